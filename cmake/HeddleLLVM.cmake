@@ -1,0 +1,15 @@
+# Finds LLVM/MLIR 22 and prepares its definitions. Debian keeps it under llvm-config-22 --prefix,
+# which is not on CMake's search path, and its version file wants major.minor.
+find_program(HEDDLE_LLVM_CONFIG NAMES llvm-config-22 llvm-config)
+if(HEDDLE_LLVM_CONFIG)
+  execute_process(COMMAND ${HEDDLE_LLVM_CONFIG} --prefix OUTPUT_VARIABLE HEDDLE_LLVM_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE)
+  list(APPEND CMAKE_PREFIX_PATH ${HEDDLE_LLVM_PREFIX})
+endif()
+find_package(MLIR 22.1 REQUIRED CONFIG)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+separate_arguments(HEDDLE_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+add_definitions(${HEDDLE_LLVM_DEFINITIONS})
