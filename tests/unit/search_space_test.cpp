@@ -1,0 +1,182 @@
+//===- search_space_test.cpp ------------------------------------------------===//
+// Promises of tuner/Search/SearchSpace.h: what is feasible and why not, neighbours, text and digest.
+#include "tuner/Search/SearchSpace.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+using namespace heddle;
+using namespace heddle::tuner;
+
+namespace {
+
+std::vector<Knob> tileKnobs() {
+  return {Knob::integers("block_m", {64, 128, 192}, "rows of a query tile"),
+          Knob::integers("stages", {1, 2, 3, 4}, "tiles in flight"),
+          Knob::alternatives("order", {"linear", "longest", "snake"}, "order of the work items")};
+}
+
+Constraint smemLimit() {
+  return {"smem", [](const PointValues &point) -> std::optional<std::string> {
+            const int64_t need = point["block_m"] * point["stages"];
+            if (need <= 384)
+              return std::nullopt;
+            return "need " + std::to_string(need) + ", at most 384";
+          }};
+}
+
+Constraint snakeNeedsStages() {
+  return {"snake", [](const PointValues &point) -> std::optional<std::string> {
+            if (point["order"] != 2 || point["stages"] > 1)
+              return std::nullopt;
+            return std::string("needs 2 stages");
+          }};
+}
+
+SearchSpace tileSpace() {
+  return SearchSpace::create("tiles", tileKnobs(), {smemLimit(), snakeNeedsStages()}).take();
+}
+
+std::string refusalOf(std::vector<Knob> knobs, std::vector<Constraint> constraints = {}) {
+  Result<SearchSpace> space =
+      SearchSpace::create("tiles", std::move(knobs), std::move(constraints));
+  REQUIRE_FALSE(space.isOk());
+  CHECK(space.status().code() == StatusCode::invalidArgument);
+  return space.status().message();
+}
+
+} // namespace
+
+TEST_CASE("enumeration keeps exactly the points that every constraint accepts") {
+  const SearchSpace space = tileSpace();
+  Result<Enumeration> all = space.enumerate();
+  REQUIRE(all.isOk());
+  CHECK(space.rawSize() == 36);
+  CHECK(all->examined == 36);
+
+  std::set<Point> expected;
+  for (uint32_t m = 0; m < 3; ++m)
+    for (uint32_t s = 0; s < 4; ++s)
+      for (uint32_t o = 0; o < 3; ++o)
+        if ((m + 1) * 64 * (s + 1) <= 384 && !(o == 2 && s == 0))
+          expected.insert(Point{{m, s, o}});
+  CHECK(std::set<Point>(all->points.begin(), all->points.end()) == expected);
+  CHECK(all->points.size() == expected.size());
+  CHECK(std::is_sorted(all->points.begin(), all->points.end()));
+
+  REQUIRE(all->refused.size() == 2);
+  CHECK(all->refused[0] == std::make_pair(std::string("smem"), uint64_t(9)));
+  CHECK(all->refused[1] == std::make_pair(std::string("snake"), uint64_t(3)));
+  CHECK(all->points.size() + 9 + 3 == 36);
+}
+
+TEST_CASE("a refused point says which constraint and which numbers") {
+  const SearchSpace space = tileSpace();
+  CHECK(space.whyInfeasible(space.parse("block_m=192 stages=4 order=linear").take()) ==
+        std::optional<std::string>("smem: need 768, at most 384"));
+  CHECK(space.whyInfeasible(space.parse("block_m=64 stages=1 order=snake").take()) ==
+        std::optional<std::string>("snake: needs 2 stages"));
+  CHECK_FALSE(space.whyInfeasible(space.parse("block_m=64 stages=2 order=snake").take()));
+  CHECK(space.whyInfeasible(Point{{0, 0}}).has_value());
+  CHECK(space.whyInfeasible(Point{{0, 9, 0}}).has_value());
+}
+
+TEST_CASE("neighbours differ in one knob: adjacent numbers, any alternative, feasible only") {
+  const SearchSpace space = tileSpace();
+  auto texts = [&](const char *from) {
+    std::vector<std::string> result;
+    for (const Point &point : space.neighbours(space.parse(from).take()))
+      result.push_back(space.text(point));
+    return result;
+  };
+  CHECK(texts("block_m=128 stages=3 order=linear") ==
+        std::vector<std::string>{"block_m=64 stages=3 order=linear",
+                                 "block_m=128 stages=2 order=linear",
+                                 "block_m=128 stages=3 order=longest",
+                                 "block_m=128 stages=3 order=snake"});
+  CHECK(texts("block_m=64 stages=1 order=longest") ==
+        std::vector<std::string>{"block_m=128 stages=1 order=longest",
+                                 "block_m=64 stages=2 order=longest",
+                                 "block_m=64 stages=1 order=linear"});
+}
+
+TEST_CASE("text and parse are inverses on every feasible point") {
+  const SearchSpace space = tileSpace();
+  std::set<std::string> texts, digests;
+  const Enumeration all = space.enumerate().take();
+  for (const Point &point : all.points) {
+    Result<Point> back = space.parse(space.text(point));
+    REQUIRE(back.isOk());
+    CHECK(*back == point);
+    texts.insert(space.text(point));
+    digests.insert(space.digest(point));
+  }
+  CHECK(texts.size() == all.points.size());
+  CHECK(digests.size() == all.points.size());
+  CHECK(*space.parse(" order=snake  block_m=64 stages=2 ") ==
+        *space.parse("block_m=64 stages=2 order=snake"));
+}
+
+TEST_CASE("parse says what it expected") {
+  const SearchSpace space = tileSpace();
+  auto message = [&](const char *text) { return space.parse(text).status().message(); };
+  CHECK(message("block_m=96 stages=1 order=snake") ==
+        "point: 'block_m=96': expected one of 64, 128, 192");
+  CHECK(message("blockm=64") == "point: 'blockm=64': search space 'tiles' has no such knob");
+  CHECK(message("stages") == "point: 'stages': expected <knob>=<value>");
+  CHECK(message("stages=1 stages=1") == "point: 'stages=1': the knob is given twice");
+  CHECK(message("stages=1 order=snake") ==
+        "point: no value for knob 'block_m' in 'stages=1 order=snake'");
+}
+
+TEST_CASE("a point keeps its digest when knobs are reordered or gain values") {
+  const SearchSpace space = tileSpace();
+  std::vector<Knob> knobs = tileKnobs();
+  std::rotate(knobs.begin(), knobs.begin() + 1, knobs.end());
+  knobs.back() = Knob::integers("block_m", {32, 64, 128, 192}, "rows of a query tile");
+  const SearchSpace other = SearchSpace::create("tiles", knobs, {}).take();
+  const char *text = "block_m=128 stages=2 order=longest";
+  CHECK(space.digest(space.parse(text).take()) == other.digest(other.parse(text).take()));
+  CHECK(space.digest() != other.digest());
+  CHECK(space.digest() == tileSpace().digest());
+  CHECK(space.digest(space.parse(text).take()).size() == 64);
+}
+
+TEST_CASE("values are read by knob name") {
+  const SearchSpace space = tileSpace();
+  const Point point = space.parse("block_m=192 stages=2 order=longest").take();
+  CHECK(space.values(point)["block_m"] == 192);
+  CHECK(space.values(point)["order"] == 1);
+  CHECK(space.values(point).valueOr("cluster", 7) == 7);
+  CHECK(space.values(point).valueOr("stages", 7) == 2);
+}
+
+TEST_CASE("a malformed space is refused with the knob's name") {
+  const Knob good = Knob::integers("stages", {1, 2}, "");
+  CHECK(refusalOf({}).find("no knobs") != std::string::npos);
+  CHECK(refusalOf({good, good}).find("'stages' is given twice") != std::string::npos);
+  CHECK(refusalOf({Knob::integers("a=b", {1}, "")}).find("'a=b'") != std::string::npos);
+  CHECK(refusalOf({Knob::integers("none", {}, "")}).find("'none' has no values") !=
+        std::string::npos);
+  CHECK(refusalOf({Knob::integers("twice", {3, 3}, "")}).find("the value '3' twice") !=
+        std::string::npos);
+  CHECK(refusalOf({Knob::alternatives("names", {"two words"}, "")}).find("'two words'") !=
+        std::string::npos);
+  CHECK(refusalOf({good}, {Constraint{"", nullptr}}).find("needs a name") != std::string::npos);
+}
+
+TEST_CASE("a space too large to walk is refused, and its size does not overflow") {
+  std::vector<int64_t> values(1000);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = int64_t(i);
+  std::vector<Knob> knobs;
+  for (int i = 0; i < 8; ++i)
+    knobs.push_back(Knob::integers("k" + std::to_string(i), values, ""));
+  const SearchSpace space = SearchSpace::create("huge", knobs, {}).take();
+  CHECK(space.rawSize() == UINT64_MAX);
+  Result<Enumeration> all = space.enumerate();
+  REQUIRE_FALSE(all.isOk());
+  CHECK(all.status().code() == StatusCode::invalidArgument);
+}
