@@ -1,0 +1,175 @@
+//===- KernelRecord.h - what is stored, looked up and recorded --------------===//
+// Owns the value types that cross between compiler, tuner, store and device. Each struct has one
+// field list; SQL columns, text and digests are derived from it. Appending a field changes the SQL
+// schema: add a migration in runtime/Store/Migrations.cpp and bump its version.
+#ifndef HEDDLE_RUNTIME_CORE_KERNELRECORD_H
+#define HEDDLE_RUNTIME_CORE_KERNELRECORD_H
+
+#include "runtime/Core/DType.h"
+
+#include <cstdint>
+#include <string>
+
+namespace heddle {
+
+// What a kernel computes. `pattern` is the digest of the canonical pattern text.
+struct KernelFamily {
+  std::string pattern;
+  std::string kind = "forward";
+  DType dtype = DType::bf16;
+  int64_t headDim = 0;
+  int64_t valueDim = 0;
+  std::string generator; // version of the code generator that wrote the kernel
+
+  template <class F> static void fields(F &&f) {
+    f("pattern", &KernelFamily::pattern);
+    f("kind", &KernelFamily::kind);
+    f("dtype", &KernelFamily::dtype);
+    f("head_dim", &KernelFamily::headDim);
+    f("value_dim", &KernelFamily::valueDim);
+    f("generator", &KernelFamily::generator);
+  }
+};
+
+// The shape of a problem as far as it decides which schedule wins: never the raw length. The first
+// two are logarithmic buckets (sizeBucket), the ratio is heads / kv heads.
+struct ProblemBucket {
+  int64_t workPerSm = 0;   // work items (CTAs of work) per SM
+  int64_t tilesPerRow = 0; // mean visited key tiles per query tile
+  int64_t gqaRatio = 1;
+
+  // Counts are of the 128 x 128 tiling, so that a bucket does not depend on the configuration.
+  static ProblemBucket of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio);
+
+  template <class F> static void fields(F &&f) {
+    f("work_per_sm", &ProblemBucket::workPerSm);
+    f("tiles_per_row", &ProblemBucket::tilesPerRow);
+    f("gqa_ratio", &ProblemBucket::gqaRatio);
+  }
+};
+
+// The number of doublings from 1 to at least numerator / denominator: 0 up to 1, 1 up to 2, 2 up to 4.
+int64_t sizeBucket(int64_t numerator, int64_t denominator);
+
+// A GPU as far as tuning results depend on it. Memory in whole GiB, rounded to nearest.
+struct DeviceIdentity {
+  std::string deviceName;
+  std::string arch; // "sm_90"
+  int64_t smCount = 0;
+  int64_t memoryGib = 0;
+
+  template <class F> static void fields(F &&f) {
+    f("device_name", &DeviceIdentity::deviceName);
+    f("arch", &DeviceIdentity::arch);
+    f("sm_count", &DeviceIdentity::smCount);
+    f("memory_gib", &DeviceIdentity::memoryGib);
+  }
+};
+
+// What a winner is looked up by.
+struct WinnerKey : KernelFamily, ProblemBucket, DeviceIdentity {
+  WinnerKey() = default;
+  WinnerKey(KernelFamily family, ProblemBucket bucket, DeviceIdentity device)
+      : KernelFamily(std::move(family)), ProblemBucket(bucket), DeviceIdentity(std::move(device)) {}
+
+  template <class F> static void fields(F &&f) {
+    KernelFamily::fields(f);
+    ProblemBucket::fields(f);
+    DeviceIdentity::fields(f);
+  }
+};
+
+// One compiled kernel. `contentKey` is the digest of source, headers, options, NVRTC version and arch;
+// it decides correctness, so equal keys mean interchangeable kernels.
+struct KernelRecord : KernelFamily {
+  std::string contentKey;
+  std::string kernelArch;    // what it was compiled for: "sm_90a", "compute_80" for PTX only
+  int64_t minDriver = 0;     // as cuDriverGetVersion counts: 12040 is CUDA 12.4; 0 unknown
+  std::string config;        // canonical text of the configuration
+  std::string plan;          // LaunchPlan text
+  std::string cubin;         // bytes; may be empty if ptx is not
+  std::string ptx;           // may be empty
+  int64_t registers = 0;     // per thread
+  int64_t spillBytes = 0;    // per thread
+  int64_t sharedBytes = 0;   // static and dynamic, per CTA
+  std::string compileLog;
+  std::string nvrtcVersion;  // "13.0"
+  std::string note;          // fallbacks taken, in words; empty if none
+
+  template <class F> static void fields(F &&f) {
+    f("content_key", &KernelRecord::contentKey);
+    KernelFamily::fields(f);
+    f("kernel_arch", &KernelRecord::kernelArch);
+    f("min_driver", &KernelRecord::minDriver);
+    f("config", &KernelRecord::config);
+    f("plan", &KernelRecord::plan);
+    f("cubin", &KernelRecord::cubin);
+    f("ptx", &KernelRecord::ptx);
+    f("registers", &KernelRecord::registers);
+    f("spill_bytes", &KernelRecord::spillBytes);
+    f("shared_bytes", &KernelRecord::sharedBytes);
+    f("compile_log", &KernelRecord::compileLog);
+    f("nvrtc_version", &KernelRecord::nvrtcVersion);
+    f("note", &KernelRecord::note);
+  }
+};
+
+// A kernel that won (isTuned = 1) or stands in untuned (isTuned = 0) for one key.
+struct Winner : WinnerKey {
+  std::string contentKey;
+  int64_t isTuned = 0;
+  double medianUs = 0; // 0 if not measured
+  int64_t createdUnix = 0; // seconds; the store fills it when 0
+
+  template <class F> static void fields(F &&f) {
+    WinnerKey::fields(f);
+    f("content_key", &Winner::contentKey);
+    f("is_tuned", &Winner::isTuned);
+    f("median_us", &Winner::medianUs);
+    f("created_unix", &Winner::createdUnix);
+  }
+};
+
+// One attempt of a tuning session. A session is the digest of the WinnerKey part; within it a trial is
+// named by the digest of its configuration.
+struct Trial : WinnerKey {
+  std::string configDigest;
+  std::string config;
+  std::string outcome;  // "measured", "compile_failed", "launch_failed", "wrong", "stopped"
+  double medianUs = 0;  // 0 unless measured
+  double minUs = 0;
+  double maxError = 0;  // of the correctness check; 0 if not checked
+  std::string message;  // why not measured; empty otherwise
+  int64_t registers = 0;
+  int64_t spillBytes = 0;
+  double compileSeconds = 0;
+  int64_t createdUnix = 0; // seconds; the store fills it when 0
+
+  // Names the session this trial belongs to.
+  static std::string sessionKey(const WinnerKey &key);
+
+  template <class F> static void fields(F &&f) {
+    WinnerKey::fields(f);
+    f("config_digest", &Trial::configDigest);
+    f("config", &Trial::config);
+    f("outcome", &Trial::outcome);
+    f("median_us", &Trial::medianUs);
+    f("min_us", &Trial::minUs);
+    f("max_error", &Trial::maxError);
+    f("message", &Trial::message);
+    f("registers", &Trial::registers);
+    f("spill_bytes", &Trial::spillBytes);
+    f("compile_seconds", &Trial::compileSeconds);
+    f("created_unix", &Trial::createdUnix);
+  }
+};
+
+// How a lookup matched, best first.
+enum class MatchKind { exact, nearestBucket, sameArchitecture, untunedDefault, none };
+
+// "exact", "nearest bucket", "same architecture", "untuned default", "none".
+const char *matchKindName(MatchKind kind);
+
+} // namespace heddle
+
+#endif

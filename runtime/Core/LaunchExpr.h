@@ -1,0 +1,91 @@
+//===- LaunchExpr.h - integer expressions over the sizes of a call ----------===//
+// Owns the expressions of a LaunchPlan: grid, bytes and argument values as functions of the sizes of
+// one call. Values are int64; overflow and division by zero are failures, never wrapped. Text is
+// function notation without spaces: ceildiv(seqlen_q,128). Symbol names are docs/architecture.md 4.
+#ifndef HEDDLE_RUNTIME_CORE_LAUNCHEXPR_H
+#define HEDDLE_RUNTIME_CORE_LAUNCHEXPR_H
+
+#include "runtime/Core/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+enum class LaunchSymbol : uint8_t {
+  batch, heads, kvHeads, seqlenQ, seqlenK, headDim, valueDim, qOrigin, kOrigin, smCount,
+  qStrideBatch, qStrideRow, qStrideHead, kStrideBatch, kStrideRow, kStrideHead,
+  vStrideBatch, vStrideRow, vStrideHead, outStrideBatch, outStrideRow, outStrideHead,
+};
+constexpr int kLaunchSymbolCount = int(LaunchSymbol::outStrideHead) + 1;
+
+// The name in text: "kv_heads", "q_stride_batch", ...
+const char *launchSymbolName(LaunchSymbol symbol);
+
+// What the symbols are worth in one call. Strides in elements. `params` is borrowed.
+struct LaunchSymbols {
+  int64_t values[kLaunchSymbolCount] = {};
+  const int64_t *params = nullptr;
+  int64_t paramCount = 0;
+
+  int64_t &operator[](LaunchSymbol symbol) { return values[int(symbol)]; }
+  int64_t operator[](LaunchSymbol symbol) const { return values[int(symbol)]; }
+};
+
+// A value type. Evaluation is thread safe and, where it succeeds, allocates nothing.
+class LaunchExpr {
+public:
+  enum class Op : uint8_t { constant, symbol, param, add, sub, mul, floordiv, ceildiv, mod, min, max, lt, select };
+
+  LaunchExpr(int64_t constant = 0) : nodes{{Op::constant, 1, constant}} {}
+  LaunchExpr(LaunchSymbol symbol) : nodes{{Op::symbol, 1, int64_t(symbol)}} {}
+  // The run-time size number `index` of the pattern; text "param<index>".
+  static LaunchExpr param(int64_t index);
+  // mod takes the sign of the divisor (a - floordiv(a,b)*b); lt gives 1 or 0; select(c,a,b) is a where
+  // c is not 0 and evaluates only the chosen operand. Folds nothing: text is as built.
+  static LaunchExpr apply(Op op, std::vector<LaunchExpr> operands);
+
+  // Failures (invalidArgument) name the failing sub-expression.
+  Result<int64_t> evaluate(const LaunchSymbols &symbols) const;
+  // 1 + the largest param index used, 0 if none.
+  int64_t paramCount() const;
+
+  std::string str() const;
+  // The whole text must be one expression. Failures (invalidArgument) name the column, from 1.
+  static Result<LaunchExpr> parse(std::string_view text);
+
+  bool operator==(const LaunchExpr &other) const;
+  bool operator!=(const LaunchExpr &other) const { return !(*this == other); }
+
+private:
+  // Prefix order; `size` counts the nodes of the subtree, so that select can skip one.
+  struct Node {
+    Op op;
+    uint32_t size;
+    int64_t value; // constant, symbol number or param index
+  };
+  friend class LaunchExprParser;
+
+  LaunchExpr(Op leaf, int64_t value) : nodes{{leaf, 1, value}} {}
+  Status evaluateAt(size_t at, const LaunchSymbols &symbols, int64_t &value) const;
+  void print(size_t at, std::string &text) const;
+
+  std::vector<Node> nodes;
+};
+
+LaunchExpr operator+(const LaunchExpr &a, const LaunchExpr &b);
+LaunchExpr operator-(const LaunchExpr &a, const LaunchExpr &b);
+LaunchExpr operator*(const LaunchExpr &a, const LaunchExpr &b);
+LaunchExpr floorDiv(const LaunchExpr &a, const LaunchExpr &b);
+LaunchExpr ceilDiv(const LaunchExpr &a, const LaunchExpr &b);
+LaunchExpr mod(const LaunchExpr &a, const LaunchExpr &b);
+LaunchExpr min(const LaunchExpr &a, const LaunchExpr &b);
+LaunchExpr max(const LaunchExpr &a, const LaunchExpr &b);
+LaunchExpr lessThan(const LaunchExpr &a, const LaunchExpr &b);
+LaunchExpr select(const LaunchExpr &condition, const LaunchExpr &ifTrue, const LaunchExpr &ifFalse);
+
+} // namespace heddle
+
+#endif

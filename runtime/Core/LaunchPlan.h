@@ -1,0 +1,110 @@
+//===- LaunchPlan.h - how a kernel is launched, as data ---------------------===//
+// Owns everything the runtime must know to launch a kernel: grid, block, shared memory, workspace,
+// clears, tensor maps and the layout of the parameter block. Written by codegen/Config, stored as
+// text in the kernel record, evaluated by runtime/Device. Same plan, same text, byte for byte.
+#ifndef HEDDLE_RUNTIME_CORE_LAUNCHPLAN_H
+#define HEDDLE_RUNTIME_CORE_LAUNCHPLAN_H
+
+#include "runtime/Core/DType.h"
+#include "runtime/Core/LaunchExpr.h"
+
+#include <array>
+
+namespace heddle {
+
+// A device pointer of the call. `index` is used by operand only: the operand's id.
+struct PointerSource {
+  enum class Kind : uint8_t { q, k, v, out, lse, carryOut, carryLse, workspace, operand };
+  Kind kind = Kind::q;
+  int64_t index = 0;
+
+  // "q", ..., "carry_out", "workspace", "operand3".
+  std::string str() const;
+  static Result<PointerSource> parse(std::string_view text);
+  bool operator==(const PointerSource &o) const { return kind == o.kind && index == o.index; }
+};
+
+// Before the launch, `words` 32-bit words from byte `offset` of `target` are set to `value`.
+struct ClearSpec {
+  PointerSource target{PointerSource::Kind::workspace};
+  LaunchExpr offset;
+  LaunchExpr words;
+  uint32_t value = 0;
+};
+
+// One tiled tensor map. Dimensions innermost first; strideBytes[i] belongs to dimension i + 1.
+// Swizzle is the span in bytes: 0, 32, 64 or 128. Keys outside the tensor read as zero.
+struct TensorMapSpec {
+  PointerSource source;
+  DType dtype = DType::bf16;
+  LaunchExpr offsetBytes;
+  std::vector<LaunchExpr> dims;          // rank 1 to 5
+  std::vector<LaunchExpr> strideBytes;   // rank - 1
+  std::vector<LaunchExpr> box;           // rank, elements
+  std::vector<LaunchExpr> elementStride; // rank; empty means all 1
+  int swizzleBytes = 0;
+};
+
+// One field of the parameter block, at byte `offset`.
+struct SlotSpec {
+  enum class Kind : uint8_t { i32, i64, f32, ptr, tensorMap };
+  int64_t offset = 0;
+  Kind kind = Kind::i32;
+  LaunchExpr expr;       // i32, i64: the value
+  PointerSource pointer; // ptr
+  int64_t tensorMap = 0; // tensorMap: index into LaunchPlan::tensorMaps
+                         // f32 has one source, scale_log2
+  int64_t bytes() const;
+  int64_t alignment() const;
+};
+
+// A value type without behaviour beyond text. Building: set the fields, append slots in order.
+struct LaunchPlan {
+  std::string entry = "heddle_kernel";
+  std::array<LaunchExpr, 3> grid = {1, 1, 1};
+  LaunchExpr block = 1;          // threads, one dimension
+  LaunchExpr sharedBytes = 0;    // dynamic shared memory
+  LaunchExpr workspaceBytes = 0; // given by the caller, 256-byte aligned
+  std::vector<ClearSpec> clears;
+  std::vector<TensorMapSpec> tensorMaps;
+  std::vector<SlotSpec> slots;
+  int64_t paramBytes = 0; // size of the parameter block; append* keep it at the natural struct size
+
+  // Append a slot at the next naturally aligned offset and return that offset (tensor maps: 64).
+  int64_t appendI32(LaunchExpr value);
+  int64_t appendI64(LaunchExpr value);
+  int64_t appendPointer(PointerSource source);
+  int64_t appendScaleLog2();
+  int64_t appendTensorMap(TensorMapSpec spec); // appends to tensorMaps as well
+
+  // 1 + the largest run-time size index that any expression uses.
+  int64_t paramCount() const;
+  // Slots inside the block, aligned and not overlapping, map indices and ranks right; parse checks it
+  // too. The failure names the slot or map.
+  Status validate() const;
+
+  std::string str() const;
+  // The inverse of str. Failures name the line and what was expected there.
+  static Result<LaunchPlan> parse(std::string_view text);
+
+private:
+  int64_t append(SlotSpec slot);
+};
+
+// The launch geometry of one call.
+struct LaunchGeometry {
+  int64_t grid[3] = {1, 1, 1};
+  int64_t block = 1;
+  int64_t sharedBytes = 0;
+  int64_t workspaceBytes = 0;
+  // A zero somewhere in the grid: there is nothing to compute.
+  bool isEmpty() const { return grid[0] == 0 || grid[1] == 0 || grid[2] == 0; }
+};
+
+// Refuses (unsupported) a geometry outside the hardware limits that all supported GPUs share
+// (grid 2^31-1 x 65535 x 65535, 1024 threads) and negative sizes. Allocates only on failure.
+Result<LaunchGeometry> evaluateGeometry(const LaunchPlan &plan, const LaunchSymbols &symbols);
+
+} // namespace heddle
+
+#endif

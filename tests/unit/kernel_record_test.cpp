@@ -1,0 +1,74 @@
+//===- kernel_record_test.cpp - keys, buckets and field lists ---------------===//
+#include "runtime/Core/FieldText.h"
+#include "runtime/Core/KernelRecord.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+using namespace heddle;
+
+namespace {
+
+template <class T> std::set<std::string> fieldNames() {
+  std::set<std::string> names;
+  T::fields([&](const char *name, auto) { CHECK_MESSAGE(names.insert(name).second, name << " is listed twice"); });
+  return names;
+}
+
+WinnerKey someKey() {
+  KernelFamily family;
+  family.pattern = "p";
+  family.headDim = family.valueDim = 64;
+  family.generator = "g1";
+  return WinnerKey(family, {3, 2, 4}, {"Some GPU", "sm_90", 132, 140});
+}
+
+} // namespace
+
+TEST_CASE("field lists name every field once") {
+  CHECK(fieldNames<WinnerKey>().size() == 13);
+  CHECK(fieldNames<Winner>().size() == 17);
+  CHECK(fieldNames<KernelRecord>().count("cubin") == 1);
+  CHECK(fieldNames<Trial>().count("median_us") == 1);
+}
+
+TEST_CASE("buckets double") {
+  CHECK(sizeBucket(0, 5) == 0);
+  CHECK(sizeBucket(5, 5) == 0);
+  CHECK(sizeBucket(6, 5) == 1);
+  CHECK(sizeBucket(10, 5) == 1);
+  CHECK(sizeBucket(11, 5) == 2);
+  CHECK(sizeBucket(INT64_MAX, 1) == 63);
+  CHECK(sizeBucket(7, 0) == 3);
+  ProblemBucket bucket = ProblemBucket::of(1024, 132, 4096, 4);
+  CHECK(bucket.workPerSm == 3);
+  CHECK(bucket.tilesPerRow == 2);
+  CHECK(bucket.gqaRatio == 4);
+}
+
+TEST_CASE("every field of a key changes its digest") {
+  std::string base = Trial::sessionKey(someKey());
+  WinnerKey::fields([&](const char *name, auto member) {
+    WinnerKey changed = someKey();
+    auto &value = changed.*member;
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, std::string>)
+      value += "x";
+    else if constexpr (std::is_same_v<Value, DType>)
+      value = DType::fp16;
+    else
+      value += 1;
+    CHECK_MESSAGE(Trial::sessionKey(changed) != base, name);
+  });
+  CHECK(Trial::sessionKey(someKey()) == base);
+}
+
+TEST_CASE("values cannot forge other fields in text") {
+  WinnerKey a = someKey(), b = someKey();
+  a.pattern = "p\nkind=backward";
+  b.pattern = "p\\nkind=backward";
+  CHECK(fieldText(a) != fieldText(b));
+  CHECK(fieldText(a).find("pattern=p\\nkind=backward\n") == 0);
+  CHECK(fieldValueText(0.1) == "0.1");
+}
