@@ -1,0 +1,41 @@
+//===- AtomicFile.h - a file that appears whole or not at all -------------------===//
+// Owns the way every artefact of the compiler reaches the disk: written under a temporary name in
+// the same folder, flushed, renamed. A process killed at any point leaves the old file as it was.
+#ifndef HEDDLE_COMPILER_IO_ATOMICFILE_H
+#define HEDDLE_COMPILER_IO_ATOMICFILE_H
+
+#include "runtime/Core/Status.h"
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+// Move-only. Destroyed before publish(): the temporary file is removed, the target is untouched.
+class AtomicFile {
+public:
+  // A link is followed. invalidArgument when the path names something that is not a regular file,
+  // io when the folder is missing or not writable.
+  static Result<AtomicFile> create(const std::string &path);
+  AtomicFile(AtomicFile &&other) noexcept;
+  AtomicFile &operator=(AtomicFile &&other) = delete;
+  ~AtomicFile();
+
+  Status write(const void *data, size_t bytes);
+  // Once, at the end: flush, then take the target's name.
+  Status publish();
+
+private:
+  AtomicFile() = default;
+  Status failed(const char *operation) const;
+
+  std::string target, temporary;
+  int fd = -1;
+};
+
+// The whole of `text` under `path`, or nothing.
+Status writeFileAtomically(const std::string &path, std::string_view text);
+
+} // namespace heddle
+
+#endif

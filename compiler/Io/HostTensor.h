@@ -1,0 +1,45 @@
+//===- HostTensor.h - a dense tensor in host memory --------------------------===//
+// Owns the host side of every tensor that comes from or goes to a file, and the exact conversions
+// between fp32 and the 16-bit types. Elements are little-endian, row-major, without padding.
+#ifndef HEDDLE_COMPILER_IO_HOSTTENSOR_H
+#define HEDDLE_COMPILER_IO_HOSTTENSOR_H
+
+#include "runtime/Core/DType.h"
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+// Round to nearest, ties to even; NaN stays NaN, overflow becomes infinity.
+uint16_t floatToBf16(float value);
+uint16_t floatToFp16(float value);
+// Exact.
+float bf16ToFloat(uint16_t bits);
+float fp16ToFloat(uint16_t bits);
+
+// "[1, 8192, 8, 64]"
+std::string shapeText(const std::vector<int64_t> &shape);
+
+// A value type. Invariant: data.size() == elements() * dtypeBytes(dtype).
+struct HostTensor {
+  DType dtype = DType::fp32;
+  std::vector<int64_t> shape;
+  std::vector<std::byte> data;
+
+  // Zero-filled. Sizes must not be negative.
+  static HostTensor zeros(DType dtype, std::vector<int64_t> shape);
+  // Rounds every value to `dtype`; values.size() must be the product of the shape.
+  static HostTensor fromFloats(DType dtype, std::vector<int64_t> shape, const std::vector<float> &values);
+
+  int64_t elements() const;
+  // Element number `index` in row-major order, 0 <= index < elements().
+  float get(int64_t index) const;
+  void set(int64_t index, float value);
+  std::vector<float> toFloats() const;
+};
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,230 @@
+//===- SafetensorsReader.cpp - checks a tensor file, then reads it -------------===//
+// Every size in a header is hostile until it was compared with the file's real size; products are
+// formed with overflow checks. Nothing is allocated by a number from the header alone.
+#include "compiler/Io/Safetensors.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace heddle {
+
+using Json = nlohmann::json;
+
+// The limit that the format's own library has.
+static constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+
+static Status corrupt(const std::string &path, const std::string &what) {
+  return Status::corrupt("tensor file '" + path + "': " + what);
+}
+
+static Status readExactly(int fd, void *into, uint64_t bytes, uint64_t offset, const std::string &path) {
+  char *at = static_cast<char *>(into);
+  while (bytes > 0) {
+    ssize_t got = pread(fd, at, std::min<uint64_t>(bytes, 1u << 30), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return Status::io("tensor file '" + path + "': cannot read: " + std::strerror(errno));
+    if (got == 0)
+      return corrupt(path, "became shorter while it was read");
+    at += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<uint64_t>(got);
+  }
+  return {};
+}
+
+static std::optional<DType> kernelDType(const std::string &name) {
+  if (name == "BF16")
+    return DType::bf16;
+  if (name == "F16")
+    return DType::fp16;
+  if (name == "F32")
+    return DType::fp32;
+  return std::nullopt;
+}
+
+// Nothing for names that this version does not know; their sizes cannot be checked.
+static std::optional<uint64_t> elementBytes(const std::string &name) {
+  static const std::map<std::string, uint64_t> sizes = {
+      {"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4},  {"U32", 4},     {"F16", 2},    {"BF16", 2},
+      {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
+  auto found = sizes.find(name);
+  return found == sizes.end() ? std::nullopt : std::optional<uint64_t>(found->second);
+}
+
+static Result<Json> parseHeader(const std::string &text, const std::string &path) {
+  std::set<std::string> names;
+  std::string twice;
+  auto watch = [&](int depth, Json::parse_event_t event, Json &parsed) {
+    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(parsed.get<std::string>()).second)
+      twice = parsed.get<std::string>();
+    return true;
+  };
+  Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
+  if (!header.is_object())
+    return corrupt(path, "the header is not a JSON object; expected a safetensors file");
+  if (!twice.empty())
+    return corrupt(path, "the header names '" + twice + "' twice");
+  return header;
+}
+
+static bool isSizeList(const Json &value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), [](const Json &size) {
+           return size.is_number_unsigned() && size.get<uint64_t>() <= INT64_MAX;
+         });
+}
+
+// Product of a shape times the element size; nothing when it does not fit 63 bits.
+static std::optional<uint64_t> byteCount(const std::vector<int64_t> &shape, uint64_t bytes) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
+    return 0;
+  uint64_t total = bytes;
+  for (int64_t size : shape)
+    if (__builtin_mul_overflow(total, static_cast<uint64_t>(size), &total) || total > INT64_MAX)
+      return std::nullopt;
+  return total;
+}
+
+static Result<TensorEntry> parseEntry(const std::string &name, const Json &value, const std::string &path) {
+  std::string who = "tensor '" + name + "' ";
+  if (!value.is_object() || !value.contains("dtype") || !value["dtype"].is_string() || !value.contains("shape") ||
+      !isSizeList(value["shape"]) || !value.contains("data_offsets") || !isSizeList(value["data_offsets"]) ||
+      value["data_offsets"].size() != 2)
+    return corrupt(path, who + "needs a dtype, a shape of non-negative integers and two data_offsets");
+  TensorEntry entry;
+  entry.fileDType = value["dtype"].get<std::string>();
+  entry.dtype = kernelDType(entry.fileDType);
+  entry.shape = value["shape"].get<std::vector<int64_t>>();
+  entry.begin = value["data_offsets"][0].get<uint64_t>();
+  entry.end = value["data_offsets"][1].get<uint64_t>();
+  if (entry.begin > entry.end)
+    return corrupt(path, who + "ends before it begins");
+  std::optional<uint64_t> element = elementBytes(entry.fileDType);
+  if (!element)
+    return entry;
+  std::optional<uint64_t> expected = byteCount(entry.shape, *element);
+  if (!expected)
+    return corrupt(path, who + "has a shape too large to be true: " + shapeText(entry.shape));
+  if (entry.end - entry.begin != *expected)
+    return corrupt(path, who + entry.fileDType + " " + shapeText(entry.shape) + " needs " + std::to_string(*expected) +
+                             " bytes, its data_offsets give " + std::to_string(entry.end - entry.begin));
+  return entry;
+}
+
+// The tensors must cover the data section exactly: one after the other, up to the end.
+static Status checkCoverage(const std::map<std::string, TensorEntry> &entries, uint64_t dataBytes,
+                            const std::string &path) {
+  std::vector<std::pair<const std::string *, const TensorEntry *>> order;
+  for (const auto &[name, entry] : entries)
+    order.push_back({&name, &entry});
+  std::sort(order.begin(), order.end(), [](const auto &a, const auto &b) {
+    return std::make_pair(a.second->begin, a.second->end) < std::make_pair(b.second->begin, b.second->end);
+  });
+  uint64_t at = 0;
+  for (const auto &[name, entry] : order) {
+    if (entry->end > dataBytes)
+      return corrupt(path, "cut short: tensor '" + *name + "' ends at byte " + std::to_string(entry->end) +
+                               " of the data, the file holds " + std::to_string(dataBytes));
+    if (entry->begin != at)
+      return corrupt(path, "tensor '" + *name + "' begins at byte " + std::to_string(entry->begin) +
+                               " of the data, expected " + std::to_string(at) +
+                               (entry->begin < at ? " (it overlaps its neighbour)" : " (a gap)"));
+    at = entry->end;
+  }
+  if (at != dataBytes)
+    return corrupt(path, std::to_string(dataBytes - at) + " bytes behind the last tensor");
+  return {};
+}
+
+static Status readNotes(const Json &value, std::map<std::string, std::string> &notes, const std::string &path) {
+  if (!value.is_object())
+    return corrupt(path, "__metadata__ is not a JSON object");
+  for (const auto &[key, note] : value.items()) {
+    if (!note.is_string())
+      return corrupt(path, "__metadata__ '" + key + "' is not a string");
+    notes[key] = note.get<std::string>();
+  }
+  return {};
+}
+
+static Result<int> openToRead(const std::string &path, uint64_t &fileBytes) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+    return Status::notFound("tensor file '" + path + "' does not exist");
+  if (fd < 0)
+    return Status::io("tensor file '" + path + "': cannot open: " + std::strerror(errno));
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    return Status::io("tensor file '" + path + "' is not a regular file");
+  }
+  fileBytes = static_cast<uint64_t>(info.st_size);
+  return fd;
+}
+
+static Result<std::string> readHeaderText(int fd, uint64_t fileBytes, const std::string &path) {
+  unsigned char prefix[8];
+  if (fileBytes < sizeof prefix)
+    return corrupt(path, "has " + std::to_string(fileBytes) + " bytes; a safetensors file has at least 8");
+  HEDDLE_TRY(readExactly(fd, prefix, sizeof prefix, 0, path));
+  uint64_t headerBytes = 0;
+  for (int i = 7; i >= 0; --i)
+    headerBytes = headerBytes << 8 | prefix[i];
+  if (headerBytes > kMaxHeaderBytes)
+    return corrupt(path, "claims a header of " + std::to_string(headerBytes) + " bytes; expected a safetensors file");
+  if (headerBytes > fileBytes - sizeof prefix)
+    return corrupt(path, "cut short: the header needs " + std::to_string(headerBytes) + " bytes, the file holds " +
+                             std::to_string(fileBytes - sizeof prefix));
+  std::string text(headerBytes, ' ');
+  HEDDLE_TRY(readExactly(fd, text.data(), headerBytes, sizeof prefix, path));
+  return text;
+}
+
+Result<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
+  SafetensorsFile file;
+  file.filePath = path;
+  uint64_t fileBytes = 0;
+  HEDDLE_ASSIGN(int fd, openToRead(path, fileBytes));
+  file.descriptor = std::shared_ptr<const int>(new int(fd), [](const int *held) {
+    ::close(*held);
+    delete held;
+  });
+  HEDDLE_ASSIGN(std::string text, readHeaderText(fd, fileBytes, path));
+  file.dataStart = 8 + text.size();
+  HEDDLE_ASSIGN(Json header, parseHeader(text, path));
+  for (const auto &[name, value] : header.items()) {
+    if (name == "__metadata__") {
+      HEDDLE_TRY(readNotes(value, file.notes, path));
+      continue;
+    }
+    HEDDLE_ASSIGN(file.tensors[name], parseEntry(name, value, path));
+  }
+  HEDDLE_TRY(checkCoverage(file.tensors, fileBytes - file.dataStart, path));
+  return file;
+}
+
+Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
+  auto found = tensors.find(name);
+  if (found == tensors.end()) {
+    std::string names;
+    for (const auto &entry : tensors)
+      names += (names.empty() ? "'" : ", '") + entry.first + "'";
+    return Status::notFound("tensor file '" + filePath + "' has no tensor '" + name + "'; it has " +
+                            (names.empty() ? "none" : names));
+  }
+  const TensorEntry &entry = found->second;
+  if (!entry.dtype)
+    return Status::unsupported("tensor file '" + filePath + "': tensor '" + name + "' is " + entry.fileDType +
+                               "; expected BF16, F16 or F32");
+  HostTensor tensor = HostTensor::zeros(*entry.dtype, entry.shape);
+  HEDDLE_TRY(readExactly(*descriptor, tensor.data.data(), entry.end - entry.begin, dataStart + entry.begin, filePath));
+  return tensor;
+}
+
+} // namespace heddle

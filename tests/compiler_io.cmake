@@ -1,0 +1,5 @@
+# Unit tests of compiler/Io; with HEDDLE_COMPILER=OFF there is nothing to test.
+if(TARGET heddle_io)
+  heddle_add_unit_test(safetensors heddle_io)
+  heddle_add_unit_test(random_tensors heddle_io)
+endif()

@@ -1,0 +1,270 @@
+// Keeps the promises of compiler/Io/Safetensors.h and AttentionInputs.h: what is read was checked
+// completely, what is written appears whole or not at all, every refusal says what was expected.
+#include "compiler/Io/AttentionInputs.h"
+#include "compiler/Io/Safetensors.h"
+#include <csignal>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/resource.h>
+#include <unistd.h>
+
+using namespace heddle;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A folder that is gone with the test.
+struct Scratch {
+  fs::path folder = fs::temp_directory_path() / ("heddle-io-" + std::to_string(::getpid()));
+  Scratch() { fs::create_directories(folder); }
+  ~Scratch() { fs::remove_all(folder); }
+  std::string path(const std::string &name) const { return (folder / name).string(); }
+  size_t fileCount() const {
+    size_t count = 0;
+    for (const auto &entry : fs::directory_iterator(folder))
+      count += entry.exists() ? 1 : 0;
+    return count;
+  }
+};
+
+std::string contents(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void put(const std::string &path, const std::string &bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+std::string rawFile(const std::string &header, size_t dataBytes) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i)
+    bytes.push_back(static_cast<char>(static_cast<uint64_t>(header.size()) >> (8 * i)));
+  return bytes + header + std::string(dataBytes, '\1');
+}
+
+// The status of opening a file with this header and this many data bytes.
+Status openRaw(const Scratch &scratch, const std::string &header, size_t dataBytes) {
+  std::string path = scratch.path("raw.safetensors");
+  put(path, rawFile(header, dataBytes));
+  return SafetensorsFile::open(path).status();
+}
+
+bool mentions(const Status &status, const std::string &text) {
+  return status.message().find(text) != std::string::npos;
+}
+
+std::string entry(const std::string &name, const std::string &dtype, const std::string &shape,
+                  const std::string &offsets) {
+  return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
+}
+
+} // namespace
+
+TEST_CASE("what was written is read back, in every dtype and with empty tensors") {
+  Scratch scratch;
+  HostTensor wide = HostTensor::fromFloats(DType::fp32, {2, 3}, {1, -2, 3.5f, 0, 1e-30f, -7});
+  HostTensor brain = HostTensor::fromFloats(DType::bf16, {3}, {1.5f, -0.25f, 128});
+  HostTensor half = HostTensor::fromFloats(DType::fp16, {1, 2, 1}, {0.5f, -65504});
+  HostTensor none = HostTensor::zeros(DType::bf16, {4, 0, 2});
+  HostTensor scalar = HostTensor::fromFloats(DType::fp32, {}, {42});
+  std::string path = scratch.path("all.safetensors");
+  std::map<std::string, const HostTensor *> tensors = {
+      {"wide", &wide}, {"a", &brain}, {"half", &half}, {"none", &none}, {"s", &scalar}};
+  REQUIRE(writeSafetensors(path, tensors, {{"seed", "7"}}).isOk());
+  Result<SafetensorsFile> file = SafetensorsFile::open(path);
+  REQUIRE(file.isOk());
+  CHECK(file->entries().size() == 5);
+  CHECK(file->metadata().at("seed") == "7");
+  for (const auto &[name, written] : tensors) {
+    INFO(std::string(name));
+    Result<HostTensor> read = file->read(name);
+    REQUIRE(read.isOk());
+    CHECK(read->dtype == written->dtype);
+    CHECK(read->shape == written->shape);
+    CHECK(read->data == written->data);
+  }
+  CHECK(scratch.fileCount() == 1);
+}
+
+TEST_CASE("the bytes are those of the format: wider elements first, then names, data at a multiple of 8") {
+  Scratch scratch;
+  HostTensor b = HostTensor::fromFloats(DType::bf16, {1}, {1});
+  HostTensor f = HostTensor::fromFloats(DType::fp32, {1}, {1});
+  std::string path = scratch.path("x.safetensors");
+  REQUIRE(writeSafetensors(path, {{"b", &b}, {"a", &b}, {"z", &f}}).isOk());
+  std::string header = "{" + entry("z", "F32", "[1]", "[0,4]") + "," + entry("a", "BF16", "[1]", "[4,6]") + "," +
+                       entry("b", "BF16", "[1]", "[6,8]") + "}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::string expected = rawFile(header, 0) + std::string("\0\0\x80\x3f\x80\x3f\x80\x3f", 8);
+  CHECK(contents(path) == expected);
+}
+
+TEST_CASE("a file cut short anywhere is refused") {
+  Scratch scratch;
+  HostTensor t = HostTensor::zeros(DType::fp32, {5});
+  std::string path = scratch.path("t.safetensors");
+  REQUIRE(writeSafetensors(path, {{"t", &t}}).isOk());
+  std::string whole = contents(path);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    CAPTURE(size);
+    put(path, whole.substr(0, size));
+    Status status = SafetensorsFile::open(path).status();
+    CHECK(status.code() == StatusCode::corrupt);
+  }
+  put(path, whole.substr(0, whole.size() - 1));
+  CHECK(mentions(SafetensorsFile::open(path).status(),
+                 "cut short: tensor 't' ends at byte 20 of the data, the file holds 19"));
+}
+
+TEST_CASE("a header that lies is refused, with the reason") {
+  Scratch scratch;
+  struct Lie {
+    std::string header, expected;
+    size_t dataBytes;
+  };
+  std::string t4 = entry("t", "F32", "[1]", "[0,4]");
+  for (const Lie &lie : std::initializer_list<Lie>{
+           {"[]", "not a JSON object", 0},
+           {"{\"t\":", "not a JSON object", 0},
+           {"{" + t4 + "," + t4 + "}", "names 't' twice", 4},
+           {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1]}}", "needs a dtype, a shape", 4},
+           {"{" + entry("t", "F32", "[-1]", "[0,4]") + "}", "needs a dtype, a shape", 4},
+           {"{" + entry("t", "F32", "[1.5]", "[0,4]") + "}", "needs a dtype, a shape", 4},
+           {"{" + entry("t", "F32", "[1]", "[4,0]") + "}", "ends before it begins", 4},
+           {"{" + entry("t", "F32", "[2]", "[0,4]") + "}", "F32 [2] needs 8 bytes, its data_offsets give 4", 4},
+           {"{" + entry("t", "F32", "[4611686018427387904,4]", "[0,0]") + "}", "too large to be true", 0},
+           {"{" + t4 + "," + entry("u", "F32", "[1]", "[2,6]") + "}", "overlaps", 6},
+           {"{" + t4 + "," + entry("u", "F32", "[1]", "[6,10]") + "}", "a gap", 10},
+           {"{" + t4 + "}", "3 bytes behind the last tensor", 7},
+           {"{\"__metadata__\":{\"a\":1}," + t4 + "}", "'a' is not a string", 4},
+       }) {
+    CAPTURE(lie.header);
+    Status status = openRaw(scratch, lie.header, lie.dataBytes);
+    CHECK(status.code() == StatusCode::corrupt);
+    CAPTURE(status.message());
+    CHECK(mentions(status, lie.expected));
+    CHECK(mentions(status, "raw.safetensors"));
+  }
+  CHECK(openRaw(scratch, "{" + t4 + "}", 4).isOk());
+}
+
+TEST_CASE("a header size beyond the file or the format's limit allocates nothing and is refused") {
+  Scratch scratch;
+  std::string path = scratch.path("huge.safetensors");
+  put(path, std::string(8, '\xff') + "{}");
+  CHECK(mentions(SafetensorsFile::open(path).status(), "claims a header of 18446744073709551615 bytes"));
+  put(path, std::string("\x40\0\0\0\0\0\0\0{}", 10));
+  CHECK(mentions(SafetensorsFile::open(path).status(), "cut short: the header needs 64 bytes, the file holds 2"));
+}
+
+TEST_CASE("a tensor of another element type does not spoil the file, reading it does") {
+  Scratch scratch;
+  std::string path = scratch.path("mixed.safetensors");
+  put(path, rawFile("{" + entry("i", "I64", "[1]", "[0,8]") + "," + entry("t", "F32", "[1]", "[8,12]") + "}", 12));
+  Result<SafetensorsFile> file = SafetensorsFile::open(path);
+  REQUIRE(file.isOk());
+  CHECK(file->read("t").isOk());
+  Status status = file->read("i").status();
+  CHECK(status.code() == StatusCode::unsupported);
+  CHECK(mentions(status, "tensor 'i' is I64; expected BF16, F16 or F32"));
+  CHECK(mentions(file->read("q").status(), "has no tensor 'q'; it has 'i', 't'"));
+}
+
+TEST_CASE("a missing file and a folder are told apart from a broken file") {
+  Scratch scratch;
+  CHECK(SafetensorsFile::open(scratch.path("none")).status().code() == StatusCode::notFound);
+  CHECK(SafetensorsFile::open(scratch.folder.string()).status().code() == StatusCode::io);
+}
+
+TEST_CASE("a failed write leaves the old file and no other") {
+  Scratch scratch;
+  std::string path = scratch.path("keep.safetensors");
+  put(path, "old");
+  HostTensor broken = HostTensor::zeros(DType::fp32, {4});
+  broken.data.resize(3);
+  CHECK(writeSafetensors(path, {{"t", &broken}}).code() == StatusCode::invalidArgument);
+  CHECK(contents(path) == "old");
+  CHECK(scratch.fileCount() == 1);
+  HostTensor good = HostTensor::zeros(DType::fp32, {4});
+  CHECK(writeSafetensors(scratch.path("missing/x"), {{"t", &good}}).code() == StatusCode::io);
+  CHECK(writeSafetensors(scratch.folder.string(), {{"t", &good}}).code() == StatusCode::invalidArgument);
+  CHECK(writeSafetensors("/dev/null", {{"t", &good}}).code() == StatusCode::invalidArgument);
+  CHECK(writeSafetensors(path, {{"__metadata__", &good}}).code() == StatusCode::invalidArgument);
+  CHECK(contents(path) == "old");
+}
+
+TEST_CASE("a link is followed, not replaced") {
+  Scratch scratch;
+  std::string link = scratch.path("link.safetensors"), real = scratch.path("real.safetensors");
+  put(real, "old");
+  fs::create_symlink(real, link);
+  HostTensor tensor = HostTensor::zeros(DType::fp32, {4});
+  REQUIRE(writeSafetensors(link, {{"t", &tensor}}).isOk());
+  CHECK(fs::is_symlink(link));
+  CHECK(SafetensorsFile::open(real).isOk());
+}
+
+TEST_CASE("a write that the system cuts off leaves the old file and no other") {
+  Scratch scratch;
+  std::string path = scratch.path("keep.safetensors");
+  put(path, "old");
+  HostTensor large = HostTensor::zeros(DType::fp32, {1 << 16});
+  struct rlimit before;
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  struct rlimit small = before;
+  small.rlim_cur = 1 << 12;
+  std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  Status status = writeSafetensors(path, {{"t", &large}});
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(status.code() == StatusCode::io);
+  CHECK(mentions(status, "keep.safetensors': write: "));
+  CHECK(contents(path) == "old");
+  CHECK(scratch.fileCount() == 1);
+}
+
+TEST_CASE("attention inputs: shapes and dtypes that do not fit name the tensor and what was expected") {
+  HostTensor q = HostTensor::zeros(DType::bf16, {2, 5, 4, 8});
+  HostTensor k = HostTensor::zeros(DType::bf16, {2, 7, 2, 8});
+  HostTensor v = HostTensor::zeros(DType::bf16, {2, 7, 2, 16});
+  Result<AttentionInputs> inputs = makeAttentionInputs(q, k, v);
+  REQUIRE(inputs.isOk());
+  const AttentionSizes &s = inputs->sizes;
+  CHECK(std::vector<int64_t>{s.batch, s.seqlenQ, s.seqlenK, s.heads, s.kvHeads, s.headDim, s.valueDim} ==
+        std::vector<int64_t>{2, 5, 7, 4, 2, 8, 16});
+
+  CHECK(mentions(makeAttentionInputs(HostTensor::zeros(DType::bf16, {5, 4, 8}), k, v).status(),
+                 "tensor 'q' is bf16 [5, 4, 8]; expected four dimensions"));
+  CHECK(mentions(makeAttentionInputs(q, HostTensor::zeros(DType::fp16, {2, 7, 2, 8}), v).status(),
+                 "tensor 'k' is fp16 [2, 7, 2, 8]; expected bf16 like 'q'"));
+  CHECK(mentions(makeAttentionInputs(q, HostTensor::zeros(DType::bf16, {2, 7, 2, 4}), v).status(),
+                 "tensor 'k' is bf16 [2, 7, 2, 4]; expected [2, 7, 2, 8]"));
+  CHECK(mentions(makeAttentionInputs(q, k, HostTensor::zeros(DType::bf16, {2, 6, 2, 8})).status(),
+                 "tensor 'v' is bf16 [2, 6, 2, 8]; expected [2, 7, 2, 8]"));
+  HostTensor threeHeads = HostTensor::zeros(DType::bf16, {2, 7, 3, 8});
+  CHECK(mentions(makeAttentionInputs(q, threeHeads, threeHeads).status(),
+                 "'q' has 4 heads, 'k' has 3; expected a multiple"));
+}
+
+TEST_CASE("attention inputs survive the way through a file, and the file's name is in the message") {
+  Scratch scratch;
+  std::string path = scratch.path("qkv.safetensors");
+  Result<AttentionInputs> made = randomAttentionInputs({1, 3, 5, 4, 2, 8, 8}, DType::fp16, 11);
+  REQUIRE(made.isOk());
+  REQUIRE(writeAttentionInputs(path, *made, 11).isOk());
+  Result<AttentionInputs> read = readAttentionInputs(path);
+  REQUIRE(read.isOk());
+  CHECK(read->q.data == made->q.data);
+  CHECK(read->k.data == made->k.data);
+  CHECK(read->v.data == made->v.data);
+
+  HostTensor flat = HostTensor::zeros(DType::fp16, {3});
+  REQUIRE(writeSafetensors(path, {{"q", &flat}, {"k", &flat}, {"v", &flat}}).isOk());
+  CHECK(mentions(readAttentionInputs(path).status(), "qkv.safetensors': tensor 'q' is fp16 [3]"));
+  CHECK(randomAttentionInputs({1, -3, 5, 4, 2, 8, 8}, DType::fp16, 1).status().code() == StatusCode::invalidArgument);
+  CHECK(randomAttentionInputs({int64_t(1) << 20, int64_t(1) << 20, 5, 4, 2, 8, 8}, DType::fp16, 1).status().code() ==
+        StatusCode::invalidArgument);
+}
