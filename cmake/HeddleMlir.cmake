@@ -3,6 +3,7 @@
 # By default the target links the shared libMLIR and libLLVM and the list is ignored; with
 # HEDDLE_STATIC it links exactly the listed archives. Mixing both would give two copies of LLVM's
 # option and TypeID registries in one process, so the exported targets are repaired first.
+# The flags of the static link itself are in HeddleLink.
 include_guard(GLOBAL)
 
 function(heddle_link_mlir target)
@@ -18,8 +19,6 @@ function(heddle_link_mlir target)
       target_link_libraries(${target} PUBLIC ${libraries})
     endif()
   endforeach()
-  # Travels to every executable that links the target: one file that needs only the C library.
-  target_link_options(${target} PUBLIC -static-libstdc++ -static-libgcc LINKER:--gc-sections LINKER:--as-needed)
 endfunction()
 
 macro(heddle_static_archive name file)

@@ -1,0 +1,132 @@
+//===- Bridge.cpp - entry points with a fixed calling convention ------------===//
+// Pointers are memrefs of static shape, because only those become bare pointers; the shape of an
+// output line is an upper bound, nothing is allocated.
+#include "codegen/Cpu/Bridge.h"
+#include "codegen/Emit/PatternModule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace heddle {
+namespace {
+
+constexpr int64_t maxLineLength = int64_t(1) << 31;
+
+class BridgeBuilder {
+public:
+  BridgeBuilder(ModuleOp module, int paramCount)
+      : module(module), builder(module.getBodyRegion()), loc(module.getLoc()),
+        contextWords(contextArgumentNames(paramCount).size()) {
+    builder.setInsertionPointToEnd(module.getBody());
+  }
+
+  void addEntry(const PatternFunction &function);
+  void addKeepLine(const char *symbol, bool alongKeys);
+
+private:
+  Type i32() { return builder.getI32Type(); }
+  Type contextType() { return MemRefType::get({contextWords}, i32()); }
+  Block *startFunction(const std::string &symbol, ArrayRef<Type> inputs, ArrayRef<Type> results);
+  SmallVector<Value> loadContext(Value words);
+  Value callKeep(SmallVector<Value> context, ArrayRef<Value> rest);
+
+  ModuleOp module;
+  OpBuilder builder;
+  Location loc;
+  int64_t contextWords;
+};
+
+Block *BridgeBuilder::startFunction(const std::string &symbol, ArrayRef<Type> inputs,
+                                    ArrayRef<Type> results) {
+  builder.setInsertionPointToEnd(module.getBody());
+  auto function =
+      func::FuncOp::create(builder, loc, symbol, builder.getFunctionType(inputs, results));
+  Block *entry = function.addEntryBlock();
+  builder.setInsertionPointToStart(entry);
+  return entry;
+}
+
+SmallVector<Value> BridgeBuilder::loadContext(Value words) {
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < contextWords; ++i) {
+    Value index = arith::ConstantIndexOp::create(builder, loc, i);
+    values.push_back(memref::LoadOp::create(builder, loc, words, index));
+  }
+  return values;
+}
+
+void BridgeBuilder::addEntry(const PatternFunction &function) {
+  auto callee = module.lookupSymbol<func::FuncOp>(function.symbol);
+  SmallVector<Type> inputs;
+  if (function.takesContext)
+    inputs.push_back(contextType());
+  ArrayRef<Type> rest = callee.getArgumentTypes().take_back(function.arguments.size());
+  inputs.append(rest.begin(), rest.end());
+  SmallVector<Type> results;
+  if (function.result != PatternResult::none)
+    results.push_back(i32());
+  Block *entry = startFunction(bridgeSymbol(function.symbol), inputs, results);
+
+  SmallVector<Value> operands;
+  if (function.takesContext)
+    operands = loadContext(entry->getArgument(0));
+  auto passed = entry->getArguments().take_back(function.arguments.size());
+  operands.append(passed.begin(), passed.end());
+  auto call = func::CallOp::create(builder, loc, callee, operands);
+  SmallVector<Value> values(call.getResults());
+  if (function.result == PatternResult::i1)
+    values[0] = arith::ExtUIOp::create(builder, loc, i32(), values[0]);
+  func::ReturnOp::create(builder, loc, values);
+}
+
+Value BridgeBuilder::callKeep(SmallVector<Value> context, ArrayRef<Value> rest) {
+  context.append(rest.begin(), rest.end());
+  auto callee = module.lookupSymbol<func::FuncOp>("pattern_keep");
+  return func::CallOp::create(builder, loc, callee, context).getResult(0);
+}
+
+// (context, branch, q, k, step, count, out): one loop that LLVM vectorises after inlining keep.
+void BridgeBuilder::addKeepLine(const char *symbol, bool alongKeys) {
+  Type out = MemRefType::get({maxLineLength}, builder.getI8Type());
+  Block *entry = startFunction(symbol, {contextType(), i32(), i32(), i32(), i32(), i32(), out}, {});
+  SmallVector<Value> context = loadContext(entry->getArgument(0));
+  Value branch = entry->getArgument(1), q = entry->getArgument(2), k = entry->getArgument(3);
+  Value step = entry->getArgument(4);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value count = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                           entry->getArgument(5));
+  auto loop = scf::ForOp::create(builder, loc, zero, count, one);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value i = arith::IndexCastOp::create(builder, loc, i32(), loop.getInductionVar());
+  Value offset = arith::MulIOp::create(builder, loc, step, i);
+  Value moved = arith::AddIOp::create(builder, loc, alongKeys ? k : q, offset);
+  Value kept = callKeep(context, {branch, alongKeys ? q : moved, alongKeys ? moved : k});
+  Value byte = arith::ExtUIOp::create(builder, loc, builder.getI8Type(), kept);
+  memref::StoreOp::create(builder, loc, byte, entry->getArgument(6), loop.getInductionVar());
+  builder.setInsertionPointToEnd(entry);
+  func::ReturnOp::create(builder, loc);
+}
+
+} // namespace
+
+std::string bridgeSymbol(const char *patternFunction) {
+  return std::string("heddle_jit_") + patternFunction;
+}
+
+void addBridgeFunctions(ModuleOp module, int paramCount) {
+  auto internal =
+      LLVM::LinkageAttr::get(module.getContext(), LLVM::linkage::Linkage::Internal);
+  for (auto function : module.getOps<func::FuncOp>())
+    function->setAttr("llvm.linkage", internal);
+  BridgeBuilder bridge(module, paramCount);
+  for (const PatternFunction &function : patternFunctions())
+    bridge.addEntry(function);
+  bridge.addKeepLine(keepRowSymbol, /*alongKeys=*/true);
+  bridge.addKeepLine(keepColumnSymbol, /*alongKeys=*/false);
+}
+
+} // namespace heddle

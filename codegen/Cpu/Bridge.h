@@ -1,0 +1,24 @@
+//===- Bridge.h - entry points with a fixed calling convention --------------===//
+// Owns the functions that are added to a pattern's module before it is compiled for the CPU: C++ can
+// call them without knowing how many run-time sizes the pattern has.
+#ifndef HEDDLE_CODEGEN_CPU_BRIDGE_H
+#define HEDDLE_CODEGEN_CPU_BRIDGE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+
+namespace heddle {
+
+// The symbol of the entry point of a generated function.
+std::string bridgeSymbol(const char *patternFunction);
+inline constexpr const char *keepRowSymbol = "heddle_jit_keep_row";
+inline constexpr const char *keepColumnSymbol = "heddle_jit_keep_column";
+
+// Adds one entry point per generated function, with the context behind a pointer to its words and
+// i1 widened to i32, and the two loops over pattern_keep. Everything else becomes internal. The
+// module must have passed verifyPatternModule.
+void addBridgeFunctions(mlir::ModuleOp module, int paramCount);
+
+} // namespace heddle
+
+#endif

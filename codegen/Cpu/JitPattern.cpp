@@ -1,0 +1,203 @@
+//===- JitPattern.cpp - a pattern's functions as machine code ---------------===//
+// Lowers a copy of the module to the LLVM dialect and compiles it for the host processor. The target
+// machine goes to the optimizer as well: without its cost model nothing is vectorised.
+#include "codegen/Cpu/JitPattern.h"
+#include "codegen/Cpu/Bridge.h"
+#include "codegen/Emit/PatternModule.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include <cstddef>
+#include <mutex>
+
+using namespace mlir;
+
+namespace heddle {
+
+static_assert(offsetof(JitContext, params) == 7 * sizeof(int32_t),
+              "the compiled code reads the context as one run of words");
+
+struct JitPattern::Code {
+  using Context = const int32_t *;
+  PatternInfo info;
+  std::unique_ptr<ExecutionEngine> engine;
+  int32_t (*variant)(Context) = nullptr;
+  int32_t (*queryRate)(int32_t) = nullptr;
+  int32_t (*keyRate)(int32_t, int32_t) = nullptr;
+  int32_t (*keyResidue)(Context, int32_t, int32_t, int32_t) = nullptr;
+  void (*nextRange)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t,
+                    int32_t *) = nullptr;
+  int32_t (*keep)(Context, int32_t, int32_t, int32_t) = nullptr;
+  void (*keepRow)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
+  void (*keepColumn)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
+};
+
+namespace {
+
+void loadDialects(MLIRContext *context) {
+  DialectRegistry registry;
+  registry.insert<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  context->appendDialectRegistry(registry);
+  context->loadDialect<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect,
+                       scf::SCFDialect>();
+}
+
+LogicalResult lowerToLlvm(ModuleOp module) {
+  PassManager passes(module.getContext());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(arith::createArithExpandOpsPass());
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createFinalizeMemRefToLLVMConversionPass());
+  ConvertFuncToLLVMPassOptions barePointers;
+  barePointers.useBarePtrCallConv = true;
+  passes.addPass(createConvertFuncToLLVMPass(barePointers));
+  passes.addPass(createReconcileUnrealizedCastsPass());
+  return passes.run(module);
+}
+
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> hostTargetMachine() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  return builder->createTargetMachine();
+}
+
+llvm::Expected<std::unique_ptr<ExecutionEngine>> compile(ModuleOp module) {
+  auto machine = hostTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  auto optimizerMachine = hostTargetMachine();
+  if (!optimizerMachine)
+    return optimizerMachine.takeError();
+  auto optimize = makeOptimizingTransformer(3, 0, optimizerMachine->get());
+  ExecutionEngineOptions options;
+  options.transformer = optimize;
+  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
+  options.enableGDBNotificationListener = false;
+  options.enablePerfNotificationListener = false;
+  return ExecutionEngine::create(module, options, std::move(*machine));
+}
+
+template <class Function>
+llvm::Error resolve(ExecutionEngine &engine, const std::string &symbol, Function *&function) {
+  llvm::Expected<void *> address = engine.lookup(symbol);
+  if (!address)
+    return address.takeError();
+  function = reinterpret_cast<Function *>(*address);
+  return llvm::Error::success();
+}
+
+template <class Code> llvm::Error resolveAll(Code &code) {
+  ExecutionEngine &engine = *code.engine;
+  llvm::Error errors = llvm::Error::success();
+  auto add = [&](const std::string &symbol, auto &function) {
+    errors = llvm::joinErrors(std::move(errors), resolve(engine, symbol, function));
+  };
+  add(bridgeSymbol("pattern_variant"), code.variant);
+  add(bridgeSymbol("pattern_query_rate"), code.queryRate);
+  add(bridgeSymbol("pattern_key_rate"), code.keyRate);
+  add(bridgeSymbol("pattern_key_residue"), code.keyResidue);
+  add(bridgeSymbol("pattern_next_range"), code.nextRange);
+  add(bridgeSymbol("pattern_keep"), code.keep);
+  add(keepRowSymbol, code.keepRow);
+  add(keepColumnSymbol, code.keepColumn);
+  return errors;
+}
+
+const int32_t *words(const JitContext &context) {
+  return reinterpret_cast<const int32_t *>(&context);
+}
+
+} // namespace
+
+FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &info) {
+  if (failed(verifyPatternModule(module, info)))
+    return failure();
+  if (info.paramCount > JitContext::kMaxParams)
+    return module.emitError() << "pattern '" << info.name << "': expected at most "
+                              << JitContext::kMaxParams << " run-time sizes, got "
+                              << info.paramCount;
+  loadDialects(module.getContext());
+  OwningOpRef<ModuleOp> lowered = module.clone();
+  addBridgeFunctions(*lowered, info.paramCount);
+  if (failed(lowerToLlvm(*lowered)))
+    return failure();
+  auto engine = compile(*lowered);
+  if (!engine)
+    return module.emitError() << "pattern '" << info.name << "': compilation for the CPU failed: "
+                              << llvm::toString(engine.takeError());
+  auto code = std::make_shared<Code>();
+  code->info = info;
+  code->engine = std::move(*engine);
+  if (llvm::Error error = resolveAll(*code))
+    return module.emitError() << "pattern '" << info.name << "': "
+                              << llvm::toString(std::move(error));
+  return JitPattern(std::move(code));
+}
+
+const PatternInfo &JitPattern::info() const { return code->info; }
+
+int32_t JitPattern::variant(const JitContext &context) const {
+  return code->variant(words(context));
+}
+
+int32_t JitPattern::queryRate(int32_t variant) const { return code->queryRate(variant); }
+
+int32_t JitPattern::keyRate(int32_t variant, int32_t branch) const {
+  return code->keyRate(variant, branch);
+}
+
+int32_t JitPattern::keyResidue(const JitContext &context, int32_t variant, int32_t branch,
+                               int32_t tileFirst) const {
+  return code->keyResidue(words(context), variant, branch, tileFirst);
+}
+
+JitKeyRange JitPattern::nextRange(const JitContext &context, int32_t variant, int32_t branch,
+                                  int32_t tileFirst, int32_t tileLast, int32_t blockN,
+                                  int32_t from) const {
+  int32_t out[4];
+  code->nextRange(words(context), variant, branch, tileFirst, tileLast, blockN, from, out);
+  return {out[0], out[1], out[2], out[3]};
+}
+
+bool JitPattern::keep(const JitContext &context, int32_t branch, int32_t q, int32_t k) const {
+  return code->keep(words(context), branch, q, k) != 0;
+}
+
+void JitPattern::keepRow(const JitContext &context, const JitKeepLine &line, uint8_t *out) const {
+  code->keepRow(words(context), line.branch, line.q, line.k, line.step, line.count, out);
+}
+
+void JitPattern::keepColumn(const JitContext &context, const JitKeepLine &line,
+                            uint8_t *out) const {
+  code->keepColumn(words(context), line.branch, line.q, line.k, line.step, line.count, out);
+}
+
+} // namespace heddle

@@ -1,0 +1,70 @@
+//===- JitPattern.h - a pattern's functions as machine code -----------------===//
+// Owns the compilation of the generated functions (docs/architecture.md, section 2) for this machine
+// with LLVM ORC. The IR is the one that codegen/Emit prints for the GPU. Callers need no MLIR headers.
+#ifndef HEDDLE_CODEGEN_CPU_JITPATTERN_H
+#define HEDDLE_CODEGEN_CPU_JITPATTERN_H
+
+#include "codegen/Emit/PatternInfo.h"
+#include "llvm/Support/LogicalResult.h"
+#include <array>
+#include <cstdint>
+#include <memory>
+
+namespace mlir {
+class ModuleOp;
+}
+
+namespace heddle {
+
+// The leading arguments of the generated functions. Laid out as one run of 32-bit words, which is
+// how the compiled code reads it; a JitPattern has at most kMaxParams run-time sizes.
+struct JitContext {
+  static constexpr int kMaxParams = 32;
+  int32_t batch = 0, head = 0, heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0;
+  std::array<int32_t, kMaxParams> params = {};
+};
+
+// Numbers of key tiles. No more tiles: begin = end = kNoTile.
+struct JitKeyRange {
+  static constexpr int32_t kNoTile = 0x7fffffff;
+  int32_t begin, end, fullBegin, fullEnd;
+};
+
+// A line of keep values: value i is that of (q + qStep * i, k + kStep * i) with one of the steps 0.
+struct JitKeepLine {
+  int32_t branch, q, k, step, count;
+};
+
+// Immutable and cheap to copy; every function may be called from any number of threads.
+class JitPattern {
+public:
+  // Compiles the module, which is left as it is; every later call is plain machine code. Fails with
+  // diagnostics at the module's ops. Loads dialects into the module's context, so it must not run
+  // while another thread uses that context.
+  static llvm::FailureOr<JitPattern> create(mlir::ModuleOp module, const PatternInfo &info);
+
+  const PatternInfo &info() const;
+
+  int32_t variant(const JitContext &context) const;
+  int32_t queryRate(int32_t variant) const;
+  int32_t keyRate(int32_t variant, int32_t branch) const;
+  int32_t keyResidue(const JitContext &context, int32_t variant, int32_t branch,
+                     int32_t tileFirst) const;
+  JitKeyRange nextRange(const JitContext &context, int32_t variant, int32_t branch,
+                        int32_t tileFirst, int32_t tileLast, int32_t blockN, int32_t from) const;
+  bool keep(const JitContext &context, int32_t branch, int32_t q, int32_t k) const;
+
+  // Vectorised: out[i] = 1 where (q, k + step * i) is kept, else 0, for i < count.
+  void keepRow(const JitContext &context, const JitKeepLine &line, uint8_t *out) const;
+  // Vectorised: out[i] = 1 where (q + step * i, k) is kept, else 0, for i < count.
+  void keepColumn(const JitContext &context, const JitKeepLine &line, uint8_t *out) const;
+
+private:
+  struct Code;
+  explicit JitPattern(std::shared_ptr<const Code> code) : code(std::move(code)) {}
+  std::shared_ptr<const Code> code;
+};
+
+} // namespace heddle
+
+#endif

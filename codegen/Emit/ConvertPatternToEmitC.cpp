@@ -1,0 +1,93 @@
+//===- ConvertPatternToEmitC.cpp - pattern functions as EmitC ---------------===//
+// Drives the EmitC conversion patterns of arith, scf, memref and func in one full conversion, so that
+// no cast is left behind and nothing passes silently, and gives every function its device form.
+#include "codegen/Emit/Passes.h"
+#include "mlir/Conversion/ArithToEmitC/ArithToEmitC.h"
+#include "mlir/Conversion/FuncToEmitC/FuncToEmitC.h"
+#include "mlir/Conversion/MemRefToEmitC/MemRefToEmitC.h"
+#include "mlir/Conversion/SCFToEmitC/SCFToEmitC.h"
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
+#include "mlir/Dialect/EmitC/Transforms/TypeConversions.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace heddle {
+namespace {
+
+// Appends `function` behind everything that it calls. Recursion is not possible in generated
+// functions; if it occurs, the set ends it and the C++ compiler reports the missing declaration.
+void appendCalleesFirst(func::FuncOp function, llvm::SmallPtrSetImpl<Operation *> &started,
+                        llvm::SetVector<Operation *> &order) {
+  if (!started.insert(function).second)
+    return;
+  function.walk([&](func::CallOp call) {
+    auto module = function->getParentOfType<ModuleOp>();
+    if (auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee()))
+      appendCalleesFirst(callee, started, order);
+  });
+  order.insert(function);
+}
+
+void sortCalleesFirst(ModuleOp module) {
+  llvm::SmallPtrSet<Operation *, 16> started;
+  llvm::SetVector<Operation *> order;
+  for (auto function : module.getOps<func::FuncOp>())
+    appendCalleesFirst(function, started, order);
+  for (Operation *function : order)
+    function->moveBefore(module.getBody(), module.getBody()->end());
+}
+
+class ConvertPatternToEmitCPass
+    : public PassWrapper<ConvertPatternToEmitCPass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertPatternToEmitCPass)
+
+  llvm::StringRef getArgument() const override { return "heddle-convert-pattern-to-emitc"; }
+  llvm::StringRef getDescription() const override {
+    return "Convert the generated functions of a pattern to EmitC device functions";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<emitc::EmitCDialect>();
+  }
+  void runOnOperation() override {
+    sortCalleesFirst(getOperation());
+    if (failed(convert()))
+      return signalPassFailure();
+    OpBuilder builder(&getContext());
+    ArrayAttr specifiers = builder.getStrArrayAttr({"static", "__device__", "__forceinline__"});
+    for (auto function : getOperation().getOps<emitc::FuncOp>())
+      function.setSpecifiersAttr(specifiers);
+  }
+
+private:
+  LogicalResult convert() {
+    TypeConverter converter;
+    converter.addConversion([](Type type) -> std::optional<Type> {
+      return emitc::isSupportedEmitCType(type) ? std::optional<Type>(type) : std::nullopt;
+    });
+    populateMemRefToEmitCTypeConversion(converter);
+    populateEmitCSizeTTypeConversions(converter);
+    RewritePatternSet patterns(&getContext());
+    populateArithToEmitCPatterns(converter, patterns);
+    populateSCFToEmitCConversionPatterns(patterns, converter);
+    populateMemRefToEmitCConversionPatterns(patterns, converter);
+    populateFuncToEmitCPatterns(converter, patterns);
+    ConversionTarget target(getContext());
+    target.addLegalDialect<emitc::EmitCDialect>();
+    target.addLegalOp<ModuleOp>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return false; });
+    return applyFullConversion(getOperation(), target, std::move(patterns));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createConvertPatternToEmitCPass() {
+  return std::make_unique<ConvertPatternToEmitCPass>();
+}
+
+} // namespace heddle

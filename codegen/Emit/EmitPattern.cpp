@@ -1,0 +1,65 @@
+//===- EmitPattern.cpp - generated functions as CUDA C++ text ---------------===//
+// Fixes the order of the passes. Expressions are never formed: EmitC would duplicate shared values,
+// and one local variable per operation compiles just as fast.
+#include "codegen/Emit/EmitPattern.h"
+#include "codegen/Emit/Passes.h"
+#include "codegen/Emit/SourceWriter.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/Cpp/CppEmitter.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace heddle {
+
+static LogicalResult lowerToEmitC(ModuleOp module) {
+  PassManager passes(module.getContext());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(arith::createArithExpandOpsPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createConvertPatternToEmitCPass());
+  passes.addPass(createInlineConstantsPass());
+  return passes.run(module);
+}
+
+// The printed arguments are v1, v2, ...; the comment above each function says what they are.
+static std::string describeArguments(const PatternFunction &function, const PatternInfo &info) {
+  std::vector<std::string> items;
+  for (const std::string &name : argumentNames(function, info.paramCount))
+    items.push_back(name + " v" + std::to_string(items.size() + 1));
+  return joinComma(items);
+}
+
+static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &info,
+                                   SourceWriter &writer) {
+  for (const PatternFunction &known : patternFunctions())
+    if (function.getName() == known.symbol)
+      writer.comment(describeArguments(known, info));
+  std::string body;
+  llvm::raw_string_ostream stream(body);
+  if (failed(emitc::translateToCpp(function, stream)))
+    return failure();
+  writer.text(body);
+  writer.line();
+  return success();
+}
+
+FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &info) {
+  if (failed(verifyPatternModule(module, info)))
+    return failure();
+  OwningOpRef<ModuleOp> lowered = module.clone();
+  if (failed(lowerToEmitC(*lowered)))
+    return failure();
+  SourceWriter writer;
+  for (auto function : lowered->getOps<emitc::FuncOp>())
+    if (failed(printFunction(function, info, writer)))
+      return failure();
+  writer.text(patternWrapperText(info));
+  return writer.take();
+}
+
+} // namespace heddle

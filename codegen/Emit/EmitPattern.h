@@ -1,0 +1,23 @@
+//===- EmitPattern.h - generated functions as CUDA C++ text -----------------===//
+// Owns the way from a pattern's module of functions to the text that a skeleton includes: the
+// functions themselves through EmitC, then `struct Pattern` around them.
+#ifndef HEDDLE_CODEGEN_EMIT_EMITPATTERN_H
+#define HEDDLE_CODEGEN_EMIT_EMITPATTERN_H
+
+#include "codegen/Emit/PatternModule.h"
+#include <string>
+
+namespace heddle {
+
+// The text of the generated functions, PatternContext, KeyRange and Pattern. The module is left as
+// it is; equal modules give equal bytes. Fails with diagnostics at the op that has no C++ form, or
+// when the module is not what verifyPatternModule wants. Loads the dialects that it needs into the
+// module's context, so it must not run while another thread uses that context.
+mlir::FailureOr<std::string> emitPatternFunctions(mlir::ModuleOp module, const PatternInfo &info);
+
+// The wrapper part alone: it depends on `info` only.
+std::string patternWrapperText(const PatternInfo &info);
+
+} // namespace heddle
+
+#endif

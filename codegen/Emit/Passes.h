@@ -1,0 +1,23 @@
+//===- Passes.h - from pattern functions to EmitC ---------------------------===//
+// Owns the passes that only the text emitter uses. They are not registered: no command line names
+// them, and EmitPattern.cpp fixes their order.
+#ifndef HEDDLE_CODEGEN_EMIT_PASSES_H
+#define HEDDLE_CODEGEN_EMIT_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+#include <memory>
+
+namespace heddle {
+
+// Turns a module of func/arith/scf/memref functions, with divisions and minima already expanded,
+// into emitc.func ops that carry the device specifiers, callees before callers. An op without a
+// pattern is an error at the op. The index type survives only in constant subscripts.
+std::unique_ptr<mlir::Pass> createConvertPatternToEmitCPass();
+
+// Replaces integer constants by literals that print in place, so that the text reads `v2[0] = v7`
+// and has neither a variable per constant nor a size_t.
+std::unique_ptr<mlir::Pass> createInlineConstantsPass();
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,72 @@
+//===- PatternModule.cpp - the generated functions of one pattern -----------===//
+// The list of generated functions and the check of a module against it. Change the list together
+// with docs/architecture.md and with the wrapper text in PatternWrapper.cpp.
+#include "codegen/Emit/PatternModule.h"
+
+using namespace mlir;
+
+namespace heddle {
+
+llvm::ArrayRef<PatternFunction> patternFunctions() {
+  static const std::vector<PatternFunction> functions = {
+      {"pattern_variant", true, {}, PatternResult::i32},
+      {"pattern_query_rate", false, {"variant"}, PatternResult::i32},
+      {"pattern_key_rate", false, {"variant", "branch"}, PatternResult::i32},
+      {"pattern_key_residue", true, {"variant", "branch", "tile_first"}, PatternResult::i32},
+      {"pattern_next_range",
+       true,
+       {"variant", "branch", "tile_first", "tile_last", "block_n", "from", "out"},
+       PatternResult::none},
+      {"pattern_keep", true, {"branch", "q_position", "k_position"}, PatternResult::i1},
+  };
+  return functions;
+}
+
+std::vector<std::string> contextArgumentNames(int paramCount) {
+  std::vector<std::string> names = {"batch",    "head",     "heads",   "seqlen_q",
+                                    "seqlen_k", "q_origin", "k_origin"};
+  for (int i = 0; i < paramCount; ++i)
+    names.push_back("param_" + std::to_string(i));
+  return names;
+}
+
+std::vector<std::string> argumentNames(const PatternFunction &function, int paramCount) {
+  std::vector<std::string> names;
+  if (function.takesContext)
+    names = contextArgumentNames(paramCount);
+  names.insert(names.end(), function.arguments.begin(), function.arguments.end());
+  return names;
+}
+
+static FunctionType expectedType(MLIRContext *context, const PatternFunction &function,
+                                 int paramCount) {
+  Type i32 = IntegerType::get(context, 32);
+  llvm::SmallVector<Type> inputs;
+  for (const std::string &name : argumentNames(function, paramCount))
+    inputs.push_back(name == "out" ? Type(MemRefType::get({4}, i32)) : i32);
+  llvm::SmallVector<Type> results;
+  if (function.result != PatternResult::none)
+    results.push_back(function.result == PatternResult::i1 ? Type(IntegerType::get(context, 1))
+                                                           : i32);
+  return FunctionType::get(context, inputs, results);
+}
+
+LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
+  for (const PatternFunction &function : patternFunctions()) {
+    auto found = module.lookupSymbol<func::FuncOp>(function.symbol);
+    if (!found)
+      return module.emitError() << "pattern '" << info.name << "' has no function '"
+                                << function.symbol << "'";
+    FunctionType expected = expectedType(module.getContext(), function, info.paramCount);
+    if (found.getFunctionType() != expected)
+      return found.emitError() << "pattern '" << info.name << "': expected '" << function.symbol
+                               << "' of type " << expected << ", got "
+                               << found.getFunctionType();
+    if (found.isExternal())
+      return found.emitError() << "pattern '" << info.name << "': '" << function.symbol
+                               << "' has no body";
+  }
+  return success();
+}
+
+} // namespace heddle

@@ -1,0 +1,43 @@
+//===- PatternModule.h - the generated functions of one pattern -------------===//
+// Owns the list of the functions that codegen/Schedule generates for a pattern (docs/architecture.md,
+// section 2): their names, their arguments in order and their types. The text emitter and the CPU
+// target both check a module against this list before they touch it.
+#ifndef HEDDLE_CODEGEN_EMIT_PATTERNMODULE_H
+#define HEDDLE_CODEGEN_EMIT_PATTERNMODULE_H
+
+#include "codegen/Emit/PatternInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+enum class PatternResult { none, i32, i1 };
+
+// One generated function. `arguments` follow the context where the function takes one; "out" is the
+// memref<4xi32> that receives a range, every other argument is an i32.
+struct PatternFunction {
+  const char *symbol;
+  bool takesContext;
+  std::vector<const char *> arguments;
+  PatternResult result;
+};
+
+// The six functions, in the order in which they are emitted.
+llvm::ArrayRef<PatternFunction> patternFunctions();
+
+// batch, head, heads, seqlen_q, seqlen_k, q_origin, k_origin, then param_0 ... param_{P-1}.
+std::vector<std::string> contextArgumentNames(int paramCount);
+
+// The names of all arguments of `function`, context first.
+std::vector<std::string> argumentNames(const PatternFunction &function, int paramCount);
+
+// Fails with a diagnostic at the module (function missing) or at the function (wrong type or no
+// body) when the module is not what the list above says.
+mlir::LogicalResult verifyPatternModule(mlir::ModuleOp module, const PatternInfo &info);
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,88 @@
+//===- PatternWrapper.cpp - the struct that skeletons see -------------------===//
+// Owns the text of PatternContext, KeyRange and Pattern (docs/architecture.md, section 2). A
+// skeleton uses nothing else of a pattern. Depends on the counts in PatternInfo only.
+#include "codegen/Emit/EmitPattern.h"
+#include "codegen/Emit/SourceWriter.h"
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+// Where a generated function's argument comes from inside a method of Pattern.
+std::string fieldOf(const std::string &argument) {
+  static const std::vector<std::pair<std::string, std::string>> fields = {
+      {"batch", "c.batch"},          {"head", "c.head"},
+      {"heads", "c.heads"},          {"seqlen_q", "c.seqlenQ"},
+      {"seqlen_k", "c.seqlenK"},     {"q_origin", "c.qOrigin"},
+      {"k_origin", "c.kOrigin"},     {"tile_first", "tileFirst"},
+      {"tile_last", "tileLast"},     {"block_n", "blockN"},
+      {"q_position", "qPosition"},   {"k_position", "kPosition"},
+  };
+  for (const auto &[name, field] : fields)
+    if (name == argument)
+      return field;
+  const std::string prefix = "param_";
+  if (argument.rfind(prefix, 0) == 0)
+    return "c.param[" + argument.substr(prefix.size()) + "]";
+  return argument;
+}
+
+struct Method {
+  const char *name;
+  const char *resultType;
+};
+
+// The methods in the order of patternFunctions().
+constexpr Method methods[] = {{"variant", "int"},      {"queryRate", "int"},
+                              {"keyRate", "int"},      {"keyResidue", "int"},
+                              {"nextRange", "KeyRange"}, {"keep", "bool"}};
+
+std::string methodSignature(const Method &method, const PatternFunction &function) {
+  std::vector<std::string> parameters;
+  if (function.takesContext)
+    parameters.push_back("const PatternContext &c");
+  for (const char *argument : function.arguments)
+    if (std::string(argument) != "out")
+      parameters.push_back("int " + fieldOf(argument));
+  return "static __device__ __forceinline__ " + std::string(method.resultType) + " " +
+         SourceWriter::call(method.name, parameters);
+}
+
+void writeMethod(SourceWriter &writer, const Method &method, const PatternFunction &function,
+                 int paramCount) {
+  std::vector<std::string> values;
+  for (const std::string &argument : argumentNames(function, paramCount))
+    values.push_back(fieldOf(argument));
+  std::string call = SourceWriter::call(function.symbol, values);
+  auto body = writer.function(methodSignature(method, function));
+  if (function.result != PatternResult::none)
+    return writer.line("return " + call + ";");
+  writer.line("int32_t out[4];");
+  writer.line(call + ";");
+  writer.line("return KeyRange{out[0], out[1], out[2], out[3]};");
+}
+
+} // namespace
+
+std::string patternWrapperText(const PatternInfo &info) {
+  SourceWriter writer;
+  auto context = writer.structure("PatternContext");
+  writer.fields("int32_t", {"batch", "head", "heads", "seqlenQ", "seqlenK", "qOrigin", "kOrigin"});
+  writer.fields("int32_t", {"param[" + std::to_string(std::max(info.paramCount, 1)) + "]"});
+  context.end();
+  writer.line();
+  auto range = writer.structure("KeyRange");
+  writer.fields("int32_t", {"begin", "end", "fullBegin", "fullEnd"});
+  range.end();
+  writer.line();
+  auto pattern = writer.structure("Pattern");
+  writer.constant("kVariantCount", info.variantCount);
+  writer.constant("kBranchCount", info.branchCount);
+  writer.constant("kParamCount", info.paramCount);
+  for (size_t i = 0; i < patternFunctions().size(); ++i)
+    writeMethod(writer, methods[i], patternFunctions()[i], info.paramCount);
+  pattern.end();
+  return writer.take();
+}
+
+} // namespace heddle
