@@ -1,0 +1,26 @@
+// Asynchronous copies from global to shared memory (compute_80). Groups complete in the order of their
+// commits; a thread only waits for its own copies, so a block barrier must follow a wait.
+#pragma once
+
+namespace heddle {
+namespace ptx {
+
+// Copies 16 bytes; both addresses must be multiples of 16.
+DEV void copyAsync16(uint32_t shared, const void *global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+}
+
+// Copies 16 bytes, or writes 16 zero bytes without reading global memory.
+DEV void copyAsync16OrZero(uint32_t shared, const void *global, bool isPresent) {
+  int sourceBytes = isPresent ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(sourceBytes)
+               : "memory");
+}
+
+DEV void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Returns when at most Pending of this thread's newest groups are incomplete.
+template <int Pending> DEV void waitCopies() { asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory"); }
+
+} // namespace ptx
+} // namespace heddle

@@ -1,0 +1,36 @@
+// Scalar instructions: base-2 exponential and logarithm, packing of two floats into one 32-bit word.
+#pragma once
+
+namespace heddle {
+namespace ptx {
+
+// 2^x, about 2 ulp; subnormal results are 0, exp2(-inf) = 0.
+DEV float exp2Approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// log2(x); log2(0) = -inf.
+DEV float log2Approx(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Two bfloat16, rounded to nearest even, `low` in the lower half.
+DEV uint32_t packBf16(float low, float high) {
+  uint32_t word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// Two halves, rounded to nearest even, `low` in the lower half.
+DEV uint32_t packFp16(float low, float high) {
+  uint32_t word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+} // namespace ptx
+} // namespace heddle

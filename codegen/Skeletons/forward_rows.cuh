@@ -1,0 +1,146 @@
+// How rows enter and leave the softmax of one warp: the carry that initialises the accumulators, and the
+// stores of out and lse. Every existing row is written once; a row without a kept key gives 0 and -inf.
+#pragma once
+
+namespace heddle {
+
+// The rows of one lane: row (i, half) has row index first + rate * (i * 16 + half * 8).
+struct LaneRows {
+  int32_t batch, head, first, rate, end;
+
+  DEV LaneRows(const KernelParams &p, const WorkItem &item)
+      : batch(item.batch), head(item.head), rate(item.queryRate), end(p.seqlenQ) {
+    int32_t number = threadIdx.x / 32 * (kRowTiles * 16) + threadIdx.x % 32 / 4;
+    first = item.firstRow + rate * number;
+  }
+  DEV int32_t index(int i, int half) const { return first + rate * (i * 16 + half * 8); }
+  DEV int64_t lseOffset(const KernelParams &p, int32_t row) const {
+    return (static_cast<int64_t>(batch) * p.heads + head) * p.seqlenQ + row;
+  }
+  DEV int64_t carryOffset(const KernelParams &p, int32_t row) const {
+    return ((static_cast<int64_t>(batch) * p.seqlenQ + row) * p.heads + head) * KernelTraits::kValueDim;
+  }
+};
+
+// The reference starts this far below the carried lse, so that weights of new keys keep their precision
+// in half; the next key above it raises the reference as usual. Log2 units.
+constexpr float kCarryHeadroom = 8.f;
+
+// rows must be clear.
+DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows &lane) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int32_t row = lane.index(i, half);
+      if (row >= lane.end)
+        continue;
+      float lse = p.carryLse[lane.lseOffset(p, row)];
+      if (lse == -INFINITY)
+        continue;
+      float weight = exp2f(kCarryHeadroom);
+      rows.reference[i][half] = lse * kLog2OfE - kCarryHeadroom;
+      rows.sum[i][half] = threadIdx.x % 4 == 0 ? weight : 0.f;
+      const float *from = p.carryOut + lane.carryOffset(p, row) + threadIdx.x % 4 * 2;
+#pragma unroll
+      for (int n = 0; n < kValueTiles; ++n) {
+        rows.out[i][n][2 * half] = weight * from[n * 8];
+        rows.out[i][n][2 * half + 1] = weight * from[n * 8 + 1];
+      }
+    }
+}
+
+DEV uint32_t exchange(uint32_t word, int distance) { return __shfl_xor_sync(kWholeWarp, word, distance); }
+
+// Transposes the 4x4 matrix whose row c is held by lane c of the quad.
+DEV void transposeQuad(uint32_t (&words)[4]) {
+  bool isOdd = threadIdx.x & 1, isUpper = threadIdx.x & 2;
+#pragma unroll
+  for (int w = 0; w < 4; w += 2) {
+    uint32_t other = exchange(isOdd ? words[w] : words[w + 1], 1);
+    (isOdd ? words[w] : words[w + 1]) = other;
+  }
+#pragma unroll
+  for (int w = 0; w < 2; ++w) {
+    uint32_t other = exchange(isUpper ? words[w] : words[w + 2], 2);
+    (isUpper ? words[w] : words[w + 2]) = other;
+  }
+}
+
+// Stores of one row, 16 bytes a lane. All lanes call; only rows that exist are written. Values are the
+// lane's two columns of each 8-column tile.
+DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[kValueTiles][2]) {
+  char *to = static_cast<char *>(row);
+  constexpr int kGroup = 4;
+#pragma unroll
+  for (int n = 0; n + kGroup <= kValueTiles; n += kGroup) {
+    uint32_t words[kGroup];
+#pragma unroll
+    for (int w = 0; w < kGroup; ++w)
+      words[w] = pack(values[n + w][0], values[n + w][1]);
+    transposeQuad(words);
+    if (isPresent)
+      ptx::storeGlobal16(to + (n + threadIdx.x % 4) * kPieceBytes, words[0], words[1], words[2], words[3]);
+  }
+  if constexpr (kValueTiles % kGroup != 0) {
+    constexpr int n = kValueTiles - 2;
+    uint32_t low = pack(values[n][0], values[n][1]), high = pack(values[n + 1][0], values[n + 1][1]);
+    bool isOdd = threadIdx.x & 1;
+    uint32_t other = exchange(isOdd ? low : high, 1);
+    (isOdd ? low : high) = other;
+    if (isPresent)
+      ptx::storeGlobal8(to + (n + threadIdx.x % 2) * kPieceBytes + (threadIdx.x & 2) * 4, low, high);
+  }
+}
+
+DEV void storeRowAsFloat(void *row, bool isPresent, const float (&values)[kValueTiles][2]) {
+  char *to = static_cast<char *>(row);
+  constexpr int kTileBytes = 8 * sizeof(float);
+  bool isOdd = threadIdx.x & 1;
+#pragma unroll
+  for (int n = 0; n < kValueTiles; n += 2) {
+    uint32_t low[2], high[2];
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      low[e] = __float_as_uint(values[n][e]);
+      high[e] = __float_as_uint(values[n + 1][e]);
+      uint32_t other = exchange(isOdd ? low[e] : high[e], 1);
+      (isOdd ? low[e] : high[e]) = other;
+    }
+    if (isPresent)
+      ptx::storeGlobal16(to + (n + threadIdx.x % 2) * kTileBytes + (threadIdx.x & 2) * 8, low[0], low[1], high[0],
+                         high[1]);
+  }
+}
+
+DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half) {
+  float sum = quadSum(rows.sum[i][half]);
+  float inverse = sum == 0.f ? 0.f : 1.f / sum;
+  float values[kValueTiles][2];
+#pragma unroll
+  for (int n = 0; n < kValueTiles; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e)
+      values[n][e] = rows.out[i][n][2 * half + e] * inverse;
+  int32_t row = lane.index(i, half);
+  bool isPresent = row < lane.end;
+  constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : 2;
+  char *to = static_cast<char *>(p.out) +
+             (lane.batch * p.outStride[0] + row * p.outStride[1] + lane.head * p.outStride[2]) * kOutBytes;
+  if constexpr (KernelTraits::kOutFloat32)
+    storeRowAsFloat(to, isPresent, values);
+  else
+    storeRowAsElements(to, isPresent, values);
+  if (isPresent && threadIdx.x % 4 == 0)
+    p.lse[lane.lseOffset(p, row)] = (rows.reference[i][half] + ptx::log2Approx(sum)) * kLogOf2;
+}
+
+DEV void storeRows(const KernelParams &p, const LaneRows &lane, const RowState &rows) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      storeRow(p, lane, rows, i, half);
+}
+
+} // namespace heddle

@@ -1,0 +1,120 @@
+// The running softmax of one warp's rows, in base 2 and fp32. For each row: reference, a value that the
+// scaled scores do not exceed by more than kRescaleThreshold (log2 units), and weights and output relative
+// to it. Invariant: sum = sum of 2^(s - reference), out = sum of 2^(s - reference) v over the keys so far.
+// A row without a kept key has reference -inf and sum 0; only safeReference deals with that.
+#pragma once
+
+namespace heddle {
+
+constexpr float kLogOf2 = 0.693147180559945309f;
+constexpr float kLog2OfE = 1.44269504088896341f;
+constexpr unsigned kWholeWarp = 0xffffffffu;
+
+// Accumulators of one warp. Index [i][half]: row i * 16 + half * 8 + lane / 4 of the warp. `sum` is this
+// lane's part; the row's sum is the total over the four lanes of a quad.
+struct RowState {
+  Output out;
+  float reference[kRowTiles][2];
+  float sum[kRowTiles][2];
+};
+
+typedef float RowValues[kRowTiles][2];
+
+DEV float safeReference(float reference) { return reference == -INFINITY ? 0.f : reference; }
+
+DEV float quadMax(float x) {
+  x = fmaxf(x, __shfl_xor_sync(kWholeWarp, x, 1));
+  return fmaxf(x, __shfl_xor_sync(kWholeWarp, x, 2));
+}
+
+DEV float quadSum(float x) {
+  x += __shfl_xor_sync(kWholeWarp, x, 1);
+  return x + __shfl_xor_sync(kWholeWarp, x, 2);
+}
+
+DEV void clearRows(RowState &rows) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      rows.reference[i][half] = -INFINITY;
+      rows.sum[i][half] = 0.f;
+    }
+#pragma unroll
+    for (int n = 0; n < kValueTiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        rows.out[i][n][e] = 0.f;
+  }
+}
+
+// Largest unscaled score of each row among this lane's elements.
+DEV void laneMax(RowValues &largest, const Scores &scores) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float x = fmaxf(scores[i][0][2 * half], scores[i][0][2 * half + 1]);
+#pragma unroll
+      for (int n = 1; n < kScoreTiles; ++n)
+        x = fmaxf(x, fmaxf(scores[i][n][2 * half], scores[i][n][2 * half + 1]));
+      largest[i][half] = x;
+    }
+}
+
+DEV void scaleRow(RowState &rows, int i, int half, float factor) {
+  rows.sum[i][half] *= factor;
+#pragma unroll
+  for (int n = 0; n < kValueTiles; ++n) {
+    rows.out[i][n][2 * half] *= factor;
+    rows.out[i][n][2 * half + 1] *= factor;
+  }
+}
+
+DEV bool exceedsReference(const RowState &rows, const RowValues &largest, float scaleLog2) {
+  bool exceeds = false;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      exceeds |= fmaf(largest[i][half], scaleLog2, -static_cast<float>(KernelTraits::kRescaleThreshold)) >
+                 rows.reference[i][half];
+  return exceeds;
+}
+
+// Restores the invariant before scores with these maxima are added. With a threshold the warp moves its
+// references only when some score exceeds one by more than it; without, after every chunk.
+DEV void raiseReference(RowState &rows, const RowValues &largest, float scaleLog2) {
+  if (KernelTraits::kRescaleThreshold > 0)
+    if (!__any_sync(kWholeWarp, exceedsReference(rows, largest, scaleLog2)))
+      return;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float raised = fmaxf(rows.reference[i][half], quadMax(largest[i][half]) * scaleLog2);
+      scaleRow(rows, i, half, ptx::exp2Approx(rows.reference[i][half] - safeReference(raised)));
+      rows.reference[i][half] = raised;
+    }
+}
+
+// Turns scores into weights relative to the reference and adds them to the sums.
+DEV void exponentiate(RowState &rows, Probabilities &probabilities, const Scores &scores, float scaleLog2) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+    float shift[2] = {-safeReference(rows.reference[i][0]), -safeReference(rows.reference[i][1])};
+#pragma unroll
+    for (int n = 0; n < kScoreTiles; ++n) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float low = ptx::exp2Approx(fmaf(scores[i][n][2 * half], scaleLog2, shift[half]));
+        float high = ptx::exp2Approx(fmaf(scores[i][n][2 * half + 1], scaleLog2, shift[half]));
+        rows.sum[i][half] += low;
+        rows.sum[i][half] += high;
+        probabilities[i][n / 2][n % 2 * 2 + half] = pack(low, high);
+      }
+    }
+  }
+}
+
+} // namespace heddle

@@ -1,0 +1,129 @@
+// The two matrix products of one warp: scores = Q K^T for kChunkN keys, out += P V. A warp owns
+// kRowTiles x 16 query rows; every K and V fragment read from shared memory serves all of them.
+#pragma once
+
+namespace heddle {
+
+constexpr int kRowTiles = KernelTraits::kBlockM / (16 * KernelTraits::kWarps);
+constexpr int kHeadSteps = KernelTraits::kHeadDim / 16;
+constexpr int kValueTiles = KernelTraits::kValueDim / 8;
+constexpr int kChunkN = KernelTraits::kChunkN;
+constexpr int kChunks = KernelTraits::kBlockN / kChunkN;
+constexpr int kScoreTiles = kChunkN / 8;
+constexpr int kChunkSteps = kChunkN / 16;
+
+typedef float Scores[kRowTiles][kScoreTiles][4];
+typedef uint32_t Probabilities[kRowTiles][kChunkSteps][4];
+typedef float Output[kRowTiles][kValueTiles][4];
+
+DEV void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (KernelTraits::kIsBf16)
+    ptx::multiplyBf16(sum, a, b0, b1);
+  else
+    ptx::multiplyFp16(sum, a, b0, b1);
+}
+
+DEV uint32_t pack(float low, float high) {
+  if constexpr (KernelTraits::kIsBf16)
+    return ptx::packBf16(low, high);
+  else
+    return ptx::packFp16(low, high);
+}
+
+// This warp's rows of Q: held in registers, or read again for every product.
+class QueryOperand {
+public:
+  DEV explicit QueryOperand(uint32_t tile) {
+    constexpr int kRowBytes = KernelTraits::kSmemRowBytesQK;
+    int warpRow = threadIdx.x / 32 * (kRowTiles * 16);
+    address = tile + warpRow * kRowBytes + laneOffsetRowsFirst(kRowBytes);
+  }
+
+  // Call once after Q has arrived.
+  DEV void keepInRegisters() {
+    if constexpr (KernelTraits::kQueryInRegisters) {
+#pragma unroll
+      for (int step = 0; step < kHeadSteps; ++step)
+        read(step, held[step]);
+    }
+  }
+
+  DEV void fragments(int step, uint32_t (&a)[kRowTiles][4]) const {
+    if constexpr (KernelTraits::kQueryInRegisters) {
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          a[i][j] = held[step][i][j];
+    } else {
+      read(step, a);
+    }
+  }
+
+private:
+  DEV void read(int step, uint32_t (&a)[kRowTiles][4]) const {
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+      ptx::loadMatrix4(a[i], columnBlock(address, step) + i * 16 * KernelTraits::kSmemRowBytesQK);
+  }
+
+  uint32_t address;
+  uint32_t held[KernelTraits::kQueryInRegisters ? kHeadSteps : 1][kRowTiles][4];
+};
+
+DEV void copyScores(Scores &to, const Scores &from) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        to[i][n][e] = from[i][n][e];
+}
+
+// scores = Q K^T; `keys` is this lane's address (columns first) in the first key row of the chunk.
+DEV void multiplyQueryKey(Scores &scores, const QueryOperand &query, uint32_t keys) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        scores[i][n][e] = 0.f;
+#pragma unroll
+  for (int step = 0; step < kHeadSteps; ++step) {
+    uint32_t a[kRowTiles][4];
+    query.fragments(step, a);
+    uint32_t column = columnBlock(keys, step);
+#pragma unroll
+    for (int pair = 0; pair < kScoreTiles / 2; ++pair) {
+      uint32_t b[4];
+      ptx::loadMatrix4(b, column + pair * 16 * KernelTraits::kSmemRowBytesQK);
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        multiply(scores[i][2 * pair], a[i], b[0], b[1]);
+        multiply(scores[i][2 * pair + 1], a[i], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// out += P V; `values` is this lane's address (rows first) in the first key row of the chunk.
+DEV void multiplyProbabilityValue(Output &out, const Probabilities &probabilities, uint32_t values) {
+#pragma unroll
+  for (int step = 0; step < kChunkSteps; ++step) {
+    uint32_t row = values + step * 16 * KernelTraits::kSmemRowBytesV;
+#pragma unroll
+    for (int pair = 0; pair < kValueTiles / 2; ++pair) {
+      uint32_t b[4];
+      ptx::loadMatrix4Transposed(b, columnBlock(row, pair));
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        multiply(out[i][2 * pair], probabilities[i][step], b[0], b[1]);
+        multiply(out[i][2 * pair + 1], probabilities[i][step], b[2], b[3]);
+      }
+    }
+  }
+}
+
+} // namespace heddle
