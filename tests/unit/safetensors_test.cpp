@@ -78,13 +78,13 @@ TEST_CASE("what was written is read back, in every dtype and with empty tensors"
   REQUIRE(file.isOk());
   CHECK(file->entries().size() == 5);
   CHECK(file->metadata().at("seed") == "7");
-  for (const auto &[name, written] : tensors) {
-    INFO(std::string(name));
-    Result<HostTensor> read = file->read(name);
+  for (const auto &expected : tensors) {
+    INFO(expected.first);
+    Result<HostTensor> read = file->read(expected.first);
     REQUIRE(read.isOk());
-    CHECK(read->dtype == written->dtype);
-    CHECK(read->shape == written->shape);
-    CHECK(read->data == written->data);
+    CHECK(read->dtype == expected.second->dtype);
+    CHECK(read->shape == expected.second->shape);
+    CHECK(read->data == expected.second->data);
   }
   CHECK(scratch.fileCount() == 1);
 }
