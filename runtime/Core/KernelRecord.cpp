@@ -4,6 +4,8 @@
 #include "runtime/Core/FieldText.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 namespace heddle {
 
@@ -21,6 +23,43 @@ ProblemBucket ProblemBucket::of(int64_t workItems, int64_t smCount, int64_t visi
 }
 
 std::string Trial::sessionKey(const WinnerKey &key) { return fieldDigest(key); }
+
+namespace {
+
+// "sm_90a" is {prefix "sm", version 90, suffix 'a'}; version -1 for any other text.
+struct ArchName {
+  bool isVirtual = false;
+  int version = -1;
+  char suffix = 0;
+};
+
+ArchName parseArch(std::string_view text) {
+  ArchName arch;
+  arch.isVirtual = text.substr(0, 8) == "compute_";
+  if (!arch.isVirtual && text.substr(0, 3) != "sm_")
+    return arch;
+  text.remove_prefix(arch.isVirtual ? 8 : 3);
+  int version = -1;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  std::string_view rest = text.substr(size_t(end - text.data()));
+  bool isKnown = error == std::errc() && version >= 10 && (rest.empty() || rest == "a" || rest == "f");
+  arch.version = isKnown ? version : -1;
+  arch.suffix = isKnown && !rest.empty() ? rest[0] : 0;
+  return arch;
+}
+
+} // namespace
+
+bool kernelRunsOn(const std::string &kernelArch, const std::string &deviceArch) {
+  ArchName kernel = parseArch(kernelArch), device = parseArch(deviceArch);
+  if (kernel.version < 0 || device.version < 0)
+    return false;
+  if (kernel.suffix == 'a')
+    return kernel.version == device.version;
+  if (kernel.isVirtual && kernel.suffix == 0)
+    return kernel.version <= device.version;
+  return kernel.version / 10 == device.version / 10 && kernel.version <= device.version;
+}
 
 const char *matchKindName(MatchKind kind) {
   switch (kind) {

@@ -118,7 +118,8 @@ struct KernelRecord : KernelFamily {
 struct Winner : WinnerKey {
   std::string contentKey;
   int64_t isTuned = 0;
-  double medianUs = 0; // 0 if not measured
+  double medianUs = 0;       // 0 if not measured
+  int64_t driverVersion = 0; // as cuDriverGetVersion counts; 0 if not measured
   int64_t createdUnix = 0; // seconds; the store fills it when 0
 
   template <class F> static void fields(F &&f) {
@@ -126,6 +127,7 @@ struct Winner : WinnerKey {
     f("content_key", &Winner::contentKey);
     f("is_tuned", &Winner::isTuned);
     f("median_us", &Winner::medianUs);
+    f("driver_version", &Winner::driverVersion);
     f("created_unix", &Winner::createdUnix);
   }
 };
@@ -143,6 +145,7 @@ struct Trial : WinnerKey {
   int64_t registers = 0;
   int64_t spillBytes = 0;
   double compileSeconds = 0;
+  int64_t driverVersion = 0;
   int64_t createdUnix = 0; // seconds; the store fills it when 0
 
   // Names the session this trial belongs to.
@@ -160,9 +163,44 @@ struct Trial : WinnerKey {
     f("registers", &Trial::registers);
     f("spill_bytes", &Trial::spillBytes);
     f("compile_seconds", &Trial::compileSeconds);
+    f("driver_version", &Trial::driverVersion);
     f("created_unix", &Trial::createdUnix);
   }
 };
+
+// A GPU that the store has seen, with what else is known about it. 0 or empty where unknown.
+struct DeviceRecord : DeviceIdentity {
+  int64_t driverVersion = 0;
+  int64_t l2Bytes = 0;
+  int64_t createdUnix = 0; // seconds; the store fills it when 0
+
+  template <class F> static void fields(F &&f) {
+    DeviceIdentity::fields(f);
+    f("driver_version", &DeviceRecord::driverVersion);
+    f("l2_bytes", &DeviceRecord::l2Bytes);
+    f("created_unix", &DeviceRecord::createdUnix);
+  }
+};
+
+// Leads from a readable name to a pattern digest, for applications without a compiler.
+struct NameRecord {
+  std::string name;       // "sliding_window"
+  std::string pattern;    // digest
+  std::string parameters; // names of the run-time sizes, in order of param<i>, separated by spaces
+  int64_t createdUnix = 0; // seconds; the store fills it when 0
+
+  template <class F> static void fields(F &&f) {
+    f("name", &NameRecord::name);
+    f("pattern", &NameRecord::pattern);
+    f("parameters", &NameRecord::parameters);
+    f("created_unix", &NameRecord::createdUnix);
+  }
+};
+
+// True if code compiled for `kernelArch` runs on a GPU of architecture `deviceArch` ("sm_90"): sm_XY on
+// the same major and at least the minor version, sm_XYa on exactly that one, sm_XYf within the major
+// version, compute_XY on the same or any later one. False for names that are none of these.
+bool kernelRunsOn(const std::string &kernelArch, const std::string &deviceArch);
 
 // How a lookup matched, best first.
 enum class MatchKind { exact, nearestBucket, sameArchitecture, untunedDefault, none };

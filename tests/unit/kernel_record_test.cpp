@@ -28,7 +28,7 @@ WinnerKey someKey() {
 
 TEST_CASE("field lists name every field once") {
   CHECK(fieldNames<WinnerKey>().size() == 13);
-  CHECK(fieldNames<Winner>().size() == 17);
+  CHECK(fieldNames<Winner>().size() == 18);
   CHECK(fieldNames<KernelRecord>().count("cubin") == 1);
   CHECK(fieldNames<Trial>().count("median_us") == 1);
 }
@@ -71,4 +71,21 @@ TEST_CASE("values cannot forge other fields in text") {
   CHECK(fieldText(a) != fieldText(b));
   CHECK(fieldText(a).find("pattern=p\\nkind=backward\n") == 0);
   CHECK(fieldValueText(0.1) == "0.1");
+}
+
+TEST_CASE("which architectures run which code") {
+  CHECK(kernelRunsOn("sm_80", "sm_80"));
+  CHECK(kernelRunsOn("sm_80", "sm_89"));
+  CHECK(!kernelRunsOn("sm_89", "sm_80"));
+  CHECK(!kernelRunsOn("sm_80", "sm_90"));
+  CHECK(kernelRunsOn("sm_90a", "sm_90"));
+  CHECK(!kernelRunsOn("sm_100a", "sm_103"));
+  CHECK(kernelRunsOn("sm_100f", "sm_103"));
+  CHECK(!kernelRunsOn("sm_100f", "sm_120"));
+  CHECK(kernelRunsOn("compute_80", "sm_120"));
+  CHECK(!kernelRunsOn("compute_90", "sm_80"));
+  CHECK(!kernelRunsOn("compute_90a", "sm_100"));
+  for (const char *bad : {"", "sm_", "sm_x", "sm_90ab", "sm_9", "90", "gfx90a", "compute_"})
+    CHECK_FALSE(kernelRunsOn(bad, "sm_90"));
+  CHECK_FALSE(kernelRunsOn("sm_90", "H200"));
 }

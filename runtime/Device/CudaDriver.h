@@ -1,0 +1,123 @@
+//===- CudaDriver.h - our own declarations of the CUDA driver API -----------===//
+// Owns every driver type, constant and function signature that the runtime uses, and nothing else, so that
+// programs build without a toolkit. tests/unit/device_cuda_h_test.cpp compares all of it with cuda.h where
+// that header exists; add a line there for every constant added here.
+#ifndef HEDDLE_RUNTIME_DEVICE_CUDADRIVER_H
+#define HEDDLE_RUNTIME_DEVICE_CUDADRIVER_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heddle::cuda {
+
+// The ABI types: handles are pointers to opaque structs, codes are int-sized enums.
+using Code = int;
+using DeviceOrdinal = int;
+using DevicePointer = unsigned long long;
+using Context = struct ContextStruct *;
+using Module = struct ModuleStruct *;
+using Function = struct FunctionStruct *;
+using Stream = struct StreamStruct *;
+using Event = struct EventStruct *;
+
+struct alignas(64) TensorMap {
+  uint64_t opaque[16];
+};
+
+constexpr Code kSuccess = 0;
+constexpr Code kErrorInvalidValue = 1;
+constexpr Code kErrorOutOfMemory = 2;
+constexpr Code kErrorNoDevice = 100;
+constexpr Code kErrorInvalidImage = 200;
+constexpr Code kErrorNoBinaryForGpu = 209;
+constexpr Code kErrorInvalidPtx = 218;
+constexpr Code kErrorUnsupportedPtxVersion = 222;
+constexpr Code kErrorNotReady = 600;
+
+// CUdevice_attribute
+constexpr int kAttributeMaxThreadsPerBlock = 1;
+constexpr int kAttributeClockRate = 13;
+constexpr int kAttributeMultiprocessorCount = 16;
+constexpr int kAttributeMemoryClockRate = 36;
+constexpr int kAttributeGlobalMemoryBusWidth = 37;
+constexpr int kAttributeL2CacheSize = 38;
+constexpr int kAttributeComputeMajor = 75;
+constexpr int kAttributeComputeMinor = 76;
+constexpr int kAttributeMaxSharedPerBlockOptin = 97;
+
+// CUfunction_attribute
+constexpr int kFunctionMaxThreadsPerBlock = 0;
+constexpr int kFunctionSharedBytes = 1;
+constexpr int kFunctionMaxDynamicSharedBytes = 8;
+
+// CUjit_option
+constexpr int kJitErrorLogBuffer = 5;
+constexpr int kJitErrorLogBufferBytes = 6;
+
+constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventDefault = 0;
+
+// CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
+constexpr int kTensorMapFloat16 = 6;
+constexpr int kTensorMapFloat32 = 7;
+constexpr int kTensorMapBfloat16 = 9;
+constexpr int kTensorMapInterleaveNone = 0;
+constexpr int kTensorMapSwizzleNone = 0;
+constexpr int kTensorMapSwizzle32 = 1;
+constexpr int kTensorMapSwizzle64 = 2;
+constexpr int kTensorMapSwizzle128 = 3;
+constexpr int kTensorMapL2Promotion256 = 3;
+constexpr int kTensorMapFillZero = 0;
+
+inline void *const kLaunchParamEnd = nullptr;
+inline void *const kLaunchParamBufferPointer = reinterpret_cast<void *>(1);
+inline void *const kLaunchParamBufferSize = reinterpret_cast<void *>(2);
+
+// X(member, exported symbol, parameter types...); every function returns a Code.
+#define HEDDLE_CUDA_FUNCTIONS(X)                                                                                       \
+  X(init, cuInit, unsigned)                                                                                            \
+  X(driverGetVersion, cuDriverGetVersion, int *)                                                                       \
+  X(getErrorName, cuGetErrorName, Code, const char **)                                                                 \
+  X(getErrorString, cuGetErrorString, Code, const char **)                                                             \
+  X(deviceGet, cuDeviceGet, DeviceOrdinal *, int)                                                                      \
+  X(deviceGetCount, cuDeviceGetCount, int *)                                                                           \
+  X(deviceGetName, cuDeviceGetName, char *, int, DeviceOrdinal)                                                        \
+  X(deviceTotalMem, cuDeviceTotalMem_v2, size_t *, DeviceOrdinal)                                                      \
+  X(deviceGetAttribute, cuDeviceGetAttribute, int *, int, DeviceOrdinal)                                               \
+  X(primaryCtxRetain, cuDevicePrimaryCtxRetain, Context *, DeviceOrdinal)                                              \
+  X(primaryCtxRelease, cuDevicePrimaryCtxRelease_v2, DeviceOrdinal)                                                    \
+  X(ctxGetCurrent, cuCtxGetCurrent, Context *)                                                                         \
+  X(ctxPushCurrent, cuCtxPushCurrent_v2, Context)                                                                      \
+  X(ctxPopCurrent, cuCtxPopCurrent_v2, Context *)                                                                      \
+  X(ctxGetDevice, cuCtxGetDevice, DeviceOrdinal *)                                                                     \
+  X(moduleLoadDataEx, cuModuleLoadDataEx, Module *, const void *, unsigned, int *, void **)                            \
+  X(moduleUnload, cuModuleUnload, Module)                                                                              \
+  X(moduleGetFunction, cuModuleGetFunction, Function *, Module, const char *)                                          \
+  X(funcGetAttribute, cuFuncGetAttribute, int *, int, Function)                                                        \
+  X(funcSetAttribute, cuFuncSetAttribute, Function, int, int)                                                          \
+  X(launchKernel, cuLaunchKernel, Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,      \
+    Stream, void **, void **)                                                                                          \
+  X(memAlloc, cuMemAlloc_v2, DevicePointer *, size_t)                                                                  \
+  X(memFree, cuMemFree_v2, DevicePointer)                                                                              \
+  X(memGetInfo, cuMemGetInfo_v2, size_t *, size_t *)                                                                   \
+  X(memcpyToDevice, cuMemcpyHtoDAsync_v2, DevicePointer, const void *, size_t, Stream)                                 \
+  X(memcpyToHost, cuMemcpyDtoHAsync_v2, void *, DevicePointer, size_t, Stream)                                         \
+  X(memsetBytes, cuMemsetD8Async, DevicePointer, unsigned char, size_t, Stream)                                        \
+  X(memsetWords, cuMemsetD32Async, DevicePointer, unsigned, size_t, Stream)                                            \
+  X(streamCreate, cuStreamCreate, Stream *, unsigned)                                                                  \
+  X(streamSynchronize, cuStreamSynchronize, Stream)                                                                    \
+  X(streamDestroy, cuStreamDestroy_v2, Stream)                                                                         \
+  X(eventCreate, cuEventCreate, Event *, unsigned)                                                                     \
+  X(eventRecord, cuEventRecord, Event, Stream)                                                                         \
+  X(eventSynchronize, cuEventSynchronize, Event)                                                                       \
+  X(eventElapsedTime, cuEventElapsedTime, float *, Event, Event)                                                       \
+  X(eventDestroy, cuEventDestroy_v2, Event)
+
+// Absent in drivers before CUDA 12; only kernels with tensor maps need it.
+#define HEDDLE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                              \
+  X(tensorMapEncodeTiled, cuTensorMapEncodeTiled, TensorMap *, int, uint32_t, void *, const uint64_t *,                \
+    const uint64_t *, const uint32_t *, const uint32_t *, int, int, int, int)
+
+} // namespace heddle::cuda
+
+#endif

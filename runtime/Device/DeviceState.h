@@ -1,0 +1,62 @@
+//===- DeviceState.h - one context and what is loaded into it ---------------===//
+// Owns the context reference and the table of loaded kernels. Internal to runtime/Device. Everything that
+// holds driver objects holds a shared pointer to it, so the context outlives them.
+#ifndef HEDDLE_RUNTIME_DEVICE_DEVICESTATE_H
+#define HEDDLE_RUNTIME_DEVICE_DEVICESTATE_H
+
+#include "runtime/Device/Device.h"
+#include "runtime/Device/Driver.h"
+
+#include <map>
+#include <mutex>
+
+namespace heddle {
+
+struct LoadedKernel;
+
+struct DeviceState {
+  const Driver *driver = nullptr;
+  cuda::Context context = nullptr;
+  cuda::DeviceOrdinal ordinal = 0;
+  bool isPrimaryRetained = false;
+  DeviceInfo info;
+
+  std::mutex kernelsMutex; // guards kernels; held while a module loads, never during a launch
+  std::map<std::string, std::weak_ptr<LoadedKernel>> kernels;
+
+  DeviceState() = default;
+  DeviceState(const DeviceState &) = delete;
+  DeviceState &operator=(const DeviceState &) = delete;
+  ~DeviceState();
+};
+
+// Makes the context current on this thread for its own lifetime; costs one query if it already is.
+class ContextScope {
+public:
+  explicit ContextScope(const DeviceState &state) : driver(*state.driver) {
+    cuda::Context current = nullptr;
+    code = driver.ctxGetCurrent(&current);
+    if (code != cuda::kSuccess || current == state.context)
+      return;
+    code = driver.ctxPushCurrent(state.context);
+    isPushed = code == cuda::kSuccess;
+  }
+  ~ContextScope() {
+    cuda::Context popped = nullptr;
+    if (isPushed)
+      driver.ctxPopCurrent(&popped);
+  }
+  ContextScope(const ContextScope &) = delete;
+  ContextScope &operator=(const ContextScope &) = delete;
+
+  Status status(const char *operation) const { return driver.check(code, operation, "cuCtxPushCurrent"); }
+
+private:
+  const Driver &driver;
+  cuda::Code code = cuda::kSuccess;
+  bool isPushed = false;
+};
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,73 @@
+//===- Kernel.h - a loaded kernel and its launches --------------------------===//
+// Owns the way from a stored record to work on a stream: load once per kernel and context, check the
+// arguments, evaluate the LaunchPlan, fill the parameter block, launch. The promises are those of
+// runtime/Include/heddle.h.
+#ifndef HEDDLE_RUNTIME_DEVICE_KERNEL_H
+#define HEDDLE_RUNTIME_DEVICE_KERNEL_H
+
+#include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/LaunchPlan.h"
+#include "runtime/Device/Device.h"
+#include "runtime/Include/heddle.h"
+
+namespace heddle {
+
+using AttentionArgs = heddle_attention_args;
+
+// All zero but for struct_size.
+inline AttentionArgs makeAttentionArgs() {
+  AttentionArgs args{};
+  args.struct_size = sizeof(AttentionArgs);
+  return args;
+}
+
+// A contiguous [batch, rows, heads, dim] tensor.
+heddle_tensor contiguousTensor(void *ptr, DType dtype, int64_t batch, int64_t rows, int64_t heads, int64_t dim);
+
+struct LoadedKernel;  // module, function, plan
+struct PreparedState; // one frozen call
+
+// Frozen arguments: launch() is one driver call per clear and one for the kernel. Movable, thread safe.
+class PreparedLaunch {
+public:
+  PreparedLaunch(PreparedLaunch &&) noexcept;
+  PreparedLaunch &operator=(PreparedLaunch &&) noexcept;
+  ~PreparedLaunch();
+  Status launch(cuda::Stream stream) const;
+  const LaunchGeometry &geometry() const;
+
+private:
+  friend class Kernel;
+  explicit PreparedLaunch(std::unique_ptr<PreparedState> state);
+  std::unique_ptr<PreparedState> state;
+};
+
+// A copyable handle. Thread safe; two threads that load one record into one context share one module.
+class Kernel {
+public:
+  // Takes the cubin if it runs on this GPU, else lets the driver compile the PTX (isJitCompiled). Failures:
+  // corrupt (plan or code unreadable), unsupported (architecture, driver older than min_driver, resources);
+  // the driver's log is in the message.
+  static Result<Kernel> load(const Device &device, const KernelRecord &record);
+
+  // The record without its code.
+  const KernelRecord &record() const;
+  const LaunchPlan &plan() const;
+  const Device &device() const;
+  bool isJitCompiled() const;
+
+  // Failures: invalidArgument or unsupported, naming the tensor or field; internal with the driver's error.
+  // A sticky GPU fault of earlier work may show up here as well.
+  Status launch(cuda::Stream stream, const AttentionArgs &args) const;
+  Result<PreparedLaunch> prepare(const AttentionArgs &args) const;
+  // What args.workspace_bytes must at least be; the workspace fields are not looked at.
+  Result<int64_t> workspaceBytes(const AttentionArgs &args) const;
+
+private:
+  explicit Kernel(std::shared_ptr<LoadedKernel> loaded) : loaded(std::move(loaded)) {}
+  std::shared_ptr<LoadedKernel> loaded;
+};
+
+} // namespace heddle
+
+#endif

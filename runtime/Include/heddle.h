@@ -1,0 +1,172 @@
+/*===- heddle.h - the C interface of the shipped runtime ----------------------===
+ * Owns the binary interface. Structs that may grow start with struct_size; set it to sizeof the struct you
+ * compiled against. Fields are appended only. Promises, each with a test of the same number in
+ * tests/unit/runtime_api_test.cpp:
+ *  1. No function throws, prints, exits or reads the environment, with one exception:
+ *     HEDDLE_CUDA_DRIVER_LIBRARY names the driver library to open instead of libcuda.so.1.
+ *  2. Every failing call returns a code and leaves a message for the calling thread.
+ *  3. Fields that the kernel does not serve must be zero; anything else is HEDDLE_UNSUPPORTED, never ignored.
+ *  4. A launch allocates no memory, takes no lock and does not wait for the GPU, and works on any stream,
+ *     also while that stream is captured into a graph.
+ *  5. A refused argument is named, with the value found and the value expected; nothing was launched.
+ *  6. Handles may be shared by threads. Closing one while another thread uses it is the caller's error.
+ *  7. A launch whose sizes leave nothing to do succeeds without touching the GPU.
+ *===------------------------------------------------------------------------===*/
+#ifndef HEDDLE_H
+#define HEDDLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define HEDDLE_API __attribute__((visibility("default")))
+#else
+#define HEDDLE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum heddle_status {
+  HEDDLE_OK = 0,
+  HEDDLE_INVALID_ARGUMENT = 1,
+  HEDDLE_NOT_FOUND = 2,
+  HEDDLE_UNSUPPORTED = 3,
+  HEDDLE_UNAVAILABLE = 4, /* no driver, no GPU */
+  HEDDLE_CORRUPT = 5,
+  HEDDLE_NEWER = 6, /* the file was written by a newer version */
+  HEDDLE_IO = 7,
+  HEDDLE_DENIED = 8,
+  HEDDLE_INTERNAL = 9
+} heddle_status;
+
+typedef enum heddle_dtype { HEDDLE_DTYPE_NONE = 0, HEDDLE_BF16 = 1, HEDDLE_FP16 = 2, HEDDLE_FP32 = 3 } heddle_dtype;
+
+/* One tensor in device memory: size and stride of batch, row, head, dim, in elements. The last stride is 1; the
+ * address and the other strides are multiples of 16 bytes, strides are not negative, and the tensor spans less
+ * than 2^40 bytes. The stride of a dimension of size 1 is not looked at. */
+typedef struct heddle_tensor {
+  void *ptr;
+  int32_t dtype; /* heddle_dtype */
+  int32_t reserved;
+  int64_t size[4];
+  int64_t stride[4];
+} heddle_tensor;
+
+typedef enum heddle_operand_kind {
+  HEDDLE_OPERAND_NONE = 0,
+  HEDDLE_OPERAND_POINTER = 1, /* device memory: operand<id> of the launch plan */
+  HEDDLE_OPERAND_INT = 2,     /* run-time size number id of the pattern */
+  HEDDLE_OPERAND_FLOAT = 3
+} heddle_operand_kind;
+
+typedef struct heddle_operand {
+  int32_t id;
+  int32_t kind; /* heddle_operand_kind: which member of value holds */
+  union {
+    const void *ptr;
+    int64_t i64;
+    double f64;
+  } value;
+} heddle_operand;
+
+/* One forward call. Nothing is owned; everything must stay valid until the launched work has finished, the
+ * struct itself only during the call. */
+typedef struct heddle_attention_args {
+  uint32_t struct_size;
+  uint32_t flags;             /* zero */
+  heddle_tensor q;            /* [batch, seqlen_q, heads, head_dim] */
+  heddle_tensor k;            /* [batch, seqlen_k, kv_heads, head_dim]; heads is a multiple of kv_heads */
+  heddle_tensor v;            /* [batch, seqlen_k, kv_heads, value_dim] */
+  heddle_tensor out;          /* [batch, seqlen_q, heads, value_dim], dtype of q; written completely */
+  float *lse;                 /* [batch, heads, seqlen_q], natural log, written completely */
+  int64_t q_origin, k_origin; /* positions of row 0 of q and k; q_origin counts only if the pattern says given */
+  const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table; /* not served yet: null */
+  int32_t page_size;          /* not served yet: 0 */
+  float scale;                /* of q . k; 0 means 1 / sqrt(head_dim) */
+  const float *descale_q, *descale_k, *descale_v;                         /* not served yet: null */
+  int64_t descale_q_stride[2], descale_k_stride[2], descale_v_stride[2]; /* not served yet: 0 */
+  const float *carry_out;     /* null, or [batch, seqlen_q, heads, value_dim] to continue from, with carry_lse */
+  const float *carry_lse;     /* null, or [batch, heads, seqlen_q] */
+  uint64_t rng_seed, rng_offset; /* not served yet: 0 */
+  void *workspace;            /* 256-byte aligned device memory, null if none is needed */
+  uint64_t workspace_bytes;
+  const heddle_operand *operands;
+  uint64_t operand_count;
+} heddle_attention_args;
+
+typedef struct heddle_store heddle_store;
+typedef struct heddle_device heddle_device;
+typedef struct heddle_kernel heddle_kernel;
+typedef struct heddle_prepared heddle_prepared;
+
+/* How a kernel was found, best first. */
+typedef enum heddle_match {
+  HEDDLE_MATCH_EXACT = 0,
+  HEDDLE_MATCH_NEAREST_BUCKET = 1,
+  HEDDLE_MATCH_SAME_ARCHITECTURE = 2,
+  HEDDLE_MATCH_UNTUNED_DEFAULT = 3,
+  HEDDLE_MATCH_NONE = 4
+} heddle_match;
+
+/* Which kernel is wanted. pattern is a name of the store's table of names or a pattern digest. */
+typedef struct heddle_kernel_query {
+  uint32_t struct_size;
+  int32_t dtype; /* heddle_dtype */
+  const char *pattern;
+  const char *kind; /* null means "forward" */
+  int64_t head_dim, value_dim;
+  int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */
+  int64_t tiles_per_row;                    /* mean visited 128-key tiles per 128-query tile; 0 if unknown */
+} heddle_kernel_query;
+
+/* What is known about a loaded kernel. Strings live as long as the kernel. */
+typedef struct heddle_kernel_info {
+  uint32_t struct_size;
+  int32_t match; /* heddle_match */
+  const char *content_key, *arch, *generator, *config, *note;
+  int64_t registers, spill_bytes, shared_bytes, param_count;
+  double median_us; /* of the tuning that chose it; 0 if untuned */
+} heddle_kernel_info;
+
+enum { HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS = 1, HEDDLE_OPEN_IMMUTABLE = 2 };
+
+/* "0.1.0". Static. */
+HEDDLE_API const char *heddle_version(void);
+/* The name of a code; static. */
+HEDDLE_API const char *heddle_status_name(heddle_status status);
+/* What went wrong in the last failing call of this thread; valid until its next failing call; "" if none. */
+HEDDLE_API const char *heddle_last_message(void);
+
+/* Opens a store for reading. flags: HEDDLE_OPEN_*. NOT_FOUND, CORRUPT, NEWER, DENIED, IO. Close with
+ * heddle_store_close; kernels found through it outlive it. */
+HEDDLE_API heddle_status heddle_store_open(const char *path, uint32_t flags, heddle_store **store);
+HEDDLE_API void heddle_store_close(heddle_store *store);
+
+/* Opens GPU number ordinal, or with -1 the one whose context is current on this thread (GPU 0 if none is).
+ * Uses the current context if it belongs to that GPU, else the primary one. UNAVAILABLE without driver or GPU. */
+HEDDLE_API heddle_status heddle_device_open(int32_t ordinal, heddle_device **device);
+HEDDLE_API void heddle_device_close(heddle_device *device);
+
+/* Finds the best kernel and loads it, once per device and kernel. NOT_FOUND if nothing fits. */
+HEDDLE_API heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, const heddle_kernel_query *query,
+                                            heddle_kernel **kernel);
+/* info->struct_size is read, the rest written. */
+HEDDLE_API heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_info *info);
+/* Bytes of workspace a call with these arguments needs; their workspace fields are not looked at. */
+HEDDLE_API heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_attention_args *args, uint64_t *bytes);
+/* Checks the arguments and launches on stream (a CUstream or cudaStream_t; null: the default stream). */
+HEDDLE_API heddle_status heddle_kernel_launch(const heddle_kernel *kernel, void *stream, const heddle_attention_args *args);
+HEDDLE_API void heddle_kernel_close(heddle_kernel *kernel);
+
+/* Checks once, launches often: the arguments, addresses included, are frozen. */
+HEDDLE_API heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention_args *args, heddle_prepared **prepared);
+HEDDLE_API heddle_status heddle_prepared_launch(const heddle_prepared *prepared, void *stream);
+HEDDLE_API void heddle_prepared_close(heddle_prepared *prepared);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

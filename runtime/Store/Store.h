@@ -1,0 +1,138 @@
+//===- Store.h - kernels, winners and trials in one file --------------------===//
+// Owns the SQLite file of user databases, shipped files and packed .heddle files. Promises, each with a
+// test of the same number in tests/unit/store_test.cpp:
+//  1. A winner and its kernel appear together or not at all, also when the process is killed.
+//  2. Any number of threads and processes may read and write one file; nobody reads a half-written row.
+//  3. A file that is corrupt, truncated, foreign or newer is refused with a status and never changed.
+//  4. Every kernel is checked against its SHA-256 before it is returned.
+//  5. On network file systems writing is refused unless forced.
+//  6. A file that others may write is refused unless allowed: a cubin is code.
+//  7. A lookup says how it matched; it never returns code that cannot run on the asking architecture.
+//  8. Only rows that were published are read back, unchanged.
+#ifndef HEDDLE_RUNTIME_STORE_STORE_H
+#define HEDDLE_RUNTIME_STORE_STORE_H
+
+#include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/Status.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace heddle {
+
+enum class StoreMode {
+  readOnly,  // the file must exist; sees later commits of other processes
+  readWrite, // created if missing; the folder must exist
+  immutable, // the file must exist and never change: no locks, no side files, any file system
+};
+
+struct StoreOptions {
+  StoreMode mode = StoreMode::readOnly;
+  bool allowForeignWriters = false; // accept a file that other users may write
+  bool forceNetwork = false;        // write on a network file system (rollback journal, slow)
+  int busyTimeoutMs = 10000;        // how long to wait for other writers
+  // The file system type to assume instead of asking statfs: for mounts whose type misleads, and tests.
+  std::optional<int64_t> fileSystemType;
+};
+
+// Whom a lookup is for. An empty generator accepts every generator; a negative bucket field is unknown
+// and costs nothing; driverVersion 0 accepts every min_driver.
+struct LookupQuery : WinnerKey {
+  int64_t driverVersion = 0;
+  LookupQuery() = default;
+  LookupQuery(const WinnerKey &key, int64_t driverVersion = 0) : WinnerKey(key), driverVersion(driverVersion) {}
+};
+
+// match == none: record and winner are empty.
+struct StoreLookup {
+  MatchKind match = MatchKind::none;
+  KernelRecord record;
+  Winner winner;
+};
+
+// A stored kernel without its code.
+struct KernelSummary {
+  KernelRecord record; // cubin and ptx empty
+  int64_t cubinBytes = 0;
+  int64_t ptxBytes = 0;
+  int64_t winnerCount = 0; // rows that refer to it
+};
+
+struct StoreCounts {
+  int64_t kernels = 0, winners = 0, trials = 0, devices = 0, names = 0;
+};
+
+// Rows that are not selected by any condition stay. Conditions combine with "or".
+struct PruneOptions {
+  int64_t olderThanUnix = 0;        // winners and trials created before; 0: none
+  std::string keepGenerator;        // winners, trials and kernels of other generators go; empty: none
+  bool dropsUnreferencedKernels = true;
+  bool isDryRun = false;            // count only
+};
+
+struct VerifyReport {
+  StoreCounts counts;
+  std::vector<std::string> problems; // one sentence each; empty: sound
+};
+
+// A move-only handle on one open file. All members are thread safe; one handle serialises its callers.
+// Failures: io (busy, disk full, unreadable), corrupt, denied (written through a read-only handle).
+class Store {
+public:
+  static Result<Store> open(const std::string &path, const StoreOptions &options = {});
+  Store(Store &&) noexcept;
+  Store &operator=(Store &&) noexcept;
+  ~Store();
+
+  const std::string &path() const;
+
+  // One transaction. The kernel is added unless its content key is there. The winner replaces the row
+  // of the same key, except that an untuned one never replaces a tuned one.
+  Status publish(const KernelRecord &record, const Winner &winner);
+
+  // `match` none if nothing fits; a failure only if the file cannot be read. Ranking: exact; tuned on the
+  // same device, nearest bucket; tuned on the same architecture; untuned or tuned elsewhere but able to
+  // run. Ties go to the nearest bucket, then the newest row.
+  Result<StoreLookup> lookup(const LookupQuery &query) const;
+  // The kernel with this content key; notFound if absent.
+  Result<KernelRecord> kernel(const std::string &contentKey) const;
+
+  // A name is replaced by a later one of the same spelling.
+  Status setName(const NameRecord &name);
+  Result<NameRecord> findName(const std::string &name) const; // notFound lists the names there are
+
+  // Replaces the trial of the same session and configuration.
+  Status recordTrial(const Trial &trial);
+  // All trials of one session (Trial::sessionKey), oldest first.
+  Result<std::vector<Trial>> trials(const std::string &sessionKey) const;
+
+  Status recordDevice(const DeviceRecord &device);
+
+  Result<std::vector<KernelSummary>> kernels() const;
+  Result<std::vector<Winner>> winners() const;
+  Result<std::vector<Trial>> allTrials() const;
+  Result<std::vector<NameRecord>> names() const;
+  Result<std::vector<DeviceRecord>> devices() const;
+  Result<StoreCounts> counts() const;
+
+  // SQLite's own check, all checksums, plans that parse, winners with kernels.
+  Result<VerifyReport> verify() const;
+  // Counts what went, or would go.
+  Result<StoreCounts> prune(const PruneOptions &options);
+  // Adds everything of the file at `path` (opened read-only with `options` otherwise) in one transaction and
+  // counts the rows added or replaced. Of two tuned winners of one key the faster stays; of two trials of one
+  // configuration the newer. The other file stays as it is.
+  Result<StoreCounts> merge(const std::string &path, const StoreOptions &options = {});
+  // Makes the file fit to ship: no side files, smallest size, rollback journal.
+  Status finalise();
+
+private:
+  struct Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace heddle
+
+#endif
