@@ -1,0 +1,73 @@
+//===- ForwardLaunch.cpp - parameter block and work items ----------------------------------===//
+#include "codegen/Config/ForwardLaunch.h"
+
+#include <set>
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kMaxParamBytes = 4096; // what every driver takes
+
+void appendFixedParams(LaunchPlan &plan, QOriginRule rule) {
+  using Pointer = PointerSource::Kind;
+  using Symbol = LaunchSymbol;
+  for (Pointer kind : {Pointer::q, Pointer::k, Pointer::v, Pointer::out, Pointer::lse, Pointer::carryOut,
+                       Pointer::carryLse})
+    plan.appendPointer({kind, 0});
+  for (Symbol stride : {Symbol::qStrideBatch, Symbol::qStrideRow, Symbol::qStrideHead, Symbol::kStrideBatch,
+                        Symbol::kStrideRow, Symbol::kStrideHead, Symbol::vStrideBatch, Symbol::vStrideRow,
+                        Symbol::vStrideHead, Symbol::outStrideBatch, Symbol::outStrideRow, Symbol::outStrideHead})
+    plan.appendI64(stride);
+  for (Symbol size : {Symbol::batch, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::seqlenK})
+    plan.appendI32(size);
+  plan.appendI32(qOriginExpr(rule));
+  plan.appendI32(Symbol::kOrigin);
+  plan.appendScaleLog2();
+}
+
+} // namespace
+
+int64_t maxForwardParams() {
+  LaunchPlan plan;
+  appendFixedParams(plan, QOriginRule::start);
+  return (kMaxParamBytes - plan.paramBytes) / 4;
+}
+
+LaunchExpr itemsPerHead(const std::vector<VariantRates> &variants, int64_t blockM) {
+  std::set<int64_t> rates;
+  for (const VariantRates &variant : variants)
+    rates.insert(variant.queryRate);
+  LaunchExpr most = 0;
+  bool isFirst = true;
+  for (int64_t rate : rates) {
+    const LaunchExpr rows = rate == 1 ? LaunchExpr(LaunchSymbol::seqlenQ) : ceilDiv(LaunchSymbol::seqlenQ, rate);
+    const LaunchExpr tiles = ceilDiv(rows, blockM);
+    const LaunchExpr items = rate == 1 ? tiles : LaunchExpr(rate) * tiles;
+    most = isFirst ? items : max(most, items);
+    isFirst = false;
+  }
+  return most;
+}
+
+LaunchExpr qOriginExpr(QOriginRule rule) {
+  switch (rule) {
+  case QOriginRule::start:
+    return 0;
+  case QOriginRule::end:
+    return LaunchExpr(LaunchSymbol::seqlenK) - LaunchExpr(LaunchSymbol::seqlenQ);
+  case QOriginRule::given:
+    break;
+  }
+  return LaunchSymbol::qOrigin;
+}
+
+void appendForwardParams(LaunchPlan &plan, const KernelRequest &request) {
+  appendFixedParams(plan, request.qOrigin);
+  for (int64_t i = 0; i < request.paramCount; ++i)
+    plan.appendI32(LaunchExpr::param(i));
+  // The device's array has one element where the pattern has none.
+  if (request.paramCount == 0)
+    plan.appendI32(0);
+}
+
+} // namespace heddle

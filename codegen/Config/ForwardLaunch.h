@@ -1,0 +1,31 @@
+//===- ForwardLaunch.h - the launch of forward kernels -----------------------------------===//
+//
+// Owns the host side of the forward kernels' parameter block and work items
+// (docs/architecture.md, sections 3 and 4). Change it together with `KernelParams` in the device
+// skeletons.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_CONFIG_FORWARDLAUNCH_H
+#define HEDDLE_CODEGEN_CONFIG_FORWARDLAUNCH_H
+
+#include "codegen/Config/KernelRequest.h"
+#include "runtime/Core/LaunchPlan.h"
+
+namespace heddle {
+
+/// Most run-time sizes that the parameter block can hold beside the fixed fields.
+int64_t maxForwardParams();
+
+/// Query tiles of one head: the maximum over the variants of R * ceil(ceil(seqlen_q / R) / block_m).
+/// Blocks beyond a head's own count leave at once.
+LaunchExpr itemsPerHead(const std::vector<VariantRates> &variants, int64_t blockM);
+
+/// Position of query 0 as the request's rule says.
+LaunchExpr qOriginExpr(QOriginRule rule);
+
+/// Appends the fields of the forward `KernelParams`, in order and natural alignment.
+void appendForwardParams(LaunchPlan &plan, const KernelRequest &request);
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_CONFIG_FORWARDLAUNCH_H

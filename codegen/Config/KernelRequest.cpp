@@ -1,0 +1,78 @@
+//===- KernelRequest.cpp - names and checks --------------------------------------===//
+#include "codegen/Config/KernelRequest.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char *kKindNames[] = {"forward"};
+constexpr const char *kRuleNames[] = {"start", "end", "given"};
+
+template <size_t N> std::string listed(const char *const (&names)[N]) {
+  std::string list;
+  for (const char *name : names)
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  return list;
+}
+
+Status validateRates(const VariantRates &rates, size_t variant, size_t branches) {
+  const std::string where = "kernel request: variant " + std::to_string(variant) + ": expected ";
+  if (rates.queryRate < 1)
+    return Status::invalidArgument(where + "a query rate of at least 1, got " + std::to_string(rates.queryRate));
+  if (rates.keyRates.size() != branches)
+    return Status::invalidArgument(where + std::to_string(branches) + " key rates as variant 0 has, got " +
+                                   std::to_string(rates.keyRates.size()));
+  for (int64_t rate : rates.keyRates)
+    if (rate < 1)
+      return Status::invalidArgument(where + "key rates of at least 1, got " + std::to_string(rate));
+  return {};
+}
+
+} // namespace
+
+const char *kernelKindName(KernelKind kind) { return kKindNames[static_cast<int>(kind)]; }
+
+Result<KernelKind> parseKernelKind(std::string_view name) {
+  for (size_t i = 0; i < std::size(kKindNames); ++i)
+    if (name == kKindNames[i])
+      return static_cast<KernelKind>(i);
+  return Status::notFound("no kernel kind '" + std::string(name) + "'; there is " + listed(kKindNames));
+}
+
+const char *qOriginRuleName(QOriginRule rule) { return kRuleNames[static_cast<int>(rule)]; }
+
+Result<QOriginRule> parseQOriginRule(std::string_view name) {
+  for (size_t i = 0; i < std::size(kRuleNames); ++i)
+    if (name == kRuleNames[i])
+      return static_cast<QOriginRule>(i);
+  return Status::notFound("no q_origin rule '" + std::string(name) + "'; there is " + listed(kRuleNames));
+}
+
+std::string KernelRequest::str() const {
+  std::string text = std::string(kernelKindName(kind)) + " " + dtypeName(dtype) +
+                     (outFloat32 ? " out=fp32" : "") +
+                     " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
+                     " arch=" + std::string(arch->name) + " q_origin=" + qOriginRuleName(qOrigin) +
+                     " params=" + std::to_string(paramCount);
+  for (const VariantRates &rates : variants) {
+    text += " rates=" + std::to_string(rates.queryRate) + ":";
+    for (size_t branch = 0; branch < rates.keyRates.size(); ++branch)
+      text += (branch ? "," : "") + std::to_string(rates.keyRates[branch]);
+  }
+  return text;
+}
+
+Status KernelRequest::validate() const {
+  if (headDim < 1 || valueDim < 1)
+    return Status::invalidArgument("kernel request: expected head dims of at least 1, got " +
+                                   std::to_string(headDim) + " and " + std::to_string(valueDim));
+  if (paramCount < 0)
+    return Status::invalidArgument("kernel request: expected a param count of at least 0, got " +
+                                   std::to_string(paramCount));
+  if (variants.empty() || variants.front().keyRates.empty())
+    return Status::invalidArgument("kernel request: expected at least one variant with one branch");
+  for (size_t i = 0; i < variants.size(); ++i)
+    HEDDLE_TRY(validateRates(variants[i], i, variants.front().keyRates.size()));
+  return {};
+}
+
+} // namespace heddle

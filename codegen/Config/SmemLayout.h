@@ -1,0 +1,55 @@
+//===- SmemLayout.h - the shared-memory plan of one kernel --------------------------===//
+//
+// Owns where every tile of a block lies in dynamic shared memory. Planned once, here; the generated
+// KernelTraits prints the offsets, device skeletons assert and use them and never recompute.
+// Change both with tests/unit/smem_layout_test.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_CONFIG_SMEMLAYOUT_H
+#define HEDDLE_CODEGEN_CONFIG_SMEMLAYOUT_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+/// `stages` equal parts of `stageBytes` each, one behind the other. Regions that are never live at
+/// the same time may overlap.
+struct SmemRegion {
+  std::string name; ///< "k": device constants kSmemK and kSmemStageBytesK
+  int64_t offsetBytes = 0;
+  int64_t stageBytes = 0;
+  int64_t stages = 1;
+
+  int64_t bytes() const { return stageBytes * stages; }
+  int64_t endBytes() const { return offsetBytes + bytes(); }
+};
+
+class SmemLayout {
+public:
+  /// Swizzled tiles and 128-bit copies want tiles on this boundary.
+  static constexpr int64_t kAlignmentBytes = 128;
+
+  /// Places a region behind all others and returns its offset.
+  int64_t append(std::string name, int64_t stageBytes, int64_t stages = 1);
+  /// Places a region at the offset of an earlier one, whose bytes are dead when this one lives.
+  int64_t overlay(std::string name, std::string_view over, int64_t stageBytes, int64_t stages = 1);
+
+  const std::vector<SmemRegion> &regions() const { return placed; }
+  /// The region of that name, null if there is none.
+  const SmemRegion *find(std::string_view name) const;
+  /// Dynamic shared memory of one block.
+  int64_t totalBytes() const { return total; }
+
+private:
+  int64_t place(std::string name, int64_t offset, int64_t stageBytes, int64_t stages);
+
+  std::vector<SmemRegion> placed;
+  int64_t total = 0;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_CONFIG_SMEMLAYOUT_H

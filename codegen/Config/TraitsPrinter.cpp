@@ -1,0 +1,36 @@
+//===- TraitsPrinter.cpp - one constant per line -----------------------------------===//
+#include "codegen/Config/TraitsPrinter.h"
+
+#include <cassert>
+#include <limits>
+
+namespace heddle {
+
+void TraitsPrinter::constant(std::string_view name, int64_t value) {
+  const std::string head = "  static constexpr int " + std::string(name) + " = ";
+  assert(body.find(head) == std::string::npos && "a device constant is defined once");
+  assert(value >= std::numeric_limits<int>::min() && value <= std::numeric_limits<int>::max());
+  body += head + std::to_string(value) + ";\n";
+}
+
+void TraitsPrinter::request(const KernelRequest &request) {
+  constant("kHeadDim", request.headDim);
+  constant("kValueDim", request.valueDim);
+  constant("kDtypeBf16", request.dtype == DType::bf16);
+  constant("kOutFloat32", request.outFloat32);
+}
+
+void TraitsPrinter::config(const KernelConfig &config) {
+  for (const auto &[name, value] : config.coordinates())
+    constant(deviceConstantName(name), value);
+}
+
+void TraitsPrinter::smem(const SmemLayout &layout) {
+  for (const SmemRegion &region : layout.regions()) {
+    constant(deviceConstantName("smem_" + region.name), region.offsetBytes);
+    constant(deviceConstantName("smem_stage_bytes_" + region.name), region.stageBytes);
+  }
+  constant("kSmemBytes", layout.totalBytes());
+}
+
+} // namespace heddle

@@ -1,0 +1,40 @@
+//===- TraitsPrinter.h - the text of KernelTraits ---------------------------------===//
+//
+// Owns how host numbers reach the device: `struct KernelTraits` with one `static constexpr int` per
+// number, in the order of the calls. Names are unique; the same calls give the same bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_CONFIG_TRAITSPRINTER_H
+#define HEDDLE_CODEGEN_CONFIG_TRAITSPRINTER_H
+
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
+
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+class TraitsPrinter {
+public:
+  /// Adds one constant. `name` is in device spelling (kBlockM) and new; `value` fits an int.
+  void constant(std::string_view name, int64_t value);
+
+  /// kHeadDim, kValueDim, kDtypeBf16 and kOutFloat32 (0 or 1).
+  void request(const KernelRequest &request);
+  /// Every numeric field of the configuration in device spelling.
+  void config(const KernelConfig &config);
+  /// For every region x its offset kSmemX, its bytes per stage kSmemStageBytesX; and kSmemBytes.
+  void smem(const SmemLayout &layout);
+
+  /// The struct's text, ending with a newline.
+  std::string str() const { return "struct KernelTraits {\n" + body + "};\n"; }
+
+private:
+  std::string body;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_CONFIG_TRAITSPRINTER_H

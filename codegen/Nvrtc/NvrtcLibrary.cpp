@@ -1,0 +1,183 @@
+//===- NvrtcLibrary.cpp - finding and opening NVRTC -----------------------------===//
+#include "codegen/Nvrtc/NvrtcLibrary.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Newest first; the plain name is the link that a development package adds.
+constexpr const char *kFileNames[] = {"libnvrtc.so.13", "libnvrtc.so", "libnvrtc.so.12"};
+// Where the vendor's Python wheels keep their libraries.
+constexpr const char *kWheelFolders[] = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
+
+std::string environment(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+void addFolderAndWheels(std::vector<std::string> &folders, const fs::path &folder) {
+  folders.push_back(folder.string());
+  for (const char *inside : kWheelFolders)
+    folders.push_back((folder / inside).string());
+}
+
+void addFoldersNearBinary(std::vector<std::string> &folders) {
+  std::error_code error;
+  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
+  if (error)
+    return;
+  const fs::path beside = binary.parent_path();
+  const fs::path above = beside.parent_path();
+  addFolderAndWheels(folders, beside / "nvrtc");
+  addFolderAndWheels(folders, above / "nvrtc");
+  folders.push_back(above / "lib");
+}
+
+std::vector<std::string> candidatesIn(const std::string &folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const char *name : kFileNames)
+    if (const fs::path file = fs::path(folder) / name; fs::exists(file, error))
+      files.push_back(file.string());
+  return files;
+}
+
+constexpr const char *kHowToGet =
+    "to get it: install the CUDA 13 toolkit and set CUDA_HOME, or unpack the nvidia-cuda-nvrtc wheel and set "
+    "HEDDLE_NVRTC_LIBRARY to its libnvrtc.so.13";
+
+template <class Function> bool take(void *handle, const char *name, Function &entry) {
+  entry = reinterpret_cast<Function>(dlsym(handle, name));
+  return entry != nullptr;
+}
+
+} // namespace
+
+NvrtcSearch NvrtcSearch::fromEnvironment() {
+  NvrtcSearch search;
+  search.library = environment("HEDDLE_NVRTC_LIBRARY");
+  if (const std::string home = environment("CUDA_HOME"); !home.empty())
+    search.folders.push_back(home + "/lib64");
+  search.folders.push_back("/usr/local/cuda/lib64");
+  addFoldersNearBinary(search.folders);
+#ifdef HEDDLE_NVRTC_HINT
+  addFolderAndWheels(search.folders, HEDDLE_NVRTC_HINT);
+#endif
+  return search;
+}
+
+Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const NvrtcSearch &search) {
+  std::error_code error;
+  if (!search.library.empty()) {
+    std::vector<std::string> files = {search.library};
+    if (fs::is_directory(search.library, error))
+      files = candidatesIn(search.library);
+    if (files.empty())
+      return Status::unavailable("HEDDLE_NVRTC_LIBRARY: no libnvrtc in " + search.library + "; " + kHowToGet);
+    auto library = load(files.front());
+    if (library)
+      return library;
+    return Status::unavailable("HEDDLE_NVRTC_LIBRARY: " + library.status().message() + "; " + kHowToGet);
+  }
+
+  std::string tried;
+  auto note = [&](const std::string &what) { tried += (tried.empty() ? "" : ", ") + what; };
+  std::vector<std::string> files;
+  for (const std::string &folder : search.folders) {
+    const std::vector<std::string> found = candidatesIn(folder);
+    if (found.empty())
+      note(folder);
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  if (search.askLoader)
+    files.insert(files.end(), std::begin(kFileNames), std::end(kFileNames));
+  for (const std::string &file : files) {
+    auto library = load(file);
+    if (library)
+      return library;
+    note(library.status().message());
+  }
+  return Status::unavailable("NVRTC not found; tried " + tried + "; " + kHowToGet);
+}
+
+const Result<std::shared_ptr<const NvrtcLibrary>> &NvrtcLibrary::shared() {
+  static const auto library = open(NvrtcSearch::fromEnvironment());
+  return library;
+}
+
+Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::load(const std::string &file) {
+  void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    return Status::unavailable(dlerror());
+  std::shared_ptr<NvrtcLibrary> library(new NvrtcLibrary);
+  library->file = file;
+  Status status = library->resolve(handle);
+  if (status.isOk())
+    status = library->query();
+  if (!status.isOk()) {
+    dlclose(handle);
+    return status;
+  }
+  library->loadBuiltins();
+  return std::shared_ptr<const NvrtcLibrary>(std::move(library));
+}
+
+Status NvrtcLibrary::resolve(void *handle) {
+  NvrtcFunctions &f = entries;
+  const char *missing = nullptr;
+  auto need = [&](const char *name, auto &entry) {
+    if (!take(handle, name, entry) && !missing)
+      missing = name;
+  };
+  need("nvrtcGetErrorString", f.getErrorString);
+  need("nvrtcVersion", f.version);
+  need("nvrtcGetNumSupportedArchs", f.getNumSupportedArchs);
+  need("nvrtcGetSupportedArchs", f.getSupportedArchs);
+  need("nvrtcCreateProgram", f.createProgram);
+  need("nvrtcDestroyProgram", f.destroyProgram);
+  need("nvrtcCompileProgram", f.compileProgram);
+  need("nvrtcGetPTXSize", f.getPtxSize);
+  need("nvrtcGetPTX", f.getPtx);
+  need("nvrtcGetCUBINSize", f.getCubinSize);
+  need("nvrtcGetCUBIN", f.getCubin);
+  need("nvrtcGetProgramLogSize", f.getLogSize);
+  need("nvrtcGetProgramLog", f.getLog);
+  if (missing)
+    return Status::unavailable(file + ": no function " + missing);
+  return {};
+}
+
+Status NvrtcLibrary::query() {
+  int count = 0;
+  if (entries.version(&major, &minor) != 0 || entries.getNumSupportedArchs(&count) != 0)
+    return Status::unavailable(file + ": cannot tell its version");
+  capabilities.resize(static_cast<size_t>(count));
+  if (entries.getSupportedArchs(capabilities.data()) != 0)
+    return Status::unavailable(file + ": cannot list its architectures");
+  std::sort(capabilities.begin(), capabilities.end());
+  return {};
+}
+
+// NVRTC opens its companion by bare name on the first compilation. Loading it from beside the
+// library makes that find it outside the loader's path too; where it is not beside, the loader
+// decides and the first compilation reports a failure.
+void NvrtcLibrary::loadBuiltins() const {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void *>(entries.version), &info) || !info.dli_fname)
+    return;
+  std::error_code error;
+  fs::path real = fs::canonical(info.dli_fname, error);
+  if (error)
+    real = info.dli_fname;
+  const fs::path builtins = real.parent_path() / ("libnvrtc-builtins.so." + versionText());
+  if (fs::exists(builtins, error))
+    dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
+} // namespace heddle

@@ -1,0 +1,97 @@
+//===- NvrtcLibrary.h - NVRTC opened at run time -------------------------------===//
+//
+// Owns the search for libnvrtc and the functions taken from it, through declarations of our own: a
+// program builds and starts without a CUDA toolkit. tests/unit/nvrtc_test.cpp compares the numbers
+// below with nvrtc.h where that exists.
+//
+// Environment, read in NvrtcSearch::fromEnvironment() only:
+//   HEDDLE_NVRTC_LIBRARY  the library file, or the folder that holds it; nothing else is tried
+//   CUDA_HOME             a toolkit; its lib64 is tried first
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_NVRTC_NVRTCLIBRARY_H
+#define HEDDLE_CODEGEN_NVRTC_NVRTCLIBRARY_H
+
+#include "runtime/Core/Status.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// NVRTC's own result numbers that are told apart here.
+enum class NvrtcCode : int { success = 0, invalidOption = 5, compilation = 6 };
+
+struct NvrtcProgramImpl;
+using NvrtcProgram = NvrtcProgramImpl *;
+
+/// The entry points, with NVRTC's signatures; result numbers are plain ints.
+struct NvrtcFunctions {
+  const char *(*getErrorString)(int);
+  int (*version)(int *, int *);
+  int (*getNumSupportedArchs)(int *);
+  int (*getSupportedArchs)(int *);
+  int (*createProgram)(NvrtcProgram *, const char *, const char *, int, const char *const *, const char *const *);
+  int (*destroyProgram)(NvrtcProgram *);
+  int (*compileProgram)(NvrtcProgram, int, const char *const *);
+  int (*getPtxSize)(NvrtcProgram, size_t *);
+  int (*getPtx)(NvrtcProgram, char *);
+  int (*getCubinSize)(NvrtcProgram, size_t *);
+  int (*getCubin)(NvrtcProgram, char *);
+  int (*getLogSize)(NvrtcProgram, size_t *);
+  int (*getLog)(NvrtcProgram, char *);
+};
+
+/// Where to look, in order: `library` alone if it is set; else the folders, then the loader's path.
+struct NvrtcSearch {
+  std::string library;
+  std::vector<std::string> folders;
+  bool askLoader = true;
+
+  /// $HEDDLE_NVRTC_LIBRARY; $CUDA_HOME/lib64, /usr/local/cuda/lib64, folders called nvrtc (an
+  /// unpacked wheel is fine) or lib beside and above the running binary, the folder given at
+  /// configure time (HEDDLE_NVRTC_HINT).
+  static NvrtcSearch fromEnvironment();
+};
+
+/// An open NVRTC. Immutable and safe to use from any number of threads; stays loaded until the
+/// process ends.
+class NvrtcLibrary {
+public:
+  /// Opens the first library that loads and has every function. None: unavailable, with every
+  /// place that was tried and how to get NVRTC. A library that was named explicitly and fails is
+  /// never replaced by another one.
+  static Result<std::shared_ptr<const NvrtcLibrary>> open(const NvrtcSearch &search);
+
+  /// open(NvrtcSearch::fromEnvironment()), done once per process on the first call; a failure is
+  /// kept too.
+  static const Result<std::shared_ptr<const NvrtcLibrary>> &shared();
+
+  const NvrtcFunctions &functions() const { return entries; }
+  const std::string &path() const { return file; }
+  int majorVersion() const { return major; }
+  int minorVersion() const { return minor; }
+  /// "13.0"
+  std::string versionText() const { return std::to_string(major) + "." + std::to_string(minor); }
+  /// Compute capabilities it compiles for, as 10 * major + minor, ascending.
+  const std::vector<int> &supportedCapabilities() const { return capabilities; }
+
+private:
+  NvrtcLibrary() = default;
+  static Result<std::shared_ptr<const NvrtcLibrary>> load(const std::string &file);
+  Status resolve(void *handle);
+  Status query();
+  void loadBuiltins() const;
+
+  NvrtcFunctions entries = {};
+  std::string file;
+  int major = 0;
+  int minor = 0;
+  std::vector<int> capabilities;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_NVRTC_NVRTCLIBRARY_H

@@ -1,0 +1,45 @@
+//===- ResourceUsage.h - what a kernel takes from an SM ------------------------===//
+//
+// Reads the resources of a compiled kernel from two independent places: what ptxas printed
+// (--ptxas-options=-v; the only source of spill counts) and the attributes in the cubin. compile()
+// in Compiler.h compares them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_NVRTC_RESOURCEUSAGE_H
+#define HEDDLE_CODEGEN_NVRTC_RESOURCEUSAGE_H
+
+#include "runtime/Core/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+/// Per thread, except shared memory (per block) and barriers (per block).
+struct ResourceUsage {
+  int64_t registers = 0;
+  int64_t stackFrameBytes = 0;
+  int64_t spillStoreBytes = 0;
+  int64_t spillLoadBytes = 0;
+  int64_t staticSharedBytes = 0;
+  int64_t barriers = 0;
+};
+
+/// What ptxas printed about `entry`. Spills and stack frames of functions that were not inlined
+/// are added to the entry's own. No such entry in the log: notFound.
+Result<ResourceUsage> parsePtxasLog(std::string_view log, std::string_view entry);
+
+/// Milliseconds that ptxas says it took, 0 if the log does not say.
+double ptxasMilliseconds(std::string_view log);
+
+/// The log without the lines that differ from run to run.
+std::string withoutTimes(std::string_view log);
+
+/// Registers and stack frame of `entry` as the cubin's attributes state them; the other fields are
+/// 0. Not a readable 64-bit ELF file: corrupt. No such entry: notFound.
+Result<ResourceUsage> readCubinUsage(std::string_view cubin, std::string_view entry);
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_NVRTC_RESOURCEUSAGE_H

@@ -1,0 +1,273 @@
+//===- PortableForward.cpp - host half of portable_forward.cuh ---------------------------------===//
+//
+// Owns what the portable forward skeleton serves, its search space, constraints, shared-memory plan and
+// launch. Constants and constraints mirror the contract at the top of portable_forward.cuh; change
+// both together.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Skeletons/Registry.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace heddle {
+namespace {
+
+using Reason = std::optional<std::string>;
+
+constexpr int64_t kMmaRows = 16;  // rows of one matrix product, and keys of one step of the second
+constexpr int64_t kMaxStages = 4;
+constexpr int64_t kMaxRescaleThreshold = 15; // weights up to 2^threshold stay finite in half
+constexpr int64_t kMaxHeadDim = 128;
+constexpr int64_t kHeadDimStep = 64; // rows of shared memory are multiples of 128 bytes
+constexpr int64_t kLargestField = 1 << 16; // keeps every product below an overflow
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+int64_t rowBytes(int64_t dim) {
+  const int64_t step = SmemLayout::kAlignmentBytes;
+  return (2 * dim + step - 1) / step * step;
+}
+
+SmemLayout layoutOf(const KernelRequest &request, const KernelConfig &config) {
+  SmemLayout layout;
+  layout.append("q", config.blockM * rowBytes(request.headDim));
+  layout.append("k", config.blockN * rowBytes(request.headDim), config.stages);
+  layout.append("v", config.blockN * rowBytes(request.valueDim), config.stages);
+  return layout;
+}
+
+int64_t smemBytes(const KernelRequest &request, const KernelConfig &config) {
+  return layoutOf(request, config).totalBytes();
+}
+
+// Shared memory that every known GPU gives one block: the promise of the portable family.
+int64_t portableSmemBytes() {
+  int64_t bytes = gpuArchs().front().smemPerBlockBytes;
+  for (const GpuArch &arch : gpuArchs())
+    bytes = std::min<int64_t>(bytes, arch.smemPerBlockBytes);
+  return bytes;
+}
+
+// Per thread: the accumulators, the scores of one chunk (two with overlap), their packed weights,
+// the query fragments if they stay, and what addresses and softmax state take.
+int64_t estimatedRegisters(const KernelRequest &request, const KernelConfig &config) {
+  constexpr int64_t kAddressesAndState = 56;
+  const int64_t rowTiles = config.blockM / config.warps / kMmaRows;
+  const int64_t perTile = request.valueDim / 2 + config.chunkN / 2 * (1 + config.overlapScores) + config.chunkN / 4 +
+                          config.queryInRegisters * request.headDim / 4;
+  return rowTiles * perTile + kAddressesAndState;
+}
+
+int64_t allowedRegisters(const KernelRequest &request, const KernelConfig &config) {
+  return std::min<int64_t>(request.arch->maxRegistersPerThread,
+                           request.arch->registersPerSm / (config.threads() * config.minCtas));
+}
+
+Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
+  const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {
+      {"block_m", {1, kLargestField}},        {"block_n", {1, kLargestField}},
+      {"chunk_n", {1, kLargestField}},        {"stages", {1, kMaxStages}},
+      {"warps", {1, kLargestField}},          {"min_ctas", {1, kLargestField}},
+      {"overlap_scores", {0, 1}},             {"query_in_registers", {0, 1}},
+      {"rescale_threshold", {0, kMaxRescaleThreshold}}, {"raster_heads", {1, kLargestField}},
+      {"raster_reversed", {0, 1}},
+  };
+  for (const auto &[name, range] : ranges) {
+    const Result<int64_t> value = config.get(name);
+    assert(value.isOk() && "the table names fields");
+    if (*value < range.first || *value > range.second)
+      return std::string(name) + " is " + number(*value) + ", expected " + number(range.first) + " to " +
+             number(range.second);
+  }
+  return std::nullopt;
+}
+
+Reason checkQueryTile(const KernelRequest &, const KernelConfig &config) {
+  if (config.blockM % (kMmaRows * config.warps) == 0)
+    return std::nullopt;
+  return "block_m is " + number(config.blockM) + ", expected a multiple of " + number(kMmaRows) + " rows for each of " +
+         number(config.warps) + " warps";
+}
+
+Reason checkKeyTile(const KernelRequest &, const KernelConfig &config) {
+  if (config.chunkN % kMmaRows != 0)
+    return "chunk_n is " + number(config.chunkN) + ", expected a multiple of " + number(kMmaRows);
+  if (config.blockN % config.chunkN != 0)
+    return "block_n is " + number(config.blockN) + ", expected a multiple of chunk_n=" + number(config.chunkN);
+  return std::nullopt;
+}
+
+Reason checkPipeline(const KernelRequest &, const KernelConfig &config) {
+  const bool isWhole = config.chunkN == config.blockN;
+  if (config.stages == 1 && (!isWhole || config.overlapScores))
+    return std::string("one stage wants chunk_n = block_n and no overlap: K and V take turns");
+  if (config.overlapScores && !isWhole)
+    return std::string("overlap wants chunk_n = block_n: it works on whole tiles");
+  return std::nullopt;
+}
+
+Reason checkThreads(const KernelRequest &request, const KernelConfig &config) {
+  const GpuArch &arch = *request.arch;
+  if (config.threads() > arch.maxThreadsPerBlock)
+    return "need " + number(config.threads()) + " threads, " + std::string(arch.name) + " allows " +
+           number(arch.maxThreadsPerBlock) + " per block";
+  if (config.threads() * config.minCtas > arch.maxThreadsPerSm || config.minCtas > arch.maxBlocksPerSm)
+    return number(config.minCtas) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
+           " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) +
+           " blocks per SM";
+  return std::nullopt;
+}
+
+// One pass of the block over a tile must cover whole rows.
+Reason checkLoads(const KernelRequest &request, const KernelConfig &config) {
+  const int64_t dim = std::max(request.headDim, request.valueDim);
+  if (dim <= 8 * config.threads())
+    return std::nullopt;
+  return "a row of " + number(dim) + " elements needs " + number((dim + 7) / 8) + " threads to load, got " +
+         number(config.threads());
+}
+
+Reason checkSmem(const KernelRequest &request, const KernelConfig &config) {
+  const int64_t need = smemBytes(request, config);
+  if (need <= request.arch->smemPerBlockBytes)
+    return std::nullopt;
+  return "need " + number(need) + " B, " + std::string(request.arch->name) + " allows " +
+         number(request.arch->smemPerBlockBytes) + " B";
+}
+
+Reason checkPortableSmem(const KernelRequest &request, const KernelConfig &config) {
+  const int64_t need = smemBytes(request, config);
+  if (need <= portableSmemBytes())
+    return std::nullopt;
+  return "need " + number(need) + " B, the least of all GPUs is " + number(portableSmemBytes()) + " B";
+}
+
+Reason checkSmemOfAllCtas(const KernelRequest &request, const KernelConfig &config) {
+  const int64_t need = config.minCtas * (smemBytes(request, config) + request.arch->smemReservedBytes);
+  if (need <= request.arch->smemPerSmBytes)
+    return std::nullopt;
+  return number(config.minCtas) + " blocks need " + number(need) + " B, an SM of " + std::string(request.arch->name) +
+         " has " + number(request.arch->smemPerSmBytes) + " B";
+}
+
+Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) {
+  const int64_t need = estimatedRegisters(request, config);
+  const int64_t allowed = allowedRegisters(request, config);
+  if (need <= allowed)
+    return std::nullopt;
+  return "need about " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
+         number(allowed) + " with " + number(config.minCtas) + " blocks of " + number(config.threads()) + " threads";
+}
+
+class PortableForward final : public Skeleton {
+public:
+  std::string_view name() const override { return "portable_forward"; }
+  Status appliesTo(const KernelRequest &request) const override;
+  std::vector<Knob> knobs(const KernelRequest &request) const override;
+  const std::vector<Constraint> &constraints() const override;
+  KernelConfig defaultConfig(const KernelRequest &request) const override;
+  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
+  LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
+  std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
+};
+
+Status PortableForward::appliesTo(const KernelRequest &request) const {
+  const std::string who = std::string(name()) + ": ";
+  HEDDLE_TRY(request.validate());
+  if (request.kind != KernelKind::forward)
+    return Status::unsupported(who + "serves the kind forward, not " + kernelKindName(request.kind));
+  if (!request.arch->features.hasCpAsync)
+    return Status::unsupported(who + "needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
+  if (request.dtype != DType::bf16 && request.dtype != DType::fp16)
+    return Status::unsupported(who + "serves bf16 and fp16, not " + dtypeName(request.dtype));
+  for (int64_t dim : {request.headDim, request.valueDim})
+    if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
+      return Status::unsupported(who + "serves head dims 64 and 128, not " + number(dim));
+  if (request.paramCount > maxForwardParams())
+    return Status::unsupported(who + "takes at most " + number(maxForwardParams()) + " run-time sizes, got " +
+                               number(request.paramCount));
+  return {};
+}
+
+std::vector<Knob> PortableForward::knobs(const KernelRequest &) const {
+  return {
+      {"block_m", "query rows of one block: more reuse of K and V, fewer blocks", {64, 96, 128, 192, 256}},
+      {"block_n", "keys of one tile: fewer barriers, more shared memory", {32, 48, 64, 80, 96, 112, 128}},
+      {"chunk_n", "keys whose scores are in registers at a time", {16, 32, 48, 64, 80, 96, 112, 128}},
+      {"stages", "key tiles in shared memory: deeper prefetch, fewer blocks per SM", {1, 2, 3}},
+      {"warps", "warps of one block; rows of one warp are block_m / warps", {4, 8}},
+      {"min_ctas", "blocks per SM that the registers must allow", {1, 2}},
+      {"overlap_scores", "compute the scores of the next tile beside the exponentials of this one", {0, 1}, {"no", "yes"}},
+      {"query_in_registers", "hold query fragments instead of reading them for every tile", {0, 1}, {"no", "yes"}},
+      {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
+      {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8, 64}},
+      {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
+  };
+}
+
+const std::vector<Constraint> &PortableForward::constraints() const {
+  static const std::vector<Constraint> list = {
+      {"ranges", "every field lies in its range", checkRanges},
+      {"query_tile", "every warp owns a multiple of 16 rows", checkQueryTile},
+      {"key_tile", "chunks of 16 keys tile block_n", checkKeyTile},
+      {"pipeline", "stages, chunks and overlap fit each other", checkPipeline},
+      {"threads", "threads of one block and of one SM", checkThreads},
+      {"loads", "one pass of the block loads at least one row", checkLoads},
+      {"smem", "shared memory of one block", checkSmem},
+      {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", checkPortableSmem},
+      {"smem_ctas", "shared memory of min_ctas blocks", checkSmemOfAllCtas},
+      {"registers", "estimated registers of one thread", checkRegisters},
+  };
+  return list;
+}
+
+KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const {
+  KernelConfig config;
+  config.skeleton = name();
+  config.blockM = 128;
+  config.blockN = 64;
+  config.chunkN = std::max(request.headDim, request.valueDim) > 64 ? 32 : 64;
+  config.stages = 2;
+  config.warps = 4;
+  config.minCtas = 1;
+  config.overlapScores = 0;
+  config.queryInRegisters = 0;
+  config.rescaleThreshold = 8;
+  config.rasterHeads = 8;
+  config.rasterReversed = 1;
+  return config;
+}
+
+SmemLayout PortableForward::planSmem(const KernelRequest &request, const KernelConfig &config) const {
+  return layoutOf(request, config);
+}
+
+LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const KernelConfig &config) const {
+  LaunchPlan plan;
+  plan.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsPerHead(request.variants, config.blockM);
+  plan.block = config.threads();
+  plan.sharedBytes = smemBytes(request, config);
+  appendForwardParams(plan, request);
+  return plan;
+}
+
+std::string PortableForward::traits(const KernelRequest &request, const KernelConfig &config) const {
+  TraitsPrinter printer;
+  printer.request(request);
+  printer.config(config);
+  printer.smem(layoutOf(request, config));
+  printer.constant("kSmemRowBytesQK", rowBytes(request.headDim));
+  printer.constant("kSmemRowBytesV", rowBytes(request.valueDim));
+  return printer.str();
+}
+
+} // namespace
+
+const Skeleton &portableForwardSkeleton() {
+  static const PortableForward skeleton;
+  return skeleton;
+}
+
+} // namespace heddle

@@ -1,0 +1,49 @@
+//===- Registry.cpp - the list of skeletons ----------------------------------------------------===//
+#include "codegen/Skeletons/Registry.h"
+
+namespace heddle {
+
+const std::vector<const Skeleton *> &skeletons() {
+  static const std::vector<const Skeleton *> list = {
+      &portableForwardSkeleton(),
+  };
+  return list;
+}
+
+Result<const Skeleton *> findSkeleton(std::string_view name) {
+  std::string names;
+  for (const Skeleton *skeleton : skeletons()) {
+    if (skeleton->name() == name)
+      return skeleton;
+    names.append(names.empty() ? "" : ", ").append(skeleton->name());
+  }
+  return Status::notFound("no skeleton '" + std::string(name) + "'; there is " + names);
+}
+
+Result<const Skeleton *> chooseSkeleton(const KernelRequest &request) {
+  HEDDLE_TRY(request.validate());
+  std::string reasons;
+  for (const Skeleton *skeleton : skeletons()) {
+    const Status status = skeleton->appliesTo(request);
+    if (status.isOk())
+      return skeleton;
+    reasons += (reasons.empty() ? "" : "; ") + status.message();
+  }
+  return Status::unsupported("no kernel for " + request.str() + ": " + reasons);
+}
+
+Result<KernelConfig> defaultConfig(const KernelRequest &request) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
+  return skeleton->defaultConfig(request);
+}
+
+Result<const Skeleton *> validateConfig(const KernelRequest &request, const KernelConfig &config) {
+  HEDDLE_TRY(request.validate());
+  HEDDLE_ASSIGN(const Skeleton *skeleton, findSkeleton(config.skeleton));
+  HEDDLE_TRY(skeleton->appliesTo(request));
+  if (const std::optional<Rejection> rejection = skeleton->whyInfeasible(request, config))
+    return Status::unsupported(rejection->str());
+  return skeleton;
+}
+
+} // namespace heddle

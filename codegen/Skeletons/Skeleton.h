@@ -1,0 +1,76 @@
+//===- Skeleton.h - the host half of a device skeleton ------------------------------------===//
+//
+// What a skeleton must say about itself: when it applies, what can be tuned, what is feasible and
+// why not, where its tiles lie, how it is launched, which constants its device file reads. Skeletons are
+// stateless and immutable: every function depends on its arguments only and is thread safe.
+// Listed in Registry.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_SKELETONS_SKELETON_H
+#define HEDDLE_CODEGEN_SKELETONS_SKELETON_H
+
+#include "codegen/Config/Constraint.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Config/TraitsPrinter.h"
+#include "runtime/Core/LaunchPlan.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+class Skeleton {
+public:
+  virtual ~Skeleton() = default;
+
+  /// KernelConfig::skeleton, and the stem of the device file.
+  virtual std::string_view name() const = 0;
+  /// The embedded device file that defines heddle_kernel.
+  std::string deviceFile() const { return std::string(name()) + ".cuh"; }
+
+  /// Ok, or unsupported with what it serves instead.
+  virtual Status appliesTo(const KernelRequest &request) const = 0;
+
+  /// The search space before constraints. The functions from here on need a request that applies.
+  virtual std::vector<Knob> knobs(const KernelRequest &request) const = 0;
+  virtual const std::vector<Constraint> &constraints() const = 0;
+  /// Feasible for every request that applies.
+  virtual KernelConfig defaultConfig(const KernelRequest &request) const = 0;
+
+  /// The functions from here on need a feasible configuration.
+  virtual SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const = 0;
+  virtual LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const = 0;
+  /// Text of `struct KernelTraits`: request, configuration and shared-memory plan.
+  virtual std::string traits(const KernelRequest &request, const KernelConfig &config) const = 0;
+
+  /// The first constraint that refuses the configuration; nothing when it is feasible. A
+  /// configuration of another skeleton is refused too.
+  std::optional<Rejection> whyInfeasible(const KernelRequest &request, const KernelConfig &config) const;
+
+  /// Every point of the search space, feasible or not, the last knob varying fastest.
+  std::vector<KernelConfig> allConfigs(const KernelRequest &request) const;
+  /// The feasible ones.
+  std::vector<KernelConfig> feasibleConfigs(const KernelRequest &request) const;
+};
+
+/// All skeletons, the preferred one first.
+const std::vector<const Skeleton *> &skeletons();
+
+/// By name. Unknown: notFound with the names that exist.
+Result<const Skeleton *> findSkeleton(std::string_view name);
+
+/// The first skeleton that applies. None: unsupported with every skeleton's reason.
+Result<const Skeleton *> chooseSkeleton(const KernelRequest &request);
+
+/// chooseSkeleton and its default configuration.
+Result<KernelConfig> defaultConfig(const KernelRequest &request);
+
+/// The skeleton that the configuration names, after checking that it applies and the
+/// configuration is feasible: the one gate for stored or typed-in configurations.
+Result<const Skeleton *> validateConfig(const KernelRequest &request, const KernelConfig &config);
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_SKELETONS_SKELETON_H

@@ -1,0 +1,88 @@
+//===- GpuArch.h - GPU architectures and models as data ----------------------===//
+//
+// Owns every number that the code generator knows about a GPU: the limits and features of an
+// architecture (what a kernel may use) and the rates of a few named models (what the roofline
+// assumes). Nothing else in the project may mention an architecture by its number: other code
+// asks for a limit or a feature. A new architecture is one row in GpuArch.cpp and one
+// expectation in tests/unit/gpu_arch_test.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_TARGET_GPUARCH_H
+#define HEDDLE_CODEGEN_TARGET_GPUARCH_H
+
+#include "runtime/Core/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+/// What instructions a kernel compiled for an architecture may use.
+struct GpuFeatures {
+  bool hasCpAsync; ///< cp.async from global to shared memory
+  bool hasTma;     ///< tensor-map copies and mbarrier transactions
+  bool hasWgmma;   ///< warpgroup matrix products from shared memory
+  bool hasFp8Mma;  ///< matrix products on e4m3 and e5m2
+};
+
+/// Limits of one compilation target. All rows are constants; references stay valid for the life
+/// of the program and may be read from any thread.
+struct GpuArch {
+  std::string_view name;     ///< as NVRTC spells it, and the key of every table
+  int major;                 ///< compute capability
+  int minor;
+  bool isExact;              ///< the binary runs on this very compute capability only
+  int smemPerBlockBytes;     ///< most dynamic plus static shared memory of one block (opt-in)
+  int smemPerSmBytes;        ///< shared memory of one SM
+  int smemReservedBytes;     ///< taken by the driver from every block on top of its own
+  int registersPerSm;        ///< 32-bit registers of one SM
+  int maxRegistersPerThread;
+  int maxThreadsPerBlock;
+  int maxThreadsPerSm;
+  int maxBlocksPerSm;
+  GpuFeatures features;
+  std::string_view referenceGpu; ///< model that stands for the architecture, a GpuModel::name
+
+  static constexpr int kWarpSize = 32;
+
+  /// True when a cubin of this architecture runs on a GPU of compute capability major.minor.
+  bool runsOn(int gpuMajor, int gpuMinor) const;
+};
+
+/// Data-sheet rates of one GPU, for the roofline. Tensor rates are dense, with fp32 accumulation.
+struct GpuModel {
+  std::string_view name;      ///< lower case, as the command line takes it
+  std::string_view fullName;  ///< as the vendor and the driver print it
+  std::string_view arch;      ///< best GpuArch::name for it
+  int smCount;
+  int clockMhz;               ///< the clock at which bf16Tflops holds
+  double bandwidthGBps;       ///< device memory, 1e9 bytes per second
+  double bf16Tflops;          ///< 1e12 FLOP per second
+  int64_t l2Bytes;
+};
+
+/// All rows, in ascending order of compute capability.
+const std::vector<GpuArch> &gpuArchs();
+const std::vector<GpuModel> &gpuModels();
+
+/// The row called `name`. Unknown: a notFound status that lists the names that exist.
+Result<const GpuArch *> findGpuArch(std::string_view name);
+
+/// The model called `name` (case, blanks and dashes do not matter), or the reference model of the
+/// architecture called `name`. Unknown: a notFound status that lists both kinds of names.
+Result<const GpuModel *> findGpuModel(std::string_view name);
+
+/// The row that serves a GPU of compute capability major.minor best: an exact row of that very
+/// capability first, else the highest minor of the same major that still runs on it.
+/// None: a notFound status that lists the capabilities that are served.
+Result<const GpuArch *> findGpuArchFor(int major, int minor);
+
+/// The row that every portable kernel can be built for: the least capable one. Its PTX is what an
+/// unknown, newer GPU falls back to.
+const GpuArch &baselineGpuArch();
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_TARGET_GPUARCH_H
