@@ -68,6 +68,7 @@ public:
   int64_t operator[](std::string_view knob) const;
   // The value of the knob, or `otherwise` if the space has no such knob.
   int64_t valueOr(std::string_view knob, int64_t otherwise) const;
+  const Point &where() const { return point; }
 
 private:
   const SearchSpace &space;

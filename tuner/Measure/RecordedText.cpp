@@ -1,0 +1,104 @@
+//===- RecordedText.cpp - reading and writing recorded tables ---------------===//
+#include "tuner/Measure/RecordedTable.h"
+
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+namespace heddle::tuner {
+
+namespace {
+
+constexpr const char *kHeader = "config,outcome,median_us,spread,max_error,registers,spill_bytes,"
+                                "compile_seconds,message";
+constexpr size_t kColumns = 9;
+
+// The columns of one line; the last takes the rest of the line, commas included.
+std::vector<std::string> columnsOf(const std::string &line) {
+  std::vector<std::string> columns;
+  size_t at = 0;
+  while (columns.size() + 1 < kColumns) {
+    const size_t comma = line.find(',', at);
+    if (comma == std::string::npos)
+      break;
+    columns.push_back(line.substr(at, comma - at));
+    at = comma + 1;
+  }
+  columns.push_back(line.substr(at));
+  return columns;
+}
+
+template <class Number> bool readNumber(const std::string &text, Number &number) {
+  const char *end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end && number >= 0;
+}
+
+Result<PointTrial> readRow(const std::string &line) {
+  const std::vector<std::string> columns = columnsOf(line);
+  if (columns.size() != kColumns)
+    return Status::corrupt("expected " + std::to_string(kColumns) + " columns, got " +
+                           std::to_string(columns.size()));
+  PointTrial trial;
+  trial.config = columns[0];
+  HEDDLE_ASSIGN(trial.outcome, parseOutcome(columns[1]));
+  const bool areNumbers =
+      readNumber(columns[2], trial.medianUs) && readNumber(columns[3], trial.spread) &&
+      readNumber(columns[4], trial.maxError) && readNumber(columns[5], trial.registers) &&
+      readNumber(columns[6], trial.spillBytes) && readNumber(columns[7], trial.compileSeconds);
+  if (!areNumbers)
+    return Status::corrupt("expected numbers of at least 0 in columns 3 to 8");
+  if (trial.isUsable() && trial.medianUs == 0)
+    return Status::corrupt("a measured row needs a median above 0");
+  trial.minUs = trial.medianUs;
+  trial.message = columns[8];
+  return trial;
+}
+
+} // namespace
+
+Result<RecordedTable> RecordedTable::parse(std::string name, std::string_view text) {
+  std::istringstream lines{std::string(text)};
+  std::vector<PointTrial> trials;
+  std::string line;
+  bool hasHeader = false;
+  for (size_t number = 1; std::getline(lines, line); ++number) {
+    const std::string where = name + ":" + std::to_string(number) + ": ";
+    if (line.empty() || line.front() == '#')
+      continue;
+    if (!hasHeader) {
+      if (line != kHeader)
+        return Status::corrupt(where + "expected the header '" + kHeader + "'");
+      hasHeader = true;
+      continue;
+    }
+    Result<PointTrial> trial = readRow(line);
+    if (!trial)
+      return Status::corrupt(where + trial.status().message());
+    trials.push_back(trial.take());
+  }
+  return create(std::move(name), std::move(trials));
+}
+
+Result<RecordedTable> RecordedTable::load(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (!file || !(content << file.rdbuf()))
+    return Status::io("recorded table '" + path + "' cannot be read");
+  return parse(path, content.str());
+}
+
+std::string RecordedTable::text() const {
+  std::string result = std::string(kHeader) + "\n";
+  for (const PointTrial &row : rows) {
+    char numbers[200];
+    std::snprintf(numbers, sizeof numbers, "%.17g,%.17g,%.17g,%lld,%lld,%.17g", row.medianUs,
+                  row.spread, row.maxError, (long long)row.registers, (long long)row.spillBytes,
+                  row.compileSeconds);
+    result += row.config + "," + outcomeName(row.outcome) + "," + numbers + "," + row.message + "\n";
+  }
+  return result;
+}
+
+} // namespace heddle::tuner

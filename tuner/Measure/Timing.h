@@ -1,0 +1,57 @@
+//===- Timing.h - from launches to one number -------------------------------===//
+// Owns how samples become a median: warm-up, interleaving, when enough is enough, when it is hopeless.
+// Candidates are compared by samples taken in turn within one run, because the clock of a GPU under
+// load drifts by more than the differences that matter.
+#ifndef HEDDLE_TUNER_MEASURE_TIMING_H
+#define HEDDLE_TUNER_MEASURE_TIMING_H
+
+#include "tuner/Measure/Clock.h"
+#include "tuner/Measure/Evaluator.h"
+
+#include <functional>
+#include <vector>
+
+namespace heddle::tuner {
+
+struct TimingOptions {
+  int warmups = 2;            // launches before the first sample of a candidate
+  int minSamples = 5;         // a median of fewer is not trusted
+  int maxSamples = 25;
+  double targetSpread = 0.01; // enough samples once interquartile range / median is at most this
+  int hopelessAfter = 2;      // samples before a candidate may be given up
+  double hopelessMargin = 1.2; // given up when its fastest sample exceeds the best median by this
+  double limitSeconds = 10;   // of a candidate's samples and warm-up; three samples must do then
+};
+
+// Refused: numbers of samples that contradict each other, margins below 1, limits that are not positive.
+Status checkTimingOptions(const TimingOptions &options);
+
+// Of samples in microseconds; all 0 for none.
+struct Statistics {
+  double medianUs = 0; // the mean of the middle two for an even number
+  double minUs = 0;
+  double spread = 0;   // interquartile range over median, by linear interpolation
+};
+Statistics statisticsOf(std::vector<double> samplesUs);
+
+struct Timing {
+  Outcome outcome = Outcome::stopped; // measured, stopped or the outcome of a failure
+  std::string message;                // empty if measured
+  Statistics statistics;
+  int samples = 0;
+  double seconds = 0; // this candidate's share of the run
+  bool isInterrupted = false; // stopped from outside: says nothing about the candidate
+};
+
+// Times the candidates side by side: in every round each that is still active gives one sample, the
+// first place rotating. A candidate leaves when it has enough samples, fails, passes the limit, or is
+// hopeless against min(bestUs, best median of the run so far); bestUs = infinity if nothing is known.
+// `isInterrupted` is asked before every launch; once true, what has fewer than minSamples is stopped.
+// The answer has the order of the candidates. The evaluator is not recovered here.
+std::vector<Timing> timeInterleaved(Evaluator &evaluator, const std::vector<Candidate *> &candidates,
+                                    const TimingOptions &options, double bestUs,
+                                    const Clock &clock, const std::function<bool()> &isInterrupted);
+
+} // namespace heddle::tuner
+
+#endif

@@ -1,0 +1,354 @@
+//===- TuningSession.cpp ----------------------------------------------------===//
+#include "tuner/Search/Final.h"
+#include "tuner/Search/PreparePool.h"
+#include "tuner/Search/TuningSession.h"
+#include "tuner/Strategies/Registry.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace heddle::tuner {
+
+const char *endReasonName(EndReason reason) {
+  switch (reason) {
+  case EndReason::exhausted: return "exhausted";
+  case EndReason::budget: return "budget";
+  case EndReason::cancelled: return "cancelled";
+  }
+  return "exhausted";
+}
+
+namespace {
+
+Status checkTask(const TuningTask &task, const TuningOptions &options) {
+  if (!task.space || !task.evaluator || !task.sink)
+    return Status::invalidArgument("tuning: a search space, an evaluator and a sink are needed");
+  if (!(options.budgetSeconds > 0))
+    return Status::invalidArgument("tuning budget: expected more than 0 seconds, got " +
+                                   std::to_string(options.budgetSeconds) +
+                                   "; 60 is a good start");
+  if (options.workers < 0 || options.ahead < 1 || options.finalists < 0 ||
+      options.maxAbandoned < 0)
+    return Status::invalidArgument("tuning: expected workers, finalists and abandoned >= 0, and at "
+                                   "least 1 point ahead");
+  if (!(options.prepareLimitSeconds > 0) || !(options.finalShare >= 0 && options.finalShare < 1))
+    return Status::invalidArgument("tuning: expected a compile limit above 0 s and a share of the "
+                                   "final of at least 0 and below 1");
+  return checkTimingOptions(options.timing);
+}
+
+Status noFeasiblePoint(const SearchSpace &space, const Enumeration &all) {
+  std::string refused;
+  for (const auto &[name, count] : all.refused)
+    if (count)
+      refused += (refused.empty() ? "" : ", ") + name + " refuses " + std::to_string(count);
+  return Status::unsupported("search space '" + space.name() + "': none of " +
+                             std::to_string(all.examined) + " points is feasible: " + refused);
+}
+
+// One call of runTuningSession.
+class Session {
+public:
+  Session(const TuningTask &task, const TuningOptions &options, std::shared_ptr<const Clock> clock)
+      : task(task), options(options), space(*task.space), clock(clock),
+        startedAt(clock->now()) {}
+
+  Status run() {
+    HEDDLE_TRY(prepareSearch());
+    HEDDLE_TRY(search());
+    HEDDLE_TRY(runFinal());
+    nameWinner();
+    result.elapsedSeconds = clock->now() - startedAt;
+    return Status();
+  }
+
+  TuningResult result;
+
+private:
+  bool isCancelled() const { return options.cancel && options.cancel->load(); }
+  bool isOver(double share) const {
+    return isCancelled() || clock->now() - startedAt >= options.budgetSeconds * share;
+  }
+  bool hasFinal() const { return options.finalists > 1; }
+  double searchShare() const { return hasFinal() ? 1 - options.finalShare : 1; }
+
+  Status prepareSearch();
+  Status search();
+  bool fill(PreparePool &pool);
+  Status evaluate(PreparedPoint prepared);
+  Status verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isInterrupted);
+  Status keep(PointTrial trial, std::shared_ptr<Candidate> candidate);
+  std::vector<Entrant> entrants() const;
+  Status runFinal();
+  void nameWinner();
+  void report(bool isFinal);
+  void holdOnTo(const Point &point, std::shared_ptr<Candidate> candidate);
+  std::vector<const PointTrial *> usableBestFirst() const;
+  double bestUs() const;
+
+  const TuningTask &task;
+  const TuningOptions &options;
+  const SearchSpace &space;
+  std::shared_ptr<const Clock> clock;
+  double startedAt;
+  std::unique_ptr<Strategy> strategy;
+  std::map<Point, PointTrial> trials; // known and new
+  std::map<Point, std::shared_ptr<Candidate>> candidates; // of the best few new trials
+  const PointTrial *best = nullptr;                       // in trials
+  size_t met = 0;                                         // known trials that were proposed
+  size_t failed = 0;                                      // of the met and the new ones
+};
+
+Status Session::prepareSearch() {
+  HEDDLE_ASSIGN(Enumeration all, space.enumerate());
+  if (all.points.empty())
+    return noFeasiblePoint(space, all);
+  result.examined = all.examined;
+  result.feasible = all.points.size();
+  HEDDLE_ASSIGN(std::vector<PointTrial> known, task.sink->known(space));
+  for (PointTrial &trial : known) {
+    if (space.whyInfeasible(trial.point))
+      continue;
+    trial.config = space.text(trial.point);
+    const Point point = trial.point;
+    trials.insert_or_assign(point, std::move(trial));
+  }
+  result.known = trials.size();
+  for (const auto &[point, trial] : trials) {
+    ++result.outcomes[size_t(trial.outcome)];
+    if (trial.isUsable() && (!best || isBetter(trial, *best)))
+      best = &trial;
+  }
+  if (task.prior)
+    sortByPrior(all.points, task.prior);
+  HEDDLE_ASSIGN(strategy,
+                createStrategy(task.strategy,
+                               {&space, std::move(all.points), task.prior != nullptr}));
+  return Status();
+}
+
+// Keeps the pool busy. Known points are answered from their trials. True if nothing is left to wait for.
+bool Session::fill(PreparePool &pool) {
+  while (pool.pending() < size_t(options.ahead) && !isOver(searchShare())) {
+    std::optional<Point> point = strategy->propose();
+    if (!point)
+      return pool.pending() == 0;
+    auto known = trials.find(*point);
+    if (known == trials.end()) {
+      pool.submit(*point);
+      continue;
+    }
+    ++met;
+    failed += isFailure(known->second.outcome);
+    strategy->observe(known->second);
+    report(false);
+  }
+  return false;
+}
+
+Status Session::search() {
+  PreparePool pool(task.evaluator, clock, options.workers, options.prepareLimitSeconds);
+  auto isInterrupted = [this] { return isOver(searchShare()); };
+  while (!fill(pool)) {
+    if (isInterrupted()) {
+      result.end = isCancelled() ? EndReason::cancelled : EndReason::budget;
+      return Status();
+    }
+    if (std::optional<PreparedPoint> prepared = pool.next(isInterrupted))
+      HEDDLE_TRY(evaluate(std::move(*prepared)));
+    if (pool.abandoned() > options.maxAbandoned)
+      return Status::unavailable("tuning: " + std::to_string(pool.abandoned()) +
+                                 " compilations passed the limit of " +
+                                 std::to_string(options.prepareLimitSeconds) +
+                                 " s and did not return");
+  }
+  return Status();
+}
+
+// Takes one prepared point through verification and timing. Interrupted ones leave no trial.
+Status Session::evaluate(PreparedPoint prepared) {
+  PointTrial trial;
+  trial.point = prepared.point;
+  trial.config = space.text(prepared.point);
+  trial.registers = prepared.preparation.registers;
+  trial.spillBytes = prepared.preparation.spillBytes;
+  trial.compileSeconds = prepared.seconds;
+  result.compileSeconds += prepared.seconds;
+  bool isInterrupted = false;
+  if (prepared.preparation.failure) {
+    trial.outcome = prepared.preparation.failure->outcome;
+    trial.message = prepared.preparation.failure->message;
+  } else {
+    HEDDLE_TRY(verifyAndTime(*prepared.preparation.candidate, trial, isInterrupted));
+  }
+  if (isInterrupted)
+    return Status();
+  return keep(std::move(trial), std::move(prepared.preparation.candidate));
+}
+
+Status Session::verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isInterrupted) {
+  if (isOver(searchShare())) {
+    isInterrupted = true;
+    return Status();
+  }
+  const double start = clock->now();
+  const Verification verification = guardedVerify(*task.evaluator, candidate);
+  trial.maxError = verification.maxError;
+  if (verification.failure) {
+    trial.outcome = verification.failure->outcome;
+    trial.message = verification.failure->message;
+  } else {
+    const Timing timing = timeInterleaved(*task.evaluator, {&candidate}, options.timing, bestUs(),
+                                          *clock, [this] { return isOver(searchShare()); })
+                              .front();
+    trial.outcome = timing.outcome;
+    trial.message = timing.message;
+    trial.medianUs = timing.statistics.medianUs;
+    trial.minUs = timing.statistics.minUs;
+    trial.spread = timing.statistics.spread;
+    trial.samples = timing.samples;
+    isInterrupted = timing.isInterrupted;
+  }
+  trial.measureSeconds = clock->now() - start;
+  result.measureSeconds += trial.measureSeconds;
+  if (trial.outcome == Outcome::launchFailed || trial.outcome == Outcome::timedOut) {
+    if (Status recovered = task.evaluator->recover(); !recovered.isOk()) {
+      HEDDLE_TRY(keep(trial, nullptr));
+      return Status(recovered.code(), "tuning: after '" + trial.config + "' (" + trial.message +
+                                          "): " + recovered.message());
+    }
+  }
+  return Status();
+}
+
+// Records a new trial and tells the strategy.
+Status Session::keep(PointTrial trial, std::shared_ptr<Candidate> candidate) {
+  HEDDLE_TRY(task.sink->record(space, trial));
+  ++result.measuredNow;
+  ++result.outcomes[size_t(trial.outcome)];
+  failed += isFailure(trial.outcome);
+  const Point point = trial.point;
+  const PointTrial &kept = trials[point] = std::move(trial);
+  if (kept.isUsable()) {
+    if (!result.firstUsableSeconds)
+      result.firstUsableSeconds = clock->now() - startedAt;
+    if (!best || isBetter(kept, *best))
+      best = &kept;
+    holdOnTo(point, std::move(candidate));
+  }
+  strategy->observe(kept);
+  report(false);
+  return Status();
+}
+
+// Keeps the candidate if it is one of the best few, and lets go of the one that is no longer.
+void Session::holdOnTo(const Point &point, std::shared_ptr<Candidate> candidate) {
+  candidates[point] = std::move(candidate);
+  if (candidates.size() <= size_t(std::max(options.finalists, 1)))
+    return;
+  auto worst = std::max_element(candidates.begin(), candidates.end(), [&](auto &a, auto &b) {
+    return isBetter(trials.at(a.first), trials.at(b.first));
+  });
+  candidates.erase(worst);
+}
+
+std::vector<const PointTrial *> Session::usableBestFirst() const {
+  std::vector<const PointTrial *> usable;
+  for (const auto &[point, trial] : trials)
+    if (trial.isUsable())
+      usable.push_back(&trial);
+  std::sort(usable.begin(), usable.end(),
+            [](const PointTrial *a, const PointTrial *b) { return isBetter(*a, *b); });
+  return usable;
+}
+
+double Session::bestUs() const {
+  return best ? best->medianUs : std::numeric_limits<double>::infinity();
+}
+
+// The best few and the incumbent, with the candidates that are at hand.
+std::vector<Entrant> Session::entrants() const {
+  std::vector<Entrant> result;
+  for (const PointTrial *trial : usableBestFirst()) {
+    if (result.size() >= size_t(options.finalists) && trial->config != task.incumbent)
+      continue;
+    auto candidate = candidates.find(trial->point);
+    result.push_back({*trial, candidate == candidates.end() ? nullptr : candidate->second});
+  }
+  return result;
+}
+
+Status Session::runFinal() {
+  if (!hasFinal() || result.measuredNow == 0 || isOver(1))
+    return Status();
+  std::vector<Entrant> finalists = entrants();
+  if (finalists.size() < 2)
+    return Status();
+  report(true);
+  const FinalConditions conditions{task.evaluator, clock, options, [this] { return isOver(1); }};
+  FinalResult final = timeFinal(conditions, std::move(finalists));
+  result.compileSeconds += final.compileSeconds;
+  result.measureSeconds += final.measureSeconds;
+  if (isCancelled())
+    result.end = EndReason::cancelled;
+  for (const PointTrial &trial : final.failed) {
+    HEDDLE_TRY(task.sink->record(space, trial));
+    --result.outcomes[size_t(Outcome::measured)];
+    ++result.outcomes[size_t(trial.outcome)];
+    candidates.erase(trial.point);
+    trials[trial.point] = trial;
+  }
+  HEDDLE_TRY(final.deviceStatus);
+  for (Entrant &entrant : final.ranking) {
+    result.finalists.push_back(entrant.trial);
+    candidates[entrant.trial.point] = std::move(entrant.candidate);
+  }
+  return Status();
+}
+
+void Session::nameWinner() {
+  const std::vector<const PointTrial *> usable = usableBestFirst();
+  if (!result.finalists.empty()) {
+    result.winner = result.finalists.front();
+  } else if (!usable.empty()) {
+    result.winner = *usable.front();
+    for (const PointTrial *trial : usable)
+      if (result.measuredNow == 0 && trial->config == task.incumbent)
+        result.winner = *trial;
+  }
+  if (!result.winner)
+    return;
+  auto candidate = candidates.find(result.winner->point);
+  if (candidate != candidates.end())
+    result.candidate = candidate->second;
+}
+
+void Session::report(bool isFinal) {
+  if (!options.progress)
+    return;
+  Progress progress;
+  progress.done = met + result.measuredNow;
+  progress.total = result.feasible;
+  progress.failed = failed;
+  if (best) {
+    progress.bestUs = best->medianUs;
+    progress.bestConfig = best->config;
+  }
+  progress.elapsedSeconds = clock->now() - startedAt;
+  progress.budgetSeconds = options.budgetSeconds;
+  progress.isFinal = isFinal;
+  options.progress(progress);
+}
+
+} // namespace
+
+Result<TuningResult> runTuningSession(const TuningTask &task, const TuningOptions &options) {
+  HEDDLE_TRY(checkTask(task, options));
+  Session session(task, options,
+                  task.clock ? task.clock : std::make_shared<const SteadyClock>());
+  HEDDLE_TRY(session.run());
+  return std::move(session.result);
+}
+
+} // namespace heddle::tuner
