@@ -1,0 +1,14 @@
+# Unit tests of codegen/Emit and codegen/Cpu. heddle_pattern_test_support is for every layer that
+# wants to run emitted text on the host or to compare ranges and outputs with a plain rule.
+add_library(heddle_pattern_test_support STATIC
+  ${CMAKE_SOURCE_DIR}/tests/unit/support/HandPatterns.cpp
+  ${CMAKE_SOURCE_DIR}/tests/unit/support/HostPattern.cpp
+  ${CMAKE_SOURCE_DIR}/tests/unit/support/ModuleLoader.cpp)
+target_include_directories(heddle_pattern_test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests/unit)
+target_compile_definitions(heddle_pattern_test_support PRIVATE HEDDLE_HOST_CXX="${CMAKE_CXX_COMPILER}")
+target_link_libraries(heddle_pattern_test_support PUBLIC heddle_cpu heddle_emit ${CMAKE_DL_LIBS})
+heddle_link_mlir(heddle_pattern_test_support MLIRParser)
+
+heddle_add_unit_test(emit heddle_pattern_test_support)
+heddle_add_unit_test(emitted_text heddle_pattern_test_support)
+heddle_add_unit_test(cpu_jit heddle_pattern_test_support)

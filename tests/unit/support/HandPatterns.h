@@ -1,0 +1,41 @@
+//===- HandPatterns.h - pattern modules written by hand ---------------------===//
+// Modules of the form of docs/architecture.md, section 2, as MLIR text, each with the plain C++ rule
+// of what it keeps. The rule shares nothing with the text, so it can serve as the oracle.
+#ifndef HEDDLE_TESTS_UNIT_SUPPORT_HANDPATTERNS_H
+#define HEDDLE_TESTS_UNIT_SUPPORT_HANDPATTERNS_H
+
+#include "codegen/Cpu/JitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace heddle::test {
+
+// True where branch `branch` keeps the pair of positions (q, k). The context carries head, heads and
+// the run-time sizes.
+using KeepRule = std::function<bool(const JitContext &context, int branch, int q, int k)>;
+
+struct HandPattern {
+  PatternInfo info;
+  std::string module;
+  KeepRule keeps;
+  std::vector<int32_t> params; // values for the run-time sizes
+};
+
+HandPattern fullPattern();
+HandPattern causalPattern();
+// keeps q - param_0 <= k <= q + param_1
+HandPattern windowPattern(int left, int right);
+// First half of the heads: segments of 12. Second half: segments of 24 thinned by 3 at offset 1.
+HandPattern dilatedPattern();
+// Branch 0: the last 4 positions. Branch 1: every 4th position up to the query. A key may count twice.
+HandPattern twoBranchPattern();
+// (7 k + 3 q) mod 5 < 2, ranges found by loops over the pairs.
+HandPattern scannedPattern();
+
+std::vector<HandPattern> allHandPatterns();
+
+} // namespace heddle::test
+
+#endif

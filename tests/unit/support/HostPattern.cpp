@@ -1,0 +1,138 @@
+//===- HostPattern.cpp - emitted device text run on the host ----------------===//
+// The device keywords are defined away. PatternContext is a run of 32-bit words, as JitContext is, so
+// the same bytes serve both.
+#include "support/HostPattern.h"
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <fstream>
+#include <stdexcept>
+#include <unistd.h>
+
+namespace heddle::test {
+namespace {
+
+const char *shims = R"(
+#define SHIM extern "C" __attribute__((visibility("default")))
+SHIM int shim_variant(const PatternContext *c) { return Pattern::variant(*c); }
+SHIM int shim_query_rate(int variant) { return Pattern::queryRate(variant); }
+SHIM int shim_key_rate(int variant, int branch) { return Pattern::keyRate(variant, branch); }
+SHIM int shim_key_residue(const PatternContext *c, int variant, int branch, int tileFirst) {
+  return Pattern::keyResidue(*c, variant, branch, tileFirst);
+}
+SHIM void shim_next_range(const PatternContext *c, int variant, int branch, int tileFirst,
+                          int tileLast, int blockN, int from, int *out) {
+  KeyRange range = Pattern::nextRange(*c, variant, branch, tileFirst, tileLast, blockN, from);
+  out[0] = range.begin; out[1] = range.end; out[2] = range.fullBegin; out[3] = range.fullEnd;
+}
+SHIM int shim_keep(const PatternContext *c, int branch, int q, int k) {
+  return Pattern::keep(*c, branch, q, k);
+}
+SHIM void shim_counts(int *out) {
+  out[0] = Pattern::kVariantCount; out[1] = Pattern::kBranchCount; out[2] = Pattern::kParamCount;
+}
+)";
+
+std::string makeFolder() {
+  const char *base = std::getenv("TMPDIR");
+  std::string path = std::string(base ? base : "/tmp") + "/heddle-host-XXXXXX";
+  if (!mkdtemp(path.data()))
+    throw std::runtime_error("cannot make a folder like " + path);
+  return path;
+}
+
+std::string readAll(const std::string &path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void compileShared(const std::string &source, const std::string &object, const std::string &log) {
+  std::string command = std::string(HEDDLE_HOST_CXX) +
+                        " -std=c++17 -O1 -shared -fPIC -Wall -Wno-unused-function -o " + object +
+                        " " + source + " 2> " + log;
+  if (std::system(command.c_str()) != 0)
+    throw std::runtime_error("the emitted text does not compile:\n" + readAll(log) +
+                             readAll(source));
+}
+
+} // namespace
+
+struct HostPattern::Library {
+  std::string folder = makeFolder();
+  void *handle = nullptr;
+  int (*variant)(const JitContext *) = nullptr;
+  int (*queryRate)(int) = nullptr;
+  int (*keyRate)(int, int) = nullptr;
+  int (*keyResidue)(const JitContext *, int, int, int) = nullptr;
+  void (*nextRange)(const JitContext *, int, int, int, int, int, int, int *) = nullptr;
+  int (*keep)(const JitContext *, int, int, int) = nullptr;
+  void (*counts)(int *) = nullptr;
+
+  ~Library() {
+    if (handle)
+      dlclose(handle);
+    for (const char *name : {"/pattern.cpp", "/pattern.so", "/log"})
+      std::remove((folder + name).c_str());
+    rmdir(folder.c_str());
+  }
+
+  template <class Function> void find(const char *name, Function &function) {
+    function = reinterpret_cast<Function>(dlsym(handle, name));
+    if (!function)
+      throw std::runtime_error(std::string("missing in the compiled text: ") + name);
+  }
+};
+
+HostPattern::HostPattern(const std::string &text, const PatternInfo &info)
+    : library(std::make_unique<Library>()) {
+  std::string source = library->folder + "/pattern.cpp";
+  std::ofstream(source) << "// pattern " << info.name
+                        << "\n#include <cstdint>\n#define __device__\n#define __forceinline__ inline\n"
+                        << text << shims;
+  std::string object = library->folder + "/pattern.so";
+  compileShared(source, object, library->folder + "/log");
+  library->handle = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library->handle)
+    throw std::runtime_error(dlerror());
+  library->find("shim_variant", library->variant);
+  library->find("shim_query_rate", library->queryRate);
+  library->find("shim_key_rate", library->keyRate);
+  library->find("shim_key_residue", library->keyResidue);
+  library->find("shim_next_range", library->nextRange);
+  library->find("shim_keep", library->keep);
+  library->find("shim_counts", library->counts);
+}
+
+HostPattern::~HostPattern() = default;
+
+int HostPattern::variant(const JitContext &context) const { return library->variant(&context); }
+
+int HostPattern::queryRate(int variant) const { return library->queryRate(variant); }
+
+int HostPattern::keyRate(int variant, int branch) const {
+  return library->keyRate(variant, branch);
+}
+
+int HostPattern::keyResidue(const JitContext &context, int variant, int branch,
+                            int tileFirst) const {
+  return library->keyResidue(&context, variant, branch, tileFirst);
+}
+
+JitKeyRange HostPattern::nextRange(const JitContext &context, int variant, int branch,
+                                   int tileFirst, int tileLast, int blockN, int from) const {
+  int out[4];
+  library->nextRange(&context, variant, branch, tileFirst, tileLast, blockN, from, out);
+  return {out[0], out[1], out[2], out[3]};
+}
+
+bool HostPattern::keep(const JitContext &context, int branch, int q, int k) const {
+  return library->keep(&context, branch, q, k) != 0;
+}
+
+PatternInfo HostPattern::counts() const {
+  int out[3];
+  library->counts(out);
+  return {"", out[2], out[0], out[1]};
+}
+
+} // namespace heddle::test

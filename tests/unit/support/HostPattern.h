@@ -1,0 +1,39 @@
+//===- HostPattern.h - emitted device text run on the host ------------------===//
+// Compiles the CUDA C++ text of a pattern with the host compiler, loads it and calls `struct Pattern`
+// in it: what the GPU runs, checked without a GPU.
+#ifndef HEDDLE_TESTS_UNIT_SUPPORT_HOSTPATTERN_H
+#define HEDDLE_TESTS_UNIT_SUPPORT_HOSTPATTERN_H
+
+#include "codegen/Cpu/JitPattern.h"
+#include <memory>
+#include <string>
+
+namespace heddle::test {
+
+// One loaded text. The functions mirror JitPattern, so tests can ask both the same question.
+class HostPattern {
+public:
+  // `text` as emitPatternFunctions gives it. Throws std::runtime_error with the compiler's output.
+  HostPattern(const std::string &text, const PatternInfo &info);
+  ~HostPattern();
+  HostPattern(const HostPattern &) = delete;
+  HostPattern &operator=(const HostPattern &) = delete;
+
+  int variant(const JitContext &context) const;
+  int queryRate(int variant) const;
+  int keyRate(int variant, int branch) const;
+  int keyResidue(const JitContext &context, int variant, int branch, int tileFirst) const;
+  JitKeyRange nextRange(const JitContext &context, int variant, int branch, int tileFirst,
+                        int tileLast, int blockN, int from) const;
+  bool keep(const JitContext &context, int branch, int q, int k) const;
+  // kVariantCount, kBranchCount, kParamCount as the text states them.
+  PatternInfo counts() const;
+
+private:
+  struct Library;
+  std::unique_ptr<Library> library;
+};
+
+} // namespace heddle::test
+
+#endif
