@@ -2,44 +2,41 @@
 # The main job, once through every stage: make a small file of random q, k, v, then check, explain,
 # show, compile, run and verify patterns/dilated.mlir, and say in a table what happened.
 # Called by ./dev demo with build/bin/heddle in place; HEDDLE names another binary.
-# Exit code 1 if any step failed; a step that this machine cannot do is listed with the reason.
-set -uo pipefail
+# A step that this machine cannot do is listed with the reason. Exit code 1 if a step failed, 3 if one
+# could not be done for lack of anything but a GPU.
+set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 heddle=${HEDDLE:-build/bin/heddle}
+[ -x "$heddle" ] || { echo "demo: no $heddle; run ./dev demo, or set HEDDLE=path" >&2; exit 3; }
 pattern=patterns/dilated.mlir
 out=build/demo
 mkdir -p "$out"
 rm -f "$out"/*
-failed=0
+failed=0 lacking=0
 rows=()
 
 row() { rows+=("$(printf '%-22s %-9s %8s  %s' "$1" "$2" "$3" "$4")"); }
 
-# step <name> <command...>: runs, keeps what was printed, notes the time. The note in the table is the
-# line of the result that the name stands for.
+# step <name> <command...>: runs it, keeps what it printed, notes the time and its last line. Exit code
+# 3 means that this machine lacks something: that step is not done, for the reason that was printed.
 step() {
-  local name=$1 log=$out/${1// /_}.log start end seconds note
+  local name=$1 log=$out/${1// /_}.log result=ok start code=0 time
   shift
   printf '\n== %s\n$ %s\n' "$name" "$*"
   start=$(date +%s%N)
-  if "$@" >"$log" 2>"$log.err"; then
-    end=$(date +%s%N)
-    seconds=$(printf '%d.%02d s' $(((end - start) / 1000000000)) $(((end - start) / 10000000 % 100)))
-    cat "$log.err" "$log"
-    note=$(grep -v '^ *$' "$log" | tail -1 | cut -c1-96)
-    row "$name" ok "$seconds" "$note"
-  else
-    end=$(date +%s%N)
-    seconds=$(printf '%d.%02d s' $(((end - start) / 1000000000)) $(((end - start) / 10000000 % 100)))
-    cat "$log" "$log.err"
-    row "$name" FAILED "$seconds" "$(grep -v '^ *$' "$log.err" | tail -1 | cut -c1-96)"
-    failed=1
-  fi
+  "$@" >"$log" 2>"$log.err" || code=$?
+  time=$((($(date +%s%N) - start) / 10000000))
+  cat "$log.err" "$log"
+  case $code in
+    0) ;;
+    3) result='not done' lacking=1 ;;
+    *) result=FAILED failed=1 ;;
+  esac
+  [ $code = 0 ] || log=$log.err
+  row "$name" "$result" "$((time / 100)).$(printf %02d $((time % 100))) s" "$(grep -v '^ *$' "$log" | tail -1 | cut -c1-100)"
 }
 
 not_done() { row "$1" 'not done' - "$2"; }
-
-has_nvrtc() { ! grep -q 'NVRTC not found' "$out"/compile_*.err; }
 
 inputs=$out/qkv.safetensors
 step "make inputs" "$heddle" make-inputs --batch=1 --seqlen=8192 --heads=8 --head-dim=64 --dtype=bf16 --seed=1 -o "$inputs"
@@ -62,4 +59,5 @@ fi
 printf '\n%-22s %-9s %8s  %s\n' step result time note
 printf '%s\n' "${rows[@]}"
 printf 'files: %s\n' "$out"
-exit $failed
+[ $failed = 0 ] || exit 1
+[ $lacking = 0 ] || exit 3
