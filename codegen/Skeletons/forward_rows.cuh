@@ -10,8 +10,7 @@ struct LaneRows {
 
   DEV LaneRows(const KernelParams &p, const WorkItem &item)
       : batch(item.batch), head(item.head), rate(item.queryRate), end(p.seqlenQ) {
-    int32_t number = threadIdx.x / 32 * (kRowTiles * 16) + threadIdx.x % 32 / 4;
-    first = item.firstRow + rate * number;
+    first = item.firstRow + rate * laneRowNumber();
   }
   DEV int32_t index(int i, int half) const { return first + rate * (i * 16 + half * 8); }
   DEV int64_t lseOffset(const KernelParams &p, int32_t row) const {

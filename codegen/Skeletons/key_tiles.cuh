@@ -8,10 +8,10 @@ namespace heddle {
 struct KeyTile {
   int32_t firstKey; // negative: there is no tile
   int32_t branch;
-  bool isMasked; // some key is missing or some pair is not kept
+  int32_t isMasked; // 1: some key is missing or some pair is not kept
 
   DEV bool exists() const { return firstKey >= 0; }
-  DEV static KeyTile none() { return KeyTile{-1, 0, false}; }
+  DEV static KeyTile none() { return KeyTile{-1, 0, 0}; }
 };
 
 class KeyTileWalk {

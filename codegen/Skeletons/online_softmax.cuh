@@ -18,6 +18,12 @@ struct RowState {
   float sum[kRowTiles][2];
 };
 
+// Row number in the query tile of this lane's row (0, 0).
+DEV int32_t laneRowNumber() {
+  int32_t thread = ptx::rereadThreadIndex();
+  return thread / 32 * (kRowTiles * 16) + thread % 32 / 4;
+}
+
 typedef float RowValues[kRowTiles][2];
 
 DEV float safeReference(float reference) { return reference == -INFINITY ? 0.f : reference; }

@@ -79,9 +79,8 @@ struct Consumer {
   uint32_t keyLane, valueLane;
   RowState rows;
 
-  DEV Consumer(const KernelParams &p, const WorkItem &item, const PatternContext &context, const LaneRows &lane,
-               uint32_t queryTile)
-      : query(queryTile), mask{context, item.variant, p.qOrigin + lane.first, item.queryRate}, scaleLog2(p.scaleLog2),
+  DEV Consumer(const KernelParams &p, const WorkItem &item, const PatternContext &context, uint32_t queryTile)
+      : query(queryTile), mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, scaleLog2(p.scaleLog2),
         keyLane(laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK)),
         valueLane(laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV)) {}
 
@@ -117,6 +116,7 @@ DEV void walkInOrder(KeyValueRing &ring, Consumer &consumer) {
       laneMax(largest, scores);
       consumer.admit(scores, largest, tile, chunk);
       exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
+      if (tile.firstKey == 0x7fffffff) __trap();
       consumer.accumulate(probabilities, ring.values(), chunk);
     }
   }
@@ -139,6 +139,7 @@ DEV void walkSingleStage(KeyValueRing &ring, Consumer &consumer, KeyTile tile) {
     laneMax(largest, scores);
     consumer.admit(scores, largest, tile, 0);
     exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
+    if (tile.firstKey == 0x7fffffff) __trap();
     consumer.accumulate(probabilities, ring.values(), 0);
     tile = next;
   }
@@ -163,6 +164,7 @@ DEV void walkOverlapped(KeyValueRing &ring, Consumer &consumer) {
     Scores nextScores;
     consumer.score(nextScores, ring.keys(), 0);
     exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
+    if (tile.firstKey == 0x7fffffff) __trap();
     consumer.accumulate(probabilities, ring.values(), 0);
     laneMax(largest, nextScores);
     copyScores(scores, nextScores);
@@ -173,9 +175,8 @@ DEV void walkOverlapped(KeyValueRing &ring, Consumer &consumer) {
 
 DEV void computeWorkItem(const KernelParams &p, const WorkItem &item, uint32_t shared) {
   const PatternContext context = makeContext(p, item.batch, item.head);
-  const LaneRows lane(p, item);
   KeyValueRing ring(p, item, context, shared);
-  Consumer consumer(p, item, context, lane, shared + KernelTraits::kSmemQ);
+  Consumer consumer(p, item, context, shared + KernelTraits::kSmemQ);
   loadQuery(p, item, shared + KernelTraits::kSmemQ);
   ptx::commitCopies();
   KeyTile first = KeyTile::none();
@@ -185,7 +186,7 @@ DEV void computeWorkItem(const KernelParams &p, const WorkItem &item, uint32_t s
     ring.prime();
   clearRows(consumer.rows);
   if (p.carryLse)
-    continueFromCarry(consumer.rows, p, lane);
+    continueFromCarry(consumer.rows, p, LaneRows(p, item));
   if constexpr (KernelTraits::kQueryInRegisters) {
     ptx::waitCopies<kStages == 1 ? 1 : kStages - 1>();
     __syncthreads();
@@ -197,7 +198,7 @@ DEV void computeWorkItem(const KernelParams &p, const WorkItem &item, uint32_t s
     walkOverlapped(ring, consumer);
   else
     walkInOrder(ring, consumer);
-  storeRows(p, lane, consumer.rows);
+  storeRows(p, LaneRows(p, item), consumer.rows);
 }
 
 } // namespace heddle

@@ -4,17 +4,18 @@
 
 namespace heddle {
 
-// Positions of the four row slots of one lane, and what the generated predicate needs.
+// What the generated predicate needs, the same for all lanes.
 struct MaskScope {
   const PatternContext &context;
   int32_t variant;
-  int32_t lanePosition; // position of this lane's first row
+  int32_t tilePosition; // position of the query tile's first row
   int32_t queryRate;
 };
 
 template <int Branch>
 DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
   int32_t rate = Pattern::keyRate(scope.variant, Branch);
+  int32_t lanePosition = scope.tilePosition + scope.queryRate * laneRowNumber();
   int32_t firstColumn = chunk * kChunkN + threadIdx.x % 4 * 2;
 #pragma unroll
   for (int n = 0; n < kScoreTiles; ++n)
@@ -27,7 +28,7 @@ DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile,
       for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          int32_t position = scope.lanePosition + scope.queryRate * (i * 16 + half * 8);
+          int32_t position = lanePosition + scope.queryRate * (i * 16 + half * 8);
           bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, keyPosition);
           float &score = scores[i][n][2 * half + e];
           score = isKept ? score : -INFINITY;

@@ -36,10 +36,11 @@ template <int Rows, int Dim, int SharedRowBytes> struct SharedTile {
 
   // Every thread of the CTA takes part; completion follows the caller's commit.
   DEV static void load(uint32_t tile, const StridedRows &source) {
-    int piece = threadIdx.x % kLanesPerRow;
+    int thread = ptx::rereadThreadIndex();
+    int piece = thread % kLanesPerRow;
     if (kPieces < kLanesPerRow && piece >= kPieces)
       return;
-    int row = threadIdx.x / kLanesPerRow;
+    int row = thread / kLanesPerRow;
     int32_t index = source.first + row * source.rate;
     const char *from = source.base + index * source.rowBytes + piece * kPieceBytes;
     int64_t passBytes = kRowsPerPass * source.rate * source.rowBytes;

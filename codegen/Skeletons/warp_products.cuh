@@ -112,11 +112,11 @@ DEV void multiplyQueryKey(Scores &scores, const QueryOperand &query, uint32_t ke
 DEV void multiplyProbabilityValue(Output &out, const Probabilities &probabilities, uint32_t values) {
 #pragma unroll
   for (int step = 0; step < kChunkSteps; ++step) {
-    uint32_t row = values + step * 16 * KernelTraits::kSmemRowBytesV;
+    constexpr int kStepBytes = 16 * KernelTraits::kSmemRowBytesV;
 #pragma unroll
     for (int pair = 0; pair < kValueTiles / 2; ++pair) {
       uint32_t b[4];
-      ptx::loadMatrix4Transposed(b, columnBlock(row, pair));
+      ptx::loadMatrix4Transposed(b, columnBlock(values, pair) + step * kStepBytes);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
         multiply(out[i][2 * pair], probabilities[i][step], b[0], b[1]);

@@ -18,6 +18,13 @@ DEV float log2Approx(float x) {
   return y;
 }
 
+// threadIdx.x, read anew at every call: what is derived from it need not stay in a register meanwhile.
+DEV int32_t rereadThreadIndex() {
+  int32_t index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+}
+
 // Two bfloat16, rounded to nearest even, `low` in the lower half.
 DEV uint32_t packBf16(float low, float high) {
   uint32_t word;
