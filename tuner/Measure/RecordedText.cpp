@@ -2,7 +2,6 @@
 #include "tuner/Measure/RecordedTable.h"
 
 #include <charconv>
-#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -33,6 +32,13 @@ template <class Number> bool readNumber(const std::string &text, Number &number)
   const char *end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   return error == std::errc() && stop == end && number >= 0;
+}
+
+// The fewest digits that read back as the same number.
+std::string shortest(double number) {
+  char digits[32];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number);
+  return error == std::errc() ? std::string(digits, end) : std::string("nan");
 }
 
 Result<PointTrial> readRow(const std::string &line) {
@@ -91,13 +97,11 @@ Result<RecordedTable> RecordedTable::load(const std::string &path) {
 
 std::string RecordedTable::text() const {
   std::string result = std::string(kHeader) + "\n";
-  for (const PointTrial &row : rows) {
-    char numbers[200];
-    std::snprintf(numbers, sizeof numbers, "%.17g,%.17g,%.17g,%lld,%lld,%.17g", row.medianUs,
-                  row.spread, row.maxError, (long long)row.registers, (long long)row.spillBytes,
-                  row.compileSeconds);
-    result += row.config + "," + outcomeName(row.outcome) + "," + numbers + "," + row.message + "\n";
-  }
+  for (const PointTrial &row : rows)
+    result += row.config + "," + outcomeName(row.outcome) + "," + shortest(row.medianUs) + "," +
+              shortest(row.spread) + "," + shortest(row.maxError) + "," +
+              std::to_string(row.registers) + "," + std::to_string(row.spillBytes) + "," +
+              shortest(row.compileSeconds) + "," + row.message + "\n";
   return result;
 }
 
