@@ -1,0 +1,15 @@
+# The tree against its own rules, and the proof that each rule bites. The README's example is run
+# as it stands, when the program it names is part of this build.
+foreach(check includes registries architectures sizes leftovers banners links)
+  add_test(NAME architecture.${check}
+    COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/architecture/check.sh ${CMAKE_SOURCE_DIR} ${check})
+  set_tests_properties(architecture.${check} PROPERTIES TIMEOUT 60)
+endforeach()
+add_test(NAME architecture.selftest COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/architecture/selftest.sh)
+set_tests_properties(architecture.selftest PROPERTIES TIMEOUT 120)
+
+if(TARGET heddle)
+  add_test(NAME architecture.readme_example
+    COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/architecture/readme_example.sh ${CMAKE_SOURCE_DIR} $<TARGET_FILE:heddle>)
+  set_tests_properties(architecture.readme_example PROPERTIES TIMEOUT 300)
+endif()

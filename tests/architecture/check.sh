@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
+# line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes,
+# registries, architectures, sizes, leftovers, banners, links. selftest.sh shows that each one bites.
+# shellcheck disable=SC2317 # the checks are called by name
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$1"
+check=$2
+
+# sources <find test...>: files of the project, without build trees, relative to the root.
+sources() {
+  find . \( -path './build*' -o -name .git -o -name .cache \) -prune -o -type f \( "$@" \) -print | sed 's,^\./,,' | LC_ALL=C sort
+}
+
+code() { sources -name '*.h' -o -name '*.cpp' -o -name '*.cuh' -o -name '*.td' -o -name '*.cu'; }
+layer_code() { code | grep -E '^(runtime|dialect|codegen|tuner|compiler)/' || true; }
+
+# The includes of every layer, against layers.txt. Device text may only include its neighbours, and
+# <cstdint> where a compiler other than NVRTC reads it.
+check_includes() {
+  layer_code | while read -r file; do
+    grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]|^include "' "$file" | sed "s|^|$file:|" || true
+  done | awk -v table="$here/layers.txt" '
+    BEGIN { while ((getline line < table) > 0) if (line !~ /^#/) { n = split(line, w, " "); if (n) rules[w[1]] = " " substr(line, length(w[1]) + 1) " " } }
+    function kind(path) {
+      if (path ~ /^(runtime|dialect|codegen|tuner|compiler)\//) return "project"
+      if (path ~ /^(mlir|mlir-c|llvm|llvm-c)\//) return "mlir"
+      if (path ~ /^sqlite3/) return "sqlite"
+      if (path ~ /^nlohmann\//) return "json"
+      if (path ~ /^CLI\//) return "cli"
+      if (path ~ /^(sys|netinet|arpa|linux)\// || path ~ /^[a-z0-9_]+(\.h)?$/) return "std"
+      return "unknown"
+    }
+    function allowed(rule, path, what,   words, n, i) {
+      n = split(rule, words, " ")
+      for (i = 1; i <= n; ++i)
+        if (words[i] == what || (what == "project" && index(path, words[i] "/") == 1)) return 1
+      return 0
+    }
+    {
+      split($0, part, ":"); file = part[1]
+      if (!match($0, /["<][^">]+[">]/)) { print file ":" part[2] ": an include that is neither quoted nor bracketed"; next }
+      path = substr($0, RSTART + 1, RLENGTH - 2); bracket = substr($0, RSTART, 1)
+      if (file ~ /\.cuh$/) { if (bracket == "<" && path != "cstdint") print file ":" part[2] ": device code includes <" path ">, it may include its own files only"; next }
+      folder = file; rule = ""
+      while (sub(/\/[^\/]*$/, "", folder)) if (folder in rules) { rule = rules[folder]; break }
+      if (rule == "") { print file ":" part[2] ": no rule in layers.txt for this folder"; next }
+      what = kind(path)
+      if (path ~ /^cuda|^nvrtc/) what = "unknown"
+      if (!allowed(rule, path, what)) print file ":" part[2] ": " folder " may not include " path
+    }'
+}
+
+# unlisted <folder> <registry>: a .cpp without a header of its own registers something; its name must
+# occur in the registry.
+unlisted() {
+  local file stem
+  [ -d "$1" ] || return 0
+  [ -f "$2" ] || { echo "$2:1: the registry of $1 is missing"; return 0; }
+  for file in "$1"/*.cpp; do
+    if [ ! -e "$file" ] || [ "$file" = "$2" ] || [ -e "${file%.cpp}.h" ]; then continue; fi
+    ! grep -qE '^int main\(' "$file" || continue
+    stem=$(basename "$file" .cpp)
+    grep -qiE "(^|[^A-Za-z])[a-z]*${stem//-/[-_]?}" "$2" || echo "$file:1: not listed in $2"
+  done
+}
+
+check_registries() {
+  unlisted tuner/Strategies tuner/Strategies/Registry.cpp
+  unlisted codegen/Skeletons codegen/Skeletons/Registry.cpp
+  unlisted compiler/Tools compiler/Tools/Registry.cpp
+}
+
+# Architectures are rows of codegen/Target, and skeletons belong to them. Comments may speak of them.
+check_architectures() {
+  layer_code | grep -vE '^codegen/(Target|Skeletons)/' | while read -r file; do
+    sed 's,//.*,,' "$file" | grep -nE 'sm_[0-9]' | sed -E "s|^([0-9]+):.*|$file:\1: names a GPU architecture; only codegen/Target and codegen/Skeletons may|" || true
+  done
+}
+
+check_sizes() {
+  { code; sources -name '*.sh' -o -name '*.cmake' -o -name '*.mlir' -o -name CMakeLists.txt -o -name dev; } |
+    while read -r file; do
+      lines=$(wc -l <"$file")
+      [ "$lines" -le 500 ] || echo "$file:$lines: longer than 500 lines"
+    done
+}
+
+check_leftovers() {
+  { code; sources -name '*.sh' -o -name '*.cmake' -o -name '*.mlir' -o -name '*.md' -o -name CMakeLists.txt -o -name dev; } |
+    while read -r file; do
+      grep -nE '\b(TO''DO|FIX''ME|XX''X)\b' "$file" | sed -E "s|^([0-9]+):.*|$file:\1: an unfinished place|" || true
+    done
+}
+
+check_banners() {
+  { layer_code; sources -name '*.mlir' | grep '^patterns/' || true; } | while read -r file; do
+    head -1 "$file" | grep -qE '^(//|/\*)' || echo "$file:1: does not open with the reason why it exists"
+  done
+}
+
+# Relative links of the pages lead to files that are there.
+check_links() {
+  sources -name '*.md' | while read -r file; do
+    grep -noE '\]\([^)# ]+' "$file" | while IFS= read -r hit; do
+      target=${hit#*](}
+      case $target in *://* | mailto:*) continue ;; esac
+      [ -e "$(dirname "$file")/$target" ] || echo "$file:${hit%%:*}: link to $target, which is not there"
+    done || true
+  done
+}
+
+declare -F "check_$check" >/dev/null || { echo "no check '$check'" >&2; exit 2; }
+violations=$("check_$check")
+[ -n "$violations" ] || exit 0
+printf '%s\n' "$violations"
+exit 1

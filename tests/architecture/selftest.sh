@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Plants one violation after the other in an empty tree and expects check.sh to find each of them, and
+# nothing in the tree without them. A check that stopped biting fails here.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failed=0
+
+put() { # put <file> <line>...
+  mkdir -p "$tree/$(dirname "$1")"
+  printf '%s\n' "${@:2}" >"$tree/$1"
+}
+
+clean_tree() {
+  rm -rf "${tree:?}"/*
+  put runtime/Core/A.h '// Owns a.' '#include <vector>' '#include "runtime/Core/B.h"'
+  put runtime/Store/S.cpp '// Owns s.' '#include <sqlite3.h>' '#include <sys/stat.h>'
+  put dialect/IR/D.cpp '// Owns d.' '#include "mlir/IR/Builders.h"' '#include "dialect/IR/D.h.inc"'
+  put codegen/Skeletons/k.cuh '// Owns k.' '#include "p.cuh"'
+  put codegen/Target/T.cpp '// Owns t.' 'const char *name = "sm_90a";'
+  put tuner/Strategies/Registry.cpp '// Owns the list.' 'S(exhaustive)'
+  put tuner/Strategies/Exhaustive.cpp '// Owns one strategy.'
+  put codegen/Skeletons/Registry.cpp '// Owns the list.' 'makePortable();'
+  put codegen/Skeletons/Portable.cpp '// Owns one skeleton.'
+  put codegen/Skeletons/Helper.h '// Owns help.'
+  put codegen/Skeletons/Helper.cpp '// Owns help.'
+  put compiler/Tools/Registry.cpp '// Owns the list.' '{"check", checkVerb}'
+  put compiler/Tools/check.cpp '// Owns a verb.' '#include <CLI/CLI.hpp>'
+  put compiler/Tools/main.cpp '// Owns main.' 'int main(int argc, char **argv) {}'
+  put README.md '[here](docs/a.md) [there](https://example.org/x)'
+  put docs/a.md '[back](../README.md#top)'
+}
+
+# expect <check> <text>: the check must fail, and name the planted violation.
+expect() {
+  local output
+  if output=$(bash "$here/check.sh" "$tree" "$1"); then
+    echo "FAIL: $1 found nothing, expected: $2"
+    failed=1
+  elif [[ $output != *"$2"* ]]; then
+    printf 'FAIL: %s expected: %s\n%s\n' "$1" "$2" "$output"
+    failed=1
+  fi
+  clean_tree
+}
+
+clean_tree
+for check in includes registries architectures sizes leftovers banners links; do
+  bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
+done
+
+put runtime/Core/X.h '// x' '#include <sqlite3.h>'
+expect includes 'runtime/Core/X.h:2: runtime/Core may not include sqlite3.h'
+put runtime/Device/X.h '// x' '# include "mlir/IR/Builders.h"'
+expect includes 'runtime/Device/X.h:2: runtime may not include mlir/IR/Builders.h'
+put runtime/Device/X.cpp '// x' '#include <cuda.h>'
+expect includes 'runtime may not include cuda.h'
+put dialect/IR/X.td '// x' 'include "codegen/Emit/E.td"'
+expect includes 'dialect/IR/X.td:2: dialect may not include codegen/Emit/E.td'
+put codegen/Config/X.cpp '// x' '' '#include "codegen/Emit/EmitPattern.h"'
+expect includes 'codegen/Config/X.cpp:3: codegen/Config may not include codegen/Emit/EmitPattern.h'
+put codegen/Emit/X.cpp '// x' '#include "runtime/Store/Store.h"'
+expect includes 'codegen may not include runtime/Store/Store.h'
+put tuner/Search/X.cpp '// x' '#include <nlohmann/json.hpp>'
+expect includes 'tuner may not include nlohmann/json.hpp'
+put compiler/Driver/X.cpp '// x' '#include <CLI/CLI.hpp>'
+expect includes 'compiler/Driver may not include CLI/CLI.hpp'
+put tuner/Search/X.cpp '// x' '#include <boost/any.hpp>'
+expect includes 'tuner may not include boost/any.hpp'
+put codegen/Skeletons/x.cuh '// x' '#include <cuda_bf16.h>'
+expect includes 'device code includes <cuda_bf16.h>'
+put compiler/New/X.cpp '// x' '#include <vector>'
+expect includes 'compiler/New/X.cpp:2: no rule in layers.txt'
+
+put tuner/Strategies/Forgotten.cpp '// x'
+expect registries 'tuner/Strategies/Forgotten.cpp:1: not listed in tuner/Strategies/Registry.cpp'
+put codegen/Skeletons/Forgotten.cpp '// x'
+expect registries 'codegen/Skeletons/Forgotten.cpp:1: not listed'
+put compiler/Tools/forgotten.cpp '// x'
+expect registries 'compiler/Tools/forgotten.cpp:1: not listed'
+rm "$tree/compiler/Tools/Registry.cpp"
+expect registries 'the registry of compiler/Tools is missing'
+
+put runtime/Device/X.cpp '// on sm_90 only' 'if (arch == "sm_90") {}'
+expect architectures 'runtime/Device/X.cpp:2: names a GPU architecture'
+put tuner/Search/X.cpp '// x' "$(yes 'int x;' | head -500)"
+expect sizes 'tuner/Search/X.cpp:501: longer than 500 lines'
+put patterns/x.mlir '// x' '// TO''DO: more'
+expect leftovers 'patterns/x.mlir:2: an unfinished place'
+put compiler/Driver/X.cpp '#include <vector>'
+expect banners 'compiler/Driver/X.cpp:1: does not open with the reason'
+put docs/x.md 'a' '[gone](pictures/none.svg)'
+expect links 'docs/x.md:2: link to pictures/none.svg, which is not there'
+
+[ $failed = 0 ] && echo "every planted violation was found"
+exit $failed
