@@ -186,7 +186,7 @@ TEST_CASE("one candidate that fails or is hopeless does not disturb the others")
   options.warmups = 0;
   ScriptedEvaluator evaluator;
   std::vector<Scripted> candidates = {Scripted(0, {100}), Scripted(1, {100, 0}),
-                                      Scripted(2, {100, 100, 100, 100, 300, 300, 300})};
+                                      Scripted(2, {100, 101, 103, 300})};
   candidates.push_back(Scripted(3, {400}));
   options.targetSpread = 0;
   options.minSamples = 3;
