@@ -80,7 +80,7 @@ expect registries 'codegen/Skeletons/Forgotten.cpp:1: not listed'
 put compiler/Tools/forgotten.cpp '// x'
 expect registries 'compiler/Tools/forgotten.cpp:1: not listed'
 rm "$tree/compiler/Tools/Registry.cpp"
-expect registries 'the registry of compiler/Tools is missing'
+expect registries 'compiler/Tools/check.cpp:1: not listed in compiler/Tools/Registry.cpp'
 
 put runtime/Device/X.cpp '// on sm_90 only' 'if (arch == "sm_90") {}'
 expect architectures 'runtime/Device/X.cpp:2: names a GPU architecture'
