@@ -16,7 +16,7 @@ void TraitsPrinter::constant(std::string_view name, int64_t value) {
 void TraitsPrinter::request(const KernelRequest &request) {
   constant("kHeadDim", request.headDim);
   constant("kValueDim", request.valueDim);
-  constant("kDtypeBf16", request.dtype == DType::bf16);
+  constant("kIsBf16", request.dtype == DType::bf16);
   constant("kOutFloat32", request.outFloat32);
 }
 

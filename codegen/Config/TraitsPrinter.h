@@ -21,7 +21,7 @@ public:
   /// Adds one constant. `name` is in device spelling (kBlockM) and new; `value` fits an int.
   void constant(std::string_view name, int64_t value);
 
-  /// kHeadDim, kValueDim, kDtypeBf16 and kOutFloat32 (0 or 1).
+  /// kHeadDim, kValueDim, kIsBf16 and kOutFloat32 (0 or 1).
   void request(const KernelRequest &request);
   /// Every numeric field of the configuration in device spelling.
   void config(const KernelConfig &config);

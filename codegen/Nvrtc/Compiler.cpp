@@ -125,7 +125,8 @@ Result<ResourceUsage> usageOf(const std::string &log, const std::string &cubin) 
 } // namespace
 
 std::vector<std::string> fixedOptions(std::string_view arch) {
-  return {"--gpu-architecture=" + std::string(arch), "--std=c++17", "--ptxas-options=-v", "--diag-suppress=177"};
+  return {"--gpu-architecture=" + std::string(arch), "--std=c++17", "--device-as-default-execution-space",
+          "--ptxas-options=-v", "--diag-suppress=177"};
 }
 
 std::string contentKey(const KernelSource &source, std::string_view arch, std::string_view nvrtcVersion) {

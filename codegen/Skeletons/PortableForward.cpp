@@ -9,7 +9,6 @@
 #include "codegen/Skeletons/Registry.h"
 
 #include <algorithm>
-#include <cassert>
 
 namespace heddle {
 namespace {
@@ -62,25 +61,34 @@ int64_t estimatedRegisters(const KernelRequest &request, const KernelConfig &con
 
 int64_t allowedRegisters(const KernelRequest &request, const KernelConfig &config) {
   return std::min<int64_t>(request.arch->maxRegistersPerThread,
-                           request.arch->registersPerSm / (config.threads() * config.minCtas));
+                           request.arch->registersPerSm / (config.threads() * config.minBlocks));
 }
 
+struct FieldRange {
+  const char *name;
+  int64_t KernelConfig::*field;
+  int64_t least, most;
+};
+
+constexpr FieldRange kFieldRanges[] = {
+    {"block_m", &KernelConfig::blockM, 1, kLargestField},
+    {"block_n", &KernelConfig::blockN, 1, kLargestField},
+    {"chunk_n", &KernelConfig::chunkN, 1, kLargestField},
+    {"stages", &KernelConfig::stages, 1, kMaxStages},
+    {"warps", &KernelConfig::warps, 1, kLargestField},
+    {"min_blocks", &KernelConfig::minBlocks, 1, kLargestField},
+    {"overlap_scores", &KernelConfig::overlapScores, 0, 1},
+    {"query_in_registers", &KernelConfig::queryInRegisters, 0, 1},
+    {"rescale_threshold", &KernelConfig::rescaleThreshold, 0, kMaxRescaleThreshold},
+    {"raster_heads", &KernelConfig::rasterHeads, 1, kLargestField},
+    {"raster_reversed", &KernelConfig::rasterReversed, 0, 1},
+};
+
 Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
-  const std::pair<const char *, std::pair<int64_t, int64_t>> ranges[] = {
-      {"block_m", {1, kLargestField}},        {"block_n", {1, kLargestField}},
-      {"chunk_n", {1, kLargestField}},        {"stages", {1, kMaxStages}},
-      {"warps", {1, kLargestField}},          {"min_ctas", {1, kLargestField}},
-      {"overlap_scores", {0, 1}},             {"query_in_registers", {0, 1}},
-      {"rescale_threshold", {0, kMaxRescaleThreshold}}, {"raster_heads", {1, kLargestField}},
-      {"raster_reversed", {0, 1}},
-  };
-  for (const auto &[name, range] : ranges) {
-    const Result<int64_t> value = config.get(name);
-    assert(value.isOk() && "the table names fields");
-    if (*value < range.first || *value > range.second)
-      return std::string(name) + " is " + number(*value) + ", expected " + number(range.first) + " to " +
-             number(range.second);
-  }
+  for (const FieldRange &range : kFieldRanges)
+    if (const int64_t value = config.*range.field; value < range.least || value > range.most)
+      return std::string(range.name) + " is " + number(value) + ", expected " + number(range.least) + " to " +
+             number(range.most);
   return std::nullopt;
 }
 
@@ -113,20 +121,11 @@ Reason checkThreads(const KernelRequest &request, const KernelConfig &config) {
   if (config.threads() > arch.maxThreadsPerBlock)
     return "need " + number(config.threads()) + " threads, " + std::string(arch.name) + " allows " +
            number(arch.maxThreadsPerBlock) + " per block";
-  if (config.threads() * config.minCtas > arch.maxThreadsPerSm || config.minCtas > arch.maxBlocksPerSm)
-    return number(config.minCtas) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
+  if (config.threads() * config.minBlocks > arch.maxThreadsPerSm || config.minBlocks > arch.maxBlocksPerSm)
+    return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
            " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) +
            " blocks per SM";
   return std::nullopt;
-}
-
-// One pass of the block over a tile must cover whole rows.
-Reason checkLoads(const KernelRequest &request, const KernelConfig &config) {
-  const int64_t dim = std::max(request.headDim, request.valueDim);
-  if (dim <= 8 * config.threads())
-    return std::nullopt;
-  return "a row of " + number(dim) + " elements needs " + number((dim + 7) / 8) + " threads to load, got " +
-         number(config.threads());
 }
 
 Reason checkSmem(const KernelRequest &request, const KernelConfig &config) {
@@ -144,11 +143,11 @@ Reason checkPortableSmem(const KernelRequest &request, const KernelConfig &confi
   return "need " + number(need) + " B, the least of all GPUs is " + number(portableSmemBytes()) + " B";
 }
 
-Reason checkSmemOfAllCtas(const KernelRequest &request, const KernelConfig &config) {
-  const int64_t need = config.minCtas * (smemBytes(request, config) + request.arch->smemReservedBytes);
+Reason checkSmemOfAllBlocks(const KernelRequest &request, const KernelConfig &config) {
+  const int64_t need = config.minBlocks * (smemBytes(request, config) + request.arch->smemReservedBytes);
   if (need <= request.arch->smemPerSmBytes)
     return std::nullopt;
-  return number(config.minCtas) + " blocks need " + number(need) + " B, an SM of " + std::string(request.arch->name) +
+  return number(config.minBlocks) + " blocks need " + number(need) + " B, an SM of " + std::string(request.arch->name) +
          " has " + number(request.arch->smemPerSmBytes) + " B";
 }
 
@@ -158,7 +157,7 @@ Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) 
   if (need <= allowed)
     return std::nullopt;
   return "need about " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
-         number(allowed) + " with " + number(config.minCtas) + " blocks of " + number(config.threads()) + " threads";
+         number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
 }
 
 class PortableForward final : public Skeleton {
@@ -198,7 +197,7 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &) const {
       {"chunk_n", "keys whose scores are in registers at a time", {16, 32, 48, 64, 80, 96, 112, 128}},
       {"stages", "key tiles in shared memory: deeper prefetch, fewer blocks per SM", {1, 2, 3}},
       {"warps", "warps of one block; rows of one warp are block_m / warps", {4, 8}},
-      {"min_ctas", "blocks per SM that the registers must allow", {1, 2}},
+      {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
       {"overlap_scores", "compute the scores of the next tile beside the exponentials of this one", {0, 1}, {"no", "yes"}},
       {"query_in_registers", "hold query fragments instead of reading them for every tile", {0, 1}, {"no", "yes"}},
       {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
@@ -214,10 +213,9 @@ const std::vector<Constraint> &PortableForward::constraints() const {
       {"key_tile", "chunks of 16 keys tile block_n", checkKeyTile},
       {"pipeline", "stages, chunks and overlap fit each other", checkPipeline},
       {"threads", "threads of one block and of one SM", checkThreads},
-      {"loads", "one pass of the block loads at least one row", checkLoads},
       {"smem", "shared memory of one block", checkSmem},
       {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", checkPortableSmem},
-      {"smem_ctas", "shared memory of min_ctas blocks", checkSmemOfAllCtas},
+      {"smem_blocks", "shared memory of min_blocks blocks", checkSmemOfAllBlocks},
       {"registers", "estimated registers of one thread", checkRegisters},
   };
   return list;
@@ -231,7 +229,7 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
   config.chunkN = std::max(request.headDim, request.valueDim) > 64 ? 32 : 64;
   config.stages = 2;
   config.warps = 4;
-  config.minCtas = 1;
+  config.minBlocks = 1;
   config.overlapScores = 0;
   config.queryInRegisters = 0;
   config.rescaleThreshold = 8;

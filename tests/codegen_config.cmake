@@ -1,0 +1,13 @@
+# Unit tests of codegen/Config, codegen/Target, codegen/Skeletons (host half) and codegen/Nvrtc.
+if(TARGET heddle_config)
+  heddle_add_unit_test(gpu_arch heddle_config)
+  heddle_add_unit_test(kernel_config heddle_config)
+  heddle_add_unit_test(smem_layout heddle_config)
+  heddle_add_unit_test(portable_forward heddle_config heddle_nvrtc)
+  heddle_add_unit_test(nvrtc heddle_config heddle_nvrtc)
+  find_path(HEDDLE_NVRTC_INCLUDE nvrtc.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+  mark_as_advanced(HEDDLE_NVRTC_INCLUDE)
+  if(HEDDLE_NVRTC_INCLUDE)
+    target_include_directories(nvrtc_test SYSTEM PRIVATE ${HEDDLE_NVRTC_INCLUDE})
+  endif()
+endif()

@@ -1,0 +1,236 @@
+// Requests, the field list of configurations, constraints and their reasons, defaults.
+#include "codegen/Skeletons/Registry.h"
+
+#include <doctest/doctest.h>
+#include <set>
+
+using namespace heddle;
+
+namespace {
+
+KernelConfig numbered() {
+  KernelConfig config;
+  config.skeleton = "portable_forward";
+  int64_t value = 3;
+  for (const auto &[name, old] : config.coordinates())
+    REQUIRE(config.set(name, value++).isOk());
+  return config;
+}
+
+std::vector<KernelRequest> servedRequests() {
+  std::vector<KernelRequest> requests;
+  for (const GpuArch &arch : gpuArchs())
+    for (DType dtype : {DType::bf16, DType::fp16})
+      for (int64_t headDim : {64, 128})
+        for (int64_t valueDim : {64, 128}) {
+          KernelRequest request;
+          request.arch = &arch;
+          request.dtype = dtype;
+          request.headDim = headDim;
+          request.valueDim = valueDim;
+          requests.push_back(request);
+        }
+  return requests;
+}
+
+KernelRequest requestFor(const char *arch, int64_t dim) {
+  KernelRequest request;
+  request.arch = *findGpuArch(arch);
+  request.headDim = request.valueDim = dim;
+  return request;
+}
+
+} // namespace
+
+TEST_CASE("the field list round-trips through text and tells every field apart") {
+  const KernelConfig config = numbered();
+  const auto parsed = KernelConfig::parse(config.str());
+  REQUIRE(parsed.isOk());
+  CHECK(*parsed == config);
+  CHECK(parsed->digest() == config.digest());
+
+  std::set<std::string> digests = {config.digest()};
+  for (const auto &[name, value] : config.coordinates()) {
+    KernelConfig other = config;
+    REQUIRE(other.set(name, value + 100).isOk());
+    CHECK(*other.get(name) == value + 100);
+    CHECK(digests.insert(other.digest()).second);
+    CHECK(*KernelConfig::parse(other.str()) == other);
+  }
+}
+
+TEST_CASE("text, JSON and summary list the fields in order") {
+  KernelConfig config = portableForwardSkeleton().defaultConfig(KernelRequest());
+  config.rasterHeads = 8;
+  CHECK(config.str().find("skeleton=portable_forward\nblock_m=128\nblock_n=64\n") == 0);
+  CHECK(config.json().find("{\"skeleton\":\"portable_forward\",\"block_m\":128,\"block_n\":64,") == 0);
+  CHECK(config.json().back() == '}');
+  CHECK(config.summary().find("block_m=128 block_n=64 chunk_n=64 stages=2 warps=4") == 0);
+}
+
+TEST_CASE("a wrong configuration text is refused with its line") {
+  const std::string good = numbered().str();
+  const auto message = [](const std::string &text) { return KernelConfig::parse(text).status().message(); };
+  CHECK(message("block_m") == "configuration: line 1: expected name=value, got 'block_m'");
+  CHECK(message(good + "block_m=1\n") == "configuration: line 13: block_m is given twice");
+  CHECK(message("skeleton=a\nblock_q=1\n").find("line 2: no configuration field 'block_q'; there is skeleton, block_m,") !=
+        std::string::npos);
+  CHECK(message("block_m=12x\n") == "configuration: line 1: expected a whole number for block_m, got '12x'");
+  CHECK(message("block_m=\n") == "configuration: line 1: expected a whole number for block_m, got ''");
+  CHECK(message("skeleton=a\n") == "configuration: field block_m is missing");
+  CHECK(KernelConfig::parse(good.substr(0, good.size() - 1)).isOk());
+}
+
+TEST_CASE("unknown fields are refused with the fields that exist") {
+  KernelConfig config;
+  CHECK(config.set("block_k", 1).code() == StatusCode::notFound);
+  CHECK(config.set("skeleton", 1).code() == StatusCode::notFound);
+  CHECK(config.get("nothing").status().message().find("block_m, block_n") != std::string::npos);
+}
+
+TEST_CASE("fields have one spelling on the device") {
+  CHECK(deviceConstantName("block_m") == "kBlockM");
+  CHECK(deviceConstantName("query_in_registers") == "kQueryInRegisters");
+  CHECK(deviceConstantName("smem_stage_bytes_k") == "kSmemStageBytesK");
+  const KernelRequest request = requestFor("sm_90a", 128);
+  const std::string traits = portableForwardSkeleton().traits(request, *defaultConfig(request));
+  CHECK(traits.find("struct KernelTraits {\n  static constexpr int kHeadDim = 128;\n") == 0);
+  CHECK(traits.find("  static constexpr int kBlockM = 128;\n") != std::string::npos);
+  CHECK(traits.find("  static constexpr int kSmemRowBytesV = 256;\n") != std::string::npos);
+  CHECK(traits == portableForwardSkeleton().traits(request, *defaultConfig(request)));
+}
+
+TEST_CASE("requests with impossible rates are refused") {
+  KernelRequest request;
+  CHECK(request.validate().isOk());
+  request.variants = {{1, {1, 2}}, {2, {2}}};
+  CHECK(request.validate().message() == "kernel request: variant 1: expected 2 key rates as variant 0 has, got 1");
+  request.variants = {{0, {1}}};
+  CHECK(request.validate().message() == "kernel request: variant 0: expected a query rate of at least 1, got 0");
+  request.variants = {{1, {-2}}};
+  CHECK(request.validate().message() == "kernel request: variant 0: expected key rates of at least 1, got -2");
+  request.variants.clear();
+  CHECK(request.validate().code() == StatusCode::invalidArgument);
+  CHECK(chooseSkeleton(request).status().code() == StatusCode::invalidArgument);
+}
+
+TEST_CASE("names of kinds and origin rules round-trip") {
+  CHECK(*parseKernelKind(kernelKindName(KernelKind::forward)) == KernelKind::forward);
+  CHECK(parseKernelKind("sideways").status().message() == "no kernel kind 'sideways'; there is forward");
+  for (QOriginRule rule : {QOriginRule::start, QOriginRule::end, QOriginRule::given})
+    CHECK(*parseQOriginRule(qOriginRuleName(rule)) == rule);
+  CHECK(parseQOriginRule("middle").status().message() == "no q_origin rule 'middle'; there is start, end, given");
+}
+
+TEST_CASE("requests that no skeleton serves are refused with what works") {
+  KernelRequest request;
+  request.headDim = 80;
+  const auto status = chooseSkeleton(request).status();
+  CHECK(status.code() == StatusCode::unsupported);
+  CHECK(status.message().find("head dims 64 and 128, not 80") != std::string::npos);
+  request = KernelRequest();
+  request.dtype = DType::fp32;
+  CHECK(chooseSkeleton(request).status().message().find("bf16 and fp16, not fp32") != std::string::npos);
+  request = KernelRequest();
+  request.paramCount = 2000;
+  CHECK(chooseSkeleton(request).status().message().find("run-time sizes, got 2000") != std::string::npos);
+}
+
+TEST_CASE("the default configuration is feasible for every request that is served") {
+  for (const KernelRequest &request : servedRequests()) {
+    CAPTURE(request.str());
+    const auto config = defaultConfig(request);
+    REQUIRE(config.isOk());
+    const auto skeleton = validateConfig(request, *config);
+    CHECK_MESSAGE(skeleton.isOk(), skeleton.status().message());
+  }
+}
+
+TEST_CASE("a rejection names the constraint, the numbers and the configuration") {
+  const KernelRequest request = requestFor("sm_86", 128);
+  KernelConfig config = *defaultConfig(request);
+  config.blockM = 256;
+  config.warps = 8;
+  config.stages = 3;
+  const auto rejection = portableForwardSkeleton().whyInfeasible(request, config);
+  REQUIRE(rejection.has_value());
+  CHECK(rejection->str().find("smem: need 163840 B, sm_86 allows 101376 B (block_m=256 block_n=64 chunk_n=32 stages=3") ==
+        0);
+  CHECK(validateConfig(request, config).status().message() == rejection->str());
+}
+
+TEST_CASE("every constraint refuses something, and says why") {
+  struct Witness {
+    const char *constraint;
+    void (*spoil)(KernelConfig &);
+    const char *reason;
+  };
+  const Witness witnesses[] = {
+      {"ranges", [](KernelConfig &c) { c.warps = 0; }, "warps is 0, expected 1 to"},
+      {"ranges", [](KernelConfig &c) { c.blockN = int64_t(1) << 62; }, "block_n is 4611686018427387904"},
+      {"ranges", [](KernelConfig &c) { c.rescaleThreshold = 16; }, "rescale_threshold is 16, expected 0 to 15"},
+      {"query_tile", [](KernelConfig &c) { c.blockM = 96; }, "block_m is 96, expected a multiple of 16 rows for each of 4"},
+      {"key_tile", [](KernelConfig &c) { c.chunkN = 24; }, "chunk_n is 24, expected a multiple of 16"},
+      {"key_tile", [](KernelConfig &c) { c.blockN = 80; }, "block_n is 80, expected a multiple of chunk_n="},
+      {"pipeline", [](KernelConfig &c) { c.stages = 1; }, "one stage wants chunk_n = block_n"},
+      {"pipeline", [](KernelConfig &c) { c.overlapScores = 1; }, "overlap wants chunk_n = block_n"},
+      {"threads", [](KernelConfig &c) { c.warps = 64, c.blockM = 1024; }, "need 2048 threads, sm_90a allows 1024"},
+      {"threads", [](KernelConfig &c) { c.minBlocks = 33; }, "33 blocks of 128 threads"},
+      {"smem", [](KernelConfig &c) { c.blockN = 256; }, "need 294912 B, sm_90a allows 232448 B"},
+      {"portable_smem", [](KernelConfig &c) { c.stages = 3; }, "need 131072 B, the least of all GPUs is 101376 B"},
+      {"smem_blocks", [](KernelConfig &c) { c.minBlocks = 3; }, "3 blocks need 297984 B, an SM of sm_90a has 233472 B"},
+      {"registers", [](KernelConfig &c) { c.chunkN = 64; }, "need about 280 registers per thread, sm_90a leaves 255"},
+  };
+  const KernelRequest request = requestFor("sm_90a", 128);
+  std::set<std::string> refused;
+  for (const Witness &witness : witnesses) {
+    CAPTURE(witness.constraint);
+    KernelConfig config = *defaultConfig(request);
+    witness.spoil(config);
+    const auto rejection = portableForwardSkeleton().whyInfeasible(request, config);
+    REQUIRE(rejection.has_value());
+    CHECK(rejection->constraint == witness.constraint);
+    CHECK_MESSAGE(rejection->reason.find(witness.reason) == 0, rejection->reason);
+    refused.insert(rejection->constraint);
+  }
+  CHECK(refused.size() == portableForwardSkeleton().constraints().size());
+}
+
+TEST_CASE("a configuration of another skeleton is refused") {
+  const KernelRequest request;
+  KernelConfig config = *defaultConfig(request);
+  config.skeleton = "other";
+  CHECK(portableForwardSkeleton().whyInfeasible(request, config)->constraint == "skeleton");
+  CHECK(validateConfig(request, config).status().message() == "no skeleton 'other'; there is portable_forward");
+}
+
+TEST_CASE("the search space is not empty, has no duplicates and holds the default") {
+  for (const char *arch : {"sm_80", "sm_90a", "sm_120"})
+    for (int64_t dim : {64, 128}) {
+      const KernelRequest request = requestFor(arch, dim);
+      const Skeleton &skeleton = portableForwardSkeleton();
+      const std::vector<KernelConfig> all = skeleton.allConfigs(request);
+      const std::vector<KernelConfig> feasible = skeleton.feasibleConfigs(request);
+      MESSAGE(std::string(arch) << " head_dim=" << dim << ": " << feasible.size() << " of " << all.size() << " are feasible");
+      CHECK(feasible.size() >= 50);
+      CHECK(feasible.size() < all.size());
+      std::set<std::string> names;
+      for (const KernelConfig &config : feasible)
+        names.insert(config.summary());
+      CHECK(names.size() == feasible.size());
+      CHECK(names.count(defaultConfig(request)->summary()) == 1);
+    }
+}
+
+TEST_CASE("every knob is a field, has help, and its values ascend") {
+  for (const Skeleton *skeleton : skeletons())
+    for (const Knob &knob : skeleton->knobs(KernelRequest())) {
+      CAPTURE(knob.name);
+      CHECK(KernelConfig().get(knob.name).isOk());
+      CHECK(knob.help.size() > 10);
+      CHECK(knob.values.size() >= 2);
+      CHECK((knob.labels.empty() || knob.labels.size() == knob.values.size()));
+      for (size_t i = 1; i < knob.values.size(); ++i)
+        CHECK(knob.values[i - 1] < knob.values[i]);
+    }
+}

@@ -1,0 +1,250 @@
+// The portable forward skeleton without a GPU: its launch plan against the device's parameter block
+// and work items, and that its device file assembles for every architecture without spills.
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Nvrtc/Compiler.h"
+#include "codegen/Skeletons/EmbeddedSources.h"
+#include "codegen/Skeletons/Registry.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <map>
+
+using namespace heddle;
+
+namespace {
+
+// `KernelParams` of forward_params.cuh for two run-time sizes, as the host compiler lays it out.
+struct HostParams {
+  const void *q, *k, *v;
+  void *out;
+  float *lse;
+  const float *carryOut;
+  const float *carryLse;
+  int64_t qStride[3], kStride[3], vStride[3], outStride[3];
+  int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
+  float scaleLog2;
+  int32_t param[2];
+};
+
+// What codegen/Emit writes for a pattern, by hand: causal, and two head groups on lattices.
+const char *const kCausal = R"(
+struct PatternContext { int32_t batch, head, heads, seqlenQ, seqlenK, qOrigin, kOrigin; int32_t param[1]; };
+struct KeyRange { int32_t begin, end, fullBegin, fullEnd; };
+struct Pattern {
+  static constexpr int kVariantCount = 1, kBranchCount = 1, kParamCount = 0;
+  static __device__ __forceinline__ int variant(const PatternContext &c) { return 0; }
+  static __device__ __forceinline__ int queryRate(int variant) { return 1; }
+  static __device__ __forceinline__ int keyRate(int variant, int branch) { return 1; }
+  static __device__ __forceinline__ int keyResidue(const PatternContext &c, int variant, int branch, int tileFirst) {
+    return 0;
+  }
+  static __device__ __forceinline__ KeyRange nextRange(const PatternContext &c, int variant, int branch, int tileFirst,
+                                                       int tileLast, int blockN, int from) {
+    int last = min(tileLast - c.kOrigin, c.seqlenK - 1);
+    int end = last < 0 ? 0 : last / blockN + 1;
+    if (from >= end)
+      return KeyRange{0x7fffffff, 0x7fffffff, 0, 0};
+    return KeyRange{from, end, from, min(end, max(tileFirst - c.kOrigin + 1, 0) / blockN)};
+  }
+  static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int q, int k) { return k <= q; }
+};
+)";
+
+const char *const kTwoLattices = R"(
+struct PatternContext { int32_t batch, head, heads, seqlenQ, seqlenK, qOrigin, kOrigin; int32_t param[1]; };
+struct KeyRange { int32_t begin, end, fullBegin, fullEnd; };
+struct Pattern {
+  static constexpr int kVariantCount = 2, kBranchCount = 2, kParamCount = 1;
+  static __device__ __forceinline__ int variant(const PatternContext &c) { return c.head * 2 >= c.heads; }
+  static __device__ __forceinline__ int queryRate(int variant) { return variant ? 4 : 1; }
+  static __device__ __forceinline__ int keyRate(int variant, int branch) { return variant && branch ? 4 : 1; }
+  static __device__ __forceinline__ int keyResidue(const PatternContext &c, int variant, int branch, int tileFirst) {
+    return tileFirst % keyRate(variant, branch);
+  }
+  static __device__ __forceinline__ KeyRange nextRange(const PatternContext &c, int variant, int branch, int tileFirst,
+                                                       int tileLast, int blockN, int from) {
+    int rate = keyRate(variant, branch);
+    int begin = max(max((tileFirst - c.param[0]) / rate, 0) / blockN, from);
+    int end = min(tileLast, c.seqlenK - 1) / rate / blockN + 1;
+    if (begin >= end)
+      return KeyRange{0x7fffffff, 0x7fffffff, 0, 0};
+    return KeyRange{begin, end, begin + 1, end - 1};
+  }
+  static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int q, int k) {
+    return k <= q & (branch ? (q - k) % 4 == 0 : q - k < c.param[0]);
+  }
+};
+)";
+
+KernelSource sourceFor(const KernelRequest &request, const KernelConfig &config, const char *pattern) {
+  const Skeleton &skeleton = portableForwardSkeleton();
+  KernelSource source;
+  source.text = "#include \"prelude.cuh\"\n" + skeleton.traits(request, config) + pattern + "#include \"" +
+                skeleton.deviceFile() + "\"\n";
+  for (const EmbeddedFile &file : skeletonSources())
+    source.headers.push_back({std::string(file.name), std::string(file.text)});
+  return source;
+}
+
+KernelRequest requestFor(const GpuArch &arch, int64_t dim, DType dtype) {
+  KernelRequest request;
+  request.arch = &arch;
+  request.headDim = request.valueDim = dim;
+  request.dtype = dtype;
+  return request;
+}
+
+bool hasNvrtc() {
+  const auto &library = NvrtcLibrary::shared();
+  if (!library.isOk())
+    MESSAGE("skipped: " << library.status().message());
+  return library.isOk();
+}
+
+int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+} // namespace
+
+TEST_CASE("the device files are embedded byte for byte under the names that they include") {
+  std::map<std::string_view, std::string_view> files;
+  for (const EmbeddedFile &file : skeletonSources())
+    CHECK(files.emplace(file.name, file.text).second);
+  for (const Skeleton *skeleton : skeletons())
+    CHECK(files.count(skeleton->deviceFile()) == 1);
+  for (const EmbeddedFile &file : skeletonSources()) {
+    const std::string_view text = file.text;
+    for (size_t at = text.find("#include \""); at != std::string_view::npos; at = text.find("#include \"", at + 1)) {
+      const std::string_view rest = text.substr(at + 10);
+      CHECK_MESSAGE(files.count(rest.substr(0, rest.find('"'))) == 1, file.name);
+    }
+  }
+}
+
+TEST_CASE("the slots of the plan are the fields of the parameter block") {
+  KernelRequest request;
+  request.paramCount = 2;
+  request.qOrigin = QOriginRule::given;
+  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, *defaultConfig(request));
+  CHECK(plan.validate().isOk());
+  CHECK(plan.paramBytes == sizeof(HostParams));
+  std::map<std::string, int64_t> offsets;
+  for (const SlotSpec &slot : plan.slots) {
+    const bool isPointer = slot.kind == SlotSpec::Kind::ptr, isScale = slot.kind == SlotSpec::Kind::f32;
+    offsets[isPointer ? slot.pointer.str() : isScale ? "scale_log2" : slot.expr.str()] = slot.offset;
+  }
+  const std::map<std::string, size_t> expected = {
+      {"q", offsetof(HostParams, q)},
+      {"k", offsetof(HostParams, k)},
+      {"v", offsetof(HostParams, v)},
+      {"out", offsetof(HostParams, out)},
+      {"lse", offsetof(HostParams, lse)},
+      {"carry_out", offsetof(HostParams, carryOut)},
+      {"carry_lse", offsetof(HostParams, carryLse)},
+      {"q_stride_batch", offsetof(HostParams, qStride)},
+      {"q_stride_row", offsetof(HostParams, qStride) + 8},
+      {"q_stride_head", offsetof(HostParams, qStride) + 16},
+      {"k_stride_row", offsetof(HostParams, kStride) + 8},
+      {"v_stride_head", offsetof(HostParams, vStride) + 16},
+      {"out_stride_batch", offsetof(HostParams, outStride)},
+      {"batch", offsetof(HostParams, batch)},
+      {"heads", offsetof(HostParams, heads)},
+      {"kv_heads", offsetof(HostParams, kvHeads)},
+      {"seqlen_q", offsetof(HostParams, seqlenQ)},
+      {"seqlen_k", offsetof(HostParams, seqlenK)},
+      {"q_origin", offsetof(HostParams, qOrigin)},
+      {"k_origin", offsetof(HostParams, kOrigin)},
+      {"scale_log2", offsetof(HostParams, scaleLog2)},
+      {"param0", offsetof(HostParams, param)},
+      {"param1", offsetof(HostParams, param) + 4},
+  };
+  for (const auto &field : expected) {
+    CAPTURE(field.first);
+    REQUIRE(offsets.count(field.first) == 1);
+    CHECK(offsets[field.first] == static_cast<int64_t>(field.second));
+  }
+  CHECK(plan.slots.size() == 7 + 12 + 7 + 1 + 2);
+}
+
+TEST_CASE("a pattern without run-time sizes still fills the one element that the device declares") {
+  const KernelRequest request;
+  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, *defaultConfig(request));
+  CHECK(plan.paramBytes == 192);
+  CHECK(plan.paramCount() == 0);
+  CHECK(LaunchPlan::parse(plan.str()).isOk());
+  CHECK(LaunchPlan::parse(plan.str())->str() == plan.str());
+}
+
+TEST_CASE("the largest parameter block fits, one more does not apply") {
+  KernelRequest request;
+  request.paramCount = maxForwardParams();
+  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, *defaultConfig(request));
+  CHECK(plan.paramBytes <= 4096);
+  CHECK(plan.paramBytes > 4096 - 8);
+  CHECK(plan.validate().isOk());
+  ++request.paramCount;
+  CHECK_FALSE(portableForwardSkeleton().appliesTo(request).isOk());
+}
+
+TEST_CASE("the position of query 0 follows the rule") {
+  LaunchSymbols symbols;
+  symbols[LaunchSymbol::seqlenQ] = 100;
+  symbols[LaunchSymbol::seqlenK] = 164;
+  symbols[LaunchSymbol::qOrigin] = 7;
+  CHECK(*qOriginExpr(QOriginRule::start).evaluate(symbols) == 0);
+  CHECK(*qOriginExpr(QOriginRule::end).evaluate(symbols) == 64);
+  CHECK(*qOriginExpr(QOriginRule::given).evaluate(symbols) == 7);
+}
+
+TEST_CASE("the grid has a block for every query tile of the head group with most, for any length") {
+  const std::vector<std::vector<VariantRates>> groups = {
+      {{1, {1}}}, {{1, {1}}, {2, {2}}, {4, {4}}}, {{3, {3}}, {5, {5}}}, {{6, {1}}}, {{2, {1}}, {2, {2}}}};
+  for (const std::vector<VariantRates> &variants : groups)
+    for (int64_t blockM : {64, 128, 192})
+      for (int64_t seqlen : {0, 1, 2, 63, 64, 65, 127, 129, 383, 1000, 4097, 1048577}) {
+        KernelRequest request;
+        request.variants = variants;
+        KernelConfig config = *defaultConfig(request);
+        config.blockM = blockM;
+        const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, config);
+        LaunchSymbols symbols;
+        symbols[LaunchSymbol::batch] = 3;
+        symbols[LaunchSymbol::heads] = 10;
+        symbols[LaunchSymbol::seqlenQ] = seqlen;
+        int64_t most = 0;
+        for (const VariantRates &rates : variants)
+          most = std::max(most, rates.queryRate * ceilDivide(ceilDivide(seqlen, rates.queryRate), blockM));
+        const auto geometry = evaluateGeometry(plan, symbols);
+        REQUIRE(geometry.isOk());
+        CHECK(geometry->grid[0] == 30 * most);
+        CHECK(geometry->grid[1] == 1);
+        CHECK(geometry->block == config.threads());
+        CHECK(geometry->isEmpty() == (seqlen == 0));
+        CHECK(geometry->workspaceBytes == 0);
+      }
+}
+
+TEST_CASE("the shipped defaults assemble for every architecture without spills") {
+  if (!hasNvrtc())
+    return;
+  for (const GpuArch &arch : gpuArchs())
+    for (int64_t dim : {64, 128})
+      for (DType dtype : {DType::bf16, DType::fp16})
+        for (const char *pattern : {kCausal, kTwoLattices}) {
+          const KernelRequest request = requestFor(arch, dim, dtype);
+          const KernelConfig config = *defaultConfig(request);
+          CAPTURE(request.str());
+          CAPTURE((pattern == kCausal ? "causal" : "two lattices"));
+          const auto cubin = compile(sourceFor(request, config, pattern), arch.name);
+          REQUIRE_MESSAGE(cubin.isOk(), cubin.status().message());
+          const Status variant = checkVariant(*cubin);
+          CHECK_MESSAGE(variant.isOk(), variant.message());
+          CHECK(cubin->registers() * config.threads() * config.minBlocks <= arch.registersPerSm);
+          CHECK(cubin->usage.staticSharedBytes == 0);
+          if (std::getenv("HEDDLE_TEST_VERBOSE"))
+            MESSAGE(arch.name << " " << dtypeName(dtype) << " d=" << dim << ": " << cubin->registers() << " registers, "
+                              << cubin->totalMs << " ms, ptxas " << cubin->ptxasMs << " ms, "
+                              << cubin->cubin.size() << " B");
+        }
+}
