@@ -1,0 +1,304 @@
+//===- Counts.cpp - sums over tiles and pairs -----------------------------===//
+#include "dialect/Analysis/Counts.h"
+#include "dialect/Analysis/BranchEvaluator.h"
+
+#include <numeric>
+
+namespace heddle::attn {
+
+BranchEvaluator::BranchEvaluator(const BranchRanges &branch) {
+  columnCount = countProgram.add(branch.columnCount);
+  for (const PieceRange &range : branch.pieces) {
+    CompiledPiece &piece = pieces.emplace_back();
+    for (const CellRange &cell : range.cells) {
+      CompiledPiece::Cell &compiled = piece.cells.emplace_back();
+      compiled.symbol = cell.cell;
+      compiled.lower = compiled.program.add(cell.lower);
+      compiled.upper = compiled.program.add(cell.upper);
+    }
+    piece.visitFirst = piece.program.add(range.visitFirst);
+    piece.visitLast = piece.program.add(range.visitLast);
+    piece.hasRows = piece.program.add(range.hasRows);
+    piece.fullFirst = piece.program.add(range.fullFirst);
+    piece.fullLast = piece.program.add(range.fullLast);
+  }
+}
+
+bool BranchEvaluator::uses(Symbol::Kind kind) const {
+  return countProgram.uses(kind) || std::any_of(pieces.begin(), pieces.end(), [&](const CompiledPiece &piece) {
+           return piece.program.uses(kind) ||
+                  std::any_of(piece.cells.begin(), piece.cells.end(),
+                              [&](const CompiledPiece::Cell &cell) { return cell.program.uses(kind); });
+         });
+}
+
+namespace {
+
+/// The rows that tiles are made of, in one direction.
+struct RowAxis {
+  int64_t origin, count;
+};
+RowAxis rowAxis(const ProblemSizes &sizes, Direction direction) {
+  return direction == Direction::Forward ? RowAxis{sizes.qOrigin, sizes.seqlenQ} : RowAxis{sizes.kOrigin, sizes.seqlenK};
+}
+
+int64_t symbolValue(const ProblemSizes &sizes, int64_t head, Symbol symbol) {
+  switch (symbol.kind) {
+  case Symbol::Head: return head;
+  case Symbol::Heads: return sizes.heads;
+  case Symbol::SeqlenQ: return sizes.seqlenQ;
+  case Symbol::SeqlenK: return sizes.seqlenK;
+  case Symbol::QOrigin: return sizes.qOrigin;
+  case Symbol::KOrigin: return sizes.kOrigin;
+  case Symbol::Parameter: return sizes.parameters[symbol.index];
+  default: return 0;
+  }
+}
+
+int64_t rowsInClass(int64_t rows, int64_t rate, int64_t rowClass) {
+  return rows > rowClass ? (rows - rowClass - 1) / rate + 1 : 0;
+}
+
+/// Tile t of a class: positions of its first and last row.
+struct ClassTiles {
+  int64_t first;     ///< position of row 0 of the class
+  int64_t step;      ///< positions from one tile to the next
+  int64_t span;      ///< positions from the first to the last row of a whole tile
+  int64_t lastRow;   ///< position of the last row of the class
+  int64_t count;     ///< tiles that hold a row
+
+  ClassTiles(RowAxis axis, int64_t rate, int64_t rowClass, int64_t block) {
+    int64_t rows = rowsInClass(axis.count, rate, rowClass);
+    first = axis.origin + rowClass;
+    step = rate * block;
+    span = rate * (block - 1);
+    lastRow = first + rate * (rows - 1);
+    count = (rows + block - 1) / block;
+  }
+};
+
+WideInt seriesSum(SweepNumber start, int64_t terms) {
+  return WideInt(start.value) * terms + WideInt(start.slope) * terms * (terms - 1) / 2;
+}
+
+/// Sum of the lengths of runs.
+SweepNumber totalLength(const std::vector<BranchEvaluator::Run<SweepNumber>> &runs, SweepDomain &domain) {
+  SweepNumber total;
+  for (const auto &run : runs)
+    total = domain.add(total, domain.sub(run.end, run.begin));
+  return total;
+}
+
+/// Sums one branch over the tiles of one class of rows.
+class ClassSum {
+public:
+  ClassSum(const BranchEvaluator &evaluator, const ProblemSizes &sizes, int64_t head, int64_t columnsPerTile)
+      : evaluator(evaluator), sizes(sizes), head(head), columnsPerTile(columnsPerTile) {}
+
+  TileCounts run(const ClassTiles &tiles) const {
+    int64_t phases = phaseCount(tiles);
+    TileCounts counts;
+    for (int64_t phase = 0; phase < std::min(phases, tiles.count); ++phase)
+      addPhase(tiles, phase, phases, counts);
+    return counts;
+  }
+
+private:
+  /// Tiles that are this far apart see every floor and remainder alike.
+  int64_t phaseCount(const ClassTiles &tiles) const {
+    constexpr int64_t kLongestPeriod = int64_t(1) << 24, kMostPhases = 4096;
+    auto valueOf = [&](Symbol symbol) {
+      return symbol.kind == Symbol::TileFirst || symbol.kind == Symbol::TileLast ? tiles.first
+                                                                                 : symbolValue(sizes, head, symbol);
+    };
+    int64_t period = std::lcm(evaluator.period(valueOf, kLongestPeriod), columnsPerTile);
+    int64_t phases = period / std::gcd(period, tiles.step);
+    return phases <= kMostPhases ? phases : 1;
+  }
+
+  void addPhase(const ClassTiles &tiles, int64_t phase, int64_t phases, TileCounts &counts) const {
+    int64_t total = (tiles.count - phase - 1) / phases + 1;
+    for (int64_t done = 0; done < total;) {
+      SweepDomain domain;
+      SweepNumber tileFirst{tiles.first + tiles.step * (phase + phases * done), tiles.step * phases};
+      SweepNumber whole = domain.add(tileFirst, {tiles.span, 0}), limit{tiles.lastRow, 0};
+      SweepNumber tileLast = domain.less(limit, whole) ? limit : whole;
+      auto visit = evaluator.visit(domain, [&](Symbol symbol) -> SweepNumber {
+        if (symbol.kind == Symbol::TileFirst)
+          return tileFirst;
+        if (symbol.kind == Symbol::TileLast)
+          return tileLast;
+        return {symbolValue(sizes, head, symbol), 0};
+      }, columnsPerTile);
+      SweepNumber visited = totalLength(visit.visited, domain), full = totalLength(visit.full, domain);
+      int64_t terms = domain.horizon >= total - done - 1 ? total - done : domain.horizon + 1;
+      counts.visited += seriesSum(visited, terms);
+      counts.full += seriesSum(full, terms);
+      done += terms;
+    }
+  }
+
+  const BranchEvaluator &evaluator;
+  const ProblemSizes &sizes;
+  int64_t head, columnsPerTile;
+};
+
+TileCounts countBranch(const BranchEvaluator &evaluator, int64_t rowRate, const ProblemSizes &sizes, int64_t head,
+                       TileShape shape, RowAxis axis) {
+  TileCounts counts;
+  ClassSum sum(evaluator, sizes, head, shape.columns);
+  for (int64_t rowClass = 0; rowClass < std::min(rowRate, axis.count); ++rowClass) {
+    TileCounts part = sum.run(ClassTiles(axis, rowRate, rowClass, shape.rows));
+    counts.visited += part.visited;
+    counts.full += part.full;
+  }
+  return counts;
+}
+
+/// Calls `count(head, weight)` so that the weights of a variant's heads add up to their number, once per head if
+/// the head matters and once in all if it does not.
+template <class Count>
+void forEachDistinctHead(const PatternAnalysis &analysis, const ProblemSizes &sizes, unsigned variant, bool headMatters,
+                         Count count) {
+  int64_t weight = 0, representative = 0;
+  for (int64_t head = 0; head < sizes.heads; ++head) {
+    if (variantOf(analysis, sizes, head) != variant)
+      continue;
+    if (headMatters)
+      count(head, 1);
+    representative = head;
+    ++weight;
+  }
+  if (!headMatters && weight > 0)
+    count(representative, weight);
+}
+
+/// The pairs of one piece, summed over heads.
+WideInt countPiece(const PatternAnalysis &analysis, unsigned variant, const Piece &piece, const ProblemSizes &sizes) {
+  VariantRanges ranges = buildRanges({{piece}}, Direction::Forward);
+  BranchEvaluator evaluator(ranges.branches[0]);
+  WideInt total = 0;
+  forEachDistinctHead(analysis, sizes, variant, evaluator.uses(Symbol::Head), [&](int64_t head, int64_t weight) {
+    total += weight * countBranch(evaluator, ranges.rowRate, sizes, head, {1, 1}, rowAxis(sizes, Direction::Forward)).visited;
+  });
+  return total;
+}
+
+bool isExact(const Piece &piece) {
+  VariantRanges ranges = buildRanges({{piece}}, Direction::Forward);
+  return !piece.masked && !ranges.branches[0].masked;
+}
+
+/// Inclusion-exclusion over the pieces of one branch.
+std::optional<WideInt> countUnion(const PatternAnalysis &analysis, unsigned variant, const PieceList &pieces,
+                                  const ProblemSizes &sizes) {
+  if (pieces.size() > kMaxPieces)
+    return std::nullopt;
+  WideInt total = 0;
+  for (unsigned subset = 1; subset < (1u << pieces.size()); ++subset) {
+    PieceList common;
+    for (size_t i = 0; i < pieces.size(); ++i)
+      if (subset >> i & 1)
+        common = {common.empty() ? pieces[i] : intersect(common[0], pieces[i])};
+    dropEmpty(common);
+    if (common.empty())
+      continue;
+    if (!isExact(common[0]))
+      return std::nullopt;
+    WideInt pairs = countPiece(analysis, variant, common[0], sizes);
+    total += __builtin_popcount(subset) % 2 ? pairs : -pairs;
+  }
+  return total;
+}
+
+} // namespace
+
+int64_t countRowTiles(int64_t rows, int64_t rowRate, int64_t block) {
+  int64_t total = 0;
+  for (int64_t rowClass = 0; rowClass < std::min(rowRate, rows); ++rowClass)
+    total += (rowsInClass(rows, rowRate, rowClass) + block - 1) / block;
+  return total;
+}
+
+unsigned variantOf(const PatternAnalysis &analysis, const ProblemSizes &sizes, int64_t head) {
+  ExprProgram program;
+  unsigned slot = program.add(analysis.variantOfHead);
+  PlainDomain domain;
+  std::vector<int64_t> slots;
+  program.run(domain, [&](Symbol symbol) { return symbolValue(sizes, head, symbol); }, slots);
+  return slots[slot];
+}
+
+TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes,
+                    int64_t head, RowTile tile, int64_t columnsPerTile) {
+  BranchEvaluator evaluator(variant.branches[branch]);
+  ClassTiles tiles(rowAxis(sizes, direction), variant.rowRate, tile.rowClass, tile.block);
+  PlainDomain domain;
+  int64_t first = tiles.first + tiles.step * tile.index;
+  auto visit = evaluator.visit(domain, [&](Symbol symbol) {
+    if (symbol.kind == Symbol::TileFirst)
+      return first;
+    if (symbol.kind == Symbol::TileLast)
+      return std::min(first + tiles.span, tiles.lastRow);
+    return symbolValue(sizes, head, symbol);
+  }, columnsPerTile);
+  TileVisit result;
+  for (const auto &run : visit.visited)
+    result.visited.push_back({run.begin, run.end});
+  for (const auto &run : visit.full)
+    result.full.push_back({run.begin, run.end});
+  return result;
+}
+
+TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes &sizes, int64_t head, TileShape shape,
+                            Direction direction) {
+  const Variant &variant = analysis.variants[variantOf(analysis, sizes, head)];
+  const VariantRanges &ranges = direction == Direction::Forward ? variant.forward : variant.transposed;
+  TileCounts total;
+  for (const BranchRanges &branch : ranges.branches) {
+    TileCounts part = countBranch(BranchEvaluator(branch), ranges.rowRate, sizes, head, shape, rowAxis(sizes, direction));
+    total.visited += part.visited;
+    total.full += part.full;
+  }
+  return total;
+}
+
+TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes, TileShape shape, Direction direction) {
+  TileCounts total;
+  for (unsigned index = 0; index < analysis.variants.size(); ++index) {
+    const VariantRanges &ranges = direction == Direction::Forward ? analysis.variants[index].forward
+                                                                  : analysis.variants[index].transposed;
+    for (const BranchRanges &branch : ranges.branches) {
+      BranchEvaluator evaluator(branch);
+      forEachDistinctHead(analysis, sizes, index, evaluator.uses(Symbol::Head), [&](int64_t head, int64_t weight) {
+        TileCounts part = countBranch(evaluator, ranges.rowRate, sizes, head, shape, rowAxis(sizes, direction));
+        total.visited += weight * part.visited;
+        total.full += weight * part.full;
+      });
+    }
+  }
+  return total;
+}
+
+std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+  WideInt total = 0;
+  for (unsigned index = 0; index < analysis.variants.size(); ++index)
+    for (const PieceList &pieces : analysis.variants[index].branches) {
+      std::optional<WideInt> pairs = countUnion(analysis, index, pieces, sizes);
+      if (!pairs)
+        return std::nullopt;
+      total += *pairs;
+    }
+  return total;
+}
+
+std::string toString(WideInt value) {
+  if (value == 0)
+    return "0";
+  std::string digits;
+  for (WideInt rest = value < 0 ? -value : value; rest != 0; rest /= 10)
+    digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(rest % 10)));
+  return value < 0 ? "-" + digits : digits;
+}
+
+} // namespace heddle::attn

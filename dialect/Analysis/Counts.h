@@ -1,0 +1,68 @@
+//===- Counts.h - exact numbers of pairs and tiles --------------*- C++ -*-===//
+// Owns counting: tiles that a schedule visits, tiles that it may run without a mask, and kept pairs, as exact
+// integers for concrete sizes. Cost follows the bends of the pattern, not its length (ExprProgram.h, SweepDomain).
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_ANALYSIS_COUNTS_H
+#define HEDDLE_DIALECT_ANALYSIS_COUNTS_H
+
+#include "dialect/Analysis/PatternAnalysis.h"
+
+namespace heddle::attn {
+
+using WideInt = __int128;
+
+/// Concrete sizes of one call. Lengths and heads are >= 0; `parameters` has one value per run-time size.
+struct ProblemSizes {
+  int64_t heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0;
+  std::vector<int64_t> parameters;
+};
+
+/// Column tiles [begin, end).
+struct TileRun {
+  int64_t begin, end;
+  bool operator==(const TileRun &other) const { return begin == other.begin && end == other.end; }
+};
+
+/// What one tile of rows does in one branch. Runs are ascending, disjoint and not adjacent.
+struct TileVisit {
+  std::vector<TileRun> visited, full;
+};
+
+/// A tile of rows: rows rowClass + rowRate * Q for Q in [index * block, (index + 1) * block), as far as they exist.
+struct RowTile {
+  int64_t rowClass = 0, index = 0, block = 1;
+};
+
+struct TileShape {
+  int64_t rows = 128, columns = 128;
+};
+
+struct TileCounts {
+  WideInt visited = 0, full = 0;
+};
+
+/// The column tiles of `branch` (of `variant`) for one tile of rows; the tile must hold at least one row.
+TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes,
+                    int64_t head, RowTile tile, int64_t columnsPerTile);
+
+/// Index into analysis.variants of `head`.
+unsigned variantOf(const PatternAnalysis &analysis, const ProblemSizes &sizes, int64_t head);
+
+/// Summed over the heads and branches of one batch element.
+TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes, TileShape shape, Direction direction);
+/// The same for one head.
+TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes &sizes, int64_t head, TileShape shape,
+                            Direction direction);
+
+/// Kept pairs of one batch element, summed over heads; a pair that n branches keep counts n times. None if a part of
+/// the pattern has no closed form (`masked`).
+std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes);
+
+/// Number of row tiles of one head: rowRate * ceil(ceil(rows / rowRate) / block), without those that hold no row.
+int64_t countRowTiles(int64_t rows, int64_t rowRate, int64_t block);
+
+std::string toString(WideInt value);
+
+} // namespace heddle::attn
+
+#endif

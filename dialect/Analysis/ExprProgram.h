@@ -1,0 +1,104 @@
+//===- ExprProgram.h - expressions, evaluated --------------------*- C++ -*-===//
+// Owns evaluation: expressions are flattened once into a list of instructions without repetition and run in any
+// domain of numbers. The domains are plain integers (one tile) and sweeps (a whole run of tiles at once).
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_ANALYSIS_EXPRPROGRAM_H
+#define HEDDLE_DIALECT_ANALYSIS_EXPRPROGRAM_H
+
+#include "dialect/Analysis/IntExpr.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace heddle::attn {
+
+class ExprProgram {
+public:
+  /// Slot that holds the value of `expr` after `run`. The absent expression has no slot.
+  unsigned add(const IntExpr &expr);
+  /// True if an added expression uses this kind of symbol.
+  bool uses(Symbol::Kind kind) const;
+
+  /// Evaluates every instruction into `slots`. `valueOf(Symbol)` yields the domain's number.
+  template <class Domain, class SymbolValues>
+  void run(Domain &domain, SymbolValues valueOf, std::vector<typename Domain::Number> &slots) const;
+
+  /// lcm of `start` and every divisor, given the values of a run; `start` if it would exceed `limit`.
+  int64_t leastCommonDivisor(const std::vector<int64_t> &slots, int64_t start, int64_t limit) const;
+
+private:
+  struct Instruction {
+    const IntExpr::Node *node;
+    unsigned operands[3];
+  };
+  std::vector<Instruction> instructions;
+  std::vector<IntExpr> roots; ///< keep the nodes alive
+};
+
+int64_t floorDivide(int64_t a, int64_t b);
+
+/// One value.
+struct PlainDomain {
+  using Number = int64_t;
+  Number constant(int64_t value) { return value; }
+  Number add(Number a, Number b) { return a + b; }
+  Number sub(Number a, Number b) { return a - b; }
+  Number mul(Number a, Number b) { return a * b; }
+  Number floorDiv(Number a, Number b) { return floorDivide(a, b); }
+  Number mod(Number a, Number b) { return a - floorDivide(a, b) * b; }
+  bool less(Number a, Number b) { return a < b; }
+  bool equal(Number a, Number b) { return a == b; }
+};
+
+/// The value now (step 0) and its change per step; right for steps 0 .. horizon of the domain.
+struct SweepNumber {
+  int64_t value = 0, slope = 0;
+};
+
+/// Evaluates at step 0 and remembers for how many further steps every comparison, floor and remainder keeps its
+/// form, so that a sum over a billion tiles takes as many evaluations as it has bends.
+struct SweepDomain {
+  using Number = SweepNumber;
+  int64_t horizon = std::numeric_limits<int64_t>::max();
+
+  Number constant(int64_t value) { return {value, 0}; }
+  Number add(Number a, Number b) { return {a.value + b.value, a.slope + b.slope}; }
+  Number sub(Number a, Number b) { return {a.value - b.value, a.slope - b.slope}; }
+  Number mul(Number a, Number b);
+  Number floorDiv(Number a, Number b);
+  Number mod(Number a, Number b);
+  bool less(Number a, Number b);
+  bool equal(Number a, Number b);
+
+private:
+  /// Steps until floor((value + slope * step) / divisor) changes, for a slope that the divisor does not divide.
+  void limitToFloor(Number a, int64_t divisor);
+};
+
+template <class Domain, class SymbolValues>
+void ExprProgram::run(Domain &domain, SymbolValues valueOf, std::vector<typename Domain::Number> &slots) const {
+  slots.resize(instructions.size());
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const Instruction &instruction = instructions[i];
+    auto operand = [&](unsigned index) { return slots[instruction.operands[index]]; };
+    switch (instruction.node->op) {
+    case IntExpr::Constant: slots[i] = domain.constant(instruction.node->value); break;
+    case IntExpr::Symbolic: slots[i] = valueOf(instruction.node->symbol); break;
+    case IntExpr::Add: slots[i] = domain.add(operand(0), operand(1)); break;
+    case IntExpr::Sub: slots[i] = domain.sub(operand(0), operand(1)); break;
+    case IntExpr::Mul: slots[i] = domain.mul(operand(0), operand(1)); break;
+    case IntExpr::FloorDiv: slots[i] = domain.floorDiv(operand(0), operand(1)); break;
+    case IntExpr::Mod: slots[i] = domain.mod(operand(0), operand(1)); break;
+    case IntExpr::Min: slots[i] = domain.less(operand(1), operand(0)) ? operand(1) : operand(0); break;
+    case IntExpr::Max: slots[i] = domain.less(operand(0), operand(1)) ? operand(1) : operand(0); break;
+    case IntExpr::Select: slots[i] = domain.equal(operand(0), domain.constant(0)) ? operand(2) : operand(1); break;
+    case IntExpr::Less: slots[i] = domain.constant(domain.less(operand(0), operand(1))); break;
+    case IntExpr::Equal: slots[i] = domain.constant(domain.equal(operand(0), operand(1))); break;
+    case IntExpr::And: slots[i] = domain.mul(operand(0), operand(1)); break;
+    }
+  }
+}
+
+} // namespace heddle::attn
+
+#endif

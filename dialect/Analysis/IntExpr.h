@@ -1,0 +1,85 @@
+//===- IntExpr.h - integer expressions of the analysis ----------*- C++ -*-===//
+// Owns the expressions in which pieces and ranges are written: one definition that the host evaluates
+// (64 bit), that counts are summed over (Sweep.h), and that codegen/Schedule turns into arith (32 bit).
+// Nodes are immutable and shared; construction folds constants and drops repeated operands of min and max.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_ANALYSIS_INTEXPR_H
+#define HEDDLE_DIALECT_ANALYSIS_INTEXPR_H
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace heddle::attn {
+
+/// What an expression may refer to. `index` numbers parameters and cells, and is 0 for the rest.
+struct Symbol {
+  enum Kind : uint8_t {
+    Batch, Head, Heads, SeqlenQ, SeqlenK, QOrigin, KOrigin,
+    Parameter, ///< run-time size `index` of the pattern
+    TileFirst, ///< position of the first row of the tile
+    TileLast,  ///< position of the last existing row of the tile
+    Block,     ///< columns per column tile
+    Cell       ///< index of a segment, numbered by the analysis
+  };
+  Kind kind;
+  unsigned index = 0;
+  bool operator==(const Symbol &other) const { return kind == other.kind && index == other.index; }
+};
+
+class IntExpr {
+public:
+  enum Op : uint8_t { Constant, Symbolic, Add, Sub, Mul, FloorDiv, Mod, Min, Max, Select, Less, Equal, And };
+  struct Node;
+
+  /// The absent expression: an unbounded end of an interval.
+  IntExpr() = default;
+  IntExpr(int64_t value);
+  IntExpr(Symbol symbol);
+
+  explicit operator bool() const { return node != nullptr; }
+  const Node *get() const { return node.get(); }
+  std::optional<int64_t> constant() const;
+  /// Structural equality.
+  bool operator==(const IntExpr &other) const;
+  bool operator!=(const IntExpr &other) const { return !(*this == other); }
+  /// True if any symbol of this kind occurs.
+  bool dependsOn(Symbol::Kind kind) const;
+
+  static IntExpr make(Op op, IntExpr a, IntExpr b, IntExpr c = {});
+
+private:
+  std::shared_ptr<const Node> node;
+};
+
+struct IntExpr::Node {
+  Op op;
+  int64_t value = 0; ///< of a Constant
+  Symbol symbol{};   ///< of a Symbolic
+  IntExpr operands[3];
+};
+
+IntExpr operator+(IntExpr a, IntExpr b);
+IntExpr operator-(IntExpr a, IntExpr b);
+IntExpr operator*(IntExpr a, IntExpr b);
+/// Rounded toward minus infinity; the divisor is positive.
+IntExpr floorDiv(IntExpr a, IntExpr b);
+IntExpr ceilDiv(IntExpr a, IntExpr b);
+/// In [0, b); the divisor is positive.
+IntExpr mod(IntExpr a, IntExpr b);
+/// An absent operand is no bound: the other one is the result.
+IntExpr min(IntExpr a, IntExpr b);
+IntExpr max(IntExpr a, IntExpr b);
+IntExpr select(IntExpr condition, IntExpr a, IntExpr b);
+/// Conditions are 0 or 1. An absent side of `lessEqual` is unbounded: true.
+IntExpr less(IntExpr a, IntExpr b);
+IntExpr lessEqual(IntExpr a, IntExpr b);
+IntExpr equal(IntExpr a, IntExpr b);
+IntExpr both(IntExpr a, IntExpr b);
+
+inline IntExpr symbol(Symbol::Kind kind, unsigned index = 0) { return IntExpr(Symbol{kind, index}); }
+
+} // namespace heddle::attn
+
+#endif

@@ -1,0 +1,173 @@
+//===- PatternAnalysis.cpp - variants and their ranges --------------------===//
+#include "dialect/Analysis/PatternAnalysis.h"
+
+#include <algorithm>
+
+namespace heddle::attn {
+namespace {
+
+/// Operand counts of the attn.heads ops of a pattern, ascending and distinct.
+std::vector<unsigned> headCounts(PatternOp pattern) {
+  std::vector<unsigned> counts;
+  pattern.walk([&](HeadsOp heads) { counts.push_back(heads.getMasks().size()); });
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+Frame rootFrame(CellTable &cells, const std::map<unsigned, unsigned> &groupOfCount) {
+  Frame frame;
+  IntExpr qOrigin = symbol(Symbol::QOrigin), kOrigin = symbol(Symbol::KOrigin);
+  frame.extentQ = qOrigin + symbol(Symbol::SeqlenQ);
+  frame.extentK = kOrigin + symbol(Symbol::SeqlenK);
+  frame.region.q = {qOrigin, frame.extentQ - 1};
+  frame.region.k = {kOrigin, frame.extentK - 1};
+  frame.groupOfCount = &groupOfCount;
+  frame.cells = &cells;
+  return frame;
+}
+
+Variant analyzeVariant(PatternOp pattern, std::map<unsigned, unsigned> groupOfCount) {
+  Variant variant;
+  variant.groupOfCount = std::move(groupOfCount);
+  CellTable cells;
+  Frame frame = rootFrame(cells, variant.groupOfCount);
+  SoftmaxOp softmax = pattern.getSoftmax();
+  if (softmax.getCombine() == Combine::set_union)
+    variant.branches.emplace_back();
+  for (mlir::Value branch : softmax.getBranches()) {
+    if (softmax.getCombine() == Combine::lse)
+      variant.branches.emplace_back();
+    branch.getDefiningOp<MaskOpInterface>().pieces(frame, variant.branches.back());
+  }
+  for (PieceList &pieces : variant.branches)
+    dropEmpty(pieces);
+  variant.forward = buildRanges(variant.branches, Direction::Forward);
+  variant.transposed = buildRanges(variant.branches, Direction::Transposed);
+  return variant;
+}
+
+/// `bound` as a list of terms of a max or min.
+void collectTerms(const IntExpr &bound, IntExpr::Op op, std::vector<IntExpr> &terms) {
+  if (!bound)
+    return;
+  if (bound.get()->op != op) {
+    terms.push_back(bound);
+    return;
+  }
+  collectTerms(bound.get()->operands[0], op, terms);
+  collectTerms(bound.get()->operands[1], op, terms);
+}
+
+/// True if upper - lower is a negative constant for some pair of their terms.
+bool provablyEmpty(const Interval &interval) {
+  std::vector<IntExpr> lowers, uppers;
+  collectTerms(interval.lower, IntExpr::Max, lowers);
+  collectTerms(interval.upper, IntExpr::Min, uppers);
+  auto split = [](const IntExpr &term) -> std::pair<IntExpr, int64_t> {
+    if (auto value = term.constant())
+      return {IntExpr(), *value};
+    const IntExpr::Node *node = term.get();
+    if (node->op == IntExpr::Add && node->operands[1].constant())
+      return {node->operands[0], *node->operands[1].constant()};
+    return {term, 0};
+  };
+  for (const IntExpr &lower : lowers)
+    for (const IntExpr &upper : uppers) {
+      auto [lowerRest, lowerConstant] = split(lower);
+      auto [upperRest, upperConstant] = split(upper);
+      if (lowerRest == upperRest && upperConstant < lowerConstant)
+        return true;
+    }
+  return false;
+}
+
+bool contradict(const std::vector<Congruence> &lattice) {
+  for (const Congruence &a : lattice)
+    for (const Congruence &b : lattice)
+      if (a.modulus == b.modulus && a.residue.constant() && b.residue.constant() &&
+          (*a.residue.constant() - *b.residue.constant()) % a.modulus != 0)
+        return true;
+  return false;
+}
+
+/// Query and key in one cell and in different cells, or each before the other.
+bool contradictOrders(const Piece &piece) {
+  for (const CellOrder &order : piece.orders) {
+    for (const CellLoop &loop : piece.cells)
+      if (loop.cell == order.loop.cell)
+        return true;
+    for (const CellOrder &other : piece.orders)
+      if (other.loop.cell == order.loop.cell && other.keyFirst != order.keyFirst)
+        return true;
+  }
+  return false;
+}
+
+} // namespace
+
+bool PatternAnalysis::isStructural() const {
+  return std::all_of(variants.begin(), variants.end(), [](const Variant &variant) {
+    return std::none_of(variant.forward.branches.begin(), variant.forward.branches.end(),
+                        [](const BranchRanges &branch) { return branch.masked; });
+  });
+}
+
+IntExpr headGroup(unsigned count) {
+  IntExpr head = symbol(Symbol::Head), heads = symbol(Symbol::Heads);
+  IntExpr share = floorDiv(heads, count), larger = mod(heads, count);
+  IntExpr headsInLarger = larger * (share + 1);
+  return select(less(head, headsInLarger), floorDiv(head, share + 1),
+                larger + floorDiv(head - headsInLarger, max(share, 1)));
+}
+
+PatternAnalysis analyze(PatternOp pattern) {
+  PatternAnalysis analysis;
+  std::vector<unsigned> counts = headCounts(pattern);
+  unsigned variants = 1;
+  analysis.variantOfHead = 0;
+  for (unsigned count : counts) {
+    analysis.variantOfHead = analysis.variantOfHead * IntExpr(count) + headGroup(count);
+    variants *= count;
+  }
+  for (unsigned index = 0; index < variants; ++index) {
+    std::map<unsigned, unsigned> groupOfCount;
+    unsigned rest = index;
+    for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
+      groupOfCount[*count] = rest % *count;
+      rest /= *count;
+    }
+    analysis.variants.push_back(analyzeVariant(pattern, std::move(groupOfCount)));
+  }
+  return analysis;
+}
+
+Piece maskedPiece(const Frame &frame) {
+  Piece piece = frame.region;
+  piece.masked = true;
+  return piece;
+}
+
+void dropEmpty(PieceList &pieces) {
+  pieces.erase(std::remove_if(pieces.begin(), pieces.end(),
+                              [](const Piece &piece) {
+                                return provablyEmpty(piece.q) || provablyEmpty(piece.k) ||
+                                       provablyEmpty(piece.diagonal) || contradict(piece.qLattice) ||
+                                       contradict(piece.kLattice) || contradict(piece.tie) || contradictOrders(piece);
+                              }),
+               pieces.end());
+}
+
+PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame) {
+  constexpr size_t kMaxProducts = 64;
+  PieceList result;
+  if (a.size() * b.size() > kMaxProducts)
+    return {maskedPiece(frame)};
+  for (const Piece &left : a)
+    for (const Piece &right : b)
+      result.push_back(intersect(left, right));
+  dropEmpty(result);
+  return result;
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,46 @@
+//===- PatternAnalysis.h - a whole pattern, analysed ------------*- C++ -*-===//
+// Owns the way from an attn.pattern to ranges: it enumerates the variants (choices of head group), asks the
+// mask ops for pieces, and builds the ranges of each branch, forward and transposed.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_ANALYSIS_PATTERNANALYSIS_H
+#define HEDDLE_DIALECT_ANALYSIS_PATTERNANALYSIS_H
+
+#include "dialect/Analysis/Ranges.h"
+#include "dialect/IR/Attn.h"
+
+namespace heddle::attn {
+
+/// One choice of operand for every attn.heads with the same number of operands.
+struct Variant {
+  std::map<unsigned, unsigned> groupOfCount; ///< operand count -> operand
+  std::vector<PieceList> branches;
+  VariantRanges forward, transposed;
+};
+
+struct PatternAnalysis {
+  std::vector<Variant> variants;
+  IntExpr variantOfHead; ///< index into `variants`, from Head and Heads
+  std::vector<int64_t> parameterDefaults;
+
+  /// True if no branch of any variant is masked.
+  bool isStructural() const;
+};
+
+/// The pattern must have passed verification.
+PatternAnalysis analyze(PatternOp pattern);
+
+/// Index of the attn.heads operand (of `count`) that serves Head of Heads: floor shares, the first Heads mod
+/// count operands serve one more.
+IntExpr headGroup(unsigned count);
+
+/// Pieces of everything in `frame` that `masked` admits no closed form for.
+Piece maskedPiece(const Frame &frame);
+
+/// Drops pieces that are empty for every size.
+void dropEmpty(PieceList &pieces);
+/// Pairwise intersections; one masked piece if there would be too many.
+PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame);
+
+} // namespace heddle::attn
+
+#endif

@@ -1,0 +1,58 @@
+//===- Ranges.h - what a tile of rows visits --------------------*- C++ -*-===//
+// Owns the formulas that turn pieces into ranges of columns for a tile of rows. They are expressions over
+// TileFirst and TileLast (positions of the first and last existing row of the tile), the cells that the tile
+// crosses, sizes and parameters. The host evaluates them (Counts.h), the device runs them (codegen/Schedule).
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_ANALYSIS_RANGES_H
+#define HEDDLE_DIALECT_ANALYSIS_RANGES_H
+
+#include "dialect/Analysis/Piece.h"
+
+#include <string>
+
+namespace heddle::attn {
+
+/// Which axis the tiles are rows of. Forward: rows are queries. Transposed: rows are keys (dK, dV).
+enum class Direction { Forward, Transposed };
+
+/// A cell loop with the bounds that a tile gives it: cells lower <= s <= upper.
+struct CellRange {
+  unsigned cell;
+  IntExpr lower, upper;
+};
+
+/// What one piece asks of a tile, in column numbers K of the branch's class (column index = residue + rate * K).
+/// Per combination of cells; over several cells the visited ranges add up and the full ones intersect.
+struct PieceRange {
+  std::vector<CellRange> cells;       ///< ascending; later ones may use earlier ones
+  IntExpr visitFirst, visitLast;      ///< empty when first > last
+  IntExpr hasRows;                    ///< 0: no row of the tile lies in these cells
+  IntExpr fullFirst, fullLast;        ///< every row of the tile in these cells keeps these columns
+};
+
+struct BranchRanges {
+  int64_t columnRate = 1;
+  IntExpr columnResidue = 0; ///< of the column INDEX, in [0, columnRate)
+  IntExpr columnCount;       ///< columns of this class
+  std::vector<PieceRange> pieces;
+  bool masked = false;       ///< visited is a superset, full a subset
+  bool mayVisitGaps = false; ///< rows lie further apart than a band is wide: columns between may be visited
+  int64_t exactFromColumns = 1; ///< visited is exact for column tiles of at least this many columns
+  std::string reason;        ///< why it is masked
+};
+
+struct VariantRanges {
+  int64_t rowRate = 1;
+  std::vector<BranchRanges> branches;
+};
+
+/// Piece lists of the branches of one variant (queries on the q axis) -> ranges.
+VariantRanges buildRanges(const std::vector<PieceList> &branches, Direction direction);
+
+/// More pieces than this in a branch, or a larger row rate: the branch is handled as masked.
+inline constexpr unsigned kMaxPieces = 8;
+inline constexpr int64_t kMaxRowRate = 64;
+
+} // namespace heddle::attn
+
+#endif

@@ -1,0 +1,37 @@
+//===- Attn.h - the attn dialect --------------------------------*- C++ -*-===//
+// Declares the dialect, its types, attributes, interface and ops.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_IR_ATTN_H
+#define HEDDLE_DIALECT_IR_ATTN_H
+
+#include "dialect/Analysis/Piece.h"
+#include "dialect/IR/PredicateFrame.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialect/IR/AttnDialect.h.inc"
+#include "dialect/IR/AttnEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialect/IR/AttnTypes.h.inc"
+
+#include "dialect/IR/MaskOpInterface.h.inc"
+
+namespace heddle::attn {
+class PatternOp;
+class SoftmaxOp;
+class YieldOp;
+} // namespace heddle::attn
+
+#define GET_OP_CLASSES
+#include "dialect/IR/AttnOps.h.inc"
+
+#endif

@@ -1,0 +1,4 @@
+// Everything of the dialect, for tablegen.
+include "dialect/IR/AttnBase.td"
+include "dialect/IR/MaskOps.td"
+include "dialect/IR/PatternOps.td"

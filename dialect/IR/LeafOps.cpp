@@ -1,0 +1,169 @@
+//===- LeafOps.cpp - masks that name pairs directly -----------------------===//
+// Verifiers and interface methods of full, causal, window, rows, cols, stride and predicate.
+//===----------------------------------------------------------------------===//
+#include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/IR/Attn.h"
+#include "dialect/IR/Offset.h"
+#include "dialect/IR/Sizes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace heddle::attn {
+namespace {
+
+Piece with(const Frame &frame, Interval Piece::*axis, Interval bounds) {
+  Piece piece = frame.region;
+  (piece.*axis).intersect(bounds);
+  return piece;
+}
+
+IntExpr scaled(const Frame &frame, const IntExpr &local) { return local * IntExpr(frame.rate); }
+
+/// Local coordinates in [0, first) or [extent - last, extent), on one axis.
+void edgePieces(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
+  IntExpr first = sizes.expr(0), last = sizes.expr(1);
+  if (first != IntExpr(0))
+    out.push_back(with(frame, axis, {frame.position(0), frame.position(first - 1)}));
+  if (last != IntExpr(0))
+    out.push_back(with(frame, axis, {frame.position(max(extent - last, 0)), {}}));
+}
+
+void betweenEdges(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
+  IntExpr first = sizes.expr(0), last = sizes.expr(1);
+  out.push_back(with(frame, axis, {frame.position(max(first, 0)), frame.position(extent - last - 1)}));
+  if (frame.region.cells.empty()) // coordinates are negative only outside segments (queries before key 0)
+    out.push_back(with(frame, axis, {{}, frame.position(-1)}));
+}
+
+Value atEdges(PredicateFrame &frame, const Sizes &sizes, Value coordinate, Value extent) {
+  Value first = sizes.value(0, frame), last = sizes.value(1, frame);
+  Value atAnEdge = frame.either(frame.less(coordinate, first), frame.lessEqual(frame.sub(extent, last), coordinate));
+  return frame.both(frame.lessEqual(frame.constant(0), coordinate), atAnEdge);
+}
+
+} // namespace
+
+//===-- full ----------------------------------------------------------------===//
+
+void FullOp::pieces(const Frame &frame, PieceList &out) { out.push_back(frame.region); }
+void FullOp::complement(const Frame &, PieceList &) {}
+Value FullOp::buildPredicate(PredicateFrame &frame) { return frame.boolean(true); }
+
+//===-- causal --------------------------------------------------------------===//
+
+void CausalOp::pieces(const Frame &frame, PieceList &out) { out.push_back(with(frame, &Piece::diagonal, {{}, 0})); }
+void CausalOp::complement(const Frame &frame, PieceList &out) {
+  out.push_back(with(frame, &Piece::diagonal, {frame.rate, {}}));
+}
+Value CausalOp::buildPredicate(PredicateFrame &frame) { return frame.lessEqual(frame.k, frame.q); }
+
+//===-- window --------------------------------------------------------------===//
+
+LogicalResult WindowOp::verify() {
+  return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"left", "right"}, 0);
+}
+void WindowOp::pieces(const Frame &frame, PieceList &out) {
+  Sizes sizes{getDynamicSizes(), getSizes()};
+  out.push_back(with(frame, &Piece::diagonal, {IntExpr(0) - scaled(frame, sizes.expr(0)), scaled(frame, sizes.expr(1))}));
+}
+void WindowOp::complement(const Frame &frame, PieceList &out) {
+  Sizes sizes{getDynamicSizes(), getSizes()};
+  out.push_back(with(frame, &Piece::diagonal, {{}, IntExpr(0) - scaled(frame, sizes.expr(0) + 1)}));
+  out.push_back(with(frame, &Piece::diagonal, {scaled(frame, sizes.expr(1) + 1), {}}));
+}
+Value WindowOp::buildPredicate(PredicateFrame &frame) {
+  Sizes sizes{getDynamicSizes(), getSizes()};
+  Value left = sizes.value(0, frame), right = sizes.value(1, frame);
+  return frame.both(frame.lessEqual(frame.sub(frame.q, frame.k), left),
+                    frame.lessEqual(frame.sub(frame.k, frame.q), right));
+}
+
+//===-- rows and cols ---------------------------------------------------------===//
+
+LogicalResult RowsOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"first", "last"}, 0); }
+void RowsOp::pieces(const Frame &frame, PieceList &out) {
+  edgePieces(frame, &Piece::q, {getDynamicSizes(), getSizes()}, frame.extentQ, out);
+}
+void RowsOp::complement(const Frame &frame, PieceList &out) {
+  betweenEdges(frame, &Piece::q, {getDynamicSizes(), getSizes()}, frame.extentQ, out);
+}
+Value RowsOp::buildPredicate(PredicateFrame &frame) {
+  return atEdges(frame, {getDynamicSizes(), getSizes()}, frame.q, frame.extentQ);
+}
+
+LogicalResult ColsOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"first", "last"}, 0); }
+void ColsOp::pieces(const Frame &frame, PieceList &out) {
+  edgePieces(frame, &Piece::k, {getDynamicSizes(), getSizes()}, frame.extentK, out);
+}
+void ColsOp::complement(const Frame &frame, PieceList &out) {
+  betweenEdges(frame, &Piece::k, {getDynamicSizes(), getSizes()}, frame.extentK, out);
+}
+Value ColsOp::buildPredicate(PredicateFrame &frame) {
+  return atEdges(frame, {getDynamicSizes(), getSizes()}, frame.k, frame.extentK);
+}
+
+//===-- stride --------------------------------------------------------------===//
+
+LogicalResult StrideOp::verify() {
+  if (getRule() == OffsetRule::every)
+    return emitOpError("expected one residue class, `rule(every)` keeps all of them");
+  return verifyOffset(*this, getRate(), getAt(), getRule());
+}
+
+/// The frame's region where `axis` is in residue class offset + shift.
+static Piece stridePiece(StrideOp op, const Frame &frame, int64_t shift) {
+  Piece piece = frame.region;
+  int64_t rate = op.getRate();
+  IntExpr offset = offsetExpr(rate, op.getAt(), op.getRule(), frame.group);
+  if (shift)
+    offset = mod(offset + shift, rate);
+  auto &lattice = op.getAxis() == Axis::q ? piece.qLattice : piece.kLattice;
+  if (frame.rate * rate > 1)
+    lattice.push_back({frame.rate * rate, frame.position(offset)});
+  return piece;
+}
+
+void StrideOp::pieces(const Frame &frame, PieceList &out) { out.push_back(stridePiece(*this, frame, 0)); }
+void StrideOp::complement(const Frame &frame, PieceList &out) {
+  if (getRate() > kMaxRowRate)
+    return out.push_back(maskedPiece(frame));
+  for (int64_t shift = 1; shift < static_cast<int64_t>(getRate()); ++shift)
+    out.push_back(stridePiece(*this, frame, shift));
+}
+Value StrideOp::buildPredicate(PredicateFrame &frame) {
+  Value offset = frame.headExpr(offsetExpr(getRate(), getAt(), getRule(), frame.group));
+  Value coordinate = getAxis() == Axis::q ? frame.q : frame.k;
+  return frame.equal(frame.mod(coordinate, frame.constant(getRate())), offset);
+}
+
+//===-- predicate -------------------------------------------------------------===//
+
+LogicalResult PredicateOp::verifyRegions() {
+  Block &block = getBody().front();
+  auto isI32 = [](Type type) { return type.isInteger(32); };
+  if (block.getNumArguments() != 4 || !llvm::all_of(block.getArgumentTypes(), isI32))
+    return emitOpError("expected a region over (batch, head, q, k), each i32");
+  auto yield = dyn_cast<YieldOp>(block.back());
+  if (!yield)
+    return emitOpError("expected the region to end with attn.yield");
+  if (!yield.getValue().getType().isInteger(1))
+    return yield.emitOpError("expected an i1, got ") << yield.getValue().getType();
+  for (Operation &op : block.without_terminator())
+    if (!isa_and_nonnull<arith::ArithDialect>(op.getDialect()) || op.getNumRegions() != 0)
+      return op.emitOpError("expected an arith op in attn.predicate");
+  return success();
+}
+void PredicateOp::pieces(const Frame &frame, PieceList &out) { out.push_back(maskedPiece(frame)); }
+void PredicateOp::complement(const Frame &frame, PieceList &out) { out.push_back(maskedPiece(frame)); }
+Value PredicateOp::buildPredicate(PredicateFrame &frame) {
+  Block &block = getBody().front();
+  IRMapping mapping;
+  mapping.map(block.getArguments(), ValueRange{frame.batch, frame.head, frame.q, frame.k});
+  for (Operation &op : block.without_terminator())
+    frame.builder.clone(op, mapping);
+  return mapping.lookup(cast<YieldOp>(block.getTerminator()).getValue());
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,185 @@
+// Every op that yields a mask. One def per op with its formula and a runnable example; the verifier
+// and the interface methods are in the .cpp of the same family (LeafOps, AlgebraOps, PullbackOps).
+#ifndef HEDDLE_MASK_OPS_TD
+#define HEDDLE_MASK_OPS_TD
+
+include "dialect/IR/AttnBase.td"
+include "dialect/IR/MaskOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class MaskOp<string mnemonic, list<Trait> traits = []>
+    : AttnOp<mnemonic, [Pure, DeclareOpInterfaceMethods<MaskOpInterface>] # traits> {
+  let results = (outs Mask:$mask);
+}
+// A leaf with run-time or static sizes: `[%left, 0]`.
+class SizedLeafOp<string mnemonic> : MaskOp<mnemonic> {
+  let arguments = (ins Variadic<I32>:$dynamicSizes, DenseI64ArrayAttr:$sizes);
+  let assemblyFormat = "custom<Sizes>($dynamicSizes, $sizes) attr-dict";
+  let hasVerifier = 1;
+}
+
+def FullOp : MaskOp<"full"> {
+  let summary = "keeps every pair";
+  let description = [{
+    ```mlir
+    %m = attn.full
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def CausalOp : MaskOp<"causal"> {
+  let summary = "keeps (q, k) when k <= q";
+  let description = [{
+    ```mlir
+    %m = attn.causal
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def WindowOp : SizedLeafOp<"window"> {
+  let summary = "keeps (q, k) when q - left <= k <= q + right";
+  let description = [{
+    Two sizes, left then right, each >= 0, static or a run-time i32.
+    ```mlir
+    %m = attn.window [%left, 0]
+    ```
+  }];
+}
+
+def RowsOp : SizedLeafOp<"rows"> {
+  let summary = "keeps (q, k) when 0 <= q and (q < first or q >= extent_q - last)";
+  let description = [{
+    The extent is the end of the query positions in the current coordinates: the sequence, or the
+    (possibly short) segment that the op is evaluated in.
+    ```mlir
+    %m = attn.rows [64, 0]
+    ```
+  }];
+}
+
+def ColsOp : SizedLeafOp<"cols"> {
+  let summary = "keeps (q, k) when 0 <= k and (k < first or k >= extent_k - last)";
+  let description = [{
+    ```mlir
+    %m = attn.cols [64, 0]
+    ```
+  }];
+}
+
+def StrideOp : MaskOp<"stride"> {
+  let summary = "keeps (q, k) when the position on one axis is in a residue class";
+  let description = [{
+    `q` or `k` with position % rate == offset. The offset is a number or a rule: `modulo` head % rate,
+    `block` head / ceil(heads / rate), `group` index of the enclosing `attn.heads` operand % rate.
+    ```mlir
+    %m = attn.stride k by 4 at 3
+    ```
+  }];
+  let arguments = (ins Axis:$axis, I64Attr:$rate, OptionalAttr<I64Attr>:$at, OptionalAttr<OffsetRule>:$rule);
+  let assemblyFormat = "$axis `by` $rate (`at` $at^)? (`rule` `(` $rule^ `)`)? attr-dict";
+  let hasVerifier = 1;
+}
+
+def PredicateOp : MaskOp<"predicate", [IsolatedFromAbove, SingleBlock]> {
+  let summary = "keeps (q, k) when a region of plain arith yields true";
+  let description = [{
+    The region takes (batch, head, q, k) as i32, q and k in the current coordinates, and yields i1. It is
+    analysed as `masked`: no tile is skipped or called full for its sake.
+    ```mlir
+    %m = attn.predicate {
+    ^bb0(%b: i32, %h: i32, %q: i32, %k: i32):
+      %c = arith.cmpi sle, %k, %q : i32
+      attn.yield %c : i1
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let hasRegionVerifier = 1;
+}
+
+def YieldOp : AttnOp<"yield", [Pure, Terminator]> {
+  let summary = "ends the region of an op";
+  let arguments = (ins AnyType:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+class NaryMaskOp<string mnemonic> : MaskOp<mnemonic> {
+  let arguments = (ins Variadic<Mask>:$masks);
+  let assemblyFormat = "$masks attr-dict";
+  let hasVerifier = 1;
+}
+def AndOp : NaryMaskOp<"and"> {
+  let summary = "keeps what every operand keeps";
+  let description = [{
+    ```mlir
+    %m = attn.and %a, %b
+    ```
+  }];
+  let hasFolder = 1;
+}
+def OrOp : NaryMaskOp<"or"> {
+  let summary = "keeps what any operand keeps, once";
+  let description = [{
+    ```mlir
+    %m = attn.or %a, %b
+    ```
+  }];
+  let hasFolder = 1;
+}
+
+def NotOp : MaskOp<"not"> {
+  let summary = "keeps what its operand does not";
+  let description = [{
+    ```mlir
+    %m = attn.not %a
+    ```
+  }];
+  let arguments = (ins Mask:$operand);
+  let assemblyFormat = "$operand attr-dict";
+  let hasFolder = 1;
+}
+
+def HeadsOp : NaryMaskOp<"heads"> {
+  let summary = "a different mask for each group of heads (the partition rule)";
+  let description = [{
+    With G operands and H heads, operand i serves floor(H / G) consecutive heads, the first H mod G operands one
+    more. With H < G the last operands serve none.
+    ```mlir
+    %m = attn.heads %near, %far
+    ```
+  }];
+}
+
+def SegmentOp : MaskOp<"segment"> {
+  let summary = "evaluates a mask inside consecutive segments";
+  let description = [{
+    Keeps (q, k) when floor(q / w) == floor(k / w) = s and the operand keeps (q - s w, k - s w). The last segment
+    may be short.
+    ```mlir
+    %m = attn.segment %inner by [2048]
+    ```
+  }];
+  let arguments = (ins Mask:$operand, Variadic<I32>:$dynamicSizes, DenseI64ArrayAttr:$sizes);
+  let assemblyFormat = "$operand `by` custom<Sizes>($dynamicSizes, $sizes) attr-dict";
+  let hasVerifier = 1;
+}
+
+def DilateOp : MaskOp<"dilate"> {
+  let summary = "evaluates a mask on one residue class of both axes, thinned";
+  let description = [{
+    With an offset o, keeps (q, k) when q % r == k % r == o and the operand keeps ((q - o) / r, (k - o) / r). The
+    offset is `at` a number, or a rule: `modulo` head % r, `block` head / ceil(heads / r), `group` index of the
+    enclosing `attn.heads` operand % r, `every`: every residue class by itself.
+    ```mlir
+    %m = attn.dilate %inner by 4 rule(every)
+    ```
+  }];
+  let arguments = (ins Mask:$operand, I64Attr:$rate, OptionalAttr<I64Attr>:$at, OptionalAttr<OffsetRule>:$rule);
+  let assemblyFormat = "$operand `by` $rate (`at` $at^)? (`rule` `(` $rule^ `)`)? attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif

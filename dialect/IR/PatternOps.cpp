@@ -1,0 +1,146 @@
+//===- PatternOps.cpp - attn.pattern and attn.softmax ---------------------===//
+#include "dialect/IR/Attn.h"
+#include "dialect/IR/Sizes.h"
+
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+
+#define GET_OP_CLASSES
+#include "dialect/IR/AttnOps.cpp.inc"
+
+namespace heddle::attn {
+namespace {
+
+constexpr StringLiteral kName = "attn.name", kDefault = "attn.default", kMinimum = "attn.min", kDoc = "attn.doc";
+
+/// Keeps the name that the author gave an argument, so that `--set left=7` can find it.
+void rememberName(OpAsmParser::Argument &argument, MLIRContext *context) {
+  NamedAttrList attributes(argument.attrs);
+  attributes.set(kName, StringAttr::get(context, argument.ssaName.name.drop_front()));
+  argument.attrs = attributes.getDictionary(context);
+}
+
+LogicalResult verifyParameter(PatternOp pattern, unsigned index) {
+  if (!pattern.getArgumentTypes()[index].isInteger(32))
+    return pattern.emitOpError("expected run-time sizes to be i32, argument ")
+           << index << " is " << pattern.getArgumentTypes()[index];
+  std::optional<int64_t> value = pattern.getParameterDefault(index);
+  if (value && *value < pattern.getParameterMinimum(index))
+    return pattern.emitOpError("expected attn.default >= attn.min of '")
+           << pattern.getParameterName(index) << "', got " << *value << " < " << pattern.getParameterMinimum(index);
+  return success();
+}
+
+} // namespace
+
+//===-- pattern ---------------------------------------------------------------===//
+
+ParseResult PatternOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(), result.attributes))
+    return failure();
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<Type> resultTypes;
+  SmallVector<DictionaryAttr> resultAttrs;
+  bool isVariadic = false;
+  if (function_interface_impl::parseFunctionSignatureWithArguments(parser, /*allowVariadic=*/false, arguments,
+                                                                   isVariadic, resultTypes, resultAttrs))
+    return failure();
+  SmallVector<Type> types;
+  for (OpAsmParser::Argument &argument : arguments) {
+    rememberName(argument, parser.getContext());
+    types.push_back(argument.type);
+  }
+  result.addAttribute(getFunctionTypeAttrName(result.name),
+                      TypeAttr::get(FunctionType::get(parser.getContext(), types, resultTypes)));
+  if (succeeded(parser.parseOptionalKeyword("q_origin"))) {
+    StringRef word;
+    if (parser.parseLParen() || parser.parseKeyword(&word) || parser.parseRParen())
+      return failure();
+    std::optional<Origin> origin = symbolizeOrigin(word);
+    if (!origin)
+      return parser.emitError(parser.getCurrentLocation(), "expected q_origin(start), (end) or (given), got ") << word;
+    result.addAttribute(getQOriginAttrName(result.name), OriginAttr::get(parser.getContext(), *origin));
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  call_interface_impl::addArgAndResultAttrs(parser.getBuilder(), result, arguments, resultAttrs,
+                                            getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  return parser.parseRegion(*result.addRegion(), arguments);
+}
+
+void PatternOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << '(';
+  llvm::interleaveComma(getBody().getArguments(), printer, [&](BlockArgument argument) {
+    NamedAttrList attributes(getArgAttrDict(argument.getArgNumber()));
+    attributes.erase(kName);
+    printer.printRegionArgument(argument, attributes);
+  });
+  printer << ')';
+  if (getQOrigin() != Origin::start)
+    printer << " q_origin(" << stringifyOrigin(getQOrigin()) << ')';
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {getSymNameAttrName(), getFunctionTypeAttrName(), getQOriginAttrName(),
+                                            getArgAttrsAttrName(), getResAttrsAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/true);
+}
+
+void PatternOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  for (BlockArgument argument : region.getArguments())
+    if (StringRef name = getParameterName(argument.getArgNumber()); !name.empty())
+      setName(argument, name);
+}
+
+LogicalResult PatternOp::verify() {
+  if (!getResultTypes().empty())
+    return emitOpError("expected no results");
+  for (unsigned index = 0; index < getArgumentTypes().size(); ++index)
+    if (failed(verifyParameter(*this, index)))
+      return failure();
+  return success();
+}
+
+LogicalResult PatternOp::verifyRegions() {
+  Block &block = getBody().front();
+  if (block.empty() || !isa<SoftmaxOp>(block.back()))
+    return emitOpError("expected the pattern to end with attn.softmax");
+  for (Operation &op : block.without_terminator())
+    if (!isa<MaskOpInterface>(op))
+      return op.emitOpError("expected a mask op in attn.pattern");
+  return success();
+}
+
+SoftmaxOp PatternOp::getSoftmax() { return cast<SoftmaxOp>(getBody().front().back()); }
+
+StringRef PatternOp::getParameterName(unsigned index) {
+  auto name = getArgAttrOfType<StringAttr>(index, kName);
+  return name ? name.getValue() : StringRef();
+}
+std::optional<int64_t> PatternOp::getParameterDefault(unsigned index) {
+  if (auto value = getArgAttrOfType<IntegerAttr>(index, kDefault))
+    return value.getInt();
+  return std::nullopt;
+}
+int64_t PatternOp::getParameterMinimum(unsigned index) {
+  if (auto value = getArgAttrOfType<IntegerAttr>(index, kMinimum))
+    return value.getInt();
+  return 0;
+}
+StringRef PatternOp::getParameterDoc(unsigned index) {
+  auto doc = getArgAttrOfType<StringAttr>(index, kDoc);
+  return doc ? doc.getValue() : StringRef();
+}
+
+//===-- softmax ---------------------------------------------------------------===//
+
+LogicalResult SoftmaxOp::verify() {
+  if (getBranches().empty())
+    return emitOpError("expected at least one branch");
+  return success();
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,134 @@
+//===- PullbackOps.cpp - masks in local coordinates -----------------------===//
+// Verifiers and interface methods of segment and dilate. Each maps the frame and adds its guard.
+//===----------------------------------------------------------------------===//
+#include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/IR/Attn.h"
+#include "dialect/IR/Offset.h"
+#include "dialect/IR/Sizes.h"
+
+using namespace mlir;
+
+namespace heddle::attn {
+namespace {
+MaskOpInterface definition(Value mask) { return mask.getDefiningOp<MaskOpInterface>(); }
+} // namespace
+
+//===-- segment ---------------------------------------------------------------===//
+
+LogicalResult SegmentOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"length"}, 1); }
+
+namespace {
+/// Segments of a frame, and the frame inside one.
+struct Segments {
+  Segments(SegmentOp op, const Frame &outer) : inner(outer) {
+    IntExpr length = Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0);
+    loop = outer.cells->get(outer.base, length * IntExpr(outer.rate));
+    IntExpr index = symbol(Symbol::Cell, loop.cell);
+    Piece cell;
+    cell.cells = {loop};
+    cell.q = cell.k = {loop.start(), loop.last()};
+    inner.region = intersect(outer.region, cell);
+    inner.base = loop.start();
+    inner.extentQ = min(length, outer.extentQ - index * length);
+    inner.extentK = min(length, outer.extentK - index * length);
+  }
+  Frame inner;
+  CellLoop loop;
+};
+} // namespace
+
+void SegmentOp::pieces(const Frame &frame, PieceList &out) {
+  definition(getOperand()).pieces(Segments(*this, frame).inner, out);
+}
+void SegmentOp::complement(const Frame &frame, PieceList &out) {
+  Segments segments(*this, frame);
+  definition(getOperand()).complement(segments.inner, out);
+  for (bool keyFirst : {true, false}) {
+    Piece elsewhere;
+    elsewhere.orders = {{segments.loop, keyFirst}};
+    out.push_back(intersect(frame.region, elsewhere));
+  }
+}
+Value SegmentOp::buildPredicate(PredicateFrame &frame) {
+  Value length = Sizes{getDynamicSizes(), getSizes()}.value(0, frame);
+  Value index = frame.floorDiv(frame.q, length);
+  Value same = frame.equal(index, frame.floorDiv(frame.k, length));
+  Value start = frame.mul(index, length);
+  PredicateFrame inner = frame;
+  inner.q = frame.sub(frame.q, start);
+  inner.k = frame.sub(frame.k, start);
+  inner.extentQ = frame.min(length, frame.sub(frame.extentQ, start));
+  inner.extentK = frame.min(length, frame.sub(frame.extentK, start));
+  return frame.both(same, definition(getOperand()).buildPredicate(inner));
+}
+
+//===-- dilate ----------------------------------------------------------------===//
+
+LogicalResult DilateOp::verify() {
+  return verifyOffset(*this, getRate(), getAt(), getRule());
+}
+
+namespace {
+/// The residue classes of a frame that a dilation keeps, and the frame of one of them.
+struct Dilation {
+  Dilation(DilateOp op, const Frame &outer) : inner(outer), rate(op.getRate()), fullRate(outer.rate * op.getRate()) {
+    every = op.getRule() == OffsetRule::every;
+    IntExpr row = symbol(Symbol::TileFirst);
+    offset = every ? mod(floorDiv(row - outer.base, outer.rate), rate)
+                   : offsetExpr(rate, op.getAt(), op.getRule(), outer.group);
+    inner.base = outer.position(offset);
+    inner.rate = fullRate;
+    inner.extentQ = ceilDiv(outer.extentQ - offset, rate);
+    inner.extentK = ceilDiv(outer.extentK - offset, rate);
+    inner.region = sameClass(outer.region, 0, 0);
+  }
+  /// Rows in the kept class (shifted), keys `keyShift` steps of the outer frame away from the row's class.
+  Piece sameClass(Piece piece, int64_t rowShift, std::optional<int64_t> keyShift) const {
+    if (fullRate == 1)
+      return piece;
+    int64_t step = fullRate / rate;
+    if (!every)
+      piece.qLattice.push_back({fullRate, inner.base + rowShift * step});
+    if (keyShift)
+      piece.tie.push_back({fullRate, *keyShift * step});
+    return piece;
+  }
+  Frame inner;
+  int64_t rate, fullRate;
+  bool every;
+  IntExpr offset;
+};
+} // namespace
+
+void DilateOp::pieces(const Frame &frame, PieceList &out) {
+  definition(getOperand()).pieces(Dilation(*this, frame).inner, out);
+}
+void DilateOp::complement(const Frame &frame, PieceList &out) {
+  Dilation dilation(*this, frame);
+  definition(getOperand()).complement(dilation.inner, out);
+  if (dilation.rate > kMaxRowRate)
+    return out.push_back(maskedPiece(frame));
+  for (int64_t shift = 1; shift < dilation.rate; ++shift) {
+    if (!dilation.every)
+      out.push_back(dilation.sameClass(frame.region, shift, std::nullopt));
+    out.push_back(dilation.sameClass(frame.region, 0, shift));
+  }
+}
+Value DilateOp::buildPredicate(PredicateFrame &frame) {
+  bool every = getRule() == OffsetRule::every;
+  Value rate = frame.constant(getRate());
+  Value rowClass = frame.mod(frame.q, rate), keyClass = frame.mod(frame.k, rate);
+  Value offset = every ? rowClass : frame.headExpr(offsetExpr(getRate(), getAt(), getRule(), frame.group));
+  Value same = frame.equal(keyClass, offset);
+  if (!every)
+    same = frame.both(frame.equal(rowClass, offset), same);
+  PredicateFrame inner = frame;
+  inner.q = frame.floorDiv(frame.sub(frame.q, offset), rate);
+  inner.k = frame.floorDiv(frame.sub(frame.k, offset), rate);
+  Value roundUp = frame.constant(static_cast<int64_t>(getRate()) - 1);
+  inner.extentQ = frame.floorDiv(frame.add(frame.sub(frame.extentQ, offset), roundUp), rate);
+  inner.extentK = frame.floorDiv(frame.add(frame.sub(frame.extentK, offset), roundUp), rate);
+  return frame.both(same, definition(getOperand()).buildPredicate(inner));
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,197 @@
+//===- analysis_test.cpp - tiles and counts against the definition --------===//
+// Every op alone, conjunctions on one lattice, unions and pullbacks, at odd lengths and tile shapes.
+//===----------------------------------------------------------------------===//
+#include "tests/unit/support/AnalysisChecks.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include <doctest/doctest.h>
+
+using namespace heddle;
+using namespace heddle::attn;
+
+namespace {
+
+struct Parsed {
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  PatternOp pattern;
+};
+
+std::unique_ptr<Parsed> parse(const std::string &arguments, const std::string &body) {
+  auto parsed = std::make_unique<Parsed>();
+  parsed->context.loadDialect<AttnDialect, mlir::arith::ArithDialect>();
+  parsed->module = mlir::parseSourceString<mlir::ModuleOp>("attn.pattern @p(" + arguments + ") {" + body + "}",
+                                                           &parsed->context);
+  REQUIRE(parsed->module);
+  parsed->pattern = *parsed->module->getOps<PatternOp>().begin();
+  return parsed;
+}
+
+const std::vector<TileShape> kShapes = {{1, 1}, {4, 4}, {7, 3}, {16, 8}, {48, 64}, {64, 48}, {128, 128}};
+
+std::vector<oracle::Problem> problems(std::vector<int64_t> parameters) {
+  std::vector<oracle::Problem> result;
+  auto add = [&](int64_t heads, int64_t q, int64_t k, int64_t qOrigin, int64_t kOrigin) {
+    result.push_back({heads, q, k, qOrigin, kOrigin, parameters});
+  };
+  add(1, 0, 5, 0, 0);
+  add(1, 5, 0, 0, 0);
+  add(2, 1, 1, 0, 0);
+  add(3, 37, 37, 0, 0);
+  add(2, 23, 41, 18, 0);
+  add(2, 40, 19, 0, 0);
+  add(1, 19, 40, 0, 0);
+  add(2, 30, 12, -18, 0);
+  add(1, 21, 33, 7, 3);
+  add(1, 70, 70, 0, 0);
+  return result;
+}
+
+void check(const std::string &body, const std::string &arguments = "", std::vector<int64_t> parameters = {}) {
+  CAPTURE(body);
+  auto parsed = parse(arguments, body);
+  PatternAnalysis analysis = analyze(parsed->pattern);
+  for (const oracle::Problem &problem : problems(parameters))
+    for (TileShape shape : kShapes) {
+      CAPTURE(shape.rows);
+      CAPTURE(shape.columns);
+      std::string account = oracle::checkPattern(parsed->pattern, analysis, problem, shape);
+      CHECK_MESSAGE(account.empty(), account);
+      if (!account.empty())
+        return;
+    }
+}
+
+std::string unionOf(const std::string &ops) { return ops + "\n attn.softmax union(%m)"; }
+
+} // namespace
+
+TEST_CASE("leaves alone") {
+  check(unionOf("%m = attn.full"));
+  check(unionOf("%m = attn.causal"));
+  check(unionOf("%m = attn.window [3, 2]"));
+  check(unionOf("%m = attn.window [0, 0]"));
+  check(unionOf("%m = attn.window [50, 0]"));
+  check(unionOf("%m = attn.window [%a, %b]"), "%a: i32, %b: i32", {5, 9});
+  check(unionOf("%m = attn.rows [3, 0]"));
+  check(unionOf("%m = attn.rows [0, 5]"));
+  check(unionOf("%m = attn.rows [4, 6]"));
+  check(unionOf("%m = attn.cols [3, 2]"));
+  check(unionOf("%m = attn.cols [%g, 0]"), "%g: i32", {17});
+  check(unionOf("%m = attn.stride q by 3 at 1"));
+  check(unionOf("%m = attn.stride k by 4 at 3"));
+  check(unionOf("%m = attn.stride k by 3 rule(modulo)"));
+}
+
+TEST_CASE("complements of leaves") {
+  check(unionOf("%a = attn.full  %m = attn.not %a"));
+  check(unionOf("%a = attn.causal  %m = attn.not %a"));
+  check(unionOf("%a = attn.window [3, 2]  %m = attn.not %a"));
+  check(unionOf("%a = attn.rows [4, 6]  %m = attn.not %a"));
+  check(unionOf("%a = attn.cols [4, 6]  %m = attn.not %a"));
+  check(unionOf("%a = attn.stride q by 3 at 1  %m = attn.not %a"));
+  check(unionOf("%a = attn.stride k by 4 at 1  %m = attn.not %a"));
+}
+
+TEST_CASE("segments") {
+  check(unionOf("%a = attn.full  %m = attn.segment %a by [8]"));
+  check(unionOf("%a = attn.causal  %m = attn.segment %a by [7]"));
+  check(unionOf("%a = attn.window [2, 1]  %m = attn.segment %a by [10]"));
+  check(unionOf("%a = attn.rows [2, 1]  %m = attn.segment %a by [10]"));
+  check(unionOf("%a = attn.cols [2, 1]  %m = attn.segment %a by [9]"));
+  check(unionOf("%a = attn.causal  %m = attn.segment %a by [%w]"), "%w: i32", {13});
+  check(unionOf("%a = attn.causal  %m = attn.segment %a by [1]"));
+  check(unionOf("%a = attn.causal %b = attn.segment %a by [4] %m = attn.segment %b by [10]"));
+  check(unionOf("%a = attn.causal %b = attn.segment %a by [10] %m = attn.segment %b by [4]"));
+  check(unionOf("%a = attn.causal %b = attn.segment %a by [8] %m = attn.not %b"));
+}
+
+TEST_CASE("dilation") {
+  check(unionOf("%a = attn.full  %m = attn.dilate %a by 4 at 0"));
+  check(unionOf("%a = attn.causal  %m = attn.dilate %a by 3 at 2"));
+  check(unionOf("%a = attn.window [2, 1]  %m = attn.dilate %a by 4 rule(every)"));
+  check(unionOf("%a = attn.window [0, 0]  %m = attn.dilate %a by 4 rule(every)"));
+  check(unionOf("%a = attn.causal  %m = attn.dilate %a by 2 rule(block)"));
+  check(unionOf("%a = attn.causal  %m = attn.dilate %a by 5 rule(modulo)"));
+  check(unionOf("%a = attn.rows [1, 2]  %m = attn.dilate %a by 3 rule(every)"));
+  check(unionOf("%a = attn.cols [1, 2]  %m = attn.dilate %a by 3 at 1"));
+  check(unionOf("%a = attn.causal %b = attn.dilate %a by 2 at 1 %m = attn.dilate %b by 3 at 1"));
+  check(unionOf("%a = attn.causal %b = attn.dilate %a by 2 rule(every) %m = attn.not %b"));
+  check(unionOf("%a = attn.causal %b = attn.dilate %a by 3 at 1 %m = attn.not %b"));
+}
+
+TEST_CASE("segments and dilation nested") {
+  check(unionOf("%a = attn.full %b = attn.dilate %a by 2 at 1 %m = attn.segment %b by [8]"));
+  check(unionOf("%a = attn.causal %b = attn.dilate %a by 3 at 1 %m = attn.segment %b by [8]"));
+  check(unionOf("%a = attn.causal %b = attn.dilate %a by 3 rule(every) %m = attn.segment %b by [8]"));
+  check(unionOf("%a = attn.causal %b = attn.segment %a by [5] %m = attn.dilate %b by 3 at 1"));
+  check(unionOf("%a = attn.window [1, 1] %b = attn.segment %a by [5] %m = attn.dilate %b by 2 rule(every)"));
+  check(unionOf("%a = attn.stride k by 3 at 1 %m = attn.segment %a by [6]"));
+  check(unionOf("%a = attn.stride k by 3 at 1 %m = attn.segment %a by [7]"));
+  check(unionOf("%a = attn.stride q by 3 at 1 %m = attn.segment %a by [7]"));
+  check(unionOf("%a = attn.full %b = attn.dilate %a by 8 at 5 %m = attn.segment %b by [4]"));
+}
+
+TEST_CASE("conjunctions") {
+  check(unionOf("%a = attn.causal %b = attn.window [5, 5] %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.causal %b = attn.cols [4, 0] %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.causal %b = attn.rows [0, 5] %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.causal %b = attn.stride k by 4 at 2 %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.stride q by 2 at 1 %b = attn.stride k by 3 at 2 %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.stride k by 2 at 1 %b = attn.stride k by 3 at 2 %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.stride k by 4 at 1 %b = attn.stride k by 6 at 3 %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.stride k by 4 at 1 %b = attn.stride k by 6 at 2 %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.causal %s = attn.segment %a by [12] %b = attn.window [4, 0] %m = attn.and %s, %b"));
+  check(unionOf("%a = attn.causal %s = attn.segment %a by [12] %t = attn.segment %a by [5] %m = attn.and %s, %t"));
+  check(unionOf("%f = attn.full %a = attn.dilate %f by 2 rule(every) %b = attn.dilate %f by 3 at 1 %m = attn.and %a, %b"));
+}
+
+TEST_CASE("unions") {
+  check(unionOf("%a = attn.window [4, 4] %b = attn.rows [3, 0] %c = attn.cols [3, 0] %m = attn.or %a, %b, %c"));
+  check(unionOf("%a = attn.window [2, 2] %b = attn.cols [0, 3] %m = attn.or %a, %b"));
+  check(unionOf("%a = attn.causal %b = attn.not %a %m = attn.or %a, %b"));
+  check(unionOf("%a = attn.window [1, 0] %b = attn.stride k by 4 at 3 %c = attn.or %a, %b %d = attn.causal %m = attn.and %c, %d"));
+  check(unionOf("%a = attn.window [2, 2] %b = attn.dilate %a by 4 rule(every) %m = attn.or %a, %b"));
+}
+
+TEST_CASE("heads and branches") {
+  const char *partition = R"(
+    %f = attn.full
+    %d0 = attn.dilate %f by 1 at 0
+    %d1 = attn.dilate %f by 2 rule(group)
+    %d2 = attn.dilate %f by 4 rule(group)
+    %s0 = attn.segment %d0 by [8]
+    %s1 = attn.segment %d1 by [16]
+    %s2 = attn.segment %d2 by [32]
+    %m = attn.heads %s0, %s1, %s2)";
+  check(unionOf(partition));
+  check("%c = attn.causal %d = attn.dilate %c by 2 rule(block) %a = attn.segment %c by [4] %b = attn.segment %d by [8] "
+        "attn.softmax lse(%a, %b) gradient(detached)");
+  check("%c = attn.causal %w = attn.window [3, 3] %d = attn.dilate %w by 2 rule(every) attn.softmax lse(%c, %d, %c)");
+}
+
+TEST_CASE("predicates are masked, not wrong") {
+  check(unionOf(R"(%p = attn.predicate {
+    ^bb0(%b: i32, %h: i32, %q: i32, %k: i32):
+      %c7 = arith.constant 7 : i32
+      %x = arith.remsi %k, %c7 : i32
+      %y = arith.cmpi eq, %x, %h : i32
+      attn.yield %y : i1
+    }
+    %c = attn.causal
+    %m = attn.and %p, %c)"));
+}
+
+TEST_CASE("a billion tokens are counted exactly") {
+  auto parsed = parse("", unionOf("%m = attn.causal"));
+  PatternAnalysis analysis = analyze(parsed->pattern);
+  int64_t n = int64_t(1) << 30;
+  ProblemSizes sizes{16, n, n, 0, 0, {}};
+  CHECK(countPairs(analysis, sizes) == std::optional<WideInt>(WideInt(16) * n * (n + 1) / 2));
+  TileCounts counts = countTiles(analysis, sizes, {128, 128}, Direction::Forward);
+  WideInt tiles = n / 128;
+  CHECK(counts.visited == 16 * tiles * (tiles + 1) / 2);
+  CHECK(counts.full == 16 * tiles * (tiles - 1) / 2);
+}

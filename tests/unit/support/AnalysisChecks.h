@@ -1,0 +1,204 @@
+//===- AnalysisChecks.h - the analysis against brute force ----------------===//
+// Compares what the analysis says of every tile of a small problem with the oracle's pairs.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_TESTS_ANALYSISCHECKS_H
+#define HEDDLE_TESTS_ANALYSISCHECKS_H
+
+#include "dialect/Analysis/BranchEvaluator.h"
+#include "dialect/Analysis/Counts.h"
+#include "tests/unit/support/PatternOracle.h"
+
+#include <set>
+#include <sstream>
+
+namespace heddle::oracle {
+
+/// What the analysis owes for a branch (docs/language.md, "What exact means").
+enum class Exactness {
+  Exact,      ///< visited and full are exactly the non-empty and the full tiles
+  Union,      ///< visited exact; full sound, short by at most two tiles for each pair of pieces
+  Superset    ///< visited a superset, full a subset
+};
+
+inline attn::ProblemSizes toSizes(const Problem &problem) {
+  return {problem.heads, problem.seqlenQ, problem.seqlenK, problem.qOrigin, problem.kOrigin, problem.parameters};
+}
+
+/// The kept pairs of one head and branch, as rows x columns of one direction.
+struct Pairs {
+  int64_t rows, columns, rowOrigin, columnOrigin;
+  std::vector<char> kept;
+  bool at(int64_t row, int64_t column) const { return kept[row * columns + column]; }
+};
+
+inline Pairs pairsOf(PatternOracle &oracle, const Problem &problem, unsigned branch, int64_t head,
+                     attn::Direction direction) {
+  bool forward = direction == attn::Direction::Forward;
+  Pairs pairs{forward ? problem.seqlenQ : problem.seqlenK, forward ? problem.seqlenK : problem.seqlenQ,
+              forward ? problem.qOrigin : problem.kOrigin, forward ? problem.kOrigin : problem.qOrigin, {}};
+  for (int64_t row = 0; row < pairs.rows; ++row)
+    for (int64_t column = 0; column < pairs.columns; ++column)
+      pairs.kept.push_back(forward ? oracle.keeps(branch, head, row, column) : oracle.keeps(branch, head, column, row));
+  return pairs;
+}
+
+inline std::set<int64_t> tilesOf(const std::vector<attn::TileRun> &runs) {
+  std::set<int64_t> tiles;
+  for (const attn::TileRun &run : runs)
+    for (int64_t tile = run.begin; tile < run.end; ++tile)
+      tiles.insert(tile);
+  return tiles;
+}
+
+/// Checks one branch of one head; returns an account of the first disagreement, empty if there is none.
+class BranchCheck {
+public:
+  BranchCheck(const attn::VariantRanges &variant, unsigned branch, attn::Direction direction, const Problem &problem,
+              int64_t head, const Pairs &pairs, Exactness exactness)
+      : variant(variant), branch(branch), direction(direction), problem(problem), head(head), pairs(pairs),
+        exactness(exactness) {}
+
+  std::string run(attn::TileShape shape, attn::TileCounts &counts) {
+    for (int64_t rowClass = 0; rowClass < std::min(variant.rowRate, pairs.rows); ++rowClass) {
+      int64_t rows = (pairs.rows - rowClass - 1) / variant.rowRate + 1;
+      for (int64_t tile = 0; tile * shape.rows < rows; ++tile) {
+        std::string account = checkTile({rowClass, tile, shape.rows}, rows, shape.columns, counts);
+        if (!account.empty())
+          return account;
+      }
+    }
+    return {};
+  }
+
+private:
+  int64_t columnResidue(int64_t tileFirst) {
+    attn::ExprProgram program;
+    unsigned slot = program.add(variant.branches[branch].columnResidue);
+    attn::PlainDomain domain;
+    std::vector<int64_t> slots;
+    program.run(domain, [&](attn::Symbol symbol) -> int64_t {
+      using S = attn::Symbol;
+      switch (symbol.kind) {
+      case S::Head: return head;
+      case S::Heads: return problem.heads;
+      case S::SeqlenQ: return problem.seqlenQ;
+      case S::SeqlenK: return problem.seqlenK;
+      case S::QOrigin: return problem.qOrigin;
+      case S::KOrigin: return problem.kOrigin;
+      case S::Parameter: return problem.parameters[symbol.index];
+      default: return tileFirst;
+      }
+    }, slots);
+    return slots[slot];
+  }
+
+  std::string checkTile(attn::RowTile tile, int64_t rowsInClass, int64_t columnsPerTile, attn::TileCounts &counts) {
+    attn::TileVisit visit = attn::visitTile(variant, branch, direction, attn::ProblemSizes(toSizes(problem)), head, tile,
+                                            columnsPerTile);
+    std::set<int64_t> visited = tilesOf(visit.visited), full = tilesOf(visit.full);
+    counts.visited += visited.size();
+    counts.full += full.size();
+    int64_t rate = variant.branches[branch].columnRate;
+    int64_t residue = columnResidue(pairs.rowOrigin + tile.rowClass + variant.rowRate * tile.block * tile.index);
+    int64_t columns = pairs.columns > residue ? (pairs.columns - residue - 1) / rate + 1 : 0;
+    std::set<int64_t> wantVisited, wantFull;
+    int64_t endRow = std::min(rowsInClass, (tile.index + 1) * tile.block), reached = 0, kept = 0;
+    for (int64_t t = 0; t * columnsPerTile < columns; ++t) {
+      int64_t here = 0, total = 0;
+      for (int64_t r = tile.index * tile.block; r < endRow; ++r)
+        for (int64_t c = t * columnsPerTile; c < std::min(columns, (t + 1) * columnsPerTile); ++c, ++total)
+          here += pairs.at(tile.rowClass + variant.rowRate * r, residue + rate * c);
+      reached += here;
+      if (here > 0)
+        wantVisited.insert(t);
+      if (here == total)
+        wantFull.insert(t);
+    }
+    for (int64_t r = tile.index * tile.block; r < endRow; ++r)
+      for (int64_t c = 0; c < pairs.columns; ++c)
+        kept += pairs.at(tile.rowClass + variant.rowRate * r, c);
+    if (kept != reached)
+      return describe(tile, "kept pairs outside the key class", {}, {});
+    return compare(tile, visited, full, wantVisited, wantFull);
+  }
+
+  std::string compare(attn::RowTile tile, const std::set<int64_t> &visited, const std::set<int64_t> &full,
+                      const std::set<int64_t> &wantVisited, const std::set<int64_t> &wantFull) {
+    auto includes = [](const std::set<int64_t> &big, const std::set<int64_t> &small) {
+      return std::includes(big.begin(), big.end(), small.begin(), small.end());
+    };
+    if (exactness == Exactness::Superset ? !includes(visited, wantVisited) : visited != wantVisited)
+      return describe(tile, "visited", visited, wantVisited);
+    if (exactness == Exactness::Exact ? full != wantFull : !includes(wantFull, full))
+      return describe(tile, "full", full, wantFull);
+    return {};
+  }
+
+  std::string describe(attn::RowTile tile, const char *what, const std::set<int64_t> &got, const std::set<int64_t> &want) {
+    std::ostringstream text;
+    text << what << " of row tile " << tile.index << " (class " << tile.rowClass << " of " << variant.rowRate << ", "
+         << tile.block << " rows), head " << head << ", branch " << branch
+         << (direction == attn::Direction::Forward ? ", forward" : ", transposed") << ": got {";
+    for (int64_t t : got)
+      text << ' ' << t;
+    text << " }, expected {";
+    for (int64_t t : want)
+      text << ' ' << t;
+    text << " }; problem heads " << problem.heads << " q " << problem.seqlenQ << " k " << problem.seqlenK << " origins "
+         << problem.qOrigin << ' ' << problem.kOrigin;
+    return text.str();
+  }
+
+  const attn::VariantRanges &variant;
+  unsigned branch;
+  attn::Direction direction;
+  const Problem &problem;
+  int64_t head;
+  const Pairs &pairs;
+  Exactness exactness;
+};
+
+/// What is owed for a branch that the caller does not know more about.
+inline Exactness owed(const attn::Variant &variant, unsigned branch, attn::Direction direction,
+                      int64_t columnsPerTile) {
+  const attn::VariantRanges &ranges = direction == attn::Direction::Forward ? variant.forward : variant.transposed;
+  const attn::BranchRanges &columns = ranges.branches[branch];
+  if (columns.masked || columns.mayVisitGaps || columnsPerTile < columns.exactFromColumns)
+    return Exactness::Superset;
+  return variant.branches[branch].size() <= 1 ? Exactness::Exact : Exactness::Union;
+}
+
+/// All heads, branches, both directions, one tile shape; also that the closed-form sums equal the enumeration.
+inline std::string checkPattern(attn::PatternOp pattern, const attn::PatternAnalysis &analysis, const Problem &problem,
+                                attn::TileShape shape) {
+  PatternOracle oracle(pattern, problem);
+  attn::WideInt keptPairs = 0;
+  for (attn::Direction direction : {attn::Direction::Forward, attn::Direction::Transposed}) {
+    attn::TileCounts counts;
+    for (int64_t head = 0; head < problem.heads; ++head) {
+      const attn::Variant &variant = analysis.variants[attn::variantOf(analysis, toSizes(problem), head)];
+      const attn::VariantRanges &ranges = direction == attn::Direction::Forward ? variant.forward : variant.transposed;
+      for (unsigned branch = 0; branch < oracle.branchCount(); ++branch) {
+        Pairs pairs = pairsOf(oracle, problem, branch, head, direction);
+        if (direction == attn::Direction::Forward)
+          keptPairs += std::count(pairs.kept.begin(), pairs.kept.end(), 1);
+        BranchCheck check(ranges, branch, direction, problem, head, pairs, owed(variant, branch, direction, shape.columns));
+        std::string account = check.run(shape, counts);
+        if (!account.empty())
+          return account;
+      }
+    }
+    attn::TileCounts sums = attn::countTiles(analysis, toSizes(problem), shape, direction);
+    if (sums.visited != counts.visited || sums.full != counts.full)
+      return "summed tiles " + attn::toString(sums.visited) + " / " + attn::toString(sums.full) + ", enumerated " +
+             attn::toString(counts.visited) + " / " + attn::toString(counts.full);
+  }
+  std::optional<attn::WideInt> pairs = attn::countPairs(analysis, toSizes(problem));
+  if (pairs && *pairs != keptPairs)
+    return "counted pairs " + attn::toString(*pairs) + ", enumerated " + attn::toString(keptPairs);
+  return {};
+}
+
+} // namespace heddle::oracle
+
+#endif
