@@ -11,6 +11,8 @@ struct KeyTile {
   int32_t isMasked; // 1: some key is missing or some pair is not kept
 
   DEV bool exists() const { return firstKey >= 0; }
+  // Keys are below this, whatever the lengths.
+  static constexpr int32_t kBeyondAllKeys = 0x7fffffff;
   DEV static KeyTile none() { return KeyTile{-1, 0, 0}; }
 };
 

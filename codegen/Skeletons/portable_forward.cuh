@@ -11,6 +11,7 @@
 //   kOverlapScores       1: scores of the next tile are computed beside the exponentials of this one
 //   kQueryInRegisters    1: Q fragments stay in registers; 0: read again from shared memory for every chunk
 //   kRescaleThreshold    0: rescale after every chunk; n: only when a score exceeds the reference by n in log2
+//   kCompactMask         1: the predicate of masked tiles in a loop (long predicates), 0: unrolled
 //   kMinBlocks           CTAs per SM that the register allocation must allow
 //   kRasterHeads         (batch, head) pairs whose tiles are interleaved; 1: all tiles of one head in a row
 //   kRasterReversed      1: last query tile first
@@ -103,6 +104,13 @@ struct Consumer {
   }
 };
 
+// A branch that no tile takes. Without the end of a basic block here ptxas moves the additions to the row sums
+// behind the next product and keeps every weight in a register until then.
+DEV void endBasicBlock(const KeyTile &tile) {
+  if (tile.firstKey == KeyTile::kBeyondAllKeys)
+    __trap();
+}
+
 // Scores, softmax and output of one tile after the other; loads run kStages - 1 tiles ahead.
 DEV void walkInOrder(KeyValueRing &ring, Consumer &consumer) {
 #pragma unroll 1
@@ -116,7 +124,7 @@ DEV void walkInOrder(KeyValueRing &ring, Consumer &consumer) {
       laneMax(largest, scores);
       consumer.admit(scores, largest, tile, chunk);
       exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
-      if (tile.firstKey == 0x7fffffff) __trap();
+      endBasicBlock(tile);
       consumer.accumulate(probabilities, ring.values(), chunk);
     }
   }
@@ -139,7 +147,7 @@ DEV void walkSingleStage(KeyValueRing &ring, Consumer &consumer, KeyTile tile) {
     laneMax(largest, scores);
     consumer.admit(scores, largest, tile, 0);
     exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
-    if (tile.firstKey == 0x7fffffff) __trap();
+    endBasicBlock(tile);
     consumer.accumulate(probabilities, ring.values(), 0);
     tile = next;
   }
@@ -164,7 +172,7 @@ DEV void walkOverlapped(KeyValueRing &ring, Consumer &consumer) {
     Scores nextScores;
     consumer.score(nextScores, ring.keys(), 0);
     exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
-    if (tile.firstKey == 0x7fffffff) __trap();
+    endBasicBlock(tile);
     consumer.accumulate(probabilities, ring.values(), 0);
     laneMax(largest, nextScores);
     copyScores(scores, nextScores);

@@ -12,28 +12,52 @@ struct MaskScope {
   int32_t queryRate;
 };
 
+// Bits of one row slot (i, half), one for each of the lane's kScoreTiles * 2 columns: 1 = kept.
+typedef uint32_t KeptColumns[kRowTiles][2];
+
+// Evaluates the predicate for the two columns of the lane in score tile n. lanePosition: of row (0, 0).
 template <int Branch>
-DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
-  int32_t rate = Pattern::keyRate(scope.variant, Branch);
-  int32_t lanePosition = scope.tilePosition + scope.queryRate * laneRowNumber();
-  int32_t firstColumn = chunk * kChunkN + threadIdx.x % 4 * 2;
+DEV void keepColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, int32_t lanePosition,
+                     int firstColumn, int n) {
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (firstColumn + n * 8 + e);
+    bool keyExists = key < scope.context.seqlenK;
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        int32_t position = lanePosition + scope.queryRate * (i * 16 + half * 8);
+        bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
+        kept[i][half] |= static_cast<uint32_t>(isKept) << (n * 2 + e);
+      }
+  }
+}
+
+DEV void applyColumns(Scores &scores, const KeptColumns &kept) {
 #pragma unroll
   for (int n = 0; n < kScoreTiles; ++n)
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      int32_t key = tile.firstKey + rate * (firstColumn + n * 8 + e);
-      bool keyExists = key < scope.context.seqlenK;
-      int32_t keyPosition = scope.context.kOrigin + key;
+    for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
-      for (int i = 0; i < kRowTiles; ++i)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          int32_t position = lanePosition + scope.queryRate * (i * 16 + half * 8);
-          bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, keyPosition);
-          float &score = scores[i][n][2 * half + e];
-          score = isKept ? score : -INFINITY;
-        }
-    }
+      for (int slot = 0; slot < 4; ++slot) {
+        float &score = scores[i][n][slot];
+        score = kept[i][slot / 2] >> (n * 2 + slot % 2) & 1 ? score : -INFINITY;
+      }
+}
+
+// A compact loop keeps long predicates small in code and registers; short ones are better unrolled.
+template <int Branch>
+DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
+  static_assert(kScoreTiles * 2 <= 32, "the kept columns of one row fit one word");
+  constexpr int kUnroll = KernelTraits::kCompactMask ? 1 : kScoreTiles;
+  int firstColumn = chunk * kChunkN + ptx::rereadThreadIndex() % 4 * 2;
+  int32_t lanePosition = scope.tilePosition + scope.queryRate * laneRowNumber();
+  KeptColumns kept = {};
+#pragma unroll kUnroll
+  for (int n = 0; n < kScoreTiles; ++n)
+    keepColumns<Branch>(kept, scope, tile, lanePosition, firstColumn, n);
+  applyColumns(scores, kept);
 }
 
 template <int Branch = 0>

@@ -52,20 +52,27 @@ template <int Rows, int Dim, int SharedRowBytes> struct SharedTile {
   }
 
 private:
+  static constexpr bool kSwizzleRepeats = kRowsPerPass % 8 == 0;
+
+  DEV static uint32_t pieceOffset(int row, int piece) {
+    return row * SharedRowBytes + ((piece ^ (row % 8)) * kPieceBytes);
+  }
+
   template <bool CheckRows>
   DEV static void copyPasses(uint32_t tile, const char *from, int64_t passBytes, int row, int piece, int32_t index,
                              const StridedRows &source) {
+    uint32_t firstOffset = tile + pieceOffset(row, piece);
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
-      if (Rows % kRowsPerPass == 0 || row < Rows) {
-        uint32_t to = tile + row * SharedRowBytes + ((piece ^ (row % 8)) * kPieceBytes);
+      int passRow = pass * kRowsPerPass;
+      uint32_t to = kSwizzleRepeats ? firstOffset + passRow * SharedRowBytes : tile + pieceOffset(row + passRow, piece);
+      if (Rows % kRowsPerPass == 0 || row + passRow < Rows) {
         if (CheckRows)
           ptx::copyAsync16OrZero(to, from, index < source.end);
         else
           ptx::copyAsync16(to, from);
       }
       from += passBytes;
-      row += kRowsPerPass;
       index += kRowsPerPass * source.rate;
     }
   }
