@@ -61,6 +61,10 @@ bool kernelRunsOn(const std::string &kernelArch, const std::string &deviceArch) 
   return kernel.version / 10 == device.version / 10 && kernel.version <= device.version;
 }
 
+std::string virtualArch(const std::string &kernelArch) {
+  return kernelArch.compare(0, 3, "sm_") == 0 ? "compute_" + kernelArch.substr(3) : kernelArch;
+}
+
 const char *matchKindName(MatchKind kind) {
   switch (kind) {
   case MatchKind::exact: return "exact";

@@ -202,6 +202,9 @@ struct NameRecord {
 // version, compute_XY on the same or any later one. False for names that are none of these.
 bool kernelRunsOn(const std::string &kernelArch, const std::string &deviceArch);
 
+// The architecture that the PTX beside a cubin was made for: "sm_90a" gives "compute_90a".
+std::string virtualArch(const std::string &kernelArch);
+
 // How a lookup matched, best first.
 enum class MatchKind { exact, nearestBucket, sameArchitecture, untunedDefault, none };
 

@@ -1,0 +1,45 @@
+//===- Arguments.h - what one call asks for, checked ------------------------===//
+// Owns the check of heddle_attention_args against a kernel and their translation into the symbols,
+// pointers and numbers that a LaunchPlan refers to. Pure: no driver, and no allocation unless it fails.
+#ifndef HEDDLE_RUNTIME_DEVICE_ARGUMENTS_H
+#define HEDDLE_RUNTIME_DEVICE_ARGUMENTS_H
+
+#include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/LaunchPlan.h"
+#include "runtime/Include/heddle.h"
+
+namespace heddle {
+
+constexpr int64_t kMaxRuntimeSizes = 64; // run-time sizes and pointer operands of one kernel, each
+
+struct CallInputs {
+  heddle_attention_args args; // as this version knows them
+  LaunchSymbols symbols;      // params points into runtimeSizes
+  int64_t runtimeSizes[kMaxRuntimeSizes];
+  const void *operands[kMaxRuntimeSizes];
+  float scaleLog2 = 0;
+
+  CallInputs() = default;
+  CallInputs(const CallInputs &) = delete;
+  CallInputs &operator=(const CallInputs &) = delete;
+
+  // The address of a pointer source; null where the caller gave none.
+  const void *pointer(const PointerSource &source) const;
+};
+
+// What a kernel asks of its arguments beyond its family; computed once at load.
+struct CallRequirements {
+  int64_t paramCount = 0;   // at most kMaxRuntimeSizes
+  uint64_t operandMask = 0; // bit i: pointer operand i is used
+
+  // unsupported if the plan uses more than kMaxRuntimeSizes of either.
+  static Result<CallRequirements> of(const LaunchPlan &plan);
+};
+
+// Fills `inputs`, or names the first offending field. Does not look at the workspace.
+Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
+                      const heddle_attention_args &args, CallInputs &inputs);
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,131 @@
+//===- Location.cpp ---------------------------------------------------------===//
+#include "runtime/Store/Location.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+namespace heddle {
+namespace {
+
+struct FileSystem {
+  int64_t type;
+  const char *name;
+};
+
+// From the manual page of statfs(2) and the documentation of the file systems. FUSE is here because
+// what is behind it is unknown: set StoreOptions::fileSystemType for a local one.
+constexpr FileSystem kNetworkFileSystems[] = {
+    {0x6969, "NFS"},          {0x517b, "SMB"},        {0xff534d42, "CIFS"},    {0xfe534d42, "SMB2"},  {0x0bd00bd0, "Lustre"},
+    {0x65735546, "FUSE"},     {0x01021997, "9P"},     {0x00c36400, "Ceph"},    {0x47504653, "GPFS"},  {0x5346414f, "AFS"},
+    {0x6b414653, "AFS"},      {0x19830326, "BeeGFS"}, {0x20030528, "OrangeFS"}, {0x73757245, "Coda"}, {0x7461636f, "OCFS2"},
+    {0x01161970, "GFS2"},     {0x786f4256, "vboxsf"}, {0xbacbacbc, "vmhgfs"},  {0x013111a8, "IBRIX"}, {0xaad7aaea, "PanFS"},
+    {0x61756673, "aufs"}};
+
+Status ioFailure(const std::string &path, const char *what) {
+  return Status::io("open store '" + path + "': cannot " + what + ": " + std::strerror(errno));
+}
+
+std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+int64_t bigEndian(const unsigned char *bytes) {
+  return int64_t(bytes[0]) << 24 | int64_t(bytes[1]) << 16 | int64_t(bytes[2]) << 8 | bytes[3];
+}
+
+constexpr size_t kHeaderBytes = 100;
+
+// The number of bytes read, at most kHeaderBytes.
+Result<size_t> readHeader(const std::string &path, unsigned char *header) {
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return ioFailure(path, "read it");
+  ssize_t count = ::pread(file, header, kHeaderBytes, 0);
+  int error = errno;
+  ::close(file);
+  errno = error;
+  if (count < 0)
+    return ioFailure(path, "read it");
+  return size_t(count);
+}
+
+} // namespace
+
+std::optional<std::string> networkFileSystemName(int64_t type) {
+  for (const FileSystem &fileSystem : kNetworkFileSystems)
+    if (fileSystem.type == (type & 0xffffffff))
+      return fileSystem.name;
+  return std::nullopt;
+}
+
+Result<int64_t> fileSystemType(const std::string &path) {
+  struct statfs facts;
+  if (::statfs(path.c_str(), &facts) == 0 || ::statfs(folderOf(path).c_str(), &facts) == 0)
+    return int64_t(facts.f_type) & 0xffffffff;
+  return ioFailure(path, "look at its folder");
+}
+
+Result<bool> storeFileExists(const std::string &path) {
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) == 0) {
+    if (!S_ISREG(facts.st_mode))
+      return Status::invalidArgument("open store '" + path + "': expected a regular file");
+    return true;
+  }
+  if (errno == ENOENT)
+    return false;
+  return ioFailure(path, "look at it");
+}
+
+Status checkForeignWriters(const std::string &path) {
+  for (const char *suffix : {"", "-wal", "-journal"}) {
+    std::string file = path + suffix;
+    struct stat facts;
+    if (::stat(file.c_str(), &facts) != 0)
+      continue;
+    bool isForeign = facts.st_uid != ::geteuid() && facts.st_uid != 0;
+    bool isShared = (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+    if (isForeign || isShared)
+      return Status::denied("open store '" + file + "': " + (isForeign ? "another user owns it" : "other users may write it") +
+                            ", and it holds code; take away their right to write, or allow foreign writers explicitly");
+  }
+  return {};
+}
+
+Status checkStoreHeader(const std::string &path, int64_t newestVersion) {
+  unsigned char header[kHeaderBytes] = {};
+  HEDDLE_ASSIGN(size_t count, readHeader(path, header));
+  if (count == 0)
+    return Status::notFound("open store '" + path + "': the file is empty");
+  if (count < kHeaderBytes || std::memcmp(header, "SQLite format 3", 16) != 0)
+    return Status::corrupt("open store '" + path + "': this is not a store (no SQLite header); it was left as it is");
+  int64_t version = bigEndian(header + 60), application = bigEndian(header + 68);
+  if (application != kStoreApplicationId)
+    return Status::corrupt("open store '" + path + "': this SQLite file belongs to another application; it was left as it is");
+  if (version > newestVersion)
+    return Status::newer("open store '" + path + "': its schema has version " + std::to_string(version) + ", this program knows up to " +
+                         std::to_string(newestVersion) + "; update the program, the file was left as it is");
+  return {};
+}
+
+std::string fileUri(const std::string &path, const std::string &query) {
+  constexpr const char *kHex = "0123456789ABCDEF";
+  std::string uri = "file:";
+  if (path.compare(0, 1, "/") == 0)
+    uri += "//";
+  for (unsigned char c : path) {
+    bool isPlain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' || c == '.' || c == '-' || c == '_';
+    if (isPlain)
+      uri += char(c);
+    else
+      uri += std::string("%") + kHex[c >> 4] + kHex[c & 15];
+  }
+  return uri + "?" + query;
+}
+
+} // namespace heddle

@@ -1,0 +1,72 @@
+//===- Migrations.cpp -------------------------------------------------------===//
+#include "runtime/Store/Migrations.h"
+
+#include "runtime/Store/Location.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char kSchemaSql[] =
+#include "heddle_schema.inc"
+    ;
+
+struct StoreIdentity {
+  int64_t application = 0, version = 0, tables = 0;
+  bool isEmpty() const { return application == 0 && version == 0 && tables == 0; }
+};
+
+Result<StoreIdentity> readIdentity(sqlite::Database &database) {
+  StoreIdentity identity;
+  HEDDLE_ASSIGN(identity.application, database.queryInteger("PRAGMA application_id"));
+  HEDDLE_ASSIGN(identity.version, database.queryInteger("PRAGMA user_version"));
+  HEDDLE_ASSIGN(identity.tables, database.queryInteger("SELECT count(*) FROM sqlite_schema"));
+  return identity;
+}
+
+Status checkIdentity(const sqlite::Database &database, const StoreIdentity &identity, int64_t newest) {
+  std::string name = "open store '" + database.path() + "': ";
+  if (identity.application != kStoreApplicationId)
+    return Status::corrupt(name + "this SQLite file belongs to another application; it was left as it is");
+  if (identity.version > newest)
+    return Status::newer(name + "its schema has version " + std::to_string(identity.version) + ", this program knows up to " +
+                         std::to_string(newest) + "; update the program, the file was left as it is");
+  return {};
+}
+
+} // namespace
+
+const std::vector<const char *> &storeMigrations() {
+  static const std::vector<const char *> migrations = {kSchemaSql};
+  return migrations;
+}
+
+Status migrateStore(sqlite::Database &database, const std::vector<const char *> &migrations) {
+  int64_t newest = int64_t(migrations.size());
+  HEDDLE_ASSIGN(StoreIdentity before, readIdentity(database));
+  if (!before.isEmpty())
+    HEDDLE_TRY(checkIdentity(database, before, newest));
+  if (before.version == newest)
+    return {};
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, sqlite::Transaction::begin(database, sqlite::Transaction::Kind::writing));
+  HEDDLE_ASSIGN(StoreIdentity now, readIdentity(database)); // another process may have been faster
+  if (!now.isEmpty())
+    HEDDLE_TRY(checkIdentity(database, now, newest));
+  for (int64_t version = now.version; version < newest; ++version)
+    HEDDLE_TRY(database.execute(migrations[size_t(version)]));
+  HEDDLE_TRY(database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str()));
+  HEDDLE_TRY(database.execute(("PRAGMA user_version = " + std::to_string(newest)).c_str()));
+  return transaction.commit();
+}
+
+Status checkStoreVersion(sqlite::Database &database, int64_t newest) {
+  HEDDLE_ASSIGN(StoreIdentity identity, readIdentity(database));
+  if (identity.isEmpty())
+    return Status::notFound("open store '" + database.path() + "': the file is empty");
+  HEDDLE_TRY(checkIdentity(database, identity, newest));
+  if (identity.version < newest)
+    return Status::unsupported("open store '" + database.path() + "': its schema has the old version " + std::to_string(identity.version) +
+                               "; open it once for writing to bring it to version " + std::to_string(newest));
+  return {};
+}
+
+} // namespace heddle

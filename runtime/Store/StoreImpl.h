@@ -1,0 +1,55 @@
+//===- StoreImpl.h - the inside of a Store ----------------------------------===//
+// Owns the connection and the row operations that several members share. Internal to runtime/Store.
+#ifndef HEDDLE_RUNTIME_STORE_STOREIMPL_H
+#define HEDDLE_RUNTIME_STORE_STOREIMPL_H
+
+#include "runtime/Store/Rows.h"
+#include "runtime/Store/Store.h"
+
+#include <mutex>
+
+namespace heddle {
+
+struct Store::Impl {
+  Impl(std::string path, StoreOptions options, sqlite::Database database)
+      : path(std::move(path)), options(std::move(options)), database(std::move(database)) {}
+
+  std::string path;
+  StoreOptions options;
+  std::mutex mutex; // held by every member of Store; the members below expect it held
+  sqlite::Database database;
+
+  Result<sqlite::Transaction> beginReading() { return sqlite::Transaction::begin(database, sqlite::Transaction::Kind::reading); }
+  // denied on a handle that was not opened for writing.
+  Result<sqlite::Transaction> beginWriting();
+
+  // Reads and checks one kernel (promise 4).
+  Result<KernelRecord> readKernel(const std::string &contentKey);
+  Result<StoreCounts> readCounts();
+
+  // Each returns the number of rows added or replaced. Times of 0 become now.
+  Result<int64_t> addKernel(const KernelRecord &record);
+  enum class OnConflict { publish, merge };
+  Result<int64_t> addWinner(Winner winner, OnConflict rule);
+  Result<int64_t> addTrial(Trial trial, OnConflict rule);
+  Result<int64_t> addDevice(DeviceRecord device, OnConflict rule);
+  Result<int64_t> addName(NameRecord name, OnConflict rule);
+
+  // All rows of `sql`, whose columns are columnList<T>().
+  template <class T> Result<std::vector<T>> readAll(const std::string &sql, const std::string &value = "") {
+    HEDDLE_ASSIGN(sqlite::Statement statement, database.prepare(sql));
+    if (!value.empty())
+      statement.bind(value);
+    std::vector<T> rows;
+    while (true) {
+      HEDDLE_ASSIGN(bool hasRow, statement.step());
+      if (!hasRow)
+        return rows;
+      HEDDLE_TRY(sqlite::readRow(statement, rows.emplace_back()));
+    }
+  }
+};
+
+} // namespace heddle
+
+#endif

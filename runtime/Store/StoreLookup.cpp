@@ -1,0 +1,89 @@
+//===- StoreLookup.cpp - choosing a winner ----------------------------------===//
+#include "runtime/Core/FieldText.h"
+#include "runtime/Store/StoreImpl.h"
+
+#include <cstdlib>
+#include <tuple>
+
+namespace heddle {
+namespace {
+
+struct Candidate {
+  Winner winner;
+  std::string kernelArch;
+  int64_t minDriver = 0;
+  int64_t hasCubin = 0;
+  int64_t hasPtx = 0;
+};
+
+int64_t fieldDistance(int64_t wanted, int64_t found) { return wanted < 0 ? 0 : std::llabs(wanted - found); }
+
+// In doublings; the ratio is not logarithmic itself, so it is compared by its bucket.
+int64_t bucketDistance(const ProblemBucket &wanted, const ProblemBucket &found) {
+  int64_t ratio = wanted.gqaRatio < 0 ? 0 : std::llabs(sizeBucket(wanted.gqaRatio, 1) - sizeBucket(found.gqaRatio, 1));
+  return fieldDistance(wanted.workPerSm, found.workPerSm) + fieldDistance(wanted.tilesPerRow, found.tilesPerRow) + ratio;
+}
+
+MatchKind matchOf(const LookupQuery &query, const Winner &winner) {
+  if (!winner.isTuned)
+    return MatchKind::untunedDefault;
+  bool isSameDevice = fieldsEqual(static_cast<const DeviceIdentity &>(query), static_cast<const DeviceIdentity &>(winner));
+  bool isSameBucket = fieldsEqual(static_cast<const ProblemBucket &>(query), static_cast<const ProblemBucket &>(winner));
+  if (isSameDevice)
+    return isSameBucket ? MatchKind::exact : MatchKind::nearestBucket;
+  return query.arch == winner.arch ? MatchKind::sameArchitecture : MatchKind::untunedDefault;
+}
+
+bool canRun(const LookupQuery &query, const Candidate &candidate) {
+  if (query.driverVersion > 0 && candidate.minDriver > query.driverVersion)
+    return false;
+  return (candidate.hasCubin && kernelRunsOn(candidate.kernelArch, query.arch)) ||
+         (candidate.hasPtx && kernelRunsOn(virtualArch(candidate.kernelArch), query.arch));
+}
+
+Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const LookupQuery &query) {
+  HEDDLE_ASSIGN(sqlite::Statement statement,
+                database.prepare("SELECT k.kernel_arch, k.min_driver, length(k.cubin) > 0, length(k.ptx) > 0, " + sqlite::columnList<Winner>("w.") +
+                                 " FROM winners w JOIN kernels k ON k.content_key = w.content_key"
+                                 " WHERE w.pattern = ? AND w.kind = ? AND w.dtype = ? AND w.head_dim = ? AND w.value_dim = ? AND (?6 = '' OR w.generator = ?6)"));
+  KernelFamily::fields([&](const char *, auto member) { statement.bind(query.*member); });
+  std::vector<Candidate> candidates;
+  while (true) {
+    HEDDLE_ASSIGN(bool hasRow, statement.step());
+    if (!hasRow)
+      return candidates;
+    Candidate &candidate = candidates.emplace_back();
+    HEDDLE_TRY(statement.read(0, candidate.kernelArch));
+    HEDDLE_TRY(statement.read(1, candidate.minDriver));
+    HEDDLE_TRY(statement.read(2, candidate.hasCubin));
+    HEDDLE_TRY(statement.read(3, candidate.hasPtx));
+    HEDDLE_TRY(sqlite::readRow(statement, candidate.winner, 4));
+  }
+}
+
+// Smaller is better; the last field makes the order total.
+auto rankOf(const LookupQuery &query, const Winner &winner) {
+  return std::make_tuple(matchOf(query, winner), query.arch != winner.arch, bucketDistance(query, winner), -winner.isTuned,
+                         -winner.createdUnix, winner.contentKey);
+}
+
+} // namespace
+
+Result<StoreLookup> Store::lookup(const LookupQuery &query) const {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction snapshot, impl->beginReading());
+  HEDDLE_ASSIGN(std::vector<Candidate> candidates, readCandidates(impl->database, query));
+  const Candidate *best = nullptr;
+  for (const Candidate &candidate : candidates)
+    if (canRun(query, candidate) && (!best || rankOf(query, candidate.winner) < rankOf(query, best->winner)))
+      best = &candidate;
+  StoreLookup found;
+  if (!best)
+    return found;
+  found.match = matchOf(query, best->winner);
+  found.winner = best->winner;
+  HEDDLE_ASSIGN(found.record, impl->readKernel(best->winner.contentKey));
+  return found;
+}
+
+} // namespace heddle

@@ -1,0 +1,164 @@
+//===- StoreRows.cpp - adding rows and reading kernels ----------------------===//
+#include "runtime/Core/FieldText.h"
+#include "runtime/Core/LaunchPlan.h"
+#include "runtime/Store/StoreImpl.h"
+
+#include <ctime>
+
+namespace heddle {
+namespace {
+
+using sqlite::Statement;
+
+void stamp(int64_t &createdUnix) {
+  if (createdUnix == 0)
+    createdUnix = int64_t(std::time(nullptr));
+}
+
+template <class T> Result<int64_t> insertRow(sqlite::Database &database, const std::string &sql, const std::string &key, const T &row) {
+  HEDDLE_ASSIGN(Statement statement, database.prepare(sql));
+  if (!key.empty())
+    statement.bind(key);
+  sqlite::bindRow(statement, row);
+  HEDDLE_TRY(statement.run());
+  return database.changes();
+}
+
+} // namespace
+
+Result<sqlite::Transaction> Store::Impl::beginWriting() {
+  if (options.mode != StoreMode::readWrite)
+    return Status::denied("write to store '" + path + "': it was opened for reading only");
+  return sqlite::Transaction::begin(database, sqlite::Transaction::Kind::writing);
+}
+
+Result<KernelRecord> Store::Impl::readKernel(const std::string &contentKey) {
+  HEDDLE_ASSIGN(Statement statement, database.prepare("SELECT checksum, " + sqlite::columnList<KernelRecord>() + " FROM kernels WHERE content_key = ?"));
+  statement.bind(contentKey);
+  HEDDLE_ASSIGN(bool hasRow, statement.step());
+  if (!hasRow)
+    return Status::notFound("store '" + path + "': no kernel with content key " + contentKey);
+  std::string checksum;
+  KernelRecord record;
+  HEDDLE_TRY(statement.read(0, checksum));
+  HEDDLE_TRY(sqlite::readRow(statement, record, 1));
+  if (checksum != fieldDigest(record))
+    return Status::corrupt("store '" + path + "': kernel " + contentKey + " does not match its checksum; restore the file from a copy or tune again into a new one");
+  return record;
+}
+
+Result<StoreCounts> Store::Impl::readCounts() {
+  StoreCounts counts;
+  HEDDLE_ASSIGN(counts.kernels, database.queryInteger("SELECT count(*) FROM kernels"));
+  HEDDLE_ASSIGN(counts.winners, database.queryInteger("SELECT count(*) FROM winners"));
+  HEDDLE_ASSIGN(counts.trials, database.queryInteger("SELECT count(*) FROM trials"));
+  HEDDLE_ASSIGN(counts.devices, database.queryInteger("SELECT count(*) FROM devices"));
+  HEDDLE_ASSIGN(counts.names, database.queryInteger("SELECT count(*) FROM names"));
+  return counts;
+}
+
+Result<int64_t> Store::Impl::addKernel(const KernelRecord &record) {
+  // The checksum goes in as the extra column; equal content keys mean interchangeable kernels.
+  std::string sql = sqlite::insertSql<KernelRecord>("kernels", "checksum") + " ON CONFLICT (content_key) DO NOTHING";
+  return insertRow(database, sql, fieldDigest(record), record);
+}
+
+Result<int64_t> Store::Impl::addWinner(Winner winner, OnConflict rule) {
+  stamp(winner.createdUnix);
+  std::string sql = sqlite::insertSql<Winner>("winners", "winner_key") + " ON CONFLICT (winner_key) DO UPDATE SET " + sqlite::updateList<Winner>();
+  sql += rule == OnConflict::publish
+             ? " WHERE excluded.is_tuned >= winners.is_tuned"
+             : " WHERE excluded.is_tuned > winners.is_tuned OR (excluded.is_tuned = 1 AND winners.is_tuned = 1 AND excluded.median_us < winners.median_us)";
+  return insertRow(database, sql, fieldDigest(static_cast<const WinnerKey &>(winner)), winner);
+}
+
+Result<int64_t> Store::Impl::addTrial(Trial trial, OnConflict rule) {
+  stamp(trial.createdUnix);
+  std::string sql = sqlite::insertSql<Trial>("trials", "session_key") + " ON CONFLICT (session_key, config_digest) DO UPDATE SET " + sqlite::updateList<Trial>();
+  if (rule == OnConflict::merge)
+    sql += " WHERE excluded.created_unix > trials.created_unix";
+  return insertRow(database, sql, Trial::sessionKey(trial), trial);
+}
+
+Result<int64_t> Store::Impl::addDevice(DeviceRecord device, OnConflict rule) {
+  stamp(device.createdUnix);
+  std::string sql = sqlite::insertSql<DeviceRecord>("devices", "device_key") + " ON CONFLICT (device_key) DO ";
+  sql += rule == OnConflict::publish ? "UPDATE SET " + sqlite::updateList<DeviceRecord>() : std::string("NOTHING");
+  return insertRow(database, sql, fieldDigest(static_cast<const DeviceIdentity &>(device)), device);
+}
+
+Result<int64_t> Store::Impl::addName(NameRecord name, OnConflict rule) {
+  stamp(name.createdUnix);
+  std::string sql = sqlite::insertSql<NameRecord>("names", "") + " ON CONFLICT (name) DO ";
+  sql += rule == OnConflict::publish ? "UPDATE SET " + sqlite::updateList<NameRecord>() : std::string("NOTHING");
+  return insertRow(database, sql, "", name);
+}
+
+namespace {
+
+Status checkPublishable(const KernelRecord &record, const Winner &winner) {
+  auto refuse = [&](const std::string &what) { return Status::invalidArgument("publish kernel '" + record.contentKey + "': " + what); };
+  if (record.contentKey.empty() || record.contentKey != winner.contentKey)
+    return refuse("expected the winner to name this kernel, got '" + winner.contentKey + "'");
+  if (record.cubin.empty() && record.ptx.empty())
+    return refuse("expected a cubin or PTX, got neither");
+  if (!fieldsEqual(static_cast<const KernelFamily &>(record), static_cast<const KernelFamily &>(winner)))
+    return refuse("its pattern, kind, dtype, dims or generator differ from the winner's");
+  Result<LaunchPlan> plan = LaunchPlan::parse(record.plan);
+  return plan ? Status() : refuse(plan.status().message());
+}
+
+} // namespace
+
+Status Store::publish(const KernelRecord &record, const Winner &winner) {
+  HEDDLE_TRY(checkPublishable(record, winner));
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  HEDDLE_TRY(impl->addKernel(record).status());
+  HEDDLE_TRY(impl->addWinner(winner, Impl::OnConflict::publish).status());
+  return transaction.commit();
+}
+
+Result<KernelRecord> Store::kernel(const std::string &contentKey) const {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  return impl->readKernel(contentKey);
+}
+
+Status Store::setName(const NameRecord &name) {
+  if (name.name.empty() || name.pattern.empty())
+    return Status::invalidArgument("name a pattern: expected a name and a pattern digest, got '" + name.name + "' and '" + name.pattern + "'");
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  HEDDLE_TRY(impl->addName(name, Impl::OnConflict::publish).status());
+  return transaction.commit();
+}
+
+Result<NameRecord> Store::findName(const std::string &name) const {
+  HEDDLE_ASSIGN(std::vector<NameRecord> all, names());
+  std::string known;
+  for (const NameRecord &row : all) {
+    if (row.name == name)
+      return row;
+    known += (known.empty() ? "" : ", ") + row.name;
+  }
+  return Status::notFound("store '" + impl->path + "': no pattern is named '" + name + "'; " +
+                          (known.empty() ? "it names none" : "it names " + known));
+}
+
+Status Store::recordTrial(const Trial &trial) {
+  if (trial.configDigest.empty() || trial.outcome.empty())
+    return Status::invalidArgument("record trial: expected a configuration digest and an outcome, got '" + trial.configDigest + "' and '" + trial.outcome + "'");
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  HEDDLE_TRY(impl->addTrial(trial, Impl::OnConflict::publish).status());
+  return transaction.commit();
+}
+
+Status Store::recordDevice(const DeviceRecord &device) {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  HEDDLE_TRY(impl->addDevice(device, Impl::OnConflict::publish).status());
+  return transaction.commit();
+}
+
+} // namespace heddle

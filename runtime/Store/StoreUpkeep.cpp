@@ -1,0 +1,128 @@
+//===- StoreUpkeep.cpp - verify, prune, merge, finalise ---------------------===//
+#include "runtime/Core/LaunchPlan.h"
+#include "runtime/Store/StoreImpl.h"
+
+#include <sys/stat.h>
+
+namespace heddle {
+namespace {
+
+using sqlite::Statement;
+
+// The first column of every row.
+Result<std::vector<std::string>> readTexts(sqlite::Database &database, const char *sql) {
+  HEDDLE_ASSIGN(Statement statement, database.prepare(sql));
+  std::vector<std::string> texts;
+  while (true) {
+    HEDDLE_ASSIGN(bool hasRow, statement.step());
+    if (!hasRow)
+      return texts;
+    HEDDLE_TRY(statement.read(0, texts.emplace_back()));
+  }
+}
+
+bool isSameFile(const std::string &a, const std::string &b) {
+  struct stat first, second;
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+Result<int64_t> runDelete(sqlite::Database &database, const char *sql, const PruneOptions &options) {
+  HEDDLE_ASSIGN(Statement statement, database.prepare(sql));
+  statement.bind(options.olderThanUnix).bind(options.keepGenerator);
+  HEDDLE_TRY(statement.run());
+  return database.changes();
+}
+
+// Adds the number of changed rows to `count`.
+Status tally(const Result<int64_t> &changed, int64_t &count) {
+  HEDDLE_TRY(changed.status());
+  count += *changed;
+  return {};
+}
+
+} // namespace
+
+Result<VerifyReport> Store::verify() const {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction snapshot, impl->beginReading());
+  VerifyReport report;
+  HEDDLE_ASSIGN(std::vector<std::string> findings, readTexts(impl->database, "PRAGMA integrity_check(20)"));
+  for (const std::string &finding : findings)
+    if (finding != "ok")
+      report.problems.push_back("SQLite: " + finding);
+  HEDDLE_ASSIGN(report.counts, impl->readCounts());
+  HEDDLE_ASSIGN(std::vector<std::string> keys, readTexts(impl->database, "SELECT content_key FROM kernels ORDER BY content_key"));
+  for (const std::string &key : keys) {
+    Result<KernelRecord> record = impl->readKernel(key);
+    Status plan = record ? LaunchPlan::parse(record->plan).status() : record.status();
+    if (!plan.isOk())
+      report.problems.push_back((record ? "kernel " + key + ": " : "") + plan.message());
+  }
+  HEDDLE_ASSIGN(std::vector<std::string> orphans,
+                readTexts(impl->database, "SELECT winner_key FROM winners WHERE content_key NOT IN (SELECT content_key FROM kernels)"));
+  for (const std::string &orphan : orphans)
+    report.problems.push_back("winner " + orphan + " names a kernel that is not there");
+  return report;
+}
+
+Result<StoreCounts> Store::prune(const PruneOptions &options) {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  StoreCounts gone;
+  sqlite::Database &database = impl->database;
+  HEDDLE_ASSIGN(gone.trials, runDelete(database, "DELETE FROM trials WHERE created_unix < ?1 OR (?2 <> '' AND generator <> ?2)", options));
+  HEDDLE_ASSIGN(gone.winners, runDelete(database, "DELETE FROM winners WHERE created_unix < ?1 OR (?2 <> '' AND generator <> ?2)", options));
+  HEDDLE_ASSIGN(gone.kernels, runDelete(database, "DELETE FROM kernels WHERE ?1 = ?1 AND ?2 <> '' AND generator <> ?2", options));
+  if (options.dropsUnreferencedKernels) {
+    HEDDLE_ASSIGN(int64_t unreferenced,
+                  runDelete(database, "DELETE FROM kernels WHERE ?1 = ?1 AND ?2 = ?2 AND content_key NOT IN (SELECT content_key FROM winners)", options));
+    gone.kernels += unreferenced;
+  }
+  if (!options.isDryRun)
+    HEDDLE_TRY(transaction.commit());
+  return gone;
+}
+
+Result<StoreCounts> Store::merge(const std::string &path, const StoreOptions &options) {
+  StoreOptions reading = options;
+  if (reading.mode == StoreMode::readWrite)
+    reading.mode = StoreMode::readOnly;
+  HEDDLE_ASSIGN(Store other, Store::open(path, reading));
+  if (isSameFile(path, impl->path))
+    return Status::invalidArgument("merge store '" + path + "': expected another file than the one merged into");
+  HEDDLE_ASSIGN(sqlite::Transaction snapshot, other.impl->beginReading());
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  StoreCounts added;
+  HEDDLE_ASSIGN(std::vector<std::string> keys, readTexts(other.impl->database, "SELECT content_key FROM kernels ORDER BY content_key"));
+  for (const std::string &key : keys) {
+    HEDDLE_ASSIGN(KernelRecord record, other.impl->readKernel(key));
+    HEDDLE_TRY(tally(impl->addKernel(record), added.kernels));
+  }
+  HEDDLE_ASSIGN(std::vector<Winner> winners, other.winners());
+  for (const Winner &winner : winners)
+    HEDDLE_TRY(tally(impl->addWinner(winner, Impl::OnConflict::merge), added.winners));
+  HEDDLE_ASSIGN(std::vector<Trial> trials, other.allTrials());
+  for (const Trial &trial : trials)
+    HEDDLE_TRY(tally(impl->addTrial(trial, Impl::OnConflict::merge), added.trials));
+  HEDDLE_ASSIGN(std::vector<DeviceRecord> devices, other.devices());
+  for (const DeviceRecord &device : devices)
+    HEDDLE_TRY(tally(impl->addDevice(device, Impl::OnConflict::merge), added.devices));
+  HEDDLE_ASSIGN(std::vector<NameRecord> names, other.names());
+  for (const NameRecord &name : names)
+    HEDDLE_TRY(tally(impl->addName(name, Impl::OnConflict::merge), added.names));
+  HEDDLE_TRY(transaction.commit());
+  return added;
+}
+
+Status Store::finalise() {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  if (impl->options.mode != StoreMode::readWrite)
+    return Status::denied("finalise store '" + impl->path + "': it was opened for reading only");
+  HEDDLE_ASSIGN(std::string mode, impl->database.queryText("PRAGMA journal_mode = DELETE"));
+  if (mode != "delete")
+    return Status::io("finalise store '" + impl->path + "': another process has it open; close that one first");
+  return impl->database.execute("VACUUM");
+}
+
+} // namespace heddle
