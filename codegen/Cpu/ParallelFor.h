@@ -1,0 +1,39 @@
+//===- ParallelFor.h - threads over independent items -----------------------===//
+// Owns the only use of threads on the CPU path: items are taken from a counter, so that uneven items
+// spread by themselves.
+#ifndef HEDDLE_CODEGEN_CPU_PARALLELFOR_H
+#define HEDDLE_CODEGEN_CPU_PARALLELFOR_H
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace heddle {
+
+// `requested`, or the number of processors if it is 0; never more than there are items, at least 1.
+inline int threadCountFor(int64_t items, int requested) {
+  int64_t threads = requested > 0 ? requested : int(std::thread::hardware_concurrency());
+  return int(std::max<int64_t>(1, std::min(threads, items)));
+}
+
+// Calls work(worker, item) for every item in [0, items), worker < workers. The caller's thread is
+// worker 0. Returns when all are done; `work` must not throw.
+template <class Work> void parallelFor(int64_t items, int workers, const Work &work) {
+  std::atomic<int64_t> next{0};
+  auto loop = [&](int worker) {
+    for (int64_t item = next++; item < items; item = next++)
+      work(worker, item);
+  };
+  std::vector<std::thread> threads;
+  for (int worker = 1; worker < workers; ++worker)
+    threads.emplace_back(loop, worker);
+  loop(0);
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,155 @@
+//===- QueryTile.cpp - one query tile on the CPU ----------------------------===//
+// Lanes beyond the tile's rows compute on zeros and are never written.
+#include "codegen/Cpu/QueryTile.h"
+#include "codegen/Cpu/HalfConvert.h"
+#include <algorithm>
+#include <cmath>
+
+namespace heddle {
+
+namespace {
+constexpr float log2OfE = 1.44269504088896340736f;
+constexpr float lnOf2 = 0.69314718055994530942f;
+
+int64_t offsetOf(const CpuStrides &stride, int32_t batch, int64_t row, int32_t head) {
+  return batch * stride[0] + row * stride[1] + head * stride[2];
+}
+} // namespace
+
+QueryTileWorker::QueryTileWorker(const JitPattern &pattern, const CpuAttentionArgs &args)
+    : pattern(pattern), args(args), math(tileMath()),
+      lanes((args.blockM + kTileLanes - 1) / kTileLanes * kTileLanes) {
+  queries.resize(int64_t(args.headDim) * lanes);
+  keys.resize(int64_t(args.blockN) * args.headDim);
+  values.resize(int64_t(args.blockN) * args.valueDim);
+  scores.resize(int64_t(args.blockN) * lanes);
+  output.resize(int64_t(args.valueDim) * lanes);
+  for (Buffer *perRow : {&rowMax, &rowSum, &rescale})
+    perRow->resize(lanes);
+  row.resize(std::max(args.headDim, args.valueDim));
+  keep.assign(lanes, 0);
+}
+
+void QueryTileWorker::run(const JitContext &ofHead, const QueryTilePlace &where) {
+  context = ofHead;
+  place = where;
+  firstPosition = args.qOrigin + place.rowIndex(0);
+  lastPosition = args.qOrigin + place.rowIndex(place.rows - 1);
+  loadQueries();
+  startSoftmax();
+  for (int32_t branch = 0; branch < pattern.info().branchCount; ++branch)
+    runBranch(branch);
+  writeRows();
+}
+
+void QueryTileWorker::loadQueries() {
+  float *to = queries.data(), *from = row.data();
+  std::fill_n(to, int64_t(args.headDim) * lanes, 0.0f);
+  for (int32_t m = 0; m < place.rows; ++m) {
+    loadFloats(args.dtype, args.q,
+               offsetOf(args.qStride, context.batch, place.rowIndex(m), context.head),
+               args.headDim, from);
+    for (int32_t d = 0; d < args.headDim; ++d)
+      to[int64_t(d) * lanes + m] = from[d] * (args.scale * log2OfE);
+  }
+}
+
+void QueryTileWorker::startSoftmax() {
+  std::fill_n(rowMax.data(), lanes, -INFINITY);
+  std::fill_n(rowSum.data(), lanes, 0.0f);
+  std::fill_n(output.data(), int64_t(args.valueDim) * lanes, 0.0f);
+  if (args.carryOut)
+    loadCarry();
+}
+
+// The carry is one key with score lse and value out, as far as a softmax can tell.
+void QueryTileWorker::loadCarry() {
+  for (int32_t m = 0; m < place.rows; ++m) {
+    int64_t index = place.rowIndex(m);
+    float lse = args.carryLse[(int64_t(context.batch) * args.heads + context.head) * args.seqlenQ +
+                              index];
+    if (lse == -INFINITY)
+      continue;
+    rowMax.data()[m] = lse * log2OfE;
+    rowSum.data()[m] = 1.0f;
+    const float *from =
+        args.carryOut + offsetOf(denseStrides(args.seqlenQ, args.heads, args.valueDim),
+                                 context.batch, index, context.head);
+    for (int32_t d = 0; d < args.valueDim; ++d)
+      output.data()[int64_t(d) * lanes + m] = from[d];
+  }
+}
+
+void QueryTileWorker::runBranch(int32_t branch) {
+  KeyClass keyClass;
+  keyClass.branch = branch;
+  keyClass.rate = pattern.keyRate(place.variant, branch);
+  keyClass.residue = pattern.keyResidue(context, place.variant, branch, firstPosition);
+  int64_t existing = int64_t(args.seqlenK) - keyClass.residue + keyClass.rate - 1;
+  keyClass.count = int32_t(std::max<int64_t>(existing, 0) / keyClass.rate);
+  int32_t tiles = int32_t((int64_t(keyClass.count) + args.blockN - 1) / args.blockN);
+  for (int32_t from = 0; from < tiles;) {
+    JitKeyRange range = pattern.nextRange(context, place.variant, branch, firstPosition,
+                                          lastPosition, args.blockN, from);
+    int32_t end = std::min(range.end, tiles);
+    for (int32_t tile = range.begin; tile < end; ++tile)
+      runKeyTile(keyClass, tile, tile >= range.fullBegin && tile < range.fullEnd);
+    from = std::max(range.end, from + 1);
+  }
+}
+
+void QueryTileWorker::runKeyTile(const KeyClass &keyClass, int32_t tile, bool isFull) {
+  int32_t first = tile * args.blockN;
+  int32_t count = std::min(args.blockN, keyClass.count - first);
+  seen.visitedTiles += 1;
+  seen.fullTiles += isFull;
+  seen.computedPairs += int64_t(place.rows) * count;
+  loadKeys(keyClass, first, count);
+  std::fill_n(scores.data(), int64_t(count) * lanes, 0.0f);
+  math.addProduct({keys.data(), args.headDim, 1, queries.data(), scores.data(), count,
+                   args.headDim, lanes});
+  if (!isFull)
+    maskScores(keyClass, first, count);
+  math.softmaxStep(
+      {scores.data(), count, lanes, rowMax.data(), rowSum.data(), rescale.data()});
+  math.scaleLanes(output.data(), args.valueDim, lanes, rescale.data());
+  math.addProduct({values.data(), 1, args.valueDim, scores.data(), output.data(), args.valueDim,
+                   count, lanes});
+}
+
+void QueryTileWorker::loadKeys(const KeyClass &keyClass, int32_t first, int32_t count) {
+  int32_t kvHead = context.head / (args.heads / args.kvHeads);
+  for (int32_t n = 0; n < count; ++n) {
+    int64_t index = keyClass.residue + int64_t(keyClass.rate) * (first + n);
+    loadFloats(args.dtype, args.k, offsetOf(args.kStride, context.batch, index, kvHead),
+               args.headDim, keys.data() + int64_t(n) * args.headDim);
+    loadFloats(args.dtype, args.v, offsetOf(args.vStride, context.batch, index, kvHead),
+               args.valueDim, values.data() + int64_t(n) * args.valueDim);
+  }
+}
+
+void QueryTileWorker::maskScores(const KeyClass &keyClass, int32_t first, int32_t count) {
+  for (int32_t n = 0; n < count; ++n) {
+    int32_t position = args.kOrigin + keyClass.residue + keyClass.rate * (first + n);
+    pattern.keepColumn(context, {keyClass.branch, firstPosition, position, place.rate, place.rows},
+                       keep.data());
+    math.maskLanes(scores.data() + int64_t(n) * lanes, lanes, keep.data());
+  }
+}
+
+void QueryTileWorker::writeRows() {
+  for (int32_t m = 0; m < place.rows; ++m) {
+    int64_t index = place.rowIndex(m);
+    float sum = rowSum.data()[m];
+    float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+    for (int32_t d = 0; d < args.valueDim; ++d)
+      row.data()[d] = output.data()[int64_t(d) * lanes + m] * inverse;
+    storeFloats(args.dtype, row.data(), args.valueDim, args.out,
+                offsetOf(args.outStride, context.batch, index, context.head));
+    if (args.lse)
+      args.lse[(int64_t(context.batch) * args.heads + context.head) * args.seqlenQ + index] =
+          sum > 0.0f ? (rowMax.data()[m] + std::log2(sum)) * lnOf2 : -INFINITY;
+  }
+}
+
+} // namespace heddle

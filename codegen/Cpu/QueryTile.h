@@ -1,0 +1,71 @@
+//===- QueryTile.h - one query tile on the CPU ------------------------------===//
+// Owns the work of one tile of rows: load q, walk the key ranges of every branch under one online
+// softmax, write out and lse. One worker belongs to one thread and reuses its buffers.
+#ifndef HEDDLE_CODEGEN_CPU_QUERYTILE_H
+#define HEDDLE_CODEGEN_CPU_QUERYTILE_H
+
+#include "codegen/Cpu/CpuAttention.h"
+#include "codegen/Cpu/TileMath.h"
+#include <memory>
+
+namespace heddle {
+
+// Where a tile lies: rows rho + rate * (firstQ + m), m < rows, of one head.
+struct QueryTilePlace {
+  int32_t variant, rate, rho, firstQ, rows;
+  int32_t rowIndex(int32_t m) const { return rho + rate * (firstQ + m); }
+};
+
+class QueryTileWorker {
+public:
+  // Both must outlive the worker.
+  QueryTileWorker(const JitPattern &pattern, const CpuAttentionArgs &args);
+
+  // `context` names the batch element and the head.
+  void run(const JitContext &context, const QueryTilePlace &place);
+
+  const CpuAttentionCounts &counts() const { return seen; }
+
+private:
+  // Floats with the alignment of a cache line.
+  struct alignas(64) Line {
+    float values[16];
+  };
+  struct Buffer {
+    std::vector<Line> lines;
+    void resize(int64_t floats) { lines.resize((floats + 15) / 16); }
+    float *data() { return lines.front().values; }
+  };
+  // The key class of one branch for the current tile.
+  struct KeyClass {
+    int32_t branch, rate, residue, count;
+  };
+
+  void loadQueries();
+  void startSoftmax();
+  void loadCarry();
+  void runBranch(int32_t branch);
+  void runKeyTile(const KeyClass &keys, int32_t tile, bool isFull);
+  void loadKeys(const KeyClass &keys, int32_t first, int32_t count);
+  void maskScores(const KeyClass &keys, int32_t first, int32_t count);
+  void writeRows();
+
+  const JitPattern &pattern;
+  const CpuAttentionArgs &args;
+  const TileMath &math;
+  int32_t lanes; // blockM rounded up to whole vectors
+  JitContext context;
+  QueryTilePlace place = {};
+  int32_t firstPosition = 0, lastPosition = 0;
+  Buffer queries;      // [headDim][lanes], times scale * log2(e)
+  Buffer keys, values; // [blockN][headDim], [blockN][valueDim]
+  Buffer scores;       // [blockN][lanes]
+  Buffer output;       // [valueDim][lanes]
+  Buffer rowMax, rowSum, rescale, row;
+  std::vector<uint8_t> keep;
+  CpuAttentionCounts seen;
+};
+
+} // namespace heddle
+
+#endif

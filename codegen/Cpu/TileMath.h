@@ -1,0 +1,52 @@
+//===- TileMath.h - the hot loops of CPU attention --------------------------===//
+// Owns the arithmetic on one tile. Tiles are stored with the queries along the contiguous axis
+// (scores[key][query], output[dim][query]), so that no step needs a sum across a vector. Each loop is
+// compiled for AVX-512, AVX2 and the baseline, and the processor chooses once.
+#ifndef HEDDLE_CODEGEN_CPU_TILEMATH_H
+#define HEDDLE_CODEGEN_CPU_TILEMATH_H
+
+#include <cstdint>
+
+namespace heddle {
+
+// The contiguous axis of every tile has a multiple of this many floats and starts at a multiple of
+// 64 bytes.
+inline constexpr int kTileLanes = 32;
+
+// c[row][lane] += sum over i < depth of a[row * aRow + i * aDepth] * b[i][lane]; b and c have
+// `lanes` floats a row, lanes a multiple of kTileLanes.
+struct TileProduct {
+  const float *a;
+  int64_t aRow, aDepth;
+  const float *b;
+  float *c;
+  int rows, depth, lanes;
+};
+
+// One step of the online softmax in base 2 over scores[keys][lanes], which become probabilities
+// relative to the new row_max. `rescale` receives the factor for what was accumulated before.
+// A row_max of -inf means that nothing was kept so far; the factor is then 0.
+struct SoftmaxStep {
+  float *scores;
+  int keys, lanes;
+  float *rowMax, *rowSum, *rescale;
+};
+
+struct TileMath {
+  const char *name; // "avx512", "avx2" or "baseline"
+  void (*addProduct)(const TileProduct &product);
+  void (*softmaxStep)(const SoftmaxStep &step);
+  // tile[row][lane] *= factor[lane]
+  void (*scaleLanes)(float *tile, int rows, int lanes, const float *factor);
+  // row[lane] = -inf where keep[lane] is 0
+  void (*maskLanes)(float *row, int lanes, const uint8_t *keep);
+};
+
+// The fastest variant that this processor runs.
+const TileMath &tileMath();
+// Every variant that this processor runs, fastest first; for tests. `count` receives their number.
+const TileMath *allTileMath(int &count);
+
+} // namespace heddle
+
+#endif
