@@ -1,6 +1,7 @@
 # Unit tests of codegen/Emit and codegen/Cpu. heddle_pattern_test_support is for every layer that
 # wants to run emitted text on the host or to compare ranges and outputs with a plain rule.
 add_library(heddle_pattern_test_support STATIC
+  ${CMAKE_SOURCE_DIR}/tests/unit/support/AttentionCase.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/support/HandPatterns.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/support/HostPattern.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/support/ModuleLoader.cpp)
@@ -12,3 +13,6 @@ heddle_link_mlir(heddle_pattern_test_support MLIRParser)
 heddle_add_unit_test(emit heddle_pattern_test_support)
 heddle_add_unit_test(emitted_text heddle_pattern_test_support)
 heddle_add_unit_test(cpu_jit heddle_pattern_test_support)
+heddle_add_unit_test(cpu_math heddle_cpu)
+heddle_add_unit_test(cpu_attention heddle_pattern_test_support)
+heddle_add_unit_test(cpu_golden heddle_pattern_test_support)

@@ -127,12 +127,13 @@ func.func @pattern_keep(CTX, %branch: i32, %q: i32, %k: i32) -> i1 {
 }
 )mlir";
 
-// A tile may cross segments: visited is the hull of its segments, full only within one.
+// SHORT, LONG and RATE_LESS_ONE are replaced by numbers. A tile may cross segments: visited is the hull
+// of its segments, full only within one.
 inline constexpr const char *dilatedBody = R"mlir(
 func.func private @segment_length(%variant: i32) -> i32 {
   %second = arith.constant 1 : i32
-  %short = arith.constant 12 : i32
-  %long = arith.constant 24 : i32
+  %short = arith.constant SHORT : i32
+  %long = arith.constant LONG : i32
   %is_second = arith.cmpi eq, %variant, %second : i32
   %length = arith.select %is_second, %long, %short : i32
   return %length : i32
@@ -150,10 +151,10 @@ func.func @pattern_variant(CTX) -> i32 {
   return %variant : i32
 }
 func.func @pattern_query_rate(%variant: i32) -> i32 {
-  %two = arith.constant 2 : i32
+  %more = arith.constant RATE_LESS_ONE : i32
   %one = arith.constant 1 : i32
-  %twice = arith.muli %variant, %two : i32
-  %rate = arith.addi %twice, %one : i32
+  %extra = arith.muli %variant, %more : i32
+  %rate = arith.addi %extra, %one : i32
   return %rate : i32
 }
 func.func @pattern_key_rate(%variant: i32, %branch: i32) -> i32 {

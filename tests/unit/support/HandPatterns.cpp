@@ -53,15 +53,19 @@ HandPattern windowPattern(int left, int right) {
       {left, right});
 }
 
-HandPattern dilatedPattern() {
+HandPattern dilatedPattern(int shortLength, int longLength, int rate) {
   auto modulo = [](int a, int b) { return ((a % b) + b) % b; };
-  auto keeps = [modulo](const JitContext &c, int, int q, int k) {
+  auto keeps = [=](const JitContext &c, int, int q, int k) {
     bool thinned = 2 * c.head >= c.heads;
-    int length = thinned ? 24 : 12;
+    int length = thinned ? longLength : shortLength;
     bool sameSegment = q - modulo(q, length) == k - modulo(k, length);
-    return sameSegment && (!thinned || (modulo(q, 3) == 1 && modulo(k, 3) == 1));
+    return sameSegment && (!thinned || (modulo(q, rate) == 1 && modulo(k, rate) == 1));
   };
-  return makePattern({"dilated", 0, 2, 1}, {dilatedBody, rangeHelper}, keeps);
+  HandPattern pattern = makePattern({"dilated", 0, 2, 1}, {dilatedBody, rangeHelper}, keeps);
+  pattern.module = replaceAll(pattern.module, "SHORT", std::to_string(shortLength));
+  pattern.module = replaceAll(pattern.module, "LONG", std::to_string(longLength));
+  pattern.module = replaceAll(pattern.module, "RATE_LESS_ONE", std::to_string(rate - 1));
+  return pattern;
 }
 
 HandPattern twoBranchPattern() {

@@ -27,8 +27,9 @@ HandPattern fullPattern();
 HandPattern causalPattern();
 // keeps q - param_0 <= k <= q + param_1
 HandPattern windowPattern(int left, int right);
-// First half of the heads: segments of 12. Second half: segments of 24 thinned by 3 at offset 1.
-HandPattern dilatedPattern();
+// First half of the heads: segments of shortLength. Second half: segments of longLength, a multiple of
+// rate, where only the positions with remainder 1 take part.
+HandPattern dilatedPattern(int shortLength = 12, int longLength = 24, int rate = 3);
 // Branch 0: the last 4 positions. Branch 1: every 4th position up to the query. A key may count twice.
 HandPattern twoBranchPattern();
 // (7 k + 3 q) mod 5 < 2, ranges found by loops over the pairs.

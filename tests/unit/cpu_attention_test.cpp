@@ -1,0 +1,237 @@
+// CPU attention against the fp64 definition: every hand-written pattern, odd lengths, shifted origins,
+// grouped heads, padded strides with NaN between the rows, and the edge cases of rows and carries.
+#include "support/AttentionCase.h"
+#include "support/ModuleLoader.h"
+#include <algorithm>
+#include <doctest/doctest.h>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+CpuAttentionArgs argsFor(AttentionCase &attention, const HandPattern &pattern) {
+  CpuAttentionArgs args = attention.args();
+  args.params = pattern.params;
+  return args;
+}
+
+void runAndCompare(const JitPattern &jit, const HandPattern &pattern, const CaseShape &shape,
+                   int blockM, int blockN) {
+  AttentionCase attention(shape, 17 * shape.seqlenQ + shape.seqlenK);
+  CpuAttentionArgs args = argsFor(attention, pattern);
+  args.blockM = blockM;
+  args.blockN = blockN;
+  Result<CpuAttentionCounts> counts = runAttention(jit, args);
+  REQUIRE(counts.isOk());
+  AttentionCase::Errors errors = attention.compare(pattern);
+  INFO(pattern.info.name << " " << dtypeName(shape.dtype) << " q " << shape.seqlenQ << " k "
+                         << shape.seqlenK << " tile " << blockM << "x" << blockN);
+  CHECK(errors.out <= 1.0);
+  CHECK(errors.lse <= 1e-4);
+  CHECK(errors.paddingIsUntouched);
+}
+
+CaseShape shapeOf(int seqlenQ, int seqlenK, int qOrigin = 0, int kOrigin = 0) {
+  CaseShape shape;
+  shape.seqlenQ = seqlenQ;
+  shape.seqlenK = seqlenK;
+  shape.qOrigin = qOrigin;
+  shape.kOrigin = kOrigin;
+  return shape;
+}
+
+} // namespace
+
+TEST_CASE("every pattern equals the definition at odd lengths and any tile size") {
+  for (const HandPattern &pattern : allHandPatterns()) {
+    JitPattern jit = compileForCpu(pattern);
+    for (CaseShape shape : {shapeOf(1, 1), shapeOf(37, 37), shapeOf(13, 61, 48), shapeOf(61, 13),
+                            shapeOf(29, 50, 7, 3), shapeOf(130, 131)}) {
+      shape.padding = 3;
+      for (auto [blockM, blockN] : {std::pair(64, 64), std::pair(1, 1), std::pair(5, 7),
+                                    std::pair(33, 20)})
+        runAndCompare(jit, pattern, shape, blockM, blockN);
+    }
+  }
+}
+
+TEST_CASE("bf16 and fp16 differ from the definition by the rounding of the output only") {
+  for (const HandPattern &pattern : {causalPattern(), dilatedPattern(), twoBranchPattern()}) {
+    JitPattern jit = compileForCpu(pattern);
+    for (DType dtype : {DType::bf16, DType::fp16}) {
+      CaseShape shape = shapeOf(67, 67);
+      shape.dtype = dtype;
+      shape.padding = 5;
+      runAndCompare(jit, pattern, shape, 64, 64);
+    }
+  }
+}
+
+TEST_CASE("batches, grouped heads and different head and value dims") {
+  HandPattern pattern = causalPattern();
+  JitPattern jit = compileForCpu(pattern);
+  for (auto [heads, kvHeads] : {std::pair(6, 2), std::pair(4, 1), std::pair(3, 3)}) {
+    CaseShape shape = shapeOf(21, 40, 19);
+    shape.batch = 2;
+    shape.heads = heads;
+    shape.kvHeads = kvHeads;
+    shape.headDim = 7;
+    shape.valueDim = 19;
+    runAndCompare(jit, pattern, shape, 16, 16);
+  }
+}
+
+TEST_CASE("rows that keep nothing get 0 and -inf, also without any key") {
+  HandPattern pattern = causalPattern();
+  JitPattern jit = compileForCpu(pattern);
+  for (CaseShape shape : {shapeOf(9, 4, 0, 5), shapeOf(9, 0)}) {
+    AttentionCase attention(shape, 3);
+    REQUIRE(runAttention(jit, attention.args()).isOk());
+    // Keys start at position 5, so rows 0 to 4 keep nothing.
+    for (int row = 0; row < (shape.seqlenK ? 5 : 9); ++row)
+      for (int head = 0; head < shape.heads; ++head) {
+        CHECK(attention.lse[head * shape.seqlenQ + row] == -INFINITY);
+        for (int d = 0; d < shape.valueDim; ++d)
+          CHECK(attention.out.get(0, row, head, d) == 0.0);
+      }
+    CHECK(attention.compare(pattern).out <= 1.0);
+  }
+}
+
+TEST_CASE("one kept key gives its value and its score") {
+  HandPattern pattern = windowPattern(0, 0);
+  JitPattern jit = compileForCpu(pattern);
+  AttentionCase attention(shapeOf(70, 70), 5);
+  REQUIRE(runAttention(jit, argsFor(attention, pattern)).isOk());
+  for (int row = 0; row < 70; ++row)
+    for (int d = 0; d < 16; ++d)
+      CHECK(attention.out.get(0, row, 1, d) == doctest::Approx(attention.v.get(0, row, 1, d)));
+  CHECK(attention.compare(pattern).lse <= 1e-5);
+}
+
+TEST_CASE("values of one give one wherever a key is kept") {
+  HandPattern pattern = dilatedPattern();
+  JitPattern jit = compileForCpu(pattern);
+  AttentionCase attention(shapeOf(100, 100), 6);
+  attention.fillValues(1.0);
+  REQUIRE(runAttention(jit, attention.args()).isOk());
+  int ones = 0, zeros = 0, others = 0;
+  for (double value : attention.out.dense()) {
+    ones += std::abs(value - 1.0) < 1e-6;
+    zeros += value == 0.0;
+    others += !(std::abs(value - 1.0) < 1e-6) && value != 0.0;
+  }
+  // Head 0 keeps something in all 100 rows, head 1 in the 33 rows with remainder 1.
+  CHECK(ones == (100 + 33) * 16);
+  CHECK(zeros == 67 * 16);
+  CHECK(others == 0);
+}
+
+TEST_CASE("keys beyond the length and keys outside visited tiles are never read") {
+  HandPattern pattern = windowPattern(3, 0);
+  JitPattern jit = compileForCpu(pattern);
+  AttentionCase attention(shapeOf(8, 64, 40), 7);
+  // Rows at 40..47 keep keys 37..47; with tiles of 8 everything outside [32, 48) is unvisited.
+  for (int row = 0; row < 64; ++row)
+    if (row < 32 || row >= 48)
+      for (int head = 0; head < 2; ++head)
+        for (int d = 0; d < 16; ++d) {
+          attention.k.set(0, row, head, d, std::nan(""));
+          attention.v.set(0, row, head, d, std::nan(""));
+        }
+  CpuAttentionArgs args = argsFor(attention, pattern);
+  args.blockN = 8;
+  REQUIRE(runAttention(jit, args).isOk());
+  for (double value : attention.out.dense())
+    CHECK(std::isfinite(value));
+  args.seqlenK = 42; // now rows from 45 on keep nothing, and tile 5 has two keys
+  REQUIRE(runAttention(jit, args).isOk());
+  CHECK(attention.lse[4] != -INFINITY);
+  CHECK(attention.lse[5] == -INFINITY);
+  for (double value : attention.out.dense())
+    CHECK(std::isfinite(value));
+}
+
+TEST_CASE("a NaN in a kept key is not hidden") {
+  HandPattern pattern = fullPattern();
+  JitPattern jit = compileForCpu(pattern);
+  AttentionCase attention(shapeOf(3, 20), 8);
+  attention.k.set(0, 11, 0, 2, std::nan(""));
+  REQUIRE(runAttention(jit, attention.args()).isOk());
+  CHECK(std::isnan(attention.out.get(0, 0, 0, 0)));
+  CHECK(std::isfinite(attention.out.get(0, 0, 1, 0)));
+}
+
+TEST_CASE("a carry continues the softmax over the other keys") {
+  for (const HandPattern &pattern : {fullPattern(), causalPattern()}) {
+    JitPattern jit = compileForCpu(pattern);
+    AttentionCase attention(shapeOf(50, 50), 9);
+    CpuAttentionArgs head = attention.args(), tail = attention.args();
+    head.seqlenK = 23;
+    REQUIRE(runAttention(jit, head).isOk());
+    std::vector<float> carryLse = attention.lse, carryOut;
+    for (double value : attention.out.dense())
+      carryOut.push_back(float(value));
+    tail.seqlenK = 27;
+    tail.kOrigin = 23;
+    tail.k = static_cast<const float *>(tail.k) + 23 * tail.kStride[1];
+    tail.v = static_cast<const float *>(tail.v) + 23 * tail.vStride[1];
+    tail.carryOut = carryOut.data();
+    tail.carryLse = carryLse.data();
+    REQUIRE(runAttention(jit, tail).isOk());
+    AttentionCase::Errors errors = attention.compare(pattern);
+    INFO(pattern.info.name);
+    CHECK(errors.out <= 1.0);
+    CHECK(errors.lse <= 1e-4);
+  }
+}
+
+TEST_CASE("the number of threads changes no bit") {
+  HandPattern pattern = twoBranchPattern();
+  JitPattern jit = compileForCpu(pattern);
+  AttentionCase one(shapeOf(300, 300), 10), many(shapeOf(300, 300), 10);
+  CpuAttentionArgs args = one.args();
+  args.threads = 1;
+  REQUIRE(runAttention(jit, args).isOk());
+  args = many.args();
+  args.threads = 5;
+  REQUIRE(runAttention(jit, args).isOk());
+  CHECK(one.out.dense() == many.out.dense());
+  CHECK(one.lse == many.lse);
+}
+
+TEST_CASE("counts follow the tiles: a causal square visits the lower triangle") {
+  JitPattern jit = compileForCpu(causalPattern());
+  AttentionCase attention(shapeOf(256, 256), 11);
+  Result<CpuAttentionCounts> counts = runAttention(jit, attention.args());
+  REQUIRE(counts.isOk());
+  CHECK(counts->visitedTiles == 2 * (1 + 2 + 3 + 4));
+  CHECK(counts->fullTiles == 2 * (0 + 1 + 2 + 3));
+  CHECK(counts->computedPairs == 2 * 10 * 64 * 64);
+}
+
+TEST_CASE("sizes that do not fit together are refused, and nothing is written") {
+  HandPattern pattern = windowPattern(1, 1);
+  JitPattern jit = compileForCpu(pattern);
+  auto refused = [&](auto change, const char *expected) {
+    AttentionCase attention(shapeOf(4, 4), 12);
+    CpuAttentionArgs args = argsFor(attention, pattern);
+    change(args);
+    Result<CpuAttentionCounts> result = runAttention(jit, args);
+    INFO(expected);
+    REQUIRE_FALSE(result.isOk());
+    CHECK(result.status().code() == StatusCode::invalidArgument);
+    CHECK(result.status().message().find(expected) != std::string::npos);
+    CHECK(std::isnan(attention.lse[0]));
+  };
+  refused([](CpuAttentionArgs &a) { a.params = {1}; }, "has 2 run-time sizes, got 1");
+  refused([](CpuAttentionArgs &a) { a.kvHeads = 3; }, "2 heads and 3 kv_heads");
+  refused([](CpuAttentionArgs &a) { a.headDim = 0; }, "head_dim");
+  refused([](CpuAttentionArgs &a) { a.seqlenK = -1; }, "seqlen_k");
+  refused([](CpuAttentionArgs &a) { a.blockN = 0; }, "block_n");
+  refused([](CpuAttentionArgs &a) { a.qOrigin = 0x7fffffff; }, "2^31");
+  refused([](CpuAttentionArgs &a) { a.scale = INFINITY; }, "scale");
+  refused([](CpuAttentionArgs &a) { a.k = nullptr; }, "k and v");
+  refused([](CpuAttentionArgs &a) { a.carryOut = a.lse; }, "carry_lse");
+}
