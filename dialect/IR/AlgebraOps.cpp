@@ -97,16 +97,9 @@ void HeadsOp::complement(const Frame &frame, PieceList &out) {
   mask.complement(inner, out);
 }
 Value HeadsOp::buildPredicate(PredicateFrame &frame) {
-  Value group = frame.headExpr(headGroup(getMasks().size()));
-  Value result = frame.boolean(false);
-  unsigned outerGroup = frame.group;
-  for (auto [index, mask] : llvm::enumerate(getMasks())) {
-    frame.group = index;
-    Value kept = definition(mask).buildPredicate(frame);
-    result = frame.either(result, frame.both(frame.equal(group, frame.constant(index)), kept));
-  }
-  frame.group = outerGroup;
-  return result;
+  PredicateFrame inner = frame;
+  inner.group = frame.groupOfCount->at(getMasks().size());
+  return definition(getMasks()[inner.group]).buildPredicate(inner);
 }
 
 } // namespace heddle::attn

@@ -20,6 +20,7 @@ struct PredicateFrame {
   mlir::Value extentQ, extentK; ///< local coordinates lie below these
   mlir::Value batch, head, heads;
   unsigned group = 0;                  ///< index of the enclosing attn.heads operand
+  const std::map<unsigned, unsigned> *groupOfCount; ///< attn.heads with n operands takes this one
   const mlir::IRMapping *parameters;   ///< run-time sizes of the pattern -> values
 
   mlir::Value constant(int64_t value) const;

@@ -1,0 +1,183 @@
+//===- AttentionSchedule.cpp - the module of pattern functions ------------===//
+// One function of docs/architecture.md, section 2, per builder below.
+//===----------------------------------------------------------------------===//
+#include "codegen/Schedule/AttentionSchedule.h"
+#include "codegen/Schedule/FunctionBuilder.h"
+#include "codegen/Schedule/RangeFunction.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+namespace arith = mlir::arith;
+
+namespace heddle {
+namespace {
+
+class FunctionModule {
+public:
+  FunctionModule(attn::PatternOp pattern, const attn::PatternAnalysis &analysis)
+      : pattern(pattern), analysis(analysis), module(ModuleOp::create(pattern.getLoc())),
+        i32(IntegerType::get(pattern.getContext(), 32)), i1(IntegerType::get(pattern.getContext(), 1)) {}
+
+  OwningOpRef<ModuleOp> build() {
+    buildVariant();
+    buildQueryRate();
+    buildKeyRate();
+    buildKeyResidue();
+    buildNextRangeDispatch();
+    buildKeep();
+    return std::move(module);
+  }
+
+private:
+  unsigned parameterCount() { return pattern.getNumArguments(); }
+  unsigned variantCount() const { return analysis.variants.size(); }
+  unsigned branchCount() const { return analysis.variants[0].branches.size(); }
+  const attn::VariantRanges &ranges(unsigned variant) const { return analysis.variants[variant].forward; }
+
+  FunctionBuilder start(StringRef name, bool hasContext, ArrayRef<Type> extra, ArrayRef<Type> results) {
+    return FunctionBuilder(*module, name, parameterCount(), hasContext, extra, results);
+  }
+
+  /// The index into a list of distinct values.
+  void buildVariant() {
+    FunctionBuilder f = start("pattern_variant", true, {}, {i32});
+    attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
+    f.finish(expressions.integer(analysis.variantOfHead));
+  }
+
+  void buildQueryRate() {
+    FunctionBuilder f = start("pattern_query_rate", false, {i32}, {i32});
+    f.finish(f.choose(f.extra(0), variantCount(), i32, [&](unsigned v) { return f.constant(ranges(v).rowRate); }));
+  }
+
+  void buildKeyRate() {
+    FunctionBuilder f = start("pattern_key_rate", false, {i32, i32}, {i32});
+    f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) {
+      return f.constant(ranges(v).branches[b].columnRate);
+    }));
+  }
+
+  void buildKeyResidue() {
+    FunctionBuilder f = start("pattern_key_residue", true, {i32, i32, i32}, {i32});
+    f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) {
+      attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) {
+        return symbol.kind == attn::Symbol::TileFirst ? f.extra(2) : f.contextSymbol(symbol);
+      });
+      return expressions.integer(ranges(v).branches[b].columnResidue);
+    }));
+  }
+
+  Value forEachBranch(FunctionBuilder &f, Value variant, Value branch, Type type,
+                      function_ref<Value(unsigned, unsigned)> makeValue) {
+    return f.choose(variant, variantCount(), type, [&](unsigned v) {
+      return f.choose(branch, branchCount(), type, [&](unsigned b) { return makeValue(v, b); });
+    });
+  }
+
+  void buildNextRangeDispatch() {
+    Type out = MemRefType::get({4}, i32);
+    FunctionBuilder f = start("pattern_next_range", true, {i32, i32, i32, i32, i32, i32, out}, {});
+    TileArguments tile{f.extra(2), f.extra(3), f.extra(4), f.extra(5)};
+    f.dispatch(f.extra(0), variantCount(), [&](unsigned v) {
+      f.dispatch(f.extra(1), branchCount(), [&](unsigned b) {
+        KeyRun run = buildNextRange(f, ranges(v).branches[b], tile);
+        store(f, {run.begin, run.end, run.fullBegin, run.fullEnd}, f.extra(6));
+      });
+    });
+    f.finish();
+  }
+
+  void store(FunctionBuilder &f, ArrayRef<Value> values, Value out) {
+    for (auto [index, value] : llvm::enumerate(values)) {
+      Value place = arith::ConstantIndexOp::create(f.builder, f.loc, index);
+      memref::StoreOp::create(f.builder, f.loc, value, out, place);
+    }
+  }
+
+  void buildKeep() {
+    FunctionBuilder f = start("pattern_keep", true, {i32, i32, i32}, {i1});
+    attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
+    Value variant = expressions.integer(analysis.variantOfHead);
+    IRMapping parameters;
+    for (BlockArgument argument : pattern.getBody().getArguments())
+      parameters.map(argument, f.parameter(argument.getArgNumber()));
+    f.finish(forEachBranch(f, variant, f.extra(0), i1, [&](unsigned v, unsigned b) {
+      return buildBranchPredicate(f, analysis.variants[v], b, parameters);
+    }));
+  }
+
+  Value buildBranchPredicate(FunctionBuilder &f, const attn::Variant &variant, unsigned branch,
+                             const IRMapping &parameters) {
+    using Context = FunctionBuilder;
+    auto sum = [&](Value a, Value b) -> Value { return arith::AddIOp::create(f.builder, f.loc, a, b); };
+    attn::PredicateFrame frame{f.builder,
+                               f.loc,
+                               f.extra(1),
+                               f.extra(2),
+                               sum(f.context(Context::QOrigin), f.context(Context::SeqlenQ)),
+                               sum(f.context(Context::KOrigin), f.context(Context::SeqlenK)),
+                               f.context(Context::Batch),
+                               f.context(Context::Head),
+                               f.context(Context::Heads),
+                               /*group=*/0,
+                               &variant.groupOfCount,
+                               &parameters};
+    attn::SoftmaxOp softmax = pattern.getSoftmax();
+    auto predicate = [&](Value mask) { return mask.getDefiningOp<attn::MaskOpInterface>().buildPredicate(frame); };
+    if (softmax.getCombine() == attn::Combine::lse)
+      return predicate(softmax.getBranches()[branch]);
+    Value kept = predicate(softmax.getBranches()[0]);
+    for (Value mask : softmax.getBranches().drop_front())
+      kept = frame.either(kept, predicate(mask));
+    return kept;
+  }
+
+  attn::PatternOp pattern;
+  const attn::PatternAnalysis &analysis;
+  OwningOpRef<ModuleOp> module;
+  Type i32, i1;
+};
+
+/// Folds what the builders leave, so that the text that people read is short.
+LogicalResult simplify(ModuleOp module) {
+  PassManager passes(module.getContext());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createCanonicalizerPass());
+  return passes.run(module);
+}
+
+} // namespace
+
+void loadScheduleDialects(MLIRContext &context) {
+  context.loadDialect<attn::AttnDialect, arith::ArithDialect, func::FuncDialect, memref::MemRefDialect,
+                      scf::SCFDialect>();
+}
+
+FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::PatternAnalysis &analysis) {
+  AttentionSchedule schedule;
+  schedule.name = pattern.getSymName().str();
+  schedule.qOrigin = pattern.getQOrigin();
+  schedule.branchCount = analysis.variants[0].branches.size();
+  for (unsigned index = 0; index < pattern.getNumArguments(); ++index)
+    schedule.parameters.push_back({pattern.getParameterName(index).str(), pattern.getParameterDoc(index).str(),
+                                   pattern.getParameterDefault(index), pattern.getParameterMinimum(index)});
+  for (const attn::Variant &variant : analysis.variants) {
+    ScheduleVariant &row = schedule.variants.emplace_back();
+    row.queryRate = variant.forward.rowRate;
+    for (const attn::BranchRanges &branch : variant.forward.branches)
+      row.branches.push_back({branch.columnRate, branch.masked, branch.reason});
+  }
+  schedule.functions = FunctionModule(pattern, analysis).build();
+  if (failed(verify(*schedule.functions)) || failed(simplify(*schedule.functions)))
+    return failure();
+  return schedule;
+}
+
+} // namespace heddle

@@ -1,0 +1,49 @@
+//===- AttentionSchedule.h - a pattern, ready for kernels -------*- C++ -*-===//
+// Owns what code generation knows of a pattern: how rows and keys are split, and the module of pattern functions
+// (docs/architecture.md, section 2) from which the CUDA text and the CPU code are both made.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_SCHEDULE_ATTENTIONSCHEDULE_H
+#define HEDDLE_CODEGEN_SCHEDULE_ATTENTIONSCHEDULE_H
+
+#include "dialect/Analysis/PatternAnalysis.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace heddle {
+
+struct ScheduleBranch {
+  int64_t keyRate;
+  bool masked;        ///< every visited tile evaluates the predicate
+  std::string reason; ///< why, if masked
+};
+struct ScheduleVariant {
+  int64_t queryRate;
+  std::vector<ScheduleBranch> branches;
+};
+
+/// A run-time size of the pattern.
+struct ScheduleParameter {
+  std::string name, doc;
+  std::optional<int64_t> defaultValue;
+  int64_t minimum;
+};
+
+struct AttentionSchedule {
+  std::string name;
+  attn::Origin qOrigin;
+  std::vector<ScheduleParameter> parameters;
+  std::vector<ScheduleVariant> variants;
+  unsigned branchCount;
+  mlir::OwningOpRef<mlir::ModuleOp> functions;
+};
+
+/// `pattern` is verified and `analysis` is of it. Fails with a diagnostic at the op that has no form on the device.
+llvm::FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::PatternAnalysis &analysis);
+
+/// The dialects that the module of functions uses.
+void loadScheduleDialects(mlir::MLIRContext &context);
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,78 @@
+//===- FunctionBuilder.cpp - one pattern function -------------------------===//
+#include "codegen/Schedule/FunctionBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+namespace arith = mlir::arith;
+namespace scf = mlir::scf;
+
+namespace heddle {
+
+FunctionBuilder::FunctionBuilder(ModuleOp module, StringRef name, unsigned parameterCount, bool hasContext,
+                                 ArrayRef<Type> extra, ArrayRef<Type> results)
+    : builder(module.getBodyRegion()), loc(module.getLoc()) {
+  extraOffset = hasContext ? FirstParameter + parameterCount : 0;
+  SmallVector<Type> inputs(extraOffset, builder.getI32Type());
+  inputs.append(extra.begin(), extra.end());
+  builder.setInsertionPointToEnd(module.getBody());
+  function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(inputs, results));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+}
+
+Value FunctionBuilder::constant(int64_t value) {
+  return arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+Value FunctionBuilder::isEqual(Value a, int64_t value) {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, constant(value));
+}
+
+void FunctionBuilder::finish(ValueRange results) { func::ReturnOp::create(builder, loc, results); }
+
+Value FunctionBuilder::contextSymbol(attn::Symbol symbol) {
+  using S = attn::Symbol;
+  switch (symbol.kind) {
+  case S::Batch: return context(Batch);
+  case S::Head: return context(Head);
+  case S::Heads: return context(Heads);
+  case S::SeqlenQ: return context(SeqlenQ);
+  case S::SeqlenK: return context(SeqlenK);
+  case S::QOrigin: return context(QOrigin);
+  case S::KOrigin: return context(KOrigin);
+  case S::Parameter: return parameter(symbol.index);
+  default: return {};
+  }
+}
+
+Value FunctionBuilder::choose(Value selector, unsigned count, Type type, function_ref<Value(unsigned)> makeValue) {
+  auto build = [&](auto &self, unsigned index) -> Value {
+    if (index + 1 == count)
+      return makeValue(index);
+    auto branch = scf::IfOp::create(builder, loc, TypeRange{type}, isEqual(selector, index), /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, loc, makeValue(index));
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, self(self, index + 1));
+    return branch.getResult(0);
+  };
+  return build(build, 0);
+}
+
+void FunctionBuilder::dispatch(Value selector, unsigned count, function_ref<void(unsigned)> body) {
+  auto build = [&](auto &self, unsigned index) -> void {
+    if (index + 1 == count)
+      return body(index);
+    auto branch = scf::IfOp::create(builder, loc, isEqual(selector, index), /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    body(index);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    self(self, index + 1);
+  };
+  build(build, 0);
+}
+
+} // namespace heddle

@@ -1,0 +1,50 @@
+//===- FunctionBuilder.h - one pattern function -----------------*- C++ -*-===//
+// Owns the calling convention of pattern functions: the leading context arguments and how symbols of the analysis
+// map to arguments. Shared by the builders of ranges, classes and predicates.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_SCHEDULE_FUNCTIONBUILDER_H
+#define HEDDLE_CODEGEN_SCHEDULE_FUNCTIONBUILDER_H
+
+#include "dialect/IR/Attn.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace heddle {
+
+/// Builds `func.func @name(CTX, extra...)` and gives access to its arguments.
+class FunctionBuilder {
+public:
+  /// Order of the context arguments; run-time sizes follow.
+  enum ContextArgument : unsigned { Batch, Head, Heads, SeqlenQ, SeqlenK, QOrigin, KOrigin, FirstParameter };
+
+  FunctionBuilder(mlir::ModuleOp module, llvm::StringRef name, unsigned parameterCount, bool hasContext,
+                  llvm::ArrayRef<mlir::Type> extra, llvm::ArrayRef<mlir::Type> results);
+
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  mlir::func::FuncOp function;
+
+  mlir::Value context(unsigned argument) { return function.getArgument(argument); }
+  mlir::Value parameter(unsigned index) { return function.getArgument(FirstParameter + index); }
+  mlir::Value extra(unsigned index) { return function.getArgument(extraOffset + index); }
+  mlir::Value constant(int64_t value);
+  mlir::Value isEqual(mlir::Value a, int64_t value);
+  void finish(mlir::ValueRange results = {});
+
+  /// Value of a symbol that is a context argument; null for the symbols of a tile.
+  mlir::Value contextSymbol(attn::Symbol symbol);
+
+  /// Evaluates `makeValue(0)`, ... under `selector == index`, the last one otherwise; nested scf.if.
+  mlir::Value choose(mlir::Value selector, unsigned count, mlir::Type type,
+                     llvm::function_ref<mlir::Value(unsigned)> makeValue);
+  /// The same without results.
+  void dispatch(mlir::Value selector, unsigned count, llvm::function_ref<void(unsigned)> body);
+
+private:
+  unsigned extraOffset;
+};
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,29 @@
+//===- RangeFunction.h - ranges as device code ------------------*- C++ -*-===//
+// Builds the body of pattern_next_range for one branch from the ranges of the analysis.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_SCHEDULE_RANGEFUNCTION_H
+#define HEDDLE_CODEGEN_SCHEDULE_RANGEFUNCTION_H
+
+#include "codegen/Schedule/FunctionBuilder.h"
+#include "dialect/Analysis/Ranges.h"
+
+namespace heddle {
+
+/// "No more tiles": begin and end of the run after the last one.
+inline constexpr int64_t kNoTile = 0x7fffffff;
+
+/// Arguments of pattern_next_range that describe the query tile.
+struct TileArguments {
+  mlir::Value tileFirst, tileLast, blockN, from;
+};
+
+/// begin, end, full_begin, full_end of the first run at or after `from`.
+struct KeyRun {
+  mlir::Value begin, end, fullBegin, fullEnd;
+};
+
+KeyRun buildNextRange(FunctionBuilder &function, const attn::BranchRanges &branch, const TileArguments &tile);
+
+} // namespace heddle
+
+#endif

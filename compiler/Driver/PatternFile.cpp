@@ -1,0 +1,160 @@
+//===- PatternFile.cpp - a pattern from text ------------------------------===//
+#include "compiler/Driver/PatternFile.h"
+#include "dialect/Transforms/Passes.h"
+#include "runtime/Core/Digest.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <charconv>
+
+using namespace mlir;
+
+namespace heddle {
+
+/// Renders what MLIR says of the author's text, with the source line, into strings.
+struct PatternFile::Diagnostics {
+  explicit Diagnostics(MLIRContext *context)
+      : stream(text), handler(sources, context, stream) {}
+  llvm::SourceMgr sources;
+  std::string text;
+  llvm::raw_string_ostream stream;
+  SourceMgrDiagnosticHandler handler;
+
+  std::string take() {
+    std::string taken = std::move(text);
+    text.clear();
+    while (!taken.empty() && taken.back() == '\n')
+      taken.pop_back();
+    return taken;
+  }
+};
+
+PatternFile::PatternFile() : context(std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED)) {
+  loadScheduleDialects(*context);
+  diagnostics = std::make_unique<Diagnostics>(context.get());
+}
+PatternFile::~PatternFile() = default;
+
+Result<std::unique_ptr<PatternFile>> PatternFile::load(const std::string &path, const std::string &name) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  if (!buffer)
+    return Status::invalidArgument("cannot read pattern file '" + path + "': " + buffer.getError().message());
+  return parse((*buffer)->getBuffer().str(), path, name);
+}
+
+static std::string listOf(ArrayRef<attn::PatternOp> patterns) {
+  std::string names;
+  for (attn::PatternOp pattern : patterns)
+    names += (names.empty() ? "" : ", ") + pattern.getSymName().str();
+  return names;
+}
+
+static Result<attn::PatternOp> choosePattern(ModuleOp module, const std::string &label, const std::string &name) {
+  SmallVector<attn::PatternOp> patterns(module.getOps<attn::PatternOp>());
+  if (patterns.empty())
+    return Status::invalidArgument(label + ": error: expected an attn.pattern, found none");
+  for (attn::PatternOp pattern : patterns)
+    if (pattern.getSymName() == name || (name.empty() && patterns.size() == 1))
+      return pattern;
+  if (name.empty())
+    return Status::invalidArgument(label + ": error: several patterns (" + listOf(patterns) +
+                                   "), choose one with --pattern=NAME");
+  return Status::invalidArgument(label + ": error: no pattern '" + name + "', the file has: " + listOf(patterns));
+}
+
+Result<std::unique_ptr<PatternFile>> PatternFile::parse(const std::string &text, const std::string &label,
+                                                        const std::string &name) {
+  std::unique_ptr<PatternFile> file(new PatternFile());
+  file->label = label;
+  file->diagnostics->sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, label), SMLoc());
+  file->module = parseSourceFile<ModuleOp>(file->diagnostics->sources, ParserConfig(file->context.get()));
+  std::string said = file->diagnostics->take();
+  if (!file->module)
+    return Status::invalidArgument(said.empty() ? label + ": error: cannot be parsed" : said);
+  Result<attn::PatternOp> chosen = choosePattern(*file->module, label, name);
+  if (!chosen.isOk())
+    return chosen.status();
+  file->warnings = std::move(said);
+  file->chosen = *chosen;
+  file->analysed = attn::analyze(*chosen);
+  return file;
+}
+
+Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::string> &assignments) const {
+  attn::PatternOp pattern = chosen;
+  unsigned count = pattern.getNumArguments();
+  std::vector<std::optional<int64_t>> bound;
+  std::string known;
+  for (unsigned i = 0; i < count; ++i) {
+    bound.push_back(pattern.getParameterDefault(i));
+    known += (i ? ", " : "") + pattern.getParameterName(i).str();
+  }
+  for (const std::string &assignment : assignments) {
+    size_t equals = assignment.find('=');
+    std::string name = assignment.substr(0, equals);
+    unsigned index = 0;
+    while (index < count && pattern.getParameterName(index) != name)
+      ++index;
+    if (index == count)
+      return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' has no size '" + name + "', " +
+                                     (count ? "it has: " + known : "it has none"));
+    int64_t value = 0;
+    const char *begin = assignment.data() + (equals == std::string::npos ? assignment.size() : equals + 1);
+    const char *end = assignment.data() + assignment.size();
+    auto [stop, error] = std::from_chars(begin, end, value);
+    if (error != std::errc() || stop != end || begin == end || value > std::numeric_limits<int32_t>::max())
+      return Status::invalidArgument("expected " + name + "=NUMBER (32 bits), got '" + assignment + "'");
+    bound[index] = value;
+  }
+  std::vector<int64_t> values;
+  for (unsigned i = 0; i < count; ++i) {
+    std::string name = pattern.getParameterName(i).str();
+    if (!bound[i])
+      return Status::invalidArgument("size '" + name + "' has no default: give it with --set " + name + "=NUMBER");
+    int64_t least = pattern.getParameterMinimum(i);
+    if (*bound[i] < least)
+      return Status::invalidArgument("expected " + name + " >= " + std::to_string(least) + ", got " +
+                                     std::to_string(*bound[i]));
+    values.push_back(*bound[i]);
+  }
+  return values;
+}
+
+Result<AttentionSchedule> PatternFile::schedule() const {
+  FailureOr<AttentionSchedule> schedule = buildSchedule(chosen, analysed);
+  if (failed(schedule))
+    return Status::invalidArgument(diagnostics->take());
+  return std::move(*schedule);
+}
+
+/// Drops what has no meaning: names, documentation, defaults.
+static void stripNames(attn::PatternOp pattern) {
+  pattern.setSymName("pattern");
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    pattern.setArgAttrs(i, ArrayRef<NamedAttribute>());
+}
+
+Result<std::string> PatternFile::digest() const {
+  OwningOpRef<ModuleOp> copy = ModuleOp::create(UnknownLoc::get(context.get()));
+  auto pattern = cast<attn::PatternOp>(attn::PatternOp(chosen)->clone());
+  copy->push_back(pattern);
+  PassManager passes(context.get());
+  OpPassManager &nested = passes.nest<attn::PatternOp>();
+  nested.addPass(attn::createAttnNormalize());
+  nested.addPass(createCanonicalizerPass());
+  nested.addPass(createCSEPass());
+  if (failed(passes.run(*copy)))
+    return Status::internal("the pattern could not be normalised: " + diagnostics->take());
+  stripNames(pattern);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  copy->print(stream, OpPrintingFlags().printGenericOpForm());
+  return sha256Hex("attn-normal-form-1\n" + text);
+}
+
+} // namespace heddle

@@ -1,0 +1,59 @@
+//===- PatternFile.h - a pattern from text ----------------------*- C++ -*-===//
+// Owns the way from a .mlir file to a verified, analysed pattern with bound run-time sizes. Diagnostics of the
+// author's text (file:line:column, with the source line) are part of the returned Status.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_DRIVER_PATTERNFILE_H
+#define HEDDLE_COMPILER_DRIVER_PATTERNFILE_H
+
+#include "codegen/Schedule/AttentionSchedule.h"
+#include "dialect/Analysis/Counts.h"
+#include "runtime/Core/Status.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// A parsed and verified file with the chosen pattern; owns its MLIR context. Not copyable, one thread at a time.
+class PatternFile {
+public:
+  /// `name`: which attn.pattern of the file; empty: the only one. invalidArgument if the file cannot be read, parsed
+  /// or verified, holds no pattern, or holds several and none is named.
+  static Result<std::unique_ptr<PatternFile>> load(const std::string &path, const std::string &name = {});
+  static Result<std::unique_ptr<PatternFile>> parse(const std::string &text, const std::string &label,
+                                                    const std::string &name = {});
+
+  attn::PatternOp pattern() const { return chosen; }
+  const std::string &path() const { return label; }
+  const attn::PatternAnalysis &analysis() const { return analysed; }
+
+  /// "left=1023" assignments over the defaults, in argument order. invalidArgument names an unknown size (and lists
+  /// the known ones), a size without a value, a value below its minimum.
+  Result<std::vector<int64_t>> bindParameters(const std::vector<std::string> &assignments) const;
+
+  /// Builds the schedule and its functions. The module lives in this file's context.
+  Result<AttentionSchedule> schedule() const;
+
+  /// Hex digest of the normalised pattern without names and locations: equal for two spellings of one pattern.
+  Result<std::string> digest() const;
+
+  /// Diagnostics below error level that loading produced (warnings, remarks), rendered.
+  const std::string &notes() const { return warnings; }
+
+  ~PatternFile();
+
+private:
+  PatternFile();
+  struct Diagnostics;
+  std::unique_ptr<mlir::MLIRContext> context;
+  std::unique_ptr<Diagnostics> diagnostics;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  attn::PatternOp chosen;
+  attn::PatternAnalysis analysed;
+  std::string label, warnings;
+};
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,52 @@
+//===- Verb.h - one subcommand of the command line --------------*- C++ -*-===//
+// Owns the seam between main and the verbs: a verb adds its options to a CLI11 command and returns what to do.
+// Results go to stdout, progress and diagnostics to stderr. Listed in Verbs.cpp.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_TOOLS_VERB_H
+#define HEDDLE_COMPILER_TOOLS_VERB_H
+
+#include "runtime/Core/Status.h"
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::cli {
+
+/// Exit codes of every verb.
+enum ExitCode : int { Ok = 0, BadInput = 1, Usage = 2, Environment = 3 };
+
+/// Runs after parsing; returns the exit code.
+using Action = std::function<int()>;
+
+struct Verb {
+  const char *name;
+  const char *summary;
+  /// Adds options to `command`; the action sees them through state that it owns.
+  Action (*add)(CLI::App &command);
+};
+
+Action addCheck(CLI::App &command);
+Action addExplain(CLI::App &command);
+Action addShow(CLI::App &command);
+Action addCompile(CLI::App &command);
+Action addTune(CLI::App &command);
+Action addRun(CLI::App &command);
+Action addBench(CLI::App &command);
+Action addCache(CLI::App &command);
+Action addMakeInputs(CLI::App &command);
+
+/// invalidArgument, notFound, unsupported, corrupt, newer: BadInput; unavailable, io, denied, internal: Environment.
+int exitCodeOf(const Status &status);
+
+/// Prints "heddle: error: ..." (or the diagnostics as they are, if the message already names a file and line) to
+/// stderr and returns the exit code.
+int fail(const Status &status);
+/// The same for a wrong option value: always Usage.
+int failUsage(const Status &status);
+
+} // namespace heddle::cli
+
+#endif
