@@ -30,6 +30,7 @@ struct KernelConfig {
   int64_t overlapScores = 0;    ///< 1: scores of the next tile are computed beside the exponentials of this one
   int64_t queryInRegisters = 0; ///< 1: query fragments are loaded once and held; 0: read for every tile
   int64_t rescaleThreshold = 0; ///< growth of a row's maximum, in log2 units, that is tolerated before a rescale
+  int64_t compactMask = 0;      ///< 1: the predicate of partial tiles in a loop; 0: unrolled
   int64_t rasterHeads = 0;      ///< (batch, head) pairs whose query tiles of one number run side by side
   int64_t rasterReversed = 0;   ///< 1: query tiles in descending order; 0: ascending
 
@@ -44,6 +45,7 @@ struct KernelConfig {
     f("overlap_scores", &KernelConfig::overlapScores);
     f("query_in_registers", &KernelConfig::queryInRegisters);
     f("rescale_threshold", &KernelConfig::rescaleThreshold);
+    f("compact_mask", &KernelConfig::compactMask);
     f("raster_heads", &KernelConfig::rasterHeads);
     f("raster_reversed", &KernelConfig::rasterReversed);
   }

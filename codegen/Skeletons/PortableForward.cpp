@@ -18,6 +18,7 @@ using Reason = std::optional<std::string>;
 constexpr int64_t kMmaRows = 16;  // rows of one matrix product, and keys of one step of the second
 constexpr int64_t kMaxStages = 4;
 constexpr int64_t kMaxRescaleThreshold = 15; // weights up to 2^threshold stay finite in half
+constexpr int64_t kMaxChunk = 128; // kept columns of one row fit one word
 constexpr int64_t kMaxHeadDim = 128;
 constexpr int64_t kHeadDimStep = 64; // rows of shared memory are multiples of 128 bytes
 constexpr int64_t kLargestField = 1 << 16; // keeps every product below an overflow
@@ -49,14 +50,16 @@ int64_t portableSmemBytes() {
   return bytes;
 }
 
-// Per thread: the accumulators, the scores of one chunk (two with overlap), their packed weights,
-// the query fragments if they stay, and what addresses and softmax state take.
-int64_t estimatedRegisters(const KernelRequest &request, const KernelConfig &config) {
-  constexpr int64_t kAddressesAndState = 56;
+// What must live at once in one thread: the accumulators, the scores of one chunk (two with overlap;
+// packed weights take the place of scores), the query fragments if they stay, softmax state and
+// addresses. A lower bound within about 40 of what ptxas takes: it spares hopeless compilations, and
+// checkVariant() refuses what spills in spite of it.
+int64_t leastRegisters(const KernelRequest &request, const KernelConfig &config) {
+  constexpr int64_t kStatePerTile = 4, kAddresses = 20;
   const int64_t rowTiles = config.blockM / config.warps / kMmaRows;
-  const int64_t perTile = request.valueDim / 2 + config.chunkN / 2 * (1 + config.overlapScores) + config.chunkN / 4 +
-                          config.queryInRegisters * request.headDim / 4;
-  return rowTiles * perTile + kAddressesAndState;
+  const int64_t perTile = request.valueDim / 2 + config.chunkN / 2 * (1 + config.overlapScores) +
+                          config.queryInRegisters * request.headDim / 4 + kStatePerTile;
+  return rowTiles * perTile + kAddresses;
 }
 
 int64_t allowedRegisters(const KernelRequest &request, const KernelConfig &config) {
@@ -73,13 +76,14 @@ struct FieldRange {
 constexpr FieldRange kFieldRanges[] = {
     {"block_m", &KernelConfig::blockM, 1, kLargestField},
     {"block_n", &KernelConfig::blockN, 1, kLargestField},
-    {"chunk_n", &KernelConfig::chunkN, 1, kLargestField},
+    {"chunk_n", &KernelConfig::chunkN, 1, kMaxChunk},
     {"stages", &KernelConfig::stages, 1, kMaxStages},
     {"warps", &KernelConfig::warps, 1, kLargestField},
     {"min_blocks", &KernelConfig::minBlocks, 1, kLargestField},
     {"overlap_scores", &KernelConfig::overlapScores, 0, 1},
     {"query_in_registers", &KernelConfig::queryInRegisters, 0, 1},
     {"rescale_threshold", &KernelConfig::rescaleThreshold, 0, kMaxRescaleThreshold},
+    {"compact_mask", &KernelConfig::compactMask, 0, 1},
     {"raster_heads", &KernelConfig::rasterHeads, 1, kLargestField},
     {"raster_reversed", &KernelConfig::rasterReversed, 0, 1},
 };
@@ -152,11 +156,11 @@ Reason checkSmemOfAllBlocks(const KernelRequest &request, const KernelConfig &co
 }
 
 Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) {
-  const int64_t need = estimatedRegisters(request, config);
+  const int64_t need = leastRegisters(request, config);
   const int64_t allowed = allowedRegisters(request, config);
   if (need <= allowed)
     return std::nullopt;
-  return "need about " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
+  return "need at least " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
          number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
 }
 
@@ -201,6 +205,7 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &) const {
       {"overlap_scores", "compute the scores of the next tile beside the exponentials of this one", {0, 1}, {"no", "yes"}},
       {"query_in_registers", "hold query fragments instead of reading them for every tile", {0, 1}, {"no", "yes"}},
       {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
+      {"compact_mask", "the predicate of partial tiles in a loop: less code and fewer registers", {0, 1}, {"no", "yes"}},
       {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8, 64}},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
   };
@@ -216,7 +221,7 @@ const std::vector<Constraint> &PortableForward::constraints() const {
       {"smem", "shared memory of one block", checkSmem},
       {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", checkPortableSmem},
       {"smem_blocks", "shared memory of min_blocks blocks", checkSmemOfAllBlocks},
-      {"registers", "estimated registers of one thread", checkRegisters},
+      {"registers", "least registers of one thread", checkRegisters},
   };
   return list;
 }
@@ -224,15 +229,17 @@ const std::vector<Constraint> &PortableForward::constraints() const {
 KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const {
   KernelConfig config;
   config.skeleton = name();
+  const bool isWide = std::max(request.headDim, request.valueDim) > 64;
   config.blockM = 128;
-  config.blockN = 64;
-  config.chunkN = std::max(request.headDim, request.valueDim) > 64 ? 32 : 64;
+  config.blockN = isWide ? 48 : 64;
+  config.chunkN = config.blockN;
   config.stages = 2;
   config.warps = 4;
   config.minBlocks = 1;
   config.overlapScores = 0;
-  config.queryInRegisters = 0;
+  config.queryInRegisters = !isWide;
   config.rescaleThreshold = 8;
+  config.compactMask = 1;
   config.rasterHeads = 8;
   config.rasterReversed = 1;
   return config;
