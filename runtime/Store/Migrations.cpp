@@ -6,8 +6,8 @@
 namespace heddle {
 namespace {
 
-constexpr const char kSchemaSql[] =
-#include "heddle_schema.inc"
+constexpr char kSchemaSql[] =
+#include "runtime/Store/heddle_schema.inc"
     ;
 
 struct StoreIdentity {

@@ -1,0 +1,254 @@
+//===- store_files_test.cpp - files that are broken, foreign or in the wrong place ---===//
+// Numbers in brackets are the promises of runtime/Store/Store.h.
+#include "runtime/Store/Location.h"
+#include "store_fixture.h"
+
+#include <sqlite3.h>
+
+#include <csignal>
+#include <fcntl.h>
+#include <functional>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+constexpr int64_t kNfs = 0x6969;
+
+// A finalised store with one kernel and its bytes.
+std::string makeStore(const std::string &path) {
+  Store store = openStore(path, writing());
+  KernelRecord record = someKernel("k1", "pattern-a", 20000);
+  REQUIRE(store.publish(record, someWinner(record)).isOk());
+  REQUIRE(store.finalise().isOk());
+  return readFile(path);
+}
+
+void runSql(const std::string &path, const std::string &sql) {
+  sqlite3 *handle = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(handle);
+}
+
+StatusCode openCode(const std::string &path, StoreMode mode) {
+  StoreOptions options;
+  options.mode = mode;
+  return Store::open(path, options).status().code();
+}
+
+// Runs `work` in a child process and returns its exit code; 200 + signal if it was killed.
+int inChild(const std::function<int()> &work) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(work());
+  int state = 0;
+  waitpid(child, &state, 0);
+  return WIFEXITED(state) ? WEXITSTATUS(state) : 200 + WTERMSIG(state);
+}
+
+} // namespace
+
+TEST_CASE("[3] foreign, newer, empty and short files are refused and stay as they are") {
+  ScratchFolder folder;
+  std::string good = makeStore(folder / "good.db");
+  struct Case {
+    const char *name;
+    std::string bytes;
+    StatusCode reading, writing;
+  };
+  std::string newer = good, foreign = good;
+  newer[63] = 99;
+  foreign[68] = 'X';
+  std::vector<Case> cases = {{"text", "this is a text file, and a rather long one, so that it is longer than the header of a database file is", StatusCode::corrupt, StatusCode::corrupt},
+                             {"short", good.substr(0, 50), StatusCode::corrupt, StatusCode::corrupt},
+                             {"newer", newer, StatusCode::newer, StatusCode::newer},
+                             {"foreign", foreign, StatusCode::corrupt, StatusCode::corrupt},
+                             {"truncated", good.substr(0, good.size() / 2), StatusCode::corrupt, StatusCode::corrupt},
+                             {"empty", "", StatusCode::notFound, StatusCode::ok}};
+  for (const Case &bad : cases) {
+    std::string path = folder / bad.name;
+    writeFile(path, bad.bytes);
+    CHECK_MESSAGE(openCode(path, StoreMode::readOnly) == bad.reading, bad.name);
+    CHECK_MESSAGE(openCode(path, StoreMode::immutable) == bad.reading, bad.name);
+    CHECK_MESSAGE(openCode(path, StoreMode::readWrite) == bad.writing, bad.name);
+    if (bad.writing != StatusCode::ok)
+      CHECK_MESSAGE(readFile(path) == bad.bytes, bad.name);
+  }
+  CHECK(openCode(folder / "missing", StoreMode::readOnly) == StatusCode::notFound);
+  CHECK(openCode(folder.path(), StoreMode::readOnly) == StatusCode::invalidArgument);
+  CHECK(Store::open(folder / "newer").status().message().find("version 99") != std::string::npos);
+}
+
+TEST_CASE("[3] a database of another application is refused and stays as it is") {
+  ScratchFolder folder;
+  std::string path = folder / "other.db";
+  runSql(path, "CREATE TABLE recipes (name TEXT)");
+  std::string before = readFile(path);
+  CHECK(openCode(path, StoreMode::readWrite) == StatusCode::corrupt);
+  CHECK(readFile(path) == before);
+}
+
+TEST_CASE("[4] a changed byte of a kernel is noticed by lookup and verify") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db", bytes = makeStore(path);
+  size_t at = bytes.find("11111111111111111111");
+  REQUIRE(at != std::string::npos);
+  bytes[at + 3] = '2';
+  writeFile(path, bytes);
+  Store store = openStore(path, {});
+  Result<StoreLookup> found = store.lookup(WinnerKey(someFamily(), {3, 2, 1}, someDevice()));
+  CHECK(found.status().code() == StatusCode::corrupt);
+  CHECK(found.status().message().find("k1") != std::string::npos);
+  Result<VerifyReport> report = store.verify();
+  REQUIRE(report.isOk());
+  REQUIRE(report->problems.size() == 1);
+  CHECK(report->problems[0].find("checksum") != std::string::npos);
+}
+
+TEST_CASE("[3] any damaged page is an error or unnoticed data, never a crash or a wrong kernel") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db", good = makeStore(path);
+  std::string original = openStore(path, {}).kernel("k1")->cubin;
+  int refused = 0;
+  for (size_t page = 0; page < good.size(); page += 4096) {
+    std::string bytes = good;
+    for (size_t i = page + (page == 0 ? 100 : 0); i < page + 4096; i += 3)
+      bytes[i] = char(bytes[i] ^ 0x5a);
+    writeFile(path, bytes);
+    Result<Store> store = Store::open(path);
+    Result<KernelRecord> record = store ? store->kernel("k1") : Result<KernelRecord>(store.status());
+    if (record)
+      CHECK(record->cubin == original);
+    else
+      ++refused;
+    CHECK(readFile(path) == bytes);
+  }
+  CHECK(refused > 0);
+}
+
+TEST_CASE("verify finds a winner without its kernel") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  makeStore(path);
+  runSql(path, "PRAGMA foreign_keys = OFF; DELETE FROM kernels");
+  std::vector<std::string> problems = openStore(path, {}).verify()->problems;
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].find("names a kernel that is not there") != std::string::npos);
+}
+
+TEST_CASE("[6] a file that others may write is refused unless allowed") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  makeStore(path);
+  for (mode_t mode : {0664, 0646, 0666}) {
+    chmod(path.c_str(), mode);
+    CHECK(openCode(path, StoreMode::readOnly) == StatusCode::denied);
+    CHECK(openCode(path, StoreMode::readWrite) == StatusCode::denied);
+    StoreOptions allowed;
+    allowed.allowForeignWriters = true;
+    CHECK(Store::open(path, allowed).isOk());
+  }
+  chmod(path.c_str(), 0644);
+  CHECK(openCode(path, StoreMode::readOnly) == StatusCode::ok);
+}
+
+TEST_CASE("[5] network file systems: reading works, writing is refused unless forced") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  makeStore(path);
+  StoreOptions options = writing();
+  options.fileSystemType = kNfs;
+  Status refused = Store::open(path, options).status();
+  CHECK(refused.code() == StatusCode::denied);
+  CHECK(refused.message().find("NFS") != std::string::npos);
+  CHECK(refused.message().find("then merge") != std::string::npos);
+  options.forceNetwork = true;
+  {
+    Store forced = openStore(path, options);
+    KernelRecord record = someKernel("k2");
+    CHECK(forced.publish(record, someWinner(record)).isOk());
+    CHECK(!std::filesystem::exists(path + "-wal"));
+  }
+  {
+    Store local = openStore(path, writing());
+    KernelRecord record = someKernel("k3");
+    CHECK(local.publish(record, someWinner(record)).isOk());
+    CHECK(std::filesystem::exists(path + "-wal"));
+  }
+  StoreOptions reading;
+  reading.fileSystemType = kNfs;
+  CHECK(Store::open(path, reading).isOk());
+}
+
+TEST_CASE("[5] the network file systems are known by type") {
+  for (int64_t type : {0x6969, 0x0bd00bd0, 0x65735546, 0x01021997})
+    CHECK(networkFileSystemName(type).has_value());
+  CHECK(networkFileSystemName(int64_t(int32_t(0xff534d42))).has_value());
+  for (int64_t type : {0xef53, 0x58465342, 0x01021994, 0x794c7630})
+    CHECK(!networkFileSystemName(type).has_value());
+  CHECK(fileSystemType("/proc/none").isOk());
+}
+
+TEST_CASE("a shipped file in a folder that nobody may write") {
+  ScratchFolder folder;
+  std::string path = folder / "strange name%?#.db";
+  makeStore(path);
+  CHECK(!std::filesystem::exists(path + "-wal"));
+  chmod(path.c_str(), 0444);
+  chmod(folder.path().c_str(), 0555);
+  int code = inChild([&] {
+    if (getuid() == 0 && setuid(65534) != 0)
+      return 9;
+    StoreOptions options;
+    options.mode = StoreMode::immutable;
+    options.allowForeignWriters = getuid() == 65534;
+    Result<Store> immutable = Store::open(path, options);
+    if (!immutable || !immutable->kernel("k1"))
+      return 1;
+    options.mode = StoreMode::readOnly;
+    Result<Store> reading = Store::open(path, options);
+    if (!reading || !reading->kernel("k1"))
+      return 2;
+    options.mode = StoreMode::readWrite;
+    Result<Store> refused = Store::open(path, options);
+    KernelRecord record = someKernel("k2");
+    Status status = refused ? refused->publish(record, someWinner(record)) : refused.status();
+    if (status.code() != StatusCode::denied)
+      return 3;
+    Status missing = Store::open(path + ".new", options).status();
+    return missing.code() == StatusCode::io || missing.code() == StatusCode::denied ? 0 : 4;
+  });
+  chmod(folder.path().c_str(), 0755);
+  CHECK(code == 0);
+}
+
+TEST_CASE("[1] a full disk is an error and the file stays sound") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  makeStore(path);
+  int code = inChild([&] {
+    signal(SIGXFSZ, SIG_IGN);
+    rlimit limit = {200000, 200000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    Result<Store> store = Store::open(path, writing());
+    if (!store)
+      return 1;
+    for (int i = 0; i < 50; ++i) {
+      KernelRecord record = someKernel("big" + std::to_string(i), "pattern-a", 30000);
+      Status status = store->publish(record, someWinner(record, {i, 0, 1}));
+      if (!status.isOk())
+        return status.code() == StatusCode::io ? 0 : 2;
+    }
+    return 3;
+  });
+  CHECK(code == 0);
+  Store store = openStore(path, {});
+  CHECK(store.verify()->problems.empty());
+  CHECK(store.counts()->winners == store.counts()->kernels);
+}

@@ -1,0 +1,109 @@
+// Rows and folders that the store tests share. A scratch folder is private, local and removed at the end;
+// rows are valid to publish and differ in whatever the caller changes.
+#ifndef HEDDLE_TESTS_UNIT_STORE_FIXTURE_H
+#define HEDDLE_TESTS_UNIT_STORE_FIXTURE_H
+
+#include "runtime/Core/Digest.h"
+#include "runtime/Core/LaunchPlan.h"
+#include "runtime/Store/Store.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace heddle::test {
+
+class ScratchFolder {
+public:
+  ScratchFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "heddle_test_XXXXXX").string();
+    folder = mkdtemp(pattern.data());
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+  std::string operator/(const std::string &name) const { return folder + "/" + name; }
+  const std::string &path() const { return folder; }
+
+private:
+  std::string folder;
+};
+
+inline std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+inline void writeFile(const std::string &path, const std::string &bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+inline StoreOptions writing() {
+  StoreOptions options;
+  options.mode = StoreMode::readWrite;
+  return options;
+}
+
+inline Store openStore(const std::string &path, const StoreOptions &options) {
+  Result<Store> store = Store::open(path, options);
+  REQUIRE_MESSAGE(store.isOk(), store.status().str());
+  return store.take();
+}
+
+inline KernelFamily someFamily(const std::string &pattern = "pattern-a") {
+  KernelFamily family;
+  family.pattern = pattern;
+  family.headDim = family.valueDim = 64;
+  family.generator = "g1";
+  return family;
+}
+
+inline DeviceIdentity someDevice() { return {"Some GPU", "sm_90", 132, 140}; }
+
+inline KernelRecord someKernel(const std::string &content, const std::string &pattern = "pattern-a", size_t cubinBytes = 2000) {
+  KernelRecord record;
+  static_cast<KernelFamily &>(record) = someFamily(pattern);
+  record.contentKey = content;
+  record.kernelArch = "sm_90";
+  record.config = "block_m=128\nblock_n=64\n";
+  LaunchPlan plan;
+  plan.appendPointer({PointerSource::Kind::q});
+  record.plan = plan.str();
+  record.cubin = std::string("\x7f" "ELF\0bytes", 10) + std::string(cubinBytes, content.empty() ? 'x' : content.back());
+  record.ptx = "// ptx of " + content;
+  record.registers = 168;
+  record.compileLog = "two\nlines \\ and a backslash";
+  record.nvrtcVersion = "13.0";
+  return record;
+}
+
+inline Winner someWinner(const KernelRecord &record, ProblemBucket bucket = {3, 2, 1}, DeviceIdentity device = someDevice()) {
+  Winner winner;
+  static_cast<WinnerKey &>(winner) = WinnerKey(record, bucket, std::move(device));
+  winner.contentKey = record.contentKey;
+  winner.isTuned = 1;
+  winner.medianUs = 12.5;
+  winner.driverVersion = 13000;
+  return winner;
+}
+
+inline Trial someTrial(const std::string &config, double medianUs = 10) {
+  Trial trial;
+  static_cast<WinnerKey &>(trial) = WinnerKey(someFamily(), {3, 2, 1}, someDevice());
+  trial.config = config;
+  trial.configDigest = sha256Hex(config);
+  trial.outcome = "measured";
+  trial.medianUs = medianUs;
+  return trial;
+}
+
+} // namespace heddle::test
+
+#endif

@@ -1,0 +1,175 @@
+//===- store_process_test.cpp - many threads, many processes, kill -9 -------===//
+// Numbers in brackets are the promises of runtime/Store/Store.h.
+#include "store_fixture.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+// The content of a kernel follows from its key, so that a reader can tell a half-written one.
+KernelRecord numbered(int process, int i) { return someKernel("k" + std::to_string(process) + "-" + std::to_string(i), "pattern-a", size_t(3000 + 1000 * (i % 7))); }
+
+Status publishNumbered(Store &store, int process, int i) {
+  KernelRecord record = numbered(process, i);
+  return store.publish(record, someWinner(record, {process, i, 1}));
+}
+
+// Empty if every winner has its kernel, whole and as it was published.
+std::string findDamage(const Store &store) {
+  Result<std::vector<Winner>> winners = store.winners();
+  if (!winners)
+    return winners.status().str();
+  for (const Winner &winner : *winners) {
+    Result<KernelRecord> record = store.kernel(winner.contentKey);
+    if (!record)
+      return record.status().str();
+    if (record->cubin != numbered(int(winner.workPerSm), int(winner.tilesPerRow)).cubin)
+      return "kernel " + winner.contentKey + " has other bytes";
+  }
+  return "";
+}
+
+pid_t startChild(const std::function<int()> &work) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(work());
+  return child;
+}
+
+int waitFor(pid_t child) {
+  int state = 0;
+  waitpid(child, &state, 0);
+  return WIFEXITED(state) ? WEXITSTATUS(state) : 200 + WTERMSIG(state);
+}
+
+int publishMany(const std::string &path, int process, int count) {
+  Result<Store> store = Store::open(path, writing());
+  if (!store)
+    return 1;
+  for (int i = 0; i < count; ++i)
+    if (!publishNumbered(*store, process, i).isOk())
+      return 2;
+  return 0;
+}
+
+int readUntil(const std::string &path, int kernels) {
+  for (int attempt = 0; attempt < 20000; ++attempt) {
+    Result<Store> store = Store::open(path);
+    if (!store && store.status().code() == StatusCode::notFound)
+      continue;
+    if (!store)
+      return 1;
+    if (!findDamage(*store).empty())
+      return 2;
+    if (store->counts()->kernels == kernels)
+      return 0;
+  }
+  return 3;
+}
+
+} // namespace
+
+TEST_CASE("[2] processes create, write and read one file at once") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  constexpr int kWriters = 4, kEach = 25;
+  std::vector<pid_t> children;
+  for (int process = 0; process < kWriters; ++process)
+    children.push_back(startChild([&, process] { return publishMany(path, process, kEach); }));
+  for (int reader = 0; reader < 2; ++reader)
+    children.push_back(startChild([&] { return readUntil(path, kWriters * kEach); }));
+  for (pid_t child : children)
+    CHECK(waitFor(child) == 0);
+  Store store = openStore(path, {});
+  CHECK(store.counts()->kernels == kWriters * kEach);
+  CHECK(store.counts()->winners == kWriters * kEach);
+  CHECK(findDamage(store) == "");
+}
+
+TEST_CASE("[2] threads share one handle and hold their own") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  Store shared = openStore(path, writing());
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      Result<Store> own = Store::open(path, writing());
+      for (int i = 0; i < 20; ++i) {
+        bool isPublished = publishNumbered(t % 2 ? shared : *own, t, i).isOk();
+        Result<StoreLookup> found = shared.lookup(WinnerKey(someFamily(), {t, i, 1}, someDevice()));
+        if (!isPublished || !found || found->match != MatchKind::exact)
+          ++failures;
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(failures == 0);
+  CHECK(shared.counts()->winners == 80);
+  CHECK(findDamage(shared) == "");
+}
+
+// A child publishes until it is killed; the parent kills it at a moment that differs every round.
+TEST_CASE("[1] kill -9 at any point leaves whole winners") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  int64_t survivors = 0;
+  for (int round = 0; round < 60; ++round) {
+    // every third round starts from no file, so that creation is hit as well
+    if (round % 3 == 0)
+      for (const char *suffix : {"", "-wal", "-shm", "-journal"})
+        std::filesystem::remove(path + suffix);
+    pid_t child = startChild([&] { return publishMany(path, round, 1000000); });
+    std::this_thread::sleep_for(std::chrono::microseconds(300 + 937 * round));
+    kill(child, SIGKILL);
+    CHECK(waitFor(child) == 200 + SIGKILL);
+    Store store = openStore(path, writing());
+    CHECK_MESSAGE(findDamage(store) == "", "round " << round);
+    StoreCounts counts = *store.counts();
+    CHECK(counts.kernels == counts.winners);
+    CHECK(store.verify()->problems.empty());
+    survivors += counts.kernels;
+  }
+  CHECK(survivors > 0);
+}
+
+TEST_CASE("[2] a writer that holds the file too long is an io error, not a wait for ever") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  Store store = openStore(path, writing());
+  StoreOptions impatient = writing();
+  impatient.busyTimeoutMs = 50;
+  Store other = openStore(path, impatient);
+  std::atomic<bool> isDone{false};
+  // A merge from a large file holds the write lock; the impatient handle meets it sooner or later.
+  Store large = openStore(folder / "large.db", writing());
+  for (int i = 0; i < 20; ++i) {
+    KernelRecord record = someKernel("large" + std::to_string(i), "pattern-b", 4 << 20);
+    REQUIRE(large.publish(record, someWinner(record, {i, 0, 1})).isOk());
+  }
+  std::thread merging([&] {
+    CHECK(store.merge(folder / "large.db").isOk());
+    isDone = true;
+  });
+  int busy = 0;
+  for (int i = 0; !isDone; ++i) {
+    Status status = publishNumbered(other, 1, i);
+    if (status.isOk())
+      continue;
+    CHECK(status.code() == StatusCode::io);
+    CHECK(status.message().find("another process holds the file") != std::string::npos);
+    ++busy;
+  }
+  merging.join();
+  CHECK(busy > 0);
+  CHECK(store.verify()->problems.empty());
+}

@@ -1,0 +1,313 @@
+//===- store_test.cpp - rows in, rows out, lookups, upkeep ------------------===//
+// Numbers in brackets are the promises of runtime/Store/Store.h.
+#include "runtime/Core/FieldText.h"
+#include "runtime/Store/Migrations.h"
+#include "runtime/Store/Rows.h"
+#include "store_fixture.h"
+
+#include <sqlite3.h>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+void require(const Status &status) { REQUIRE_MESSAGE(status.isOk(), status.str()); }
+
+StoreLookup find(const Store &store, const LookupQuery &query) {
+  Result<StoreLookup> found = store.lookup(query);
+  REQUIRE_MESSAGE(found.isOk(), found.status().str());
+  return found.take();
+}
+
+WinnerKey keyOf(ProblemBucket bucket = {3, 2, 1}, DeviceIdentity device = someDevice()) { return WinnerKey(someFamily(), bucket, std::move(device)); }
+
+template <class T> std::string tableColumns(const std::string &path, const std::string &table, const std::string &extra) {
+  sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READONLY, 1000).take();
+  sqlite::Statement statement = database.prepare("SELECT name FROM pragma_table_info(?) WHERE name <> ? ORDER BY cid").take();
+  statement.bind(table).bind(extra);
+  std::string names, name;
+  while (*statement.step()) {
+    require(statement.read(0, name));
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+} // namespace
+
+TEST_CASE("[8] what was published is read back unchanged, also after closing") {
+  ScratchFolder folder;
+  KernelRecord record = someKernel("k1");
+  Winner winner = someWinner(record);
+  winner.createdUnix = 1234;
+  { require(openStore(folder / "a.db", writing()).publish(record, winner)); }
+  Store store = openStore(folder / "a.db", {});
+  StoreLookup found = find(store, keyOf());
+  CHECK(found.match == MatchKind::exact);
+  CHECK(fieldsEqual(found.record, record));
+  CHECK(fieldsEqual(found.winner, winner));
+  CHECK(fieldsEqual(*store.kernel("k1"), record));
+  CHECK(store.kernel("k2").status().code() == StatusCode::notFound);
+}
+
+TEST_CASE("the schema has exactly the columns of the field lists") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  openStore(path, writing());
+  CHECK(tableColumns<KernelRecord>(path, "kernels", "checksum") == sqlite::columnList<KernelRecord>());
+  CHECK(tableColumns<Winner>(path, "winners", "winner_key") == sqlite::columnList<Winner>());
+  CHECK(tableColumns<Trial>(path, "trials", "session_key") == sqlite::columnList<Trial>());
+  CHECK(tableColumns<DeviceRecord>(path, "devices", "device_key") == sqlite::columnList<DeviceRecord>());
+  CHECK(tableColumns<NameRecord>(path, "names", "") == sqlite::columnList<NameRecord>());
+}
+
+TEST_CASE("[7] a lookup says how it matched, best first") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  CHECK(find(store, keyOf()).match == MatchKind::none);
+
+  KernelRecord untuned = someKernel("untuned");
+  Winner standIn = someWinner(untuned, {0, 0, 1}, {"", "sm_90", 0, 0});
+  standIn.isTuned = 0;
+  require(store.publish(untuned, standIn));
+  CHECK(find(store, keyOf()).match == MatchKind::untunedDefault);
+
+  KernelRecord elsewhere = someKernel("elsewhere");
+  require(store.publish(elsewhere, someWinner(elsewhere, {3, 2, 1}, {"Other GPU", "sm_90", 100, 80})));
+  CHECK(find(store, keyOf()).match == MatchKind::sameArchitecture);
+  CHECK(find(store, keyOf()).record.contentKey == "elsewhere");
+
+  KernelRecord far = someKernel("far"), near = someKernel("near");
+  require(store.publish(far, someWinner(far, {9, 9, 1})));
+  require(store.publish(near, someWinner(near, {5, 2, 1})));
+  StoreLookup found = find(store, keyOf());
+  CHECK(found.match == MatchKind::nearestBucket);
+  CHECK(found.record.contentKey == "near");
+  CHECK(find(store, keyOf({8, -1, -1})).record.contentKey == "far");
+
+  KernelRecord exact = someKernel("exact");
+  require(store.publish(exact, someWinner(exact)));
+  CHECK(find(store, keyOf()).match == MatchKind::exact);
+  CHECK(find(store, keyOf()).record.contentKey == "exact");
+}
+
+TEST_CASE("[7] lookups never return code that cannot run, nor another function") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  KernelRecord record = someKernel("k1");
+  record.kernelArch = "sm_90a";
+  record.minDriver = 12040;
+  require(store.publish(record, someWinner(record)));
+  CHECK(find(store, LookupQuery(keyOf(), 13000)).match == MatchKind::exact);
+  CHECK(find(store, LookupQuery(keyOf(), 12030)).match == MatchKind::none);
+  CHECK(find(store, keyOf({3, 2, 1}, {"New GPU", "sm_100", 160, 180})).match == MatchKind::none);
+  KernelRecord portable = someKernel("k2");
+  portable.kernelArch = "sm_80";
+  require(store.publish(portable, someWinner(portable, {1, 1, 1}, {"Old GPU", "sm_80", 108, 80})));
+  StoreLookup fallback = find(store, keyOf({3, 2, 1}, {"New GPU", "sm_100", 160, 180}));
+  CHECK(fallback.match == MatchKind::untunedDefault);
+  CHECK(fallback.record.contentKey == "k2");
+
+  for (int field = 0; field < 6; ++field) {
+    WinnerKey other = keyOf();
+    if (field == 0) other.pattern = "pattern-b";
+    if (field == 1) other.kind = "backward";
+    if (field == 2) other.dtype = DType::fp16;
+    if (field == 3) other.headDim = 128;
+    if (field == 4) other.valueDim = 128;
+    if (field == 5) other.generator = "g2";
+    CHECK(find(store, other).match == MatchKind::none);
+  }
+  WinnerKey anyGenerator = keyOf();
+  anyGenerator.generator.clear();
+  CHECK(find(store, anyGenerator).record.contentKey == "k1");
+}
+
+TEST_CASE("an untuned winner never replaces a tuned one, a later tuned one does") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  KernelRecord first = someKernel("first"), second = someKernel("second");
+  Winner untuned = someWinner(second);
+  untuned.isTuned = 0;
+  require(store.publish(second, untuned));
+  require(store.publish(first, someWinner(first)));
+  require(store.publish(second, untuned));
+  CHECK(find(store, keyOf()).record.contentKey == "first");
+  Winner slower = someWinner(second);
+  slower.medianUs = 99;
+  require(store.publish(second, slower));
+  CHECK(find(store, keyOf()).record.contentKey == "second");
+  CHECK(store.counts()->kernels == 2);
+  CHECK(store.counts()->winners == 1);
+}
+
+TEST_CASE("publishing refuses rows that could not be used") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  KernelRecord record = someKernel("k1");
+  Winner winner = someWinner(record);
+  KernelRecord noCode = record, badPlan = record, otherFamily = record;
+  noCode.cubin.clear();
+  noCode.ptx.clear();
+  badPlan.plan = "nonsense";
+  otherFamily.headDim = 128;
+  Winner otherKernel = winner;
+  otherKernel.contentKey = "k2";
+  CHECK(store.publish(noCode, winner).code() == StatusCode::invalidArgument);
+  CHECK(store.publish(badPlan, winner).message().find("line 1") != std::string::npos);
+  CHECK(store.publish(otherFamily, winner).code() == StatusCode::invalidArgument);
+  CHECK(store.publish(record, otherKernel).code() == StatusCode::invalidArgument);
+  CHECK(store.counts()->kernels == 0);
+  require(store.publish(record, winner));
+  Store reader = openStore(folder / "a.db", {});
+  CHECK(reader.publish(record, winner).code() == StatusCode::denied);
+  CHECK(reader.prune({}).status().code() == StatusCode::denied);
+}
+
+TEST_CASE("trials resume by session and configuration") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  require(store.recordTrial(someTrial("block_m=64")));
+  require(store.recordTrial(someTrial("block_m=128", 8)));
+  require(store.recordTrial(someTrial("block_m=64", 9)));
+  Trial failed = someTrial("block_m=256");
+  failed.outcome = "wrong";
+  failed.maxError = std::nan("");
+  require(store.recordTrial(failed));
+  Trial other = someTrial("block_m=64");
+  other.gqaRatio = 4;
+  require(store.recordTrial(other));
+  Result<std::vector<Trial>> trials = store.trials(Trial::sessionKey(keyOf()));
+  REQUIRE(trials.isOk());
+  REQUIRE(trials->size() == 3);
+  for (const Trial &trial : *trials) {
+    CHECK(trial.createdUnix > 0);
+    CHECK(trial.medianUs == (trial.config == "block_m=64" ? 9 : trial.config == "block_m=128" ? 8 : 10));
+    CHECK(std::isinf(trial.maxError) == (trial.outcome == "wrong"));
+  }
+  CHECK(store.trials("unknown")->empty());
+  CHECK(store.allTrials()->size() == 4);
+  CHECK(store.recordTrial(Trial()).code() == StatusCode::invalidArgument);
+}
+
+TEST_CASE("names lead to patterns and are listed when one is missing") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  require(store.setName({"causal", "digest-1", "", 0}));
+  require(store.setName({"sliding_window", "digest-2", "left", 0}));
+  require(store.setName({"causal", "digest-3", "", 0}));
+  CHECK(store.findName("causal")->pattern == "digest-3");
+  CHECK(store.findName("sliding_window")->parameters == "left");
+  CHECK(store.findName("full").status().message().find("it names causal, sliding_window") != std::string::npos);
+  CHECK(store.setName({"", "x", "", 0}).code() == StatusCode::invalidArgument);
+}
+
+TEST_CASE("listings leave out the code and count the winners") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  KernelRecord record = someKernel("k1");
+  require(store.publish(record, someWinner(record)));
+  require(store.publish(record, someWinner(record, {7, 7, 1})));
+  DeviceRecord device;
+  static_cast<DeviceIdentity &>(device) = someDevice();
+  device.l2Bytes = 50 << 20;
+  require(store.recordDevice(device));
+  std::vector<KernelSummary> kernels = *store.kernels();
+  REQUIRE(kernels.size() == 1);
+  CHECK(kernels[0].record.cubin.empty());
+  CHECK(kernels[0].cubinBytes == int64_t(record.cubin.size()));
+  CHECK(kernels[0].ptxBytes == int64_t(record.ptx.size()));
+  CHECK(kernels[0].winnerCount == 2);
+  CHECK(store.winners()->size() == 2);
+  CHECK(store.devices()->at(0).l2Bytes == 50 << 20);
+}
+
+TEST_CASE("prune drops what is old, of other generators, or unreferenced, and only counts in a dry run") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  KernelRecord oldKernel = someKernel("old"), newKernel = someKernel("new"), foreign = someKernel("foreign");
+  foreign.generator = "g0";
+  Winner oldWinner = someWinner(oldKernel);
+  oldWinner.createdUnix = 1000;
+  require(store.publish(oldKernel, oldWinner));
+  require(store.publish(newKernel, someWinner(newKernel, {4, 4, 1})));
+  require(store.publish(foreign, someWinner(foreign)));
+  require(store.recordTrial(someTrial("block_m=64")));
+  PruneOptions options;
+  options.olderThanUnix = 2000;
+  options.isDryRun = true;
+  StoreCounts counted = *store.prune(options);
+  CHECK(counted.winners == 1);
+  CHECK(counted.kernels == 1);
+  CHECK(store.counts()->kernels == 3);
+  options.isDryRun = false;
+  CHECK(store.prune(options)->kernels == 1);
+  CHECK(store.kernel("old").status().code() == StatusCode::notFound);
+  PruneOptions byGenerator;
+  byGenerator.keepGenerator = "g1";
+  StoreCounts gone = *store.prune(byGenerator);
+  CHECK(gone.kernels == 1);
+  CHECK(gone.winners == 1);
+  CHECK(gone.trials == 0);
+  CHECK(store.kernel("new").isOk());
+  CHECK(store.verify()->problems.empty());
+}
+
+TEST_CASE("merge keeps the faster winner and the newer trial, and leaves the other file alone") {
+  ScratchFolder folder;
+  Store ours = openStore(folder / "ours.db", writing());
+  KernelRecord slow = someKernel("slow"), fast = someKernel("fast"), only = someKernel("only");
+  Winner slowWinner = someWinner(slow), fastWinner = someWinner(fast);
+  slowWinner.medianUs = 20;
+  fastWinner.medianUs = 10;
+  require(ours.publish(slow, slowWinner));
+  Trial older = someTrial("block_m=64", 5), newer = someTrial("block_m=64", 6);
+  older.createdUnix = 100;
+  newer.createdUnix = 200;
+  require(ours.recordTrial(older));
+  {
+    Store theirs = openStore(folder / "theirs.db", writing());
+    require(theirs.publish(fast, fastWinner));
+    require(theirs.publish(only, someWinner(only, {9, 9, 1})));
+    require(theirs.recordTrial(newer));
+    require(theirs.setName({"causal", "digest-1", "", 0}));
+    require(theirs.finalise());
+  }
+  std::string before = readFile(folder / "theirs.db");
+  Result<StoreCounts> added = ours.merge(folder / "theirs.db");
+  REQUIRE_MESSAGE(added.isOk(), added.status().str());
+  CHECK(added->kernels == 2);
+  CHECK(added->winners == 2);
+  CHECK(added->trials == 1);
+  CHECK(added->names == 1);
+  CHECK(find(ours, keyOf()).record.contentKey == "fast");
+  CHECK(ours.trials(Trial::sessionKey(keyOf()))->at(0).medianUs == 6);
+  StoreCounts again = *ours.merge(folder / "theirs.db");
+  CHECK(again.kernels + again.winners + again.trials + again.names + again.devices == 0);
+  CHECK(readFile(folder / "theirs.db") == before);
+  require(ours.publish(slow, slowWinner));
+  CHECK(ours.merge(folder / "ours.db").status().code() == StatusCode::invalidArgument);
+  CHECK(ours.merge(folder / "none.db").status().code() == StatusCode::notFound);
+}
+
+TEST_CASE("migrations run once, in order, from any version") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000).take();
+  std::vector<const char *> migrations = {"CREATE TABLE one (a INTEGER) STRICT; INSERT INTO one VALUES (1);"};
+  require(migrateStore(database, migrations));
+  require(migrateStore(database, migrations));
+  CHECK(*database.queryInteger("SELECT sum(a) FROM one") == 1);
+  migrations.push_back("ALTER TABLE one ADD COLUMN b INTEGER NOT NULL DEFAULT 7");
+  CHECK(checkStoreVersion(database, 2).code() == StatusCode::unsupported);
+  require(migrateStore(database, migrations));
+  require(checkStoreVersion(database, 2));
+  CHECK(*database.queryInteger("SELECT sum(b) FROM one") == 7);
+  migrations.push_back("CREATE TABLE two (a INTEGER); broken");
+  CHECK(!migrateStore(database, migrations).isOk());
+  CHECK(*database.queryInteger("PRAGMA user_version") == 2);
+  CHECK(*database.queryInteger("SELECT count(*) FROM sqlite_schema WHERE name = 'two'") == 0);
+  migrations.resize(1);
+  CHECK(migrateStore(database, migrations).code() == StatusCode::newer);
+}
