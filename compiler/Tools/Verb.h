@@ -1,6 +1,6 @@
 //===- Verb.h - one subcommand of the command line --------------*- C++ -*-===//
 // Owns the seam between main and the verbs: a verb adds its options to a CLI11 command and returns what to do.
-// Results go to stdout, progress and diagnostics to stderr. Listed in Verbs.cpp.
+// Results go to stdout, progress and diagnostics to stderr. Listed in Registry.cpp.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_TOOLS_VERB_H
 #define HEDDLE_COMPILER_TOOLS_VERB_H
@@ -8,6 +8,7 @@
 #include "runtime/Core/Status.h"
 
 #include <functional>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -27,6 +28,9 @@ struct Verb {
   /// Adds options to `command`; the action sees them through state that it owns.
   Action (*add)(CLI::App &command);
 };
+
+/// All verbs, in the order in which --help lists them.
+const std::vector<Verb> &verbs();
 
 Action addCheck(CLI::App &command);
 Action addExplain(CLI::App &command);

@@ -1,0 +1,48 @@
+//===- Failure.cpp - errors on stderr and exit codes ----------------------===//
+#include "compiler/Tools/Verb.h"
+
+#include <iostream>
+
+namespace heddle::cli {
+
+int exitCodeOf(const Status &status) {
+  switch (status.code()) {
+  case StatusCode::ok:
+    return Ok;
+  case StatusCode::invalidArgument:
+  case StatusCode::notFound:
+  case StatusCode::unsupported:
+  case StatusCode::corrupt:
+  case StatusCode::newer:
+    return BadInput;
+  case StatusCode::unavailable:
+  case StatusCode::io:
+  case StatusCode::denied:
+  case StatusCode::internal:
+    return Environment;
+  }
+  return Environment;
+}
+
+/// Diagnostics of an author's text come rendered: "file:line:column: error: ...".
+static bool isRendered(const std::string &message) {
+  size_t lineEnd = message.find('\n');
+  return message.substr(0, lineEnd).find(": error: ") != std::string::npos;
+}
+
+static void print(const Status &status) {
+  std::cout.flush();
+  std::cerr << (isRendered(status.message()) ? "" : "heddle: error: ") << status.message() << '\n';
+}
+
+int fail(const Status &status) {
+  print(status);
+  return exitCodeOf(status);
+}
+
+int failUsage(const Status &status) {
+  print(status);
+  return Usage;
+}
+
+} // namespace heddle::cli
