@@ -4,6 +4,8 @@ if(TARGET heddle_config)
   heddle_add_unit_test(kernel_config heddle_config)
   heddle_add_unit_test(smem_layout heddle_config)
   heddle_add_unit_test(portable_forward heddle_config heddle_nvrtc)
+  target_compile_definitions(portable_forward_test PRIVATE
+    HEDDLE_SKELETON_FOLDER="${PROJECT_SOURCE_DIR}/codegen/Skeletons")
   heddle_add_unit_test(nvrtc heddle_config heddle_nvrtc)
   find_path(HEDDLE_NVRTC_INCLUDE nvrtc.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
   mark_as_advanced(HEDDLE_NVRTC_INCLUDE)

@@ -165,6 +165,7 @@ Result<Cubin> compile(const NvrtcLibrary &nvrtc, const KernelSource &source, std
   result.arch = arch;
   result.contentKey = contentKey(source, arch, nvrtc.versionText());
   result.nvrtcVersion = nvrtc.versionText();
+  result.minDriver = 1000 * nvrtc.majorVersion();
   result.ptx = program.ptx();
   result.cubin = program.cubin();
   result.log = withoutTimes(log);

@@ -196,7 +196,7 @@ Status PortableForward::appliesTo(const KernelRequest &request) const {
 
 std::vector<Knob> PortableForward::knobs(const KernelRequest &) const {
   return {
-      {"block_m", "query rows of one block: more reuse of K and V, fewer blocks", {64, 96, 128, 192, 256}},
+      {"block_m", "query rows of one block: more reuse of K and V, fewer blocks", {64, 128, 192}},
       {"block_n", "keys of one tile: fewer barriers, more shared memory", {32, 48, 64, 80, 96, 112, 128}},
       {"chunk_n", "keys whose scores are in registers at a time", {16, 32, 48, 64, 80, 96, 112, 128}},
       {"stages", "key tiles in shared memory: deeper prefetch, fewer blocks per SM", {1, 2, 3}},
@@ -206,7 +206,7 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &) const {
       {"query_in_registers", "hold query fragments instead of reading them for every tile", {0, 1}, {"no", "yes"}},
       {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
       {"compact_mask", "the predicate of partial tiles in a loop: less code and fewer registers", {0, 1}, {"no", "yes"}},
-      {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8, 64}},
+      {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8}},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
   };
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuArch.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace heddle {
@@ -15,6 +16,10 @@ bool GpuArch::runsOn(int gpuMajor, int gpuMinor) const {
   if (gpuMajor != major)
     return false;
   return isExact ? gpuMinor == minor : gpuMinor >= minor;
+}
+
+double rooflineMs(const GpuModel &model, double flops, double bytes) {
+  return 1e3 * std::max(flops / (model.bf16Tflops * 1e12), bytes / (model.bandwidthGBps * 1e9));
 }
 
 namespace {

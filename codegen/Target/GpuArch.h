@@ -63,6 +63,10 @@ struct GpuModel {
   int64_t l2Bytes;
 };
 
+/// Least milliseconds that `flops` matrix operations in bf16 and `bytes` of device memory traffic
+/// take together on the model: the larger of the two times.
+double rooflineMs(const GpuModel &model, double flops, double bytes);
+
 /// All rows, in ascending order of compute capability.
 const std::vector<GpuArch> &gpuArchs();
 const std::vector<GpuModel> &gpuModels();

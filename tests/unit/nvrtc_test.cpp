@@ -146,6 +146,7 @@ TEST_CASE("a trivial kernel compiles for every architecture") {
     CHECK(result->spillBytes() == 0);
     CHECK(result->totalMs > 0);
     CHECK(result->ptxasMs <= result->totalMs);
+    CHECK(result->minDriver == 1000 * (*NvrtcLibrary::shared())->majorVersion());
     CHECK(result->nvrtcVersion == (*NvrtcLibrary::shared())->versionText());
     CHECK(checkVariant(*result).isOk());
   }

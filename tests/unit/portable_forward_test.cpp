@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstddef>
 #include <doctest/doctest.h>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <thread>
 
@@ -110,8 +112,12 @@ int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 TEST_CASE("the device files are embedded byte for byte under the names that they include") {
   std::map<std::string_view, std::string_view> files;
-  for (const EmbeddedFile &file : skeletonSources())
+  for (const EmbeddedFile &file : skeletonSources()) {
     CHECK(files.emplace(file.name, file.text).second);
+    std::ifstream stream(std::string(HEDDLE_SKELETON_FOLDER "/") + std::string(file.name), std::ios::binary);
+    const std::string onDisk{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    CHECK_MESSAGE(onDisk == file.text, file.name);
+  }
   for (const Skeleton *skeleton : skeletons())
     CHECK(files.count(skeleton->deviceFile()) == 1);
   for (const EmbeddedFile &file : skeletonSources()) {
