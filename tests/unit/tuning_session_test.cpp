@@ -1,10 +1,12 @@
 //===- tuning_session_test.cpp ----------------------------------------------===//
 // Promises of tuner/Search/TuningSession.h, by number, on recorded tables and scripted evaluators.
 #include "tests/unit/tuner_tables.h"
+#include "tuner/Search/StoreSink.h"
 #include "tuner/Search/TuningSession.h"
 
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <limits>
 #include <mutex>
 #include <set>
@@ -646,6 +648,43 @@ TEST_CASE("[6] the winner does not depend on the number of workers") {
     fixture.options.workers = workers;
     CHECK(fixture.run().winner->config == table.best()->config);
   }
+}
+
+TEST_CASE("[2] a session resumes from a database that another process could have left") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() /
+      ("heddle_sink_" + std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()));
+  std::filesystem::create_directory(folder);
+  const std::string path = (folder / "trials.db").string();
+  const RecordedTable table = modelTable(9);
+  WinnerKey key;
+  key.pattern = "0123";
+  key.arch = "sm_90";
+  WinnerKey otherKey = key;
+  otherKey.headDim = 128;
+  size_t recorded = 0;
+  for (int session = 0; session < 3; ++session) {
+    StoreOptions writing;
+    writing.mode = StoreMode::readWrite;
+    Result<Store> store = Store::open(path, writing);
+    REQUIRE_MESSAGE(store.isOk(), store.status().message());
+    StoreTrialSink sink(*store, key);
+    Fixture fixture(table);
+    fixture.task.sink = &sink;
+    fixture.options.budgetSeconds = session < 2 ? 30 : 1e6;
+    const TuningResult result = fixture.run();
+    CHECK(result.known == recorded);
+    CHECK(result.measuredNow > 0);
+    CHECK(fixture.evaluator->prepareCounts().size() <=
+          result.measuredNow + size_t(fixture.options.ahead));
+    recorded += result.measuredNow;
+    CHECK(sink.known(table.space())->size() == recorded);
+    CHECK(StoreTrialSink(*store, otherKey).known(table.space())->empty());
+    if (session == 2)
+      CHECK(result.winner->config == table.best()->config);
+  }
+  CHECK(recorded == table.trials().size());
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a trial survives the form in which it is stored") {

@@ -1,0 +1,27 @@
+//===- StoreSink.h - trials in the database ---------------------------------===//
+// Keeps the trials of one winner key in a store, so that sessions resume across processes and machines.
+#ifndef HEDDLE_TUNER_SEARCH_STORESINK_H
+#define HEDDLE_TUNER_SEARCH_STORESINK_H
+
+#include "runtime/Store/Store.h"
+#include "tuner/Search/Trial.h"
+
+namespace heddle::tuner {
+
+// The store must be open for writing and outlive the sink. Failures are those of the store; a stored trial
+// of this key that is damaged (unknown outcome, measured without a time) is reported as corrupt.
+class StoreTrialSink : public TrialSink {
+public:
+  StoreTrialSink(Store &store, WinnerKey key) : store(store), key(std::move(key)) {}
+
+  Result<std::vector<PointTrial>> known(const SearchSpace &space) override;
+  Status record(const SearchSpace &space, const PointTrial &trial) override;
+
+private:
+  Store &store;
+  WinnerKey key;
+};
+
+} // namespace heddle::tuner
+
+#endif
