@@ -9,6 +9,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
+#include <functional>
 #include <map>
 
 namespace heddle::attn {
@@ -44,9 +45,9 @@ struct PredicateFrame {
 /// so an object must not outlive the region that it builds in.
 class ExprBuilder {
 public:
-  using SymbolValues = llvm::function_ref<mlir::Value(Symbol)>;
+  using SymbolValues = std::function<mlir::Value(Symbol)>;
   ExprBuilder(mlir::OpBuilder &builder, mlir::Location loc, SymbolValues valueOf)
-      : builder(builder), loc(loc), valueOf(valueOf) {}
+      : builder(builder), loc(loc), valueOf(std::move(valueOf)) {}
   /// i32.
   mlir::Value integer(const IntExpr &expr);
   /// i1; the expression is a condition.
