@@ -4,13 +4,14 @@
 # registries, architectures, sizes, leftovers, banners, links. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
+export LC_ALL=C
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$1"
 check=$2
 
 # sources <find test...>: files of the project, without build trees, relative to the root.
 sources() {
-  find . \( -path './build*' -o -name .git -o -name .cache \) -prune -o -type f \( "$@" \) -print | sed 's,^\./,,' | LC_ALL=C sort
+  find . \( -path './build*' -o -name .git -o -name .cache \) -prune -o -type f \( "$@" \) -print | sed 's,^\./,,' | sort
 }
 
 code() { sources -name '*.h' -o -name '*.cpp' -o -name '*.cuh' -o -name '*.td' -o -name '*.cu'; }
@@ -52,23 +53,23 @@ check_includes() {
     }'
 }
 
-# unlisted <folder> <registry>: a .cpp without a header of its own registers something; its name must
-# occur in the registry.
+# unlisted <folder> <first letter>: a .cpp without a header of its own registers something; its name
+# must occur in the folder's Registry.cpp. Verbs are the files that begin with a small letter.
 unlisted() {
-  local file stem
-  [ -d "$1" ] || return 0
-  for file in "$1"/*.cpp; do
-    if [ ! -e "$file" ] || [ "$file" = "$2" ] || [ -e "${file%.cpp}.h" ]; then continue; fi
+  local file stem registry=$1/Registry.cpp
+  # shellcheck disable=SC2231 # $2 is a pattern
+  for file in "$1"/$2*.cpp; do
+    if [ ! -e "$file" ] || [ "$file" = "$registry" ] || [ -e "${file%.cpp}.h" ]; then continue; fi
     ! grep -qE '^int main\(' "$file" || continue
     stem=$(basename "$file" .cpp)
-    grep -qisE "(^|[^A-Za-z])[a-z]*${stem//-/[-_]?}" "$2" || echo "$file:1: not listed in $2"
+    grep -qisE "(^|[^A-Za-z])[a-z]*${stem//-/[-_]?}" "$registry" || echo "$file:1: not listed in $registry"
   done
 }
 
 check_registries() {
-  unlisted tuner/Strategies tuner/Strategies/Registry.cpp
-  unlisted codegen/Skeletons codegen/Skeletons/Registry.cpp
-  unlisted compiler/Tools compiler/Tools/Registry.cpp
+  unlisted tuner/Strategies '[A-Z]'
+  unlisted codegen/Skeletons '[A-Z]'
+  unlisted compiler/Tools '[a-z]'
 }
 
 # Architectures are rows of codegen/Target, and skeletons belong to them. Comments may speak of them.

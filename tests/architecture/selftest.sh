@@ -27,6 +27,7 @@ clean_tree() {
   put codegen/Skeletons/Helper.cpp '// Owns help.'
   put compiler/Tools/Registry.cpp '// Owns the list.' '{"check", checkVerb}'
   put compiler/Tools/check.cpp '// Owns a verb.' '#include <CLI/CLI.hpp>'
+  put compiler/Tools/Failure.cpp '// Owns help for verbs.'
   put compiler/Tools/main.cpp '// Owns main.' 'int main(int argc, char **argv) {}'
   put README.md '[here](docs/a.md) [there](https://example.org/x)'
   put docs/a.md '[back](../README.md#top)'
