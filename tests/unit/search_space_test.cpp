@@ -83,6 +83,29 @@ TEST_CASE("a refused point says which constraint and which numbers") {
   CHECK(space.whyInfeasible(Point{{0, 9, 0}}).has_value());
 }
 
+TEST_CASE("one judge for all rules gives the same space as a list of constraints") {
+  const Constraint smem = smemLimit(), snake = snakeNeedsStages();
+  auto judge = [=](const PointValues &values) -> std::optional<Refusal> {
+    if (auto reason = smem.reason(values))
+      return Refusal{"smem", *reason};
+    if (auto reason = snake.reason(values))
+      return Refusal{"snake", *reason};
+    return std::nullopt;
+  };
+  const SearchSpace listed = tileSpace();
+  const SearchSpace judged =
+      SearchSpace::create("tiles", tileKnobs(), judge, {"smem", "snake"}).take();
+  CHECK(judged.digest() == listed.digest());
+  CHECK(judged.enumerate()->points == listed.enumerate()->points);
+  CHECK(judged.enumerate()->refused == listed.enumerate()->refused);
+  CHECK(judged.whyInfeasible(Point{{2, 3, 0}}) == listed.whyInfeasible(Point{{2, 3, 0}}));
+  const SearchSpace unannounced = SearchSpace::create("tiles", tileKnobs(), judge, {}).take();
+  auto refused = unannounced.enumerate()->refused; // in the order of the first refusals
+  const auto expected = listed.enumerate()->refused;
+  CHECK(std::is_permutation(refused.begin(), refused.end(), expected.begin(), expected.end()));
+  CHECK_FALSE(SearchSpace::create("tiles", tileKnobs(), Judge(), {}).isOk());
+}
+
 TEST_CASE("neighbours differ in one knob: adjacent numbers, any alternative, feasible only") {
   const SearchSpace space = tileSpace();
   auto texts = [&](const char *from) {

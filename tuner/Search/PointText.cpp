@@ -72,8 +72,8 @@ std::string SearchSpace::digest() const {
       everything += (i ? "," : "=") + knob.spelling(i);
     everything += "\n";
   }
-  for (const Constraint &constraint : constraintList)
-    everything += constraint.name + "\n";
+  for (const std::string &constraint : constraintNameList)
+    everything += constraint + "\n";
   return sha256Hex(everything);
 }
 

@@ -83,26 +83,54 @@ bool advance(Point &point, const std::vector<Knob> &knobs) {
   return false;
 }
 
+// The counter of a name, added if the names did not announce it.
+uint64_t &countOf(std::vector<std::pair<std::string, uint64_t>> &counts, const std::string &name) {
+  auto entry = std::find_if(counts.begin(), counts.end(),
+                            [&](const auto &candidate) { return candidate.first == name; });
+  if (entry == counts.end())
+    entry = counts.emplace(counts.end(), name, 0);
+  return entry->second;
+}
+
 } // namespace
 
 Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knobs,
                                         std::vector<Constraint> constraints) {
-  if (knobs.empty())
-    return Status::invalidArgument("search space '" + name + "': no knobs");
+  std::vector<std::string> names;
+  for (const Constraint &constraint : constraints) {
+    if (constraint.name.empty() || !constraint.reason)
+      return Status::invalidArgument("search space '" + name +
+                                     "': every constraint needs a name and a rule");
+    names.push_back(constraint.name);
+  }
+  Judge judge = [rules = std::move(constraints)](const PointValues &values) {
+    std::optional<Refusal> refusal;
+    for (const Constraint &rule : rules)
+      if (std::optional<std::string> reason = rule.reason(values)) {
+        refusal = Refusal{rule.name, std::move(*reason)};
+        break;
+      }
+    return refusal;
+  };
+  return create(std::move(name), std::move(knobs), std::move(judge), std::move(names));
+}
+
+Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knobs, Judge judge,
+                                        std::vector<std::string> constraintNames) {
+  if (knobs.empty() || !judge)
+    return Status::invalidArgument("search space '" + name + "': " +
+                                   (judge ? "no knobs" : "no judge"));
   std::set<std::string> names;
   for (const Knob &knob : knobs) {
     HEDDLE_TRY(checkKnob(knob));
     if (!names.insert(knob.name).second)
       return Status::invalidArgument("search space: knob '" + knob.name + "' is given twice");
   }
-  for (const Constraint &constraint : constraints)
-    if (constraint.name.empty() || !constraint.reason)
-      return Status::invalidArgument("search space '" + name +
-                                     "': every constraint needs a name and a rule");
   SearchSpace space;
   space.spaceName = std::move(name);
   space.knobList = std::move(knobs);
-  space.constraintList = std::move(constraints);
+  space.judge = std::move(judge);
+  space.constraintNameList = std::move(constraintNames);
   return space;
 }
 
@@ -133,24 +161,11 @@ bool SearchSpace::contains(const Point &point) const {
   return true;
 }
 
-std::optional<size_t> SearchSpace::firstRefusal(const Point &point, std::string *reason) const {
-  for (size_t i = 0; i < constraintList.size(); ++i) {
-    std::optional<std::string> refusal = constraintList[i].reason(values(point));
-    if (!refusal)
-      continue;
-    if (reason)
-      *reason = std::move(*refusal);
-    return i;
-  }
-  return std::nullopt;
-}
-
 std::optional<std::string> SearchSpace::whyInfeasible(const Point &point) const {
   if (!contains(point))
     return "space: the point is not one of search space '" + spaceName + "'";
-  std::string reason;
-  if (std::optional<size_t> refusal = firstRefusal(point, &reason))
-    return constraintList[*refusal].name + ": " + reason;
+  if (std::optional<Refusal> refusal = judge(values(point)))
+    return refusal->constraint + ": " + refusal->reason;
   return std::nullopt;
 }
 
@@ -161,13 +176,13 @@ Result<Enumeration> SearchSpace::enumerate() const {
                                    std::to_string(kMaxExamined) +
                                    " can be walked; give fewer values");
   Enumeration result;
-  for (const Constraint &constraint : constraintList)
-    result.refused.emplace_back(constraint.name, 0);
+  for (const std::string &constraint : constraintNameList)
+    result.refused.emplace_back(constraint, 0);
   Point point{std::vector<uint32_t>(knobList.size(), 0)};
   do {
     ++result.examined;
-    if (std::optional<size_t> refusal = firstRefusal(point, nullptr))
-      ++result.refused[*refusal].second;
+    if (std::optional<Refusal> refusal = judge(values(point)))
+      ++countOf(result.refused, refusal->constraint);
     else
       result.points.push_back(point);
   } while (advance(point, knobList));

@@ -82,15 +82,25 @@ struct Constraint {
   std::function<std::optional<std::string>(const PointValues &)> reason;
 };
 
+// Which rule refuses a point, and why.
+struct Refusal {
+  std::string constraint;
+  std::string reason;
+};
+
+// All rules in one call: nothing for a feasible point, else the first rule that refuses it. For callers whose
+// rules share work, such as turning the point into a configuration.
+using Judge = std::function<std::optional<Refusal>(const PointValues &)>;
+
 // The feasible points, and for every constraint how many points it was the first to refuse.
 struct Enumeration {
   std::vector<Point> points; // lexicographic in the order of knobs and values
   uint64_t examined = 0;
-  std::vector<std::pair<std::string, uint64_t>> refused; // in the order of the constraints
+  std::vector<std::pair<std::string, uint64_t>> refused; // in the order of the constraint names
 };
 
 // Immutable after construction; const members may be called from any number of threads as
-// long as the constraint callbacks may.
+// long as the constraints may.
 class SearchSpace {
 public:
   // Larger spaces are refused by enumerate(): they call for a different kind of strategy.
@@ -100,10 +110,13 @@ public:
   // repeated or malformed knob name (letters, digits and '_' only), a nameless constraint.
   static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs,
                                     std::vector<Constraint> constraints);
+  // The same with one judge; the names are those that its refusals carry, in the order of a report.
+  static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs, Judge judge,
+                                    std::vector<std::string> constraintNames);
 
   const std::string &name() const { return spaceName; }
   const std::vector<Knob> &knobs() const { return knobList; }
-  const std::vector<Constraint> &constraints() const { return constraintList; }
+  const std::vector<std::string> &constraintNames() const { return constraintNameList; }
 
   // Number of points before any constraint, saturated at UINT64_MAX.
   uint64_t rawSize() const;
@@ -134,12 +147,12 @@ public:
 private:
   SearchSpace() = default;
 
-  std::optional<size_t> firstRefusal(const Point &point, std::string *reason) const;
   Status assign(std::string_view assignment, Point &point, std::vector<bool> &isGiven) const;
 
   std::string spaceName;
   std::vector<Knob> knobList;
-  std::vector<Constraint> constraintList;
+  Judge judge;
+  std::vector<std::string> constraintNameList;
 };
 
 } // namespace heddle::tuner

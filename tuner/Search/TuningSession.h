@@ -57,7 +57,7 @@ struct TuningTask {
   const SearchSpace *space = nullptr;
   std::shared_ptr<Evaluator> evaluator;
   TrialSink *sink = nullptr;
-  std::string strategy = "random";  // specification for createStrategy
+  std::string strategy = "climb"; // specification for createStrategy
   std::function<double(const Point &)> prior; // estimated cost without running anything; may be null
   std::string incumbent; // text of the winner published earlier, empty for none: stays the winner if
                          // this session measures nothing, and takes part in the final
