@@ -1,2 +1,2 @@
 # Tests of the language and its analysis.
-heddle_add_unit_test(analysis heddle_dialect)
+heddle_add_unit_test(analysis heddle_oracle)

@@ -6,7 +6,7 @@
 
 #include "dialect/Analysis/BranchEvaluator.h"
 #include "dialect/Analysis/Counts.h"
-#include "tests/unit/support/PatternOracle.h"
+#include "compiler/Oracle/PatternOracle.h"
 
 #include <set>
 #include <sstream>

@@ -1,0 +1,140 @@
+//===- AttentionOracle.cpp - rows, pair by pair -----------------------------===//
+#include "compiler/Oracle/AttentionOracle.h"
+#include "compiler/Io/RandomTensor.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <tuple>
+
+namespace heddle::oracle {
+
+AttentionOracle::AttentionOracle(attn::PatternOp pattern, const Problem &problem, const AttentionInputs &inputs,
+                                 double scale)
+    : pairs(pattern, problem), problem(problem), inputs(inputs), scale(scale) {}
+
+static float rounded(double value, DType dtype) {
+  switch (dtype) {
+  case DType::bf16: return bf16ToFloat(floatToBf16(static_cast<float>(value)));
+  case DType::fp16: return fp16ToFloat(floatToFp16(static_cast<float>(value)));
+  case DType::fp32: return static_cast<float>(value);
+  }
+  return static_cast<float>(value);
+}
+
+std::vector<AttentionOracle::Key> AttentionOracle::keysOf(RowId id) const {
+  std::vector<Key> keys;
+  unsigned branches = pairs.branchCount();
+  for (int64_t j = 0; j < problem.seqlenK; ++j) {
+    int copies = 0;
+    for (unsigned branch = 0; branch < branches; ++branch)
+      copies += pairs.keeps(branch, id.head, id.row, j, id.batch);
+    if (copies > 0)
+      keys.push_back({j, copies});
+  }
+  return keys;
+}
+
+template <class Number> RowResult AttentionOracle::attend(RowId id, DType roundTo, bool rounds) const {
+  const AttentionSizes &sizes = inputs.sizes;
+  int64_t kvHead = id.head / (sizes.heads / sizes.kvHeads);
+  int64_t qRow = ((id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head) * sizes.headDim;
+  auto keyRow = [&](int64_t j) { return (id.batch * sizes.seqlenK + j) * sizes.kvHeads + kvHead; };
+  std::vector<Key> keys = keysOf(id);
+  RowResult result{std::vector<double>(sizes.valueDim, 0.0), -std::numeric_limits<double>::infinity()};
+  if (keys.empty())
+    return result;
+  std::vector<Number> scores;
+  Number largest = -std::numeric_limits<Number>::infinity();
+  for (const Key &key : keys) {
+    Number product = 0;
+    for (int64_t c = 0; c < sizes.headDim; ++c)
+      product += Number(inputs.q.get(qRow + c)) * Number(inputs.k.get(keyRow(key.index) * sizes.headDim + c));
+    scores.push_back(product * Number(scale));
+    largest = std::max(largest, scores.back());
+  }
+  Number sum = 0;
+  for (size_t i = 0; i < keys.size(); ++i)
+    sum += Number(keys[i].copies) * std::exp(scores[i] - largest);
+  std::vector<Number> out(sizes.valueDim, Number(0));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    Number weight = Number(keys[i].copies) * std::exp(scores[i] - largest) / sum;
+    if (rounds)
+      weight = rounded(weight, roundTo);
+    for (int64_t c = 0; c < sizes.valueDim; ++c)
+      out[c] += weight * Number(inputs.v.get(keyRow(keys[i].index) * sizes.valueDim + c));
+  }
+  for (int64_t c = 0; c < sizes.valueDim; ++c)
+    result.out[c] = rounds ? rounded(out[c], roundTo) : double(out[c]);
+  result.lse = double(largest + std::log(sum));
+  return result;
+}
+
+RowResult AttentionOracle::exactRow(RowId id) const { return attend<double>(id, DType::fp32, /*rounds=*/false); }
+RowResult AttentionOracle::plainRow(RowId id) const { return attend<float>(id, inputs.dtype(), /*rounds=*/true); }
+
+/// |a - b|; 0 for equal infinities, infinite when either is NaN.
+static double distance(double a, double b) {
+  if (a == b)
+    return 0;
+  double difference = std::abs(a - b);
+  return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+}
+
+/// What adding and taking away 0.3 in `dtype` does to a value.
+static double granularity(double value, DType dtype) {
+  float start = rounded(value, dtype);
+  return std::abs(double(rounded(rounded(double(start) + 0.3, dtype) - 0.3, dtype)) - double(start));
+}
+
+VerifyReport verifyRows(const AttentionOracle &oracle, const HostTensor &out, const HostTensor &lse,
+                        const std::vector<RowId> &rows) {
+  const AttentionSizes &sizes = oracle.attentionInputs().sizes;
+  VerifyReport report;
+  double plainError = 0, unit = 0;
+  for (RowId id : rows) {
+    RowResult exact = oracle.exactRow(id), plain = oracle.plainRow(id);
+    int64_t first = ((id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head) * sizes.valueDim;
+    for (int64_t c = 0; c < sizes.valueDim; ++c) {
+      double error = distance(out.get(first + c), exact.out[c]);
+      if (error > report.maxError) {
+        report.maxError = error;
+        report.worst = id;
+      }
+      plainError = std::max(plainError, distance(plain.out[c], exact.out[c]));
+      unit = std::max(unit, granularity(exact.out[c], out.dtype));
+    }
+    double error = distance(lse.get((id.batch * sizes.heads + id.head) * sizes.seqlenQ + id.row), exact.lse);
+    if (error > report.maxLseError) {
+      report.maxLseError = error;
+      report.worstLse = id;
+    }
+    ++report.rowsChecked;
+  }
+  report.allowedError = 2 * plainError + 2 * unit;
+  report.ok = report.maxError <= report.allowedError && report.maxLseError <= report.allowedLseError;
+  return report;
+}
+
+std::vector<RowId> sampleRows(const AttentionSizes &sizes, int64_t count) {
+  std::vector<RowId> rows;
+  int64_t total = sizes.batch * sizes.heads * sizes.seqlenQ;
+  if (total <= count) {
+    for (int64_t batch = 0; batch < sizes.batch; ++batch)
+      for (int64_t head = 0; head < sizes.heads; ++head)
+        for (int64_t row = 0; row < sizes.seqlenQ; ++row)
+          rows.push_back({batch, head, row});
+    return rows;
+  }
+  RandomStream stream(1, "verified rows");
+  std::set<std::tuple<int64_t, int64_t, int64_t>> taken;
+  for (uint64_t i = 0; static_cast<int64_t>(rows.size()) < count; ++i) {
+    int64_t row = i == 0 ? 0 : i == 1 ? sizes.seqlenQ - 1 : static_cast<int64_t>(stream.word(i) % sizes.seqlenQ);
+    RowId id{static_cast<int64_t>(i) / sizes.heads % sizes.batch, static_cast<int64_t>(i) % sizes.heads, row};
+    if (taken.insert({id.batch, id.head, id.row}).second)
+      rows.push_back(id);
+  }
+  return rows;
+}
+
+} // namespace heddle::oracle

@@ -1,0 +1,75 @@
+//===- AttentionOracle.h - attention from its definition -------------------===//
+// Owns what is right: single rows of attention in fp64 over the multiset of keys that PatternOracle keeps, the same
+// rows by plain attention in the precision of the inputs, and the rule that says how far a kernel may be off
+// (docs/verification.md). Nothing here is fast and nothing here knows tiles, ranges or pieces.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_ORACLE_ATTENTIONORACLE_H
+#define HEDDLE_COMPILER_ORACLE_ATTENTIONORACLE_H
+
+#include "compiler/Io/AttentionInputs.h"
+#include "compiler/Oracle/PatternOracle.h"
+
+namespace heddle::oracle {
+
+/// One row of the result.
+struct RowId {
+  int64_t batch = 0, head = 0, row = 0;
+};
+
+struct RowResult {
+  std::vector<double> out; ///< value_dim values; all 0 if the row keeps no key
+  double lse;              ///< natural logarithm; -infinity if the row keeps no key
+};
+
+/// Attention over one set of inputs. Thread safe as PatternOracle is.
+class AttentionOracle {
+public:
+  /// `problem` must have the sizes of `inputs`, which must outlive the oracle; `scale` multiplies q . k.
+  AttentionOracle(attn::PatternOp pattern, const Problem &problem, const AttentionInputs &inputs, double scale);
+
+  /// Everything in fp64.
+  RowResult exactRow(RowId id) const;
+  /// The same row as plain attention computes it in the inputs' precision: products accumulated in fp32, softmax in
+  /// fp32, weights and output rounded to the inputs' type.
+  RowResult plainRow(RowId id) const;
+
+  const AttentionInputs &attentionInputs() const { return inputs; }
+
+private:
+  /// A key of the row and the number of branches that keep it.
+  struct Key {
+    int64_t index;
+    int copies;
+  };
+  std::vector<Key> keysOf(RowId id) const;
+  template <class Number> RowResult attend(RowId id, DType roundTo, bool rounds) const;
+
+  PatternOracle pairs;
+  Problem problem;
+  const AttentionInputs &inputs;
+  double scale;
+};
+
+struct VerifyReport {
+  int64_t rowsChecked = 0;
+  double maxError = 0;      ///< max |K - R| over the checked rows, K the result under test, R exactRow
+  double allowedError = 0;  ///< 2 max |P - R| + 2 max |(R + 0.3 - 0.3) - R|, P plainRow
+  double maxLseError = 0;
+  double allowedLseError = 1e-3;
+  RowId worst;              ///< where maxError was found
+  RowId worstLse;
+  bool ok = true;           ///< both errors are within bounds and no value is NaN
+};
+
+/// Compares rows of a result with the definition. `out` has the shape of q with value_dim, `lse` is
+/// [batch, heads, seqlen_q] in fp32. A NaN counts as an infinite error.
+VerifyReport verifyRows(const AttentionOracle &oracle, const HostTensor &out, const HostTensor &lse,
+                        const std::vector<RowId> &rows);
+
+/// At most `count` different rows, always the same ones for the same sizes: the first and the last row of the
+/// sequence first, then rows spread over heads, batch and sequence. All rows if there are no more than `count`.
+std::vector<RowId> sampleRows(const AttentionSizes &sizes, int64_t count);
+
+} // namespace heddle::oracle
+
+#endif

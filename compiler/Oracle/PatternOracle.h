@@ -1,0 +1,56 @@
+//===- PatternOracle.h - the definition of a pattern, pair by pair --------===//
+// Decides kept pairs by walking the pattern's ops and evaluating each op's definition on 64-bit integers. Shares no
+// code with the analysis or with buildPredicate: a disagreement is a bug in one of the three.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_ORACLE_PATTERNORACLE_H
+#define HEDDLE_COMPILER_ORACLE_PATTERNORACLE_H
+
+#include "dialect/IR/Attn.h"
+
+#include <vector>
+
+namespace heddle::oracle {
+
+/// Concrete sizes of one call; `parameters` has one value per run-time size of the pattern.
+struct Problem {
+  int64_t heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0;
+  std::vector<int64_t> parameters;
+};
+
+/// The pattern must have passed verification and outlive the oracle. Const and thread safe, as long as nobody
+/// changes the pattern; patterns with a predicate need a context that allows threads.
+class PatternOracle {
+public:
+  PatternOracle(attn::PatternOp pattern, Problem problem);
+
+  /// 1 for a union; else the operands of the softmax, each of which counts a kept key once.
+  unsigned branchCount() const;
+
+  /// Row i, key j (indices, not positions). Throws std::logic_error for a predicate that has no value there (a
+  /// division by zero).
+  bool keeps(unsigned branch, int64_t head, int64_t i, int64_t j, int64_t batch = 0) const;
+
+private:
+  /// A pair in the coordinates of one pullback.
+  struct Local {
+    int64_t q, k, extentQ, extentK, batch, head, group;
+  };
+
+  int64_t size(mlir::OperandRange dynamic, llvm::ArrayRef<int64_t> sizes, unsigned index) const;
+  template <class Op> int64_t offset(Op op, const Local &at) const;
+  int64_t groupOf(int64_t head, int64_t groups) const;
+  bool evaluate(mlir::Value mask, const Local &at) const;
+  bool evaluateComposite(mlir::Operation *op, const Local &at) const;
+  bool evaluateSegment(attn::SegmentOp op, const Local &at) const;
+  bool evaluateDilate(attn::DilateOp op, const Local &at) const;
+
+  mutable attn::PatternOp pattern;
+  Problem problem;
+};
+
+/// The value of a predicate's region, found by folding one op after the other on constants.
+bool evaluatePredicate(attn::PredicateOp op, llvm::ArrayRef<int64_t> arguments);
+
+} // namespace heddle::oracle
+
+#endif
