@@ -6,3 +6,31 @@ foreach(topic store store_files store_process)
   heddle_add_unit_test(${topic} heddle_runtime ${HEDDLE_SQLITE_LIBRARY})
   target_include_directories(${topic}_test PRIVATE ${HEDDLE_SQLITE_INCLUDE} ${CMAKE_SOURCE_DIR}/tests/unit)
 endforeach()
+
+# The recording stand-in for the CUDA driver; programs take it through HEDDLE_CUDA_DRIVER_LIBRARY.
+add_library(heddle_fake_cuda SHARED
+  ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeDevice.cpp
+  ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeKernel.cpp
+  ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeState.cpp)
+foreach(topic device device_launch device_arguments)
+  heddle_add_unit_test(${topic} heddle_runtime heddle_fake_cuda)
+  target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
+  target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
+endforeach()
+
+# The C interface as an application links it; the store is made through the C++ layer.
+heddle_add_unit_test(runtime_api heddle_runtime_shared heddle_runtime heddle_fake_cuda)
+target_include_directories(runtime_api_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
+target_compile_definitions(runtime_api_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
+add_test(NAME runtime.exports
+  COMMAND sh -c "nm -D --defined-only $<TARGET_FILE:heddle_runtime_shared> | grep -q ' T heddle_kernel_launch' && ! nm -D --defined-only $<TARGET_FILE:heddle_runtime_shared> | grep -v ' heddle_'")
+add_test(NAME runtime.header_is_c
+  COMMAND ${CMAKE_C_COMPILER} -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.h)
+
+# The comparison with cuda.h happens in the compiler, where a toolkit is there.
+heddle_add_unit_test(device_cuda_h heddle_core)
+find_path(HEDDLE_CUDA_INCLUDE cuda.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+mark_as_advanced(HEDDLE_CUDA_INCLUDE)
+if(HEDDLE_CUDA_INCLUDE)
+  target_include_directories(device_cuda_h_test SYSTEM PRIVATE ${HEDDLE_CUDA_INCLUDE})
+endif()

@@ -20,7 +20,8 @@ using Function = struct FunctionStruct *;
 using Stream = struct StreamStruct *;
 using Event = struct EventStruct *;
 
-struct alignas(64) TensorMap {
+// Headers before CUDA 13 ask for 64-byte alignment, later ones for 128.
+struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 

@@ -1,0 +1,208 @@
+//===- CApi.cpp - the C interface over the C++ layers -----------------------===//
+// Owns the translation of handles, codes and messages. Every exported function catches everything.
+#include "runtime/Device/Kernel.h"
+#include "runtime/Include/heddle.h"
+#include "runtime/Store/Store.h"
+
+#include <algorithm>
+#include <new>
+
+using namespace heddle;
+
+struct heddle_store {
+  Store store;
+};
+struct heddle_device {
+  Device device;
+};
+struct heddle_kernel {
+  Kernel kernel;
+  MatchKind match;
+  double medianUs;
+};
+struct heddle_prepared {
+  PreparedLaunch launch;
+};
+
+static_assert(int(StatusCode::ok) == HEDDLE_OK && int(StatusCode::internal) == HEDDLE_INTERNAL, "codes are the same numbers");
+static_assert(int(MatchKind::none) == HEDDLE_MATCH_NONE, "matches are the same numbers");
+static_assert(int(DType::bf16) + 1 == HEDDLE_BF16 && int(DType::fp32) + 1 == HEDDLE_FP32, "dtypes are one apart");
+
+namespace {
+
+std::string &lastMessage() {
+  thread_local std::string message;
+  return message;
+}
+
+heddle_status report(const Status &status) {
+  if (!status.isOk())
+    lastMessage() = status.message();
+  return heddle_status(status.code());
+}
+
+// Runs f, a function that returns a Status; nothing thrown gets past.
+template <class F> heddle_status guarded(F &&f) noexcept {
+  try {
+    return report(f());
+  } catch (const std::bad_alloc &) {
+    return HEDDLE_INTERNAL; // no memory for a message either
+  } catch (...) {
+    return HEDDLE_INTERNAL;
+  }
+}
+
+Status missing(const char *function, const char *argument) {
+  return Status::invalidArgument(std::string(function) + ": " + argument + ": expected an address, got null");
+}
+
+// The digest that a name leads to; text that is no name is taken for a digest.
+Result<std::string> resolvePattern(const Store &store, const std::string &pattern) {
+  Result<NameRecord> named = store.findName(pattern);
+  if (named)
+    return named->pattern;
+  bool isDigest = pattern.size() == 64 && pattern.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (isDigest && named.status().code() == StatusCode::notFound)
+    return pattern;
+  return named.status();
+}
+
+Result<LookupQuery> makeQuery(const Store &store, const DeviceInfo &info, const heddle_kernel_query &query) {
+  if (query.struct_size < sizeof(query))
+    return Status::invalidArgument("find kernel: struct_size: expected at least " + std::to_string(sizeof(query)) + ", got " + std::to_string(query.struct_size));
+  if (query.dtype < HEDDLE_BF16 || query.dtype > HEDDLE_FP32)
+    return Status::invalidArgument("find kernel: dtype: expected bf16, fp16 or fp32 (1 to 3), got " + std::to_string(query.dtype));
+  if (!query.pattern)
+    return missing("find kernel", "pattern");
+  LookupQuery wanted;
+  HEDDLE_ASSIGN(wanted.pattern, resolvePattern(store, query.pattern));
+  wanted.kind = query.kind ? query.kind : "forward";
+  wanted.dtype = DType(query.dtype - 1);
+  wanted.headDim = query.head_dim;
+  wanted.valueDim = query.value_dim;
+  static_cast<DeviceIdentity &>(wanted) = info.identity;
+  wanted.driverVersion = info.driverVersion;
+  constexpr int64_t kTile = 128; // buckets count the 128 x 128 tiling
+  int64_t tiles = (std::clamp<int64_t>(query.seqlen_q, 0, INT32_MAX) + kTile - 1) / kTile;
+  int64_t heads = std::clamp<int64_t>(query.heads, 0, 1 << 20) * std::clamp<int64_t>(query.batch, 0, 1 << 20);
+  wanted.workPerSm = tiles * heads > 0 ? sizeBucket(tiles * heads, info.identity.smCount) : -1;
+  wanted.tilesPerRow = query.tiles_per_row > 0 ? sizeBucket(query.tiles_per_row, 1) : -1;
+  wanted.gqaRatio = query.heads > 0 && query.kv_heads > 0 ? query.heads / query.kv_heads : -1;
+  return wanted;
+}
+
+Status findKernel(const Store &store, const Device &device, const heddle_kernel_query &query, heddle_kernel **kernel) {
+  HEDDLE_ASSIGN(LookupQuery wanted, makeQuery(store, device.info(), query));
+  HEDDLE_ASSIGN(StoreLookup found, store.lookup(wanted));
+  if (found.match == MatchKind::none)
+    return Status::notFound("find kernel: store '" + store.path() + "' has no kernel for pattern '" + query.pattern + "' " + wanted.kind + " " +
+                            dtypeName(wanted.dtype) + " head_dim=" + std::to_string(wanted.headDim) + " value_dim=" + std::to_string(wanted.valueDim) +
+                            " that runs on " + wanted.arch + "; compile or tune the pattern for it");
+  HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
+  *kernel = new heddle_kernel{std::move(loaded), found.match, found.winner.medianUs};
+  return {};
+}
+
+} // namespace
+
+extern "C" {
+
+const char *heddle_version(void) { return HEDDLE_VERSION; }
+
+const char *heddle_status_name(heddle_status status) { return statusCodeName(StatusCode(status)); }
+
+const char *heddle_last_message(void) { return lastMessage().c_str(); }
+
+heddle_status heddle_store_open(const char *path, uint32_t flags, heddle_store **store) {
+  return guarded([&]() -> Status {
+    if (!path || !store)
+      return missing("open store", path ? "store" : "path");
+    if ((flags & ~uint32_t(HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS | HEDDLE_OPEN_IMMUTABLE)) != 0)
+      return Status::unsupported("open store: flags: no such flag in " + std::to_string(flags));
+    StoreOptions options;
+    options.allowForeignWriters = (flags & HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS) != 0;
+    options.mode = (flags & HEDDLE_OPEN_IMMUTABLE) != 0 ? StoreMode::immutable : StoreMode::readOnly;
+    HEDDLE_ASSIGN(Store opened, Store::open(path, options));
+    *store = new heddle_store{std::move(opened)};
+    return {};
+  });
+}
+
+void heddle_store_close(heddle_store *store) { delete store; }
+
+heddle_status heddle_device_open(int32_t ordinal, heddle_device **device) {
+  return guarded([&]() -> Status {
+    if (!device)
+      return missing("open device", "device");
+    HEDDLE_ASSIGN(Device opened, Device::open(ordinal));
+    *device = new heddle_device{std::move(opened)};
+    return {};
+  });
+}
+
+void heddle_device_close(heddle_device *device) { delete device; }
+
+heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, const heddle_kernel_query *query, heddle_kernel **kernel) {
+  return guarded([&]() -> Status {
+    if (!store || !device || !query || !kernel)
+      return missing("find kernel", !store ? "store" : !device ? "device" : !query ? "query" : "kernel");
+    return findKernel(store->store, device->device, *query, kernel);
+  });
+}
+
+heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_info *info) {
+  return guarded([&]() -> Status {
+    if (!kernel || !info)
+      return missing("kernel info", kernel ? "info" : "kernel");
+    if (info->struct_size < sizeof(*info))
+      return Status::invalidArgument("kernel info: struct_size: expected at least " + std::to_string(sizeof(*info)) + ", got " +
+                                     std::to_string(info->struct_size));
+    const KernelRecord &record = kernel->kernel.record();
+    *info = {info->struct_size, int32_t(kernel->match), record.contentKey.c_str(), record.kernelArch.c_str(), record.generator.c_str(),
+             record.config.c_str(), record.note.c_str(), record.registers, record.spillBytes, record.sharedBytes,
+             kernel->kernel.plan().paramCount(), kernel->medianUs};
+    return {};
+  });
+}
+
+heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_attention_args *args, uint64_t *bytes) {
+  return guarded([&]() -> Status {
+    if (!kernel || !args || !bytes)
+      return missing("workspace", !kernel ? "kernel" : !args ? "args" : "bytes");
+    HEDDLE_ASSIGN(int64_t needed, kernel->kernel.workspaceBytes(*args));
+    *bytes = uint64_t(needed);
+    return {};
+  });
+}
+
+heddle_status heddle_kernel_launch(const heddle_kernel *kernel, void *stream, const heddle_attention_args *args) {
+  return guarded([&]() -> Status {
+    if (!kernel || !args)
+      return missing("launch", kernel ? "args" : "kernel");
+    return kernel->kernel.launch(static_cast<cuda::Stream>(stream), *args);
+  });
+}
+
+void heddle_kernel_close(heddle_kernel *kernel) { delete kernel; }
+
+heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention_args *args, heddle_prepared **prepared) {
+  return guarded([&]() -> Status {
+    if (!kernel || !args || !prepared)
+      return missing("prepare", !kernel ? "kernel" : !args ? "args" : "prepared");
+    HEDDLE_ASSIGN(PreparedLaunch launch, kernel->kernel.prepare(*args));
+    *prepared = new heddle_prepared{std::move(launch)};
+    return {};
+  });
+}
+
+heddle_status heddle_prepared_launch(const heddle_prepared *prepared, void *stream) {
+  return guarded([&]() -> Status {
+    if (!prepared)
+      return missing("launch", "prepared");
+    return prepared->launch.launch(static_cast<cuda::Stream>(stream));
+  });
+}
+
+void heddle_prepared_close(heddle_prepared *prepared) { delete prepared; }
+
+} // extern "C"

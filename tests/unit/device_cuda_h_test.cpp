@@ -1,0 +1,105 @@
+//===- device_cuda_h_test.cpp - our declarations against cuda.h -------------===//
+// Everything here is checked by the compiler; where cuda.h does not exist the test says that it was skipped.
+#include "runtime/Device/CudaDriver.h"
+
+#include <doctest/doctest.h>
+
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+
+#include <type_traits>
+
+namespace {
+
+// Two types pass a call the same way: both pointers (to whatever), or numbers of one size and kind. cuuint64_t
+// and size_t are spelled differently from ours, enums are their underlying integers.
+template <class Ours, class Theirs> constexpr bool isSameInCall() {
+  if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>)
+    return std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>;
+  else
+    return sizeof(Ours) == sizeof(Theirs) && std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
+}
+
+// What pointers to numbers point to has the same size as well.
+template <class Ours, class Theirs> constexpr bool isSameTarget() {
+  using O = std::remove_pointer_t<Ours>;
+  using T = std::remove_pointer_t<Theirs>;
+  if constexpr (!std::is_pointer_v<Ours> || std::is_void_v<O> || std::is_void_v<T>)
+    return true;
+  else if constexpr (std::is_arithmetic_v<O> || std::is_enum_v<T>)
+    return sizeof(O) == sizeof(T);
+  else
+    return true;
+}
+
+template <class Ours, class Theirs> struct Signature;
+template <class... Ours, class... Theirs> struct Signature<void(Ours...), CUresult(Theirs...)> {
+  static constexpr bool hasSameCount = sizeof...(Ours) == sizeof...(Theirs);
+  static constexpr bool matches() {
+    if constexpr (hasSameCount)
+      return ((isSameInCall<Ours, Theirs>() && isSameTarget<Ours, Theirs>()) && ...);
+    else
+      return false;
+  }
+};
+
+namespace ours {
+using namespace heddle::cuda;
+#define HEDDLE_CHECK(member, symbol, ...) static_assert(Signature<void(__VA_ARGS__), std::remove_pointer_t<decltype(&::symbol)>>::matches(), #symbol);
+HEDDLE_CUDA_FUNCTIONS(HEDDLE_CHECK)
+HEDDLE_CUDA_OPTIONAL_FUNCTIONS(HEDDLE_CHECK)
+#undef HEDDLE_CHECK
+} // namespace ours
+
+#define HEDDLE_SAME(name, value) static_assert(int64_t(heddle::cuda::name) == int64_t(value), #name)
+HEDDLE_SAME(kSuccess, CUDA_SUCCESS);
+HEDDLE_SAME(kErrorInvalidValue, CUDA_ERROR_INVALID_VALUE);
+HEDDLE_SAME(kErrorOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
+HEDDLE_SAME(kErrorNoDevice, CUDA_ERROR_NO_DEVICE);
+HEDDLE_SAME(kErrorInvalidImage, CUDA_ERROR_INVALID_IMAGE);
+HEDDLE_SAME(kErrorNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
+HEDDLE_SAME(kErrorInvalidPtx, CUDA_ERROR_INVALID_PTX);
+HEDDLE_SAME(kErrorUnsupportedPtxVersion, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+HEDDLE_SAME(kErrorNotReady, CUDA_ERROR_NOT_READY);
+HEDDLE_SAME(kAttributeMaxThreadsPerBlock, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+HEDDLE_SAME(kAttributeClockRate, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+HEDDLE_SAME(kAttributeMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+HEDDLE_SAME(kAttributeMemoryClockRate, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+HEDDLE_SAME(kAttributeGlobalMemoryBusWidth, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+HEDDLE_SAME(kAttributeL2CacheSize, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+HEDDLE_SAME(kAttributeComputeMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+HEDDLE_SAME(kAttributeComputeMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+HEDDLE_SAME(kAttributeMaxSharedPerBlockOptin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+HEDDLE_SAME(kFunctionMaxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+HEDDLE_SAME(kFunctionSharedBytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+HEDDLE_SAME(kFunctionMaxDynamicSharedBytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+HEDDLE_SAME(kJitErrorLogBuffer, CU_JIT_ERROR_LOG_BUFFER);
+HEDDLE_SAME(kJitErrorLogBufferBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+HEDDLE_SAME(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
+HEDDLE_SAME(kEventDefault, CU_EVENT_DEFAULT);
+HEDDLE_SAME(kTensorMapFloat16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+HEDDLE_SAME(kTensorMapFloat32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+HEDDLE_SAME(kTensorMapBfloat16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+HEDDLE_SAME(kTensorMapInterleaveNone, CU_TENSOR_MAP_INTERLEAVE_NONE);
+HEDDLE_SAME(kTensorMapSwizzleNone, CU_TENSOR_MAP_SWIZZLE_NONE);
+HEDDLE_SAME(kTensorMapSwizzle32, CU_TENSOR_MAP_SWIZZLE_32B);
+HEDDLE_SAME(kTensorMapSwizzle64, CU_TENSOR_MAP_SWIZZLE_64B);
+HEDDLE_SAME(kTensorMapSwizzle128, CU_TENSOR_MAP_SWIZZLE_128B);
+HEDDLE_SAME(kTensorMapL2Promotion256, CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+HEDDLE_SAME(kTensorMapFillZero, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+static_assert(sizeof(heddle::cuda::TensorMap) == sizeof(CUtensorMap) && alignof(heddle::cuda::TensorMap) >= alignof(CUtensorMap));
+static_assert(sizeof(heddle::cuda::DevicePointer) == sizeof(CUdeviceptr));
+
+} // namespace
+
+TEST_CASE("the declared driver interface is cuda.h's") {
+  CHECK(heddle::cuda::kLaunchParamEnd == CU_LAUNCH_PARAM_END);
+  CHECK(heddle::cuda::kLaunchParamBufferPointer == CU_LAUNCH_PARAM_BUFFER_POINTER);
+  CHECK(heddle::cuda::kLaunchParamBufferSize == CU_LAUNCH_PARAM_BUFFER_SIZE);
+}
+
+#else
+
+TEST_CASE("the declared driver interface is cuda.h's (skipped: this machine has no cuda.h)" * doctest::skip()) {}
+
+#endif

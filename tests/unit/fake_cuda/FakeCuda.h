@@ -1,0 +1,67 @@
+//===- FakeCuda.h - the control side of the recording driver ----------------===//
+// Owns what tests may ask of and order from libheddle_fake_cuda.so, a stand-in for libcuda.so.1: it counts
+// calls, keeps the last launch, emulates device memory in host memory and fails on command. It checks what a
+// real driver would: a current context, live handles, addresses inside allocations, the parameter size.
+// Environment, for whole programs: HEDDLE_FAKE_CUDA_FAIL="cuInit=100,cuMemAlloc_v2=2",
+// HEDDLE_FAKE_CUDA_DEVICES (default 2), HEDDLE_FAKE_CUDA_ARCH (default 90).
+#ifndef HEDDLE_TESTS_UNIT_FAKE_CUDA_FAKECUDA_H
+#define HEDDLE_TESTS_UNIT_FAKE_CUDA_FAKECUDA_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heddle::fake {
+
+struct Launch {
+  unsigned grid[3], block[3], sharedBytes;
+  void *stream;
+  void *context;
+  const char *entry; // name of the function
+  size_t paramBytes;
+  alignas(64) unsigned char params[4096];
+};
+
+struct Clear {
+  uint64_t address;
+  unsigned value;
+  size_t words;
+  void *stream;
+};
+
+struct TensorMapCall {
+  int dtype, swizzle;
+  uint32_t rank;
+  void *address;
+  uint64_t dims[5], strides[4];
+  uint32_t box[5], steps[5];
+};
+
+extern "C" {
+// Forgets counters, orders and records; handles and memory stay.
+void fakeCudaReset();
+// The next calls of `symbol` return `code`, after `skip` good ones. Code 0 ends it.
+void fakeCudaFail(const char *symbol, int code, int skip);
+// Calls of one symbol since the reset, or of all for null.
+int fakeCudaCalls(const char *symbol);
+// Parameter bytes that launches must have; 0: any.
+void fakeCudaExpectParams(size_t bytes);
+// The GPU that later calls describe: 90 is compute capability 9.0.
+void fakeCudaSetArch(int arch);
+void fakeCudaSetDriverVersion(int version);
+// Text that the next failing module load writes into its log.
+void fakeCudaSetJitLog(const char *text);
+// Makes this thread's current context null, or the primary one of a GPU (retained for good).
+void fakeCudaSetCurrent(int ordinal);
+void *fakeCudaCurrent();
+
+const Launch *fakeCudaLastLaunch();
+const Clear *fakeCudaClears(int *count);
+const TensorMapCall *fakeCudaLastTensorMap();
+int fakeCudaLiveModules();
+int fakeCudaLiveAllocations();
+int fakeCudaRetainedContexts();
+}
+
+} // namespace heddle::fake
+
+#endif

@@ -1,0 +1,147 @@
+//===- FakeKernel.cpp - the exported driver functions: modules, streams, launches ---===//
+#include "FakeState.h"
+
+using namespace heddle::cuda;
+using namespace heddle::fake;
+
+namespace {
+
+// The size given by the launch's `extra` list, and the bytes; false if the list is not what a driver takes.
+bool readParams(void **extra, Launch &launch) {
+  const void *bytes = nullptr;
+  const size_t *size = nullptr;
+  for (; extra && *extra != kLaunchParamEnd; extra += 2) {
+    if (extra[0] == kLaunchParamBufferPointer)
+      bytes = extra[1];
+    else if (extra[0] == kLaunchParamBufferSize)
+      size = static_cast<const size_t *>(extra[1]);
+    else
+      return false;
+  }
+  if (!bytes || !size || *size > sizeof(launch.params))
+    return false;
+  launch.paramBytes = *size;
+  std::memcpy(launch.params, bytes, *size);
+  return state().expectedParamBytes == 0 || state().expectedParamBytes == *size;
+}
+
+} // namespace
+
+extern "C" {
+
+// An image is a cubin if it opens like an ELF file and PTX if it opens with a comment.
+Code cuModuleLoadDataEx(Module *module, const void *image, unsigned count, int *options, void **values) {
+  FAKE_ENTER_CONTEXT(cuModuleLoadDataEx);
+  const char *text = static_cast<const char *>(image);
+  bool isCubin = std::strncmp(text, "\x7f" "ELF", 4) == 0, isPtx = std::strncmp(text, "//", 2) == 0;
+  if (isCubin || isPtx) {
+    *module = new ModuleStruct{currentContext()};
+    state().handles.insert(*module);
+    state().modules.insert(*module);
+    return kSuccess;
+  }
+  for (unsigned i = 0; i < count; ++i)
+    if (options[i] == kJitErrorLogBuffer)
+      std::strcpy(static_cast<char *>(values[i]), state().jitLog);
+  return kErrorInvalidImage;
+}
+
+Code cuModuleUnload(Module module) {
+  FAKE_ENTER_CONTEXT(cuModuleUnload);
+  if (currentContext() != module->context || state().modules.erase(module) == 0)
+    return kInvalidHandle;
+  state().handles.erase(module);
+  delete module;
+  return kSuccess;
+}
+
+// Functions live as long as the process: the real ones belong to their module as well.
+Code cuModuleGetFunction(Function *function, Module module, const char *name) {
+  FAKE_ENTER_CONTEXT(cuModuleGetFunction);
+  if (!state().modules.count(module))
+    return kInvalidHandle;
+  if (std::strcmp(name, "heddle_kernel") != 0)
+    return kNotFound;
+  *function = new FunctionStruct{module, {}, 48 << 10};
+  std::strncpy((*function)->name, name, sizeof((*function)->name) - 1);
+  state().handles.insert(*function);
+  return kSuccess;
+}
+
+Code cuFuncGetAttribute(int *value, int attribute, Function function) {
+  FAKE_ENTER_CONTEXT(cuFuncGetAttribute);
+  if (!state().handles.count(function))
+    return kInvalidHandle;
+  *value = attribute == kFunctionSharedBytes ? 1024 : attribute == kFunctionMaxThreadsPerBlock ? 384 : -1;
+  return *value < 0 ? kErrorInvalidValue : kSuccess;
+}
+
+Code cuFuncSetAttribute(Function function, int attribute, int value) {
+  FAKE_ENTER_CONTEXT(cuFuncSetAttribute);
+  if (attribute != kFunctionMaxDynamicSharedBytes || value < 0 || value > 232448 - 1024)
+    return kErrorInvalidValue;
+  function->maxDynamicShared = value;
+  return kSuccess;
+}
+
+Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
+                    unsigned sharedBytes, Stream stream, void **params, void **extra) {
+  FAKE_ENTER_CONTEXT(cuLaunchKernel);
+  bool isOurs = state().handles.count(function) && state().modules.count(function->module) && function->module->context == currentContext();
+  bool isStreamOurs = !stream || (state().handles.count(stream) && stream->context == currentContext());
+  if (!isOurs || !isStreamOurs)
+    return kInvalidHandle;
+  Launch &launch = state().lastLaunch;
+  bool isPossible = gridX && gridY && gridZ && blockX && blockX <= 384 && sharedBytes <= unsigned(function->maxDynamicShared);
+  if (!isPossible || params || !readParams(extra, launch))
+    return kErrorInvalidValue;
+  launch.grid[0] = gridX, launch.grid[1] = gridY, launch.grid[2] = gridZ;
+  launch.block[0] = blockX, launch.block[1] = blockY, launch.block[2] = blockZ;
+  launch.sharedBytes = sharedBytes;
+  launch.stream = stream;
+  launch.context = currentContext();
+  launch.entry = function->name;
+  return kSuccess;
+}
+
+Code cuStreamCreate(Stream *stream, unsigned) {
+  FAKE_ENTER_CONTEXT(cuStreamCreate);
+  *stream = new StreamStruct{currentContext()};
+  state().handles.insert(*stream);
+  return kSuccess;
+}
+
+Code cuStreamSynchronize(Stream stream) {
+  FAKE_ENTER_CONTEXT(cuStreamSynchronize);
+  return !stream || state().handles.count(stream) ? kSuccess : kInvalidHandle;
+}
+
+Code cuStreamDestroy_v2(Stream stream) {
+  FAKE_ENTER_CONTEXT(cuStreamDestroy_v2);
+  if (state().handles.erase(stream) == 0)
+    return kInvalidHandle;
+  delete stream;
+  return kSuccess;
+}
+
+Code cuTensorMapEncodeTiled(TensorMap *map, int dtype, uint32_t rank, void *address, const uint64_t *dims, const uint64_t *strides,
+                            const uint32_t *box, const uint32_t *steps, int, int swizzle, int, int) {
+  FAKE_ENTER(cuTensorMapEncodeTiled);
+  TensorMapCall &call = state().lastMap;
+  call = {dtype, swizzle, rank, address, {}, {}, {}, {}};
+  for (uint32_t i = 0; i < rank; ++i) {
+    call.dims[i] = dims[i], call.box[i] = box[i], call.steps[i] = steps[i];
+    bool isValid = dims[i] > 0 && dims[i] <= uint64_t(1) << 32 && box[i] > 0 && box[i] <= 256 && steps[i] > 0 && steps[i] <= 8;
+    if (i > 0) {
+      call.strides[i - 1] = strides[i - 1];
+      isValid = isValid && strides[i - 1] % 16 == 0 && strides[i - 1] < uint64_t(1) << 40;
+    }
+    if (!isValid)
+      return kErrorInvalidValue;
+  }
+  for (uint64_t &word : map->opaque)
+    word = 0x7a70616d00000000u + rank;
+  return reinterpret_cast<uintptr_t>(address) % 16 == 0 ? kSuccess : kErrorInvalidValue;
+}
+
+} // extern "C"

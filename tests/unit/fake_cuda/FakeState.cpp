@@ -1,0 +1,146 @@
+//===- FakeState.cpp - counters, orders and the control functions -----------===//
+#include "FakeState.h"
+
+#include <cstdlib>
+
+namespace heddle::fake {
+namespace {
+
+#define FAKE_SYMBOL(member, symbol, ...) {#symbol, 0, 0, 0},
+Symbol symbols[] = {HEDDLE_CUDA_FUNCTIONS(FAKE_SYMBOL) HEDDLE_CUDA_OPTIONAL_FUNCTIONS(FAKE_SYMBOL)};
+#undef FAKE_SYMBOL
+
+Symbol *findSymbol(const char *name, size_t length) {
+  for (Symbol &symbol : symbols)
+    if (std::strlen(symbol.name) == length && std::strncmp(symbol.name, name, length) == 0)
+      return &symbol;
+  return nullptr;
+}
+
+int environmentNumber(const char *name, int otherwise) {
+  const char *text = std::getenv(name);
+  return text ? std::atoi(text) : otherwise;
+}
+
+// "symbol=code,symbol=code"
+void readOrders(const char *text) {
+  while (text && *text) {
+    const char *equals = std::strchr(text, '=');
+    if (!equals)
+      return;
+    if (Symbol *symbol = findSymbol(text, size_t(equals - text)))
+      symbol->failCode = std::atoi(equals + 1);
+    const char *comma = std::strchr(equals, ',');
+    text = comma ? comma + 1 : nullptr;
+  }
+}
+
+State *makeState() {
+  State *made = new State;
+  for (int i = 0; i < 8; ++i)
+    made->contexts[i] = {i, 0};
+  made->deviceCount = environmentNumber("HEDDLE_FAKE_CUDA_DEVICES", 2);
+  made->arch = environmentNumber("HEDDLE_FAKE_CUDA_ARCH", 90);
+  readOrders(std::getenv("HEDDLE_FAKE_CUDA_FAIL"));
+  return made;
+}
+
+} // namespace
+
+State &state() {
+  static State *only = makeState();
+  return *only;
+}
+
+ContextStack &stack() {
+  thread_local ContextStack own = {};
+  return own;
+}
+
+cuda::ContextStruct *currentContext() { return stack().depth > 0 ? stack().entries[stack().depth - 1] : nullptr; }
+
+cuda::Code enter(const char *name) {
+  Symbol *symbol = findSymbol(name, std::strlen(name));
+  ++symbol->calls;
+  if (symbol->failCode != 0 && symbol->failSkip-- <= 0)
+    return symbol->failCode;
+  bool isFree = std::strcmp(name, "cuInit") == 0 || std::strncmp(name, "cuGetError", 10) == 0;
+  return state().isInitialized || isFree ? cuda::kSuccess : kNotInitialized;
+}
+
+bool isInside(uint64_t address, size_t bytes) {
+  auto next = state().allocations.upper_bound(address);
+  if (next == state().allocations.begin())
+    return false;
+  --next;
+  return address - next->first + bytes <= next->second;
+}
+
+extern "C" {
+
+void fakeCudaReset() {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  for (Symbol &symbol : symbols)
+    symbol.calls = symbol.failCode = symbol.failSkip = 0;
+  State &now = state();
+  now.arch = 90;
+  now.driverVersion = 13000;
+  now.expectedParamBytes = 0;
+  now.jitLog[0] = 0;
+  now.lastLaunch = {};
+  now.clearCount = 0;
+  now.lastMap = {};
+}
+
+void fakeCudaFail(const char *name, int code, int skip) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  Symbol *symbol = findSymbol(name, std::strlen(name));
+  if (!symbol)
+    std::abort(); // a test names a function that does not exist
+  symbol->failCode = code;
+  symbol->failSkip = skip;
+}
+
+int fakeCudaCalls(const char *name) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  int calls = 0;
+  for (const Symbol &symbol : symbols)
+    if (!name || std::strcmp(symbol.name, name) == 0)
+      calls += symbol.calls;
+  return calls;
+}
+
+void fakeCudaExpectParams(size_t bytes) { state().expectedParamBytes = bytes; }
+void fakeCudaSetArch(int arch) { state().arch = arch; }
+void fakeCudaSetDriverVersion(int version) { state().driverVersion = version; }
+void fakeCudaSetJitLog(const char *text) { std::strncpy(state().jitLog, text, sizeof(state().jitLog) - 1); }
+
+void fakeCudaSetCurrent(int ordinal) {
+  stack().depth = 0;
+  if (ordinal < 0)
+    return;
+  stack().entries[0] = &state().contexts[ordinal];
+  stack().depth = 1;
+}
+
+void *fakeCudaCurrent() { return currentContext(); }
+const Launch *fakeCudaLastLaunch() { return &state().lastLaunch; }
+const TensorMapCall *fakeCudaLastTensorMap() { return &state().lastMap; }
+int fakeCudaLiveModules() { return int(state().modules.size()); }
+int fakeCudaLiveAllocations() { return int(state().allocations.size()); }
+
+const Clear *fakeCudaClears(int *count) {
+  *count = state().clearCount;
+  return state().clears;
+}
+
+int fakeCudaRetainedContexts() {
+  int retained = 0;
+  for (const cuda::ContextStruct &context : state().contexts)
+    retained += context.retained;
+  return retained;
+}
+
+} // extern "C"
+
+} // namespace heddle::fake

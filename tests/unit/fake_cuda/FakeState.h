@@ -1,0 +1,107 @@
+//===- FakeState.h - the inside of the recording driver ---------------------===//
+// Owns the state that the exported functions share. Recording allocates nothing, so that tests can count the
+// allocations of a launch.
+#ifndef HEDDLE_TESTS_UNIT_FAKE_CUDA_FAKESTATE_H
+#define HEDDLE_TESTS_UNIT_FAKE_CUDA_FAKESTATE_H
+
+#include "FakeCuda.h"
+#include "runtime/Device/CudaDriver.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+// The prototypes of everything that is exported: a definition with another signature does not compile.
+extern "C" {
+using namespace heddle::cuda;
+#define FAKE_PROTOTYPE(member, symbol, ...) __attribute__((visibility("default"))) Code symbol(__VA_ARGS__);
+HEDDLE_CUDA_FUNCTIONS(FAKE_PROTOTYPE)
+HEDDLE_CUDA_OPTIONAL_FUNCTIONS(FAKE_PROTOTYPE)
+#undef FAKE_PROTOTYPE
+}
+
+// The driver's handle types are opaque to the runtime; here they are these.
+namespace heddle::cuda {
+struct ContextStruct {
+  int ordinal;
+  int retained;
+};
+struct ModuleStruct {
+  ContextStruct *context;
+};
+struct FunctionStruct {
+  ModuleStruct *module;
+  char name[64];
+  int maxDynamicShared;
+};
+struct StreamStruct {
+  ContextStruct *context;
+};
+struct EventStruct {
+  ContextStruct *context;
+  bool isRecorded;
+  int64_t recordedNs;
+};
+} // namespace heddle::cuda
+
+namespace heddle::fake {
+
+constexpr cuda::Code kInvalidContext = 201;
+constexpr cuda::Code kInvalidHandle = 400;
+constexpr cuda::Code kNotFound = 500;
+constexpr cuda::Code kInvalidDevice = 101;
+constexpr cuda::Code kNotInitialized = 3;
+
+// One counter and one order per exported symbol.
+struct Symbol {
+  const char *name;
+  int calls;
+  int failCode;
+  int failSkip;
+};
+
+struct State {
+  std::mutex mutex;
+  bool isInitialized = false;
+  int deviceCount = 2, arch = 90, driverVersion = 13000;
+  size_t expectedParamBytes = 0;
+  char jitLog[256] = {};
+  cuda::ContextStruct contexts[8];
+  std::map<uint64_t, size_t> allocations;
+  std::set<const void *> handles; // modules, functions, streams, events
+  std::set<const void *> modules;
+  Launch lastLaunch = {};
+  Clear clears[64] = {};
+  int clearCount = 0;
+  TensorMapCall lastMap = {};
+};
+
+State &state();
+// Counts the call; non-zero: return that.
+cuda::Code enter(const char *symbol);
+// The contexts pushed by this thread; top is current.
+struct ContextStack {
+  cuda::ContextStruct *entries[16];
+  int depth;
+};
+ContextStack &stack();
+cuda::ContextStruct *currentContext();
+// True if the bytes lie in one allocation.
+bool isInside(uint64_t address, size_t bytes);
+
+} // namespace heddle::fake
+
+// First line of an exported function: count, maybe fail.
+#define FAKE_ENTER(symbol)                                                                                             \
+  std::lock_guard<std::mutex> fakeLock(heddle::fake::state().mutex);                                                   \
+  if (heddle::cuda::Code fakeCode = heddle::fake::enter(#symbol))                                                      \
+    return fakeCode
+// The same for functions that need a current context.
+#define FAKE_ENTER_CONTEXT(symbol)                                                                                     \
+  FAKE_ENTER(symbol);                                                                                                  \
+  if (!heddle::fake::currentContext())                                                                                 \
+  return heddle::fake::kInvalidContext
+
+#endif

@@ -1,0 +1,189 @@
+//===- runtime_api_test.cpp - the C interface, through the shared library ---===//
+// Numbers in brackets are the promises of runtime/Include/heddle.h.
+#include "device_fixture.h"
+#include "runtime/Include/heddle.h"
+#include "store_fixture.h"
+
+#include <thread>
+
+using namespace heddle;
+using namespace heddle::fake;
+using test::ForwardCall;
+using test::ScratchFolder;
+
+namespace {
+
+// A store with one tuned kernel under the name "causal".
+std::string makeNamedStore(const ScratchFolder &folder) {
+  std::string path = folder / "kernels.db";
+  Store store = test::openStore(path, test::writing());
+  KernelRecord record = test::forwardRecord();
+  record.config = "block_m=128";
+  Winner winner;
+  static_cast<WinnerKey &>(winner) = WinnerKey(record, {0, 3, 2}, {"Fake GPU", "sm_90", 132, 140});
+  winner.contentKey = record.contentKey;
+  winner.isTuned = 1;
+  winner.medianUs = 7.5;
+  test::require(store.publish(record, winner));
+  test::require(store.setName({"causal", record.pattern, "left right", 0}));
+  test::require(store.finalise());
+  return path;
+}
+
+heddle_kernel_query causalQuery() {
+  heddle_kernel_query query = {};
+  query.struct_size = sizeof(query);
+  query.dtype = HEDDLE_BF16;
+  query.pattern = "causal";
+  query.head_dim = 64;
+  query.value_dim = 128;
+  query.batch = 2, query.heads = 8, query.kv_heads = 4, query.seqlen_q = 1000;
+  return query;
+}
+
+// Opened handles, closed at the end.
+struct Session {
+  ScratchFolder folder;
+  heddle_store *store = nullptr;
+  heddle_device *device = nullptr;
+  heddle_kernel *kernel = nullptr;
+
+  Session() {
+    test::startFake();
+    REQUIRE(heddle_store_open(makeNamedStore(folder).c_str(), 0, &store) == HEDDLE_OK);
+    REQUIRE(heddle_device_open(0, &device) == HEDDLE_OK);
+    heddle_kernel_query query = causalQuery();
+    REQUIRE_MESSAGE(heddle_kernel_find(store, device, &query, &kernel) == HEDDLE_OK, heddle_last_message());
+  }
+  ~Session() {
+    heddle_kernel_close(kernel);
+    heddle_device_close(device);
+    heddle_store_close(store);
+  }
+};
+
+bool lastMessageHas(const char *text) { return std::string(heddle_last_message()).find(text) != std::string::npos; }
+
+} // namespace
+
+TEST_CASE("find, describe, launch and close") {
+  int before = fakeCudaLiveModules();
+  {
+    Session session;
+    heddle_kernel_info info = {};
+    info.struct_size = sizeof(info);
+    REQUIRE(heddle_kernel_get_info(session.kernel, &info) == HEDDLE_OK);
+    CHECK(info.match == HEDDLE_MATCH_NEAREST_BUCKET);
+    CHECK(std::string(info.content_key) == "kernel-1");
+    CHECK(std::string(info.config) == "block_m=128");
+    CHECK(info.param_count == 2);
+    CHECK(info.median_us == 7.5);
+    ForwardCall call;
+    uint64_t bytes = 1;
+    CHECK(heddle_kernel_workspace(session.kernel, &call.args, &bytes) == HEDDLE_OK);
+    CHECK(bytes == 0);
+    CHECK(heddle_kernel_launch(session.kernel, nullptr, &call.args) == HEDDLE_OK);
+    heddle_prepared *prepared = nullptr;
+    REQUIRE(heddle_prepare(session.kernel, &call.args, &prepared) == HEDDLE_OK);
+    CHECK(heddle_prepared_launch(prepared, nullptr) == HEDDLE_OK);
+    heddle_prepared_close(prepared);
+    CHECK(fakeCudaCalls("cuLaunchKernel") == 2);
+  }
+  CHECK(fakeCudaLiveModules() == before);
+}
+
+TEST_CASE("a digest works as well as a name, and a full bucket is an exact match") {
+  Session session;
+  std::string digest(64, 'a');
+  heddle_kernel_query query = causalQuery();
+  query.pattern = digest.c_str();
+  query.tiles_per_row = 8;
+  heddle_kernel *kernel = nullptr;
+  REQUIRE(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_OK);
+  heddle_kernel_info info = {};
+  info.struct_size = sizeof(info);
+  REQUIRE(heddle_kernel_get_info(kernel, &info) == HEDDLE_OK);
+  CHECK(info.match == HEDDLE_MATCH_EXACT);
+  heddle_kernel_close(kernel);
+}
+
+TEST_CASE("[2] failures leave a code and a message for their own thread") {
+  Session session;
+  heddle_kernel_query query = causalQuery();
+  heddle_kernel *kernel = nullptr;
+  query.pattern = "full";
+  CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_NOT_FOUND);
+  CHECK(lastMessageHas("it names causal"));
+  std::thread([] { CHECK(std::string(heddle_last_message()).empty()); }).join();
+  query = causalQuery();
+  query.head_dim = 96;
+  CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_NOT_FOUND);
+  CHECK(lastMessageHas("head_dim=96"));
+  query.dtype = 9;
+  CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_INVALID_ARGUMENT);
+  query = causalQuery();
+  query.struct_size = 4;
+  CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(lastMessageHas("struct_size"));
+  CHECK(kernel == nullptr);
+  CHECK(heddle_device_open(9, &session.device) == HEDDLE_NOT_FOUND);
+  heddle_store *store = nullptr;
+  CHECK(heddle_store_open("/nowhere/kernels.db", 0, &store) == HEDDLE_NOT_FOUND);
+  CHECK(heddle_store_open("/nowhere/kernels.db", 64, &store) == HEDDLE_UNSUPPORTED);
+  CHECK(store == nullptr);
+  CHECK(std::string(heddle_status_name(HEDDLE_NOT_FOUND)) == "notFound");
+}
+
+TEST_CASE("[2] null arguments are refused by name") {
+  Session session;
+  ForwardCall call;
+  heddle_kernel_query query = causalQuery();
+  CHECK(heddle_store_open(nullptr, 0, nullptr) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(lastMessageHas("open store: path: expected an address, got null"));
+  CHECK(heddle_device_open(0, nullptr) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(heddle_kernel_find(session.store, session.device, &query, nullptr) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(heddle_kernel_launch(nullptr, nullptr, &call.args) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(heddle_kernel_launch(session.kernel, nullptr, nullptr) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(heddle_kernel_workspace(session.kernel, &call.args, nullptr) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(heddle_prepare(session.kernel, &call.args, nullptr) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(heddle_prepared_launch(nullptr, nullptr) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(heddle_kernel_get_info(session.kernel, nullptr) == HEDDLE_INVALID_ARGUMENT);
+  heddle_kernel_close(nullptr);
+  heddle_prepared_close(nullptr);
+}
+
+TEST_CASE("[3] [5] refused arguments launch nothing") {
+  Session session;
+  ForwardCall call;
+  int32_t lengths = 0;
+  call.args.cu_seqlens_q = &lengths;
+  CHECK(heddle_kernel_launch(session.kernel, nullptr, &call.args) == HEDDLE_UNSUPPORTED);
+  CHECK(lastMessageHas("cu_seqlens_q"));
+  call.args.cu_seqlens_q = nullptr;
+  call.args.k.stride[1] += 1;
+  CHECK(heddle_kernel_launch(session.kernel, nullptr, &call.args) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(lastMessageHas("k: stride of row: expected a multiple of 16 bytes, got 514 bytes (257 elements)"));
+  heddle_prepared *prepared = nullptr;
+  CHECK(heddle_prepare(session.kernel, &call.args, &prepared) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(prepared == nullptr);
+  CHECK(fakeCudaCalls("cuLaunchKernel") == 0);
+}
+
+TEST_CASE("[1] without a driver the library works up to the device") {
+  Session session;
+  setenv("HEDDLE_CUDA_DRIVER_LIBRARY", "/nowhere/libcuda.so.1", 1);
+  heddle_device *device = nullptr;
+  CHECK(heddle_device_open(-1, &device) == HEDDLE_UNAVAILABLE);
+  CHECK(lastMessageHas("/nowhere/libcuda.so.1"));
+  CHECK(std::string(heddle_version()).find('.') != std::string::npos);
+}
+
+TEST_CASE("kernels outlive the store and the device handle") {
+  Session session;
+  heddle_store_close(session.store);
+  heddle_device_close(session.device);
+  session.store = nullptr;
+  session.device = nullptr;
+  ForwardCall call;
+  CHECK(heddle_kernel_launch(session.kernel, nullptr, &call.args) == HEDDLE_OK);
+}
