@@ -1,6 +1,6 @@
 //===- RangeFunction.cpp - ranges as device code --------------------------===//
-// A run is found in two sweeps over the pieces: the first finds where it begins, the second where the set of pieces
-// that cover it changes. Nothing is stored or sorted, so a query tile needs no memory for its ranges.
+// Each piece gives its next tiles at or after `from`; a run begins at the first of them and ends where the set of
+// pieces that cover it changes. Nothing is stored or sorted, so a query tile needs no memory for its ranges.
 //===----------------------------------------------------------------------===//
 #include "codegen/Schedule/RangeFunction.h"
 
@@ -20,7 +20,7 @@ struct CellColumns {
 };
 
 /// Accumulators that are carried through the loops over cells.
-using Carried = SmallVector<Value, 3>;
+using Carried = SmallVector<Value, 4>;
 
 class RangeBuilder {
 public:
@@ -28,15 +28,18 @@ public:
       : function(function), branch(branch), tile(tile), builder(function.builder), loc(function.loc) {}
 
   KeyRun build() {
+    SmallVector<PieceRun> pieces;
+    for (const attn::PieceRange &piece : branch.pieces)
+      pieces.push_back(nextOf(piece));
     Value none = function.constant(kNoTile);
-    Value begin = none;
-    for (const attn::PieceRange &piece : branch.pieces)
-      begin = overCells(piece, {begin}, [&](const CellColumns &columns, Carried carried) -> Carried {
-        return {min(carried[0], nextTileOf(columns))};
-      })[0];
-    KeyRun run{begin, none, begin, begin};
-    for (const attn::PieceRange &piece : branch.pieces)
-      extend(run, piece);
+    KeyRun run{none, none, none, none};
+    for (const PieceRun &piece : pieces)
+      run.begin = min(run.begin, piece.begin);
+    run.fullBegin = run.fullEnd = run.begin;
+    for (const PieceRun &piece : pieces)
+      run.end = min(run.end, select(less(run.begin, piece.begin), piece.begin, piece.end));
+    for (const PieceRun &piece : pieces)
+      widenFull(run, piece);
     run.fullEnd = min(run.fullEnd, run.end);
     return run;
   }
@@ -51,7 +54,8 @@ private:
   Value less(Value a, Value b) { return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b); }
   Value lessEqual(Value a, Value b) { return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, a, b); }
   Value one() { return function.constant(1); }
-  Value tileOf(Value column) { return attn::buildFloorDiv(builder, loc, column, tile.blockN); }
+  /// Columns that matter are not negative; what an empty range gives is never used.
+  Value tileOf(Value column) { return arith::DivUIOp::create(builder, loc, column, tile.blockN); }
   Value firstTileFrom(Value column) { return tileOf(add(column, sub(tile.blockN, one()))); }
 
   Value symbolValue(attn::Symbol symbol, const std::map<unsigned, Value> &cells) {
@@ -92,42 +96,34 @@ private:
     return Carried(loop.getResults().begin(), loop.getResults().end());
   }
 
-  struct Tiles {
-    Value any, begin, end;
+  /// The next tiles of one piece, and the columns that its rows all keep.
+  struct PieceRun {
+    Value begin, end, fullFirst, fullLast;
   };
-  Tiles tilesOf(const CellColumns &columns) {
-    return {lessEqual(columns.visitFirst, columns.visitLast), tileOf(columns.visitFirst),
-            add(tileOf(columns.visitLast), one())};
-  }
 
-  /// The first tile at or after `from` that these columns touch.
-  Value nextTileOf(const CellColumns &columns) {
-    Tiles tiles = tilesOf(columns);
-    return select(both(tiles.any, less(tile.from, tiles.end)), max(tiles.begin, tile.from), function.constant(kNoTile));
-  }
-
-  /// Where these columns end if they hold the run's first tile, where they begin if that is later.
-  Value nextChange(const CellColumns &columns, Value begin) {
-    Tiles tiles = tilesOf(columns);
+  /// Cells come in ascending order, so the first that reaches past `from` holds the piece's next tiles.
+  PieceRun nextOf(const attn::PieceRange &piece) {
     Value none = function.constant(kNoTile);
-    Value ending = select(less(begin, tiles.end), tiles.end, none);
-    return select(tiles.any, select(less(begin, tiles.begin), tiles.begin, ending), none);
-  }
-
-  /// Ends the run where `piece` starts or stops, and widens its full part by the piece's.
-  void extend(KeyRun &run, const attn::PieceRange &piece) {
-    Value lowest = function.constant(-kNoTile - 1), none = function.constant(kNoTile);
-    Carried result = overCells(piece, {run.end, lowest, none}, [&](const CellColumns &columns, Carried carried) -> Carried {
-      return {min(carried[0], nextChange(columns, run.begin)),
-              select(columns.hasRows, max(carried[1], columns.fullFirst), carried[1]),
-              select(columns.hasRows, min(carried[2], columns.fullLast), carried[2])};
+    Carried initial = {none, none, function.constant(-kNoTile - 1), none};
+    Carried result = overCells(piece, initial, [&](const CellColumns &columns, Carried carried) -> Carried {
+      Value end = add(tileOf(columns.visitLast), one());
+      Value reaches = both(lessEqual(columns.visitFirst, columns.visitLast), less(tile.from, end));
+      Value isNext = both(reaches, isNone(carried[0]));
+      return {select(isNext, max(tileOf(columns.visitFirst), tile.from), carried[0]),
+              select(isNext, end, carried[1]),
+              select(columns.hasRows, max(carried[2], columns.fullFirst), carried[2]),
+              select(columns.hasRows, min(carried[3], columns.fullLast), carried[3])};
     });
-    run.end = result[0];
-    Value fullBegin = max(firstTileFrom(result[1]), run.begin), fullEnd = endOfFull(result[2]);
-    Value wider = less(sub(run.fullEnd, run.fullBegin), sub(fullEnd, fullBegin));
-    Value isFull = both(lessEqual(result[1], result[2]), wider);
-    run.fullBegin = select(isFull, fullBegin, run.fullBegin);
-    run.fullEnd = select(isFull, fullEnd, run.fullEnd);
+    return {result[0], result[1], result[2], result[3]};
+  }
+  Value isNone(Value tileNumber) { return function.isEqual(tileNumber, kNoTile); }
+
+  void widenFull(KeyRun &run, const PieceRun &piece) {
+    Value begin = max(firstTileFrom(piece.fullFirst), run.begin), end = endOfFull(piece.fullLast);
+    Value wider = less(sub(run.fullEnd, run.fullBegin), sub(end, begin));
+    Value isFull = both(lessEqual(piece.fullFirst, piece.fullLast), wider);
+    run.fullBegin = select(isFull, begin, run.fullBegin);
+    run.fullEnd = select(isFull, end, run.fullEnd);
   }
 
   /// Tiles that end at or before `last`; a last tile that the class cuts short counts.

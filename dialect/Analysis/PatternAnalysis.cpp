@@ -20,8 +20,6 @@ Frame rootFrame(CellTable &cells, const std::map<unsigned, unsigned> &groupOfCou
   IntExpr qOrigin = symbol(Symbol::QOrigin), kOrigin = symbol(Symbol::KOrigin);
   frame.extentQ = qOrigin + symbol(Symbol::SeqlenQ);
   frame.extentK = kOrigin + symbol(Symbol::SeqlenK);
-  frame.region.q = {qOrigin, frame.extentQ - 1};
-  frame.region.k = {kOrigin, frame.extentK - 1};
   frame.groupOfCount = &groupOfCount;
   frame.cells = &cells;
   return frame;

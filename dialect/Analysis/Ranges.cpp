@@ -100,7 +100,7 @@ PieceRange buildPieceRange(const Piece &ordered, const ColumnClass &own, const B
   range.visitFirst = select(visits, numbers.ceil(visited.lower), 1);
   range.visitLast = select(visits, numbers.floor(visited.upper), 0);
 
-  range.hasRows = lessEqual(rows.first, rows.last);
+  range.hasRows = piece.cells.empty() ? IntExpr(1) : lessEqual(rows.first, rows.last);
   IntExpr covers = both(both(lessEqual(piece.q.lower, rows.first), lessEqual(rows.last, piece.q.upper)), own.condition);
   if (piece.masked || !own.exact || own.rate != branch.columnRate)
     covers = 0;
@@ -179,10 +179,12 @@ VariantRanges buildRanges(const std::vector<PieceList> &input, Direction directi
   Sides sides = sidesOf(direction);
   VariantRanges variant;
   std::vector<PieceList> branches = input;
-  if (direction == Direction::Transposed)
-    for (PieceList &pieces : branches)
-      for (Piece &piece : pieces)
+  for (PieceList &pieces : branches)
+    for (Piece &piece : pieces) {
+      if (direction == Direction::Transposed)
         piece = piece.transposed();
+      piece.k.intersect({sides.columnOrigin, sides.columnOrigin + sides.columnLength - 1});
+    }
 
   std::vector<std::string> reasons(branches.size());
   auto giveUp = [&](size_t b, std::string reason) {

@@ -46,7 +46,8 @@ struct VariantRanges {
   std::vector<BranchRanges> branches;
 };
 
-/// Piece lists of the branches of one variant (queries on the q axis) -> ranges.
+/// Piece lists of the branches of one variant (queries on the q axis) -> ranges. Rows exist by construction; columns
+/// are cut to the existing ones here, so pieces carry no bounds for the ends of the sequence.
 VariantRanges buildRanges(const std::vector<PieceList> &branches, Direction direction);
 
 /// More pieces than this in a branch, or a larger row rate: the branch is handled as masked.
