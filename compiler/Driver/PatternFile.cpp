@@ -40,11 +40,16 @@ PatternFile::PatternFile() : context(std::make_unique<MLIRContext>(MLIRContext::
 }
 PatternFile::~PatternFile() = default;
 
-Result<std::unique_ptr<PatternFile>> PatternFile::load(const std::string &path, const std::string &name) {
+Result<std::string> PatternFile::readText(const std::string &path) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
   if (!buffer)
     return Status::invalidArgument("cannot read pattern file '" + path + "': " + buffer.getError().message());
-  return parse((*buffer)->getBuffer().str(), path, name);
+  return (*buffer)->getBuffer().str();
+}
+
+Result<std::unique_ptr<PatternFile>> PatternFile::load(const std::string &path, const std::string &name) {
+  HEDDLE_ASSIGN(std::string text, readText(path));
+  return parse(text, path, name);
 }
 
 static std::string listOf(ArrayRef<attn::PatternOp> patterns) {
@@ -67,21 +72,38 @@ static Result<attn::PatternOp> choosePattern(ModuleOp module, const std::string 
   return Status::invalidArgument(label + ": error: no pattern '" + name + "', the file has: " + listOf(patterns));
 }
 
-Result<std::unique_ptr<PatternFile>> PatternFile::parse(const std::string &text, const std::string &label,
-                                                        const std::string &name) {
+Result<std::unique_ptr<PatternFile>> PatternFile::parseModule(const std::string &text, const std::string &label) {
   std::unique_ptr<PatternFile> file(new PatternFile());
   file->label = label;
   file->diagnostics->sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, label), SMLoc());
-  file->module = parseSourceFile<ModuleOp>(file->diagnostics->sources, ParserConfig(file->context.get()));
+  file->module = timeStage(file->stageTimes, "parse", [&] {
+    return parseSourceFile<ModuleOp>(file->diagnostics->sources, ParserConfig(file->context.get()));
+  });
   std::string said = file->diagnostics->take();
   if (!file->module)
     return Status::invalidArgument(said.empty() ? label + ": error: cannot be parsed" : said);
+  file->warnings = std::move(said);
+  return file;
+}
+
+Result<std::vector<std::string>> PatternFile::listNames(const std::string &text, const std::string &label) {
+  HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, parseModule(text, label));
+  std::vector<std::string> names;
+  for (attn::PatternOp pattern : file->module->getOps<attn::PatternOp>())
+    names.push_back(pattern.getSymName().str());
+  if (names.empty())
+    return choosePattern(*file->module, label, "").status();
+  return names;
+}
+
+Result<std::unique_ptr<PatternFile>> PatternFile::parse(const std::string &text, const std::string &label,
+                                                        const std::string &name) {
+  HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, parseModule(text, label));
   Result<attn::PatternOp> chosen = choosePattern(*file->module, label, name);
   if (!chosen.isOk())
     return chosen.status();
-  file->warnings = std::move(said);
   file->chosen = *chosen;
-  file->analysed = attn::analyze(*chosen);
+  file->analysed = timeStage(file->stageTimes, "analyse", [&] { return attn::analyze(*chosen); });
   return file;
 }
 
@@ -131,6 +153,15 @@ Result<AttentionSchedule> PatternFile::schedule() const {
     return Status::invalidArgument(diagnostics->take());
   return std::move(*schedule);
 }
+
+std::string PatternFile::text() const {
+  std::string printed;
+  llvm::raw_string_ostream stream(printed);
+  attn::PatternOp(chosen)->print(stream);
+  return printed + "\n";
+}
+
+std::string PatternFile::takeDiagnostics() const { return diagnostics->take(); }
 
 /// Drops what has no meaning: names, documentation, defaults.
 static void stripNames(attn::PatternOp pattern) {

@@ -6,6 +6,7 @@
 #define HEDDLE_COMPILER_DRIVER_PATTERNFILE_H
 
 #include "codegen/Schedule/AttentionSchedule.h"
+#include "compiler/Driver/StageTimes.h"
 #include "dialect/Analysis/Counts.h"
 #include "runtime/Core/Status.h"
 
@@ -24,6 +25,11 @@ public:
   static Result<std::unique_ptr<PatternFile>> parse(const std::string &text, const std::string &label,
                                                     const std::string &name = {});
 
+  /// The text of a file, or of standard input for "-". invalidArgument if it cannot be read.
+  static Result<std::string> readText(const std::string &path);
+  /// The names of the patterns of a text, in order; invalidArgument if it is no module or holds none.
+  static Result<std::vector<std::string>> listNames(const std::string &text, const std::string &label);
+
   attn::PatternOp pattern() const { return chosen; }
   const std::string &path() const { return label; }
   const attn::PatternAnalysis &analysis() const { return analysed; }
@@ -35,16 +41,26 @@ public:
   /// Builds the schedule and its functions. The module lives in this file's context.
   Result<AttentionSchedule> schedule() const;
 
+  /// The verified pattern as MLIR text, ending with a newline.
+  std::string text() const;
+
   /// Hex digest of the normalised pattern without names and locations: equal for two spellings of one pattern.
   Result<std::string> digest() const;
 
   /// Diagnostics below error level that loading produced (warnings, remarks), rendered.
   const std::string &notes() const { return warnings; }
 
+  /// Renders and forgets the diagnostics since the last call: the reason, after a stage on this file's context failed.
+  std::string takeDiagnostics() const;
+
+  /// parse and analyse.
+  const StageTimes &times() const { return stageTimes; }
+
   ~PatternFile();
 
 private:
   PatternFile();
+  static Result<std::unique_ptr<PatternFile>> parseModule(const std::string &text, const std::string &label);
   struct Diagnostics;
   std::unique_ptr<mlir::MLIRContext> context;
   std::unique_ptr<Diagnostics> diagnostics;
@@ -52,6 +68,7 @@ private:
   attn::PatternOp chosen;
   attn::PatternAnalysis analysed;
   std::string label, warnings;
+  StageTimes stageTimes;
 };
 
 } // namespace heddle

@@ -1,0 +1,135 @@
+//===- CompileSession.cpp - the stages after the pattern file -------------===//
+#include "compiler/Driver/CompileSession.h"
+#include "codegen/Emit/AssembleSource.h"
+#include "codegen/Nvrtc/Compiler.h"
+#include "codegen/Skeletons/EmbeddedSources.h"
+#include "codegen/Skeletons/Skeleton.h"
+
+#include <charconv>
+
+namespace heddle {
+
+KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &shape) {
+  KernelRequest request;
+  request.arch = shape.arch;
+  request.dtype = shape.dtype;
+  request.outFloat32 = shape.outFloat32;
+  request.headDim = shape.headDim;
+  request.valueDim = shape.valueDim;
+  request.variants = prepared.variants;
+  request.paramCount = int64_t(prepared.parameterNames.size());
+  request.qOrigin = prepared.qOrigin;
+  return request;
+}
+
+KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request) {
+  KernelFamily family;
+  family.pattern = prepared.digest;
+  family.kind = kernelKindName(request.kind) + std::string(request.outFloat32 ? "_fp32_out" : "");
+  family.dtype = request.dtype;
+  family.headDim = request.headDim;
+  family.valueDim = request.valueDim;
+  family.generator = kGenerator;
+  return family;
+}
+
+Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optional<KernelConfig> &given) {
+  if (!given)
+    return defaultConfig(request);
+  HEDDLE_ASSIGN([[maybe_unused]] const Skeleton *skeleton, validateConfig(request, *given));
+  return *given;
+}
+
+/// One "field=value".
+static Status assignField(KernelConfig &config, const std::string &item) {
+  size_t equals = item.find('=');
+  std::string field = item.substr(0, equals);
+  std::string text = equals == std::string::npos ? "" : item.substr(equals + 1);
+  if (field == "skeleton") {
+    config.skeleton = text;
+    return {};
+  }
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Status::invalidArgument("expected field=NUMBER in the configuration, got '" + item + "'");
+  return config.set(field, value);
+}
+
+Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text) {
+  HEDDLE_ASSIGN(KernelConfig config, defaultConfig(request));
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find_first_of(", \n", begin), text.size());
+    if (end > begin)
+      HEDDLE_TRY(assignField(config, text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return config;
+}
+
+static KernelSource assemble(const PreparedPattern &prepared, const KernelRequest &request,
+                             const KernelConfig &config, const Skeleton &skeleton) {
+  KernelSourceParts parts;
+  parts.patternName = prepared.name;
+  parts.config = request.str() + " " + config.summary();
+  parts.generator = kGenerator;
+  parts.traits = skeleton.traits(request, config);
+  parts.pattern = prepared.functions;
+  parts.skeleton = skeleton.deviceFile();
+  KernelSource source;
+  source.text = assembleKernelSource(parts);
+  for (const EmbeddedFile &file : skeletonSources())
+    source.headers.push_back({std::string(file.name), std::string(file.text)});
+  return source;
+}
+
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelRequest &request,
+                                   const KernelConfig &config) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+  return assemble(prepared, request, config, *skeleton);
+}
+
+/// Code of one CUDA version is loaded by drivers of the same major version and later.
+static int64_t minDriverOf(const std::string &nvrtcVersion) {
+  int64_t major = 0;
+  std::from_chars(nvrtcVersion.data(), nvrtcVersion.data() + nvrtcVersion.size(), major);
+  return 1000 * major;
+}
+
+static void fillCode(KernelRecord &record, Cubin &&cubin) {
+  record.contentKey = std::move(cubin.contentKey);
+  record.kernelArch = cubin.arch;
+  record.minDriver = minDriverOf(cubin.nvrtcVersion);
+  record.registers = cubin.registers();
+  record.spillBytes = cubin.spillBytes();
+  record.compileLog = std::move(cubin.log);
+  record.nvrtcVersion = std::move(cubin.nvrtcVersion);
+  record.ptx = std::move(cubin.ptx);
+  record.cubin = std::move(cubin.cubin);
+}
+
+Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
+                                       const KernelConfig &config) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+  CompiledVariant variant;
+  KernelSource source =
+      timeStage(variant.times, "source", [&] { return assemble(prepared, request, config, *skeleton); });
+  Result<Cubin> cubin = compile(source, request.arch->name);
+  Status status = cubin.isOk() ? checkVariant(*cubin) : cubin.status();
+  if (!status.isOk() && status.code() != StatusCode::unavailable)
+    return Status(status.code(), "pattern '" + prepared.name + "' (" + config.summary() + "): " + status.message());
+  HEDDLE_TRY(status);
+  variant.times.push_back({"nvrtc", cubin->totalMs - cubin->ptxasMs});
+  variant.times.push_back({"ptxas", cubin->ptxasMs});
+
+  KernelRecord &record = variant.record;
+  static_cast<KernelFamily &>(record) = familyOf(prepared, request);
+  record.config = config.str();
+  record.plan = skeleton->planLaunch(request, config).str();
+  record.sharedBytes = cubin->usage.staticSharedBytes + skeleton->planSmem(request, config).totalBytes();
+  record.note = prepared.note;
+  fillCode(record, std::move(*cubin));
+  return variant;
+}
+
+} // namespace heddle

@@ -1,0 +1,82 @@
+//===- CompileSession.h - from an analysed pattern to kernel records -*- C++ -*-===//
+// Owns the order of the stages behind the pattern file: schedule, emission (once per pattern), then request,
+// configuration, source and NVRTC (once per variant). The second half knows no MLIR: a tuner prepares a pattern
+// once and compiles many variants of it from several threads.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_DRIVER_COMPILESESSION_H
+#define HEDDLE_COMPILER_DRIVER_COMPILESESSION_H
+
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Nvrtc/KernelSource.h"
+#include "compiler/Driver/StageTimes.h"
+#include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/Status.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+class PatternFile;
+
+/// Name and version of what writes kernels. A change of emission, skeletons or defaults that makes tuned winners
+/// misleading gets a new one.
+inline constexpr const char *kGenerator = "heddle 0.1.0";
+
+/// All that variants need of a pattern: immutable text and numbers.
+struct PreparedPattern {
+  std::string name;
+  std::string digest;    ///< PatternFile::digest()
+  std::string functions; ///< the generated CUDA functions and struct Pattern
+  std::vector<VariantRates> variants;
+  QOriginRule qOrigin = QOriginRule::start;
+  std::vector<std::string> parameterNames; ///< of the run-time sizes, in order of param<i>
+  std::string note;                        ///< what is evaluated pair by pair and why; empty if nothing
+  StageTimes times;                        ///< parse, analyse, schedule, emit, digest
+};
+
+/// What is fixed beside the pattern. `arch` is never null.
+struct KernelShape {
+  const GpuArch *arch = &baselineGpuArch();
+  DType dtype = DType::bf16;
+  bool outFloat32 = false;
+  int64_t headDim = 64;
+  int64_t valueDim = 64;
+};
+
+/// One compiled kernel, ready for the store, and where the time went.
+struct CompiledVariant {
+  KernelRecord record;
+  StageTimes times; ///< source, nvrtc (to PTX), ptxas
+};
+
+/// The stages that need MLIR. invalidArgument with rendered diagnostics if something has no form on the device.
+Result<PreparedPattern> preparePattern(const PatternFile &file);
+
+// Everything below is thread safe and knows no MLIR.
+
+KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &shape);
+
+/// What winners and records of this request are filed under.
+KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request);
+
+/// `given`, or the default of the preferred skeleton; validated. invalidArgument or unsupported say which rule
+/// refuses it.
+Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optional<KernelConfig> &given);
+
+/// `text` is "block_m=128,stages=2", changes to the default of `request`, or every field. notFound: no such field.
+Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text);
+
+/// The whole CUDA text with its headers. `config` may be infeasible only if it was not validated: it is validated here.
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelRequest &request,
+                                   const KernelConfig &config);
+
+/// Source, PTX, cubin, record. unsupported: infeasible, or the compiler spilled; unavailable: no NVRTC.
+Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
+                                       const KernelConfig &config);
+
+} // namespace heddle
+
+#endif

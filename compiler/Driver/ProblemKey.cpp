@@ -1,0 +1,77 @@
+//===- ProblemKey.cpp - which tuned kernel a problem asks for -------------===//
+#include "compiler/Driver/ProblemKey.h"
+
+#include <limits>
+
+namespace heddle {
+
+attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape) {
+  attn::ProblemSizes sizes;
+  sizes.heads = shape.heads;
+  sizes.seqlenQ = shape.seqlenQ;
+  sizes.seqlenK = shape.seqlenK;
+  sizes.kOrigin = shape.kOrigin;
+  sizes.parameters = shape.parameters;
+  switch (file.pattern().getQOrigin()) {
+  case attn::Origin::start:
+    sizes.qOrigin = 0;
+    break;
+  case attn::Origin::end:
+    sizes.qOrigin = shape.seqlenK - shape.seqlenQ;
+    break;
+  case attn::Origin::given:
+    sizes.qOrigin = shape.qOrigin;
+    break;
+  }
+  return sizes;
+}
+
+static Status checkRange(const char *name, int64_t value, int64_t least) {
+  if (value >= least && value <= std::numeric_limits<int32_t>::max())
+    return {};
+  return Status::invalidArgument("expected " + std::string(name) + " >= " + std::to_string(least) +
+                                 " and below 2^31, got " + std::to_string(value));
+}
+
+Status checkShape(const PatternFile &file, const ProblemShape &shape) {
+  HEDDLE_TRY(checkRange("batch", shape.batch, 1));
+  HEDDLE_TRY(checkRange("heads", shape.heads, 1));
+  HEDDLE_TRY(checkRange("kv heads", shape.kvHeads, 1));
+  HEDDLE_TRY(checkRange("seqlen", shape.seqlenQ, 0));
+  HEDDLE_TRY(checkRange("seqlen-k", shape.seqlenK, 0));
+  if (shape.heads % shape.kvHeads != 0)
+    return Status::invalidArgument("expected heads to be a multiple of kv heads, got " + std::to_string(shape.heads) +
+                                   " and " + std::to_string(shape.kvHeads));
+  attn::PatternOp pattern = file.pattern();
+  if (shape.parameters.size() != pattern.getNumArguments())
+    return Status::invalidArgument("expected " + std::to_string(pattern.getNumArguments()) + " sizes of the pattern, got " +
+                                   std::to_string(shape.parameters.size()));
+  return {};
+}
+
+static int64_t clamp(attn::WideInt value) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  return value > most ? most : int64_t(value);
+}
+
+ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount) {
+  constexpr int64_t block = 128;
+  attn::ProblemSizes sizes = sizesOf(file, shape);
+  const attn::PatternAnalysis &analysis = file.analysis();
+  attn::WideInt items = 0;
+  for (int64_t head = 0; head < shape.heads; ++head) {
+    unsigned variant = attn::variantOf(analysis, sizes, head);
+    items += attn::countRowTiles(shape.seqlenQ, analysis.variants[variant].forward.rowRate, block);
+  }
+  attn::WideInt visited =
+      attn::countTiles(analysis, sizes, attn::TileShape{block, block}, attn::Direction::Forward).visited;
+  return ProblemBucket::of(clamp(items * shape.batch), smCount, clamp(visited * shape.batch),
+                           shape.heads / shape.kvHeads);
+}
+
+WinnerKey winnerKey(const PatternFile &file, const ProblemShape &shape, const KernelFamily &family,
+                    const DeviceIdentity &device) {
+  return WinnerKey(family, problemBucket(file, shape, device.smCount), device);
+}
+
+} // namespace heddle

@@ -1,0 +1,37 @@
+//===- ProblemKey.h - which tuned kernel a problem asks for -----*- C++ -*-===//
+// Owns the way from concrete sizes to the bucket that winners are filed under. Buckets count tiles of 128 x 128,
+// so that they do not depend on a configuration.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_DRIVER_PROBLEMKEY_H
+#define HEDDLE_COMPILER_DRIVER_PROBLEMKEY_H
+
+#include "compiler/Driver/PatternFile.h"
+#include "runtime/Core/KernelRecord.h"
+
+namespace heddle {
+
+/// One call. Lengths >= 0, the counts >= 1; heads is a multiple of kvHeads.
+struct ProblemShape {
+  int64_t batch = 1, heads = 1, kvHeads = 1;
+  int64_t seqlenQ = 0, seqlenK = 0;
+  int64_t qOrigin = 0; ///< used by patterns whose origin is given per call
+  int64_t kOrigin = 0;
+  std::vector<int64_t> parameters; ///< PatternFile::bindParameters
+};
+
+/// The sizes as the analysis takes them, with query 0 where the pattern's q_origin says.
+attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape);
+
+/// invalidArgument: a size out of range, heads not a multiple of kvHeads.
+Status checkShape(const PatternFile &file, const ProblemShape &shape);
+
+/// The bucket on a GPU of `smCount` SMs. The shape passed checkShape.
+ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount);
+
+/// The whole key.
+WinnerKey winnerKey(const PatternFile &file, const ProblemShape &shape, const KernelFamily &family,
+                    const DeviceIdentity &device);
+
+} // namespace heddle
+
+#endif
