@@ -48,17 +48,16 @@ public:
   std::vector<int> order;
 };
 
-std::vector<Timing> timeAll(ScriptedEvaluator &evaluator, std::vector<Scripted> &candidates,
-                            const TimingOptions &options, double bestUs = kNothingKnown,
-                            const std::function<bool()> &isInterrupted = [] { return false; }) {
+std::vector<Timing> timeAll(
+    ScriptedEvaluator &evaluator, std::vector<Scripted> &candidates, const TimingOptions &options,
+    double bestUs = kNothingKnown, const std::function<bool()> &isInterrupted = [] { return false; }) {
   std::vector<Candidate *> pointers;
   for (Scripted &candidate : candidates)
     pointers.push_back(&candidate);
   return timeInterleaved(evaluator, pointers, options, bestUs, evaluator.clock, isInterrupted);
 }
 
-Timing timeOne(std::vector<double> launchesUs, const TimingOptions &options,
-               double bestUs = kNothingKnown) {
+Timing timeOne(std::vector<double> launchesUs, const TimingOptions &options, double bestUs = kNothingKnown) {
   ScriptedEvaluator evaluator;
   std::vector<Scripted> candidates = {Scripted(0, std::move(launchesUs))};
   return timeAll(evaluator, candidates, options, bestUs).front();
@@ -171,8 +170,7 @@ TEST_CASE("interleaving cancels a drift of the clock that would reverse the orde
       result.push_back(us * std::pow(1.01, first + stride * i));
     return result;
   };
-  std::vector<Scripted> sideBySide = {Scripted(0, drifting(10, 100, 2, 0)),
-                                      Scripted(1, drifting(10, 97, 2, 1))};
+  std::vector<Scripted> sideBySide = {Scripted(0, drifting(10, 100, 2, 0)), Scripted(1, drifting(10, 97, 2, 1))};
   ScriptedEvaluator evaluator;
   const std::vector<Timing> together = timeAll(evaluator, sideBySide, options);
   CHECK(together[1].statistics.medianUs < together[0].statistics.medianUs);
@@ -185,8 +183,7 @@ TEST_CASE("one candidate that fails or is hopeless does not disturb the others")
   TimingOptions options;
   options.warmups = 0;
   ScriptedEvaluator evaluator;
-  std::vector<Scripted> candidates = {Scripted(0, {100}), Scripted(1, {100, 0}),
-                                      Scripted(2, {100, 101, 103, 300})};
+  std::vector<Scripted> candidates = {Scripted(0, {100}), Scripted(1, {100, 0}), Scripted(2, {100, 101, 103, 300})};
   candidates.push_back(Scripted(3, {400}));
   options.targetSpread = 0;
   options.minSamples = 3;
@@ -209,9 +206,7 @@ TEST_CASE("an interruption keeps complete medians and marks the others") {
   options.maxSamples = 100;
   ScriptedEvaluator evaluator;
   std::vector<Scripted> candidates = {Scripted(0, {100, 101}), Scripted(1, {100, 101})};
-  auto after = [&](size_t launches) {
-    return [&evaluator, launches] { return evaluator.order.size() >= launches; };
-  };
+  auto after = [&](size_t launches) { return [&evaluator, launches] { return evaluator.order.size() >= launches; }; };
   std::vector<Timing> timings = timeAll(evaluator, candidates, options, kNothingKnown, after(10));
   for (const Timing &timing : timings) {
     CHECK(timing.outcome == Outcome::measured);
@@ -275,19 +270,19 @@ TEST_CASE("a malformed table is refused with file and line") {
   auto message = [&](const std::string &rows) {
     return RecordedTable::parse("t.csv", header + rows).status().message();
   };
-  CHECK(RecordedTable::parse("t.csv", "config\n").status().message().find("t.csv:1: expected the "
-                                                                          "header") == 0);
+  CHECK(RecordedTable::parse("t.csv", "config\n")
+            .status()
+            .message()
+            .find("t.csv:1: expected the "
+                  "header") == 0);
   CHECK(message("") == "t.csv: no trials");
   CHECK(message("a=1,measured,5\n") == "t.csv:2: expected 9 columns, got 3");
   CHECK(message("a=1,great,5,0,0,1,0,1,\n") == "t.csv:2: trial: unknown outcome 'great'");
-  CHECK(message("# note\na=1,measured,x,0,0,1,0,1,\n") ==
-        "t.csv:3: expected numbers of at least 0 in columns 3 to 8");
+  CHECK(message("# note\na=1,measured,x,0,0,1,0,1,\n") == "t.csv:3: expected numbers of at least 0 in columns 3 to 8");
   CHECK(message("a=1,measured,-1,0,0,1,0,1,\n").find("at least 0") != std::string::npos);
   CHECK(message("a=1,measured,0,0,0,1,0,1,\n") == "t.csv:2: a measured row needs a median above 0");
-  CHECK(message("a=1,wrong,0,0,0,1,0,1,off, by far\na=1,wrong,0,0,0,1,0,1,\n") ==
-        "t.csv: two rows for 'a=1'");
-  CHECK(message("a=1,wrong,0,0,0,1,0,1,\nb=1,wrong,0,0,0,1,0,1,\n") ==
-        "t.csv: 'b=1' does not have the knobs of 'a=1'");
+  CHECK(message("a=1,wrong,0,0,0,1,0,1,off, by far\na=1,wrong,0,0,0,1,0,1,\n") == "t.csv: two rows for 'a=1'");
+  CHECK(message("a=1,wrong,0,0,0,1,0,1,\nb=1,wrong,0,0,0,1,0,1,\n") == "t.csv: 'b=1' does not have the knobs of 'a=1'");
 }
 
 TEST_CASE("playback ends every stage as recorded, on the manual clock") {
@@ -304,8 +299,7 @@ TEST_CASE("playback ends every stage as recorded, on the manual clock") {
     Outcome outcome = Outcome::measured;
     if (prepared.failure) {
       outcome = prepared.failure->outcome;
-    } else if (Verification verified = guardedVerify(evaluator, *prepared.candidate);
-               verified.failure) {
+    } else if (Verification verified = guardedVerify(evaluator, *prepared.candidate); verified.failure) {
       outcome = verified.failure->outcome;
     } else if (Sample sample = guardedSample(evaluator, *prepared.candidate); sample.failure) {
       outcome = sample.failure->outcome;
@@ -315,8 +309,8 @@ TEST_CASE("playback ends every stage as recorded, on the manual clock") {
     CHECK(outcome == row.outcome);
     ++seen[size_t(outcome)];
   }
-  for (Outcome outcome : {Outcome::measured, Outcome::compileFailed, Outcome::spilled,
-                          Outcome::wrong, Outcome::launchFailed, Outcome::timedOut})
+  for (Outcome outcome : {Outcome::measured, Outcome::compileFailed, Outcome::spilled, Outcome::wrong,
+                          Outcome::launchFailed, Outcome::timedOut})
     CHECK(seen[size_t(outcome)] > 0);
   CHECK(evaluator.prepareCounts().size() == table.trials().size());
 }

@@ -35,13 +35,10 @@ Constraint snakeNeedsStages() {
           }};
 }
 
-SearchSpace tileSpace() {
-  return SearchSpace::create("tiles", tileKnobs(), {smemLimit(), snakeNeedsStages()}).take();
-}
+SearchSpace tileSpace() { return SearchSpace::create("tiles", tileKnobs(), {smemLimit(), snakeNeedsStages()}).take(); }
 
 std::string refusalOf(std::vector<Knob> knobs, std::vector<Constraint> constraints = {}) {
-  Result<SearchSpace> space =
-      SearchSpace::create("tiles", std::move(knobs), std::move(constraints));
+  Result<SearchSpace> space = SearchSpace::create("tiles", std::move(knobs), std::move(constraints));
   REQUIRE_FALSE(space.isOk());
   CHECK(space.status().code() == StatusCode::invalidArgument);
   return space.status().message();
@@ -93,8 +90,7 @@ TEST_CASE("one judge for all rules gives the same space as a list of constraints
     return std::nullopt;
   };
   const SearchSpace listed = tileSpace();
-  const SearchSpace judged =
-      SearchSpace::create("tiles", tileKnobs(), judge, {"smem", "snake"}).take();
+  const SearchSpace judged = SearchSpace::create("tiles", tileKnobs(), judge, {"smem", "snake"}).take();
   CHECK(judged.digest() == listed.digest());
   CHECK(judged.enumerate()->points == listed.enumerate()->points);
   CHECK(judged.enumerate()->refused == listed.enumerate()->refused);
@@ -115,14 +111,11 @@ TEST_CASE("neighbours differ in one knob: adjacent numbers, any alternative, fea
     return result;
   };
   CHECK(texts("block_m=128 stages=3 order=linear") ==
-        std::vector<std::string>{"block_m=64 stages=3 order=linear",
-                                 "block_m=128 stages=2 order=linear",
-                                 "block_m=128 stages=3 order=longest",
-                                 "block_m=128 stages=3 order=snake"});
-  CHECK(texts("block_m=64 stages=1 order=longest") ==
-        std::vector<std::string>{"block_m=128 stages=1 order=longest",
-                                 "block_m=64 stages=2 order=longest",
-                                 "block_m=64 stages=1 order=linear"});
+        std::vector<std::string>{"block_m=64 stages=3 order=linear", "block_m=128 stages=2 order=linear",
+                                 "block_m=128 stages=3 order=longest", "block_m=128 stages=3 order=snake"});
+  CHECK(texts("block_m=64 stages=1 order=longest") == std::vector<std::string>{"block_m=128 stages=1 order=longest",
+                                                                               "block_m=64 stages=2 order=longest",
+                                                                               "block_m=64 stages=1 order=linear"});
 }
 
 TEST_CASE("text and parse are inverses on every feasible point") {
@@ -138,20 +131,17 @@ TEST_CASE("text and parse are inverses on every feasible point") {
   }
   CHECK(texts.size() == all.points.size());
   CHECK(digests.size() == all.points.size());
-  CHECK(*space.parse(" order=snake  block_m=64 stages=2 ") ==
-        *space.parse("block_m=64 stages=2 order=snake"));
+  CHECK(*space.parse(" order=snake  block_m=64 stages=2 ") == *space.parse("block_m=64 stages=2 order=snake"));
 }
 
 TEST_CASE("parse says what it expected") {
   const SearchSpace space = tileSpace();
   auto message = [&](const char *text) { return space.parse(text).status().message(); };
-  CHECK(message("block_m=96 stages=1 order=snake") ==
-        "point: 'block_m=96': expected one of 64, 128, 192");
+  CHECK(message("block_m=96 stages=1 order=snake") == "point: 'block_m=96': expected one of 64, 128, 192");
   CHECK(message("blockm=64") == "point: 'blockm=64': search space 'tiles' has no such knob");
   CHECK(message("stages") == "point: 'stages': expected <knob>=<value>");
   CHECK(message("stages=1 stages=1") == "point: 'stages=1': the knob is given twice");
-  CHECK(message("stages=1 order=snake") ==
-        "point: no value for knob 'block_m' in 'stages=1 order=snake'");
+  CHECK(message("stages=1 order=snake") == "point: no value for knob 'block_m' in 'stages=1 order=snake'");
 }
 
 TEST_CASE("a point keeps its digest when knobs are reordered or gain values") {
@@ -181,12 +171,9 @@ TEST_CASE("a malformed space is refused with the knob's name") {
   CHECK(refusalOf({}).find("no knobs") != std::string::npos);
   CHECK(refusalOf({good, good}).find("'stages' is given twice") != std::string::npos);
   CHECK(refusalOf({Knob::integers("a=b", {1}, "")}).find("'a=b'") != std::string::npos);
-  CHECK(refusalOf({Knob::integers("none", {}, "")}).find("'none' has no values") !=
-        std::string::npos);
-  CHECK(refusalOf({Knob::integers("twice", {3, 3}, "")}).find("the value '3' twice") !=
-        std::string::npos);
-  CHECK(refusalOf({Knob::alternatives("names", {"two words"}, "")}).find("'two words'") !=
-        std::string::npos);
+  CHECK(refusalOf({Knob::integers("none", {}, "")}).find("'none' has no values") != std::string::npos);
+  CHECK(refusalOf({Knob::integers("twice", {3, 3}, "")}).find("the value '3' twice") != std::string::npos);
+  CHECK(refusalOf({Knob::alternatives("names", {"two words"}, "")}).find("'two words'") != std::string::npos);
   CHECK(refusalOf({good}, {Constraint{"", nullptr}}).find("needs a name") != std::string::npos);
 }
 

@@ -19,18 +19,15 @@ StrategyInput inputOf(const RecordedTable &table, bool hasPrior) {
   return input;
 }
 
-std::unique_ptr<Strategy> create(const std::string &specification, const RecordedTable &table,
-                                 bool hasPrior) {
-  Result<std::unique_ptr<Strategy>> strategy =
-      createStrategy(specification, inputOf(table, hasPrior));
+std::unique_ptr<Strategy> create(const std::string &specification, const RecordedTable &table, bool hasPrior) {
+  Result<std::unique_ptr<Strategy>> strategy = createStrategy(specification, inputOf(table, hasPrior));
   REQUIRE_MESSAGE(strategy.isOk(), strategy.status().message());
   return strategy.take();
 }
 
 // Runs ask and tell until the strategy ends or `most` points were proposed; each trial is told `delay`
 // proposals late, as when compilation runs ahead.
-std::vector<std::string> play(Strategy &strategy, const RecordedTable &table, size_t most,
-                              size_t delay) {
+std::vector<std::string> play(Strategy &strategy, const RecordedTable &table, size_t most, size_t delay) {
   std::vector<std::string> proposed;
   std::deque<const PointTrial *> untold;
   while (proposed.size() < most) {
@@ -60,8 +57,7 @@ double bestOf(const std::vector<std::string> &configs, const RecordedTable &tabl
 }
 
 // Mean over seeds of best found / best there is, after `most` trials.
-template <class Propose>
-double meanRatio(const RecordedTable &table, size_t most, Propose &&propose) {
+template <class Propose> double meanRatio(const RecordedTable &table, size_t most, Propose &&propose) {
   double sum = 0;
   constexpr int seeds = 150;
   for (int seed = 1; seed <= seeds; ++seed)
@@ -87,8 +83,7 @@ bool hasOption(const StrategyInfo &info, const std::string &name) {
 }
 
 std::string seeded(const StrategyInfo &info, int seed) {
-  return hasOption(info, "seed") ? info.name + std::string(":seed=") + std::to_string(seed)
-                                 : std::string(info.name);
+  return hasOption(info, "seed") ? info.name + std::string(":seed=") + std::to_string(seed) : std::string(info.name);
 }
 
 RecordedTable committedTable() {
@@ -141,9 +136,7 @@ TEST_CASE("every strategy is deterministic under a seed, and the seed matters") 
   const RecordedTable table = modelTable(4);
   for (const StrategyInfo &info : strategyRegistry()) {
     CAPTURE(std::string(info.name));
-    auto run = [&](int seed) {
-      return play(*create(seeded(info, seed), table, true), table, 100000, 3);
-    };
+    auto run = [&](int seed) { return play(*create(seeded(info, seed), table, true), table, 100000, 3); };
     CHECK(run(7) == run(7));
     if (hasOption(info, "seed"))
       CHECK(run(7) != run(8));
@@ -220,21 +213,17 @@ TEST_CASE("every strategy stays within the budget of a session") {
 TEST_CASE("specifications are parsed, and refused with what there is") {
   const RecordedTable table = committedTable();
   auto message = [&](const char *specification) {
-    Result<std::unique_ptr<Strategy>> strategy =
-        createStrategy(specification, inputOf(table, false));
+    Result<std::unique_ptr<Strategy>> strategy = createStrategy(specification, inputOf(table, false));
     return strategy ? std::string() : strategy.status().message();
   };
   CHECK(message("random:seed=3,prior_first=0").empty());
   CHECK(message("exhaustive:").empty());
-  CHECK(message("anneal") ==
-        "strategy 'anneal' does not exist; there are: exhaustive, random, climb");
-  CHECK(message("random:sed=3") ==
-        "strategy option 'sed': no such option; there are: seed, prior_first");
+  CHECK(message("anneal") == "strategy 'anneal' does not exist; there are: exhaustive, random, climb");
+  CHECK(message("random:sed=3") == "strategy option 'sed': no such option; there are: seed, prior_first");
   CHECK(message("random:seed=x") == "strategy option 'seed': expected an integer from 0 to "
                                     "9223372036854775807, got 'x'");
   CHECK(message("random:seed=-1").find("got '-1'") != std::string::npos);
-  CHECK(message("exhaustive:limit") ==
-        "strategy option 'limit': expected <option>=<integer>");
+  CHECK(message("exhaustive:limit") == "strategy option 'limit': expected <option>=<integer>");
 
   auto limited = create("exhaustive:limit=5", table, true);
   CHECK(play(*limited, table, 100, 0).size() == 5);

@@ -25,8 +25,7 @@ struct ModelPoint {
   std::string config() const {
     const char *orders[] = {"linear", "longest", "snake"};
     return "block_m=" + std::to_string(blockM) + " block_n=" + std::to_string(blockN) +
-           " warps=" + std::to_string(warps) + " stages=" + std::to_string(stages) +
-           " order=" + orders[order];
+           " warps=" + std::to_string(warps) + " stages=" + std::to_string(stages) + " order=" + orders[order];
   }
 
   // What a cost model could know beforehand: tile sizes, registers, warps without rows; nothing of the

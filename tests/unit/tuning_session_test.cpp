@@ -46,8 +46,8 @@ struct Fixture {
 
   const RecordedTable &table;
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
-  std::shared_ptr<RecordedEvaluator> evaluator = std::make_shared<RecordedEvaluator>(
-      table, table.space(), RecordedEvaluator::Options{clock.get(), 0.001, 1});
+  std::shared_ptr<RecordedEvaluator> evaluator =
+      std::make_shared<RecordedEvaluator>(table, table.space(), RecordedEvaluator::Options{clock.get(), 0.001, 1});
   MemoryTrialSink sink;
   TuningTask task;
   TuningOptions options;
@@ -63,9 +63,7 @@ public:
   Verification verify(Candidate &candidate) override {
     return onVerify ? onVerify(candidate) : inner->verify(candidate);
   }
-  Sample sample(Candidate &candidate) override {
-    return onSample ? onSample(candidate) : inner->sample(candidate);
-  }
+  Sample sample(Candidate &candidate) override { return onSample ? onSample(candidate) : inner->sample(candidate); }
   Status recover() override {
     ++recoveries;
     return recovery;
@@ -85,8 +83,7 @@ std::shared_ptr<Wrapped> wrap(Fixture &fixture) {
   return wrapped;
 }
 
-PointTrial row(const std::string &config, double medianUs,
-               Outcome outcome = Outcome::measured) {
+PointTrial row(const std::string &config, double medianUs, Outcome outcome = Outcome::measured) {
   PointTrial trial;
   trial.config = config;
   trial.outcome = outcome;
@@ -96,9 +93,7 @@ PointTrial row(const std::string &config, double medianUs,
   return trial;
 }
 
-RecordedTable tableOf(std::vector<PointTrial> rows) {
-  return RecordedTable::create("rows", std::move(rows)).take();
-}
+RecordedTable tableOf(std::vector<PointTrial> rows) { return RecordedTable::create("rows", std::move(rows)).take(); }
 
 RecordedTable countedTable(int count) {
   std::vector<PointTrial> rows;
@@ -107,9 +102,7 @@ RecordedTable countedTable(int count) {
   return tableOf(std::move(rows));
 }
 
-size_t count(const TuningResult &result, Outcome outcome) {
-  return result.outcomes[size_t(outcome)];
-}
+size_t count(const TuningResult &result, Outcome outcome) { return result.outcomes[size_t(outcome)]; }
 
 double secondsOf(const std::function<void()> &action) {
   const SteadyClock clock;
@@ -155,14 +148,12 @@ TEST_CASE("other invalid input is refused before anything is prepared") {
 TEST_CASE("a space without feasible points says which constraint refused how many") {
   const RecordedTable table = countedTable(3);
   Constraint never{"smem", [](const PointValues &) { return std::optional<std::string>("no"); }};
-  const SearchSpace space =
-      SearchSpace::create("s", {Knob::integers("a", {0, 1, 2}, "")}, {never}).take();
+  const SearchSpace space = SearchSpace::create("s", {Knob::integers("a", {0, 1, 2}, "")}, {never}).take();
   Fixture fixture(table);
   fixture.task.space = &space;
   const Status status = fixture.failure();
   CHECK(status.code() == StatusCode::unsupported);
-  CHECK(status.message() ==
-        "search space 's': none of 3 points is feasible: smem refuses 3");
+  CHECK(status.message() == "search space 's': none of 3 points is feasible: smem refuses 3");
 }
 
 TEST_CASE("[1] [3] the best correct point of a table with every kind of failure wins") {
@@ -179,26 +170,23 @@ TEST_CASE("[1] [3] the best correct point of a table with every kind of failure 
     std::array<size_t, kOutcomeCount> recorded{};
     for (const PointTrial &trial : table.trials())
       ++recorded[size_t(trial.outcome)];
-    for (Outcome outcome : {Outcome::compileFailed, Outcome::spilled, Outcome::wrong,
-                            Outcome::launchFailed, Outcome::timedOut}) {
+    for (Outcome outcome :
+         {Outcome::compileFailed, Outcome::spilled, Outcome::wrong, Outcome::launchFailed, Outcome::timedOut}) {
       CHECK(recorded[size_t(outcome)] > 0);
       CHECK(count(result, outcome) == recorded[size_t(outcome)]);
     }
-    CHECK(count(result, Outcome::measured) + count(result, Outcome::stopped) ==
-          recorded[size_t(Outcome::measured)]);
+    CHECK(count(result, Outcome::measured) + count(result, Outcome::stopped) == recorded[size_t(Outcome::measured)]);
     CHECK(count(result, Outcome::stopped) > 0);
     for (const PointTrial &trial : fixture.sink.trials())
       CHECK((trial.outcome == Outcome::measured) == trial.message.empty());
     REQUIRE(result.firstUsableSeconds);
     CHECK(*result.firstUsableSeconds < 5);
-    CHECK(result.compileSeconds + result.measureSeconds ==
-          doctest::Approx(result.elapsedSeconds).epsilon(0.001));
+    CHECK(result.compileSeconds + result.measureSeconds == doctest::Approx(result.elapsedSeconds).epsilon(0.001));
   }
 }
 
 TEST_CASE("[1] a wrong point does not win however fast, and is never timed") {
-  const RecordedTable table = tableOf({row("a=1", 100), row("a=2", 90), row("a=3", 95),
-                                       row("a=4", 1, Outcome::wrong),
+  const RecordedTable table = tableOf({row("a=1", 100), row("a=2", 90), row("a=3", 95), row("a=4", 1, Outcome::wrong),
                                        row("a=5", 2, Outcome::launchFailed)});
   Fixture fixture(table);
   const TuningResult result = fixture.run();
@@ -218,8 +206,7 @@ TEST_CASE("[1] equal times are decided by the text of the point, in any order of
 }
 
 TEST_CASE("[3] a session in which every point fails has no winner and all the reasons") {
-  const RecordedTable table =
-      tableOf({row("a=1", 1, Outcome::wrong), row("a=2", 1, Outcome::compileFailed)});
+  const RecordedTable table = tableOf({row("a=1", 1, Outcome::wrong), row("a=2", 1, Outcome::compileFailed)});
   Fixture fixture(table);
   const TuningResult result = fixture.run();
   CHECK_FALSE(result.winner);
@@ -266,9 +253,7 @@ TEST_CASE("[2] [5] [6] cancelled and resumed again and again, nothing is measure
       std::atomic<bool> cancel{false};
       fixture.options.cancel = &cancel;
       size_t limit = 0;
-      fixture.options.progress = [&](const Progress &) {
-        cancel = fixture.sink.trials().size() >= limit;
-      };
+      fixture.options.progress = [&](const Progress &) { cancel = fixture.sink.trials().size() >= limit; };
       int sessions = 0;
       TuningResult result;
       do {
@@ -480,8 +465,7 @@ TEST_CASE("compilation runs ahead while a point is measured") {
   evaluator->onVerify = [&](Candidate &candidate) {
     std::unique_lock<std::mutex> lock(mutex);
     const size_t recorded = fixture.sink.trials().size();
-    hasRunAhead |= recorded == 0 && changed.wait_for(lock, std::chrono::seconds(5),
-                                                     [&] { return prepared >= 3; });
+    hasRunAhead |= recorded == 0 && changed.wait_for(lock, std::chrono::seconds(5), [&] { return prepared >= 3; });
     return fixture.evaluator->verify(candidate);
   };
   fixture.run();
@@ -489,8 +473,8 @@ TEST_CASE("compilation runs ahead while a point is measured") {
 }
 
 TEST_CASE("the device is put right after a failed launch; if it cannot be, the session ends") {
-  const RecordedTable table = tableOf({row("a=1", 100), row("a=2", 1, Outcome::launchFailed),
-                                       row("a=3", 1, Outcome::wrong), row("a=4", 90)});
+  const RecordedTable table =
+      tableOf({row("a=1", 100), row("a=2", 1, Outcome::launchFailed), row("a=3", 1, Outcome::wrong), row("a=4", 90)});
   Fixture fixture(table);
   auto evaluator = wrap(fixture);
   CHECK(fixture.run().winner->config == "a=4");
@@ -536,8 +520,8 @@ TEST_CASE("known trials outside the space or no longer feasible neither win nor 
   PointTrial infeasible = row("a=0", 1);
   REQUIRE(fixture.sink.record(space, infeasible).isOk());
   fixture.task.space = &space;
-  fixture.evaluator = std::make_shared<RecordedEvaluator>(
-      table, space, RecordedEvaluator::Options{fixture.clock.get(), 0.001, 1});
+  fixture.evaluator =
+      std::make_shared<RecordedEvaluator>(table, space, RecordedEvaluator::Options{fixture.clock.get(), 0.001, 1});
   fixture.task.evaluator = fixture.evaluator;
   const TuningResult result = fixture.run();
   CHECK(result.known == 0);
@@ -571,8 +555,7 @@ TEST_CASE("progress counts up to all feasible points, and its best only improves
 
 TEST_CASE("the final undoes a drift that misled the search") {
   // The device slows down by 0.5% per launch during the search, and then stays slow.
-  const RecordedTable table =
-      tableOf({row("a=1", 100), row("a=2", 98), row("a=3", 96), row("a=4", 120)});
+  const RecordedTable table = tableOf({row("a=1", 100), row("a=2", 98), row("a=3", 96), row("a=4", 120)});
   Fixture fixture(table);
   auto evaluator = wrap(fixture);
   int launches = 0;
@@ -625,10 +608,9 @@ TEST_CASE("[1] a known point whose new binary is wrong leaves the final and the 
   fixture.task.strategy = "exhaustive:limit=2";
   CHECK(fixture.run().winner->config == "a=1");
 
-  const RecordedTable now =
-      tableOf({row("a=1", 50, Outcome::wrong), row("a=2", 52), row("a=3", 54)});
-  fixture.evaluator = std::make_shared<RecordedEvaluator>(
-      now, before.space(), RecordedEvaluator::Options{fixture.clock.get(), 0.001, 1});
+  const RecordedTable now = tableOf({row("a=1", 50, Outcome::wrong), row("a=2", 52), row("a=3", 54)});
+  fixture.evaluator = std::make_shared<RecordedEvaluator>(now, before.space(),
+                                                          RecordedEvaluator::Options{fixture.clock.get(), 0.001, 1});
   fixture.task.evaluator = fixture.evaluator;
   fixture.task.strategy = "exhaustive";
   fixture.options.finalists = 3;
@@ -675,8 +657,7 @@ TEST_CASE("[2] a session resumes from a database that another process could have
     const TuningResult result = fixture.run();
     CHECK(result.known == recorded);
     CHECK(result.measuredNow > 0);
-    CHECK(fixture.evaluator->prepareCounts().size() <=
-          result.measuredNow + size_t(fixture.options.ahead));
+    CHECK(fixture.evaluator->prepareCounts().size() <= result.measuredNow + size_t(fixture.options.ahead));
     recorded += result.measuredNow;
     CHECK(sink.known(table.space())->size() == recorded);
     CHECK(StoreTrialSink(*store, otherKey).known(table.space())->empty());

@@ -22,10 +22,8 @@ template <class Answer, class Stage> Answer guarded(Outcome outcome, Stage &&sta
 
 } // namespace
 
-Preparation guardedPrepare(Evaluator &evaluator, const Point &point,
-                           const std::atomic<bool> &stop) {
-  Preparation result = guarded<Preparation>(Outcome::compileFailed,
-                                            [&] { return evaluator.prepare(point, stop); });
+Preparation guardedPrepare(Evaluator &evaluator, const Point &point, const std::atomic<bool> &stop) {
+  Preparation result = guarded<Preparation>(Outcome::compileFailed, [&] { return evaluator.prepare(point, stop); });
   if (!result.failure && !result.candidate)
     result.failure = Failure{Outcome::compileFailed, "the evaluator returned no candidate"};
   return result;
@@ -36,11 +34,11 @@ Verification guardedVerify(Evaluator &evaluator, Candidate &candidate) {
 }
 
 Sample guardedSample(Evaluator &evaluator, Candidate &candidate) {
-  Sample result =
-      guarded<Sample>(Outcome::launchFailed, [&] { return evaluator.sample(candidate); });
+  Sample result = guarded<Sample>(Outcome::launchFailed, [&] { return evaluator.sample(candidate); });
   if (!result.failure && !(result.us > 0))
     result.failure = Failure{Outcome::launchFailed, "the evaluator returned a time that is not "
-                                                    "positive: " + std::to_string(result.us)};
+                                                    "positive: " +
+                                                        std::to_string(result.us)};
   return result;
 }
 

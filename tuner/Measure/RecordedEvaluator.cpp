@@ -10,9 +10,7 @@ struct RecordedCandidate : Candidate {
   const PointTrial &row;
 };
 
-const PointTrial &rowOf(Candidate &candidate) {
-  return static_cast<RecordedCandidate &>(candidate).row;
-}
+const PointTrial &rowOf(Candidate &candidate) { return static_cast<RecordedCandidate &>(candidate).row; }
 
 // A number in [-1, 1) that depends on all its arguments.
 double scatter(uint64_t seed, const std::string &config, int number) {

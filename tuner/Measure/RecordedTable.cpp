@@ -19,8 +19,7 @@ Assignments assignmentsOf(const std::string &config) {
     const size_t end = std::min(config.find(' ', at), config.size());
     const std::string assignment = config.substr(at, end - at);
     const size_t equals = std::min(assignment.find('='), assignment.size());
-    result.emplace_back(assignment.substr(0, equals),
-                        assignment.substr(std::min(equals + 1, assignment.size())));
+    result.emplace_back(assignment.substr(0, equals), assignment.substr(std::min(equals + 1, assignment.size())));
     at = config.find_first_not_of(' ', end);
   }
   return result;
@@ -53,13 +52,13 @@ Result<std::vector<Knob>> knobsOf(const std::string &table, const std::vector<Po
   for (const PointTrial &trial : trials) {
     const Assignments assignments = assignmentsOf(trial.config);
     if (assignments.size() != columns.size())
-      return Status::corrupt(table + ": '" + trial.config + "' does not have the knobs of '" +
-                             trials.front().config + "'");
+      return Status::corrupt(table + ": '" + trial.config + "' does not have the knobs of '" + trials.front().config +
+                             "'");
     for (size_t i = 0; i < columns.size(); ++i) {
       const auto &[name, value] = assignments[i];
       if (name != columns[i].first || value.empty())
-        return Status::corrupt(table + ": '" + trial.config + "' does not have the knobs of '" +
-                               trials.front().config + "'");
+        return Status::corrupt(table + ": '" + trial.config + "' does not have the knobs of '" + trials.front().config +
+                               "'");
       std::vector<std::string> &values = columns[i].second;
       if (std::find(values.begin(), values.end(), value) == values.end())
         values.push_back(value);
@@ -85,8 +84,7 @@ Result<RecordedTable> RecordedTable::create(std::string name, std::vector<PointT
       return Status::corrupt(name + ": two rows for '" + trial.config + "'");
     trial.config = bare.text(trial.point);
   }
-  Constraint hasRow{"recorded",
-                    [recorded](const PointValues &values) -> std::optional<std::string> {
+  Constraint hasRow{"recorded", [recorded](const PointValues &values) -> std::optional<std::string> {
                       if (recorded->count(values.where()))
                         return std::nullopt;
                       return std::string("the table has no row for this point");

@@ -44,15 +44,13 @@ std::string shortest(double number) {
 Result<PointTrial> readRow(const std::string &line) {
   const std::vector<std::string> columns = columnsOf(line);
   if (columns.size() != kColumns)
-    return Status::corrupt("expected " + std::to_string(kColumns) + " columns, got " +
-                           std::to_string(columns.size()));
+    return Status::corrupt("expected " + std::to_string(kColumns) + " columns, got " + std::to_string(columns.size()));
   PointTrial trial;
   trial.config = columns[0];
   HEDDLE_ASSIGN(trial.outcome, parseOutcome(columns[1]));
-  const bool areNumbers =
-      readNumber(columns[2], trial.medianUs) && readNumber(columns[3], trial.spread) &&
-      readNumber(columns[4], trial.maxError) && readNumber(columns[5], trial.registers) &&
-      readNumber(columns[6], trial.spillBytes) && readNumber(columns[7], trial.compileSeconds);
+  const bool areNumbers = readNumber(columns[2], trial.medianUs) && readNumber(columns[3], trial.spread) &&
+                          readNumber(columns[4], trial.maxError) && readNumber(columns[5], trial.registers) &&
+                          readNumber(columns[6], trial.spillBytes) && readNumber(columns[7], trial.compileSeconds);
   if (!areNumbers)
     return Status::corrupt("expected numbers of at least 0 in columns 3 to 8");
   if (trial.isUsable() && trial.medianUs == 0)
@@ -98,10 +96,9 @@ Result<RecordedTable> RecordedTable::load(const std::string &path) {
 std::string RecordedTable::text() const {
   std::string result = std::string(kHeader) + "\n";
   for (const PointTrial &row : rows)
-    result += row.config + "," + outcomeName(row.outcome) + "," + shortest(row.medianUs) + "," +
-              shortest(row.spread) + "," + shortest(row.maxError) + "," +
-              std::to_string(row.registers) + "," + std::to_string(row.spillBytes) + "," +
-              shortest(row.compileSeconds) + "," + row.message + "\n";
+    result += row.config + "," + outcomeName(row.outcome) + "," + shortest(row.medianUs) + "," + shortest(row.spread) +
+              "," + shortest(row.maxError) + "," + std::to_string(row.registers) + "," +
+              std::to_string(row.spillBytes) + "," + shortest(row.compileSeconds) + "," + row.message + "\n";
   return result;
 }
 

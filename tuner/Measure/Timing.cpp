@@ -28,12 +28,10 @@ std::string formatted(const char *format, double a, double b) {
 // One run of timeInterleaved.
 class InterleavedRun {
 public:
-  InterleavedRun(Evaluator &evaluator, const TimingOptions &options, double bestUs,
-                 const Clock &clock)
+  InterleavedRun(Evaluator &evaluator, const TimingOptions &options, double bestUs, const Clock &clock)
       : evaluator(evaluator), options(options), bestUs(bestUs), clock(clock) {}
 
-  std::vector<Timing> run(const std::vector<Candidate *> &candidates,
-                          const std::function<bool()> &isInterrupted) {
+  std::vector<Timing> run(const std::vector<Candidate *> &candidates, const std::function<bool()> &isInterrupted) {
     entries.resize(candidates.size());
     for (size_t i = 0; i < candidates.size(); ++i)
       entries[i].candidate = candidates[i];
@@ -62,8 +60,7 @@ private:
   };
 
   bool isAnyActive() const {
-    return std::any_of(entries.begin(), entries.end(),
-                       [](const Entry &entry) { return entry.isActive; });
+    return std::any_of(entries.begin(), entries.end(), [](const Entry &entry) { return entry.isActive; });
   }
 
   // One launch: a warm-up or a sample.
@@ -93,8 +90,7 @@ private:
       bestUs = std::min(bestUs, statistics.medianUs);
     if (samples >= options.hopelessAfter && statistics.minUs > bestUs * options.hopelessMargin)
       finish(entry, Outcome::stopped,
-             formatted("hopeless: fastest sample %.2f us, best median %.2f us", statistics.minUs,
-                       bestUs));
+             formatted("hopeless: fastest sample %.2f us, best median %.2f us", statistics.minUs, bestUs));
     else if (samples >= options.maxSamples ||
              (samples >= options.minSamples && statistics.spread <= options.targetSpread))
       finish(entry, Outcome::measured, "");
@@ -107,8 +103,7 @@ private:
       finish(entry, Outcome::measured, "");
     else
       finish(entry, Outcome::timedOut,
-             formatted("time limit: %.0f samples in %.2f s", entry.timing.samples,
-                       entry.timing.seconds));
+             formatted("time limit: %.0f samples in %.2f s", entry.timing.samples, entry.timing.seconds));
   }
 
   void interrupt(Entry &entry) {
@@ -160,8 +155,8 @@ Statistics statisticsOf(std::vector<double> samplesUs) {
 }
 
 std::vector<Timing> timeInterleaved(Evaluator &evaluator, const std::vector<Candidate *> &candidates,
-                                    const TimingOptions &options, double bestUs,
-                                    const Clock &clock, const std::function<bool()> &isInterrupted) {
+                                    const TimingOptions &options, double bestUs, const Clock &clock,
+                                    const std::function<bool()> &isInterrupted) {
   return InterleavedRun(evaluator, options, bestUs, clock).run(candidates, isInterrupted);
 }
 

@@ -14,13 +14,13 @@
 namespace heddle::tuner {
 
 struct TimingOptions {
-  int warmups = 2;            // launches before the first sample of a candidate
-  int minSamples = 5;         // a median of fewer is not trusted
+  int warmups = 2;    // launches before the first sample of a candidate
+  int minSamples = 5; // a median of fewer is not trusted
   int maxSamples = 25;
-  double targetSpread = 0.01; // enough samples once interquartile range / median is at most this
-  int hopelessAfter = 2;      // samples before a candidate may be given up
+  double targetSpread = 0.01;  // enough samples once interquartile range / median is at most this
+  int hopelessAfter = 2;       // samples before a candidate may be given up
   double hopelessMargin = 1.2; // given up when its fastest sample exceeds the best median by this
-  double limitSeconds = 10;   // of a candidate's samples and warm-up; three samples must do then
+  double limitSeconds = 10;    // of a candidate's samples and warm-up; three samples must do then
 };
 
 // Refused: numbers of samples that contradict each other, margins below 1, limits that are not positive.
@@ -30,7 +30,7 @@ Status checkTimingOptions(const TimingOptions &options);
 struct Statistics {
   double medianUs = 0; // the mean of the middle two for an even number
   double minUs = 0;
-  double spread = 0;   // interquartile range over median, by linear interpolation
+  double spread = 0; // interquartile range over median, by linear interpolation
 };
 Statistics statisticsOf(std::vector<double> samplesUs);
 
@@ -39,7 +39,7 @@ struct Timing {
   std::string message;                // empty if measured
   Statistics statistics;
   int samples = 0;
-  double seconds = 0; // this candidate's share of the run
+  double seconds = 0;         // this candidate's share of the run
   bool isInterrupted = false; // stopped from outside: says nothing about the candidate
 };
 
@@ -49,8 +49,8 @@ struct Timing {
 // `isInterrupted` is asked before every launch; once true, what has fewer than minSamples is stopped.
 // The answer has the order of the candidates. The evaluator is not recovered here.
 std::vector<Timing> timeInterleaved(Evaluator &evaluator, const std::vector<Candidate *> &candidates,
-                                    const TimingOptions &options, double bestUs,
-                                    const Clock &clock, const std::function<bool()> &isInterrupted);
+                                    const TimingOptions &options, double bestUs, const Clock &clock,
+                                    const std::function<bool()> &isInterrupted);
 
 } // namespace heddle::tuner
 

@@ -31,19 +31,18 @@ private:
     entrant.trial.medianUs = entrant.trial.minUs = entrant.trial.spread = 0;
     entrant.trial.samples = 0;
     const bool touchesDevice =
-        entrant.candidate &&
-        (failure.outcome == Outcome::launchFailed || failure.outcome == Outcome::timedOut);
+        entrant.candidate && (failure.outcome == Outcome::launchFailed || failure.outcome == Outcome::timedOut);
     if (touchesDevice)
       if (Status status = conditions.evaluator->recover(); !status.isOk())
-        result.deviceStatus = Status(status.code(), "tuning: after '" + entrant.trial.config +
-                                                        "' in the final: " + status.message());
+        result.deviceStatus =
+            Status(status.code(), "tuning: after '" + entrant.trial.config + "' in the final: " + status.message());
     result.failed.push_back(entrant.trial);
   }
 
   void dropFailed() {
-    entrants.erase(std::remove_if(entrants.begin(), entrants.end(),
-                                  [](const Entrant &e) { return !e.trial.isUsable(); }),
-                   entrants.end());
+    entrants.erase(
+        std::remove_if(entrants.begin(), entrants.end(), [](const Entrant &e) { return !e.trial.isUsable(); }),
+        entrants.end());
   }
 
   // False if interrupted.
@@ -60,9 +59,8 @@ private:
       if (!prepared)
         return false;
       result.compileSeconds += prepared->seconds;
-      auto entrant = std::find_if(entrants.begin(), entrants.end(), [&](const Entrant &candidate) {
-        return candidate.trial.point == prepared->point;
-      });
+      auto entrant = std::find_if(entrants.begin(), entrants.end(),
+                                  [&](const Entrant &candidate) { return candidate.trial.point == prepared->point; });
       if (prepared->preparation.failure)
         fail(*entrant, *prepared->preparation.failure);
       else
@@ -78,8 +76,7 @@ private:
         continue;
       if (conditions.isInterrupted() || !result.deviceStatus.isOk())
         return false;
-      const Verification verification =
-          guardedVerify(*conditions.evaluator, *entrant.candidate);
+      const Verification verification = guardedVerify(*conditions.evaluator, *entrant.candidate);
       if (verification.failure)
         fail(entrant, *verification.failure);
     }
@@ -94,9 +91,8 @@ private:
     for (const Entrant &entrant : entrants)
       candidates.push_back(entrant.candidate.get());
     const std::vector<Timing> timings =
-        timeInterleaved(*conditions.evaluator, candidates, timing,
-                        std::numeric_limits<double>::infinity(), *conditions.clock,
-                        conditions.isInterrupted);
+        timeInterleaved(*conditions.evaluator, candidates, timing, std::numeric_limits<double>::infinity(),
+                        *conditions.clock, conditions.isInterrupted);
     bool isInterrupted = false;
     for (size_t i = 0; i < entrants.size(); ++i) {
       Entrant &entrant = entrants[i];
@@ -115,9 +111,8 @@ private:
     if (isInterrupted)
       return;
     dropFailed();
-    std::sort(entrants.begin(), entrants.end(), [](const Entrant &a, const Entrant &b) {
-      return isBetter(a.trial, b.trial);
-    });
+    std::sort(entrants.begin(), entrants.end(),
+              [](const Entrant &a, const Entrant &b) { return isBetter(a.trial, b.trial); });
     result.ranking = std::move(entrants);
   }
 

@@ -13,8 +13,7 @@ std::string SearchSpace::text(const Point &point) const {
   return result;
 }
 
-Status SearchSpace::assign(std::string_view assignment, Point &point,
-                           std::vector<bool> &isGiven) const {
+Status SearchSpace::assign(std::string_view assignment, Point &point, std::vector<bool> &isGiven) const {
   const std::string where = "point: '" + std::string(assignment) + "': ";
   const size_t equals = assignment.find('=');
   if (equals == std::string_view::npos)
@@ -48,8 +47,8 @@ Result<Point> SearchSpace::parse(std::string_view text) const {
   }
   for (size_t i = 0; i < knobList.size(); ++i)
     if (!isGiven[i])
-      return Status::invalidArgument("point: no value for knob '" + knobList[i].name + "' in '" +
-                                     std::string(text) + "'");
+      return Status::invalidArgument("point: no value for knob '" + knobList[i].name + "' in '" + std::string(text) +
+                                     "'");
   return point;
 }
 

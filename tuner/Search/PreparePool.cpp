@@ -30,8 +30,7 @@ struct Job {
 
 Failure limitFailure(double seconds, double limitSeconds) {
   char text[96];
-  std::snprintf(text, sizeof text, "compilation took %.2f s, the limit is %.2f s", seconds,
-                limitSeconds);
+  std::snprintf(text, sizeof text, "compilation took %.2f s, the limit is %.2f s", seconds, limitSeconds);
   return {Outcome::timedOut, text};
 }
 
@@ -51,8 +50,8 @@ struct PreparePool::Shared {
   bool isClosing = false;
 
   std::shared_ptr<Job> firstIn(Job::State wanted) {
-    auto job = std::find_if(jobs.begin(), jobs.end(),
-                            [&](const auto &candidate) { return candidate->state == wanted; });
+    auto job =
+        std::find_if(jobs.begin(), jobs.end(), [&](const auto &candidate) { return candidate->state == wanted; });
     return job == jobs.end() ? nullptr : *job;
   }
 
@@ -115,8 +114,8 @@ struct PreparePool::Shared {
   }
 };
 
-PreparePool::PreparePool(std::shared_ptr<Evaluator> evaluator, std::shared_ptr<const Clock> clock,
-                         int workers, double limitSeconds)
+PreparePool::PreparePool(std::shared_ptr<Evaluator> evaluator, std::shared_ptr<const Clock> clock, int workers,
+                         double limitSeconds)
     : shared(std::make_shared<Shared>()) {
   shared->evaluator = std::move(evaluator);
   shared->clock = std::move(clock);

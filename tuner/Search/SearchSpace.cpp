@@ -17,8 +17,7 @@ Knob Knob::integers(std::string name, const std::vector<int64_t> &values, std::s
   return knob;
 }
 
-Knob Knob::alternatives(std::string name, const std::vector<std::string> &names,
-                        std::string help) {
+Knob Knob::alternatives(std::string name, const std::vector<std::string> &names, std::string help) {
   Knob knob{std::move(name), std::move(help), {}};
   for (const std::string &alternative : names)
     knob.values.push_back({int64_t(knob.values.size()), alternative});
@@ -26,8 +25,7 @@ Knob Knob::alternatives(std::string name, const std::vector<std::string> &names,
 }
 
 bool Knob::isOrdered() const {
-  return std::all_of(values.begin(), values.end(),
-                     [](const KnobValue &value) { return value.name.empty(); });
+  return std::all_of(values.begin(), values.end(), [](const KnobValue &value) { return value.name.empty(); });
 }
 
 std::string Knob::spelling(size_t index) const {
@@ -64,11 +62,10 @@ Status checkKnob(const Knob &knob) {
   for (size_t i = 0; i < knob.values.size(); ++i) {
     const std::string spelling = knob.spelling(i);
     if (!knob.values[i].name.empty() && !isWord(spelling))
-      return Status::invalidArgument("search space: value '" + spelling + "' of knob '" +
-                                     knob.name + "' is not made of letters, digits and '_'");
+      return Status::invalidArgument("search space: value '" + spelling + "' of knob '" + knob.name +
+                                     "' is not made of letters, digits and '_'");
     if (!spellings.insert(spelling).second || !numbers.insert(knob.values[i].value).second)
-      return Status::invalidArgument("search space: knob '" + knob.name + "' has the value '" +
-                                     spelling + "' twice");
+      return Status::invalidArgument("search space: knob '" + knob.name + "' has the value '" + spelling + "' twice");
   }
   return Status();
 }
@@ -85,8 +82,8 @@ bool advance(Point &point, const std::vector<Knob> &knobs) {
 
 // The counter of a name, added if the names did not announce it.
 uint64_t &countOf(std::vector<std::pair<std::string, uint64_t>> &counts, const std::string &name) {
-  auto entry = std::find_if(counts.begin(), counts.end(),
-                            [&](const auto &candidate) { return candidate.first == name; });
+  auto entry =
+      std::find_if(counts.begin(), counts.end(), [&](const auto &candidate) { return candidate.first == name; });
   if (entry == counts.end())
     entry = counts.emplace(counts.end(), name, 0);
   return entry->second;
@@ -99,8 +96,7 @@ Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knob
   std::vector<std::string> names;
   for (const Constraint &constraint : constraints) {
     if (constraint.name.empty() || !constraint.reason)
-      return Status::invalidArgument("search space '" + name +
-                                     "': every constraint needs a name and a rule");
+      return Status::invalidArgument("search space '" + name + "': every constraint needs a name and a rule");
     names.push_back(constraint.name);
   }
   Judge judge = [rules = std::move(constraints)](const PointValues &values) {
@@ -118,8 +114,7 @@ Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knob
 Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knobs, Judge judge,
                                         std::vector<std::string> constraintNames) {
   if (knobs.empty() || !judge)
-    return Status::invalidArgument("search space '" + name + "': " +
-                                   (judge ? "no knobs" : "no judge"));
+    return Status::invalidArgument("search space '" + name + "': " + (judge ? "no knobs" : "no judge"));
   std::set<std::string> names;
   for (const Knob &knob : knobs) {
     HEDDLE_TRY(checkKnob(knob));
@@ -171,9 +166,8 @@ std::optional<std::string> SearchSpace::whyInfeasible(const Point &point) const 
 
 Result<Enumeration> SearchSpace::enumerate() const {
   if (rawSize() > kMaxExamined)
-    return Status::invalidArgument("search space '" + spaceName + "' has " +
-                                   std::to_string(rawSize()) + " points, at most " +
-                                   std::to_string(kMaxExamined) +
+    return Status::invalidArgument("search space '" + spaceName + "' has " + std::to_string(rawSize()) +
+                                   " points, at most " + std::to_string(kMaxExamined) +
                                    " can be walked; give fewer values");
   Enumeration result;
   for (const std::string &constraint : constraintNameList)

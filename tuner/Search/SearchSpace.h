@@ -38,8 +38,7 @@ struct Knob {
   static Knob integers(std::string name, const std::vector<int64_t> &values, std::string help);
   // A knob of alternatives without an order; every other alternative is a neighbour. The
   // value of an alternative is its position in `names`.
-  static Knob alternatives(std::string name, const std::vector<std::string> &names,
-                           std::string help);
+  static Knob alternatives(std::string name, const std::vector<std::string> &names, std::string help);
 
   bool isOrdered() const;
   // How the value at `index` is written in text forms.
@@ -108,8 +107,7 @@ public:
 
   // Refused (invalid argument): no knobs, a knob without values or with a repeated value, a
   // repeated or malformed knob name (letters, digits and '_' only), a nameless constraint.
-  static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs,
-                                    std::vector<Constraint> constraints);
+  static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs, std::vector<Constraint> constraints);
   // The same with one judge; the names are those that its refusals carry, in the order of a report.
   static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs, Judge judge,
                                     std::vector<std::string> constraintNames);

@@ -22,9 +22,7 @@ Result<Outcome> parseOutcome(std::string_view name) {
   return Status::corrupt("trial: unknown outcome '" + std::string(name) + "'");
 }
 
-bool isFailure(Outcome outcome) {
-  return outcome != Outcome::measured && outcome != Outcome::stopped;
-}
+bool isFailure(Outcome outcome) { return outcome != Outcome::measured && outcome != Outcome::stopped; }
 
 bool isBetter(const PointTrial &a, const PointTrial &b) {
   if (a.isUsable() != b.isUsable())
@@ -80,8 +78,7 @@ Result<std::vector<PointTrial>> MemoryTrialSink::known(const SearchSpace &space)
 }
 
 Status MemoryTrialSink::record(const SearchSpace &, const PointTrial &trial) {
-  auto same = std::find_if(kept.begin(), kept.end(),
-                           [&](const PointTrial &old) { return old.config == trial.config; });
+  auto same = std::find_if(kept.begin(), kept.end(), [&](const PointTrial &old) { return old.config == trial.config; });
   if (same == kept.end())
     kept.push_back(trial);
   else

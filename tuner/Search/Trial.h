@@ -36,12 +36,12 @@ struct PointTrial {
   Point point;
   std::string config; // SearchSpace::text of the point
   Outcome outcome = Outcome::compileFailed;
-  std::string message;  // why not measured; empty if measured
-  double medianUs = 0;  // 0 without samples
-  double minUs = 0;     // 0 without samples
-  double spread = 0;    // interquartile range over median
+  std::string message; // why not measured; empty if measured
+  double medianUs = 0; // 0 without samples
+  double minUs = 0;    // 0 without samples
+  double spread = 0;   // interquartile range over median
   int64_t samples = 0;
-  double maxError = 0;  // of the correctness check; 0 if not checked
+  double maxError = 0; // of the correctness check; 0 if not checked
   int64_t registers = 0;
   int64_t spillBytes = 0;
   double compileSeconds = 0;

@@ -1,7 +1,7 @@
 //===- TuningSession.cpp ----------------------------------------------------===//
+#include "tuner/Search/TuningSession.h"
 #include "tuner/Search/Final.h"
 #include "tuner/Search/PreparePool.h"
-#include "tuner/Search/TuningSession.h"
 #include "tuner/Strategies/Registry.h"
 
 #include <algorithm>
@@ -12,9 +12,12 @@ namespace heddle::tuner {
 
 const char *endReasonName(EndReason reason) {
   switch (reason) {
-  case EndReason::exhausted: return "exhausted";
-  case EndReason::budget: return "budget";
-  case EndReason::cancelled: return "cancelled";
+  case EndReason::exhausted:
+    return "exhausted";
+  case EndReason::budget:
+    return "budget";
+  case EndReason::cancelled:
+    return "cancelled";
   }
   return "exhausted";
 }
@@ -26,10 +29,8 @@ Status checkTask(const TuningTask &task, const TuningOptions &options) {
     return Status::invalidArgument("tuning: a search space, an evaluator and a sink are needed");
   if (!(options.budgetSeconds > 0))
     return Status::invalidArgument("tuning budget: expected more than 0 seconds, got " +
-                                   std::to_string(options.budgetSeconds) +
-                                   "; 60 is a good start");
-  if (options.workers < 0 || options.ahead < 1 || options.finalists < 0 ||
-      options.maxAbandoned < 0)
+                                   std::to_string(options.budgetSeconds) + "; 60 is a good start");
+  if (options.workers < 0 || options.ahead < 1 || options.finalists < 0 || options.maxAbandoned < 0)
     return Status::invalidArgument("tuning: expected workers, finalists and abandoned >= 0, and at "
                                    "least 1 point ahead");
   if (!(options.prepareLimitSeconds > 0) || !(options.finalShare >= 0 && options.finalShare < 1))
@@ -43,16 +44,15 @@ Status noFeasiblePoint(const SearchSpace &space, const Enumeration &all) {
   for (const auto &[name, count] : all.refused)
     if (count)
       refused += (refused.empty() ? "" : ", ") + name + " refuses " + std::to_string(count);
-  return Status::unsupported("search space '" + space.name() + "': none of " +
-                             std::to_string(all.examined) + " points is feasible: " + refused);
+  return Status::unsupported("search space '" + space.name() + "': none of " + std::to_string(all.examined) +
+                             " points is feasible: " + refused);
 }
 
 // One call of runTuningSession.
 class Session {
 public:
   Session(const TuningTask &task, const TuningOptions &options, std::shared_ptr<const Clock> clock)
-      : task(task), options(options), space(*task.space), clock(clock),
-        startedAt(clock->now()) {}
+      : task(task), options(options), space(*task.space), clock(clock), startedAt(clock->now()) {}
 
   Status run() {
     HEDDLE_TRY(prepareSearch());
@@ -67,9 +67,7 @@ public:
 
 private:
   bool isCancelled() const { return options.cancel && options.cancel->load(); }
-  bool isOver(double share) const {
-    return isCancelled() || clock->now() - startedAt >= options.budgetSeconds * share;
-  }
+  bool isOver(double share) const { return isCancelled() || clock->now() - startedAt >= options.budgetSeconds * share; }
   bool hasFinal() const { return options.finalists > 1; }
   double searchShare() const { return hasFinal() ? 1 - options.finalShare : 1; }
 
@@ -93,7 +91,7 @@ private:
   std::shared_ptr<const Clock> clock;
   double startedAt;
   std::unique_ptr<Strategy> strategy;
-  std::map<Point, PointTrial> trials; // known and new
+  std::map<Point, PointTrial> trials;                     // known and new
   std::map<Point, std::shared_ptr<Candidate>> candidates; // of the best few new trials
   const PointTrial *best = nullptr;                       // in trials
   size_t met = 0;                                         // known trials that were proposed
@@ -122,9 +120,7 @@ Status Session::prepareSearch() {
   }
   if (task.prior)
     sortByPrior(all.points, task.prior);
-  HEDDLE_ASSIGN(strategy,
-                createStrategy(task.strategy,
-                               {&space, std::move(all.points), task.prior != nullptr}));
+  HEDDLE_ASSIGN(strategy, createStrategy(task.strategy, {&space, std::move(all.points), task.prior != nullptr}));
   return Status();
 }
 
@@ -158,10 +154,8 @@ Status Session::search() {
     if (std::optional<PreparedPoint> prepared = pool.next(isInterrupted))
       HEDDLE_TRY(evaluate(std::move(*prepared)));
     if (pool.abandoned() > options.maxAbandoned)
-      return Status::unavailable("tuning: " + std::to_string(pool.abandoned()) +
-                                 " compilations passed the limit of " +
-                                 std::to_string(options.prepareLimitSeconds) +
-                                 " s and did not return");
+      return Status::unavailable("tuning: " + std::to_string(pool.abandoned()) + " compilations passed the limit of " +
+                                 std::to_string(options.prepareLimitSeconds) + " s and did not return");
   }
   return Status();
 }
@@ -199,9 +193,9 @@ Status Session::verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isI
     trial.outcome = verification.failure->outcome;
     trial.message = verification.failure->message;
   } else {
-    const Timing timing = timeInterleaved(*task.evaluator, {&candidate}, options.timing, bestUs(),
-                                          *clock, [this] { return isOver(searchShare()); })
-                              .front();
+    const Timing timing = timeInterleaved(*task.evaluator, {&candidate}, options.timing, bestUs(), *clock, [this] {
+                            return isOver(searchShare());
+                          }).front();
     trial.outcome = timing.outcome;
     trial.message = timing.message;
     trial.medianUs = timing.statistics.medianUs;
@@ -215,8 +209,8 @@ Status Session::verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isI
   if (trial.outcome == Outcome::launchFailed || trial.outcome == Outcome::timedOut) {
     if (Status recovered = task.evaluator->recover(); !recovered.isOk()) {
       HEDDLE_TRY(keep(trial, nullptr));
-      return Status(recovered.code(), "tuning: after '" + trial.config + "' (" + trial.message +
-                                          "): " + recovered.message());
+      return Status(recovered.code(),
+                    "tuning: after '" + trial.config + "' (" + trial.message + "): " + recovered.message());
     }
   }
   return Status();
@@ -247,9 +241,8 @@ void Session::holdOnTo(const Point &point, std::shared_ptr<Candidate> candidate)
   candidates[point] = std::move(candidate);
   if (candidates.size() <= size_t(std::max(options.finalists, 1)))
     return;
-  auto worst = std::max_element(candidates.begin(), candidates.end(), [&](auto &a, auto &b) {
-    return isBetter(trials.at(a.first), trials.at(b.first));
-  });
+  auto worst = std::max_element(candidates.begin(), candidates.end(),
+                                [&](auto &a, auto &b) { return isBetter(trials.at(a.first), trials.at(b.first)); });
   candidates.erase(worst);
 }
 
@@ -258,14 +251,11 @@ std::vector<const PointTrial *> Session::usableBestFirst() const {
   for (const auto &[point, trial] : trials)
     if (trial.isUsable())
       usable.push_back(&trial);
-  std::sort(usable.begin(), usable.end(),
-            [](const PointTrial *a, const PointTrial *b) { return isBetter(*a, *b); });
+  std::sort(usable.begin(), usable.end(), [](const PointTrial *a, const PointTrial *b) { return isBetter(*a, *b); });
   return usable;
 }
 
-double Session::bestUs() const {
-  return best ? best->medianUs : std::numeric_limits<double>::infinity();
-}
+double Session::bestUs() const { return best ? best->medianUs : std::numeric_limits<double>::infinity(); }
 
 // The best few and the incumbent, with the candidates that are at hand.
 std::vector<Entrant> Session::entrants() const {
@@ -345,8 +335,7 @@ void Session::report(bool isFinal) {
 
 Result<TuningResult> runTuningSession(const TuningTask &task, const TuningOptions &options) {
   HEDDLE_TRY(checkTask(task, options));
-  Session session(task, options,
-                  task.clock ? task.clock : std::make_shared<const SteadyClock>());
+  Session session(task, options, task.clock ? task.clock : std::make_shared<const SteadyClock>());
   HEDDLE_TRY(session.run());
   return std::move(session.result);
 }

@@ -28,10 +28,10 @@ namespace heddle::tuner {
 
 // What a progress display can show. Called on the session's thread, after every trial.
 struct Progress {
-  size_t done = 0;    // trials of this session plus known ones that were met
-  size_t total = 0;   // feasible points
-  size_t failed = 0;  // of done, those without a time
-  double bestUs = 0;  // best median so far, 0 for none
+  size_t done = 0;   // trials of this session plus known ones that were met
+  size_t total = 0;  // feasible points
+  size_t failed = 0; // of done, those without a time
+  double bestUs = 0; // best median so far, 0 for none
   std::string bestConfig;
   double elapsedSeconds = 0;
   double budgetSeconds = 0;
@@ -39,14 +39,14 @@ struct Progress {
 };
 
 struct TuningOptions {
-  double budgetSeconds = 0;      // must be set
-  int workers = 2;               // threads that prepare; 0 prepares on the session's thread
-  int ahead = 4;                 // points in preparation or waiting, beyond the one being measured
+  double budgetSeconds = 0; // must be set
+  int workers = 2;          // threads that prepare; 0 prepares on the session's thread
+  int ahead = 4;            // points in preparation or waiting, beyond the one being measured
   double prepareLimitSeconds = 60;
-  int maxAbandoned = 8;          // preparations that never return before the session gives up
+  int maxAbandoned = 8; // preparations that never return before the session gives up
   TimingOptions timing;
-  int finalists = 3;             // timed side by side at the end; 0 or 1 for no final
-  double finalShare = 0.15;      // of the budget, kept for the final
+  int finalists = 3;                         // timed side by side at the end; 0 or 1 for no final
+  double finalShare = 0.15;                  // of the budget, kept for the final
   const std::atomic<bool> *cancel = nullptr; // may be set from a signal handler
   std::function<void(const Progress &)> progress;
 };
@@ -57,10 +57,10 @@ struct TuningTask {
   const SearchSpace *space = nullptr;
   std::shared_ptr<Evaluator> evaluator;
   TrialSink *sink = nullptr;
-  std::string strategy = "climb"; // specification for createStrategy
+  std::string strategy = "climb";             // specification for createStrategy
   std::function<double(const Point &)> prior; // estimated cost without running anything; may be null
-  std::string incumbent; // text of the winner published earlier, empty for none: stays the winner if
-                         // this session measures nothing, and takes part in the final
+  std::string incumbent;              // text of the winner published earlier, empty for none: stays the winner if
+                                      // this session measures nothing, and takes part in the final
   std::shared_ptr<const Clock> clock; // null for the clock of the machine
 };
 
@@ -69,16 +69,16 @@ enum class EndReason { exhausted, budget, cancelled };
 const char *endReasonName(EndReason reason);
 
 struct TuningResult {
-  std::optional<PointTrial> winner;   // with the median of the final if there was one
+  std::optional<PointTrial> winner;     // with the median of the final if there was one
   std::shared_ptr<Candidate> candidate; // of the winner; null if the winner was not prepared here
   EndReason end = EndReason::exhausted;
   size_t feasible = 0;
-  uint64_t examined = 0;              // points before the constraints
-  size_t known = 0;                   // usable or not, from the sink
-  size_t measuredNow = 0;             // trials recorded by this session
+  uint64_t examined = 0;                        // points before the constraints
+  size_t known = 0;                             // usable or not, from the sink
+  size_t measuredNow = 0;                       // trials recorded by this session
   std::array<size_t, kOutcomeCount> outcomes{}; // of known and new trials, by Outcome
-  std::vector<PointTrial> finalists;  // timings of the final, best first; empty without a final
-  double compileSeconds = 0;          // summed over threads
+  std::vector<PointTrial> finalists;            // timings of the final, best first; empty without a final
+  double compileSeconds = 0;                    // summed over threads
   double measureSeconds = 0;
   double elapsedSeconds = 0;
   std::optional<double> firstUsableSeconds; // until the first usable trial of this session

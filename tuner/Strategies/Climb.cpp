@@ -87,8 +87,8 @@ Result<std::unique_ptr<Strategy>> create(StrategyInput input, const OptionTexts 
 } // namespace
 
 StrategyInfo climbStrategy() {
-  return {"climb", "neighbours of the fastest points seen, random points in between",
-          describeOptions<ClimbOptions>(), create};
+  return {"climb", "neighbours of the fastest points seen, random points in between", describeOptions<ClimbOptions>(),
+          create};
 }
 
 } // namespace heddle::tuner

@@ -19,8 +19,7 @@ struct ExhaustiveOptions {
 
 class Exhaustive : public Strategy {
 public:
-  Exhaustive(StrategyInput input, const ExhaustiveOptions &options)
-      : points(std::move(input.feasible)) {
+  Exhaustive(StrategyInput input, const ExhaustiveOptions &options) : points(std::move(input.feasible)) {
     if (options.limit > 0 && size_t(options.limit) < points.size())
       points.resize(size_t(options.limit));
   }
@@ -46,8 +45,7 @@ Result<std::unique_ptr<Strategy>> create(StrategyInput input, const OptionTexts 
 } // namespace
 
 StrategyInfo exhaustiveStrategy() {
-  return {"exhaustive", "every feasible point, most promising first",
-          describeOptions<ExhaustiveOptions>(), create};
+  return {"exhaustive", "every feasible point, most promising first", describeOptions<ExhaustiveOptions>(), create};
 }
 
 } // namespace heddle::tuner

@@ -57,8 +57,8 @@ template <class T> Result<T> parseOptions(const OptionTexts &texts) {
       const char *end = text.data() + text.size();
       const auto [stop, error] = std::from_chars(text.data(), end, value);
       if (error != std::errc() || stop != end || value < range.least || value > range.most)
-        problem = "expected an integer from " + std::to_string(range.least) + " to " +
-                  std::to_string(range.most) + ", got '" + text + "'";
+        problem = "expected an integer from " + std::to_string(range.least) + " to " + std::to_string(range.most) +
+                  ", got '" + text + "'";
       else
         options.*member = value;
     });

@@ -17,8 +17,7 @@ struct RandomOptions {
   template <class F> static void fields(F &&f) {
     f("seed", &RandomOptions::seed, OptionRange{0, std::numeric_limits<int64_t>::max()},
       "same seed, same order of points");
-    f("prior_first", &RandomOptions::priorFirst,
-      OptionRange{0, std::numeric_limits<int32_t>::max()},
+    f("prior_first", &RandomOptions::priorFirst, OptionRange{0, std::numeric_limits<int32_t>::max()},
       "start with this many points in the order of the cost model, if there is one");
   }
 };
@@ -52,8 +51,7 @@ Result<std::unique_ptr<Strategy>> create(StrategyInput input, const OptionTexts 
 } // namespace
 
 StrategyInfo randomStrategy() {
-  return {"random", "a seeded random order after the most promising points",
-          describeOptions<RandomOptions>(), create};
+  return {"random", "a seeded random order after the most promising points", describeOptions<RandomOptions>(), create};
 }
 
 } // namespace heddle::tuner

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#define HEDDLE_STRATEGIES(S)                                                                       \
-  S(exhaustive)                                                                                    \
-  S(random)                                                                                        \
+#define HEDDLE_STRATEGIES(S)                                                                                           \
+  S(exhaustive)                                                                                                        \
+  S(random)                                                                                                            \
   S(climb)
 
 namespace heddle::tuner {
@@ -33,8 +33,7 @@ Result<OptionTexts> splitOptions(const std::string &text) {
     const std::string assignment = text.substr(at, end - at);
     const size_t equals = assignment.find('=');
     if (equals == std::string::npos)
-      return Status::invalidArgument("strategy option '" + assignment +
-                                     "': expected <option>=<integer>");
+      return Status::invalidArgument("strategy option '" + assignment + "': expected <option>=<integer>");
     result.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
     at = end + 1;
   }
@@ -43,8 +42,7 @@ Result<OptionTexts> splitOptions(const std::string &text) {
 
 } // namespace
 
-Result<std::unique_ptr<Strategy>> createStrategy(const std::string &specification,
-                                                 StrategyInput input) {
+Result<std::unique_ptr<Strategy>> createStrategy(const std::string &specification, StrategyInput input) {
   const size_t colon = std::min(specification.find(':'), specification.size());
   const std::string name = specification.substr(0, colon);
   std::string known;
@@ -52,8 +50,7 @@ Result<std::unique_ptr<Strategy>> createStrategy(const std::string &specificatio
     known += (known.empty() ? "" : ", ") + std::string(info.name);
     if (name != info.name)
       continue;
-    HEDDLE_ASSIGN(OptionTexts options,
-                  splitOptions(specification.substr(std::min(colon + 1, specification.size()))));
+    HEDDLE_ASSIGN(OptionTexts options, splitOptions(specification.substr(std::min(colon + 1, specification.size()))));
     return info.create(std::move(input), options);
   }
   return Status::invalidArgument("strategy '" + name + "' does not exist; there are: " + known);

@@ -20,8 +20,7 @@ const std::vector<StrategyInfo> &strategyRegistry();
 
 // Creates the strategy of a specification "<name>" or "<name>:<option>=<integer>,...". Refused: an
 // unknown name or option; the message lists what there is.
-Result<std::unique_ptr<Strategy>> createStrategy(const std::string &specification,
-                                                 StrategyInput input);
+Result<std::unique_ptr<Strategy>> createStrategy(const std::string &specification, StrategyInput input);
 
 } // namespace heddle::tuner
 
