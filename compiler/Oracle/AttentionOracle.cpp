@@ -2,9 +2,11 @@
 #include "compiler/Oracle/AttentionOracle.h"
 #include "compiler/Io/RandomTensor.h"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <thread>
 #include <tuple>
 
 namespace heddle::oracle {
@@ -87,24 +89,42 @@ static double granularity(double value, DType dtype) {
   return std::abs(double(rounded(rounded(double(start) + 0.3, dtype) - 0.3, dtype)) - double(start));
 }
 
-VerifyReport verifyRows(const AttentionOracle &oracle, const HostTensor &out, const HostTensor &lse,
-                        const std::vector<RowId> &rows) {
-  const AttentionSizes &sizes = oracle.attentionInputs().sizes;
+ReferenceRows referenceRows(const AttentionOracle &oracle, const std::vector<RowId> &rows, DType dtype, int threads) {
+  ReferenceRows reference{rows, std::vector<RowResult>(rows.size()), std::vector<RowResult>(rows.size()), dtype};
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i = next++; i < rows.size(); i = next++) {
+      reference.exact[i] = oracle.exactRow(rows[i]);
+      reference.plain[i] = oracle.plainRow(rows[i]);
+    }
+  };
+  size_t count = threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> pool;
+  for (size_t i = 1; i < std::min(count, rows.size()); ++i)
+    pool.emplace_back(work);
+  work();
+  for (std::thread &thread : pool)
+    thread.join();
+  return reference;
+}
+
+VerifyReport compareRows(const ReferenceRows &reference, const std::function<RowResult(const RowId &)> &produced) {
   VerifyReport report;
   double plainError = 0, unit = 0;
-  for (RowId id : rows) {
-    RowResult exact = oracle.exactRow(id), plain = oracle.plainRow(id);
-    int64_t first = ((id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head) * sizes.valueDim;
-    for (int64_t c = 0; c < sizes.valueDim; ++c) {
-      double error = distance(out.get(first + c), exact.out[c]);
+  for (size_t i = 0; i < reference.rows.size(); ++i) {
+    const RowId &id = reference.rows[i];
+    const RowResult &exact = reference.exact[i], &plain = reference.plain[i];
+    RowResult got = produced(id);
+    for (size_t c = 0; c < exact.out.size(); ++c) {
+      double error = distance(got.out[c], exact.out[c]);
       if (error > report.maxError) {
         report.maxError = error;
         report.worst = id;
       }
       plainError = std::max(plainError, distance(plain.out[c], exact.out[c]));
-      unit = std::max(unit, granularity(exact.out[c], out.dtype));
+      unit = std::max(unit, granularity(exact.out[c], reference.dtype));
     }
-    double error = distance(lse.get((id.batch * sizes.heads + id.head) * sizes.seqlenQ + id.row), exact.lse);
+    double error = distance(got.lse, exact.lse);
     if (error > report.maxLseError) {
       report.maxLseError = error;
       report.worstLse = id;
@@ -114,6 +134,19 @@ VerifyReport verifyRows(const AttentionOracle &oracle, const HostTensor &out, co
   report.allowedError = 2 * plainError + 2 * unit;
   report.ok = report.maxError <= report.allowedError && report.maxLseError <= report.allowedLseError;
   return report;
+}
+
+VerifyReport verifyRows(const AttentionOracle &oracle, const HostTensor &out, const HostTensor &lse,
+                        const std::vector<RowId> &rows) {
+  const AttentionSizes &sizes = oracle.attentionInputs().sizes;
+  return compareRows(referenceRows(oracle, rows, out.dtype), [&](const RowId &id) {
+    RowResult row;
+    int64_t first = ((id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head) * sizes.valueDim;
+    for (int64_t c = 0; c < sizes.valueDim; ++c)
+      row.out.push_back(out.get(first + c));
+    row.lse = lse.get((id.batch * sizes.heads + id.head) * sizes.seqlenQ + id.row);
+    return row;
+  });
 }
 
 std::vector<RowId> sampleRows(const AttentionSizes &sizes, int64_t count) {

@@ -9,6 +9,8 @@
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Oracle/PatternOracle.h"
 
+#include <functional>
+
 namespace heddle::oracle {
 
 /// One row of the result.
@@ -60,6 +62,18 @@ struct VerifyReport {
   RowId worstLse;
   bool ok = true;           ///< both errors are within bounds and no value is NaN
 };
+
+/// What rows should be, computed once and compared with many results.
+struct ReferenceRows {
+  std::vector<RowId> rows;
+  std::vector<RowResult> exact, plain; ///< in the order of `rows`
+  DType dtype = DType::fp32;           ///< of the result under test
+};
+/// Both results of every row; rows are spread over `threads` threads (0: one per processor).
+ReferenceRows referenceRows(const AttentionOracle &oracle, const std::vector<RowId> &rows, DType dtype, int threads = 0);
+
+/// Compares what `produced` yields for each reference row. A NaN counts as an infinite error.
+VerifyReport compareRows(const ReferenceRows &reference, const std::function<RowResult(const RowId &)> &produced);
 
 /// Compares rows of a result with the definition. `out` has the shape of q with value_dim, `lse` is
 /// [batch, heads, seqlen_q] in fp32. A NaN counts as an infinite error.
