@@ -1,7 +1,7 @@
 //===- TuningSession.h - from a space and a budget to a winner --------------===//
 // Owns the loop: the strategy proposes, a pool prepares ahead, one thread verifies and times, every trial
 // goes to the sink at once, and the fastest correct point wins. Numbered promises, each named by a test
-// in tests/unit/tuning_session_test.cpp:
+// in tests/unit/tuning_{session,threads,final}_test.cpp:
 //  [1] Only a point that was verified and measured to the end wins; ties go to the smaller text.
 //  [2] A trial is recorded before the next point is measured. A point that the sink knows is neither
 //      prepared nor measured by the search, in this session or any later one.

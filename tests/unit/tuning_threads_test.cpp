@@ -1,0 +1,141 @@
+//===- tuning_threads_test.cpp ----------------------------------------------===//
+// Preparation in worker threads: overlap, bounds, hangs. Promises [3] and [6] of TuningSession.h.
+#include "tests/unit/tuner_fixture.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
+using namespace heddle;
+using namespace heddle::tuner;
+
+namespace {
+
+double secondsOf(const std::function<void()> &action) {
+  const SteadyClock clock;
+  const double start = clock.now();
+  action();
+  return clock.now() - start;
+}
+
+} // namespace
+
+TEST_CASE("a compilation that hangs is a timed-out trial and costs only its thread") {
+  const RecordedTable table = countedTable(8);
+  Fixture fixture(table);
+  fixture.task.clock = nullptr;
+  fixture.options.workers = 2;
+  fixture.options.prepareLimitSeconds = 0.2;
+  auto evaluator = wrap(fixture);
+  auto released = std::make_shared<std::atomic<bool>>(false);
+  auto recorded = fixture.evaluator;
+  evaluator->onPrepare = [released, recorded](const Point &point, const std::atomic<bool> &stop) {
+    const bool obeys = point.index[0] == 2, ignores = point.index[0] == 5;
+    while ((obeys && !stop) || (ignores && !*released))
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return obeys || ignores ? Preparation() : recorded->prepare(point, stop);
+  };
+  TuningResult result;
+  CHECK(secondsOf([&] { result = fixture.run(); }) < 5);
+  *released = true;
+  CHECK(count(result, Outcome::timedOut) == 2);
+  CHECK(result.measuredNow == 8);
+  CHECK(result.winner->config == "a=0");
+  for (const PointTrial &trial : fixture.sink.trials())
+    if (trial.outcome == Outcome::timedOut)
+      CHECK(trial.message.find("the limit is 0.20 s") != std::string::npos);
+}
+
+TEST_CASE("too many compilations that hang end the session") {
+  const RecordedTable table = countedTable(8);
+  Fixture fixture(table);
+  fixture.task.clock = nullptr;
+  fixture.options.workers = 2;
+  fixture.options.prepareLimitSeconds = 0.05;
+  fixture.options.maxAbandoned = 3;
+  auto evaluator = wrap(fixture);
+  evaluator->onPrepare = [](const Point &, const std::atomic<bool> &stop) {
+    while (!stop)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return Preparation();
+  };
+  const Status status = fixture.failure();
+  CHECK(status.code() == StatusCode::unavailable);
+  CHECK(status.message().find("4 compilations") != std::string::npos);
+}
+
+TEST_CASE("a compilation on the session's own thread that took too long is refused afterwards") {
+  const RecordedTable table = countedTable(2);
+  Fixture fixture(table);
+  fixture.options.prepareLimitSeconds = 0.4;
+  const TuningResult result = fixture.run();
+  CHECK(count(result, Outcome::timedOut) == 2);
+  CHECK(fixture.sink.trials()[0].message == "compilation took 0.50 s, the limit is 0.40 s");
+}
+
+TEST_CASE("compilations overlap, as many as there are workers and never more") {
+  const RecordedTable table = countedTable(12);
+  for (int workers : {1, 3}) {
+    Fixture fixture(table);
+    fixture.options.workers = workers;
+    fixture.options.ahead = 6;
+    auto evaluator = wrap(fixture);
+    std::mutex mutex;
+    std::condition_variable changed;
+    int inside = 0, most = 0;
+    std::set<std::thread::id> threads;
+    evaluator->onPrepare = [&](const Point &point, const std::atomic<bool> &stop) {
+      std::unique_lock<std::mutex> lock(mutex);
+      threads.insert(std::this_thread::get_id());
+      most = std::max(most, ++inside);
+      changed.notify_all();
+      // Waits for company the first time round; gives up so that a failure fails instead of hanging.
+      changed.wait_for(lock, std::chrono::seconds(5), [&] { return most >= workers; });
+      --inside;
+      lock.unlock();
+      return fixture.evaluator->prepare(point, stop);
+    };
+    const TuningResult result = fixture.run();
+    CHECK(result.measuredNow == 12);
+    CHECK(most == workers);
+    CHECK(threads.size() <= size_t(workers));
+    CHECK(threads.count(std::this_thread::get_id()) == 0);
+  }
+}
+
+TEST_CASE("compilation runs ahead while a point is measured") {
+  const RecordedTable table = countedTable(4);
+  Fixture fixture(table);
+  fixture.options.workers = 1;
+  auto evaluator = wrap(fixture);
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t prepared = 0;
+  bool hasRunAhead = false;
+  evaluator->onPrepare = [&](const Point &point, const std::atomic<bool> &stop) {
+    Preparation result = fixture.evaluator->prepare(point, stop);
+    std::lock_guard<std::mutex> lock(mutex);
+    ++prepared;
+    changed.notify_all();
+    return result;
+  };
+  evaluator->onVerify = [&](Candidate &candidate) {
+    std::unique_lock<std::mutex> lock(mutex);
+    const size_t recorded = fixture.sink.trials().size();
+    hasRunAhead |= recorded == 0 && changed.wait_for(lock, std::chrono::seconds(5), [&] { return prepared >= 3; });
+    return fixture.evaluator->verify(candidate);
+  };
+  fixture.run();
+  CHECK(hasRunAhead);
+}
+
+TEST_CASE("[6] the winner does not depend on the number of workers") {
+  const RecordedTable table = modelTable(5);
+  for (int workers : {0, 1, 2, 4}) {
+    Fixture fixture(table);
+    fixture.options.workers = workers;
+    CHECK(fixture.run().winner->config == table.best()->config);
+  }
+}
