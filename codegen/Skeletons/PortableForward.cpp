@@ -226,15 +226,18 @@ const std::vector<Constraint> &PortableForward::constraints() const {
   return list;
 }
 
+// With wide heads, 32 rows per warp come close to the register limit; the range functions
+// of several head groups do not fit beside them.
 KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const {
+  const bool isWide = std::max(request.headDim, request.valueDim) > 64;
+  const bool hasHeadGroups = request.variants.size() > 1;
   KernelConfig config;
   config.skeleton = name();
-  const bool isWide = std::max(request.headDim, request.valueDim) > 64;
   config.blockM = 128;
-  config.blockN = isWide ? 48 : 64;
+  config.blockN = isWide && !hasHeadGroups ? 48 : 64;
   config.chunkN = config.blockN;
   config.stages = 2;
-  config.warps = 4;
+  config.warps = isWide && hasHeadGroups ? 8 : 4;
   config.minBlocks = 1;
   config.overlapScores = 0;
   config.queryInRegisters = !isWide;

@@ -91,8 +91,12 @@ KernelSource sourceFor(const KernelRequest &request, const KernelConfig &config,
   return source;
 }
 
-KernelRequest requestFor(const GpuArch &arch, int64_t dim, DType dtype) {
+KernelRequest requestFor(const GpuArch &arch, int64_t dim, DType dtype, const char *pattern) {
   KernelRequest request;
+  if (pattern == kTwoLattices) {
+    request.variants = {{1, {1, 1}}, {4, {1, 4}}};
+    request.paramCount = 1;
+  }
   request.arch = &arch;
   request.headDim = request.valueDim = dim;
   request.dtype = dtype;
@@ -245,9 +249,10 @@ std::vector<Variant> shippedDefaults() {
   std::vector<Variant> variants;
   for (const GpuArch &arch : gpuArchs())
     for (int64_t dim : {64, 128}) {
-      variants.push_back({requestFor(arch, dim, DType::bf16), kCausal});
-      variants.push_back({requestFor(arch, dim, DType::bf16), kTwoLattices});
-      variants.push_back({requestFor(arch, dim, DType::fp16), kTwoLattices});
+      variants.push_back({requestFor(arch, dim, DType::bf16, kCausal), kCausal});
+      variants.push_back({requestFor(arch, dim, DType::bf16, kTwoLattices), kTwoLattices});
+      variants.push_back({requestFor(arch, dim, DType::fp16, kCausal), kCausal});
+      variants.push_back({requestFor(arch, dim, DType::fp16, kTwoLattices), kTwoLattices});
     }
   return variants;
 }
