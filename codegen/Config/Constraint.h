@@ -19,8 +19,8 @@ namespace heddle {
 
 /// One dimension of the search: a numeric field of KernelConfig and the values worth trying.
 struct Knob {
-  std::string name; ///< the field
-  std::string help; ///< what it trades, with units
+  std::string name;            ///< the field
+  std::string help;            ///< what it trades, with units
   std::vector<int64_t> values; ///< ascending
 
   std::vector<std::string> labels = {}; ///< names of the values, if they are alternatives rather than numbers

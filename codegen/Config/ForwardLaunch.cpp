@@ -11,8 +11,8 @@ constexpr int64_t kMaxParamBytes = 4096; // what every driver takes
 void appendFixedParams(LaunchPlan &plan, QOriginRule rule) {
   using Pointer = PointerSource::Kind;
   using Symbol = LaunchSymbol;
-  for (Pointer kind : {Pointer::q, Pointer::k, Pointer::v, Pointer::out, Pointer::lse, Pointer::carryOut,
-                       Pointer::carryLse})
+  for (Pointer kind :
+       {Pointer::q, Pointer::k, Pointer::v, Pointer::out, Pointer::lse, Pointer::carryOut, Pointer::carryLse})
     plan.appendPointer({kind, 0});
   for (Symbol stride : {Symbol::qStrideBatch, Symbol::qStrideRow, Symbol::qStrideHead, Symbol::kStrideBatch,
                         Symbol::kStrideRow, Symbol::kStrideHead, Symbol::vStrideBatch, Symbol::vStrideRow,

@@ -26,7 +26,7 @@ struct KernelConfig {
   int64_t chunkN = 0;           ///< keys whose scores are in registers at a time
   int64_t stages = 0;           ///< key tiles in shared memory at a time
   int64_t warps = 0;            ///< warps of one block
-  int64_t minBlocks = 0;          ///< blocks of one SM that the registers must allow
+  int64_t minBlocks = 0;        ///< blocks of one SM that the registers must allow
   int64_t overlapScores = 0;    ///< 1: scores of the next tile are computed beside the exponentials of this one
   int64_t queryInRegisters = 0; ///< 1: query fragments are loaded once and held; 0: read for every tile
   int64_t rescaleThreshold = 0; ///< growth of a row's maximum, in log2 units, that is tolerated before a rescale

@@ -48,8 +48,7 @@ Result<QOriginRule> parseQOriginRule(std::string_view name) {
 }
 
 std::string KernelRequest::str() const {
-  std::string text = std::string(kernelKindName(kind)) + " " + dtypeName(dtype) +
-                     (outFloat32 ? " out=fp32" : "") +
+  std::string text = std::string(kernelKindName(kind)) + " " + dtypeName(dtype) + (outFloat32 ? " out=fp32" : "") +
                      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
                      " arch=" + std::string(arch->name) + " q_origin=" + qOriginRuleName(qOrigin) +
                      " params=" + std::to_string(paramCount);
@@ -63,8 +62,8 @@ std::string KernelRequest::str() const {
 
 Status KernelRequest::validate() const {
   if (headDim < 1 || valueDim < 1)
-    return Status::invalidArgument("kernel request: expected head dims of at least 1, got " +
-                                   std::to_string(headDim) + " and " + std::to_string(valueDim));
+    return Status::invalidArgument("kernel request: expected head dims of at least 1, got " + std::to_string(headDim) +
+                                   " and " + std::to_string(valueDim));
   if (paramCount < 0)
     return Status::invalidArgument("kernel request: expected a param count of at least 0, got " +
                                    std::to_string(paramCount));

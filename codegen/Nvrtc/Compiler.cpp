@@ -26,8 +26,8 @@ public:
       names.push_back(header.name.c_str());
       texts.push_back(header.text.c_str());
     }
-    const int code = f.createProgram(&program, source.text.c_str(), source.name.c_str(),
-                                     static_cast<int>(names.size()), texts.data(), names.data());
+    const int code = f.createProgram(&program, source.text.c_str(), source.name.c_str(), static_cast<int>(names.size()),
+                                     texts.data(), names.data());
     if (code != 0)
       return Status::internal(std::string("nvrtcCreateProgram: ") + f.getErrorString(code));
     return {};
@@ -171,8 +171,7 @@ Result<Cubin> compile(const NvrtcLibrary &nvrtc, const KernelSource &source, std
   result.log = withoutTimes(log);
   HEDDLE_ASSIGN(result.usage, usageOf(log, result.cubin));
   result.ptxasMs = ptxasMilliseconds(log);
-  result.totalMs =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  result.totalMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 
@@ -185,8 +184,8 @@ Result<Cubin> compile(const KernelSource &source, std::string_view arch) {
 
 Status checkVariant(const Cubin &cubin) {
   if (cubin.spillBytes() > 0)
-    return Status::unsupported("spills: ptxas stores " + std::to_string(cubin.usage.spillStoreBytes) +
-                               " B and loads " + std::to_string(cubin.usage.spillLoadBytes) + " B at " +
+    return Status::unsupported("spills: ptxas stores " + std::to_string(cubin.usage.spillStoreBytes) + " B and loads " +
+                               std::to_string(cubin.usage.spillLoadBytes) + " B at " +
                                std::to_string(cubin.registers()) + " registers for " + cubin.arch);
   const size_t at = cubin.log.find("Potential Performance Loss");
   if (at == std::string::npos)

@@ -25,8 +25,8 @@ struct Cubin {
   std::string log; ///< compiler and ptxas output without times; "" only if both were silent
   ResourceUsage usage;
   int64_t minDriver = 0; ///< for the cubin, as cuDriverGetVersion counts: the first release of NVRTC's major version
-  double totalMs = 0; ///< wall time of the whole call
-  double ptxasMs = 0; ///< of that, ptxas, as it says itself
+  double totalMs = 0;    ///< wall time of the whole call
+  double ptxasMs = 0;    ///< of that, ptxas, as it says itself
 
   int64_t registers() const { return usage.registers; }
   int64_t spillBytes() const { return usage.spillStoreBytes + usage.spillLoadBytes; }

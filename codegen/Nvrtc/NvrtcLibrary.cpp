@@ -39,12 +39,15 @@ void addFoldersNearBinary(std::vector<std::string> &folders) {
   folders.push_back(above / "lib");
 }
 
-std::vector<std::string> candidatesIn(const std::string &folder) {
+// The files to try: every place for the newest version before any place for an older one. The place
+// "" stands for the loader's path, where existence cannot be asked.
+std::vector<std::string> candidatesIn(const std::vector<std::string> &places) {
   std::vector<std::string> files;
   std::error_code error;
   for (const char *name : kFileNames)
-    if (const fs::path file = fs::path(folder) / name; fs::exists(file, error))
-      files.push_back(file.string());
+    for (const std::string &place : places)
+      if (const fs::path file = fs::path(place) / name; place.empty() || fs::exists(file, error))
+        files.push_back(file.string());
   return files;
 }
 
@@ -73,31 +76,33 @@ NvrtcSearch NvrtcSearch::fromEnvironment() {
 }
 
 Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const NvrtcSearch &search) {
-  std::error_code error;
-  if (!search.library.empty()) {
-    std::vector<std::string> files = {search.library};
-    if (fs::is_directory(search.library, error))
-      files = candidatesIn(search.library);
-    if (files.empty())
-      return Status::unavailable("HEDDLE_NVRTC_LIBRARY: no libnvrtc in " + search.library + "; " + kHowToGet);
-    auto library = load(files.front());
-    if (library)
-      return library;
-    return Status::unavailable("HEDDLE_NVRTC_LIBRARY: " + library.status().message() + "; " + kHowToGet);
-  }
+  return search.library.empty() ? openFirst(search) : openNamed(search.library);
+}
 
+Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::openNamed(const std::string &name) {
+  const std::string who = "HEDDLE_NVRTC_LIBRARY: ";
+  std::error_code error;
+  std::vector<std::string> files = {name};
+  if (fs::is_directory(name, error))
+    files = candidatesIn({name});
+  if (files.empty())
+    return Status::unavailable(who + "no libnvrtc in " + name + "; " + kHowToGet);
+  auto library = load(files.front());
+  if (library)
+    return library;
+  return Status::unavailable(who + library.status().message() + "; " + kHowToGet);
+}
+
+Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::openFirst(const NvrtcSearch &search) {
   std::string tried;
   auto note = [&](const std::string &what) { tried += (tried.empty() ? "" : ", ") + what; };
-  std::vector<std::string> files;
-  for (const std::string &folder : search.folders) {
-    const std::vector<std::string> found = candidatesIn(folder);
-    if (found.empty())
+  for (const std::string &folder : search.folders)
+    if (candidatesIn({folder}).empty())
       note(folder);
-    files.insert(files.end(), found.begin(), found.end());
-  }
+  std::vector<std::string> places = search.folders;
   if (search.askLoader)
-    files.insert(files.end(), std::begin(kFileNames), std::end(kFileNames));
-  for (const std::string &file : files) {
+    places.emplace_back();
+  for (const std::string &file : candidatesIn(places)) {
     auto library = load(file);
     if (library)
       return library;
@@ -164,19 +169,20 @@ Status NvrtcLibrary::query() {
   return {};
 }
 
+std::string NvrtcLibrary::loadedFile() const {
+  Dl_info info;
+  const void *symbol = reinterpret_cast<const void *>(entries.version);
+  return dladdr(symbol, &info) && info.dli_fname ? info.dli_fname : file;
+}
+
 // NVRTC opens its companion by bare name on the first compilation. Loading it from beside the
 // library makes that find it outside the loader's path too; where it is not beside, the loader
 // decides and the first compilation reports a failure.
 void NvrtcLibrary::loadBuiltins() const {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<const void *>(entries.version), &info) || !info.dli_fname)
-    return;
   std::error_code error;
-  fs::path real = fs::canonical(info.dli_fname, error);
-  if (error)
-    real = info.dli_fname;
+  const fs::path real = fs::canonical(loadedFile(), error);
   const fs::path builtins = real.parent_path() / ("libnvrtc-builtins.so." + versionText());
-  if (fs::exists(builtins, error))
+  if (!error && fs::exists(builtins, error))
     dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL);
 }
 

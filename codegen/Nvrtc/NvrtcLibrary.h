@@ -44,7 +44,8 @@ struct NvrtcFunctions {
   int (*getLog)(NvrtcProgram, char *);
 };
 
-/// Where to look, in order: `library` alone if it is set; else the folders, then the loader's path.
+/// Where to look: `library` alone if it is set; else the folders in order and then the loader's path, all
+/// of them for the newest version before any of them for an older one.
 struct NvrtcSearch {
   std::string library;
   std::vector<std::string> folders;
@@ -70,7 +71,10 @@ public:
   static const Result<std::shared_ptr<const NvrtcLibrary>> &shared();
 
   const NvrtcFunctions &functions() const { return entries; }
+  /// The path that was asked for; a bare name if the loader's path was searched.
   const std::string &path() const { return file; }
+  /// The path that the loader opened.
+  std::string loadedFile() const;
   int majorVersion() const { return major; }
   int minorVersion() const { return minor; }
   /// "13.0"
@@ -80,6 +84,8 @@ public:
 
 private:
   NvrtcLibrary() = default;
+  static Result<std::shared_ptr<const NvrtcLibrary>> openNamed(const std::string &name);
+  static Result<std::shared_ptr<const NvrtcLibrary>> openFirst(const NvrtcSearch &search);
   static Result<std::shared_ptr<const NvrtcLibrary>> load(const std::string &file);
   Status resolve(void *handle);
   Status query();

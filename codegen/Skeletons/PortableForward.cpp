@@ -15,12 +15,12 @@ namespace {
 
 using Reason = std::optional<std::string>;
 
-constexpr int64_t kMmaRows = 16;  // rows of one matrix product, and keys of one step of the second
+constexpr int64_t kMmaRows = 16; // rows of one matrix product, and keys of one step of the second
 constexpr int64_t kMaxStages = 4;
 constexpr int64_t kMaxRescaleThreshold = 15; // weights up to 2^threshold stay finite in half
-constexpr int64_t kMaxChunk = 128; // kept columns of one row fit one word
+constexpr int64_t kMaxChunk = 128;           // kept columns of one row fit one word
 constexpr int64_t kMaxHeadDim = 128;
-constexpr int64_t kHeadDimStep = 64; // rows of shared memory are multiples of 128 bytes
+constexpr int64_t kHeadDimStep = 64;       // rows of shared memory are multiples of 128 bytes
 constexpr int64_t kLargestField = 1 << 16; // keeps every product below an overflow
 
 std::string number(int64_t value) { return std::to_string(value); }
@@ -127,8 +127,7 @@ Reason checkThreads(const KernelRequest &request, const KernelConfig &config) {
            number(arch.maxThreadsPerBlock) + " per block";
   if (config.threads() * config.minBlocks > arch.maxThreadsPerSm || config.minBlocks > arch.maxBlocksPerSm)
     return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
-           " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) +
-           " blocks per SM";
+           " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) + " blocks per SM";
   return std::nullopt;
 }
 
@@ -202,10 +201,16 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &) const {
       {"stages", "key tiles in shared memory: deeper prefetch, fewer blocks per SM", {1, 2, 3}},
       {"warps", "warps of one block; rows of one warp are block_m / warps", {4, 8}},
       {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
-      {"overlap_scores", "compute the scores of the next tile beside the exponentials of this one", {0, 1}, {"no", "yes"}},
+      {"overlap_scores",
+       "compute the scores of the next tile beside the exponentials of this one",
+       {0, 1},
+       {"no", "yes"}},
       {"query_in_registers", "hold query fragments instead of reading them for every tile", {0, 1}, {"no", "yes"}},
       {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
-      {"compact_mask", "the predicate of partial tiles in a loop: less code and fewer registers", {0, 1}, {"no", "yes"}},
+      {"compact_mask",
+       "the predicate of partial tiles in a loop: less code and fewer registers",
+       {0, 1},
+       {"no", "yes"}},
       {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8}},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
   };

@@ -7,7 +7,8 @@ namespace heddle {
 
 std::optional<Rejection> Skeleton::whyInfeasible(const KernelRequest &request, const KernelConfig &config) const {
   if (config.skeleton != name())
-    return Rejection{"skeleton", "expected " + std::string(name()) + ", got '" + config.skeleton + "'", config.summary()};
+    return Rejection{"skeleton", "expected " + std::string(name()) + ", got '" + config.skeleton + "'",
+                     config.summary()};
   for (const Constraint &constraint : constraints())
     if (std::optional<std::string> reason = constraint.reason(request, config))
       return Rejection{std::string(constraint.name), std::move(*reason), config.summary()};

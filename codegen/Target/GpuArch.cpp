@@ -28,11 +28,11 @@ constexpr int kKiB = 1024;
 constexpr int64_t kMiB = 1024 * 1024;
 
 //                                cp.async  tma    wgmma  fp8
-constexpr GpuFeatures kAmpere     = {true, false, false, false};
-constexpr GpuFeatures kAda        = {true, false, false, true};
-constexpr GpuFeatures kHopper     = {true, true, false, true};
+constexpr GpuFeatures kAmpere = {true, false, false, false};
+constexpr GpuFeatures kAda = {true, false, false, true};
+constexpr GpuFeatures kHopper = {true, true, false, true};
 constexpr GpuFeatures kHopperFull = {true, true, true, true};
-constexpr GpuFeatures kBlackwell  = {true, true, false, true};
+constexpr GpuFeatures kBlackwell = {true, true, false, true};
 
 } // namespace
 
@@ -121,8 +121,8 @@ Result<const GpuModel *> findGpuModel(std::string_view name) {
     return model;
   if (const GpuArch *arch = archOrNull(name))
     return modelOrNull(arch->referenceGpu);
-  return Status::notFound("no GPU '" + std::string(name) + "'; there is " + modelNames() +
-                          ", and the architectures " + archNames());
+  return Status::notFound("no GPU '" + std::string(name) + "'; there is " + modelNames() + ", and the architectures " +
+                          archNames());
 }
 
 Result<const GpuArch *> findGpuArchFor(int major, int minor) {

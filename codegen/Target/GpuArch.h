@@ -30,14 +30,14 @@ struct GpuFeatures {
 /// Limits of one compilation target. All rows are constants; references stay valid for the life
 /// of the program and may be read from any thread.
 struct GpuArch {
-  std::string_view name;     ///< as NVRTC spells it, and the key of every table
-  int major;                 ///< compute capability
+  std::string_view name; ///< as NVRTC spells it, and the key of every table
+  int major;             ///< compute capability
   int minor;
-  bool isExact;              ///< the binary runs on this very compute capability only
-  int smemPerBlockBytes;     ///< most dynamic plus static shared memory of one block (opt-in)
-  int smemPerSmBytes;        ///< shared memory of one SM
-  int smemReservedBytes;     ///< taken by the driver from every block on top of its own
-  int registersPerSm;        ///< 32-bit registers of one SM
+  bool isExact;          ///< the binary runs on this very compute capability only
+  int smemPerBlockBytes; ///< most dynamic plus static shared memory of one block (opt-in)
+  int smemPerSmBytes;    ///< shared memory of one SM
+  int smemReservedBytes; ///< taken by the driver from every block on top of its own
+  int registersPerSm;    ///< 32-bit registers of one SM
   int maxRegistersPerThread;
   int maxThreadsPerBlock;
   int maxThreadsPerSm;
@@ -53,13 +53,13 @@ struct GpuArch {
 
 /// Data-sheet rates of one GPU, for the roofline. Tensor rates are dense, with fp32 accumulation.
 struct GpuModel {
-  std::string_view name;      ///< lower case, as the command line takes it
-  std::string_view fullName;  ///< as the vendor and the driver print it
-  std::string_view arch;      ///< best GpuArch::name for it
+  std::string_view name;     ///< lower case, as the command line takes it
+  std::string_view fullName; ///< as the vendor and the driver print it
+  std::string_view arch;     ///< best GpuArch::name for it
   int smCount;
-  int clockMhz;               ///< the clock at which bf16Tflops holds
-  double bandwidthGBps;       ///< device memory, 1e9 bytes per second
-  double bf16Tflops;          ///< 1e12 FLOP per second
+  int clockMhz;         ///< the clock at which bf16Tflops holds
+  double bandwidthGBps; ///< device memory, 1e9 bytes per second
+  double bf16Tflops;    ///< 1e12 FLOP per second
   int64_t l2Bytes;
 };
 

@@ -111,7 +111,7 @@ TEST_CASE("an unknown name is refused with the names that exist") {
 
 TEST_CASE("a compute capability gets the most specific row that runs on it") {
   const std::pair<std::pair<int, int>, const char *> served[] = {
-      {{8, 0}, "sm_80"}, {{8, 6}, "sm_86"}, {{8, 7}, "sm_86"},   {{8, 9}, "sm_89"},   {{9, 0}, "sm_90a"},
+      {{8, 0}, "sm_80"}, {{8, 6}, "sm_86"},   {{8, 7}, "sm_86"},   {{8, 9}, "sm_89"},   {{9, 0}, "sm_90a"},
       {{9, 1}, "sm_90"}, {{10, 0}, "sm_100"}, {{10, 3}, "sm_103"}, {{12, 0}, "sm_120"}, {{12, 1}, "sm_120"},
   };
   for (const auto &[capability, name] : served) {

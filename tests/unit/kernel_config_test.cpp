@@ -73,8 +73,8 @@ TEST_CASE("a wrong configuration text is refused with its line") {
   const auto message = [](const std::string &text) { return KernelConfig::parse(text).status().message(); };
   CHECK(message("block_m") == "configuration: line 1: expected name=value, got 'block_m'");
   CHECK(message(good + "block_m=1\n") == "configuration: line 14: block_m is given twice");
-  CHECK(message("skeleton=a\nblock_q=1\n").find("line 2: no configuration field 'block_q'; there is skeleton, block_m,") !=
-        std::string::npos);
+  CHECK(message("skeleton=a\nblock_q=1\n")
+            .find("line 2: no configuration field 'block_q'; there is skeleton, block_m,") != std::string::npos);
   CHECK(message("block_m=12x\n") == "configuration: line 1: expected a whole number for block_m, got '12x'");
   CHECK(message("block_m=\n") == "configuration: line 1: expected a whole number for block_m, got ''");
   CHECK(message("skeleton=a\n") == "configuration: field block_m is missing");
@@ -154,8 +154,8 @@ TEST_CASE("a rejection names the constraint, the numbers and the configuration")
   config.stages = 3;
   const auto rejection = portableForwardSkeleton().whyInfeasible(request, config);
   REQUIRE(rejection.has_value());
-  CHECK(rejection->str().find("smem: need 139264 B, sm_86 allows 101376 B (block_m=256 block_n=48 chunk_n=48 stages=3") ==
-        0);
+  CHECK(rejection->str().find(
+            "smem: need 139264 B, sm_86 allows 101376 B (block_m=256 block_n=48 chunk_n=48 stages=3") == 0);
   CHECK(validateConfig(request, config).status().message() == rejection->str());
 }
 
@@ -169,7 +169,8 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"ranges", [](KernelConfig &c) { c.warps = 0; }, "warps is 0, expected 1 to"},
       {"ranges", [](KernelConfig &c) { c.blockN = int64_t(1) << 62; }, "block_n is 4611686018427387904"},
       {"ranges", [](KernelConfig &c) { c.rescaleThreshold = 16; }, "rescale_threshold is 16, expected 0 to 15"},
-      {"query_tile", [](KernelConfig &c) { c.blockM = 96; }, "block_m is 96, expected a multiple of 16 rows for each of 4"},
+      {"query_tile", [](KernelConfig &c) { c.blockM = 96; },
+       "block_m is 96, expected a multiple of 16 rows for each of 4"},
       {"key_tile", [](KernelConfig &c) { c.chunkN = 24; }, "chunk_n is 24, expected a multiple of 16"},
       {"key_tile", [](KernelConfig &c) { c.blockN = 64; }, "block_n is 64, expected a multiple of chunk_n="},
       {"pipeline", [](KernelConfig &c) { c.stages = 1, c.chunkN = 16; }, "one stage wants chunk_n = block_n"},
@@ -179,7 +180,8 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"smem", [](KernelConfig &c) { c.blockN = 240; }, "need 278528 B, sm_90a allows 232448 B"},
       {"portable_smem", [](KernelConfig &c) { c.stages = 3; }, "need 106496 B, the least of all GPUs is 101376 B"},
       {"smem_blocks", [](KernelConfig &c) { c.minBlocks = 3; }, "3 blocks need 248832 B, an SM of sm_90a has 233472 B"},
-      {"registers", [](KernelConfig &c) { c.blockM = 192; }, "need at least 296 registers per thread, sm_90a leaves 255 with 1 blocks"},
+      {"registers", [](KernelConfig &c) { c.blockM = 192; },
+       "need at least 296 registers per thread, sm_90a leaves 255 with 1 blocks"},
   };
   const KernelRequest request = requestFor("sm_90a", 128);
   std::set<std::string> refused;
@@ -211,7 +213,8 @@ TEST_CASE("the search space is not empty, has no duplicates and holds the defaul
       const Skeleton &skeleton = portableForwardSkeleton();
       const std::vector<KernelConfig> all = skeleton.allConfigs(request);
       const std::vector<KernelConfig> feasible = skeleton.feasibleConfigs(request);
-      MESSAGE(std::string(arch) << " head_dim=" << dim << ": " << feasible.size() << " of " << all.size() << " are feasible");
+      MESSAGE(std::string(arch) << " head_dim=" << dim << ": " << feasible.size() << " of " << all.size()
+                                << " are feasible");
       CHECK(feasible.size() >= 50);
       CHECK(feasible.size() < all.size());
       std::set<std::string> names;

@@ -4,7 +4,9 @@
 #include "codegen/Target/GpuArch.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <doctest/doctest.h>
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -61,17 +63,49 @@ TEST_CASE("where nothing is found, the message lists every place and how to get 
   CHECK(NvrtcLibrary::open(search).status().message().find("no libnvrtc in /proc") != std::string::npos);
 }
 
+TEST_CASE("a newer version in a later folder wins over an older one in an earlier folder") {
+  if (!hasNvrtc())
+    return;
+  namespace fs = std::filesystem;
+  std::string pattern = (fs::temp_directory_path() / "heddle-nvrtc-XXXXXX").string();
+  REQUIRE(mkdtemp(pattern.data()) != nullptr);
+  const fs::path root = pattern;
+  fs::create_directories(root / "old");
+  fs::create_directories(root / "new");
+  const fs::path real = fs::canonical((*NvrtcLibrary::shared())->loadedFile());
+  fs::create_symlink(real, root / "old" / "libnvrtc.so.12");
+  fs::create_symlink(real, root / "new" / "libnvrtc.so.13");
+  NvrtcSearch search;
+  search.folders = {(root / "old").string(), (root / "new").string()};
+  search.askLoader = false;
+  const auto library = NvrtcLibrary::open(search);
+  REQUIRE_MESSAGE(library.isOk(), library.status().message());
+  CHECK((*library)->path() == (root / "new" / "libnvrtc.so.13").string());
+  search.library = (root / "old").string();
+  CHECK((*NvrtcLibrary::open(search))->path() == (root / "old" / "libnvrtc.so.12").string());
+  fs::remove_all(root);
+}
+
 #ifdef HEDDLE_HAS_NVRTC_H
 namespace {
-template <class T> struct Ours { using type = T; };
-template <> struct Ours<nvrtcProgram> { using type = NvrtcProgram; };
-template <> struct Ours<nvrtcProgram *> { using type = NvrtcProgram *; };
-template <> struct Ours<nvrtcResult> { using type = int; };
+template <class T> struct Ours {
+  using type = T;
+};
+template <> struct Ours<nvrtcProgram> {
+  using type = NvrtcProgram;
+};
+template <> struct Ours<nvrtcProgram *> {
+  using type = NvrtcProgram *;
+};
+template <> struct Ours<nvrtcResult> {
+  using type = int;
+};
 
-template <class R, class... A> constexpr auto ours(R (*)(A...)) -> typename Ours<R>::type (*)(typename Ours<A>::type...) {
+template <class R, class... A>
+constexpr auto ours(R (*)(A...)) -> typename Ours<R>::type (*)(typename Ours<A>::type...) {
   return nullptr;
 }
-#define CHECK_SIGNATURE(theirs, member)                                                                               \
+#define CHECK_SIGNATURE(theirs, member)                                                                                \
   static_assert(std::is_same_v<decltype(ours(theirs)), decltype(NvrtcFunctions::member)>)
 CHECK_SIGNATURE(nvrtcGetErrorString, getErrorString);
 CHECK_SIGNATURE(nvrtcVersion, version);
@@ -138,7 +172,9 @@ TEST_CASE("a trivial kernel compiles for every architecture") {
     const auto result = compile(sourceOf(kTrivial), arch.name);
     REQUIRE_MESSAGE(result.isOk(), result.status().message());
     CHECK(result->arch == arch.name);
-    CHECK(result->cubin.compare(0, 4, "\x7f" "ELF") == 0);
+    CHECK(result->cubin.compare(0, 4,
+                                "\x7f"
+                                "ELF") == 0);
     CHECK(result->ptx.find(".visible .entry heddle_kernel") != std::string::npos);
     CHECK(result->ptx.find(".target " + std::string(arch.name)) != std::string::npos);
     CHECK(result->registers() >= 4);
@@ -195,7 +231,8 @@ TEST_CASE("a variant that spills is refused with the numbers") {
 
 TEST_CASE("a performance note of ptxas fails the variant") {
   Cubin cubin;
-  cubin.log = "ptxas info    : quiet\nptxas info    : (C7519) Potential Performance Loss: wgmma waits\nptxas info : x\n";
+  cubin.log =
+      "ptxas info    : quiet\nptxas info    : (C7519) Potential Performance Loss: wgmma waits\nptxas info : x\n";
   CHECK(checkVariant(cubin).message() == "ptxas note: ptxas info    : (C7519) Potential Performance Loss: wgmma waits");
   cubin.log = "ptxas info    : quiet\n";
   CHECK(checkVariant(cubin).isOk());
