@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 
@@ -88,8 +89,9 @@ public:
       return Usage;
     }
     std::string first = argv[1];
-    if (first[0] != '-' && !app.get_subcommand_no_throw(first))
-      return usage("unknown verb '" + first + "'" + didYouMean(first, verbNames()) + "; there is " + joined(verbNames()), "");
+    std::vector<std::string> known = verbNames();
+    if (first[0] != '-' && std::find(known.begin(), known.end(), first) == known.end())
+      return usage("unknown verb '" + first + "'" + didYouMean(first, known) + "; there is " + joined(known), "");
     try {
       app.parse(argc, argv);
     } catch (const CLI::Success &success) {

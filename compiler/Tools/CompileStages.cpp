@@ -1,0 +1,152 @@
+//===- CompileStages.cpp - the stages that heddle compile can stop at -----===//
+#include "compiler/Tools/CompileStages.h"
+#include "compiler/Driver/Publish.h"
+#include "compiler/Tools/PatternReport.h"
+#include "runtime/Core/FieldText.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iterator>
+
+namespace heddle::cli {
+
+static constexpr const char *kStageNames[] = {"ast", "analysis", "schedule", "config", "cuda", "ptx", "cubin", "record"};
+
+EmitStage parseStage(const std::string &name) {
+  auto found = std::find(std::begin(kStageNames), std::end(kStageNames), name);
+  return EmitStage(found - std::begin(kStageNames));
+}
+
+bool isBinary(EmitStage stage) { return stage == EmitStage::cubin; }
+
+void CompileOptions::add(CLI::App &command) {
+  pattern.add(command);
+  addArchOption(command, archs);
+  shape.add(command);
+  command.add_option("--emit", emit, "Stage to stop at: ast, analysis, schedule, config, cuda, ptx, cubin or record")
+      ->type_name("STAGE")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kStageNames), std::end(kStageNames))))
+      ->capture_default_str();
+  command.add_option("-o,--output", output,
+                     "Where to write it; - is stdout, {arch} stands for the architecture [text: stdout; cubin: nowhere]")
+      ->type_name("FILE");
+  command.add_option("--config", config, "Changes to the default configuration, as block_m=128,stages=2")->type_name("FIELDS");
+  database.add(command);
+  command.add_option("--name", publishedName, "Name under which --db lists the pattern [its own]")->type_name("NAME");
+  command.add_flag("--timing", timing, "Print what each stage took, on stderr or in the JSON");
+  addJsonOption(command, json);
+}
+
+static std::string moduleText(const AttentionSchedule &schedule) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  mlir::ModuleOp(*schedule.functions).print(stream);
+  return text + "\n";
+}
+
+Result<std::string> patternText(const PatternFile &file, EmitStage stage, bool json, StageTimes &times) {
+  if (stage == EmitStage::ast)
+    return file.text();
+  auto schedule = timeStage(times, "schedule", [&] { return file.schedule(); });
+  HEDDLE_TRY(schedule.status());
+  if (stage == EmitStage::schedule)
+    return moduleText(*schedule);
+  return json ? reportJson(file, *schedule).dump(2) + "\n" : reportText(file, *schedule);
+}
+
+static Json requestJson(const PreparedPattern &prepared, const KernelRequest &request) {
+  Json json;
+  json["pattern"] = prepared.name;
+  json["pattern_digest"] = prepared.digest;
+  json["arch"] = request.arch->name;
+  json["dtype"] = dtypeName(request.dtype);
+  json["out_dtype"] = request.outFloat32 ? "fp32" : dtypeName(request.dtype);
+  json["head_dim"] = request.headDim;
+  json["value_dim"] = request.valueDim;
+  json["generator"] = kGenerator;
+  return json;
+}
+
+static Json kernelJson(const KernelRecord &record) {
+  Json json;
+  json["content_key"] = record.contentKey;
+  json["registers"] = record.registers;
+  json["spill_bytes"] = record.spillBytes;
+  json["shared_bytes"] = record.sharedBytes;
+  json["cubin_bytes"] = record.cubin.size();
+  json["ptx_bytes"] = record.ptx.size();
+  json["nvrtc"] = record.nvrtcVersion;
+  json["min_driver"] = record.minDriver;
+  json["note"] = record.note;
+  return json;
+}
+
+/// Every field of the record; code is named by its digest.
+static std::string recordText(KernelRecord record) {
+  auto digest = [](const std::string &bytes) { return std::to_string(bytes.size()) + " bytes, sha256 " + sha256Hex(bytes); };
+  record.cubin = digest(record.cubin);
+  record.ptx = digest(record.ptx);
+  return fieldText(record);
+}
+
+static std::string codeOf(const KernelRecord &record, EmitStage stage) {
+  if (stage == EmitStage::ptx)
+    return record.ptx;
+  return stage == EmitStage::cubin ? record.cubin : recordText(record);
+}
+
+static Status publish(const PreparedPattern &prepared, const CompileOptions &options, const KernelRecord &record) {
+  HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
+  HEDDLE_TRY(publishDefault(store, record));
+  return publishName(store, prepared, options.publishedName.empty() ? prepared.name : options.publishedName);
+}
+
+static Status addCode(Artefact &artefact, const PreparedPattern &prepared, const KernelRequest &request,
+                      const KernelConfig &config, const CompileOptions &options) {
+  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, request, config));
+  artefact.times.insert(artefact.times.end(), variant.times.begin(), variant.times.end());
+  artefact.facts.update(kernelJson(variant.record));
+  artefact.bytes = codeOf(variant.record, parseStage(options.emit));
+  if (options.database.given.empty())
+    return {};
+  artefact.facts["database"] = options.database.path();
+  return timeStage(artefact.times, "publish", [&] { return publish(prepared, options, variant.record); });
+}
+
+Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOptions &options, const GpuArch &arch) {
+  Artefact artefact;
+  artefact.times = prepared.times;
+  KernelRequest request = makeRequest(prepared, options.shape.shape(arch));
+  artefact.facts = requestJson(prepared, request);
+  auto config = timeStage(artefact.times, "config", [&]() -> Result<KernelConfig> {
+    HEDDLE_ASSIGN(KernelConfig chosen, parseConfig(request, options.config));
+    return chooseConfig(request, chosen);
+  });
+  HEDDLE_TRY(config.status());
+  artefact.facts["config"] = Json::parse(config->json());
+  EmitStage stage = parseStage(options.emit);
+  if (stage == EmitStage::config) {
+    artefact.bytes = config->str();
+  } else if (stage == EmitStage::cuda) {
+    auto source = timeStage(artefact.times, "source", [&] { return variantSource(prepared, request, *config); });
+    HEDDLE_TRY(source.status());
+    artefact.bytes = source->text;
+  } else {
+    HEDDLE_TRY(addCode(artefact, prepared, request, *config, options));
+  }
+  return artefact;
+}
+
+std::string summary(const Artefact &artefact, const std::string &path) {
+  const Json &facts = artefact.facts;
+  std::string text = facts.value("pattern", "");
+  if (facts.contains("arch"))
+    text += " " + facts["arch"].get<std::string>() + " " + facts["dtype"].get<std::string>() +
+            " head_dim=" + facts["head_dim"].dump();
+  if (facts.contains("registers"))
+    text += ": " + facts["registers"].dump() + " registers, " + facts["spill_bytes"].dump() + " B spilled, " +
+            facts["shared_bytes"].dump() + " B shared memory, " + facts["cubin_bytes"].dump() + " B cubin";
+  return path.empty() ? text : text + " -> " + path;
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,123 @@
+//===- Options.cpp - options that several verbs share ---------------------===//
+#include "compiler/Tools/Options.h"
+#include "compiler/Tools/Suggest.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace heddle::cli {
+
+namespace fs = std::filesystem;
+
+void PatternOptions::add(CLI::App &command) {
+  command.add_option("FILE", file, "Pattern file (.mlir); - reads standard input")->required();
+  command.add_option("--pattern", name, "Which attn.pattern of the file, if it has several")->type_name("NAME");
+}
+
+void SizeOptions::add(CLI::App &command) {
+  command.add_option("--set", assignments, "Run-time size of the pattern, over its default; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+void ShapeOptions::add(CLI::App &command) {
+  command.add_option("--head-dim", headDim, "Elements of one head of q and k")->type_name("N")->capture_default_str();
+  command.add_option("--value-dim", valueDim, "Elements of one head of v and out [head-dim]")->type_name("N");
+  command.add_option("--dtype", dtype, "Element type of q, k, v: bf16 or fp16")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"bf16", "fp16"}))
+      ->capture_default_str();
+  command.add_option("--out-dtype", outDtype, "Element type of out: that of q, or fp32 [as q]")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+}
+
+KernelShape ShapeOptions::shape(const GpuArch &arch) const {
+  KernelShape shape;
+  shape.arch = &arch;
+  shape.dtype = parseDType(dtype).value_or(DType::bf16);
+  shape.outFloat32 = outDtype == "fp32";
+  shape.headDim = headDim;
+  shape.valueDim = valueDim ? valueDim : headDim;
+  return shape;
+}
+
+static std::vector<std::string> archNames() {
+  std::vector<std::string> names;
+  for (const GpuArch &arch : gpuArchs())
+    names.emplace_back(arch.name);
+  return names;
+}
+
+void addArchOption(CLI::App &command, std::vector<std::string> &names) {
+  std::string known;
+  for (const std::string &name : archNames())
+    known += (known.empty() ? "" : ", ") + name;
+  auto check = [known](std::string &name) {
+    if (name == "all" || findGpuArch(name).isOk())
+      return std::string();
+    return "no architecture '" + name + "'" + didYouMean(name, archNames()) + "; there is " + known + " and all";
+  };
+  command.add_option("--arch", names, "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
+      ->type_name("ARCH")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(check, "", "ARCH"));
+}
+
+std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names) {
+  std::vector<const GpuArch *> archs;
+  for (const GpuArch &arch : gpuArchs())
+    for (const std::string &name : names)
+      if (name == "all" || name == arch.name) {
+        archs.push_back(&arch);
+        break;
+      }
+  return archs;
+}
+
+void DatabaseOptions::add(CLI::App &command) {
+  command.add_option("--db", given, "Kernel database [$HEDDLE_DB, else heddle/kernels.db in the cache folder]")->type_name("FILE");
+  command.add_flag("--db-allow-foreign-writers", allowForeignWriters, "Accept a database that other users may write");
+  command.add_flag("--db-force-network", forceNetwork, "Write on a network file system");
+}
+
+static std::string variable(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+static fs::path defaultDatabase() {
+  fs::path cache = variable("XDG_CACHE_HOME");
+  if (!cache.is_absolute())
+    cache = fs::path(variable("HOME")) / ".cache";
+  return cache / "heddle" / "kernels.db";
+}
+
+std::string DatabaseOptions::path() const {
+  if (!given.empty())
+    return given;
+  std::string named = variable("HEDDLE_DB");
+  return named.empty() ? defaultDatabase().string() : named;
+}
+
+Result<Store> DatabaseOptions::open(StoreMode mode) const {
+  StoreOptions options;
+  options.mode = mode;
+  options.allowForeignWriters = allowForeignWriters;
+  options.forceNetwork = forceNetwork;
+  std::error_code error;
+  if (mode == StoreMode::readWrite && path() == defaultDatabase())
+    fs::create_directories(defaultDatabase().parent_path(), error);
+  if (error)
+    return Status::io("cannot make the folder of '" + path() + "': " + error.message());
+  return Store::open(path(), options);
+}
+
+void addJsonOption(CLI::App &command, bool &json) {
+  command.add_flag("--json", json, "Print the result as JSON");
+}
+
+} // namespace heddle::cli

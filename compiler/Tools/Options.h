@@ -1,0 +1,63 @@
+//===- Options.h - options that several verbs share -------------*- C++ -*-===//
+// Owns the spelling and help of common options, so that every verb that takes one takes it alike.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_TOOLS_OPTIONS_H
+#define HEDDLE_COMPILER_TOOLS_OPTIONS_H
+
+#include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/PatternFile.h"
+#include "runtime/Store/Store.h"
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::cli {
+
+/// FILE and --pattern=NAME.
+struct PatternOptions {
+  std::string file, name;
+  void add(CLI::App &command);
+  Result<std::unique_ptr<PatternFile>> load() const { return PatternFile::load(file, name); }
+};
+
+/// --set NAME=VALUE, any number of times.
+struct SizeOptions {
+  std::vector<std::string> assignments;
+  void add(CLI::App &command);
+};
+
+/// --head-dim, --value-dim, --dtype, --out-dtype: what a kernel is compiled for, beside the architecture.
+struct ShapeOptions {
+  int64_t headDim = 64, valueDim = 0;
+  std::string dtype = "bf16", outDtype;
+  void add(CLI::App &command);
+  /// `arch` passed the check of addArchOption.
+  KernelShape shape(const GpuArch &arch) const;
+};
+
+/// --arch, any number of times or separated by commas; unknown names are usage errors that list the known ones.
+void addArchOption(CLI::App &command, std::vector<std::string> &names);
+/// The rows; "all" is every one.
+std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names);
+
+/// --db=FILE.
+struct DatabaseOptions {
+  std::string given;
+  bool allowForeignWriters = false, forceNetwork = false;
+  void add(CLI::App &command);
+  /// What was given, else $HEDDLE_DB, else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache.
+  std::string path() const;
+  /// Opens path(); for writing the default folder is made if it is missing.
+  Result<Store> open(StoreMode mode) const;
+};
+
+/// --json.
+void addJsonOption(CLI::App &command, bool &json);
+
+} // namespace heddle::cli
+
+#endif

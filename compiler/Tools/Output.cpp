@@ -1,0 +1,51 @@
+//===- Output.cpp - artefacts to files and stdout -------------------------===//
+#include "compiler/Tools/Output.h"
+#include "compiler/Io/AtomicFile.h"
+
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <unistd.h>
+
+namespace heddle::cli {
+
+void printJson(const Json &value) {
+  std::cout << value.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+bool stdoutIsTerminal() { return ::isatty(STDOUT_FILENO); }
+
+Status writeArtifact(const std::string &path, const std::string &bytes) {
+  if (path != "-")
+    return writeFileAtomically(path, bytes);
+  std::cout.write(bytes.data(), std::streamsize(bytes.size()));
+  std::cout.flush();
+  return std::cout ? Status() : Status::io("cannot write to stdout");
+}
+
+static double totalMs(const StageTimes &times) {
+  double total = 0;
+  for (const StageTime &time : times)
+    total += time.ms;
+  return total;
+}
+
+/// Microseconds are as fine as the clock is worth.
+static double rounded(double ms) { return std::round(ms * 1000) / 1000; }
+
+Json timesJson(const StageTimes &times) {
+  Json json = Json::object();
+  for (const StageTime &time : times)
+    json[time.stage] = rounded(time.ms);
+  json["total"] = rounded(totalMs(times));
+  return json;
+}
+
+void printTimes(const std::string &title, const StageTimes &times) {
+  std::fprintf(stderr, "%-10s %12s\n", title.c_str(), "ms");
+  for (const StageTime &time : times)
+    std::fprintf(stderr, "%-10s %12.3f\n", time.stage.c_str(), time.ms);
+  std::fprintf(stderr, "%-10s %12.3f\n", "total", totalMs(times));
+}
+
+} // namespace heddle::cli

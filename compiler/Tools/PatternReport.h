@@ -1,0 +1,24 @@
+//===- PatternReport.h - what kernels make of a pattern ---------*- C++ -*-===//
+// Owns the description of an analysed pattern, as text and as JSON: sizes, head groups, rates, and which parts are
+// evaluated pair by pair and why.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_TOOLS_PATTERNREPORT_H
+#define HEDDLE_COMPILER_TOOLS_PATTERNREPORT_H
+
+#include "compiler/Driver/PatternFile.h"
+#include "compiler/Tools/Output.h"
+
+namespace heddle::cli {
+
+/// True if some part has no closed form.
+bool hasMaskedPart(const AttentionSchedule &schedule);
+
+/// {"name", "q_origin", "combine", "parameters", "branches", "variants", "masked"}.
+Json reportJson(const PatternFile &file, const AttentionSchedule &schedule);
+
+/// Indented lines, each ending with a newline.
+std::string reportText(const PatternFile &file, const AttentionSchedule &schedule);
+
+} // namespace heddle::cli
+
+#endif

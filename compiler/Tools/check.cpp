@@ -1,0 +1,88 @@
+//===- check.cpp - heddle check -------------------------------------------===//
+// Parses, verifies and analyses patterns, all that can be said without sizes and without a GPU.
+//===----------------------------------------------------------------------===//
+#include "compiler/Tools/Options.h"
+#include "compiler/Tools/PatternReport.h"
+#include "compiler/Tools/Verb.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace heddle::cli {
+namespace {
+
+struct CheckOptions {
+  std::vector<std::string> files;
+  std::string pattern;
+  bool json = false, strict = false;
+};
+
+class Check {
+public:
+  explicit Check(const CheckOptions &options) : options(options) {}
+
+  int run() {
+    for (const std::string &file : options.files)
+      checkFile(file);
+    if (options.json)
+      printJson(Json{{"ok", code == Ok}, {"files", files}});
+    return code;
+  }
+
+private:
+  void checkFile(const std::string &path) {
+    Result<std::string> text = PatternFile::readText(path);
+    Result<std::vector<std::string>> names = text ? PatternFile::listNames(*text, path) : text.status();
+    if (!names)
+      return refuse(path, names.status());
+    if (!options.pattern.empty())
+      names = std::vector<std::string>{options.pattern};
+    for (const std::string &name : *names)
+      checkPattern(path, *text, name);
+  }
+
+  void checkPattern(const std::string &path, const std::string &text, const std::string &name) {
+    auto file = PatternFile::parse(text, path, name);
+    if (!file)
+      return refuse(path, file.status());
+    auto schedule = (*file)->schedule();
+    if (!schedule)
+      return refuse(path, schedule.status());
+    const std::string &notes = (*file)->notes();
+    if (!notes.empty())
+      std::cerr << notes << '\n';
+    bool isRefused = options.strict && (hasMaskedPart(*schedule) || !notes.empty());
+    if (options.json)
+      files.push_back({{"file", path}, {"ok", !isRefused}, {"pattern", reportJson(**file, *schedule)}});
+    else
+      std::cout << path << ": " << (isRefused ? "refused" : "ok") << ": @" << name << '\n' << reportText(**file, *schedule);
+    if (isRefused)
+      complain(Status::unsupported(path + ": error: @" + name + " has warnings or masked parts, which --strict refuses"));
+  }
+
+  void refuse(const std::string &path, const Status &status) {
+    complain(status);
+    if (options.json)
+      files.push_back({{"file", path}, {"ok", false}, {"error", status.message()}});
+  }
+
+  void complain(const Status &status) { code = std::max(code, fail(status)); }
+
+  const CheckOptions &options;
+  Json files = Json::array();
+  int code = Ok;
+};
+
+} // namespace
+
+Action addCheck(CLI::App &command) {
+  auto options = std::make_shared<CheckOptions>();
+  command.add_option("FILE", options->files, "Pattern files (.mlir); - reads standard input")->required();
+  command.add_option("--pattern", options->pattern, "Check only this attn.pattern")->type_name("NAME");
+  command.add_flag("--strict", options->strict, "Refuse warnings and parts that have no closed form");
+  addJsonOption(command, options->json);
+  return [options] { return Check(*options).run(); };
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,248 @@
+// What a type cannot say is said by the verifiers, at the author's line.
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.window' op expected left >= 0, got -1}}
+  %m = attn.window [-1, 0]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.window' op expected right >= 0, got -2}}
+  %m = attn.window [4, -2]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.window' op expected 2 sizes (left, right), got 1}}
+  %m = attn.window [4]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.window' op expected left to fit in 32 bits, got 4294967296}}
+  %m = attn.window [4294967296, 0]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.rows' op expected first >= 0, got -1}}
+  %m = attn.rows [-1, 0]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.cols' op expected last >= 0, got -1}}
+  %m = attn.cols [0, -1]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.stride' op expected a rate >= 1, got 0}}
+  %m = attn.stride k by 0 at 0
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.stride' op expected an offset in [0, 4), got 4}}
+  %m = attn.stride k by 4 at 4
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.stride' op expected either an offset (`at 0`) or a rule (`rule(modulo)`)}}
+  %m = attn.stride k by 4
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.stride' op expected either an offset (`at 0`) or a rule (`rule(modulo)`)}}
+  %m = attn.stride k by 4 at 1 rule(modulo)
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.stride' op expected one residue class, `rule(every)` keeps all of them}}
+  %m = attn.stride k by 4 rule(every)
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  %f = attn.full
+  // expected-error @+1 {{'attn.dilate' op expected a rate >= 1, got 0}}
+  %m = attn.dilate %f by 0 at 0
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  %f = attn.full
+  // expected-error @+1 {{'attn.dilate' op expected an offset in [0, 2), got -1}}
+  %m = attn.dilate %f by 2 at -1
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  %f = attn.full
+  // expected-error @+1 {{'attn.dilate' op expected an attn.heads around rule(group)}}
+  %m = attn.dilate %f by 2 rule(group)
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  %f = attn.full
+  // expected-error @+1 {{'attn.segment' op expected length >= 1, got 0}}
+  %m = attn.segment %f by [0]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.and' op expected at least one mask}}
+  %m = "attn.and"() : () -> !attn.mask
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.or' op expected at least one mask}}
+  %m = "attn.or"() : () -> !attn.mask
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.heads' op expected at least one mask}}
+  %m = "attn.heads"() : () -> !attn.mask
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.predicate' op expected a region over (batch, head, q, k), each i32}}
+  %m = attn.predicate {
+  ^bb0(%q: i32, %k: i32):
+    %c = arith.cmpi sle, %k, %q : i32
+    attn.yield %c : i1
+  }
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.predicate {
+  ^bb0(%b: i32, %h: i32, %q: i32, %k: i32):
+    // expected-error @+1 {{'attn.yield' op expected an i1, got 'i32'}}
+    attn.yield %q : i32
+  }
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.predicate {
+  ^bb0(%b: i32, %h: i32, %q: i32, %k: i32):
+    // expected-error @+1 {{'attn.full' op expected an arith op in attn.predicate}}
+    %f = attn.full
+    %c = arith.cmpi sle, %k, %q : i32
+    attn.yield %c : i1
+  }
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected run-time sizes to be i32, argument 0 is 'i64'}}
+attn.pattern @bad(%left: i64) {
+  %m = attn.full
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected attn.default >= attn.min of 'left', got 1 < 2}}
+attn.pattern @bad(%left: i32 {attn.default = 1 : i32, attn.min = 2 : i32}) {
+  %m = attn.window [%left, 0]
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected attn.default >= attn.min of 'left', got -1 < 0}}
+attn.pattern @bad(%left: i32 {attn.default = -1 : i32}) {
+  %m = attn.window [%left, 0]
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{expected q_origin(start), (end) or (given), got middle}}
+attn.pattern @bad() q_origin(middle) {
+  %m = attn.full
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected the pattern to end with attn.softmax}}
+attn.pattern @bad() {
+  %m = attn.full
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.full
+  // expected-error @+1 {{'arith.constant' op expected a mask op in attn.pattern}}
+  %c = arith.constant 1 : i32
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.softmax' op expected at least one branch}}
+  attn.softmax union()
+}
+
+// -----
+
+attn.pattern @bad() {
+  %f = attn.full
+  // expected-error @+1 {{custom op 'attn.dialate' is unknown}}
+  %m = attn.dialate %f by 2 at 0
+  attn.softmax union(%m)
+}

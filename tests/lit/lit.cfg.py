@@ -1,0 +1,21 @@
+# Text in, text out. Needs FileCheck; the paths come from the build (lit.site.cfg.py.in).
+import os
+
+import lit.formats
+
+config.name = "heddle"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.environment["PATH"] = os.pathsep.join(
+    [config.heddle_bin, config.filecheck_bin, config.environment["PATH"]])
+# A database of the person who runs the tests must never be touched.
+config.environment["HEDDLE_DB"] = os.path.join(config.test_exec_root, "no-such.db")
+for name in ("CUDA_HOME", "HEDDLE_NVRTC_LIBRARY"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+if os.path.exists(config.nvrtc_folder):
+    config.environment.setdefault("HEDDLE_NVRTC_LIBRARY", config.nvrtc_folder)
+config.substitutions.append(("%patterns", config.patterns))
+config.substitutions.append(("%version", config.version))

@@ -1,0 +1,231 @@
+// From prepared patterns to sources and records: sources depend on pattern and configuration only, variants
+// compile from several threads, buckets follow sizes and not configurations.
+#include "compiler/Driver/CompileSession.h"
+#include "codegen/Nvrtc/NvrtcLibrary.h"
+#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Driver/Publish.h"
+#include "runtime/Core/LaunchPlan.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+#include <unistd.h>
+
+using namespace heddle;
+
+namespace {
+
+std::unique_ptr<PatternFile> shipped(const std::string &name) {
+  auto file = PatternFile::load(std::string(HEDDLE_TEST_PATTERNS) + "/" + name + ".mlir");
+  REQUIRE_MESSAGE(file.isOk(), file.status().message());
+  return file.take();
+}
+
+PreparedPattern prepared(const std::string &name) {
+  auto pattern = preparePattern(*shipped(name));
+  REQUIRE_MESSAGE(pattern.isOk(), pattern.status().message());
+  return pattern.take();
+}
+
+KernelRequest requestOf(const PreparedPattern &pattern, int64_t headDim = 64) {
+  KernelShape shape;
+  shape.headDim = shape.valueDim = headDim;
+  return makeRequest(pattern, shape);
+}
+
+bool hasNvrtc() {
+  bool isThere = NvrtcLibrary::shared().isOk();
+  if (!isThere)
+    MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
+  return isThere;
+}
+
+const char *kAllPatterns[] = {"full", "causal", "sliding_window", "dilated", "dilated_window", "longformer", "longnet"};
+
+} // namespace
+
+TEST_CASE("every shipped pattern prepares, with stages timed in order") {
+  for (const char *name : kAllPatterns) {
+    CAPTURE(name);
+    PreparedPattern pattern = prepared(name);
+    CHECK(pattern.name == name);
+    CHECK(pattern.digest.size() == 64);
+    CHECK(pattern.note == "");
+    CHECK(pattern.functions.find("struct Pattern") != std::string::npos);
+    std::vector<std::string> stages;
+    for (const StageTime &time : pattern.times)
+      stages.push_back(time.stage);
+    CHECK(stages == std::vector<std::string>{"parse", "analyse", "schedule", "emit", "digest"});
+  }
+}
+
+TEST_CASE("rates and sizes reach the request") {
+  KernelRequest dilated = requestOf(prepared("dilated"));
+  REQUIRE(dilated.variants.size() == 3);
+  CHECK(dilated.variants[2].queryRate == 4);
+  CHECK(dilated.variants[2].keyRates == std::vector<int64_t>{4});
+  PreparedPattern longformer = prepared("longformer");
+  CHECK(longformer.parameterNames == std::vector<std::string>{"half", "globals"});
+  CHECK(requestOf(longformer).paramCount == 2);
+  CHECK(requestOf(prepared("longnet")).branchCount() == 2);
+}
+
+TEST_CASE("equal pattern and configuration give equal bytes, another configuration other ones") {
+  PreparedPattern first = prepared("sliding_window"), second = prepared("sliding_window");
+  KernelRequest request = requestOf(first);
+  auto config = chooseConfig(request, std::nullopt);
+  REQUIRE(config.isOk());
+  auto a = variantSource(first, request, *config), b = variantSource(second, requestOf(second), *config);
+  REQUIRE(a.isOk());
+  REQUIRE(b.isOk());
+  CHECK(a->text == b->text);
+  auto other = parseConfig(request, "rescale_threshold=" + std::to_string(config->rescaleThreshold ? 0 : 8));
+  REQUIRE(other.isOk());
+  auto c = variantSource(first, request, *other);
+  REQUIRE_MESSAGE(c.isOk(), c.status().message());
+  CHECK(a->text != c->text);
+}
+
+TEST_CASE("a typed-in configuration changes the default field by field") {
+  KernelRequest request = requestOf(prepared("full"));
+  auto base = chooseConfig(request, std::nullopt);
+  auto same = parseConfig(request, "");
+  REQUIRE(same.isOk());
+  CHECK(*same == *base);
+  auto changed = parseConfig(request, "stages=1, block_m=64");
+  REQUIRE(changed.isOk());
+  CHECK(changed->stages == 1);
+  CHECK(changed->blockM == 64);
+  CHECK(changed->warps == base->warps);
+  auto whole = parseConfig(request, base->str());
+  REQUIRE(whole.isOk());
+  CHECK(*whole == *base);
+  CHECK(parseConfig(request, "block_q=64").status().code() == StatusCode::notFound);
+  CHECK(parseConfig(request, "block_m=x").status().message() == "expected field=NUMBER in the configuration, got 'block_m=x'");
+  CHECK(parseConfig(request, "block_m").status().code() == StatusCode::invalidArgument);
+}
+
+TEST_CASE("what no skeleton serves is refused with what is served") {
+  PreparedPattern pattern = prepared("full");
+  auto config = chooseConfig(requestOf(pattern, 80), std::nullopt);
+  CHECK(config.status().code() == StatusCode::unsupported);
+  CHECK(config.status().message().find("serves head dims 64 and 128, not 80") != std::string::npos);
+  KernelRequest request = requestOf(pattern);
+  auto infeasible = parseConfig(request, "block_m=17");
+  REQUIRE(infeasible.isOk());
+  CHECK(chooseConfig(request, *infeasible).status().code() == StatusCode::unsupported);
+  CHECK(variantSource(pattern, request, *infeasible).status().code() == StatusCode::unsupported);
+  CHECK(compileVariant(pattern, request, *infeasible).status().code() == StatusCode::unsupported);
+}
+
+TEST_CASE("families tell element types, dims and the type of out apart") {
+  PreparedPattern pattern = prepared("full");
+  KernelRequest request = requestOf(pattern);
+  KernelFamily family = familyOf(pattern, request);
+  CHECK(family.pattern == pattern.digest);
+  CHECK(family.kind == "forward");
+  CHECK(family.generator == kGenerator);
+  request.outFloat32 = true;
+  CHECK(familyOf(pattern, request).kind == "forward_fp32_out");
+}
+
+TEST_CASE("variants compile to complete records, from several threads alike") {
+  if (!hasNvrtc())
+    return;
+  PreparedPattern pattern = prepared("causal");
+  KernelRequest request = requestOf(pattern);
+  auto config = chooseConfig(request, std::nullopt);
+  std::vector<std::optional<Result<CompiledVariant>>> results(2);
+  std::vector<std::thread> threads;
+  for (auto &result : results)
+    threads.emplace_back([&] { result = compileVariant(pattern, request, *config); });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (auto &result : results)
+    REQUIRE_MESSAGE(result->isOk(), result->status().message());
+  const KernelRecord &record = (*results[0])->record;
+  CHECK(record.contentKey == (*results[1])->record.contentKey);
+  CHECK(record.cubin == (*results[1])->record.cubin);
+  CHECK(record.cubin.substr(1, 3) == "ELF");
+  CHECK(record.ptx.find(".entry heddle_kernel") != std::string::npos);
+  CHECK(record.spillBytes == 0);
+  CHECK(record.registers > 0);
+  CHECK(record.sharedBytes > 0);
+  CHECK(record.minDriver % 1000 == 0);
+  CHECK(record.minDriver >= 12000);
+  CHECK(KernelConfig::parse(record.config).isOk());
+  CHECK(LaunchPlan::parse(record.plan).isOk());
+  CHECK((*results[0])->times.size() == 3);
+}
+
+TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") {
+  std::string path = (std::filesystem::temp_directory_path() / ("heddle-session-" + std::to_string(::getpid()) + ".db")).string();
+  PreparedPattern pattern = prepared("sliding_window");
+  KernelRequest request = requestOf(pattern);
+  KernelRecord record;
+  static_cast<KernelFamily &>(record) = familyOf(pattern, request);
+  record.contentKey = std::string(64, 'a');
+  record.kernelArch = request.arch->name;
+  record.cubin = "code";
+  record.plan = LaunchPlan().str();
+  {
+    StoreOptions options;
+    options.mode = StoreMode::readWrite;
+    auto store = Store::open(path, options);
+    REQUIRE_MESSAGE(store.isOk(), store.status().message());
+    CHECK(publishDefault(*store, record).isOk());
+    CHECK(publishName(*store, pattern, "window").isOk());
+    auto name = store->findName("window");
+    REQUIRE(name.isOk());
+    CHECK(name->pattern == pattern.digest);
+    CHECK(name->parameters == "left");
+    DeviceIdentity device{"GPU", std::string(request.arch->name), 108, 80};
+    auto found = store->lookup(WinnerKey(familyOf(pattern, request), ProblemBucket(), device));
+    REQUIRE(found.isOk());
+    CHECK(found->match == MatchKind::untunedDefault);
+    CHECK(found->record.contentKey == record.contentKey);
+  }
+  for (const char *suffix : {"", "-wal", "-shm"})
+    std::filesystem::remove(path + suffix);
+}
+
+TEST_CASE("buckets count 128 x 128 tiles") {
+  auto full = shipped("full");
+  ProblemShape shape;
+  shape.batch = 2;
+  shape.heads = 8;
+  shape.kvHeads = 2;
+  shape.seqlenQ = shape.seqlenK = 1024;
+  REQUIRE(checkShape(*full, shape).isOk());
+  ProblemBucket bucket = problemBucket(*full, shape, 132);
+  // 2 * 8 * 8 = 128 query tiles on 132 SMs, 8 key tiles each.
+  CHECK(bucket.workPerSm == 0);
+  CHECK(bucket.tilesPerRow == 3);
+  CHECK(bucket.gqaRatio == 4);
+  CHECK(problemBucket(*full, shape, 16).workPerSm == 3);
+  auto causal = shipped("causal");
+  // 1 + ... + 8 = 36 tiles over 8 rows of tiles: 4.5, the bucket of at most 8.
+  CHECK(problemBucket(*causal, shape, 132).tilesPerRow == 3);
+  shape.seqlenQ = shape.seqlenK = 128;
+  CHECK(problemBucket(*causal, shape, 132).tilesPerRow == 0);
+}
+
+TEST_CASE("shapes that no call can have are refused") {
+  auto window = shipped("sliding_window");
+  ProblemShape shape;
+  shape.heads = 6;
+  shape.kvHeads = 4;
+  shape.parameters = {7};
+  CHECK(checkShape(*window, shape).message() == "expected heads to be a multiple of kv heads, got 6 and 4");
+  shape.kvHeads = 0;
+  CHECK(checkShape(*window, shape).message() == "expected kv heads >= 1 and below 2^31, got 0");
+  shape.kvHeads = 3;
+  shape.seqlenK = -1;
+  CHECK(checkShape(*window, shape).message() == "expected seqlen-k >= 0 and below 2^31, got -1");
+  shape.seqlenK = 1;
+  CHECK(checkShape(*window, shape).isOk());
+  shape.parameters.clear();
+  CHECK_FALSE(checkShape(*window, shape).isOk());
+}

@@ -1,0 +1,129 @@
+// A pattern from text: what loads, what is refused and where the message points, how sizes are bound, and
+// when two spellings are one pattern.
+#include "compiler/Driver/PatternFile.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+using namespace heddle;
+
+namespace {
+
+std::string patternText(const std::string &body, const std::string &head = "@p()") {
+  return "attn.pattern " + head + " {\n" + body + "}\n";
+}
+
+const char *kWindow = "  %m = attn.window [%left, 0]\n  attn.softmax union(%m)\n";
+const char *kWindowHead = "@w(%left: i32 {attn.default = 7 : i32, attn.min = 2 : i32}, %right: i32)";
+
+std::string failureOf(const std::string &text, const std::string &name = {}) {
+  auto file = PatternFile::parse(text, "p.mlir", name);
+  REQUIRE_FALSE(file.isOk());
+  CHECK(file.status().code() == StatusCode::invalidArgument);
+  return file.status().message();
+}
+
+bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+
+std::string digestOf(const std::string &text) {
+  auto file = PatternFile::parse(text, "p.mlir");
+  REQUIRE(file.isOk());
+  auto digest = (*file)->digest();
+  REQUIRE(digest.isOk());
+  return *digest;
+}
+
+} // namespace
+
+TEST_CASE("errors carry file, line, column and the line itself") {
+  std::string message = failureOf(patternText("  %m = attn.window [-3, 0]\n  attn.softmax union(%m)\n"));
+  CHECK(contains(message, "p.mlir:2:8: error: 'attn.window' op expected left >= 0, got -3"));
+  CHECK(contains(message, "%m = attn.window [-3, 0]"));
+  CHECK(contains(message, "^"));
+}
+
+TEST_CASE("a syntax error and an unknown op point at their place") {
+  CHECK(contains(failureOf("attn.pattern @p( {\n}\n"), "p.mlir:1:"));
+  CHECK(contains(failureOf(patternText("  %m = attn.windov [1, 0]\n")), "p.mlir:2:8: error: custom op 'attn.windov' is unknown"));
+}
+
+TEST_CASE("a text without a pattern is refused") {
+  CHECK(failureOf("module {}\n") == "p.mlir: error: expected an attn.pattern, found none");
+  CHECK(failureOf("") == "p.mlir: error: expected an attn.pattern, found none");
+}
+
+TEST_CASE("one of several patterns is named") {
+  std::string full = "  %m = attn.full\n  attn.softmax union(%m)\n";
+  std::string two = patternText(full, "@a()") + patternText(full, "@b()");
+  CHECK(contains(failureOf(two), "several patterns (a, b), choose one with --pattern=NAME"));
+  CHECK(contains(failureOf(two, "c"), "no pattern 'c', the file has: a, b"));
+  auto file = PatternFile::parse(two, "p.mlir", "b");
+  REQUIRE(file.isOk());
+  CHECK((*file)->pattern().getSymName() == "b");
+  auto names = PatternFile::listNames(two, "p.mlir");
+  REQUIRE(names.isOk());
+  CHECK(*names == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("a file that cannot be read says why") {
+  auto file = PatternFile::load("no/such/file.mlir");
+  REQUIRE_FALSE(file.isOk());
+  CHECK(file.status().code() == StatusCode::invalidArgument);
+  CHECK(file.status().message() == "cannot read pattern file 'no/such/file.mlir': No such file or directory");
+}
+
+TEST_CASE("sizes come from assignments over defaults, in order") {
+  auto file = PatternFile::parse(patternText(kWindow, kWindowHead), "p.mlir");
+  REQUIRE(file.isOk());
+  auto bound = (*file)->bindParameters({"right=3"});
+  REQUIRE(bound.isOk());
+  CHECK(*bound == std::vector<int64_t>{7, 3});
+  bound = (*file)->bindParameters({"right=3", "left=9", "right=4"});
+  REQUIRE(bound.isOk());
+  CHECK(*bound == std::vector<int64_t>{9, 4});
+}
+
+TEST_CASE("assignments that fit no size are refused with what would") {
+  auto file = PatternFile::parse(patternText(kWindow, kWindowHead), "p.mlir");
+  REQUIRE(file.isOk());
+  auto failure = [&](const std::vector<std::string> &assignments) {
+    auto bound = (*file)->bindParameters(assignments);
+    REQUIRE_FALSE(bound.isOk());
+    CHECK(bound.status().code() == StatusCode::invalidArgument);
+    return bound.status().message();
+  };
+  CHECK(failure({}) == "size 'right' has no default: give it with --set right=NUMBER");
+  CHECK(failure({"right=0", "width=3"}) == "pattern 'w' has no size 'width', it has: left, right");
+  CHECK(failure({"right=0", "left=1"}) == "expected left >= 2, got 1");
+  CHECK(failure({"right=-1"}) == "expected right >= 0, got -1");
+  for (const char *bad : {"right=", "right", "right=3x", "right= 3", "right=4294967296", "right=99999999999999999999"})
+    CHECK(failure({bad}) == "expected right=NUMBER (32 bits), got '" + std::string(bad) + "'");
+}
+
+TEST_CASE("names, order of writing, documentation and defaults do not change the digest") {
+  std::string plain = digestOf(patternText("  %a = attn.causal\n  %b = attn.cols [4, 0]\n  %m = attn.or %a, %b\n  attn.softmax union(%m)\n"));
+  CHECK(plain.size() == 64);
+  CHECK(plain == digestOf(patternText("  %x = attn.causal\n  %y = attn.cols [4, 0]\n  %n = attn.or %x, %y\n"
+                                      "  %d = attn.dilate %n by 1 at 0\n  attn.softmax union(%d)\n", "@other()")));
+  std::string sized = digestOf(patternText(kWindow, kWindowHead));
+  CHECK(sized == digestOf(patternText("  %m = attn.window [%n, 0]\n  attn.softmax union(%m)\n", "@v(%n: i32, %unused: i32)")));
+}
+
+TEST_CASE("what changes the kept pairs changes the digest") {
+  std::string end = "\n  attn.softmax union(%m)\n";
+  std::vector<std::string> texts = {patternText("  %m = attn.causal" + end), patternText("  %m = attn.full" + end),
+                                    patternText("  %m = attn.causal" + end, "@p() q_origin(end)"),
+                                    patternText("  %m = attn.window [4, 0]" + end), patternText("  %m = attn.window [5, 0]" + end),
+                                    patternText("  %m = attn.window [0, 4]" + end)};
+  for (size_t i = 0; i < texts.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      CHECK_MESSAGE(digestOf(texts[i]) != digestOf(texts[j]), texts[i] << texts[j]);
+}
+
+TEST_CASE("the printed text is the same pattern again") {
+  std::string text = patternText(kWindow, kWindowHead);
+  auto file = PatternFile::parse(text, "p.mlir");
+  REQUIRE(file.isOk());
+  CHECK(digestOf((*file)->text()) == digestOf(text));
+}
