@@ -140,6 +140,10 @@ AttentionCase::Errors AttentionCase::compare(const HandPattern &pattern) const {
   p.branches = pattern.info.branchCount;
   JitContext context;
   context.heads = shape.heads;
+  context.seqlenQ = shape.seqlenQ;
+  context.seqlenK = shape.seqlenK;
+  context.qOrigin = shape.qOrigin;
+  context.kOrigin = shape.kOrigin;
   std::copy(pattern.params.begin(), pattern.params.end(), context.params.begin());
   OracleAnswer answer = attentionOracle(p, [&](int batch, int head, int branch, int i, int j) {
     context.batch = batch;

@@ -1,0 +1,203 @@
+// The generated functions of real patterns, as the GPU and the CPU run them, against the definition of
+// the pattern pair by pair: every file in patterns/, and small relatives whose segments and lattices
+// fit many times into a short sequence.
+#include "compiler/Driver/PatternFile.h"
+#include "compiler/Oracle/PatternOracle.h"
+#include "codegen/Emit/EmitPattern.h"
+#include "support/AttentionCase.h"
+#include "support/HostPattern.h"
+#include "support/RangeCheck.h"
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <memory>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+// One pattern with its functions in both forms.
+struct Compiled {
+  std::unique_ptr<PatternFile> file;
+  HandPattern pattern; // keeps is set per problem, module stays empty
+  std::unique_ptr<HostPattern> text;
+  std::unique_ptr<JitPattern> jit;
+};
+
+Compiled compile(Result<std::unique_ptr<PatternFile>> loaded) {
+  INFO(loaded.status().message());
+  REQUIRE(loaded.isOk());
+  Compiled compiled;
+  compiled.file = loaded.take();
+  auto schedule = compiled.file->schedule();
+  INFO(schedule.status().message());
+  REQUIRE(schedule.isOk());
+  PatternInfo info{schedule->name, int(schedule->parameters.size()), int(schedule->variants.size()),
+                   int(schedule->branchCount)};
+  auto text = emitPatternFunctions(*schedule->functions, info);
+  REQUIRE(succeeded(text));
+  auto jit = JitPattern::create(*schedule->functions, info);
+  REQUIRE(succeeded(jit));
+  compiled.text = std::make_unique<HostPattern>(*text, info);
+  compiled.jit = std::make_unique<JitPattern>(*jit);
+  compiled.pattern.info = info;
+  return compiled;
+}
+
+void bind(Compiled &compiled, const std::vector<std::string> &assignments) {
+  auto values = compiled.file->bindParameters(assignments);
+  INFO(values.status().message());
+  REQUIRE(values.isOk());
+  compiled.pattern.params.assign(values->begin(), values->end());
+}
+
+struct Sizes {
+  int seqlenQ, seqlenK, qOrigin, kOrigin;
+};
+
+JitContext contextOf(const Compiled &compiled, Sizes sizes, int head) {
+  JitContext context;
+  context.head = head;
+  context.heads = 4;
+  context.seqlenQ = sizes.seqlenQ;
+  context.seqlenK = sizes.seqlenK;
+  context.qOrigin = sizes.qOrigin;
+  context.kOrigin = sizes.kOrigin;
+  std::copy(compiled.pattern.params.begin(), compiled.pattern.params.end(), context.params.begin());
+  return context;
+}
+
+// The rule of a problem: the definition, at positions instead of indices.
+KeepRule ruleOf(const Compiled &compiled, const JitContext &context) {
+  oracle::Problem problem;
+  problem.heads = context.heads;
+  problem.seqlenQ = context.seqlenQ;
+  problem.seqlenK = context.seqlenK;
+  problem.qOrigin = context.qOrigin;
+  problem.kOrigin = context.kOrigin;
+  problem.parameters.assign(compiled.pattern.params.begin(), compiled.pattern.params.end());
+  auto definition = std::make_shared<oracle::PatternOracle>(compiled.file->pattern(), problem);
+  return [definition](const JitContext &c, int branch, int q, int k) {
+    return definition->keeps(branch, c.head, q - c.qOrigin, k - c.kOrigin);
+  };
+}
+
+void checkKeep(const Compiled &compiled, const JitContext &c) {
+  long wrongText = 0, wrongJit = 0;
+  for (int branch = 0; branch < compiled.pattern.info.branchCount; ++branch)
+    for (int q = c.qOrigin; q < c.qOrigin + c.seqlenQ; ++q)
+      for (int k = c.kOrigin; k < c.kOrigin + c.seqlenK; ++k) {
+        bool expected = compiled.pattern.keeps(c, branch, q, k);
+        wrongText += compiled.text->keep(c, branch, q, k) != expected;
+        wrongJit += compiled.jit->keep(c, branch, q, k) != expected;
+      }
+  CHECK(wrongText == 0);
+  CHECK(wrongJit == 0);
+}
+
+void checkProblem(Compiled &compiled, const JitContext &context) {
+  compiled.pattern.keeps = ruleOf(compiled, context);
+  INFO(compiled.pattern.info.name << " head " << context.head << " q " << context.seqlenQ << "+"
+                                  << context.qOrigin << " k " << context.seqlenK << "+"
+                                  << context.kOrigin);
+  checkKeep(compiled, context);
+  for (TileShape shape : {TileShape{1, 1}, {5, 3}, {16, 20}, {48, 8}, {64, 64}}) {
+    INFO("tile " << shape.blockM << "x" << shape.blockN);
+    RangeReport fromText = checkRanges(*compiled.text, compiled.pattern, context, shape);
+    RangeReport fromJit = checkRanges(*compiled.jit, compiled.pattern, context, shape);
+    CHECK(fromText.error == "");
+    CHECK(fromJit.error == "");
+    CHECK(fromText.visitedTiles == fromJit.visitedTiles);
+    CHECK(fromText.fullTiles == fromJit.fullTiles);
+  }
+}
+
+void checkAttention(Compiled &compiled, Sizes sizes) {
+  CaseShape shape;
+  shape.heads = 4;
+  shape.kvHeads = 2;
+  shape.seqlenQ = sizes.seqlenQ;
+  shape.seqlenK = sizes.seqlenK;
+  shape.qOrigin = sizes.qOrigin;
+  shape.kOrigin = sizes.kOrigin;
+  AttentionCase attention(shape, 4);
+  CpuAttentionArgs args = attention.args();
+  args.params = compiled.pattern.params;
+  args.blockN = 24;
+  REQUIRE(runAttention(*compiled.jit, args).isOk());
+  compiled.pattern.keeps = ruleOf(compiled, contextOf(compiled, sizes, 0));
+  AttentionCase::Errors errors = attention.compare(compiled.pattern);
+  INFO(compiled.pattern.info.name << " q " << sizes.seqlenQ << " k " << sizes.seqlenK);
+  CHECK(errors.out <= 1.0);
+  CHECK(errors.lse <= 1e-4);
+}
+
+void checkAll(Compiled compiled, const std::vector<Sizes> &problems) {
+  for (Sizes sizes : problems) {
+    for (int head = 0; head < 4; ++head)
+      checkProblem(compiled, contextOf(compiled, sizes, head));
+    checkAttention(compiled, sizes);
+  }
+}
+
+const std::vector<Sizes> shortProblems = {{1, 1, 0, 0}, {67, 67, 0, 0}, {20, 90, 70, 0}, {45, 30, 0, 0}};
+
+Compiled parse(const char *text, const std::vector<std::string> &assignments = {}) {
+  Compiled compiled = compile(PatternFile::parse(text, "test"));
+  bind(compiled, assignments);
+  return compiled;
+}
+
+} // namespace
+
+TEST_CASE("every pattern file, at lengths around its first segment border") {
+  int files = 0;
+  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERN_FOLDER)) {
+    if (entry.path().extension() != ".mlir")
+      continue;
+    ++files;
+    Compiled compiled = compile(PatternFile::load(entry.path().string()));
+    bind(compiled, {});
+    checkAll(std::move(compiled), {{37, 37, 0, 0}, {30, 60, 2030, 2000}});
+  }
+  CHECK(files >= 7);
+}
+
+TEST_CASE("heads in groups of segments and rates") {
+  checkAll(parse(R"(attn.pattern @groups() {
+    %full = attn.full
+    %near = attn.dilate %full by 1 rule(group)
+    %middle = attn.dilate %full by 2 rule(group)
+    %far = attn.dilate %full by 4 rule(group)
+    %s0 = attn.segment %near by [8]
+    %s1 = attn.segment %middle by [16]
+    %s2 = attn.segment %far by [32]
+    %m = attn.heads %s0, %s1, %s2
+    attn.softmax union(%m)
+  })"), shortProblems);
+}
+
+TEST_CASE("two branches under one softmax") {
+  checkAll(parse(R"(attn.pattern @branches() {
+    %c = attn.causal
+    %far = attn.dilate %c by 2 rule(block)
+    %b0 = attn.segment %c by [8]
+    %b1 = attn.segment %far by [16]
+    attn.softmax lse(%b0, %b1)
+  })"), shortProblems);
+}
+
+TEST_CASE("a window on every residue, and a union with global rows and columns") {
+  checkAll(parse(R"(attn.pattern @steps(%half: i32) {
+    %w = attn.window [%half, %half]
+    %m = attn.dilate %w by 4 rule(every)
+    attn.softmax union(%m)
+  })", {"half=3"}), shortProblems);
+  checkAll(parse(R"(attn.pattern @globals(%half: i32, %g: i32) {
+    %w = attn.window [%half, %half]
+    %r = attn.rows [%g, 0]
+    %k = attn.cols [%g, 0]
+    %m = attn.or %w, %r, %k
+    attn.softmax union(%m)
+  })", {"half=5", "g=3"}), shortProblems);
+}
