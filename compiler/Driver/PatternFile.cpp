@@ -1,5 +1,6 @@
 //===- PatternFile.cpp - a pattern from text ------------------------------===//
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Driver/Suggest.h"
 #include "dialect/Transforms/Passes.h"
 #include "runtime/Core/Digest.h"
 
@@ -72,6 +73,21 @@ static Result<attn::PatternOp> choosePattern(ModuleOp module, const std::string 
   return Status::invalidArgument(label + ": error: no pattern '" + name + "', the file has: " + listOf(patterns));
 }
 
+/// After "custom op 'attn.windov' is unknown": the ops that there are, the nearest first.
+static std::string unknownOpNote(MLIRContext &context, const std::string &said) {
+  constexpr StringLiteral before = "custom op '";
+  size_t begin = said.find(before.str());
+  if (begin == std::string::npos)
+    return {};
+  begin += before.size();
+  std::string word = said.substr(begin, said.find('\'', begin) - begin);
+  std::vector<std::string> names;
+  for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("attn"))
+    names.push_back(name.getStringRef().str());
+  std::string nearby = nearest(word, names);
+  return nearby.empty() ? "\nnote: docs/reference.md lists the ops" : "\nnote: did you mean '" + nearby + "'?";
+}
+
 Result<std::unique_ptr<PatternFile>> PatternFile::parseModule(const std::string &text, const std::string &label) {
   std::unique_ptr<PatternFile> file(new PatternFile());
   file->label = label;
@@ -81,7 +97,8 @@ Result<std::unique_ptr<PatternFile>> PatternFile::parseModule(const std::string 
   });
   std::string said = file->diagnostics->take();
   if (!file->module)
-    return Status::invalidArgument(said.empty() ? label + ": error: cannot be parsed" : said);
+    return Status::invalidArgument(said.empty() ? label + ": error: cannot be parsed"
+                                                : said + unknownOpNote(*file->context, said));
   file->warnings = std::move(said);
   return file;
 }

@@ -1,6 +1,6 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
-#include "compiler/Tools/Suggest.h"
+#include "compiler/Driver/Suggest.h"
 
 #include <CLI/CLI.hpp>
 

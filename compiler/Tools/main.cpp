@@ -2,7 +2,7 @@
 // Owns the command line as a whole: the table of verbs, --help and --version, what a usage error looks like, and
 // that a result that could not be written is an error.
 //===----------------------------------------------------------------------===//
-#include "compiler/Tools/Suggest.h"
+#include "compiler/Driver/Suggest.h"
 #include "compiler/Tools/Verb.h"
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,7 @@
 # Text in, text out. Needs FileCheck; the paths come from the build (lit.site.cfg.py.in).
 import os
+import subprocess
+import sys
 
 import lit.formats
 
@@ -15,7 +17,12 @@ config.environment["HEDDLE_DB"] = os.path.join(config.test_exec_root, "no-such.d
 for name in ("CUDA_HOME", "HEDDLE_NVRTC_LIBRARY"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
-if os.path.exists(config.nvrtc_folder):
-    config.environment.setdefault("HEDDLE_NVRTC_LIBRARY", config.nvrtc_folder)
 config.substitutions.append(("%patterns", config.patterns))
 config.substitutions.append(("%version", config.version))
+config.substitutions.append(("%python", sys.executable))
+
+# The program itself knows best whether it finds NVRTC: exit code 3 is "not here".
+compile_one = [os.path.join(config.heddle_bin, "heddle"), "compile", os.path.join(config.patterns, "full.mlir"),
+               "--arch=" + config.baseline_arch, "--emit=ptx", "-o", os.devnull]
+if subprocess.run(compile_one, env=config.environment, capture_output=True).returncode != 3:
+    config.available_features.add("nvrtc")

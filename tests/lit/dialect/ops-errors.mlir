@@ -220,6 +220,14 @@ attn.pattern @bad() q_origin(middle) {
 // expected-error @+1 {{'attn.pattern' op expected the pattern to end with attn.softmax}}
 attn.pattern @bad() {
   %m = attn.full
+  attn.yield %m : !attn.mask
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{block with no terminator}}
+  %m = attn.full
 }
 
 // -----

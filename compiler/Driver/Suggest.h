@@ -1,19 +1,19 @@
 //===- Suggest.h - what was probably meant ----------------------*- C++ -*-===//
-#ifndef HEDDLE_COMPILER_TOOLS_SUGGEST_H
-#define HEDDLE_COMPILER_TOOLS_SUGGEST_H
+#ifndef HEDDLE_COMPILER_DRIVER_SUGGEST_H
+#define HEDDLE_COMPILER_DRIVER_SUGGEST_H
 
 #include <string>
 #include <vector>
 
-namespace heddle::cli {
+namespace heddle {
 
-/// The candidate with the fewest edits from `word`, if at most a third of its letters (at least one) differ;
+/// The candidate with the fewest edits from `word`, if about a third of its letters differ at most;
 /// otherwise "". Ties go to the earlier candidate.
 std::string nearest(const std::string &word, const std::vector<std::string> &candidates);
 
 /// ", did you mean 'compile'?" or "".
 std::string didYouMean(const std::string &word, const std::vector<std::string> &candidates);
 
-} // namespace heddle::cli
+} // namespace heddle
 
 #endif

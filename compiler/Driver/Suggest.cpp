@@ -1,10 +1,10 @@
 //===- Suggest.cpp - what was probably meant ------------------------------===//
-#include "compiler/Tools/Suggest.h"
+#include "compiler/Driver/Suggest.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace heddle::cli {
+namespace heddle {
 
 /// Levenshtein distance: insertions, deletions and replacements of one letter.
 static size_t editDistance(const std::string &a, const std::string &b) {
@@ -24,7 +24,7 @@ static size_t editDistance(const std::string &a, const std::string &b) {
 
 std::string nearest(const std::string &word, const std::vector<std::string> &candidates) {
   std::string best;
-  size_t allowed = std::max<size_t>(1, word.size() / 3) + 1;
+  size_t allowed = std::max<size_t>(1, (word.size() + 1) / 3) + 1;
   for (const std::string &candidate : candidates) {
     size_t distance = editDistance(word, candidate);
     if (distance < allowed) {
@@ -40,4 +40,4 @@ std::string didYouMean(const std::string &word, const std::vector<std::string> &
   return best.empty() ? "" : ", did you mean '" + best + "'?";
 }
 
-} // namespace heddle::cli
+} // namespace heddle
