@@ -1,7 +1,7 @@
 /*===- heddle.h - the C interface of the shipped runtime ----------------------===
  * Owns the binary interface. Structs that may grow start with struct_size; set it to sizeof the struct you
  * compiled against. Fields are appended only. Promises, each with a test of the same number in
- * tests/unit/runtime_api_test.cpp:
+ * tests/unit/runtime_api_test.cpp or tests/unit/device_launch_test.cpp:
  *  1. No function throws, prints, exits or reads the environment, with one exception:
  *     HEDDLE_CUDA_DRIVER_LIBRARY names the driver library to open instead of libcuda.so.1.
  *  2. Every failing call returns a code and leaves a message for the calling thread.

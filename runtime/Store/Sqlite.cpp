@@ -188,6 +188,8 @@ Result<std::string> Database::queryText(const char *sql) {
 
 int64_t Database::changes() const { return sqlite3_changes64(handle); }
 
+void Database::rollback() noexcept { sqlite3_exec(handle, "ROLLBACK", nullptr, nullptr, nullptr); }
+
 Status Database::check(int code, const char *operation) const {
   StatusCode status = codeOf(code);
   if (status == StatusCode::ok)
@@ -204,7 +206,7 @@ Result<Transaction> Transaction::begin(Database &database, Kind kind) {
 Transaction::~Transaction() {
   // A failed COMMIT or a full disk may have ended the transaction already; that is fine.
   if (database)
-    (void)database->execute("ROLLBACK");
+    database->rollback();
 }
 
 Status Transaction::commit() {

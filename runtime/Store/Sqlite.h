@@ -75,6 +75,8 @@ public:
   Result<int64_t> queryInteger(const char *sql);
   Result<std::string> queryText(const char *sql);
   int64_t changes() const;
+  // Ends the transaction, if one is open; failures do not matter and nothing is allocated.
+  void rollback() noexcept;
 
   // The Status for a result code of this connection.
   Status check(int code, const char *operation) const;

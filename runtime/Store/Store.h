@@ -1,6 +1,6 @@
 //===- Store.h - kernels, winners and trials in one file --------------------===//
 // Owns the SQLite file of user databases, shipped files and packed .heddle files. Promises, each with a
-// test of the same number in tests/unit/store_test.cpp:
+// test of the same number in tests/unit/store*_test.cpp:
 //  1. A winner and its kernel appear together or not at all, also when the process is killed.
 //  2. Any number of threads and processes may read and write one file; nobody reads a half-written row.
 //  3. A file that is corrupt, truncated, foreign or newer is refused with a status and never changed.

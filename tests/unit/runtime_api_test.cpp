@@ -4,12 +4,30 @@
 #include "runtime/Include/heddle.h"
 #include "store_fixture.h"
 
+#include <new>
 #include <thread>
 
 using namespace heddle;
 using namespace heddle::fake;
 using test::ForwardCall;
 using test::ScratchFolder;
+
+namespace {
+
+// Allocations of this thread until the next one fails; negative: none fails.
+thread_local long allocationsLeft = -1;
+
+} // namespace
+
+void *operator new(size_t bytes) {
+  if (allocationsLeft >= 0 && allocationsLeft-- == 0)
+    throw std::bad_alloc();
+  if (void *memory = std::malloc(bytes ? bytes : 1))
+    return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -186,4 +204,43 @@ TEST_CASE("kernels outlive the store and the device handle") {
   session.device = nullptr;
   ForwardCall call;
   CHECK(heddle_kernel_launch(session.kernel, nullptr, &call.args) == HEDDLE_OK);
+}
+
+// Every allocation of the whole way fails once, from the first to the last.
+TEST_CASE("[1] no function throws when memory runs out, and nothing is left half-open") {
+  Session session;
+  std::string path = session.folder / "kernels.db";
+  heddle_kernel_query query = causalQuery();
+  heddle_kernel_close(session.kernel);
+  session.kernel = nullptr;
+  int modules = fakeCudaLiveModules(), contexts = fakeCudaRetainedContexts(), failures = 0;
+  bool isWhole = false;
+  for (long skip = 0; !isWhole && skip < 10000; ++skip) {
+    heddle_store *store = nullptr;
+    heddle_device *device = nullptr;
+    heddle_kernel *kernel = nullptr;
+    heddle_prepared *prepared = nullptr;
+    ForwardCall call;
+    allocationsLeft = skip;
+    heddle_status status = heddle_store_open(path.c_str(), 0, &store);
+    if (status == HEDDLE_OK)
+      status = heddle_device_open(1, &device);
+    if (status == HEDDLE_OK)
+      status = heddle_kernel_find(store, device, &query, &kernel);
+    if (status == HEDDLE_OK)
+      status = heddle_prepare(kernel, &call.args, &prepared);
+    isWhole = allocationsLeft >= 0;
+    allocationsLeft = -1;
+    failures += status == HEDDLE_INTERNAL;
+    if (status != (isWhole ? HEDDLE_OK : HEDDLE_INTERNAL))
+      FAIL("allocation " << skip << " gave status " << int(status));
+    heddle_prepared_close(prepared);
+    heddle_kernel_close(kernel);
+    heddle_device_close(device);
+    heddle_store_close(store);
+    if (fakeCudaLiveModules() != modules || fakeCudaRetainedContexts() != contexts)
+      FAIL("allocation " << skip << " left something open");
+  }
+  CHECK(isWhole);
+  CHECK(failures > 20);
 }
