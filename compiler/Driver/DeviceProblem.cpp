@@ -1,0 +1,154 @@
+//===- DeviceProblem.cpp - one attention call on a GPU --------------------===//
+#include "compiler/Driver/DeviceProblem.h"
+
+#include <cmath>
+
+namespace heddle {
+
+Result<const GpuArch *> archOf(const Device &device) {
+  const std::string &name = device.info().identity.arch;
+  int capability = 0;
+  for (char digit : name.substr(name.find('_') + 1))
+    if (digit >= '0' && digit <= '9')
+      capability = capability * 10 + (digit - '0');
+  return findGpuArchFor(capability / 10, capability % 10);
+}
+
+oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &shape, const AttentionInputs &inputs,
+                                  float scale, int64_t count) {
+  attn::ProblemSizes sizes = sizesOf(file, shape);
+  oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters};
+  oracle::AttentionOracle definition(file.pattern(), problem, inputs, scale);
+  bool hasPredicate = false; // evaluated through the context of the file, which serves one thread
+  file.pattern()->walk([&](attn::PredicateOp) { hasPredicate = true; });
+  return oracle::referenceRows(definition, oracle::sampleRows(inputs.sizes, count), inputs.dtype(), hasPredicate ? 1 : 0);
+}
+
+static Result<DeviceBuffer> copied(const Device &device, const HostTensor &tensor) {
+  HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, tensor.data.size()));
+  HEDDLE_TRY(buffer.copyFrom(tensor.data.data(), tensor.data.size()));
+  return buffer;
+}
+
+static std::vector<heddle_operand> runtimeSizes(const std::vector<int64_t> &parameters) {
+  std::vector<heddle_operand> operands;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    heddle_operand operand{};
+    operand.id = static_cast<int32_t>(i);
+    operand.kind = HEDDLE_OPERAND_INT;
+    operand.value.i64 = parameters[i];
+    operands.push_back(operand);
+  }
+  return operands;
+}
+
+Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternFile &file, const ProblemShape &shape,
+                                            const AttentionInputs &inputs, float scale) {
+  DeviceProblem problem;
+  const AttentionSizes &sizes = problem.sizes = inputs.sizes;
+  DType dtype = problem.dtype = inputs.dtype();
+  problem.device = device;
+  HEDDLE_ASSIGN(problem.q, copied(device, inputs.q));
+  HEDDLE_ASSIGN(problem.k, copied(device, inputs.k));
+  HEDDLE_ASSIGN(problem.v, copied(device, inputs.v));
+  int64_t rows = sizes.batch * sizes.seqlenQ * sizes.heads;
+  HEDDLE_ASSIGN(problem.out, DeviceBuffer::allocate(device, rows * sizes.valueDim * dtypeBytes(dtype)));
+  HEDDLE_ASSIGN(problem.lse, DeviceBuffer::allocate(device, rows * sizeof(float)));
+  HEDDLE_TRY(problem.poison());
+  problem.operands = runtimeSizes(shape.parameters);
+  AttentionArgs &args = problem.args = makeAttentionArgs();
+  args.q = contiguousTensor(problem.q.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
+  args.k = contiguousTensor(problem.k.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);
+  args.v = contiguousTensor(problem.v.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
+  args.out = contiguousTensor(problem.out.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim);
+  args.lse = static_cast<float *>(problem.lse.data());
+  attn::ProblemSizes positions = sizesOf(file, shape);
+  args.q_origin = positions.qOrigin;
+  args.k_origin = positions.kOrigin;
+  args.scale = scale;
+  return problem;
+}
+
+Result<AttentionArgs> DeviceProblem::argumentsFor(const Kernel &kernel) {
+  args.operands = operands.data();
+  args.operand_count = operands.size();
+  HEDDLE_ASSIGN(int64_t bytes, kernel.workspaceBytes(args));
+  if (bytes > workspace.bytes()) {
+    HEDDLE_ASSIGN(workspace, DeviceBuffer::allocate(*device, bytes));
+  }
+  AttentionArgs result = args;
+  result.workspace = bytes > 0 ? workspace.data() : nullptr;
+  result.workspace_bytes = bytes;
+  return result;
+}
+
+Status DeviceProblem::poison() {
+  constexpr uint8_t kNaNByte = 0xff;
+  HEDDLE_TRY(out.fillBytes(kNaNByte));
+  return lse.fillBytes(kNaNByte);
+}
+
+Result<oracle::RowResult> DeviceProblem::readRow(const oracle::RowId &id) const {
+  HostTensor values = HostTensor::zeros(dtype, {sizes.valueDim});
+  int64_t row = (id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head, bytes = values.data.size();
+  HEDDLE_TRY(out.copyTo(values.data.data(), bytes, row * bytes));
+  float logSum = 0;
+  int64_t place = (id.batch * sizes.heads + id.head) * sizes.seqlenQ + id.row;
+  HEDDLE_TRY(lse.copyTo(&logSum, sizeof logSum, place * sizeof logSum));
+  oracle::RowResult result;
+  for (float value : values.toFloats())
+    result.out.push_back(value);
+  result.lse = logSum;
+  return result;
+}
+
+Result<oracle::VerifyReport> DeviceProblem::compare(const oracle::ReferenceRows &reference) const {
+  HEDDLE_TRY(device->synchronize());
+  Status failure;
+  oracle::VerifyReport report = oracle::compareRows(reference, [&](const oracle::RowId &id) {
+    Result<oracle::RowResult> row = readRow(id);
+    if (row)
+      return row.take();
+    failure = row.status();
+    return oracle::RowResult{std::vector<double>(sizes.valueDim, std::nan("")), std::nan("")};
+  });
+  HEDDLE_TRY(failure);
+  return report;
+}
+
+Status DeviceProblem::download(HostTensor &hostOut, HostTensor &hostLse) const {
+  HEDDLE_TRY(device->synchronize());
+  HEDDLE_TRY(out.copyTo(hostOut.data.data(), hostOut.data.size()));
+  return lse.copyTo(hostLse.data.data(), hostLse.data.size());
+}
+
+Result<int64_t> DeviceProblem::countNaN() const {
+  HostTensor hostOut = HostTensor::zeros(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim});
+  HostTensor hostLse = HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ});
+  HEDDLE_TRY(download(hostOut, hostLse));
+  int64_t count = 0;
+  for (const HostTensor *tensor : {&hostOut, &hostLse})
+    for (int64_t i = 0, end = tensor->elements(); i < end; ++i)
+      count += std::isnan(tensor->get(i));
+  return count;
+}
+
+Result<LaunchTimer> LaunchTimer::create(const Device &device) {
+  constexpr int64_t kFlushOverL2 = 4; // several times the cache, so that nothing of the inputs stays
+  int64_t bytes = std::max<int64_t>(device.info().l2Bytes, int64_t(1) << 20) * kFlushOverL2;
+  HEDDLE_ASSIGN(DeviceBuffer flush, DeviceBuffer::allocate(device, bytes));
+  HEDDLE_ASSIGN(DeviceEvent start, DeviceEvent::create(device));
+  HEDDLE_ASSIGN(DeviceEvent stop, DeviceEvent::create(device));
+  return LaunchTimer(std::move(flush), std::move(start), std::move(stop));
+}
+
+Result<double> LaunchTimer::time(const std::function<Status()> &launch) {
+  HEDDLE_TRY(flush.fillBytes(0));
+  HEDDLE_TRY(start.record());
+  HEDDLE_TRY(launch());
+  HEDDLE_TRY(stop.record());
+  HEDDLE_TRY(stop.synchronize());
+  return stop.elapsedUsSince(start);
+}
+
+} // namespace heddle

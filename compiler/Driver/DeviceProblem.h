@@ -1,0 +1,71 @@
+//===- DeviceProblem.h - one attention call on a GPU ------------*- C++ -*-===//
+// Owns the tensors of one call in device memory, the argument struct that describes them, and the comparison of what
+// a kernel wrote with reference rows. Shared by run, tune and bench.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_DRIVER_DEVICEPROBLEM_H
+#define HEDDLE_COMPILER_DRIVER_DEVICEPROBLEM_H
+
+#include "codegen/Target/GpuArch.h"
+#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Io/AttentionInputs.h"
+#include "compiler/Oracle/AttentionOracle.h"
+#include "runtime/Device/Kernel.h"
+
+#include <optional>
+
+namespace heddle {
+
+/// The row of the architecture table for a GPU.
+Result<const GpuArch *> archOf(const Device &device);
+
+/// What AttentionOracle says of `count` sampled rows of the call.
+oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &shape, const AttentionInputs &inputs,
+                                  float scale, int64_t count);
+
+/// Movable. Not thread safe. The GPU's default stream orders everything.
+class DeviceProblem {
+public:
+  /// Copies the inputs; out and lse are allocated and poisoned with NaN. unavailable: not enough device memory.
+  static Result<DeviceProblem> create(const Device &device, const PatternFile &file, const ProblemShape &shape,
+                                      const AttentionInputs &inputs, float scale);
+
+  /// Arguments with the workspace that `kernel` asks for. Valid until the next call or the end of this object.
+  Result<AttentionArgs> argumentsFor(const Kernel &kernel);
+
+  /// Fills out and lse with NaN.
+  Status poison();
+  /// Waits for the GPU and compares the reference rows.
+  Result<oracle::VerifyReport> compare(const oracle::ReferenceRows &reference) const;
+  /// Elements of out and lse that are NaN: never written, or wrong.
+  Result<int64_t> countNaN() const;
+  /// Waits for the GPU and copies the results; `out` and `lse` have the right shapes already.
+  Status download(HostTensor &out, HostTensor &lse) const;
+
+private:
+  DeviceProblem() = default;
+  Result<oracle::RowResult> readRow(const oracle::RowId &id) const;
+
+  std::optional<Device> device;
+  AttentionSizes sizes;
+  DType dtype = DType::bf16;
+  DeviceBuffer q, k, v, out, lse, workspace;
+  std::vector<heddle_operand> operands;
+  AttentionArgs args{};
+};
+
+/// Microseconds of one launch, the L2 cache flushed before it.
+class LaunchTimer {
+public:
+  static Result<LaunchTimer> create(const Device &device);
+  Result<double> time(const std::function<Status()> &launch);
+
+private:
+  LaunchTimer(DeviceBuffer flush, DeviceEvent start, DeviceEvent stop)
+      : flush(std::move(flush)), start(std::move(start)), stop(std::move(stop)) {}
+  DeviceBuffer flush;
+  DeviceEvent start, stop;
+};
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,244 @@
+//===- TuneSession.cpp - the fastest kernel for one problem ---------------===//
+#include "compiler/Driver/TuneSession.h"
+#include "codegen/Skeletons/Skeleton.h"
+#include "compiler/Driver/Publish.h"
+#include "tuner/Search/StoreSink.h"
+
+#include <cmath>
+
+namespace heddle {
+namespace {
+
+/// The configuration that a point names: the skeleton's default with the knobs of the point.
+Result<KernelConfig> configAt(const KernelConfig &base, const std::vector<Knob> &knobs, const tuner::PointValues &values) {
+  KernelConfig config = base;
+  for (const Knob &knob : knobs)
+    HEDDLE_TRY(config.set(knob.name, values[knob.name]));
+  return config;
+}
+
+tuner::Knob toTunerKnob(const Knob &knob) {
+  if (knob.labels.empty())
+    return tuner::Knob::integers(knob.name, knob.values, knob.help);
+  tuner::Knob result{knob.name, knob.help, {}};
+  for (size_t i = 0; i < knob.values.size(); ++i)
+    result.values.push_back({knob.values[i], knob.labels[i]});
+  return result;
+}
+
+/// A compiled point; loaded when it is verified.
+struct KernelCandidate : tuner::Candidate {
+  KernelRecord record;
+  std::optional<Kernel> kernel;
+  std::optional<PreparedLaunch> launch;
+};
+
+tuner::Failure failureOf(tuner::Outcome outcome, const Status &status) { return {outcome, status.message()}; }
+
+/// What compiling a point needs. Shared, because a compilation may still run when its session has ended.
+struct PointCompiler {
+  PreparedPattern prepared;
+  KernelRequest request;
+  tuner::SearchSpace space;
+
+  Result<CompiledVariant> compile(const tuner::Point &point) const {
+    HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
+    HEDDLE_ASSIGN(KernelConfig config, configAt(skeleton->defaultConfig(request), skeleton->knobs(request), space.values(point)));
+    return compileVariant(prepared, request, config);
+  }
+};
+
+/// Compilation on any thread; verification and timing on the session's, within the life of problem and timer.
+class KernelEvaluator : public tuner::Evaluator {
+public:
+  KernelEvaluator(std::shared_ptr<const PointCompiler> compiler, DeviceProblem &problem, LaunchTimer &timer,
+                  const oracle::ReferenceRows &reference, const Device &device)
+      : compiler(std::move(compiler)), problem(problem), timer(timer), reference(reference), device(device) {}
+
+  tuner::Preparation prepare(const tuner::Point &point, const std::atomic<bool> &) override {
+    tuner::Preparation result;
+    Result<CompiledVariant> variant = compiler->compile(point);
+    if (!variant) {
+      result.failure = failureOf(tuner::Outcome::compileFailed, variant.status());
+      return result;
+    }
+    auto candidate = std::make_shared<KernelCandidate>();
+    candidate->record = std::move(variant->record);
+    result.registers = candidate->record.registers;
+    result.spillBytes = candidate->record.spillBytes;
+    result.candidate = std::move(candidate);
+    return result;
+  }
+
+  tuner::Verification verify(tuner::Candidate &candidate) override {
+    tuner::Verification result;
+    Result<oracle::VerifyReport> report = runOnce(static_cast<KernelCandidate &>(candidate));
+    if (!report)
+      result.failure = failureOf(tuner::Outcome::launchFailed, report.status());
+    else if (result.maxError = report->maxError; !report->ok)
+      result.failure = tuner::Failure{tuner::Outcome::wrong, wrongness(*report)};
+    return result;
+  }
+
+  tuner::Sample sample(tuner::Candidate &candidate) override {
+    PreparedLaunch &launch = *static_cast<KernelCandidate &>(candidate).launch;
+    Result<double> us = timer.time([&] { return launch.launch(nullptr); });
+    if (us)
+      return {std::nullopt, *us};
+    return {failureOf(tuner::Outcome::launchFailed, us.status()), 0};
+  }
+
+  Status recover() override { return device.synchronize(); }
+
+private:
+  Result<oracle::VerifyReport> runOnce(KernelCandidate &candidate) {
+    HEDDLE_ASSIGN(candidate.kernel, Kernel::load(device, candidate.record));
+    HEDDLE_TRY(problem.poison());
+    HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(*candidate.kernel));
+    HEDDLE_ASSIGN(candidate.launch, candidate.kernel->prepare(args));
+    HEDDLE_TRY(candidate.launch->launch(nullptr));
+    return problem.compare(reference);
+  }
+
+  static std::string wrongness(const oracle::VerifyReport &report) {
+    return "error " + std::to_string(report.maxError) + ", allowed " + std::to_string(report.allowedError) +
+           "; lse error " + std::to_string(report.maxLseError);
+  }
+
+  std::shared_ptr<const PointCompiler> compiler;
+  DeviceProblem &problem;
+  LaunchTimer &timer;
+  const oracle::ReferenceRows &reference;
+  Device device;
+};
+
+/// Fewer changes from the default first: the default is meant to be close.
+std::function<double(const tuner::Point &)> distanceFromDefault(const KernelRequest &request, const tuner::SearchSpace &space) {
+  Result<KernelConfig> base = defaultConfig(request);
+  if (!base)
+    return nullptr;
+  return [base = *base, &space](const tuner::Point &point) {
+    double distance = 0;
+    tuner::PointValues values = space.values(point);
+    for (const auto &[field, value] : base.coordinates())
+      distance += values.valueOr(field, value) != value;
+    return distance;
+  };
+}
+
+Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const tuner::SearchSpace &space,
+                                const KernelRequest &request) {
+  HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key)));
+  if (found.match != MatchKind::exact || !found.winner.isTuned)
+    return std::string();
+  Result<KernelConfig> config = KernelConfig::parse(found.record.config);
+  Result<const Skeleton *> skeleton = chooseSkeleton(request);
+  if (!config || !skeleton)
+    return std::string();
+  std::string text;
+  for (const Knob &knob : (*skeleton)->knobs(request)) {
+    HEDDLE_ASSIGN(int64_t value, config->get(knob.name));
+    text += (text.empty() ? "" : " ") + knob.name + "=" + spelling(knob, value);
+  }
+  return space.parse(text) ? text : std::string();
+}
+
+Status publishWinner(Store &store, const TuneOutcome &outcome, const Device &device, const PreparedPattern &prepared,
+                     const std::string &name) {
+  HEDDLE_TRY(store.recordDevice(device.info().record()));
+  Winner winner;
+  static_cast<WinnerKey &>(winner) = outcome.key;
+  winner.contentKey = outcome.record->contentKey;
+  winner.isTuned = 1;
+  winner.medianUs = outcome.medianUs;
+  winner.driverVersion = device.info().driverVersion;
+  HEDDLE_TRY(store.publish(*outcome.record, winner));
+  return publishName(store, prepared, name.empty() ? prepared.name : name);
+}
+
+} // namespace
+
+std::string spelling(const Knob &knob, int64_t value) {
+  for (size_t i = 0; i < knob.labels.size(); ++i)
+    if (knob.values[i] == value)
+      return knob.labels[i];
+  return std::to_string(value);
+}
+
+Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(kernel));
+  std::vector<Knob> knobs = skeleton->knobs(kernel);
+  std::vector<tuner::Knob> dimensions;
+  for (const Knob &knob : knobs)
+    dimensions.push_back(toTunerKnob(knob));
+  std::vector<std::string> names;
+  for (const Constraint &constraint : skeleton->constraints())
+    names.emplace_back(constraint.name);
+  KernelConfig base = skeleton->defaultConfig(kernel);
+  auto judge = [kernel, skeleton, knobs, base](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
+    Result<KernelConfig> config = configAt(base, knobs, values);
+    if (!config)
+      return tuner::Refusal{"knobs", config.status().message()};
+    std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, *config);
+    if (!rejection)
+      return std::nullopt;
+    return tuner::Refusal{rejection->constraint, rejection->reason};
+  };
+  return tuner::SearchSpace::create(std::string(skeleton->name()), std::move(dimensions), judge, names);
+}
+
+static Result<std::shared_ptr<const PointCompiler>> makeCompiler(const PatternFile &file, const TuneRequest &request,
+                                                                 const Device &device) {
+  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file));
+  KernelShape shape;
+  HEDDLE_ASSIGN(shape.arch, archOf(device));
+  shape.dtype = request.dtype;
+  shape.headDim = request.headDim;
+  shape.valueDim = request.valueDim;
+  KernelRequest kernel = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(tuner::SearchSpace space, searchSpaceOf(kernel));
+  return std::shared_ptr<const PointCompiler>(
+      new PointCompiler{std::move(prepared), std::move(kernel), std::move(space)});
+}
+
+Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store) {
+  HEDDLE_TRY(checkShape(file, request.shape));
+  HEDDLE_ASSIGN(std::shared_ptr<const PointCompiler> compiler, makeCompiler(file, request, device));
+  const KernelRequest &kernel = compiler->request;
+  const tuner::SearchSpace &space = compiler->space;
+  const ProblemShape &shape = request.shape;
+  float scale = request.scale != 0 ? request.scale : 1 / std::sqrt(static_cast<float>(request.headDim));
+  AttentionSizes sizes{shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, request.headDim, request.valueDim};
+  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, request.dtype, request.seed));
+  oracle::ReferenceRows reference = referenceOf(file, shape, inputs, scale, request.verifiedRows);
+  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, file, shape, inputs, scale));
+  HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device));
+
+  TuneOutcome outcome;
+  outcome.key = winnerKey(file, shape, familyOf(compiler->prepared, kernel), device.info().identity);
+  tuner::StoreTrialSink sink(store, outcome.key);
+  tuner::TuningTask task;
+  task.space = &space;
+  task.evaluator = std::make_shared<KernelEvaluator>(compiler, problem, timer, reference, device);
+  task.sink = &sink;
+  task.strategy = request.strategy;
+  task.prior = distanceFromDefault(kernel, space);
+  HEDDLE_ASSIGN(task.incumbent, incumbentOf(store, outcome.key, space, kernel));
+  HEDDLE_ASSIGN(outcome.search, tuner::runTuningSession(task, request.options));
+  if (!outcome.search.winner)
+    return outcome;
+
+  outcome.medianUs = outcome.search.winner->medianUs;
+  outcome.maxError = outcome.search.winner->maxError;
+  if (outcome.search.candidate) {
+    outcome.record = static_cast<KernelCandidate &>(*outcome.search.candidate).record;
+  } else { // known from an earlier session and not prepared in this one
+    HEDDLE_ASSIGN(tuner::Point point, space.parse(outcome.search.winner->config));
+    HEDDLE_ASSIGN(CompiledVariant variant, compiler->compile(point));
+    outcome.record = std::move(variant.record);
+  }
+  HEDDLE_TRY(publishWinner(store, outcome, device, compiler->prepared, request.name));
+  return outcome;
+}
+
+} // namespace heddle

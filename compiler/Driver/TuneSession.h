@@ -1,0 +1,50 @@
+//===- TuneSession.h - the fastest kernel for one problem -------*- C++ -*-===//
+// Owns what the tuner needs of attention: the search space of a skeleton, compilation of a point, its verification
+// against the definition and its timing on the GPU; and the publication of the winner.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_DRIVER_TUNESESSION_H
+#define HEDDLE_COMPILER_DRIVER_TUNESESSION_H
+
+#include "codegen/Config/Constraint.h"
+#include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/DeviceProblem.h"
+#include "runtime/Store/Store.h"
+#include "tuner/Search/TuningSession.h"
+
+namespace heddle {
+
+/// What is tuned and how.
+struct TuneRequest {
+  ProblemShape shape;
+  DType dtype = DType::bf16;
+  int64_t headDim = 64, valueDim = 64;
+  float scale = 0;          ///< 0: 1 / sqrt(headDim)
+  uint64_t seed = 1;        ///< of the random inputs
+  int64_t verifiedRows = 32;
+  std::string strategy = "climb";
+  std::string name;         ///< the pattern's name in the store; empty: the pattern's own
+  tuner::TuningOptions options;
+};
+
+struct TuneOutcome {
+  tuner::TuningResult search;
+  WinnerKey key;
+  std::optional<KernelRecord> record; ///< of the winner; published
+  double medianUs = 0;
+  double maxError = 0;
+
+};
+
+/// Tunes on `device` and publishes the winner and every trial to `store` (open for writing). A session without a
+/// usable point is not a failure: `record` is empty. Failures are those of the environment and of bad requests.
+Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store);
+
+/// How a knob spells one of its values.
+std::string spelling(const Knob &knob, int64_t value);
+
+/// The skeleton's knobs and constraints as the tuner takes them.
+Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel);
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,151 @@
+//===- tune.cpp - heddle tune ---------------------------------------------===//
+// Finds the fastest kernel for one problem on this machine's GPU and publishes it.
+//===----------------------------------------------------------------------===//
+#include "compiler/Driver/TuneSession.h"
+#include "compiler/Tools/Output.h"
+#include "compiler/Tools/ProblemOptions.h"
+#include "compiler/Tools/ProgressLine.h"
+#include "compiler/Tools/Verb.h"
+#include "tuner/Strategies/Registry.h"
+
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <iostream>
+#include <thread>
+
+namespace heddle::cli {
+namespace {
+
+struct TuneOptions {
+  PatternOptions pattern;
+  ProblemOptions problem;
+  ShapeOptions shape;
+  DatabaseOptions database;
+  std::string budget = "20s", strategy = "climb", name;
+  int workers = 0;
+  int64_t rows = 32;
+  bool json = false;
+};
+
+std::atomic<bool> interrupted{false};
+extern "C" void onInterrupt(int) { interrupted = true; }
+
+/// Kept pairs of the whole call, per second; 0 if they have no closed form.
+double teraflops(const PatternFile &file, const ProblemShape &shape, const TuneRequest &request, double us) {
+  std::optional<attn::WideInt> pairs = attn::countPairs(file.analysis(), sizesOf(file, shape));
+  if (!pairs || us <= 0)
+    return 0;
+  return 2.0 * (request.headDim + request.valueDim) * static_cast<double>(*pairs) * shape.batch / us * 1e-6;
+}
+
+Json outcomesJson(const tuner::TuningResult &search) {
+  Json json;
+  for (size_t i = 0; i < tuner::kOutcomeCount; ++i)
+    json[tuner::outcomeName(static_cast<tuner::Outcome>(i))] = search.outcomes[i];
+  return json;
+}
+
+Json describe(const TuneOutcome &outcome, const Device &device, double tflops, const std::string &database) {
+  const tuner::TuningResult &search = outcome.search;
+  Json json = {{"device", device.info().identity.deviceName}, {"database", database},
+               {"end", tuner::endReasonName(search.end)}, {"feasible", search.feasible}, {"known", search.known},
+               {"measured_now", search.measuredNow}, {"outcomes", outcomesJson(search)},
+               {"compile_seconds", search.compileSeconds}, {"measure_seconds", search.measureSeconds},
+               {"elapsed_seconds", search.elapsedSeconds}};
+  json["first_usable_seconds"] = search.firstUsableSeconds ? Json(*search.firstUsableSeconds) : Json();
+  json["winner"] = Json();
+  if (outcome.record)
+    json["winner"] = {{"config", search.winner->config}, {"median_us", outcome.medianUs}, {"tflops", tflops},
+                      {"max_error", outcome.maxError}, {"registers", outcome.record->registers},
+                      {"content_key", outcome.record->contentKey}, {"arch", outcome.record->kernelArch}};
+  return json;
+}
+
+void print(const TuneOutcome &outcome, const Device &device, double tflops, const std::string &database) {
+  const tuner::TuningResult &search = outcome.search;
+  std::printf("%s: %zu feasible configurations, %zu known, %zu tried now (%s) in %.1f s\n",
+              device.info().identity.deviceName.c_str(), search.feasible, search.known, search.measuredNow,
+              tuner::endReasonName(search.end), search.elapsedSeconds);
+  for (size_t i = 0; i < tuner::kOutcomeCount; ++i)
+    if (search.outcomes[i])
+      std::printf("  %-15s %zu\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)), search.outcomes[i]);
+  if (outcome.record)
+    std::printf("winner: %.1f us, %.1f TFLOP/s on kept pairs, error %.2e\n  %s\n  published to %s\n", outcome.medianUs,
+                tflops, outcome.maxError, search.winner->config.c_str(), database.c_str());
+}
+
+TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, double budget, ProgressLine &progress) {
+  TuneRequest request;
+  request.shape = shape;
+  KernelShape kernel = options.shape.shape(baselineGpuArch());
+  request.dtype = kernel.dtype;
+  request.headDim = kernel.headDim;
+  request.valueDim = kernel.valueDim;
+  request.verifiedRows = options.rows;
+  request.strategy = options.strategy;
+  request.name = options.name;
+  request.options.budgetSeconds = budget;
+  int processors = std::max(1u, std::thread::hardware_concurrency());
+  request.options.workers = options.workers > 0 ? options.workers : std::max(1, processors - 1);
+  request.options.ahead = 2 * request.options.workers;
+  request.options.cancel = &interrupted;
+  request.options.progress = [&progress](const tuner::Progress &now) { progress.show(now); };
+  return request;
+}
+
+int runTune(const TuneOptions &options) {
+  Result<double> budget = parseSeconds(options.budget);
+  if (!budget)
+    return failUsage(budget.status());
+  auto file = options.pattern.load();
+  if (!file)
+    return fail(file.status());
+  Result<ProblemShape> shape = options.problem.shape(**file);
+  if (!shape)
+    return fail(shape.status());
+  Result<Device> device = Device::open();
+  if (!device)
+    return fail(device.status());
+  Result<Store> store = options.database.open(StoreMode::readWrite);
+  if (!store)
+    return fail(store.status());
+  std::signal(SIGINT, onInterrupt);
+  ProgressLine progress;
+  TuneRequest request = requestOf(options, *shape, *budget, progress);
+  Result<TuneOutcome> outcome = tune(**file, request, *device, *store);
+  progress.finish();
+  if (!outcome)
+    return fail(outcome.status());
+  double tflops = teraflops(**file, *shape, request, outcome->medianUs);
+  if (options.json)
+    printJson(describe(*outcome, *device, tflops, store->path()));
+  else
+    print(*outcome, *device, tflops, store->path());
+  if (!outcome->record)
+    return fail(Status::unsupported("no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
+                                    "--trials` shows why each failed"));
+  return Ok;
+}
+
+} // namespace
+
+Action addTune(CLI::App &command) {
+  auto options = std::make_shared<TuneOptions>();
+  options->pattern.add(command);
+  options->problem.add(command, /*withSeqlen=*/true);
+  options->shape.add(command);
+  options->database.add(command);
+  std::string strategies;
+  for (const tuner::StrategyInfo &strategy : tuner::strategyRegistry())
+    strategies += std::string(strategies.empty() ? "" : "; ") + strategy.name + ": " + strategy.summary;
+  command.add_option("--budget", options->budget, "time for the search: 30, 30s, 2m")->capture_default_str();
+  command.add_option("--strategy", options->strategy, "NAME or NAME:OPTION=N,...; " + strategies)->capture_default_str();
+  command.add_option("--workers", options->workers, "threads that compile; default: one less than there are processors");
+  command.add_option("--rows", options->rows, "rows of each candidate compared with the definition")->capture_default_str();
+  command.add_option("--name", options->name, "name of the pattern in the database; default: its own");
+  addJsonOption(command, options->json);
+  return [options] { return runTune(*options); };
+}
+
+} // namespace heddle::cli
