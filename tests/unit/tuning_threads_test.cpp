@@ -30,16 +30,22 @@ TEST_CASE("a compilation that hangs is a timed-out trial and costs only its thre
   fixture.options.prepareLimitSeconds = 0.2;
   auto evaluator = wrap(fixture);
   auto released = std::make_shared<std::atomic<bool>>(false);
+  auto wasTold = std::make_shared<std::atomic<bool>>(false);
   auto recorded = fixture.evaluator;
-  evaluator->onPrepare = [released, recorded](const Point &point, const std::atomic<bool> &stop) {
+  evaluator->onPrepare = [released, wasTold, recorded](const Point &point, const std::atomic<bool> &stop) {
     const bool obeys = point.index[0] == 2, ignores = point.index[0] == 5;
     while ((obeys && !stop) || (ignores && !*released))
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (obeys)
+      *wasTold = true;
     return obeys || ignores ? Preparation() : recorded->prepare(point, stop);
   };
   TuningResult result;
   CHECK(secondsOf([&] { result = fixture.run(); }) < 5);
   *released = true;
+  for (int i = 0; i < 1000 && !*wasTold; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  CHECK(wasTold->load());
   CHECK(count(result, Outcome::timedOut) == 2);
   CHECK(result.measuredNow == 8);
   CHECK(result.winner->config == "a=0");
