@@ -1,0 +1,39 @@
+//===- RunTarget.h - one attention call on a target -------------*- C++ -*-===//
+// Owns the way from checked inputs to out and lse in host memory, on the CPU and on a GPU.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_TOOLS_RUNTARGET_H
+#define HEDDLE_COMPILER_TOOLS_RUNTARGET_H
+
+#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Io/AttentionInputs.h"
+#include "compiler/Tools/Options.h"
+
+namespace heddle::cli {
+
+/// `shape` passed checkShape and agrees with `inputs`.
+struct RunCall {
+  const PatternFile &file;
+  const AttentionInputs &inputs;
+  ProblemShape shape;
+  float scale;
+};
+
+struct RunResult {
+  HostTensor out, lse;
+  double ms = 0;      ///< of the computation alone: no compilation, no copies
+  std::string kernel; ///< what ran, in words
+};
+
+/// Shows elapsed time on stderr if that is a terminal and the call takes long.
+Result<RunResult> runOnCpu(const RunCall &call);
+
+/// GPU 0 with the best kernel of the database, or one compiled now with the default configuration; says on stderr
+/// which. unavailable: no driver, no GPU, or nothing to compile with.
+Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &database);
+
+/// Zero-filled results of the right shape.
+RunResult emptyResult(const AttentionInputs &inputs);
+
+} // namespace heddle::cli
+
+#endif

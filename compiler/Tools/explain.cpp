@@ -1,0 +1,86 @@
+//===- explain.cpp - heddle explain ------------------------------------------===//
+// Counts pairs, tiles, operations and bytes of a pattern for given sizes. Needs no GPU.
+//===----------------------------------------------------------------------===//
+#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Tools/Options.h"
+#include "compiler/Tools/Verb.h"
+#include "compiler/Views/ExplanationPrint.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace heddle::cli {
+namespace {
+
+struct ExplainOptions {
+  PatternOptions pattern;
+  SizeOptions sizes;
+  int64_t seqlen = 0, seqlenK = -1, heads = 1, kvHeads = 0, headDim = 128, batch = 1, blockM = 128, blockN = 128;
+  int64_t qOrigin = 0;
+  std::string dtype = "bf16", gpu = "h200";
+  bool json = false, configs = false;
+};
+
+Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const PatternFile &file) {
+  views::ExplainRequest request;
+  ProblemShape shape;
+  shape.batch = options.batch;
+  shape.heads = options.heads;
+  shape.kvHeads = options.kvHeads > 0 ? options.kvHeads : options.heads;
+  shape.seqlenQ = options.seqlen;
+  shape.seqlenK = options.seqlenK >= 0 ? options.seqlenK : options.seqlen;
+  shape.qOrigin = options.qOrigin;
+  HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
+  HEDDLE_TRY(checkShape(file, shape));
+  request.sizes = sizesOf(file, shape);
+  request.batch = shape.batch;
+  request.kvHeads = shape.kvHeads;
+  request.headDim = options.headDim;
+  request.dtype = *parseDType(options.dtype);
+  request.tile = {options.blockM, options.blockN};
+  HEDDLE_ASSIGN(request.gpu, findGpuModel(options.gpu));
+  return request;
+}
+
+int runExplain(const ExplainOptions &options) {
+  auto file = options.pattern.load();
+  if (!file)
+    return fail(file.status());
+  if (!(*file)->notes().empty())
+    std::cerr << (*file)->notes() << '\n';
+  Result<views::ExplainRequest> request = requestOf(options, **file);
+  if (!request)
+    return fail(request.status());
+  Result<views::Explanation> explanation = views::explain(**file, *request);
+  if (!explanation)
+    return fail(explanation.status());
+  std::cout << (options.json ? views::explanationJson : views::explanationText)(**file, *request, *explanation,
+                                                                                options.configs);
+  return Ok;
+}
+
+} // namespace
+
+Action addExplain(CLI::App &command) {
+  auto options = std::make_shared<ExplainOptions>();
+  options->pattern.add(command);
+  CLI::Range lengths(int64_t(0), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
+  command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given")->required()->check(lengths)->type_name("N");
+  command.add_option("--seqlen-k", options->seqlenK, "Keys")->check(lengths)->type_name("M");
+  command.add_option("--heads", options->heads, "Query heads (default 1)")->check(counts)->type_name("H");
+  command.add_option("--kv-heads", options->kvHeads, "Heads of k and v (default: as --heads)")->check(counts)->type_name("H");
+  command.add_option("--head-dim", options->headDim, "Channels of a head (default 128)")->check(counts)->type_name("D");
+  command.add_option("--dtype", options->dtype, "Element type (default bf16)")->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+  command.add_option("--batch", options->batch, "Batch elements (default 1)")->check(counts)->type_name("B");
+  command.add_option("--block-m", options->blockM, "Queries of a tile (default 128)")->check(counts)->type_name("M");
+  command.add_option("--block-n", options->blockN, "Keys of a tile (default 128)")->check(counts)->type_name("N");
+  command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")->type_name("P");
+  command.add_option("--gpu", options->gpu, "GPU of the roofline (default h200)")->type_name("NAME");
+  command.add_flag("--configs", options->configs, "List the configurations of the kernels, with what rules them out");
+  options->sizes.add(command);
+  addJsonOption(command, options->json);
+  return [options] { return runExplain(*options); };
+}
+
+} // namespace heddle::cli

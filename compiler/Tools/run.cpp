@@ -1,0 +1,175 @@
+//===- run.cpp - heddle run ----------------------------------------------------===//
+// Computes attention on q, k, v of a tensor file and writes out and lse; on demand compares sampled rows with the
+// definition in fp64.
+//===----------------------------------------------------------------------===//
+#include "compiler/Io/AtomicFile.h"
+#include "compiler/Oracle/AttentionOracle.h"
+#include "compiler/Tools/Output.h"
+#include "compiler/Tools/RunTarget.h"
+#include "compiler/Tools/Verb.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+namespace heddle::cli {
+namespace {
+
+struct RunOptions {
+  PatternOptions pattern;
+  SizeOptions sizes;
+  DatabaseOptions database;
+  std::string inputs, output, target;
+  std::optional<double> scale;
+  std::optional<int64_t> qOrigin;
+  int64_t rows = 64;
+  bool verifies = false, json = false;
+};
+
+ProblemShape shapeOf(const AttentionSizes &sizes) {
+  ProblemShape shape;
+  shape.batch = sizes.batch;
+  shape.heads = sizes.heads;
+  shape.kvHeads = sizes.kvHeads;
+  shape.seqlenQ = sizes.seqlenQ;
+  shape.seqlenK = sizes.seqlenK;
+  return shape;
+}
+
+/// A position per call is asked of exactly the patterns whose q_origin is `given`.
+Status checkOrigin(const PatternFile &file, const RunOptions &options) {
+  attn::PatternOp pattern = file.pattern();
+  std::string name = "pattern '" + pattern.getSymName().str() + "'";
+  bool isGiven = pattern.getQOrigin() == attn::Origin::given;
+  if (isGiven && !options.qOrigin)
+    return Status::invalidArgument(name + " takes the position of query 0 per call: give it with --q-origin=N");
+  if (!isGiven && options.qOrigin)
+    return Status::invalidArgument(name + " fixes the position of query 0 itself: leave --q-origin out, or declare the "
+                                          "pattern with q_origin given");
+  return {};
+}
+
+oracle::VerifyReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
+  attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
+  oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters};
+  oracle::AttentionOracle definition(call.file.pattern(), problem, call.inputs, call.scale);
+  return oracle::verifyRows(definition, result.out, result.lse, oracle::sampleRows(call.inputs.sizes, rows));
+}
+
+Json rowJson(const oracle::RowId &id) { return {{"batch", id.batch}, {"head", id.head}, {"row", id.row}}; }
+
+/// JSON has no infinity.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
+
+Json verifyJson(const oracle::VerifyReport &report) {
+  return {{"ok", report.ok}, {"rows", report.rowsChecked}, {"max_error", number(report.maxError)},
+          {"allowed_error", number(report.allowedError)}, {"max_lse_error", number(report.maxLseError)},
+          {"allowed_lse_error", report.allowedLseError}, {"worst", rowJson(report.worst)}, {"worst_lse", rowJson(report.worstLse)}};
+}
+
+void printVerify(const oracle::VerifyReport &report) {
+  auto line = [](const char *name, double error, double allowed, const oracle::RowId &worst) {
+    std::printf("  %-4s %12.3e %12.3e   batch %lld, head %lld, row %lld   %s\n", name, error, allowed,
+                (long long)worst.batch, (long long)worst.head, (long long)worst.row, error <= allowed ? "ok" : "WRONG");
+  };
+  std::printf("verified %lld rows against the definition in fp64\n", (long long)report.rowsChecked);
+  std::printf("  %-4s %12s %12s   worst row\n", "", "error", "allowed");
+  line("out", report.maxError, report.allowedError, report.worst);
+  line("lse", report.maxLseError, report.allowedLseError, report.worstLse);
+  std::fflush(stdout);
+}
+
+void report(const RunOptions &options, const RunCall &call, const RunResult &result,
+            const std::optional<oracle::VerifyReport> &verified) {
+  const AttentionSizes &sizes = call.inputs.sizes;
+  if (options.json) {
+    Json json = {{"pattern", call.file.pattern().getSymName().str()}, {"target", options.target}, {"kernel", result.kernel},
+                 {"ms", result.ms}, {"output", options.output}, {"dtype", dtypeName(call.inputs.dtype())},
+                 {"batch", sizes.batch}, {"heads", sizes.heads}, {"kv_heads", sizes.kvHeads}, {"seqlen_q", sizes.seqlenQ},
+                 {"seqlen_k", sizes.seqlenK}, {"head_dim", sizes.headDim}, {"value_dim", sizes.valueDim},
+                 {"scale", call.scale}};
+    json["verify"] = verified ? verifyJson(*verified) : Json();
+    printJson(json);
+    return;
+  }
+  std::printf("%s: out %s and lse in %s, %.3f ms on %s (%s)\n", call.file.pattern().getSymName().str().c_str(),
+              shapeText(result.out.shape).c_str(), options.output.c_str(), result.ms, options.target.c_str(),
+              result.kernel.c_str());
+  if (verified)
+    printVerify(*verified);
+}
+
+int execute(const RunOptions &options, const RunCall &call) {
+  Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);
+  if (!result)
+    return fail(result.status());
+  Status written = writeAttentionOutputs(options.output, result->out, result->lse);
+  if (!written.isOk())
+    return fail(written);
+  std::optional<oracle::VerifyReport> verified;
+  if (options.verifies)
+    verified = verify(call, *result, options.rows);
+  report(options, call, *result, verified);
+  if (!verified || verified->ok)
+    return Ok;
+  return fail(Status::invalidArgument("the result differs from the definition by more than is allowed; " + options.output +
+                                      " was written and is not to be trusted"));
+}
+
+int runRun(const RunOptions &options) {
+  auto file = options.pattern.load();
+  if (!file)
+    return fail(file.status());
+  Status origin = checkOrigin(**file, options);
+  if (!origin.isOk())
+    return failUsage(origin);
+  Result<std::vector<int64_t>> parameters = (*file)->bindParameters(options.sizes.assignments);
+  if (!parameters)
+    return fail(parameters.status());
+  Result<AttentionInputs> inputs = readAttentionInputs(options.inputs);
+  if (!inputs)
+    return fail(inputs.status());
+  ProblemShape shape = shapeOf(inputs->sizes);
+  shape.parameters = *parameters;
+  shape.qOrigin = options.qOrigin.value_or(0);
+  Status fits = checkShape(**file, shape);
+  if (!fits.isOk())
+    return fail(fits);
+  Status writable = AtomicFile::create(options.output).status(); // before hours of work, not after
+  if (!writable.isOk())
+    return fail(writable);
+  double scale = options.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(inputs->sizes.headDim, 1))));
+  return execute(options, RunCall{**file, *inputs, shape, static_cast<float>(scale)});
+}
+
+} // namespace
+
+Action addRun(CLI::App &command) {
+  auto options = std::make_shared<RunOptions>();
+  options->pattern.add(command);
+  command.add_option("--inputs", options->inputs, "Tensors q [batch, seqlen_q, heads, head_dim] and k, v [batch, seqlen_k, kv_heads, head_dim] in bf16, fp16 or fp32")
+      ->required()->type_name("X.safetensors");
+  command.add_option("--output", options->output, "Where out (like q) and lse [batch, heads, seqlen_q] go")
+      ->required()->type_name("Y.safetensors");
+  command.add_option("--target", options->target, "Where to compute: cpu or cuda")
+      ->required()->type_name("TARGET")->check(CLI::IsMember({"cpu", "cuda"}));
+  auto isFinite = [](const std::string &text) {
+    char *end = nullptr;
+    double value = std::strtod(text.c_str(), &end);
+    return !text.empty() && *end == '\0' && std::isfinite(value) ? "" : "expected a finite number, got '" + text + "'";
+  };
+  command.add_option("--scale", options->scale, "Factor of q . k [1 / sqrt(head_dim)]")->type_name("S")->check(isFinite);
+  options->sizes.add(command);
+  command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")
+      ->type_name("N")->check(CLI::Range(int64_t(-0x7fffffff), int64_t(0x7fffffff)));
+  command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");
+  command.add_option("--rows", options->rows, "How many rows --verify compares")
+      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->capture_default_str();
+  options->database.add(command);
+  addJsonOption(command, options->json);
+  return [options] { return runRun(*options); };
+}
+
+} // namespace heddle::cli

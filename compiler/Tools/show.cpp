@@ -1,0 +1,92 @@
+//===- show.cpp - heddle show --------------------------------------------------===//
+// Draws which pairs or tiles a pattern keeps, as SVG or in the terminal.
+//===----------------------------------------------------------------------===//
+#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Tools/Options.h"
+#include "compiler/Tools/Output.h"
+#include "compiler/Tools/Verb.h"
+#include "compiler/Views/Picture.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace heddle::cli {
+namespace {
+
+struct ShowOptions {
+  PatternOptions pattern;
+  SizeOptions sizes;
+  int64_t seqlen = 0, seqlenK = -1, heads = 0, blockM = 128, blockN = 128, qOrigin = 0, maxCells = 0;
+  std::optional<int64_t> head;
+  std::string format, output = "-";
+};
+
+/// What was asked for, else what the name of the file says, else text.
+bool isSvg(const ShowOptions &options) {
+  const std::string &name = options.output;
+  bool endsInSvg = name.size() > 4 && name.compare(name.size() - 4, 4, ".svg") == 0;
+  return options.format.empty() ? endsInSvg : options.format == "svg";
+}
+
+Result<views::PictureRequest> requestOf(const ShowOptions &options, const PatternFile &file) {
+  views::PictureRequest request;
+  ProblemShape shape;
+  shape.heads = shape.kvHeads = options.heads ? options.heads : static_cast<int64_t>(file.analysis().variants.size());
+  shape.seqlenQ = options.seqlen;
+  shape.seqlenK = options.seqlenK >= 0 ? options.seqlenK : options.seqlen;
+  shape.qOrigin = options.qOrigin;
+  HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
+  HEDDLE_TRY(checkShape(file, shape));
+  if (options.head && *options.head >= shape.heads)
+    return Status::invalidArgument("expected head < " + std::to_string(shape.heads) + ", the number of heads, got " +
+                                   std::to_string(*options.head));
+  request.sizes = sizesOf(file, shape);
+  request.head = options.head;
+  request.tile = {options.blockM, options.blockN};
+  bool svg = isSvg(options);
+  request.maxColumns = options.maxCells ? options.maxCells : svg ? 128 : 72;
+  bool fitsText = shape.seqlenQ <= 36 && shape.seqlenK <= 36;
+  request.maxRows = svg || fitsText || options.maxCells ? request.maxColumns : 36; // a character is twice as high as wide
+  return request;
+}
+
+int runShow(const ShowOptions &options) {
+  auto file = options.pattern.load();
+  if (!file)
+    return fail(file.status());
+  if (!(*file)->notes().empty())
+    std::cerr << (*file)->notes() << '\n';
+  Result<views::PictureRequest> request = requestOf(options, **file);
+  if (!request)
+    return fail(request.status());
+  Result<views::Picture> picture = views::draw(**file, *request);
+  if (!picture)
+    return fail(picture.status());
+  Status written = writeArtifact(options.output, isSvg(options) ? views::svg(*picture) : views::blockText(*picture));
+  return written.isOk() ? Ok : fail(written);
+}
+
+} // namespace
+
+Action addShow(CLI::App &command) {
+  auto options = std::make_shared<ShowOptions>();
+  options->pattern.add(command);
+  CLI::Range lengths(int64_t(1), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
+  command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given")->required()->type_name("N")->check(lengths);
+  command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]")->type_name("M")->check(lengths);
+  command.add_option("--heads", options->heads, "Query heads [one for each head group]")->type_name("H")->check(counts);
+  command.add_option("--head", options->head, "Show this head only")->type_name("h")->check(CLI::Range(int64_t(0), int64_t(1) << 20));
+  command.add_option("--block-m", options->blockM, "Queries of a tile")->type_name("M")->check(counts)->capture_default_str();
+  command.add_option("--block-n", options->blockN, "Keys of a tile")->type_name("N")->check(counts)->capture_default_str();
+  options->sizes.add(command);
+  command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")->type_name("P");
+  command.add_option("--format", options->format, "svg or text [svg for a FILE.svg, else text]")
+      ->type_name("FORMAT")->check(CLI::IsMember({"svg", "text"}));
+  command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]")
+      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1024)));
+  command.add_option("-o,--output", options->output, "Where the picture goes; - is standard output")->type_name("FILE")->capture_default_str();
+  return [options] { return runShow(*options); };
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,180 @@
+//===- Explanation.cpp - what a pattern costs --------------------------------===//
+#include "compiler/Views/Explanation.h"
+#include "codegen/Cpu/JitPattern.h"
+#include "codegen/Skeletons/Skeleton.h"
+#include "compiler/Views/PieceWords.h"
+
+namespace heddle::views {
+
+using namespace heddle::attn;
+
+KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request) {
+  KernelRequest kernel;
+  Result<const GpuArch *> arch = findGpuArch(request.gpu->arch);
+  if (arch)
+    kernel.arch = *arch;
+  kernel.dtype = request.dtype;
+  kernel.headDim = kernel.valueDim = request.headDim;
+  kernel.variants.clear();
+  for (const Variant &variant : file.analysis().variants) {
+    VariantRates rates{variant.forward.rowRate, {}};
+    for (const BranchRanges &branch : variant.forward.branches)
+      rates.keyRates.push_back(branch.columnRate);
+    kernel.variants.push_back(std::move(rates));
+  }
+  kernel.paramCount = static_cast<int64_t>(request.sizes.parameters.size());
+  attn::PatternOp pattern = file.pattern();
+  switch (pattern.getQOrigin()) {
+  case attn::Origin::start: kernel.qOrigin = QOriginRule::start; break;
+  case attn::Origin::end: kernel.qOrigin = QOriginRule::end; break;
+  case attn::Origin::given: kernel.qOrigin = QOriginRule::given; break;
+  }
+  return kernel;
+}
+
+/// The kept pairs of one batch element, each asked of the compiled predicate.
+static Result<WideInt> enumeratePairs(const PatternFile &file, const ProblemSizes &sizes) {
+  HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
+  PatternInfo info{schedule.name, static_cast<int>(schedule.parameters.size()),
+                   static_cast<int>(schedule.variants.size()), static_cast<int>(schedule.branchCount)};
+  llvm::FailureOr<JitPattern> jit = JitPattern::create(*schedule.functions, info);
+  if (failed(jit))
+    return Status::unsupported("the predicate of '" + schedule.name + "' has no form on this machine");
+  JitContext context;
+  context.heads = sizes.heads;
+  context.seqlenQ = sizes.seqlenQ;
+  context.seqlenK = sizes.seqlenK;
+  context.qOrigin = sizes.qOrigin;
+  context.kOrigin = sizes.kOrigin;
+  std::copy(sizes.parameters.begin(), sizes.parameters.end(), context.params.begin());
+  std::vector<uint8_t> keeps(sizes.seqlenK);
+  WideInt total = 0;
+  for (int32_t head = 0; head < sizes.heads; ++head)
+    for (int32_t branch = 0; branch < info.branchCount; ++branch)
+      for (int32_t i = 0; i < sizes.seqlenQ; ++i) {
+        context.head = head;
+        jit->keepRow(context, {branch, int32_t(sizes.qOrigin) + i, int32_t(sizes.kOrigin), 1, int32_t(sizes.seqlenK)},
+                     keeps.data());
+        int64_t kept = 0;
+        for (uint8_t keep : keeps)
+          kept += keep;
+        total += kept;
+      }
+  return total;
+}
+
+static Status countKeptPairs(const PatternFile &file, const ProblemSizes &sizes, Explanation &result) {
+  result.keptPairs = countPairs(file.analysis(), sizes);
+  if (result.keptPairs) {
+    result.keptPairsNote = "closed form";
+    return Status();
+  }
+  size_t branches = file.analysis().variants.front().branches.size();
+  WideInt pairs = WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK * WideInt(branches);
+  if (pairs > kMostEnumeratedPairs) {
+    result.keptPairsNote = "unknown: the pattern has a part without a closed form, and " + toString(pairs) +
+                           " pairs are more than the " + std::to_string(kMostEnumeratedPairs) + " that are tried one by one";
+    return Status();
+  }
+  HEDDLE_ASSIGN(result.keptPairs, enumeratePairs(file, sizes));
+  result.keptPairsNote = "counted pair by pair, for batch element 0";
+  return Status();
+}
+
+static void explainTiles(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
+  const ProblemSizes &sizes = request.sizes;
+  result.tiles = countTiles(file.analysis(), sizes, request.tile, Direction::Forward);
+  TileShape swapped{request.tile.columns, request.tile.rows};
+  result.transposedTiles = countTiles(file.analysis(), sizes, swapped, Direction::Transposed);
+  if (!result.keptPairs)
+    return;
+  double kept = static_cast<double>(*result.keptPairs);
+  double all = double(sizes.heads) * double(sizes.seqlenQ) * double(sizes.seqlenK);
+  double inTiles = double(result.tiles.visited) * double(request.tile.rows) * double(request.tile.columns);
+  result.density = all > 0 ? kept / all : 0;
+  result.tileEfficiency = inTiles > 0 ? kept / inTiles : 0;
+}
+
+static void explainTime(const ExplainRequest &request, Explanation &result) {
+  const ProblemSizes &sizes = request.sizes;
+  WideInt batch = request.batch, rows = batch * sizes.seqlenQ * sizes.heads;
+  result.bytes = (2 * rows + 2 * batch * sizes.seqlenK * request.kvHeads) * request.headDim * dtypeBytes(request.dtype) + 4 * rows;
+  if (!result.keptPairs)
+    return;
+  result.flops = *result.keptPairs * batch * 4 * request.headDim;
+  Roofline roofline;
+  roofline.computeMs = double(*result.flops) / (request.gpu->bf16Tflops * 1e9);
+  roofline.memoryMs = double(result.bytes) / (request.gpu->bandwidthGBps * 1e6);
+  roofline.isComputeBound = roofline.computeMs >= roofline.memoryMs;
+  roofline.ms = std::max(roofline.computeMs, roofline.memoryMs);
+  result.roofline = roofline;
+}
+
+static void explainWorkspace(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
+  KernelRequest kernel = kernelRequestOf(file, request);
+  Result<const Skeleton *> skeleton = chooseSkeleton(kernel);
+  if (!skeleton) {
+    result.workspaceNote = skeleton.status().message();
+    return;
+  }
+  LaunchPlan plan = (*skeleton)->planLaunch(kernel, (*skeleton)->defaultConfig(kernel));
+  LaunchSymbols symbols;
+  symbols[LaunchSymbol::batch] = request.batch;
+  symbols[LaunchSymbol::heads] = request.sizes.heads;
+  symbols[LaunchSymbol::kvHeads] = request.kvHeads;
+  symbols[LaunchSymbol::seqlenQ] = request.sizes.seqlenQ;
+  symbols[LaunchSymbol::seqlenK] = request.sizes.seqlenK;
+  symbols[LaunchSymbol::headDim] = request.headDim;
+  symbols[LaunchSymbol::valueDim] = request.headDim;
+  symbols[LaunchSymbol::smCount] = request.gpu->smCount;
+  Result<int64_t> bytes = plan.workspaceBytes.evaluate(symbols);
+  if (bytes)
+    result.workspaceBytes = *bytes;
+  else
+    result.workspaceNote = bytes.status().message();
+}
+
+static std::string reasonOf(const BranchRanges &branch) {
+  if (branch.masked)
+    return branch.reason;
+  if (branch.mayVisitGaps)
+    return "rows lie further apart than the band is wide: tiles between kept ones may be visited";
+  return branch.exactFromColumns > 1 ? "visited tiles are exact from " + std::to_string(branch.exactFromColumns) +
+                                           " keys per tile on"
+                                     : "";
+}
+
+static void explainVariants(const PatternFile &file, const ProblemSizes &sizes, Explanation &result) {
+  for (const Variant &variant : file.analysis().variants) {
+    VariantExplanation &said = result.variants.emplace_back();
+    said.queryRate = variant.forward.rowRate;
+  }
+  for (int64_t head = sizes.heads - 1; head >= 0; --head) {
+    VariantExplanation &said = result.variants[variantOf(file.analysis(), sizes, head)];
+    said.firstHead = head;
+    ++said.heads;
+  }
+  for (size_t index = 0; index < result.variants.size(); ++index) {
+    const Variant &variant = file.analysis().variants[index];
+    VariantExplanation &said = result.variants[index];
+    for (size_t b = 0; b < variant.branches.size(); ++b) {
+      const BranchRanges &ranges = variant.forward.branches[b];
+      BranchExplanation branch{ranges.columnRate, ranges.masked, reasonOf(ranges), {}};
+      for (const Piece &piece : variant.branches[b])
+        branch.pieces.push_back(inWords(piece, sizes, said.firstHead));
+      said.branches.push_back(std::move(branch));
+    }
+  }
+}
+
+Result<Explanation> explain(const PatternFile &file, const ExplainRequest &request) {
+  Explanation result;
+  HEDDLE_TRY(countKeptPairs(file, request.sizes, result));
+  explainTiles(file, request, result);
+  explainTime(request, result);
+  explainWorkspace(file, request, result);
+  explainVariants(file, request.sizes, result);
+  return result;
+}
+
+} // namespace heddle::views

@@ -1,0 +1,69 @@
+//===- Explanation.h - what a pattern costs ---------------------------------===//
+// Owns the numbers of `heddle explain`: pairs, tiles, operations, bytes and the time that a named GPU needs at
+// least. Everything comes from the analysis; no kernel is compiled and no GPU is needed.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_VIEWS_EXPLANATION_H
+#define HEDDLE_COMPILER_VIEWS_EXPLANATION_H
+
+#include "codegen/Config/KernelRequest.h"
+#include "compiler/Driver/PatternFile.h"
+
+namespace heddle::views {
+
+using attn::WideInt;
+
+struct ExplainRequest {
+  attn::ProblemSizes sizes;
+  int64_t batch = 1, kvHeads = 1, headDim = 128;
+  DType dtype = DType::bf16;
+  attn::TileShape tile;
+  const GpuModel *gpu = nullptr; ///< never null
+};
+
+struct BranchExplanation {
+  int64_t keyRate = 1;
+  bool isMasked = false;
+  std::string reason;              ///< why it is masked, or what is visited beyond the kept tiles; may be empty
+  std::vector<std::string> pieces; ///< in words
+};
+
+/// The heads that take the same operand of every attn.heads.
+struct VariantExplanation {
+  int64_t firstHead = 0, heads = 0; ///< heads 0: no head takes this group
+  int64_t queryRate = 1;
+  std::vector<BranchExplanation> branches;
+};
+
+struct Roofline {
+  double ms = 0, computeMs = 0, memoryMs = 0;
+  bool isComputeBound = true;
+};
+
+/// Counts of pairs and tiles are of one batch element, summed over the query heads; flops, bytes, workspace and the
+/// roofline are of the whole call.
+struct Explanation {
+  std::optional<WideInt> keptPairs; ///< a pair that n branches keep counts n times
+  std::string keptPairsNote;        ///< how they were counted, or why they were not
+  attn::TileCounts tiles, transposedTiles;
+  std::optional<double> density;        ///< kept pairs / (heads * seqlen_q * seqlen_k); 0 for empty problems
+  std::optional<double> tileEfficiency; ///< kept pairs / (visited tiles * block_m * block_n)
+  std::optional<WideInt> flops;         ///< 2 (head_dim + value_dim) for each kept pair
+  WideInt bytes = 0;                    ///< q, k, v read once, out and lse written once
+  std::optional<int64_t> workspaceBytes;
+  std::string workspaceNote;            ///< why there is none
+  std::optional<Roofline> roofline;
+  std::vector<VariantExplanation> variants;
+};
+
+/// Pairs of a pattern without a closed form are counted one by one up to this many.
+inline constexpr int64_t kMostEnumeratedPairs = int64_t(1) << 31;
+
+/// Fails with a diagnostic if a predicate has no form on this machine.
+Result<Explanation> explain(const PatternFile &file, const ExplainRequest &request);
+
+/// What a kernel for these sizes is asked to be.
+KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request);
+
+} // namespace heddle::views
+
+#endif

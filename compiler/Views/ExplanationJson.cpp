@@ -1,0 +1,129 @@
+//===- ExplanationJson.cpp - an explanation as one JSON object --------------===//
+#include "codegen/Skeletons/Skeleton.h"
+#include "compiler/Views/ExplanationPrint.h"
+
+#include <nlohmann/json.hpp>
+
+#include <limits>
+
+namespace heddle::views {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+class JsonWriter {
+public:
+  JsonWriter(const PatternFile &file, const ExplainRequest &request, const Explanation &said)
+      : file(file), request(request), said(said) {}
+
+  std::string write(bool withConfigs) {
+    attn::PatternOp pattern = file.pattern();
+    Json root = {{"pattern", pattern.getSymName().str()}, {"file", file.path()}};
+    root["sizes"] = sizes();
+    root["kept_pairs"] = said.keptPairs ? integer(*said.keptPairs) : Json();
+    root["kept_pairs_note"] = said.keptPairsNote;
+    root["density"] = optional(said.density);
+    root["tiles"] = tiles(said.tiles);
+    root["transposed_tiles"] = tiles(said.transposedTiles);
+    root["tile_efficiency"] = optional(said.tileEfficiency);
+    root["flops"] = said.flops ? integer(*said.flops) : Json();
+    root["bytes"] = integer(said.bytes);
+    root["workspace_bytes"] = optional(said.workspaceBytes);
+    if (!said.workspaceNote.empty())
+      root["workspace_note"] = said.workspaceNote;
+    root["roofline"] = roofline();
+    root["variants"] = variants();
+    if (withConfigs)
+      root["configs"] = configs();
+    if (isBig)
+      root["big_integers"] = true;
+    return root.dump(2) + "\n";
+  }
+
+private:
+  Json integer(WideInt value) {
+    if (value >= 0 && value <= WideInt(std::numeric_limits<uint64_t>::max()))
+      return static_cast<uint64_t>(value);
+    isBig = true;
+    return attn::toString(value);
+  }
+  template <class T> static Json optional(const std::optional<T> &value) { return value ? Json(*value) : Json(); }
+
+  Json sizes() {
+    const attn::ProblemSizes &s = request.sizes;
+    Json parameters = Json::object();
+    attn::PatternOp pattern = file.pattern();
+    for (size_t i = 0; i < s.parameters.size(); ++i)
+      parameters[pattern.getParameterName(i).str()] = s.parameters[i];
+    return {{"batch", request.batch}, {"seqlen_q", s.seqlenQ}, {"seqlen_k", s.seqlenK}, {"heads", s.heads},
+            {"kv_heads", request.kvHeads}, {"head_dim", request.headDim}, {"dtype", dtypeName(request.dtype)},
+            {"q_origin", s.qOrigin}, {"block_m", request.tile.rows}, {"block_n", request.tile.columns},
+            {"parameters", parameters}};
+  }
+
+  Json tiles(const attn::TileCounts &counts) {
+    return {{"visited", integer(counts.visited)}, {"full", integer(counts.full)},
+            {"partial", integer(counts.visited - counts.full)}};
+  }
+
+  Json roofline() {
+    Json json = {{"gpu", request.gpu->name}, {"ms", Json()}, {"bound", Json()}};
+    if (said.roofline) {
+      json["ms"] = said.roofline->ms;
+      json["bound"] = said.roofline->isComputeBound ? "compute" : "memory";
+      json["compute_ms"] = said.roofline->computeMs;
+      json["memory_ms"] = said.roofline->memoryMs;
+    }
+    return json;
+  }
+
+  Json variants() {
+    Json list = Json::array();
+    for (const VariantExplanation &variant : said.variants) {
+      Json branches = Json::array();
+      for (const BranchExplanation &branch : variant.branches)
+        branches.push_back({{"key_rate", branch.keyRate}, {"masked", branch.isMasked}, {"reason", branch.reason},
+                            {"pieces", branch.pieces}});
+      list.push_back({{"heads", variant.heads}, {"first_head", variant.heads ? Json(variant.firstHead) : Json()},
+                      {"query_rate", variant.queryRate}, {"branches", branches}});
+    }
+    return list;
+  }
+
+  Json configs() {
+    KernelRequest kernel = kernelRequestOf(file, request);
+    Json list = Json::array();
+    for (const Skeleton *skeleton : skeletons()) {
+      Status applies = skeleton->appliesTo(kernel);
+      if (!applies.isOk()) {
+        list.push_back({{"skeleton", std::string(skeleton->name())}, {"applies", false}, {"reason", applies.message()}});
+        continue;
+      }
+      for (const KernelConfig &config : skeleton->allConfigs(kernel)) {
+        Json entry = Json::parse(config.json());
+        std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, config);
+        entry["feasible"] = !rejection;
+        if (rejection)
+          entry["reason"] = rejection->constraint + ": " + rejection->reason;
+        entry["default"] = config == skeleton->defaultConfig(kernel);
+        list.push_back(std::move(entry));
+      }
+    }
+    return list;
+  }
+
+  const PatternFile &file;
+  const ExplainRequest &request;
+  const Explanation &said;
+  bool isBig = false;
+};
+
+} // namespace
+
+std::string explanationJson(const PatternFile &file, const ExplainRequest &request, const Explanation &explanation,
+                            bool withConfigs) {
+  return JsonWriter(file, request, explanation).write(withConfigs);
+}
+
+} // namespace heddle::views

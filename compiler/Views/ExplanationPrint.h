@@ -1,0 +1,20 @@
+//===- ExplanationPrint.h - an explanation for people and programs ----------===//
+// Owns the two forms of `heddle explain`. Field names of the JSON object are relied on by other programs: add, never
+// rename. Integers beyond 64 bits are decimal strings, and then `big_integers` is true.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_VIEWS_EXPLANATIONPRINT_H
+#define HEDDLE_COMPILER_VIEWS_EXPLANATIONPRINT_H
+
+#include "compiler/Views/Explanation.h"
+
+namespace heddle::views {
+
+/// One JSON object, indented, with a final newline.
+std::string explanationJson(const PatternFile &file, const ExplainRequest &request, const Explanation &explanation,
+                            bool withConfigs);
+std::string explanationText(const PatternFile &file, const ExplainRequest &request, const Explanation &explanation,
+                            bool withConfigs);
+
+} // namespace heddle::views
+
+#endif

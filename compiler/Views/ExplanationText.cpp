@@ -1,0 +1,160 @@
+//===- ExplanationText.cpp - an explanation for people ------------------------===//
+#include "codegen/Skeletons/Skeleton.h"
+#include "compiler/Views/ExplanationPrint.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace heddle::views {
+
+namespace {
+
+std::string format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+std::string format(const char *pattern, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+/// 1234567 -> "1,234,567".
+std::string grouped(WideInt value) {
+  std::string digits = attn::toString(value);
+  for (int at = static_cast<int>(digits.size()) - 3; at > (digits[0] == '-'); at -= 3)
+    digits.insert(at, ",");
+  return digits;
+}
+
+/// 3.2e12 -> "3.20 TFLOP".
+std::string scaled(double value, double base, const char *const *units) {
+  int unit = 0;
+  for (; value >= base && units[unit + 1]; ++unit)
+    value /= base;
+  return format(unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
+}
+std::string flopsText(double value) {
+  static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", nullptr};
+  return scaled(value, 1000, units);
+}
+std::string bytesText(double value) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", nullptr};
+  return scaled(value, 1024, units);
+}
+
+class TextWriter {
+public:
+  TextWriter(const PatternFile &file, const ExplainRequest &request, const Explanation &said)
+      : file(file), request(request), said(said) {}
+
+  std::string write(bool withConfigs) {
+    header();
+    counts();
+    costs();
+    for (const VariantExplanation &variant : said.variants)
+      heads(variant);
+    if (withConfigs)
+      configs();
+    return text;
+  }
+
+private:
+  void line(const char *label, const std::string &value) { text += format("  %-16s ", label) + value + "\n"; }
+
+  void header() {
+    attn::PatternOp pattern = file.pattern();
+    text += "pattern " + pattern.getSymName().str() + " (" + file.path() + ")\n";
+    const attn::ProblemSizes &s = request.sizes;
+    line("problem", format("batch %lld, %lld queries, %lld keys, %lld heads (%lld for k and v), head_dim %lld, %s",
+                           (long long)request.batch, (long long)s.seqlenQ, (long long)s.seqlenK, (long long)s.heads,
+                           (long long)request.kvHeads, (long long)request.headDim, dtypeName(request.dtype)));
+    std::string parameters;
+    for (size_t i = 0; i < s.parameters.size(); ++i)
+      parameters += (i ? ", " : "") + pattern.getParameterName(i).str() + " = " + std::to_string(s.parameters[i]);
+    if (!parameters.empty())
+      line("sizes", parameters);
+  }
+
+  void counts() {
+    std::string note = said.keptPairsNote == "closed form" ? "" : "  (" + said.keptPairsNote + ")";
+    line("kept pairs", (said.keptPairs ? grouped(*said.keptPairs) : "-") + note);
+    if (said.density)
+      line("density", format("%.4g %%", *said.density * 100));
+    line("tiles", format("%lld x %lld: ", (long long)request.tile.rows, (long long)request.tile.columns) +
+                      tiles(said.tiles));
+    line("transposed", tiles(said.transposedTiles));
+    if (said.tileEfficiency)
+      line("tile efficiency", format("%.1f %% of the pairs in visited tiles are kept", *said.tileEfficiency * 100));
+  }
+
+  static std::string tiles(const attn::TileCounts &counts) {
+    return grouped(counts.visited) + " visited = " + grouped(counts.full) + " full + " +
+           grouped(counts.visited - counts.full) + " partial";
+  }
+
+  void costs() {
+    if (said.flops)
+      line("operations", flopsText(double(*said.flops)));
+    line("bytes", bytesText(double(said.bytes)) + " (q, k, v once, out and lse once)");
+    line("workspace", said.workspaceBytes ? bytesText(double(*said.workspaceBytes)) : "- (" + said.workspaceNote + ")");
+    if (said.roofline)
+      line("roofline", format("%.4g ms on %s, bound by %s (compute %.4g ms, memory %.4g ms)", said.roofline->ms,
+                              std::string(request.gpu->fullName).c_str(),
+                              said.roofline->isComputeBound ? "the bf16 matrix rate" : "memory bandwidth",
+                              said.roofline->computeMs, said.roofline->memoryMs));
+  }
+
+  void heads(const VariantExplanation &variant) {
+    std::string who = variant.heads == 0 ? "no head"
+                      : variant.heads == 1 ? format("head %lld", (long long)variant.firstHead)
+                                           : format("%lld heads from %lld on", (long long)variant.heads,
+                                                    (long long)variant.firstHead);
+    text += who + format(": rows in %lld residue class%s\n", (long long)variant.queryRate,
+                         variant.queryRate == 1 ? "" : "es");
+    for (size_t b = 0; b < variant.branches.size(); ++b) {
+      const BranchExplanation &branch = variant.branches[b];
+      text += format("  branch %zu, keys at rate %lld", b, (long long)branch.keyRate);
+      if (branch.isMasked)
+        text += ", masked: " + branch.reason;
+      else if (!branch.reason.empty())
+        text += " (" + branch.reason + ")";
+      text += branch.pieces.empty() ? ": keeps nothing\n" : "\n";
+      for (const std::string &piece : branch.pieces)
+        text += "    " + piece + "\n";
+    }
+  }
+
+  void configs() {
+    KernelRequest kernel = kernelRequestOf(file, request);
+    text += "configurations for " + std::string(kernel.arch->name) + "\n";
+    for (const Skeleton *skeleton : skeletons()) {
+      Status applies = skeleton->appliesTo(kernel);
+      if (!applies.isOk()) {
+        text += "  " + std::string(skeleton->name()) + " does not apply: " + applies.message() + "\n";
+        continue;
+      }
+      KernelConfig preferred = skeleton->defaultConfig(kernel);
+      for (const KernelConfig &config : skeleton->allConfigs(kernel)) {
+        std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, config);
+        text += "  " + std::string(skeleton->name()) + " " + config.summary() +
+                (rejection ? "  no: " + rejection->constraint + ": " + rejection->reason : "") +
+                (config == preferred ? "  (default)" : "") + "\n";
+      }
+    }
+  }
+
+  const PatternFile &file;
+  const ExplainRequest &request;
+  const Explanation &said;
+  std::string text;
+};
+
+} // namespace
+
+std::string explanationText(const PatternFile &file, const ExplainRequest &request, const Explanation &explanation,
+                            bool withConfigs) {
+  return TextWriter(file, request, explanation).write(withConfigs);
+}
+
+} // namespace heddle::views

@@ -1,0 +1,204 @@
+//===- Picture.cpp - cells from pairs and from tiles -------------------------===//
+#include "compiler/Views/Picture.h"
+#include "codegen/Cpu/JitPattern.h"
+
+#include <numeric>
+
+namespace heddle::views {
+
+using namespace heddle::attn;
+
+namespace {
+
+int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+int64_t ceilDivide(int64_t value, int64_t unit) { return (value + unit - 1) / unit; }
+
+/// Asks the compiled predicate for every pair.
+class PairPainter {
+public:
+  static Result<PairPainter> create(const PatternFile &file, const ProblemSizes &sizes) {
+    HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
+    PatternInfo info{schedule.name, static_cast<int>(schedule.parameters.size()),
+                     static_cast<int>(schedule.variants.size()), static_cast<int>(schedule.branchCount)};
+    llvm::FailureOr<JitPattern> pattern = JitPattern::create(*schedule.functions, info);
+    if (failed(pattern))
+      return Status::unsupported("the predicate of '" + schedule.name + "' has no form on this machine");
+    return PairPainter(std::move(*pattern), sizes);
+  }
+
+  Panel paint(int64_t head) const {
+    Panel panel{{head}, {sizes.seqlenQ, sizes.seqlenK, 1, 1, {}}, std::nullopt};
+    JitContext context;
+    context.head = head;
+    context.heads = sizes.heads;
+    context.seqlenQ = sizes.seqlenQ;
+    context.seqlenK = sizes.seqlenK;
+    context.qOrigin = sizes.qOrigin;
+    context.kOrigin = sizes.kOrigin;
+    std::copy(sizes.parameters.begin(), sizes.parameters.end(), context.params.begin());
+    int64_t kept = 0;
+    for (int64_t i = 0; i < sizes.seqlenQ; ++i)
+      for (int64_t j = 0; j < sizes.seqlenK; ++j) {
+        int copies = 0;
+        for (int branch = 0; branch < pattern.info().branchCount; ++branch)
+          copies += pattern.keep(context, branch, sizes.qOrigin + i, sizes.kOrigin + j);
+        kept += copies;
+        panel.grid.cells.push_back(copies == 0 ? Cell::Skipped : copies == 1 ? Cell::Full : Cell::Twice);
+      }
+    double pairs = double(sizes.seqlenQ) * double(sizes.seqlenK);
+    panel.density = pairs > 0 ? double(kept) / pairs : 0;
+    return panel;
+  }
+
+private:
+  PairPainter(JitPattern pattern, ProblemSizes sizes) : pattern(std::move(pattern)), sizes(std::move(sizes)) {}
+  JitPattern pattern;
+  ProblemSizes sizes;
+};
+
+/// Merges tiles into cells with the ranges of the analysis: each residue class of the rows of a cell is one tile.
+class TilePainter {
+public:
+  TilePainter(const PatternAnalysis &analysis, const PictureRequest &request)
+      : analysis(analysis), sizes(request.sizes) {
+    int64_t rowUnit = request.tile.rows, columnUnit = request.tile.columns;
+    for (const Variant &variant : analysis.variants) {
+      rowUnit = std::lcm(rowUnit, variant.forward.rowRate);
+      for (const BranchRanges &branch : variant.forward.branches)
+        columnUnit = std::lcm(columnUnit, branch.columnRate);
+    }
+    cellRows = roundUp(ceilDivide(sizes.seqlenQ, request.maxRows), rowUnit);
+    cellColumns = roundUp(ceilDivide(sizes.seqlenK, request.maxColumns), columnUnit);
+  }
+
+  Panel paint(int64_t head) const {
+    Panel panel{{head}, {ceilDivide(sizes.seqlenQ, cellRows), ceilDivide(sizes.seqlenK, cellColumns), cellRows,
+                         cellColumns, {}}, density(head)};
+    const VariantRanges &variant = analysis.variants[variantOf(analysis, sizes, head)].forward;
+    for (int64_t row = 0; row < panel.grid.rows; ++row)
+      paintRow(panel.grid, variant, head, row);
+    return panel;
+  }
+
+private:
+  /// What the residue classes of a cell's rows do, counted.
+  struct Votes {
+    int visited = 0, latticeFull = 0, full = 0;
+  };
+
+  void paintRow(Grid &grid, const VariantRanges &variant, int64_t head, int64_t row) const {
+    int64_t classes = std::min(variant.rowRate, sizes.seqlenQ - row * cellRows);
+    std::vector<int> branchesFull(grid.columns, 0);
+    std::vector<char> isVisited(grid.columns, 0), isLattice(grid.columns, 1);
+    for (size_t branch = 0; branch < variant.branches.size(); ++branch) {
+      std::vector<Votes> votes = voteOf(grid, variant, branch, head, row, classes);
+      for (int64_t c = 0; c < grid.columns; ++c) {
+        isVisited[c] |= votes[c].visited > 0;
+        isLattice[c] &= votes[c].latticeFull == votes[c].visited;
+        branchesFull[c] += votes[c].full == classes;
+      }
+    }
+    for (int64_t c = 0; c < grid.columns; ++c)
+      grid.cells.push_back(branchesFull[c] > 1   ? Cell::Twice
+                           : branchesFull[c] > 0 ? Cell::Full
+                           : !isVisited[c]       ? Cell::Skipped
+                           : isLattice[c]        ? Cell::Lattice
+                                                 : Cell::Partial);
+  }
+
+  std::vector<Votes> voteOf(const Grid &grid, const VariantRanges &variant, unsigned branch, int64_t head, int64_t row,
+                            int64_t classes) const {
+    int64_t rate = variant.branches[branch].columnRate;
+    std::vector<Votes> votes(grid.columns);
+    auto forEach = [&](const std::vector<TileRun> &runs, auto count) {
+      for (const TileRun &run : runs)
+        for (int64_t c = std::max<int64_t>(run.begin, 0); c < std::min(run.end, grid.columns); ++c)
+          count(votes[c]);
+    };
+    for (int64_t rowClass = 0; rowClass < classes; ++rowClass) {
+      RowTile tile{rowClass, row, cellRows / variant.rowRate};
+      TileVisit visit = visitTile(variant, branch, Direction::Forward, sizes, head, tile, cellColumns / rate);
+      forEach(visit.visited, [](Votes &v) { ++v.visited; });
+      forEach(visit.full, [&](Votes &v) {
+        ++v.latticeFull;
+        v.full += rate == 1;
+      });
+    }
+    return votes;
+  }
+
+  /// One by one tiles are pairs, where the analysis visits exactly the kept ones.
+  std::optional<double> density(int64_t head) const {
+    for (const BranchRanges &branch : analysis.variants[variantOf(analysis, sizes, head)].forward.branches)
+      if (branch.masked || branch.mayVisitGaps || branch.exactFromColumns > 1)
+        return std::nullopt;
+    double kept = double(countTilesOfHead(analysis, sizes, head, {1, 1}, Direction::Forward).visited);
+    return kept / (double(sizes.seqlenQ) * double(sizes.seqlenK));
+  }
+
+  const PatternAnalysis &analysis;
+  ProblemSizes sizes;
+  int64_t cellRows, cellColumns;
+};
+
+template <class Painter> std::vector<Panel> paintHeads(const Painter &painter, const PictureRequest &request) {
+  std::vector<Panel> panels;
+  int64_t first = request.head.value_or(0), end = request.head ? *request.head + 1 : request.sizes.heads;
+  for (int64_t head = first; head < end; ++head) {
+    Panel panel = painter.paint(head);
+    auto alike = std::find_if(panels.begin(), panels.end(),
+                              [&](const Panel &other) { return other.grid.cells == panel.grid.cells; });
+    if (alike == panels.end())
+      panels.push_back(std::move(panel));
+    else
+      alike->heads.push_back(head);
+  }
+  return panels;
+}
+
+std::string titleOf(const PatternFile &file, const ProblemSizes &sizes) {
+  attn::PatternOp pattern = file.pattern();
+  std::string title = pattern.getSymName().str();
+  for (size_t i = 0; i < sizes.parameters.size(); ++i)
+    title += (i ? ", " : " (") + pattern.getParameterName(i).str() + " = " + std::to_string(sizes.parameters[i]);
+  return title + (sizes.parameters.empty() ? "" : ")");
+}
+
+} // namespace
+
+Result<Picture> draw(const PatternFile &file, const PictureRequest &request) {
+  Picture picture{titleOf(file, request.sizes), request.sizes, false, !file.analysis().isStructural(), {}};
+  const ProblemSizes &sizes = request.sizes;
+  picture.showsPairs = sizes.seqlenQ <= request.maxRows && sizes.seqlenK <= request.maxColumns;
+  if (picture.showsPairs) {
+    HEDDLE_ASSIGN(PairPainter painter, PairPainter::create(file, sizes));
+    picture.panels = paintHeads(painter, request);
+  } else {
+    picture.panels = paintHeads(TilePainter(file.analysis(), request), request);
+  }
+  return picture;
+}
+
+std::string headsInWords(const std::vector<int64_t> &heads) {
+  if (heads.size() == 1)
+    return "head " + std::to_string(heads.front());
+  if (heads.back() - heads.front() + 1 == static_cast<int64_t>(heads.size()))
+    return "heads " + std::to_string(heads.front()) + " to " + std::to_string(heads.back());
+  std::string text = "heads ";
+  for (size_t i = 0; i < heads.size() && i < 6; ++i)
+    text += (i ? ", " : "") + std::to_string(heads[i]);
+  return text + (heads.size() > 6 ? ", ..." : "");
+}
+
+std::string describe(Cell cell, bool showsPairs) {
+  switch (cell) {
+  case Cell::Skipped: return showsPairs ? "not kept" : "skipped";
+  case Cell::Partial: return "partial";
+  case Cell::Lattice: return "full on its lattice";
+  case Cell::Full: return showsPairs ? "kept" : "full";
+  case Cell::Twice: return showsPairs ? "kept by two branches" : "full in two branches";
+  }
+  return "";
+}
+
+} // namespace heddle::views

@@ -1,0 +1,61 @@
+//===- PictureText.cpp - a picture in the terminal -----------------------------===//
+#include "compiler/Views/Picture.h"
+
+#include <cstdio>
+
+namespace heddle::views {
+
+namespace {
+
+const char *glyph(Cell cell) {
+  switch (cell) {
+  case Cell::Skipped: return "\u00b7";
+  case Cell::Partial: return "\u2592";
+  case Cell::Lattice: return "\u2593";
+  case Cell::Full: return "\u2588";
+  case Cell::Twice: return "#";
+  }
+  return "?";
+}
+
+std::string panelText(const Picture &picture, const Panel &panel, int width) {
+  std::string text = headsInWords(panel.heads);
+  if (panel.density) {
+    char density[32];
+    std::snprintf(density, sizeof density, ", density %.4g %%", *panel.density * 100);
+    text += density;
+  }
+  text += "\n";
+  for (int64_t row = 0; row < panel.grid.rows; ++row) {
+    text += "  ";
+    for (int64_t column = 0; column < panel.grid.columns; ++column)
+      for (int i = 0; i < width; ++i)
+        text += glyph(panel.grid.at(row, column));
+    text += "\n";
+  }
+  return text;
+}
+
+} // namespace
+
+std::string blockText(const Picture &picture) {
+  std::string text = picture.title + ": " + std::to_string(picture.sizes.seqlenQ) + " queries down, " +
+                     std::to_string(picture.sizes.seqlenK) + " keys across\n";
+  for (const Panel &panel : picture.panels)
+    text += panelText(picture, panel, picture.showsPairs && panel.grid.columns <= 36 ? 2 : 1);
+  std::string legend;
+  for (Cell cell : {Cell::Full, Cell::Twice, Cell::Lattice, Cell::Partial, Cell::Skipped})
+    for (const Panel &panel : picture.panels)
+      if (panel.grid.uses(cell)) {
+        legend += std::string(legend.empty() ? "" : "   ") + glyph(cell) + " " + describe(cell, picture.showsPairs);
+        break;
+      }
+  text += legend + "\n";
+  if (!picture.showsPairs && !picture.panels.empty())
+    text += "one cell is " + std::to_string(picture.panels[0].grid.cellRows) + " queries x " +
+            std::to_string(picture.panels[0].grid.cellColumns) + " keys" +
+            (picture.isMasked ? "; partial cells may keep nothing" : "") + "\n";
+  return text;
+}
+
+} // namespace heddle::views

@@ -1,0 +1,150 @@
+//===- PieceWords.cpp - a piece in words ------------------------------------===//
+#include "compiler/Views/PieceWords.h"
+#include "dialect/Analysis/ExprProgram.h"
+
+#include <algorithm>
+
+namespace heddle::views {
+
+using namespace heddle::attn;
+
+/// In the first cell of every loop.
+static int64_t valueInFirstCell(const IntExpr &expr, const ProblemSizes &sizes, int64_t head) {
+  ExprProgram program;
+  unsigned slot = program.add(expr);
+  PlainDomain domain;
+  std::vector<int64_t> slots;
+  program.run(domain, [&](Symbol symbol) -> int64_t {
+    switch (symbol.kind) {
+    case Symbol::Head: return head;
+    case Symbol::Heads: return sizes.heads;
+    case Symbol::SeqlenQ: return sizes.seqlenQ;
+    case Symbol::SeqlenK: return sizes.seqlenK;
+    case Symbol::QOrigin: return sizes.qOrigin;
+    case Symbol::KOrigin: return sizes.kOrigin;
+    case Symbol::Parameter: return sizes.parameters[symbol.index];
+    default: return 0;
+    }
+  }, slots);
+  return slots[slot];
+}
+
+std::optional<int64_t> valueOf(const IntExpr &expr, const ProblemSizes &sizes, int64_t head) {
+  if (!expr || expr.dependsOn(Symbol::Cell) || expr.dependsOn(Symbol::TileFirst) || expr.dependsOn(Symbol::TileLast))
+    return std::nullopt;
+  return valueInFirstCell(expr, sizes, head);
+}
+
+namespace {
+
+/// The operands of a tree of max or min.
+void collectTerms(const IntExpr &bound, IntExpr::Op op, std::vector<IntExpr> &terms) {
+  if (!bound)
+    return;
+  if (bound.get()->op != op) {
+    terms.push_back(bound);
+    return;
+  }
+  collectTerms(bound.get()->operands[0], op, terms);
+  collectTerms(bound.get()->operands[1], op, terms);
+}
+
+class Words {
+public:
+  Words(const ProblemSizes &sizes, int64_t head) : sizes(sizes), head(head) {}
+
+  std::string of(const Piece &piece) {
+    diagonal(piece);
+    for (const CellLoop &cell : piece.cells)
+      add("inside segments of " + length(cell.span));
+    for (const CellOrder &order : piece.orders)
+      add(std::string("keys in ") + (order.keyFirst ? "an earlier" : "a later") + " segment of " +
+          length(order.loop.span) + " than the query");
+    bounds("queries", piece.q, piece.cells, sizes.qOrigin, sizes.qOrigin + sizes.seqlenQ - 1);
+    bounds("keys", piece.k, piece.cells, sizes.kOrigin, sizes.kOrigin + sizes.seqlenK - 1);
+    lattice("queries", piece.qLattice);
+    lattice("keys", piece.kLattice);
+    lattice("key - query", piece.tie);
+    if (piece.masked)
+      add("where the predicate says so");
+    return text.empty() ? "every pair" : text;
+  }
+
+private:
+  void add(const std::string &part) { text += (text.empty() ? "" : ", ") + part; }
+
+  std::string length(const IntExpr &span) {
+    std::optional<int64_t> value = valueOf(span, sizes, head);
+    return value ? std::to_string(*value) : "varying length";
+  }
+
+  void diagonal(const Piece &piece) {
+    std::optional<int64_t> lower = valueOf(piece.diagonal.lower, sizes, head);
+    std::optional<int64_t> upper = valueOf(piece.diagonal.upper, sizes, head);
+    int64_t low = sizes.kOrigin - (sizes.qOrigin + sizes.seqlenQ - 1), high = sizes.kOrigin + sizes.seqlenK - 1 - sizes.qOrigin;
+    bool isLow = lower && *lower > low, isHigh = upper && *upper < high;
+    if (isLow && isHigh)
+      add("keys from " + place(*lower) + " to " + place(*upper));
+    else if (isLow)
+      add("keys from " + place(*lower) + " on");
+    else if (isHigh)
+      add("keys up to " + place(*upper));
+  }
+
+  static std::string place(int64_t offset) {
+    if (offset == 0)
+      return "the query itself";
+    return std::to_string(std::abs(offset)) + (offset < 0 ? " before the query" : " after the query");
+  }
+
+  void bounds(const std::string &axis, const Interval &interval, const std::vector<CellLoop> &cells, int64_t first,
+              int64_t last) {
+    std::vector<IntExpr> lowers, uppers;
+    collectTerms(interval.lower, IntExpr::Max, lowers);
+    collectTerms(interval.upper, IntExpr::Min, uppers);
+    int64_t lower = first, upper = last;
+    bool isBoundInCell = false;
+    for (const IntExpr &term : lowers)
+      if (std::optional<int64_t> value = valueOf(term, sizes, head))
+        lower = std::max(lower, *value);
+      else
+        isBoundInCell |= !isEdge(term, cells);
+    for (const IntExpr &term : uppers)
+      if (std::optional<int64_t> value = valueOf(term, sizes, head))
+        upper = std::min(upper, *value);
+      else
+        isBoundInCell |= !isEdge(term, cells);
+    if (lower > first && upper < last)
+      add(axis + " " + std::to_string(lower) + " to " + std::to_string(upper));
+    else if (lower > first)
+      add(axis + " from " + std::to_string(lower) + " on");
+    else if (upper < last)
+      add(axis + " up to " + std::to_string(upper));
+    if (isBoundInCell)
+      add(axis + " bounded within the segment");
+  }
+
+  /// The segment's own first or last position.
+  static bool isEdge(const IntExpr &term, const std::vector<CellLoop> &cells) {
+    return std::any_of(cells.begin(), cells.end(),
+                       [&](const CellLoop &cell) { return term == cell.start() || term == cell.last(); });
+  }
+
+  void lattice(const std::string &axis, const std::vector<Congruence> &congruences) {
+    for (const Congruence &congruence : congruences) {
+      int64_t modulus = congruence.modulus, residue = valueInFirstCell(congruence.residue, sizes, head);
+      add(axis + " = " + std::to_string(residue - floorDivide(residue, modulus) * modulus) + " mod " +
+          std::to_string(modulus) + (congruence.residue.dependsOn(Symbol::Cell) ? " from the segment's start" : ""));
+    }
+  }
+
+  const ProblemSizes &sizes;
+  int64_t head;
+  std::string text;
+};
+
+} // namespace
+
+std::string inWords(const Piece &piece, const ProblemSizes &sizes, int64_t head) { return Words(sizes, head).of(piece); }
+
+} // namespace heddle::views
