@@ -34,6 +34,12 @@ void ShapeOptions::add(CLI::App &command) {
       ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
 }
 
+Status ShapeOptions::check() const {
+  if (outDtype.empty() || outDtype == dtype || outDtype == "fp32")
+    return {};
+  return Status::invalidArgument("expected --out-dtype=" + dtype + " or fp32, got " + outDtype);
+}
+
 KernelShape ShapeOptions::shape(const GpuArch &arch) const {
   KernelShape shape;
   shape.arch = &arch;

@@ -35,7 +35,9 @@ struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0;
   std::string dtype = "bf16", outDtype;
   void add(CLI::App &command);
-  /// `arch` passed the check of addArchOption.
+  /// invalidArgument if out is neither of the type of q nor fp32.
+  Status check() const;
+  /// Options that passed check().
   KernelShape shape(const GpuArch &arch) const;
 };
 

@@ -29,12 +29,25 @@ static Json parameterJson(const ScheduleParameter &parameter) {
   return json;
 }
 
-static Json variantJson(const ScheduleVariant &variant) {
+/// What the analysis found for a branch of the schedule.
+static const attn::BranchRanges &rangesOf(const PatternFile &file, size_t variant, size_t branch) {
+  return file.analysis().variants[variant].forward.branches[branch];
+}
+
+static Json variantJson(const PatternFile &file, const AttentionSchedule &schedule, size_t index) {
+  const ScheduleVariant &variant = schedule.variants[index];
   Json json;
   json["query_rate"] = variant.queryRate;
   json["branches"] = Json::array();
-  for (const ScheduleBranch &branch : variant.branches)
-    json["branches"].push_back(Json{{"key_rate", branch.keyRate}, {"masked", branch.masked}, {"reason", branch.reason}});
+  for (size_t b = 0; b < variant.branches.size(); ++b) {
+    const ScheduleBranch &branch = variant.branches[b];
+    Json row;
+    row["key_rate"] = branch.keyRate;
+    row["masked"] = branch.masked;
+    row["reason"] = branch.reason;
+    row["may_visit_gaps"] = rangesOf(file, index, b).mayVisitGaps;
+    json["branches"].push_back(std::move(row));
+  }
   return json;
 }
 
@@ -48,8 +61,8 @@ Json reportJson(const PatternFile &file, const AttentionSchedule &schedule) {
     json["parameters"].push_back(parameterJson(parameter));
   json["branches"] = schedule.branchCount;
   json["variants"] = Json::array();
-  for (const ScheduleVariant &variant : schedule.variants)
-    json["variants"].push_back(variantJson(variant));
+  for (size_t index = 0; index < schedule.variants.size(); ++index)
+    json["variants"].push_back(variantJson(file, schedule, index));
   json["masked"] = hasMaskedPart(schedule);
   return json;
 }
@@ -61,20 +74,20 @@ static std::string parameterText(const ScheduleParameter &parameter) {
   return text + (parameter.doc.empty() ? "" : ": " + parameter.doc) + "\n";
 }
 
-static std::string branchText(const ScheduleBranch &branch, const std::string &who) {
-  std::string text = "    " + who + "keys at stride " + std::to_string(branch.keyRate);
-  if (!branch.masked)
-    return text + "; tiles in closed form\n";
-  return text + "; masked: " + branch.reason + "\n";
+static std::string branchText(const ScheduleBranch &branch, const attn::BranchRanges &ranges) {
+  std::string text = "keys at stride " + std::to_string(branch.keyRate) + "; ";
+  text += branch.masked ? "masked: " + branch.reason : std::string("tiles in closed form");
+  return text + (ranges.mayVisitGaps ? "; may visit tiles between the bands of two rows" : "") + "\n";
 }
 
-static std::string variantText(const AttentionSchedule &schedule, size_t index) {
+static std::string variantText(const PatternFile &file, const AttentionSchedule &schedule, size_t index) {
   const ScheduleVariant &variant = schedule.variants[index];
   std::string text = "  ";
   text += schedule.variants.size() > 1 ? "head group " + std::to_string(index) : std::string("all heads");
   text += ": rows at stride " + std::to_string(variant.queryRate) + "\n";
   for (size_t b = 0; b < variant.branches.size(); ++b)
-    text += branchText(variant.branches[b], variant.branches.size() > 1 ? "branch " + std::to_string(b) + ": " : "");
+    text += "    " + (variant.branches.size() > 1 ? "branch " + std::to_string(b) + ": " : std::string()) +
+            branchText(variant.branches[b], rangesOf(file, index, b));
   return text;
 }
 
@@ -83,7 +96,7 @@ std::string reportText(const PatternFile &file, const AttentionSchedule &schedul
   for (const ScheduleParameter &parameter : schedule.parameters)
     text += parameterText(parameter);
   for (size_t index = 0; index < schedule.variants.size(); ++index)
-    text += variantText(schedule, index);
+    text += variantText(file, schedule, index);
   return text;
 }
 

@@ -13,7 +13,7 @@ namespace heddle::cli {
 /// True if some part has no closed form.
 bool hasMaskedPart(const AttentionSchedule &schedule);
 
-/// {"name", "q_origin", "combine", "parameters", "branches", "variants", "masked"}.
+/// {"name", "q_origin", "combine", "parameters", "branches", "variants", "masked"}; a variant is a choice of head group.
 Json reportJson(const PatternFile &file, const AttentionSchedule &schedule);
 
 /// Indented lines, each ending with a newline.

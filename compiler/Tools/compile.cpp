@@ -13,6 +13,7 @@ namespace {
 
 /// What a shell would not expect to be joined by -o is refused before any work is done.
 Status checkUsage(const CompileOptions &options) {
+  HEDDLE_TRY(options.shape.check());
   EmitStage stage = parseStage(options.emit);
   size_t archs = archsOf(options.archs).size();
   bool needsArch = stage >= EmitStage::config;
