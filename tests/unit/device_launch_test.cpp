@@ -15,14 +15,14 @@ using namespace heddle::fake;
 
 static std::atomic<long> allocationCount{0};
 
-void *operator new(size_t bytes) {
+[[gnu::noinline]] void *operator new(size_t bytes) {
   ++allocationCount;
   if (void *memory = std::malloc(bytes ? bytes : 1))
     return memory;
   throw std::bad_alloc();
 }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 TEST_CASE("the parameter block is the C++ struct, byte for byte") {
   startFake();

@@ -19,15 +19,15 @@ thread_local long allocationsLeft = -1;
 
 } // namespace
 
-void *operator new(size_t bytes) {
+[[gnu::noinline]] void *operator new(size_t bytes) {
   if (allocationsLeft >= 0 && allocationsLeft-- == 0)
     throw std::bad_alloc();
   if (void *memory = std::malloc(bytes ? bytes : 1))
     return memory;
   throw std::bad_alloc();
 }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 

@@ -53,18 +53,20 @@ int waitFor(pid_t child) {
   return WIFEXITED(state) ? WEXITSTATUS(state) : 200 + WTERMSIG(state);
 }
 
-int publishMany(const std::string &path, int process, int count) {
+// Writes a byte to `report` after each kernel, unless that is -1.
+int publishMany(const std::string &path, int process, int count, int report = -1) {
   Result<Store> store = Store::open(path, writing());
   if (!store)
     return 1;
   for (int i = 0; i < count; ++i)
-    if (!publishNumbered(*store, process, i).isOk())
+    if (!publishNumbered(*store, process, i).isOk() || (report >= 0 && write(report, "", 1) != 1))
       return 2;
   return 0;
 }
 
 int readUntil(const std::string &path, int kernels) {
-  for (int attempt = 0; attempt < 20000; ++attempt) {
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(3);
+  while (std::chrono::steady_clock::now() < deadline) {
     Result<Store> store = Store::open(path);
     if (!store && store.status().code() == StatusCode::notFound)
       continue;
@@ -120,28 +122,38 @@ TEST_CASE("[2] threads share one handle and hold their own") {
   CHECK(findDamage(shared) == "");
 }
 
-// A child publishes until it is killed; the parent kills it at a moment that differs every round.
-TEST_CASE("[1] kill -9 at any point leaves whole winners") {
+// A child publishes until it is killed and reports every kernel that is in. Two rounds of three kill it some
+// moment after a report; the third starts from no file and kills at any time, so that creation is hit as well.
+TEST_CASE("[1] kill -9 at any point leaves whole winners, and everything that was reported") {
   ScratchFolder folder;
   std::string path = folder / "a.db";
-  int64_t survivors = 0;
   for (int round = 0; round < 45; ++round) {
-    // every third round starts from no file, so that creation is hit as well
-    if (round % 3 == 0)
+    bool isCreating = round % 3 == 0;
+    if (isCreating)
       for (const char *suffix : {"", "-wal", "-shm", "-journal"})
         std::filesystem::remove(path + suffix);
-    pid_t child = startChild([&] { return publishMany(path, round, 1000000); });
-    std::this_thread::sleep_for(std::chrono::microseconds(300 + 937 * round));
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    pid_t child = startChild([&] { return publishMany(path, round, 1000000, ends[1]); });
+    close(ends[1]);
+    int reported = 0;
+    char byte = 0;
+    while (!isCreating && reported < 1 + round % 4 && read(ends[0], &byte, 1) == 1)
+      ++reported;
+    std::this_thread::sleep_for(std::chrono::microseconds(100 + 937 * round));
     kill(child, SIGKILL);
     CHECK(waitFor(child) == 200 + SIGKILL);
+    while (read(ends[0], &byte, 1) == 1)
+      ++reported;
+    close(ends[0]);
     Store store = openStore(path, writing());
     CHECK_MESSAGE(findDamage(store) == "", "round " << round);
-    StoreCounts counts = *store.counts();
-    CHECK(counts.kernels == counts.winners);
+    for (int i = 0; i < reported; ++i)
+      CHECK_MESSAGE(store.kernel(numbered(round, i).contentKey).isOk(), "round " << round << " lost kernel " << i);
+    CHECK((isCreating || reported > 0));
+    CHECK(store.counts()->kernels == store.counts()->winners);
     CHECK(store.verify()->problems.empty());
-    survivors += counts.kernels;
   }
-  CHECK(survivors > 0);
 }
 
 TEST_CASE("[2] a writer that holds the file too long is an io error, not a wait for ever") {
