@@ -39,11 +39,9 @@ private:
   int64_t contextWords;
 };
 
-Block *BridgeBuilder::startFunction(const std::string &symbol, ArrayRef<Type> inputs,
-                                    ArrayRef<Type> results) {
+Block *BridgeBuilder::startFunction(const std::string &symbol, ArrayRef<Type> inputs, ArrayRef<Type> results) {
   builder.setInsertionPointToEnd(module.getBody());
-  auto function =
-      func::FuncOp::create(builder, loc, symbol, builder.getFunctionType(inputs, results));
+  auto function = func::FuncOp::create(builder, loc, symbol, builder.getFunctionType(inputs, results));
   Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
   return entry;
@@ -97,8 +95,7 @@ void BridgeBuilder::addKeepLine(const char *symbol, bool alongKeys) {
   Value step = entry->getArgument(4);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value count = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                           entry->getArgument(5));
+  Value count = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), entry->getArgument(5));
   auto loop = scf::ForOp::create(builder, loc, zero, count, one);
   builder.setInsertionPointToStart(loop.getBody());
   Value i = arith::IndexCastOp::create(builder, loc, i32(), loop.getInductionVar());
@@ -113,13 +110,10 @@ void BridgeBuilder::addKeepLine(const char *symbol, bool alongKeys) {
 
 } // namespace
 
-std::string bridgeSymbol(const char *patternFunction) {
-  return std::string("heddle_jit_") + patternFunction;
-}
+std::string bridgeSymbol(const char *patternFunction) { return std::string("heddle_jit_") + patternFunction; }
 
 void addBridgeFunctions(ModuleOp module, int paramCount) {
-  auto internal =
-      LLVM::LinkageAttr::get(module.getContext(), LLVM::linkage::Linkage::Internal);
+  auto internal = LLVM::LinkageAttr::get(module.getContext(), LLVM::linkage::Linkage::Internal);
   for (auto function : module.getOps<func::FuncOp>())
     function->setAttr("llvm.linkage", internal);
   BridgeBuilder bridge(module, paramCount);

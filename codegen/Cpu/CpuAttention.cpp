@@ -21,19 +21,17 @@ std::string number(int64_t value) { return std::to_string(value); }
 
 Status checkSizes(const CpuAttentionArgs &args) {
   if (args.batch < 0 || args.seqlenQ < 0 || args.seqlenK < 0)
-    return Status::invalidArgument("expected batch, seqlen_q and seqlen_k >= 0, got " +
-                                   number(args.batch) + ", " + number(args.seqlenQ) + " and " +
-                                   number(args.seqlenK));
+    return Status::invalidArgument("expected batch, seqlen_q and seqlen_k >= 0, got " + number(args.batch) + ", " +
+                                   number(args.seqlenQ) + " and " + number(args.seqlenK));
   if (args.heads < 1 || args.kvHeads < 1 || args.heads % args.kvHeads != 0)
-    return Status::invalidArgument("expected heads to be a multiple of kv_heads, got " +
-                                   number(args.heads) + " heads and " + number(args.kvHeads) +
-                                   " kv_heads");
+    return Status::invalidArgument("expected heads to be a multiple of kv_heads, got " + number(args.heads) +
+                                   " heads and " + number(args.kvHeads) + " kv_heads");
   if (args.headDim < 1 || args.valueDim < 1)
-    return Status::invalidArgument("expected head_dim and value_dim >= 1, got " +
-                                   number(args.headDim) + " and " + number(args.valueDim));
+    return Status::invalidArgument("expected head_dim and value_dim >= 1, got " + number(args.headDim) + " and " +
+                                   number(args.valueDim));
   if (args.blockM < 1 || args.blockN < 1)
-    return Status::invalidArgument("expected block_m and block_n >= 1, got " +
-                                   number(args.blockM) + " and " + number(args.blockN));
+    return Status::invalidArgument("expected block_m and block_n >= 1, got " + number(args.blockM) + " and " +
+                                   number(args.blockN));
   constexpr int64_t limit = std::numeric_limits<int32_t>::max();
   if (int64_t(args.qOrigin) + args.seqlenQ > limit || int64_t(args.kOrigin) + args.seqlenK > limit)
     return Status::invalidArgument("positions must stay below 2^31");
@@ -56,9 +54,8 @@ Status checkPointers(const CpuAttentionArgs &args) {
 
 Status check(const JitPattern &pattern, const CpuAttentionArgs &args) {
   if (int64_t(args.params.size()) != pattern.info().paramCount)
-    return Status::invalidArgument("pattern '" + pattern.info().name + "' has " +
-                                   number(pattern.info().paramCount) + " run-time sizes, got " +
-                                   number(int64_t(args.params.size())));
+    return Status::invalidArgument("pattern '" + pattern.info().name + "' has " + number(pattern.info().paramCount) +
+                                   " run-time sizes, got " + number(int64_t(args.params.size())));
   HEDDLE_TRY(checkSizes(args));
   return checkPointers(args);
 }
@@ -122,9 +119,8 @@ Result<CpuAttentionCounts> runAttention(const JitPattern &pattern, const CpuAtte
     state.push_back(std::make_unique<QueryTileWorker>(pattern, args));
 
   parallelFor(items, workers, [&](int worker, int64_t item) {
-    auto after = std::upper_bound(
-        heads.begin(), heads.end(), item,
-        [](int64_t wanted, const HeadWork &work) { return wanted < work.firstItem; });
+    auto after = std::upper_bound(heads.begin(), heads.end(), item,
+                                  [](int64_t wanted, const HeadWork &work) { return wanted < work.firstItem; });
     const HeadWork &work = *std::prev(after);
     QueryTilePlace place = placeOf(work, item, args);
     if (place.rows > 0)

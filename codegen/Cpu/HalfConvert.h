@@ -56,8 +56,7 @@ inline uint16_t floatToFp16(float value) {
 }
 
 // `count` contiguous elements of `dtype`, starting `offset` elements behind `data`.
-inline void loadFloats(DType dtype, const void *data, int64_t offset, int count,
-                       float *__restrict values) {
+inline void loadFloats(DType dtype, const void *data, int64_t offset, int count, float *__restrict values) {
   if (dtype == DType::fp32) {
     std::memcpy(values, static_cast<const float *>(data) + offset, count * sizeof(float));
     return;
@@ -71,8 +70,7 @@ inline void loadFloats(DType dtype, const void *data, int64_t offset, int count,
       values[i] = fp16ToFloat(halves[i]);
 }
 
-inline void storeFloats(DType dtype, const float *__restrict values, int count, void *data,
-                        int64_t offset) {
+inline void storeFloats(DType dtype, const float *__restrict values, int count, void *data, int64_t offset) {
   if (dtype == DType::fp32) {
     std::memcpy(static_cast<float *>(data) + offset, values, count * sizeof(float));
     return;

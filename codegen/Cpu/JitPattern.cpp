@@ -41,8 +41,7 @@ struct JitPattern::Code {
   int32_t (*queryRate)(int32_t) = nullptr;
   int32_t (*keyRate)(int32_t, int32_t) = nullptr;
   int32_t (*keyResidue)(Context, int32_t, int32_t, int32_t) = nullptr;
-  void (*nextRange)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t,
-                    int32_t *) = nullptr;
+  void (*nextRange)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t *) = nullptr;
   int32_t (*keep)(Context, int32_t, int32_t, int32_t) = nullptr;
   void (*keepRow)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
   void (*keepColumn)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
@@ -56,8 +55,7 @@ void loadDialects(MLIRContext *context) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context->appendDialectRegistry(registry);
-  context->loadDialect<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect,
-                       scf::SCFDialect>();
+  context->loadDialect<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect>();
 }
 
 LogicalResult lowerToLlvm(ModuleOp module) {
@@ -105,8 +103,7 @@ llvm::Expected<std::unique_ptr<ExecutionEngine>> compile(ModuleOp module) {
   return ExecutionEngine::create(module, options, std::move(*machine));
 }
 
-template <class Function>
-llvm::Error resolve(ExecutionEngine &engine, const std::string &symbol, Function *&function) {
+template <class Function> llvm::Error resolve(ExecutionEngine &engine, const std::string &symbol, Function *&function) {
   llvm::Expected<void *> address = engine.lookup(symbol);
   if (!address)
     return address.takeError();
@@ -131,9 +128,7 @@ template <class Code> llvm::Error resolveAll(Code &code) {
   return errors;
 }
 
-const int32_t *words(const JitContext &context) {
-  return reinterpret_cast<const int32_t *>(&context);
-}
+const int32_t *words(const JitContext &context) { return reinterpret_cast<const int32_t *>(&context); }
 
 } // namespace
 
@@ -141,9 +136,8 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
   if (failed(verifyPatternModule(module, info)))
     return failure();
   if (info.paramCount > JitContext::kMaxParams)
-    return module.emitError() << "pattern '" << info.name << "': expected at most "
-                              << JitContext::kMaxParams << " run-time sizes, got "
-                              << info.paramCount;
+    return module.emitError() << "pattern '" << info.name << "': expected at most " << JitContext::kMaxParams
+                              << " run-time sizes, got " << info.paramCount;
   loadDialects(module.getContext());
   OwningOpRef<ModuleOp> lowered = module.clone();
   addBridgeFunctions(*lowered, info.paramCount);
@@ -151,37 +145,30 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
     return failure();
   auto engine = compile(*lowered);
   if (!engine)
-    return module.emitError() << "pattern '" << info.name << "': compilation for the CPU failed: "
-                              << llvm::toString(engine.takeError());
+    return module.emitError() << "pattern '" << info.name
+                              << "': compilation for the CPU failed: " << llvm::toString(engine.takeError());
   auto code = std::make_shared<Code>();
   code->info = info;
   code->engine = std::move(*engine);
   if (llvm::Error error = resolveAll(*code))
-    return module.emitError() << "pattern '" << info.name << "': "
-                              << llvm::toString(std::move(error));
+    return module.emitError() << "pattern '" << info.name << "': " << llvm::toString(std::move(error));
   return JitPattern(std::move(code));
 }
 
 const PatternInfo &JitPattern::info() const { return code->info; }
 
-int32_t JitPattern::variant(const JitContext &context) const {
-  return code->variant(words(context));
-}
+int32_t JitPattern::variant(const JitContext &context) const { return code->variant(words(context)); }
 
 int32_t JitPattern::queryRate(int32_t variant) const { return code->queryRate(variant); }
 
-int32_t JitPattern::keyRate(int32_t variant, int32_t branch) const {
-  return code->keyRate(variant, branch);
-}
+int32_t JitPattern::keyRate(int32_t variant, int32_t branch) const { return code->keyRate(variant, branch); }
 
-int32_t JitPattern::keyResidue(const JitContext &context, int32_t variant, int32_t branch,
-                               int32_t tileFirst) const {
+int32_t JitPattern::keyResidue(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst) const {
   return code->keyResidue(words(context), variant, branch, tileFirst);
 }
 
-JitKeyRange JitPattern::nextRange(const JitContext &context, int32_t variant, int32_t branch,
-                                  int32_t tileFirst, int32_t tileLast, int32_t blockN,
-                                  int32_t from) const {
+JitKeyRange JitPattern::nextRange(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst,
+                                  int32_t tileLast, int32_t blockN, int32_t from) const {
   int32_t out[4];
   code->nextRange(words(context), variant, branch, tileFirst, tileLast, blockN, from, out);
   return {out[0], out[1], out[2], out[3]};
@@ -195,8 +182,7 @@ void JitPattern::keepRow(const JitContext &context, const JitKeepLine &line, uin
   code->keepRow(words(context), line.branch, line.q, line.k, line.step, line.count, out);
 }
 
-void JitPattern::keepColumn(const JitContext &context, const JitKeepLine &line,
-                            uint8_t *out) const {
+void JitPattern::keepColumn(const JitContext &context, const JitKeepLine &line, uint8_t *out) const {
   code->keepColumn(words(context), line.branch, line.q, line.k, line.step, line.count, out);
 }
 

@@ -17,8 +17,7 @@ int64_t offsetOf(const CpuStrides &stride, int32_t batch, int64_t row, int32_t h
 } // namespace
 
 QueryTileWorker::QueryTileWorker(const JitPattern &pattern, const CpuAttentionArgs &args)
-    : pattern(pattern), args(args), math(tileMath()),
-      lanes((args.blockM + kTileLanes - 1) / kTileLanes * kTileLanes) {
+    : pattern(pattern), args(args), math(tileMath()), lanes((args.blockM + kTileLanes - 1) / kTileLanes * kTileLanes) {
   queries.resize(int64_t(args.headDim) * lanes);
   keys.resize(int64_t(args.blockN) * args.headDim);
   values.resize(int64_t(args.blockN) * args.valueDim);
@@ -46,9 +45,8 @@ void QueryTileWorker::loadQueries() {
   float *to = queries.data(), *from = row.data();
   std::fill_n(to, int64_t(args.headDim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
-    loadFloats(args.dtype, args.q,
-               offsetOf(args.qStride, context.batch, place.rowIndex(m), context.head),
-               args.headDim, from);
+    loadFloats(args.dtype, args.q, offsetOf(args.qStride, context.batch, place.rowIndex(m), context.head), args.headDim,
+               from);
     for (int32_t d = 0; d < args.headDim; ++d)
       to[int64_t(d) * lanes + m] = from[d] * (args.scale * log2OfE);
   }
@@ -66,15 +64,13 @@ void QueryTileWorker::startSoftmax() {
 void QueryTileWorker::loadCarry() {
   for (int32_t m = 0; m < place.rows; ++m) {
     int64_t index = place.rowIndex(m);
-    float lse = args.carryLse[(int64_t(context.batch) * args.heads + context.head) * args.seqlenQ +
-                              index];
+    float lse = args.carryLse[(int64_t(context.batch) * args.heads + context.head) * args.seqlenQ + index];
     if (lse == -INFINITY)
       continue;
     rowMax.data()[m] = lse * log2OfE;
     rowSum.data()[m] = 1.0f;
-    const float *from =
-        args.carryOut + offsetOf(denseStrides(args.seqlenQ, args.heads, args.valueDim),
-                                 context.batch, index, context.head);
+    const float *from = args.carryOut + offsetOf(denseStrides(args.seqlenQ, args.heads, args.valueDim), context.batch,
+                                                 index, context.head);
     for (int32_t d = 0; d < args.valueDim; ++d)
       output.data()[int64_t(d) * lanes + m] = from[d];
   }
@@ -89,8 +85,8 @@ void QueryTileWorker::runBranch(int32_t branch) {
   keyClass.count = int32_t(std::max<int64_t>(existing, 0) / keyClass.rate);
   int32_t tiles = int32_t((int64_t(keyClass.count) + args.blockN - 1) / args.blockN);
   for (int32_t from = 0; from < tiles;) {
-    JitKeyRange range = pattern.nextRange(context, place.variant, branch, firstPosition,
-                                          lastPosition, args.blockN, from);
+    JitKeyRange range =
+        pattern.nextRange(context, place.variant, branch, firstPosition, lastPosition, args.blockN, from);
     int32_t end = std::min(range.end, tiles);
     for (int32_t tile = range.begin; tile < end; ++tile)
       runKeyTile(keyClass, tile, tile >= range.fullBegin && tile < range.fullEnd);
@@ -106,33 +102,29 @@ void QueryTileWorker::runKeyTile(const KeyClass &keyClass, int32_t tile, bool is
   seen.computedPairs += int64_t(place.rows) * count;
   loadKeys(keyClass, first, count);
   std::fill_n(scores.data(), int64_t(count) * lanes, 0.0f);
-  math.addProduct({keys.data(), args.headDim, 1, queries.data(), scores.data(), count,
-                   args.headDim, lanes});
+  math.addProduct({keys.data(), args.headDim, 1, queries.data(), scores.data(), count, args.headDim, lanes});
   if (!isFull)
     maskScores(keyClass, first, count);
-  math.softmaxStep(
-      {scores.data(), count, lanes, rowMax.data(), rowSum.data(), rescale.data()});
+  math.softmaxStep({scores.data(), count, lanes, rowMax.data(), rowSum.data(), rescale.data()});
   math.scaleLanes(output.data(), args.valueDim, lanes, rescale.data());
-  math.addProduct({values.data(), 1, args.valueDim, scores.data(), output.data(), args.valueDim,
-                   count, lanes});
+  math.addProduct({values.data(), 1, args.valueDim, scores.data(), output.data(), args.valueDim, count, lanes});
 }
 
 void QueryTileWorker::loadKeys(const KeyClass &keyClass, int32_t first, int32_t count) {
   int32_t kvHead = context.head / (args.heads / args.kvHeads);
   for (int32_t n = 0; n < count; ++n) {
     int64_t index = keyClass.residue + int64_t(keyClass.rate) * (first + n);
-    loadFloats(args.dtype, args.k, offsetOf(args.kStride, context.batch, index, kvHead),
-               args.headDim, keys.data() + int64_t(n) * args.headDim);
-    loadFloats(args.dtype, args.v, offsetOf(args.vStride, context.batch, index, kvHead),
-               args.valueDim, values.data() + int64_t(n) * args.valueDim);
+    loadFloats(args.dtype, args.k, offsetOf(args.kStride, context.batch, index, kvHead), args.headDim,
+               keys.data() + int64_t(n) * args.headDim);
+    loadFloats(args.dtype, args.v, offsetOf(args.vStride, context.batch, index, kvHead), args.valueDim,
+               values.data() + int64_t(n) * args.valueDim);
   }
 }
 
 void QueryTileWorker::maskScores(const KeyClass &keyClass, int32_t first, int32_t count) {
   for (int32_t n = 0; n < count; ++n) {
     int32_t position = args.kOrigin + keyClass.residue + keyClass.rate * (first + n);
-    pattern.keepColumn(context, {keyClass.branch, firstPosition, position, place.rate, place.rows},
-                       keep.data());
+    pattern.keepColumn(context, {keyClass.branch, firstPosition, position, place.rate, place.rows}, keep.data());
     math.maskLanes(scores.data() + int64_t(n) * lanes, lanes, keep.data());
   }
 }

@@ -23,8 +23,7 @@ template <int bytes> struct Lanes {
 };
 
 // c[rows][vectors] += a * b for a block that fits the registers.
-template <class L, int rows, int vectors>
-HEDDLE_INLINE void addBlock(const TileProduct &p, int row, int lane) {
+template <class L, int rows, int vectors> HEDDLE_INLINE void addBlock(const TileProduct &p, int row, int lane) {
   using Floats = typename L::Floats;
   const float *a = p.a + row * p.aRow;
   float *c = p.c + int64_t(row) * p.lanes + lane;
@@ -110,8 +109,7 @@ template <class L> HEDDLE_INLINE void softmaxStepLoop(const SoftmaxStep &s) {
   }
 }
 
-template <class L>
-HEDDLE_INLINE void scaleLanesLoop(float *tile, int rows, int lanes, const float *factor) {
+template <class L> HEDDLE_INLINE void scaleLanesLoop(float *tile, int rows, int lanes, const float *factor) {
   using Floats = typename L::Floats;
   for (int row = 0; row < rows; ++row, tile += lanes)
     for (int lane = 0; lane < lanes; lane += L::count)
@@ -124,19 +122,14 @@ HEDDLE_INLINE void maskLanesLoop(float *row, int lanes, const uint8_t *keep) {
 }
 
 // The entry set `name` for vectors of `bytes`, with blocks of rows x vectors in registers.
-#define HEDDLE_TILE_MATH(name, bytes, rows, vectors, target)                                       \
-  target void addProduct_##name(const TileProduct &p) {                                            \
-    addProductLoop<Lanes<bytes>, rows, vectors>(p);                                                \
-  }                                                                                                \
-  target void softmaxStep_##name(const SoftmaxStep &s) { softmaxStepLoop<Lanes<bytes>>(s); }       \
-  target void scaleLanes_##name(float *tile, int rowCount, int lanes, const float *factor) {       \
-    scaleLanesLoop<Lanes<bytes>>(tile, rowCount, lanes, factor);                                   \
-  }                                                                                                \
-  target void maskLanes_##name(float *row, int lanes, const uint8_t *keep) {                       \
-    maskLanesLoop(row, lanes, keep);                                                               \
-  }                                                                                                \
-  constexpr TileMath math_##name = {#name, addProduct_##name, softmaxStep_##name,                  \
-                                    scaleLanes_##name, maskLanes_##name};
+#define HEDDLE_TILE_MATH(name, bytes, rows, vectors, target)                                                           \
+  target void addProduct_##name(const TileProduct &p) { addProductLoop<Lanes<bytes>, rows, vectors>(p); }              \
+  target void softmaxStep_##name(const SoftmaxStep &s) { softmaxStepLoop<Lanes<bytes>>(s); }                           \
+  target void scaleLanes_##name(float *tile, int rowCount, int lanes, const float *factor) {                           \
+    scaleLanesLoop<Lanes<bytes>>(tile, rowCount, lanes, factor);                                                       \
+  }                                                                                                                    \
+  target void maskLanes_##name(float *row, int lanes, const uint8_t *keep) { maskLanesLoop(row, lanes, keep); }        \
+  constexpr TileMath math_##name = {#name, addProduct_##name, softmaxStep_##name, scaleLanes_##name, maskLanes_##name};
 
 #if HEDDLE_X86
 HEDDLE_TILE_MATH(avx512, 64, 8, 2, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma"))))
@@ -150,8 +143,8 @@ struct Choice {
 
   Choice() {
 #if HEDDLE_X86
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq"))
       variants[count++] = math_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
       variants[count++] = math_avx2;

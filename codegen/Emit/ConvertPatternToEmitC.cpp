@@ -41,8 +41,7 @@ void sortCalleesFirst(ModuleOp module) {
     function->moveBefore(module.getBody(), module.getBody()->end());
 }
 
-class ConvertPatternToEmitCPass
-    : public PassWrapper<ConvertPatternToEmitCPass, OperationPass<ModuleOp>> {
+class ConvertPatternToEmitCPass : public PassWrapper<ConvertPatternToEmitCPass, OperationPass<ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertPatternToEmitCPass)
 
@@ -50,9 +49,7 @@ public:
   llvm::StringRef getDescription() const override {
     return "Convert the generated functions of a pattern to EmitC device functions";
   }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<emitc::EmitCDialect>();
-  }
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<emitc::EmitCDialect>(); }
   void runOnOperation() override {
     sortCalleesFirst(getOperation());
     if (failed(convert()))
@@ -86,8 +83,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Pass> createConvertPatternToEmitCPass() {
-  return std::make_unique<ConvertPatternToEmitCPass>();
-}
+std::unique_ptr<Pass> createConvertPatternToEmitCPass() { return std::make_unique<ConvertPatternToEmitCPass>(); }
 
 } // namespace heddle

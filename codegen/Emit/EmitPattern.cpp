@@ -34,8 +34,7 @@ static std::string describeArguments(const PatternFunction &function, const Patt
   return joinComma(items);
 }
 
-static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &info,
-                                   SourceWriter &writer) {
+static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &info, SourceWriter &writer) {
   for (const PatternFunction &known : patternFunctions())
     if (function.getName() == known.symbol)
       writer.comment(describeArguments(known, info));

@@ -51,8 +51,6 @@ public:
 
 } // namespace
 
-std::unique_ptr<Pass> createInlineConstantsPass() {
-  return std::make_unique<InlineConstantsPass>();
-}
+std::unique_ptr<Pass> createInlineConstantsPass() { return std::make_unique<InlineConstantsPass>(); }
 
 } // namespace heddle

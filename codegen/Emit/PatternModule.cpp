@@ -23,8 +23,7 @@ llvm::ArrayRef<PatternFunction> patternFunctions() {
 }
 
 std::vector<std::string> contextArgumentNames(int paramCount) {
-  std::vector<std::string> names = {"batch",    "head",     "heads",   "seqlen_q",
-                                    "seqlen_k", "q_origin", "k_origin"};
+  std::vector<std::string> names = {"batch", "head", "heads", "seqlen_q", "seqlen_k", "q_origin", "k_origin"};
   for (int i = 0; i < paramCount; ++i)
     names.push_back("param_" + std::to_string(i));
   return names;
@@ -38,16 +37,14 @@ std::vector<std::string> argumentNames(const PatternFunction &function, int para
   return names;
 }
 
-static FunctionType expectedType(MLIRContext *context, const PatternFunction &function,
-                                 int paramCount) {
+static FunctionType expectedType(MLIRContext *context, const PatternFunction &function, int paramCount) {
   Type i32 = IntegerType::get(context, 32);
   llvm::SmallVector<Type> inputs;
   for (const std::string &name : argumentNames(function, paramCount))
     inputs.push_back(name == "out" ? Type(MemRefType::get({4}, i32)) : i32);
   llvm::SmallVector<Type> results;
   if (function.result != PatternResult::none)
-    results.push_back(function.result == PatternResult::i1 ? Type(IntegerType::get(context, 1))
-                                                           : i32);
+    results.push_back(function.result == PatternResult::i1 ? Type(IntegerType::get(context, 1)) : i32);
   return FunctionType::get(context, inputs, results);
 }
 
@@ -55,16 +52,13 @@ LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
   for (const PatternFunction &function : patternFunctions()) {
     auto found = module.lookupSymbol<func::FuncOp>(function.symbol);
     if (!found)
-      return module.emitError() << "pattern '" << info.name << "' has no function '"
-                                << function.symbol << "'";
+      return module.emitError() << "pattern '" << info.name << "' has no function '" << function.symbol << "'";
     FunctionType expected = expectedType(module.getContext(), function, info.paramCount);
     if (found.getFunctionType() != expected)
-      return found.emitError() << "pattern '" << info.name << "': expected '" << function.symbol
-                               << "' of type " << expected << ", got "
-                               << found.getFunctionType();
+      return found.emitError() << "pattern '" << info.name << "': expected '" << function.symbol << "' of type "
+                               << expected << ", got " << found.getFunctionType();
     if (found.isExternal())
-      return found.emitError() << "pattern '" << info.name << "': '" << function.symbol
-                               << "' has no body";
+      return found.emitError() << "pattern '" << info.name << "': '" << function.symbol << "' has no body";
   }
   return success();
 }

@@ -11,12 +11,9 @@ namespace {
 // Where a generated function's argument comes from inside a method of Pattern.
 std::string fieldOf(const std::string &argument) {
   static const std::vector<std::pair<std::string, std::string>> fields = {
-      {"batch", "c.batch"},          {"head", "c.head"},
-      {"heads", "c.heads"},          {"seqlen_q", "c.seqlenQ"},
-      {"seqlen_k", "c.seqlenK"},     {"q_origin", "c.qOrigin"},
-      {"k_origin", "c.kOrigin"},     {"tile_first", "tileFirst"},
-      {"tile_last", "tileLast"},     {"block_n", "blockN"},
-      {"q_position", "qPosition"},   {"k_position", "kPosition"},
+      {"batch", "c.batch"},      {"head", "c.head"},        {"heads", "c.heads"},        {"seqlen_q", "c.seqlenQ"},
+      {"seqlen_k", "c.seqlenK"}, {"q_origin", "c.qOrigin"}, {"k_origin", "c.kOrigin"},   {"tile_first", "tileFirst"},
+      {"tile_last", "tileLast"}, {"block_n", "blockN"},     {"q_position", "qPosition"}, {"k_position", "kPosition"},
   };
   for (const auto &[name, field] : fields)
     if (name == argument)
@@ -33,9 +30,8 @@ struct Method {
 };
 
 // The methods in the order of patternFunctions().
-constexpr Method methods[] = {{"variant", "int"},      {"queryRate", "int"},
-                              {"keyRate", "int"},      {"keyResidue", "int"},
-                              {"nextRange", "KeyRange"}, {"keep", "bool"}};
+constexpr Method methods[] = {{"variant", "int"},    {"queryRate", "int"},      {"keyRate", "int"},
+                              {"keyResidue", "int"}, {"nextRange", "KeyRange"}, {"keep", "bool"}};
 
 std::string methodSignature(const Method &method, const PatternFunction &function) {
   std::vector<std::string> parameters;
@@ -48,8 +44,7 @@ std::string methodSignature(const Method &method, const PatternFunction &functio
          SourceWriter::call(method.name, parameters);
 }
 
-void writeMethod(SourceWriter &writer, const Method &method, const PatternFunction &function,
-                 int paramCount) {
+void writeMethod(SourceWriter &writer, const Method &method, const PatternFunction &function, int paramCount) {
   std::vector<std::string> values;
   for (const std::string &argument : argumentNames(function, paramCount))
     values.push_back(fieldOf(argument));

@@ -27,9 +27,7 @@ void SourceWriter::comment(std::string_view text) {
   }
 }
 
-void SourceWriter::include(std::string_view file) {
-  line("#include \"" + std::string(file) + "\"");
-}
+void SourceWriter::include(std::string_view file) { line("#include \"" + std::string(file) + "\""); }
 
 void SourceWriter::constant(std::string_view name, long long value) {
   line("static constexpr int " + std::string(name) + " = " + std::to_string(value) + ";");
@@ -45,8 +43,7 @@ void SourceWriter::text(std::string_view finished) {
     buffer += '\n';
 }
 
-std::string SourceWriter::call(std::string_view callee,
-                               const std::vector<std::string> &arguments) {
+std::string SourceWriter::call(std::string_view callee, const std::vector<std::string> &arguments) {
   return std::string(callee) + "(" + joinComma(arguments) + ")";
 }
 

@@ -16,8 +16,7 @@ CpuAttentionArgs argsFor(AttentionCase &attention, const HandPattern &pattern) {
   return args;
 }
 
-void runAndCompare(const JitPattern &jit, const HandPattern &pattern, const CaseShape &shape,
-                   int blockM, int blockN) {
+void runAndCompare(const JitPattern &jit, const HandPattern &pattern, const CaseShape &shape, int blockM, int blockN) {
   AttentionCase attention(shape, 17 * shape.seqlenQ + shape.seqlenK);
   CpuAttentionArgs args = argsFor(attention, pattern);
   args.blockM = blockM;
@@ -25,8 +24,8 @@ void runAndCompare(const JitPattern &jit, const HandPattern &pattern, const Case
   Result<CpuAttentionCounts> counts = runAttention(jit, args);
   REQUIRE(counts.isOk());
   AttentionCase::Errors errors = attention.compare(pattern);
-  INFO(pattern.info.name << " " << dtypeName(shape.dtype) << " q " << shape.seqlenQ << " k "
-                         << shape.seqlenK << " tile " << blockM << "x" << blockN);
+  INFO(pattern.info.name << " " << dtypeName(shape.dtype) << " q " << shape.seqlenQ << " k " << shape.seqlenK
+                         << " tile " << blockM << "x" << blockN);
   CHECK(errors.out <= 1.0);
   CHECK(errors.lse <= 1e-4);
   CHECK(errors.paddingIsUntouched);
@@ -46,11 +45,10 @@ CaseShape shapeOf(int seqlenQ, int seqlenK, int qOrigin = 0, int kOrigin = 0) {
 TEST_CASE("every pattern equals the definition at odd lengths and any tile size") {
   for (const HandPattern &pattern : allHandPatterns()) {
     JitPattern jit = compileForCpu(pattern);
-    for (CaseShape shape : {shapeOf(1, 1), shapeOf(37, 37), shapeOf(13, 61, 48), shapeOf(61, 13),
-                            shapeOf(29, 50, 7, 3), shapeOf(130, 131)}) {
+    for (CaseShape shape : {shapeOf(1, 1), shapeOf(37, 37), shapeOf(13, 61, 48), shapeOf(61, 13), shapeOf(29, 50, 7, 3),
+                            shapeOf(130, 131)}) {
       shape.padding = 3;
-      for (auto [blockM, blockN] : {std::pair(64, 64), std::pair(1, 1), std::pair(5, 7),
-                                    std::pair(33, 20)})
+      for (auto [blockM, blockN] : {std::pair(64, 64), std::pair(1, 1), std::pair(5, 7), std::pair(33, 20)})
         runAndCompare(jit, pattern, shape, blockM, blockN);
     }
   }

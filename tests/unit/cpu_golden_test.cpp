@@ -58,8 +58,7 @@ void checkOracle(int n, int branches, const OracleRule &rule, Sums expected) {
 void checkBoth(int n, int branches, const OracleRule &rule, Sums full, Sums causal) {
   checkOracle(n, branches, rule, full);
   checkOracle(
-      n, branches,
-      [&](int b, int head, int branch, int i, int j) { return j <= i && rule(b, head, branch, i, j); },
+      n, branches, [&](int b, int head, int branch, int i, int j) { return j <= i && rule(b, head, branch, i, j); },
       causal);
 }
 
@@ -100,9 +99,7 @@ TEST_CASE("oracle: one softmax over the multiset of two branches") {
 }
 
 TEST_CASE("oracle: one softmax over the union of two branches") {
-  auto rule = [](int, int head, int, int i, int j) {
-    return branchKeeps(head, 0, i, j) || branchKeeps(head, 1, i, j);
-  };
+  auto rule = [](int, int head, int, int i, int j) { return branchKeeps(head, 0, i, j) || branchKeeps(head, 1, i, j); };
   checkBoth(8, 1, rule, {0.359020563032, 8.285801484033}, {4.148114375502, 11.015487631855});
 }
 

@@ -1,8 +1,8 @@
 // The JIT alone: lines of keep values, use from many threads, and what it refuses.
 #include "support/ModuleLoader.h"
 #include <algorithm>
-#include <doctest/doctest.h>
 #include <atomic>
+#include <doctest/doctest.h>
 #include <thread>
 
 using namespace heddle;

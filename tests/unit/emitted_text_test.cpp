@@ -17,9 +17,8 @@ std::vector<JitContext> contextsOf(const HandPattern &pattern) {
     int seqlenQ, seqlenK, qOrigin, kOrigin;
   };
   std::vector<JitContext> contexts;
-  for (Sizes s : {Sizes{1, 1, 0, 0}, Sizes{0, 5, 0, 0}, Sizes{5, 0, 0, 0}, Sizes{37, 37, 0, 0},
-                  Sizes{13, 61, 48, 0}, Sizes{61, 13, 0, 0}, Sizes{29, 50, 7, 3},
-                  Sizes{20, 33, 2, 9}})
+  for (Sizes s : {Sizes{1, 1, 0, 0}, Sizes{0, 5, 0, 0}, Sizes{5, 0, 0, 0}, Sizes{37, 37, 0, 0}, Sizes{13, 61, 48, 0},
+                  Sizes{61, 13, 0, 0}, Sizes{29, 50, 7, 3}, Sizes{20, 33, 2, 9}})
     for (int head : {0, 2}) {
       JitContext context;
       context.batch = 1;
@@ -38,9 +37,8 @@ std::vector<JitContext> contextsOf(const HandPattern &pattern) {
 const std::vector<TileShape> shapes = {{1, 1}, {1, 7}, {5, 3}, {8, 8}, {16, 1}, {48, 20}, {64, 64}};
 
 std::string describe(const HandPattern &pattern, const JitContext &c, TileShape shape) {
-  return pattern.info.name + " head " + std::to_string(c.head) + " q " +
-         std::to_string(c.seqlenQ) + "+" + std::to_string(c.qOrigin) + " k " +
-         std::to_string(c.seqlenK) + "+" + std::to_string(c.kOrigin) + " tile " +
+  return pattern.info.name + " head " + std::to_string(c.head) + " q " + std::to_string(c.seqlenQ) + "+" +
+         std::to_string(c.qOrigin) + " k " + std::to_string(c.seqlenK) + "+" + std::to_string(c.kOrigin) + " tile " +
          std::to_string(shape.blockM) + "x" + std::to_string(shape.blockN);
 }
 

@@ -1,9 +1,9 @@
 // The generated functions of real patterns, as the GPU and the CPU run them, against the definition of
 // the pattern pair by pair: every file in patterns/, and small relatives whose segments and lattices
 // fit many times into a short sequence.
+#include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Oracle/PatternOracle.h"
-#include "codegen/Emit/EmitPattern.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
 #include "support/RangeCheck.h"
@@ -97,9 +97,8 @@ void checkKeep(const Compiled &compiled, const JitContext &c) {
 
 void checkProblem(Compiled &compiled, const JitContext &context) {
   compiled.pattern.keeps = ruleOf(compiled, context);
-  INFO(compiled.pattern.info.name << " head " << context.head << " q " << context.seqlenQ << "+"
-                                  << context.qOrigin << " k " << context.seqlenK << "+"
-                                  << context.kOrigin);
+  INFO(compiled.pattern.info.name << " head " << context.head << " q " << context.seqlenQ << "+" << context.qOrigin
+                                  << " k " << context.seqlenK << "+" << context.kOrigin);
   checkKeep(compiled, context);
   for (TileShape shape : {TileShape{1, 1}, {5, 3}, {16, 20}, {48, 8}, {64, 64}}) {
     INFO("tile " << shape.blockM << "x" << shape.blockN);
@@ -174,7 +173,8 @@ TEST_CASE("heads in groups of segments and rates") {
     %s2 = attn.segment %far by [32]
     %m = attn.heads %s0, %s1, %s2
     attn.softmax union(%m)
-  })"), shortProblems);
+  })"),
+           shortProblems);
 }
 
 TEST_CASE("two branches under one softmax") {
@@ -184,7 +184,8 @@ TEST_CASE("two branches under one softmax") {
     %b0 = attn.segment %c by [8]
     %b1 = attn.segment %far by [16]
     attn.softmax lse(%b0, %b1)
-  })"), shortProblems);
+  })"),
+           shortProblems);
 }
 
 TEST_CASE("a window on every residue, and a union with global rows and columns") {
@@ -192,12 +193,16 @@ TEST_CASE("a window on every residue, and a union with global rows and columns")
     %w = attn.window [%half, %half]
     %m = attn.dilate %w by 4 rule(every)
     attn.softmax union(%m)
-  })", {"half=3"}), shortProblems);
+  })",
+                 {"half=3"}),
+           shortProblems);
   checkAll(parse(R"(attn.pattern @globals(%half: i32, %g: i32) {
     %w = attn.window [%half, %half]
     %r = attn.rows [%g, 0]
     %k = attn.cols [%g, 0]
     %m = attn.or %w, %r, %k
     attn.softmax union(%m)
-  })", {"half=5", "g=3"}), shortProblems);
+  })",
+                 {"half=5", "g=3"}),
+           shortProblems);
 }

@@ -50,8 +50,7 @@ bool CaseTensor::paddingIsUntouched() const {
   return true;
 }
 
-static void fillRandom(CaseTensor &tensor, int batch, int rows, int heads, int dim,
-                       std::mt19937 &random) {
+static void fillRandom(CaseTensor &tensor, int batch, int rows, int heads, int dim, std::mt19937 &random) {
   std::uniform_real_distribution<double> uniform(-1, 1);
   for (int b = 0; b < batch; ++b)
     for (int row = 0; row < rows; ++row)
@@ -65,8 +64,7 @@ AttentionCase::AttentionCase(const CaseShape &s, unsigned seed)
       k(s.dtype, s.batch, s.seqlenK, s.kvHeads, s.headDim, s.padding),
       v(s.dtype, s.batch, s.seqlenK, s.kvHeads, s.valueDim, s.padding),
       out(s.dtype, s.batch, s.seqlenQ, s.heads, s.valueDim, s.padding),
-      lse(size_t(s.batch) * s.heads * s.seqlenQ, std::nanf("")),
-      scale(2.0 / std::sqrt(double(s.headDim))) {
+      lse(size_t(s.batch) * s.heads * s.seqlenQ, std::nanf("")), scale(2.0 / std::sqrt(double(s.headDim))) {
   std::mt19937 random(seed);
   fillRandom(q, s.batch, s.seqlenQ, s.heads, s.headDim, random);
   fillRandom(k, s.batch, s.seqlenK, s.kvHeads, s.headDim, random);
@@ -153,8 +151,7 @@ AttentionCase::Errors AttentionCase::compare(const HandPattern &pattern) const {
   Errors errors;
   std::vector<double> got = out.dense();
   for (size_t at = 0; at < got.size(); ++at)
-    errors.out = std::max(errors.out, difference(got[at], answer.out[at]) /
-                                          allowedError(shape.dtype, answer.out[at]));
+    errors.out = std::max(errors.out, difference(got[at], answer.out[at]) / allowedError(shape.dtype, answer.out[at]));
   for (size_t at = 0; at < lse.size(); ++at)
     errors.lse = std::max(errors.lse, difference(lse[at], answer.lse[at]));
   errors.paddingIsUntouched = out.paddingIsUntouched();

@@ -44,8 +44,7 @@ inline double oracleScore(const OracleProblem &p, OracleRow row, int j) {
   return sum * p.scale;
 }
 
-inline void oracleRow(const OracleProblem &p, const OracleRule &keeps, OracleRow row,
-                      OracleAnswer &answer) {
+inline void oracleRow(const OracleProblem &p, const OracleRule &keeps, OracleRow row, OracleAnswer &answer) {
   std::vector<int> keys; // a key that two branches keep is listed twice
   for (int branch = 0; branch < p.branches; ++branch)
     for (int j = 0; j < p.seqlenK; ++j)
@@ -61,8 +60,7 @@ inline void oracleRow(const OracleProblem &p, const OracleRule &keeps, OracleRow
     sum += std::exp(score - largest);
   double lse = keys.empty() ? largest : largest + std::log(sum);
   answer.lse[(int64_t(row.batch) * p.heads + row.head) * p.seqlenQ + row.i] = lse;
-  double *out =
-      &answer.out[((int64_t(row.batch) * p.seqlenQ + row.i) * p.heads + row.head) * p.valueDim];
+  double *out = &answer.out[((int64_t(row.batch) * p.seqlenQ + row.i) * p.heads + row.head) * p.valueDim];
   int kvHead = row.head / (p.heads / p.kvHeads);
   for (size_t n = 0; n < keys.size(); ++n)
     for (int d = 0; d < p.valueDim; ++d)

@@ -17,8 +17,7 @@ HandPattern makePattern(PatternInfo info, std::vector<const char *> parts, KeepR
   std::string module;
   for (const char *part : parts)
     module += part;
-  std::vector<std::string> names = {"batch",    "head",     "heads",   "seqlen_q",
-                                    "seqlen_k", "q_origin", "k_origin"};
+  std::vector<std::string> names = {"batch", "head", "heads", "seqlen_q", "seqlen_k", "q_origin", "k_origin"};
   for (int i = 0; i < info.paramCount; ++i)
     names.push_back("param_" + std::to_string(i));
   std::string declared, passed, types;
@@ -47,9 +46,7 @@ HandPattern causalPattern() {
 HandPattern windowPattern(int left, int right) {
   return makePattern(
       {"window", 2, 1, 1}, {singleVariant, denseKeys, rangeHelper, windowBody},
-      [](const JitContext &c, int, int q, int k) {
-        return k >= q - c.params[0] && k <= q + c.params[1];
-      },
+      [](const JitContext &c, int, int q, int k) { return k >= q - c.params[0] && k <= q + c.params[1]; },
       {left, right});
 }
 
@@ -81,8 +78,7 @@ HandPattern scannedPattern() {
 }
 
 std::vector<HandPattern> allHandPatterns() {
-  return {fullPattern(),    causalPattern(),    windowPattern(5, 2),
-          dilatedPattern(), twoBranchPattern(), scannedPattern()};
+  return {fullPattern(), causalPattern(), windowPattern(5, 2), dilatedPattern(), twoBranchPattern(), scannedPattern()};
 }
 
 } // namespace heddle::test

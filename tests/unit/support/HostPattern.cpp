@@ -47,12 +47,10 @@ std::string readAll(const std::string &path) {
 }
 
 void compileShared(const std::string &source, const std::string &object, const std::string &log) {
-  std::string command = std::string(HEDDLE_HOST_CXX) +
-                        " -std=c++17 -O1 -shared -fPIC -Wall -Wno-unused-function -o " + object +
-                        " " + source + " 2> " + log;
+  std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -shared -fPIC -Wall -Wno-unused-function -o " +
+                        object + " " + source + " 2> " + log;
   if (std::system(command.c_str()) != 0)
-    throw std::runtime_error("the emitted text does not compile:\n" + readAll(log) +
-                             readAll(source));
+    throw std::runtime_error("the emitted text does not compile:\n" + readAll(log) + readAll(source));
 }
 
 } // namespace
@@ -83,8 +81,7 @@ struct HostPattern::Library {
   }
 };
 
-HostPattern::HostPattern(const std::string &text, const PatternInfo &info)
-    : library(std::make_unique<Library>()) {
+HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : library(std::make_unique<Library>()) {
   std::string source = library->folder + "/pattern.cpp";
   std::ofstream(source) << "// pattern " << info.name
                         << "\n#include <cstdint>\n#define __device__\n#define __forceinline__ inline\n"
@@ -109,17 +106,14 @@ int HostPattern::variant(const JitContext &context) const { return library->vari
 
 int HostPattern::queryRate(int variant) const { return library->queryRate(variant); }
 
-int HostPattern::keyRate(int variant, int branch) const {
-  return library->keyRate(variant, branch);
-}
+int HostPattern::keyRate(int variant, int branch) const { return library->keyRate(variant, branch); }
 
-int HostPattern::keyResidue(const JitContext &context, int variant, int branch,
-                            int tileFirst) const {
+int HostPattern::keyResidue(const JitContext &context, int variant, int branch, int tileFirst) const {
   return library->keyResidue(&context, variant, branch, tileFirst);
 }
 
-JitKeyRange HostPattern::nextRange(const JitContext &context, int variant, int branch,
-                                   int tileFirst, int tileLast, int blockN, int from) const {
+JitKeyRange HostPattern::nextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast,
+                                   int blockN, int from) const {
   int out[4];
   library->nextRange(&context, variant, branch, tileFirst, tileLast, blockN, from, out);
   return {out[0], out[1], out[2], out[3]};

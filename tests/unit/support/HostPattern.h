@@ -23,8 +23,8 @@ public:
   int queryRate(int variant) const;
   int keyRate(int variant, int branch) const;
   int keyResidue(const JitContext &context, int variant, int branch, int tileFirst) const;
-  JitKeyRange nextRange(const JitContext &context, int variant, int branch, int tileFirst,
-                        int tileLast, int blockN, int from) const;
+  JitKeyRange nextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast, int blockN,
+                        int from) const;
   bool keep(const JitContext &context, int branch, int q, int k) const;
   // kVariantCount, kBranchCount, kParamCount as the text states them.
   PatternInfo counts() const;

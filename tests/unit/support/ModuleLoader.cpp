@@ -21,8 +21,7 @@ static std::string positionOf(Location location) {
 }
 
 ModuleLoader::ModuleLoader(const std::string &text) {
-  context.loadDialect<arith::ArithDialect, func::FuncDialect, memref::MemRefDialect,
-                      scf::SCFDialect>();
+  context.loadDialect<arith::ArithDialect, func::FuncDialect, memref::MemRefDialect, scf::SCFDialect>();
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
       collected += positionOf(diagnostic.getLocation()) + ": " + diagnostic.str() + "\n";

@@ -4,10 +4,10 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_MODULELOADER_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_MODULELOADER_H
 
-#include "support/HandPatterns.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "support/HandPatterns.h"
 #include <string>
 
 namespace heddle::test {

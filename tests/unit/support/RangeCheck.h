@@ -16,7 +16,7 @@ struct RangeReport {
   std::string error;
   long visitedTiles = 0;
   long fullTiles = 0;
-  long nonEmptyTiles = 0; // by the rule
+  long nonEmptyTiles = 0;  // by the rule
   long trulyFullTiles = 0; // by the rule, empty tiles not counted
 };
 
@@ -57,18 +57,17 @@ struct Marks {
 };
 
 template <class Functions>
-std::string collectMarks(const Functions &functions, const JitContext &context,
-                         const QueryTile &tile, int blockN, Marks &marks) {
+std::string collectMarks(const Functions &functions, const JitContext &context, const QueryTile &tile, int blockN,
+                         Marks &marks) {
   int first = context.qOrigin + tile.rows.front(), last = context.qOrigin + tile.rows.back();
   int tiles = int(marks.visited.size()), from = 0;
   while (true) {
-    JitKeyRange range = functions.nextRange(context, tile.variant, tile.branch, first, last, blockN,
-                                            from);
+    JitKeyRange range = functions.nextRange(context, tile.variant, tile.branch, first, last, blockN, from);
     if (range.begin == JitKeyRange::kNoTile)
       return range.end == JitKeyRange::kNoTile ? "" : "the end marker has a finite end";
     if (range.begin < from || range.end <= range.begin || range.end > tiles)
-      return "range [" + std::to_string(range.begin) + ", " + std::to_string(range.end) +
-             ") after tile " + std::to_string(from) + " of " + std::to_string(tiles);
+      return "range [" + std::to_string(range.begin) + ", " + std::to_string(range.end) + ") after tile " +
+             std::to_string(from) + " of " + std::to_string(tiles);
     for (int t = range.begin; t < range.end; ++t)
       ++marks.visited[t];
     for (int t = range.fullBegin; t < range.fullEnd; ++t) {
@@ -81,11 +80,10 @@ std::string collectMarks(const Functions &functions, const JitContext &context,
 }
 
 template <class Functions>
-void checkTile(const Functions &functions, const KeepRule &keeps, const JitContext &context,
-               const QueryTile &tile, int blockN, RangeReport &report) {
+void checkTile(const Functions &functions, const KeepRule &keeps, const JitContext &context, const QueryTile &tile,
+               int blockN, RangeReport &report) {
   int rate = functions.keyRate(tile.variant, tile.branch);
-  int residue = functions.keyResidue(context, tile.variant, tile.branch,
-                                     context.qOrigin + tile.rows.front());
+  int residue = functions.keyResidue(context, tile.variant, tile.branch, context.qOrigin + tile.rows.front());
   if (rate < 1 || residue < 0 || residue >= rate) {
     report.error = "residue " + std::to_string(residue) + " of rate " + std::to_string(rate);
     return;
@@ -104,8 +102,7 @@ void checkTile(const Functions &functions, const KeepRule &keeps, const JitConte
     report.nonEmptyTiles += truth.any;
     report.trulyFullTiles += truth.every;
     if (truth.any && marks.visited[t] != 1)
-      report.error = "tile " + std::to_string(t) + " visited " + std::to_string(marks.visited[t]) +
-                     " times";
+      report.error = "tile " + std::to_string(t) + " visited " + std::to_string(marks.visited[t]) + " times";
     if (marks.visited[t] > 1 || (marks.full[t] && !truth.every))
       report.error = "tile " + std::to_string(t) + " is not what its range says";
   }
@@ -123,8 +120,8 @@ void checkTile(const Functions &functions, const KeepRule &keeps, const JitConte
 // Every query tile of every class and branch of the head in `context`. `functions` is a JitPattern or
 // a HostPattern.
 template <class Functions>
-RangeReport checkRanges(const Functions &functions, const HandPattern &pattern,
-                        const JitContext &context, TileShape shape) {
+RangeReport checkRanges(const Functions &functions, const HandPattern &pattern, const JitContext &context,
+                        TileShape shape) {
   RangeReport report;
   int variant = functions.variant(context);
   int rate = functions.queryRate(variant);
