@@ -1,0 +1,194 @@
+//===- BenchRow.cpp - one measured workload -------------------------------===//
+#include "compiler/Tools/BenchRow.h"
+#include "codegen/Config/KernelConfig.h"
+#include "compiler/Driver/CompileSession.h"
+#include "compiler/Io/Safetensors.h"
+#include "runtime/Store/Store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <unistd.h>
+
+namespace heddle::cli {
+namespace {
+
+struct Found {
+  StoreLookup lookup;
+  WinnerKey key;
+  std::string name;
+};
+
+Result<Found> findKernel(const BenchSetup &setup) {
+  HEDDLE_ASSIGN(Store store, Store::open(setup.database));
+  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(setup.file));
+  KernelShape shape;
+  HEDDLE_ASSIGN(shape.arch, archOf(setup.device));
+  shape.dtype = setup.workload.dtype;
+  shape.headDim = shape.valueDim = setup.workload.headDim;
+  Found found;
+  found.name = prepared.name;
+  found.key = winnerKey(setup.file, setup.workload.shape, familyOf(prepared, makeRequest(prepared, shape)),
+                        setup.device.info().identity);
+  HEDDLE_ASSIGN(found.lookup, store.lookup(LookupQuery(found.key, setup.device.info().driverVersion)));
+  if (found.lookup.match == MatchKind::none)
+    return Status::notFound("no kernel for '" + prepared.name + "' " + dtypeName(shape.dtype) + " d=" +
+                            std::to_string(shape.headDim) + " in " + setup.database +
+                            ": tune it first, or give bench --tune=SECONDS");
+  return found;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Launches kernel and matrix product in turn, so that both see the same clock.
+Status timeInTurn(const BenchSetup &setup, const PreparedLaunch &launch, MatrixRoof *roof, BenchRow &row) {
+  HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(setup.device));
+  constexpr int kWarmups = 3;
+  std::vector<double> kernelUs, roofUs;
+  for (int64_t i = -kWarmups; i < setup.repetitions; ++i) {
+    HEDDLE_ASSIGN(double us, timer.time([&] { return launch.launch(nullptr); }));
+    double productUs = 0;
+    if (roof) {
+      HEDDLE_ASSIGN(productUs, timer.time([&] { return roof->launch(); }));
+    }
+    if (i < 0)
+      continue;
+    kernelUs.push_back(us);
+    roofUs.push_back(productUs);
+  }
+  row.us = median(kernelUs);
+  row.roofUs = median(roofUs);
+  return {};
+}
+
+std::string launcherCommand(const BenchSetup &setup, const Found &found, const std::string &output, uint64_t seed) {
+  const ProblemShape &shape = setup.workload.shape;
+  attn::ProblemSizes sizes = sizesOf(setup.file, shape);
+  int64_t items = 0;
+  for (int64_t head = 0; head < shape.heads; ++head)
+    items += attn::countRowTiles(shape.seqlenQ, setup.file.analysis().variants[attn::variantOf(setup.file.analysis(), sizes, head)].forward.rowRate, 128);
+  attn::WideInt visited = attn::countTiles(setup.file.analysis(), sizes, {128, 128}, attn::Direction::Forward).visited;
+  std::ostringstream command;
+  command << '"' << setup.launcher << "\" --db=\"" << setup.database << "\" --name=" << found.name
+          << " --dtype=" << dtypeName(setup.workload.dtype) << " --head-dim=" << setup.workload.headDim
+          << " --batch=" << shape.batch << " --seqlen=" << shape.seqlenQ << " --seqlen-k=" << shape.seqlenK
+          << " --heads=" << shape.heads << " --kv-heads=" << shape.kvHeads << " --work-items=" << items * shape.batch
+          << " --visited-tiles=" << attn::toString(visited * shape.batch) << " --seed=" << seed
+          << " --reps=" << setup.repetitions << " --output=\"" << output << "\" --sizes=";
+  for (size_t i = 0; i < shape.parameters.size(); ++i)
+    command << (i ? "," : "") << shape.parameters[i];
+  return command.str();
+}
+
+/// Compares a file of results with the reference rows.
+Result<oracle::VerifyReport> compareFile(const std::string &path, const oracle::ReferenceRows &reference,
+                                         const Workload &workload) {
+  HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
+  HEDDLE_ASSIGN(HostTensor out, file.read("out"));
+  HEDDLE_ASSIGN(HostTensor lse, file.read("lse"));
+  const ProblemShape &shape = workload.shape;
+  return oracle::compareRows(reference, [&](const oracle::RowId &id) {
+    oracle::RowResult row;
+    int64_t first = ((id.batch * shape.seqlenQ + id.row) * shape.heads + id.head) * workload.headDim;
+    for (int64_t c = 0; c < workload.headDim; ++c)
+      row.out.push_back(out.get(first + c));
+    row.lse = lse.get((id.batch * shape.heads + id.head) * shape.seqlenQ + id.row);
+    return row;
+  });
+}
+
+/// Runs the second process, reads what it wrote back into `out` and `lse`.
+Status launchElsewhere(const BenchSetup &setup, const Found &found, uint64_t seed, BenchRow &row,
+                       const oracle::ReferenceRows &reference) {
+  std::string output = (std::filesystem::temp_directory_path() / ("heddle-bench-" + std::to_string(getpid()) + ".safetensors")).string();
+  FILE *process = popen(launcherCommand(setup, found, output, seed).c_str(), "r");
+  if (!process)
+    return Status::io("cannot start '" + setup.launcher + "'");
+  std::string said;
+  char buffer[512];
+  while (std::fgets(buffer, sizeof buffer, process))
+    said += buffer;
+  int code = pclose(process);
+  auto answer = nlohmann::json::parse(said, nullptr, /*allow_exceptions=*/false);
+  if (code != 0 || !answer.is_object())
+    return Status::internal("'" + setup.launcher + "' failed (status " + std::to_string(code) + "): " + said);
+  row.launcherUs = answer.value("median_us", 0.0);
+  row.match = answer.value("match", "");
+  Result<oracle::VerifyReport> verified = compareFile(output, reference, setup.workload);
+  std::filesystem::remove(output);
+  HEDDLE_TRY(verified.status());
+  row.verified = *verified;
+  return {};
+}
+
+} // namespace
+
+Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
+  constexpr uint64_t kSeed = 2; // tuning used 1
+  HEDDLE_ASSIGN(Found found, findKernel(setup));
+  const Workload &workload = setup.workload;
+  const ProblemShape &shape = workload.shape;
+  AttentionSizes sizes{shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, workload.headDim, workload.headDim};
+  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, workload.dtype, kSeed));
+  float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
+  oracle::ReferenceRows reference = referenceOf(setup.file, shape, inputs, scale, setup.verifiedRows);
+
+  BenchRow row;
+  row.pattern = found.name;
+  row.workload = workload;
+  row.match = matchKindName(found.lookup.match);
+  HEDDLE_ASSIGN(KernelConfig config, KernelConfig::parse(found.lookup.record.config));
+  row.config = config.summary();
+  attn::ProblemSizes positions = sizesOf(setup.file, shape);
+  double flopsPerPair = 4.0 * workload.headDim * shape.batch;
+  if (auto pairs = attn::countPairs(setup.file.analysis(), positions))
+    row.flops = flopsPerPair * static_cast<double>(*pairs);
+  attn::TileCounts tiles = attn::countTiles(setup.file.analysis(), positions, {config.blockM, config.blockN}, attn::Direction::Forward);
+  row.visitedFlops = flopsPerPair * static_cast<double>(tiles.visited) * config.blockM * config.blockN;
+
+  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(setup.device, setup.file, shape, inputs, scale));
+  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(setup.device, found.lookup.record));
+  HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
+  HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
+  HEDDLE_TRY(timeInTurn(setup, launch, roof, row));
+  HEDDLE_ASSIGN(row.verified, problem.compare(reference));
+  HEDDLE_ASSIGN(row.missing, problem.countNaN());
+  row.verified.ok &= row.missing == 0;
+  if (!setup.launcher.empty() && row.verified.ok)
+    HEDDLE_TRY(launchElsewhere(setup, found, kSeed, row, reference));
+  return row;
+}
+
+void printRow(const BenchRow &row, bool withHeader) {
+  if (withHeader)
+    std::printf("%-16s %5s %8s %6s %4s %10s %9s %7s %9s %10s %10s %6s  %s\n", "pattern", "batch", "seqlen", "heads", "d", "us",
+                "TFLOP/s", "% roof", "% visited", "error", "allowed", "right", "kernel");
+  const ProblemShape &shape = row.workload.shape;
+  std::printf("%-16s %5lld %8lld %6lld %4lld %10.1f %9.1f %7.1f %9.1f %10.2e %10.2e %6s  %s: %s\n", row.pattern.c_str(),
+              (long long)shape.batch, (long long)shape.seqlenQ, (long long)shape.heads, (long long)row.workload.headDim, row.us,
+              row.tflops(), row.percentOfRoof(), row.visitedPercentOfRoof(), row.verified.maxError, row.verified.allowedError,
+              row.verified.ok ? "yes" : "NO", row.match.c_str(), row.config.c_str());
+  std::fflush(stdout);
+}
+
+Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
+  Json list = Json::array();
+  for (const BenchRow &row : rows) {
+    const ProblemShape &shape = row.workload.shape;
+    list.push_back({{"pattern", row.pattern}, {"batch", shape.batch}, {"seqlen_q", shape.seqlenQ}, {"seqlen_k", shape.seqlenK},
+                    {"heads", shape.heads}, {"kv_heads", shape.kvHeads}, {"head_dim", row.workload.headDim},
+                    {"dtype", dtypeName(row.workload.dtype)}, {"median_us", row.us}, {"roof_us", row.roofUs},
+                    {"launcher_us", row.launcherUs}, {"tflops", row.tflops()}, {"percent_of_roof", row.percentOfRoof()},
+                    {"visited_percent_of_roof", row.visitedPercentOfRoof()}, {"max_error", row.verified.maxError},
+                    {"allowed_error", row.verified.allowedError}, {"max_lse_error", row.verified.maxLseError},
+                    {"missing", row.missing}, {"ok", row.verified.ok}, {"match", row.match}, {"config", row.config}});
+  }
+  return {{"device", device}, {"roof", "bf16 matrix product 8192^3 of the same run"}, {"rows", list}};
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,51 @@
+//===- BenchRow.h - one measured workload -----------------------*- C++ -*-===//
+// Owns the measurement of one workload: lookup, launches in turn with the matrix product, comparison with the definition.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_TOOLS_BENCHROW_H
+#define HEDDLE_COMPILER_TOOLS_BENCHROW_H
+
+#include "compiler/Driver/DeviceProblem.h"
+#include "compiler/Driver/MatrixRoof.h"
+#include "compiler/Tools/Output.h"
+
+namespace heddle::cli {
+
+struct Workload {
+  ProblemShape shape;
+  DType dtype;
+  int64_t headDim;
+};
+
+struct BenchSetup {
+  const PatternFile &file;
+  Workload workload;
+  Device device;
+  std::string database, launcher; ///< launcher empty: this process launches
+  int64_t verifiedRows, repetitions;
+};
+
+struct BenchRow {
+  std::string pattern, match, config;
+  Workload workload;
+  double us = 0, roofUs = 0;  ///< medians; roofUs 0 if there was no roof
+  double launcherUs = 0;      ///< median that the second process saw; 0 without one
+  double flops = 0;           ///< on kept pairs, whole call; 0 if they have no closed form
+  double visitedFlops = 0;    ///< on the pairs of visited tiles, as the kernel's own tile shape counts them
+  int64_t missing = 0;        ///< elements of out and lse that were NaN
+  oracle::VerifyReport verified;
+
+  double tflops() const { return us > 0 ? flops / us * 1e-6 : 0; }
+  /// Percent of the matrix product's rate.
+  double percentOfRoof() const { return roofUs > 0 ? 100 * (flops / us) / (MatrixRoof::flops() / roofUs) : 0; }
+  double visitedPercentOfRoof() const { return roofUs > 0 ? 100 * (visitedFlops / us) / (MatrixRoof::flops() / roofUs) : 0; }
+};
+
+/// notFound: the database has no kernel for the workload.
+Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof);
+
+void printRow(const BenchRow &row, bool withHeader);
+Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device);
+
+} // namespace heddle::cli
+
+#endif

@@ -1,0 +1,128 @@
+//===- bench.cpp - heddle bench -------------------------------------------===//
+// Measures the stored kernels of patterns beside the bf16 matrix product of the same run, verifies what they computed,
+// and prints one row per workload. Each kernel is launched by a second process without a compiler, if one is given.
+//===----------------------------------------------------------------------===//
+#include "compiler/Driver/MatrixRoof.h"
+#include "compiler/Driver/TuneSession.h"
+#include "compiler/Tools/BenchRow.h"
+#include "compiler/Tools/Output.h"
+#include "compiler/Tools/ProblemOptions.h"
+#include "compiler/Tools/ProgressLine.h"
+#include "compiler/Tools/Verb.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+#include <thread>
+
+namespace heddle::cli {
+namespace {
+
+struct BenchOptions {
+  std::vector<std::string> files;
+  std::vector<int64_t> seqlens, headDims = {128};
+  ProblemOptions problem;
+  DatabaseOptions database;
+  std::string dtype = "bf16", launcher, tuneBudget;
+  int64_t rows = 32, repetitions = 20;
+  bool json = false;
+};
+
+/// Tuned now if asked for; the store is closed again before another process reads it.
+Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Workload &workload, const Device &device) {
+  if (options.tuneBudget.empty())
+    return {};
+  HEDDLE_ASSIGN(double budget, parseSeconds(options.tuneBudget));
+  HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
+  TuneRequest request;
+  request.shape = workload.shape;
+  request.dtype = workload.dtype;
+  request.headDim = request.valueDim = workload.headDim;
+  request.options.budgetSeconds = budget;
+  request.options.workers = std::max(1u, std::thread::hardware_concurrency() - 1);
+  request.options.ahead = 2 * request.options.workers;
+  ProgressLine progress;
+  request.options.progress = [&](const tuner::Progress &now) { progress.show(now); };
+  Result<TuneOutcome> outcome = tune(file, request, device, store);
+  progress.finish();
+  if (outcome && !outcome->record)
+    return Status::unsupported("no configuration gave a correct, measured kernel within the budget");
+  return outcome.status();
+}
+
+class Bench {
+public:
+  Bench(const BenchOptions &options, const Device &device) : options(options), device(device) {
+    Result<MatrixRoof> product = MatrixRoof::create(device);
+    if (product)
+      roof.emplace(product.take());
+    else
+      std::cerr << "heddle: note: no roof: " << product.status().message() << '\n';
+  }
+
+  int run() {
+    for (const std::string &path : options.files)
+      if (Status status = runFile(path); !status.isOk())
+        return fail(status);
+    if (options.json)
+      printJson(rowsJson(rows, device.info().identity.deviceName));
+    bool allRight = std::all_of(rows.begin(), rows.end(), [](const BenchRow &row) { return row.verified.ok; });
+    return allRight ? Ok : fail(Status::invalidArgument("a result differs from the definition by more than is allowed"));
+  }
+
+private:
+  Status runFile(const std::string &path) {
+    HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::load(path));
+    DType dtype = *parseDType(options.dtype);
+    for (int64_t headDim : options.headDims)
+      for (int64_t seqlen : options.seqlens) {
+        ProblemOptions problem = options.problem;
+        problem.seqlen = seqlen;
+        HEDDLE_ASSIGN(ProblemShape shape, problem.shape(*file));
+        HEDDLE_TRY(runWorkload(*file, Workload{shape, dtype, headDim}));
+      }
+    return {};
+  }
+
+  Status runWorkload(const PatternFile &file, const Workload &workload) {
+    HEDDLE_TRY(tuneFirst(options, file, workload, device));
+    BenchSetup setup{file, workload, device, options.database.path(), options.launcher, options.rows, options.repetitions};
+    HEDDLE_ASSIGN(BenchRow row, measure(setup, roof ? &*roof : nullptr));
+    if (!options.json)
+      printRow(row, rows.empty());
+    rows.push_back(row);
+    return {};
+  }
+
+  const BenchOptions &options;
+  Device device;
+  std::optional<MatrixRoof> roof;
+  std::vector<BenchRow> rows;
+};
+
+} // namespace
+
+Action addBench(CLI::App &command) {
+  auto options = std::make_shared<BenchOptions>();
+  command.add_option("FILE", options->files, "pattern files")->required();
+  command.add_option("--seqlen", options->seqlens, "lengths, separated by commas")->required()->delimiter(',');
+  command.add_option("--head-dim", options->headDims, "head dims, separated by commas")->delimiter(',')->capture_default_str();
+  command.add_option("--dtype", options->dtype, "element type of q, k, v and out")->capture_default_str()->check(CLI::IsMember({"bf16", "fp16"}));
+  options->problem.add(command, /*withSeqlen=*/false);
+  options->database.add(command);
+  command.add_option("--tune", options->tuneBudget, "tune each workload for this long first: 10, 10s, 1m");
+  command.add_option("--launcher", options->launcher,
+                     "program without a compiler that looks up and launches the kernels (heddle-launch); default: this process");
+  command.add_option("--rows", options->rows, "rows compared with the definition")->capture_default_str();
+  command.add_option("--reps", options->repetitions, "timed launches; the median counts")->capture_default_str()->check(CLI::PositiveNumber);
+  addJsonOption(command, options->json);
+  return [options] {
+    if (!options->tuneBudget.empty())
+      if (Result<double> budget = parseSeconds(options->tuneBudget); !budget)
+        return failUsage(budget.status());
+    Result<Device> device = Device::open();
+    return device ? Bench(*options, *device).run() : fail(device.status());
+  };
+}
+
+} // namespace heddle::cli
