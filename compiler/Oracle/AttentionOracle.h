@@ -10,6 +10,7 @@
 #include "compiler/Oracle/PatternOracle.h"
 
 #include <functional>
+#include <optional>
 
 namespace heddle::oracle {
 
@@ -23,7 +24,7 @@ struct RowResult {
   double lse;              ///< natural logarithm; -infinity if the row keeps no key
 };
 
-/// Attention over one set of inputs. Thread safe as PatternOracle is.
+/// Attention over one set of inputs. Thread safe where PatternOracle is.
 class AttentionOracle {
 public:
   /// `problem` must have the sizes of `inputs`, which must outlive the oracle; `scale` multiplies q . k.
@@ -34,8 +35,14 @@ public:
   /// The same row as plain attention computes it in the inputs' precision: products accumulated in fp32, softmax in
   /// fp32, weights and output rounded to the inputs' type.
   RowResult plainRow(RowId id) const;
+  /// Both, with the keys found once.
+  struct Rows {
+    RowResult exact, plain;
+  };
+  Rows bothRows(RowId id) const;
 
   const AttentionInputs &attentionInputs() const { return inputs; }
+  bool isThreadSafe() const { return pairs.isThreadSafe(); }
 
 private:
   /// A key of the row and the number of branches that keep it.
@@ -44,7 +51,9 @@ private:
     int copies;
   };
   std::vector<Key> keysOf(RowId id) const;
-  template <class Number> RowResult attend(RowId id, DType roundTo, bool rounds) const;
+  /// Rounds weights and output to `roundTo`, if that is given.
+  template <class Number>
+  RowResult attend(RowId id, const std::vector<Key> &keys, std::optional<DType> roundTo) const;
 
   PatternOracle pairs;
   Problem problem;

@@ -20,6 +20,12 @@ PatternOracle::PatternOracle(attn::PatternOp pattern, Problem problem)
 
 static bool isUnion(attn::SoftmaxOp softmax) { return softmax.getCombine() == attn::Combine::set_union; }
 
+bool PatternOracle::isThreadSafe() const {
+  bool hasPredicate = false;
+  pattern.walk([&](attn::PredicateOp) { hasPredicate = true; });
+  return !hasPredicate || pattern.getContext()->isMultithreadingEnabled();
+}
+
 unsigned PatternOracle::branchCount() const {
   attn::SoftmaxOp softmax = pattern.getSoftmax();
   return isUnion(softmax) ? 1 : softmax.getBranches().size();

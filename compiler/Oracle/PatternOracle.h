@@ -17,11 +17,13 @@ struct Problem {
   std::vector<int64_t> parameters;
 };
 
-/// The pattern must have passed verification and outlive the oracle. Const and thread safe, as long as nobody
-/// changes the pattern; patterns with a predicate need a context that allows threads.
+/// The pattern must have passed verification, stay as it is, and outlive the oracle.
 class PatternOracle {
 public:
   PatternOracle(attn::PatternOp pattern, Problem problem);
+
+  /// True unless a predicate has to be folded in a context that allows one thread only.
+  bool isThreadSafe() const;
 
   /// 1 for a union; else the operands of the softmax, each of which counts a kept key once.
   unsigned branchCount() const;

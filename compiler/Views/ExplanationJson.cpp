@@ -100,15 +100,21 @@ private:
         list.push_back({{"skeleton", std::string(skeleton->name())}, {"applies", false}, {"reason", applies.message()}});
         continue;
       }
+      KernelConfig preferred = skeleton->defaultConfig(kernel);
+      Json feasible = Json::array(), rejected = Json::object();
       for (const KernelConfig &config : skeleton->allConfigs(kernel)) {
-        Json entry = Json::parse(config.json());
         std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, config);
-        entry["feasible"] = !rejection;
-        if (rejection)
-          entry["reason"] = rejection->constraint + ": " + rejection->reason;
-        entry["default"] = config == skeleton->defaultConfig(kernel);
-        list.push_back(std::move(entry));
+        if (!rejection) {
+          feasible.push_back(Json::parse(config.json()));
+          feasible.back()["default"] = config == preferred;
+          continue;
+        }
+        Json &rule = rejected[rejection->constraint];
+        if (rule.is_null())
+          rule = {{"count", 0}, {"example", rejection->reason + " (" + rejection->config + ")"}};
+        rule["count"] = rule["count"].get<int64_t>() + 1;
       }
+      list.push_back({{"skeleton", std::string(skeleton->name())}, {"applies", true}, {"feasible", feasible}, {"rejected", rejected}});
     }
     return list;
   }

@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <map>
 
 namespace heddle::views {
 
@@ -135,12 +136,17 @@ private:
         continue;
       }
       KernelConfig preferred = skeleton->defaultConfig(kernel);
+      std::map<std::string, std::pair<int64_t, std::string>> rejected; // rule -> how often, an example
       for (const KernelConfig &config : skeleton->allConfigs(kernel)) {
-        std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, config);
-        text += "  " + std::string(skeleton->name()) + " " + config.summary() +
-                (rejection ? "  no: " + rejection->constraint + ": " + rejection->reason : "") +
-                (config == preferred ? "  (default)" : "") + "\n";
+        if (std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, config)) {
+          auto rule = rejected.try_emplace(rejection->constraint, 0, rejection->str()).first;
+          ++rule->second.first;
+          continue;
+        }
+        text += "  " + std::string(skeleton->name()) + " " + config.summary() + (config == preferred ? "  (default)" : "") + "\n";
       }
+      for (const auto &[rule, account] : rejected)
+        text += format("  %lld ruled out by %s, such as\n    ", (long long)account.first, rule.c_str()) + account.second + "\n";
     }
   }
 

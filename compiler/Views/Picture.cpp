@@ -147,7 +147,9 @@ template <class Painter> std::vector<Panel> paintHeads(const Painter &painter, c
   for (int64_t head = first; head < end; ++head) {
     Panel panel = painter.paint(head);
     auto alike = std::find_if(panels.begin(), panels.end(),
-                              [&](const Panel &other) { return other.grid.cells == panel.grid.cells; });
+                              [&](const Panel &other) {
+      return other.grid.cells == panel.grid.cells && other.density == panel.density;
+    });
     if (alike == panels.end())
       panels.push_back(std::move(panel));
     else

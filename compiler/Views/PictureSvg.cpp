@@ -113,8 +113,10 @@ private:
       rulers(panel.grid, x, top);
     rect(x, top, width, height, "fill=\"none\" stroke=\"#888888\"");
     label(x, top - 5, 10, "keys \u2192", "start", " fill=\"#555555\"");
-    label(x - 6, top + 9, 10, "0", "end", " fill=\"#555555\"");
-    label(x - 6, top + height, 10, std::to_string(picture.sizes.seqlenQ), "end", " fill=\"#555555\"");
+    if (x == kLeft) {
+      label(x - 6, top + 9, 10, "0", "end", " fill=\"#555555\"");
+      label(x - 6, top + height, 10, std::to_string(picture.sizes.seqlenQ), "end", " fill=\"#555555\"");
+    }
     label(x + width, top + height + 13, 10, std::to_string(picture.sizes.seqlenK), "end", " fill=\"#555555\"");
     label(x, top + height + 13, 10, "queries \u2193", "start", " fill=\"#555555\"");
   }

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "tests/unit/support/AnalysisChecks.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 

@@ -1,0 +1,188 @@
+//===- explain_test.cpp - what a pattern is said to cost ----------------------===//
+// The numbers of `heddle explain` against formulas, brute force and each other; the JSON that other programs rely on.
+//===----------------------------------------------------------------------===//
+#include "compiler/Oracle/PatternOracle.h"
+#include "compiler/Views/ExplanationPrint.h"
+#include "support/PatternFiles.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+using namespace heddle;
+using namespace heddle::test;
+using heddle::views::Explanation;
+using heddle::views::ExplainRequest;
+
+namespace {
+
+ExplainRequest requestOf(const PatternFile &file, int64_t heads, int64_t seqlenQ, int64_t seqlenK) {
+  ExplainRequest request;
+  request.sizes = {heads, seqlenQ, seqlenK, 0, 0, {}};
+  auto parameters = file.bindParameters({});
+  REQUIRE(parameters.isOk());
+  request.sizes.parameters = *parameters;
+  request.kvHeads = heads;
+  request.gpu = *findGpuModel("h200");
+  return request;
+}
+
+Explanation explained(const PatternFile &file, const ExplainRequest &request) {
+  auto explanation = views::explain(file, request);
+  REQUIRE_MESSAGE(explanation.isOk(), explanation.status().message());
+  return explanation.take();
+}
+
+nlohmann::json jsonOf(const PatternFile &file, const ExplainRequest &request, bool withConfigs = false) {
+  return nlohmann::json::parse(views::explanationJson(file, request, explained(file, request), withConfigs));
+}
+
+std::string pathOf(const std::string &name) { return std::string(HEDDLE_PATTERNS) + "/" + name + ".mlir"; }
+
+} // namespace
+
+TEST_CASE("causal attention costs what the formulas say") {
+  auto file = loaded(pathOf("causal"));
+  ExplainRequest request = requestOf(*file, 8, 8192, 8192);
+  request.batch = 2;
+  request.kvHeads = 2;
+  nlohmann::json json = jsonOf(*file, request);
+  int64_t kept = 8 * int64_t(8192) * 8193 / 2;
+  CHECK(json["kept_pairs"].get<int64_t>() == kept);
+  CHECK(json["flops"].get<int64_t>() == kept * 2 * 4 * 128);
+  CHECK(json["tiles"]["visited"].get<int64_t>() == 8 * 64 * 65 / 2);
+  CHECK(json["tiles"]["full"].get<int64_t>() == 8 * 64 * 63 / 2);
+  CHECK(json["tiles"]["partial"].get<int64_t>() == 8 * 64);
+  CHECK(json["transposed_tiles"]["visited"] == json["tiles"]["visited"]);
+  CHECK(json["density"].get<double>() == doctest::Approx(double(kept) / (8.0 * 8192 * 8192)));
+  CHECK(json["tile_efficiency"].get<double>() == doctest::Approx(double(kept) / (8.0 * 64 * 65 / 2 * 128 * 128)));
+  int64_t rows = 2 * 8192 * 8;
+  CHECK(json["bytes"].get<int64_t>() == (2 * rows + 2 * 2 * 8192 * 2) * 128 * 2 + 4 * rows);
+  CHECK(json["roofline"]["bound"] == "compute");
+  CHECK(json["roofline"]["ms"].get<double>() == doctest::Approx(double(kept) * 1024 / 989.4e12 * 1e3));
+  CHECK(json["workspace_bytes"] == 0);
+  CHECK(json["variants"][0]["heads"] == 8);
+}
+
+TEST_CASE("kept pairs and tiles of every pattern file equal brute force") {
+  for (const std::string &path : libraryPatterns()) {
+    CAPTURE(path);
+    auto file = loaded(path);
+    ExplainRequest request = requestOf(*file, 5, 130, 97);
+    for (int64_t &parameter : request.sizes.parameters)
+      parameter = 5;
+    request.tile = {16, 8};
+    const attn::ProblemSizes &s = request.sizes;
+    oracle::PatternOracle definition(file->pattern(), {s.heads, s.seqlenQ, s.seqlenK, 0, 0, s.parameters});
+    int64_t kept = 0;
+    for (int64_t head = 0; head < s.heads; ++head)
+      for (unsigned branch = 0; branch < definition.branchCount(); ++branch)
+        for (int64_t i = 0; i < s.seqlenQ; ++i)
+          for (int64_t j = 0; j < s.seqlenK; ++j)
+            kept += definition.keeps(branch, head, i, j);
+    nlohmann::json json = jsonOf(*file, request);
+    CHECK(json["kept_pairs"].get<int64_t>() == kept);
+    CHECK(json["tiles"]["visited"].get<int64_t>() * 128 >= kept);
+    CHECK(json["tiles"]["full"].get<int64_t>() + json["tiles"]["partial"].get<int64_t>() == json["tiles"]["visited"].get<int64_t>());
+  }
+}
+
+TEST_CASE("a billion tokens take no time, and numbers beyond 64 bits are right") {
+  for (const std::string &path : libraryPatterns()) {
+    CAPTURE(path);
+    auto file = loaded(path);
+    auto start = std::chrono::steady_clock::now();
+    nlohmann::json json = jsonOf(*file, requestOf(*file, 8, 1000000000, 1000000000));
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    CHECK(json["kept_pairs"].is_number_unsigned());
+    CHECK(seconds < 5); // far above what is measured, far below any walk over tiles
+  }
+  auto file = loaded(pathOf("full"));
+  nlohmann::json json = jsonOf(*file, requestOf(*file, 8, 2000000000, 2000000000));
+  CHECK(json["kept_pairs"] == "32000000000000000000");
+  CHECK(json["flops"] == "16384000000000000000000");
+  CHECK(json["big_integers"] == true);
+}
+
+TEST_CASE("heads that evaluate alike are counted together, and rightly") {
+  auto file = parsed("attn.pattern @p() { %c = attn.causal %d = attn.dilate %c by 3 rule(block) "
+                     "%e = attn.dilate %c by 2 rule(modulo) %m = attn.segment %d by [17] attn.softmax lse(%m, %e) }");
+  for (int64_t heads : {1, 2, 5, 7, 12}) {
+    attn::ProblemSizes sizes{heads, 61, 61, 0, 0, {}};
+    attn::TileCounts sum, all = attn::countTiles(file->analysis(), sizes, {8, 4}, attn::Direction::Forward);
+    for (int64_t head = 0; head < heads; ++head) {
+      attn::TileCounts one = attn::countTilesOfHead(file->analysis(), sizes, head, {8, 4}, attn::Direction::Forward);
+      sum.visited += one.visited;
+      sum.full += one.full;
+    }
+    CHECK(attn::toString(all.visited) == attn::toString(sum.visited));
+    CHECK(attn::toString(all.full) == attn::toString(sum.full));
+  }
+}
+
+TEST_CASE("pairs without a closed form are counted one by one or not at all") {
+  auto file = parsed(unionText(kNeighbourBlocks));
+  nlohmann::json small = jsonOf(*file, requestOf(*file, 2, 8, 8));
+  CHECK(small["kept_pairs"] == 2 * (2 * 8 + 2 * 3 * 4 - 0)); // per head: blocks 0 and 3 see 2, blocks 1 and 2 see 3
+  CHECK(small["kept_pairs_note"].get<std::string>().find("pair by pair") != std::string::npos);
+  CHECK(small["variants"][0]["branches"][0]["masked"] == true);
+  CHECK(small["variants"][0]["branches"][0]["reason"] != "");
+  nlohmann::json large = jsonOf(*file, requestOf(*file, 2, 1000000, 1000000));
+  CHECK(large["kept_pairs"].is_null());
+  CHECK(large["flops"].is_null());
+  CHECK(large["density"].is_null());
+  CHECK(large["kept_pairs_note"].get<std::string>().find("without a closed form") != std::string::npos);
+}
+
+TEST_CASE("empty problems cost nothing") {
+  auto file = loaded(pathOf("longformer"));
+  for (auto [q, k] : {std::pair<int64_t, int64_t>{0, 0}, {0, 9}, {9, 0}}) {
+    nlohmann::json json = jsonOf(*file, requestOf(*file, 2, q, k));
+    CHECK(json["kept_pairs"] == 0);
+    CHECK(json["tiles"]["visited"] == 0);
+    CHECK(json["density"] == 0.0);
+    CHECK(json["tile_efficiency"] == 0.0);
+  }
+}
+
+TEST_CASE("pieces are said in words") {
+  auto words = [](const std::string &ops) {
+    auto file = parsed(unionText(ops));
+    return jsonOf(*file, requestOf(*file, 1, 64, 64))["variants"][0]["branches"][0]["pieces"][0].get<std::string>();
+  };
+  CHECK(words("%m = attn.full") == "every pair");
+  CHECK(words("%m = attn.causal") == "keys up to the query itself");
+  CHECK(words("%m = attn.window [3, 1]") == "keys from 3 before the query to 1 after the query");
+  CHECK(words("%a = attn.full %m = attn.segment %a by [16]") == "inside segments of 16");
+  CHECK(words("%m = attn.cols [5, 0]") == "keys up to 4");
+  CHECK(words("%m = attn.stride k by 4 at 3") == "keys = 3 mod 4");
+}
+
+TEST_CASE("configurations are listed with what rules them out") {
+  auto file = loaded(pathOf("causal"));
+  ExplainRequest request = requestOf(*file, 1, 128, 128);
+  nlohmann::json configs = jsonOf(*file, request, true)["configs"];
+  REQUIRE(configs[0]["applies"] == true);
+  int64_t preferred = 0, rejected = 0;
+  for (const nlohmann::json &config : configs[0]["feasible"])
+    preferred += config["default"] == true;
+  CHECK(preferred == 1);
+  for (const nlohmann::json &rule : configs[0]["rejected"]) {
+    rejected += rule["count"].get<int64_t>();
+    CHECK(rule["example"] != "");
+  }
+  CHECK(rejected > 0);
+  request.headDim = 100000;
+  nlohmann::json none = jsonOf(*file, request, true);
+  CHECK(none["configs"][0]["applies"] == false);
+  CHECK(none["workspace_bytes"].is_null());
+  CHECK(none["workspace_note"].get<std::string>().find("100000") != std::string::npos);
+}
+
+TEST_CASE("the text says the same") {
+  auto file = loaded(pathOf("dilated"));
+  ExplainRequest request = requestOf(*file, 8, 8192, 8192);
+  std::string text = views::explanationText(*file, request, explained(*file, request), false);
+  for (const char *part : {"83,886,080", "5,120 visited", "NVIDIA H200", "3 heads from 0 on", "2 heads from 6 on",
+                           "inside segments of 8192", "mod 4"})
+    CHECK_MESSAGE(text.find(part) != std::string::npos, part);
+}

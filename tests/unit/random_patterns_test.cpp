@@ -1,0 +1,118 @@
+//===- random_patterns_test.cpp - random compositions against the definition -===//
+// Pieces, ranges and counts of random patterns over every op, forward and transposed, at odd lengths and tile shapes.
+// 500 patterns; 10,000 with HEDDLE_TEST_ALL=1; HEDDLE_TEST_SEED=n starts elsewhere. A failure is shrunk first.
+//===----------------------------------------------------------------------===//
+#include "support/RandomPattern.h"
+#include "tests/unit/support/AnalysisChecks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+
+#include <cstdlib>
+#include <doctest/doctest.h>
+
+using namespace heddle;
+using heddle::test::RandomCase;
+
+namespace {
+
+struct Outcome {
+  bool isValid = false; ///< the verifier takes the pattern
+  std::string account;  ///< of the first disagreement; empty if there is none
+};
+
+Outcome checkCase(const RandomCase &made) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<attn::AttnDialect, mlir::arith::ArithDialect>();
+  mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) { return mlir::success(); });
+  std::vector<int64_t> parameters;
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(made.text(parameters), &context);
+  if (!module)
+    return {};
+  attn::PatternOp pattern = *module->getOps<attn::PatternOp>().begin();
+  oracle::Problem problem{made.heads, made.seqlenQ, made.seqlenK, made.qOrigin, made.kOrigin, parameters};
+  return {true, oracle::checkPattern(pattern, attn::analyze(pattern), problem, {made.blockM, made.blockN})};
+}
+
+bool disagrees(const RandomCase &made) {
+  Outcome outcome = checkCase(made);
+  return outcome.isValid && !outcome.account.empty();
+}
+
+/// The smallest case on a path of simpler cases that all fail.
+template <class Fails> RandomCase shrunk(RandomCase failing, Fails fails) {
+  for (bool isSmaller = true; isSmaller;) {
+    isSmaller = false;
+    for (const RandomCase &simpler : test::simplerCases(failing)) {
+      if (!fails(simpler))
+        continue;
+      failing = simpler;
+      isSmaller = true;
+      break;
+    }
+  }
+  return failing;
+}
+
+int64_t fromEnvironment(const char *name, int64_t otherwise) {
+  const char *text = std::getenv(name);
+  return text ? std::strtoll(text, nullptr, 10) : otherwise;
+}
+
+} // namespace
+
+TEST_CASE("random compositions agree with the definition") {
+  int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 10000 : 500;
+  int64_t seed = fromEnvironment("HEDDLE_TEST_SEED", 1), checked = 0, failures = 0;
+  for (int64_t tried = 0; checked < wanted && failures < 5; ++tried) {
+    REQUIRE_MESSAGE(tried < 2 * wanted + 100, "too many patterns are refused by the verifier");
+    std::mt19937 random(static_cast<uint32_t>(seed * 1000003 + tried));
+    RandomCase made = test::randomCase(random, 4);
+    Outcome outcome = checkCase(made);
+    checked += outcome.isValid;
+    if (outcome.account.empty())
+      continue;
+    ++failures;
+    RandomCase smallest = shrunk(made, disagrees);
+    CHECK_MESSAGE(false, smallest.describe(), "\n", checkCase(smallest).account);
+  }
+}
+
+TEST_CASE("a disagreement is found") {
+  // The checks themselves are tested on a wrong analysis: that of a causal pattern, for a full one.
+  mlir::MLIRContext context;
+  context.loadDialect<attn::AttnDialect>();
+  auto parse = [&](const char *text) { return mlir::parseSourceString<mlir::ModuleOp>(text, &context); };
+  auto causal = parse("attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }");
+  auto full = parse("attn.pattern @p() { %m = attn.full attn.softmax union(%m) }");
+  attn::PatternOp one = *causal->getOps<attn::PatternOp>().begin(), other = *full->getOps<attn::PatternOp>().begin();
+  CHECK(oracle::checkPattern(other, attn::analyze(one), {1, 5, 5, 0, 0, {}}, {2, 2}) != "");
+  CHECK(oracle::checkPattern(one, attn::analyze(one), {1, 5, 5, 0, 0, {}}, {2, 2}) == "");
+}
+
+TEST_CASE("a failing case is shrunk to its core") {
+  auto fails = [](const RandomCase &made) {
+    std::vector<int64_t> parameters;
+    std::string text = made.text(parameters);
+    return text.find("attn.segment") != std::string::npos && text.find("attn.cols") != std::string::npos && made.seqlenK > 6;
+  };
+  int64_t found = 0;
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    RandomCase made = test::randomCase(random, 4);
+    if (!fails(made))
+      continue;
+    ++found;
+    RandomCase smallest = shrunk(made, fails);
+    std::vector<int64_t> parameters;
+    std::string text = smallest.text(parameters);
+    CAPTURE(text);
+    CHECK(smallest.seqlenK == 7);
+    CHECK(smallest.seqlenQ == 0);
+    CHECK(smallest.heads == 1);
+    CHECK(std::count(text.begin(), text.end(), '=') <= 4); // the two ops, an operand, and what joins them
+  }
+  CHECK(found > 3);
+}

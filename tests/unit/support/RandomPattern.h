@@ -1,0 +1,44 @@
+//===- RandomPattern.h - random compositions of masks -------------------------===//
+// Owns a generator of attn.pattern texts over every op, with the sizes of a problem and a tile shape, and the list of
+// simpler cases that a failing one is shrunk through.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_TESTS_UNIT_SUPPORT_RANDOMPATTERN_H
+#define HEDDLE_TESTS_UNIT_SUPPORT_RANDOMPATTERN_H
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace heddle::test {
+
+/// A mask op with its operands.
+struct MaskNode {
+  enum Kind { Full, Causal, Window, Rows, Cols, StrideQ, StrideK, Predicate, And, Or, Not, Heads, Segment, Dilate };
+  Kind kind = Full;
+  int64_t a = 0, b = 0;      ///< sizes; rate and offset; form of a predicate
+  std::string rule;          ///< offset rule; empty: at b
+  bool isRuntime = false;    ///< sizes are arguments of the pattern
+  std::vector<MaskNode> operands;
+};
+
+struct RandomCase {
+  std::vector<MaskNode> branches;
+  bool isUnion = true;
+  int64_t heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0, blockM = 1, blockN = 1;
+
+  /// `attn.pattern @p(...) { ... }`; `parameters` receives the values of its run-time sizes.
+  std::string text(std::vector<int64_t> &parameters) const;
+  /// Text and sizes, for a report.
+  std::string describe() const;
+};
+
+/// Masks nest at most `depth` deep. The pattern may still break a rule of the verifier.
+RandomCase randomCase(std::mt19937 &random, int depth);
+
+/// Cases with one thing less: an op replaced by an operand or by full, a smaller number, a shorter sequence.
+std::vector<RandomCase> simplerCases(const RandomCase &failing);
+
+} // namespace heddle::test
+
+#endif
