@@ -18,6 +18,9 @@ public:
   /// Least common multiple of every divisor, for sizes that `valueOf` gives; 0 if it exceeds `limit`.
   template <class SymbolValues> int64_t period(SymbolValues valueOf, int64_t limit) const;
 
+  /// Heads with equal values (sizes alike) have equal ranges for every tile.
+  template <class SymbolValues> std::vector<int64_t> headValues(SymbolValues valueOf) const;
+
   template <class Number> struct Run { Number begin, end; };
   template <class Domain> struct Visit { std::vector<Run<typename Domain::Number>> visited, full; };
 
@@ -67,6 +70,22 @@ template <class SymbolValues> int64_t BranchEvaluator::period(SymbolValues value
       include(cell.program);
   }
   return period;
+}
+
+template <class SymbolValues> std::vector<int64_t> BranchEvaluator::headValues(SymbolValues valueOf) const {
+  PlainDomain domain;
+  std::vector<int64_t> slots, values;
+  auto include = [&](const ExprProgram &program) {
+    program.run(domain, valueOf, slots);
+    program.headValues(slots, values);
+  };
+  include(countProgram);
+  for (const CompiledPiece &piece : pieces) {
+    include(piece.program);
+    for (const CompiledPiece::Cell &cell : piece.cells)
+      include(cell.program);
+  }
+  return values;
 }
 
 template <class Domain, class SymbolValues>

@@ -2,6 +2,7 @@
 #include "dialect/Analysis/Counts.h"
 #include "dialect/Analysis/BranchEvaluator.h"
 
+#include <map>
 #include <numeric>
 
 namespace heddle::attn {
@@ -155,22 +156,23 @@ TileCounts countBranch(const BranchEvaluator &evaluator, int64_t rowRate, const 
   return counts;
 }
 
-/// Calls `count(head, weight)` so that the weights of a variant's heads add up to their number, once per head if
-/// the head matters and once in all if it does not.
+/// Calls `count(head, weight)` so that the weights of a variant's heads add up to their number, once for all heads
+/// whose ranges evaluate alike.
 template <class Count>
-void forEachDistinctHead(const PatternAnalysis &analysis, const ProblemSizes &sizes, unsigned variant, bool headMatters,
-                         Count count) {
-  int64_t weight = 0, representative = 0;
+void forEachDistinctHead(const PatternAnalysis &analysis, const ProblemSizes &sizes, unsigned variant,
+                         const BranchEvaluator &evaluator, Count count) {
+  std::map<std::vector<int64_t>, std::pair<int64_t, int64_t>> groups; // values -> representative, number
+  bool headMatters = evaluator.uses(Symbol::Head);
   for (int64_t head = 0; head < sizes.heads; ++head) {
     if (variantOf(analysis, sizes, head) != variant)
       continue;
+    std::vector<int64_t> values;
     if (headMatters)
-      count(head, 1);
-    representative = head;
-    ++weight;
+      values = evaluator.headValues([&](Symbol symbol) { return symbolValue(sizes, head, symbol); });
+    ++groups.try_emplace(std::move(values), head, 0).first->second.second;
   }
-  if (!headMatters && weight > 0)
-    count(representative, weight);
+  for (const auto &[values, group] : groups)
+    count(group.first, group.second);
 }
 
 /// The pairs of one piece, summed over heads.
@@ -178,7 +180,7 @@ WideInt countPiece(const PatternAnalysis &analysis, unsigned variant, const Piec
   VariantRanges ranges = buildRanges({{piece}}, Direction::Forward);
   BranchEvaluator evaluator(ranges.branches[0]);
   WideInt total = 0;
-  forEachDistinctHead(analysis, sizes, variant, evaluator.uses(Symbol::Head), [&](int64_t head, int64_t weight) {
+  forEachDistinctHead(analysis, sizes, variant, evaluator, [&](int64_t head, int64_t weight) {
     total += weight * countBranch(evaluator, ranges.rowRate, sizes, head, {1, 1}, rowAxis(sizes, Direction::Forward)).visited;
   });
   return total;
@@ -270,7 +272,7 @@ TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes
                                                                   : analysis.variants[index].transposed;
     for (const BranchRanges &branch : ranges.branches) {
       BranchEvaluator evaluator(branch);
-      forEachDistinctHead(analysis, sizes, index, evaluator.uses(Symbol::Head), [&](int64_t head, int64_t weight) {
+      forEachDistinctHead(analysis, sizes, index, evaluator, [&](int64_t head, int64_t weight) {
         TileCounts part = countBranch(evaluator, ranges.rowRate, sizes, head, shape, rowAxis(sizes, direction));
         total.visited += weight * part.visited;
         total.full += weight * part.full;

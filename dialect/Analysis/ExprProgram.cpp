@@ -11,6 +11,11 @@ int64_t floorDivide(int64_t a, int64_t b) {
 }
 
 unsigned ExprProgram::add(const IntExpr &expr) {
+  outputs.push_back(addNode(expr));
+  return outputs.back();
+}
+
+unsigned ExprProgram::addNode(const IntExpr &expr) {
   const IntExpr::Node *node = expr.get();
   for (unsigned i = 0; i < instructions.size(); ++i)
     if (instructions[i].node == node)
@@ -19,7 +24,7 @@ unsigned ExprProgram::add(const IntExpr &expr) {
   if (node->op != IntExpr::Constant && node->op != IntExpr::Symbolic)
     for (unsigned i = 0; i < 3; ++i)
       if (node->operands[i])
-        instruction.operands[i] = add(node->operands[i]);
+        instruction.operands[i] = addNode(node->operands[i]);
   roots.push_back(expr);
   instructions.push_back(instruction);
   return instructions.size() - 1;
@@ -29,6 +34,28 @@ bool ExprProgram::uses(Symbol::Kind kind) const {
   return std::any_of(instructions.begin(), instructions.end(), [&](const Instruction &instruction) {
     return instruction.node->op == IntExpr::Symbolic && instruction.node->symbol.kind == kind;
   });
+}
+
+void ExprProgram::headValues(const std::vector<int64_t> &slots, std::vector<int64_t> &values) const {
+  std::vector<char> onHead(instructions.size()), onTile(instructions.size()), decides(instructions.size());
+  for (unsigned output : outputs)
+    decides[output] = true;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const Instruction &instruction = instructions[i];
+    Symbol::Kind kind = instruction.node->symbol.kind;
+    bool isSymbol = instruction.node->op == IntExpr::Symbolic;
+    onHead[i] = isSymbol && kind == Symbol::Head;
+    onTile[i] = isSymbol && (kind == Symbol::TileFirst || kind == Symbol::TileLast || kind == Symbol::Cell);
+    forEachOperand(instruction, [&](unsigned operand) {
+      onHead[i] |= onHead[operand];
+      onTile[i] |= onTile[operand];
+    });
+    if (onTile[i])
+      forEachOperand(instruction, [&](unsigned operand) { decides[operand] = true; });
+  }
+  for (size_t i = 0; i < instructions.size(); ++i)
+    if (onHead[i] && !onTile[i] && decides[i])
+      values.push_back(slots[i]);
 }
 
 int64_t ExprProgram::leastCommonDivisor(const std::vector<int64_t> &slots, int64_t start, int64_t limit) const {

@@ -23,6 +23,10 @@ public:
   template <class Domain, class SymbolValues>
   void run(Domain &domain, SymbolValues valueOf, std::vector<typename Domain::Number> &slots) const;
 
+  /// Appends the values, in `slots` of a run, of everything that depends on the head and on no tile or cell: heads
+  /// with equal values evaluate alike for every tile.
+  void headValues(const std::vector<int64_t> &slots, std::vector<int64_t> &values) const;
+
   /// lcm of `start` and every divisor, given the values of a run; `start` if it would exceed `limit`.
   int64_t leastCommonDivisor(const std::vector<int64_t> &slots, int64_t start, int64_t limit) const;
 
@@ -31,7 +35,15 @@ private:
     const IntExpr::Node *node;
     unsigned operands[3];
   };
+  unsigned addNode(const IntExpr &expr);
+  template <class Visit> static void forEachOperand(const Instruction &instruction, Visit visit) {
+    for (unsigned i = 0; i < 3; ++i)
+      if (instruction.node->operands[i])
+        visit(instruction.operands[i]);
+  }
+
   std::vector<Instruction> instructions;
+  std::vector<unsigned> outputs; ///< what `add` returned
   std::vector<IntExpr> roots; ///< keep the nodes alive
 };
 
