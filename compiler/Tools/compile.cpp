@@ -11,7 +11,7 @@
 namespace heddle::cli {
 namespace {
 
-/// What a shell would not expect to be joined by -o is refused before any work is done.
+/// Refuses options that contradict each other, before any work is done.
 Status checkUsage(const CompileOptions &options) {
   HEDDLE_TRY(options.shape.check());
   EmitStage stage = parseStage(options.emit);
@@ -28,6 +28,8 @@ Status checkUsage(const CompileOptions &options) {
     return Status::invalidArgument("expected {arch} in the name after -o: there are " + std::to_string(archs) + " architectures");
   if (!options.database.given.empty() && stage < EmitStage::ptx)
     return Status::invalidArgument("expected --emit=ptx, cubin or record with --db: a kernel is compiled to be published");
+  if (options.database.given.empty() && !options.publishedName.empty())
+    return Status::invalidArgument("expected --db=FILE with --name: it names the pattern there");
   return {};
 }
 
@@ -94,6 +96,8 @@ private:
     json["bytes"] = artefact.bytes.size();
     if (!path.empty())
       json["output"] = path;
+    else if (stage == EmitStage::analysis)
+      json["analysis"] = Json::parse(artefact.bytes);
     else if (!isBinary(stage))
       json["text"] = artefact.bytes;
     if (options.timing)
