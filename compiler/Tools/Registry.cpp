@@ -11,9 +11,7 @@ const std::vector<Verb> &verbs() {
       {"compile", "turn a pattern into CUDA text, PTX, a cubin or a record", addCompile},
       {"tune", "find the fastest kernel on this machine's GPU", addTune},
       {"run", "compute attention on tensors from a file", addRun},
-#ifdef HEDDLE_VERB_BENCH
       {"bench", "measure kernels beside the roof of the same run", addBench},
-#endif
       {"cache", "list, verify, prune and merge kernel databases", addCache},
       /* make_inputs.cpp */ {"make-inputs", "write random q, k, v to a tensor file", addMakeInputs},
   };
