@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The table of bench/results: every pattern in bf16 at 8k and 32k, head dims 64 and 128, tuned on this GPU, launched from
+# the database by a second process without a compiler, verified, beside the bf16 matrix product of the same run.
+#   bench/portable.sh RESULTS.json [seconds of tuning per workload, default 8]
+# Needs a GPU and $HEDDLE, $HEDDLE_LAUNCH (default: the build folders). Prints the table; exits 1 if a result is wrong.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+results=$1 seconds=${2:-8}
+find_program() { for place in "$@"; do [ -x "$place" ] && { echo "$place"; return; }; done; echo "$1"; }
+HEDDLE=${HEDDLE:-$(find_program build/bin/heddle build-static/bin/heddle)}
+HEDDLE_LAUNCH=${HEDDLE_LAUNCH:-$(find_program build/bin/heddle-launch build-static/bin/heddle-launch)}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+db=${HEDDLE_BENCH_DB:-$scratch/kernels.db}
+patterns=(full causal sliding_window dilated dilated_window longformer longnet)
+status=0
+measure() { # measure <batch> <seqlen> <head dim> <heads>
+  for pattern in "${patterns[@]}"; do
+    "$HEDDLE" bench "patterns/$pattern.mlir" --batch="$1" --seqlen="$2" --head-dim="$3" --heads="$4" --dtype=bf16 \
+      --tune="$seconds" --launcher="$HEDDLE_LAUNCH" --db="$db" --json >"$scratch/$pattern-$2-$3.json" || status=1
+    python3 - "$scratch/$pattern-$2-$3.json" <<'PY'
+import json, sys
+for row in json.load(open(sys.argv[1]))["rows"]:
+    print("%-15s b%d h%-2d n%-6d d%-3d %9.1f us %7.1f TFLOP/s %5.1f%% of roof %5.1f%% visited  error %.2e of %.2e %s  %s; launcher %.1f us" % (
+        row["pattern"], row["batch"], row["heads"], row["seqlen_q"], row["head_dim"], row["median_us"], row["tflops"],
+        row["percent_of_roof"], row["visited_percent_of_roof"], row["max_error"], row["allowed_error"],
+        "right" if row["ok"] else "WRONG", row["config"], row["launcher_us"]), flush=True)
+PY
+  done
+}
+measure 2 8192 128 16
+measure 1 32768 128 16
+measure 2 8192 64 32
+measure 1 32768 64 32
+python3 - "$results" "$scratch"/*.json <<'PY'
+import json, sys
+merged = None
+for path in sys.argv[2:]:
+    try:
+        part = json.load(open(path))
+    except ValueError:
+        continue
+    merged = merged or dict(part, rows=[])
+    merged["rows"] += part["rows"]
+json.dump(merged, open(sys.argv[1], "w"), indent=1)
+PY
+exit $status
