@@ -211,7 +211,7 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &) const {
        "the predicate of partial tiles in a loop: less code and fewer registers",
        {0, 1},
        {"no", "yes"}},
-      {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8}},
+      {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8, 32}},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
   };
 }

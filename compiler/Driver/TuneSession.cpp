@@ -112,7 +112,8 @@ private:
   Device device;
 };
 
-/// Fewer changes from the default first: the default is meant to be close.
+/// Fewer changes from the default first: the default is meant to be close. Tiles that grow with their chunk count as
+/// one change.
 std::function<double(const tuner::Point &)> distanceFromDefault(const KernelRequest &request, const tuner::SearchSpace &space) {
   Result<KernelConfig> base = defaultConfig(request);
   if (!base)
@@ -121,8 +122,10 @@ std::function<double(const tuner::Point &)> distanceFromDefault(const KernelRequ
     double distance = 0;
     tuner::PointValues values = space.values(point);
     for (const auto &[field, value] : base.coordinates())
-      distance += values.valueOr(field, value) != value;
-    return distance;
+      if (field != "chunk_n")
+        distance += values.valueOr(field, value) != value;
+    int64_t blockN = values.valueOr("block_n", base.blockN), chunkN = values.valueOr("chunk_n", base.chunkN);
+    return distance + (blockN * base.chunkN != chunkN * base.blockN);
   };
 }
 

@@ -13,6 +13,9 @@
 
 namespace heddle {
 
+/// All points that differ from the default in one choice come first, then the neighbours of the best.
+inline constexpr const char *kTuneStrategy = "climb:prior_first=24";
+
 /// What is tuned and how.
 struct TuneRequest {
   ProblemShape shape;
@@ -21,7 +24,7 @@ struct TuneRequest {
   float scale = 0;          ///< 0: 1 / sqrt(headDim)
   uint64_t seed = 1;        ///< of the random inputs
   int64_t verifiedRows = 32;
-  std::string strategy = "climb";
+  std::string strategy = kTuneStrategy;
   std::string name;         ///< the pattern's name in the store; empty: the pattern's own
   tuner::TuningOptions options;
 };

@@ -1,24 +1,15 @@
 //===- RunDevice.cpp - one attention call on a GPU ----------------------------===//
 // Owns the choice of the kernel (database first, else compiled now) and the copies around one launch.
 //===----------------------------------------------------------------------===//
+#include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/DeviceProblem.h"
 #include "compiler/Tools/RunTarget.h"
-#include "runtime/Device/Kernel.h"
 
 #include <filesystem>
 #include <iostream>
 
 namespace heddle::cli {
 namespace {
-
-/// The row for a GPU that calls itself "sm_90".
-Result<const GpuArch *> archOf(const Device &device) {
-  const std::string &name = device.info().identity.arch;
-  int capability = 0;
-  for (char digit : name.substr(name.find('_') + 1))
-    if (digit >= '0' && digit <= '9')
-      capability = capability * 10 + (digit - '0');
-  return findGpuArchFor(capability / 10, capability % 10);
-}
 
 struct ChosenKernel {
   KernelRecord record;
@@ -28,7 +19,7 @@ struct ChosenKernel {
 /// The winner of the database, or an empty record if there is no database or nothing in it fits.
 Result<ChosenKernel> lookUp(const RunCall &call, const DatabaseOptions &database, const Device &device,
                             const KernelFamily &family) {
-  if (database.given.empty() && !std::filesystem::exists(database.path()))
+  if (!std::filesystem::exists(database.path()))
     return ChosenKernel{};
   HEDDLE_ASSIGN(Store store, database.open(StoreMode::readOnly));
   WinnerKey key = winnerKey(call.file, call.shape, family, device.info().identity);
@@ -55,72 +46,11 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &da
   return ChosenKernel{std::move(variant.record), "compiled now, untuned default: no kernel in " + database.path()};
 }
 
-/// q, k, v, out and lse on the GPU. Results start as NaN, so that what a kernel leaves out shows.
-struct DeviceTensors {
-  DeviceBuffer q, k, v, out, lse;
-
-  static Result<DeviceTensors> upload(const Device &device, const AttentionInputs &inputs, const RunResult &shapes) {
-    DeviceTensors tensors;
-    HEDDLE_ASSIGN(tensors.q, copied(device, inputs.q));
-    HEDDLE_ASSIGN(tensors.k, copied(device, inputs.k));
-    HEDDLE_ASSIGN(tensors.v, copied(device, inputs.v));
-    HEDDLE_ASSIGN(tensors.out, poisoned(device, shapes.out));
-    HEDDLE_ASSIGN(tensors.lse, poisoned(device, shapes.lse));
-    return tensors;
-  }
-
-private:
-  static Result<DeviceBuffer> copied(const Device &device, const HostTensor &tensor) {
-    HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, tensor.data.size()));
-    HEDDLE_TRY(buffer.copyFrom(tensor.data.data(), tensor.data.size()));
-    return buffer;
-  }
-  static Result<DeviceBuffer> poisoned(const Device &device, const HostTensor &tensor) {
-    HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, tensor.data.size()));
-    HEDDLE_TRY(buffer.fillBytes(0xff));
-    return buffer;
-  }
-};
-
-std::vector<heddle_operand> runtimeSizes(const std::vector<int64_t> &parameters) {
-  std::vector<heddle_operand> operands;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    heddle_operand operand{};
-    operand.id = static_cast<int32_t>(i);
-    operand.kind = HEDDLE_OPERAND_INT;
-    operand.value.i64 = parameters[i];
-    operands.push_back(operand);
-  }
-  return operands;
-}
-
-AttentionArgs argumentsOf(const RunCall &call, const DeviceTensors &tensors) {
-  const AttentionSizes &sizes = call.inputs.sizes;
-  DType dtype = call.inputs.dtype();
-  AttentionArgs args = makeAttentionArgs();
-  args.q = contiguousTensor(tensors.q.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
-  args.k = contiguousTensor(tensors.k.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);
-  args.v = contiguousTensor(tensors.v.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
-  args.out = contiguousTensor(tensors.out.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim);
-  args.lse = static_cast<float *>(tensors.lse.data());
-  attn::ProblemSizes positions = sizesOf(call.file, call.shape);
-  args.q_origin = positions.qOrigin;
-  args.k_origin = positions.kOrigin;
-  args.scale = call.scale;
-  return args;
-}
-
 /// Milliseconds of the second of two launches.
-Result<double> launchTwice(const Kernel &kernel, const AttentionArgs &args) {
-  HEDDLE_ASSIGN(DeviceEvent start, DeviceEvent::create(kernel.device()));
-  HEDDLE_ASSIGN(DeviceEvent stop, DeviceEvent::create(kernel.device()));
-  HEDDLE_ASSIGN(PreparedLaunch prepared, kernel.prepare(args));
-  HEDDLE_TRY(prepared.launch(nullptr));
-  HEDDLE_TRY(start.record());
-  HEDDLE_TRY(prepared.launch(nullptr));
-  HEDDLE_TRY(stop.record());
-  HEDDLE_TRY(stop.synchronize());
-  HEDDLE_ASSIGN(double us, stop.elapsedUsSince(start));
+Result<double> launchTwice(const Device &device, const PreparedLaunch &launch) {
+  HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device));
+  HEDDLE_TRY(launch.launch(nullptr));
+  HEDDLE_ASSIGN(double us, timer.time([&] { return launch.launch(nullptr); }));
   return us / 1000;
 }
 
@@ -135,18 +65,11 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, chosen.record));
   RunResult result = emptyResult(call.inputs);
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
-  HEDDLE_ASSIGN(DeviceTensors tensors, DeviceTensors::upload(device, call.inputs, result));
-  AttentionArgs args = argumentsOf(call, tensors);
-  std::vector<heddle_operand> operands = runtimeSizes(call.shape.parameters);
-  args.operands = operands.data();
-  args.operand_count = operands.size();
-  HEDDLE_ASSIGN(int64_t workspaceBytes, kernel.workspaceBytes(args));
-  HEDDLE_ASSIGN(DeviceBuffer workspace, DeviceBuffer::allocate(device, workspaceBytes));
-  args.workspace = workspace.data();
-  args.workspace_bytes = workspaceBytes;
-  HEDDLE_ASSIGN(result.ms, launchTwice(kernel, args));
-  HEDDLE_TRY(tensors.out.copyTo(result.out.data.data(), result.out.data.size()));
-  HEDDLE_TRY(tensors.lse.copyTo(result.lse.data.data(), result.lse.data.size()));
+  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call.file, call.shape, call.inputs, call.scale));
+  HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
+  HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
+  HEDDLE_ASSIGN(result.ms, launchTwice(device, launch));
+  HEDDLE_TRY(problem.download(result.out, result.lse));
   return result;
 }
 

@@ -22,7 +22,7 @@ struct TuneOptions {
   ProblemOptions problem;
   ShapeOptions shape;
   DatabaseOptions database;
-  std::string budget = "20s", strategy = "climb", name;
+  std::string budget = "20s", strategy = kTuneStrategy, name;
   int workers = 0;
   int64_t rows = 32;
   bool json = false;
