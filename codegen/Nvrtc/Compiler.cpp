@@ -124,8 +124,9 @@ Result<ResourceUsage> usageOf(const std::string &log, const std::string &cubin) 
 
 } // namespace
 
+// NVRTC 13 keeps a cache of its own beside the driver's; what comes from there has no ptxas report.
 std::vector<std::string> fixedOptions(std::string_view arch) {
-  return {"--gpu-architecture=" + std::string(arch), "--std=c++17", "--device-as-default-execution-space",
+  return {"--no-cache", "--gpu-architecture=" + std::string(arch), "--std=c++17", "--device-as-default-execution-space",
           "--ptxas-options=-v", "--diag-suppress=177"};
 }
 
