@@ -1,7 +1,7 @@
 //===- QueryTile.cpp - one query tile on the CPU ----------------------------===//
 // Lanes beyond the tile's rows compute on zeros and are never written.
 #include "codegen/Cpu/QueryTile.h"
-#include "codegen/Cpu/HalfConvert.h"
+#include "runtime/Core/HalfConvert.h"
 #include <algorithm>
 #include <cmath>
 

@@ -7,61 +7,6 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensor files are littl
 
 namespace heddle {
 
-static uint32_t bitsOf(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-static float floatOf(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-// Drops the low `count` bits of `value`, rounding to nearest, ties to even. 1 <= count <= 31.
-static uint32_t dropBits(uint32_t value, int count) {
-  uint32_t half = (1u << (count - 1)) - 1;
-  return (value + half + ((value >> count) & 1)) >> count;
-}
-
-uint16_t floatToBf16(float value) {
-  uint32_t bits = bitsOf(value);
-  if ((bits & 0x7fffffff) > 0x7f800000)
-    return static_cast<uint16_t>((bits >> 16) | 0x40);
-  return static_cast<uint16_t>(dropBits(bits, 16));
-}
-
-float bf16ToFloat(uint16_t bits) { return floatOf(static_cast<uint32_t>(bits) << 16); }
-
-uint16_t floatToFp16(float value) {
-  uint32_t bits = bitsOf(value);
-  uint32_t sign = (bits >> 16) & 0x8000;
-  uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000)
-    return static_cast<uint16_t>(sign | 0x7e00);
-  if (magnitude >= 0x477ff000) // 65520, the first value that rounds to infinity
-    return static_cast<uint16_t>(sign | 0x7c00);
-  if (magnitude >= 0x38800000) // 2^-14, the smallest normal
-    return static_cast<uint16_t>(sign | dropBits(magnitude - (112u << 23), 13));
-  int exponent = static_cast<int>(magnitude >> 23);
-  if (exponent < 102) // below 2^-25, half of the smallest subnormal
-    return static_cast<uint16_t>(sign);
-  uint32_t mantissa = (magnitude & 0x7fffff) | 0x800000;
-  return static_cast<uint16_t>(sign | dropBits(mantissa, 126 - exponent));
-}
-
-float fp16ToFloat(uint16_t bits) {
-  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  uint32_t magnitude = bits & 0x7fff;
-  if (magnitude >= 0x7c00)
-    return floatOf(sign | 0x7f800000 | ((magnitude & 0x3ff) << 13));
-  if (magnitude >= 0x400)
-    return floatOf(sign | ((magnitude << 13) + (112u << 23)));
-  float subnormal = static_cast<float>(magnitude) * 0x1p-24f;
-  return floatOf(sign | bitsOf(subnormal));
-}
-
 std::string shapeText(const std::vector<int64_t> &shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i)

@@ -1,23 +1,16 @@
 //===- HostTensor.h - a dense tensor in host memory --------------------------===//
-// Owns the host side of every tensor that comes from or goes to a file, and the exact conversions
-// between fp32 and the 16-bit types. Elements are little-endian, row-major, without padding.
+// Owns the host side of every tensor that comes from or goes to a file. Elements are little-endian, row-major, without padding.
 #ifndef HEDDLE_COMPILER_IO_HOSTTENSOR_H
 #define HEDDLE_COMPILER_IO_HOSTTENSOR_H
 
 #include "runtime/Core/DType.h"
+#include "runtime/Core/HalfConvert.h"
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace heddle {
-
-// Round to nearest, ties to even; NaN stays NaN, overflow becomes infinity.
-uint16_t floatToBf16(float value);
-uint16_t floatToFp16(float value);
-// Exact.
-float bf16ToFloat(uint16_t bits);
-float fp16ToFloat(uint16_t bits);
 
 // "[1, 8192, 8, 64]"
 std::string shapeText(const std::vector<int64_t> &shape);

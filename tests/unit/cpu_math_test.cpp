@@ -1,6 +1,6 @@
 // The conversions of 16-bit types, exhaustively, and the hot loops of every variant that this
 // processor runs against plain ones.
-#include "codegen/Cpu/HalfConvert.h"
+#include "runtime/Core/HalfConvert.h"
 #include "codegen/Cpu/TileMath.h"
 #include <algorithm>
 #include <cmath>
