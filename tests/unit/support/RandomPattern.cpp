@@ -88,7 +88,7 @@ public:
 
   MaskNode mask(int depth, bool isInHeads) {
     MaskNode node;
-    node.kind = MaskNode::Kind(depth <= 1 ? below(20) == 0 ? MaskNode::Predicate : below(MaskNode::Predicate)
+    node.kind = MaskNode::Kind(depth <= 1 ? below(20) == 0 ? int64_t(MaskNode::Predicate) : below(MaskNode::Predicate)
                                           : below(MaskNode::Dilate + 1));
     if (depth > 1 && node.kind == MaskNode::Predicate && below(4) != 0)
       node.kind = MaskNode::Dilate;

@@ -1,0 +1,89 @@
+//===- work_items_test.cpp - who computes which rows ----------------------===//
+// Compiles the device's work item decoding with the emitted functions of every pattern file for the host and walks the
+// whole grid: every row of every head belongs to exactly one CTA, and its tile names existing rows.
+//===----------------------------------------------------------------------===//
+#include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/PatternFile.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+using namespace heddle;
+
+namespace {
+
+const char *kBefore = R"(
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+#define __device__
+#define __forceinline__ inline
+#define DEV inline
+using std::max;
+using std::min;
+struct { unsigned x; } blockIdx;
+struct KernelTraits { static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED; };
+)";
+
+const char *kAfter = R"(
+int check(int batch, int heads, int rows) {
+  heddle::KernelParams p{};
+  p.batch = batch; p.heads = heads; p.kvHeads = 1; p.seqlenQ = rows; p.seqlenK = rows;
+  for (int &size : p.param) size = 5;
+  std::vector<int> owners(batch * heads * rows);
+  unsigned grid = batch * heads * heddle::itemsPerHead(rows);
+  for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) {
+    heddle::WorkItem item{};
+    if (!heddle::decodeWorkItem(p, item)) continue;
+    if (item.firstRow > item.lastRow || item.lastRow >= rows || item.batch >= batch || item.head >= heads) return 1;
+    if ((item.lastRow - item.firstRow) / item.queryRate >= KernelTraits::kBlockM) return 1;
+    for (int row = item.firstRow; row <= item.lastRow; row += item.queryRate)
+      ++owners[(item.batch * heads + item.head) * rows + row];
+  }
+  for (int count : owners)
+    if (count != 1) { std::printf("batch %d heads %d rows %d: a row has %d owners\n", batch, heads, rows, count); return 1; }
+  return 0;
+}
+int main() {
+  for (int batch : {1, 2, 3})
+    for (int heads : {1, 3, 8})
+      for (int rows : {1, 2, 3, 47, 48, 49, 130, 257, 1000})
+        if (check(batch, heads, rows)) return 1;
+}
+)";
+
+struct Raster {
+  int blockM, heads, reversed;
+};
+
+/// Exit code of the compiled program; -1 if it does not compile.
+int compileAndRun(const PreparedPattern &prepared, Raster raster) {
+  std::string base = (std::filesystem::temp_directory_path() / ("heddle-items-" + std::to_string(::getpid()))).string();
+  std::ofstream(base + ".cpp") << kBefore << prepared.functions << "#include \"codegen/Skeletons/forward_params.cuh\"\n" << kAfter;
+  std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -DBLOCK_M=" +
+                        std::to_string(raster.blockM) + " -DRASTER=" + std::to_string(raster.heads) +
+                        " -DREVERSED=" + std::to_string(raster.reversed) + " -o " + base + " " + base + ".cpp";
+  int code = std::system(command.c_str()) == 0 ? std::system(base.c_str()) : -1;
+  std::filesystem::remove(base);
+  std::filesystem::remove(base + ".cpp");
+  return code;
+}
+
+} // namespace
+
+TEST_CASE("every row belongs to exactly one work item") {
+  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_SOURCE_DIR "/patterns")) {
+    auto file = PatternFile::load(entry.path().string());
+    REQUIRE(file.isOk());
+    auto prepared = preparePattern(**file);
+    REQUIRE(prepared.isOk());
+    CAPTURE(prepared->name);
+    CHECK(compileAndRun(*prepared, {48, 8, 1}) == 0);
+    CHECK(compileAndRun(*prepared, {128, 1, 0}) == 0);
+  }
+}
