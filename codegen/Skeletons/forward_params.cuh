@@ -1,6 +1,5 @@
-// The parameter block of forward kernels and the work item of one CTA. The layout of KernelParams is fixed
-// by docs/architecture.md section 3 and described to the runtime by the slots of the launch plan: change
-// both together. Rows are addressed as rho + R * Q: row number Q of residue class rho, R = query rate.
+// The parameter block of the portable forward kernel. Its layout is fixed by docs/architecture.md section 3 and
+// described to the runtime by the slots of the launch plan: change both together.
 #pragma once
 
 namespace heddle {
@@ -17,78 +16,7 @@ struct KernelParams {
   int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
 };
 
-DEV int32_t ceilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
-
-// One query tile of one head.
-struct WorkItem {
-  int32_t batch, head, kvHead;
-  int32_t variant, queryRate;
-  int32_t firstRow; // row index of the tile's first row; the next rows follow at queryRate
-  int32_t lastRow;  // row index of its last existing row
-};
-
-// Query tiles of one head of this variant, all residue classes together.
-DEV int32_t itemsOfVariant(int32_t variant, int32_t seqlenQ) {
-  int32_t rate = Pattern::queryRate(variant);
-  return rate * ceilDiv(ceilDiv(seqlenQ, rate), KernelTraits::kBlockM);
-}
-
-DEV int32_t itemsPerHead(int32_t seqlenQ) {
-  int32_t items = 0;
-#pragma unroll
-  for (int variant = 0; variant < Pattern::kVariantCount; ++variant)
-    items = max(items, itemsOfVariant(variant, seqlenQ));
-  return items;
-}
-
-DEV PatternContext makeContext(const KernelParams &p, int32_t batch, int32_t head) {
-  PatternContext context;
-  context.batch = batch;
-  context.head = head;
-  context.heads = p.heads;
-  context.seqlenQ = p.seqlenQ;
-  context.seqlenK = p.seqlenK;
-  context.qOrigin = p.qOrigin;
-  context.kOrigin = p.kOrigin;
-  constexpr int kSlots = Pattern::kParamCount > 0 ? Pattern::kParamCount : 1;
-#pragma unroll
-  for (int i = 0; i < kSlots; ++i)
-    context.param[i] = p.param[i];
-  return context;
-}
-
-// Raster order: sections of kRasterHeads consecutive (batch, head) pairs; inside a section all heads of one
-// item follow each other, items ascending, or descending when kRasterReversed.
-// Returns false when the head of this CTA has no such item.
-DEV bool decodeWorkItem(const KernelParams &p, WorkItem &item) {
-  int32_t items = itemsPerHead(p.seqlenQ);
-  int32_t pairs = p.batch * p.heads;
-  int32_t sectionPairs = min(KernelTraits::kRasterHeads, pairs);
-  int32_t index = static_cast<int32_t>(blockIdx.x);
-  int32_t section = index / (sectionPairs * items);
-  int32_t firstPair = section * sectionPairs;
-  index -= firstPair * items;
-  sectionPairs = min(sectionPairs, pairs - firstPair);
-  int32_t number = index / sectionPairs;
-  int32_t pair = firstPair + (index - number * sectionPairs);
-  if (KernelTraits::kRasterReversed)
-    number = items - 1 - number;
-
-  item.batch = pair / p.heads;
-  item.head = pair - item.batch * p.heads;
-  item.kvHead = item.head / (p.heads / p.kvHeads);
-  item.variant = Pattern::variant(makeContext(p, item.batch, item.head));
-  item.queryRate = Pattern::queryRate(item.variant);
-  int32_t tile = number / item.queryRate;
-  int32_t residue = number - tile * item.queryRate;
-  int32_t rowsInClass = ceilDiv(p.seqlenQ - residue, item.queryRate);
-  int32_t firstNumber = tile * KernelTraits::kBlockM;
-  if (firstNumber >= rowsInClass)
-    return false;
-  int32_t lastNumber = min(firstNumber + KernelTraits::kBlockM, rowsInClass) - 1;
-  item.firstRow = residue + item.queryRate * firstNumber;
-  item.lastRow = residue + item.queryRate * lastNumber;
-  return true;
-}
+// (batch, head) pairs whose query tiles run side by side.
+DEV int32_t rasterPairs(const KernelParams &) { return KernelTraits::kRasterHeads; }
 
 } // namespace heddle

@@ -38,6 +38,8 @@
 #include "Ptx/memory.cuh"
 #include "Ptx/scalar.cuh"
 #include "forward_params.cuh"
+#include "work_items.cuh"
+#include "elements.cuh"
 #include "key_tiles.cuh"
 #include "shared_tiles.cuh"
 #include "warp_products.cuh"
@@ -215,6 +217,6 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
     heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
   extern __shared__ __align__(128) unsigned char sharedMemory[];
   heddle::WorkItem item;
-  if (heddle::decodeWorkItem(p, item))
+  if (heddle::decodeWorkItem(p, blockIdx.x, item))
     heddle::computeWorkItem(p, item, heddle::ptx::sharedAddress(sharedMemory));
 }

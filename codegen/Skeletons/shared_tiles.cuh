@@ -6,9 +6,6 @@
 namespace heddle {
 
 constexpr int kThreads = KernelTraits::kWarps * 32;
-constexpr int kElementBytes = 2;
-constexpr int kPieceBytes = 16;
-constexpr int kPieceElements = kPieceBytes / kElementBytes;
 constexpr int kSwizzleBytes = 128;
 
 constexpr int roundUpToPowerOfTwo(int n) {

@@ -23,13 +23,6 @@ DEV void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t
     ptx::multiplyFp16(sum, a, b0, b1);
 }
 
-DEV uint32_t pack(float low, float high) {
-  if constexpr (KernelTraits::kIsBf16)
-    return ptx::packBf16(low, high);
-  else
-    return ptx::packFp16(low, high);
-}
-
 // This warp's rows of Q: held in registers, or read again for every product.
 class QueryOperand {
 public:

@@ -26,7 +26,6 @@ const char *kBefore = R"(
 #define DEV inline
 using std::max;
 using std::min;
-struct { unsigned x; } blockIdx;
 struct KernelTraits { static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED; };
 )";
 
@@ -36,10 +35,10 @@ int check(int batch, int heads, int rows) {
   p.batch = batch; p.heads = heads; p.kvHeads = 1; p.seqlenQ = rows; p.seqlenK = rows;
   for (int &size : p.param) size = 5;
   std::vector<int> owners(batch * heads * rows);
-  unsigned grid = batch * heads * heddle::itemsPerHead(rows);
-  for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) {
+  int items = batch * heads * heddle::itemsPerHead(rows);
+  for (int index = 0; index < items; ++index) {
     heddle::WorkItem item{};
-    if (!heddle::decodeWorkItem(p, item)) continue;
+    if (!heddle::decodeWorkItem(p, index, item)) continue;
     if (item.firstRow > item.lastRow || item.lastRow >= rows || item.batch >= batch || item.head >= heads) return 1;
     if ((item.lastRow - item.firstRow) / item.queryRate >= KernelTraits::kBlockM) return 1;
     for (int row = item.firstRow; row <= item.lastRow; row += item.queryRate)
@@ -64,7 +63,7 @@ struct Raster {
 /// Exit code of the compiled program; -1 if it does not compile.
 int compileAndRun(const PreparedPattern &prepared, Raster raster) {
   std::string base = (std::filesystem::temp_directory_path() / ("heddle-items-" + std::to_string(::getpid()))).string();
-  std::ofstream(base + ".cpp") << kBefore << prepared.functions << "#include \"codegen/Skeletons/forward_params.cuh\"\n" << kAfter;
+  std::ofstream(base + ".cpp") << kBefore << prepared.functions << "#include \"codegen/Skeletons/forward_params.cuh\"\n#include \"codegen/Skeletons/work_items.cuh\"\n" << kAfter;
   std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -DBLOCK_M=" +
                         std::to_string(raster.blockM) + " -DRASTER=" + std::to_string(raster.heads) +
                         " -DREVERSED=" + std::to_string(raster.reversed) + " -o " + base + " " + base + ".cpp";
