@@ -7,15 +7,16 @@
 #ifndef HEDDLE_CODEGEN_CONFIG_CONSTRAINT_H
 #define HEDDLE_CODEGEN_CONFIG_CONSTRAINT_H
 
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
-
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace heddle {
+
+struct KernelConfig;
+struct KernelRequest;
 
 /// One dimension of the search: a numeric field of KernelConfig and the values worth trying.
 struct Knob {

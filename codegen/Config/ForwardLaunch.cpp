@@ -1,5 +1,6 @@
 //===- ForwardLaunch.cpp - parameter block and work items ----------------------------------===//
 #include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelRequest.h"
 
 #include <set>
 

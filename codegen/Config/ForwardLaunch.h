@@ -8,10 +8,12 @@
 #ifndef HEDDLE_CODEGEN_CONFIG_FORWARDLAUNCH_H
 #define HEDDLE_CODEGEN_CONFIG_FORWARDLAUNCH_H
 
-#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/PatternRates.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
+
+struct KernelRequest;
 
 /// Most run-time sizes that the parameter block can hold beside the fixed fields.
 int64_t maxForwardParams();

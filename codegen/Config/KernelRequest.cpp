@@ -1,5 +1,6 @@
 //===- KernelRequest.cpp - names and checks --------------------------------------===//
 #include "codegen/Config/KernelRequest.h"
+#include "codegen/Target/GpuArch.h"
 
 namespace heddle {
 namespace {

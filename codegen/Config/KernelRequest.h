@@ -7,8 +7,9 @@
 #ifndef HEDDLE_CODEGEN_CONFIG_KERNELREQUEST_H
 #define HEDDLE_CODEGEN_CONFIG_KERNELREQUEST_H
 
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Config/PatternRates.h"
 #include "runtime/Core/DType.h"
+#include "runtime/Core/Status.h"
 
 #include <cstdint>
 #include <string>
@@ -17,25 +18,14 @@
 
 namespace heddle {
 
+struct GpuArch;
+const GpuArch &baselineGpuArch();
+
 enum class KernelKind : uint8_t { forward };
 
 /// "forward"; the inverse gives notFound with the names that exist.
 const char *kernelKindName(KernelKind kind);
 Result<KernelKind> parseKernelKind(std::string_view name);
-
-/// Position of query 0: 0, seqlen_k - seqlen_q, or what each call says.
-enum class QOriginRule : uint8_t { start, end, given };
-
-/// "start", "end" or "given"; the inverse gives notFound with the names that exist.
-const char *qOriginRuleName(QOriginRule rule);
-Result<QOriginRule> parseQOriginRule(std::string_view name);
-
-/// The strides of one head group: rows are processed in `queryRate` residue classes, the keys of
-/// branch b in `keyRates[b]` of them.
-struct VariantRates {
-  int64_t queryRate = 1;
-  std::vector<int64_t> keyRates = {1};
-};
 
 struct KernelRequest {
   KernelKind kind = KernelKind::forward;

@@ -1,5 +1,8 @@
 //===- TraitsPrinter.cpp - one constant per line -----------------------------------===//
 #include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
 
 #include <cassert>
 #include <limits>

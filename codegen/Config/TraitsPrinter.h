@@ -7,14 +7,15 @@
 #ifndef HEDDLE_CODEGEN_CONFIG_TRAITSPRINTER_H
 #define HEDDLE_CODEGEN_CONFIG_TRAITSPRINTER_H
 
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/SmemLayout.h"
-
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace heddle {
+
+struct KernelConfig;
+struct KernelRequest;
+class SmemLayout;
 
 class TraitsPrinter {
 public:

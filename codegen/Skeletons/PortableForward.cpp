@@ -6,7 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Registry.h"
+#include "codegen/Target/GpuArch.h"
+#include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>
 

@@ -1,5 +1,7 @@
 //===- Registry.cpp - the list of skeletons ----------------------------------------------------===//
 #include "codegen/Skeletons/Registry.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
 
 namespace heddle {
 

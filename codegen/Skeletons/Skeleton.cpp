@@ -1,5 +1,6 @@
 //===- Skeleton.cpp - what follows from knobs and constraints -------------------------------===//
 #include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Config/KernelConfig.h"
 
 #include <cassert>
 

@@ -3,16 +3,15 @@
 // What a skeleton must say about itself: when it applies, what can be tuned, what is feasible and
 // why not, where its tiles lie, how it is launched, which constants its device file reads. Skeletons are
 // stateless and immutable: every function depends on its arguments only and is thread safe.
-// Listed in Registry.cpp.
+// Listed in Registry.cpp. The types that only pass through are declared, not included: who makes or reads
+// them includes them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_SKELETONS_SKELETON_H
 #define HEDDLE_CODEGEN_SKELETONS_SKELETON_H
 
 #include "codegen/Config/Constraint.h"
-#include "codegen/Config/SmemLayout.h"
-#include "codegen/Config/TraitsPrinter.h"
-#include "runtime/Core/LaunchPlan.h"
+#include "runtime/Core/Status.h"
 
 #include <optional>
 #include <string>
@@ -20,6 +19,9 @@
 #include <vector>
 
 namespace heddle {
+
+struct LaunchPlan;
+class SmemLayout;
 
 class Skeleton {
 public:

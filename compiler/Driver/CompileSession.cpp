@@ -1,9 +1,14 @@
 //===- CompileSession.cpp - the stages after the pattern file -------------===//
 #include "compiler/Driver/CompileSession.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
 #include "codegen/Emit/AssembleSource.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Target/GpuArch.h"
+#include "runtime/Core/LaunchPlan.h"
 
 #include <charconv>
 
@@ -130,6 +135,39 @@ Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const Ke
   record.note = prepared.note;
   fillCode(record, std::move(*cubin));
   return variant;
+}
+
+KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape) {
+  return familyOf(prepared, makeRequest(prepared, shape));
+}
+
+static ConfigSummary summaryOf(const KernelConfig &config) {
+  return {config.str(), config.json(), config.summary(), config.blockM, config.blockN};
+}
+
+Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {
+  KernelRequest request = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(KernelConfig parsed, parseConfig(request, changes));
+  HEDDLE_ASSIGN(KernelConfig config, chooseConfig(request, parsed));
+  return summaryOf(config);
+}
+
+Result<ConfigSummary> summarizeConfig(const std::string &stored) {
+  HEDDLE_ASSIGN(KernelConfig config, KernelConfig::parse(stored));
+  return summaryOf(config);
+}
+
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {
+  KernelRequest request = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
+  return variantSource(prepared, request, config);
+}
+
+Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
+                                       const std::string &changes) {
+  KernelRequest request = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
+  return compileVariant(prepared, request, config);
 }
 
 } // namespace heddle

@@ -6,9 +6,7 @@
 #ifndef HEDDLE_COMPILER_DRIVER_COMPILESESSION_H
 #define HEDDLE_COMPILER_DRIVER_COMPILESESSION_H
 
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Nvrtc/KernelSource.h"
+#include "codegen/Config/PatternRates.h"
 #include "compiler/Driver/StageTimes.h"
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Status.h"
@@ -20,6 +18,11 @@
 namespace heddle {
 
 class PatternFile;
+struct GpuArch;
+struct KernelConfig;
+struct KernelRequest;
+struct KernelSource;
+const GpuArch &baselineGpuArch();
 
 /// Name and version of what writes kernels. A change of emission, skeletons or defaults that makes tuned winners
 /// misleading gets a new one.
@@ -76,6 +79,24 @@ Result<KernelSource> variantSource(const PreparedPattern &prepared, const Kernel
 /// Source, PTX, cubin, record. unsupported: infeasible, or the compiler spilled; unavailable: no NVRTC.
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
                                        const KernelConfig &config);
+
+// The same for callers that only pass configurations through, so that they need not know their fields. `changes` is
+// what parseConfig takes; empty is the default.
+
+/// What people and reports say of a configuration.
+struct ConfigSummary {
+  std::string text, json, line; ///< KernelConfig::str, json, summary
+  int64_t blockM = 0, blockN = 0;
+};
+
+KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape);
+/// Validated.
+Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes);
+/// Of KernelRecord::config. invalidArgument: the text is not what this program writes.
+Result<ConfigSummary> summarizeConfig(const std::string &stored);
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes);
+Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
+                                       const std::string &changes);
 
 } // namespace heddle
 

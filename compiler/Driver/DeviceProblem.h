@@ -5,7 +5,6 @@
 #ifndef HEDDLE_COMPILER_DRIVER_DEVICEPROBLEM_H
 #define HEDDLE_COMPILER_DRIVER_DEVICEPROBLEM_H
 
-#include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Oracle/AttentionOracle.h"
@@ -14,6 +13,8 @@
 #include <optional>
 
 namespace heddle {
+
+struct GpuArch;
 
 /// The row of the architecture table for a GPU.
 Result<const GpuArch *> archOf(const Device &device);

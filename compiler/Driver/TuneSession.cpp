@@ -1,5 +1,7 @@
 //===- TuneSession.cpp - the fastest kernel for one problem ---------------===//
 #include "compiler/Driver/TuneSession.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Skeleton.h"
 #include "compiler/Driver/Publish.h"
 #include "tuner/Search/StoreSink.h"

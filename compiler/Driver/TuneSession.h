@@ -5,13 +5,14 @@
 #ifndef HEDDLE_COMPILER_DRIVER_TUNESESSION_H
 #define HEDDLE_COMPILER_DRIVER_TUNESESSION_H
 
-#include "codegen/Config/Constraint.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/DeviceProblem.h"
 #include "runtime/Store/Store.h"
 #include "tuner/Search/TuningSession.h"
 
 namespace heddle {
+
+struct Knob;
 
 /// All points that differ from the default in one choice come first, then the neighbours of the best.
 inline constexpr const char *kTuneStrategy = "climb:prior_first=24";

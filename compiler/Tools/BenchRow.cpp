@@ -1,6 +1,5 @@
 //===- BenchRow.cpp - one measured workload -------------------------------===//
 #include "compiler/Tools/BenchRow.h"
-#include "codegen/Config/KernelConfig.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Io/Safetensors.h"
 #include "runtime/Store/Store.h"
@@ -30,7 +29,7 @@ Result<Found> findKernel(const BenchSetup &setup) {
   shape.headDim = shape.valueDim = setup.workload.headDim;
   Found found;
   found.name = prepared.name;
-  found.key = winnerKey(setup.file, setup.workload.shape, familyOf(prepared, makeRequest(prepared, shape)),
+  found.key = winnerKey(setup.file, setup.workload.shape, familyOf(prepared, shape),
                         setup.device.info().identity);
   HEDDLE_ASSIGN(found.lookup, store.lookup(LookupQuery(found.key, setup.device.info().driverVersion)));
   if (found.lookup.match == MatchKind::none)
@@ -142,8 +141,8 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   row.pattern = found.name;
   row.workload = workload;
   row.match = matchKindName(found.lookup.match);
-  HEDDLE_ASSIGN(KernelConfig config, KernelConfig::parse(found.lookup.record.config));
-  row.config = config.summary();
+  HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(found.lookup.record.config));
+  row.config = config.line;
   attn::ProblemSizes positions = sizesOf(setup.file, shape);
   double flopsPerPair = 4.0 * workload.headDim * shape.batch;
   if (auto pairs = attn::countPairs(setup.file.analysis(), positions))

@@ -1,5 +1,7 @@
 //===- CompileStages.cpp - the stages that heddle compile can stop at -----===//
 #include "compiler/Tools/CompileStages.h"
+#include "codegen/Nvrtc/KernelSource.h"
+#include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/Publish.h"
 #include "compiler/Tools/PatternReport.h"
 #include "runtime/Core/FieldText.h"
@@ -54,15 +56,15 @@ Result<std::string> patternText(const PatternFile &file, EmitStage stage, bool j
   return json ? reportJson(file, *schedule).dump(2) + "\n" : reportText(file, *schedule);
 }
 
-static Json requestJson(const PreparedPattern &prepared, const KernelRequest &request) {
+static Json shapeJson(const PreparedPattern &prepared, const KernelShape &shape) {
   Json json;
   json["pattern"] = prepared.name;
   json["pattern_digest"] = prepared.digest;
-  json["arch"] = request.arch->name;
-  json["dtype"] = dtypeName(request.dtype);
-  json["out_dtype"] = request.outFloat32 ? "fp32" : dtypeName(request.dtype);
-  json["head_dim"] = request.headDim;
-  json["value_dim"] = request.valueDim;
+  json["arch"] = shape.arch->name;
+  json["dtype"] = dtypeName(shape.dtype);
+  json["out_dtype"] = shape.outFloat32 ? "fp32" : dtypeName(shape.dtype);
+  json["head_dim"] = shape.headDim;
+  json["value_dim"] = shape.valueDim;
   json["generator"] = kGenerator;
   return json;
 }
@@ -101,9 +103,9 @@ static Status publish(const PreparedPattern &prepared, const CompileOptions &opt
   return publishName(store, prepared, options.publishedName.empty() ? prepared.name : options.publishedName);
 }
 
-static Status addCode(Artefact &artefact, const PreparedPattern &prepared, const KernelRequest &request,
-                      const KernelConfig &config, const CompileOptions &options) {
-  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, request, config));
+static Status addCode(Artefact &artefact, const PreparedPattern &prepared, const KernelShape &shape,
+                      const CompileOptions &options) {
+  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, options.config));
   artefact.times.insert(artefact.times.end(), variant.times.begin(), variant.times.end());
   artefact.facts.update(kernelJson(variant.record));
   artefact.bytes = codeOf(variant.record, parseStage(options.emit));
@@ -116,23 +118,20 @@ static Status addCode(Artefact &artefact, const PreparedPattern &prepared, const
 Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOptions &options, const GpuArch &arch) {
   Artefact artefact;
   artefact.times = prepared.times;
-  KernelRequest request = makeRequest(prepared, options.shape.shape(arch));
-  artefact.facts = requestJson(prepared, request);
-  auto config = timeStage(artefact.times, "config", [&]() -> Result<KernelConfig> {
-    HEDDLE_ASSIGN(KernelConfig chosen, parseConfig(request, options.config));
-    return chooseConfig(request, chosen);
-  });
+  KernelShape shape = options.shape.shape(arch);
+  artefact.facts = shapeJson(prepared, shape);
+  auto config = timeStage(artefact.times, "config", [&] { return configFor(prepared, shape, options.config); });
   HEDDLE_TRY(config.status());
-  artefact.facts["config"] = Json::parse(config->json());
+  artefact.facts["config"] = Json::parse(config->json);
   EmitStage stage = parseStage(options.emit);
   if (stage == EmitStage::config) {
-    artefact.bytes = config->str();
+    artefact.bytes = config->text;
   } else if (stage == EmitStage::cuda) {
-    auto source = timeStage(artefact.times, "source", [&] { return variantSource(prepared, request, *config); });
+    auto source = timeStage(artefact.times, "source", [&] { return variantSource(prepared, shape, options.config); });
     HEDDLE_TRY(source.status());
     artefact.bytes = source->text;
   } else {
-    HEDDLE_TRY(addCode(artefact, prepared, request, *config, options));
+    HEDDLE_TRY(addCode(artefact, prepared, shape, options));
   }
   return artefact;
 }

@@ -1,5 +1,6 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
+#include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/Suggest.h"
 
 #include <CLI/CLI.hpp>

@@ -37,12 +37,10 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &da
   shape.headDim = call.inputs.sizes.headDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file));
-  KernelRequest request = makeRequest(prepared, shape);
-  HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, database, device, familyOf(prepared, request)));
+  HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, database, device, familyOf(prepared, shape)));
   if (!stored.origin.empty())
     return stored;
-  HEDDLE_ASSIGN(KernelConfig config, chooseConfig(request, std::nullopt));
-  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, request, config));
+  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, ""));
   return ChosenKernel{std::move(variant.record), "compiled now, untuned default: no kernel in " + database.path()};
 }
 

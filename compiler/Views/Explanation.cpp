@@ -1,8 +1,11 @@
 //===- Explanation.cpp - what a pattern costs --------------------------------===//
 #include "compiler/Views/Explanation.h"
+#include "codegen/Config/KernelRequest.h"
 #include "codegen/Cpu/JitPattern.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Target/GpuArch.h"
+#include "compiler/Views/ConfigChoices.h"
 #include "compiler/Views/PieceWords.h"
+#include "runtime/Core/LaunchPlan.h"
 
 namespace heddle::views {
 
@@ -112,12 +115,11 @@ static void explainTime(const ExplainRequest &request, Explanation &result) {
 
 static void explainWorkspace(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
   KernelRequest kernel = kernelRequestOf(file, request);
-  Result<const Skeleton *> skeleton = chooseSkeleton(kernel);
-  if (!skeleton) {
-    result.workspaceNote = skeleton.status().message();
+  Result<LaunchPlan> plan = defaultLaunchPlan(kernel);
+  if (!plan) {
+    result.workspaceNote = plan.status().message();
     return;
   }
-  LaunchPlan plan = (*skeleton)->planLaunch(kernel, (*skeleton)->defaultConfig(kernel));
   LaunchSymbols symbols;
   symbols[LaunchSymbol::batch] = request.batch;
   symbols[LaunchSymbol::heads] = request.sizes.heads;
@@ -127,7 +129,7 @@ static void explainWorkspace(const PatternFile &file, const ExplainRequest &requ
   symbols[LaunchSymbol::headDim] = request.headDim;
   symbols[LaunchSymbol::valueDim] = request.headDim;
   symbols[LaunchSymbol::smCount] = request.gpu->smCount;
-  Result<int64_t> bytes = plan.workspaceBytes.evaluate(symbols);
+  Result<int64_t> bytes = plan->workspaceBytes.evaluate(symbols);
   if (bytes)
     result.workspaceBytes = *bytes;
   else

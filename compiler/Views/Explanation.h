@@ -5,8 +5,13 @@
 #ifndef HEDDLE_COMPILER_VIEWS_EXPLANATION_H
 #define HEDDLE_COMPILER_VIEWS_EXPLANATION_H
 
-#include "codegen/Config/KernelRequest.h"
 #include "compiler/Driver/PatternFile.h"
+#include "runtime/Core/DType.h"
+
+namespace heddle {
+struct GpuModel;
+struct KernelRequest;
+} // namespace heddle
 
 namespace heddle::views {
 

@@ -1,5 +1,7 @@
 //===- ExplanationJson.cpp - an explanation as one JSON object --------------===//
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Target/GpuArch.h"
+#include "compiler/Views/ConfigChoices.h"
 #include "compiler/Views/ExplanationPrint.h"
 
 #include <nlohmann/json.hpp>
@@ -92,29 +94,20 @@ private:
   }
 
   Json configs() {
-    KernelRequest kernel = kernelRequestOf(file, request);
     Json list = Json::array();
-    for (const Skeleton *skeleton : skeletons()) {
-      Status applies = skeleton->appliesTo(kernel);
-      if (!applies.isOk()) {
-        list.push_back({{"skeleton", std::string(skeleton->name())}, {"applies", false}, {"reason", applies.message()}});
+    for (const SkeletonChoices &choices : configChoices(kernelRequestOf(file, request))) {
+      if (!choices.refusal.empty()) {
+        list.push_back({{"skeleton", choices.name}, {"applies", false}, {"reason", choices.refusal}});
         continue;
       }
-      KernelConfig preferred = skeleton->defaultConfig(kernel);
       Json feasible = Json::array(), rejected = Json::object();
-      for (const KernelConfig &config : skeleton->allConfigs(kernel)) {
-        std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, config);
-        if (!rejection) {
-          feasible.push_back(Json::parse(config.json()));
-          feasible.back()["default"] = config == preferred;
-          continue;
-        }
-        Json &rule = rejected[rejection->constraint];
-        if (rule.is_null())
-          rule = {{"count", 0}, {"example", rejection->reason + " (" + rejection->config + ")"}};
-        rule["count"] = rule["count"].get<int64_t>() + 1;
+      for (const ConfigChoice &choice : choices.feasible) {
+        feasible.push_back(Json::parse(choice.json));
+        feasible.back()["default"] = choice.isDefault;
       }
-      list.push_back({{"skeleton", std::string(skeleton->name())}, {"applies", true}, {"feasible", feasible}, {"rejected", rejected}});
+      for (const auto &[name, rule] : choices.refused)
+        rejected[name] = {{"count", rule.count}, {"example", rule.reason + " (" + rule.config + ")"}};
+      list.push_back({{"skeleton", choices.name}, {"applies", true}, {"feasible", feasible}, {"rejected", rejected}});
     }
     return list;
   }

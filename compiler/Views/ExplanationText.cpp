@@ -1,10 +1,11 @@
 //===- ExplanationText.cpp - an explanation for people ------------------------===//
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Target/GpuArch.h"
+#include "compiler/Views/ConfigChoices.h"
 #include "compiler/Views/ExplanationPrint.h"
 
 #include <cstdarg>
 #include <cstdio>
-#include <map>
 
 namespace heddle::views {
 
@@ -129,24 +130,14 @@ private:
   void configs() {
     KernelRequest kernel = kernelRequestOf(file, request);
     text += "configurations for " + std::string(kernel.arch->name) + "\n";
-    for (const Skeleton *skeleton : skeletons()) {
-      Status applies = skeleton->appliesTo(kernel);
-      if (!applies.isOk()) {
-        text += "  " + std::string(skeleton->name()) + " does not apply: " + applies.message() + "\n";
-        continue;
-      }
-      KernelConfig preferred = skeleton->defaultConfig(kernel);
-      std::map<std::string, std::pair<int64_t, std::string>> rejected; // rule -> how often, an example
-      for (const KernelConfig &config : skeleton->allConfigs(kernel)) {
-        if (std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, config)) {
-          auto rule = rejected.try_emplace(rejection->constraint, 0, rejection->str()).first;
-          ++rule->second.first;
-          continue;
-        }
-        text += "  " + std::string(skeleton->name()) + " " + config.summary() + (config == preferred ? "  (default)" : "") + "\n";
-      }
-      for (const auto &[rule, account] : rejected)
-        text += format("  %lld ruled out by %s, such as\n    ", (long long)account.first, rule.c_str()) + account.second + "\n";
+    for (const SkeletonChoices &choices : configChoices(kernel)) {
+      if (!choices.refusal.empty())
+        text += "  " + choices.name + " does not apply: " + choices.refusal + "\n";
+      for (const ConfigChoice &choice : choices.feasible)
+        text += "  " + choices.name + " " + choice.line + (choice.isDefault ? "  (default)" : "") + "\n";
+      for (const auto &[name, rule] : choices.refused)
+        text += format("  %lld ruled out by %s, such as\n    ", (long long)rule.count, name.c_str()) + name + ": " + rule.reason +
+                " (" + rule.config + ")\n";
     }
   }
 

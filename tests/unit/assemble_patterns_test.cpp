@@ -2,7 +2,10 @@
 // The shipped default of every pattern file assembles for every architecture without spills and without a note of lost
 // performance. NVRTC needs no GPU.
 //===----------------------------------------------------------------------===//
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
+#include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
 

@@ -1,7 +1,11 @@
 // From prepared patterns to sources and records: sources depend on pattern and configuration only, variants
 // compile from several threads, buckets follow sizes and not configurations.
-#include "compiler/Driver/CompileSession.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
+#include "codegen/Target/GpuArch.h"
+#include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Driver/Publish.h"
 #include "runtime/Core/LaunchPlan.h"

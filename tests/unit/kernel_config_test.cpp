@@ -1,5 +1,8 @@
 // Requests, the field list of configurations, constraints and their reasons, defaults.
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Registry.h"
+#include "codegen/Target/GpuArch.h"
 
 #include <doctest/doctest.h>
 #include <set>

@@ -1,9 +1,14 @@
 // The portable forward skeleton without a GPU: its launch plan against the device's parameter block
 // and work items, and that its device file assembles for every architecture without spills.
 #include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Registry.h"
+#include "codegen/Target/GpuArch.h"
+#include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>
 #include <atomic>

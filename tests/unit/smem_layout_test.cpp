@@ -1,6 +1,10 @@
 // Shared-memory plans: alignment, overlap, and the total that the portable skeleton states.
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Skeletons/Registry.h"
+#include "codegen/Target/GpuArch.h"
+#include "runtime/Core/LaunchPlan.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,34 @@
+//===- PatternRates.h - what a kernel must know of a pattern ---------------------===//
+//
+// The strides and the rule for positions that a pattern fixes before run time, apart from the generated
+// functions. Plain data.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_CONFIG_PATTERNRATES_H
+#define HEDDLE_CODEGEN_CONFIG_PATTERNRATES_H
+
+#include "runtime/Core/Status.h"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+/// Position of query 0: 0, seqlen_k - seqlen_q, or what each call says.
+enum class QOriginRule : uint8_t { start, end, given };
+
+/// "start", "end" or "given"; the inverse gives notFound with the names that exist.
+const char *qOriginRuleName(QOriginRule rule);
+Result<QOriginRule> parseQOriginRule(std::string_view name);
+
+/// The strides of one head group: rows are processed in `queryRate` residue classes, the keys of
+/// branch b in `keyRates[b]` of them.
+struct VariantRates {
+  int64_t queryRate = 1;
+  std::vector<int64_t> keyRates = {1};
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_CONFIG_PATTERNRATES_H

@@ -1,0 +1,45 @@
+//===- ConfigChoices.cpp - the configurations that serve a request -----------===//
+#include "compiler/Views/ConfigChoices.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/Skeleton.h"
+#include "runtime/Core/LaunchPlan.h"
+
+namespace heddle::views {
+
+static void listConfigs(const Skeleton &skeleton, const KernelRequest &request, SkeletonChoices &choices) {
+  KernelConfig preferred = skeleton.defaultConfig(request);
+  for (const KernelConfig &config : skeleton.allConfigs(request)) {
+    std::optional<Rejection> rejection = skeleton.whyInfeasible(request, config);
+    if (!rejection) {
+      choices.feasible.push_back({config.json(), config.summary(), config == preferred});
+      continue;
+    }
+    RefusingRule &rule = choices.refused[rejection->constraint];
+    if (rule.count++ == 0) {
+      rule.reason = rejection->reason;
+      rule.config = rejection->config;
+    }
+  }
+}
+
+std::vector<SkeletonChoices> configChoices(const KernelRequest &request) {
+  std::vector<SkeletonChoices> list;
+  for (const Skeleton *skeleton : skeletons()) {
+    SkeletonChoices &choices = list.emplace_back();
+    choices.name = skeleton->name();
+    Status applies = skeleton->appliesTo(request);
+    if (applies.isOk())
+      listConfigs(*skeleton, request, choices);
+    else
+      choices.refusal = applies.message();
+  }
+  return list;
+}
+
+Result<LaunchPlan> defaultLaunchPlan(const KernelRequest &request) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
+  return skeleton->planLaunch(request, skeleton->defaultConfig(request));
+}
+
+} // namespace heddle::views

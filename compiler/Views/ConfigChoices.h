@@ -1,0 +1,48 @@
+//===- ConfigChoices.h - the configurations that serve a request -------------===//
+// Owns the list behind `heddle explain --configs`: for each skeleton what is feasible and which rules refuse the rest.
+// Everything is text here: who prints it need not know the fields of a configuration.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_VIEWS_CONFIGCHOICES_H
+#define HEDDLE_COMPILER_VIEWS_CONFIGCHOICES_H
+
+#include "runtime/Core/Status.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace heddle {
+struct LaunchPlan;
+struct KernelRequest;
+} // namespace heddle
+
+namespace heddle::views {
+
+struct ConfigChoice {
+  std::string json, line; ///< KernelConfig::json, summary
+  bool isDefault = false;
+};
+
+/// How often a rule refused a configuration, and the first one.
+struct RefusingRule {
+  int64_t count = 0;
+  std::string reason, config;
+};
+
+struct SkeletonChoices {
+  std::string name;
+  std::string refusal; ///< why the skeleton does not apply; empty if it does
+  std::vector<ConfigChoice> feasible;
+  std::map<std::string, RefusingRule> refused; ///< by the name of the rule
+};
+
+/// Every skeleton, the preferred one first.
+std::vector<SkeletonChoices> configChoices(const KernelRequest &request);
+
+/// The launch of the default configuration. unsupported: no skeleton applies.
+Result<LaunchPlan> defaultLaunchPlan(const KernelRequest &request);
+
+} // namespace heddle::views
+
+#endif
