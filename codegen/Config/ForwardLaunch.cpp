@@ -7,8 +7,6 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kMaxParamBytes = 4096; // what every driver takes
-
 void appendFixedParams(LaunchPlan &plan, QOriginRule rule) {
   using Pointer = PointerSource::Kind;
   using Symbol = LaunchSymbol;
@@ -19,11 +17,7 @@ void appendFixedParams(LaunchPlan &plan, QOriginRule rule) {
                         Symbol::kStrideRow, Symbol::kStrideHead, Symbol::vStrideBatch, Symbol::vStrideRow,
                         Symbol::vStrideHead, Symbol::outStrideBatch, Symbol::outStrideRow, Symbol::outStrideHead})
     plan.appendI64(stride);
-  for (Symbol size : {Symbol::batch, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::seqlenK})
-    plan.appendI32(size);
-  plan.appendI32(qOriginExpr(rule));
-  plan.appendI32(Symbol::kOrigin);
-  plan.appendScaleLog2();
+  appendCallSizes(plan, rule);
 }
 
 } // namespace
@@ -62,13 +56,25 @@ LaunchExpr qOriginExpr(QOriginRule rule) {
   return LaunchSymbol::qOrigin;
 }
 
+void appendCallSizes(LaunchPlan &plan, QOriginRule rule) {
+  using Symbol = LaunchSymbol;
+  for (Symbol size : {Symbol::batch, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::seqlenK})
+    plan.appendI32(size);
+  plan.appendI32(qOriginExpr(rule));
+  plan.appendI32(Symbol::kOrigin);
+  plan.appendScaleLog2();
+}
+
+void appendRuntimeSizes(LaunchPlan &plan, int64_t paramCount) {
+  for (int64_t i = 0; i < paramCount; ++i)
+    plan.appendI32(LaunchExpr::param(i));
+  if (paramCount == 0)
+    plan.appendI32(0);
+}
+
 void appendForwardParams(LaunchPlan &plan, const KernelRequest &request) {
   appendFixedParams(plan, request.qOrigin);
-  for (int64_t i = 0; i < request.paramCount; ++i)
-    plan.appendI32(LaunchExpr::param(i));
-  // The device's array has one element where the pattern has none.
-  if (request.paramCount == 0)
-    plan.appendI32(0);
+  appendRuntimeSizes(plan, request.paramCount);
 }
 
 } // namespace heddle

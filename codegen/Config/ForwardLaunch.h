@@ -15,6 +15,9 @@ namespace heddle {
 
 struct KernelRequest;
 
+/// Most bytes of a parameter block: what every driver takes.
+inline constexpr int64_t kMaxParamBytes = 4096;
+
 /// Most run-time sizes that the parameter block can hold beside the fixed fields.
 int64_t maxForwardParams();
 
@@ -25,7 +28,14 @@ LaunchExpr itemsPerHead(const std::vector<VariantRates> &variants, int64_t block
 /// Position of query 0 as the request's rule says.
 LaunchExpr qOriginExpr(QOriginRule rule);
 
-/// Appends the fields of the forward `KernelParams`, in order and natural alignment.
+/// Appends what every forward `KernelParams` has in a row: batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin
+/// and scaleLog2.
+void appendCallSizes(LaunchPlan &plan, QOriginRule rule);
+
+/// Appends `param`, the last field of every forward `KernelParams`: one element where the pattern has no run-time size.
+void appendRuntimeSizes(LaunchPlan &plan, int64_t paramCount);
+
+/// Appends the fields of the portable `KernelParams`, in order and natural alignment.
 void appendForwardParams(LaunchPlan &plan, const KernelRequest &request);
 
 } // namespace heddle

@@ -3,7 +3,7 @@
 // One struct with one field list. Text, JSON, digest, device constants, search coordinates and
 // parsing are all derived from fields(); a new schedule choice is one member, one line of the list
 // and one knob of the skeleton that reads it. Numbers of a field never change meaning: stored
-// records refer to them.
+// records refer to them. A field that a skeleton does not read is 0.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_CONFIG_KERNELCONFIG_H
@@ -20,19 +20,26 @@
 namespace heddle {
 
 struct KernelConfig {
-  std::string skeleton;         ///< Skeleton::name()
-  int64_t blockM = 0;           ///< query rows of one block
-  int64_t blockN = 0;           ///< keys of one tile
-  int64_t chunkN = 0;           ///< keys whose scores are in registers at a time
-  int64_t stages = 0;           ///< key tiles in shared memory at a time
-  int64_t warps = 0;            ///< warps of one block
-  int64_t minBlocks = 0;        ///< blocks of one SM that the registers must allow
-  int64_t overlapScores = 0;    ///< 1: scores of the next tile are computed beside the exponentials of this one
-  int64_t queryInRegisters = 0; ///< 1: query fragments are loaded once and held; 0: read for every tile
-  int64_t rescaleThreshold = 0; ///< growth of a row's maximum, in log2 units, that is tolerated before a rescale
-  int64_t compactMask = 0;      ///< 1: the predicate of partial tiles in a loop; 0: unrolled
-  int64_t rasterHeads = 0;      ///< (batch, head) pairs whose query tiles of one number run side by side
-  int64_t rasterReversed = 0;   ///< 1: query tiles in descending order; 0: ascending
+  std::string skeleton;          ///< Skeleton::name()
+  int64_t blockM = 0;            ///< query rows of one block
+  int64_t blockN = 0;            ///< keys of one tile
+  int64_t chunkN = 0;            ///< keys whose scores are in registers at a time
+  int64_t stages = 0;            ///< key tiles in shared memory at a time
+  int64_t warps = 0;             ///< warps of one block
+  int64_t minBlocks = 0;         ///< blocks of one SM that the registers must allow
+  int64_t overlapScores = 0;     ///< 1: scores of the next tile are computed beside the exponentials of this one
+  int64_t queryInRegisters = 0;  ///< 1: query fragments are loaded once and held; 0: read for every tile
+  int64_t rescaleThreshold = 0;  ///< growth of a row's maximum, in log2 units, that is tolerated before a rescale
+  int64_t compactMask = 0;       ///< 1: the predicate of partial tiles in a loop; 0: unrolled
+  int64_t rasterHeads = 0;       ///< (batch, head) pairs whose query tiles of one number run side by side
+  int64_t rasterReversed = 0;    ///< 1: query tiles in descending order; 0: ascending
+  int64_t queryStages = 0;       ///< query tiles in shared memory at a time
+  int64_t turnTaking = 0;        ///< 1: warpgroups issue their products in turn
+  int64_t grid = 0;              ///< how work items are dealt out: 0 tile, 1 stride, 2 snake, 3 dynamic
+  int64_t softmax = 0;           ///< 0 online: every tile may raise a row's maximum; 1 anchored: only masked tiles may
+  int64_t producerRegisters = 0; ///< of a thread of the producing warpgroup, after launch
+  int64_t consumerRegisters = 0; ///< of a thread of the other warpgroups, after launch
+  int64_t rasterMib = 0;         ///< K and V of the (batch, head) pairs that run side by side, in MiB
 
   template <class F> static void fields(F &&f) {
     f("skeleton", &KernelConfig::skeleton);
@@ -48,6 +55,13 @@ struct KernelConfig {
     f("compact_mask", &KernelConfig::compactMask);
     f("raster_heads", &KernelConfig::rasterHeads);
     f("raster_reversed", &KernelConfig::rasterReversed);
+    f("query_stages", &KernelConfig::queryStages);
+    f("turn_taking", &KernelConfig::turnTaking);
+    f("grid", &KernelConfig::grid);
+    f("softmax", &KernelConfig::softmax);
+    f("producer_registers", &KernelConfig::producerRegisters);
+    f("consumer_registers", &KernelConfig::consumerRegisters);
+    f("raster_mib", &KernelConfig::rasterMib);
   }
 
   int64_t threads() const { return 32 * warps; }

@@ -5,13 +5,6 @@
 #include <cassert>
 
 namespace heddle {
-namespace {
-
-int64_t aligned(int64_t bytes) {
-  return (bytes + SmemLayout::kAlignmentBytes - 1) / SmemLayout::kAlignmentBytes * SmemLayout::kAlignmentBytes;
-}
-
-} // namespace
 
 int64_t SmemLayout::append(std::string name, int64_t stageBytes, int64_t stages) {
   return place(std::move(name), total, stageBytes, stages);
@@ -32,7 +25,8 @@ const SmemRegion *SmemLayout::find(std::string_view name) const {
 
 int64_t SmemLayout::place(std::string name, int64_t offset, int64_t stageBytes, int64_t stages) {
   assert(!find(name) && "a region is placed once");
-  placed.push_back({std::move(name), offset, aligned(stageBytes), stages});
+  const int64_t alignedBytes = (stageBytes + alignment - 1) / alignment * alignment;
+  placed.push_back({std::move(name), offset, alignedBytes, stages});
   total = std::max(total, placed.back().endBytes());
   return offset;
 }

@@ -29,8 +29,11 @@ struct SmemRegion {
 
 class SmemLayout {
 public:
-  /// Swizzled tiles and 128-bit copies want tiles on this boundary.
+  /// 128-bit copies and permuted rows want tiles on this boundary.
   static constexpr int64_t kAlignmentBytes = 128;
+
+  /// Every region and stage lies at a multiple of `alignmentBytes`.
+  explicit SmemLayout(int64_t alignmentBytes = kAlignmentBytes) : alignment(alignmentBytes) {}
 
   /// Places a region behind all others and returns its offset.
   int64_t append(std::string name, int64_t stageBytes, int64_t stages = 1);
@@ -47,6 +50,7 @@ private:
   int64_t place(std::string name, int64_t offset, int64_t stageBytes, int64_t stages);
 
   std::vector<SmemRegion> placed;
+  int64_t alignment;
   int64_t total = 0;
 };
 

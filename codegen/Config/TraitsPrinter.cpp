@@ -16,6 +16,14 @@ void TraitsPrinter::constant(std::string_view name, int64_t value) {
   body += head + std::to_string(value) + ";\n";
 }
 
+void TraitsPrinter::array(std::string_view name, const std::vector<int64_t> &values) {
+  assert(!values.empty() && "an array has elements");
+  std::string list;
+  for (int64_t value : values)
+    list += (list.empty() ? "" : ", ") + std::to_string(value);
+  body += "  static constexpr int " + std::string(name) + "[" + std::to_string(values.size()) + "] = {" + list + "};\n";
+}
+
 void TraitsPrinter::request(const KernelRequest &request) {
   constant("kHeadDim", request.headDim);
   constant("kValueDim", request.valueDim);

@@ -1,7 +1,7 @@
 //===- TraitsPrinter.h - the text of KernelTraits ---------------------------------===//
 //
 // Owns how host numbers reach the device: `struct KernelTraits` with one `static constexpr int` per
-// number, in the order of the calls. Names are unique; the same calls give the same bytes.
+// number or list, in the order of the calls. Names are unique; the same calls give the same bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_CONFIG_TRAITSPRINTER_H
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace heddle {
 
@@ -21,6 +22,9 @@ class TraitsPrinter {
 public:
   /// Adds one constant. `name` is in device spelling (kBlockM) and new; `value` fits an int.
   void constant(std::string_view name, int64_t value);
+
+  /// Adds `static constexpr int name[N] = {...};`. `values` is not empty.
+  void array(std::string_view name, const std::vector<int64_t> &values);
 
   /// kHeadDim, kValueDim, kIsBf16 and kOutFloat32 (0 or 1).
   void request(const KernelRequest &request);

@@ -5,8 +5,8 @@
 // both together.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/Config/FieldRange.h"
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TraitsPrinter.h"
@@ -26,8 +26,7 @@ constexpr int64_t kMaxStages = 4;
 constexpr int64_t kMaxRescaleThreshold = 15; // weights up to 2^threshold stay finite in half
 constexpr int64_t kMaxChunk = 128;           // kept columns of one row fit one word
 constexpr int64_t kMaxHeadDim = 128;
-constexpr int64_t kHeadDimStep = 64;       // rows of shared memory are multiples of 128 bytes
-constexpr int64_t kLargestField = 1 << 16; // keeps every product below an overflow
+constexpr int64_t kHeadDimStep = 64; // rows of shared memory are multiples of 128 bytes
 
 std::string number(int64_t value) { return std::to_string(value); }
 
@@ -73,33 +72,22 @@ int64_t allowedRegisters(const KernelRequest &request, const KernelConfig &confi
                            request.arch->registersPerSm / (config.threads() * config.minBlocks));
 }
 
-struct FieldRange {
-  const char *name;
-  int64_t KernelConfig::*field;
-  int64_t least, most;
-};
-
-constexpr FieldRange kFieldRanges[] = {
-    {"block_m", &KernelConfig::blockM, 1, kLargestField},
-    {"block_n", &KernelConfig::blockN, 1, kLargestField},
-    {"chunk_n", &KernelConfig::chunkN, 1, kMaxChunk},
-    {"stages", &KernelConfig::stages, 1, kMaxStages},
-    {"warps", &KernelConfig::warps, 1, kLargestField},
-    {"min_blocks", &KernelConfig::minBlocks, 1, kLargestField},
-    {"overlap_scores", &KernelConfig::overlapScores, 0, 1},
-    {"query_in_registers", &KernelConfig::queryInRegisters, 0, 1},
-    {"rescale_threshold", &KernelConfig::rescaleThreshold, 0, kMaxRescaleThreshold},
-    {"compact_mask", &KernelConfig::compactMask, 0, 1},
-    {"raster_heads", &KernelConfig::rasterHeads, 1, kLargestField},
-    {"raster_reversed", &KernelConfig::rasterReversed, 0, 1},
-};
-
 Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
-  for (const FieldRange &range : kFieldRanges)
-    if (const int64_t value = config.*range.field; value < range.least || value > range.most)
-      return std::string(range.name) + " is " + number(value) + ", expected " + number(range.least) + " to " +
-             number(range.most);
-  return std::nullopt;
+  static const std::vector<FieldRange> ranges = {
+      {&KernelConfig::blockM, 1, kLargestField},
+      {&KernelConfig::blockN, 1, kLargestField},
+      {&KernelConfig::chunkN, 1, kMaxChunk},
+      {&KernelConfig::stages, 1, kMaxStages},
+      {&KernelConfig::warps, 1, kLargestField},
+      {&KernelConfig::minBlocks, 1, kLargestField},
+      {&KernelConfig::overlapScores, 0, 1},
+      {&KernelConfig::queryInRegisters, 0, 1},
+      {&KernelConfig::rescaleThreshold, 0, kMaxRescaleThreshold},
+      {&KernelConfig::compactMask, 0, 1},
+      {&KernelConfig::rasterHeads, 1, kLargestField},
+      {&KernelConfig::rasterReversed, 0, 1},
+  };
+  return outsideRange(config, ranges);
 }
 
 Reason checkQueryTile(const KernelRequest &, const KernelConfig &config) {

@@ -12,6 +12,7 @@
 namespace heddle {
 
 const Skeleton &portableForwardSkeleton();
+const Skeleton &sm90ForwardSkeleton();
 
 } // namespace heddle
 

@@ -17,9 +17,7 @@ std::optional<Rejection> Skeleton::whyInfeasible(const KernelRequest &request, c
 }
 
 std::vector<KernelConfig> Skeleton::allConfigs(const KernelRequest &request) const {
-  KernelConfig start;
-  start.skeleton = name();
-  std::vector<KernelConfig> configs = {start};
+  std::vector<KernelConfig> configs = {defaultConfig(request)};
   for (const Knob &knob : knobs(request)) {
     std::vector<KernelConfig> wider;
     for (const KernelConfig &config : configs) {
@@ -32,6 +30,8 @@ std::vector<KernelConfig> Skeleton::allConfigs(const KernelRequest &request) con
     }
     configs = std::move(wider);
   }
+  for (KernelConfig &config : configs)
+    deriveFields(request, config);
   return configs;
 }
 

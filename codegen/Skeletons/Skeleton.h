@@ -40,6 +40,9 @@ public:
   virtual const std::vector<Constraint> &constraints() const = 0;
   /// Feasible for every request that applies.
   virtual KernelConfig defaultConfig(const KernelRequest &request) const = 0;
+  /// Sets the fields that are no choice but follow from others, so that changing one knob alone stays meaningful.
+  /// The configuration may be infeasible.
+  virtual void deriveFields(const KernelRequest &, KernelConfig &) const {}
 
   /// The functions from here on need a feasible configuration.
   virtual SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const = 0;

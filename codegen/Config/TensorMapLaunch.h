@@ -1,0 +1,49 @@
+//===- TensorMapLaunch.h - the launch of forward kernels that copy through tensor maps ------===//
+//
+// Owns which tensor maps such a kernel gets, what rows they name, and the parameter block they lead.
+// Change it together with sm90_params.cuh.
+//
+// A class of rate r holds the rows residue + r * number. For every operand and each of its rates there is a
+// "short" map over the row numbers that all residues have, and, if any rate is not 1, a "long" one over the
+// residues below seqlen mod r, which have one row more. Both are 5-dimensional: dim, row number, residue,
+// head, batch. So no map names a row beyond the sequence.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_CONFIG_TENSORMAPLAUNCH_H
+#define HEDDLE_CODEGEN_CONFIG_TENSORMAPLAUNCH_H
+
+#include "codegen/Config/PatternRates.h"
+#include "runtime/Core/LaunchPlan.h"
+
+namespace heddle {
+
+struct KernelConfig;
+struct KernelRequest;
+
+/// The rates that need maps, ascending, each once.
+struct MapRates {
+  std::vector<int64_t> query; ///< of the rows of q
+  std::vector<int64_t> key;   ///< of the rows of k and v
+
+  static MapRates of(const std::vector<VariantRates> &variants);
+  /// 1 if all rates are 1, else 2.
+  int64_t mapsPerRate() const;
+  /// Maps of q, k and v together.
+  int64_t mapCount() const;
+};
+
+/// Work items of a launch: batch * heads * items per head.
+LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config);
+
+/// (batch, head) pairs that run side by side: as many as share `raster_mib` of K and V, 1 to batch * heads.
+LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config);
+
+/// Appends maps and fields of the `KernelParams` of sm90_params.cuh to an empty plan.
+void appendTensorMapParams(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config);
+
+/// Bytes of that parameter block, for every configuration.
+int64_t tensorMapParamBytes(const KernelRequest &request);
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_CONFIG_TENSORMAPLAUNCH_H
