@@ -141,6 +141,8 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape)
   return familyOf(prepared, makeRequest(prepared, shape));
 }
 
+std::string archName(const KernelShape &shape) { return std::string(shape.arch->name); }
+
 static ConfigSummary summaryOf(const KernelConfig &config) {
   return {config.str(), config.json(), config.summary(), config.blockM, config.blockN};
 }

@@ -1,7 +1,6 @@
 //===- CompileStages.cpp - the stages that heddle compile can stop at -----===//
 #include "compiler/Tools/CompileStages.h"
 #include "codegen/Nvrtc/KernelSource.h"
-#include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/Publish.h"
 #include "compiler/Tools/PatternReport.h"
 #include "runtime/Core/FieldText.h"
@@ -60,7 +59,7 @@ static Json shapeJson(const PreparedPattern &prepared, const KernelShape &shape)
   Json json;
   json["pattern"] = prepared.name;
   json["pattern_digest"] = prepared.digest;
-  json["arch"] = shape.arch->name;
+  json["arch"] = archName(shape);
   json["dtype"] = dtypeName(shape.dtype);
   json["out_dtype"] = shape.outFloat32 ? "fp32" : dtypeName(shape.dtype);
   json["head_dim"] = shape.headDim;

@@ -1,7 +1,6 @@
 //===- compile.cpp - heddle compile ---------------------------------------===//
 // Takes a pattern to a stage of the compilation and writes what that stage made.
 //===----------------------------------------------------------------------===//
-#include "codegen/Target/GpuArch.h"
 #include "compiler/Tools/CompileStages.h"
 #include "compiler/Tools/Verb.h"
 
@@ -65,7 +64,7 @@ private:
     HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file));
     for (const GpuArch *arch : archsOf(options.archs)) {
       HEDDLE_ASSIGN(Artefact artefact, makeArtefact(prepared, options, *arch));
-      HEDDLE_TRY(deliver(artefact, outputFor(std::string(arch->name))));
+      HEDDLE_TRY(deliver(artefact, outputFor(artefact.facts["arch"])));
     }
     return {};
   }

@@ -3,6 +3,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle::views {
@@ -23,10 +24,10 @@ static void listConfigs(const Skeleton &skeleton, const KernelRequest &request, 
   }
 }
 
-std::vector<SkeletonChoices> configChoices(const KernelRequest &request) {
-  std::vector<SkeletonChoices> list;
+ConfigChoices configChoices(const KernelRequest &request) {
+  ConfigChoices list{std::string(request.arch->name), {}};
   for (const Skeleton *skeleton : skeletons()) {
-    SkeletonChoices &choices = list.emplace_back();
+    SkeletonChoices &choices = list.skeletons.emplace_back();
     choices.name = skeleton->name();
     Status applies = skeleton->appliesTo(request);
     if (applies.isOk())

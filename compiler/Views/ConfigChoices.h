@@ -37,8 +37,12 @@ struct SkeletonChoices {
   std::map<std::string, RefusingRule> refused; ///< by the name of the rule
 };
 
-/// Every skeleton, the preferred one first.
-std::vector<SkeletonChoices> configChoices(const KernelRequest &request);
+struct ConfigChoices {
+  std::string arch;
+  std::vector<SkeletonChoices> skeletons; ///< the preferred one first
+};
+
+ConfigChoices configChoices(const KernelRequest &request);
 
 /// The launch of the default configuration. unsupported: no skeleton applies.
 Result<LaunchPlan> defaultLaunchPlan(const KernelRequest &request);

@@ -3,7 +3,6 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Target/GpuArch.h"
-#include "compiler/Views/ConfigChoices.h"
 #include "compiler/Views/PieceWords.h"
 #include "runtime/Core/LaunchPlan.h"
 
@@ -11,7 +10,8 @@ namespace heddle::views {
 
 using namespace heddle::attn;
 
-KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request) {
+/// What a kernel for these sizes is asked to be.
+static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request) {
   KernelRequest kernel;
   Result<const GpuArch *> arch = findGpuArch(request.gpu->arch);
   if (arch)
@@ -33,6 +33,10 @@ KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &req
   case attn::Origin::given: kernel.qOrigin = QOriginRule::given; break;
   }
   return kernel;
+}
+
+ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &request) {
+  return configChoices(kernelRequestOf(file, request));
 }
 
 /// The kept pairs of one batch element, each asked of the compiled predicate.
@@ -171,6 +175,8 @@ static void explainVariants(const PatternFile &file, const ProblemSizes &sizes, 
 
 Result<Explanation> explain(const PatternFile &file, const ExplainRequest &request) {
   Explanation result;
+  result.gpu = request.gpu->name;
+  result.gpuFullName = request.gpu->fullName;
   HEDDLE_TRY(countKeptPairs(file, request.sizes, result));
   explainTiles(file, request, result);
   explainTime(request, result);

@@ -6,11 +6,11 @@
 #define HEDDLE_COMPILER_VIEWS_EXPLANATION_H
 
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Views/ConfigChoices.h"
 #include "runtime/Core/DType.h"
 
 namespace heddle {
 struct GpuModel;
-struct KernelRequest;
 } // namespace heddle
 
 namespace heddle::views {
@@ -47,6 +47,7 @@ struct Roofline {
 /// Counts of pairs and tiles are of one batch element, summed over the query heads; flops, bytes, workspace and the
 /// roofline are of the whole call.
 struct Explanation {
+  std::string gpu, gpuFullName;     ///< GpuModel::name, fullName
   std::optional<WideInt> keptPairs; ///< a pair that n branches keep counts n times
   std::string keptPairsNote;        ///< how they were counted, or why they were not
   attn::TileCounts tiles, transposedTiles;
@@ -66,8 +67,8 @@ inline constexpr int64_t kMostEnumeratedPairs = int64_t(1) << 31;
 /// Fails with a diagnostic if a predicate has no form on this machine.
 Result<Explanation> explain(const PatternFile &file, const ExplainRequest &request);
 
-/// What a kernel for these sizes is asked to be.
-KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request);
+/// The configurations of kernels for these sizes.
+ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &request);
 
 } // namespace heddle::views
 

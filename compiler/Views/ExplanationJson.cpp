@@ -1,7 +1,4 @@
 //===- ExplanationJson.cpp - an explanation as one JSON object --------------===//
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Target/GpuArch.h"
-#include "compiler/Views/ConfigChoices.h"
 #include "compiler/Views/ExplanationPrint.h"
 
 #include <nlohmann/json.hpp>
@@ -70,7 +67,7 @@ private:
   }
 
   Json roofline() {
-    Json json = {{"gpu", request.gpu->name}, {"ms", Json()}, {"bound", Json()}};
+    Json json = {{"gpu", said.gpu}, {"ms", Json()}, {"bound", Json()}};
     if (said.roofline) {
       json["ms"] = said.roofline->ms;
       json["bound"] = said.roofline->isComputeBound ? "compute" : "memory";
@@ -95,7 +92,8 @@ private:
 
   Json configs() {
     Json list = Json::array();
-    for (const SkeletonChoices &choices : configChoices(kernelRequestOf(file, request))) {
+    ConfigChoices all = configChoicesOf(file, request);
+    for (const SkeletonChoices &choices : all.skeletons) {
       if (!choices.refusal.empty()) {
         list.push_back({{"skeleton", choices.name}, {"applies", false}, {"reason", choices.refusal}});
         continue;

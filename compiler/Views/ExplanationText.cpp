@@ -1,7 +1,4 @@
 //===- ExplanationText.cpp - an explanation for people ------------------------===//
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Target/GpuArch.h"
-#include "compiler/Views/ConfigChoices.h"
 #include "compiler/Views/ExplanationPrint.h"
 
 #include <cstdarg>
@@ -102,7 +99,7 @@ private:
     line("workspace", said.workspaceBytes ? bytesText(double(*said.workspaceBytes)) : "- (" + said.workspaceNote + ")");
     if (said.roofline)
       line("roofline", format("%.4g ms on %s, bound by %s (compute %.4g ms, memory %.4g ms)", said.roofline->ms,
-                              std::string(request.gpu->fullName).c_str(),
+                              said.gpuFullName.c_str(),
                               said.roofline->isComputeBound ? "the bf16 matrix rate" : "memory bandwidth",
                               said.roofline->computeMs, said.roofline->memoryMs));
   }
@@ -128,9 +125,9 @@ private:
   }
 
   void configs() {
-    KernelRequest kernel = kernelRequestOf(file, request);
-    text += "configurations for " + std::string(kernel.arch->name) + "\n";
-    for (const SkeletonChoices &choices : configChoices(kernel)) {
+    ConfigChoices list = configChoicesOf(file, request);
+    text += "configurations for " + list.arch + "\n";
+    for (const SkeletonChoices &choices : list.skeletons) {
       if (!choices.refusal.empty())
         text += "  " + choices.name + " does not apply: " + choices.refusal + "\n";
       for (const ConfigChoice &choice : choices.feasible)
