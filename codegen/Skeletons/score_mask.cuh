@@ -46,18 +46,48 @@ DEV void applyColumns(Scores &scores, const KeptColumns &kept) {
       }
 }
 
-// A compact loop keeps long predicates small in code and registers; short ones are better unrolled.
+// Unrolled: short predicates fold into a comparison and a selection for each score.
 template <int Branch>
-DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
+DEV void maskUnrolled(Scores &scores, const MaskScope &scope, const KeyTile &tile, int32_t lanePosition,
+                      int firstColumn) {
+#pragma unroll
+  for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (firstColumn + n * 8 + e);
+      bool keyExists = key < scope.context.seqlenK;
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          int32_t position = lanePosition + scope.queryRate * (i * 16 + half * 8);
+          bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
+          float &score = scores[i][n][2 * half + e];
+          score = isKept ? score : -INFINITY;
+        }
+    }
+}
+
+// A loop keeps long predicates small in code and registers: it only collects one bit for each score.
+template <int Branch>
+DEV void maskInLoop(Scores &scores, const MaskScope &scope, const KeyTile &tile, int32_t lanePosition,
+                    int firstColumn) {
   static_assert(kScoreTiles * 2 <= 32, "the kept columns of one row fit one word");
-  constexpr int kUnroll = KernelTraits::kCompactMask ? 1 : kScoreTiles;
-  int firstColumn = chunk * kChunkN + ptx::rereadThreadIndex() % 4 * 2;
-  int32_t lanePosition = scope.tilePosition + scope.queryRate * laneRowNumber();
   KeptColumns kept = {};
-#pragma unroll kUnroll
+#pragma unroll 1
   for (int n = 0; n < kScoreTiles; ++n)
     keepColumns<Branch>(kept, scope, tile, lanePosition, firstColumn, n);
   applyColumns(scores, kept);
+}
+
+template <int Branch>
+DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
+  int firstColumn = chunk * kChunkN + ptx::rereadThreadIndex() % 4 * 2;
+  int32_t lanePosition = scope.tilePosition + scope.queryRate * laneRowNumber();
+  if constexpr (KernelTraits::kCompactMask)
+    maskInLoop<Branch>(scores, scope, tile, lanePosition, firstColumn);
+  else
+    maskUnrolled<Branch>(scores, scope, tile, lanePosition, firstColumn);
 }
 
 template <int Branch = 0>

@@ -8,6 +8,49 @@ DEV uint32_t sharedAddress(const void *pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+DEV void loadShared8(uint32_t address, int32_t (&words)[2]) {
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(address) : "memory");
+}
+
+DEV void loadShared16(uint32_t address, int32_t (&words)[4]) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(address)
+               : "memory");
+}
+
+DEV int32_t loadShared4(uint32_t address) {
+  int32_t word;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+
+DEV void storeShared4(uint32_t address, int32_t word) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
+}
+
+DEV void storeShared8(uint32_t address, int32_t a, int32_t b) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");
+}
+
+DEV void storeShared16(uint32_t address, int32_t a, int32_t b, int32_t c, int32_t d) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
+DEV void orShared(uint32_t address, uint32_t bits) {
+  asm volatile("red.shared.or.b32 [%0], %1;" ::"r"(address), "r"(bits) : "memory");
+}
+
+DEV uint32_t addGlobal(uint32_t *counter, uint32_t value) {
+  uint32_t before;
+  asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(value) : "memory");
+  return before;
+}
+
+DEV void storeGlobal4(void *global, uint32_t a) {
+  asm volatile("st.global.b32 [%0], %1;" ::"l"(global), "r"(a) : "memory");
+}
+
 DEV void storeGlobal16(void *global, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(global), "r"(a), "r"(b), "r"(c), "r"(d)
                : "memory");

@@ -1,0 +1,19 @@
+// Registers of a warpgroup after launch (compute_90a): all four warps execute the same change.
+#pragma once
+
+namespace heddle {
+namespace ptx {
+
+template <int Registers> DEV void shrinkRegisters() {
+  static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers in steps of 8");
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+// Waits until the block has that many free registers.
+template <int Registers> DEV void growRegisters() {
+  static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers in steps of 8");
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+} // namespace ptx
+} // namespace heddle

@@ -1,0 +1,229 @@
+// A consumer warpgroup: 64 rows of every work item of the block. Scores of the next tile and the output of this one are
+// in flight while a warp looks for maxima and exponentiates; other consumers fill the tensor cores meanwhile.
+#pragma once
+
+namespace heddle {
+
+// Consumers issue their products in turn when kTurnTaking; every tile is one turn of every consumer. The named
+// barrier of a consumer is passed on by the one before it.
+class Turn {
+public:
+  DEV explicit Turn(int32_t consumer) : consumer(consumer) {
+    if (KernelTraits::kTurnTaking && consumer == kConsumers - 1)
+      pass();
+  }
+  DEV void take() const {
+    if (KernelTraits::kTurnTaking)
+      ptx::syncNamed(kFirstBarrier + consumer, 2 * kWarpgroupThreads);
+  }
+  DEV void pass() const {
+    if (KernelTraits::kTurnTaking)
+      ptx::arriveNamed(kFirstBarrier + (consumer + 1 == kConsumers ? 0 : consumer + 1), 2 * kWarpgroupThreads);
+  }
+
+private:
+  static constexpr int kFirstBarrier = 1; // 0 is __syncthreads
+  int32_t consumer;
+};
+
+class Consumer {
+public:
+  DEV Consumer(const KernelParams &p, int32_t consumer)
+      : p(p), consumer(consumer), turn(consumer), queries(0), keys(0), values(0) {}
+
+  DEV void run() {
+#pragma unroll 1
+    for (;;) {
+      ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
+      const int32_t flags = ptx::loadShared4(itemWords() + 20);
+      if (hasBit(flags, words::kIsEnd))
+        return;
+      if (kMayRedo && hasBit(flags, words::kIsVerdict)) {
+        release(kVerdict);
+        nextItem();
+      } else {
+        consume(flags);
+      }
+    }
+  }
+
+private:
+  DEV uint32_t itemWords() const { return kItemWords + kItemWordsBytes * queries.slot(); }
+
+  DEV void nextItem() {
+    release(kQueryEmpty + 8 * queries.slot());
+    queries.next();
+  }
+
+  DEV void consume(int32_t flags) {
+    clearRows(rows);
+    if (p.carryLse)
+      continueFromCarry(rows, p, LaneRows(p, readItem(itemWords())));
+    isExact = !kIsAnchored || hasBit(flags, words::kIsExact);
+    walkTiles(flags);
+    const WorkItem item = readItem(itemWords());
+    if (kMayRedo && !isExact && hasOverflowed(rows))
+      markForRedo(ptx::loadShared4(itemWords() + 24));
+    nextItem();
+    storeRows(p, LaneRows(p, item), rows);
+  }
+
+  DEV static void markForRedo(int32_t ordinal) {
+    if (threadIdx.x % 32 == 0)
+      ptx::orShared(kRedoBits + ordinal / 32 % kRedoWords * 4, 1u << ordinal % 32);
+  }
+
+  // Runs of tiles that this consumer needs, between those that only others need.
+  DEV void walkTiles(int32_t flags) {
+#pragma unroll 1
+    while (hasBit(flags, words::kNextExists)) {
+      if (!isNeededNext(flags)) {
+        flags = skipTile();
+        continue;
+      }
+      flags = firstStep();
+#pragma unroll 1
+      while (isNeededNext(flags))
+        flags = step();
+      lastOutput();
+    }
+  }
+
+  DEV bool isNeededNext(int32_t flags) const { return hasBit(flags, words::kNeeded + consumer); }
+
+  DEV int32_t skipTile() {
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    int32_t tile[2];
+    ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), tile);
+    turn.take();
+    turn.pass();
+    release(kKeyEmpty + 8 * keys.slot());
+    keys.next();
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    release(kValueEmpty + 8 * values.slot());
+    values.next();
+    return tile[1];
+  }
+
+  // The first tile of a run: nothing is in flight beside its scores.
+  DEV int32_t firstStep() {
+    Scores scores;
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    turn.take();
+    ptx::fenceProducts();
+    startScores(scores, queryAddress(), keyAddress());
+    ptx::commitProducts();
+    turn.pass();
+    int32_t tile[2];
+    ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), tile);
+    ptx::waitProducts<0>();
+    ptx::pin(scores[0]);
+    release(kKeyEmpty + 8 * keys.slot());
+    keys.next();
+    maskTile(scores, tile);
+    RowFactors factor;
+    if (raiseReferences(rows, scores, p.scaleLog2, factor))
+      scaleOutput(rows, factor);
+    scoresToWeights(rows, scores, p.scaleLog2);
+    packWeights(weights, scores);
+    return tile[1];
+  }
+
+  // Scores of this tile and the output of the tile before it, then the softmax of this one.
+  DEV int32_t step() {
+    Scores scores;
+    RowFactors factor;
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    turn.take();
+    ptx::fenceProducts();
+    startScores(scores, queryAddress(), keyAddress());
+    ptx::commitProducts();
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    ptx::fenceProducts();
+    startOutput(rows.out, weights, valueAddress());
+    ptx::commitProducts();
+    turn.pass();
+    int32_t tile[2];
+    ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), tile);
+    if constexpr (kIsAnchored)
+      if (wantsNewAnchor(rows)) {
+        ptx::waitProducts<0>();
+        ptx::pin(rows.out[0]);
+        moveAnchor(rows);
+        ptx::pin(rows.out[0]);
+      }
+    ptx::waitProducts<1>();
+    ptx::pin(scores[0]);
+    release(kKeyEmpty + 8 * keys.slot());
+    keys.next();
+    bool isMasked = maskTile(scores, tile);
+    bool hasMoved = false;
+    if (looksForMaximum(isMasked))
+      hasMoved = raiseReferences(rows, scores, p.scaleLog2, factor);
+    scoresToWeights(rows, scores, p.scaleLog2);
+    ptx::pin(scores[0]);
+    ptx::waitProducts<0>();
+    ptx::pin(rows.out[0]);
+    release(kValueEmpty + 8 * values.slot());
+    values.next();
+    packWeights(weights, scores);
+    if (hasMoved)
+      scaleOutput(rows, factor);
+    return tile[1];
+  }
+
+  DEV void lastOutput() {
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    ptx::fenceProducts();
+    startOutput(rows.out, weights, valueAddress());
+    ptx::commitProducts();
+    ptx::waitProducts<0>();
+    ptx::pin(rows.out[0]);
+    release(kValueEmpty + 8 * values.slot());
+    values.next();
+  }
+
+  DEV bool maskTile(Scores &scores, const int32_t (&tile)[2]) const {
+    bool isMasked = hasBit(tile[1], words::kMasked + consumer);
+    if (isMasked) {
+      const WorkItem item = readItem(itemWords());
+      const PatternContext context = makeContext(p, item.batch, item.head);
+      const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
+      maskScores(scores, mask, KeyTile{tile[0], tile[1] >> words::kBranch, true}, 0);
+    }
+    return isMasked;
+  }
+
+  DEV bool looksForMaximum(bool isMasked) const {
+    if constexpr (kIsAnchored)
+      return isExact || isMasked || lacksReference(rows);
+    return true;
+  }
+
+  // This warp is done with a slot.
+  DEV static void release(uint32_t barrier) {
+    if (threadIdx.x % 32 == 0)
+      ptx::arrive(barrier);
+  }
+
+  // Not kept over the steps: with it go all the descriptors that are made of it.
+  DEV uint32_t queryAddress() const {
+    constexpr uint32_t kRowsBytes = 64 * kColumnRowBytes;
+    uint32_t address = kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + consumer * kRowsBytes;
+    asm volatile("" : "+r"(address));
+    return address;
+  }
+  DEV uint32_t keyAddress() const { return kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK; }
+  DEV uint32_t valueAddress() const { return kValueTile + values.slot() * KernelTraits::kSmemStageBytesV; }
+
+  const KernelParams &p;
+  int32_t consumer;
+  Turn turn;
+  RingCursor<kQueryStages> queries;
+  RingCursor<kStages> keys, values;
+  RowState rows;
+  Probabilities weights;
+  bool isExact;
+};
+
+} // namespace heddle

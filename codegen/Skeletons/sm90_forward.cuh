@@ -1,0 +1,88 @@
+// The forward skeleton of Hopper: softmax(Q K^T) V over the key tiles that the generated Pattern names. One block
+// is kBlockM / 64 consumer warpgroups of 64 rows each and one producing warp, which walks items and tiles, copies them
+// through tensor maps into rings, and tells the consumers what they must know of each. Needs, before it in the source:
+// prelude.cuh, struct KernelTraits, struct Pattern (docs/architecture.md sections 2 and 3).
+//
+// KernelTraits, all `static constexpr int`:
+//   kBlockM              rows of a query tile: 64 for each consumer, 64 to 256
+//   kBlockN              keys of a tile, a multiple of 16, 16 to 128
+//   kStages              slots of the K ring and of the V ring, 1 to 6
+//   kQueryStages         slots of the Q ring, 1 or 2: with two, the next item arrives beside this one
+//   kTurnTaking          1: consumers issue their products in turn
+//   kGrid                how items are dealt out to blocks (sm90_items.cuh)
+//   kSoftmax             0: every maximum is looked for; 1: anchored (sm90_softmax.cuh)
+//   kRescaleThreshold    growth of a maximum, in log2 units, that needs no rescaling; 0: rescale at every tile
+//   kCompactMask         1: the predicate of masked tiles in a loop, 0: unrolled
+//   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
+//   kRasterReversed      1: last query tile first
+//   kHeadDim, kValueDim  multiples of 8, up to 256
+//   kIsBf16, kOutFloat32
+//   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount]   distinct rates, ascending
+//   kMapsPerRate         tensor maps of one rate (sm90_params.cuh)
+//   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
+//   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
+#pragma once
+
+#include "Ptx/barriers.cuh"
+#include "Ptx/memory.cuh"
+#include "Ptx/registers.cuh"
+#include "Ptx/scalar.cuh"
+#include "Ptx/tensor_copy.cuh"
+#include "Ptx/warpgroup_product.cuh"
+#include "elements.cuh"
+#include "sm90_params.cuh"
+#include "work_items.cuh"
+#include "sm90_shared.cuh"
+#include "warpgroup_products.cuh"
+#include "key_tiles.cuh"
+#include "online_softmax.cuh"
+#include "score_mask.cuh"
+#include "forward_rows.cuh"
+#include "sm90_softmax.cuh"
+#include "sm90_items.cuh"
+#include "sm90_tile_walk.cuh"
+#include "sm90_producer.cuh"
+#include "sm90_consumer.cuh"
+
+namespace heddle {
+
+static_assert(KernelTraits::kBlockM % 64 == 0 && kConsumers >= 1 && kConsumers <= 4, "one to four consumers of 64 rows");
+static_assert(KernelTraits::kBlockN % 16 == 0 && KernelTraits::kBlockN <= 128, "key tiles are multiples of 16 up to 128");
+static_assert(kStages >= 1 && kStages <= kMaxStages, "one to six stages");
+static_assert(kQueryStages >= 1 && kQueryStages <= kMaxQueryStages, "one or two query stages");
+static_assert(!KernelTraits::kTurnTaking || kConsumers > 1, "turns are taken by at least two");
+static_assert(KernelTraits::kHeadDim % 8 == 0 && KernelTraits::kHeadDim <= 256, "head dims are multiples of 8 up to 256");
+static_assert(KernelTraits::kValueDim % 8 == 0 && KernelTraits::kValueDim <= 256, "value dims are multiples of 8 up to 256");
+static_assert(KernelTraits::kSmemQ % 1024 == 0 && KernelTraits::kSmemK % 1024 == 0 && KernelTraits::kSmemV % 1024 == 0 &&
+                  KernelTraits::kSmemStageBytesQ % 1024 == 0 && KernelTraits::kSmemStageBytesK % 1024 == 0 &&
+                  KernelTraits::kSmemStageBytesV % 1024 == 0,
+              "swizzled tiles start at multiples of 1024 bytes");
+static_assert(KernelTraits::kSmemStageBytesQ >= kQueryTileBytes && KernelTraits::kSmemStageBytesK >= kKeyTileBytes &&
+                  KernelTraits::kSmemStageBytesV >= kValueTileBytes,
+              "a slot holds one tile");
+static_assert(!kIsAnchored || kGrid != Grid::dynamic, "items that are done again must be known in advance");
+
+// The same in all lanes, and known to be.
+DEV int32_t warpgroupIndex() { return __shfl_sync(kWholeWarp, threadIdx.x / kWarpgroupThreads, 0); }
+
+} // namespace heddle
+
+extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
+    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
+  extern __shared__ __align__(1024) unsigned char sharedMemory[];
+  using namespace heddle;
+  if (ptx::sharedAddress(sharedMemory) != kSharedBase)
+    __trap();
+  if (threadIdx.x == 0)
+    initShared();
+  __syncthreads();
+  const int32_t warpgroup = warpgroupIndex();
+  if (warpgroup == kConsumers) {
+    ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
+    if (threadIdx.x < kConsumerThreads + 32)
+      Producer(p).run();
+  } else {
+    ptx::growRegisters<KernelTraits::kConsumerRegisters>();
+    Consumer(p, warpgroup).run();
+  }
+}

@@ -1,0 +1,112 @@
+// Shared memory of the sm90 forward kernel: tiles, the barriers of the rings, and the words that the producer
+// sends along with each query tile and each key tile. Addresses are constants: derived from a symbol they would be
+// computed again at every step.
+#pragma once
+
+namespace heddle {
+
+constexpr int kConsumers = KernelTraits::kBlockM / 64; // warpgroups of 64 rows
+constexpr int kWarpgroupThreads = 128;
+constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
+constexpr int kConsumerWarps = kConsumers * 4;
+constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
+constexpr int kStages = KernelTraits::kStages;
+constexpr int kQueryStages = KernelTraits::kQueryStages;
+
+constexpr int kMaxStages = 6, kMaxQueryStages = 2;
+constexpr int kColumnElements = 64;                        // elements of one 128-byte row of a swizzled tile
+constexpr int kColumnRowBytes = kColumnElements * kElementBytes;
+
+template <int Dim> constexpr int kColumns = (Dim + kColumnElements - 1) / kColumnElements;
+
+// The driver reserves the first 1024 bytes of every block; verified at entry.
+constexpr uint32_t kSharedBase = 1024;
+
+constexpr uint32_t kBarriers = kSharedBase + KernelTraits::kSmemBarriers;
+constexpr uint32_t kQueryFull = kBarriers;
+constexpr uint32_t kQueryEmpty = kQueryFull + 8 * kMaxQueryStages;
+constexpr uint32_t kKeyFull = kQueryEmpty + 8 * kMaxQueryStages;
+constexpr uint32_t kKeyEmpty = kKeyFull + 8 * kMaxStages;
+constexpr uint32_t kValueFull = kKeyEmpty + 8 * kMaxStages;
+constexpr uint32_t kValueEmpty = kValueFull + 8 * kMaxStages;
+constexpr uint32_t kVerdict = kValueEmpty + 8 * kMaxStages;
+constexpr uint32_t kItemWords = kVerdict + 16;
+constexpr uint32_t kItemWordsBytes = 32;
+constexpr uint32_t kTileWords = kItemWords + kItemWordsBytes * kMaxQueryStages;
+constexpr uint32_t kTileWordsBytes = 8;
+constexpr uint32_t kRedoBits = kTileWords + kTileWordsBytes * kMaxStages;
+constexpr int kRedoWords = 32;
+constexpr uint32_t kProducerWords = kRedoBits + 4 * kRedoWords; // item words in the making
+constexpr uint32_t kBarrierRegionEnd = kProducerWords + kItemWordsBytes;
+static_assert(kBarrierRegionEnd - kBarriers <= 1024, "barriers and words fit the region planned for them");
+
+constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
+constexpr uint32_t kKeyTile = kSharedBase + KernelTraits::kSmemK;
+constexpr uint32_t kValueTile = kSharedBase + KernelTraits::kSmemV;
+
+constexpr int kQueryTileBytes = kColumns<KernelTraits::kHeadDim> * KernelTraits::kBlockM * kColumnRowBytes;
+constexpr int kKeyTileBytes = kColumns<KernelTraits::kHeadDim> * KernelTraits::kBlockN * kColumnRowBytes;
+constexpr int kValueTileBytes = kColumns<KernelTraits::kValueDim> * KernelTraits::kBlockN * kColumnRowBytes;
+
+// A position in a ring, in one register; the parity is that of the phase to wait for.
+template <int Slots> class RingCursor {
+public:
+  DEV explicit RingCursor(uint32_t parity) : state(parity * kParity) {}
+  DEV int32_t slot() const { return state & (kParity - 1); }
+  DEV uint32_t parity() const { return state / kParity; }
+  DEV void next() { state = slot() + 1 == Slots ? (state & kParity) ^ kParity : state + 1; }
+
+private:
+  static constexpr uint32_t kParity = 8;
+  static_assert(Slots <= kParity, "the slot fits below the parity");
+  uint32_t state;
+};
+
+// Item words: batch, head, first row, query rate; then variant, flags, ordinal of the item in its block, kv head.
+
+// What consumers must know of a tile or an item beyond its data, one bit for each consumer where it says so.
+namespace words {
+constexpr int kMasked = 0;     // 4 bits: some pair of this tile is not kept
+constexpr int kNeeded = 4;     // 4 bits: the consumer has pairs in the tile; of a tile that was sent: in the next one
+constexpr int kNextExists = 8; // another tile of this item follows
+constexpr int kIsEnd = 9;      // not an item: nothing follows
+constexpr int kIsVerdict = 10; // not an item: report what must be done again
+constexpr int kIsExact = 11;   // every maximum is looked for
+constexpr int kBranch = 16;    // the rest
+} // namespace words
+
+DEV bool hasBit(int32_t flags, int bit) { return flags >> bit & 1; }
+
+// The item whose words lie there. Read again where it is needed rather than kept: registers are scarce in the loops.
+DEV WorkItem readItem(uint32_t from) {
+  int32_t place[4], rest[4];
+  ptx::loadShared16(from, place);
+  ptx::loadShared16(from + 16, rest);
+  WorkItem item;
+  item.batch = place[0];
+  item.head = place[1];
+  item.firstRow = place[2];
+  item.queryRate = place[3];
+  item.variant = rest[0];
+  item.kvHead = rest[3];
+  return item;
+}
+
+DEV void initShared() {
+  for (int slot = 0; slot < kQueryStages; ++slot) {
+    ptx::initBarrier(kQueryFull + 8 * slot, 1);
+    ptx::initBarrier(kQueryEmpty + 8 * slot, kConsumerWarps);
+  }
+  for (int slot = 0; slot < kStages; ++slot) {
+    ptx::initBarrier(kKeyFull + 8 * slot, 1);
+    ptx::initBarrier(kKeyEmpty + 8 * slot, kConsumerWarps);
+    ptx::initBarrier(kValueFull + 8 * slot, 1);
+    ptx::initBarrier(kValueEmpty + 8 * slot, kConsumerWarps);
+  }
+  ptx::initBarrier(kVerdict, kConsumerWarps);
+  for (int word = 0; word < kRedoWords; ++word)
+    ptx::storeShared4(kRedoBits + 4 * word, 0);
+  ptx::fenceBarrierInit();
+}
+
+} // namespace heddle

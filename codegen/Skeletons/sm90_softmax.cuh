@@ -1,0 +1,95 @@
+// The running softmax of one warp's 16 rows beside products in flight: the output may not be touched when the
+// references move, so a step first learns by what factor the output shrinks and applies it after the wait.
+//
+// Anchored softmax: steps without masks keep the references as they stand and look for no maximum. Weights may then
+// pass 1, up to what bfloat16 and fp32 hold; sums above kAnchorLimit move the references afterwards, exactly. A sum that
+// passes kRedoLimit all the same marks the item, which is then computed again with every maximum looked for.
+#pragma once
+
+namespace heddle {
+
+constexpr bool kIsAnchored = KernelTraits::kSoftmax == 1;
+constexpr bool kMayRedo = kIsAnchored;
+constexpr float kAnchorLimit = 16777216.f; // 2^24
+constexpr float kRedoLimit = 1e36f;
+
+static_assert(!kIsAnchored || KernelTraits::kIsBf16, "anchored weights need the exponent range of bfloat16");
+
+typedef float RowFactors[2];
+
+// Moves the references so that these scores exceed none by more than the threshold. True: they moved, and the output
+// must be multiplied by `factor`.
+DEV bool raiseReferences(RowState &rows, const Scores &scores, float scaleLog2, RowFactors &factor) {
+  RowValues largest;
+  laneMax(largest, scores);
+  if (KernelTraits::kRescaleThreshold > 0)
+    if (!__any_sync(kWholeWarp, exceedsReference(rows, largest, scaleLog2)))
+      return false;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float raised = fmaxf(rows.reference[0][half], quadMax(largest[0][half]) * scaleLog2);
+    factor[half] = ptx::exp2Approx(rows.reference[0][half] - safeReference(raised));
+    rows.sum[0][half] *= factor[half];
+    rows.reference[0][half] = raised;
+  }
+  return true;
+}
+
+DEV void scaleOutput(RowState &rows, const RowFactors &factor) {
+#pragma unroll
+  for (int n = 0; n < kValueTiles; ++n)
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot)
+      rows.out[0][n][slot] *= factor[slot / 2];
+}
+
+// Turns scores into weights relative to the references, in place, and adds them to the sums.
+DEV void scoresToWeights(RowState &rows, Scores &scores, float scaleLog2) {
+  float shift[2] = {-safeReference(rows.reference[0][0]), -safeReference(rows.reference[0][1])};
+#pragma unroll
+  for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot) {
+      float weight = ptx::exp2Approx(fmaf(scores[0][n][slot], scaleLog2, shift[slot / 2]));
+      scores[0][n][slot] = weight;
+      rows.sum[0][slot / 2] += weight;
+    }
+}
+
+DEV void packWeights(Probabilities &weights, const Scores &scores) {
+#pragma unroll
+  for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      weights[0][n / 2][n % 2 * 2 + half] = pack(scores[0][n][2 * half], scores[0][n][2 * half + 1]);
+}
+
+// Some row of the warp has no reference yet, or a sum that calls for a new one.
+DEV bool lacksReference(const RowState &rows) {
+  return __any_sync(kWholeWarp, fminf(rows.reference[0][0], rows.reference[0][1]) == -INFINITY);
+}
+
+DEV bool wantsNewAnchor(const RowState &rows) {
+  return __any_sync(kWholeWarp, fmaxf(rows.sum[0][0], rows.sum[0][1]) > kAnchorLimit);
+}
+
+// Moves the references up by the sums' own exponents; nothing may be in flight.
+DEV void moveAnchor(RowState &rows) {
+  RowFactors factor;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float exponent = fmaxf(ceilf(ptx::log2Approx(quadMax(rows.sum[0][half]))), 0.f);
+    factor[half] = ptx::exp2Approx(-exponent);
+    rows.reference[0][half] += exponent;
+    rows.sum[0][half] *= factor[half];
+  }
+  scaleOutput(rows, factor);
+}
+
+// A sum overflowed or came close: the references were too low. Also true for sums that are no numbers.
+DEV bool hasOverflowed(const RowState &rows) {
+  bool isGood = quadSum(rows.sum[0][0]) < kRedoLimit && quadSum(rows.sum[0][1]) < kRedoLimit;
+  return __any_sync(kWholeWarp, !isGood);
+}
+
+} // namespace heddle

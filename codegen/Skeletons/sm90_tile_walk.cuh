@@ -1,0 +1,109 @@
+// Enumerates the key tiles of one query tile for all consumers at once. Every consumer owns 64 rows and needs its own
+// tiles; lane w of the producing warp walks the ranges of consumer w, and the warp agrees on the smallest next tile.
+// So a tile is loaded once if any consumer needs it, and a consumer skips or does not mask by its own rows.
+#pragma once
+
+namespace heddle {
+
+// block_n keys for all consumers, in three registers.
+struct GroupTile {
+  int32_t number; // of the key tile in its class; negative: there is no tile
+  int32_t flags;  // words::kMasked, words::kNeeded and words::kBranch
+  int32_t place;  // residue of the keys and tensor map of their class
+
+  DEV bool exists() const { return number >= 0; }
+  DEV int32_t branch() const { return flags >> words::kBranch; }
+  DEV int32_t firstRowInClass() const { return number * KernelTraits::kBlockN; }
+  DEV int32_t residue() const { return place >> kMapBits; }
+  DEV int32_t map() const { return place & ((1 << kMapBits) - 1); }
+
+  static constexpr int kMapBits = 8;
+  static_assert(kMapCount <= 1 << kMapBits, "the number of a tensor map fits");
+};
+
+// Nothing that is computed from these values alone is kept in registers across tiles.
+DEV void keepOutOfLoops(PatternContext &context) {
+  asm volatile("" : "+r"(context.seqlenQ), "+r"(context.seqlenK), "+r"(context.qOrigin), "+r"(context.kOrigin));
+#pragma unroll
+  for (int i = 0; i < Pattern::kParamCount; ++i)
+    asm volatile("" : "+r"(context.param[i]));
+}
+
+// Walks the tiles of the item in kProducerWords. All lanes of the warp call everything here together.
+class GroupTileWalk {
+public:
+  DEV GroupTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
+
+  // The next tile in the order of the branches and of the keys; after the last one, none for ever.
+  DEV GroupTile next() {
+    for (; branch < Pattern::kBranchCount; enterBranch(branch + 1)) {
+      if (range.end <= from)
+        range = nextRange();
+      int32_t mine = max(range.begin, from);
+      int32_t number = __reduce_min_sync(kWholeWarp, mine);
+      if (number == kNoTile)
+        continue;
+      from = number + 1;
+      int32_t rate = Pattern::keyRate(variant(), branch);
+      int32_t lastKey = (place >> GroupTile::kMapBits) + rate * ((number + 1) * KernelTraits::kBlockN - 1);
+      bool isNeeded = mine == number;
+      bool isFull = number >= range.fullBegin && number < range.fullEnd && lastKey < p.seqlenK;
+      uint32_t needed = __ballot_sync(kWholeWarp, isNeeded), masked = __ballot_sync(kWholeWarp, isNeeded && !isFull);
+      return GroupTile{number,
+                       static_cast<int32_t>(needed << words::kNeeded | masked << words::kMasked) |
+                           branch << words::kBranch,
+                       place};
+    }
+    return GroupTile{-1, 0, 0};
+  }
+
+  DEV int32_t firstKey(const GroupTile &tile) const {
+    return tile.residue() + Pattern::keyRate(variant(), tile.branch()) * tile.firstRowInClass();
+  }
+
+private:
+  static constexpr int32_t kNoTile = 0x7fffffff;
+
+  DEV static int32_t variant() {
+    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kProducerWords + 16);
+  }
+
+  DEV PatternContext freshContext(const WorkItem &item) const {
+    PatternContext context = makeContext(p, item.batch, item.head);
+    keepOutOfLoops(context);
+    return context;
+  }
+
+  // The next range of this lane's consumer.
+  DEV KeyRange nextRange() const {
+    constexpr int kRows = 64;
+    const WorkItem item = readItem(kProducerWords);
+    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    const int32_t first = item.firstRow + lane * kRows * item.queryRate;
+    if (lane >= kConsumers || first >= p.seqlenQ)
+      return KeyRange{kNoTile, kNoTile, 0, 0};
+    const int32_t following = min(kRows - 1, (p.seqlenQ - 1 - first) / item.queryRate);
+    const int32_t position = p.qOrigin + first;
+    return Pattern::nextRange(freshContext(item), variant(), branch, position, position + following * item.queryRate,
+                              KernelTraits::kBlockN, from);
+  }
+
+  DEV void enterBranch(int32_t number) {
+    branch = number;
+    from = 0;
+    range = KeyRange{0, 0, 0, 0};
+    if (number == Pattern::kBranchCount)
+      return;
+    const WorkItem item = readItem(kProducerWords);
+    const int32_t rate = Pattern::keyRate(variant(), number);
+    const int32_t residue =
+        Pattern::keyResidue(freshContext(item), variant(), number, p.qOrigin + item.firstRow);
+    place = residue << GroupTile::kMapBits | mapOfClass(keyRateSlot(rate), rate, residue, p.seqlenK);
+  }
+
+  const KernelParams &p;
+  int32_t branch, place, from;
+  KeyRange range;
+};
+
+} // namespace heddle

@@ -1,0 +1,47 @@
+// The two matrix products of one consumer warpgroup: scores of its 64 rows for one key tile, and out += P V. Tiles
+// lie in shared memory as columns of 64 elements, rows of 128 bytes, swizzled over 128 bytes.
+#pragma once
+
+namespace heddle {
+
+constexpr int kRowTiles = 1; // of 16 rows in one warp
+constexpr int kChunkN = KernelTraits::kBlockN;
+constexpr int kScoreTiles = KernelTraits::kBlockN / 8;
+constexpr int kKeySteps = KernelTraits::kBlockN / 16;
+constexpr int kHeadSteps = (KernelTraits::kHeadDim + 15) / 16;
+constexpr int kValueTiles = KernelTraits::kValueDim / 8;
+
+typedef float Scores[kRowTiles][kScoreTiles][4];
+typedef float Output[kRowTiles][kValueTiles][4];
+typedef uint32_t Probabilities[kRowTiles][kKeySteps][4];
+
+constexpr uint32_t kStepBytes = 16 * kElementBytes; // 16 elements along a row
+constexpr int kStepsPerColumn = kColumnElements / 16;
+
+// Starts scores = Q K^T.
+DEV void startScores(Scores &scores, uint32_t query, uint32_t keys) {
+  using Product = ptx::WarpgroupProduct<KernelTraits::kBlockN, KernelTraits::kIsBf16 != 0>;
+  constexpr uint32_t kQueryColumn = KernelTraits::kBlockM * kColumnRowBytes;
+  constexpr uint32_t kKeyColumn = KernelTraits::kBlockN * kColumnRowBytes;
+#pragma unroll
+  for (int step = 0; step < kHeadSteps; ++step) {
+    const uint32_t inColumn = step % kStepsPerColumn * kStepBytes;
+    const uint64_t a = ptx::sharedOperand<0>(query + step / kStepsPerColumn * kQueryColumn + inColumn);
+    const uint64_t b = ptx::sharedOperand<0>(keys + step / kStepsPerColumn * kKeyColumn + inColumn);
+    if (step == 0)
+      Product::template ofShared<false>(scores[0], a, b);
+    else
+      Product::template ofShared<true>(scores[0], a, b);
+  }
+}
+
+// Starts out += P V.
+DEV void startOutput(Output &out, const Probabilities &weights, uint32_t values) {
+  using Product = ptx::WarpgroupProduct<KernelTraits::kValueDim, KernelTraits::kIsBf16 != 0>;
+#pragma unroll
+  for (int step = 0; step < kKeySteps; ++step)
+    Product::ofRegisters(out[0], weights[0][step],
+                         ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values + step * 16 * kColumnRowBytes));
+}
+
+} // namespace heddle
