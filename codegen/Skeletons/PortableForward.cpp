@@ -160,6 +160,7 @@ Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) 
 class PortableForward final : public Skeleton {
 public:
   std::string_view name() const override { return "portable_forward"; }
+  bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
   Status appliesTo(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
@@ -174,7 +175,7 @@ Status PortableForward::appliesTo(const KernelRequest &request) const {
   HEDDLE_TRY(request.validate());
   if (request.kind != KernelKind::forward)
     return Status::unsupported(who + "serves the kind forward, not " + kernelKindName(request.kind));
-  if (!request.arch->features.hasCpAsync)
+  if (!servesArch(*request.arch))
     return Status::unsupported(who + "needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
   if (request.dtype != DType::bf16 && request.dtype != DType::fp16)
     return Status::unsupported(who + "serves bf16 and fp16, not " + dtypeName(request.dtype));

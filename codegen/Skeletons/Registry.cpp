@@ -34,6 +34,18 @@ Result<const Skeleton *> chooseSkeleton(const KernelRequest &request) {
   return Status::unsupported("no kernel for " + request.str() + ": " + reasons);
 }
 
+std::string whyPassedOver(const KernelRequest &request, const Skeleton &chosen) {
+  std::string reasons;
+  for (const Skeleton *skeleton : skeletons()) {
+    if (skeleton == &chosen)
+      break;
+    const Status status = skeleton->appliesTo(request);
+    if (!status.isOk() && skeleton->servesArch(*request.arch))
+      reasons += (reasons.empty() ? "" : "; ") + status.message();
+  }
+  return reasons;
+}
+
 Result<KernelConfig> defaultConfig(const KernelRequest &request) {
   HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
   return skeleton->defaultConfig(request);

@@ -20,6 +20,7 @@
 
 namespace heddle {
 
+struct GpuArch;
 struct LaunchPlan;
 class SmemLayout;
 
@@ -32,6 +33,8 @@ public:
   /// The embedded device file that defines heddle_kernel.
   std::string deviceFile() const { return std::string(name()) + ".cuh"; }
 
+  /// The instructions that it is made of are those of this architecture.
+  virtual bool servesArch(const GpuArch &arch) const = 0;
   /// Ok, or unsupported with what it serves instead.
   virtual Status appliesTo(const KernelRequest &request) const = 0;
 
@@ -68,6 +71,10 @@ Result<const Skeleton *> findSkeleton(std::string_view name);
 
 /// The first skeleton that applies. None: unsupported with every skeleton's reason.
 Result<const Skeleton *> chooseSkeleton(const KernelRequest &request);
+
+/// Why skeletons that are preferred to `chosen`, and are made for the architecture, do not apply; empty if none was
+/// passed over.
+std::string whyPassedOver(const KernelRequest &request, const Skeleton &chosen);
 
 /// chooseSkeleton and its default configuration.
 Result<KernelConfig> defaultConfig(const KernelRequest &request);

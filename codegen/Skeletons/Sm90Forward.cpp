@@ -216,6 +216,7 @@ const DefaultRow &defaultRow(const KernelRequest &request) {
 class Sm90Forward final : public Skeleton {
 public:
   std::string_view name() const override { return "sm90_forward"; }
+  bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
   Status appliesTo(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
@@ -231,7 +232,7 @@ Status Sm90Forward::appliesTo(const KernelRequest &request) const {
   HEDDLE_TRY(request.validate());
   if (request.kind != KernelKind::forward)
     return Status::unsupported(who + "serves the kind forward, not " + kernelKindName(request.kind));
-  if (!request.arch->features.hasWgmma || !request.arch->features.hasTma)
+  if (!servesArch(*request.arch))
     return Status::unsupported(who + "needs warpgroup products and copies through tensor maps, which " +
                                std::string(request.arch->name) + " lacks");
   if (request.dtype != DType::bf16 && request.dtype != DType::fp16)
@@ -262,8 +263,8 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
        {0, 1, 2, 3},
        {"tile", "stride", "snake", "dynamic"}},
       {"softmax", "look for maxima in every tile, or in masked tiles only", {0, 1}, {"online", "anchored"}},
-      {"producer_registers", "registers that the producing warpgroup keeps for itself", {24, 32, 40}},
-      {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16, 32}},
+      {"producer_registers", "registers that the producing warpgroup keeps for itself", {24, 32}},
+      {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16}},
   };
 }
 

@@ -10,6 +10,7 @@
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace heddle {
@@ -61,14 +62,39 @@ static Status assignField(KernelConfig &config, const std::string &item) {
   return config.set(field, value);
 }
 
-Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text) {
-  HEDDLE_ASSIGN(KernelConfig config, defaultConfig(request));
+static std::vector<std::string> itemsOf(const std::string &text) {
+  std::vector<std::string> items;
   for (size_t begin = 0; begin < text.size();) {
     size_t end = std::min(text.find_first_of(", \n", begin), text.size());
     if (end > begin)
-      HEDDLE_TRY(assignField(config, text.substr(begin, end - begin)));
+      items.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
+  return items;
+}
+
+/// The one that the last "skeleton=NAME" names, else the preferred one.
+static Result<const Skeleton *> skeletonOf(const KernelRequest &request, const std::vector<std::string> &items) {
+  const std::string field = "skeleton=";
+  for (auto item = items.rbegin(); item != items.rend(); ++item)
+    if (item->compare(0, field.size(), field) == 0) {
+      HEDDLE_ASSIGN(const Skeleton *skeleton, findSkeleton(item->substr(field.size())));
+      HEDDLE_TRY(skeleton->appliesTo(request));
+      return skeleton;
+    }
+  return chooseSkeleton(request);
+}
+
+Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text) {
+  std::vector<std::string> items = itemsOf(text);
+  HEDDLE_ASSIGN(const Skeleton *skeleton, skeletonOf(request, items));
+  KernelConfig config = skeleton->defaultConfig(request);
+  for (const std::string &item : items)
+    HEDDLE_TRY(assignField(config, item));
+  // Fields that follow from others do so unless they are typed in.
+  skeleton->deriveFields(request, config);
+  for (const std::string &item : items)
+    HEDDLE_TRY(assignField(config, item));
   return config;
 }
 
@@ -113,6 +139,16 @@ static void fillCode(KernelRecord &record, Cubin &&cubin) {
   record.cubin = std::move(cubin.cubin);
 }
 
+static std::string joined(const std::string &a, const std::string &b, const char *between) {
+  return a + (a.empty() || b.empty() ? "" : between) + b;
+}
+
+/// What is evaluated pair by pair, and why another skeleton would have been preferred.
+static std::string noteOf(const PreparedPattern &prepared, const KernelRequest &request, const Skeleton &skeleton) {
+  std::string reasons = whyPassedOver(request, skeleton);
+  return joined(prepared.note, reasons.empty() ? "" : "fallback: " + reasons, "; ");
+}
+
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
                                        const KernelConfig &config) {
   HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
@@ -132,7 +168,7 @@ Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const Ke
   record.config = config.str();
   record.plan = skeleton->planLaunch(request, config).str();
   record.sharedBytes = cubin->usage.staticSharedBytes + skeleton->planSmem(request, config).totalBytes();
-  record.note = prepared.note;
+  record.note = noteOf(prepared, request, *skeleton);
   fillCode(record, std::move(*cubin));
   return variant;
 }
@@ -165,9 +201,28 @@ Result<KernelSource> variantSource(const PreparedPattern &prepared, const Kernel
   return variantSource(prepared, request, config);
 }
 
+/// The default of every skeleton that applies, in order of preference, until the compiler accepts one.
+static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, const KernelRequest &request) {
+  HEDDLE_ASSIGN(const Skeleton *first, chooseSkeleton(request));
+  std::string reasons;
+  for (auto it = std::find(skeletons().begin(), skeletons().end(), first); it != skeletons().end(); ++it) {
+    if (!(*it)->appliesTo(request).isOk())
+      continue;
+    Result<CompiledVariant> variant = compileVariant(prepared, request, (*it)->defaultConfig(request));
+    if (variant && !reasons.empty())
+      variant->record.note = joined(variant->record.note, "fallback: " + reasons, "; ");
+    if (variant || variant.status().code() != StatusCode::unsupported)
+      return variant;
+    reasons = joined(reasons, std::string((*it)->name()) + ": " + variant.status().message(), "; ");
+  }
+  return Status::unsupported(reasons);
+}
+
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
                                        const std::string &changes) {
   KernelRequest request = makeRequest(prepared, shape);
+  if (changes.empty())
+    return compileDefault(prepared, request);
   HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
   return compileVariant(prepared, request, config);
 }

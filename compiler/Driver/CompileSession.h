@@ -26,7 +26,7 @@ const GpuArch &baselineGpuArch();
 
 /// Name and version of what writes kernels. A change of emission, skeletons or defaults that makes tuned winners
 /// misleading gets a new one.
-inline constexpr const char *kGenerator = "heddle 0.1.0";
+inline constexpr const char *kGenerator = "heddle 0.2.0";
 
 /// All that variants need of a pattern: immutable text and numbers.
 struct PreparedPattern {
@@ -69,7 +69,9 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &requ
 /// refuses it.
 Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optional<KernelConfig> &given);
 
-/// `text` is "block_m=128,stages=2", changes to the default of `request`, or every field. notFound: no such field.
+/// `text` is "block_m=128,stages=2", changes to the default of `request`, or every field; "skeleton=NAME" among them
+/// starts from that skeleton's default. Fields that follow from others do so unless they are given. notFound: no such
+/// field or skeleton.
 Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text);
 
 /// The whole CUDA text with its headers. `config` may be infeasible only if it was not validated: it is validated here.
@@ -97,6 +99,8 @@ Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelSha
 /// Of KernelRecord::config. invalidArgument: the text is not what this program writes.
 Result<ConfigSummary> summarizeConfig(const std::string &stored);
 Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes);
+/// Without changes: the default of the first skeleton that the compiler serves without spills and warnings; the record's
+/// note says why preferred ones were passed over.
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
                                        const std::string &changes);
 

@@ -12,10 +12,12 @@ namespace heddle {
 namespace {
 
 /// The configuration that a point names: the skeleton's default with the knobs of the point.
-Result<KernelConfig> configAt(const KernelConfig &base, const std::vector<Knob> &knobs, const tuner::PointValues &values) {
-  KernelConfig config = base;
+Result<KernelConfig> configAt(const Skeleton &skeleton, const KernelRequest &request, const std::vector<Knob> &knobs,
+                              const tuner::PointValues &values) {
+  KernelConfig config = skeleton.defaultConfig(request);
   for (const Knob &knob : knobs)
     HEDDLE_TRY(config.set(knob.name, values[knob.name]));
+  skeleton.deriveFields(request, config);
   return config;
 }
 
@@ -45,7 +47,7 @@ struct PointCompiler {
 
   Result<CompiledVariant> compile(const tuner::Point &point) const {
     HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
-    HEDDLE_ASSIGN(KernelConfig config, configAt(skeleton->defaultConfig(request), skeleton->knobs(request), space.values(point)));
+    HEDDLE_ASSIGN(KernelConfig config, configAt(*skeleton, request, skeleton->knobs(request), space.values(point)));
     return compileVariant(prepared, request, config);
   }
 };
@@ -179,9 +181,8 @@ Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel) {
   std::vector<std::string> names;
   for (const Constraint &constraint : skeleton->constraints())
     names.emplace_back(constraint.name);
-  KernelConfig base = skeleton->defaultConfig(kernel);
-  auto judge = [kernel, skeleton, knobs, base](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
-    Result<KernelConfig> config = configAt(base, knobs, values);
+  auto judge = [kernel, skeleton, knobs](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
+    Result<KernelConfig> config = configAt(*skeleton, kernel, knobs, values);
     if (!config)
       return tuner::Refusal{"knobs", config.status().message()};
     std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, *config);
