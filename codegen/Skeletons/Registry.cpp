@@ -7,6 +7,7 @@ namespace heddle {
 
 const std::vector<const Skeleton *> &skeletons() {
   static const std::vector<const Skeleton *> list = {
+      &sm90ForwardSkeleton(),
       &portableForwardSkeleton(),
   };
   return list;
