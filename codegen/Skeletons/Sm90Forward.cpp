@@ -22,9 +22,9 @@ namespace {
 using Reason = std::optional<std::string>;
 
 constexpr int64_t kConsumerRows = 64; // rows of one warpgroup
-constexpr int64_t kKeyStep = 16;     // keys of one step of the second product
-constexpr int64_t kMaxKeys = 128;    // kept columns of one row fit one word
-constexpr int64_t kMaxBoxRows = 256; // rows of one copy through a tensor map
+constexpr int64_t kKeyStep = 16;      // keys of one step of the second product
+constexpr int64_t kMaxKeys = 128;     // kept columns of one row fit one word
+constexpr int64_t kMaxBoxRows = 256;  // rows of one copy through a tensor map
 constexpr int64_t kMaxHeadDim = 256;
 constexpr int64_t kHeadDimStep = 8;      // strides of tensor maps are multiples of 16 bytes
 constexpr int64_t kColumnElements = 64;  // elements of one row of a swizzled tile, 128 bytes
@@ -192,25 +192,35 @@ Reason checkTurns(const KernelRequest &, const KernelConfig &config) {
   return "turns need at least two consuming warpgroups, block_m=" + number(config.blockM) + " has one";
 }
 
-// What the defaults are for head dims up to mostDim; measured, one row per class of head dims.
+// The default for head dims up to mostDim; measured.
 struct DefaultRow {
   int64_t mostDim;
   int64_t blockM, blockN, stages, queryStages, turnTaking, producerRegisters;
 };
 
-constexpr DefaultRow kDefaultRows[] = {
-    {64, 256, 64, 4, 1, 0, 24},
+// Patterns of one head group whose rows and keys are not strided.
+constexpr DefaultRow kPlainRows[] = {
+    {64, 256, 64, 4, 1, 0, 32},
     {128, 192, 64, 2, 1, 0, 32},
-    {192, 128, 96, 2, 1, 0, 24},
-    {256, 128, 64, 2, 1, 0, 24},
+    {192, 128, 96, 2, 1, 0, 32},
+    {256, 128, 64, 2, 1, 0, 32},
+};
+
+// The range functions of head groups and strides take more registers of the producing warpgroup.
+constexpr DefaultRow kLatticeRows[] = {
+    {64, 192, 80, 4, 1, 0, 56},
+    {128, 192, 64, 2, 1, 0, 56},
+    {192, 128, 96, 2, 1, 0, 56},
+    {256, 128, 64, 2, 1, 0, 56},
 };
 
 const DefaultRow &defaultRow(const KernelRequest &request) {
+  const bool isPlain = request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1;
   const int64_t dim = std::max(request.headDim, request.valueDim);
-  for (const DefaultRow &row : kDefaultRows)
-    if (dim <= row.mostDim)
-      return row;
-  return *std::prev(std::end(kDefaultRows));
+  const DefaultRow *row = isPlain ? kPlainRows : kLatticeRows;
+  while (row->mostDim < dim)
+    ++row;
+  return *row;
 }
 
 class Sm90Forward final : public Skeleton {
@@ -263,7 +273,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
        {0, 1, 2, 3},
        {"tile", "stride", "snake", "dynamic"}},
       {"softmax", "look for maxima in every tile, or in masked tiles only", {0, 1}, {"online", "anchored"}},
-      {"producer_registers", "registers that the producing warpgroup keeps for itself", {24, 32}},
+      {"producer_registers", "registers of a producing thread: the others get what these leave", {32, 40, 56}},
       {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16}},
   };
 }
