@@ -1,6 +1,7 @@
 // Requests, the field list of configurations, constraints and their reasons, defaults.
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuArch.h"
 
@@ -35,6 +36,8 @@ std::vector<KernelRequest> servedRequests() {
         }
   return requests;
 }
+
+KernelConfig portableDefault(const KernelRequest &request) { return portableForwardSkeleton().defaultConfig(request); }
 
 KernelRequest requestFor(const char *arch, int64_t dim) {
   KernelRequest request;
@@ -75,7 +78,7 @@ TEST_CASE("a wrong configuration text is refused with its line") {
   const std::string good = numbered().str();
   const auto message = [](const std::string &text) { return KernelConfig::parse(text).status().message(); };
   CHECK(message("block_m") == "configuration: line 1: expected name=value, got 'block_m'");
-  CHECK(message(good + "block_m=1\n") == "configuration: line 14: block_m is given twice");
+  CHECK(message(good + "block_m=1\n") == "configuration: line 21: block_m is given twice");
   CHECK(message("skeleton=a\nblock_q=1\n")
             .find("line 2: no configuration field 'block_q'; there is skeleton, block_m,") != std::string::npos);
   CHECK(message("block_m=12x\n") == "configuration: line 1: expected a whole number for block_m, got '12x'");
@@ -96,11 +99,14 @@ TEST_CASE("fields have one spelling on the device") {
   CHECK(deviceConstantName("query_in_registers") == "kQueryInRegisters");
   CHECK(deviceConstantName("smem_stage_bytes_k") == "kSmemStageBytesK");
   const KernelRequest request = requestFor("sm_90a", 128);
-  const std::string traits = portableForwardSkeleton().traits(request, *defaultConfig(request));
+  const std::string traits = portableForwardSkeleton().traits(request, portableDefault(request));
   CHECK(traits.find("struct KernelTraits {\n  static constexpr int kHeadDim = 128;\n") == 0);
   CHECK(traits.find("  static constexpr int kBlockM = 128;\n") != std::string::npos);
   CHECK(traits.find("  static constexpr int kSmemRowBytesV = 256;\n") != std::string::npos);
-  CHECK(traits == portableForwardSkeleton().traits(request, *defaultConfig(request)));
+  TraitsPrinter printer;
+  printer.array("kKeyRates", {1, 4});
+  CHECK(printer.str() == "struct KernelTraits {\n  static constexpr int kKeyRates[2] = {1, 4};\n};\n");
+  CHECK(traits == portableForwardSkeleton().traits(request, portableDefault(request)));
 }
 
 TEST_CASE("requests with impossible rates are refused") {
@@ -139,6 +145,22 @@ TEST_CASE("requests that no skeleton serves are refused with what works") {
   CHECK(chooseSkeleton(request).status().message().find("run-time sizes, got 2000") != std::string::npos);
 }
 
+TEST_CASE("a request falls to the next skeleton with the reasons of those that are made for the architecture") {
+  KernelRequest request = requestFor("sm_90a", 64);
+  CHECK((*chooseSkeleton(request))->name() == "sm90_forward");
+  CHECK(whyPassedOver(request, sm90ForwardSkeleton()).empty());
+  CHECK(whyPassedOver(request, portableForwardSkeleton()).empty());
+  for (int64_t rate = 2; rate <= 16; ++rate)
+    request.variants.push_back({1, {rate}});
+  CHECK((*chooseSkeleton(request))->name() == "portable_forward");
+  CHECK(whyPassedOver(request, portableForwardSkeleton()) ==
+        "sm90_forward: the pattern's rates need 66 tensor maps, with 0 run-time sizes 8576 B of parameters, a launch "
+        "takes 4096 B");
+  request.arch = *findGpuArch("sm_90");
+  CHECK((*chooseSkeleton(request))->name() == "portable_forward");
+  CHECK(whyPassedOver(request, portableForwardSkeleton()).empty());
+}
+
 TEST_CASE("the default configuration is feasible for every request that is served") {
   for (const KernelRequest &request : servedRequests()) {
     CAPTURE(request.str());
@@ -151,7 +173,7 @@ TEST_CASE("the default configuration is feasible for every request that is serve
 
 TEST_CASE("a rejection names the constraint, the numbers and the configuration") {
   const KernelRequest request = requestFor("sm_86", 128);
-  KernelConfig config = *defaultConfig(request);
+  KernelConfig config = portableDefault(request);
   config.blockM = 256;
   config.warps = 8;
   config.stages = 3;
@@ -172,6 +194,7 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"ranges", [](KernelConfig &c) { c.warps = 0; }, "warps is 0, expected 1 to"},
       {"ranges", [](KernelConfig &c) { c.blockN = int64_t(1) << 62; }, "block_n is 4611686018427387904"},
       {"ranges", [](KernelConfig &c) { c.rescaleThreshold = 16; }, "rescale_threshold is 16, expected 0 to 15"},
+      {"ranges", [](KernelConfig &c) { c.grid = 1; }, "grid is 1, expected 0"},
       {"query_tile", [](KernelConfig &c) { c.blockM = 96; },
        "block_m is 96, expected a multiple of 16 rows for each of 4"},
       {"key_tile", [](KernelConfig &c) { c.chunkN = 24; }, "chunk_n is 24, expected a multiple of 16"},
@@ -190,7 +213,7 @@ TEST_CASE("every constraint refuses something, and says why") {
   std::set<std::string> refused;
   for (const Witness &witness : witnesses) {
     CAPTURE(witness.constraint);
-    KernelConfig config = *defaultConfig(request);
+    KernelConfig config = portableDefault(request);
     witness.spoil(config);
     const auto rejection = portableForwardSkeleton().whyInfeasible(request, config);
     REQUIRE(rejection.has_value());
@@ -203,10 +226,10 @@ TEST_CASE("every constraint refuses something, and says why") {
 
 TEST_CASE("a configuration of another skeleton is refused") {
   const KernelRequest request;
-  KernelConfig config = *defaultConfig(request);
+  KernelConfig config = portableDefault(request);
   config.skeleton = "other";
   CHECK(portableForwardSkeleton().whyInfeasible(request, config)->constraint == "skeleton");
-  CHECK(validateConfig(request, config).status().message() == "no skeleton 'other'; there is portable_forward");
+  CHECK(validateConfig(request, config).status().message() == "no skeleton 'other'; there is sm90_forward, portable_forward");
 }
 
 TEST_CASE("the search space is not empty, has no duplicates and holds the default") {
@@ -224,7 +247,7 @@ TEST_CASE("the search space is not empty, has no duplicates and holds the defaul
       for (const KernelConfig &config : feasible)
         names.insert(config.summary());
       CHECK(names.size() == feasible.size());
-      CHECK(names.count(defaultConfig(request)->summary()) == 1);
+      CHECK(names.count(portableDefault(request).summary()) == 1);
     }
 }
 

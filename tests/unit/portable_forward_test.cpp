@@ -142,7 +142,7 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
   KernelRequest request;
   request.paramCount = 2;
   request.qOrigin = QOriginRule::given;
-  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, *defaultConfig(request));
+  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
   CHECK(plan.validate().isOk());
   CHECK(plan.paramBytes == sizeof(HostParams));
   std::map<std::string, int64_t> offsets;
@@ -185,7 +185,7 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
 
 TEST_CASE("a pattern without run-time sizes still fills the one element that the device declares") {
   const KernelRequest request;
-  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, *defaultConfig(request));
+  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
   CHECK(plan.paramBytes == 192);
   CHECK(plan.paramCount() == 0);
   CHECK(LaunchPlan::parse(plan.str()).isOk());
@@ -195,7 +195,7 @@ TEST_CASE("a pattern without run-time sizes still fills the one element that the
 TEST_CASE("the largest parameter block fits, one more does not apply") {
   KernelRequest request;
   request.paramCount = maxForwardParams();
-  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, *defaultConfig(request));
+  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
   CHECK(plan.paramBytes <= 4096);
   CHECK(plan.paramBytes > 4096 - 8);
   CHECK(plan.validate().isOk());
@@ -221,7 +221,7 @@ TEST_CASE("the grid has a block for every query tile of the head group with most
       for (int64_t seqlen : {0, 1, 2, 63, 64, 65, 127, 129, 383, 1000, 4097, 1048577}) {
         KernelRequest request;
         request.variants = variants;
-        KernelConfig config = *defaultConfig(request);
+        KernelConfig config = portableForwardSkeleton().defaultConfig(request);
         config.blockM = blockM;
         const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, config);
         LaunchSymbols symbols;
@@ -267,7 +267,7 @@ void compileAll(std::vector<Variant> &variants) {
   const auto work = [&] {
     for (size_t i = next++; i < variants.size(); i = next++) {
       Variant &variant = variants[i];
-      variant.cubin = compile(sourceFor(variant.request, *defaultConfig(variant.request), variant.pattern),
+      variant.cubin = compile(sourceFor(variant.request, portableForwardSkeleton().defaultConfig(variant.request), variant.pattern),
                               variant.request.arch->name);
     }
   };
@@ -287,7 +287,7 @@ TEST_CASE("the shipped defaults assemble for every architecture without spills")
   compileAll(variants);
   double slowestMs = 0;
   for (const Variant &variant : variants) {
-    const KernelConfig config = *defaultConfig(variant.request);
+    const KernelConfig config = portableForwardSkeleton().defaultConfig(variant.request);
     const std::string name = variant.request.str() + (variant.pattern == kCausal ? " causal" : " two lattices");
     CAPTURE(name);
     REQUIRE_MESSAGE(variant.cubin.isOk(), variant.cubin.status().message());
