@@ -31,7 +31,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request) {
   KernelFamily family;
   family.pattern = prepared.digest;
-  family.kind = kernelKindName(request.kind) + std::string(request.outFloat32 ? "_fp32_out" : "");
+  family.kind = std::string(kernelKindName(request.kind)).append(request.outFloat32 ? KernelFamily::kFloatOutSuffix : "");
   family.dtype = request.dtype;
   family.headDim = request.headDim;
   family.valueDim = request.valueDim;

@@ -44,16 +44,17 @@ static std::vector<heddle_operand> runtimeSizes(const std::vector<int64_t> &para
 }
 
 Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternFile &file, const ProblemShape &shape,
-                                            const AttentionInputs &inputs, float scale) {
+                                            const AttentionInputs &inputs, float scale, std::optional<DType> outDType) {
   DeviceProblem problem;
   const AttentionSizes &sizes = problem.sizes = inputs.sizes;
-  DType dtype = problem.dtype = inputs.dtype();
+  DType dtype = inputs.dtype();
+  problem.outDType = outDType.value_or(dtype);
   problem.device = device;
   HEDDLE_ASSIGN(problem.q, copied(device, inputs.q));
   HEDDLE_ASSIGN(problem.k, copied(device, inputs.k));
   HEDDLE_ASSIGN(problem.v, copied(device, inputs.v));
   int64_t rows = sizes.batch * sizes.seqlenQ * sizes.heads;
-  HEDDLE_ASSIGN(problem.out, DeviceBuffer::allocate(device, rows * sizes.valueDim * dtypeBytes(dtype)));
+  HEDDLE_ASSIGN(problem.out, DeviceBuffer::allocate(device, rows * sizes.valueDim * dtypeBytes(problem.outDType)));
   HEDDLE_ASSIGN(problem.lse, DeviceBuffer::allocate(device, rows * sizeof(float)));
   HEDDLE_TRY(problem.poison());
   problem.operands = runtimeSizes(shape.parameters);
@@ -61,7 +62,7 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternF
   args.q = contiguousTensor(problem.q.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
   args.k = contiguousTensor(problem.k.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);
   args.v = contiguousTensor(problem.v.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
-  args.out = contiguousTensor(problem.out.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim);
+  args.out = contiguousTensor(problem.out.data(), problem.outDType, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim);
   args.lse = static_cast<float *>(problem.lse.data());
   attn::ProblemSizes positions = sizesOf(file, shape);
   args.q_origin = positions.qOrigin;
@@ -90,7 +91,7 @@ Status DeviceProblem::poison() {
 }
 
 Result<oracle::RowResult> DeviceProblem::readRow(const oracle::RowId &id) const {
-  HostTensor values = HostTensor::zeros(dtype, {sizes.valueDim});
+  HostTensor values = HostTensor::zeros(outDType, {sizes.valueDim});
   int64_t row = (id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head, bytes = values.data.size();
   HEDDLE_TRY(out.copyTo(values.data.data(), bytes, row * bytes));
   float logSum = 0;
@@ -124,7 +125,7 @@ Status DeviceProblem::download(HostTensor &hostOut, HostTensor &hostLse) const {
 }
 
 Result<int64_t> DeviceProblem::countNaN() const {
-  HostTensor hostOut = HostTensor::zeros(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim});
+  HostTensor hostOut = HostTensor::zeros(outDType, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim});
   HostTensor hostLse = HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ});
   HEDDLE_TRY(download(hostOut, hostLse));
   int64_t count = 0;

@@ -26,9 +26,10 @@ oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &s
 /// Movable. Not thread safe. The GPU's default stream orders everything.
 class DeviceProblem {
 public:
-  /// Copies the inputs; out and lse are allocated and poisoned with NaN. unavailable: not enough device memory.
+  /// Copies the inputs; out and lse are allocated and poisoned with NaN. `outDType`: nothing means that of the inputs.
+  /// unavailable: not enough device memory.
   static Result<DeviceProblem> create(const Device &device, const PatternFile &file, const ProblemShape &shape,
-                                      const AttentionInputs &inputs, float scale);
+                                      const AttentionInputs &inputs, float scale, std::optional<DType> outDType = {});
 
   /// Arguments with the workspace that `kernel` asks for. Valid until the next call or the end of this object.
   Result<AttentionArgs> argumentsFor(const Kernel &kernel);
@@ -48,7 +49,7 @@ private:
 
   std::optional<Device> device;
   AttentionSizes sizes;
-  DType dtype = DType::bf16;
+  DType outDType = DType::bf16;
   DeviceBuffer q, k, v, out, lse, workspace;
   std::vector<heddle_operand> operands;
   AttentionArgs args{};

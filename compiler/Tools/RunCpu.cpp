@@ -88,17 +88,18 @@ CpuAttentionArgs argumentsOf(const RunCall &call, RunResult &result) {
 
 } // namespace
 
-RunResult emptyResult(const AttentionInputs &inputs) {
-  const AttentionSizes &sizes = inputs.sizes;
+RunResult emptyResult(const RunCall &call) {
+  const AttentionSizes &sizes = call.inputs.sizes;
+  DType dtype = call.outFloat32 ? DType::fp32 : call.inputs.dtype();
   RunResult result;
-  result.out = HostTensor::zeros(inputs.dtype(), {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim});
+  result.out = HostTensor::zeros(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim});
   result.lse = HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ});
   return result;
 }
 
 Result<RunResult> runOnCpu(const RunCall &call) {
   HEDDLE_ASSIGN(JitPattern pattern, compileForCpu(call.file));
-  RunResult result = emptyResult(call.inputs);
+  RunResult result = emptyResult(call);
   CpuAttentionArgs args = argumentsOf(call, result);
   auto start = std::chrono::steady_clock::now();
   {

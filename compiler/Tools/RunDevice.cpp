@@ -3,8 +3,11 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/DeviceProblem.h"
+#include "compiler/Driver/KeySplit.h"
 #include "compiler/Tools/RunTarget.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 
@@ -30,10 +33,12 @@ Result<ChosenKernel> lookUp(const RunCall &call, const DatabaseOptions &database
                       std::string("from ") + store.path() + ", match: " + matchKindName(found.match)};
 }
 
-Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &database, const Device &device) {
+Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &database, const Device &device,
+                                  bool outFloat32) {
   KernelShape shape;
   HEDDLE_ASSIGN(shape.arch, archOf(device));
   shape.dtype = call.inputs.dtype();
+  shape.outFloat32 = outFloat32;
   shape.headDim = call.inputs.sizes.headDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file));
@@ -45,11 +50,39 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &da
 }
 
 /// Milliseconds of the second of two launches.
-Result<double> launchTwice(const Device &device, const PreparedLaunch &launch) {
+Result<double> launchTwice(const Device &device, const std::function<Status()> &launch) {
   HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device));
-  HEDDLE_TRY(launch.launch(nullptr));
-  HEDDLE_ASSIGN(double us, timer.time([&] { return launch.launch(nullptr); }));
+  HEDDLE_TRY(launch());
+  HEDDLE_ASSIGN(double us, timer.time(launch));
   return us / 1000;
+}
+
+/// Two NaNs differ infinitely, two equal infinities not at all.
+double largestDifference(const HostTensor &a, const HostTensor &b) {
+  double largest = 0;
+  for (int64_t i = 0, end = a.elements(); i < end; ++i) {
+    double left = a.get(i), right = b.get(i);
+    double difference = left == right ? 0 : std::abs(left - right);
+    largest = std::max(largest, std::isnan(difference) ? INFINITY : difference);
+  }
+  return largest;
+}
+
+/// The call again, as two launches; `result` holds what one launch gave, and then what the two did.
+Status runSplit(const RunCall &call, const DatabaseOptions &database, const Kernel &kernel, DeviceProblem &problem,
+                RunResult &result) {
+  HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, database, kernel.device(), /*outFloat32=*/true));
+  HEDDLE_ASSIGN(Kernel first, Kernel::load(kernel.device(), chosen.record));
+  HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
+  HEDDLE_ASSIGN(KeySplit split, KeySplit::create(first, kernel, args, *call.splitKeys));
+  HEDDLE_TRY(problem.poison());
+  HEDDLE_ASSIGN(result.ms, launchTwice(kernel.device(), [&] { return split.launch(nullptr); }));
+  RunResult whole = emptyResult(call);
+  std::swap(whole.out, result.out);
+  std::swap(whole.lse, result.lse);
+  HEDDLE_TRY(problem.download(result.out, result.lse));
+  result.split = SplitDifference{largestDifference(result.out, whole.out), largestDifference(result.lse, whole.lse)};
+  return {};
 }
 
 } // namespace
@@ -58,16 +91,19 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   if (call.scale == 0)
     return Status::unsupported("scale 0 is served by --target=cpu only");
   HEDDLE_ASSIGN(Device device, Device::open());
-  HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, database, device));
+  HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, database, device, call.outFloat32));
   std::cerr << "heddle: kernel " << chosen.origin << '\n';
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, chosen.record));
-  RunResult result = emptyResult(call.inputs);
+  RunResult result = emptyResult(call);
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
-  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call.file, call.shape, call.inputs, call.scale));
+  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call.file, call.shape, call.inputs, call.scale,
+                                                              result.out.dtype));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
-  HEDDLE_ASSIGN(result.ms, launchTwice(device, launch));
+  HEDDLE_ASSIGN(result.ms, launchTwice(device, [&] { return launch.launch(nullptr); }));
   HEDDLE_TRY(problem.download(result.out, result.lse));
+  if (call.splitKeys)
+    HEDDLE_TRY(runSplit(call, database, kernel, problem, result));
   return result;
 }
 

@@ -8,6 +8,8 @@
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Tools/Options.h"
 
+#include <optional>
+
 namespace heddle::cli {
 
 /// `shape` passed checkShape and agrees with `inputs`.
@@ -16,12 +18,20 @@ struct RunCall {
   const AttentionInputs &inputs;
   ProblemShape shape;
   float scale;
+  bool outFloat32 = false;              ///< out is fp32, whatever the inputs are; CUDA only
+  std::optional<int64_t> splitKeys = {}; ///< two launches, the second over the keys from here on; CUDA only
+};
+
+/// Largest differences between two launches over a split of the keys and one launch.
+struct SplitDifference {
+  double out = 0, lse = 0;
 };
 
 struct RunResult {
   HostTensor out, lse;
   double ms = 0;      ///< of the computation alone: no compilation, no copies
   std::string kernel; ///< what ran, in words
+  std::optional<SplitDifference> split;
 };
 
 /// Shows elapsed time on stderr if that is a terminal and the call takes long.
@@ -32,7 +42,7 @@ Result<RunResult> runOnCpu(const RunCall &call);
 Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &database);
 
 /// Zero-filled results of the right shape.
-RunResult emptyResult(const AttentionInputs &inputs);
+RunResult emptyResult(const RunCall &call);
 
 } // namespace heddle::cli
 

@@ -23,7 +23,8 @@ struct RunOptions {
   DatabaseOptions database;
   std::string inputs, output, target;
   std::optional<double> scale;
-  std::optional<int64_t> qOrigin;
+  std::optional<int64_t> qOrigin, splitKeys;
+  std::string outDType;
   int64_t rows = 64;
   bool verifies = false, json = false;
 };
@@ -48,6 +49,23 @@ Status checkOrigin(const PatternFile &file, const RunOptions &options) {
   if (!isGiven && options.qOrigin)
     return Status::invalidArgument(name + " fixes the position of query 0 itself: leave --q-origin out, or declare the "
                                           "pattern with q_origin given");
+  return {};
+}
+
+/// What only a GPU's kernels do, and where a cut through the keys is possible.
+Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, int64_t seqlenK) {
+  if (options.target != "cuda" && (options.splitKeys || !options.outDType.empty()))
+    return Status::invalidArgument(std::string(options.splitKeys ? "--split-keys" : "--out-dtype") + " is for --target=cuda");
+  if (!options.splitKeys)
+    return {};
+  attn::PatternOp pattern = file.pattern();
+  if (pattern.getQOrigin() == attn::Origin::end)
+    return Status::invalidArgument("--split-keys: query 0 of pattern '" + pattern.getSymName().str() +
+                                   "' is placed by the number of keys, which each launch sees a part of; declare the "
+                                   "pattern with q_origin given");
+  if (*options.splitKeys > seqlenK)
+    return Status::invalidArgument("--split-keys: expected 0 to " + std::to_string(seqlenK) + ", the number of keys, got " +
+                                   std::to_string(*options.splitKeys));
   return {};
 }
 
@@ -91,14 +109,24 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
                  {"seqlen_k", sizes.seqlenK}, {"head_dim", sizes.headDim}, {"value_dim", sizes.valueDim},
                  {"scale", call.scale}};
     json["verify"] = verified ? verifyJson(*verified) : Json();
+    if (result.split)
+      json["split"] = {{"key", *call.splitKeys}, {"out_difference", number(result.split->out)}, {"lse_difference", number(result.split->lse)}};
     printJson(json);
     return;
   }
   std::printf("%s: out %s and lse in %s, %.3f ms on %s (%s)\n", call.file.pattern().getSymName().str().c_str(),
               shapeText(result.out.shape).c_str(), options.output.c_str(), result.ms, options.target.c_str(),
               result.kernel.c_str());
+  if (result.split)
+    std::printf("two launches, split at key %lld, differ from one by %.3e in out, %.3e in lse\n", (long long)*call.splitKeys,
+                result.split->out, result.split->lse);
   if (verified)
     printVerify(*verified);
+}
+
+/// Two results within the bounds of the definition are within twice the bounds of each other.
+bool agreesWithOneLaunch(const RunResult &result, const oracle::VerifyReport &verified) {
+  return !result.split || (result.split->out <= 2 * verified.allowedError && result.split->lse <= 2 * verified.allowedLseError);
 }
 
 int execute(const RunOptions &options, const RunCall &call) {
@@ -112,8 +140,12 @@ int execute(const RunOptions &options, const RunCall &call) {
   if (options.verifies)
     verified = verify(call, *result, options.rows);
   report(options, call, *result, verified);
-  if (!verified || verified->ok)
+  if (!verified)
     return Ok;
+  if (verified->ok && agreesWithOneLaunch(*result, *verified))
+    return Ok;
+  if (verified->ok)
+    return fail(Status::invalidArgument("two launches over a split of the keys and one launch differ by more than is allowed"));
   return fail(Status::invalidArgument("the result differs from the definition by more than is allowed; " + options.output +
                                       " was written and is not to be trusted"));
 }
@@ -137,11 +169,14 @@ int runRun(const RunOptions &options) {
   Status fits = checkShape(**file, shape);
   if (!fits.isOk())
     return fail(fits);
+  Status device = checkDeviceOptions(**file, options, inputs->sizes.seqlenK);
+  if (!device.isOk())
+    return failUsage(device);
   Status writable = AtomicFile::create(options.output).status(); // before hours of work, not after
   if (!writable.isOk())
     return fail(writable);
   double scale = options.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(inputs->sizes.headDim, 1))));
-  return execute(options, RunCall{**file, *inputs, shape, static_cast<float>(scale)});
+  return execute(options, RunCall{**file, *inputs, shape, static_cast<float>(scale), options.outDType == "fp32", options.splitKeys});
 }
 
 } // namespace
@@ -164,6 +199,10 @@ Action addRun(CLI::App &command) {
   options->sizes.add(command);
   command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")
       ->type_name("N")->check(CLI::Range(int64_t(-0x7fffffff), int64_t(0x7fffffff)));
+  command.add_option("--out-dtype", options->outDType, "Type of out on a GPU [that of q]")
+      ->type_name("DTYPE")->check(CLI::IsMember({"fp32"}));
+  command.add_option("--split-keys", options->splitKeys, "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first")
+      ->type_name("N")->check(CLI::Range(int64_t(0), int64_t(0x7fffffff)));
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");
   command.add_option("--rows", options->rows, "How many rows --verify compares")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->capture_default_str();

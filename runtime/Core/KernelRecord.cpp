@@ -22,6 +22,12 @@ ProblemBucket ProblemBucket::of(int64_t workItems, int64_t smCount, int64_t visi
   return {sizeBucket(workItems, smCount), sizeBucket(visitedTiles, workItems), gqaRatio};
 }
 
+DType KernelFamily::outDType() const {
+  bool isFloat = kind.size() >= kFloatOutSuffix.size() &&
+                 kind.compare(kind.size() - kFloatOutSuffix.size(), std::string::npos, kFloatOutSuffix) == 0;
+  return isFloat ? DType::fp32 : dtype;
+}
+
 std::string Trial::sessionKey(const WinnerKey &key) { return fieldDigest(key); }
 
 namespace {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace heddle {
 
@@ -20,6 +21,10 @@ struct KernelFamily {
   int64_t headDim = 0;
   int64_t valueDim = 0;
   std::string generator; // version of the code generator that wrote the kernel
+
+  // Kinds that end with this write out in fp32 instead of `dtype`: what a further launch continues from.
+  static constexpr std::string_view kFloatOutSuffix = "_fp32_out";
+  DType outDType() const;
 
   template <class F> static void fields(F &&f) {
     f("pattern", &KernelFamily::pattern);

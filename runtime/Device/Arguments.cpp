@@ -102,24 +102,25 @@ struct TensorCheck {
   const char *name;
   const heddle_tensor *tensor;
   int64_t expected[4];
+  DType dtype;
   bool isWritten;
 };
 
 Status checkTensors(const KernelFamily &family, const heddle_attention_args &args) {
   int64_t batch = args.q.size[0], rows = args.q.size[1], heads = args.q.size[2];
   int64_t keys = args.k.size[1], kvHeads = args.k.size[2];
-  const TensorCheck checks[] = {{"q", &args.q, {batch, rows, heads, family.headDim}, false},
-                                {"k", &args.k, {batch, keys, kvHeads, family.headDim}, false},
-                                {"v", &args.v, {batch, keys, kvHeads, family.valueDim}, false},
-                                {"out", &args.out, {batch, rows, heads, family.valueDim}, true}};
+  const TensorCheck checks[] = {{"q", &args.q, {batch, rows, heads, family.headDim}, family.dtype, false},
+                                {"k", &args.k, {batch, keys, kvHeads, family.headDim}, family.dtype, false},
+                                {"v", &args.v, {batch, keys, kvHeads, family.valueDim}, family.dtype, false},
+                                {"out", &args.out, {batch, rows, heads, family.valueDim}, family.outDType(), true}};
   for (const TensorCheck &check : checks) {
-    if (check.tensor->dtype != int32_t(family.dtype) + 1) {
+    if (check.tensor->dtype != int32_t(check.dtype) + 1) {
       int32_t given = check.tensor->dtype - 1;
       std::string got = given >= 0 && given <= 2 ? dtypeName(DType(given)) : "number " + num(check.tensor->dtype);
-      return bad(std::string(check.name) + ": dtype: this kernel takes " + dtypeName(family.dtype) + ", got " + got);
+      return bad(std::string(check.name) + ": dtype: this kernel takes " + dtypeName(check.dtype) + ", got " + got);
     }
     HEDDLE_TRY(checkSizes(check.name, *check.tensor, check.expected));
-    HEDDLE_TRY(checkStrides(check.name, *check.tensor, dtypeBytes(family.dtype), check.isWritten));
+    HEDDLE_TRY(checkStrides(check.name, *check.tensor, dtypeBytes(check.dtype), check.isWritten));
   }
   if (heads > 0 && (kvHeads == 0 || heads % kvHeads != 0))
     return bad("k: size of head: expected a divisor of the " + num(heads) + " query heads, got " + num(kvHeads));

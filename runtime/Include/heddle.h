@@ -79,7 +79,8 @@ typedef struct heddle_attention_args {
   heddle_tensor q;            /* [batch, seqlen_q, heads, head_dim] */
   heddle_tensor k;            /* [batch, seqlen_k, kv_heads, head_dim]; heads is a multiple of kv_heads */
   heddle_tensor v;            /* [batch, seqlen_k, kv_heads, value_dim] */
-  heddle_tensor out;          /* [batch, seqlen_q, heads, value_dim], dtype of q; written completely */
+  heddle_tensor out;          /* [batch, seqlen_q, heads, value_dim]; written completely. dtype of q; fp32 for kind
+                               * "forward_fp32_out" */
   float *lse;                 /* [batch, heads, seqlen_q], natural log, written completely */
   int64_t q_origin, k_origin; /* positions of row 0 of q and k; q_origin counts only if the pattern says given */
   const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table; /* not served yet: null */

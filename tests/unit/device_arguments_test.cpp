@@ -46,6 +46,27 @@ TEST_CASE("valid arguments pass") {
   CHECK(check(call.args).isOk());
 }
 
+TEST_CASE("kernels of the kind with fp32 results take out in fp32, and nothing else in it") {
+  KernelRecord record = forwardRecord();
+  record.kind += KernelFamily::kFloatOutSuffix;
+  CallRequirements needs = *CallRequirements::of(forwardPlan());
+  auto checkFloat = [&](const AttentionArgs &args) {
+    CallInputs inputs;
+    return checkArguments(record, needs, 132, args, inputs);
+  };
+  ForwardCall call;
+  CHECK(checkFloat(call.args).message().find("out: dtype: this kernel takes fp32, got bf16") != std::string::npos);
+  call.args.out.dtype = HEDDLE_FP32;
+  CHECK_MESSAGE(checkFloat(call.args).isOk(), checkFloat(call.args).str());
+  CHECK(check(call.args).message().find("out: dtype: this kernel takes bf16, got fp32") != std::string::npos);
+  call.args.out.stride[2] = 132; // 528 bytes in fp32; 264 in bf16 would be refused
+  call.args.out.stride[1] = 8 * 132;
+  call.args.out.stride[0] = 1000 * 8 * 132;
+  CHECK_MESSAGE(checkFloat(call.args).isOk(), checkFloat(call.args).str());
+  call.args.v.dtype = HEDDLE_FP32;
+  CHECK(checkFloat(call.args).message().find("v: dtype: this kernel takes bf16, got fp32") != std::string::npos);
+}
+
 TEST_CASE("the stride of a dimension of size 1 is not looked at") {
   ForwardCall call;
   for (heddle_tensor *tensor : {&call.args.q, &call.args.k, &call.args.v, &call.args.out}) {

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The carry: two launches over a split of the keys, fp32 in between, against one launch and the definition; every row
+# is compared. The cuts leave rows without a key in the first part, in the second and in both. Then fp32 results of
+# rows with one key, which must be v itself.
+set -uo pipefail
+cases=( # pattern batch seqlen_q seqlen_k heads kv_heads head_dim dtype cut sizes
+  "full 1 257 257 2 2 64 bf16 100"
+  "full 2 130 1001 6 2 128 fp16 333"
+  "full 1 65 300 4 1 64 bf16 0"
+  "full 1 65 300 4 1 64 bf16 300"
+  "causal 1 513 513 6 3 64 bf16 257"
+  "causal 2 300 1111 4 2 128 bf16 64"
+  "causal 1 700 200 3 3 128 fp16 199"
+  "sliding_window 1 1000 700 6 2 64 bf16 300 left=50"
+  "sliding_window 1 1000 1000 4 4 128 fp16 512 left=127"
+  "dilated 1 1500 1500 6 3 64 bf16 701"
+  "dilated_window 1 900 900 4 2 128 bf16 450"
+  "longformer 1 600 600 3 3 64 bf16 301"
+  "longnet 1 1100 1100 6 2 128 bf16 513"
+)
+failed=0
+inputs=$HEDDLE_SCRATCH/inputs.safetensors
+# run_case <name> <text that must be printed> <make-inputs arguments, --, run arguments>
+run_case() {
+  local name=$1 wanted=$2 output
+  local -a make=() run=()
+  shift 2
+  while [ "$1" != -- ]; do make+=("$1"); shift; done
+  shift
+  run=("$@")
+  if ! output=$({ "$HEDDLE" make-inputs "${make[@]}" --seed=3 -o "$inputs" &&
+    "$HEDDLE" run "${run[@]}" --inputs="$inputs" --output="$HEDDLE_SCRATCH/outputs.safetensors" --target=cuda \
+      --db="$HEDDLE_SCRATCH/none.db" --verify --rows=100000 --json; } 2>&1); then
+    echo "FAIL $name: $(tail -1 <<<"$output")"
+  elif ! grep -qE -- "$wanted" <<<"$output"; then
+    echo "FAIL $name: '$wanted' is not in: $(grep -E 'error|difference' <<<"$output" | tr -s ' \n' ' ')"
+  else
+    echo "ok $name"
+    return
+  fi
+  failed=1
+}
+
+for row in "${cases[@]}"; do
+  read -r pattern batch seqlen seqlen_k heads kv_heads head_dim dtype cut sizes <<<"$row"
+  run_case "split $pattern batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype at $cut $sizes" \
+    '"out_difference"' --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" --heads="$heads" \
+    --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" -- "patterns/$pattern.mlir" --split-keys="$cut" \
+    ${sizes:+--set "$sizes"}
+done
+
+# 0.0 in JSON is exactly 0.
+for dtype in bf16 fp16; do
+  for head_dim in 64 128; do
+    one=(--batch=2 --seqlen=333 --heads=4 --kv-heads=2 --head-dim="$head_dim" --dtype="$dtype")
+    run_case "one key gives v, d=$head_dim $dtype" '"max_error": 0\.0,' "${one[@]}" -- patterns/sliding_window.mlir \
+      --set left=0 --out-dtype=fp32
+    run_case "one key gives v at a scale of 3, d=$head_dim $dtype" '"max_error": 0\.0,' "${one[@]}" -- \
+      patterns/sliding_window.mlir --set left=0 --out-dtype=fp32 --scale=3
+    run_case "one key before or behind the cut gives v, d=$head_dim $dtype" '"max_error": 0\.0,' "${one[@]}" -- \
+      patterns/sliding_window.mlir --set left=0 --out-dtype=fp32 --split-keys=100
+  done
+done
+exit $failed
