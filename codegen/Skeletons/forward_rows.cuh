@@ -25,27 +25,24 @@ struct LaneRows {
 // in half; the next key above it raises the reference as usual. Log2 units.
 constexpr float kCarryHeadroom = 8.f;
 
-// rows must be clear.
+// rows must be clear. Without branches around the loads: lanes stay together.
 DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows &lane) {
+  const float weight = exp2f(kCarryHeadroom);
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int32_t row = lane.index(i, half);
-      if (row >= lane.end)
-        continue;
+      int32_t row = min(lane.index(i, half), lane.end - 1);
       float lse = p.carryLse[lane.lseOffset(p, row)];
-      if (lse == -INFINITY)
-        continue;
-      float weight = exp2f(kCarryHeadroom);
-      rows.reference[i][half] = lse * kLog2OfE - kCarryHeadroom;
-      rows.sum[i][half] = threadIdx.x % 4 == 0 ? weight : 0.f;
+      bool hasKeys = lse != -INFINITY;
+      rows.reference[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom : -INFINITY;
+      rows.sum[i][half] = hasKeys && threadIdx.x % 4 == 0 ? weight : 0.f;
       const float *from = p.carryOut + lane.carryOffset(p, row) + threadIdx.x % 4 * 2;
 #pragma unroll
-      for (int n = 0; n < kValueTiles; ++n) {
-        rows.out[i][n][2 * half] = weight * from[n * 8];
-        rows.out[i][n][2 * half + 1] = weight * from[n * 8 + 1];
-      }
+      for (int n = 0; n < kValueTiles; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          rows.out[i][n][2 * half + e] = hasKeys ? weight * from[n * 8 + e] : 0.f;
     }
 }
 
@@ -113,7 +110,7 @@ DEV void storeRowAsFloat(void *row, bool isPresent, const float (&values)[kValue
 }
 
 DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half) {
-  float sum = quadSum(rows.sum[i][half]);
+  float sum = rowSum(rows, i, half);
   float inverse = sum == 0.f ? 0.f : 1.f / sum;
   float values[kValueTiles][2];
 #pragma unroll

@@ -38,6 +38,15 @@ DEV float quadSum(float x) {
   return x + __shfl_xor_sync(kWholeWarp, x, 2);
 }
 
+// The sum of a row's weights, the same in all lanes of the quad. The largest score meets the reference up to the
+// rounding of their product with the scale and of ex2; a sum that close to 1 is 1, so that a row with one key
+// gives v itself.
+DEV float rowSum(const RowState &rows, int i, int half) {
+  float sum = quadSum(rows.sum[i][half]);
+  float rounding = fmaf(fabsf(safeReference(rows.reference[i][half])), 0x1p-24f, 0x1p-22f);
+  return fabsf(sum - 1.f) <= rounding ? 1.f : sum;
+}
+
 DEV void clearRows(RowState &rows) {
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
