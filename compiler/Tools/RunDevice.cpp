@@ -42,10 +42,14 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &da
   shape.headDim = call.inputs.sizes.headDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file));
-  HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, database, device, familyOf(prepared, shape)));
-  if (!stored.origin.empty())
-    return stored;
-  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, ""));
+  if (call.config.empty()) {
+    HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, database, device, familyOf(prepared, shape)));
+    if (!stored.origin.empty())
+      return stored;
+  }
+  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, call.config));
+  if (!call.config.empty())
+    return ChosenKernel{std::move(variant.record), "compiled now, " + call.config};
   return ChosenKernel{std::move(variant.record), "compiled now, untuned default: no kernel in " + database.path()};
 }
 

@@ -19,6 +19,7 @@ struct RunCall {
   ProblemShape shape;
   float scale;
   bool outFloat32 = false;              ///< out is fp32, whatever the inputs are; CUDA only
+  std::string config = {};              ///< changes to the default: compiled now, whatever the database has
   std::optional<int64_t> splitKeys = {}; ///< two launches, the second over the keys from here on; CUDA only
 };
 

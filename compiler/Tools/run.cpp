@@ -24,7 +24,7 @@ struct RunOptions {
   std::string inputs, output, target;
   std::optional<double> scale;
   std::optional<int64_t> qOrigin, splitKeys;
-  std::string outDType;
+  std::string outDType, config;
   int64_t rows = 64;
   bool verifies = false, json = false;
 };
@@ -54,8 +54,10 @@ Status checkOrigin(const PatternFile &file, const RunOptions &options) {
 
 /// What only a GPU's kernels do, and where a cut through the keys is possible.
 Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, int64_t seqlenK) {
-  if (options.target != "cuda" && (options.splitKeys || !options.outDType.empty()))
-    return Status::invalidArgument(std::string(options.splitKeys ? "--split-keys" : "--out-dtype") + " is for --target=cuda");
+  const char *forDevices = options.splitKeys ? "--split-keys" : !options.outDType.empty() ? "--out-dtype"
+                           : !options.config.empty() ? "--config" : nullptr;
+  if (options.target != "cuda" && forDevices)
+    return Status::invalidArgument(std::string(forDevices) + " is for --target=cuda");
   if (!options.splitKeys)
     return {};
   attn::PatternOp pattern = file.pattern();
@@ -176,7 +178,7 @@ int runRun(const RunOptions &options) {
   if (!writable.isOk())
     return fail(writable);
   double scale = options.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(inputs->sizes.headDim, 1))));
-  return execute(options, RunCall{**file, *inputs, shape, static_cast<float>(scale), options.outDType == "fp32", options.splitKeys});
+  return execute(options, RunCall{**file, *inputs, shape, static_cast<float>(scale), options.outDType == "fp32", options.config, options.splitKeys});
 }
 
 } // namespace
@@ -201,6 +203,8 @@ Action addRun(CLI::App &command) {
       ->type_name("N")->check(CLI::Range(int64_t(-0x7fffffff), int64_t(0x7fffffff)));
   command.add_option("--out-dtype", options->outDType, "Type of out on a GPU [that of q]")
       ->type_name("DTYPE")->check(CLI::IsMember({"fp32"}));
+  command.add_option("--config", options->config, "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2")
+      ->type_name("FIELDS");
   command.add_option("--split-keys", options->splitKeys, "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first")
       ->type_name("N")->check(CLI::Range(int64_t(0), int64_t(0x7fffffff)));
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");

@@ -41,24 +41,28 @@ run_case() {
   failed=1
 }
 
-for row in "${cases[@]}"; do
-  read -r pattern batch seqlen seqlen_k heads kv_heads head_dim dtype cut sizes <<<"$row"
-  run_case "split $pattern batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype at $cut $sizes" \
-    '"out_difference"' --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" --heads="$heads" \
-    --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" -- "patterns/$pattern.mlir" --split-keys="$cut" \
-    ${sizes:+--set "$sizes"}
-done
-
-# 0.0 in JSON is exactly 0.
-for dtype in bf16 fp16; do
-  for head_dim in 64 128; do
-    one=(--batch=2 --seqlen=333 --heads=4 --kv-heads=2 --head-dim="$head_dim" --dtype="$dtype")
-    run_case "one key gives v, d=$head_dim $dtype" '"max_error": 0\.0,' "${one[@]}" -- patterns/sliding_window.mlir \
-      --set left=0 --out-dtype=fp32
-    run_case "one key gives v at a scale of 3, d=$head_dim $dtype" '"max_error": 0\.0,' "${one[@]}" -- \
-      patterns/sliding_window.mlir --set left=0 --out-dtype=fp32 --scale=3
-    run_case "one key before or behind the cut gives v, d=$head_dim $dtype" '"max_error": 0\.0,' "${one[@]}" -- \
-      patterns/sliding_window.mlir --set left=0 --out-dtype=fp32 --split-keys=100
+for config in "" skeleton=portable_forward; do
+  with=${config:+ $config}
+  for row in "${cases[@]}"; do
+    read -r pattern batch seqlen seqlen_k heads kv_heads head_dim dtype cut sizes <<<"$row"
+    run_case "split $pattern batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype at $cut${sizes:+ $sizes}$with" \
+      '"out_difference"' --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" --heads="$heads" \
+      --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" -- "patterns/$pattern.mlir" --split-keys="$cut" \
+      ${sizes:+--set "$sizes"} ${config:+--config="$config"}
+  done
+  for shape in "64 bf16" "128 fp16"; do
+    read -r head_dim dtype <<<"$shape"
+    one() { # one <case> <run arguments...>
+      local name=$1
+      shift
+      # 0.0 in JSON is exactly 0.
+      run_case "one key gives v$name, d=$head_dim $dtype$with" '"max_error": 0\.0,' --batch=2 --seqlen=333 --heads=4 --kv-heads=2 \
+        --head-dim="$head_dim" --dtype="$dtype" -- patterns/sliding_window.mlir --set left=0 --out-dtype=fp32 \
+        ${config:+--config="$config"} "$@"
+    }
+    one ""
+    one " at a scale of 3" --scale=3
+    one " before or behind the cut" --split-keys=100
   done
 done
 exit $failed

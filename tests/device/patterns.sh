@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every patterns/*.mlir, compiled on the spot with the default configuration, launched and compared with
 # the definition: short, odd and unequal lengths, head groups, both dtypes, both head dims.
+# HEDDLE_DEVICE_CONFIG, such as skeleton=portable_forward, changes the configuration.
 set -uo pipefail
 shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
   "1 1 1 3 3 64 bf16"
@@ -19,7 +20,7 @@ for pattern in patterns/*.mlir; do
     if reason=$({ "$HEDDLE" make-inputs --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" --heads="$heads" \
         --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" --seed=1 -o "$inputs" &&
       "$HEDDLE" run "$pattern" --inputs="$inputs" --output="$HEDDLE_SCRATCH/outputs.safetensors" --target=cuda \
-        --db="$HEDDLE_SCRATCH/none.db" --verify; } 2>&1 >/dev/null); then
+        --db="$HEDDLE_SCRATCH/none.db" ${HEDDLE_DEVICE_CONFIG:+--config="$HEDDLE_DEVICE_CONFIG"} --verify; } 2>&1 >/dev/null); then
       echo "ok $name"
     else
       echo "FAIL $name: $(tail -1 <<<"$reason")"
