@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 namespace heddle {
 namespace {
@@ -66,11 +67,12 @@ Status checkSizes(const char *name, const heddle_tensor &tensor, const int64_t (
   return {};
 }
 
+bool isEmpty(const heddle_tensor &tensor) {
+  return std::any_of(std::begin(tensor.size), std::end(tensor.size), [](int64_t size) { return size == 0; });
+}
+
 Status checkStrides(const char *name, const heddle_tensor &tensor, int64_t elementBytes, bool isWritten) {
-  bool isEmpty = false;
-  for (int64_t size : tensor.size)
-    isEmpty |= size == 0;
-  if (isEmpty)
+  if (isEmpty(tensor))
     return {};
   if (tensor.size[3] > 1 && tensor.stride[3] != 1)
     return bad(std::string(name) + ": stride of dim: expected 1, got " + num(tensor.stride[3]) + "; make the tensor contiguous in dim");
@@ -181,9 +183,12 @@ Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
   return {};
 }
 
+// Nobody steps along a dimension of size 1 or in an empty tensor, so any stride is accepted there; kernels and tensor
+// maps see one that is valid.
 void setStrides(LaunchSymbols &symbols, LaunchSymbol first, const heddle_tensor &tensor) {
+  constexpr int64_t kUnusedStride = 8; // elements; 16 bytes of the smallest type
   for (int i = 0; i < 3; ++i)
-    symbols.values[int(first) + i] = tensor.size[i] == 1 ? std::clamp<int64_t>(tensor.stride[i], 0, kSpanLimit) : tensor.stride[i];
+    symbols.values[int(first) + i] = tensor.size[i] == 1 || isEmpty(tensor) ? kUnusedStride : tensor.stride[i];
 }
 
 void setSymbols(const KernelFamily &family, int64_t smCount, CallInputs &inputs) {
@@ -220,6 +225,12 @@ const void *CallInputs::pointer(const PointerSource &source) const {
   case PointerSource::Kind::operand: return operands[source.index];
   }
   return nullptr;
+}
+
+const void *CallInputs::mapBase(const PointerSource &source) const {
+  using Kind = PointerSource::Kind;
+  const heddle_tensor *tensor = source.kind == Kind::q ? &args.q : source.kind == Kind::k ? &args.k : source.kind == Kind::v ? &args.v : nullptr;
+  return tensor && isEmpty(*tensor) ? args.out.ptr : pointer(source);
 }
 
 Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {

@@ -25,6 +25,9 @@ struct CallInputs {
 
   // The address of a pointer source; null where the caller gave none.
   const void *pointer(const PointerSource &source) const;
+  // The same as the base of a tensor map: an empty tensor, whose address may be anything, is replaced by out. Nothing
+  // is read through such a map.
+  const void *mapBase(const PointerSource &source) const;
 };
 
 // What a kernel asks of its arguments beyond its family; computed once at load.

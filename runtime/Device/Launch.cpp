@@ -1,5 +1,6 @@
 //===- Launch.cpp - from checked arguments to a launch ----------------------===//
 #include "runtime/Device/LoadedKernel.h"
+#include "runtime/Device/TensorMap.h"
 
 #include <cstring>
 
@@ -44,64 +45,13 @@ Status evaluateClears(const LoadedKernel &kernel, const CallInputs &inputs, Eval
   return {};
 }
 
-// The values of a tensor map as the driver takes them.
-struct MapValues {
-  uint64_t dims[5] = {}, strides[4] = {};
-  uint32_t box[5] = {}, steps[5] = {1, 1, 1, 1, 1};
-};
-
-Status evaluateMap(const TensorMapSpec &spec, const LaunchSymbols &symbols, MapValues &values) {
-  for (size_t i = 0; i < spec.dims.size(); ++i) {
-    HEDDLE_ASSIGN(int64_t dim, spec.dims[i].evaluate(symbols));
-    HEDDLE_ASSIGN(int64_t box, spec.box[i].evaluate(symbols));
-    values.dims[i] = uint64_t(dim);
-    values.box[i] = uint32_t(box);
-    if (!spec.elementStride.empty()) {
-      HEDDLE_ASSIGN(int64_t step, spec.elementStride[i].evaluate(symbols));
-      values.steps[i] = uint32_t(step);
-    }
-    if (i > 0) {
-      HEDDLE_ASSIGN(int64_t stride, spec.strideBytes[i - 1].evaluate(symbols));
-      values.strides[i - 1] = uint64_t(stride);
-    }
-  }
-  return {};
-}
-
-int mapDtype(DType dtype) {
-  return dtype == DType::bf16 ? cuda::kTensorMapBfloat16 : dtype == DType::fp16 ? cuda::kTensorMapFloat16 : cuda::kTensorMapFloat32;
-}
-
-int mapSwizzle(int bytes) {
-  return bytes == 128  ? cuda::kTensorMapSwizzle128
-         : bytes == 64 ? cuda::kTensorMapSwizzle64
-         : bytes == 32 ? cuda::kTensorMapSwizzle32
-                       : cuda::kTensorMapSwizzleNone;
-}
-
-Status encodeMap(const LoadedKernel &kernel, const CallInputs &inputs, const TensorMapSpec &spec, unsigned char *slot) {
-  const Driver &driver = *kernel.device.state()->driver;
-  MapValues values;
-  HEDDLE_TRY(evaluateMap(spec, inputs.symbols, values));
-  HEDDLE_ASSIGN(int64_t offset, spec.offsetBytes.evaluate(inputs.symbols));
-  uintptr_t base = reinterpret_cast<uintptr_t>(inputs.pointer(spec.source)) + uintptr_t(offset);
-  cuda::TensorMap map;
-  cuda::Code code = driver.tensorMapEncodeTiled(&map, mapDtype(spec.dtype), uint32_t(spec.dims.size()), reinterpret_cast<void *>(base),
-                                                values.dims, values.strides, values.box, values.steps, cuda::kTensorMapInterleaveNone,
-                                                mapSwizzle(spec.swizzleBytes), cuda::kTensorMapL2Promotion256, cuda::kTensorMapFillZero);
-  if (code != cuda::kSuccess)
-    return driver.check(code, ("launch: tensor map of " + spec.source.str()).c_str(), "cuTensorMapEncodeTiled");
-  std::memcpy(slot, &map, sizeof(map));
-  return {};
-}
-
 template <class T> void store(unsigned char *slot, T value) { std::memcpy(slot, &value, sizeof(value)); }
 
 Status fillSlot(const LoadedKernel &kernel, const CallInputs &inputs, const SlotSpec &spec, unsigned char *slot) {
   switch (spec.kind) {
   case SlotSpec::Kind::f32: store(slot, inputs.scaleLog2); return {};
   case SlotSpec::Kind::ptr: store(slot, inputs.pointer(spec.pointer)); return {};
-  case SlotSpec::Kind::tensorMap: return encodeMap(kernel, inputs, kernel.plan.tensorMaps[size_t(spec.tensorMap)], slot);
+  case SlotSpec::Kind::tensorMap: return encodeTensorMap(kernel, inputs, kernel.plan.tensorMaps[size_t(spec.tensorMap)], slot);
   case SlotSpec::Kind::i32:
   case SlotSpec::Kind::i64: break;
   }
@@ -114,6 +64,17 @@ Status fillSlot(const LoadedKernel &kernel, const CallInputs &inputs, const Slot
     return Status::invalidArgument("attention arguments: " + spec.expr.str() + ": expected a value of 32 bits, got " + std::to_string(value));
   store(slot, int32_t(value));
   return {};
+}
+
+// What was asked for beside what is allowed, behind the driver's error.
+Status launchFailure(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::Code code) {
+  Status failure = kernel.device.state()->driver->check(code, "launch", "cuLaunchKernel");
+  auto num = [](int64_t value) { return std::to_string(value); };
+  const LaunchGeometry &geometry = call.geometry;
+  return {failure.code(), failure.message() + "; grid " + num(geometry.grid[0]) + " x " + num(geometry.grid[1]) + " x " + num(geometry.grid[2]) +
+                              ", " + num(geometry.block) + " threads a block (the kernel allows " + num(kernel.blockLimit) + "), " +
+                              num(geometry.sharedBytes) + " bytes of dynamic shared memory (this GPU allows " + num(kernel.dynamicSharedLimit) +
+                              "), " + num(int64_t(call.paramBytes)) + " bytes of parameters"};
 }
 
 } // namespace
@@ -146,9 +107,9 @@ Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::S
   void *extra[] = {cuda::kLaunchParamBufferPointer, const_cast<unsigned char *>(call.params), cuda::kLaunchParamBufferSize, &paramBytes,
                    cuda::kLaunchParamEnd};
   const LaunchGeometry &geometry = call.geometry;
-  return driver.check(driver.launchKernel(kernel.function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]), unsigned(geometry.grid[2]),
-                                          unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream, nullptr, extra),
-                      "launch", "cuLaunchKernel");
+  cuda::Code code = driver.launchKernel(kernel.function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]), unsigned(geometry.grid[2]),
+                                        unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream, nullptr, extra);
+  return code == cuda::kSuccess ? Status() : launchFailure(kernel, call, code);
 }
 
 Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
