@@ -126,7 +126,8 @@ Result<ResourceUsage> usageOf(const std::string &log, const std::string &cubin) 
 
 // NVRTC 13 keeps a cache of its own beside the driver's; what comes from there has no ptxas report.
 std::vector<std::string> fixedOptions(std::string_view arch) {
-  return {"--no-cache", "--gpu-architecture=" + std::string(arch), "--std=c++17", "--device-as-default-execution-space",
+  return {"--no-cache",         "--gpu-architecture=" + std::string(arch),
+          "--std=c++17",        "--device-as-default-execution-space",
           "--ptxas-options=-v", "--diag-suppress=177"};
 }
 
@@ -170,6 +171,8 @@ Result<Cubin> compile(const NvrtcLibrary &nvrtc, const KernelSource &source, std
   result.ptx = program.ptx();
   result.cubin = program.cubin();
   result.log = withoutTimes(log);
+  if (const int64_t products = result.warpgroupProducts())
+    result.log += "heddle info   : " + std::to_string(products) + " warpgroup products in the PTX\n";
   HEDDLE_ASSIGN(result.usage, usageOf(log, result.cubin));
   result.ptxasMs = ptxasMilliseconds(log);
   result.totalMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -188,11 +191,10 @@ Status checkVariant(const Cubin &cubin) {
     return Status::unsupported("spills: ptxas stores " + std::to_string(cubin.usage.spillStoreBytes) + " B and loads " +
                                std::to_string(cubin.usage.spillLoadBytes) + " B at " +
                                std::to_string(cubin.registers()) + " registers for " + cubin.arch);
-  const size_t at = cubin.log.find("Potential Performance Loss");
-  if (at == std::string::npos)
-    return {};
-  const size_t begin = cubin.log.rfind('\n', at) + 1; // npos + 1 is the start of the log
-  return Status::unsupported("ptxas note: " + cubin.log.substr(begin, cubin.log.find('\n', at) - begin));
+  for (const CompilerNote &note : parseNotes(cubin.log))
+    if (note.isLoss)
+      return Status::unsupported("ptxas note " + note.code + ": " + note.text);
+  return {};
 }
 
 } // namespace heddle

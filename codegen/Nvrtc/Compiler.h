@@ -22,12 +22,14 @@ struct Cubin {
   std::string nvrtcVersion;
   std::string ptx;
   std::string cubin;
-  std::string log; ///< compiler and ptxas output without times; "" only if both were silent
+  std::string log; ///< compiler and ptxas output without times, and the number of warpgroup products if there are any
   ResourceUsage usage;
   int64_t minDriver = 0; ///< for the cubin, as cuDriverGetVersion counts: the first release of NVRTC's major version
   double totalMs = 0;    ///< wall time of the whole call
   double ptxasMs = 0;    ///< of that, ptxas, as it says itself
 
+  /// Instructions in the PTX.
+  int64_t warpgroupProducts() const { return countWarpgroupProducts(ptx); }
   int64_t registers() const { return usage.registers; }
   int64_t spillBytes() const { return usage.spillStoreBytes + usage.spillLoadBytes; }
 };

@@ -134,6 +134,33 @@ Result<ResourceUsage> parsePtxasLog(std::string_view log, std::string_view entry
   return usage;
 }
 
+std::vector<CompilerNote> parseNotes(std::string_view log) {
+  constexpr std::string_view kLoss = "Potential Performance Loss";
+  std::vector<CompilerNote> notes;
+  while (!log.empty()) {
+    const std::string_view line = takeLine(log);
+    const size_t open = line.find("(C75"), close = line.find(") ", open);
+    const bool isCoded = open != std::string_view::npos && close == open + std::string_view("(C7512").size();
+    if (!isCoded && !contains(line, kLoss))
+      continue;
+    CompilerNote note;
+    note.code = isCoded ? line.substr(open + 1, close - open - 1) : "";
+    note.text = isCoded ? line.substr(close + 2) : line;
+    note.isLoss = contains(line, kLoss);
+    if (std::find(notes.begin(), notes.end(), note) == notes.end())
+      notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
+int64_t countWarpgroupProducts(std::string_view ptx) {
+  constexpr std::string_view kProduct = "wgmma.mma_async.";
+  int64_t count = 0;
+  for (size_t at = ptx.find(kProduct); at != std::string_view::npos; at = ptx.find(kProduct, at + kProduct.size()))
+    ++count;
+  return count;
+}
+
 double ptxasMilliseconds(std::string_view log) {
   double total = 0;
   constexpr std::string_view kLabel = "Compile time = ";

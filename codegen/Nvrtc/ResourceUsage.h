@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace heddle {
 
@@ -29,6 +30,21 @@ struct ResourceUsage {
 /// What ptxas printed about `entry`. Spills and stack frames of functions that were not inlined
 /// are added to the entry's own. No such entry in the log: notFound.
 Result<ResourceUsage> parsePtxasLog(std::string_view log, std::string_view entry);
+
+/// A remark of ptxas on how it treats warpgroup products and registers, C7500 to C7599.
+struct CompilerNote {
+  std::string code;    ///< "C7512"
+  std::string text;    ///< what follows the code
+  bool isLoss = false; ///< ptxas calls it a potential performance loss
+
+  bool operator==(const CompilerNote &other) const { return code == other.code && text == other.text; }
+};
+
+/// The different remarks in the log, in its order.
+std::vector<CompilerNote> parseNotes(std::string_view log);
+
+/// Instructions of the text that multiply with a whole warpgroup.
+int64_t countWarpgroupProducts(std::string_view ptx);
 
 /// Milliseconds that ptxas says it took, 0 if the log does not say.
 double ptxasMilliseconds(std::string_view log);
