@@ -63,11 +63,18 @@ DEV void transposeQuad(uint32_t (&words)[4]) {
   }
 }
 
-// Stores of one row, 16 bytes a lane. All lanes call; only rows that exist are written. Values are the
+// Exchanges, between the two lanes of each pair, the high word of the even lane for the low word of the odd one.
+DEV void transposePair(uint32_t &low, uint32_t &high) {
+  bool isOdd = threadIdx.x & 1;
+  uint32_t other = exchange(isOdd ? low : high, 1);
+  (isOdd ? low : high) = other;
+}
+
+// Stores of one row, up to 16 bytes a lane. All lanes call; only rows that exist are written. Values are the
 // lane's two columns of each 8-column tile.
 DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[kValueTiles][2]) {
   char *to = static_cast<char *>(row);
-  constexpr int kGroup = 4;
+  constexpr int kGroup = 4, kPairs = kValueTiles / kGroup * kGroup, kSingle = kValueTiles / 2 * 2;
 #pragma unroll
   for (int n = 0; n + kGroup <= kValueTiles; n += kGroup) {
     uint32_t words[kGroup];
@@ -75,43 +82,41 @@ DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[kVa
     for (int w = 0; w < kGroup; ++w)
       words[w] = pack(values[n + w][0], values[n + w][1]);
     transposeQuad(words);
-    if (isPresent)
-      ptx::storeGlobal16(to + (n + threadIdx.x % 4) * kPieceBytes, words[0], words[1], words[2], words[3]);
+    ptx::storeGlobal16(to + (n + threadIdx.x % 4) * kPieceBytes, isPresent, words[0], words[1], words[2], words[3]);
   }
-  if constexpr (kValueTiles % kGroup != 0) {
-    constexpr int n = kValueTiles - 2;
-    uint32_t low = pack(values[n][0], values[n][1]), high = pack(values[n + 1][0], values[n + 1][1]);
-    bool isOdd = threadIdx.x & 1;
-    uint32_t other = exchange(isOdd ? low : high, 1);
-    (isOdd ? low : high) = other;
-    if (isPresent)
-      ptx::storeGlobal8(to + (n + threadIdx.x % 2) * kPieceBytes + (threadIdx.x & 2) * 4, low, high);
+  if constexpr (kPairs < kSingle) {
+    uint32_t low = pack(values[kPairs][0], values[kPairs][1]), high = pack(values[kPairs + 1][0], values[kPairs + 1][1]);
+    transposePair(low, high);
+    ptx::storeGlobal8(to + (kPairs + threadIdx.x % 2) * kPieceBytes + (threadIdx.x & 2) * 4, isPresent, low, high);
   }
+  if constexpr (kSingle < kValueTiles)
+    ptx::storeGlobal4(to + kSingle * kPieceBytes + threadIdx.x % 4 * 4, isPresent,
+                      pack(values[kSingle][0], values[kSingle][1]));
 }
 
 DEV void storeRowAsFloat(void *row, bool isPresent, const float (&values)[kValueTiles][2]) {
   char *to = static_cast<char *>(row);
-  constexpr int kTileBytes = 8 * sizeof(float);
-  bool isOdd = threadIdx.x & 1;
+  constexpr int kTileBytes = 8 * sizeof(float), kSingle = kValueTiles / 2 * 2;
 #pragma unroll
-  for (int n = 0; n < kValueTiles; n += 2) {
+  for (int n = 0; n < kSingle; n += 2) {
     uint32_t low[2], high[2];
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       low[e] = __float_as_uint(values[n][e]);
       high[e] = __float_as_uint(values[n + 1][e]);
-      uint32_t other = exchange(isOdd ? low[e] : high[e], 1);
-      (isOdd ? low[e] : high[e]) = other;
+      transposePair(low[e], high[e]);
     }
-    if (isPresent)
-      ptx::storeGlobal16(to + (n + threadIdx.x % 2) * kTileBytes + (threadIdx.x & 2) * 8, low[0], low[1], high[0],
-                         high[1]);
+    ptx::storeGlobal16(to + (n + threadIdx.x % 2) * kTileBytes + (threadIdx.x & 2) * 8, isPresent, low[0], low[1],
+                       high[0], high[1]);
   }
+  if constexpr (kSingle < kValueTiles)
+    ptx::storeGlobal8(to + kSingle * kTileBytes + threadIdx.x % 4 * 8, isPresent,
+                      __float_as_uint(values[kSingle][0]), __float_as_uint(values[kSingle][1]));
 }
 
 DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half) {
   float sum = rowSum(rows, i, half);
-  float inverse = sum == 0.f ? 0.f : 1.f / sum;
+  float inverse = sum == 0.f ? 0.f : ptx::reciprocalApprox(sum);
   float values[kValueTiles][2];
 #pragma unroll
   for (int n = 0; n < kValueTiles; ++n)
@@ -127,8 +132,8 @@ DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &r
     storeRowAsFloat(to, isPresent, values);
   else
     storeRowAsElements(to, isPresent, values);
-  if (isPresent && threadIdx.x % 4 == 0)
-    p.lse[lane.lseOffset(p, row)] = (rows.reference[i][half] + ptx::log2Approx(sum)) * kLogOf2;
+  float lse = (rows.reference[i][half] + ptx::log2Approx(sum)) * kLogOf2;
+  ptx::storeGlobal4(p.lse + lane.lseOffset(p, row), isPresent & (threadIdx.x % 4 == 0), __float_as_uint(lse));
 }
 
 DEV void storeRows(const KernelParams &p, const LaneRows &lane, const RowState &rows) {

@@ -26,18 +26,31 @@ private:
   int32_t consumer;
 };
 
+// What the producer says of a key tile.
+struct TileWords {
+  int32_t firstKey;
+  int32_t flags;
+
+  DEV explicit TileWords(const RingCursor<kStages> &keys) {
+    int32_t pair[2];
+    ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), pair);
+    firstKey = pair[0];
+    flags = pair[1];
+  }
+};
+
 class Consumer {
 public:
   DEV Consumer(const KernelParams &p, int32_t consumer)
-      : p(p), consumer(consumer), turn(consumer), queries(0), keys(0), values(0) {}
+      : p(p), consumer(consumer), turn(consumer), queries(0), tiles(0) {}
 
   DEV void run() {
 #pragma unroll 1
     for (;;) {
       ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
-      const int32_t flags = ptx::loadShared4(itemWords() + 20);
+      const int32_t flags = uniform(ptx::loadShared4(itemWords() + 20));
       if (hasBit(flags, words::kIsEnd))
-        return;
+        break;
       if (kMayRedo && hasBit(flags, words::kIsVerdict)) {
         release(kVerdict);
         nextItem();
@@ -45,6 +58,9 @@ public:
         consume(flags);
       }
     }
+    // The consumers leave together: an exit inside the loop counts as divergence, and nothing in the loop would stay in
+    // uniform registers.
+    ptx::syncNamed(0, kConsumerThreads);
   }
 
 private:
@@ -76,11 +92,12 @@ private:
   // Runs of tiles that this consumer needs, between those that only others need.
   DEV void walkTiles(int32_t flags) {
 #pragma unroll 1
-    while (hasBit(flags, words::kNextExists)) {
-      if (!isNeededNext(flags)) {
+    for (;;) {
+#pragma unroll 1
+      while (isSkippedNext(flags))
         flags = skipTile();
-        continue;
-      }
+      if (!isNeededNext(flags))
+        return;
       flags = firstStep();
 #pragma unroll 1
       while (isNeededNext(flags))
@@ -89,62 +106,59 @@ private:
     }
   }
 
+  DEV bool isSkippedNext(int32_t flags) const { return hasBit(flags, words::kNextExists) && !isNeededNext(flags); }
   DEV bool isNeededNext(int32_t flags) const { return hasBit(flags, words::kNeeded + consumer); }
 
   DEV int32_t skipTile() {
-    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
-    int32_t tile[2];
-    ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), tile);
+    ptx::waitParity(kKeyFull + 8 * tiles.slot(), tiles.parity());
+    const TileWords tile(tiles);
     turn.take();
     turn.pass();
-    release(kKeyEmpty + 8 * keys.slot());
-    keys.next();
-    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
-    release(kValueEmpty + 8 * values.slot());
-    values.next();
-    return tile[1];
+    release(kKeyEmpty + 8 * tiles.slot());
+    ptx::waitParity(kValueFull + 8 * tiles.slot(), tiles.parity());
+    releaseValues();
+    return uniform(tile.flags);
   }
 
   // The first tile of a run: nothing is in flight beside its scores.
   DEV int32_t firstStep() {
     Scores scores;
-    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    ptx::waitParity(kKeyFull + 8 * tiles.slot(), tiles.parity());
     turn.take();
     ptx::fenceProducts();
-    startScores(scores, queryAddress(), keyAddress());
+    startScores(scores, queryAddress(), keyAddress(tiles));
     ptx::commitProducts();
     turn.pass();
-    int32_t tile[2];
-    ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), tile);
+    const TileWords tile(tiles);
     ptx::waitProducts<0>();
     ptx::pin(scores[0]);
-    release(kKeyEmpty + 8 * keys.slot());
-    keys.next();
-    maskTile(scores, tile);
+    release(kKeyEmpty + 8 * tiles.slot());
+    if (isMasked(tile))
+      maskTile(scores, tile);
     RowFactors factor;
     if (raiseReferences(rows, scores, p.scaleLog2, factor))
       scaleOutput(rows, factor);
     scoresToWeights(rows, scores, p.scaleLog2);
     packWeights(weights, scores);
-    return tile[1];
+    return uniform(tile.flags);
   }
 
   // Scores of this tile and the output of the tile before it, then the softmax of this one.
   DEV int32_t step() {
     Scores scores;
     RowFactors factor;
+    const RingCursor<kStages> keys = tiles.following();
     ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
     turn.take();
     ptx::fenceProducts();
-    startScores(scores, queryAddress(), keyAddress());
+    startScores(scores, queryAddress(), keyAddress(keys));
     ptx::commitProducts();
-    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    ptx::waitParity(kValueFull + 8 * tiles.slot(), tiles.parity());
     ptx::fenceProducts();
     startOutput(rows.out, weights, valueAddress());
     ptx::commitProducts();
     turn.pass();
-    int32_t tile[2];
-    ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), tile);
+    const TileWords tile(keys);
     if constexpr (kIsAnchored)
       if (wantsNewAnchor(rows)) {
         ptx::waitProducts<0>();
@@ -155,48 +169,49 @@ private:
     ptx::waitProducts<1>();
     ptx::pin(scores[0]);
     release(kKeyEmpty + 8 * keys.slot());
-    keys.next();
-    bool isMasked = maskTile(scores, tile);
+    if (isMasked(tile))
+      maskTile(scores, tile);
     bool hasMoved = false;
-    if (looksForMaximum(isMasked))
+    if (looksForMaximum(tile))
       hasMoved = raiseReferences(rows, scores, p.scaleLog2, factor);
     scoresToWeights(rows, scores, p.scaleLog2);
     ptx::pin(scores[0]);
     ptx::waitProducts<0>();
     ptx::pin(rows.out[0]);
-    release(kValueEmpty + 8 * values.slot());
-    values.next();
+    releaseValues();
     packWeights(weights, scores);
     if (hasMoved)
       scaleOutput(rows, factor);
-    return tile[1];
+    return uniform(tile.flags);
   }
 
   DEV void lastOutput() {
-    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    ptx::waitParity(kValueFull + 8 * tiles.slot(), tiles.parity());
     ptx::fenceProducts();
     startOutput(rows.out, weights, valueAddress());
     ptx::commitProducts();
     ptx::waitProducts<0>();
     ptx::pin(rows.out[0]);
-    release(kValueEmpty + 8 * values.slot());
-    values.next();
+    releaseValues();
   }
 
-  DEV bool maskTile(Scores &scores, const int32_t (&tile)[2]) const {
-    bool isMasked = hasBit(tile[1], words::kMasked + consumer);
-    if (isMasked) {
-      const WorkItem item = readItem(itemWords());
-      const PatternContext context = makeContext(p, item.batch, item.head);
-      const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
-      maskScores(scores, mask, KeyTile{tile[0], tile[1] >> words::kBranch, true}, 0);
-    }
-    return isMasked;
+  DEV void releaseValues() {
+    release(kValueEmpty + 8 * tiles.slot());
+    tiles.next();
   }
 
-  DEV bool looksForMaximum(bool isMasked) const {
+  DEV bool isMasked(const TileWords &tile) const { return hasBit(tile.flags, words::kMasked + consumer); }
+
+  DEV void maskTile(Scores &scores, const TileWords &tile) const {
+    const WorkItem item = readItem(itemWords());
+    const PatternContext context = makeContext(p, item.batch, item.head);
+    const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
+    maskScores(scores, mask, KeyTile{tile.firstKey, tile.flags >> words::kBranch, true}, 0);
+  }
+
+  DEV bool looksForMaximum(const TileWords &tile) const {
     if constexpr (kIsAnchored)
-      return isExact || isMasked || lacksReference(rows);
+      return isExact | isMasked(tile) | lacksReference(rows);
     return true;
   }
 
@@ -206,21 +221,19 @@ private:
       ptx::arrive(barrier);
   }
 
-  // Not kept over the steps: with it go all the descriptors that are made of it.
   DEV uint32_t queryAddress() const {
-    constexpr uint32_t kRowsBytes = 64 * kColumnRowBytes;
-    uint32_t address = kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + consumer * kRowsBytes;
-    asm volatile("" : "+r"(address));
-    return address;
+    return kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + consumer * 64 * kColumnRowBytes;
   }
-  DEV uint32_t keyAddress() const { return kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK; }
-  DEV uint32_t valueAddress() const { return kValueTile + values.slot() * KernelTraits::kSmemStageBytesV; }
+  DEV static uint32_t keyAddress(const RingCursor<kStages> &keys) {
+    return kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK;
+  }
+  DEV uint32_t valueAddress() const { return kValueTile + tiles.slot() * KernelTraits::kSmemStageBytesV; }
 
   const KernelParams &p;
   int32_t consumer;
   Turn turn;
   RingCursor<kQueryStages> queries;
-  RingCursor<kStages> keys, values;
+  RingCursor<kStages> tiles; // the oldest tile whose values are not released; its keys may be
   RowState rows;
   Probabilities weights;
   bool isExact;

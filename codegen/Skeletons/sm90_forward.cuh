@@ -62,9 +62,6 @@ static_assert(KernelTraits::kSmemStageBytesQ >= kQueryTileBytes && KernelTraits:
               "a slot holds one tile");
 static_assert(!kIsAnchored || kGrid != Grid::dynamic, "items that are done again must be known in advance");
 
-// The same in all lanes, and known to be.
-DEV int32_t warpgroupIndex() { return __shfl_sync(kWholeWarp, threadIdx.x / kWarpgroupThreads, 0); }
-
 } // namespace heddle
 
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
@@ -76,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
   if (threadIdx.x == 0)
     initShared();
   __syncthreads();
-  const int32_t warpgroup = warpgroupIndex();
+  const int32_t warpgroup = uniform(threadIdx.x / kWarpgroupThreads);
   if (warpgroup == kConsumers) {
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
     if (threadIdx.x < kConsumerThreads + 32)

@@ -8,12 +8,15 @@ class Producer {
 public:
   DEV explicit Producer(const KernelParams &p) : p(p), queries(1), keys(1), values(1) {}
 
+  // All items, then those that the consumers marked in the first pass.
   DEV void run() {
-    produceAll(false);
-    if constexpr (kMayRedo) {
-      sendMark(words::kIsVerdict);
-      ptx::waitParity(kVerdict, 0);
-      produceAll(true);
+#pragma unroll 1
+    for (int pass = 0; pass <= kMayRedo; ++pass) {
+      produceAll(pass > 0);
+      if (pass < kMayRedo) {
+        sendMark(words::kIsVerdict);
+        ptx::waitParity(kVerdict, 0);
+      }
     }
     sendMark(words::kIsEnd);
   }

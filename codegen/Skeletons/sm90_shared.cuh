@@ -54,6 +54,11 @@ public:
   DEV explicit RingCursor(uint32_t parity) : state(parity * kParity) {}
   DEV int32_t slot() const { return state & (kParity - 1); }
   DEV uint32_t parity() const { return state / kParity; }
+  DEV RingCursor following() const {
+    RingCursor cursor = *this;
+    cursor.next();
+    return cursor;
+  }
   DEV void next() { state = slot() + 1 == Slots ? (state & kParity) ^ kParity : state + 1; }
 
 private:
@@ -74,6 +79,10 @@ constexpr int kIsVerdict = 10; // not an item: report what must be done again
 constexpr int kIsExact = 11;   // every maximum is looked for
 constexpr int kBranch = 16;    // the rest
 } // namespace words
+
+// A word that is the same in all lanes, now known to be: the reduction's result is a uniform register. What control flow
+// and addresses derive from it stays uniform, and products follow each other without moves between register files.
+DEV int32_t uniform(int32_t word) { return __reduce_or_sync(0xffffffffu, word); }
 
 DEV bool hasBit(int32_t flags, int bit) { return flags >> bit & 1; }
 

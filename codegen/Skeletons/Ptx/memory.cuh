@@ -47,17 +47,26 @@ DEV uint32_t addGlobal(uint32_t *counter, uint32_t value) {
   return before;
 }
 
-DEV void storeGlobal4(void *global, uint32_t a) {
-  asm volatile("st.global.b32 [%0], %1;" ::"l"(global), "r"(a) : "memory");
-}
-
-DEV void storeGlobal16(void *global, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(global), "r"(a), "r"(b), "r"(c), "r"(d)
+// Stores to global memory happen only where `isPresent`; without a branch, so that lanes stay together.
+DEV void storeGlobal4(void *global, bool isPresent, uint32_t a) {
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %2, 0;\n@present st.global.b32 [%0], %1;\n}" ::"l"(global),
+               "r"(a), "r"(static_cast<uint32_t>(isPresent))
                : "memory");
 }
 
-DEV void storeGlobal8(void *global, uint32_t a, uint32_t b) {
-  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(global), "r"(a), "r"(b) : "memory");
+DEV void storeGlobal8(void *global, bool isPresent, uint32_t a, uint32_t b) {
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %3, 0;\n@present st.global.v2.b32 [%0], {%1, %2};\n}" ::"l"(
+                   global),
+               "r"(a), "r"(b), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+}
+
+DEV void storeGlobal16(void *global, bool isPresent, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile(
+      "{\n.reg .pred present;\nsetp.ne.b32 present, %5, 0;\n@present st.global.v4.b32 [%0], {%1, %2, %3, %4};\n}" ::"l"(
+          global),
+      "r"(a), "r"(b), "r"(c), "r"(d), "r"(static_cast<uint32_t>(isPresent))
+      : "memory");
 }
 
 } // namespace ptx

@@ -18,6 +18,13 @@ DEV float log2Approx(float x) {
   return y;
 }
 
+// 1 / x within 1 ulp; exact for powers of two. 1/0 = inf.
+DEV float reciprocalApprox(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // threadIdx.x, read anew at every call: what is derived from it need not stay in a register meanwhile.
 DEV int32_t rereadThreadIndex() {
   int32_t index;
