@@ -116,7 +116,10 @@ DEV void endBasicBlock(const KeyTile &tile) {
 // Scores, softmax and output of one tile after the other; loads run kStages - 1 tiles ahead.
 DEV void walkInOrder(KeyValueRing &ring, Consumer &consumer) {
 #pragma unroll 1
-  for (KeyTile tile = ring.advance(); tile.exists(); tile = ring.advance()) {
+  for (;;) { // one call of advance(): every copy of the range function costs compile time
+    KeyTile tile = ring.advance();
+    if (!tile.exists())
+      break;
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       Scores scores;
