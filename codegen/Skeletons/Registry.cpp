@@ -35,6 +35,14 @@ Result<const Skeleton *> chooseSkeleton(const KernelRequest &request) {
   return Status::unsupported("no kernel for " + request.str() + ": " + reasons);
 }
 
+Result<const Skeleton *> skeletonFor(const KernelRequest &request, std::string_view name) {
+  if (name.empty())
+    return chooseSkeleton(request);
+  HEDDLE_ASSIGN(const Skeleton *skeleton, findSkeleton(name));
+  HEDDLE_TRY(skeleton->appliesTo(request));
+  return skeleton;
+}
+
 std::string whyPassedOver(const KernelRequest &request, const Skeleton &chosen) {
   std::string reasons;
   for (const Skeleton *skeleton : skeletons()) {

@@ -72,6 +72,9 @@ Result<const Skeleton *> findSkeleton(std::string_view name);
 /// The first skeleton that applies. None: unsupported with every skeleton's reason.
 Result<const Skeleton *> chooseSkeleton(const KernelRequest &request);
 
+/// The one called `name` if it applies; chooseSkeleton for "". notFound lists the names that exist.
+Result<const Skeleton *> skeletonFor(const KernelRequest &request, std::string_view name);
+
 /// Why skeletons that are preferred to `chosen`, and are made for the architecture, do not apply; empty if none was
 /// passed over.
 std::string whyPassedOver(const KernelRequest &request, const Skeleton &chosen);

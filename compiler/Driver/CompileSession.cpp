@@ -77,11 +77,8 @@ static std::vector<std::string> itemsOf(const std::string &text) {
 static Result<const Skeleton *> skeletonOf(const KernelRequest &request, const std::vector<std::string> &items) {
   const std::string field = "skeleton=";
   for (auto item = items.rbegin(); item != items.rend(); ++item)
-    if (item->compare(0, field.size(), field) == 0) {
-      HEDDLE_ASSIGN(const Skeleton *skeleton, findSkeleton(item->substr(field.size())));
-      HEDDLE_TRY(skeleton->appliesTo(request));
-      return skeleton;
-    }
+    if (item->compare(0, field.size(), field) == 0)
+      return skeletonFor(request, item->substr(field.size()));
   return chooseSkeleton(request);
 }
 

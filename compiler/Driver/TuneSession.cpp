@@ -43,10 +43,10 @@ tuner::Failure failureOf(tuner::Outcome outcome, const Status &status) { return 
 struct PointCompiler {
   PreparedPattern prepared;
   KernelRequest request;
+  const Skeleton *skeleton;
   tuner::SearchSpace space;
 
   Result<CompiledVariant> compile(const tuner::Point &point) const {
-    HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
     HEDDLE_ASSIGN(KernelConfig config, configAt(*skeleton, request, skeleton->knobs(request), space.values(point)));
     return compileVariant(prepared, request, config);
   }
@@ -118,36 +118,33 @@ private:
 
 /// Fewer changes from the default first: the default is meant to be close. Tiles that grow with their chunk count as
 /// one change.
-std::function<double(const tuner::Point &)> distanceFromDefault(const KernelRequest &request, const tuner::SearchSpace &space) {
-  Result<KernelConfig> base = defaultConfig(request);
-  if (!base)
-    return nullptr;
-  return [base = *base, &space](const tuner::Point &point) {
+std::function<double(const tuner::Point &)> distanceFromDefault(const PointCompiler &compiler) {
+  return [base = compiler.skeleton->defaultConfig(compiler.request), &space = compiler.space](const tuner::Point &point) {
     double distance = 0;
     tuner::PointValues values = space.values(point);
     for (const auto &[field, value] : base.coordinates())
       if (field != "chunk_n")
         distance += values.valueOr(field, value) != value;
+    if (!space.knobIndex("chunk_n"))
+      return distance;
     int64_t blockN = values.valueOr("block_n", base.blockN), chunkN = values.valueOr("chunk_n", base.chunkN);
     return distance + (blockN * base.chunkN != chunkN * base.blockN);
   };
 }
 
-Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const tuner::SearchSpace &space,
-                                const KernelRequest &request) {
+Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const PointCompiler &compiler) {
   HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key)));
   if (found.match != MatchKind::exact || !found.winner.isTuned)
     return std::string();
   Result<KernelConfig> config = KernelConfig::parse(found.record.config);
-  Result<const Skeleton *> skeleton = chooseSkeleton(request);
-  if (!config || !skeleton)
+  if (!config || config->skeleton != compiler.skeleton->name())
     return std::string();
   std::string text;
-  for (const Knob &knob : (*skeleton)->knobs(request)) {
+  for (const Knob &knob : compiler.skeleton->knobs(compiler.request)) {
     HEDDLE_ASSIGN(int64_t value, config->get(knob.name));
     text += (text.empty() ? "" : " ") + knob.name + "=" + spelling(knob, value);
   }
-  return space.parse(text) ? text : std::string();
+  return compiler.space.parse(text) ? text : std::string();
 }
 
 Status publishWinner(Store &store, const TuneOutcome &outcome, const Device &device, const PreparedPattern &prepared,
@@ -172,16 +169,15 @@ std::string spelling(const Knob &knob, int64_t value) {
   return std::to_string(value);
 }
 
-Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel) {
-  HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(kernel));
-  std::vector<Knob> knobs = skeleton->knobs(kernel);
+Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel, const Skeleton &skeleton) {
+  std::vector<Knob> knobs = skeleton.knobs(kernel);
   std::vector<tuner::Knob> dimensions;
   for (const Knob &knob : knobs)
     dimensions.push_back(toTunerKnob(knob));
   std::vector<std::string> names;
-  for (const Constraint &constraint : skeleton->constraints())
+  for (const Constraint &constraint : skeleton.constraints())
     names.emplace_back(constraint.name);
-  auto judge = [kernel, skeleton, knobs](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
+  auto judge = [kernel, skeleton = &skeleton, knobs](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
     Result<KernelConfig> config = configAt(*skeleton, kernel, knobs, values);
     if (!config)
       return tuner::Refusal{"knobs", config.status().message()};
@@ -190,7 +186,7 @@ Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel) {
       return std::nullopt;
     return tuner::Refusal{rejection->constraint, rejection->reason};
   };
-  return tuner::SearchSpace::create(std::string(skeleton->name()), std::move(dimensions), judge, names);
+  return tuner::SearchSpace::create(std::string(skeleton.name()), std::move(dimensions), judge, names);
 }
 
 static Result<std::shared_ptr<const PointCompiler>> makeCompiler(const PatternFile &file, const TuneRequest &request,
@@ -202,9 +198,10 @@ static Result<std::shared_ptr<const PointCompiler>> makeCompiler(const PatternFi
   shape.headDim = request.headDim;
   shape.valueDim = request.valueDim;
   KernelRequest kernel = makeRequest(prepared, shape);
-  HEDDLE_ASSIGN(tuner::SearchSpace space, searchSpaceOf(kernel));
+  HEDDLE_ASSIGN(const Skeleton *skeleton, skeletonFor(kernel, request.skeleton));
+  HEDDLE_ASSIGN(tuner::SearchSpace space, searchSpaceOf(kernel, *skeleton));
   return std::shared_ptr<const PointCompiler>(
-      new PointCompiler{std::move(prepared), std::move(kernel), std::move(space)});
+      new PointCompiler{std::move(prepared), std::move(kernel), skeleton, std::move(space)});
 }
 
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store) {
@@ -228,8 +225,8 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   task.evaluator = std::make_shared<KernelEvaluator>(compiler, problem, timer, reference, device);
   task.sink = &sink;
   task.strategy = request.strategy;
-  task.prior = distanceFromDefault(kernel, space);
-  HEDDLE_ASSIGN(task.incumbent, incumbentOf(store, outcome.key, space, kernel));
+  task.prior = distanceFromDefault(*compiler);
+  HEDDLE_ASSIGN(task.incumbent, incumbentOf(store, outcome.key, *compiler));
   HEDDLE_ASSIGN(outcome.search, tuner::runTuningSession(task, request.options));
   if (!outcome.search.winner)
     return outcome;

@@ -13,6 +13,7 @@
 namespace heddle {
 
 struct Knob;
+class Skeleton;
 
 /// All points that differ from the default in one choice come first, then the neighbours of the best.
 inline constexpr const char *kTuneStrategy = "climb:prior_first=24";
@@ -26,6 +27,7 @@ struct TuneRequest {
   uint64_t seed = 1;        ///< of the random inputs
   int64_t verifiedRows = 32;
   std::string strategy = kTuneStrategy;
+  std::string skeleton;     ///< whose configurations are searched; empty: the first that serves the request
   std::string name;         ///< the pattern's name in the store; empty: the pattern's own
   tuner::TuningOptions options;
 };
@@ -47,7 +49,7 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
 std::string spelling(const Knob &knob, int64_t value);
 
 /// The skeleton's knobs and constraints as the tuner takes them.
-Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel);
+Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel, const Skeleton &skeleton);
 
 } // namespace heddle
 

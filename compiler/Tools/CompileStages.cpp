@@ -1,6 +1,7 @@
 //===- CompileStages.cpp - the stages that heddle compile can stop at -----===//
 #include "compiler/Tools/CompileStages.h"
 #include "codegen/Nvrtc/KernelSource.h"
+#include "codegen/Nvrtc/ResourceUsage.h"
 #include "compiler/Driver/Publish.h"
 #include "compiler/Tools/PatternReport.h"
 #include "runtime/Core/FieldText.h"
@@ -31,7 +32,8 @@ void CompileOptions::add(CLI::App &command) {
   command.add_option("-o,--output", output,
                      "Where to write it; - is stdout, {arch} stands for the architecture [text: stdout; cubin: nowhere]")
       ->type_name("FILE");
-  command.add_option("--config", config, "Changes to the default configuration, as block_m=128,stages=2")->type_name("FIELDS");
+  config.addSkeleton(command);
+  config.addFields(command);
   database.add(command);
   command.add_option("--name", publishedName, "Name under which --db lists the pattern [its own]")->type_name("NAME");
   command.add_flag("--timing", timing, "Print what each stage took, on stderr or in the JSON");
@@ -73,6 +75,10 @@ static Json kernelJson(const KernelRecord &record) {
   json["content_key"] = record.contentKey;
   json["registers"] = record.registers;
   json["spill_bytes"] = record.spillBytes;
+  json["warpgroup_products"] = countWarpgroupProducts(record.ptx);
+  json["remarks"] = Json::array();
+  for (const CompilerNote &note : parseNotes(record.compileLog))
+    json["remarks"].push_back(note.code + ": " + note.text);
   json["shared_bytes"] = record.sharedBytes;
   json["cubin_bytes"] = record.cubin.size();
   json["ptx_bytes"] = record.ptx.size();
@@ -104,8 +110,10 @@ static Status publish(const PreparedPattern &prepared, const CompileOptions &opt
 
 static Status addCode(Artefact &artefact, const PreparedPattern &prepared, const KernelShape &shape,
                       const CompileOptions &options) {
-  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, options.config));
+  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, options.config.changes()));
   artefact.times.insert(artefact.times.end(), variant.times.begin(), variant.times.end());
+  HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(variant.record.config));
+  artefact.facts["config"] = Json::parse(config.json); // the compiler may have refused the one that was planned
   artefact.facts.update(kernelJson(variant.record));
   artefact.bytes = codeOf(variant.record, parseStage(options.emit));
   if (options.database.given.empty())
@@ -119,14 +127,14 @@ Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOpti
   artefact.times = prepared.times;
   KernelShape shape = options.shape.shape(arch);
   artefact.facts = shapeJson(prepared, shape);
-  auto config = timeStage(artefact.times, "config", [&] { return configFor(prepared, shape, options.config); });
+  auto config = timeStage(artefact.times, "config", [&] { return configFor(prepared, shape, options.config.changes()); });
   HEDDLE_TRY(config.status());
   artefact.facts["config"] = Json::parse(config->json);
   EmitStage stage = parseStage(options.emit);
   if (stage == EmitStage::config) {
     artefact.bytes = config->text;
   } else if (stage == EmitStage::cuda) {
-    auto source = timeStage(artefact.times, "source", [&] { return variantSource(prepared, shape, options.config); });
+    auto source = timeStage(artefact.times, "source", [&] { return variantSource(prepared, shape, options.config.changes()); });
     HEDDLE_TRY(source.status());
     artefact.bytes = source->text;
   } else {
@@ -144,6 +152,8 @@ std::string summary(const Artefact &artefact, const std::string &path) {
   if (facts.contains("registers"))
     text += ": " + facts["registers"].dump() + " registers, " + facts["spill_bytes"].dump() + " B spilled, " +
             facts["shared_bytes"].dump() + " B shared memory, " + facts["cubin_bytes"].dump() + " B cubin";
+  if (facts.contains("note") && !facts["note"].get<std::string>().empty())
+    text += "; " + facts["note"].get<std::string>();
   return path.empty() ? text : text + " -> " + path;
 }
 

@@ -20,7 +20,8 @@ struct CompileOptions {
   PatternOptions pattern;
   ShapeOptions shape;
   std::vector<std::string> archs;
-  std::string emit = "cubin", output, config, publishedName;
+  ConfigOptions config;
+  std::string emit = "cubin", output, publishedName;
   DatabaseOptions database;
   bool timing = false, json = false;
 

@@ -1,5 +1,6 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
+#include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/Suggest.h"
 
@@ -49,6 +50,23 @@ KernelShape ShapeOptions::shape(const GpuArch &arch) const {
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
   return shape;
+}
+
+void ConfigOptions::addSkeleton(CLI::App &command) {
+  std::vector<std::string> names;
+  for (const Skeleton *known : skeletons())
+    names.emplace_back(known->name());
+  command.add_option("--skeleton", skeleton, "Family of kernels [the first that serves the request]")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(names));
+}
+
+void ConfigOptions::addFields(CLI::App &command) {
+  command.add_option("--config", fields, "Changes to the default configuration, as block_m=128,stages=2")->type_name("FIELDS");
+}
+
+std::string ConfigOptions::changes() const {
+  return skeleton.empty() ? fields : "skeleton=" + skeleton + (fields.empty() ? "" : ",") + fields;
 }
 
 static std::vector<std::string> archNames() {

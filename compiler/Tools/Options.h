@@ -41,6 +41,16 @@ struct ShapeOptions {
   KernelShape shape(const GpuArch &arch) const;
 };
 
+/// --skeleton, --config: how a kernel is scheduled, over the default.
+struct ConfigOptions {
+  std::string skeleton, fields;
+  /// An unknown skeleton is a usage error that lists the known ones.
+  void addSkeleton(CLI::App &command);
+  void addFields(CLI::App &command);
+  /// Both as changes to the default configuration; empty if neither was given.
+  std::string changes() const;
+};
+
 /// --arch, any number of times or separated by commas; unknown names are usage errors that list the known ones.
 void addArchOption(CLI::App &command, std::vector<std::string> &names);
 /// The rows; "all" is every one.

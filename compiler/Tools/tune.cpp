@@ -21,6 +21,7 @@ struct TuneOptions {
   PatternOptions pattern;
   ProblemOptions problem;
   ShapeOptions shape;
+  ConfigOptions config;
   DatabaseOptions database;
   std::string budget = "20s", strategy = kTuneStrategy, name;
   int workers = 0;
@@ -84,6 +85,7 @@ TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, dou
   request.valueDim = kernel.valueDim;
   request.verifiedRows = options.rows;
   request.strategy = options.strategy;
+  request.skeleton = options.config.skeleton;
   request.name = options.name;
   request.options.budgetSeconds = budget;
   int processors = std::max(1u, std::thread::hardware_concurrency());
@@ -135,6 +137,7 @@ Action addTune(CLI::App &command) {
   options->pattern.add(command);
   options->problem.add(command, /*withSeqlen=*/true);
   options->shape.add(command);
+  options->config.addSkeleton(command);
   options->database.add(command);
   std::string strategies;
   for (const tuner::StrategyInfo &strategy : tuner::strategyRegistry())
