@@ -3,6 +3,7 @@
 #include "codegen/Target/GpuArch.h"
 
 #include <cmath>
+#include <cstdio>
 
 namespace heddle {
 
@@ -135,13 +136,25 @@ Result<int64_t> DeviceProblem::countNaN() const {
   return count;
 }
 
-Result<LaunchTimer> LaunchTimer::create(const Device &device) {
+Result<LaunchTimer> LaunchTimer::create(const Device &device, std::optional<double> limitSeconds) {
   constexpr int64_t kFlushOverL2 = 4; // several times the cache, so that nothing of the inputs stays
   int64_t bytes = std::max<int64_t>(device.info().l2Bytes, int64_t(1) << 20) * kFlushOverL2;
   HEDDLE_ASSIGN(DeviceBuffer flush, DeviceBuffer::allocate(device, bytes));
   HEDDLE_ASSIGN(DeviceEvent start, DeviceEvent::create(device));
   HEDDLE_ASSIGN(DeviceEvent stop, DeviceEvent::create(device));
-  return LaunchTimer(std::move(flush), std::move(start), std::move(stop));
+  return LaunchTimer(device, limitSeconds, std::move(flush), std::move(start), std::move(stop));
+}
+
+Status LaunchTimer::wait() {
+  if (!limitSeconds)
+    return stop.synchronize();
+  HEDDLE_ASSIGN(bool isOver, stop.waitFor(*limitSeconds));
+  if (isOver)
+    return {};
+  device.abandon();
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g", *limitSeconds);
+  return Status::unavailable(std::string("the launch did not end within ") + seconds + " s");
 }
 
 Result<double> LaunchTimer::time(const std::function<Status()> &launch) {
@@ -149,7 +162,7 @@ Result<double> LaunchTimer::time(const std::function<Status()> &launch) {
   HEDDLE_TRY(start.record());
   HEDDLE_TRY(launch());
   HEDDLE_TRY(stop.record());
-  HEDDLE_TRY(stop.synchronize());
+  HEDDLE_TRY(wait());
   return stop.elapsedUsSince(start);
 }
 

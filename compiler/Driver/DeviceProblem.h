@@ -58,12 +58,20 @@ private:
 /// Microseconds of one launch, the L2 cache flushed before it.
 class LaunchTimer {
 public:
-  static Result<LaunchTimer> create(const Device &device);
+  /// `limitSeconds`: what takes longer is taken for a launch that never ends. Nothing: wait for ever.
+  static Result<LaunchTimer> create(const Device &device, std::optional<double> limitSeconds = {});
+  /// unavailable: the launch did not end in time. Nothing can stop it, so the device is abandoned then.
   Result<double> time(const std::function<Status()> &launch);
 
 private:
-  LaunchTimer(DeviceBuffer flush, DeviceEvent start, DeviceEvent stop)
-      : flush(std::move(flush)), start(std::move(start)), stop(std::move(stop)) {}
+  LaunchTimer(const Device &device, std::optional<double> limitSeconds, DeviceBuffer flush, DeviceEvent start,
+              DeviceEvent stop)
+      : device(device), limitSeconds(limitSeconds), flush(std::move(flush)), start(std::move(start)),
+        stop(std::move(stop)) {}
+  Status wait();
+
+  Device device;
+  std::optional<double> limitSeconds;
   DeviceBuffer flush;
   DeviceEvent start, stop;
 };

@@ -78,7 +78,7 @@ public:
     tuner::Verification result;
     Result<oracle::VerifyReport> report = runOnce(static_cast<KernelCandidate &>(candidate));
     if (!report)
-      result.failure = failureOf(tuner::Outcome::launchFailed, report.status());
+      result.failure = launchFailure(report.status());
     else if (result.maxError = report->maxError; !report->ok)
       result.failure = tuner::Failure{tuner::Outcome::wrong, wrongness(*report)};
     return result;
@@ -89,10 +89,15 @@ public:
     Result<double> us = timer.time([&] { return launch.launch(nullptr); });
     if (us)
       return {std::nullopt, *us};
-    return {failureOf(tuner::Outcome::launchFailed, us.status()), 0};
+    return {launchFailure(us.status()), 0};
   }
 
-  Status recover() override { return device.synchronize(); }
+  Status recover() override {
+    if (device.isAbandoned())
+      return Status::unavailable("a kernel that never ends holds the GPU, and its context is lost to this process; what was "
+                                 "measured is recorded, the same command goes on without this configuration");
+    return device.synchronize();
+  }
 
 private:
   Result<oracle::VerifyReport> runOnce(KernelCandidate &candidate) {
@@ -100,8 +105,12 @@ private:
     HEDDLE_TRY(problem.poison());
     HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(*candidate.kernel));
     HEDDLE_ASSIGN(candidate.launch, candidate.kernel->prepare(args));
-    HEDDLE_TRY(candidate.launch->launch(nullptr));
+    HEDDLE_TRY(timer.time([&] { return candidate.launch->launch(nullptr); }).status());
     return problem.compare(reference);
+  }
+
+  tuner::Failure launchFailure(const Status &status) const {
+    return failureOf(device.isAbandoned() ? tuner::Outcome::timedOut : tuner::Outcome::launchFailed, status);
   }
 
   static std::string wrongness(const oracle::VerifyReport &report) {
@@ -215,7 +224,7 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, request.dtype, request.seed));
   oracle::ReferenceRows reference = referenceOf(file, shape, inputs, scale, request.verifiedRows);
   HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, file, shape, inputs, scale));
-  HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device));
+  HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device, request.launchLimitSeconds));
 
   TuneOutcome outcome;
   outcome.key = winnerKey(file, shape, familyOf(compiler->prepared, kernel), device.info().identity);

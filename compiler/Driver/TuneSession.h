@@ -26,6 +26,7 @@ struct TuneRequest {
   float scale = 0;          ///< 0: 1 / sqrt(headDim)
   uint64_t seed = 1;        ///< of the random inputs
   int64_t verifiedRows = 32;
+  double launchLimitSeconds = 30; ///< a launch that takes longer is taken for one that never ends
   std::string strategy = kTuneStrategy;
   std::string skeleton;     ///< whose configurations are searched; empty: the first that serves the request
   std::string name;         ///< the pattern's name in the store; empty: the pattern's own
@@ -42,7 +43,8 @@ struct TuneOutcome {
 };
 
 /// Tunes on `device` and publishes the winner and every trial to `store` (open for writing). A session without a
-/// usable point is not a failure: `record` is empty. Failures are those of the environment and of bad requests.
+/// usable point is not a failure: `record` is empty. unavailable: a launch did not end; its trial and all before it are
+/// recorded, the device is abandoned, and a session of another process goes on without that point. Failures are those of the environment and of bad requests.
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store);
 
 /// How a knob spells one of its values.

@@ -142,7 +142,7 @@ struct Winner : WinnerKey {
 struct Trial : WinnerKey {
   std::string configDigest;
   std::string config;
-  std::string outcome;  // "measured", "compile_failed", "launch_failed", "wrong", "stopped"
+  std::string outcome;  // tuner::outcomeName: "measured", "compile_failed", "spilled", "wrong", "launch_failed", "timed_out", "stopped"
   double medianUs = 0;  // 0 unless measured
   double minUs = 0;
   double maxError = 0;  // of the correctness check; 0 if not checked

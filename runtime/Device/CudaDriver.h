@@ -110,6 +110,7 @@ inline void *const kLaunchParamBufferSize = reinterpret_cast<void *>(2);
   X(streamDestroy, cuStreamDestroy_v2, Stream)                                                                         \
   X(eventCreate, cuEventCreate, Event *, unsigned)                                                                     \
   X(eventRecord, cuEventRecord, Event, Stream)                                                                         \
+  X(eventQuery, cuEventQuery, Event)                                                                                   \
   X(eventSynchronize, cuEventSynchronize, Event)                                                                       \
   X(eventElapsedTime, cuEventElapsedTime, float *, Event, Event)                                                       \
   X(eventDestroy, cuEventDestroy_v2, Event)

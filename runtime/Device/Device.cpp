@@ -1,6 +1,9 @@
 //===- Device.cpp - opening a GPU, memory, streams and events ---------------===//
 #include "runtime/Device/DeviceState.h"
 
+#include <chrono>
+#include <thread>
+
 namespace heddle {
 namespace {
 
@@ -89,7 +92,7 @@ Status checkRange(const char *operation, int64_t offset, int64_t bytes, int64_t 
 } // namespace
 
 DeviceState::~DeviceState() {
-  if (isPrimaryRetained)
+  if (isPrimaryRetained && !isAbandoned)
     driver->primaryCtxRelease(ordinal);
 }
 
@@ -127,6 +130,10 @@ Status Device::synchronize(cuda::Stream stream) const {
   return inContext(*shared, "synchronize", "cuStreamSynchronize", [&](const Driver &driver) { return driver.streamSynchronize(stream); });
 }
 
+void Device::abandon() const { shared->isAbandoned = true; }
+
+bool Device::isAbandoned() const { return shared->isAbandoned; }
+
 Result<int64_t> Device::freeBytes() const {
   size_t available = 0, total = 0;
   HEDDLE_TRY(inContext(*shared, "free memory", "cuMemGetInfo", [&](const Driver &driver) { return driver.memGetInfo(&available, &total); }));
@@ -157,7 +164,7 @@ DeviceBuffer &DeviceBuffer::operator=(DeviceBuffer &&other) noexcept {
 }
 
 DeviceBuffer::~DeviceBuffer() {
-  if (!pointer)
+  if (!pointer || owner->isAbandoned)
     return;
   ContextScope scope(*owner);
   owner->driver->memFree(pointer);
@@ -214,7 +221,7 @@ DeviceStream &DeviceStream::operator=(DeviceStream &&other) noexcept {
 }
 
 DeviceStream::~DeviceStream() {
-  if (!stream)
+  if (!stream || owner->isAbandoned)
     return;
   ContextScope scope(*owner);
   owner->driver->streamDestroy(stream);
@@ -237,7 +244,7 @@ DeviceEvent &DeviceEvent::operator=(DeviceEvent &&other) noexcept {
 }
 
 DeviceEvent::~DeviceEvent() {
-  if (!event)
+  if (!event || owner->isAbandoned)
     return;
   ContextScope scope(*owner);
   owner->driver->eventDestroy(event);
@@ -249,6 +256,29 @@ Status DeviceEvent::record(cuda::Stream stream) {
 
 Status DeviceEvent::synchronize() const {
   return inContext(*owner, "wait for event", "cuEventSynchronize", [&](const Driver &driver) { return driver.eventSynchronize(event); });
+}
+
+Result<bool> DeviceEvent::waitFor(double seconds) const {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kBusyTime = std::chrono::milliseconds(2); // most launches end in this time
+  constexpr auto kPause = std::chrono::microseconds(200);
+  const Clock::time_point start = Clock::now();
+  for (;;) {
+    cuda::Code code = cuda::kSuccess;
+    HEDDLE_TRY(inContext(*owner, "ask for event", "cuEventQuery", [&](const Driver &driver) {
+      code = driver.eventQuery(event);
+      return code == cuda::kErrorNotReady ? cuda::kSuccess : code;
+    }));
+    if (code == cuda::kSuccess)
+      return true;
+    const auto waited = Clock::now() - start;
+    if (std::chrono::duration<double>(waited).count() >= seconds)
+      return false;
+    if (waited < kBusyTime)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kPause);
+  }
 }
 
 Result<double> DeviceEvent::elapsedUsSince(const DeviceEvent &earlier) const {

@@ -45,6 +45,10 @@ public:
 
   // Waits until everything on the stream (null: the default stream) has finished.
   Status synchronize(cuda::Stream stream = nullptr) const;
+  // Gives the GPU up for this process, because a kernel on it does not end: every later call that needs the context
+  // fails with unavailable, and nothing that it holds is released, since the driver would wait for the kernel.
+  void abandon() const;
+  bool isAbandoned() const;
   // Free device memory in bytes, now.
   Result<int64_t> freeBytes() const;
 
@@ -105,6 +109,8 @@ public:
 
   Status record(cuda::Stream stream = nullptr);
   Status synchronize() const;
+  // Waits for at most so many seconds; false if the event was not reached by then.
+  Result<bool> waitFor(double seconds) const;
   // Microseconds from `earlier` to this one; both must have been recorded and reached.
   Result<double> elapsedUsSince(const DeviceEvent &earlier) const;
 

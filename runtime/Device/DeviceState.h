@@ -7,6 +7,7 @@
 #include "runtime/Device/Device.h"
 #include "runtime/Device/Driver.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -19,6 +20,7 @@ struct DeviceState {
   cuda::Context context = nullptr;
   cuda::DeviceOrdinal ordinal = 0;
   bool isPrimaryRetained = false;
+  std::atomic<bool> isAbandoned{false}; // set once; nothing is asked of the driver from then on
   DeviceInfo info;
 
   std::mutex kernelsMutex; // guards kernels; held while a module loads, never during a launch
@@ -30,10 +32,13 @@ struct DeviceState {
   ~DeviceState();
 };
 
-// Makes the context current on this thread for its own lifetime; costs one query if it already is.
+// Makes the context current on this thread for its own lifetime; costs one query if it already is. Does nothing and
+// fails once the device is abandoned.
 class ContextScope {
 public:
-  explicit ContextScope(const DeviceState &state) : driver(*state.driver) {
+  explicit ContextScope(const DeviceState &state) : driver(*state.driver), isAbandoned(state.isAbandoned) {
+    if (isAbandoned)
+      return;
     cuda::Context current = nullptr;
     code = driver.ctxGetCurrent(&current);
     if (code != cuda::kSuccess || current == state.context)
@@ -49,10 +54,15 @@ public:
   ContextScope(const ContextScope &) = delete;
   ContextScope &operator=(const ContextScope &) = delete;
 
-  Status status(const char *operation) const { return driver.check(code, operation, "cuCtxPushCurrent"); }
+  Status status(const char *operation) const {
+    if (isAbandoned)
+      return Status::unavailable(std::string(operation) + ": this process has given the GPU up, a kernel on it does not end");
+    return driver.check(code, operation, "cuCtxPushCurrent");
+  }
 
 private:
   const Driver &driver;
+  const bool isAbandoned;
   cuda::Code code = cuda::kSuccess;
   bool isPushed = false;
 };

@@ -88,7 +88,7 @@ Result<std::shared_ptr<LoadedKernel>> loadFresh(const Device &device, const Kern
 } // namespace
 
 LoadedKernel::~LoadedKernel() {
-  if (!module)
+  if (!module || device.state()->isAbandoned)
     return;
   ContextScope scope(*device.state());
   device.state()->driver->moduleUnload(module);

@@ -222,6 +222,11 @@ Code cuEventRecord(Event event, Stream) {
   return kSuccess;
 }
 
+Code cuEventQuery(Event event) {
+  FAKE_ENTER_CONTEXT(cuEventQuery);
+  return state().handles.count(event) ? kSuccess : kInvalidHandle;
+}
+
 Code cuEventSynchronize(Event event) {
   FAKE_ENTER_CONTEXT(cuEventSynchronize);
   return state().handles.count(event) ? kSuccess : kInvalidHandle;
