@@ -32,6 +32,18 @@ LogicalResult verifyParameter(PatternOp pattern, unsigned index) {
   return success();
 }
 
+constexpr const char *kNoSoftmax = "expected the pattern to end with attn.softmax";
+
+/// Asked while parsing, because MLIR's own check of blocks comes before every verifier and only misses "a terminator".
+ParseResult requireSoftmax(OpAsmParser &parser, Region &body) {
+  if (body.empty() || body.front().empty())
+    return emitError(parser.getEncodedSourceLoc(parser.getNameLoc()), kNoSoftmax) << ", the body is empty";
+  Operation &last = body.front().back();
+  if (isa<SoftmaxOp>(last))
+    return success();
+  return emitError(last.getLoc(), kNoSoftmax) << " union(%mask), found '" << last.getName() << "' last";
+}
+
 } // namespace
 
 //===-- pattern ---------------------------------------------------------------===//
@@ -67,7 +79,10 @@ ParseResult PatternOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   call_interface_impl::addArgAndResultAttrs(parser.getBuilder(), result, arguments, resultAttrs,
                                             getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
-  return parser.parseRegion(*result.addRegion(), arguments);
+  Region &body = *result.addRegion();
+  if (parser.parseRegion(body, arguments))
+    return failure();
+  return requireSoftmax(parser, body);
 }
 
 void PatternOp::print(OpAsmPrinter &printer) {
@@ -107,7 +122,7 @@ LogicalResult PatternOp::verify() {
 LogicalResult PatternOp::verifyRegions() {
   Block &block = getBody().front();
   if (block.empty() || !isa<SoftmaxOp>(block.back()))
-    return emitOpError("expected the pattern to end with attn.softmax");
+    return emitOpError(kNoSoftmax);
   for (Operation &op : block.without_terminator())
     if (!isa<MaskOpInterface>(op))
       return op.emitOpError("expected a mask op in attn.pattern");

@@ -217,16 +217,16 @@ attn.pattern @bad() q_origin(middle) {
 
 // -----
 
-// expected-error @+1 {{'attn.pattern' op expected the pattern to end with attn.softmax}}
 attn.pattern @bad() {
   %m = attn.full
+  // expected-error @+1 {{expected the pattern to end with attn.softmax union(%mask), found 'attn.yield' last}}
   attn.yield %m : !attn.mask
 }
 
 // -----
 
 attn.pattern @bad() {
-  // expected-error @+1 {{block with no terminator}}
+  // expected-error @+1 {{expected the pattern to end with attn.softmax union(%mask), found 'attn.full' last}}
   %m = attn.full
 }
 

@@ -1,0 +1,2 @@
+attn.pattern @nothing() {
+}

@@ -1,0 +1,4 @@
+attn.pattern @unfinished() {
+  %a = attn.causal
+  %b = attn.and %a, %a
+}
