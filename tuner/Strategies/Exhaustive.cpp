@@ -1,5 +1,6 @@
 //===- Exhaustive.cpp - every feasible point, most promising first ----------===//
 // Proposes the points in the order given, so with a prior a short budget still sees the best guesses.
+#include "tuner/Strategies/FixedOrder.h"
 #include "tuner/Strategies/Registry.h"
 
 #include <limits>
@@ -17,29 +18,12 @@ struct ExhaustiveOptions {
   }
 };
 
-class Exhaustive : public Strategy {
-public:
-  Exhaustive(StrategyInput input, const ExhaustiveOptions &options) : points(std::move(input.feasible)) {
-    if (options.limit > 0 && size_t(options.limit) < points.size())
-      points.resize(size_t(options.limit));
-  }
-
-  std::optional<Point> propose() override {
-    if (next == points.size())
-      return std::nullopt;
-    return points[next++];
-  }
-
-  void observe(const PointTrial &) override {}
-
-private:
-  std::vector<Point> points;
-  size_t next = 0;
-};
-
 Result<std::unique_ptr<Strategy>> create(StrategyInput input, const OptionTexts &texts) {
   HEDDLE_ASSIGN(ExhaustiveOptions options, parseOptions<ExhaustiveOptions>(texts));
-  return std::unique_ptr<Strategy>(std::make_unique<Exhaustive>(std::move(input), options));
+  std::vector<Point> points = std::move(input.feasible);
+  if (options.limit > 0 && size_t(options.limit) < points.size())
+    points.resize(size_t(options.limit));
+  return std::unique_ptr<Strategy>(std::make_unique<FixedOrder>(std::move(points)));
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 //===- Random.cpp - a seeded random order -----------------------------------===//
 // The first few points follow the prior, the others come in an order that only the seed decides.
+#include "tuner/Strategies/FixedOrder.h"
 #include "tuner/Strategies/Registry.h"
 #include "tuner/Strategies/Shuffle.h"
 
@@ -22,30 +23,13 @@ struct RandomOptions {
   }
 };
 
-class Random : public Strategy {
-public:
-  Random(StrategyInput input, const RandomOptions &options) : points(std::move(input.feasible)) {
-    std::mt19937_64 random{uint64_t(options.seed)};
-    const size_t fixed = input.hasPrior ? size_t(options.priorFirst) : 0;
-    shuffleFrom(points, std::min(fixed, points.size()), random);
-  }
-
-  std::optional<Point> propose() override {
-    if (next == points.size())
-      return std::nullopt;
-    return points[next++];
-  }
-
-  void observe(const PointTrial &) override {}
-
-private:
-  std::vector<Point> points;
-  size_t next = 0;
-};
-
 Result<std::unique_ptr<Strategy>> create(StrategyInput input, const OptionTexts &texts) {
   HEDDLE_ASSIGN(RandomOptions options, parseOptions<RandomOptions>(texts));
-  return std::unique_ptr<Strategy>(std::make_unique<Random>(std::move(input), options));
+  std::vector<Point> points = std::move(input.feasible);
+  std::mt19937_64 random{uint64_t(options.seed)};
+  const size_t fixed = input.hasPrior ? size_t(options.priorFirst) : 0;
+  shuffleFrom(points, std::min(fixed, points.size()), random);
+  return std::unique_ptr<Strategy>(std::make_unique<FixedOrder>(std::move(points)));
 }
 
 } // namespace
