@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""heddle beside its peers on one GPU: for each workload heddle's stored kernels, every peer that applies and the bf16
+matrix product 8192^3, launched in rounds in one process. `peers.sh` calls this; `--help` lists the options.
+
+    peers.py --db=FOLDER --library=libheddle_runtime.so --heddle=HEDDLE --build [--budget=20s] --output=OUT.json [workload...]
+
+Writes OUT.json and OUT.md. Exits 1 if a heddle result is wrong or a workload could not be measured.
+"""
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from peers import database, report
+from peers.workloads import DEFAULT, WORKLOADS
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+METHOD = ("Medians of {reps} single launches, CUDA events, {flush} MB written before each to empty the L2, all entries of a workload in random "
+          "order in every round of one process; standard normal inputs, bf16. Rates count kept pairs only, 4 * head_dim FLOPs each. Errors are of sampled "
+          "rows against fp64 from the definition, the largest over the rows, relative to the row's norm; heddle's results are NaN before the check and "
+          "bitwise equal over 4 launches, else the entry is not right.")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", help="names; default: " + " ".join(DEFAULT))
+    parser.add_argument("--output", help="OUT.json; OUT.md is written beside it")
+    parser.add_argument("--db", required=True, help="folder of databases, NAME[.TAG].db")
+    parser.add_argument("--library", help="libheddle_runtime.so")
+    parser.add_argument("--heddle", help="the compiler, for --build")
+    parser.add_argument("--build", action="store_true", help="compile the defaults first, and tune unless --budget=0")
+    parser.add_argument("--budget", default="20s", help="of one search; 0: defaults only [20s]")
+    parser.add_argument("--reps", type=int, default=20, help="timed launches of each entry [20]")
+    parser.add_argument("--flex", action="store_true", help="FlexAttention too: slow to build")
+    parser.add_argument("--limit", type=float, default=180, help="seconds after which a workload counts as hanging [180]")
+    parser.add_argument("--command", default="", help="what the header calls the command")
+    parser.add_argument("--lines", help=argparse.SUPPRESS)  # set for the process that measures
+    options = parser.parse_args()
+    unknown = [name for name in options.workloads if name not in WORKLOADS]
+    if unknown:
+        parser.error(f"no workload {', '.join(unknown)}; there are {' '.join(WORKLOADS)}")
+    if options.build and not options.heddle:
+        parser.error("expected --heddle with --build")
+    if options.output and not options.library:
+        parser.error("expected --library with --output")
+    options.workloads = options.workloads or list(DEFAULT)
+    return options
+
+
+def with_companions(names):
+    result = list(names)
+    for name in names:
+        companion = WORKLOADS[name].companion
+        if companion and companion not in result:
+            result.append(companion)
+    return [WORKLOADS[name] for name in result]
+
+
+class Parent:
+    """Runs the measuring process, and starts another one behind a workload that crashed it or hangs."""
+
+    def __init__(self, options):
+        self.options = options
+        self.rows, self.machine, self.seen = {}, {}, 0
+        self.scratch = tempfile.TemporaryDirectory()
+        self.lines = os.path.join(self.scratch.name, "lines")
+        open(self.lines, "w").close()
+
+    def run(self):
+        remaining = list(self.options.workloads)
+        while remaining:
+            reason = self.attempt(remaining)
+            remaining = [name for name in remaining if name not in self.rows]
+            if remaining:  # the first of them was under way
+                print(f"{remaining[0]}: {reason}", file=sys.stderr, flush=True)
+                self.rows[remaining[0]] = {"name": remaining[0], "verdict": reason}
+                remaining = remaining[1:]
+                self.write()
+
+    def attempt(self, names):
+        child = subprocess.Popen([sys.executable, os.path.abspath(__file__), f"--lines={self.lines}", f"--db={self.options.db}",
+                                  f"--library={self.options.library}", f"--reps={self.options.reps}", *(["--flex"] if self.options.flex else []), *names])
+        last = time.time()
+        while child.poll() is None:
+            time.sleep(0.2)
+            if self.read():
+                last = time.time()
+            if time.time() - last > self.options.limit:
+                child.kill()
+                child.wait()
+                return f"still running after {self.options.limit:.0f} s"
+        self.read()
+        return f"the measuring process ended with {child.returncode}"
+
+    def read(self):
+        """What the measuring process wrote since; whether there was any."""
+        with open(self.lines) as file:
+            file.seek(self.seen)
+            whole = file.read()
+        whole = whole[:whole.rfind("\n") + 1]
+        self.seen += len(whole)
+        for line in whole.splitlines():
+            part = json.loads(line)
+            self.machine.update(part.get("machine", {}))
+            if "row" in part:
+                self.rows[part["row"]["name"]] = part["row"]
+                print(report.summary_line(part["row"]), flush=True)
+                self.write()
+        return bool(whole)
+
+    def write(self):
+        measured = [row for row in self.rows.values() if "entries" in row]
+        broken = {row["name"]: row["verdict"] for row in self.rows.values() if "entries" not in row}
+        results = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+                   "command": self.options.command or " ".join(sys.argv), "machine": self.machine,
+                   "method": METHOD.format(reps=self.options.reps, flush=256), "workloads": measured, "not_measured": broken}
+        with open(self.options.output, "w") as file:
+            json.dump(results, file, indent=1)
+            file.write("\n")
+        with open(os.path.splitext(self.options.output)[0] + ".md", "w") as file:
+            file.write(report.markdown(results) + "".join(f"- {name} was not measured: {reason}\n" for name, reason in broken.items()))
+
+    def is_right(self):
+        def right(row):
+            own = [entry for entry in row.get("entries", ()) if report.is_heddle(entry)]
+            return bool(own) and all(entry["ok"] for entry in own)
+        return all(right(row) for row in self.rows.values())
+
+
+def main():
+    options = parse()
+    if options.lines:
+        from peers import session  # torch is needed from here on
+        session.run(options)
+        return 0
+    if options.build:
+        budget = "" if options.budget in ("0", "0s") else options.budget
+        database.build(options.heddle, ROOT, options.db, with_companions(options.workloads), budget)
+    if not options.output:
+        return 0
+    parent = Parent(options)
+    parent.run()
+    return 0 if parent.is_right() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

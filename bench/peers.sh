@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# heddle beside its peers: makes a database for each workload and measures them, one command.
+#   bench/peers.sh [--default] [--flex] [--budget=20s] OUT.json [reps, default 20] [workload...]
+# --default compiles the default configurations and searches nothing; else each workload is tuned for the budget and both are
+# measured. Needs a GPU, a python3 with torch, $HEDDLE and $HEDDLE_RUNTIME (libheddle_runtime.so; default: the build
+# folders) and NVRTC. $HEDDLE_BENCH_DB keeps the databases. Writes OUT.json and OUT.md; exits 1 if a result is wrong.
+set -euo pipefail
+command="bench/peers.sh $*"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+budget=20s options=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --default) budget=0 ;;
+    --budget=*) budget=${1#*=} ;;
+    --*) options+=("$1") ;;
+    *) break ;;
+  esac
+  shift
+done
+[ $# -gt 0 ] || { sed -n '3,4s/^# *//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+output=$1 reps=20
+shift
+if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+  reps=$1
+  shift
+fi
+find_file() { for place in "$@"; do [ -e "$place" ] && { echo "$place"; return; }; done; echo "$1"; }
+HEDDLE=${HEDDLE:-$(find_file "$root/build/bin/heddle" "$root/build-static/bin/heddle")}
+HEDDLE_RUNTIME=${HEDDLE_RUNTIME:-$(find_file "$root/build-static/lib/libheddle_runtime.so" "$root/build/lib/libheddle_runtime.so")}
+if [ -z "${HEDDLE_BENCH_DB:-}" ]; then
+  HEDDLE_BENCH_DB=$(mktemp -d)
+  trap 'rm -rf "$HEDDLE_BENCH_DB"' EXIT
+fi
+python3 "$here/peers.py" --heddle="$HEDDLE" --library="$HEDDLE_RUNTIME" --db="$HEDDLE_BENCH_DB" --build --budget="$budget" \
+  --reps="$reps" --output="$output" --command="$command" ${options[@]+"${options[@]}"} "$@"

@@ -1,0 +1,59 @@
+"""One kernel database for each workload and tag: NAME.db holds what `heddle tune` chose, NAME.default.db the default
+configuration, compiled without a GPU. Any other NAME.TAG.db in the folder is measured too."""
+import json
+import os
+import subprocess
+import sys
+import time
+
+ARCH = "sm_90a"
+
+
+def sizes_options(workload):
+    return [word for name, value in workload.sizes for word in ("--set", f"{name}={value}")]
+
+
+def compile_command(heddle, root, workload, database):
+    return [heddle, "compile", os.path.join(root, workload.pattern), f"--arch={ARCH}", "--dtype=bf16", f"--head-dim={workload.head_dim}",
+            f"--db={database}", f"--name={workload.name}", "--json"]
+
+
+def tune_command(heddle, root, workload, database, budget):
+    return [heddle, "tune", os.path.join(root, workload.pattern), "--dtype=bf16", f"--head-dim={workload.head_dim}", f"--batch={workload.batch}",
+            f"--heads={workload.heads}", f"--kv-heads={workload.kv}", f"--seqlen={workload.tune_seqlen or workload.seqlen}",
+            *sizes_options(workload), f"--budget={budget}", f"--db={database}", f"--name={workload.name}", "--json"]
+
+
+def path_of(folder, workload, tag=""):
+    return os.path.join(folder, f"{workload.name}.{tag + '.' if tag else ''}db")
+
+
+def find(folder, workload):
+    """tag -> file; the tuned one has the tag ''."""
+    found = {}
+    for file in sorted(os.listdir(folder)):
+        if file.startswith(workload.name + ".") and file.endswith(".db"):
+            found[file[len(workload.name) + 1:-len(".db")] if file != workload.name + ".db" else ""] = os.path.join(folder, file)
+    return found
+
+
+def _run(command, what):
+    start = time.time()
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        print(f"{what}: failed: {done.stderr.strip().splitlines()[-1:] or done.returncode}", file=sys.stderr, flush=True)
+        return None
+    result = json.loads(done.stdout)
+    winner = result.get("winner") or result
+    print(f"{what}: {time.time() - start:.1f} s, {winner.get('median_us', '')} {winner.get('config', '')}", file=sys.stderr, flush=True)
+    return result
+
+
+def build(heddle, root, folder, workloads, budget):
+    """Compiles the default of every workload, and tunes each for `budget` seconds unless that is 0. Databases that are
+    there are kept and searched further."""
+    os.makedirs(folder, exist_ok=True)
+    for workload in workloads:
+        _run(compile_command(heddle, root, workload, path_of(folder, workload, "default")), f"compile {workload.name}")
+        if budget:
+            _run(tune_command(heddle, root, workload, path_of(folder, workload), budget), f"tune {workload.name}")
