@@ -16,6 +16,8 @@ std::optional<Rejection> Skeleton::whyInfeasible(const KernelRequest &request, c
   return std::nullopt;
 }
 
+std::vector<KernelConfig> Skeleton::spareConfigs(const KernelRequest &) const { return {}; }
+
 std::vector<KernelConfig> Skeleton::allConfigs(const KernelRequest &request) const {
   std::vector<KernelConfig> configs = {defaultConfig(request)};
   for (const Knob &knob : knobs(request)) {

@@ -43,6 +43,8 @@ public:
   virtual const std::vector<Constraint> &constraints() const = 0;
   /// Feasible for every request that applies.
   virtual KernelConfig defaultConfig(const KernelRequest &request) const = 0;
+  /// Feasible ones to try, in this order, when the compiler spills with the default.
+  virtual std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const;
   /// Sets the fields that are no choice but follow from others, so that changing one knob alone stays meaningful.
   /// The configuration may be infeasible.
   virtual void deriveFields(const KernelRequest &, KernelConfig &) const {}

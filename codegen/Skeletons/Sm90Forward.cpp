@@ -203,15 +203,15 @@ constexpr DefaultRow kPlainRows[] = {
     {64, 256, 64, 4, 1, 0, 32},
     {128, 192, 64, 2, 1, 0, 32},
     {192, 128, 96, 2, 1, 0, 32},
-    {256, 128, 64, 2, 1, 0, 32},
+    {256, 128, 48, 2, 1, 0, 32},
 };
 
 // The range functions of head groups and strides take more registers of the producing warpgroup.
 constexpr DefaultRow kLatticeRows[] = {
     {64, 192, 80, 4, 1, 0, 56},
-    {128, 192, 64, 2, 1, 0, 56},
-    {192, 128, 96, 2, 1, 0, 56},
-    {256, 128, 64, 2, 1, 0, 56},
+    {128, 128, 96, 2, 1, 0, 56},
+    {192, 128, 80, 2, 1, 0, 56},
+    {256, 128, 32, 3, 1, 0, 56},
 };
 
 const DefaultRow &defaultRow(const KernelRequest &request) {
@@ -231,6 +231,7 @@ public:
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
+  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
   void deriveFields(const KernelRequest &request, KernelConfig &config) const override;
   SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
@@ -314,6 +315,22 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.rasterMib = 16;
   deriveFields(request, config);
   return config;
+}
+
+// More registers for one side or the other: for the producing threads, and smaller tiles for the consuming ones.
+std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request) const {
+  constexpr int64_t kAmpleProducer = 56;
+  std::vector<KernelConfig> spares;
+  const KernelConfig base = defaultConfig(request);
+  for (int64_t step = 0; step <= 2; ++step) {
+    KernelConfig spare = base;
+    spare.blockN = base.blockN - step * kKeyStep;
+    spare.producerRegisters = kAmpleProducer;
+    deriveFields(request, spare);
+    if (spare != base && !whyInfeasible(request, spare))
+      spares.push_back(spare);
+  }
+  return spares;
 }
 
 // For any numbers: the constraints judge afterwards.

@@ -146,17 +146,14 @@ static std::string noteOf(const PreparedPattern &prepared, const KernelRequest &
   return joined(prepared.note, reasons.empty() ? "" : "fallback: " + reasons, "; ");
 }
 
-Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
-                                       const KernelConfig &config) {
-  HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+/// Failures do not name the pattern and the configuration.
+static Result<CompiledVariant> compileFeasible(const PreparedPattern &prepared, const KernelRequest &request,
+                                               const KernelConfig &config, const Skeleton *skeleton) {
   CompiledVariant variant;
   KernelSource source =
       timeStage(variant.times, "source", [&] { return assemble(prepared, request, config, *skeleton); });
   Result<Cubin> cubin = compile(source, request.arch->name);
-  Status status = cubin.isOk() ? checkVariant(*cubin) : cubin.status();
-  if (!status.isOk() && status.code() != StatusCode::unavailable)
-    return Status(status.code(), "pattern '" + prepared.name + "' (" + config.summary() + "): " + status.message());
-  HEDDLE_TRY(status);
+  HEDDLE_TRY(cubin.isOk() ? checkVariant(*cubin) : cubin.status());
   variant.times.push_back({"nvrtc", cubin->totalMs - cubin->ptxasMs});
   variant.times.push_back({"ptxas", cubin->ptxasMs});
 
@@ -168,6 +165,16 @@ Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const Ke
   record.note = noteOf(prepared, request, *skeleton);
   fillCode(record, std::move(*cubin));
   return variant;
+}
+
+Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
+                                       const KernelConfig &config) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+  Result<CompiledVariant> variant = compileFeasible(prepared, request, config, skeleton);
+  if (variant || variant.status().code() == StatusCode::unavailable)
+    return variant;
+  return Status(variant.status().code(),
+                "pattern '" + prepared.name + "' (" + config.summary() + "): " + variant.status().message());
 }
 
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape) {
@@ -198,21 +205,38 @@ Result<KernelSource> variantSource(const PreparedPattern &prepared, const Kernel
   return variantSource(prepared, request, config);
 }
 
-/// The default of every skeleton that applies, in order of preference, until the compiler accepts one.
-static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, const KernelRequest &request) {
-  HEDDLE_ASSIGN(const Skeleton *first, chooseSkeleton(request));
-  std::string reasons;
-  for (auto it = std::find(skeletons().begin(), skeletons().end(), first); it != skeletons().end(); ++it) {
-    if (!(*it)->appliesTo(request).isOk())
+/// Defaults and spare configurations of every skeleton that applies, in order of preference.
+static std::vector<KernelConfig> defaultsOf(const KernelRequest &request) {
+  std::vector<KernelConfig> configs;
+  for (const Skeleton *skeleton : skeletons()) {
+    if (!skeleton->appliesTo(request).isOk())
       continue;
-    Result<CompiledVariant> variant = compileVariant(prepared, request, (*it)->defaultConfig(request));
+    configs.push_back(skeleton->defaultConfig(request));
+    for (KernelConfig &spare : skeleton->spareConfigs(request))
+      configs.push_back(std::move(spare));
+  }
+  return configs;
+}
+
+/// The first default that the compiler accepts.
+static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, const KernelRequest &request) {
+  HEDDLE_TRY(chooseSkeleton(request).status());
+  std::string reasons;
+  StageTimes refused;
+  for (const KernelConfig &config : defaultsOf(request)) {
+    HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+    auto variant = timeStage(refused, "refused", [&] { return compileFeasible(prepared, request, config, skeleton); });
+    if (!variant && variant.status().code() == StatusCode::unsupported) {
+      reasons = joined(reasons, config.skeleton + " (" + config.summary() + "): " + variant.status().message(), "; ");
+      continue;
+    }
     if (variant && !reasons.empty())
       variant->record.note = joined(variant->record.note, "fallback: " + reasons, "; ");
-    if (variant || variant.status().code() != StatusCode::unsupported)
-      return variant;
-    reasons = joined(reasons, std::string((*it)->name()) + ": " + variant.status().message(), "; ");
+    if (variant)
+      variant->times.insert(variant->times.begin(), refused.begin(), refused.end() - 1);
+    return variant;
   }
-  return Status::unsupported(reasons);
+  return Status::unsupported("pattern '" + prepared.name + "': " + reasons);
 }
 
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
