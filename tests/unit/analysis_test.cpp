@@ -23,8 +23,8 @@ struct Parsed {
 std::unique_ptr<Parsed> parse(const std::string &arguments, const std::string &body) {
   auto parsed = std::make_unique<Parsed>();
   parsed->context.loadDialect<AttnDialect, mlir::arith::ArithDialect>();
-  parsed->module = mlir::parseSourceString<mlir::ModuleOp>("attn.pattern @p(" + arguments + ") {" + body + "}",
-                                                           &parsed->context);
+  parsed->module =
+      mlir::parseSourceString<mlir::ModuleOp>("attn.pattern @p(" + arguments + ") {" + body + "}", &parsed->context);
   REQUIRE(parsed->module);
   parsed->pattern = *parsed->module->getOps<PatternOp>().begin();
   return parsed;
@@ -146,14 +146,16 @@ TEST_CASE("conjunctions") {
   check(unionOf("%a = attn.stride k by 4 at 1 %b = attn.stride k by 6 at 2 %m = attn.and %a, %b"));
   check(unionOf("%a = attn.causal %s = attn.segment %a by [12] %b = attn.window [4, 0] %m = attn.and %s, %b"));
   check(unionOf("%a = attn.causal %s = attn.segment %a by [12] %t = attn.segment %a by [5] %m = attn.and %s, %t"));
-  check(unionOf("%f = attn.full %a = attn.dilate %f by 2 rule(every) %b = attn.dilate %f by 3 at 1 %m = attn.and %a, %b"));
+  check(unionOf(
+      "%f = attn.full %a = attn.dilate %f by 2 rule(every) %b = attn.dilate %f by 3 at 1 %m = attn.and %a, %b"));
 }
 
 TEST_CASE("unions") {
   check(unionOf("%a = attn.window [4, 4] %b = attn.rows [3, 0] %c = attn.cols [3, 0] %m = attn.or %a, %b, %c"));
   check(unionOf("%a = attn.window [2, 2] %b = attn.cols [0, 3] %m = attn.or %a, %b"));
   check(unionOf("%a = attn.causal %b = attn.not %a %m = attn.or %a, %b"));
-  check(unionOf("%a = attn.window [1, 0] %b = attn.stride k by 4 at 3 %c = attn.or %a, %b %d = attn.causal %m = attn.and %c, %d"));
+  check(unionOf("%a = attn.window [1, 0] %b = attn.stride k by 4 at 3 %c = attn.or %a, %b %d = attn.causal %m = "
+                "attn.and %c, %d"));
   check(unionOf("%a = attn.window [2, 2] %b = attn.dilate %a by 4 rule(every) %m = attn.or %a, %b"));
 }
 

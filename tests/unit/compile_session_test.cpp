@@ -107,7 +107,8 @@ TEST_CASE("a typed-in configuration changes the default field by field") {
   REQUIRE(whole.isOk());
   CHECK(*whole == *base);
   CHECK(parseConfig(request, "block_q=64").status().code() == StatusCode::notFound);
-  CHECK(parseConfig(request, "block_m=x").status().message() == "expected field=NUMBER in the configuration, got 'block_m=x'");
+  CHECK(parseConfig(request, "block_m=x").status().message() ==
+        "expected field=NUMBER in the configuration, got 'block_m=x'");
   CHECK(parseConfig(request, "block_m").status().code() == StatusCode::invalidArgument);
 }
 
@@ -165,7 +166,8 @@ TEST_CASE("variants compile to complete records, from several threads alike") {
 }
 
 TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") {
-  std::string path = (std::filesystem::temp_directory_path() / ("heddle-session-" + std::to_string(::getpid()) + ".db")).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("heddle-session-" + std::to_string(::getpid()) + ".db")).string();
   PreparedPattern pattern = prepared("sliding_window");
   KernelRequest request = requestOf(pattern);
   KernelRecord record;

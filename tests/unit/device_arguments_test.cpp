@@ -83,39 +83,52 @@ TEST_CASE("[5] sizes, dtypes and heads") {
               {[](ForwardCall &c) { c.args.k.size[0] = 3; }, "k: size of batch: expected 2, got 3"},
               {[](ForwardCall &c) { c.args.v.size[1] = 2999; }, "v: size of row: expected 3000, got 2999"},
               {[](ForwardCall &c) { c.args.out.size[2] = 4; }, "out: size of head: expected 8, got 4"},
-              {[](ForwardCall &c) { c.args.k.size[2] = c.args.v.size[2] = 3; }, "k: size of head: expected a divisor of the 8 query heads, got 3"},
-              {[](ForwardCall &c) { c.args.k.size[2] = c.args.v.size[2] = 0; }, "k: size of head: expected a divisor of the 8 query heads, got 0"},
+              {[](ForwardCall &c) { c.args.k.size[2] = c.args.v.size[2] = 3; },
+               "k: size of head: expected a divisor of the 8 query heads, got 3"},
+              {[](ForwardCall &c) { c.args.k.size[2] = c.args.v.size[2] = 0; },
+               "k: size of head: expected a divisor of the 8 query heads, got 0"},
               {[](ForwardCall &c) { c.args.q.size[1] = -1; }, "q: size of row: expected 0 to 2^31 - 1, got -1"},
-              {[](ForwardCall &c) { c.args.k.size[1] = int64_t(1) << 31; }, "k: size of row: expected 0 to 2^31 - 1, got 2147483648"}},
+              {[](ForwardCall &c) { c.args.k.size[1] = int64_t(1) << 31; },
+               "k: size of row: expected 0 to 2^31 - 1, got 2147483648"}},
              StatusCode::invalidArgument);
 }
 
 TEST_CASE("[5] addresses and strides") {
-  checkCases({{[](ForwardCall &c) { c.args.q.ptr = nullptr; }, "q: address: expected device memory at a multiple of 16 bytes, got null"},
-              {[](ForwardCall &c) { c.args.out.ptr = odd(0x40008); }, "out: address: expected device memory at a multiple of 16 bytes, got remainder 8"},
+  checkCases({{[](ForwardCall &c) { c.args.q.ptr = nullptr; },
+               "q: address: expected device memory at a multiple of 16 bytes, got null"},
+              {[](ForwardCall &c) { c.args.out.ptr = odd(0x40008); },
+               "out: address: expected device memory at a multiple of 16 bytes, got remainder 8"},
               {[](ForwardCall &c) { c.args.k.stride[3] = 2; }, "k: stride of dim: expected 1, got 2"},
-              {[](ForwardCall &c) { c.args.v.stride[2] = 129; }, "v: stride of head: expected a multiple of 16 bytes, got 258 bytes (129 elements)"},
+              {[](ForwardCall &c) { c.args.v.stride[2] = 129; },
+               "v: stride of head: expected a multiple of 16 bytes, got 258 bytes (129 elements)"},
               {[](ForwardCall &c) { c.args.q.stride[1] = -512; }, "q: stride of row: expected 0 to 2^40, got -512"},
-              {[](ForwardCall &c) { c.args.out.stride[1] = 0; }, "out: stride of row: expected rows that do not overlap, got 0"},
-              {[](ForwardCall &c) { c.args.q.stride[0] = int64_t(1) << 39; }, "q: stride of batch: the tensor spans 2^40 bytes or more"},
-              {[](ForwardCall &c) { c.args.q.stride[1] = int64_t(1) << 40; }, "q: stride of row: the tensor spans 2^40 bytes or more"},
+              {[](ForwardCall &c) { c.args.out.stride[1] = 0; },
+               "out: stride of row: expected rows that do not overlap, got 0"},
+              {[](ForwardCall &c) { c.args.q.stride[0] = int64_t(1) << 39; },
+               "q: stride of batch: the tensor spans 2^40 bytes or more"},
+              {[](ForwardCall &c) { c.args.q.stride[1] = int64_t(1) << 40; },
+               "q: stride of row: the tensor spans 2^40 bytes or more"},
               {[](ForwardCall &c) { c.args.lse = nullptr; }, "lse: expected device memory"},
               {[](ForwardCall &c) { c.args.lse = static_cast<float *>(odd(0x50002)); }, "lse: address is not aligned"}},
              StatusCode::invalidArgument);
 }
 
 TEST_CASE("[5] scale, positions, carry and operands") {
-  checkCases({{[](ForwardCall &c) { c.args.scale = std::numeric_limits<float>::infinity(); }, "scale: expected a finite number"},
-              {[](ForwardCall &c) { c.args.scale = std::numeric_limits<float>::quiet_NaN(); }, "scale: expected a finite number"},
+  checkCases({{[](ForwardCall &c) { c.args.scale = std::numeric_limits<float>::infinity(); },
+               "scale: expected a finite number"},
+              {[](ForwardCall &c) { c.args.scale = std::numeric_limits<float>::quiet_NaN(); },
+               "scale: expected a finite number"},
               {[](ForwardCall &c) { c.args.scale = -1; }, "scale: expected a finite number above 0"},
               {[](ForwardCall &c) { c.args.q_origin = int64_t(1) << 31; }, "q_origin: expected 32 bits"},
               {[](ForwardCall &c) { c.args.k_origin = -(int64_t(1) << 32); }, "k_origin: expected 32 bits"},
-              {[](ForwardCall &c) { c.args.carry_out = c.args.lse; }, "carry_lse: expected both carry_out and carry_lse or neither"},
+              {[](ForwardCall &c) { c.args.carry_out = c.args.lse; },
+               "carry_lse: expected both carry_out and carry_lse or neither"},
               {[](ForwardCall &c) { c.args.operand_count = 1; }, "operands: run-time size number 1 of 2 is missing"},
               {[](ForwardCall &c) { c.operands[1].id = 0; }, "operands: run-time size number 0 is given twice"},
               {[](ForwardCall &c) { c.operands[1].id = 2; }, "operands: this kernel has no run-time size number 2"},
               {[](ForwardCall &c) { c.operands[1].id = -1; }, "operands: this kernel has no run-time size number -1"},
-              {[](ForwardCall &c) { c.operands[1].kind = HEDDLE_OPERAND_POINTER; }, "operands: this kernel has no pointer number 1"},
+              {[](ForwardCall &c) { c.operands[1].kind = HEDDLE_OPERAND_POINTER; },
+               "operands: this kernel has no pointer number 1"},
               {[](ForwardCall &c) { c.args.operands = nullptr; }, "operands: expected"},
               {[](ForwardCall &c) { c.args.struct_size = 8; }, "struct_size: expected at least"}},
              StatusCode::invalidArgument);
@@ -124,20 +137,21 @@ TEST_CASE("[5] scale, positions, carry and operands") {
 TEST_CASE("[3] what no kernel serves must be zero") {
   static int32_t number = 0;
   static float scale = 0;
-  checkCases({{[](ForwardCall &c) { c.args.flags = 1; }, "no kernel serves flags yet"},
-              {[](ForwardCall &c) { c.args.cu_seqlens_q = &number; }, "no kernel serves cu_seqlens_q yet"},
-              {[](ForwardCall &c) { c.args.cu_seqlens_k = &number; }, "no kernel serves cu_seqlens_k yet"},
-              {[](ForwardCall &c) { c.args.seqused_k = &number; }, "no kernel serves seqused_k yet"},
-              {[](ForwardCall &c) { c.args.page_table = &number; }, "no kernel serves page_table yet"},
-              {[](ForwardCall &c) { c.args.page_size = 16; }, "no kernel serves page_size yet"},
-              {[](ForwardCall &c) { c.args.descale_q = &scale; }, "no kernel serves descale_q yet"},
-              {[](ForwardCall &c) { c.args.descale_k_stride[1] = 1; }, "no kernel serves descale_k yet"},
-              {[](ForwardCall &c) { c.args.descale_v = &scale; }, "no kernel serves descale_v yet"},
-              {[](ForwardCall &c) { c.args.rng_seed = 1; }, "no kernel serves rng_seed yet"},
-              {[](ForwardCall &c) { c.args.rng_offset = 1; }, "no kernel serves rng_offset yet"},
-              {[](ForwardCall &c) { c.args.k.reserved = 1; }, "the reserved field of a tensor is not zero"},
-              {[](ForwardCall &c) { c.operands[0].kind = HEDDLE_OPERAND_FLOAT; }, "no kernel takes operands of kind 3"}},
-             StatusCode::unsupported);
+  checkCases(
+      {{[](ForwardCall &c) { c.args.flags = 1; }, "no kernel serves flags yet"},
+       {[](ForwardCall &c) { c.args.cu_seqlens_q = &number; }, "no kernel serves cu_seqlens_q yet"},
+       {[](ForwardCall &c) { c.args.cu_seqlens_k = &number; }, "no kernel serves cu_seqlens_k yet"},
+       {[](ForwardCall &c) { c.args.seqused_k = &number; }, "no kernel serves seqused_k yet"},
+       {[](ForwardCall &c) { c.args.page_table = &number; }, "no kernel serves page_table yet"},
+       {[](ForwardCall &c) { c.args.page_size = 16; }, "no kernel serves page_size yet"},
+       {[](ForwardCall &c) { c.args.descale_q = &scale; }, "no kernel serves descale_q yet"},
+       {[](ForwardCall &c) { c.args.descale_k_stride[1] = 1; }, "no kernel serves descale_k yet"},
+       {[](ForwardCall &c) { c.args.descale_v = &scale; }, "no kernel serves descale_v yet"},
+       {[](ForwardCall &c) { c.args.rng_seed = 1; }, "no kernel serves rng_seed yet"},
+       {[](ForwardCall &c) { c.args.rng_offset = 1; }, "no kernel serves rng_offset yet"},
+       {[](ForwardCall &c) { c.args.k.reserved = 1; }, "the reserved field of a tensor is not zero"},
+       {[](ForwardCall &c) { c.operands[0].kind = HEDDLE_OPERAND_FLOAT; }, "no kernel takes operands of kind 3"}},
+      StatusCode::unsupported);
 }
 
 TEST_CASE("[3] fields of a newer version of the struct must be zero") {

@@ -45,7 +45,8 @@ template <class... Ours, class... Theirs> struct Signature<void(Ours...), CUresu
 
 namespace ours {
 using namespace heddle::cuda;
-#define HEDDLE_CHECK(member, symbol, ...) static_assert(Signature<void(__VA_ARGS__), std::remove_pointer_t<decltype(&::symbol)>>::matches(), #symbol);
+#define HEDDLE_CHECK(member, symbol, ...)                                                                              \
+  static_assert(Signature<void(__VA_ARGS__), std::remove_pointer_t<decltype(&::symbol)>>::matches(), #symbol);
 HEDDLE_CUDA_FUNCTIONS(HEDDLE_CHECK)
 HEDDLE_CUDA_OPTIONAL_FUNCTIONS(HEDDLE_CHECK)
 #undef HEDDLE_CHECK
@@ -87,7 +88,8 @@ HEDDLE_SAME(kTensorMapSwizzle64, CU_TENSOR_MAP_SWIZZLE_64B);
 HEDDLE_SAME(kTensorMapSwizzle128, CU_TENSOR_MAP_SWIZZLE_128B);
 HEDDLE_SAME(kTensorMapL2Promotion256, CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 HEDDLE_SAME(kTensorMapFillZero, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-static_assert(sizeof(heddle::cuda::TensorMap) == sizeof(CUtensorMap) && alignof(heddle::cuda::TensorMap) >= alignof(CUtensorMap));
+static_assert(sizeof(heddle::cuda::TensorMap) == sizeof(CUtensorMap) &&
+              alignof(heddle::cuda::TensorMap) >= alignof(CUtensorMap));
 static_assert(sizeof(heddle::cuda::DevicePointer) == sizeof(CUdeviceptr));
 
 } // namespace

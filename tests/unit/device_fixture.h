@@ -69,7 +69,8 @@ inline KernelRecord forwardRecord(const std::string &contentKey = "kernel-1") {
   record.kernelArch = "sm_90";
   record.minDriver = 12000;
   record.plan = forwardPlan().str();
-  record.cubin = "\x7f" "ELF cubin";
+  record.cubin = "\x7f"
+                 "ELF cubin";
   record.ptx = "// ptx";
   return record;
 }

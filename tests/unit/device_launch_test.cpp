@@ -171,10 +171,12 @@ TEST_CASE("clears, workspace and tensor maps are evaluated") {
   call.operands[1] = {0, HEDDLE_OPERAND_INT, {}};
   call.operands[1].value.i64 = 4;
   CHECK(*kernel.workspaceBytes(call.args) == 512);
-  CHECK(kernel.launch(stream.handle(), call.args).message().find("workspace_bytes: expected at least 512, got 0") != std::string::npos);
+  CHECK(kernel.launch(stream.handle(), call.args).message().find("workspace_bytes: expected at least 512, got 0") !=
+        std::string::npos);
   DeviceBuffer workspace = require(DeviceBuffer::allocate(device, 768));
   call.args.workspace_bytes = 512;
-  CHECK(kernel.launch(stream.handle(), call.args).message().find("workspace: expected device memory") != std::string::npos);
+  CHECK(kernel.launch(stream.handle(), call.args).message().find("workspace: expected device memory") !=
+        std::string::npos);
   call.args.workspace = static_cast<char *>(workspace.data()) + 16;
   CHECK(kernel.launch(stream.handle(), call.args).message().find("unaligned") != std::string::npos);
   call.args.workspace = workspace.data();
@@ -205,9 +207,11 @@ TEST_CASE("clears, workspace and tensor maps are evaluated") {
   CHECK(pointer == 0x7000);
   call.operands[1].value.i64 = 99;
   Status refused = kernel.launch(stream.handle(), call.args);
-  CHECK(refused.message().find("tensor map of k: cuTensorMapEncodeTiled failed: CUDA_ERROR_INVALID_VALUE") != std::string::npos);
-  CHECK(refused.message().find("; rank 3, dims (64, 3000, 2), strides (512, 1536000) bytes, box (64, 128, 1), steps (1, 99, 1): "
-                               "step 1 must be 1 to 8") != std::string::npos);
+  CHECK(refused.message().find("tensor map of k: cuTensorMapEncodeTiled failed: CUDA_ERROR_INVALID_VALUE") !=
+        std::string::npos);
+  CHECK(refused.message().find(
+            "; rank 3, dims (64, 3000, 2), strides (512, 1536000) bytes, box (64, 128, 1), steps (1, 99, 1): "
+            "step 1 must be 1 to 8") != std::string::npos);
 }
 
 namespace {
@@ -237,7 +241,9 @@ KernelRecord residueRecord(const char *key, const TensorMapSpec &map) {
 TEST_CASE("tensor maps of dimensions of size 1 take any stride") {
   startFake();
   Device device = require(Device::open(0));
-  Kernel kernel = require(Kernel::load(device, residueRecord("single", residueMap(PointerSource::Kind::k, LaunchSymbol::seqlenK, LaunchSymbol::kStrideBatch))));
+  Kernel kernel =
+      require(Kernel::load(device, residueRecord("single", residueMap(PointerSource::Kind::k, LaunchSymbol::seqlenK,
+                                                                      LaunchSymbol::kStrideBatch))));
   ForwardCall call;
   call.args.operand_count = 0;
   call.args.q = contiguousTensor(call.args.q.ptr, DType::bf16, 1, 1, 8, 64);
@@ -262,7 +268,9 @@ TEST_CASE("tensor maps of dimensions of size 1 take any stride") {
 TEST_CASE("tensor maps of empty tensors are encoded and name memory that exists") {
   startFake();
   Device device = require(Device::open(0));
-  Kernel kernel = require(Kernel::load(device, residueRecord("empty", residueMap(PointerSource::Kind::k, LaunchSymbol::seqlenK, LaunchSymbol::kStrideBatch))));
+  Kernel kernel =
+      require(Kernel::load(device, residueRecord("empty", residueMap(PointerSource::Kind::k, LaunchSymbol::seqlenK,
+                                                                     LaunchSymbol::kStrideBatch))));
   ForwardCall call;
   call.args.operand_count = 0;
   for (uintptr_t address : {uintptr_t(0), uintptr_t(0x12345)}) {
@@ -289,8 +297,10 @@ TEST_CASE("a refused tensor map names the limit that it breaks") {
   };
   const Case cases[] = {
       {[](TensorMapSpec &map) { map.dims[1] = 0; }, ": dimension 1 must be 1 to 2^32"},
-      {[](TensorMapSpec &map) { map.box[1] = 257; }, ", box (64, 257, 1, 1, 1), steps (1, 1, 1, 1, 1): box size 1 must be 1 to 256"},
-      {[](TensorMapSpec &map) { map.strideBytes[2] = 24; }, ": the stride of dimension 3 must be a multiple of 16 bytes below 2^40"},
+      {[](TensorMapSpec &map) { map.box[1] = 257; },
+       ", box (64, 257, 1, 1, 1), steps (1, 1, 1, 1, 1): box size 1 must be 1 to 256"},
+      {[](TensorMapSpec &map) { map.strideBytes[2] = 24; },
+       ": the stride of dimension 3 must be a multiple of 16 bytes below 2^40"},
       {[](TensorMapSpec &map) { map.strideBytes[3] = int64_t(1) << 40; }, ": the stride of dimension 4 must be"},
       {[](TensorMapSpec &map) { map.offsetBytes = 8; }, ": the address must be a multiple of 16 and not null"},
   };
@@ -315,14 +325,16 @@ TEST_CASE("PTX is taken where the cubin does not run, and the kernel says so") {
   KernelRecord noPtx = forwardRecord("no-ptx"), special = forwardRecord("special");
   noPtx.ptx.clear();
   special.kernelArch = "sm_90a";
-  CHECK(Kernel::load(device, noPtx).status().message().find("was compiled for sm_90 without PTX, this GPU is sm_120") != std::string::npos);
+  CHECK(Kernel::load(device, noPtx).status().message().find("was compiled for sm_90 without PTX, this GPU is sm_120") !=
+        std::string::npos);
   CHECK(Kernel::load(device, special).status().code() == StatusCode::unsupported);
 }
 
 TEST_CASE("records that cannot be loaded say why") {
   startFake();
   Device device = require(Device::open(0));
-  KernelRecord badPlan = forwardRecord("bad-plan"), badCode = forwardRecord("bad-code"), tooNew = forwardRecord("too-new");
+  KernelRecord badPlan = forwardRecord("bad-plan"), badCode = forwardRecord("bad-code"),
+               tooNew = forwardRecord("too-new");
   KernelRecord badEntry = forwardRecord("bad-entry"), noKey = forwardRecord("");
   badPlan.plan = "heddle-plan 1\ngrid 1\n";
   badCode.cubin = "garbage";
@@ -336,7 +348,8 @@ TEST_CASE("records that cannot be loaded say why") {
   CHECK(code.message().find("CUDA_ERROR_INVALID_IMAGE") != std::string::npos);
   CHECK(code.message().find("driver log: ptxas says no") != std::string::npos);
   CHECK(Kernel::load(device, tooNew).status().message().find("99000 or later, this is 13000") != std::string::npos);
-  CHECK(Kernel::load(device, badEntry).status().message().find("cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND") != std::string::npos);
+  CHECK(Kernel::load(device, badEntry).status().message().find("cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND") !=
+        std::string::npos);
   CHECK(Kernel::load(device, noKey).status().code() == StatusCode::invalidArgument);
   CHECK(fakeCudaLiveModules() == 0);
 }
@@ -352,8 +365,12 @@ TEST_CASE("geometry beyond the GPU is refused before the driver sees it") {
   plan.block = 512;
   wide.plan = plan.str();
   ForwardCall call;
-  CHECK(require(Kernel::load(device, greedy)).launch(nullptr, call.args).message().find("this GPU allows 231424") != std::string::npos);
-  CHECK(require(Kernel::load(device, wide)).launch(nullptr, call.args).message().find("512 threads a block, the kernel allows 1 to 384") != std::string::npos);
+  CHECK(require(Kernel::load(device, greedy)).launch(nullptr, call.args).message().find("this GPU allows 231424") !=
+        std::string::npos);
+  CHECK(require(Kernel::load(device, wide))
+            .launch(nullptr, call.args)
+            .message()
+            .find("512 threads a block, the kernel allows 1 to 384") != std::string::npos);
   CHECK(fakeCudaCalls("cuLaunchKernel") == 0);
 }
 
@@ -370,8 +387,10 @@ TEST_CASE("a failing launch names the call and the driver's error") {
     CHECK(failure.message().find("CUDA_ERROR_ILLEGAL_ADDRESS") != std::string::npos);
   }
   fakeCudaFail("cuLaunchKernel", 1, 0);
-  CHECK(kernel.launch(nullptr, call.args).message().find("; grid 128 x 1 x 1, 128 threads a block (the kernel allows 384), 65536 bytes of "
-                                                         "dynamic shared memory (this GPU allows 231424), 192 bytes of parameters") != std::string::npos);
+  CHECK(kernel.launch(nullptr, call.args)
+            .message()
+            .find("; grid 128 x 1 x 1, 128 threads a block (the kernel allows 384), 65536 bytes of "
+                  "dynamic shared memory (this GPU allows 231424), 192 bytes of parameters") != std::string::npos);
   fakeCudaFail("cuLaunchKernel", 0, 0);
   require(kernel.launch(nullptr, call.args));
 }

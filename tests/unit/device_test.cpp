@@ -27,7 +27,8 @@ TEST_CASE("a driver without a GPU is unavailable, and is tried again later") {
   fakeCudaFail("cuInit", 100, 0);
   Status none = Device::open().status();
   CHECK(none.code() == StatusCode::unavailable);
-  CHECK(none.message().find("cuInit failed: CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)") != std::string::npos);
+  CHECK(none.message().find("cuInit failed: CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)") !=
+        std::string::npos);
   fakeCudaFail("cuInit", 0, 0);
   CHECK(Device::open().isOk());
   CHECK(*Device::count() == 2);
@@ -126,13 +127,15 @@ TEST_CASE("events measure time on streams") {
   CHECK(unrecorded.elapsedUsSince(start).status().code() == StatusCode::internal);
   fakeCudaFail("cuStreamSynchronize", 700, 0);
   Status fault = device.synchronize(stream.handle());
-  CHECK(fault.message() == "synchronize: cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+  CHECK(
+      fault.message() ==
+      "synchronize: cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
 }
 
 TEST_CASE("every failing call of opening a device is named") {
   startFake();
-  for (const char *symbol : {"cuDeviceGetCount", "cuCtxGetCurrent", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuDeviceGetName", "cuDeviceTotalMem_v2",
-                             "cuDeviceGetAttribute"}) {
+  for (const char *symbol : {"cuDeviceGetCount", "cuCtxGetCurrent", "cuDeviceGet", "cuDevicePrimaryCtxRetain",
+                             "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute"}) {
     int before = fakeCudaRetainedContexts();
     fakeCudaFail(symbol, 999, 0);
     Status failure = Device::open(0).status();

@@ -11,8 +11,8 @@
 
 using namespace heddle;
 using namespace heddle::test;
-using heddle::views::Explanation;
 using heddle::views::ExplainRequest;
+using heddle::views::Explanation;
 
 namespace {
 
@@ -83,7 +83,8 @@ TEST_CASE("kept pairs and tiles of every pattern file equal brute force") {
     nlohmann::json json = jsonOf(*file, request);
     CHECK(json["kept_pairs"].get<int64_t>() == kept);
     CHECK(json["tiles"]["visited"].get<int64_t>() * 128 >= kept);
-    CHECK(json["tiles"]["full"].get<int64_t>() + json["tiles"]["partial"].get<int64_t>() == json["tiles"]["visited"].get<int64_t>());
+    CHECK(json["tiles"]["full"].get<int64_t>() + json["tiles"]["partial"].get<int64_t>() ==
+          json["tiles"]["visited"].get<int64_t>());
   }
 }
 

@@ -23,7 +23,9 @@ AttentionInputs goldenInputs(int64_t n) {
         k.push_back(float(std::cos(double(2 + 2 * t + h + 3 * c))));
         v.push_back(float(std::sin(0.5 * double(t) + double(2 * h + 7 * c))));
       }
-  auto tensor = [&](const std::vector<float> &values) { return HostTensor::fromFloats(DType::fp32, {1, n, 2, 2}, values); };
+  auto tensor = [&](const std::vector<float> &values) {
+    return HostTensor::fromFloats(DType::fp32, {1, n, 2, 2}, values);
+  };
   auto inputs = makeAttentionInputs(tensor(q), tensor(k), tensor(v));
   REQUIRE(inputs.isOk());
   return inputs.take();
@@ -54,7 +56,8 @@ Sums ofDefinition(const PatternFile &file, const AttentionInputs &inputs, int64_
 Sums ofCpu(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
   auto schedule = file.schedule();
   REQUIRE(schedule.isOk());
-  auto pattern = JitPattern::create(*schedule->functions, {schedule->name, 0, int(schedule->variants.size()), int(schedule->branchCount)});
+  auto pattern = JitPattern::create(*schedule->functions,
+                                    {schedule->name, 0, int(schedule->variants.size()), int(schedule->branchCount)});
   REQUIRE(succeeded(pattern));
   std::vector<float> out(inputs.q.elements(), std::nanf(""));
   CpuAttentionArgs args;
@@ -96,8 +99,10 @@ const char *const kPartition = R"(
   attn.softmax union(%m))";
 
 std::string branches(const char *combine) {
-  return std::string("%f = attn.dilate %a by 2 rule(block)\n%s0 = attn.segment %a by [4]\n%s1 = attn.segment %f by [8]\n"
-                     "attn.softmax ") + combine + "(%s0, %s1)";
+  return std::string(
+             "%f = attn.dilate %a by 2 rule(block)\n%s0 = attn.segment %a by [4]\n%s1 = attn.segment %f by [8]\n"
+             "attn.softmax ") +
+         combine + "(%s0, %s1)";
 }
 
 } // namespace
@@ -130,5 +135,6 @@ TEST_CASE("one softmax over the union of the same branches") {
 TEST_CASE("neighbouring blocks") {
   std::string blocks = std::string("attn.pattern @p() {\n") + kNeighbourBlocks;
   check(blocks + "\nattn.softmax union(%m)\n}", {0.489662458063, 9.686076211076});
-  check(blocks + "\n%c = attn.causal\n%x = attn.and %m, %c\nattn.softmax union(%x)\n}", {4.744611610254, 11.803695696792});
+  check(blocks + "\n%c = attn.causal\n%x = attn.and %m, %c\nattn.softmax union(%x)\n}",
+        {4.744611610254, 11.803695696792});
 }

@@ -229,7 +229,8 @@ TEST_CASE("a configuration of another skeleton is refused") {
   KernelConfig config = portableDefault(request);
   config.skeleton = "other";
   CHECK(portableForwardSkeleton().whyInfeasible(request, config)->constraint == "skeleton");
-  CHECK(validateConfig(request, config).status().message() == "no skeleton 'other'; there is sm90_forward, portable_forward");
+  CHECK(validateConfig(request, config).status().message() ==
+        "no skeleton 'other'; there is sm90_forward, portable_forward");
 }
 
 TEST_CASE("the search space is not empty, has no duplicates and holds the default") {

@@ -26,7 +26,9 @@ KernelRecord floatRecord() {
   return record;
 }
 
-template <class T> const T *behind(const void *base, int64_t elements) { return static_cast<const T *>(base) + elements; }
+template <class T> const T *behind(const void *base, int64_t elements) {
+  return static_cast<const T *>(base) + elements;
+}
 
 } // namespace
 

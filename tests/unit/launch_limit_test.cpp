@@ -1,7 +1,7 @@
 // A launch that never ends, as the recording driver plays it: it is noticed, costs one trial, ends the session with a
 // message, and leaves nothing that would wait for the kernel. A later session goes on without that point.
-#include "compiler/Driver/TuneSession.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
+#include "compiler/Driver/TuneSession.h"
 #include "device_fixture.h"
 #include "tuner/Search/StoreSink.h"
 
@@ -16,7 +16,8 @@ namespace {
 constexpr int kNotReady = 600;
 
 struct Folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / ("heddle-launch-limit-" + std::to_string(getpid()));
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("heddle-launch-limit-" + std::to_string(getpid()));
   Folder() { std::filesystem::create_directories(path); }
   ~Folder() { std::filesystem::remove_all(path); }
 };

@@ -99,8 +99,9 @@ TEST_CASE("overflow, zero divisors and missing sizes are failures with a name") 
 }
 
 TEST_CASE("expressions round-trip through text") {
-  for (const char *text : {"0", "-5", "q_stride_batch", "param12", "select(lt(seqlen_q,seqlen_k),min(1,2),max(3,mod(4,5)))",
-                           "ceildiv(mul(batch,heads),sub(sm_count,-1))", "-9223372036854775808"}) {
+  for (const char *text :
+       {"0", "-5", "q_stride_batch", "param12", "select(lt(seqlen_q,seqlen_k),min(1,2),max(3,mod(4,5)))",
+        "ceildiv(mul(batch,heads),sub(sm_count,-1))", "-9223372036854775808"}) {
     Result<LaunchExpr> parsed = LaunchExpr::parse(text);
     REQUIRE_MESSAGE(parsed.isOk(), parsed.status().str());
     CHECK(parsed->str() == text);
@@ -116,9 +117,10 @@ TEST_CASE("bad expressions name the column") {
     const char *text;
     const char *column;
   };
-  for (Case bad : {Case{"", "column 1:"}, Case{"add(1)", "column 6:"}, Case{"add(1,2", "column 8:"}, Case{"add(1,2)x", "column 9:"},
-                   Case{"add(1,foo)", "column 7:"}, Case{"param", "column 1:"}, Case{"param-1", "column 1:"},
-                   Case{"param99999", "column 1:"}, Case{"99999999999999999999", "column 1:"}, Case{"add (1,2)", "column 4:"}}) {
+  for (Case bad : {Case{"", "column 1:"}, Case{"add(1)", "column 6:"}, Case{"add(1,2", "column 8:"},
+                   Case{"add(1,2)x", "column 9:"}, Case{"add(1,foo)", "column 7:"}, Case{"param", "column 1:"},
+                   Case{"param-1", "column 1:"}, Case{"param99999", "column 1:"},
+                   Case{"99999999999999999999", "column 1:"}, Case{"add (1,2)", "column 4:"}}) {
     Result<LaunchExpr> parsed = LaunchExpr::parse(bad.text);
     REQUIRE_MESSAGE(!parsed.isOk(), bad.text);
     CHECK_MESSAGE(parsed.status().message().find(bad.column) != std::string::npos, parsed.status().str());
@@ -149,7 +151,8 @@ TEST_CASE("a plan round-trips through its text") {
   Result<LaunchPlan> parsed = LaunchPlan::parse(text);
   REQUIRE_MESSAGE(parsed.isOk(), parsed.status().str());
   CHECK(parsed->str() == text);
-  CHECK(text.find("tensor_map k bf16 offset 0 swizzle 128 dims 64 seqlen_k strides mul(k_stride_row,2) box 64 128\n") != std::string::npos);
+  CHECK(text.find("tensor_map k bf16 offset 0 swizzle 128 dims 64 seqlen_k strides mul(k_stride_row,2) box 64 128\n") !=
+        std::string::npos);
   CHECK(text.find("clear workspace 0 batch 7\n") != std::string::npos);
 }
 
@@ -158,20 +161,22 @@ TEST_CASE("bad plans name the line and what was expected") {
     const char *text;
     const char *message;
   };
-  for (Case bad : {Case{"", "line 1: expected 'heddle-plan 1'"}, Case{"heddle-plan 9\n", "line 1: expected 'heddle-plan 1'"},
-                   Case{"heddle-plan 1\ngrid 1 1\n", "line 2:"}, Case{"heddle-plan 1\nblock 1 2\n", "line 2: expected the end"},
-                   Case{"heddle-plan 1\nblock 1\nfoo\n", "line 3: expected entry"}, Case{"heddle-plan 1\nslot x i32 1\n", "line 2: expected an integer"},
-                   Case{"heddle-plan 1\nparams 8\nslot 0 i16 1\n", "line 3: expected a slot kind"},
-                   Case{"heddle-plan 1\nparams 8\nslot 0 ptr w\n", "line 3: expected q, k, v"},
-                   Case{"heddle-plan 1\nparams 8\nslot 2 i32 1\n", "slot at offset 2: expected a multiple of 4"},
-                   Case{"heddle-plan 1\nparams 8\nslot 8 i32 1\n", "slot at offset 8: expected to end inside"},
-                   Case{"heddle-plan 1\nparams 8\nslot 0 i64 1\nslot 4 i32 1\n", "overlap"},
-                   Case{"heddle-plan 1\nparams 128\nslot 0 tensor_map 0\n", "one of 0 tensor maps"},
-                   Case{"heddle-plan 1\nparams 9999999\n", "expected at most 4096 parameter bytes"},
-                   Case{"heddle-plan 1\ntensor_map k bf16 offset 0 swizzle 7 dims 1 box 1\n", "swizzle 0, 32, 64 or 128"},
-                   Case{"heddle-plan 1\ntensor_map k int8 offset 0 swizzle 0 dims 1 box 1\n", "expected bf16, fp16 or fp32"},
-                   Case{"heddle-plan 1\ntensor_map k bf16 offset 0 swizzle 0 dims 1 2 box 1 2\n", "rank - 1 strides"},
-                   Case{"heddle-plan 1\nclear workspace 0 1 -1\n", "line 2: expected a clear value"}}) {
+  for (Case bad :
+       {Case{"", "line 1: expected 'heddle-plan 1'"}, Case{"heddle-plan 9\n", "line 1: expected 'heddle-plan 1'"},
+        Case{"heddle-plan 1\ngrid 1 1\n", "line 2:"}, Case{"heddle-plan 1\nblock 1 2\n", "line 2: expected the end"},
+        Case{"heddle-plan 1\nblock 1\nfoo\n", "line 3: expected entry"},
+        Case{"heddle-plan 1\nslot x i32 1\n", "line 2: expected an integer"},
+        Case{"heddle-plan 1\nparams 8\nslot 0 i16 1\n", "line 3: expected a slot kind"},
+        Case{"heddle-plan 1\nparams 8\nslot 0 ptr w\n", "line 3: expected q, k, v"},
+        Case{"heddle-plan 1\nparams 8\nslot 2 i32 1\n", "slot at offset 2: expected a multiple of 4"},
+        Case{"heddle-plan 1\nparams 8\nslot 8 i32 1\n", "slot at offset 8: expected to end inside"},
+        Case{"heddle-plan 1\nparams 8\nslot 0 i64 1\nslot 4 i32 1\n", "overlap"},
+        Case{"heddle-plan 1\nparams 128\nslot 0 tensor_map 0\n", "one of 0 tensor maps"},
+        Case{"heddle-plan 1\nparams 9999999\n", "expected at most 4096 parameter bytes"},
+        Case{"heddle-plan 1\ntensor_map k bf16 offset 0 swizzle 7 dims 1 box 1\n", "swizzle 0, 32, 64 or 128"},
+        Case{"heddle-plan 1\ntensor_map k int8 offset 0 swizzle 0 dims 1 box 1\n", "expected bf16, fp16 or fp32"},
+        Case{"heddle-plan 1\ntensor_map k bf16 offset 0 swizzle 0 dims 1 2 box 1 2\n", "rank - 1 strides"},
+        Case{"heddle-plan 1\nclear workspace 0 1 -1\n", "line 2: expected a clear value"}}) {
     Result<LaunchPlan> parsed = LaunchPlan::parse(bad.text);
     REQUIRE_MESSAGE(!parsed.isOk(), bad.text);
     CHECK_MESSAGE(parsed.status().message().find(bad.message) != std::string::npos, parsed.status().str());

@@ -239,13 +239,14 @@ TEST_CASE("a performance note of ptxas fails the variant") {
 }
 
 TEST_CASE("remarks on warpgroup products are read, each once") {
-  const std::string loss = "Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient "
-                           "register resources for the wgmma pipeline in the function 'heddle_kernel'";
+  const std::string loss =
+      "Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient "
+      "register resources for the wgmma pipeline in the function 'heddle_kernel'";
   const std::string arrive = "warpgroup.arrive is injected in around line 42 by compiler to allow use of registers in "
                              "GMMA in function 'heddle_kernel'";
-  const std::vector<CompilerNote> notes =
-      parseNotes("ptxas info    : (C7519) " + arrive + "\nptxas info    : 0 bytes gmem (C75)\nptxas info    : (C7512) " +
-                 loss + "\nptxas info    : (C7512) " + loss + "\nptxas warning : (C7999) something else\n");
+  const std::vector<CompilerNote> notes = parseNotes(
+      "ptxas info    : (C7519) " + arrive + "\nptxas info    : 0 bytes gmem (C75)\nptxas info    : (C7512) " + loss +
+      "\nptxas info    : (C7512) " + loss + "\nptxas warning : (C7999) something else\n");
   REQUIRE(notes.size() == 2);
   CHECK(notes[0].code == "C7519");
   CHECK(notes[0].text == arrive);
@@ -260,15 +261,17 @@ TEST_CASE("remarks on warpgroup products are read, each once") {
 TEST_CASE("products that the compiler takes one by one are counted and refused") {
   if (!hasNvrtc())
     return;
-  const char *product = "asm volatile(\"wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0,%1,%2,%3}, %4, %5, 1, 1, 1, "
-                        "0, 0;\" : \"+f\"(a), \"+f\"(b), \"+f\"(c), \"+f\"(d) : \"l\"(x), \"l\"(x));\n";
+  const char *product =
+      "asm volatile(\"wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0,%1,%2,%3}, %4, %5, 1, 1, 1, "
+      "0, 0;\" : \"+f\"(a), \"+f\"(b), \"+f\"(c), \"+f\"(d) : \"l\"(x), \"l\"(x));\n";
   KernelSource source;
-  source.text = std::string("extern \"C\" __global__ void __launch_bounds__(128) heddle_kernel(float *p, long long x) {\n"
-                            "float a = p[0], b = p[1], c = p[2], d = p[3];\n"
-                            "asm volatile(\"wgmma.fence.sync.aligned;\");\n") +
-                product + "a *= 2;\n" + product +
-                "asm volatile(\"wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\");\n"
-                "p[0] = a; p[1] = b; p[2] = c; p[3] = d;\n}\n";
+  source.text =
+      std::string("extern \"C\" __global__ void __launch_bounds__(128) heddle_kernel(float *p, long long x) {\n"
+                  "float a = p[0], b = p[1], c = p[2], d = p[3];\n"
+                  "asm volatile(\"wgmma.fence.sync.aligned;\");\n") +
+      product + "a *= 2;\n" + product +
+      "asm volatile(\"wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\");\n"
+      "p[0] = a; p[1] = b; p[2] = c; p[3] = d;\n}\n";
   const auto result = compile(source, "sm_90a");
   REQUIRE_MESSAGE(result.isOk(), result.status().message());
   CHECK(result->warpgroupProducts() == 2);

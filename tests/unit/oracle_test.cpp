@@ -58,21 +58,25 @@ private:
   static JitPattern compile(const PatternFile &file) {
     auto schedule = file.schedule();
     REQUIRE(schedule.isOk());
-    auto pattern = JitPattern::create(*schedule->functions, {schedule->name, int(schedule->parameters.size()),
-                                                             int(schedule->variants.size()), int(schedule->branchCount)});
+    auto pattern =
+        JitPattern::create(*schedule->functions, {schedule->name, int(schedule->parameters.size()),
+                                                  int(schedule->variants.size()), int(schedule->branchCount)});
     REQUIRE(succeeded(pattern));
     return std::move(*pattern);
   }
 
   std::string compareTile(unsigned variant, unsigned branch, attn::RowTile tile, int64_t blockN) {
     const attn::VariantRanges &ranges = file.analysis().variants[variant].forward;
-    attn::TileVisit want = attn::visitTile(ranges, branch, attn::Direction::Forward, oracle::toSizes(problem), context.head, tile, blockN);
+    attn::TileVisit want =
+        attn::visitTile(ranges, branch, attn::Direction::Forward, oracle::toSizes(problem), context.head, tile, blockN);
     int64_t first = tile.rowClass + ranges.rowRate * tile.index * tile.block;
-    int64_t last = std::min(first + ranges.rowRate * (tile.block - 1), first + (problem.seqlenQ - 1 - first) / ranges.rowRate * ranges.rowRate);
+    int64_t last = std::min(first + ranges.rowRate * (tile.block - 1),
+                            first + (problem.seqlenQ - 1 - first) / ranges.rowRate * ranges.rowRate);
     std::set<int64_t> visited, full;
     int64_t steps = 0;
     for (int32_t from = 0; steps < 1000; ++steps) {
-      JitKeyRange range = jit.nextRange(context, variant, branch, problem.qOrigin + first, problem.qOrigin + last, blockN, from);
+      JitKeyRange range =
+          jit.nextRange(context, variant, branch, problem.qOrigin + first, problem.qOrigin + last, blockN, from);
       if (range.begin == JitKeyRange::kNoTile)
         break;
       for (int32_t t = range.begin; t < range.end; ++t)
@@ -83,8 +87,8 @@ private:
       from = range.end;
     }
     std::set<int64_t> wantVisited = oracle::tilesOf(want.visited), wantFull = oracle::tilesOf(want.full);
-    std::string where = " of row tile " + std::to_string(tile.index) + ", class " + std::to_string(tile.rowClass) + ", head " +
-                        std::to_string(context.head) + ", branch " + std::to_string(branch);
+    std::string where = " of row tile " + std::to_string(tile.index) + ", class " + std::to_string(tile.rowClass) +
+                        ", head " + std::to_string(context.head) + ", branch " + std::to_string(branch);
     if (visited != wantVisited)
       return "visited tiles" + where;
     return std::includes(wantFull.begin(), wantFull.end(), full.begin(), full.end()) ? "" : "full tiles" + where;
@@ -118,9 +122,10 @@ void compareAllPairs(const PatternFile &file, const oracle::Problem &problem) {
 }
 
 void comparePattern(const PatternFile &file) {
-  for (const oracle::Problem &problem :
-       {oracle::Problem{3, 37, 37, 0, 0, smallParameters(file, 3)}, oracle::Problem{2, 20, 53, 33, 0, smallParameters(file, 9)},
-        oracle::Problem{5, 41, 17, 0, 0, smallParameters(file, 1)}, oracle::Problem{1, 1, 1, 0, 0, smallParameters(file, 0)}})
+  for (const oracle::Problem &problem : {oracle::Problem{3, 37, 37, 0, 0, smallParameters(file, 3)},
+                                         oracle::Problem{2, 20, 53, 33, 0, smallParameters(file, 9)},
+                                         oracle::Problem{5, 41, 17, 0, 0, smallParameters(file, 1)},
+                                         oracle::Problem{1, 1, 1, 0, 0, smallParameters(file, 0)}})
     compareAllPairs(file, problem);
 }
 
@@ -133,7 +138,8 @@ AttentionInputs randomInputs(AttentionSizes sizes, DType dtype) {
 /// A result that is right to the last bit of its type.
 struct Perfect {
   Perfect(const PatternFile &file, const AttentionInputs &inputs)
-      : definition(file.pattern(), {inputs.sizes.heads, inputs.sizes.seqlenQ, inputs.sizes.seqlenK, 0, 0, {}}, inputs, 0.5),
+      : definition(file.pattern(), {inputs.sizes.heads, inputs.sizes.seqlenQ, inputs.sizes.seqlenK, 0, 0, {}}, inputs,
+                   0.5),
         rows(oracle::sampleRows(inputs.sizes, 1000)) {
     const AttentionSizes &s = inputs.sizes;
     out = HostTensor::zeros(inputs.dtype(), {s.batch, s.seqlenQ, s.heads, s.valueDim});

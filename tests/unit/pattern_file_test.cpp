@@ -45,7 +45,8 @@ TEST_CASE("errors carry file, line, column and the line itself") {
 
 TEST_CASE("a syntax error and an unknown op point at their place") {
   CHECK(contains(failureOf("attn.pattern @p( {\n}\n"), "p.mlir:1:"));
-  CHECK(contains(failureOf(patternText("  %m = attn.windov [1, 0]\n")), "p.mlir:2:8: error: custom op 'attn.windov' is unknown"));
+  CHECK(contains(failureOf(patternText("  %m = attn.windov [1, 0]\n")),
+                 "p.mlir:2:8: error: custom op 'attn.windov' is unknown"));
 }
 
 TEST_CASE("a text without a pattern is refused") {
@@ -102,19 +103,24 @@ TEST_CASE("assignments that fit no size are refused with what would") {
 }
 
 TEST_CASE("names, order of writing, documentation and defaults do not change the digest") {
-  std::string plain = digestOf(patternText("  %a = attn.causal\n  %b = attn.cols [4, 0]\n  %m = attn.or %a, %b\n  attn.softmax union(%m)\n"));
+  std::string plain = digestOf(
+      patternText("  %a = attn.causal\n  %b = attn.cols [4, 0]\n  %m = attn.or %a, %b\n  attn.softmax union(%m)\n"));
   CHECK(plain.size() == 64);
   CHECK(plain == digestOf(patternText("  %x = attn.causal\n  %y = attn.cols [4, 0]\n  %n = attn.or %x, %y\n"
-                                      "  %d = attn.dilate %n by 1 at 0\n  attn.softmax union(%d)\n", "@other()")));
+                                      "  %d = attn.dilate %n by 1 at 0\n  attn.softmax union(%d)\n",
+                                      "@other()")));
   std::string sized = digestOf(patternText(kWindow, kWindowHead));
-  CHECK(sized == digestOf(patternText("  %m = attn.window [%n, 0]\n  attn.softmax union(%m)\n", "@v(%n: i32, %unused: i32)")));
+  CHECK(sized ==
+        digestOf(patternText("  %m = attn.window [%n, 0]\n  attn.softmax union(%m)\n", "@v(%n: i32, %unused: i32)")));
 }
 
 TEST_CASE("what changes the kept pairs changes the digest") {
   std::string end = "\n  attn.softmax union(%m)\n";
-  std::vector<std::string> texts = {patternText("  %m = attn.causal" + end), patternText("  %m = attn.full" + end),
+  std::vector<std::string> texts = {patternText("  %m = attn.causal" + end),
+                                    patternText("  %m = attn.full" + end),
                                     patternText("  %m = attn.causal" + end, "@p() q_origin(end)"),
-                                    patternText("  %m = attn.window [4, 0]" + end), patternText("  %m = attn.window [5, 0]" + end),
+                                    patternText("  %m = attn.window [4, 0]" + end),
+                                    patternText("  %m = attn.window [5, 0]" + end),
                                     patternText("  %m = attn.window [0, 4]" + end)};
   for (size_t i = 0; i < texts.size(); ++i)
     for (size_t j = 0; j < i; ++j)

@@ -142,7 +142,8 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
   KernelRequest request;
   request.paramCount = 2;
   request.qOrigin = QOriginRule::given;
-  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
+  const LaunchPlan plan =
+      portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
   CHECK(plan.validate().isOk());
   CHECK(plan.paramBytes == sizeof(HostParams));
   std::map<std::string, int64_t> offsets;
@@ -185,7 +186,8 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
 
 TEST_CASE("a pattern without run-time sizes still fills the one element that the device declares") {
   const KernelRequest request;
-  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
+  const LaunchPlan plan =
+      portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
   CHECK(plan.paramBytes == 192);
   CHECK(plan.paramCount() == 0);
   CHECK(LaunchPlan::parse(plan.str()).isOk());
@@ -195,7 +197,8 @@ TEST_CASE("a pattern without run-time sizes still fills the one element that the
 TEST_CASE("the largest parameter block fits, one more does not apply") {
   KernelRequest request;
   request.paramCount = maxForwardParams();
-  const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
+  const LaunchPlan plan =
+      portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
   CHECK(plan.paramBytes <= 4096);
   CHECK(plan.paramBytes > 4096 - 8);
   CHECK(plan.validate().isOk());
@@ -267,8 +270,9 @@ void compileAll(std::vector<Variant> &variants) {
   const auto work = [&] {
     for (size_t i = next++; i < variants.size(); i = next++) {
       Variant &variant = variants[i];
-      variant.cubin = compile(sourceFor(variant.request, portableForwardSkeleton().defaultConfig(variant.request), variant.pattern),
-                              variant.request.arch->name);
+      variant.cubin =
+          compile(sourceFor(variant.request, portableForwardSkeleton().defaultConfig(variant.request), variant.pattern),
+                  variant.request.arch->name);
     }
   };
   std::vector<std::thread> threads;

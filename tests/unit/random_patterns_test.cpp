@@ -96,7 +96,8 @@ TEST_CASE("a failing case is shrunk to its core") {
   auto fails = [](const RandomCase &made) {
     std::vector<int64_t> parameters;
     std::string text = made.text(parameters);
-    return text.find("attn.segment") != std::string::npos && text.find("attn.cols") != std::string::npos && made.seqlenK > 6;
+    return text.find("attn.segment") != std::string::npos && text.find("attn.cols") != std::string::npos &&
+           made.seqlenK > 6;
   };
   int64_t found = 0;
   for (uint32_t seed = 0; seed < 400; ++seed) {

@@ -43,7 +43,8 @@ public:
   std::string path(const std::string &name) const { return (folder / name).string(); }
 
   Finished heddle(const std::string &arguments, const std::string &environment = "") const {
-    std::string command = environment + " '" HEDDLE_PROGRAM "' " + arguments + " >" + path("stdout") + " 2>" + path("stderr");
+    std::string command =
+        environment + " '" HEDDLE_PROGRAM "' " + arguments + " >" + path("stdout") + " 2>" + path("stderr");
     int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, contents(folder / "stdout"), contents(folder / "stderr")};
   }
@@ -55,7 +56,8 @@ public:
   }
 
   Finished run(const std::string &pattern, const std::string &inputs, const std::string &options) const {
-    return heddle("run " HEDDLE_PATTERNS "/" + pattern + ".mlir --inputs=" + inputs + " --output=" + path("out.safetensors") + " " + options);
+    return heddle("run " HEDDLE_PATTERNS "/" + pattern + ".mlir --inputs=" + inputs +
+                  " --output=" + path("out.safetensors") + " " + options);
   }
 
 private:
@@ -74,8 +76,12 @@ void checkRefused(const Workplace &place, const Finished &finished, int code, co
 TEST_CASE("every pattern verifies on the CPU") {
   Workplace place;
   for (const char *dtype : {"fp32", "bf16", "fp16"}) {
-    std::string inputs = place.inputs("x.safetensors", std::string("--seqlen=150 --seqlen-k=170 --heads=6 --kv-heads=2 --head-dim=32 --batch=2 --seed=3 --dtype=") + dtype);
-    for (const char *pattern : {"full", "causal", "sliding_window --set left=17", "dilated_window --set half=4", "longformer --set half=9 --set globals=3", "dilated", "longnet"}) {
+    std::string inputs = place.inputs(
+        "x.safetensors",
+        std::string("--seqlen=150 --seqlen-k=170 --heads=6 --kv-heads=2 --head-dim=32 --batch=2 --seed=3 --dtype=") +
+            dtype);
+    for (const char *pattern : {"full", "causal", "sliding_window --set left=17", "dilated_window --set half=4",
+                                "longformer --set half=9 --set globals=3", "dilated", "longnet"}) {
       std::string words = pattern;
       std::string name = words.substr(0, words.find(' ')), options = words.substr(name.size());
       CAPTURE(words);
@@ -92,7 +98,8 @@ TEST_CASE("every pattern verifies on the CPU") {
 
 TEST_CASE("results have the promised shapes and the same bytes every time") {
   Workplace place;
-  std::string inputs = place.inputs("x.safetensors", "--seqlen=33 --seqlen-k=20 --heads=4 --kv-heads=2 --head-dim=16 --value-dim=24 --batch=2");
+  std::string inputs = place.inputs(
+      "x.safetensors", "--seqlen=33 --seqlen-k=20 --heads=4 --kv-heads=2 --head-dim=16 --value-dim=24 --batch=2");
   REQUIRE(place.run("causal", inputs, "--target=cpu").code == 0);
   std::string first = contents(place.path("out.safetensors"));
   auto file = SafetensorsFile::open(place.path("out.safetensors"));
@@ -119,7 +126,8 @@ TEST_CASE("empty sequences are results, not errors") {
   Workplace place;
   for (const char *sizes : {"--seqlen=0 --seqlen-k=4", "--seqlen=4 --seqlen-k=0"}) {
     CAPTURE(sizes);
-    Finished ran = place.run("causal", place.inputs("x", std::string(sizes) + " --heads=2 --head-dim=8"), "--target=cpu --verify");
+    Finished ran =
+        place.run("causal", place.inputs("x", std::string(sizes) + " --heads=2 --head-dim=8"), "--target=cpu --verify");
     CHECK_MESSAGE(ran.code == 0, ran.err);
   }
 }
@@ -147,7 +155,8 @@ TEST_CASE("files that are missing, cut short or unwritable are refused") {
   std::ofstream(place.path("short"), std::ios::binary) << whole.substr(0, whole.size() - 7);
   checkRefused(place, place.run("causal", place.path("short"), "--target=cpu"), 1, "short");
   checkRefused(place, place.run("no_such_pattern", inputs, "--target=cpu"), 1, "no_such_pattern");
-  Finished unwritable = place.heddle("run " HEDDLE_PATTERNS "/causal.mlir --inputs=" + inputs + " --output=" + place.path("no/such/folder/y") + " --target=cpu");
+  Finished unwritable = place.heddle("run " HEDDLE_PATTERNS "/causal.mlir --inputs=" + inputs +
+                                     " --output=" + place.path("no/such/folder/y") + " --target=cpu");
   CHECK(unwritable.code == 3);
   CHECK(unwritable.err.find("no/such/folder") != std::string::npos);
 }
@@ -175,8 +184,10 @@ TEST_CASE("wrong options are usage errors, wrong sizes are input errors") {
 TEST_CASE("q_origin given is asked for, and used") {
   Workplace place;
   std::string inputs = place.inputs("x", "--seqlen=4 --seqlen-k=32 --heads=2 --head-dim=16");
-  std::ofstream(place.path("p.mlir")) << "attn.pattern @p() q_origin(given) {\n  %m = attn.causal\n  attn.softmax union(%m)\n}\n";
-  std::string run = "run " + place.path("p.mlir") + " --inputs=" + inputs + " --output=" + place.path("out.safetensors") + " --target=cpu --verify";
+  std::ofstream(place.path("p.mlir"))
+      << "attn.pattern @p() q_origin(given) {\n  %m = attn.causal\n  attn.softmax union(%m)\n}\n";
+  std::string run = "run " + place.path("p.mlir") + " --inputs=" + inputs +
+                    " --output=" + place.path("out.safetensors") + " --target=cpu --verify";
   checkRefused(place, place.heddle(run), 2, "--q-origin");
   Finished ran = place.heddle(run + " --q-origin=28");
   CHECK_MESSAGE(ran.code == 0, ran.err);
@@ -185,7 +196,8 @@ TEST_CASE("q_origin given is asked for, and used") {
 TEST_CASE("without a GPU the cuda target says so") {
   Workplace place;
   std::string inputs = place.inputs("x", "--seqlen=16 --heads=2 --head-dim=64");
-  Finished ran = place.heddle("run " HEDDLE_PATTERNS "/causal.mlir --inputs=" + inputs + " --output=" + place.path("out.safetensors") + " --target=cuda",
+  Finished ran = place.heddle("run " HEDDLE_PATTERNS "/causal.mlir --inputs=" + inputs +
+                                  " --output=" + place.path("out.safetensors") + " --target=cuda",
                               "HEDDLE_CUDA_DRIVER_LIBRARY=/no/such/driver.so");
   checkRefused(place, ran, 3, "driver");
 }

@@ -26,15 +26,16 @@ PictureRequest requestOf(const PatternFile &file, int64_t heads, int64_t seqlenQ
 }
 
 struct CellPairs {
-  int64_t kept = 0, all = 0;      ///< pairs kept by a branch or more
-  int64_t least = 1000;           ///< fewest branches that keep a pair
+  int64_t kept = 0, all = 0; ///< pairs kept by a branch or more
+  int64_t least = 1000;      ///< fewest branches that keep a pair
 };
 
 CellPairs pairsOf(const oracle::PatternOracle &definition, const Picture &picture, const Grid &grid, int64_t head,
                   int64_t row, int64_t column) {
   CellPairs pairs;
   for (int64_t i = row * grid.cellRows; i < std::min((row + 1) * grid.cellRows, picture.sizes.seqlenQ); ++i)
-    for (int64_t j = column * grid.cellColumns; j < std::min((column + 1) * grid.cellColumns, picture.sizes.seqlenK); ++j) {
+    for (int64_t j = column * grid.cellColumns; j < std::min((column + 1) * grid.cellColumns, picture.sizes.seqlenK);
+         ++j) {
       int64_t copies = 0;
       for (unsigned branch = 0; branch < definition.branchCount(); ++branch)
         copies += definition.keeps(branch, head, i, j);
@@ -47,11 +48,16 @@ CellPairs pairsOf(const oracle::PatternOracle &definition, const Picture &pictur
 
 bool isSound(Cell cell, const CellPairs &pairs, bool mayBeEmpty) {
   switch (cell) {
-  case Cell::Skipped: return pairs.kept == 0;
-  case Cell::Partial: return mayBeEmpty || pairs.kept > 0;
-  case Cell::Lattice: return pairs.kept > 0;
-  case Cell::Full: return pairs.kept == pairs.all;
-  case Cell::Twice: return pairs.least >= 2;
+  case Cell::Skipped:
+    return pairs.kept == 0;
+  case Cell::Partial:
+    return mayBeEmpty || pairs.kept > 0;
+  case Cell::Lattice:
+    return pairs.kept > 0;
+  case Cell::Full:
+    return pairs.kept == pairs.all;
+  case Cell::Twice:
+    return pairs.least >= 2;
   }
   return false;
 }

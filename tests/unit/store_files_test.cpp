@@ -65,12 +65,14 @@ TEST_CASE("[3] foreign, newer, empty and short files are refused and stay as the
   std::string newer = good, foreign = good;
   newer[63] = 99;
   foreign[68] = 'X';
-  std::vector<Case> cases = {{"text", "this is a text file, and a rather long one, so that it is longer than the header of a database file is", StatusCode::corrupt, StatusCode::corrupt},
-                             {"short", good.substr(0, 50), StatusCode::corrupt, StatusCode::corrupt},
-                             {"newer", newer, StatusCode::newer, StatusCode::newer},
-                             {"foreign", foreign, StatusCode::corrupt, StatusCode::corrupt},
-                             {"truncated", good.substr(0, good.size() / 2), StatusCode::corrupt, StatusCode::corrupt},
-                             {"empty", "", StatusCode::notFound, StatusCode::ok}};
+  std::vector<Case> cases = {
+      {"text", "this is a text file, and a rather long one, so that it is longer than the header of a database file is",
+       StatusCode::corrupt, StatusCode::corrupt},
+      {"short", good.substr(0, 50), StatusCode::corrupt, StatusCode::corrupt},
+      {"newer", newer, StatusCode::newer, StatusCode::newer},
+      {"foreign", foreign, StatusCode::corrupt, StatusCode::corrupt},
+      {"truncated", good.substr(0, good.size() / 2), StatusCode::corrupt, StatusCode::corrupt},
+      {"empty", "", StatusCode::notFound, StatusCode::ok}};
   for (const Case &bad : cases) {
     std::string path = folder / bad.name;
     writeFile(path, bad.bytes);

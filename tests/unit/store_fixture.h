@@ -67,7 +67,8 @@ inline KernelFamily someFamily(const std::string &pattern = "pattern-a") {
 
 inline DeviceIdentity someDevice() { return {"Some GPU", "sm_90", 132, 140}; }
 
-inline KernelRecord someKernel(const std::string &content, const std::string &pattern = "pattern-a", size_t cubinBytes = 2000) {
+inline KernelRecord someKernel(const std::string &content, const std::string &pattern = "pattern-a",
+                               size_t cubinBytes = 2000) {
   KernelRecord record;
   static_cast<KernelFamily &>(record) = someFamily(pattern);
   record.contentKey = content;
@@ -76,7 +77,10 @@ inline KernelRecord someKernel(const std::string &content, const std::string &pa
   LaunchPlan plan;
   plan.appendPointer({PointerSource::Kind::q});
   record.plan = plan.str();
-  record.cubin = std::string("\x7f" "ELF\0bytes", 10) + std::string(cubinBytes, content.empty() ? 'x' : content.back());
+  record.cubin = std::string("\x7f"
+                             "ELF\0bytes",
+                             10) +
+                 std::string(cubinBytes, content.empty() ? 'x' : content.back());
   record.ptx = "// ptx of " + content;
   record.registers = 168;
   record.compileLog = "two\nlines \\ and a backslash";
@@ -84,7 +88,8 @@ inline KernelRecord someKernel(const std::string &content, const std::string &pa
   return record;
 }
 
-inline Winner someWinner(const KernelRecord &record, ProblemBucket bucket = {3, 2, 1}, DeviceIdentity device = someDevice()) {
+inline Winner someWinner(const KernelRecord &record, ProblemBucket bucket = {3, 2, 1},
+                         DeviceIdentity device = someDevice()) {
   Winner winner;
   static_cast<WinnerKey &>(winner) = WinnerKey(record, bucket, std::move(device));
   winner.contentKey = record.contentKey;

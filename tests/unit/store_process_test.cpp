@@ -18,7 +18,10 @@ using namespace heddle::test;
 namespace {
 
 // The content of a kernel follows from its key, so that a reader can tell a half-written one.
-KernelRecord numbered(int process, int i) { return someKernel("k" + std::to_string(process) + "-" + std::to_string(i), "pattern-a", size_t(3000 + 1000 * (i % 7))); }
+KernelRecord numbered(int process, int i) {
+  return someKernel("k" + std::to_string(process) + "-" + std::to_string(i), "pattern-a",
+                    size_t(3000 + 1000 * (i % 7)));
+}
 
 Status publishNumbered(Store &store, int process, int i) {
   KernelRecord record = numbered(process, i);

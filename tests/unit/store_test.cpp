@@ -20,11 +20,15 @@ StoreLookup find(const Store &store, const LookupQuery &query) {
   return found.take();
 }
 
-WinnerKey keyOf(ProblemBucket bucket = {3, 2, 1}, DeviceIdentity device = someDevice()) { return WinnerKey(someFamily(), bucket, std::move(device)); }
+WinnerKey keyOf(ProblemBucket bucket = {3, 2, 1}, DeviceIdentity device = someDevice()) {
+  return WinnerKey(someFamily(), bucket, std::move(device));
+}
 
-template <class T> std::string tableColumns(const std::string &path, const std::string &table, const std::string &extra) {
+template <class T>
+std::string tableColumns(const std::string &path, const std::string &table, const std::string &extra) {
   sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READONLY, 1000).take();
-  sqlite::Statement statement = database.prepare("SELECT name FROM pragma_table_info(?) WHERE name <> ? ORDER BY cid").take();
+  sqlite::Statement statement =
+      database.prepare("SELECT name FROM pragma_table_info(?) WHERE name <> ? ORDER BY cid").take();
   statement.bind(table).bind(extra);
   std::string names, name;
   while (*statement.step()) {
@@ -41,7 +45,9 @@ TEST_CASE("[8] what was published is read back unchanged, also after closing") {
   KernelRecord record = someKernel("k1");
   Winner winner = someWinner(record);
   winner.createdUnix = 1234;
-  { require(openStore(folder / "a.db", writing()).publish(record, winner)); }
+  {
+    require(openStore(folder / "a.db", writing()).publish(record, winner));
+  }
   Store store = openStore(folder / "a.db", {});
   StoreLookup found = find(store, keyOf());
   CHECK(found.match == MatchKind::exact);
@@ -111,12 +117,18 @@ TEST_CASE("[7] lookups never return code that cannot run, nor another function")
 
   for (int field = 0; field < 6; ++field) {
     WinnerKey other = keyOf();
-    if (field == 0) other.pattern = "pattern-b";
-    if (field == 1) other.kind = "backward";
-    if (field == 2) other.dtype = DType::fp16;
-    if (field == 3) other.headDim = 128;
-    if (field == 4) other.valueDim = 128;
-    if (field == 5) other.generator = "g2";
+    if (field == 0)
+      other.pattern = "pattern-b";
+    if (field == 1)
+      other.kind = "backward";
+    if (field == 2)
+      other.dtype = DType::fp16;
+    if (field == 3)
+      other.headDim = 128;
+    if (field == 4)
+      other.valueDim = 128;
+    if (field == 5)
+      other.generator = "g2";
     CHECK(find(store, other).match == MatchKind::none);
   }
   WinnerKey anyGenerator = keyOf();
@@ -294,7 +306,8 @@ TEST_CASE("merge keeps the faster winner and the newer trial, and leaves the oth
 TEST_CASE("migrations run once, in order, from any version") {
   ScratchFolder folder;
   std::string path = folder / "a.db";
-  sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000).take();
+  sqlite::Database database =
+      sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000).take();
   std::vector<const char *> migrations = {"CREATE TABLE one (a INTEGER) STRICT; INSERT INTO one VALUES (1);"};
   require(migrateStore(database, migrations));
   require(migrateStore(database, migrations));

@@ -13,31 +13,41 @@ struct ErrorText {
   Code code;
   const char *name, *text;
 };
-constexpr ErrorText kErrors[] = {{0, "CUDA_SUCCESS", "no error"},
-                                 {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
-                                 {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-                                 {3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
-                                 {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
-                                 {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
-                                 {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
-                                 {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
-                                 {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
-                                 {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
-                                 {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"}};
+constexpr ErrorText kErrors[] = {
+    {0, "CUDA_SUCCESS", "no error"},
+    {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
+    {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"}};
 
 constexpr size_t kMemoryBytes = size_t(143771) << 20;
 
 int attributeValue(int attribute) {
   switch (attribute) {
-  case kAttributeComputeMajor: return state().arch / 10;
-  case kAttributeComputeMinor: return state().arch % 10;
-  case kAttributeMultiprocessorCount: return 132;
-  case kAttributeL2CacheSize: return 50 << 20;
-  case kAttributeMaxSharedPerBlockOptin: return 232448;
-  case kAttributeClockRate: return 1980000;
-  case kAttributeMemoryClockRate: return 3201000;
-  case kAttributeGlobalMemoryBusWidth: return 6144;
-  default: return -1;
+  case kAttributeComputeMajor:
+    return state().arch / 10;
+  case kAttributeComputeMinor:
+    return state().arch % 10;
+  case kAttributeMultiprocessorCount:
+    return 132;
+  case kAttributeL2CacheSize:
+    return 50 << 20;
+  case kAttributeMaxSharedPerBlockOptin:
+    return 232448;
+  case kAttributeClockRate:
+    return 1980000;
+  case kAttributeMemoryClockRate:
+    return 3201000;
+  case kAttributeGlobalMemoryBusWidth:
+    return 6144;
+  default:
+    return -1;
   }
 }
 

@@ -33,7 +33,11 @@ extern "C" {
 Code cuModuleLoadDataEx(Module *module, const void *image, unsigned count, int *options, void **values) {
   FAKE_ENTER_CONTEXT(cuModuleLoadDataEx);
   const char *text = static_cast<const char *>(image);
-  bool isCubin = std::strncmp(text, "\x7f" "ELF", 4) == 0, isPtx = std::strncmp(text, "//", 2) == 0;
+  bool isCubin = std::strncmp(text,
+                              "\x7f"
+                              "ELF",
+                              4) == 0,
+       isPtx = std::strncmp(text, "//", 2) == 0;
   if (isCubin || isPtx) {
     *module = new ModuleStruct{currentContext()};
     state().handles.insert(*module);
@@ -84,15 +88,17 @@ Code cuFuncSetAttribute(Function function, int attribute, int value) {
   return kSuccess;
 }
 
-Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
-                    unsigned sharedBytes, Stream stream, void **params, void **extra) {
+Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
+                    unsigned blockZ, unsigned sharedBytes, Stream stream, void **params, void **extra) {
   FAKE_ENTER_CONTEXT(cuLaunchKernel);
-  bool isOurs = state().handles.count(function) && state().modules.count(function->module) && function->module->context == currentContext();
+  bool isOurs = state().handles.count(function) && state().modules.count(function->module) &&
+                function->module->context == currentContext();
   bool isStreamOurs = !stream || (state().handles.count(stream) && stream->context == currentContext());
   if (!isOurs || !isStreamOurs)
     return kInvalidHandle;
   Launch &launch = state().lastLaunch;
-  bool isPossible = gridX && gridY && gridZ && blockX && blockX <= 384 && sharedBytes <= unsigned(function->maxDynamicShared);
+  bool isPossible =
+      gridX && gridY && gridZ && blockX && blockX <= 384 && sharedBytes <= unsigned(function->maxDynamicShared);
   if (!isPossible || params || !readParams(extra, launch))
     return kErrorInvalidValue;
   launch.grid[0] = gridX, launch.grid[1] = gridY, launch.grid[2] = gridZ;
@@ -124,14 +130,16 @@ Code cuStreamDestroy_v2(Stream stream) {
   return kSuccess;
 }
 
-Code cuTensorMapEncodeTiled(TensorMap *map, int dtype, uint32_t rank, void *address, const uint64_t *dims, const uint64_t *strides,
-                            const uint32_t *box, const uint32_t *steps, int, int swizzle, int, int) {
+Code cuTensorMapEncodeTiled(TensorMap *map, int dtype, uint32_t rank, void *address, const uint64_t *dims,
+                            const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int, int swizzle, int,
+                            int) {
   FAKE_ENTER(cuTensorMapEncodeTiled);
   TensorMapCall &call = state().lastMap;
   call = {dtype, swizzle, rank, address, {}, {}, {}, {}};
   for (uint32_t i = 0; i < rank; ++i) {
     call.dims[i] = dims[i], call.box[i] = box[i], call.steps[i] = steps[i];
-    bool isValid = dims[i] > 0 && dims[i] <= uint64_t(1) << 32 && box[i] > 0 && box[i] <= 256 && steps[i] > 0 && steps[i] <= 8;
+    bool isValid =
+        dims[i] > 0 && dims[i] <= uint64_t(1) << 32 && box[i] > 0 && box[i] <= 256 && steps[i] > 0 && steps[i] <= 8;
     if (i > 0) {
       call.strides[i - 1] = strides[i - 1];
       isValid = isValid && strides[i - 1] % 16 == 0 && strides[i - 1] < uint64_t(1) << 40;

@@ -97,7 +97,7 @@ bool isInside(uint64_t address, size_t bytes);
 #define FAKE_ENTER(symbol)                                                                                             \
   std::lock_guard<std::mutex> fakeLock(heddle::fake::state().mutex);                                                   \
   if (heddle::cuda::Code fakeCode = heddle::fake::enter(#symbol))                                                      \
-    return fakeCode
+  return fakeCode
 // The same for functions that need a current context.
 #define FAKE_ENTER_CONTEXT(symbol)                                                                                     \
   FAKE_ENTER(symbol);                                                                                                  \

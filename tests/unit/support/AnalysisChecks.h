@@ -4,9 +4,9 @@
 #ifndef HEDDLE_TESTS_ANALYSISCHECKS_H
 #define HEDDLE_TESTS_ANALYSISCHECKS_H
 
+#include "compiler/Oracle/PatternOracle.h"
 #include "dialect/Analysis/BranchEvaluator.h"
 #include "dialect/Analysis/Counts.h"
-#include "compiler/Oracle/PatternOracle.h"
 
 #include <set>
 #include <sstream>
@@ -15,9 +15,9 @@ namespace heddle::oracle {
 
 /// What the analysis owes for a branch (docs/language.md, "What exact means").
 enum class Exactness {
-  Exact,      ///< visited and full are exactly the non-empty and the full tiles
-  Union,      ///< visited exact; full sound, short by at most two tiles for each pair of pieces
-  Superset    ///< visited a superset, full a subset
+  Exact,   ///< visited and full are exactly the non-empty and the full tiles
+  Union,   ///< visited exact; full sound, short by at most two tiles for each pair of pieces
+  Superset ///< visited a superset, full a subset
 };
 
 inline attn::ProblemSizes toSizes(const Problem &problem) {
@@ -34,8 +34,11 @@ struct Pairs {
 inline Pairs pairsOf(PatternOracle &oracle, const Problem &problem, unsigned branch, int64_t head,
                      attn::Direction direction) {
   bool forward = direction == attn::Direction::Forward;
-  Pairs pairs{forward ? problem.seqlenQ : problem.seqlenK, forward ? problem.seqlenK : problem.seqlenQ,
-              forward ? problem.qOrigin : problem.kOrigin, forward ? problem.kOrigin : problem.qOrigin, {}};
+  Pairs pairs{forward ? problem.seqlenQ : problem.seqlenK,
+              forward ? problem.seqlenK : problem.seqlenQ,
+              forward ? problem.qOrigin : problem.kOrigin,
+              forward ? problem.kOrigin : problem.qOrigin,
+              {}};
   for (int64_t row = 0; row < pairs.rows; ++row)
     for (int64_t column = 0; column < pairs.columns; ++column)
       pairs.kept.push_back(forward ? oracle.keeps(branch, head, row, column) : oracle.keeps(branch, head, column, row));
@@ -76,25 +79,36 @@ private:
     unsigned slot = program.add(variant.branches[branch].columnResidue);
     attn::PlainDomain domain;
     std::vector<int64_t> slots;
-    program.run(domain, [&](attn::Symbol symbol) -> int64_t {
-      using S = attn::Symbol;
-      switch (symbol.kind) {
-      case S::Head: return head;
-      case S::Heads: return problem.heads;
-      case S::SeqlenQ: return problem.seqlenQ;
-      case S::SeqlenK: return problem.seqlenK;
-      case S::QOrigin: return problem.qOrigin;
-      case S::KOrigin: return problem.kOrigin;
-      case S::Parameter: return problem.parameters[symbol.index];
-      default: return tileFirst;
-      }
-    }, slots);
+    program.run(
+        domain,
+        [&](attn::Symbol symbol) -> int64_t {
+          using S = attn::Symbol;
+          switch (symbol.kind) {
+          case S::Head:
+            return head;
+          case S::Heads:
+            return problem.heads;
+          case S::SeqlenQ:
+            return problem.seqlenQ;
+          case S::SeqlenK:
+            return problem.seqlenK;
+          case S::QOrigin:
+            return problem.qOrigin;
+          case S::KOrigin:
+            return problem.kOrigin;
+          case S::Parameter:
+            return problem.parameters[symbol.index];
+          default:
+            return tileFirst;
+          }
+        },
+        slots);
     return slots[slot];
   }
 
   std::string checkTile(attn::RowTile tile, int64_t rowsInClass, int64_t columnsPerTile, attn::TileCounts &counts) {
-    attn::TileVisit visit = attn::visitTile(variant, branch, direction, attn::ProblemSizes(toSizes(problem)), head, tile,
-                                            columnsPerTile);
+    attn::TileVisit visit =
+        attn::visitTile(variant, branch, direction, attn::ProblemSizes(toSizes(problem)), head, tile, columnsPerTile);
     std::set<int64_t> visited = tilesOf(visit.visited), full = tilesOf(visit.full);
     counts.visited += visited.size();
     counts.full += full.size();
@@ -134,7 +148,8 @@ private:
     return {};
   }
 
-  std::string describe(attn::RowTile tile, const char *what, const std::set<int64_t> &got, const std::set<int64_t> &want) {
+  std::string describe(attn::RowTile tile, const char *what, const std::set<int64_t> &got,
+                       const std::set<int64_t> &want) {
     std::ostringstream text;
     text << what << " of row tile " << tile.index << " (class " << tile.rowClass << " of " << variant.rowRate << ", "
          << tile.block << " rows), head " << head << ", branch " << branch
@@ -182,7 +197,8 @@ inline std::string checkPattern(attn::PatternOp pattern, const attn::PatternAnal
         Pairs pairs = pairsOf(oracle, problem, branch, head, direction);
         if (direction == attn::Direction::Forward)
           keptPairs += std::count(pairs.kept.begin(), pairs.kept.end(), 1);
-        BranchCheck check(ranges, branch, direction, problem, head, pairs, owed(variant, branch, direction, shape.columns));
+        BranchCheck check(ranges, branch, direction, problem, head, pairs,
+                          owed(variant, branch, direction, shape.columns));
         std::string account = check.run(shape, counts);
         if (!account.empty())
           return account;

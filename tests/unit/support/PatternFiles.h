@@ -30,7 +30,9 @@ inline std::unique_ptr<PatternFile> loaded(const std::string &path) {
 }
 
 /// A union of the mask %m that `ops` define.
-inline std::string unionText(const std::string &ops) { return "attn.pattern @p() {\n" + ops + "\nattn.softmax union(%m)\n}"; }
+inline std::string unionText(const std::string &ops) {
+  return "attn.pattern @p() {\n" + ops + "\nattn.softmax union(%m)\n}";
+}
 
 inline std::unique_ptr<PatternFile> parsed(const std::string &text) {
   auto file = PatternFile::parse(text, "test.mlir");
@@ -57,7 +59,8 @@ inline std::vector<std::string> oddPatterns() {
   return {
       unionText("%a = attn.causal %b = attn.dilate %a by 3 rule(every) %m = attn.segment %b by [8]"),
       unionText("%a = attn.causal %b = attn.segment %a by [5] %m = attn.dilate %b by 3 at 1"),
-      unionText("%a = attn.window [1, 1] %b = attn.segment %a by [5] %c = attn.dilate %b by 2 rule(every) %m = attn.not %c"),
+      unionText(
+          "%a = attn.window [1, 1] %b = attn.segment %a by [5] %c = attn.dilate %b by 2 rule(every) %m = attn.not %c"),
       unionText("%a = attn.stride q by 2 at 1 %b = attn.stride k by 3 at 2 %m = attn.and %a, %b"),
       unionText("%w = attn.window [4, 4] %r = attn.rows [3, 2] %k = attn.cols [0, 3] %m = attn.or %w, %r, %k"),
       unionText("%a = attn.full %b = attn.dilate %a by 2 rule(modulo) %c = attn.causal %m = attn.heads %b, %c"),

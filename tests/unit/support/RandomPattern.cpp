@@ -39,7 +39,8 @@ private:
   }
 
   static std::string offset(const MaskNode &node) {
-    return " by " + std::to_string(node.a) + (node.rule.empty() ? " at " + std::to_string(node.b) : " rule(" + node.rule + ")");
+    return " by " + std::to_string(node.a) +
+           (node.rule.empty() ? " at " + std::to_string(node.b) : " rule(" + node.rule + ")");
   }
 
   std::string pair(const MaskNode &node) {
@@ -49,29 +50,44 @@ private:
 
   std::string op(const MaskNode &node, const std::vector<std::string> &names) {
     switch (node.kind) {
-    case MaskNode::Full: return "attn.full";
-    case MaskNode::Causal: return "attn.causal";
-    case MaskNode::Window: return "attn.window " + pair(node);
-    case MaskNode::Rows: return "attn.rows " + pair(node);
-    case MaskNode::Cols: return "attn.cols " + pair(node);
-    case MaskNode::StrideQ: return "attn.stride q" + offset(node);
-    case MaskNode::StrideK: return "attn.stride k" + offset(node);
-    case MaskNode::Predicate: return predicate(node);
-    case MaskNode::And: return "attn.and " + joined(names);
-    case MaskNode::Or: return "attn.or " + joined(names);
-    case MaskNode::Not: return "attn.not " + joined(names);
-    case MaskNode::Heads: return "attn.heads " + joined(names);
-    case MaskNode::Segment: return "attn.segment " + joined(names) + " by [" + size(node, node.a) + "]";
-    case MaskNode::Dilate: return "attn.dilate " + joined(names) + offset(node);
+    case MaskNode::Full:
+      return "attn.full";
+    case MaskNode::Causal:
+      return "attn.causal";
+    case MaskNode::Window:
+      return "attn.window " + pair(node);
+    case MaskNode::Rows:
+      return "attn.rows " + pair(node);
+    case MaskNode::Cols:
+      return "attn.cols " + pair(node);
+    case MaskNode::StrideQ:
+      return "attn.stride q" + offset(node);
+    case MaskNode::StrideK:
+      return "attn.stride k" + offset(node);
+    case MaskNode::Predicate:
+      return predicate(node);
+    case MaskNode::And:
+      return "attn.and " + joined(names);
+    case MaskNode::Or:
+      return "attn.or " + joined(names);
+    case MaskNode::Not:
+      return "attn.not " + joined(names);
+    case MaskNode::Heads:
+      return "attn.heads " + joined(names);
+    case MaskNode::Segment:
+      return "attn.segment " + joined(names) + " by [" + size(node, node.a) + "]";
+    case MaskNode::Dilate:
+      return "attn.dilate " + joined(names) + offset(node);
     }
     return "";
   }
 
   /// (q * a + k) and 7 compared with h or with b.
   static std::string predicate(const MaskNode &node) {
-    return "attn.predicate {\n  ^bb0(%b: i32, %h: i32, %q: i32, %k: i32):\n    %ca = arith.constant " + std::to_string(node.a) +
-           " : i32\n    %cb = arith.constant " + std::to_string(node.b) +
-           " : i32\n    %c7 = arith.constant 7 : i32\n    %x = arith.muli %q, %ca : i32\n    %y = arith.addi %x, %k : i32\n"
+    return "attn.predicate {\n  ^bb0(%b: i32, %h: i32, %q: i32, %k: i32):\n    %ca = arith.constant " +
+           std::to_string(node.a) + " : i32\n    %cb = arith.constant " + std::to_string(node.b) +
+           " : i32\n    %c7 = arith.constant 7 : i32\n    %x = arith.muli %q, %ca : i32\n    %y = arith.addi %x, %k : "
+           "i32\n"
            "    %z = arith.andi %y, %c7 : i32\n    %w = arith.addi %h, %cb : i32\n"
            "    %t = arith.cmpi slt, %z, %w : i32\n    attn.yield %t : i1\n  }";
   }
@@ -105,21 +121,32 @@ private:
     switch (kind) {
     case MaskNode::And:
     case MaskNode::Or:
-    case MaskNode::Heads: return 2 + below(2);
+    case MaskNode::Heads:
+      return 2 + below(2);
     case MaskNode::Not:
     case MaskNode::Segment:
-    case MaskNode::Dilate: return 1;
-    default: return 0;
+    case MaskNode::Dilate:
+      return 1;
+    default:
+      return 0;
     }
   }
 
   void fillSizes(MaskNode &node, bool isInHeads) {
     switch (node.kind) {
-    case MaskNode::Segment: node.a = 1 + below(24); return;
+    case MaskNode::Segment:
+      node.a = 1 + below(24);
+      return;
     case MaskNode::StrideQ:
-    case MaskNode::StrideK: fillOffset(node, isInHeads, {"modulo", "block"}); return;
-    case MaskNode::Dilate: fillOffset(node, isInHeads, {"modulo", "block", "every", "every"}); return;
-    default: node.a = below(12); node.b = below(12);
+    case MaskNode::StrideK:
+      fillOffset(node, isInHeads, {"modulo", "block"});
+      return;
+    case MaskNode::Dilate:
+      fillOffset(node, isInHeads, {"modulo", "block", "every", "every"});
+      return;
+    default:
+      node.a = below(12);
+      node.b = below(12);
     }
   }
 
@@ -180,15 +207,16 @@ std::string RandomCase::text(std::vector<int64_t> &parameters) const {
   std::string arguments;
   for (size_t i = 0; i < parameters.size(); ++i)
     arguments += (i ? ", %p" : "%p") + std::to_string(i) + ": i32";
-  return "attn.pattern @p(" + arguments + ") {\n" + printer.body + "  attn.softmax " + (isUnion ? "union(" : "lse(") + operands + ")\n}\n";
+  return "attn.pattern @p(" + arguments + ") {\n" + printer.body + "  attn.softmax " + (isUnion ? "union(" : "lse(") +
+         operands + ")\n}\n";
 }
 
 std::string RandomCase::describe() const {
   std::vector<int64_t> parameters;
   std::string report = text(parameters);
-  report += "heads " + std::to_string(heads) + ", seqlen_q " + std::to_string(seqlenQ) + ", seqlen_k " + std::to_string(seqlenK) +
-            ", q_origin " + std::to_string(qOrigin) + ", k_origin " + std::to_string(kOrigin) + ", tiles " +
-            std::to_string(blockM) + " x " + std::to_string(blockN) + ", sizes";
+  report += "heads " + std::to_string(heads) + ", seqlen_q " + std::to_string(seqlenQ) + ", seqlen_k " +
+            std::to_string(seqlenK) + ", q_origin " + std::to_string(qOrigin) + ", k_origin " +
+            std::to_string(kOrigin) + ", tiles " + std::to_string(blockM) + " x " + std::to_string(blockN) + ", sizes";
   for (int64_t parameter : parameters)
     report += " " + std::to_string(parameter);
   return report;
@@ -243,7 +271,8 @@ std::vector<RandomCase> simplerCases(const RandomCase &failing) {
     for (int64_t step : {failing.*field / 2, int64_t(1)})
       if (step > 0 && failing.*field - step >= 1)
         add([&](RandomCase &copy) { copy.*field -= step; });
-  for (int64_t RandomCase::*field : {&RandomCase::seqlenQ, &RandomCase::seqlenK, &RandomCase::qOrigin, &RandomCase::kOrigin})
+  for (int64_t RandomCase::*field :
+       {&RandomCase::seqlenQ, &RandomCase::seqlenK, &RandomCase::qOrigin, &RandomCase::kOrigin})
     for (int64_t next : {int64_t(0), failing.*field / 2, failing.*field - (failing.*field > 0 ? 1 : -1)})
       if (failing.*field != 0 && std::abs(next) < std::abs(failing.*field))
         add([&](RandomCase &copy) { copy.*field = next; });

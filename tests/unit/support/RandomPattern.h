@@ -16,9 +16,9 @@ namespace heddle::test {
 struct MaskNode {
   enum Kind { Full, Causal, Window, Rows, Cols, StrideQ, StrideK, Predicate, And, Or, Not, Heads, Segment, Dilate };
   Kind kind = Full;
-  int64_t a = 0, b = 0;      ///< sizes; rate and offset; form of a predicate
-  std::string rule;          ///< offset rule; empty: at b
-  bool isRuntime = false;    ///< sizes are arguments of the pattern
+  int64_t a = 0, b = 0;   ///< sizes; rate and offset; form of a predicate
+  std::string rule;       ///< offset rule; empty: at b
+  bool isRuntime = false; ///< sizes are arguments of the pattern
   std::vector<MaskNode> operands;
 };
 
