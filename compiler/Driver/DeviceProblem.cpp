@@ -46,11 +46,10 @@ static std::vector<heddle_operand> runtimeSizes(const std::vector<int64_t> &para
 
 Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternFile &file, const ProblemShape &shape,
                                             const AttentionInputs &inputs, float scale, std::optional<DType> outDType) {
-  DeviceProblem problem;
+  DeviceProblem problem(device);
   const AttentionSizes &sizes = problem.sizes = inputs.sizes;
   DType dtype = inputs.dtype();
   problem.outDType = outDType.value_or(dtype);
-  problem.device = device;
   HEDDLE_ASSIGN(problem.q, copied(device, inputs.q));
   HEDDLE_ASSIGN(problem.k, copied(device, inputs.k));
   HEDDLE_ASSIGN(problem.v, copied(device, inputs.v));
@@ -77,7 +76,7 @@ Result<AttentionArgs> DeviceProblem::argumentsFor(const Kernel &kernel) {
   args.operand_count = operands.size();
   HEDDLE_ASSIGN(int64_t bytes, kernel.workspaceBytes(args));
   if (bytes > workspace.bytes()) {
-    HEDDLE_ASSIGN(workspace, DeviceBuffer::allocate(*device, bytes));
+    HEDDLE_ASSIGN(workspace, DeviceBuffer::allocate(device, bytes));
   }
   AttentionArgs result = args;
   result.workspace = bytes > 0 ? workspace.data() : nullptr;
@@ -106,7 +105,7 @@ Result<oracle::RowResult> DeviceProblem::readRow(const oracle::RowId &id) const 
 }
 
 Result<oracle::VerifyReport> DeviceProblem::compare(const oracle::ReferenceRows &reference) const {
-  HEDDLE_TRY(device->synchronize());
+  HEDDLE_TRY(device.synchronize());
   Status failure;
   oracle::VerifyReport report = oracle::compareRows(reference, [&](const oracle::RowId &id) {
     Result<oracle::RowResult> row = readRow(id);
@@ -120,7 +119,7 @@ Result<oracle::VerifyReport> DeviceProblem::compare(const oracle::ReferenceRows 
 }
 
 Status DeviceProblem::download(HostTensor &hostOut, HostTensor &hostLse) const {
-  HEDDLE_TRY(device->synchronize());
+  HEDDLE_TRY(device.synchronize());
   HEDDLE_TRY(out.copyTo(hostOut.data.data(), hostOut.data.size()));
   return lse.copyTo(hostLse.data.data(), hostLse.data.size());
 }

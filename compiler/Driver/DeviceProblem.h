@@ -44,10 +44,10 @@ public:
   Status download(HostTensor &out, HostTensor &lse) const;
 
 private:
-  DeviceProblem() = default;
+  explicit DeviceProblem(const Device &device) : device(device) {}
   Result<oracle::RowResult> readRow(const oracle::RowId &id) const;
 
-  std::optional<Device> device;
+  Device device;
   AttentionSizes sizes;
   DType outDType = DType::bf16;
   DeviceBuffer q, k, v, out, lse, workspace;
