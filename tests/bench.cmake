@@ -1,0 +1,10 @@
+# The half of bench/peers that needs neither a GPU nor torch.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND AND TARGET heddle)
+  add_test(NAME bench.peers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/bench_peers_test.py)
+  set_tests_properties(bench.peers PROPERTIES TIMEOUT 120 ENVIRONMENT
+    "HEDDLE=$<TARGET_FILE:heddle>;HEDDLE_RUNTIME=$<TARGET_FILE:heddle_runtime_shared>;HEDDLE_FAKE_CUDA_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
+else()
+  add_test(NAME bench.peers COMMAND ${CMAKE_COMMAND} -E echo "skipped: no python3 at configure time")
+  set_tests_properties(bench.peers PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped:")
+endif()

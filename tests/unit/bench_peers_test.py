@@ -1,0 +1,210 @@
+"""The torch-free half of bench/peers: workloads against brute force and against `heddle explain`, the C interface through
+ctypes against the recording driver, the report. Parts whose program or library is not named in the environment are
+skipped: HEDDLE, HEDDLE_RUNTIME, HEDDLE_FAKE_CUDA_LIBRARY."""
+import ctypes
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+sys.dont_write_bytecode = True
+
+from peers import database, heddle, report  # noqa: E402
+from peers.workloads import (DEFAULT, WORKLOADS, Causal, Columns, DilatedWindow, Full, Groups, Longformer, Target,  # noqa: E402
+                             Window)
+
+HEDDLE = os.environ.get("HEDDLE", "")
+RUNTIME = os.environ.get("HEDDLE_RUNTIME", "")
+FAKE = os.environ.get("HEDDLE_FAKE_CUDA_LIBRARY", "")
+
+
+def brute_force(mask, heads, n):
+    return sum(bool(mask.keep(head, heads, n, q, k)) for head in range(heads) for q in range(n) for k in range(n))
+
+
+class Masks(unittest.TestCase):
+    def test_closed_forms(self):
+        cases = [(Full(), 2, 9), (Causal(), 2, 9), (Window(3, 0), 1, 17), (Window(30, 2), 1, 9), (DilatedWindow(4, 2), 2, 30),
+                 (DilatedWindow(3, 9), 1, 14), (Groups(4, 3), 3, 32), (Groups(4, 3), 6, 37), (Groups(8, 4), 4, 64), (Longformer(2, 3), 2, 20),
+                 (Longformer(5, 9), 1, 8), (Columns(3, 0), 2, 12), (Columns(3, 4), 1, 12)]
+        for mask, heads, n in cases:
+            with self.subTest(mask=mask, n=n):
+                self.assertEqual(mask.pairs(heads, n), brute_force(mask, heads, n))
+
+    def test_definitions(self):
+        """Kept keys of single rows, written out."""
+        def keys(mask, head, heads, n, q):
+            return [k for k in range(n) if mask.keep(head, heads, n, q, k)]
+        self.assertEqual(keys(Window(2, 0), 0, 1, 9, 5), [3, 4, 5])
+        self.assertEqual(keys(DilatedWindow(4, 1), 0, 1, 20, 9), [5, 9, 13])
+        self.assertEqual(keys(Groups(4, 3), 0, 3, 32, 5), [4, 5, 6, 7])
+        self.assertEqual(keys(Groups(4, 3), 1, 3, 32, 9), [9, 11, 13, 15])
+        self.assertEqual(keys(Groups(4, 3), 1, 3, 32, 8), [])
+        self.assertEqual(keys(Groups(4, 3), 2, 3, 32, 18), [18, 22, 26, 30])
+        self.assertEqual(keys(Longformer(1, 2), 0, 1, 8, 5), [0, 1, 4, 5, 6])
+        self.assertEqual(keys(Columns(1, 2), 0, 1, 8, 5), [0, 6, 7])
+
+    def test_ranges_have_equal_work(self):
+        one, two = WORKLOADS["one_range"], WORKLOADS["two_ranges"]
+        self.assertEqual(one.kept_pairs, two.kept_pairs)
+        self.assertEqual((one.shape_text(), two.companion), (two.shape_text(), "one_range"))
+
+
+def explain(workload, *options):
+    done = subprocess.run([HEDDLE, "explain", os.path.join(ROOT, workload.pattern), "--json", f"--seqlen={workload.seqlen}", f"--heads={workload.heads}",
+                           f"--kv-heads={workload.kv}", f"--head-dim={workload.head_dim}", *database.sizes_options(workload), *options],
+                          capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@unittest.skipUnless(HEDDLE, "no heddle in the environment")
+class Patterns(unittest.TestCase):
+    def test_pairs_of_every_workload(self):
+        for workload in WORKLOADS.values():
+            with self.subTest(workload=workload.name):
+                counted = explain(workload)
+                self.assertEqual(counted["kept_pairs"], workload.kept_pairs)
+                self.assertEqual(list(counted["sizes"].get("parameters") or {}), [name for name, _ in workload.sizes])
+
+    def test_ranges_visit_the_same_full_tiles(self):
+        for block_n in (48, 64, 80, 96, 128):
+            tiles = [explain(WORKLOADS[name], f"--block-n={block_n}")["tiles"] for name in ("one_range", "two_ranges")]
+            self.assertEqual(tiles[0], tiles[1])
+            self.assertEqual(tiles[0]["partial"], 0)
+
+
+class DeviceArray:
+    """Contiguous memory of the recording driver with the tensor methods that the binding reads."""
+
+    def __init__(self, fake, shape, width):
+        self.shape = shape
+        address, count = ctypes.c_uint64(), width
+        for size in shape:
+            count *= size
+        assert fake.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(count)) == 0
+        self.address = address.value
+
+    def data_ptr(self):
+        return self.address
+
+    def stride(self):
+        strides = [1]
+        for size in reversed(self.shape[1:]):
+            strides.insert(0, strides[0] * size)
+        return strides
+
+
+@unittest.skipUnless(HEDDLE and RUNTIME and FAKE, "no heddle, runtime or recording driver in the environment")
+class Binding(unittest.TestCase):
+    """A kernel from the compiler's database, found by name, prepared and launched through ctypes."""
+    # 384 threads, which the recording driver's kernels allow
+    CONFIG = "block_m=128,block_n=64,stages=1"
+
+    @classmethod
+    def setUpClass(cls):
+        os.environ["HEDDLE_CUDA_DRIVER_LIBRARY"] = FAKE
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.fake = ctypes.CDLL(FAKE)
+        cls.library = heddle.Library(RUNTIME)
+        cls.fake.fakeCudaSetCurrent(0)
+        cls.device = cls.library.open_device()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def kernel(self, workload):
+        path = database.path_of(self.scratch.name, workload, "default")
+        command = database.compile_command(HEDDLE, ROOT, workload, path) + [f"--config={self.CONFIG}"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == 3:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(database.find(self.scratch.name, workload), {"default": path})
+        store = self.library.open_store(path)
+        kernel = self.library.find_kernel(store, self.device, workload)
+        store.close()
+        return kernel
+
+    def test_launch(self):
+        workload = dataclasses.replace(WORKLOADS["two_ranges"], heads=4, kv_heads=2, seqlen=1920)
+        kernel = self.kernel(workload)
+        info = kernel.info()
+        self.assertEqual((info["match"], info["arch"]), ("untuned default", database.ARCH))
+        self.assertIn("block_m=128", info["config"])
+        q, out = (DeviceArray(self.fake, (1, 1920, 4, 128), 2) for _ in range(2))
+        k, v = (DeviceArray(self.fake, (1, 1920, 2, 128), 2) for _ in range(2))
+        lse = DeviceArray(self.fake, (1, 4, 1920), 4)
+        args = kernel.arguments(q, k, v, out, lse, [value for _, value in workload.sizes])
+        self.assertEqual(kernel.workspace_bytes(args), 0)
+        run = kernel.prepare(args)
+        before = self.fake.fakeCudaCalls(b"cuLaunchKernel")
+        run()
+        run()
+        self.assertEqual(self.fake.fakeCudaCalls(b"cuLaunchKernel") - before, 2)
+        with self.assertRaisesRegex(heddle.HeddleError, "heddle_prepare: "):
+            kernel.prepare(kernel.arguments(q, k, v, out, lse))  # the sizes of the pattern are missing
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(heddle.HeddleError, "heddle_store_open: .*missing.db"):
+            self.library.open_store(os.path.join(self.scratch.name, "missing.db"))
+
+
+class Commands(unittest.TestCase):
+    def test_tune(self):
+        command = database.tune_command("heddle", "/r", WORKLOADS["win4k_1m"], "f.db", "5s")
+        self.assertEqual(command[:3], ["heddle", "tune", "/r/patterns/sliding_window.mlir"])
+        for word in ("--seqlen=131072", "left=4095", "--heads=8", "--kv-heads=8", "--budget=5s", "--name=win4k_1m"):
+            self.assertIn(word, command)
+
+    def test_default_names(self):
+        self.assertEqual([name for name in WORKLOADS if name not in DEFAULT], ["dense_2k_d128", "causal_2k_d128", "one_range"])
+        for name in DEFAULT:
+            self.assertIsNotNone(WORKLOADS[name].target, name)
+
+
+class Report(unittest.TestCase):
+    CHECK = {"rows": 4, "error": 1e-3, "nan": False, "ok": True}
+
+    def entries(self, workload, **milliseconds):
+        return [report.entry(name.replace("_", " "), workload, [ms, ms, 9 * ms], 1.4, self.CHECK) for name, ms in milliseconds.items()]
+
+    def test_judgement(self):
+        workload = WORKLOADS["dense_8k_d128"]
+        entries = self.entries(workload, heddle=1.0, heddle_default=1.1, cuDNN=1.25, FA2=1.2)
+        judged = report.judge(workload, entries)
+        self.assertEqual((judged["heddle"], judged["best_peer"], judged["verdict"]), ("heddle", "FA2", "must"))
+        self.assertAlmostEqual(judged["value"], 1.25)
+        self.assertAlmostEqual(entries[0]["tflops"], workload.flops / 1e9)
+        entries[0]["ok"] = False
+        self.assertEqual(report.judge(workload, entries)["verdict"], "below")
+        entries[1]["ok"] = False
+        self.assertEqual(report.judge(workload, entries)["verdict"], "no right result")
+
+    def test_cost(self):
+        workload, one = WORKLOADS["two_ranges"], WORKLOADS["one_range"]
+        entries = self.entries(workload, heddle=1.02) + self.entries(one, heddle=1.0)
+        judged = report.judge(workload, entries)
+        self.assertEqual(judged["verdict"], "must")
+        self.assertAlmostEqual(judged["value"], 2.0)
+
+    def test_table(self):
+        workload = dataclasses.replace(WORKLOADS["win1k_32k"], target=Target("product", 1, 1000))
+        entries = self.entries(workload, heddle=1.0, FA2=2.0)
+        row = {"name": workload.name, "shape": workload.shape_text(), "kept_pairs": workload.kept_pairs, "product_tflops": 785.0,
+               "clock": {"sm_mhz": 1700.0, "power_w": 690.0, "temperature_c": 60.0}, "entries": entries, "failed": {"cuDNN": "refused"},
+               "judged": report.judge(workload, entries)}
+        text = report.markdown({"date": "today", "command": "c", "machine": {"GPU": "g"}, "method": "m", "workloads": [row]})
+        self.assertIn("| win1k_32k | 1x16x32768x128 | 1.000 | 271 |", text)
+        self.assertIn("2.00 x FA2", text)
+        self.assertIn("| must |", text)
+        self.assertIn("- cuDNN: refused", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
