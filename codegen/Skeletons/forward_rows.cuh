@@ -35,7 +35,7 @@ DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows
       int32_t row = min(lane.index(i, half), lane.end - 1);
       float lse = p.carryLse[lane.lseOffset(p, row)];
       bool hasKeys = lse != -INFINITY;
-      rows.reference[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom : -INFINITY;
+      rows.reference[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom : kNoReference;
       rows.sum[i][half] = hasKeys && threadIdx.x % 4 == 0 ? weight : 0.f;
       const float *from = p.carryOut + lane.carryOffset(p, row) + threadIdx.x % 4 * 2;
 #pragma unroll

@@ -1,7 +1,7 @@
 // The running softmax of one warp's rows, in base 2 and fp32. For each row: reference, a value that the
 // scaled scores do not exceed by more than kRescaleThreshold (log2 units), and weights and output relative
 // to it. Invariant: sum = sum of 2^(s - reference), out = sum of 2^(s - reference) v over the keys so far.
-// A row without a kept key has reference -inf and sum 0; only safeReference deals with that.
+// A row without a kept key has reference kNoReference and sum 0.
 #pragma once
 
 namespace heddle {
@@ -26,7 +26,8 @@ DEV int32_t laneRowNumber() {
 
 typedef float RowValues[kRowTiles][2];
 
-DEV float safeReference(float reference) { return reference == -INFINITY ? 0.f : reference; }
+// Below every scaled score, and finite: a score of -inf relative to it is still -inf.
+constexpr float kNoReference = -3e38f;
 
 DEV float quadMax(float x) {
   x = fmaxf(x, __shfl_xor_sync(kWholeWarp, x, 1));
@@ -43,8 +44,8 @@ DEV float quadSum(float x) {
 // gives v itself.
 DEV float rowSum(const RowState &rows, int i, int half) {
   float sum = quadSum(rows.sum[i][half]);
-  float rounding = fmaf(fabsf(safeReference(rows.reference[i][half])), 0x1p-24f, 0x1p-22f);
-  return fabsf(sum - 1.f) <= rounding ? 1.f : sum;
+  float rounding = fmaf(fabsf(rows.reference[i][half]), 0x1p-24f, 0x1p-22f);
+  return fabsf(sum - 1.f) <= fminf(rounding, 0.25f) ? 1.f : sum;
 }
 
 DEV void clearRows(RowState &rows) {
@@ -52,7 +53,7 @@ DEV void clearRows(RowState &rows) {
   for (int i = 0; i < kRowTiles; ++i) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      rows.reference[i][half] = -INFINITY;
+      rows.reference[i][half] = kNoReference;
       rows.sum[i][half] = 0.f;
     }
 #pragma unroll
@@ -108,7 +109,7 @@ DEV void raiseReference(RowState &rows, const RowValues &largest, float scaleLog
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float raised = fmaxf(rows.reference[i][half], quadMax(largest[i][half]) * scaleLog2);
-      scaleRow(rows, i, half, ptx::exp2Approx(rows.reference[i][half] - safeReference(raised)));
+      scaleRow(rows, i, half, ptx::exp2Approx(rows.reference[i][half] - raised));
       rows.reference[i][half] = raised;
     }
 }
@@ -117,7 +118,7 @@ DEV void raiseReference(RowState &rows, const RowValues &largest, float scaleLog
 DEV void exponentiate(RowState &rows, Probabilities &probabilities, const Scores &scores, float scaleLog2) {
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
-    float shift[2] = {-safeReference(rows.reference[i][0]), -safeReference(rows.reference[i][1])};
+    float shift[2] = {-rows.reference[i][0], -rows.reference[i][1]};
 #pragma unroll
     for (int n = 0; n < kScoreTiles; ++n) {
 #pragma unroll

@@ -29,20 +29,22 @@ private:
 // What the producer says of a key tile.
 struct TileWords {
   int32_t firstKey;
-  int32_t flags;
+  int32_t flags;     // decides within a step
+  int32_t following; // the same, uniform: decides how the walk goes on
 
   DEV explicit TileWords(const RingCursor<kStages> &keys) {
     int32_t pair[2];
     ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), pair);
     firstKey = pair[0];
     flags = pair[1];
+    following = uniform(flags);
   }
 };
 
 class Consumer {
 public:
   DEV Consumer(const KernelParams &p, int32_t consumer)
-      : p(p), consumer(consumer), turn(consumer), queries(0), tiles(0) {}
+      : p(p), consumer(consumer), turn(consumer), queries(0), keys(0), values(0) {}
 
   DEV void run() {
 #pragma unroll 1
@@ -110,29 +112,29 @@ private:
   DEV bool isNeededNext(int32_t flags) const { return hasBit(flags, words::kNeeded + consumer); }
 
   DEV int32_t skipTile() {
-    ptx::waitParity(kKeyFull + 8 * tiles.slot(), tiles.parity());
-    const TileWords tile(tiles);
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    const TileWords tile(keys);
     turn.take();
     turn.pass();
-    release(kKeyEmpty + 8 * tiles.slot());
-    ptx::waitParity(kValueFull + 8 * tiles.slot(), tiles.parity());
+    releaseKeys();
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
     releaseValues();
-    return uniform(tile.flags);
+    return tile.following;
   }
 
   // The first tile of a run: nothing is in flight beside its scores.
   DEV int32_t firstStep() {
     Scores scores;
-    ptx::waitParity(kKeyFull + 8 * tiles.slot(), tiles.parity());
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
     turn.take();
     ptx::fenceProducts();
-    startScores(scores, queryAddress(), keyAddress(tiles));
+    startScores(scores, queryAddress(), keyAddress());
     ptx::commitProducts();
     turn.pass();
-    const TileWords tile(tiles);
+    const TileWords tile(keys);
     ptx::waitProducts<0>();
     ptx::pin(scores[0]);
-    release(kKeyEmpty + 8 * tiles.slot());
+    releaseKeys();
     if (isMasked(tile))
       maskTile(scores, tile);
     RowFactors factor;
@@ -140,20 +142,19 @@ private:
       scaleOutput(rows, factor);
     scoresToWeights(rows, scores, p.scaleLog2);
     packWeights(weights, scores);
-    return uniform(tile.flags);
+    return tile.following;
   }
 
   // Scores of this tile and the output of the tile before it, then the softmax of this one.
   DEV int32_t step() {
     Scores scores;
     RowFactors factor;
-    const RingCursor<kStages> keys = tiles.following();
     ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
     turn.take();
     ptx::fenceProducts();
-    startScores(scores, queryAddress(), keyAddress(keys));
+    startScores(scores, queryAddress(), keyAddress());
     ptx::commitProducts();
-    ptx::waitParity(kValueFull + 8 * tiles.slot(), tiles.parity());
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
     ptx::fenceProducts();
     startOutput(rows.out, weights, valueAddress());
     ptx::commitProducts();
@@ -168,7 +169,7 @@ private:
       }
     ptx::waitProducts<1>();
     ptx::pin(scores[0]);
-    release(kKeyEmpty + 8 * keys.slot());
+    releaseKeys();
     if (isMasked(tile))
       maskTile(scores, tile);
     bool hasMoved = false;
@@ -182,11 +183,11 @@ private:
     packWeights(weights, scores);
     if (hasMoved)
       scaleOutput(rows, factor);
-    return uniform(tile.flags);
+    return tile.following;
   }
 
   DEV void lastOutput() {
-    ptx::waitParity(kValueFull + 8 * tiles.slot(), tiles.parity());
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
     ptx::fenceProducts();
     startOutput(rows.out, weights, valueAddress());
     ptx::commitProducts();
@@ -195,9 +196,14 @@ private:
     releaseValues();
   }
 
+  DEV void releaseKeys() {
+    release(kKeyEmpty + 8 * keys.slot());
+    keys.next();
+  }
+
   DEV void releaseValues() {
-    release(kValueEmpty + 8 * tiles.slot());
-    tiles.next();
+    release(kValueEmpty + 8 * values.slot());
+    values.next();
   }
 
   DEV bool isMasked(const TileWords &tile) const { return hasBit(tile.flags, words::kMasked + consumer); }
@@ -224,16 +230,14 @@ private:
   DEV uint32_t queryAddress() const {
     return kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + consumer * 64 * kColumnRowBytes;
   }
-  DEV static uint32_t keyAddress(const RingCursor<kStages> &keys) {
-    return kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK;
-  }
-  DEV uint32_t valueAddress() const { return kValueTile + tiles.slot() * KernelTraits::kSmemStageBytesV; }
+  DEV uint32_t keyAddress() const { return kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK; }
+  DEV uint32_t valueAddress() const { return kValueTile + values.slot() * KernelTraits::kSmemStageBytesV; }
 
   const KernelParams &p;
   int32_t consumer;
   Turn turn;
   RingCursor<kQueryStages> queries;
-  RingCursor<kStages> tiles; // the oldest tile whose values are not released; its keys may be
+  RingCursor<kStages> keys, values;
   RowState rows;
   Probabilities weights;
   bool isExact;

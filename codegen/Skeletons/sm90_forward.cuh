@@ -1,6 +1,6 @@
 // The forward skeleton of Hopper: softmax(Q K^T) V over the key tiles that the generated Pattern names. One block
-// is kBlockM / 64 consumer warpgroups of 64 rows each and one producing warp, which walks items and tiles, copies them
-// through tensor maps into rings, and tells the consumers what they must know of each. Needs, before it in the source:
+// is kBlockM / 64 consumer warpgroups of 64 rows each and one producing warpgroup: a planning warp walks items and tiles, a
+// loading thread copies them through tensor maps into rings, with what consumers must know. Needs, before it in the source:
 // prelude.cuh, struct KernelTraits, struct Pattern (docs/architecture.md sections 2 and 3).
 //
 // KernelTraits, all `static constexpr int`:
@@ -41,7 +41,8 @@
 #include "sm90_softmax.cuh"
 #include "sm90_items.cuh"
 #include "sm90_tile_walk.cuh"
-#include "sm90_producer.cuh"
+#include "sm90_planner.cuh"
+#include "sm90_loader.cuh"
 #include "sm90_consumer.cuh"
 
 namespace heddle {
@@ -77,7 +78,9 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
   if (warpgroup == kConsumers) {
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
     if (threadIdx.x < kConsumerThreads + 32)
-      Producer(p).run();
+      Planner(p).run();
+    else if (threadIdx.x == kConsumerThreads + 32)
+      Loader(p).run();
   } else {
     ptx::growRegisters<KernelTraits::kConsumerRegisters>();
     Consumer(p, warpgroup).run();

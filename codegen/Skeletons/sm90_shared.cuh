@@ -36,8 +36,12 @@ constexpr uint32_t kTileWords = kItemWords + kItemWordsBytes * kMaxQueryStages;
 constexpr uint32_t kTileWordsBytes = 8;
 constexpr uint32_t kRedoBits = kTileWords + kTileWordsBytes * kMaxStages;
 constexpr int kRedoWords = 32;
-constexpr uint32_t kProducerWords = kRedoBits + 4 * kRedoWords; // item words in the making
-constexpr uint32_t kBarrierRegionEnd = kProducerWords + kItemWordsBytes;
+constexpr uint32_t kPlannerWords = kRedoBits + 4 * kRedoWords; // item words in the making
+constexpr uint32_t kPlan = kPlannerWords + kItemWordsBytes;    // what the loader is told, in order
+constexpr int kPlanSlots = 8;
+constexpr uint32_t kPlanFull = kPlan + kItemWordsBytes * kPlanSlots;
+constexpr uint32_t kPlanEmpty = kPlanFull + 8 * kPlanSlots;
+constexpr uint32_t kBarrierRegionEnd = kPlanEmpty + 8 * kPlanSlots;
 static_assert(kBarrierRegionEnd - kBarriers <= 1024, "barriers and words fit the region planned for them");
 
 constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
@@ -48,17 +52,30 @@ constexpr int kQueryTileBytes = kColumns<KernelTraits::kHeadDim> * KernelTraits:
 constexpr int kKeyTileBytes = kColumns<KernelTraits::kHeadDim> * KernelTraits::kBlockN * kColumnRowBytes;
 constexpr int kValueTileBytes = kColumns<KernelTraits::kValueDim> * KernelTraits::kBlockN * kColumnRowBytes;
 
-// A position in a ring, in one register; the parity is that of the phase to wait for.
+// A position in a ring; the parity is that of the phase to wait for.
 template <int Slots> class RingCursor {
 public:
-  DEV explicit RingCursor(uint32_t parity) : state(parity * kParity) {}
+  DEV explicit RingCursor(uint32_t parity) : place(0), phase(parity) {}
+  DEV int32_t slot() const { return place; }
+  DEV uint32_t parity() const { return phase; }
+  DEV void next() {
+    if (++place == Slots) {
+      place = 0;
+      phase ^= 1;
+    }
+  }
+
+private:
+  int32_t place;
+  uint32_t phase;
+};
+
+// The same in one register.
+template <int Slots> class PackedRingCursor {
+public:
+  DEV explicit PackedRingCursor(uint32_t parity) : state(parity * kParity) {}
   DEV int32_t slot() const { return state & (kParity - 1); }
   DEV uint32_t parity() const { return state / kParity; }
-  DEV RingCursor following() const {
-    RingCursor cursor = *this;
-    cursor.next();
-    return cursor;
-  }
   DEV void next() { state = slot() + 1 == Slots ? (state & kParity) ^ kParity : state + 1; }
 
 private:
@@ -77,6 +94,7 @@ constexpr int kNextExists = 8; // another tile of this item follows
 constexpr int kIsEnd = 9;      // not an item: nothing follows
 constexpr int kIsVerdict = 10; // not an item: report what must be done again
 constexpr int kIsExact = 11;   // every maximum is looked for
+constexpr int kIsItem = 12;    // an item or a mark, not a tile
 constexpr int kBranch = 16;    // the rest
 } // namespace words
 
@@ -112,9 +130,14 @@ DEV void initShared() {
     ptx::initBarrier(kValueFull + 8 * slot, 1);
     ptx::initBarrier(kValueEmpty + 8 * slot, kConsumerWarps);
   }
+  for (int slot = 0; slot < kPlanSlots; ++slot) {
+    ptx::initBarrier(kPlanFull + 8 * slot, 1);
+    ptx::initBarrier(kPlanEmpty + 8 * slot, 1);
+  }
   ptx::initBarrier(kVerdict, kConsumerWarps);
-  for (int word = 0; word < kRedoWords; ++word)
-    ptx::storeShared4(kRedoBits + 4 * word, 0);
+  if (KernelTraits::kSoftmax == 1)
+    for (int word = 0; word < kRedoWords; ++word)
+      ptx::storeShared4(kRedoBits + 4 * word, 0);
   ptx::fenceBarrierInit();
 }
 

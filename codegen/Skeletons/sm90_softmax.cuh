@@ -28,7 +28,7 @@ DEV bool raiseReferences(RowState &rows, const Scores &scores, float scaleLog2, 
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float raised = fmaxf(rows.reference[0][half], quadMax(largest[0][half]) * scaleLog2);
-    factor[half] = ptx::exp2Approx(rows.reference[0][half] - safeReference(raised));
+    factor[half] = ptx::exp2Approx(rows.reference[0][half] - raised);
     rows.sum[0][half] *= factor[half];
     rows.reference[0][half] = raised;
   }
@@ -45,7 +45,7 @@ DEV void scaleOutput(RowState &rows, const RowFactors &factor) {
 
 // Turns scores into weights relative to the references, in place, and adds them to the sums.
 DEV void scoresToWeights(RowState &rows, Scores &scores, float scaleLog2) {
-  float shift[2] = {-safeReference(rows.reference[0][0]), -safeReference(rows.reference[0][1])};
+  float shift[2] = {-rows.reference[0][0], -rows.reference[0][1]};
 #pragma unroll
   for (int n = 0; n < kScoreTiles; ++n)
 #pragma unroll
@@ -66,7 +66,7 @@ DEV void packWeights(Probabilities &weights, const Scores &scores) {
 
 // Some row of the warp has no reference yet, or a sum that calls for a new one.
 DEV bool lacksReference(const RowState &rows) {
-  return __any_sync(kWholeWarp, fminf(rows.reference[0][0], rows.reference[0][1]) == -INFINITY);
+  return __any_sync(kWholeWarp, fminf(rows.reference[0][0], rows.reference[0][1]) == kNoReference);
 }
 
 DEV bool wantsNewAnchor(const RowState &rows) {

@@ -1,5 +1,5 @@
 // Enumerates the key tiles of one query tile for all consumers at once. Every consumer owns 64 rows and needs its own
-// tiles; lane w of the producing warp walks the ranges of consumer w, and the warp agrees on the smallest next tile.
+// tiles; lane w of the planning warp walks the ranges of consumer w, and the warp agrees on the smallest next tile.
 // So a tile is loaded once if any consumer needs it, and a consumer skips or does not mask by its own rows.
 #pragma once
 
@@ -14,8 +14,8 @@ struct GroupTile {
   DEV bool exists() const { return number >= 0; }
   DEV int32_t branch() const { return flags >> words::kBranch; }
   DEV int32_t firstRowInClass() const { return number * KernelTraits::kBlockN; }
-  DEV int32_t residue() const { return place >> kMapBits; }
-  DEV int32_t map() const { return place & ((1 << kMapBits) - 1); }
+  DEV static int32_t residueOf(int32_t place) { return place >> kMapBits; }
+  DEV static int32_t mapOf(int32_t place) { return place & ((1 << kMapBits) - 1); }
 
   static constexpr int kMapBits = 8;
   static_assert(kMapCount <= 1 << kMapBits, "the number of a tensor map fits");
@@ -29,7 +29,7 @@ DEV void keepOutOfLoops(PatternContext &context) {
     asm volatile("" : "+r"(context.param[i]));
 }
 
-// Walks the tiles of the item in kProducerWords. All lanes of the warp call everything here together.
+// Walks the tiles of the item in kPlannerWords. All lanes of the warp call everything here together.
 class GroupTileWalk {
 public:
   DEV GroupTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
@@ -58,14 +58,14 @@ public:
   }
 
   DEV int32_t firstKey(const GroupTile &tile) const {
-    return tile.residue() + Pattern::keyRate(variant(), tile.branch()) * tile.firstRowInClass();
+    return GroupTile::residueOf(tile.place) + Pattern::keyRate(variant(), tile.branch()) * tile.firstRowInClass();
   }
 
 private:
   static constexpr int32_t kNoTile = 0x7fffffff;
 
   DEV static int32_t variant() {
-    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kProducerWords + 16);
+    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerWords + 16);
   }
 
   DEV PatternContext freshContext(const WorkItem &item) const {
@@ -77,7 +77,7 @@ private:
   // The next range of this lane's consumer.
   DEV KeyRange nextRange() const {
     constexpr int kRows = 64;
-    const WorkItem item = readItem(kProducerWords);
+    const WorkItem item = readItem(kPlannerWords);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     const int32_t first = item.firstRow + lane * kRows * item.queryRate;
     if (lane >= kConsumers || first >= p.seqlenQ)
@@ -94,7 +94,7 @@ private:
     range = KeyRange{0, 0, 0, 0};
     if (number == Pattern::kBranchCount)
       return;
-    const WorkItem item = readItem(kProducerWords);
+    const WorkItem item = readItem(kPlannerWords);
     const int32_t rate = Pattern::keyRate(variant(), number);
     const int32_t residue =
         Pattern::keyResidue(freshContext(item), variant(), number, p.qOrigin + item.firstRow);

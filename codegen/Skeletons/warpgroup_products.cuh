@@ -26,8 +26,8 @@ DEV void startScores(Scores &scores, uint32_t query, uint32_t keys) {
 #pragma unroll
   for (int step = 0; step < kHeadSteps; ++step) {
     const uint32_t inColumn = step % kStepsPerColumn * kStepBytes;
-    const uint64_t a = ptx::sharedOperand<0>(query + step / kStepsPerColumn * kQueryColumn + inColumn);
-    const uint64_t b = ptx::sharedOperand<0>(keys + step / kStepsPerColumn * kKeyColumn + inColumn);
+    const uint64_t a = ptx::sharedOperand<0>(query, step / kStepsPerColumn * kQueryColumn + inColumn);
+    const uint64_t b = ptx::sharedOperand<0>(keys, step / kStepsPerColumn * kKeyColumn + inColumn);
     if (step == 0)
       Product::template ofShared<false>(scores[0], a, b);
     else
@@ -41,7 +41,7 @@ DEV void startOutput(Output &out, const Probabilities &weights, uint32_t values)
 #pragma unroll
   for (int step = 0; step < kKeySteps; ++step)
     Product::ofRegisters(out[0], weights[0][step],
-                         ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values + step * 16 * kColumnRowBytes));
+                         ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values, step * 16 * kColumnRowBytes));
 }
 
 } // namespace heddle

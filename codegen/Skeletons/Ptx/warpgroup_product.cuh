@@ -24,10 +24,11 @@ template <int N> DEV void pin(float (&values)[N][4]) {
 }
 
 // Matrix descriptor of an operand with 128-byte swizzle at a shared address below 256 KB. Row groups of eight lie 1024
-// bytes apart; columns beyond the first 64 at ColumnBytes (operands that run along their rows only).
-template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address) {
+// bytes apart; columns beyond the first 64 at ColumnBytes (operands that run along their rows only). Address and offset
+// are multiples of 16.
+template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address, uint32_t offset) {
   constexpr uint32_t kSwizzle128 = 1u << 30, kRowGroupBytes = 1024, kUnit = 16;
-  return static_cast<uint64_t>(kSwizzle128 | kRowGroupBytes / kUnit) << 32 | (address / kUnit + (ColumnBytes / kUnit << 16));
+  return static_cast<uint64_t>(kSwizzle128 | kRowGroupBytes / kUnit) << 32 | (address / kUnit + (offset / kUnit + (ColumnBytes / kUnit << 16)));
 }
 
 // WarpgroupProduct<N, IsBf16>: sum[N/8][4] (+)= A (64x16) times B (16xN).

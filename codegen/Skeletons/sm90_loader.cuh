@@ -1,0 +1,127 @@
+// The loading thread: follows the plan and copies query tiles and key tiles into the rings, ahead of use, with the words
+// that the consumers need. Order of the copies: K(0), Q, then K(n + 1) before V(n), as the consumers use them.
+#pragma once
+
+namespace heddle {
+
+class Loader {
+public:
+  DEV explicit Loader(const KernelParams &p) : p(p), plan(0), queries(1), keys(1), values(1) {}
+
+  DEV void run() {
+    bool hasQuery = true; // the item's query tile is on its way
+    PlannedTile last{};
+#pragma unroll 1
+    for (;;) {
+      ptx::waitParity(kPlanFull + 8 * plan.slot(), plan.parity());
+      const uint32_t from = kPlan + kItemWordsBytes * plan.slot();
+      const int32_t flags = ptx::loadShared4(from + kPlanFlagsOffset);
+      if (hasBit(flags, words::kIsItem)) {
+        readItemWords(from);
+        releasePlan();
+        hasQuery = !hasBit(flags, words::kNextExists);
+        if (hasQuery)
+          sendQuery(false);
+        if (hasBit(flags, words::kIsEnd))
+          return;
+        continue;
+      }
+      const PlannedTile tile(from);
+      releasePlan();
+      sendKeys(tile, flags);
+      if (hasQuery)
+        sendValues(last);
+      else
+        sendQuery(true);
+      hasQuery = true;
+      last = tile;
+      if (!hasBit(flags, words::kNextExists))
+        sendValues(last);
+    }
+  }
+
+private:
+  struct PlannedTile {
+    int32_t number, place, firstKey;
+
+    PlannedTile() = default;
+    DEV explicit PlannedTile(uint32_t from) {
+      int32_t entry[4];
+      ptx::loadShared16(from, entry);
+      number = entry[0];
+      place = entry[1];
+      firstKey = entry[2];
+    }
+  };
+
+  DEV void releasePlan() {
+    ptx::arrive(kPlanEmpty + 8 * plan.slot());
+    plan.next();
+  }
+
+  DEV void readItemWords(uint32_t from) {
+    ptx::loadShared16(from, place);
+    ptx::loadShared16(from + 16, rest);
+  }
+
+  DEV void sendKeys(const PlannedTile &tile, int32_t flags) {
+    const uint32_t full = kKeyFull + 8 * keys.slot();
+    ptx::waitParity(kKeyEmpty + 8 * keys.slot(), keys.parity());
+    ptx::storeShared8(kTileWords + kTileWordsBytes * keys.slot(), tile.firstKey, flags);
+    ptx::arriveExpecting(full, kKeyTileBytes);
+    copyColumns<KernelTraits::kHeadDim>(kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK, full, kKeyMaps, tile);
+    keys.next();
+  }
+
+  DEV void sendValues(const PlannedTile &tile) {
+    const uint32_t full = kValueFull + 8 * values.slot();
+    ptx::waitParity(kValueEmpty + 8 * values.slot(), values.parity());
+    ptx::arriveExpecting(full, kValueTileBytes);
+    copyColumns<KernelTraits::kValueDim>(kValueTile + values.slot() * KernelTraits::kSmemStageBytesV, full, kValueMaps,
+                                         tile);
+    values.next();
+  }
+
+  template <int Dim> DEV void copyColumns(uint32_t to, uint32_t full, int firstMap, const PlannedTile &tile) const {
+    const int32_t batch = place[0], kvHead = rest[3];
+    const TensorMap *map = &p.maps[firstMap + GroupTile::mapOf(tile.place)];
+#pragma unroll
+    for (int column = 0; column < kColumns<Dim>; ++column)
+      ptx::copyBox(to + column * KernelTraits::kBlockN * kColumnRowBytes, map, full, column * kColumnElements,
+                   tile.number * KernelTraits::kBlockN, GroupTile::residueOf(tile.place), kvHead, batch);
+  }
+
+  DEV void sendQuery(bool hasTiles) {
+    const uint32_t full = kQueryFull + 8 * queries.slot();
+    const uint32_t to = kItemWords + kItemWordsBytes * queries.slot();
+    ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
+    ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
+    ptx::storeShared16(to + 16, rest[0], rest[1], rest[2], rest[3]);
+    if (hasTiles) {
+      ptx::arriveExpecting(full, kQueryTileBytes);
+      copyQuery(full);
+    } else {
+      ptx::arrive(full);
+    }
+    queries.next();
+  }
+
+  DEV void copyQuery(uint32_t full) const {
+    const int32_t batch = place[0], head = place[1], rate = place[3];
+    const int32_t row = place[2] / rate, residue = place[2] - row * rate;
+    const int32_t map = mapOfClass(queryRateSlot(rate), rate, residue, p.seqlenQ);
+    const uint32_t to = kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ;
+#pragma unroll
+    for (int column = 0; column < kColumns<KernelTraits::kHeadDim>; ++column)
+      ptx::copyBox(to + column * KernelTraits::kBlockM * kColumnRowBytes, &p.maps[kQueryMaps + map], full,
+                   column * kColumnElements, row, residue, head, batch);
+  }
+
+  const KernelParams &p;
+  PackedRingCursor<kPlanSlots> plan;
+  PackedRingCursor<kQueryStages> queries;
+  PackedRingCursor<kStages> keys, values;
+  int32_t place[4], rest[4]; // item words of the item in work
+};
+
+} // namespace heddle

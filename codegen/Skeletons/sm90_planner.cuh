@@ -1,0 +1,122 @@
+// The planning warp: walks the work items of the block and their key tiles, ahead of the loads, and writes one after the
+// other into the plan. Decoding an item and finding its ranges takes thousands of clocks; here nobody waits for them.
+#pragma once
+
+namespace heddle {
+
+// A plan slot holds the eight item words of an item or a mark (kIsItem set), or of a tile: number in its class, flags,
+// place of its class, first key. Flags lie in the same word of both.
+constexpr int kPlanFlagsOffset = 20, kPlanNumberOffset = 0, kPlanPlaceOffset = 4, kPlanFirstKeyOffset = 8;
+
+class Planner {
+public:
+  DEV explicit Planner(const KernelParams &p) : p(p), plan(1) {}
+
+  // All items, then those that the consumers marked in the first pass.
+  DEV void run() {
+#pragma unroll 1
+    for (int pass = 0; pass <= kMayRedo; ++pass) {
+      planAll(pass > 0);
+      if (pass < kMayRedo) {
+        writeMark(words::kIsVerdict);
+        ptx::waitParity(kVerdict, 0);
+      }
+    }
+    writeMark(words::kIsEnd);
+  }
+
+private:
+  DEV static bool isWriter() { return ptx::rereadThreadIndex() % 32 == 0; }
+
+  // The items of this block; again: those that the consumers marked.
+  DEV void planAll(bool again) {
+    ItemSequence sequence(p);
+    int32_t ordinal = 0;
+#pragma unroll 1
+    for (int32_t number = sequence.next(); number >= 0; number = sequence.next()) {
+      WorkItem item;
+      if ((!kMayRedo || !again || isMarked(ordinal)) && decodeWorkItem(p, number, item))
+        planItem(item, ordinal, again);
+      ordinal += kMayRedo;
+    }
+  }
+
+  DEV bool isMarked(int32_t ordinal) const {
+    return ptx::loadShared4(kRedoBits + ordinal / 32 % kRedoWords * 4) >> ordinal % 32 & 1;
+  }
+
+  // Each entry is written when the next one is known, because its flags speak of that.
+  DEV void planItem(const WorkItem &item, int32_t ordinal, bool isExact) {
+    noteItem(item, isExact << words::kIsExact | 1 << words::kIsItem, ordinal);
+    GroupTileWalk walk(p);
+    GroupTile tile{-1, 0, 0};
+#pragma unroll 1
+    for (;;) {
+      GroupTile following = walk.next();
+      if (tile.exists())
+        writeTile(tile, following, walk.firstKey(tile));
+      else
+        writeItem(following);
+      tile = following;
+      if (!following.exists())
+        break;
+    }
+  }
+
+  // What is said once for the whole item is kept in shared memory: registers are scarce in the loop.
+  DEV static void noteItem(const WorkItem &item, int32_t flags, int32_t ordinal) {
+    if (isWriter()) {
+      ptx::storeShared16(kPlannerWords, item.batch, item.head, item.firstRow, item.queryRate);
+      ptx::storeShared16(kPlannerWords + 16, item.variant, flags, ordinal, item.kvHead);
+    }
+    __syncwarp();
+  }
+
+  DEV static int32_t upcoming(const GroupTile &tile) {
+    constexpr int32_t kAllNeeded = 0xf << words::kNeeded;
+    return (tile.flags & kAllNeeded) | tile.exists() << words::kNextExists;
+  }
+
+  DEV uint32_t awaitSlot() const {
+    ptx::waitParity(kPlanEmpty + 8 * plan.slot(), plan.parity());
+    return kPlan + kItemWordsBytes * plan.slot();
+  }
+
+  DEV void writeItem(const GroupTile &first) {
+    if (isWriter()) {
+      int32_t place[4], rest[4];
+      ptx::loadShared16(kPlannerWords, place);
+      ptx::loadShared16(kPlannerWords + 16, rest);
+      const uint32_t to = awaitSlot();
+      ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
+      ptx::storeShared16(to + 16, rest[0], rest[1] | upcoming(first), rest[2], rest[3]);
+      ptx::arrive(kPlanFull + 8 * plan.slot());
+    }
+    plan.next();
+  }
+
+  DEV void writeTile(const GroupTile &tile, const GroupTile &following, int32_t firstKey) {
+    if (isWriter()) {
+      constexpr int32_t kOwn = ~(0xf << words::kNeeded);
+      const uint32_t to = awaitSlot();
+      ptx::storeShared16(to, tile.number, tile.place, firstKey, 0);
+      ptx::storeShared4(to + kPlanFlagsOffset, (tile.flags & kOwn) | upcoming(following));
+      ptx::arrive(kPlanFull + 8 * plan.slot());
+    }
+    plan.next();
+  }
+
+  DEV void writeMark(int flag) {
+    if (isWriter()) {
+      const uint32_t to = awaitSlot();
+      ptx::storeShared4(to + kPlanFlagsOffset, 1 << words::kIsItem | 1 << flag);
+      ptx::arrive(kPlanFull + 8 * plan.slot());
+    }
+    plan.next();
+  }
+
+  const KernelParams &p;
+  PackedRingCursor<kPlanSlots> plan;
+};
+
+} // namespace heddle
