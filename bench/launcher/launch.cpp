@@ -44,7 +44,7 @@ private:
 };
 
 struct Tensors {
-  DeviceBuffer q, k, v, out, lse;
+  DeviceBuffer q, k, v, out, lse, workspace;
 };
 
 Result<DeviceBuffer> upload(const Device &device, const HostTensor &tensor) {
@@ -94,7 +94,7 @@ Status run(const Arguments &arguments) {
   DType dtype = *parsed;
   AttentionSizes sizes{arguments.number("batch"), arguments.number("seqlen"), arguments.number("seqlen-k"),
                        arguments.number("heads"), arguments.number("kv-heads"), arguments.number("head-dim"),
-                       arguments.number("head-dim")};
+                       arguments.number("value-dim") ? arguments.number("value-dim") : arguments.number("head-dim")};
   HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, dtype, arguments.number("seed")));
   HEDDLE_ASSIGN(StoreLookup found, findKernel(arguments, store, device, dtype, sizes));
   if (found.match == MatchKind::none)
@@ -128,6 +128,10 @@ Status run(const Arguments &arguments) {
   }
   args.operands = operands.data();
   args.operand_count = operands.size();
+  HEDDLE_ASSIGN(int64_t workspaceBytes, kernel.workspaceBytes(args));
+  HEDDLE_ASSIGN(tensors.workspace, DeviceBuffer::allocate(device, std::max<int64_t>(workspaceBytes, 1)));
+  args.workspace = tensors.workspace.data();
+  args.workspace_bytes = workspaceBytes;
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_ASSIGN(double us, medianUs(device, launch, std::max<int64_t>(1, arguments.number("reps"))));
   HEDDLE_TRY(tensors.out.copyTo(out.data.data(), out.data.size()));

@@ -184,7 +184,7 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape)
 std::string archName(const KernelShape &shape) { return std::string(shape.arch->name); }
 
 static ConfigSummary summaryOf(const KernelConfig &config) {
-  return {config.str(), config.json(), config.summary(), config.blockM, config.blockN};
+  return {config.skeleton, config.str(), config.json(), config.summary(), config.blockM, config.blockN};
 }
 
 Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {

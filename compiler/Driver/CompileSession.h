@@ -87,6 +87,7 @@ Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const Ke
 
 /// What people and reports say of a configuration.
 struct ConfigSummary {
+  std::string skeleton;
   std::string text, json, line; ///< KernelConfig::str, json, summary
   int64_t blockM = 0, blockN = 0;
 };

@@ -15,28 +15,31 @@ namespace heddle::cli {
 namespace {
 
 struct Found {
-  StoreLookup lookup;
-  WinnerKey key;
+  KernelRecord record;
+  std::string match; ///< in words
   std::string name;
 };
 
 Result<Found> findKernel(const BenchSetup &setup) {
-  HEDDLE_ASSIGN(Store store, Store::open(setup.database));
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(setup.file));
   KernelShape shape;
   HEDDLE_ASSIGN(shape.arch, archOf(setup.device));
   shape.dtype = setup.workload.dtype;
-  shape.headDim = shape.valueDim = setup.workload.headDim;
-  Found found;
-  found.name = prepared.name;
-  found.key = winnerKey(setup.file, setup.workload.shape, familyOf(prepared, shape),
+  shape.headDim = setup.workload.headDim;
+  shape.valueDim = setup.workload.valueDim;
+  if (!setup.config.empty()) {
+    HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, setup.config));
+    return Found{std::move(variant.record), "compiled now", prepared.name};
+  }
+  HEDDLE_ASSIGN(Store store, Store::open(setup.database));
+  WinnerKey key = winnerKey(setup.file, setup.workload.shape, familyOf(prepared, shape),
                         setup.device.info().identity);
-  HEDDLE_ASSIGN(found.lookup, store.lookup(LookupQuery(found.key, setup.device.info().driverVersion)));
-  if (found.lookup.match == MatchKind::none)
+  HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key, setup.device.info().driverVersion)));
+  if (found.match == MatchKind::none)
     return Status::notFound("no kernel for '" + prepared.name + "' " + dtypeName(shape.dtype) + " d=" +
                             std::to_string(shape.headDim) + " in " + setup.database +
-                            ": tune it first, or give bench --tune=SECONDS");
-  return found;
+                            ": tune it first, or give bench --tune=SECONDS or --config");
+  return Found{std::move(found.record), matchKindName(found.match), prepared.name};
 }
 
 double median(std::vector<double> values) {
@@ -75,6 +78,7 @@ std::string launcherCommand(const BenchSetup &setup, const Found &found, const s
   std::ostringstream command;
   command << '"' << setup.launcher << "\" --db=\"" << setup.database << "\" --name=" << found.name
           << " --dtype=" << dtypeName(setup.workload.dtype) << " --head-dim=" << setup.workload.headDim
+          << " --value-dim=" << setup.workload.valueDim
           << " --batch=" << shape.batch << " --seqlen=" << shape.seqlenQ << " --seqlen-k=" << shape.seqlenK
           << " --heads=" << shape.heads << " --kv-heads=" << shape.kvHeads << " --work-items=" << items * shape.batch
           << " --visited-tiles=" << attn::toString(visited * shape.batch) << " --seed=" << seed
@@ -93,8 +97,8 @@ Result<oracle::VerifyReport> compareFile(const std::string &path, const oracle::
   const ProblemShape &shape = workload.shape;
   return oracle::compareRows(reference, [&](const oracle::RowId &id) {
     oracle::RowResult row;
-    int64_t first = ((id.batch * shape.seqlenQ + id.row) * shape.heads + id.head) * workload.headDim;
-    for (int64_t c = 0; c < workload.headDim; ++c)
+    int64_t first = ((id.batch * shape.seqlenQ + id.row) * shape.heads + id.head) * workload.valueDim;
+    for (int64_t c = 0; c < workload.valueDim; ++c)
       row.out.push_back(out.get(first + c));
     row.lse = lse.get((id.batch * shape.heads + id.head) * shape.seqlenQ + id.row);
     return row;
@@ -132,7 +136,7 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   HEDDLE_ASSIGN(Found found, findKernel(setup));
   const Workload &workload = setup.workload;
   const ProblemShape &shape = workload.shape;
-  AttentionSizes sizes{shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, workload.headDim, workload.headDim};
+  AttentionSizes sizes{shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, workload.headDim, workload.valueDim};
   HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, workload.dtype, kSeed));
   float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
   oracle::ReferenceRows reference = referenceOf(setup.file, shape, inputs, scale, setup.verifiedRows);
@@ -140,18 +144,21 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   BenchRow row;
   row.pattern = found.name;
   row.workload = workload;
-  row.match = matchKindName(found.lookup.match);
-  HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(found.lookup.record.config));
-  row.config = config.line;
+  row.match = found.match;
+  HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(found.record.config));
+  row.config = config.skeleton + " " + config.line;
+  if (!setup.skeleton.empty() && config.skeleton != setup.skeleton)
+    return Status::unsupported("the fastest kernel that " + setup.database + " knows is of " + config.skeleton + ", not of " +
+                               setup.skeleton + "; give a database of its own with --db");
   attn::ProblemSizes positions = sizesOf(setup.file, shape);
-  double flopsPerPair = 4.0 * workload.headDim * shape.batch;
+  double flopsPerPair = 2.0 * (workload.headDim + workload.valueDim) * shape.batch;
   if (auto pairs = attn::countPairs(setup.file.analysis(), positions))
     row.flops = flopsPerPair * static_cast<double>(*pairs);
   attn::TileCounts tiles = attn::countTiles(setup.file.analysis(), positions, {config.blockM, config.blockN}, attn::Direction::Forward);
   row.visitedFlops = flopsPerPair * static_cast<double>(tiles.visited) * config.blockM * config.blockN;
 
   HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(setup.device, setup.file, shape, inputs, scale));
-  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(setup.device, found.lookup.record));
+  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(setup.device, found.record));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_TRY(timeInTurn(setup, launch, roof, row));
@@ -180,7 +187,7 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
   for (const BenchRow &row : rows) {
     const ProblemShape &shape = row.workload.shape;
     list.push_back({{"pattern", row.pattern}, {"batch", shape.batch}, {"seqlen_q", shape.seqlenQ}, {"seqlen_k", shape.seqlenK},
-                    {"heads", shape.heads}, {"kv_heads", shape.kvHeads}, {"head_dim", row.workload.headDim},
+                    {"heads", shape.heads}, {"kv_heads", shape.kvHeads}, {"head_dim", row.workload.headDim}, {"value_dim", row.workload.valueDim},
                     {"dtype", dtypeName(row.workload.dtype)}, {"median_us", row.us}, {"roof_us", row.roofUs},
                     {"launcher_us", row.launcherUs}, {"tflops", row.tflops()}, {"percent_of_roof", row.percentOfRoof()},
                     {"visited_percent_of_roof", row.visitedPercentOfRoof()}, {"max_error", row.verified.maxError},

@@ -13,7 +13,7 @@ namespace heddle::cli {
 struct Workload {
   ProblemShape shape;
   DType dtype;
-  int64_t headDim;
+  int64_t headDim, valueDim;
 };
 
 struct BenchSetup {
@@ -21,6 +21,8 @@ struct BenchSetup {
   Workload workload;
   Device device;
   std::string database, launcher; ///< launcher empty: this process launches
+  std::string config;             ///< changes to the default: compiled now, whatever the database has; or empty
+  std::string skeleton;           ///< what the kernel must be of; or empty
   int64_t verifiedRows, repetitions;
 };
 

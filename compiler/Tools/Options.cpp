@@ -61,8 +61,8 @@ void ConfigOptions::addSkeleton(CLI::App &command) {
       ->check(CLI::IsMember(names));
 }
 
-void ConfigOptions::addFields(CLI::App &command) {
-  command.add_option("--config", fields, "Changes to the default configuration, as block_m=128,stages=2")->type_name("FIELDS");
+CLI::Option *ConfigOptions::addFields(CLI::App &command) {
+  return command.add_option("--config", fields, "Changes to the default configuration, as block_m=128,stages=2")->type_name("FIELDS");
 }
 
 std::string ConfigOptions::changes() const {

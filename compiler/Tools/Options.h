@@ -13,6 +13,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace heddle::cli {
@@ -46,7 +47,7 @@ struct ConfigOptions {
   std::string skeleton, fields;
   /// An unknown skeleton is a usage error that lists the known ones.
   void addSkeleton(CLI::App &command);
-  void addFields(CLI::App &command);
+  CLI::Option *addFields(CLI::App &command);
   /// Both as changes to the default configuration; empty if neither was given.
   std::string changes() const;
 };

@@ -21,7 +21,9 @@ namespace {
 struct BenchOptions {
   std::vector<std::string> files;
   std::vector<int64_t> seqlens, headDims = {128};
+  int64_t valueDim = 0;
   ProblemOptions problem;
+  ConfigOptions config;
   DatabaseOptions database;
   std::string dtype = "bf16", launcher, tuneBudget;
   int64_t rows = 32, repetitions = 20;
@@ -37,7 +39,9 @@ Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Wor
   TuneRequest request;
   request.shape = workload.shape;
   request.dtype = workload.dtype;
-  request.headDim = request.valueDim = workload.headDim;
+  request.headDim = workload.headDim;
+  request.valueDim = workload.valueDim;
+  request.skeleton = options.config.skeleton;
   request.options.budgetSeconds = budget;
   request.options.workers = std::max(1u, std::thread::hardware_concurrency() - 1);
   request.options.ahead = 2 * request.options.workers;
@@ -79,14 +83,15 @@ private:
         ProblemOptions problem = options.problem;
         problem.seqlen = seqlen;
         HEDDLE_ASSIGN(ProblemShape shape, problem.shape(*file));
-        HEDDLE_TRY(runWorkload(*file, Workload{shape, dtype, headDim}));
+        HEDDLE_TRY(runWorkload(*file, Workload{shape, dtype, headDim, options.valueDim ? options.valueDim : headDim}));
       }
     return {};
   }
 
   Status runWorkload(const PatternFile &file, const Workload &workload) {
     HEDDLE_TRY(tuneFirst(options, file, workload, device));
-    BenchSetup setup{file, workload, device, options.database.path(), options.launcher, options.rows, options.repetitions};
+    BenchSetup setup{file, workload, device, options.database.path(), options.launcher,
+                     options.tuneBudget.empty() ? options.config.changes() : "", options.config.skeleton, options.rows, options.repetitions};
     HEDDLE_ASSIGN(BenchRow row, measure(setup, roof ? &*roof : nullptr));
     if (!options.json)
       printRow(row, rows.empty());
@@ -107,16 +112,21 @@ Action addBench(CLI::App &command) {
   command.add_option("FILE", options->files, "pattern files")->required();
   command.add_option("--seqlen", options->seqlens, "lengths, separated by commas")->required()->delimiter(',');
   command.add_option("--head-dim", options->headDims, "head dims, separated by commas")->delimiter(',')->capture_default_str();
+  command.add_option("--value-dim", options->valueDim, "elements of one head of v and out; default: the head dim");
   command.add_option("--dtype", options->dtype, "element type of q, k, v and out")->capture_default_str()->check(CLI::IsMember({"bf16", "fp16"}));
   options->problem.add(command, /*withSeqlen=*/false);
   options->database.add(command);
-  command.add_option("--tune", options->tuneBudget, "tune each workload for this long first: 10, 10s, 1m");
-  command.add_option("--launcher", options->launcher,
+  auto *tune = command.add_option("--tune", options->tuneBudget, "tune each workload for this long first: 10, 10s, 1m");
+  auto *launcher = command.add_option("--launcher", options->launcher,
                      "program without a compiler that looks up and launches the kernels (heddle-launch); default: this process");
+  options->config.addSkeleton(command);
+  options->config.addFields(command)->excludes(tune)->excludes(launcher);
   command.add_option("--rows", options->rows, "rows compared with the definition")->capture_default_str();
   command.add_option("--reps", options->repetitions, "timed launches; the median counts")->capture_default_str()->check(CLI::PositiveNumber);
   addJsonOption(command, options->json);
   return [options] {
+    if (!options->launcher.empty() && !options->config.skeleton.empty() && options->tuneBudget.empty())
+      return failUsage(Status::invalidArgument("--launcher looks kernels up: with --skeleton it needs --tune"));
     if (!options->tuneBudget.empty())
       if (Result<double> budget = parseSeconds(options->tuneBudget); !budget)
         return failUsage(budget.status());
