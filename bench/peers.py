@@ -65,7 +65,7 @@ class Parent:
 
     def __init__(self, options):
         self.options = options
-        self.rows, self.machine, self.seen = {}, {}, 0
+        self.rows, self.machine, self.seen, self.begun = {}, {}, 0, False
         self.scratch = tempfile.TemporaryDirectory()
         self.lines = os.path.join(self.scratch.name, "lines")
         open(self.lines, "w").close()
@@ -73,7 +73,10 @@ class Parent:
     def run(self):
         remaining = list(self.options.workloads)
         while remaining:
+            self.begun = False
             reason = self.attempt(remaining)
+            if not self.begun and reason:
+                raise SystemExit(f"peers.py: {reason} before the first workload")
             remaining = [name for name in remaining if name not in self.rows]
             if remaining:  # the first of them was under way
                 print(f"{remaining[0]}: {reason}", file=sys.stderr, flush=True)
@@ -94,7 +97,7 @@ class Parent:
                 child.wait()
                 return f"still running after {self.options.limit:.0f} s"
         self.read()
-        return f"the measuring process ended with {child.returncode}"
+        return f"the measuring process ended with {child.returncode}" if child.returncode else ""
 
     def read(self):
         """What the measuring process wrote since; whether there was any."""
@@ -106,6 +109,7 @@ class Parent:
         for line in whole.splitlines():
             part = json.loads(line)
             self.machine.update(part.get("machine", {}))
+            self.begun = self.begun or "begin" in part
             if "row" in part:
                 self.rows[part["row"]["name"]] = part["row"]
                 print(report.summary_line(part["row"]), flush=True)

@@ -1,24 +1,26 @@
 #!/usr/bin/env bash
 # heddle beside its peers: makes a database for each workload and measures them, one command.
-#   bench/peers.sh [--default] [--flex] [--budget=20s] OUT.json [reps, default 20] [workload...]
+#   bench/peers.sh [--default | --measure] [--flex] [--budget=20s] OUT.json [reps, default 20] [workload...]
 # --default compiles the default configurations and searches nothing; else each workload is tuned for the budget and both are
-# measured. Needs a GPU, a python3 with torch, $HEDDLE and $HEDDLE_RUNTIME (libheddle_runtime.so; default: the build
-# folders) and NVRTC. $HEDDLE_BENCH_DB keeps the databases. Writes OUT.json and OUT.md; exits 1 if a result is wrong.
+# measured; --measure takes the databases in $HEDDLE_BENCH_DB as they are, without $HEDDLE. Needs a GPU, a python3 with torch,
+# $HEDDLE and $HEDDLE_RUNTIME (libheddle_runtime.so; default: the build folders) and NVRTC. $HEDDLE_BENCH_DB keeps the
+# databases, else they are temporary. Writes OUT.json and OUT.md; exits 1 if a result is wrong.
 set -euo pipefail
 command="bench/peers.sh $*"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
-budget=20s options=()
+budget=20s options=() build=--build
 while [ $# -gt 0 ]; do
   case $1 in
     --default) budget=0 ;;
+    --measure) build= ;;
     --budget=*) budget=${1#*=} ;;
     --*) options+=("$1") ;;
     *) break ;;
   esac
   shift
 done
-[ $# -gt 0 ] || { sed -n '3,4s/^# *//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '3s/^# */usage: /p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 output=$1 reps=20
 shift
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then
@@ -32,5 +34,5 @@ if [ -z "${HEDDLE_BENCH_DB:-}" ]; then
   HEDDLE_BENCH_DB=$(mktemp -d)
   trap 'rm -rf "$HEDDLE_BENCH_DB"' EXIT
 fi
-python3 "$here/peers.py" --heddle="$HEDDLE" --library="$HEDDLE_RUNTIME" --db="$HEDDLE_BENCH_DB" --build --budget="$budget" \
+python3 "$here/peers.py" --heddle="$HEDDLE" --library="$HEDDLE_RUNTIME" --db="$HEDDLE_BENCH_DB" ${build:+"$build"} --budget="$budget" \
   --reps="$reps" --output="$output" --command="$command" ${options[@]+"${options[@]}"} "$@"

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 ARCH = "sm_90a"
 
@@ -45,15 +46,17 @@ def _run(command, what):
         return None
     result = json.loads(done.stdout)
     winner = result.get("winner") or result
-    print(f"{what}: {time.time() - start:.1f} s, {winner.get('median_us', '')} {winner.get('config', '')}", file=sys.stderr, flush=True)
+    figures = f", {winner['median_us']:.1f} us, {winner['config']}" if "median_us" in winner else ""
+    print(f"{what}: {time.time() - start:.1f} s{figures}", file=sys.stderr, flush=True)
     return result
 
 
 def build(heddle, root, folder, workloads, budget):
-    """Compiles the default of every workload, and tunes each for `budget` seconds unless that is 0. Databases that are
-    there are kept and searched further."""
+    """Compiles the default of every workload, all processors at work, and tunes each for `budget` unless that is empty.
+    Databases that are there are kept and searched further."""
     os.makedirs(folder, exist_ok=True)
-    for workload in workloads:
-        _run(compile_command(heddle, root, workload, path_of(folder, workload, "default")), f"compile {workload.name}")
-        if budget:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(lambda w: _run(compile_command(heddle, root, w, path_of(folder, w, "default")), f"compile {w.name}"), workloads))
+    if budget:
+        for workload in workloads:
             _run(tune_command(heddle, root, workload, path_of(folder, workload), budget), f"tune {workload.name}")

@@ -68,7 +68,7 @@ def fa2_view(workload, q, k, v):
         return None
     shape = (workload.batch, workload.seqlen // mask.rate, mask.rate * workload.heads, workload.head_dim)
     views = [t.view(shape) for t in (q, k, v)]
-    return Launch(lambda: _flash(*views, mask.half, mask.half)[0].view(q.shape))
+    return Launch(lambda: _flash(*views, mask.half, mask.half)[0].reshape(q.shape))
 
 
 def _group_views(workload, group, *tensors):

@@ -5,6 +5,7 @@ import random
 import torch
 
 TOLERANCE = 1e-2  # of a row's norm: bf16 probabilities and results
+COMPOSED_TOLERANCE = 2e-2  # where a peer mixes rounded results
 LSE_TOLERANCE = 2e-3
 
 
@@ -38,7 +39,7 @@ class Reference:
         self.out, self.lse = torch.stack(outs), torch.stack(lses)
         self.index = tuple(torch.tensor(column, device=q.device) for column in zip(*self.rows))
 
-    def check(self, out, lse=None):
+    def check(self, out, lse=None, tolerance=TOLERANCE):
         """Errors of out [b, n, h, d] and lse [b, h, n]: the largest over the rows, relative to the row's norm. A row
         without keys counts with its norm: it must be 0 exactly."""
         batch, head, row = self.index
@@ -46,7 +47,7 @@ class Reference:
         norm = self.out.norm(dim=1)
         error = (rows - self.out).norm(dim=1) / torch.where(norm > 0, norm, 1e-30)
         result = {"rows": len(self.rows), "error": _number(error.max()), "nan": bool(_has_nan(out))}
-        ok = not result["nan"] and result["error"] <= TOLERANCE
+        ok = not result["nan"] and result["error"] <= tolerance
         if lse is not None:
             found = lse[batch, head, row].double()
             empty = torch.isneginf(self.lse)

@@ -83,6 +83,11 @@ def details(row):
         lse = f"{e['lse_error']:.1e}" if "lse_error" in e else "-"
         lines.append(f"| {label} | {e['ms']:.4f} | {e['best_ms']:.4f} .. {e['worst_ms']:.4f} | {e['tflops']:.0f} | {e['percent_of_product']:.1f} | "
                      f"{e['error']:.1e} | {lse} | {'yes' if e['ok'] else '**no**'} | {e.get('note', '')} |")
+    lines.append("")
+    for e in row["entries"]:
+        if "config" in e:
+            lines.append(f"- {e['workload']}: {e['name']}: {e.get('arch')}, {e.get('match')}, {e.get('registers')} registers, {e.get('spill_bytes')} bytes "
+                         f"spilled, {' '.join(e['config'].split())}")
     lines += [f"- {name}: {reason}" for name, reason in row["failed"].items()]
     return lines + [""]
 

@@ -9,7 +9,7 @@ import torch
 from peers import database, report
 from peers.heddle import HeddleError, Library
 from peers.peers import PEERS, SLOW_PEERS, Launch
-from peers.reference import Reference
+from peers.reference import COMPOSED_TOLERANCE, Reference
 from peers.timing import Clock, Rounds
 from peers.workloads import WORKLOADS
 
@@ -115,7 +115,7 @@ class Session:
             return None, None
         if isinstance(made, Launch):
             with made.context():
-                check = reference.check(made.run())
+                check = reference.check(made.run(), tolerance=COMPOSED_TOLERANCE)
             return made, dict(name=name, workload=workload, check=check, extra={})
         made.poison()
         made.run()
