@@ -37,6 +37,7 @@ struct KernelRequest {
   std::vector<VariantRates> variants = {VariantRates()};
   int64_t paramCount = 0; ///< run-time sizes of the pattern
   QOriginRule qOrigin = QOriginRule::start;
+  bool hasEqualTiles = false; ///< query tiles cost alike: a hint for defaults, no part of the function
 
   /// Key rates per variant; the same for all variants.
   int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }

@@ -34,7 +34,7 @@ constexpr int64_t kRegisterStep = 8, kLeastRegisters = 24, kMostRegisters = 240;
 constexpr int64_t kStateRegisters = 30;   // softmax state and addresses of a consumer's thread
 constexpr int64_t kMaxThresholdHalf = 15; // weights up to 2^threshold stay finite in half
 
-constexpr int64_t kGridTile = 0, kGridDynamic = 3;
+constexpr int64_t kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
 constexpr int64_t kSoftmaxAnchored = 1;
 
 std::string number(int64_t value) { return std::to_string(value); }
@@ -310,7 +310,7 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.rasterReversed = 1;
   config.queryStages = row.queryStages;
   config.turnTaking = row.turnTaking;
-  config.grid = kGridTile;
+  config.grid = request.hasEqualTiles ? kGridStride : kGridTile;
   config.producerRegisters = row.producerRegisters;
   config.rasterMib = 16;
   deriveFields(request, config);

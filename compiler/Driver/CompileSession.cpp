@@ -25,6 +25,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.variants = prepared.variants;
   request.paramCount = int64_t(prepared.parameterNames.size());
   request.qOrigin = prepared.qOrigin;
+  request.hasEqualTiles = prepared.hasEqualTiles;
   return request;
 }
 

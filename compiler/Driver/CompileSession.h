@@ -35,6 +35,7 @@ struct PreparedPattern {
   std::string functions; ///< the generated CUDA functions and struct Pattern
   std::vector<VariantRates> variants;
   QOriginRule qOrigin = QOriginRule::start;
+  bool hasEqualTiles = false;              ///< TileBalance.h
   std::vector<std::string> parameterNames; ///< of the run-time sizes, in order of param<i>
   std::string note;                        ///< what is evaluated pair by pair and why; empty if nothing
   StageTimes times;                        ///< parse, analyse, schedule, emit, digest

@@ -2,6 +2,7 @@
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Driver/TileBalance.h"
 
 namespace heddle {
 
@@ -39,6 +40,7 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   auto schedule = timeStage(prepared.times, "schedule", [&] { return file.schedule(); });
   HEDDLE_TRY(schedule.status());
   takeSchedule(prepared, *schedule);
+  prepared.hasEqualTiles = hasEqualTiles(file);
   PatternInfo info{prepared.name, int(prepared.parameterNames.size()), int(prepared.variants.size()),
                    int(schedule->branchCount)};
   auto text = timeStage(prepared.times, "emit", [&] { return emitPatternFunctions(*schedule->functions, info); });

@@ -3,6 +3,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Target/GpuArch.h"
+#include "compiler/Driver/TileBalance.h"
 #include "compiler/Views/PieceWords.h"
 #include "runtime/Core/LaunchPlan.h"
 
@@ -25,6 +26,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
       rates.keyRates.push_back(branch.columnRate);
     kernel.variants.push_back(std::move(rates));
   }
+  kernel.hasEqualTiles = hasEqualTiles(file);
   kernel.paramCount = static_cast<int64_t>(request.sizes.parameters.size());
   attn::PatternOp pattern = file.pattern();
   switch (pattern.getQOrigin()) {

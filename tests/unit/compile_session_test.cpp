@@ -76,6 +76,13 @@ TEST_CASE("rates and sizes reach the request") {
   CHECK(requestOf(prepared("longnet")).branchCount() == 2);
 }
 
+TEST_CASE("patterns whose query tiles cost alike are known") {
+  for (const char *name : {"full", "sliding_window", "dilated_window"})
+    CHECK_MESSAGE(prepared(name).hasEqualTiles, name);
+  for (const char *name : {"causal", "longformer", "dilated"}) // longer rows, global rows, head groups
+    CHECK_MESSAGE(!prepared(name).hasEqualTiles, name);
+}
+
 TEST_CASE("equal pattern and configuration give equal bytes, another configuration other ones") {
   PreparedPattern first = prepared("sliding_window"), second = prepared("sliding_window");
   KernelRequest request = requestOf(first);

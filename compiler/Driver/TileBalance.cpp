@@ -1,0 +1,50 @@
+//===- TileBalance.cpp - whether query tiles cost alike -------------------===//
+#include "compiler/Driver/TileBalance.h"
+#include "compiler/Driver/ProblemKey.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kSeqlen = 65536, kHeads = 16, kTile = 128;
+
+/// Key tiles of one query tile, all branches together.
+int64_t visitedTiles(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes, int64_t head, int64_t index) {
+  int64_t visited = 0;
+  for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
+    for (const attn::TileRun &run :
+         attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, head, {0, index, kTile}, kTile).visited)
+      visited += run.end - run.begin;
+  return visited;
+}
+
+} // namespace
+
+bool hasEqualTiles(const PatternFile &file) {
+  Result<std::vector<int64_t>> parameters = file.bindParameters({});
+  if (!parameters)
+    return false;
+  ProblemShape shape;
+  shape.heads = shape.kvHeads = kHeads;
+  shape.seqlenQ = shape.seqlenK = kSeqlen;
+  shape.parameters = *parameters;
+  attn::ProblemSizes sizes = sizesOf(file, shape);
+  const attn::PatternAnalysis &analysis = file.analysis();
+  int64_t least = INT64_MAX, most = 0;
+  for (int64_t head = 0; head < kHeads; ++head) {
+    const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].forward;
+    int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
+    if (last < 4)
+      return false;
+    for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
+      int64_t visited = visitedTiles(ranges, sizes, head, index);
+      most = std::max(most, visited);
+      if (index != 0 && index != last)
+        least = std::min(least, visited);
+    }
+  }
+  return most <= least + std::max<int64_t>(1, least / 20);
+}
+
+} // namespace heddle
