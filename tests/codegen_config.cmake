@@ -4,6 +4,7 @@ if(TARGET heddle_config)
   heddle_add_unit_test(kernel_config heddle_config)
   heddle_add_unit_test(smem_layout heddle_config)
   heddle_add_unit_test(sm90_forward heddle_config)
+  heddle_add_unit_test(tensor_map_launch heddle_config)
   heddle_add_unit_test(portable_forward heddle_config heddle_nvrtc)
   target_compile_definitions(portable_forward_test PRIVATE
     HEDDLE_SKELETON_FOLDER="${PROJECT_SOURCE_DIR}/codegen/Skeletons")

@@ -12,7 +12,7 @@ add_library(heddle_fake_cuda SHARED
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeDevice.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeKernel.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeState.cpp)
-foreach(topic device device_launch device_arguments)
+foreach(topic device device_launch device_tensor_map device_arguments)
   heddle_add_unit_test(${topic} heddle_runtime heddle_fake_cuda)
   target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
   target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
