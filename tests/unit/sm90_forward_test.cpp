@@ -5,6 +5,7 @@
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuArch.h"
+#include "runtime/Core/LaunchPlan.h"
 
 #include <doctest/doctest.h>
 #include <set>
