@@ -65,7 +65,7 @@ static_assert(!kIsAnchored || kGrid != Grid::dynamic, "items that are done again
 
 } // namespace heddle
 
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
+extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
     heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
   extern __shared__ __align__(1024) unsigned char sharedMemory[];
   using namespace heddle;
