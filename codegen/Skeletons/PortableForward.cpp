@@ -165,6 +165,7 @@ public:
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
+  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
   SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
@@ -246,6 +247,15 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
   config.rasterHeads = 8;
   config.rasterReversed = 1;
   return config;
+}
+
+// Half as many rows per warp.
+std::vector<KernelConfig> PortableForward::spareConfigs(const KernelRequest &request) const {
+  KernelConfig spare = defaultConfig(request);
+  if (spare.warps == 8)
+    return {};
+  spare.warps = 8;
+  return {spare};
 }
 
 SmemLayout PortableForward::planSmem(const KernelRequest &request, const KernelConfig &config) const {

@@ -237,7 +237,7 @@ static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, c
       variant->times.insert(variant->times.begin(), refused.begin(), refused.end() - 1);
     return variant;
   }
-  return Status::unsupported("pattern '" + prepared.name + "': " + reasons);
+  return Status::unsupported("pattern '" + prepared.name + "': " + reasons + "; other configurations may do, see --config");
 }
 
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,

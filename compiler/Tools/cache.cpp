@@ -73,11 +73,17 @@ std::string patternLabel(const std::vector<NameRecord> &names, const std::string
   return digest.substr(0, 12);
 }
 
+/// "192/128" where v has dims of its own.
+std::string dimsText(const KernelFamily &family) {
+  std::string text = std::to_string(family.headDim);
+  return family.valueDim == family.headDim ? text : text + "/" + std::to_string(family.valueDim);
+}
+
 std::string winnerText(const Winner &winner, const std::vector<NameRecord> &names) {
   std::string device = winner.deviceName.empty() ? "any " + winner.arch : winner.deviceName;
   std::string time = winner.isTuned ? std::to_string(int64_t(winner.medianUs + 0.5)) + " us" : "untuned";
   return padded(winner.contentKey.substr(0, 12), 12) + padded(patternLabel(names, winner.pattern), 16) +
-         padded(winner.kind, 8) + padded(dtypeName(winner.dtype), 5) + padded("d=" + std::to_string(winner.headDim), 5) +
+         padded(winner.kind, 8) + padded(dtypeName(winner.dtype), 5) + padded("d=" + dimsText(winner), 5) +
          padded(time, 10) + device + '\n';
 }
 

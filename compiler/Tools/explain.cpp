@@ -17,7 +17,7 @@ namespace {
 struct ExplainOptions {
   PatternOptions pattern;
   SizeOptions sizes;
-  int64_t seqlen = 0, seqlenK = -1, heads = 1, kvHeads = 0, headDim = 128, batch = 1, blockM = 128, blockN = 128;
+  int64_t seqlen = 0, seqlenK = -1, heads = 1, kvHeads = 0, headDim = 128, valueDim = 0, batch = 1, blockM = 128, blockN = 128;
   int64_t qOrigin = 0;
   std::string dtype = "bf16", gpu = "h200";
   bool json = false, configs = false;
@@ -38,6 +38,7 @@ Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const Pat
   request.batch = shape.batch;
   request.kvHeads = shape.kvHeads;
   request.headDim = options.headDim;
+  request.valueDim = options.valueDim ? options.valueDim : options.headDim;
   request.dtype = *parseDType(options.dtype);
   request.tile = {options.blockM, options.blockN};
   HEDDLE_ASSIGN(request.gpu, findGpuModel(options.gpu));
@@ -71,7 +72,8 @@ Action addExplain(CLI::App &command) {
   command.add_option("--seqlen-k", options->seqlenK, "Keys")->check(lengths)->type_name("M");
   command.add_option("--heads", options->heads, "Query heads (default 1)")->check(counts)->type_name("H");
   command.add_option("--kv-heads", options->kvHeads, "Heads of k and v (default: as --heads)")->check(counts)->type_name("H");
-  command.add_option("--head-dim", options->headDim, "Channels of a head (default 128)")->check(counts)->type_name("D");
+  command.add_option("--head-dim", options->headDim, "Channels of a head of q and k (default 128)")->check(counts)->type_name("D");
+  command.add_option("--value-dim", options->valueDim, "Channels of v and out [as --head-dim]")->check(counts)->type_name("D");
   command.add_option("--dtype", options->dtype, "Element type (default bf16)")->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
   command.add_option("--batch", options->batch, "Batch elements (default 1)")->check(counts)->type_name("B");
   command.add_option("--block-m", options->blockM, "Queries of a tile (default 128)")->check(counts)->type_name("M");

@@ -18,7 +18,8 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   if (arch)
     kernel.arch = *arch;
   kernel.dtype = request.dtype;
-  kernel.headDim = kernel.valueDim = request.headDim;
+  kernel.headDim = request.headDim;
+  kernel.valueDim = request.valueDim;
   kernel.variants.clear();
   for (const Variant &variant : file.analysis().variants) {
     VariantRates rates{variant.forward.rowRate, {}};
@@ -107,10 +108,11 @@ static void explainTiles(const PatternFile &file, const ExplainRequest &request,
 static void explainTime(const ExplainRequest &request, Explanation &result) {
   const ProblemSizes &sizes = request.sizes;
   WideInt batch = request.batch, rows = batch * sizes.seqlenQ * sizes.heads;
-  result.bytes = (2 * rows + 2 * batch * sizes.seqlenK * request.kvHeads) * request.headDim * dtypeBytes(request.dtype) + 4 * rows;
+  int64_t bothDims = request.headDim + request.valueDim;
+  result.bytes = (rows + batch * sizes.seqlenK * request.kvHeads) * bothDims * dtypeBytes(request.dtype) + 4 * rows;
   if (!result.keptPairs)
     return;
-  result.flops = *result.keptPairs * batch * 4 * request.headDim;
+  result.flops = *result.keptPairs * batch * 2 * bothDims;
   Roofline roofline;
   roofline.computeMs = double(*result.flops) / (request.gpu->bf16Tflops * 1e9);
   roofline.memoryMs = double(result.bytes) / (request.gpu->bandwidthGBps * 1e6);
@@ -133,7 +135,7 @@ static void explainWorkspace(const PatternFile &file, const ExplainRequest &requ
   symbols[LaunchSymbol::seqlenQ] = request.sizes.seqlenQ;
   symbols[LaunchSymbol::seqlenK] = request.sizes.seqlenK;
   symbols[LaunchSymbol::headDim] = request.headDim;
-  symbols[LaunchSymbol::valueDim] = request.headDim;
+  symbols[LaunchSymbol::valueDim] = request.valueDim;
   symbols[LaunchSymbol::smCount] = request.gpu->smCount;
   Result<int64_t> bytes = plan->workspaceBytes.evaluate(symbols);
   if (bytes)

@@ -19,7 +19,7 @@ using attn::WideInt;
 
 struct ExplainRequest {
   attn::ProblemSizes sizes;
-  int64_t batch = 1, kvHeads = 1, headDim = 128;
+  int64_t batch = 1, kvHeads = 1, headDim = 128, valueDim = 128;
   DType dtype = DType::bf16;
   attn::TileShape tile;
   const GpuModel *gpu = nullptr; ///< never null

@@ -56,7 +56,8 @@ private:
     for (size_t i = 0; i < s.parameters.size(); ++i)
       parameters[pattern.getParameterName(i).str()] = s.parameters[i];
     return {{"batch", request.batch}, {"seqlen_q", s.seqlenQ}, {"seqlen_k", s.seqlenK}, {"heads", s.heads},
-            {"kv_heads", request.kvHeads}, {"head_dim", request.headDim}, {"dtype", dtypeName(request.dtype)},
+            {"kv_heads", request.kvHeads}, {"head_dim", request.headDim}, {"value_dim", request.valueDim},
+            {"dtype", dtypeName(request.dtype)},
             {"q_origin", s.qOrigin}, {"block_m", request.tile.rows}, {"block_n", request.tile.columns},
             {"parameters", parameters}};
   }

@@ -61,13 +61,18 @@ public:
 private:
   void line(const char *label, const std::string &value) { text += format("  %-16s ", label) + value + "\n"; }
 
+  std::string valueDimText() const {
+    return request.valueDim == request.headDim ? "" : format(", value_dim %lld", (long long)request.valueDim);
+  }
+
   void header() {
     attn::PatternOp pattern = file.pattern();
     text += "pattern " + pattern.getSymName().str() + " (" + file.path() + ")\n";
     const attn::ProblemSizes &s = request.sizes;
-    line("problem", format("batch %lld, %lld queries, %lld keys, %lld heads (%lld for k and v), head_dim %lld, %s",
+    line("problem", format("batch %lld, %lld queries, %lld keys, %lld heads (%lld for k and v), head_dim %lld%s, %s",
                            (long long)request.batch, (long long)s.seqlenQ, (long long)s.seqlenK, (long long)s.heads,
-                           (long long)request.kvHeads, (long long)request.headDim, dtypeName(request.dtype)));
+                           (long long)request.kvHeads, (long long)request.headDim,
+                           valueDimText().c_str(), dtypeName(request.dtype)));
     std::string parameters;
     for (size_t i = 0; i < s.parameters.size(); ++i)
       parameters += (i ? ", " : "") + pattern.getParameterName(i).str() + " = " + std::to_string(s.parameters[i]);

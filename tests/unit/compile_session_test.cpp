@@ -172,6 +172,28 @@ TEST_CASE("variants compile to complete records, from several threads alike") {
   CHECK((*results[0])->times.size() == 3);
 }
 
+TEST_CASE("a record says which preferred skeleton was passed over, and why") {
+  if (!hasNvrtc())
+    return;
+  std::string text = "attn.pattern @six() {\n  %full = attn.full\n";
+  for (int rate = 1; rate <= 6; ++rate)
+    text += "  %g" + std::to_string(rate) + " = attn.dilate %full by " + std::to_string(rate) + " rule(group)\n";
+  text += "  %m = attn.heads %g1, %g2, %g3, %g4, %g5, %g6\n  attn.softmax union(%m)\n}\n";
+  auto file = PatternFile::parse(text, "six.mlir");
+  REQUIRE_MESSAGE(file.isOk(), file.status().message());
+  auto pattern = preparePattern(**file);
+  REQUIRE_MESSAGE(pattern.isOk(), pattern.status().message());
+  KernelShape shape;
+  shape.arch = *findGpuArch("sm_90a");
+  auto variant = compileVariant(*pattern, shape, "");
+  REQUIRE_MESSAGE(variant.isOk(), variant.status().message());
+  const KernelRecord &record = variant->record;
+  CHECK(KernelConfig::parse(record.config)->skeleton == "portable_forward");
+  CHECK_MESSAGE(record.note.find("fallback: sm90_forward: the pattern's rates need 36 tensor maps") == 0, record.note);
+  // The portable default spills here; the note says what was tried before.
+  CHECK_MESSAGE(record.note.find("portable_forward (block_m=128") != std::string::npos, record.note);
+}
+
 TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") {
   std::string path =
       (std::filesystem::temp_directory_path() / ("heddle-session-" + std::to_string(::getpid()) + ".db")).string();
