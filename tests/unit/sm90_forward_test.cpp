@@ -79,6 +79,13 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"key_tile", bf16, [](KernelConfig &c) { c.chunkN = 16; }, "chunk_n is 16, expected block_n=64"},
       {"threads", bf16, [](KernelConfig &c) { c.blockM = 512, c.warps = 36; },
        "need 1152 threads, sm_90a allows 1024 per block"},
+      {"threads", bf16, [](KernelConfig &c) { c.minBlocks = 4, c.blockM = 256, c.warps = 20; },
+       "4 blocks of 640 threads, sm_90a allows 2048 threads per SM"},
+      {"smem_blocks", bf16, [](KernelConfig &c) { c.minBlocks = 3; },
+       "3 blocks need 350208 B, an SM of sm_90a has 233472 B"},
+      {"register_split", bf16, [](KernelConfig &c) { c.minBlocks = 2, c.consumerRegisters = 80; },
+       "producer_registers=32 and 3 times consumer_registers=80 make 272, 2 times 512 threads start with 64: 256 "
+       "together"},
       {"boxes", bf16, [](KernelConfig &c) { c.blockM = 320, c.warps = 24; },
        "block_m is 320, one copy through a tensor map takes at most 256 rows"},
       {"smem", bf16, [](KernelConfig &c) { c.stages = 6; }, "need 246784 B, sm_90a allows 232448 B"},
@@ -125,13 +132,16 @@ TEST_CASE("changing one knob leaves the fields that follow from it right") {
   const KernelRequest request = requestFor(64, 64);
   const Skeleton &skeleton = sm90ForwardSkeleton();
   struct Split {
-    int64_t blockM, producer, warps, consumer;
+    int64_t blockM, producer, warps, consumer, minBlocks = 1;
   };
-  for (const Split &split : {Split{64, 24, 8, 240}, Split{128, 24, 12, 240}, Split{128, 56, 12, 224},
-                             Split{192, 32, 16, 160}, Split{256, 32, 20, 112}, Split{256, 40, 20, 104}}) {
+  for (const Split &split :
+       {Split{64, 24, 8, 240}, Split{128, 24, 12, 240}, Split{128, 56, 12, 224}, Split{192, 32, 16, 160},
+        Split{256, 32, 20, 112}, Split{256, 40, 20, 104}, Split{64, 24, 8, 232, 2}, Split{128, 32, 12, 104, 2}}) {
     KernelConfig config = skeleton.defaultConfig(request);
     config.blockM = split.blockM;
     config.blockN = 48;
+    config.stages = 2;
+    config.minBlocks = split.minBlocks;
     config.producerRegisters = split.producer;
     skeleton.deriveFields(request, config);
     CHECK(config.chunkN == 48);
@@ -152,7 +162,7 @@ TEST_CASE("every value of every knob is feasible with some head dim") {
   for (const Knob &knob : skeleton.knobs(requestFor(64, 64)))
     for (int64_t value : knob.values) {
       bool isFeasible = false;
-      for (int64_t blockM : {128, 192, 256}) {
+      for (int64_t blockM : {64, 128, 192, 256}) {
         const KernelRequest request = requestFor(64, 64);
         KernelConfig config = defaultFor(request);
         config.blockM = blockM;

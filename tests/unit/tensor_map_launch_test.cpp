@@ -216,6 +216,10 @@ TEST_CASE("the grid fits the way in which items are dealt out") {
       CHECK(geometry->block == 384);
       CHECK(geometry->workspaceBytes == (grid == 3 ? 4 : 0));
     }
+    config.minBlocks = 2;
+    const auto twice = evaluateGeometry(sm90ForwardSkeleton().planLaunch(request, config), symbolsFor(100000));
+    REQUIRE(twice.isOk());
+    CHECK(twice->grid[0] == (grid == 0 ? 12 * 784 : 264));
     REQUIRE(plan.clears.size() == (grid == 3 ? 1 : 0));
     if (grid == 3) {
       CHECK(plan.clears[0].target.str() == "workspace");

@@ -1,0 +1,220 @@
+//===- Sm90Constraints.cpp - what a configuration of the Hopper skeleton may be -------------------===//
+#include "codegen/Skeletons/Sm90Constraints.h"
+#include "codegen/Config/FieldRange.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Target/GpuArch.h"
+
+#include <algorithm>
+
+namespace heddle {
+
+using namespace sm90;
+
+namespace {
+
+using Reason = std::optional<std::string>;
+
+constexpr int64_t kMaxKeys = 128;        // kept columns of one row fit one word
+constexpr int64_t kMaxBoxRows = 256;     // rows of one copy through a tensor map
+constexpr int64_t kColumnElements = 64;  // elements of one row of a swizzled tile, 128 bytes
+constexpr int64_t kTileAlignment = 1024; // swizzled tiles start on it
+constexpr int64_t kBarrierBytes = 1024;
+constexpr int64_t kRegisterStep = 8, kLeastRegisters = 24, kMostRegisters = 240; // of setmaxnreg
+constexpr int64_t kStateRegisters = 30;   // softmax state and addresses of a consumer's thread
+constexpr int64_t kMaxThresholdHalf = 15; // weights up to 2^threshold stay finite in half
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+int64_t consumers(const KernelConfig &config) { return config.blockM / kConsumerRows; }
+
+int64_t tileBytes(int64_t rows, int64_t dim) {
+  return roundUp(dim, kColumnElements) / kColumnElements * rows * kColumnElements * 2;
+}
+
+// Registers of every thread at launch: what the compiler may use for the whole block.
+int64_t registersAtLaunch(const GpuArch &arch, const KernelConfig &config) {
+  const int64_t threads = config.threads() * config.minBlocks;
+  const int64_t most = std::min<int64_t>(arch.registersPerSm / threads, arch.maxRegistersPerThread);
+  return most / kRegisterStep * kRegisterStep;
+}
+
+} // namespace
+
+int64_t sm90Warps(int64_t blockM) { return blockM / 16 + 4; }
+
+SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config) {
+  SmemLayout layout(kTileAlignment);
+  layout.append("barriers", kBarrierBytes);
+  layout.append("q", tileBytes(config.blockM, request.headDim), config.queryStages);
+  layout.append("k", tileBytes(config.blockN, request.headDim), config.stages);
+  layout.append("v", tileBytes(config.blockN, request.valueDim), config.stages);
+  return layout;
+}
+
+// What the producing warpgroup gives back is all that the others can take.
+int64_t sm90ConsumerRegisters(const GpuArch &arch, const KernelConfig &config) {
+  const int64_t all = (consumers(config) + 1) * registersAtLaunch(arch, config);
+  const int64_t each = (all - config.producerRegisters) / consumers(config);
+  return std::clamp(each / kRegisterStep * kRegisterStep, kLeastRegisters, kMostRegisters);
+}
+
+namespace {
+
+// Scores of a tile, the packed weights of the one before, the output, softmax state and addresses.
+int64_t leastConsumerRegisters(const KernelRequest &request, const KernelConfig &config) {
+  return config.blockN / 2 + config.blockN / 4 + roundUp(request.valueDim, kHeadDimStep) / 2 + kStateRegisters;
+}
+
+Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
+  static const std::vector<FieldRange> ranges = {
+      {&KernelConfig::blockM, 1, kLargestField},
+      {&KernelConfig::blockN, 1, kMaxKeys},
+      {&KernelConfig::chunkN, 1, kMaxKeys},
+      {&KernelConfig::stages, 1, 6},
+      {&KernelConfig::warps, 1, kLargestField},
+      {&KernelConfig::minBlocks, 1, 4},
+      {&KernelConfig::overlapScores, 1, 1},
+      {&KernelConfig::rescaleThreshold, 0, 60},
+      {&KernelConfig::compactMask, 0, 1},
+      {&KernelConfig::rasterReversed, 0, 1},
+      {&KernelConfig::queryStages, 1, 2},
+      {&KernelConfig::turnTaking, 0, 1},
+      {&KernelConfig::grid, 0, kGridDynamic},
+      {&KernelConfig::softmax, 0, kSoftmaxAnchored},
+      {&KernelConfig::producerRegisters, kLeastRegisters, kMostRegisters},
+      {&KernelConfig::consumerRegisters, kLeastRegisters, kMostRegisters},
+      {&KernelConfig::rasterMib, 0, kLargestField},
+  };
+  return outsideRange(config, ranges);
+}
+
+Reason checkQueryTile(const KernelRequest &, const KernelConfig &config) {
+  if (config.blockM % kConsumerRows != 0)
+    return "block_m is " + number(config.blockM) + ", expected a multiple of " + number(kConsumerRows) +
+           " rows, one warpgroup for each " + number(kConsumerRows);
+  if (config.warps != sm90Warps(config.blockM))
+    return "warps is " + number(config.warps) + ", block_m=" + number(config.blockM) + " wants " +
+           number(sm90Warps(config.blockM)) + ": block_m / 16 that consume and 4 that produce";
+  return std::nullopt;
+}
+
+Reason checkKeyTile(const KernelRequest &, const KernelConfig &config) {
+  if (config.blockN % kKeyStep != 0)
+    return "block_n is " + number(config.blockN) + ", expected a multiple of " + number(kKeyStep);
+  if (config.chunkN != config.blockN)
+    return "chunk_n is " + number(config.chunkN) + ", expected block_n=" + number(config.blockN) +
+           ": scores of whole tiles are in registers";
+  return std::nullopt;
+}
+
+Reason checkThreads(const KernelRequest &request, const KernelConfig &config) {
+  const GpuArch &arch = *request.arch;
+  if (config.threads() > arch.maxThreadsPerBlock)
+    return "need " + number(config.threads()) + " threads, " + std::string(arch.name) + " allows " +
+           number(arch.maxThreadsPerBlock) + " per block";
+  if (config.threads() * config.minBlocks > arch.maxThreadsPerSm)
+    return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
+           " allows " + number(arch.maxThreadsPerSm) + " threads per SM";
+  return std::nullopt;
+}
+
+Reason checkBoxes(const KernelRequest &, const KernelConfig &config) {
+  if (config.blockM <= kMaxBoxRows)
+    return std::nullopt;
+  return "block_m is " + number(config.blockM) + ", one copy through a tensor map takes at most " +
+         number(kMaxBoxRows) + " rows";
+}
+
+Reason checkSmem(const KernelRequest &request, const KernelConfig &config) {
+  const int64_t need = sm90Smem(request, config).totalBytes();
+  if (need <= request.arch->smemPerBlockBytes)
+    return std::nullopt;
+  return "need " + number(need) + " B, " + std::string(request.arch->name) + " allows " +
+         number(request.arch->smemPerBlockBytes) + " B";
+}
+
+Reason checkSmemOfAllBlocks(const KernelRequest &request, const KernelConfig &config) {
+  const GpuArch &arch = *request.arch;
+  const int64_t need = config.minBlocks * (sm90Smem(request, config).totalBytes() + arch.smemReservedBytes);
+  if (need <= arch.smemPerSmBytes)
+    return std::nullopt;
+  return number(config.minBlocks) + " blocks need " + number(need) + " B, an SM of " + std::string(arch.name) +
+         " has " + number(arch.smemPerSmBytes) + " B";
+}
+
+Reason checkRegisterSplit(const KernelRequest &request, const KernelConfig &config) {
+  if (config.producerRegisters % kRegisterStep != 0 || config.consumerRegisters % kRegisterStep != 0)
+    return "producer_registers=" + number(config.producerRegisters) +
+           " and consumer_registers=" + number(config.consumerRegisters) + ", expected multiples of " +
+           number(kRegisterStep);
+  const int64_t atLaunch = registersAtLaunch(*request.arch, config);
+  const std::string launched = (config.minBlocks > 1 ? number(config.minBlocks) + " times " : "") +
+                               number(config.threads()) + " threads start with " + number(atLaunch);
+  if (config.producerRegisters > atLaunch)
+    return "producer_registers is " + number(config.producerRegisters) + ", " + launched + " and can only shrink";
+  if (config.consumerRegisters < std::min(atLaunch, kMostRegisters))
+    return "consumer_registers is " + number(config.consumerRegisters) + ", " + launched + " and can only grow";
+  const int64_t need = config.producerRegisters + consumers(config) * config.consumerRegisters;
+  const int64_t all = (consumers(config) + 1) * atLaunch;
+  if (need <= all)
+    return std::nullopt;
+  return "producer_registers=" + number(config.producerRegisters) + " and " + number(consumers(config)) +
+         " times consumer_registers=" + number(config.consumerRegisters) + " make " + number(need) + ", " + launched +
+         ": " + number(all) + " together";
+}
+
+Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) {
+  const int64_t need = leastConsumerRegisters(request, config);
+  if (need <= config.consumerRegisters)
+    return std::nullopt;
+  return "scores and weights of " + number(config.blockN) + " keys and " + number(request.valueDim) +
+         " outputs need at least " + number(need) + " registers per thread, consumer_registers is " +
+         number(config.consumerRegisters);
+}
+
+Reason checkThreshold(const KernelRequest &request, const KernelConfig &config) {
+  if (request.dtype != DType::fp16 || config.rescaleThreshold <= kMaxThresholdHalf)
+    return std::nullopt;
+  return "rescale_threshold is " + number(config.rescaleThreshold) + ", weights in fp16 stay finite up to " +
+         number(kMaxThresholdHalf);
+}
+
+Reason checkAnchored(const KernelRequest &request, const KernelConfig &config) {
+  if (config.softmax != kSoftmaxAnchored)
+    return std::nullopt;
+  if (request.dtype != DType::bf16)
+    return std::string("anchored weights need the range of bf16, not ") + dtypeName(request.dtype);
+  if (config.grid == kGridDynamic)
+    return std::string("items that are computed again must be known in advance, which a dynamic grid does not allow");
+  return std::nullopt;
+}
+
+Reason checkTurns(const KernelRequest &, const KernelConfig &config) {
+  if (!config.turnTaking || consumers(config) > 1)
+    return std::nullopt;
+  return "turns need at least two consuming warpgroups, block_m=" + number(config.blockM) + " has one";
+}
+
+} // namespace
+
+const std::vector<Constraint> &sm90Constraints() {
+  static const std::vector<Constraint> list = {
+      {"ranges", "every field lies in its range", checkRanges},
+      {"query_tile", "every consuming warpgroup owns 64 rows", checkQueryTile},
+      {"key_tile", "tiles are multiples of 16 keys", checkKeyTile},
+      {"threads", "threads of one block", checkThreads},
+      {"boxes", "rows of one copy through a tensor map", checkBoxes},
+      {"smem", "shared memory of one block", checkSmem},
+      {"smem_blocks", "shared memory of min_blocks blocks", checkSmemOfAllBlocks},
+      {"register_split", "registers of all warpgroups after launch", checkRegisterSplit},
+      {"registers", "least registers of a consuming thread", checkRegisters},
+      {"threshold", "weights stay finite in their type", checkThreshold},
+      {"anchored", "what the anchored softmax needs", checkAnchored},
+      {"turns", "turns are taken by at least two", checkTurns},
+  };
+  return list;
+}
+
+} // namespace heddle

@@ -1,0 +1,42 @@
+//===- Sm90Constraints.h - what a configuration of the Hopper skeleton may be ------------------===//
+//
+// Owns the limits of Sm90Forward: the shared memory and the registers that a configuration takes, and the
+// named rules that refuse it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_SKELETONS_SM90CONSTRAINTS_H
+#define HEDDLE_CODEGEN_SKELETONS_SM90CONSTRAINTS_H
+
+#include "codegen/Config/Constraint.h"
+#include "codegen/Config/SmemLayout.h"
+
+namespace heddle {
+
+struct GpuArch;
+
+namespace sm90 {
+
+inline constexpr int64_t kConsumerRows = 64; // rows of one warpgroup
+inline constexpr int64_t kKeyStep = 16;      // keys of one step of the second product
+inline constexpr int64_t kHeadDimStep = 8;   // strides of tensor maps are multiples of 16 bytes
+inline constexpr int64_t kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
+inline constexpr int64_t kSoftmaxAnchored = 1;
+
+} // namespace sm90
+
+/// In the order in which they are asked; each may rely on those before it.
+const std::vector<Constraint> &sm90Constraints();
+
+/// Barriers, then the rings of Q, K and V.
+SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config);
+
+/// Warps that consume block_m rows, and the producing warpgroup.
+int64_t sm90Warps(int64_t blockM);
+
+/// What the producing warpgroup leaves to each thread of the others. blockM and minBlocks are at least one warpgroup
+/// and 1.
+int64_t sm90ConsumerRegisters(const GpuArch &arch, const KernelConfig &config);
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_SKELETONS_SM90CONSTRAINTS_H
