@@ -3,6 +3,7 @@
 #include "runtime/Device/TensorMap.h"
 
 #include <cstring>
+#include <optional>
 
 namespace heddle {
 namespace {
@@ -88,6 +89,11 @@ Status evaluateCall(const LoadedKernel &kernel, const AttentionArgs &args, bool 
   HEDDLE_TRY(checkLimits(kernel, call.geometry));
   HEDDLE_TRY(checkWorkspace(inputs.args, call.geometry.workspaceBytes));
   HEDDLE_TRY(evaluateClears(kernel, inputs, call));
+  std::optional<ContextScope> scope; // the driver encodes tensor maps for the current context
+  if (!kernel.plan.tensorMaps.empty()) {
+    scope.emplace(*kernel.device.state());
+    HEDDLE_TRY(scope->status("prepare"));
+  }
   call.paramBytes = size_t(kernel.plan.paramBytes);
   std::memset(call.params, 0, call.paramBytes);
   for (const SlotSpec &spec : kernel.plan.slots)

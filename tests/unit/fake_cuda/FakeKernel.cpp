@@ -133,7 +133,7 @@ Code cuStreamDestroy_v2(Stream stream) {
 Code cuTensorMapEncodeTiled(TensorMap *map, int dtype, uint32_t rank, void *address, const uint64_t *dims,
                             const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int, int swizzle, int,
                             int) {
-  FAKE_ENTER(cuTensorMapEncodeTiled);
+  FAKE_ENTER_CONTEXT(cuTensorMapEncodeTiled);
   TensorMapCall &call = state().lastMap;
   call = {dtype, swizzle, rank, address, {}, {}, {}, {}};
   for (uint32_t i = 0; i < rank; ++i) {
