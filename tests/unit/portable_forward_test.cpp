@@ -251,6 +251,8 @@ struct Variant {
   KernelRequest request;
   const char *pattern;
   Result<Cubin> cubin = Status::unavailable("not compiled");
+  KernelConfig config = {};
+  bool usesSpare = false;
 };
 
 std::vector<Variant> shippedDefaults() {
@@ -265,14 +267,22 @@ std::vector<Variant> shippedDefaults() {
   return variants;
 }
 
+bool isAccepted(const Variant &variant) { return variant.cubin.isOk() && checkVariant(*variant.cubin).isOk(); }
+
+// As the driver does: spare configurations where the compiler spills with the default.
 void compileAll(std::vector<Variant> &variants) {
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i = next++; i < variants.size(); i = next++) {
       Variant &variant = variants[i];
-      variant.cubin =
-          compile(sourceFor(variant.request, portableForwardSkeleton().defaultConfig(variant.request), variant.pattern),
-                  variant.request.arch->name);
+      std::vector<KernelConfig> configs = portableForwardSkeleton().spareConfigs(variant.request);
+      configs.insert(configs.begin(), portableForwardSkeleton().defaultConfig(variant.request));
+      for (size_t tried = 0; tried < configs.size() && !isAccepted(variant); ++tried) {
+        variant.config = configs[tried];
+        variant.usesSpare = tried > 0;
+        variant.cubin =
+            compile(sourceFor(variant.request, variant.config, variant.pattern), variant.request.arch->name);
+      }
     }
   };
   std::vector<std::thread> threads;
@@ -290,8 +300,9 @@ TEST_CASE("the shipped defaults assemble for every architecture without spills")
   std::vector<Variant> variants = shippedDefaults();
   compileAll(variants);
   double slowestMs = 0;
+  int spares = 0;
   for (const Variant &variant : variants) {
-    const KernelConfig config = portableForwardSkeleton().defaultConfig(variant.request);
+    const KernelConfig &config = variant.config;
     const std::string name = variant.request.str() + (variant.pattern == kCausal ? " causal" : " two lattices");
     CAPTURE(name);
     REQUIRE_MESSAGE(variant.cubin.isOk(), variant.cubin.status().message());
@@ -301,6 +312,8 @@ TEST_CASE("the shipped defaults assemble for every architecture without spills")
     CHECK(variant.cubin->usage.staticSharedBytes == 0);
     CHECK(variant.cubin->usage.stackFrameBytes == 0);
     slowestMs = std::max(slowestMs, variant.cubin->totalMs);
+    spares += variant.usesSpare;
   }
-  MESSAGE(variants.size() << " variants, the slowest took " << slowestMs << " ms");
+  CHECK(spares <= 4);
+  MESSAGE(variants.size() << " variants, " << spares << " spare, the slowest took " << slowestMs << " ms");
 }
