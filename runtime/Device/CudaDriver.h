@@ -70,10 +70,6 @@ constexpr int kTensorMapSwizzle128 = 3;
 constexpr int kTensorMapL2Promotion256 = 3;
 constexpr int kTensorMapFillZero = 0;
 
-inline void *const kLaunchParamEnd = nullptr;
-inline void *const kLaunchParamBufferPointer = reinterpret_cast<void *>(1);
-inline void *const kLaunchParamBufferSize = reinterpret_cast<void *>(2);
-
 // X(member, exported symbol, parameter types...); every function returns a Code.
 #define HEDDLE_CUDA_FUNCTIONS(X)                                                                                       \
   X(init, cuInit, unsigned)                                                                                            \

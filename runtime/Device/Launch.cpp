@@ -109,12 +109,11 @@ Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::S
   HEDDLE_TRY(scope.status("launch"));
   for (int i = 0; i < call.clearCount; ++i)
     HEDDLE_TRY(driver.check(driver.memsetWords(call.clears[i].address, call.clears[i].value, call.clears[i].words, stream), "launch", "cuMemsetD32Async"));
-  size_t paramBytes = call.paramBytes;
-  void *extra[] = {cuda::kLaunchParamBufferPointer, const_cast<unsigned char *>(call.params), cuda::kLaunchParamBufferSize, &paramBytes,
-                   cuda::kLaunchParamEnd};
+  // The kernel has one parameter. The driver knows where it lies: a block that holds tensor maps is aligned to 64 bytes.
+  void *params[] = {const_cast<unsigned char *>(call.params)};
   const LaunchGeometry &geometry = call.geometry;
   cuda::Code code = driver.launchKernel(kernel.function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]), unsigned(geometry.grid[2]),
-                                        unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream, nullptr, extra);
+                                        unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream, params, nullptr);
   return code == cuda::kSuccess ? Status() : launchFailure(kernel, call, code);
 }
 

