@@ -34,18 +34,18 @@ struct DefaultRow {
 
 // Patterns of one head group whose rows and keys are not strided.
 constexpr DefaultRow kPlainRows[] = {
-    {64, 256, 64, 4, 1, 0, 32},
-    {128, 192, 64, 2, 1, 0, 32},
-    {192, 128, 96, 2, 1, 0, 32},
-    {256, 128, 48, 2, 1, 0, 32},
+    {64, 256, 64, 4, 2, 1, 32},
+    {128, 192, 80, 2, 2, 1, 32},
+    {192, 128, 96, 2, 1, 1, 32},
+    {256, 128, 48, 2, 1, 1, 32},
 };
 
 // The range functions of head groups and strides take more registers of the producing warpgroup.
 constexpr DefaultRow kLatticeRows[] = {
-    {64, 192, 80, 4, 1, 0, 56},
-    {128, 128, 96, 2, 1, 0, 56},
-    {192, 128, 80, 2, 1, 0, 56},
-    {256, 128, 32, 3, 1, 0, 56},
+    {64, 256, 48, 4, 2, 1, 56},
+    {128, 192, 64, 3, 2, 1, 56},
+    {192, 128, 80, 2, 1, 1, 56},
+    {256, 128, 32, 3, 1, 1, 56},
 };
 
 const DefaultRow &defaultRow(const KernelRequest &request) {
@@ -130,30 +130,35 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.minBlocks = 1;
   config.overlapScores = 1;
   config.rescaleThreshold = 8;
-  config.compactMask = 1;
+  config.compactMask = 0;
   config.rasterReversed = 1;
   config.queryStages = row.queryStages;
   config.turnTaking = row.turnTaking;
-  config.grid = request.hasEqualTiles ? kGridStride : kGridTile;
+  config.grid = request.hasEqualTiles ? kGridStride : kGridDynamic;
   config.producerRegisters = row.producerRegisters;
   config.rasterMib = 16;
   deriveFields(request, config);
   return config;
 }
 
-// More registers for one side or the other: for the producing threads, and smaller tiles for the consuming ones.
+// Predicates in a loop first, which long ones want; then more registers for the producing threads and smaller tiles for
+// the consuming ones.
 std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request) const {
   constexpr int64_t kAmpleProducer = 56;
   std::vector<KernelConfig> spares;
   const KernelConfig base = defaultConfig(request);
-  for (int64_t step = 0; step <= 2; ++step) {
+  auto add = [&](int64_t blockN, int64_t producerRegisters) {
     KernelConfig spare = base;
-    spare.blockN = base.blockN - step * kKeyStep;
-    spare.producerRegisters = kAmpleProducer;
+    spare.compactMask = 1;
+    spare.blockN = blockN;
+    spare.producerRegisters = producerRegisters;
     deriveFields(request, spare);
     if (spare != base && !whyInfeasible(request, spare))
       spares.push_back(spare);
-  }
+  };
+  add(base.blockN, base.producerRegisters);
+  for (int64_t step = 0; step <= 2; ++step)
+    add(base.blockN - step * kKeyStep, kAmpleProducer);
   return spares;
 }
 
