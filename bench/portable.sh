@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table of bench/results: every pattern in bf16 at 8k and 32k, head dims 64 and 128, tuned on this GPU, launched from
+# The table of the portable skeleton in bench/results: every pattern in bf16 at 8k and 32k, head dims 64 and 128, tuned on this GPU, launched from
 # the database by a second process without a compiler, verified, beside the bf16 matrix product of the same run.
 #   bench/portable.sh RESULTS.json [seconds of tuning per workload, default 8]
 # Needs a GPU and $HEDDLE, $HEDDLE_LAUNCH (default: the build folders). Prints the table; exits 1 if a result is wrong.
@@ -17,7 +17,7 @@ status=0
 measure() { # measure <batch> <seqlen> <head dim> <heads>
   for pattern in "${patterns[@]}"; do
     "$HEDDLE" bench "patterns/$pattern.mlir" --batch="$1" --seqlen="$2" --head-dim="$3" --heads="$4" --dtype=bf16 \
-      --tune="$seconds" --launcher="$HEDDLE_LAUNCH" --db="$db" --json >"$scratch/$pattern-$2-$3.json" || status=1
+      --skeleton=portable_forward --tune="$seconds" --launcher="$HEDDLE_LAUNCH" --db="$db" --json >"$scratch/$pattern-$2-$3.json" || status=1
     python3 - "$scratch/$pattern-$2-$3.json" <<'PY'
 import json, sys
 for row in json.load(open(sys.argv[1]))["rows"]:

@@ -38,6 +38,7 @@ struct KernelRequest {
   int64_t paramCount = 0; ///< run-time sizes of the pattern
   QOriginRule qOrigin = QOriginRule::start;
   bool hasEqualTiles = false; ///< query tiles cost alike: a hint for defaults, no part of the function
+  bool hasFewTiles = false;   ///< every query tile visits few key tiles: likewise
 
   /// Key rates per variant; the same for all variants.
   int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }

@@ -17,7 +17,7 @@ public:
       const uint32_t from = kPlan + kItemWordsBytes * plan.slot();
       const int32_t flags = ptx::loadShared4(from + kPlanFlagsOffset);
       if (hasBit(flags, words::kIsItem)) {
-        readItemWords(from);
+        copyWords(kLoaderWords, from);
         releasePlan();
         hasQuery = !hasBit(flags, words::kNextExists);
         if (hasQuery)
@@ -59,9 +59,13 @@ private:
     plan.next();
   }
 
-  DEV void readItemWords(uint32_t from) {
+  // Item words stay in shared memory: registers are scarce.
+  DEV static void copyWords(uint32_t to, uint32_t from) {
+    int32_t place[4], rest[4];
     ptx::loadShared16(from, place);
     ptx::loadShared16(from + 16, rest);
+    ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
+    ptx::storeShared16(to + 16, rest[0], rest[1], rest[2], rest[3]);
   }
 
   DEV void sendKeys(const PlannedTile &tile, int32_t flags) {
@@ -83,7 +87,7 @@ private:
   }
 
   template <int Dim> DEV void copyColumns(uint32_t to, uint32_t full, int firstMap, const PlannedTile &tile) const {
-    const int32_t batch = place[0], kvHead = rest[3];
+    const int32_t batch = ptx::loadShared4(kLoaderWords), kvHead = ptx::loadShared4(kLoaderWords + 28);
     const TensorMap *map = &p.maps[firstMap + GroupTile::mapOf(tile.place)];
 #pragma unroll
     for (int column = 0; column < kColumns<Dim>; ++column)
@@ -93,10 +97,8 @@ private:
 
   DEV void sendQuery(bool hasTiles) {
     const uint32_t full = kQueryFull + 8 * queries.slot();
-    const uint32_t to = kItemWords + kItemWordsBytes * queries.slot();
     ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
-    ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
-    ptx::storeShared16(to + 16, rest[0], rest[1], rest[2], rest[3]);
+    copyWords(kItemWords + kItemWordsBytes * queries.slot(), kLoaderWords);
     if (hasTiles) {
       ptx::arriveExpecting(full, kQueryTileBytes);
       copyQuery(full);
@@ -107,6 +109,8 @@ private:
   }
 
   DEV void copyQuery(uint32_t full) const {
+    int32_t place[4];
+    ptx::loadShared16(kLoaderWords, place);
     const int32_t batch = place[0], head = place[1], rate = place[3];
     const int32_t row = place[2] / rate, residue = place[2] - row * rate;
     const int32_t map = mapOfClass(queryRateSlot(rate), rate, residue, p.seqlenQ);
@@ -121,7 +125,6 @@ private:
   PackedRingCursor<kPlanSlots> plan;
   PackedRingCursor<kQueryStages> queries;
   PackedRingCursor<kStages> keys, values;
-  int32_t place[4], rest[4]; // item words of the item in work
 };
 
 } // namespace heddle

@@ -45,21 +45,18 @@ private:
     return ptx::loadShared4(kRedoBits + ordinal / 32 % kRedoWords * 4) >> ordinal % 32 & 1;
   }
 
-  // Each entry is written when the next one is known, because its flags speak of that.
+  // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its slot.
   DEV void planItem(const WorkItem &item, int32_t ordinal, bool isExact) {
     noteItem(item, isExact << words::kIsExact | 1 << words::kIsItem, ordinal);
+    writeItem();
     GroupTileWalk walk(p);
-    GroupTile tile{-1, 0, 0};
 #pragma unroll 1
     for (;;) {
-      GroupTile following = walk.next();
-      if (tile.exists())
-        writeTile(tile, following, walk.firstKey(tile));
-      else
-        writeItem(following);
-      tile = following;
-      if (!following.exists())
-        break;
+      GroupTile tile = walk.next();
+      handOver(tile);
+      if (!tile.exists())
+        return;
+      writeTile(tile, walk.firstKey(tile));
     }
   }
 
@@ -82,25 +79,30 @@ private:
     return kPlan + kItemWordsBytes * plan.slot();
   }
 
-  DEV void writeItem(const GroupTile &first) {
+  DEV void writeItem() const {
     if (isWriter()) {
       int32_t place[4], rest[4];
       ptx::loadShared16(kPlannerWords, place);
       ptx::loadShared16(kPlannerWords + 16, rest);
       const uint32_t to = awaitSlot();
       ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
-      ptx::storeShared16(to + 16, rest[0], rest[1] | upcoming(first), rest[2], rest[3]);
-      ptx::arrive(kPlanFull + 8 * plan.slot());
+      ptx::storeShared16(to + 16, rest[0], rest[1], rest[2], rest[3]);
     }
-    plan.next();
   }
 
-  DEV void writeTile(const GroupTile &tile, const GroupTile &following, int32_t firstKey) {
+  DEV void writeTile(const GroupTile &tile, int32_t firstKey) const {
     if (isWriter()) {
-      constexpr int32_t kOwn = ~(0xf << words::kNeeded);
       const uint32_t to = awaitSlot();
       ptx::storeShared16(to, tile.number, tile.place, firstKey, 0);
-      ptx::storeShared4(to + kPlanFlagsOffset, (tile.flags & kOwn) | upcoming(following));
+      ptx::storeShared4(to + kPlanFlagsOffset, tile.flags & ~(0xf << words::kNeeded));
+    }
+  }
+
+  // Completes the entry in the slot by what it must say of the next one.
+  DEV void handOver(const GroupTile &following) {
+    if (isWriter()) {
+      const uint32_t flags = kPlan + kItemWordsBytes * plan.slot() + kPlanFlagsOffset;
+      ptx::storeShared4(flags, ptx::loadShared4(flags) | upcoming(following));
       ptx::arrive(kPlanFull + 8 * plan.slot());
     }
     plan.next();

@@ -21,14 +21,6 @@ struct GroupTile {
   static_assert(kMapCount <= 1 << kMapBits, "the number of a tensor map fits");
 };
 
-// Nothing that is computed from these values alone is kept in registers across tiles.
-DEV void keepOutOfLoops(PatternContext &context) {
-  asm volatile("" : "+r"(context.seqlenQ), "+r"(context.seqlenK), "+r"(context.qOrigin), "+r"(context.kOrigin));
-#pragma unroll
-  for (int i = 0; i < Pattern::kParamCount; ++i)
-    asm volatile("" : "+r"(context.param[i]));
-}
-
 // Walks the tiles of the item in kPlannerWords. All lanes of the warp call everything here together.
 class GroupTileWalk {
 public:
@@ -37,7 +29,8 @@ public:
   // The next tile in the order of the branches and of the keys; after the last one, none for ever.
   DEV GroupTile next() {
     for (; branch < Pattern::kBranchCount; enterBranch(branch + 1)) {
-      if (range.end <= from)
+      // All lanes together, also those amid a range: none then holds its range while others look for theirs.
+      if (__any_sync(kWholeWarp, range.end <= from))
         range = nextRange();
       int32_t mine = max(range.begin, from);
       int32_t number = __reduce_min_sync(kWholeWarp, mine);

@@ -44,13 +44,25 @@ DEV PatternContext makeContext(const KernelParams &p, int32_t batch, int32_t hea
   return context;
 }
 
+// Nothing that follows from these values alone is kept in registers across the rounds of a loop.
+DEV void keepOutOfLoops(PatternContext &context) {
+  asm volatile("" : "+r"(context.heads), "+r"(context.seqlenQ), "+r"(context.seqlenK), "+r"(context.qOrigin),
+               "+r"(context.kOrigin));
+#pragma unroll
+  for (int i = 0; i < Pattern::kParamCount; ++i)
+    asm volatile("" : "+r"(context.param[i]));
+}
+
 // Raster order: sections of rasterPairs(p) consecutive (batch, head) pairs; inside a section all heads of one
 // item follow each other, items ascending, or descending when kRasterReversed. 0 <= index < batch * heads *
 // itemsPerHead. Returns false when the head has no such item.
 DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
-  int32_t items = itemsPerHead(p.seqlenQ);
-  int32_t pairs = p.batch * p.heads;
-  int32_t sectionPairs = min(rasterPairs(p), pairs);
+  int32_t seqlenQ = p.seqlenQ, batch = p.batch, heads = p.heads, kvHeads = p.kvHeads, sectionPairs = rasterPairs(p);
+  // As above, for the sizes.
+  asm volatile("" : "+r"(seqlenQ), "+r"(batch), "+r"(heads), "+r"(kvHeads), "+r"(sectionPairs));
+  int32_t items = itemsPerHead(seqlenQ);
+  int32_t pairs = batch * heads;
+  sectionPairs = min(sectionPairs, pairs);
   int32_t section = index / (sectionPairs * items);
   int32_t firstPair = section * sectionPairs;
   index -= firstPair * items;
@@ -60,14 +72,16 @@ DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
   if (KernelTraits::kRasterReversed)
     number = items - 1 - number;
 
-  item.batch = pair / p.heads;
-  item.head = pair - item.batch * p.heads;
-  item.kvHead = item.head / (p.heads / p.kvHeads);
-  item.variant = Pattern::variant(makeContext(p, item.batch, item.head));
+  item.batch = pair / heads;
+  item.head = pair - item.batch * heads;
+  item.kvHead = item.head / (heads / kvHeads);
+  PatternContext context = makeContext(p, item.batch, item.head);
+  keepOutOfLoops(context);
+  item.variant = Pattern::variant(context);
   item.queryRate = Pattern::queryRate(item.variant);
   int32_t tile = number / item.queryRate;
   int32_t residue = number - tile * item.queryRate;
-  int32_t rowsInClass = ceilDiv(p.seqlenQ - residue, item.queryRate);
+  int32_t rowsInClass = ceilDiv(seqlenQ - residue, item.queryRate);
   int32_t firstNumber = tile * KernelTraits::kBlockM;
   if (firstNumber >= rowsInClass)
     return false;

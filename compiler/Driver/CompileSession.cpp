@@ -26,6 +26,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.paramCount = int64_t(prepared.parameterNames.size());
   request.qOrigin = prepared.qOrigin;
   request.hasEqualTiles = prepared.hasEqualTiles;
+  request.hasFewTiles = prepared.hasFewTiles;
   return request;
 }
 

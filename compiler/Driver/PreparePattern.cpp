@@ -40,7 +40,9 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   auto schedule = timeStage(prepared.times, "schedule", [&] { return file.schedule(); });
   HEDDLE_TRY(schedule.status());
   takeSchedule(prepared, *schedule);
-  prepared.hasEqualTiles = hasEqualTiles(file);
+  const TileBalance balance = tileBalance(file);
+  prepared.hasEqualTiles = balance.hasEqualTiles;
+  prepared.hasFewTiles = balance.hasFewTiles;
   PatternInfo info{prepared.name, int(prepared.parameterNames.size()), int(prepared.variants.size()),
                    int(schedule->branchCount)};
   auto text = timeStage(prepared.times, "emit", [&] { return emitPatternFunctions(*schedule->functions, info); });

@@ -8,6 +8,7 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kSeqlen = 65536, kHeads = 16, kTile = 128;
+constexpr int64_t kFewOf = 8; // few tiles: at most one in eight
 
 /// Key tiles of one query tile, all branches together.
 int64_t visitedTiles(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes, int64_t head, int64_t index) {
@@ -21,10 +22,10 @@ int64_t visitedTiles(const attn::VariantRanges &ranges, const attn::ProblemSizes
 
 } // namespace
 
-bool hasEqualTiles(const PatternFile &file) {
+TileBalance tileBalance(const PatternFile &file) {
   Result<std::vector<int64_t>> parameters = file.bindParameters({});
   if (!parameters)
-    return false;
+    return {};
   ProblemShape shape;
   shape.heads = shape.kvHeads = kHeads;
   shape.seqlenQ = shape.seqlenK = kSeqlen;
@@ -36,7 +37,7 @@ bool hasEqualTiles(const PatternFile &file) {
     const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].forward;
     int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
     if (last < 4)
-      return false;
+      return {};
     for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
       int64_t visited = visitedTiles(ranges, sizes, head, index);
       most = std::max(most, visited);
@@ -44,7 +45,10 @@ bool hasEqualTiles(const PatternFile &file) {
         least = std::min(least, visited);
     }
   }
-  return most <= least + std::max<int64_t>(1, least / 20);
+  TileBalance balance;
+  balance.hasEqualTiles = most <= least + std::max<int64_t>(1, least / 20);
+  balance.hasFewTiles = most * kFewOf <= kSeqlen / kTile;
+  return balance;
 }
 
 } // namespace heddle

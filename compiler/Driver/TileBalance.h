@@ -1,6 +1,6 @@
 //===- TileBalance.h - whether query tiles cost alike ------------*- C++ -*-===//
-// Owns the question that the order of work items depends on: equal tiles may be dealt out in any order, others want
-// the longest first.
+// Owns the questions that defaults depend on: equal tiles may be dealt out in any order, others want the longest first;
+// where query tiles are short, their ends weigh more than their middle.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_DRIVER_TILEBALANCE_H
 #define HEDDLE_COMPILER_DRIVER_TILEBALANCE_H
@@ -9,9 +9,12 @@ namespace heddle {
 
 class PatternFile;
 
-/// True if in a long sequence, with the sizes' defaults, the query tiles of every head visit about as many key tiles as
-/// each other, but for shorter ones at the ends. False if a size has no default.
-bool hasEqualTiles(const PatternFile &file);
+/// In a long sequence, with the sizes' defaults. Nothing is true if a size has no default.
+struct TileBalance {
+  bool hasEqualTiles = false; ///< query tiles visit about as many key tiles as each other, but for shorter ones at the ends
+  bool hasFewTiles = false;   ///< every query tile visits at most one key tile in eight
+};
+TileBalance tileBalance(const PatternFile &file);
 
 } // namespace heddle
 

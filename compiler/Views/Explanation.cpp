@@ -27,7 +27,9 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
       rates.keyRates.push_back(branch.columnRate);
     kernel.variants.push_back(std::move(rates));
   }
-  kernel.hasEqualTiles = hasEqualTiles(file);
+  const TileBalance balance = tileBalance(file);
+  kernel.hasEqualTiles = balance.hasEqualTiles;
+  kernel.hasFewTiles = balance.hasFewTiles;
   kernel.paramCount = static_cast<int64_t>(request.sizes.parameters.size());
   attn::PatternOp pattern = file.pattern();
   switch (pattern.getQOrigin()) {

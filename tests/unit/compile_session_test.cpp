@@ -83,6 +83,13 @@ TEST_CASE("patterns whose query tiles cost alike are known") {
     CHECK_MESSAGE(!prepared(name).hasEqualTiles, name);
 }
 
+TEST_CASE("patterns whose query tiles are short are known") {
+  for (const char *name : {"sliding_window", "dilated_window", "dilated"})
+    CHECK_MESSAGE(prepared(name).hasFewTiles, name);
+  for (const char *name : {"full", "causal", "longformer"})
+    CHECK_MESSAGE(!prepared(name).hasFewTiles, name);
+}
+
 TEST_CASE("equal pattern and configuration give equal bytes, another configuration other ones") {
   PreparedPattern first = prepared("sliding_window"), second = prepared("sliding_window");
   KernelRequest request = requestOf(first);
