@@ -117,6 +117,9 @@ TEST_CASE("every constraint refuses something, and says why") {
     config.producerRegisters = 32;
     config.blockN = config.chunkN = 64;
     config.consumerRegisters = 160;
+    config.stages = 2;
+    config.queryStages = 1;
+    config.turnTaking = 0;
     REQUIRE(!sm90ForwardSkeleton().whyInfeasible(request, config));
     witness.spoil(config);
     const auto rejection = sm90ForwardSkeleton().whyInfeasible(request, config);
@@ -143,6 +146,8 @@ TEST_CASE("changing one knob leaves the fields that follow from it right") {
     config.stages = 2;
     config.minBlocks = split.minBlocks;
     config.producerRegisters = split.producer;
+    config.queryStages = 1;
+    config.turnTaking = 0;
     skeleton.deriveFields(request, config);
     CHECK(config.chunkN == 48);
     CHECK(config.warps == split.warps);
@@ -166,6 +171,8 @@ TEST_CASE("every value of every knob is feasible with some head dim") {
         const KernelRequest request = requestFor(64, 64);
         KernelConfig config = defaultFor(request);
         config.blockM = blockM;
+        config.queryStages = 1;
+        config.turnTaking = 0;
         REQUIRE(config.set(knob.name, value).isOk());
         skeleton.deriveFields(request, config);
         isFeasible |= !skeleton.whyInfeasible(request, config);
