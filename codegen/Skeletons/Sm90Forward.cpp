@@ -126,8 +126,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
        "a block for every item, or one per SM that takes items at a stride, to and fro, or from a counter",
        {0, 1, 2, 3},
        {"tile", "stride", "snake", "dynamic"}},
-      // Anchored (1) is not searched: with scores 100 times wider its second pass was seen not to end.
-      {"softmax", "look for maxima in every tile", {0}, {"online"}},
+      // softmax=1 (anchored) is not searched: with scores 100 times wider its second pass was seen not to end.
       {"producer_registers", "registers of a producing thread: the others get what these leave", {32, 40, 56}},
       {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16}},
   };
