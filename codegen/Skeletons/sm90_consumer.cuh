@@ -221,8 +221,9 @@ private:
     return true;
   }
 
-  // This warp is done with a slot.
+  // This warp, all lanes of it, is done with a slot.
   DEV static void release(uint32_t barrier) {
+    __syncwarp();
     if (threadIdx.x % 32 == 0)
       ptx::arrive(barrier);
   }

@@ -88,7 +88,8 @@ DEV void moveAnchor(RowState &rows) {
 
 // A sum overflowed or came close: the references were too low. Also true for sums that are no numbers.
 DEV bool hasOverflowed(const RowState &rows) {
-  bool isGood = quadSum(rows.sum[0][0]) < kRedoLimit && quadSum(rows.sum[0][1]) < kRedoLimit;
+  const float first = quadSum(rows.sum[0][0]), second = quadSum(rows.sum[0][1]); // all lanes must take part in both
+  const bool isGood = first < kRedoLimit & second < kRedoLimit;
   return __any_sync(kWholeWarp, !isGood);
 }
 
