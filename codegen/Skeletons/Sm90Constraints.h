@@ -20,7 +20,7 @@ inline constexpr int64_t kConsumerRows = 64; // rows of one warpgroup
 inline constexpr int64_t kKeyStep = 16;      // keys of one step of the second product
 inline constexpr int64_t kHeadDimStep = 8;   // strides of tensor maps are multiples of 16 bytes
 inline constexpr int64_t kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
-inline constexpr int64_t kSoftmaxAnchored = 1;
+inline constexpr int64_t kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
 
 } // namespace sm90
 

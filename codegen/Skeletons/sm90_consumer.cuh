@@ -87,7 +87,7 @@ private:
   }
 
   DEV static void markForRedo(int32_t ordinal) {
-    if (threadIdx.x % 32 == 0)
+    if (isLastLane())
       ptx::orShared(kRedoBits + ordinal / 32 % kRedoWords * 4, 1u << ordinal % 32);
   }
 
@@ -160,13 +160,6 @@ private:
     ptx::commitProducts();
     turn.pass();
     const TileWords tile(keys);
-    if constexpr (kIsAnchored)
-      if (wantsNewAnchor(rows)) {
-        ptx::waitProducts<0>();
-        ptx::pin(rows.out[0]);
-        moveAnchor(rows);
-        ptx::pin(rows.out[0]);
-      }
     ptx::waitProducts<1>();
     ptx::pin(scores[0]);
     releaseKeys();
@@ -175,6 +168,8 @@ private:
     bool hasMoved = false;
     if (looksForMaximum(tile))
       hasMoved = raiseReferences(rows, scores, p.scaleLog2, factor);
+    else if (kIsAnchored)
+      hasMoved = moveAnchor(rows, factor);
     scoresToWeights(rows, scores, p.scaleLog2);
     ptx::pin(scores[0]);
     ptx::waitProducts<0>();
@@ -221,10 +216,9 @@ private:
     return true;
   }
 
-  // This warp, all lanes of it, is done with a slot.
+  // This warp is done with a slot.
   DEV static void release(uint32_t barrier) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0)
+    if (isLastLane())
       ptx::arrive(barrier);
   }
 

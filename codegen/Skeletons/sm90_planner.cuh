@@ -26,7 +26,7 @@ public:
   }
 
 private:
-  DEV static bool isWriter() { return ptx::rereadThreadIndex() % 32 == 0; }
+  DEV static bool isWriter() { return ptx::rereadThreadIndex() % 32 == 31; }
 
   // The items of this block; again: those that the consumers marked.
   DEV void planAll(bool again) {
@@ -62,6 +62,7 @@ private:
 
   // What is said once for the whole item is kept in shared memory: registers are scarce in the loop.
   DEV static void noteItem(const WorkItem &item, int32_t flags, int32_t ordinal) {
+    __syncwarp(); // all lanes are done with the item before
     if (isWriter()) {
       ptx::storeShared16(kPlannerWords, item.batch, item.head, item.firstRow, item.queryRate);
       ptx::storeShared16(kPlannerWords + 16, item.variant, flags, ordinal, item.kvHead);

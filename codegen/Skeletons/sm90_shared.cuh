@@ -103,6 +103,9 @@ constexpr int kBranch = 16;    // the rest
 // and addresses derive from it stays uniform, and products follow each other without moves between register files.
 DEV int32_t uniform(int32_t word) { return __reduce_or_sync(0xffffffffu, word); }
 
+// Who speaks for a warp whose lanes read together. The last one: tools that watch for races remember it as the reader.
+DEV bool isLastLane() { return threadIdx.x % 32 == 31; }
+
 DEV bool hasBit(int32_t flags, int bit) { return flags >> bit & 1; }
 
 // The item whose words lie there. Read again where it is needed rather than kept: registers are scarce in the loops.

@@ -64,18 +64,15 @@ DEV void packWeights(Probabilities &weights, const Scores &scores) {
       weights[0][n / 2][n % 2 * 2 + half] = pack(scores[0][n][2 * half], scores[0][n][2 * half + 1]);
 }
 
-// Some row of the warp has no reference yet, or a sum that calls for a new one.
+// Some row of the warp has no reference yet.
 DEV bool lacksReference(const RowState &rows) {
   return __any_sync(kWholeWarp, fminf(rows.reference[0][0], rows.reference[0][1]) == kNoReference);
 }
 
-DEV bool wantsNewAnchor(const RowState &rows) {
-  return __any_sync(kWholeWarp, fmaxf(rows.sum[0][0], rows.sum[0][1]) > kAnchorLimit);
-}
-
-// Moves the references up by the sums' own exponents; nothing may be in flight.
-DEV void moveAnchor(RowState &rows) {
-  RowFactors factor;
+// Moves the references up by the sums' own exponents where a sum calls for it. True: they moved, as above.
+DEV bool moveAnchor(RowState &rows, RowFactors &factor) {
+  if (!__any_sync(kWholeWarp, fmaxf(rows.sum[0][0], rows.sum[0][1]) > kAnchorLimit))
+    return false;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float exponent = fmaxf(ceilf(ptx::log2Approx(quadMax(rows.sum[0][half]))), 0.f);
@@ -83,7 +80,7 @@ DEV void moveAnchor(RowState &rows) {
     rows.reference[0][half] += exponent;
     rows.sum[0][half] *= factor[half];
   }
-  scaleOutput(rows, factor);
+  return true;
 }
 
 // A sum overflowed or came close: the references were too low. Also true for sums that are no numbers.
