@@ -7,7 +7,7 @@ if(TARGET heddle_compiler)
   heddle_add_unit_test(assemble_patterns heddle_compiler)
   heddle_add_unit_test(work_items heddle_compiler)
   target_compile_definitions(work_items_test PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HEDDLE_HOST_CXX="${CMAKE_CXX_COMPILER}")
-  foreach(topic key_split launch_limit)
+  foreach(topic key_split launch_limit repeat_launch)
     heddle_add_unit_test(${topic} heddle_session heddle_fake_cuda)
     target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
     target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>"

@@ -1,9 +1,10 @@
 //===- RunDevice.cpp - one attention call on a GPU ----------------------------===//
-// Owns the choice of the kernel (database first, else compiled now) and the copies around one launch.
+// Owns the choice of the kernel (database first, else compiled now) and the copies around its launches.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/DeviceProblem.h"
 #include "compiler/Driver/KeySplit.h"
+#include "compiler/Driver/RepeatLaunch.h"
 #include "compiler/Tools/RunTarget.h"
 
 #include <algorithm>
@@ -61,6 +62,16 @@ Result<double> launchTwice(const Device &device, const std::function<Status()> &
   return us / 1000;
 }
 
+/// Times the launch and fills `result` with what it writes; repeats it if the call asks for that.
+Status launchInto(RunResult &result, const RunCall &call, const Device &device, DeviceProblem &problem,
+                  const std::function<Status()> &launch) {
+  HEDDLE_TRY(problem.poison());
+  HEDDLE_ASSIGN(result.ms, launchTwice(device, launch));
+  if (call.repeat)
+    return repeatLaunch(problem, launch, *call.repeat, result.out, result.lse);
+  return problem.download(result.out, result.lse);
+}
+
 /// Two NaNs differ infinitely, two equal infinities not at all.
 double largestDifference(const HostTensor &a, const HostTensor &b) {
   double largest = 0;
@@ -79,12 +90,10 @@ Status runSplit(const RunCall &call, const DatabaseOptions &database, const Kern
   HEDDLE_ASSIGN(Kernel first, Kernel::load(kernel.device(), chosen.record));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(KeySplit split, KeySplit::create(first, kernel, args, *call.splitKeys));
-  HEDDLE_TRY(problem.poison());
-  HEDDLE_ASSIGN(result.ms, launchTwice(kernel.device(), [&] { return split.launch(nullptr); }));
   RunResult whole = emptyResult(call);
   std::swap(whole.out, result.out);
   std::swap(whole.lse, result.lse);
-  HEDDLE_TRY(problem.download(result.out, result.lse));
+  HEDDLE_TRY(launchInto(result, call, kernel.device(), problem, [&] { return split.launch(nullptr); }));
   result.split = SplitDifference{largestDifference(result.out, whole.out), largestDifference(result.lse, whole.lse)};
   return {};
 }
@@ -104,8 +113,7 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
                                                               result.out.dtype));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
-  HEDDLE_ASSIGN(result.ms, launchTwice(device, [&] { return launch.launch(nullptr); }));
-  HEDDLE_TRY(problem.download(result.out, result.lse));
+  HEDDLE_TRY(launchInto(result, call, device, problem, [&] { return launch.launch(nullptr); }));
   if (call.splitKeys)
     HEDDLE_TRY(runSplit(call, database, kernel, problem, result));
   return result;

@@ -23,7 +23,7 @@ struct RunOptions {
   DatabaseOptions database;
   std::string inputs, output, target;
   std::optional<double> scale;
-  std::optional<int64_t> qOrigin, splitKeys;
+  std::optional<int64_t> qOrigin, splitKeys, repeat;
   std::string outDType, config;
   int64_t rows = 64;
   bool verifies = false, json = false;
@@ -55,7 +55,8 @@ Status checkOrigin(const PatternFile &file, const RunOptions &options) {
 /// What only a GPU's kernels do, and where a cut through the keys is possible.
 Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, int64_t seqlenK) {
   const char *forDevices = options.splitKeys ? "--split-keys" : !options.outDType.empty() ? "--out-dtype"
-                           : !options.config.empty() ? "--config" : nullptr;
+                           : !options.config.empty() ? "--config"
+                           : options.repeat ? "--repeat" : nullptr;
   if (options.target != "cuda" && forDevices)
     return Status::invalidArgument(std::string(forDevices) + " is for --target=cuda");
   if (!options.splitKeys)
@@ -113,6 +114,8 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
     json["verify"] = verified ? verifyJson(*verified) : Json();
     if (result.split)
       json["split"] = {{"key", *call.splitKeys}, {"out_difference", number(result.split->out)}, {"lse_difference", number(result.split->lse)}};
+    if (call.repeat)
+      json["equal_launches"] = *call.repeat;
     printJson(json);
     return;
   }
@@ -122,6 +125,8 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
   if (result.split)
     std::printf("two launches, split at key %lld, differ from one by %.3e in out, %.3e in lse\n", (long long)*call.splitKeys,
                 result.split->out, result.split->lse);
+  if (call.repeat)
+    std::printf("%lld launches gave the same bits\n", (long long)*call.repeat);
   if (verified)
     printVerify(*verified);
 }
@@ -178,7 +183,8 @@ int runRun(const RunOptions &options) {
   if (!writable.isOk())
     return fail(writable);
   double scale = options.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(inputs->sizes.headDim, 1))));
-  return execute(options, RunCall{**file, *inputs, shape, static_cast<float>(scale), options.outDType == "fp32", options.config, options.splitKeys});
+  return execute(options, RunCall{**file, *inputs, shape, static_cast<float>(scale), options.outDType == "fp32",
+                                  options.config, options.splitKeys, options.repeat});
 }
 
 } // namespace
@@ -207,6 +213,8 @@ Action addRun(CLI::App &command) {
       ->type_name("FIELDS");
   command.add_option("--split-keys", options->splitKeys, "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first")
       ->type_name("N")->check(CLI::Range(int64_t(0), int64_t(0x7fffffff)));
+  command.add_option("--repeat", options->repeat, "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first")
+      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");
   command.add_option("--rows", options->rows, "How many rows --verify compares")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->capture_default_str();
