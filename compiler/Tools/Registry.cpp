@@ -9,6 +9,7 @@ const std::vector<Verb> &verbs() {
       {"explain", "count pairs, tiles, FLOPs and bytes for given sizes", addExplain},
       {"show", "draw which tiles are full, partial and skipped", addShow},
       {"compile", "turn a pattern into CUDA text, PTX, a cubin or a record", addCompile},
+      {"configs", "list the feasible configurations of a kernel, all or a random sample", addConfigs},
       {"tune", "find the fastest kernel on this machine's GPU", addTune},
       {"run", "compute attention on tensors from a file", addRun},
       {"bench", "measure kernels beside the roof of the same run", addBench},

@@ -36,6 +36,7 @@ Action addCheck(CLI::App &command);
 Action addExplain(CLI::App &command);
 Action addShow(CLI::App &command);
 Action addCompile(CLI::App &command);
+Action addConfigs(CLI::App &command);
 Action addTune(CLI::App &command);
 Action addRun(CLI::App &command);
 Action addBench(CLI::App &command);

@@ -1,0 +1,92 @@
+// The listed configurations of a skeleton: each is feasible, is what its text says, and a seed fixes the order.
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Target/GpuArch.h"
+#include "compiler/Driver/ConfigSample.h"
+#include "compiler/Driver/PatternFile.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+using namespace heddle;
+
+namespace {
+
+PreparedPattern prepared(const std::string &pattern) {
+  auto file = PatternFile::load(HEDDLE_TEST_PATTERNS "/" + pattern + ".mlir", "");
+  REQUIRE_MESSAGE(file.isOk(), file.status().message());
+  auto result = preparePattern(**file);
+  REQUIRE_MESSAGE(result.isOk(), result.status().message());
+  return result.take();
+}
+
+KernelShape hopperShape() {
+  KernelShape shape;
+  shape.arch = *findGpuArch("sm_90a");
+  return shape;
+}
+
+ConfigList listOf(const PreparedPattern &pattern, const std::string &skeleton, std::optional<SampleSize> sample) {
+  auto list = listConfigs(pattern, hopperShape(), skeleton, sample);
+  REQUIRE_MESSAGE(list.isOk(), list.status().message());
+  return list.take();
+}
+
+std::vector<std::string> textsOf(const ConfigList &list) {
+  std::vector<std::string> texts;
+  for (const ListedConfig &config : list.configs)
+    texts.push_back(config.changes);
+  return texts;
+}
+
+} // namespace
+
+TEST_CASE("every listed text is a feasible configuration of its skeleton") {
+  for (const char *name : {"causal", "longnet"}) {
+    const PreparedPattern pattern = prepared(name);
+    const KernelRequest request = makeRequest(pattern, hopperShape());
+    for (const Skeleton *skeleton : skeletons()) {
+      CAPTURE(skeleton->name());
+      ConfigList list = listOf(pattern, std::string(skeleton->name()), SampleSize{40, 7});
+      CHECK(list.configs.size() == 40);
+      for (const ListedConfig &listed : list.configs) {
+        auto config = parseConfig(request, listed.changes);
+        REQUIRE_MESSAGE(config.isOk(), config.status().message());
+        CHECK(config->json() == listed.json);
+        CHECK(config->skeleton == skeleton->name());
+        CHECK(validateConfig(request, *config).isOk());
+      }
+    }
+  }
+}
+
+TEST_CASE("a seed fixes the order, and a larger sample begins with a smaller one") {
+  const PreparedPattern pattern = prepared("causal");
+  for (const Skeleton *skeleton : skeletons()) {
+    std::string name(skeleton->name());
+    std::vector<std::string> few = textsOf(listOf(pattern, name, SampleSize{5, 7}));
+    std::vector<std::string> more = textsOf(listOf(pattern, name, SampleSize{30, 7}));
+    more.resize(5);
+    CHECK(few == more);
+    CHECK(textsOf(listOf(pattern, name, SampleSize{5, 8})) != few);
+  }
+}
+
+TEST_CASE("without a sample, and with one that asks for too many, all are listed once") {
+  const PreparedPattern pattern = prepared("full");
+  ConfigList all = listOf(pattern, "", {}), shuffled = listOf(pattern, "", SampleSize{1 << 30, 1});
+  std::vector<std::string> texts = textsOf(all), mixed = textsOf(shuffled);
+  CHECK(int64_t(texts.size()) == all.feasible);
+  CHECK(std::set<std::string>(texts.begin(), texts.end()).size() == texts.size());
+  CHECK(mixed != texts);
+  CHECK(std::set<std::string>(mixed.begin(), mixed.end()) == std::set<std::string>(texts.begin(), texts.end()));
+  CHECK(all.skeleton == skeletons().front()->name());
+}
+
+TEST_CASE("an unknown skeleton is refused with those that exist") {
+  auto list = listConfigs(prepared("full"), hopperShape(), "nothing", {});
+  CHECK(list.status().code() == StatusCode::notFound);
+  CHECK(list.status().message().find("portable_forward") != std::string::npos);
+}
