@@ -2,4 +2,5 @@
 if(TARGET heddle_io)
   heddle_add_unit_test(safetensors heddle_io)
   heddle_add_unit_test(random_tensors heddle_io)
+  heddle_add_unit_test(extreme_scores heddle_io)
 endif()

@@ -1,13 +1,15 @@
 //===- make_inputs.cpp - heddle make-inputs -----------------------------------===//
-// Writes seeded random q, k, v: the same options give the same bytes on every machine.
+// Writes seeded random q, k, v, on demand with extreme scores: the same options give the same bytes on every machine.
 //===----------------------------------------------------------------------===//
 #include "compiler/Io/AttentionInputs.h"
+#include "compiler/Io/ExtremeScores.h"
 #include "compiler/Tools/Verb.h"
 
 #include <CLI/CLI.hpp>
 
-#include <cmath>
+#include <cstdio>
 #include <iostream>
+#include <optional>
 
 namespace heddle::cli {
 namespace {
@@ -18,11 +20,38 @@ struct MakeInputsOptions {
   std::string dtype = "bf16", output;
   uint64_t seed = 0;
   double scale = 1;
+  ScoreSpikes spikes{0, 1e4};
+  std::string sunkKeys; ///< "FIRST-LAST", or empty
 };
+
+struct KeySpan {
+  long long first = 0, last = 0;
+};
+
+/// Of "FIRST-LAST".
+std::optional<KeySpan> parseKeySpan(const std::string &text) {
+  KeySpan span;
+  int length = 0;
+  if (std::sscanf(text.c_str(), "%lld-%lld%n", &span.first, &span.last, &length) != 2 || size_t(length) != text.size())
+    return std::nullopt;
+  return span;
+}
 
 void multiply(HostTensor &tensor, double factor) {
   for (int64_t i = 0; i < tensor.elements(); ++i)
     tensor.set(i, static_cast<float>(tensor.get(i) * factor));
+}
+
+Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options) {
+  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed));
+  if (options.scale != 1)
+    for (HostTensor *tensor : {&inputs.q, &inputs.k, &inputs.v})
+      multiply(*tensor, options.scale);
+  if (options.spikes.count > 0)
+    HEDDLE_TRY(plantSpikes(inputs, options.spikes, options.seed));
+  if (std::optional<KeySpan> span = parseKeySpan(options.sunkKeys))
+    HEDDLE_TRY(sinkKeys(inputs, span->first, span->last));
+  return inputs;
 }
 
 int runMakeInputs(const MakeInputsOptions &options) {
@@ -30,12 +59,9 @@ int runMakeInputs(const MakeInputsOptions &options) {
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
   sizes.kvHeads = options.kvHeads > 0 ? options.kvHeads : sizes.heads;
   sizes.valueDim = options.valueDim > 0 ? options.valueDim : sizes.headDim;
-  Result<AttentionInputs> inputs = randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed);
+  Result<AttentionInputs> inputs = makeInputs(sizes, options);
   if (!inputs)
     return fail(inputs.status());
-  if (options.scale != 1)
-    for (HostTensor *tensor : {&inputs->q, &inputs->k, &inputs->v})
-      multiply(*tensor, options.scale);
   Status written = writeAttentionInputs(options.output, *inputs, options.seed);
   if (!written.isOk())
     return fail(written);
@@ -63,6 +89,15 @@ Action addMakeInputs(CLI::App &command) {
   command.add_option("--seed", options->seed, "Seed of the random numbers")->type_name("S")->capture_default_str();
   command.add_option("--scale", options->scale, "Standard deviation of every element")->type_name("S")
       ->check(CLI::PositiveNumber)->capture_default_str();
+  command.add_option("--spikes", options->spikes.count, "So many random pairs of a query and a key in every head get a score near --spike-value")
+      ->type_name("N")->check(CLI::Range(int64_t(0), int64_t(1) << 20))->capture_default_str();
+  command.add_option("--spike-value", options->spikes.value, "That score, at a scale of 1 / sqrt(head_dim)")
+      ->type_name("S")->check(CLI::Range(-1e30, 1e30))->capture_default_str();
+  auto isSpan = [](const std::string &text) {
+    return parseKeySpan(text) ? "" : "expected FIRST-LAST, got '" + text + "'";
+  };
+  command.add_option("--minus-inf", options->sunkKeys, "Keys FIRST to LAST get scores that overflow to -infinity; every row must keep others")
+      ->type_name("FIRST-LAST")->check(isSpan);
   command.add_option("-o,--output", options->output, "The file to write")->required()->type_name("FILE");
   return [options] { return runMakeInputs(*options); };
 }

@@ -122,6 +122,29 @@ TEST_CASE("make-inputs gives the same bytes for the same seed") {
   CHECK(contents(place.inputs("d", "--seqlen=5 --heads=2 --head-dim=8 --seed=4 --scale=3")) != a);
 }
 
+TEST_CASE("extreme scores verify on the CPU") {
+  Workplace place;
+  for (const char *scores : {"--scale=10", "--spikes=16", "--spikes=16 --spike-value=-1e4", "--minus-inf=1-63", "--minus-inf=200-299"})
+    for (const char *pattern : {"full", "causal", "sliding_window --set left=250"}) {
+      CAPTURE(scores);
+      CAPTURE(pattern);
+      std::string inputs = place.inputs("x", std::string("--seqlen=300 --heads=2 --kv-heads=1 --head-dim=64 --dtype=bf16 ") + scores);
+      std::string words = pattern, name = words.substr(0, words.find(' '));
+      Finished ran = place.run(name, inputs, "--target=cpu --verify --rows=100000" + words.substr(name.size()));
+      CHECK_MESSAGE(ran.code == 0, ran.err);
+    }
+}
+
+TEST_CASE("extreme scores that cannot be made are refused") {
+  Workplace place;
+  std::string make = "make-inputs --seqlen=64 --heads=1 --head-dim=64 -o " + place.path("out.safetensors");
+  checkRefused(place, place.heddle(make + " --minus-inf=5"), 2, "expected FIRST-LAST, got '5'");
+  checkRefused(place, place.heddle(make + " --minus-inf=1-64"), 1, "expected keys within 0-63, got 1-64");
+  checkRefused(place, place.heddle(make + " --minus-inf=1-2 --dtype=fp16"), 1, "bf16 or fp32");
+  checkRefused(place, place.heddle(make + " --spikes=1 --spike-value=1e10 --dtype=fp16"), 1, "beyond fp16");
+  checkRefused(place, place.heddle(make + " --spikes=-1"), 2, "--spikes");
+}
+
 TEST_CASE("empty sequences are results, not errors") {
   Workplace place;
   for (const char *sizes : {"--seqlen=0 --seqlen-k=4", "--seqlen=4 --seqlen-k=0"}) {

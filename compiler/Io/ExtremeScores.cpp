@@ -1,0 +1,89 @@
+//===- ExtremeScores.cpp ------------------------------------------------------===//
+#include "compiler/Io/ExtremeScores.h"
+#include "compiler/Io/RandomTensor.h"
+
+#include <cmath>
+#include <limits>
+
+namespace heddle {
+
+// The largest finite number.
+static double largestOf(DType dtype) {
+  switch (dtype) {
+  case DType::bf16: return 0x1.fep127;
+  case DType::fp16: return 0x1.ffcp15;
+  case DType::fp32: return std::numeric_limits<float>::max();
+  }
+  return 0;
+}
+
+// Where the channels of one row of q or k begin.
+static int64_t rowAt(const HostTensor &tensor, int64_t batch, int64_t row, int64_t head) {
+  return ((batch * tensor.shape[1] + row) * tensor.shape[2] + head) * tensor.shape[3];
+}
+
+namespace {
+
+struct SpikePlace {
+  int64_t query, key; // first elements of the two rows
+  int64_t channel;
+};
+
+} // namespace
+
+static std::vector<SpikePlace> spikePlaces(const AttentionInputs &inputs, int64_t count, uint64_t seed) {
+  const AttentionSizes &sizes = inputs.sizes;
+  RandomStream stream(seed, "score spikes");
+  std::vector<SpikePlace> places;
+  uint64_t word = 0;
+  for (int64_t batch = 0; batch < sizes.batch; ++batch)
+    for (int64_t head = 0; head < sizes.heads; ++head)
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t row = stream.word(word++) % sizes.seqlenQ, key = stream.word(word++) % sizes.seqlenK;
+        places.push_back({rowAt(inputs.q, batch, row, head),
+                          rowAt(inputs.k, batch, key, head / (sizes.heads / sizes.kvHeads)), i % sizes.headDim});
+      }
+  return places;
+}
+
+Status plantSpikes(AttentionInputs &inputs, const ScoreSpikes &spikes, uint64_t seed) {
+  const AttentionSizes &sizes = inputs.sizes;
+  double element = std::sqrt(std::abs(spikes.value) * std::sqrt(double(sizes.headDim)));
+  if (!(element <= largestOf(inputs.dtype())))
+    return Status::invalidArgument("a score of that size needs elements of " + std::to_string(element) + ", beyond " +
+                                   dtypeName(inputs.dtype()));
+  if (sizes.seqlenQ == 0 || sizes.seqlenK == 0 || sizes.headDim == 0)
+    return {};
+  std::vector<SpikePlace> places = spikePlaces(inputs, spikes.count, seed);
+  for (const SpikePlace &place : places)
+    for (int64_t c = 0; c < sizes.headDim; ++c)
+      inputs.q.set(place.query + c, 0);
+  for (const SpikePlace &place : places) {
+    inputs.q.set(place.query + place.channel, static_cast<float>(element));
+    inputs.k.set(place.key + place.channel, static_cast<float>(std::copysign(element, spikes.value)));
+  }
+  return {};
+}
+
+Status sinkKeys(AttentionInputs &inputs, int64_t first, int64_t last) {
+  const AttentionSizes &sizes = inputs.sizes;
+  constexpr int64_t kChannels = 2; // one product is within range, the sum of two is not
+  if (inputs.dtype() == DType::fp16)
+    return Status::invalidArgument("products of fp16 do not overflow fp32: scores of -infinity need bf16 or fp32");
+  if (sizes.headDim < kChannels)
+    return Status::invalidArgument("scores of -infinity need two channels");
+  if (first < 0 || first > last || last >= sizes.seqlenK)
+    return Status::invalidArgument("expected keys within 0-" + std::to_string(sizes.seqlenK - 1) + ", got " +
+                                   std::to_string(first) + "-" + std::to_string(last));
+  for (int64_t row = 0, rows = inputs.q.elements() / sizes.headDim; row < rows; ++row)
+    for (int64_t c = 0; c < kChannels; ++c)
+      inputs.q.set(row * sizes.headDim + c, 1);
+  for (int64_t batch = 0; batch < sizes.batch; ++batch)
+    for (int64_t key = first; key <= last; ++key)
+      for (int64_t head = 0; head < sizes.kvHeads; ++head)
+        for (int64_t c = 0; c < kChannels; ++c)
+          inputs.k.set(rowAt(inputs.k, batch, key, head) + c, static_cast<float>(-largestOf(inputs.dtype())));
+  return {};
+}
+
+} // namespace heddle
