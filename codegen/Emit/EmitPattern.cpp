@@ -23,6 +23,7 @@ static LogicalResult lowerToEmitC(ModuleOp module) {
   passes.addPass(createCSEPass());
   passes.addPass(createConvertPatternToEmitCPass());
   passes.addPass(createInlineConstantsPass());
+  passes.addPass(createKeepLoopsRolledPass());
   return passes.run(module);
 }
 

@@ -18,6 +18,9 @@ std::unique_ptr<mlir::Pass> createConvertPatternToEmitCPass();
 // and has neither a variable per constant nor a size_t.
 std::unique_ptr<mlir::Pass> createInlineConstantsPass();
 
+// Writes `#pragma unroll 1` in front of every loop; other compilers ignore it.
+std::unique_ptr<mlir::Pass> createKeepLoopsRolledPass();
+
 } // namespace heddle
 
 #endif
