@@ -83,6 +83,8 @@ Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
       {&KernelConfig::turnTaking, 0, 1},
       {&KernelConfig::grid, 0, kGridDynamic},
       {&KernelConfig::softmax, 0, kSoftmaxAnchored},
+      {&KernelConfig::splitLast, 0, 1},
+      {&KernelConfig::splitTiles, 0, kLargestField},
       {&KernelConfig::producerRegisters, kLeastRegisters, kMostRegisters},
       {&KernelConfig::consumerRegisters, kLeastRegisters, kMostRegisters},
       {&KernelConfig::rasterMib, 0, kLargestField},
@@ -191,6 +193,20 @@ Reason checkAnchored(const KernelRequest &request, const KernelConfig &config) {
   return std::nullopt;
 }
 
+Reason checkSplits(const KernelRequest &, const KernelConfig &config) {
+  if (config.splitLast && config.grid != kGridStride)
+    return std::string("a last round to split is known only where blocks take items at a stride");
+  if (!config.splitTiles)
+    return std::nullopt;
+  if (config.splitLast)
+    return std::string("items are cut for one reason, split_last or split_tiles");
+  if (config.grid == kGridTile)
+    return std::string("parts of long items are shared by blocks that stay, which a block for every item does not");
+  if (config.softmax == kSoftmaxAnchored)
+    return std::string("which long items are shared is not known in advance, as the anchored softmax wants");
+  return std::nullopt;
+}
+
 Reason checkTurns(const KernelRequest &, const KernelConfig &config) {
   if (!config.turnTaking || consumers(config) > 1)
     return std::nullopt;
@@ -212,6 +228,7 @@ const std::vector<Constraint> &sm90Constraints() {
       {"registers", "least registers of a consuming thread", checkRegisters},
       {"threshold", "weights stay finite in their type", checkThreshold},
       {"anchored", "what the anchored softmax needs", checkAnchored},
+      {"splits", "which items can be cut into parts", checkSplits},
       {"turns", "turns are taken by at least two", checkTurns},
   };
   return list;

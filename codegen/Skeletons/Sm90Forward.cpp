@@ -83,6 +83,25 @@ LaunchExpr residentBlocks(const KernelConfig &config) {
                                : LaunchSymbol::smCount * LaunchExpr(config.minBlocks);
 }
 
+// The layout is that of sm90_parts.cuh: the counter of a dynamic grid, words of parts and their states.
+void planWorkspace(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config) {
+  constexpr int64_t kWordBytes = 4, kSharedPartSlots = 256, kMaxConsumerWarps = 16, kLaneBytes = 16 * 32;
+  constexpr int64_t kPartWords = 4 + kSharedPartSlots * kMaxConsumerWarps + 2 * kSharedPartSlots;
+  const bool hasParts = config.splitLast || config.splitTiles;
+  if (!hasParts && config.grid != kGridDynamic)
+    return;
+  ClearSpec clear;
+  clear.words = hasParts ? kPartWords : 1;
+  plan.workspaceBytes = hasParts ? kPartWords * kWordBytes : kWordBytes;
+  if (hasParts) {
+    const int64_t valueTiles = (request.valueDim + kHeadDimStep - 1) / kHeadDimStep;
+    const int64_t slotBytes = config.blockM / 16 * (valueTiles + 1) * kLaneBytes;
+    const LaunchExpr ownSlots = config.splitTiles ? residentBlocks(config) * LaunchExpr(2) : LaunchExpr(0);
+    plan.workspaceBytes = plan.workspaceBytes + (ownSlots + kSharedPartSlots) * LaunchExpr(slotBytes);
+  }
+  plan.clears.push_back(clear);
+}
+
 class Sm90Forward final : public Skeleton {
 public:
   std::string_view name() const override { return "sm90_forward"; }
@@ -135,6 +154,8 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
        {0, 1, 2, 3},
        {"tile", "stride", "snake", "dynamic"}},
       {"softmax", "look for maxima in every tile, or in masked tiles only", {0, 1}, {"online", "anchored"}},
+      {"split_last", "items of the last, incomplete round in parts, so that no block stays idle", {0, 1}, {"no", "yes"}},
+      {"split_tiles", "items of more than twice this many key tiles in parts, shared by blocks that are done", {0, 32, 64}},
       {"producer_registers", "registers of a producing thread: the others get what these leave", {32, 40, 56}},
       {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16}},
   };
@@ -203,12 +224,7 @@ LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelCon
   plan.grid[0] = config.grid == kGridTile ? items : min(items, residentBlocks(config));
   plan.block = config.threads();
   plan.sharedBytes = sm90Smem(request, config).totalBytes();
-  if (config.grid == kGridDynamic) {
-    plan.workspaceBytes = 4;
-    ClearSpec counter;
-    counter.words = 1;
-    plan.clears.push_back(counter);
-  }
+  planWorkspace(plan, request, config);
   appendTensorMapParams(plan, request, config);
   return plan;
 }

@@ -50,7 +50,7 @@ public:
 #pragma unroll 1
     for (;;) {
       ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
-      const int32_t flags = uniform(ptx::loadShared4(itemWords() + 20));
+      const int32_t flags = uniform(ptx::loadShared4(itemWords() + kItemFlagsOffset));
       if (hasBit(flags, words::kIsEnd))
         break;
       if (kMayRedo && hasBit(flags, words::kIsVerdict)) {
@@ -75,15 +75,18 @@ private:
 
   DEV void consume(int32_t flags) {
     clearRows(rows);
-    if (p.carryLse)
+    if (p.carryLse && !(kHasParts && hasBit(flags, words::kContinues)))
       continueFromCarry(rows, p, LaneRows(p, readItem(itemWords())));
     isExact = !kIsAnchored || hasBit(flags, words::kIsExact);
     walkTiles(flags);
-    const WorkItem item = readItem(itemWords());
+    LaneRows lane(p, readItem(itemWords()));
+    const int32_t note = kMayRedo || kHasParts ? ptx::loadShared4(itemWords() + kItemNoteOffset) : 0;
     if (kMayRedo && !isExact && hasOverflowed(rows))
-      markForRedo(ptx::loadShared4(itemWords() + 24));
+      markForRedo(note);
     nextItem();
-    storeRows(p, LaneRows(p, item), rows);
+    if (kHasParts && hasBit(flags, words::kIsPart) && !joinParts(p, PartRecord{static_cast<uint32_t>(uniform(note))}, rows))
+      lane.end = 0; // another warp has the whole item
+    storeRows(p, lane, rows);
   }
 
   DEV static void markForRedo(int32_t ordinal) {

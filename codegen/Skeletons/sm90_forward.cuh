@@ -13,6 +13,7 @@
 //   kSoftmax             0: every maximum is looked for; 1: anchored (sm90_softmax.cuh)
 //   kRescaleThreshold    growth of a maximum, in log2 units, that needs no rescaling; 0: rescale at every tile
 //   kCompactMask         1: the predicate of masked tiles in a loop, 0: unrolled
+//   kSplitLast, kSplitTiles   which items are computed in parts (sm90_parts.cuh); 0: none
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kRasterReversed      1: last query tile first
 //   kHeadDim, kValueDim  multiples of 8, up to 256
@@ -39,6 +40,7 @@
 #include "score_mask.cuh"
 #include "forward_rows.cuh"
 #include "sm90_softmax.cuh"
+#include "sm90_parts.cuh"
 #include "sm90_items.cuh"
 #include "sm90_tile_walk.cuh"
 #include "sm90_planner.cuh"
@@ -61,6 +63,10 @@ static_assert(KernelTraits::kSmemQ % 1024 == 0 && KernelTraits::kSmemK % 1024 ==
 static_assert(KernelTraits::kSmemStageBytesQ >= kQueryTileBytes && KernelTraits::kSmemStageBytesK >= kKeyTileBytes &&
                   KernelTraits::kSmemStageBytesV >= kValueTileBytes,
               "a slot holds one tile");
+static_assert(!kSplitsLast || kGrid == Grid::stride, "a last round is known where blocks take items at a stride");
+static_assert(!kSplitsLong || kGrid != Grid::tile, "blocks that share parts stay until nothing is left");
+static_assert(!kSplitsLong || !kSplitsLast, "items are cut for one reason");
+static_assert(!kSplitsLong || !kIsAnchored, "which items are shared is not known in advance, as items that are done again must be");
 static_assert(!kIsAnchored || kGrid != Grid::dynamic, "items that are done again must be known in advance");
 
 } // namespace heddle

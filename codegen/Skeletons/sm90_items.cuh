@@ -1,4 +1,4 @@
-// Which work items a block computes, one after the other. kGrid says how they are dealt out:
+// Which work items, or parts of them, a block computes, one after the other. kGrid says how they are dealt out:
 //   0 tile     one block per item
 //   1 stride   block c takes items c, c + blocks, ...
 //   2 snake    the same with every second round in reverse, so that long and short items pair
@@ -10,27 +10,60 @@ namespace heddle {
 enum class Grid { tile, stride, snake, dynamic };
 constexpr Grid kGrid = static_cast<Grid>(KernelTraits::kGrid);
 
+constexpr int32_t kNoItem = -1;
+
 class ItemSequence {
 public:
-  DEV explicit ItemSequence(const KernelParams &p) : p(p), round(0) {}
+  DEV explicit ItemSequence(const KernelParams &p) : p(p), round(0) {
+    if (kSplitsLast)
+      noteLastRound();
+  }
 
-  // The next item number, or a negative number at the end. One thread's answer is everybody's: lane 0 asks the
-  // counter and the warp shares it.
-  DEV int32_t next() {
-    int32_t blocks = gridDim.x, block = blockIdx.x;
+  // All lanes of the warp call together and get the same.
+  DEV Unit next() {
+    int32_t blocks = ptx::rereadGridSize(), block = blockIdx.x;
     int32_t number = block + round * blocks;
     if constexpr (kGrid == Grid::snake)
       number = round * blocks + (round & 1 ? blocks - 1 - block : block);
     if constexpr (kGrid == Grid::dynamic)
       if (round > 0)
-        number = __shfl_sync(kWholeWarp, ptx::rereadThreadIndex() % 32 == 0 ? blocks + ptx::addGlobal(p.workspace, 1) : 0, 0);
-    if (number >= p.items || (kGrid == Grid::tile && round > 0))
-      return -1;
+        number = __shfl_sync(kWholeWarp,
+                             ptx::rereadThreadIndex() % 32 == 0 ? blocks + ptx::addGlobal(p.workspace + workspace::kNextItem, 1) : 0, 0);
+    if (kGrid == Grid::tile && round > 0)
+      number = p.items;
     ++round;
-    return number;
+    if constexpr (kSplitsLast) {
+      int32_t last[2];
+      ptx::loadShared8(kLastRound, last);
+      if (number >= last[0])
+        return partOfLastRound(last[0], number - last[0], last[1]);
+    }
+    return Unit{number < p.items ? number : kNoItem, PartRecord{0}};
   }
 
 private:
+  // Of the last round: its first item and the number of parts of each. No item: nothing is cut. The parts are those with
+  // the least time, when a part costs its share of an item and a little for itself.
+  DEV void noteLastRound() const {
+    constexpr int32_t kItemCost = 1000, kPartCost = 30, kMostParts = 8;
+    const int32_t blocks = ptx::rereadGridSize(), rest = p.items % blocks;
+    int32_t best = 1, least = kItemCost;
+#pragma unroll 1
+    for (int32_t parts = 2; parts <= kMostParts && rest * parts <= kPartSlots; ++parts) {
+      const int32_t cost = ceilDiv(rest * parts, blocks) * (kItemCost / parts + kPartCost);
+      best = cost < least ? parts : best;
+      least = min(cost, least);
+    }
+    if (ptx::rereadThreadIndex() % 32 == 31)
+      ptx::storeShared8(kLastRound, best > 1 ? p.items - rest : p.items, best);
+    __syncwarp();
+  }
+
+  DEV Unit partOfLastRound(int32_t firstItem, int32_t index, int32_t parts) const {
+    const int32_t item = index / parts, number = firstItem + item;
+    return Unit{number < p.items ? number : kNoItem, PartRecord::make(item * parts, parts, index - item * parts, false)};
+  }
+
   const KernelParams &p;
   int32_t round;
 };

@@ -33,12 +33,26 @@ private:
     ItemSequence sequence(p);
     int32_t ordinal = 0;
 #pragma unroll 1
-    for (int32_t number = sequence.next(); number >= 0; number = sequence.next()) {
+    for (Unit unit = sequence.next(); unit.exists(); unit = following(sequence, unit.number)) {
       WorkItem item;
-      if ((!kMayRedo || !again || isMarked(ordinal)) && decodeWorkItem(p, number, item))
-        planItem(item, ordinal, again);
+      if ((!kMayRedo || !again || (isMarked(ordinal) && !unit.record.isPart())) && decodeWorkItem(p, unit.number, item))
+        planItem(item, unit, ordinal, again);
       ordinal += kMayRedo;
     }
+  }
+
+  // The other parts of an item that nobody shares, then this block's items, then parts that others share.
+  DEV Unit following(ItemSequence &sequence, int32_t number) const {
+    if constexpr (kSplitsLong) {
+      const PartRecord record = notedPart();
+      if (record.isAlone() && !record.isLast())
+        return Unit{number, record.following()};
+    }
+    Unit next = sequence.next();
+    if constexpr (kSplitsLong)
+      if (!next.exists())
+        return takePart(p);
+    return next;
   }
 
   DEV bool isMarked(int32_t ordinal) const {
@@ -46,18 +60,68 @@ private:
   }
 
   // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its slot.
-  DEV void planItem(const WorkItem &item, int32_t ordinal, bool isExact) {
-    noteItem(item, isExact << words::kIsExact | 1 << words::kIsItem, ordinal);
-    writeItem();
+  DEV void planItem(const WorkItem &item, const Unit &unit, int32_t ordinal, bool again) {
+    noteItem(item, again << words::kIsExact | 1 << words::kIsItem, ordinal);
+    if (kHasParts)
+      notePart(unit.record);
+    else
+      writeItem();
     GroupTileWalk walk(p);
+    bool isPlaced = !kHasParts;
 #pragma unroll 1
     for (;;) {
       GroupTile tile = walk.next();
+      if (!isPlaced) {
+        isPlaced = true;
+        const bool isPart = placePart(walk, unit.number);
+        writeItem();
+        if (isPart)
+          continue;
+      }
       handOver(tile);
       if (!tile.exists())
         return;
       writeTile(tile, walk.firstKey(tile));
     }
+  }
+
+  // The walk stands at the first tile of the whole item. If that is to be cut, or is a part already, the walk starts
+  // again at the first tile of the part; true then.
+  DEV bool placePart(GroupTileWalk &walk, int32_t number) const {
+    const TileStretch longest = walk.longestRange();
+    if constexpr (kSplitsLong) {
+      const int32_t parts = min(longest.count / kSplitTiles, kMaxParts);
+      if (!notedPart().isPart() && parts > 1)
+        notePart(shareParts(p, number, parts));
+    }
+    const PartRecord record = notedPart();
+    if (!record.isPart())
+      return false;
+    noteItemOfPart(record, longest);
+    walk.restartInPart();
+    return true;
+  }
+
+  // Kept in shared memory like the item, all lanes read it.
+  DEV static PartRecord notedPart() { return PartRecord{static_cast<uint32_t>(ptx::loadShared4(kNotedPart))}; }
+
+  DEV static void notePart(PartRecord record) {
+    __syncwarp();
+    if (isWriter())
+      ptx::storeShared4(kNotedPart, static_cast<int32_t>(record.bits));
+    __syncwarp();
+  }
+
+  DEV static void noteItemOfPart(PartRecord record, const TileStretch &stretch) {
+    __syncwarp();
+    if (isWriter()) {
+      const int32_t flags = 1 << words::kIsItem | 1 << words::kIsExact | 1 << words::kIsPart |
+                            (record.part() > 0) << words::kContinues;
+      ptx::storeShared4(kPlannerWords + kItemFlagsOffset, flags);
+      ptx::storeShared4(kPlannerWords + kItemNoteOffset, static_cast<int32_t>(record.bits));
+      ptx::storeShared8(kPartLimits, record.firstTile(stretch), record.following().firstTile(stretch));
+    }
+    __syncwarp();
   }
 
   // What is said once for the whole item is kept in shared memory: registers are scarce in the loop.
@@ -66,6 +130,8 @@ private:
     if (isWriter()) {
       ptx::storeShared16(kPlannerWords, item.batch, item.head, item.firstRow, item.queryRate);
       ptx::storeShared16(kPlannerWords + 16, item.variant, flags, ordinal, item.kvHead);
+      if (kHasParts)
+        ptx::storeShared8(kPartLimits, 0, kNoTile);
     }
     __syncwarp();
   }

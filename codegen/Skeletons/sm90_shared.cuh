@@ -8,7 +8,7 @@ namespace heddle {
 constexpr int kConsumers = KernelTraits::kBlockM / 64; // warpgroups of 64 rows
 constexpr int kWarpgroupThreads = 128;
 constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
-constexpr int kConsumerWarps = kConsumers * 4;
+constexpr int kConsumerWarps = kConsumers * 4, kMaxConsumerWarps = 16;
 constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
 constexpr int kQueryStages = KernelTraits::kQueryStages;
@@ -37,7 +37,10 @@ constexpr uint32_t kTileWordsBytes = 8;
 constexpr uint32_t kRedoBits = kTileWords + kTileWordsBytes * kMaxStages;
 constexpr int kRedoWords = 32;
 constexpr uint32_t kPlannerWords = kRedoBits + 4 * kRedoWords; // item words in the making
-constexpr uint32_t kLoaderWords = kPlannerWords + kItemWordsBytes; // item words of the item that is loaded
+constexpr uint32_t kPartLimits = kPlannerWords + kItemWordsBytes;  // key tiles of the part in the making: first, end
+constexpr uint32_t kLastRound = kPartLimits + 8;                   // first item, parts of each (ItemSequence)
+constexpr uint32_t kNotedPart = kPartLimits + 16;                  // record of the part in the making
+constexpr uint32_t kLoaderWords = kPartLimits + 32;               // item words of the item that is loaded
 constexpr uint32_t kPlan = kLoaderWords + kItemWordsBytes;     // what the loader is told, in order
 constexpr int kPlanSlots = 8;
 constexpr uint32_t kPlanFull = kPlan + kItemWordsBytes * kPlanSlots;
@@ -85,7 +88,9 @@ private:
   uint32_t state;
 };
 
-// Item words: batch, head, first row, query rate; then variant, flags, ordinal of the item in its block, kv head.
+// Item words: batch, head, first row, query rate; then variant, flags, the note, kv head. The note is the record of a
+// part (sm90_parts.cuh), of a whole item its ordinal in the block.
+constexpr uint32_t kItemFlagsOffset = 20, kItemNoteOffset = 24;
 
 // What consumers must know of a tile or an item beyond its data, one bit for each consumer where it says so.
 namespace words {
@@ -96,6 +101,8 @@ constexpr int kIsEnd = 9;      // not an item: nothing follows
 constexpr int kIsVerdict = 10; // not an item: report what must be done again
 constexpr int kIsExact = 11;   // every maximum is looked for
 constexpr int kIsItem = 12;    // an item or a mark, not a tile
+constexpr int kIsPart = 13;    // an item's part
+constexpr int kContinues = 14; // not the first part of the item: the carry is not its own
 constexpr int kBranch = 16;    // the rest
 } // namespace words
 
@@ -139,6 +146,7 @@ DEV void initShared() {
     ptx::initBarrier(kPlanEmpty + 8 * slot, 1);
   }
   ptx::initBarrier(kVerdict, kConsumerWarps);
+  ptx::storeShared4(kNotedPart, 0);
   if (KernelTraits::kSoftmax == 1)
     for (int word = 0; word < kRedoWords; ++word)
       ptx::storeShared4(kRedoBits + 4 * word, 0);

@@ -26,6 +26,15 @@ class GroupTileWalk {
 public:
   DEV GroupTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
 
+  // The longest of the consumers' ranges that the walk stands in.
+  DEV TileStretch longestRange() const {
+    const int32_t mine = range.end - range.begin, count = __reduce_max_sync(kWholeWarp, mine);
+    return TileStretch{__reduce_min_sync(kWholeWarp, mine == count ? range.begin : kNoTile), count};
+  }
+
+  // After kPartLimits changed; no tile lies before the branch in which the walk stands.
+  DEV void restartInPart() { from = firstAllowed(); }
+
   // The next tile in the order of the branches and of the keys; after the last one, none for ever.
   DEV GroupTile next() {
     for (; branch < Pattern::kBranchCount; enterBranch(branch + 1)) {
@@ -34,7 +43,7 @@ public:
         range = nextRange();
       int32_t mine = max(range.begin, from);
       int32_t number = __reduce_min_sync(kWholeWarp, mine);
-      if (number == kNoTile)
+      if (number >= endOfAllowed())
         continue;
       from = number + 1;
       int32_t rate = Pattern::keyRate(variant(), branch);
@@ -55,7 +64,8 @@ public:
   }
 
 private:
-  static constexpr int32_t kNoTile = 0x7fffffff;
+  DEV static int32_t firstAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits) : 0; }
+  DEV static int32_t endOfAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits + 4) : kNoTile; }
 
   DEV static int32_t variant() {
     return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerWords + 16);
@@ -83,7 +93,7 @@ private:
 
   DEV void enterBranch(int32_t number) {
     branch = number;
-    from = 0;
+    from = firstAllowed();
     range = KeyRange{0, 0, 0, 0};
     if (number == Pattern::kBranchCount)
       return;

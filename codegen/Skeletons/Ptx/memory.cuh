@@ -41,6 +41,53 @@ DEV void orShared(uint32_t address, uint32_t bits) {
   asm volatile("red.shared.or.b32 [%0], %1;" ::"r"(address), "r"(bits) : "memory");
 }
 
+// What the counter held before; only where `isPresent`, else 0. Without a branch, so that lanes stay together.
+DEV uint32_t addGlobalIf(uint32_t *counter, uint32_t value, bool isPresent) {
+  uint32_t before;
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %3, 0;\nmov.b32 %0, 0;\n"
+               "@present atom.global.add.u32 %0, [%1], %2;\n}"
+               : "=r"(before)
+               : "l"(counter), "r"(value), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+  return before;
+}
+
+DEV uint32_t swapGlobal(uint32_t *word, uint32_t expected, uint32_t value) {
+  uint32_t before;
+  asm volatile("atom.global.cas.b32 %0, [%1], %2, %3;" : "=r"(before) : "l"(word), "r"(expected), "r"(value) : "memory");
+  return before;
+}
+
+// Words that other blocks write while this one runs.
+DEV uint32_t loadCoherent4(const uint32_t *word) {
+  uint32_t value;
+  asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+
+DEV void loadCoherent8(const uint32_t *pair, uint32_t (&words)[2]) {
+  uint64_t both;
+  asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(both) : "l"(pair) : "memory");
+  words[0] = static_cast<uint32_t>(both);
+  words[1] = static_cast<uint32_t>(both >> 32);
+}
+
+// Both words at once.
+DEV void storeCoherent8(uint32_t *pair, uint32_t low, uint32_t high) {
+  asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(pair), "l"(static_cast<uint64_t>(high) << 32 | low) : "memory");
+}
+
+// What this thread wrote before is seen by whoever sees what it writes after.
+DEV void fenceGlobal() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+// Past the cache of the SM, which other SMs' writes do not reach.
+DEV void loadGlobal16(const void *global, float (&values)[4]) {
+  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
+               : "l"(global)
+               : "memory");
+}
+
 DEV uint32_t addGlobal(uint32_t *counter, uint32_t value) {
   uint32_t before;
   asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(value) : "memory");

@@ -32,6 +32,13 @@ DEV int32_t rereadThreadIndex() {
   return index;
 }
 
+// gridDim.x, likewise.
+DEV int32_t rereadGridSize() {
+  int32_t blocks;
+  asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(blocks));
+  return blocks;
+}
+
 // Two bfloat16, rounded to nearest even, `low` in the lower half.
 DEV uint32_t packBf16(float low, float high) {
   uint32_t word;
