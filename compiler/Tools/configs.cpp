@@ -1,7 +1,9 @@
 //===- configs.cpp - heddle configs ---------------------------------------===//
-// Lists the configurations that --config takes for a pattern: one line each, all or a random sample. Needs no GPU.
+// Lists the configurations that --config takes for a pattern: one line each, all or a random sample. With --arch it
+// needs no GPU.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/ConfigSample.h"
+#include "compiler/Driver/DeviceProblem.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
@@ -25,9 +27,19 @@ struct ConfigsOptions {
 
 Status checkUsage(const ConfigsOptions &options) {
   HEDDLE_TRY(options.shape.check());
-  if (archsOf(options.archs).size() != 1)
-    return Status::invalidArgument("expected one --arch=ARCH; --help lists them");
+  if (size_t count = archsOf(options.archs).size(); count > 1)
+    return Status::invalidArgument("expected one --arch=ARCH, got " + std::to_string(count));
   return {};
+}
+
+/// The one that is named, or that of this machine's GPU.
+Result<const GpuArch *> archFor(const ConfigsOptions &options) {
+  if (!options.archs.empty())
+    return archsOf(options.archs).front();
+  Result<Device> device = Device::open();
+  if (!device)
+    return Status(device.status().code(), device.status().message() + "; --arch=ARCH needs none");
+  return archOf(*device);
 }
 
 Json listJson(const PreparedPattern &prepared, const KernelShape &shape, const ConfigList &list) {
@@ -43,7 +55,8 @@ Status listTo(std::ostream &stream, const ConfigsOptions &options) {
   auto file = options.pattern.load();
   HEDDLE_TRY(file.status());
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(**file));
-  KernelShape shape = options.shape.shape(*archsOf(options.archs).front());
+  HEDDLE_ASSIGN(const GpuArch *arch, archFor(options));
+  KernelShape shape = options.shape.shape(*arch);
   std::optional<SampleSize> sample;
   if (options.sample)
     sample = SampleSize{*options.sample, options.seed};
@@ -62,7 +75,7 @@ Status listTo(std::ostream &stream, const ConfigsOptions &options) {
 Action addConfigs(CLI::App &command) {
   auto options = std::make_shared<ConfigsOptions>();
   options->pattern.add(command);
-  addArchOption(command, options->archs);
+  addArchOption(command, options->archs); // without it: this machine's GPU
   options->shape.add(command);
   options->config.addSkeleton(command);
   command.add_option("--sample", options->sample, "So many of them, at random; a larger sample begins with a smaller one [all, in order]")

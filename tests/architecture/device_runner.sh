@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # tests/device/run against planted tests: it counts cases, and takes a test that dies, hangs or says
-# nothing for a failure.
+# nothing for a failure. The long ones run on demand only.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mkdir -p "$scratch/tests/device"
+mkdir -p "$scratch/tests/device/long"
 cp "$here/../device/run" "$scratch/tests/device/run"
 export HEDDLE=/bin/true HEDDLE_DEVICE_TEST_SECONDS=1
 
@@ -37,4 +37,8 @@ plant silent 'true'
 expect 1 'device tests: 0 passed, 1 failed, 0 skipped' silent
 expect 1 'device tests: 0 passed, 1 failed, 0 skipped' missing
 expect 1 'device tests: 5 passed, 4 failed, 1 skipped'
+plant long/late 'echo "ok late"; test -d tests/device/long'
+expect 1 'device tests: 5 passed, 4 failed, 1 skipped'
+expect 1 'device tests: 6 passed, 4 failed, 1 skipped' --long
+expect 0 'device tests: 3 passed, 0 failed, 1 skipped' --long good long/late
 HEDDLE='' expect 3 'device tests: HEDDLE must name a heddle binary'

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# compute-sanitizer on small shapes: no access out of bounds, no race in shared memory, no wrong barrier.
+# shellcheck disable=SC2317 # functions are called by beside
+. tests/device/long/cases.bash
+seconds=150
+inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
+configs=(
+  ""
+  "skeleton=sm90_forward,softmax=0,grid=3,block_m=128,block_n=64"
+  "skeleton=sm90_forward,softmax=1,grid=1"
+  "skeleton=sm90_forward,softmax=1,grid=2,block_m=128,block_n=64"
+  "skeleton=portable_forward"
+)
+
+# sanitize <tool> <pattern> <configuration>
+sanitize() {
+  local tool=$1 pattern=$2 config=$3 name="$1 $2 ${3:-default}" data=$inputs log code=0 command
+  case "$config" in *softmax=1*) data=$wide ;; esac # or no row is computed again
+  log=$(mktemp -p "$HEDDLE_SCRATCH")
+  run_command "$pattern" "$data" ${config:+--config="$config"}
+  limited "$seconds" "$log" "$sanitizer" --tool "$tool" --error-exitcode 99 "${command[@]}" || code=$?
+  if [ "$code" != 0 ] && grep -qE "needs .* lacks|: $refusal" "$log"; then
+    echo "skip $name: $(grep -m1 -oE "needs .* lacks|$refusal" "$log")"
+  elif [ "$code" = 99 ] || { [ "$code" = 0 ] && ! grep -qE 'SUMMARY: 0 (errors|hazards displayed \(0 errors, 0 warnings)' "$log"; }; then
+    fail "$name" "$(grep -E '=====.*(SUMMARY|Error|Warning|Invalid|Barrier)' "$log" | head -5 | cut -c1-300 | tr '\n' ' ')"
+  else
+    report "$name" "$code" "$seconds" "$log"
+  fi
+}
+
+if [ -z "$sanitizer" ]; then
+  echo "skip compute-sanitizer: it is not installed"
+  finish
+fi
+for file in "$inputs" "$wide"; do
+  scale=1
+  [ "$file" = "$inputs" ] || scale=10
+  prepare "make inputs, scale $scale" 60 "$HEDDLE" make-inputs --seqlen=600 --heads=3 --head-dim=64 --scale=$scale -o "$file"
+done
+log=$(mktemp -p "$HEDDLE_SCRATCH")
+run_command full "$inputs" --config=skeleton=portable_forward
+limited "$seconds" "$log" "$sanitizer" --tool memcheck "${command[@]}" || true
+if grep -q 'Device not supported' "$log"; then
+  echo "skip compute-sanitizer: it does not work on this machine: $(grep -m1 'Device not supported' "$log")"
+  finish
+fi
+for tool in memcheck racecheck synccheck; do
+  for pattern in full sliding_window dilated longformer; do
+    for config in "${configs[@]}"; do beside sanitize $tool "$pattern" "$config"; done
+  done
+done
+finish
