@@ -169,9 +169,9 @@ int32_t JitPattern::keyResidue(const JitContext &context, int32_t variant, int32
 
 JitKeyRange JitPattern::nextRange(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst,
                                   int32_t tileLast, int32_t blockN, int32_t from) const {
-  int32_t out[4];
+  int32_t out[5];
   code->nextRange(words(context), variant, branch, tileFirst, tileLast, blockN, from, out);
-  return {out[0], out[1], out[2], out[3]};
+  return {out[0], out[1], out[2], out[3], out[4]};
 }
 
 bool JitPattern::keep(const JitContext &context, int32_t branch, int32_t q, int32_t k) const {

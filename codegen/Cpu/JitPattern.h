@@ -24,10 +24,10 @@ struct JitContext {
   std::array<int32_t, kMaxParams> params = {};
 };
 
-// Numbers of key tiles. No more tiles: begin = end = kNoTile.
+// Numbers of key tiles. No more tiles: begin = end = reach = kNoTile.
 struct JitKeyRange {
   static constexpr int32_t kNoTile = 0x7fffffff;
-  int32_t begin, end, fullBegin, fullEnd;
+  int32_t begin, end, fullBegin, fullEnd, reach;
 };
 
 // A line of keep values: value i is that of (q + qStep * i, k + kStep * i) with one of the steps 0.

@@ -41,7 +41,7 @@ static FunctionType expectedType(MLIRContext *context, const PatternFunction &fu
   Type i32 = IntegerType::get(context, 32);
   llvm::SmallVector<Type> inputs;
   for (const std::string &name : argumentNames(function, paramCount))
-    inputs.push_back(name == "out" ? Type(MemRefType::get({4}, i32)) : i32);
+    inputs.push_back(name == "out" ? Type(MemRefType::get({5}, i32)) : i32);
   llvm::SmallVector<Type> results;
   if (function.result != PatternResult::none)
     results.push_back(function.result == PatternResult::i1 ? Type(IntegerType::get(context, 1)) : i32);

@@ -17,7 +17,7 @@ namespace heddle {
 enum class PatternResult { none, i32, i1 };
 
 // One generated function. `arguments` follow the context where the function takes one; "out" is the
-// memref<4xi32> that receives a range, every other argument is an i32.
+// memref<5xi32> that receives a range, every other argument is an i32.
 struct PatternFunction {
   const char *symbol;
   bool takesContext;

@@ -52,9 +52,9 @@ void writeMethod(SourceWriter &writer, const Method &method, const PatternFuncti
   auto body = writer.function(methodSignature(method, function));
   if (function.result != PatternResult::none)
     return writer.line("return " + call + ";");
-  writer.line("int32_t out[4];");
+  writer.line("int32_t out[5];");
   writer.line(call + ";");
-  writer.line("return KeyRange{out[0], out[1], out[2], out[3]};");
+  writer.line("return KeyRange{out[0], out[1], out[2], out[3], out[4]};");
 }
 
 } // namespace
@@ -67,7 +67,7 @@ std::string patternWrapperText(const PatternInfo &info) {
   context.end();
   writer.line();
   auto range = writer.structure("KeyRange");
-  writer.fields("int32_t", {"begin", "end", "fullBegin", "fullEnd"});
+  writer.fields("int32_t", {"begin", "end", "fullBegin", "fullEnd", "reach"});
   range.end();
   writer.line();
   auto pattern = writer.structure("Pattern");

@@ -81,13 +81,13 @@ private:
   }
 
   void buildNextRangeDispatch() {
-    Type out = MemRefType::get({4}, i32);
+    Type out = MemRefType::get({5}, i32);
     FunctionBuilder f = start("pattern_next_range", true, {i32, i32, i32, i32, i32, i32, out}, {});
     TileArguments tile{f.extra(2), f.extra(3), f.extra(4), f.extra(5)};
     f.dispatch(f.extra(0), variantCount(), [&](unsigned v) {
       f.dispatch(f.extra(1), branchCount(), [&](unsigned b) {
         KeyRun run = buildNextRange(f, ranges(v).branches[b], tile);
-        store(f, {run.begin, run.end, run.fullBegin, run.fullEnd}, f.extra(6));
+        store(f, {run.begin, run.end, run.fullBegin, run.fullEnd, run.reach}, f.extra(6));
       });
     });
     f.finish();

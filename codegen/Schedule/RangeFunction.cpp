@@ -32,15 +32,17 @@ public:
     for (const attn::PieceRange &piece : branch.pieces)
       pieces.push_back(nextOf(piece));
     Value none = function.constant(kNoTile);
-    KeyRun run{none, none, none, none};
+    KeyRun run{none, none, none, none, none};
     for (const PieceRun &piece : pieces)
       run.begin = min(run.begin, piece.begin);
     run.fullBegin = run.fullEnd = run.begin;
     for (const PieceRun &piece : pieces)
       run.end = min(run.end, select(less(run.begin, piece.begin), piece.begin, piece.end));
+    run.reach = run.end;
+    for (const PieceRun &piece : pieces)
+      run.reach = max(run.reach, select(less(run.begin, piece.begin), run.end, piece.end));
     for (const PieceRun &piece : pieces)
       widenFull(run, piece);
-    run.fullEnd = min(run.fullEnd, run.end);
     return run;
   }
 
@@ -119,7 +121,7 @@ private:
   Value isNone(Value tileNumber) { return function.isEqual(tileNumber, kNoTile); }
 
   void widenFull(KeyRun &run, const PieceRun &piece) {
-    Value begin = max(firstTileFrom(piece.fullFirst), run.begin), end = endOfFull(piece.fullLast);
+    Value begin = max(firstTileFrom(piece.fullFirst), run.begin), end = min(endOfFull(piece.fullLast), run.end);
     Value wider = less(sub(run.fullEnd, run.fullBegin), sub(end, begin));
     Value isFull = both(lessEqual(piece.fullFirst, piece.fullLast), wider);
     run.fullBegin = select(isFull, begin, run.fullBegin);

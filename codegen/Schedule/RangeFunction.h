@@ -17,9 +17,10 @@ struct TileArguments {
   mlir::Value tileFirst, tileLast, blockN, from;
 };
 
-/// begin, end, full_begin, full_end of the first run at or after `from`.
+/// begin, end, full_begin, full_end of the first run at or after `from`, and how far beyond its begin one piece visits every
+/// tile: runs end where the set of pieces changes.
 struct KeyRun {
-  mlir::Value begin, end, fullBegin, fullEnd;
+  mlir::Value begin, end, fullBegin, fullEnd, reach;
 };
 
 KeyRun buildNextRange(FunctionBuilder &function, const attn::BranchRanges &branch, const TileArguments &tile);

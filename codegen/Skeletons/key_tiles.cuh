@@ -42,7 +42,7 @@ private:
 
   DEV void enterBranch(int32_t number) {
     branch = number;
-    range = KeyRange{0, 0, 0, 0};
+    range = KeyRange{0, 0, 0, 0, 0};
     cursor = 0;
     if (number < Pattern::kBranchCount)
       residue = Pattern::keyResidue(context, variant, number, tileFirst);

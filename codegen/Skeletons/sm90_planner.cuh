@@ -88,7 +88,7 @@ private:
   // The walk stands at the first tile of the whole item. If that is to be cut, or is a part already, the walk starts
   // again at the first tile of the part; true then.
   DEV bool placePart(GroupTileWalk &walk, int32_t number) const {
-    const TileStretch longest = walk.longestRange();
+    const TileStretch longest = walk.longestStretch();
     if constexpr (kSplitsLong) {
       const int32_t parts = min(longest.count / kSplitTiles, kMaxParts);
       if (!notedPart().isPart() && parts > 1)

@@ -26,9 +26,9 @@ class GroupTileWalk {
 public:
   DEV GroupTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
 
-  // The longest of the consumers' ranges that the walk stands in.
-  DEV TileStretch longestRange() const {
-    const int32_t mine = range.end - range.begin, count = __reduce_max_sync(kWholeWarp, mine);
+  // The longest stretch of tiles of a consumer from where the walk stands.
+  DEV TileStretch longestStretch() const {
+    const int32_t mine = range.reach - range.begin, count = __reduce_max_sync(kWholeWarp, mine);
     return TileStretch{__reduce_min_sync(kWholeWarp, mine == count ? range.begin : kNoTile), count};
   }
 
@@ -84,7 +84,7 @@ private:
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     const int32_t first = item.firstRow + lane * kRows * item.queryRate;
     if (lane >= kConsumers || first >= p.seqlenQ)
-      return KeyRange{kNoTile, kNoTile, 0, 0};
+      return KeyRange{kNoTile, kNoTile, 0, 0, kNoTile};
     const int32_t following = min(kRows - 1, (p.seqlenQ - 1 - first) / item.queryRate);
     const int32_t position = p.qOrigin + first;
     return Pattern::nextRange(freshContext(item), variant(), branch, position, position + following * item.queryRate,
@@ -94,7 +94,7 @@ private:
   DEV void enterBranch(int32_t number) {
     branch = number;
     from = firstAllowed();
-    range = KeyRange{0, 0, 0, 0};
+    range = KeyRange{0, 0, 0, 0, 0};
     if (number == Pattern::kBranchCount)
       return;
     const WorkItem item = readItem(kPlannerWords);

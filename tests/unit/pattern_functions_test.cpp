@@ -206,3 +206,18 @@ TEST_CASE("a window on every residue, and a union with global rows and columns")
                  {"half=5", "g=3"}),
            shortProblems);
 }
+
+TEST_CASE("a tile that one piece keeps whole is full, also where another piece keeps more tiles whole") {
+  Compiled compiled = parse(R"(attn.pattern @globals() {
+    %w = attn.window [40, 40]
+    %k = attn.cols [8, 0]
+    %m = attn.or %w, %k
+    attn.softmax union(%m)
+  })");
+  const JitContext context = contextOf(compiled, {200, 200, 0, 0}, 0);
+  compiled.pattern.keeps = ruleOf(compiled, context);
+  const RangeReport report = checkRanges(*compiled.jit, compiled.pattern, context, {8, 8});
+  CHECK(report.error == "");
+  CHECK(report.fullTiles == report.trulyFullTiles);
+  CHECK(report.trulyFullTiles > 25); // the global columns alone
+}

@@ -39,7 +39,7 @@ struct HostParams {
 // What codegen/Emit writes for a pattern, by hand: causal, and two head groups on lattices.
 const char *const kCausal = R"(
 struct PatternContext { int32_t batch, head, heads, seqlenQ, seqlenK, qOrigin, kOrigin; int32_t param[1]; };
-struct KeyRange { int32_t begin, end, fullBegin, fullEnd; };
+struct KeyRange { int32_t begin, end, fullBegin, fullEnd, reach; };
 struct Pattern {
   static constexpr int kVariantCount = 1, kBranchCount = 1, kParamCount = 0;
   static __device__ __forceinline__ int variant(const PatternContext &c) { return 0; }
@@ -53,8 +53,8 @@ struct Pattern {
     int last = min(tileLast - c.kOrigin, c.seqlenK - 1);
     int end = last < 0 ? 0 : last / blockN + 1;
     if (from >= end)
-      return KeyRange{0x7fffffff, 0x7fffffff, 0, 0};
-    return KeyRange{from, end, from, min(end, max(tileFirst - c.kOrigin + 1, 0) / blockN)};
+      return KeyRange{0x7fffffff, 0x7fffffff, 0, 0, 0x7fffffff};
+    return KeyRange{from, end, from, min(end, max(tileFirst - c.kOrigin + 1, 0) / blockN), end};
   }
   static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int q, int k) { return k <= q; }
 };
@@ -62,7 +62,7 @@ struct Pattern {
 
 const char *const kTwoLattices = R"(
 struct PatternContext { int32_t batch, head, heads, seqlenQ, seqlenK, qOrigin, kOrigin; int32_t param[1]; };
-struct KeyRange { int32_t begin, end, fullBegin, fullEnd; };
+struct KeyRange { int32_t begin, end, fullBegin, fullEnd, reach; };
 struct Pattern {
   static constexpr int kVariantCount = 2, kBranchCount = 2, kParamCount = 1;
   static __device__ __forceinline__ int variant(const PatternContext &c) { return c.head * 2 >= c.heads; }
@@ -77,8 +77,8 @@ struct Pattern {
     int begin = max(max((tileFirst - c.param[0]) / rate, 0) / blockN, from);
     int end = min(tileLast, c.seqlenK - 1) / rate / blockN + 1;
     if (begin >= end)
-      return KeyRange{0x7fffffff, 0x7fffffff, 0, 0};
-    return KeyRange{begin, end, begin + 1, end - 1};
+      return KeyRange{0x7fffffff, 0x7fffffff, 0, 0, 0x7fffffff};
+    return KeyRange{begin, end, begin + 1, end - 1, end};
   }
   static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int q, int k) {
     return k <= q & (branch ? (q - k) % 4 == 0 : q - k < c.param[0]);

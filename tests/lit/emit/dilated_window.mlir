@@ -95,7 +95,7 @@
 //CHECK-NEXT:};
 //CHECK-EMPTY:
 //CHECK-NEXT:struct KeyRange {
-//CHECK-NEXT:  int32_t begin, end, fullBegin, fullEnd;
+//CHECK-NEXT:  int32_t begin, end, fullBegin, fullEnd, reach;
 //CHECK-NEXT:};
 //CHECK-EMPTY:
 //CHECK-NEXT:struct Pattern {
@@ -115,9 +115,9 @@
 //CHECK-NEXT:    return pattern_key_residue(c.batch, c.head, c.heads, c.seqlenQ, c.seqlenK, c.qOrigin, c.kOrigin, c.param[0], variant, branch, tileFirst);
 //CHECK-NEXT:  }
 //CHECK-NEXT:  static __device__ __forceinline__ KeyRange nextRange(const PatternContext &c, int variant, int branch, int tileFirst, int tileLast, int blockN, int from) {
-//CHECK-NEXT:    int32_t out[4];
+//CHECK-NEXT:    int32_t out[5];
 //CHECK-NEXT:    pattern_next_range(c.batch, c.head, c.heads, c.seqlenQ, c.seqlenK, c.qOrigin, c.kOrigin, c.param[0], variant, branch, tileFirst, tileLast, blockN, from, out);
-//CHECK-NEXT:    return KeyRange{out[0], out[1], out[2], out[3]};
+//CHECK-NEXT:    return KeyRange{out[0], out[1], out[2], out[3], out[4]};
 //CHECK-NEXT:  }
 //CHECK-NEXT:  static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int qPosition, int kPosition) {
 //CHECK-NEXT:    return pattern_keep(c.batch, c.head, c.heads, c.seqlenQ, c.seqlenK, c.qOrigin, c.kOrigin, c.param[0], branch, qPosition, kPosition);

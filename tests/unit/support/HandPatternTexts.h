@@ -10,11 +10,12 @@ namespace heddle::test {
 // of existing keys of the class. A tile is full when all its existing keys are in [full_lo, full_hi].
 inline constexpr const char *rangeHelper = R"mlir(
 func.func private @range_of(%keys: i32, %lo: i32, %hi: i32, %full_lo: i32, %full_hi: i32,
-                            %block_n: i32, %from: i32, %out: memref<4xi32>) {
+                            %block_n: i32, %from: i32, %out: memref<5xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %none = arith.constant 0x7fffffff : i32
@@ -29,10 +30,11 @@ func.func private @range_of(%keys: i32, %lo: i32, %hi: i32, %full_lo: i32, %full
   %no_tile = arith.cmpi sge, %begin, %end : i32
   %empty = arith.ori %no_key, %no_tile : i1
   scf.if %empty {
-    memref.store %none, %out[%c0] : memref<4xi32>
-    memref.store %none, %out[%c1] : memref<4xi32>
-    memref.store %zero, %out[%c2] : memref<4xi32>
-    memref.store %zero, %out[%c3] : memref<4xi32>
+    memref.store %none, %out[%c0] : memref<5xi32>
+    memref.store %none, %out[%c1] : memref<5xi32>
+    memref.store %zero, %out[%c2] : memref<5xi32>
+    memref.store %zero, %out[%c3] : memref<5xi32>
+    memref.store %none, %out[%c4] : memref<5xi32>
   } else {
     %full_first = arith.maxsi %full_lo, %zero : i32
     %full_tile = arith.ceildivsi %full_first, %block_n : i32
@@ -42,10 +44,11 @@ func.func private @range_of(%keys: i32, %lo: i32, %hi: i32, %full_lo: i32, %full
     %to_the_end = arith.cmpi sge, %full_hi, %last : i32
     %full_stop = arith.select %to_the_end, %end, %full_floor : i32
     %full_end = arith.minsi %full_stop, %end : i32
-    memref.store %begin, %out[%c0] : memref<4xi32>
-    memref.store %end, %out[%c1] : memref<4xi32>
-    memref.store %full_begin, %out[%c2] : memref<4xi32>
-    memref.store %full_end, %out[%c3] : memref<4xi32>
+    memref.store %begin, %out[%c0] : memref<5xi32>
+    memref.store %end, %out[%c1] : memref<5xi32>
+    memref.store %full_begin, %out[%c2] : memref<5xi32>
+    memref.store %full_end, %out[%c3] : memref<5xi32>
+    memref.store %end, %out[%c4] : memref<5xi32>
   }
   return
 }
@@ -75,10 +78,10 @@ func.func @pattern_key_residue(CTX, %variant: i32, %branch: i32, %tile_first: i3
 
 inline constexpr const char *fullBody = R"mlir(
 func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32, %tile_last: i32,
-                              %block_n: i32, %from: i32, %out: memref<4xi32>) {
+                              %block_n: i32, %from: i32, %out: memref<5xi32>) {
   %zero = arith.constant 0 : i32
   call @range_of(%seqlen_k, %zero, %seqlen_k, %zero, %seqlen_k, %block_n, %from, %out)
-      : (i32, i32, i32, i32, i32, i32, i32, memref<4xi32>) -> ()
+      : (i32, i32, i32, i32, i32, i32, i32, memref<5xi32>) -> ()
   return
 }
 func.func @pattern_keep(CTX, %branch: i32, %q: i32, %k: i32) -> i1 {
@@ -89,12 +92,12 @@ func.func @pattern_keep(CTX, %branch: i32, %q: i32, %k: i32) -> i1 {
 
 inline constexpr const char *causalBody = R"mlir(
 func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32, %tile_last: i32,
-                              %block_n: i32, %from: i32, %out: memref<4xi32>) {
+                              %block_n: i32, %from: i32, %out: memref<5xi32>) {
   %zero = arith.constant 0 : i32
   %hi = arith.subi %tile_last, %k_origin : i32
   %full_hi = arith.subi %tile_first, %k_origin : i32
   call @range_of(%seqlen_k, %zero, %hi, %zero, %full_hi, %block_n, %from, %out)
-      : (i32, i32, i32, i32, i32, i32, i32, memref<4xi32>) -> ()
+      : (i32, i32, i32, i32, i32, i32, i32, memref<5xi32>) -> ()
   return
 }
 func.func @pattern_keep(CTX, %branch: i32, %q: i32, %k: i32) -> i1 {
@@ -105,7 +108,7 @@ func.func @pattern_keep(CTX, %branch: i32, %q: i32, %k: i32) -> i1 {
 
 inline constexpr const char *windowBody = R"mlir(
 func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32, %tile_last: i32,
-                              %block_n: i32, %from: i32, %out: memref<4xi32>) {
+                              %block_n: i32, %from: i32, %out: memref<5xi32>) {
   %first = arith.subi %tile_first, %k_origin : i32
   %last = arith.subi %tile_last, %k_origin : i32
   %lo = arith.subi %first, %param_0 : i32
@@ -113,7 +116,7 @@ func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32
   %full_lo = arith.subi %last, %param_0 : i32
   %full_hi = arith.addi %first, %param_1 : i32
   call @range_of(%seqlen_k, %lo, %hi, %full_lo, %full_hi, %block_n, %from, %out)
-      : (i32, i32, i32, i32, i32, i32, i32, memref<4xi32>) -> ()
+      : (i32, i32, i32, i32, i32, i32, i32, memref<5xi32>) -> ()
   return
 }
 func.func @pattern_keep(CTX, %branch: i32, %q: i32, %k: i32) -> i1 {
@@ -175,7 +178,7 @@ func.func @pattern_key_residue(CTX, %variant: i32, %branch: i32, %tile_first: i3
   return %residue : i32
 }
 func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32, %tile_last: i32,
-                              %block_n: i32, %from: i32, %out: memref<4xi32>) {
+                              %block_n: i32, %from: i32, %out: memref<5xi32>) {
   %one = arith.constant 1 : i32
   %minus_one = arith.constant -1 : i32
   %zero = arith.constant 0 : i32
@@ -204,7 +207,7 @@ func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32
   %full_lo = arith.select %single, %lo, %keys : i32
   %full_hi = arith.select %single, %hi, %minus_one : i32
   func.call @range_of(%keys, %lo, %hi_kept, %full_lo, %full_hi, %block_n, %from, %out)
-      : (i32, i32, i32, i32, i32, i32, i32, memref<4xi32>) -> ()
+      : (i32, i32, i32, i32, i32, i32, i32, memref<5xi32>) -> ()
   return
 }
 func.func @pattern_keep(CTX, %branch: i32, %q: i32, %k: i32) -> i1 {
@@ -245,7 +248,7 @@ func.func @pattern_key_residue(CTX, %variant: i32, %branch: i32, %tile_first: i3
   return %residue : i32
 }
 func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32, %tile_last: i32,
-                              %block_n: i32, %from: i32, %out: memref<4xi32>) {
+                              %block_n: i32, %from: i32, %out: memref<5xi32>) {
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %three = arith.constant 3 : i32
@@ -257,7 +260,7 @@ func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32
     %lo = arith.subi %first, %three : i32
     %full_lo = arith.subi %last, %three : i32
     func.call @range_of(%seqlen_k, %lo, %last, %full_lo, %first, %block_n, %from, %out)
-        : (i32, i32, i32, i32, i32, i32, i32, memref<4xi32>) -> ()
+        : (i32, i32, i32, i32, i32, i32, i32, memref<5xi32>) -> ()
   } else {
     %residue = func.call @pattern_key_residue(ARGS, %variant, %branch, %tile_first) : (TYPES, i32, i32, i32) -> i32
     %existing = arith.subi %seqlen_k, %residue : i32
@@ -268,7 +271,7 @@ func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32
     %full_distance = arith.subi %first, %residue : i32
     %full_hi = arith.floordivsi %full_distance, %four : i32
     func.call @range_of(%keys, %zero, %hi, %zero, %full_hi, %block_n, %from, %out)
-        : (i32, i32, i32, i32, i32, i32, i32, memref<4xi32>) -> ()
+        : (i32, i32, i32, i32, i32, i32, i32, memref<5xi32>) -> ()
   }
   return
 }
@@ -314,11 +317,12 @@ func.func private @tile_keeps(CTX, %tile_first: i32, %tile_last: i32, %block_n: 
   return %found : i1
 }
 func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32, %tile_last: i32,
-                              %block_n: i32, %from: i32, %out: memref<4xi32>) {
+                              %block_n: i32, %from: i32, %out: memref<5xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %none = arith.constant 0x7fffffff : i32
@@ -343,10 +347,11 @@ func.func @pattern_next_range(CTX, %variant: i32, %branch: i32, %tile_first: i32
     %stop = arith.select %full, %after, %tile : i32
     scf.yield %stop : i32
   }
-  memref.store %tile, %out[%c0] : memref<4xi32>
-  memref.store %end, %out[%c1] : memref<4xi32>
-  memref.store %tile, %out[%c2] : memref<4xi32>
-  memref.store %full_end, %out[%c3] : memref<4xi32>
+  memref.store %tile, %out[%c0] : memref<5xi32>
+  memref.store %end, %out[%c1] : memref<5xi32>
+  memref.store %tile, %out[%c2] : memref<5xi32>
+  memref.store %full_end, %out[%c3] : memref<5xi32>
+  memref.store %end, %out[%c4] : memref<5xi32>
   return
 }
 func.func @pattern_keep(CTX, %branch: i32, %q: i32, %k: i32) -> i1 {

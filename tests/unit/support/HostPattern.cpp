@@ -24,6 +24,7 @@ SHIM void shim_next_range(const PatternContext *c, int variant, int branch, int 
                           int tileLast, int blockN, int from, int *out) {
   KeyRange range = Pattern::nextRange(*c, variant, branch, tileFirst, tileLast, blockN, from);
   out[0] = range.begin; out[1] = range.end; out[2] = range.fullBegin; out[3] = range.fullEnd;
+  out[4] = range.reach;
 }
 SHIM int shim_keep(const PatternContext *c, int branch, int q, int k) {
   return Pattern::keep(*c, branch, q, k);
@@ -114,9 +115,9 @@ int HostPattern::keyResidue(const JitContext &context, int variant, int branch, 
 
 JitKeyRange HostPattern::nextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast,
                                    int blockN, int from) const {
-  int out[4];
+  int out[5];
   library->nextRange(&context, variant, branch, tileFirst, tileLast, blockN, from, out);
-  return {out[0], out[1], out[2], out[3]};
+  return {out[0], out[1], out[2], out[3], out[4]};
 }
 
 bool HostPattern::keep(const JitContext &context, int branch, int q, int k) const {

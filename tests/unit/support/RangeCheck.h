@@ -60,14 +60,21 @@ template <class Functions>
 std::string collectMarks(const Functions &functions, const JitContext &context, const QueryTile &tile, int blockN,
                          Marks &marks) {
   int first = context.qOrigin + tile.rows.front(), last = context.qOrigin + tile.rows.back();
-  int tiles = int(marks.visited.size()), from = 0;
+  int tiles = int(marks.visited.size()), from = 0, reach = 0;
   while (true) {
     JitKeyRange range = functions.nextRange(context, tile.variant, tile.branch, first, last, blockN, from);
+    if (range.begin != JitKeyRange::kNoTile && from < reach && range.begin != from)
+      return "tile " + std::to_string(from) + " is not visited, the range before reached " + std::to_string(reach);
+    if (range.begin == JitKeyRange::kNoTile && from < reach)
+      return "no range after tile " + std::to_string(from) + ", the range before reached " + std::to_string(reach);
     if (range.begin == JitKeyRange::kNoTile)
       return range.end == JitKeyRange::kNoTile ? "" : "the end marker has a finite end";
     if (range.begin < from || range.end <= range.begin || range.end > tiles)
       return "range [" + std::to_string(range.begin) + ", " + std::to_string(range.end) + ") after tile " +
              std::to_string(from) + " of " + std::to_string(tiles);
+    if (range.reach < range.end || range.reach > tiles)
+      return "reach " + std::to_string(range.reach) + " of a range that ends at " + std::to_string(range.end);
+    reach = std::max(reach, range.reach);
     for (int t = range.begin; t < range.end; ++t)
       ++marks.visited[t];
     for (int t = range.fullBegin; t < range.fullEnd; ++t) {
