@@ -26,27 +26,27 @@ public:
   }
 
 private:
-  DEV static bool isWriter() { return ptx::rereadThreadIndex() % 32 == 31; }
-
   // The items of this block; again: those that the consumers marked.
   DEV void planAll(bool again) {
     ItemSequence sequence(p);
     int32_t ordinal = 0;
 #pragma unroll 1
-    for (Unit unit = sequence.next(); unit.exists(); unit = following(sequence, unit.number)) {
+    for (Unit unit = sequence.next(); unit.exists(); unit = following(sequence)) {
+      if (kHasParts)
+        noteUnit(unit);
       WorkItem item;
       if ((!kMayRedo || !again || (isMarked(ordinal) && !unit.record.isPart())) && decodeWorkItem(p, unit.number, item))
-        planItem(item, unit, ordinal, again);
+        planItem(item, ordinal, again);
       ordinal += kMayRedo;
     }
   }
 
   // The other parts of an item that nobody shares, then this block's items, then parts that others share.
-  DEV Unit following(ItemSequence &sequence, int32_t number) const {
+  DEV Unit following(ItemSequence &sequence) const {
     if constexpr (kSplitsLong) {
-      const PartRecord record = notedPart();
-      if (record.isAlone() && !record.isLast())
-        return Unit{number, record.following()};
+      const Unit unit = notedUnit();
+      if (unit.record.isAlone() && !unit.record.isLast())
+        return Unit{unit.number, unit.record.following()};
     }
     Unit next = sequence.next();
     if constexpr (kSplitsLong)
@@ -60,11 +60,9 @@ private:
   }
 
   // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its slot.
-  DEV void planItem(const WorkItem &item, const Unit &unit, int32_t ordinal, bool again) {
+  DEV void planItem(const WorkItem &item, int32_t ordinal, bool again) {
     noteItem(item, again << words::kIsExact | 1 << words::kIsItem, ordinal);
-    if (kHasParts)
-      notePart(unit.record);
-    else
+    if (!kHasParts)
       writeItem();
     GroupTileWalk walk(p);
     bool isPlaced = !kHasParts;
@@ -73,42 +71,44 @@ private:
       GroupTile tile = walk.next();
       if (!isPlaced) {
         isPlaced = true;
-        const bool isPart = placePart(walk, unit.number);
+        placePart(walk);
         writeItem();
-        if (isPart)
-          continue;
+        continue;
       }
       handOver(tile);
       if (!tile.exists())
         return;
-      writeTile(tile, walk.firstKey(tile));
+      writeTile(tile);
     }
   }
 
-  // The walk stands at the first tile of the whole item. If that is to be cut, or is a part already, the walk starts
-  // again at the first tile of the part; true then.
-  DEV bool placePart(GroupTileWalk &walk, int32_t number) const {
+  // The walk has found the first tile of the whole item. If that is to be cut, or is a part already, limits are set; the
+  // walk finds its first tile again, which need not be kept meanwhile.
+  DEV void placePart(GroupTileWalk &walk) const {
     const TileStretch longest = walk.longestStretch();
     if constexpr (kSplitsLong) {
       const int32_t parts = min(longest.count / kSplitTiles, kMaxParts);
-      if (!notedPart().isPart() && parts > 1)
-        notePart(shareParts(p, number, parts));
+      const Unit unit = notedUnit();
+      if (!unit.record.isPart() && parts > 1)
+        noteUnit(Unit{unit.number, shareParts(p, unit.number, parts)});
     }
-    const PartRecord record = notedPart();
-    if (!record.isPart())
-      return false;
-    noteItemOfPart(record, longest);
-    walk.restartInPart();
-    return true;
+    const PartRecord record = notedUnit().record;
+    if (record.isPart())
+      noteItemOfPart(record, longest);
+    walk.restart();
   }
 
   // Kept in shared memory like the item, all lanes read it.
-  DEV static PartRecord notedPart() { return PartRecord{static_cast<uint32_t>(ptx::loadShared4(kNotedPart))}; }
+  DEV static Unit notedUnit() {
+    int32_t unit[2];
+    ptx::loadShared8(kNotedUnit, unit);
+    return Unit{unit[0], PartRecord{static_cast<uint32_t>(unit[1])}};
+  }
 
-  DEV static void notePart(PartRecord record) {
+  DEV static void noteUnit(const Unit &unit) {
     __syncwarp();
     if (isWriter())
-      ptx::storeShared4(kNotedPart, static_cast<int32_t>(record.bits));
+      ptx::storeShared8(kNotedUnit, unit.number, static_cast<int32_t>(unit.record.bits));
     __syncwarp();
   }
 
@@ -157,10 +157,10 @@ private:
     }
   }
 
-  DEV void writeTile(const GroupTile &tile, int32_t firstKey) const {
+  DEV void writeTile(const GroupTile &tile) const {
     if (isWriter()) {
       const uint32_t to = awaitSlot();
-      ptx::storeShared16(to, tile.number, tile.place, firstKey, 0);
+      ptx::storeShared16(to, tile.number, tile.place, tile.firstKey, 0);
       ptx::storeShared4(to + kPlanFlagsOffset, tile.flags & ~(0xf << words::kNeeded));
     }
   }

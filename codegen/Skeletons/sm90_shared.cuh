@@ -39,7 +39,8 @@ constexpr int kRedoWords = 32;
 constexpr uint32_t kPlannerWords = kRedoBits + 4 * kRedoWords; // item words in the making
 constexpr uint32_t kPartLimits = kPlannerWords + kItemWordsBytes;  // key tiles of the part in the making: first, end
 constexpr uint32_t kLastRound = kPartLimits + 8;                   // first item, parts of each (ItemSequence)
-constexpr uint32_t kNotedPart = kPartLimits + 16;                  // record of the part in the making
+constexpr uint32_t kNotedUnit = kPartLimits + 16;                  // item number and record of the part in the making
+constexpr uint32_t kWalkWords = kNotedUnit + 8;                    // branch in which the walk stands, place of its class
 constexpr uint32_t kLoaderWords = kPartLimits + 32;               // item words of the item that is loaded
 constexpr uint32_t kPlan = kLoaderWords + kItemWordsBytes;     // what the loader is told, in order
 constexpr int kPlanSlots = 8;
@@ -146,7 +147,6 @@ DEV void initShared() {
     ptx::initBarrier(kPlanEmpty + 8 * slot, 1);
   }
   ptx::initBarrier(kVerdict, kConsumerWarps);
-  ptx::storeShared4(kNotedPart, 0);
   if (KernelTraits::kSoftmax == 1)
     for (int word = 0; word < kRedoWords; ++word)
       ptx::storeShared4(kRedoBits + 4 * word, 0);

@@ -5,15 +5,14 @@
 
 namespace heddle {
 
-// block_n keys for all consumers, in three registers.
+// block_n keys for all consumers.
 struct GroupTile {
   int32_t number; // of the key tile in its class; negative: there is no tile
   int32_t flags;  // words::kMasked, words::kNeeded and words::kBranch
   int32_t place;  // residue of the keys and tensor map of their class
+  int32_t firstKey;
 
   DEV bool exists() const { return number >= 0; }
-  DEV int32_t branch() const { return flags >> words::kBranch; }
-  DEV int32_t firstRowInClass() const { return number * KernelTraits::kBlockN; }
   DEV static int32_t residueOf(int32_t place) { return place >> kMapBits; }
   DEV static int32_t mapOf(int32_t place) { return place & ((1 << kMapBits) - 1); }
 
@@ -21,7 +20,11 @@ struct GroupTile {
   static_assert(kMapCount <= 1 << kMapBits, "the number of a tensor map fits");
 };
 
-// Walks the tiles of the item in kPlannerWords. All lanes of the warp call everything here together.
+// The lane that writes what all lanes of the planning warp read.
+DEV bool isWriter() { return ptx::rereadThreadIndex() % 32 == 31; }
+
+// Walks the tiles of the item in kPlannerWords. All lanes of the warp call everything here together. What need not be
+// in registers while a range is looked for is kept in kWalkWords.
 class GroupTileWalk {
 public:
   DEV GroupTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
@@ -32,12 +35,12 @@ public:
     return TileStretch{__reduce_min_sync(kWholeWarp, mine == count ? range.begin : kNoTile), count};
   }
 
-  // After kPartLimits changed; no tile lies before the branch in which the walk stands.
-  DEV void restartInPart() { from = firstAllowed(); }
+  // The first tile again, after kPartLimits may have changed; none lies before the branch in which the walk stands.
+  DEV void restart() { from = firstAllowed(); }
 
   // The next tile in the order of the branches and of the keys; after the last one, none for ever.
   DEV GroupTile next() {
-    for (; branch < Pattern::kBranchCount; enterBranch(branch + 1)) {
+    for (; branch() < Pattern::kBranchCount; enterBranch(branch() + 1)) {
       // All lanes together, also those amid a range: none then holds its range while others look for theirs.
       if (__any_sync(kWholeWarp, range.end <= from))
         range = nextRange();
@@ -46,27 +49,27 @@ public:
       if (number >= endOfAllowed())
         continue;
       from = number + 1;
-      int32_t rate = Pattern::keyRate(variant(), branch);
-      int32_t lastKey = (place >> GroupTile::kMapBits) + rate * ((number + 1) * KernelTraits::kBlockN - 1);
+      int32_t where[2];
+      ptx::loadShared8(kWalkWords, where);
+      const int32_t rate = Pattern::keyRate(variant(), where[0]);
+      const int32_t firstKey = GroupTile::residueOf(where[1]) + rate * number * KernelTraits::kBlockN;
+      const int32_t lastKey = firstKey + rate * (KernelTraits::kBlockN - 1);
       bool isNeeded = mine == number;
       bool isFull = number >= range.fullBegin && number < range.fullEnd && lastKey < p.seqlenK;
       uint32_t needed = __ballot_sync(kWholeWarp, isNeeded), masked = __ballot_sync(kWholeWarp, isNeeded && !isFull);
       return GroupTile{number,
                        static_cast<int32_t>(needed << words::kNeeded | masked << words::kMasked) |
-                           branch << words::kBranch,
-                       place};
+                           where[0] << words::kBranch,
+                       where[1], firstKey};
     }
-    return GroupTile{-1, 0, 0};
-  }
-
-  DEV int32_t firstKey(const GroupTile &tile) const {
-    return GroupTile::residueOf(tile.place) + Pattern::keyRate(variant(), tile.branch()) * tile.firstRowInClass();
+    return GroupTile{-1, 0, 0, 0};
   }
 
 private:
   DEV static int32_t firstAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits) : 0; }
   DEV static int32_t endOfAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits + 4) : kNoTile; }
 
+  DEV static int32_t branch() { return ptx::loadShared4(kWalkWords); }
   DEV static int32_t variant() {
     return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerWords + 16);
   }
@@ -87,25 +90,30 @@ private:
       return KeyRange{kNoTile, kNoTile, 0, 0, kNoTile};
     const int32_t following = min(kRows - 1, (p.seqlenQ - 1 - first) / item.queryRate);
     const int32_t position = p.qOrigin + first;
-    return Pattern::nextRange(freshContext(item), variant(), branch, position, position + following * item.queryRate,
+    return Pattern::nextRange(freshContext(item), variant(), branch(), position, position + following * item.queryRate,
                               KernelTraits::kBlockN, from);
   }
 
   DEV void enterBranch(int32_t number) {
-    branch = number;
     from = firstAllowed();
     range = KeyRange{0, 0, 0, 0, 0};
-    if (number == Pattern::kBranchCount)
-      return;
+    const int32_t place = number < Pattern::kBranchCount ? placeIn(number) : 0;
+    __syncwarp(); // all lanes are done with the branch before
+    if (isWriter())
+      ptx::storeShared8(kWalkWords, number, place);
+    __syncwarp();
+  }
+
+  DEV int32_t placeIn(int32_t branch) const {
     const WorkItem item = readItem(kPlannerWords);
-    const int32_t rate = Pattern::keyRate(variant(), number);
+    const int32_t rate = Pattern::keyRate(variant(), branch);
     const int32_t residue =
-        Pattern::keyResidue(freshContext(item), variant(), number, p.qOrigin + item.firstRow);
-    place = residue << GroupTile::kMapBits | mapOfClass(keyRateSlot(rate), rate, residue, p.seqlenK);
+        Pattern::keyResidue(freshContext(item), variant(), branch, p.qOrigin + item.firstRow);
+    return residue << GroupTile::kMapBits | mapOfClass(keyRateSlot(rate), rate, residue, p.seqlenK);
   }
 
   const KernelParams &p;
-  int32_t branch, place, from;
+  int32_t from;
   KeyRange range;
 };
 

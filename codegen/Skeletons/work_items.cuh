@@ -83,12 +83,10 @@ DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
   int32_t residue = number - tile * item.queryRate;
   int32_t rowsInClass = ceilDiv(seqlenQ - residue, item.queryRate);
   int32_t firstNumber = tile * KernelTraits::kBlockM;
-  if (firstNumber >= rowsInClass)
-    return false;
   int32_t lastNumber = min(firstNumber + KernelTraits::kBlockM, rowsInClass) - 1;
   item.firstRow = residue + item.queryRate * firstNumber;
   item.lastRow = residue + item.queryRate * lastNumber;
-  return true;
+  return firstNumber < rowsInClass;
 }
 
 } // namespace heddle
