@@ -40,9 +40,10 @@ constexpr DefaultRow kPlainRows[] = {
     {256, 128, 48, 2, 1, 1, 32},
 };
 
-// The range functions of head groups and strides take more registers of the producing warpgroup.
+// The range functions of head groups and strides take more registers of the producing warpgroup; beside four consumers
+// they do with 32.
 constexpr DefaultRow kLatticeRows[] = {
-    {64, 256, 48, 4, 2, 1, 56},
+    {64, 256, 64, 4, 2, 1, 32},
     {128, 192, 64, 3, 2, 1, 56},
     {192, 128, 80, 2, 1, 1, 56},
     {256, 128, 32, 3, 1, 1, 56},

@@ -41,9 +41,9 @@ TEST_CASE("functions are device functions with commented arguments and no index 
 
 TEST_CASE("stores to the out argument stay stores") {
   std::string text = emitText(fullPattern());
-  CHECK(contains(text, "[4])"));
+  CHECK(contains(text, "[5])"));
   CHECK(contains(text, "[0] = "));
-  CHECK(contains(text, "[3] = "));
+  CHECK(contains(text, "[4] = "));
 }
 
 TEST_CASE("a helper is printed before its caller, wherever the module has it") {
