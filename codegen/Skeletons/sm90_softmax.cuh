@@ -11,11 +11,14 @@ namespace heddle {
 constexpr bool kIsAnchored = KernelTraits::kSoftmax == 1;
 constexpr bool kMayRedo = kIsAnchored;
 constexpr float kAnchorLimit = 16777216.f; // 2^24
-constexpr float kRedoLimit = 1e36f;
+constexpr float kRedoLimit = 0x1p100f; // values up to 2^27 leave the output finite below it
 
 static_assert(!kIsAnchored || KernelTraits::kIsBf16, "anchored weights need the exponent range of bfloat16");
 
 typedef float RowFactors[2];
+
+// A sum beyond trust stays infinite: the output may have overflowed with it.
+DEV void shrinkSum(float &sum, float factor) { sum = !kIsAnchored || sum < kRedoLimit ? sum * factor : INFINITY; }
 
 // Moves the references so that these scores exceed none by more than the threshold. True: they moved, and the output
 // must be multiplied by `factor`.
@@ -29,7 +32,7 @@ DEV bool raiseReferences(RowState &rows, const Scores &scores, float scaleLog2, 
   for (int half = 0; half < 2; ++half) {
     float raised = fmaxf(rows.reference[0][half], quadMax(largest[0][half]) * scaleLog2);
     factor[half] = ptx::exp2Approx(rows.reference[0][half] - raised);
-    rows.sum[0][half] *= factor[half];
+    shrinkSum(rows.sum[0][half], factor[half]);
     rows.reference[0][half] = raised;
   }
   return true;
@@ -75,10 +78,11 @@ DEV bool moveAnchor(RowState &rows, RowFactors &factor) {
     return false;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    float exponent = fmaxf(ceilf(ptx::log2Approx(quadMax(rows.sum[0][half]))), 0.f);
+    const float most = quadMax(rows.sum[0][half]);
+    float exponent = fmaxf(ceilf(ptx::log2Approx(most)), 0.f);
     factor[half] = ptx::exp2Approx(-exponent);
     rows.reference[0][half] += exponent;
-    rows.sum[0][half] *= factor[half];
+    shrinkSum(rows.sum[0][half], factor[half]);
   }
   return true;
 }

@@ -38,9 +38,15 @@ void betweenEdges(const Frame &frame, Interval Piece::*axis, const Sizes &sizes,
 }
 
 Value atEdges(PredicateFrame &frame, const Sizes &sizes, Value coordinate, Value extent) {
-  Value first = sizes.value(0, frame), last = sizes.value(1, frame);
-  Value atAnEdge = frame.either(frame.less(coordinate, first), frame.lessEqual(frame.sub(extent, last), coordinate));
-  return frame.both(frame.lessEqual(frame.constant(0), coordinate), atAnEdge);
+  // One comparison for each edge, with bounds that loops over coordinates do not compute again.
+  Value zero = frame.constant(0), result;
+  if (sizes.expr(0) != IntExpr(0))
+    result = frame.lessUnsigned(coordinate, frame.max(sizes.value(0, frame), zero));
+  if (sizes.expr(1) != IntExpr(0)) {
+    Value isLast = frame.lessEqual(frame.max(frame.sub(extent, sizes.value(1, frame)), zero), coordinate);
+    result = result ? frame.either(result, isLast) : isLast;
+  }
+  return result ? result : frame.boolean(false);
 }
 
 } // namespace
@@ -76,8 +82,8 @@ void WindowOp::complement(const Frame &frame, PieceList &out) {
 Value WindowOp::buildPredicate(PredicateFrame &frame) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   Value left = sizes.value(0, frame), right = sizes.value(1, frame);
-  return frame.both(frame.lessEqual(frame.sub(frame.q, frame.k), left),
-                    frame.lessEqual(frame.sub(frame.k, frame.q), right));
+  Value ahead = frame.sub(frame.k, frame.q);
+  return frame.both(frame.lessEqual(frame.sub(frame.constant(0), left), ahead), frame.lessEqual(ahead, right));
 }
 
 //===-- rows and cols ---------------------------------------------------------===//

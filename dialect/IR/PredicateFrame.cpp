@@ -47,6 +47,10 @@ Value PredicateFrame::mul(Value a, Value b) const { return arith::MulIOp::create
 Value PredicateFrame::floorDiv(Value a, Value b) const { return buildFloorDiv(builder, loc, a, b); }
 Value PredicateFrame::mod(Value a, Value b) const { return buildMod(builder, loc, a, b); }
 Value PredicateFrame::min(Value a, Value b) const { return arith::MinSIOp::create(builder, loc, a, b); }
+Value PredicateFrame::max(Value a, Value b) const { return arith::MaxSIOp::create(builder, loc, a, b); }
+Value PredicateFrame::lessUnsigned(Value a, Value b) const {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, a, b);
+}
 Value PredicateFrame::less(Value a, Value b) const {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
 }

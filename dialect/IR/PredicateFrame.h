@@ -32,7 +32,10 @@ struct PredicateFrame {
   mlir::Value floorDiv(mlir::Value a, mlir::Value b) const;
   mlir::Value mod(mlir::Value a, mlir::Value b) const;
   mlir::Value min(mlir::Value a, mlir::Value b) const;
+  mlir::Value max(mlir::Value a, mlir::Value b) const;
   mlir::Value less(mlir::Value a, mlir::Value b) const;
+  /// 0 <= a < b for b >= 0.
+  mlir::Value lessUnsigned(mlir::Value a, mlir::Value b) const;
   mlir::Value lessEqual(mlir::Value a, mlir::Value b) const;
   mlir::Value equal(mlir::Value a, mlir::Value b) const;
   mlir::Value both(mlir::Value a, mlir::Value b) const;

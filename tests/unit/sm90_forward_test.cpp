@@ -105,6 +105,14 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"anchored", fp16, [](KernelConfig &c) { c.softmax = 1; }, "anchored weights need the range of bf16, not fp16"},
       {"anchored", bf16, [](KernelConfig &c) { c.softmax = 1, c.grid = 3; },
        "items that are computed again must be known in advance, which a dynamic grid does not allow"},
+      {"splits", bf16, [](KernelConfig &c) { c.splitLast = 1, c.grid = 0; },
+       "a last round to split is known only where blocks take items at a stride"},
+      {"splits", bf16, [](KernelConfig &c) { c.splitLast = 1, c.splitTiles = 64, c.grid = 1; },
+       "items are cut for one reason, split_last or split_tiles"},
+      {"splits", bf16, [](KernelConfig &c) { c.splitTiles = 64, c.grid = 0; },
+       "parts of long items are shared by blocks that stay, which a block for every item does not"},
+      {"splits", bf16, [](KernelConfig &c) { c.splitTiles = 64, c.grid = 1, c.softmax = 1; },
+       "which long items are shared is not known in advance, as the anchored softmax wants"},
       {"turns", bf16, [](KernelConfig &c) { c.blockM = 64, c.warps = 8, c.turnTaking = 1, c.consumerRegisters = 240; },
        "turns need at least two consuming warpgroups, block_m=64 has one"},
   };
@@ -173,6 +181,7 @@ TEST_CASE("every value of every knob is feasible with some head dim") {
         config.blockM = blockM;
         config.queryStages = 1;
         config.turnTaking = 0;
+        config.grid = 1;
         REQUIRE(config.set(knob.name, value).isOk());
         skeleton.deriveFields(request, config);
         isFeasible |= !skeleton.whyInfeasible(request, config);

@@ -43,7 +43,7 @@
 //CHECK-NEXT:}
 //CHECK-EMPTY:
 //CHECK-NEXT:// batch v1, head v2, heads v3, seqlen_q v4, seqlen_k v5, q_origin v6, k_origin v7, param_0 v8, variant v9, branch v10, tile_first v11, tile_last v12, block_n v13, from v14, out v15
-//CHECK-NEXT:static __device__ __forceinline__ void pattern_next_range(int32_t v1, int32_t v2, int32_t v3, int32_t v4, int32_t v5, int32_t v6, int32_t v7, int32_t v8, int32_t v9, int32_t v10, int32_t v11, int32_t v12, int32_t v13, int32_t v14, int32_t v15[4]) {
+//CHECK-NEXT:static __device__ __forceinline__ void pattern_next_range(int32_t v1, int32_t v2, int32_t v3, int32_t v4, int32_t v5, int32_t v6, int32_t v7, int32_t v8, int32_t v9, int32_t v10, int32_t v11, int32_t v12, int32_t v13, int32_t v14, int32_t v15[5]) {
 //CHECK:  return;
 //CHECK-NEXT:}
 //CHECK-EMPTY:
@@ -74,17 +74,17 @@
 //CHECK-NEXT:  uint32_t v34 = 32;
 //CHECK-NEXT:  bool v35 = v33 < v34;
 //CHECK-NEXT:  int32_t v36 = v35 ? v32 >> v33 : 0;
-//CHECK-NEXT:  uint32_t v37 = (uint32_t) v28;
-//CHECK-NEXT:  uint32_t v38 = (uint32_t) v36;
+//CHECK-NEXT:  uint32_t v37 = (uint32_t) v36;
+//CHECK-NEXT:  uint32_t v38 = (uint32_t) v28;
 //CHECK-NEXT:  uint32_t v39 = v37 - v38;
 //CHECK-NEXT:  int32_t v40 = (int32_t) v39;
-//CHECK-NEXT:  bool v41 = v40 <= v8;
-//CHECK-NEXT:  uint32_t v42 = (uint32_t) v36;
-//CHECK-NEXT:  uint32_t v43 = (uint32_t) v28;
-//CHECK-NEXT:  uint32_t v44 = v42 - v43;
-//CHECK-NEXT:  int32_t v45 = (int32_t) v44;
-//CHECK-NEXT:  bool v46 = v45 <= v8;
-//CHECK-NEXT:  bool v47 = v41 & v46;
+//CHECK-NEXT:  uint32_t v41 = (uint32_t) 0;
+//CHECK-NEXT:  uint32_t v42 = (uint32_t) v8;
+//CHECK-NEXT:  uint32_t v43 = v41 - v42;
+//CHECK-NEXT:  int32_t v44 = (int32_t) v43;
+//CHECK-NEXT:  bool v45 = v44 <= v40;
+//CHECK-NEXT:  bool v46 = v40 <= v8;
+//CHECK-NEXT:  bool v47 = v45 & v46;
 //CHECK-NEXT:  bool v48 = v20 & v47;
 //CHECK-NEXT:  return v48;
 //CHECK-NEXT:}
