@@ -188,8 +188,6 @@ Reason checkAnchored(const KernelRequest &request, const KernelConfig &config) {
     return std::nullopt;
   if (request.dtype != DType::bf16)
     return std::string("anchored weights need the range of bf16, not ") + dtypeName(request.dtype);
-  if (config.grid == kGridDynamic)
-    return std::string("items that are computed again must be known in advance, which a dynamic grid does not allow");
   return std::nullopt;
 }
 
@@ -202,8 +200,6 @@ Reason checkSplits(const KernelRequest &, const KernelConfig &config) {
     return std::string("items are cut for one reason, split_last or split_tiles");
   if (config.grid == kGridTile)
     return std::string("parts of long items are shared by blocks that stay, which a block for every item does not");
-  if (config.softmax == kSoftmaxAnchored)
-    return std::string("which long items are shared is not known in advance, as the anchored softmax wants");
   return std::nullopt;
 }
 

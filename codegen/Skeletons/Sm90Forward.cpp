@@ -84,23 +84,27 @@ LaunchExpr residentBlocks(const KernelConfig &config) {
                                : LaunchSymbol::smCount * LaunchExpr(config.minBlocks);
 }
 
-// The layout is that of sm90_parts.cuh: the counter of a dynamic grid, words of parts and their states.
+// The layout is that of sm90_parts.cuh: the counter of a dynamic grid and words of parts, cleared; the states of parts; the
+// chains of items that blocks got from the counter.
 void planWorkspace(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config) {
   constexpr int64_t kWordBytes = 4, kSharedPartSlots = 256, kMaxConsumerWarps = 16, kLaneBytes = 16 * 32;
-  constexpr int64_t kPartWords = 4 + kSharedPartSlots * kMaxConsumerWarps + 2 * kSharedPartSlots;
-  const bool hasParts = config.splitLast || config.splitTiles;
-  if (!hasParts && config.grid != kGridDynamic)
+  constexpr int64_t kHeadWords = 4, kPartWords = kHeadWords + kSharedPartSlots * kMaxConsumerWarps + 2 * kSharedPartSlots;
+  const bool hasParts = config.splitLast || config.splitTiles, isDynamic = config.grid == kGridDynamic;
+  if (!hasParts && !isDynamic)
     return;
   ClearSpec clear;
   clear.words = hasParts ? kPartWords : 1;
-  plan.workspaceBytes = hasParts ? kPartWords * kWordBytes : kWordBytes;
+  plan.clears.push_back(clear);
+  const bool keepsChain = isDynamic && config.softmax == kSoftmaxAnchored;
+  plan.workspaceBytes = (hasParts ? kPartWords : keepsChain ? kHeadWords : 1) * kWordBytes;
   if (hasParts) {
     const int64_t valueTiles = (request.valueDim + kHeadDimStep - 1) / kHeadDimStep;
     const int64_t slotBytes = config.blockM / 16 * (valueTiles + 1) * kLaneBytes;
     const LaunchExpr ownSlots = config.splitTiles ? residentBlocks(config) * LaunchExpr(2) : LaunchExpr(0);
     plan.workspaceBytes = plan.workspaceBytes + (ownSlots + kSharedPartSlots) * LaunchExpr(slotBytes);
   }
-  plan.clears.push_back(clear);
+  if (keepsChain)
+    plan.workspaceBytes = plan.workspaceBytes + workItems(request, config) * LaunchExpr(kWordBytes);
 }
 
 class Sm90Forward final : public Skeleton {

@@ -66,8 +66,6 @@ static_assert(KernelTraits::kSmemStageBytesQ >= kQueryTileBytes && KernelTraits:
 static_assert(!kSplitsLast || kGrid == Grid::stride, "a last round is known where blocks take items at a stride");
 static_assert(!kSplitsLong || kGrid != Grid::tile, "blocks that share parts stay until nothing is left");
 static_assert(!kSplitsLong || !kSplitsLast, "items are cut for one reason");
-static_assert(!kSplitsLong || !kIsAnchored, "which items are shared is not known in advance, as items that are done again must be");
-static_assert(!kIsAnchored || kGrid != Grid::dynamic, "items that are done again must be known in advance");
 
 } // namespace heddle
 

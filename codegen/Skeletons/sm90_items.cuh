@@ -14,10 +14,16 @@ constexpr int32_t kNoItem = -1;
 
 class ItemSequence {
 public:
-  DEV explicit ItemSequence(const KernelParams &p) : p(p), round(0) {
+  // again: the same items once more.
+  DEV ItemSequence(const KernelParams &p, bool again) : p(p), round(0), again(again) {
     if (kSplitsLast)
       noteLastRound();
+    if (kKeepsChain && ptx::rereadThreadIndex() % 32 == 0)
+      ptx::storeShared4(kPreviousItem, blockIdx.x);
   }
+
+  // Of what next() gave, among the items of this block.
+  DEV int32_t ordinal() const { return round - 1; }
 
   // All lanes of the warp call together and get the same.
   DEV Unit next() {
@@ -27,8 +33,7 @@ public:
       number = round * blocks + (round & 1 ? blocks - 1 - block : block);
     if constexpr (kGrid == Grid::dynamic)
       if (round > 0)
-        number = __shfl_sync(kWholeWarp,
-                             ptx::rereadThreadIndex() % 32 == 0 ? blocks + ptx::addGlobal(p.workspace + workspace::kNextItem, 1) : 0, 0);
+        number = __shfl_sync(kWholeWarp, ptx::rereadThreadIndex() % 32 == 0 ? numberFromCounter() : 0, 0);
     if (kGrid == Grid::tile && round > 0)
       number = p.items;
     ++round;
@@ -42,6 +47,27 @@ public:
   }
 
 private:
+  static constexpr bool kKeepsChain = kMayRedo && kGrid == Grid::dynamic;
+
+  // One lane. Which items a block got is kept as a chain in the workspace, if they may be wanted again.
+  DEV int32_t numberFromCounter() const {
+    if (!kKeepsChain)
+      return ptx::rereadGridSize() + ptx::addGlobal(p.workspace + workspace::kNextItem, 1);
+    uint32_t *following = chain() + ptx::loadShared4(kPreviousItem);
+    if (!again)
+      *following = ptx::rereadGridSize() + ptx::addGlobal(p.workspace + workspace::kNextItem, 1);
+    const int32_t number = *following;
+    ptx::storeShared4(kPreviousItem, number);
+    return number;
+  }
+
+  DEV uint32_t *chain() const {
+    constexpr int64_t kSlotWords = kConsumerWarps * PartState::kWarpBytes / 4;
+    if (!kHasParts)
+      return p.workspace + workspace::kChain;
+    return p.workspace + workspace::kStates + (kPartSlots + (kSplitsLong ? 2 * ptx::rereadGridSize() : 0)) * kSlotWords;
+  }
+
   // Of the last round: its first item and the number of parts of each. No item: nothing is cut. The parts are those with
   // the least time, when a part costs its share of an item and a little for itself.
   DEV void noteLastRound() const {
@@ -66,6 +92,7 @@ private:
 
   const KernelParams &p;
   int32_t round;
+  bool again;
 };
 
 } // namespace heddle

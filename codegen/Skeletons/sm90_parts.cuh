@@ -21,6 +21,7 @@ constexpr int kPartSlots = 256; // states of parts that several blocks share; kS
 namespace workspace {
 constexpr int kNextItem = 0;                                            // of a dynamic grid
 constexpr int kReserved = 1, kTaken = 2;                                // slots given to parts, slots whose part was taken up
+constexpr int kChain = 4;                                               // if there are no parts: see ItemSequence
 constexpr int kArrivals = 4;                                            // of each slot and warp
 constexpr int kEntries = kArrivals + kPartSlots * kMaxConsumerWarps;    // of each slot: item number + 1, record
 constexpr int kStates = kEntries + 2 * kPartSlots;

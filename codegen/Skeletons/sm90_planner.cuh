@@ -16,7 +16,8 @@ public:
   DEV void run() {
 #pragma unroll 1
     for (int pass = 0; pass <= kMayRedo; ++pass) {
-      planAll(pass > 0);
+      if (pass == 0 || isAnyMarked())
+        planAll(pass > 0);
       if (pass < kMayRedo) {
         writeMark(words::kIsVerdict);
         ptx::waitParity(kVerdict, 0);
@@ -28,21 +29,20 @@ public:
 private:
   // The items of this block; again: those that the consumers marked.
   DEV void planAll(bool again) {
-    ItemSequence sequence(p);
-    int32_t ordinal = 0;
+    ItemSequence sequence(p, again);
 #pragma unroll 1
-    for (Unit unit = sequence.next(); unit.exists(); unit = following(sequence)) {
+    for (Unit unit = sequence.next(); unit.exists(); unit = following(sequence, again)) {
       if (kHasParts)
         noteUnit(unit);
+      const int32_t ordinal = kMayRedo ? sequence.ordinal() : 0;
       WorkItem item;
       if ((!kMayRedo || !again || (isMarked(ordinal) && !unit.record.isPart())) && decodeWorkItem(p, unit.number, item))
         planItem(item, ordinal, again);
-      ordinal += kMayRedo;
     }
   }
 
   // The other parts of an item that nobody shares, then this block's items, then parts that others share.
-  DEV Unit following(ItemSequence &sequence) const {
+  DEV Unit following(ItemSequence &sequence, bool again) const {
     if constexpr (kSplitsLong) {
       const Unit unit = notedUnit();
       if (unit.record.isAlone() && !unit.record.isLast())
@@ -50,12 +50,18 @@ private:
     }
     Unit next = sequence.next();
     if constexpr (kSplitsLong)
-      if (!next.exists())
+      if (!next.exists() && !again)
         return takePart(p);
     return next;
   }
 
-  DEV bool isMarked(int32_t ordinal) const {
+  DEV static bool isAnyMarked() {
+    static_assert(kRedoWords == 32, "one word for each lane");
+    return __any_sync(kWholeWarp, ptx::loadShared4(kRedoBits + ptx::rereadThreadIndex() % 32 * 4) != 0);
+  }
+
+  // Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
+  DEV static bool isMarked(int32_t ordinal) {
     return ptx::loadShared4(kRedoBits + ordinal / 32 % kRedoWords * 4) >> ordinal % 32 & 1;
   }
 
@@ -71,7 +77,8 @@ private:
       GroupTile tile = walk.next();
       if (!isPlaced) {
         isPlaced = true;
-        placePart(walk);
+        if (!placePart(walk, again))
+          return;
         writeItem();
         continue;
       }
@@ -83,11 +90,14 @@ private:
   }
 
   // The walk has found the first tile of the whole item. If that is to be cut, or is a part already, limits are set; the
-  // walk finds its first tile again, which need not be kept meanwhile.
-  DEV void placePart(GroupTileWalk &walk) const {
+  // walk finds its first tile again, which need not be kept meanwhile. False: again, but nothing is to be done, because
+  // the parts of the item are exact.
+  DEV bool placePart(GroupTileWalk &walk, bool again) const {
     const TileStretch longest = walk.longestStretch();
     if constexpr (kSplitsLong) {
       const int32_t parts = min(longest.count / kSplitTiles, kMaxParts);
+      if (again && parts > 1)
+        return false;
       const Unit unit = notedUnit();
       if (!unit.record.isPart() && parts > 1)
         noteUnit(Unit{unit.number, shareParts(p, unit.number, parts)});
@@ -96,6 +106,7 @@ private:
     if (record.isPart())
       noteItemOfPart(record, longest);
     walk.restart();
+    return true;
   }
 
   // Kept in shared memory like the item, all lanes read it.

@@ -39,6 +39,7 @@ constexpr int kRedoWords = 32;
 constexpr uint32_t kPlannerWords = kRedoBits + 4 * kRedoWords; // item words in the making
 constexpr uint32_t kPartLimits = kPlannerWords + kItemWordsBytes;  // key tiles of the part in the making: first, end
 constexpr uint32_t kLastRound = kPartLimits + 8;                   // first item, parts of each (ItemSequence)
+constexpr uint32_t kPreviousItem = kLastRound;                     // in a dynamic grid, which cuts no last round
 constexpr uint32_t kNotedUnit = kPartLimits + 16;                  // item number and record of the part in the making
 constexpr uint32_t kWalkWords = kNotedUnit + 8;                    // branch in which the walk stands, place of its class
 constexpr uint32_t kLoaderWords = kPartLimits + 32;               // item words of the item that is loaded
