@@ -39,6 +39,7 @@ struct KernelRequest {
   QOriginRule qOrigin = QOriginRule::start;
   bool hasEqualTiles = false; ///< query tiles cost alike: a hint for defaults, no part of the function
   bool hasFewTiles = false;   ///< every query tile visits few key tiles: likewise
+  bool hasLongRows = false;   ///< a few query tiles visit many more key tiles than the others: likewise
 
   /// Key rates per variant; the same for all variants.
   int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }

@@ -27,6 +27,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.qOrigin = prepared.qOrigin;
   request.hasEqualTiles = prepared.hasEqualTiles;
   request.hasFewTiles = prepared.hasFewTiles;
+  request.hasLongRows = prepared.hasLongRows;
   return request;
 }
 

@@ -37,6 +37,7 @@ struct PreparedPattern {
   QOriginRule qOrigin = QOriginRule::start;
   bool hasEqualTiles = false;              ///< TileBalance.h
   bool hasFewTiles = false;                ///< TileBalance.h
+  bool hasLongRows = false;                ///< TileBalance.h
   std::vector<std::string> parameterNames; ///< of the run-time sizes, in order of param<i>
   std::string note;                        ///< what is evaluated pair by pair and why; empty if nothing
   StageTimes times;                        ///< parse, analyse, schedule, emit, digest

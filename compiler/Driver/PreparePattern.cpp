@@ -43,6 +43,7 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   const TileBalance balance = tileBalance(file);
   prepared.hasEqualTiles = balance.hasEqualTiles;
   prepared.hasFewTiles = balance.hasFewTiles;
+  prepared.hasLongRows = balance.hasLongRows;
   PatternInfo info{prepared.name, int(prepared.parameterNames.size()), int(prepared.variants.size()),
                    int(schedule->branchCount)};
   auto text = timeStage(prepared.times, "emit", [&] { return emitPatternFunctions(*schedule->functions, info); });

@@ -8,7 +8,8 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kSeqlen = 65536, kHeads = 16, kTile = 128;
-constexpr int64_t kFewOf = 8; // few tiles: at most one in eight
+constexpr int64_t kFewOf = 8;     // few tiles: at most one in eight
+constexpr int64_t kLongTimes = 8; // long rows: more than eight times as many tiles as inside
 
 /// Key tiles of one query tile, all branches together.
 int64_t visitedTiles(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes, int64_t head, int64_t index) {
@@ -32,7 +33,7 @@ TileBalance tileBalance(const PatternFile &file) {
   shape.parameters = *parameters;
   attn::ProblemSizes sizes = sizesOf(file, shape);
   const attn::PatternAnalysis &analysis = file.analysis();
-  int64_t least = INT64_MAX, most = 0;
+  int64_t least = INT64_MAX, most = 0, mostInside = 0;
   for (int64_t head = 0; head < kHeads; ++head) {
     const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].forward;
     int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
@@ -41,13 +42,16 @@ TileBalance tileBalance(const PatternFile &file) {
     for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
       int64_t visited = visitedTiles(ranges, sizes, head, index);
       most = std::max(most, visited);
-      if (index != 0 && index != last)
+      if (index != 0 && index != last) {
         least = std::min(least, visited);
+        mostInside = std::max(mostInside, visited);
+      }
     }
   }
   TileBalance balance;
   balance.hasEqualTiles = most <= least + std::max<int64_t>(1, least / 20);
   balance.hasFewTiles = most * kFewOf <= kSeqlen / kTile;
+  balance.hasLongRows = most > kLongTimes * mostInside;
   return balance;
 }
 

@@ -13,6 +13,7 @@ class PatternFile;
 struct TileBalance {
   bool hasEqualTiles = false; ///< query tiles visit about as many key tiles as each other, but for shorter ones at the ends
   bool hasFewTiles = false;   ///< every query tile visits at most one key tile in eight
+  bool hasLongRows = false;   ///< the first or the last query tile visits many times as many key tiles as those inside
 };
 TileBalance tileBalance(const PatternFile &file);
 

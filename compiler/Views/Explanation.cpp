@@ -30,6 +30,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   const TileBalance balance = tileBalance(file);
   kernel.hasEqualTiles = balance.hasEqualTiles;
   kernel.hasFewTiles = balance.hasFewTiles;
+  kernel.hasLongRows = balance.hasLongRows;
   kernel.paramCount = static_cast<int64_t>(request.sizes.parameters.size());
   attn::PatternOp pattern = file.pattern();
   switch (pattern.getQOrigin()) {
