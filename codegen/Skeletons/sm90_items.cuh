@@ -12,10 +12,13 @@ constexpr Grid kGrid = static_cast<Grid>(KernelTraits::kGrid);
 
 constexpr int32_t kNoItem = -1;
 
+// Of the planning warp.
+DEV bool isSecondPass() { return kMayRedo && ptx::loadShared4(kSecondPass) != 0; }
+
 class ItemSequence {
 public:
-  // again: the same items once more.
-  DEV ItemSequence(const KernelParams &p, bool again) : p(p), round(0), again(again) {
+  // In the second pass the same items once more.
+  DEV explicit ItemSequence(const KernelParams &p) : p(p), round(0) {
     if (kSplitsLast)
       noteLastRound();
     if (kKeepsChain && ptx::rereadThreadIndex() % 32 == 0)
@@ -54,7 +57,7 @@ private:
     if (!kKeepsChain)
       return ptx::rereadGridSize() + ptx::addGlobal(p.workspace + workspace::kNextItem, 1);
     uint32_t *following = chain() + ptx::loadShared4(kPreviousItem);
-    if (!again)
+    if (!isSecondPass())
       *following = ptx::rereadGridSize() + ptx::addGlobal(p.workspace + workspace::kNextItem, 1);
     const int32_t number = *following;
     ptx::storeShared4(kPreviousItem, number);
@@ -92,7 +95,6 @@ private:
 
   const KernelParams &p;
   int32_t round;
-  bool again;
 };
 
 } // namespace heddle

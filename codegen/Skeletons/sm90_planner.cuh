@@ -15,34 +15,38 @@ public:
   // All items, then those that the consumers marked in the first pass.
   DEV void run() {
 #pragma unroll 1
-    for (int pass = 0; pass <= kMayRedo; ++pass) {
-      if (pass == 0 || isAnyMarked())
-        planAll(pass > 0);
-      if (pass < kMayRedo) {
-        writeMark(words::kIsVerdict);
-        ptx::waitParity(kVerdict, 0);
-      }
+    for (;;) {
+      if (!isSecondPass() || isAnyMarked())
+        planAll();
+      if (!kMayRedo || isSecondPass())
+        break;
+      writeMark(words::kIsVerdict);
+      ptx::waitParity(kVerdict, 0);
+      __syncwarp();
+      if (isWriter())
+        ptx::storeShared4(kSecondPass, 1);
+      __syncwarp();
     }
     writeMark(words::kIsEnd);
   }
 
 private:
-  // The items of this block; again: those that the consumers marked.
-  DEV void planAll(bool again) {
-    ItemSequence sequence(p, again);
+  // The items of this block; in the second pass those that the consumers marked.
+  DEV void planAll() {
+    ItemSequence sequence(p);
 #pragma unroll 1
-    for (Unit unit = sequence.next(); unit.exists(); unit = following(sequence, again)) {
+    for (Unit unit = sequence.next(); unit.exists(); unit = following(sequence)) {
       if (kHasParts)
         noteUnit(unit);
       const int32_t ordinal = kMayRedo ? sequence.ordinal() : 0;
       WorkItem item;
-      if ((!kMayRedo || !again || (isMarked(ordinal) && !unit.record.isPart())) && decodeWorkItem(p, unit.number, item))
-        planItem(item, ordinal, again);
+      if (isWanted(unit, ordinal) && decodeWorkItem(p, unit.number, item))
+        planItem(item, ordinal);
     }
   }
 
   // The other parts of an item that nobody shares, then this block's items, then parts that others share.
-  DEV Unit following(ItemSequence &sequence, bool again) const {
+  DEV Unit following(ItemSequence &sequence) const {
     if constexpr (kSplitsLong) {
       const Unit unit = notedUnit();
       if (unit.record.isAlone() && !unit.record.isLast())
@@ -50,7 +54,7 @@ private:
     }
     Unit next = sequence.next();
     if constexpr (kSplitsLong)
-      if (!next.exists() && !again)
+      if (!next.exists() && !isSecondPass())
         return takePart(p);
     return next;
   }
@@ -60,43 +64,48 @@ private:
     return __any_sync(kWholeWarp, ptx::loadShared4(kRedoBits + ptx::rereadThreadIndex() % 32 * 4) != 0);
   }
 
-  // Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
+  // Parts are exact. Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
+  DEV static bool isWanted(const Unit &unit, int32_t ordinal) {
+    return !isSecondPass() || (isMarked(ordinal) && !unit.record.isPart());
+  }
+
   DEV static bool isMarked(int32_t ordinal) {
     return ptx::loadShared4(kRedoBits + ordinal / 32 % kRedoWords * 4) >> ordinal % 32 & 1;
   }
 
   // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its slot.
-  DEV void planItem(const WorkItem &item, int32_t ordinal, bool again) {
-    noteItem(item, again << words::kIsExact | 1 << words::kIsItem, ordinal);
+  DEV void planItem(const WorkItem &item, int32_t ordinal) {
+    noteItem(item, isSecondPass() << words::kIsExact | 1 << words::kIsItem, ordinal);
     if (!kHasParts)
       writeItem();
     GroupTileWalk walk(p);
     bool isPlaced = !kHasParts;
 #pragma unroll 1
     for (;;) {
-      GroupTile tile = walk.next();
+      const GroupTile tile = walk.next();
       if (!isPlaced) {
         isPlaced = true;
-        if (!placePart(walk, again))
+        if (!placePart(walk))
           return;
         writeItem();
         continue;
       }
-      handOver(tile);
-      if (!tile.exists())
+      const uint32_t present = __ballot_sync(kWholeWarp, tile.exists());
+      handOver(__shfl_sync(kWholeWarp, upcoming(tile), firstOf(present)));
+      if (present == 0)
         return;
-      writeTile(tile);
+      writeTiles(tile, present);
     }
   }
 
   // The walk has found the first tile of the whole item. If that is to be cut, or is a part already, limits are set; the
-  // walk finds its first tile again, which need not be kept meanwhile. False: again, but nothing is to be done, because
-  // the parts of the item are exact.
-  DEV bool placePart(GroupTileWalk &walk, bool again) const {
+  // walk finds its first tile again, which need not be kept meanwhile. False: nothing is to be done in the second pass,
+  // because the item went out in parts, which are exact.
+  DEV bool placePart(GroupTileWalk &walk) const {
     const TileStretch longest = walk.longestStretch();
     if constexpr (kSplitsLong) {
       const int32_t parts = min(longest.count / kSplitTiles, kMaxParts);
-      if (again && parts > 1)
+      if (isSecondPass() && parts > 1)
         return false;
       const Unit unit = notedUnit();
       if (!unit.record.isPart() && parts > 1)
@@ -149,12 +158,15 @@ private:
 
   DEV static int32_t upcoming(const GroupTile &tile) {
     constexpr int32_t kAllNeeded = 0xf << words::kNeeded;
-    return (tile.flags & kAllNeeded) | tile.exists() << words::kNextExists;
+    return tile.exists() ? (tile.flags & kAllNeeded) | 1 << words::kNextExists : 0;
   }
 
-  DEV uint32_t awaitSlot() const {
-    ptx::waitParity(kPlanEmpty + 8 * plan.slot(), plan.parity());
-    return kPlan + kItemWordsBytes * plan.slot();
+  // The lane of the lowest bit, any lane if there is none.
+  DEV static int32_t firstOf(uint32_t lanes) { return __ffs(lanes) - 1 & 31; }
+
+  DEV static uint32_t awaitSlot(const PackedRingCursor<kPlanSlots> &at) {
+    ptx::waitParity(kPlanEmpty + 8 * at.slot(), at.parity());
+    return kPlan + kItemWordsBytes * at.slot();
   }
 
   DEV void writeItem() const {
@@ -162,25 +174,34 @@ private:
       int32_t place[4], rest[4];
       ptx::loadShared16(kPlannerWords, place);
       ptx::loadShared16(kPlannerWords + 16, rest);
-      const uint32_t to = awaitSlot();
+      const uint32_t to = awaitSlot(plan);
       ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
       ptx::storeShared16(to + 16, rest[0], rest[1], rest[2], rest[3]);
     }
   }
 
-  DEV void writeTile(const GroupTile &tile) const {
-    if (isWriter()) {
-      const uint32_t to = awaitSlot();
+  // The tiles of all lanes, of which `present` have one, each into its slot. All but the last are handed over.
+  DEV void writeTiles(const GroupTile &tile, uint32_t present) {
+    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    const uint32_t before = present & ((1u << lane) - 1), behind = present & ~before & ~(1u << lane);
+    const int32_t following = __shfl_sync(kWholeWarp, upcoming(tile), firstOf(behind));
+    if (tile.exists()) {
+      const PackedRingCursor<kPlanSlots> at = plan.after(__popc(before));
+      const uint32_t to = awaitSlot(at);
       ptx::storeShared16(to, tile.number, tile.place, tile.firstKey, 0);
-      ptx::storeShared4(to + kPlanFlagsOffset, tile.flags & ~(0xf << words::kNeeded));
+      ptx::storeShared4(to + kPlanFlagsOffset, (tile.flags & ~(0xf << words::kNeeded)) | (behind ? following : 0));
+      if (behind)
+        ptx::arrive(kPlanFull + 8 * at.slot());
     }
+    plan.advance(__popc(present) - 1);
   }
 
   // Completes the entry in the slot by what it must say of the next one.
-  DEV void handOver(const GroupTile &following) {
+  DEV void handOver(int32_t upcomingFlags) {
+    __syncwarp(); // another lane may have written the entry
     if (isWriter()) {
       const uint32_t flags = kPlan + kItemWordsBytes * plan.slot() + kPlanFlagsOffset;
-      ptx::storeShared4(flags, ptx::loadShared4(flags) | upcoming(following));
+      ptx::storeShared4(flags, ptx::loadShared4(flags) | upcomingFlags);
       ptx::arrive(kPlanFull + 8 * plan.slot());
     }
     plan.next();
@@ -188,7 +209,7 @@ private:
 
   DEV void writeMark(int flag) {
     if (isWriter()) {
-      const uint32_t to = awaitSlot();
+      const uint32_t to = awaitSlot(plan);
       ptx::storeShared4(to + kPlanFlagsOffset, 1 << words::kIsItem | 1 << flag);
       ptx::arrive(kPlanFull + 8 * plan.slot());
     }

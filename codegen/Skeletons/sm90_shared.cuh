@@ -30,6 +30,7 @@ constexpr uint32_t kKeyEmpty = kKeyFull + 8 * kMaxStages;
 constexpr uint32_t kValueFull = kKeyEmpty + 8 * kMaxStages;
 constexpr uint32_t kValueEmpty = kValueFull + 8 * kMaxStages;
 constexpr uint32_t kVerdict = kValueEmpty + 8 * kMaxStages;
+constexpr uint32_t kSecondPass = kVerdict + 8;                     // 1: items that the consumers marked are planned again
 constexpr uint32_t kItemWords = kVerdict + 16;
 constexpr uint32_t kItemWordsBytes = 32;
 constexpr uint32_t kTileWords = kItemWords + kItemWordsBytes * kMaxQueryStages;
@@ -42,8 +43,10 @@ constexpr uint32_t kLastRound = kPartLimits + 8;                   // first item
 constexpr uint32_t kPreviousItem = kLastRound;                     // in a dynamic grid, which cuts no last round
 constexpr uint32_t kNotedUnit = kPartLimits + 16;                  // item number and record of the part in the making
 constexpr uint32_t kWalkWords = kNotedUnit + 8;                    // branch in which the walk stands, place of its class
-constexpr uint32_t kLoaderWords = kPartLimits + 32;               // item words of the item that is loaded
-constexpr uint32_t kPlan = kLoaderWords + kItemWordsBytes;     // what the loader is told, in order
+constexpr uint32_t kLoaderWords = kPartLimits + 32;                // item words of the item that is loaded
+constexpr uint32_t kRanges = kLoaderWords + kItemWordsBytes;       // of each consumer: begin, end, full begin, full end
+constexpr uint32_t kRangeBytes = 16;
+constexpr uint32_t kPlan = kRanges + 4 * kRangeBytes;              // what the loader is told, in order
 constexpr int kPlanSlots = 8;
 constexpr uint32_t kPlanFull = kPlan + kItemWordsBytes * kPlanSlots;
 constexpr uint32_t kPlanEmpty = kPlanFull + 8 * kPlanSlots;
@@ -82,7 +85,17 @@ public:
   DEV explicit PackedRingCursor(uint32_t parity) : state(parity * kParity) {}
   DEV int32_t slot() const { return state & (kParity - 1); }
   DEV uint32_t parity() const { return state / kParity; }
-  DEV void next() { state = slot() + 1 == Slots ? (state & kParity) ^ kParity : state + 1; }
+  DEV void next() { advance(1); }
+  // By at most Slots.
+  DEV void advance(int32_t steps) {
+    const int32_t place = slot() + steps;
+    state = place >= Slots ? ((state & kParity) ^ kParity) | (place - Slots) : state + steps;
+  }
+  DEV PackedRingCursor after(int32_t steps) const {
+    PackedRingCursor later = *this;
+    later.advance(steps);
+    return later;
+  }
 
 private:
   static constexpr uint32_t kParity = 8;
@@ -148,6 +161,7 @@ DEV void initShared() {
     ptx::initBarrier(kPlanEmpty + 8 * slot, 1);
   }
   ptx::initBarrier(kVerdict, kConsumerWarps);
+  ptx::storeShared4(kSecondPass, 0);
   if (KernelTraits::kSoftmax == 1)
     for (int word = 0; word < kRedoWords; ++word)
       ptx::storeShared4(kRedoBits + 4 * word, 0);

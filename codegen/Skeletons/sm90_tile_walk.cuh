@@ -1,6 +1,6 @@
 // Enumerates the key tiles of one query tile for all consumers at once. Every consumer owns 64 rows and needs its own
-// tiles; lane w of the planning warp walks the ranges of consumer w, and the warp agrees on the smallest next tile.
-// So a tile is loaded once if any consumer needs it, and a consumer skips or does not mask by its own rows.
+// tiles; lane w of the planning warp looks for the ranges of consumer w. While no range ends, the lanes judge a tile each,
+// several at a time: a consumer skips or does not mask by its own rows, and a tile that none needs does not appear.
 #pragma once
 
 namespace heddle {
@@ -29,7 +29,7 @@ class GroupTileWalk {
 public:
   DEV GroupTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
 
-  // The longest stretch of tiles of a consumer from where the walk stands.
+  // The longest stretch of tiles of a consumer from the first tile of the item; after the first call of next().
   DEV TileStretch longestStretch() const {
     const int32_t mine = range.reach - range.begin, count = __reduce_max_sync(kWholeWarp, mine);
     return TileStretch{__reduce_min_sync(kWholeWarp, mine == count ? range.begin : kNoTile), count};
@@ -38,34 +38,59 @@ public:
   // The first tile again, after kPartLimits may have changed; none lies before the branch in which the walk stands.
   DEV void restart() { from = firstAllowed(); }
 
-  // The next tile in the order of the branches and of the keys; after the last one, none for ever.
+  // The next tiles in the order of the branches and of the keys, one for a lane, ascending, at least one; lanes without
+  // one get none. After the last tile, none for all and for ever.
   DEV GroupTile next() {
     for (; branch() < Pattern::kBranchCount; enterBranch(branch() + 1)) {
       // All lanes together, also those amid a range: none then holds its range while others look for theirs.
       if (__any_sync(kWholeWarp, range.end <= from))
-        range = nextRange();
-      int32_t mine = max(range.begin, from);
-      int32_t number = __reduce_min_sync(kWholeWarp, mine);
-      if (number >= endOfAllowed())
+        findRanges();
+      const int32_t end = endOfAllowed();
+      const int32_t first = max(from, __reduce_min_sync(kWholeWarp, range.begin));
+      if (first >= end)
         continue;
-      from = number + 1;
-      int32_t where[2];
-      ptx::loadShared8(kWalkWords, where);
-      const int32_t rate = Pattern::keyRate(variant(), where[0]);
-      const int32_t firstKey = GroupTile::residueOf(where[1]) + rate * number * KernelTraits::kBlockN;
-      const int32_t lastKey = firstKey + rate * (KernelTraits::kBlockN - 1);
-      bool isNeeded = mine == number;
-      bool isFull = number >= range.fullBegin && number < range.fullEnd && lastKey < p.seqlenK;
-      uint32_t needed = __ballot_sync(kWholeWarp, isNeeded), masked = __ballot_sync(kWholeWarp, isNeeded && !isFull);
-      return GroupTile{number,
-                       static_cast<int32_t>(needed << words::kNeeded | masked << words::kMasked) |
-                           where[0] << words::kBranch,
-                       where[1], firstKey};
+      from = min(min(__reduce_min_sync(kWholeWarp, range.end), end), first + kBatch);
+      const int32_t number = first + ptx::rereadThreadIndex() % 32;
+      return number < from ? judge(number) : none();
     }
-    return GroupTile{-1, 0, 0, 0};
+    return none();
   }
 
 private:
+  static constexpr int32_t kBatch = kPlanSlots;
+
+  DEV static GroupTile none() { return GroupTile{-1, 0, 0, 0}; }
+
+  // Which consumers need the tile and which must mask it; none, if nobody needs it.
+  DEV GroupTile judge(int32_t number) const {
+    int32_t where[2];
+    ptx::loadShared8(kWalkWords, where);
+    const int32_t rate = Pattern::keyRate(variant(), where[0]);
+    const int32_t firstKey = GroupTile::residueOf(where[1]) + rate * number * KernelTraits::kBlockN;
+    const bool isWhole = firstKey + rate * (KernelTraits::kBlockN - 1) < p.seqlenK;
+    int32_t needed = 0, full = 0;
+#pragma unroll
+    for (int consumer = 0; consumer < kConsumers; ++consumer) {
+      int32_t range[4];
+      ptx::loadShared16(kRanges + consumer * kRangeBytes, range);
+      needed |= (number >= range[0] && number < range[1]) << consumer;
+      full |= (isWhole && number >= range[2] && number < range[3]) << consumer;
+    }
+    const int32_t masked = needed & ~full;
+    return GroupTile{needed != 0 ? number : -1,
+                     needed << words::kNeeded | masked << words::kMasked | where[0] << words::kBranch, where[1], firstKey};
+  }
+
+  // The next range of every consumer, in the registers of its lane and for all lanes in kRanges.
+  DEV void findRanges() {
+    range = nextRange();
+    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    __syncwarp(); // all lanes are done with the ranges before
+    if (lane < kConsumers)
+      ptx::storeShared16(kRanges + lane * kRangeBytes, range.begin, range.end, range.fullBegin, range.fullEnd);
+    __syncwarp();
+  }
+
   DEV static int32_t firstAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits) : 0; }
   DEV static int32_t endOfAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits + 4) : kNoTile; }
 
