@@ -44,6 +44,8 @@ int64_t registersAtLaunch(const GpuArch &arch, const KernelConfig &config) {
 
 int64_t sm90Warps(int64_t blockM) { return blockM / 16 + 4; }
 
+bool sm90CanSplit(const KernelRequest &request) { return request.valueDim <= kLargestSplitValueDim; }
+
 SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config) {
   SmemLayout layout(kTileAlignment);
   layout.append("barriers", kBarrierBytes);
@@ -191,7 +193,10 @@ Reason checkAnchored(const KernelRequest &request, const KernelConfig &config) {
   return std::nullopt;
 }
 
-Reason checkSplits(const KernelRequest &, const KernelConfig &config) {
+Reason checkSplits(const KernelRequest &request, const KernelConfig &config) {
+  if ((config.splitLast || config.splitTiles) && !sm90CanSplit(request))
+    return "parts of value_dim=" + number(request.valueDim) + " do not merge within the registers of a thread, at most " +
+           number(kLargestSplitValueDim) + " does";
   if (config.splitLast && config.grid != kGridStride)
     return std::string("a last round to split is known only where blocks take items at a stride");
   if (!config.splitTiles)

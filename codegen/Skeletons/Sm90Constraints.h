@@ -21,6 +21,7 @@ inline constexpr int64_t kKeyStep = 16;      // keys of one step of the second p
 inline constexpr int64_t kHeadDimStep = 8;   // strides of tensor maps are multiples of 16 bytes
 inline constexpr int64_t kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
 inline constexpr int64_t kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
+inline constexpr int64_t kLargestSplitValueDim = 192; // merging wider parts spills: 24 B at 200, 404 B at 248
 
 } // namespace sm90
 
@@ -32,6 +33,9 @@ SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config);
 
 /// Warps that consume block_m rows, and the producing warpgroup.
 int64_t sm90Warps(int64_t blockM);
+
+/// Whether the items of `request` can be cut into parts that are merged afterwards.
+bool sm90CanSplit(const KernelRequest &request);
 
 /// What the producing warpgroup leaves to each thread of the others. blockM and minBlocks are at least one warpgroup
 /// and 1.

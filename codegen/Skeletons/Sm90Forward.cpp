@@ -188,8 +188,9 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.queryStages = row.queryStages;
   config.turnTaking = row.turnTaking;
   // Long rows shared in parts leave alike what a stride deals out.
-  config.grid = request.hasEqualTiles || request.hasLongRows ? kGridStride : kGridDynamic;
-  config.splitTiles = request.hasLongRows ? kDefaultSplitTiles : 0;
+  const bool sharesParts = request.hasLongRows && sm90CanSplit(request);
+  config.grid = request.hasEqualTiles || sharesParts ? kGridStride : kGridDynamic;
+  config.splitTiles = sharesParts ? kDefaultSplitTiles : 0;
   config.softmax = wantsAnchoredSoftmax(request) ? kSoftmaxAnchored : kSoftmaxOnline;
   config.producerRegisters = row.producerRegisters;
   config.rasterMib = 16;

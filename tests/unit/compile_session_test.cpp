@@ -90,6 +90,12 @@ TEST_CASE("patterns whose query tiles are short are known") {
     CHECK_MESSAGE(!prepared(name).hasFewTiles, name);
 }
 
+TEST_CASE("patterns with rows many times longer than the others are known") {
+  CHECK(prepared("longformer").hasLongRows);
+  for (const char *name : {"full", "causal", "sliding_window", "dilated_window", "dilated", "longnet"})
+    CHECK_MESSAGE(!prepared(name).hasLongRows, name);
+}
+
 TEST_CASE("equal pattern and configuration give equal bytes, another configuration other ones") {
   PreparedPattern first = prepared("sliding_window"), second = prepared("sliding_window");
   KernelRequest request = requestOf(first);

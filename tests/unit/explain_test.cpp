@@ -60,7 +60,7 @@ TEST_CASE("causal attention costs what the formulas say") {
   CHECK(json["bytes"].get<int64_t>() == (2 * rows + 2 * 2 * 8192 * 2) * 128 * 2 + 4 * rows);
   CHECK(json["roofline"]["bound"] == "compute");
   CHECK(json["roofline"]["ms"].get<double>() == doctest::Approx(double(kept) * 1024 / 989.4e12 * 1e3));
-  CHECK(json["workspace_bytes"] == 0);
+  CHECK(json["workspace_bytes"] == 4); // the counter from which blocks take tiles of unequal length
   CHECK(json["variants"][0]["heads"] == 8);
 }
 

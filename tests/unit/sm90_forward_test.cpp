@@ -52,10 +52,23 @@ TEST_CASE("the default is feasible for every pair of head dims, type and kind of
         for (int64_t valueDim = 8; valueDim <= 256; valueDim += 8) {
           KernelRequest request = requestFor(headDim, valueDim, dtype);
           request.variants = variants;
+          request.hasLongRows = headDim % 16 == 0;
           const auto skeleton = validateConfig(request, defaultFor(request));
           if (!skeleton.isOk())
             FAIL_CHECK(request.str() << ": " << skeleton.status().message());
         }
+}
+
+TEST_CASE("long rows are shared in parts by default where parts can be merged, else dealt out one by one") {
+  for (int64_t valueDim : {64, 192, 200, 256}) {
+    KernelRequest request = requestFor(128, valueDim, DType::bf16);
+    request.hasLongRows = true;
+    KernelConfig config = defaultFor(request);
+    CHECK((config.splitTiles > 0) == (valueDim <= 192));
+    CHECK(config.grid == (valueDim <= 192 ? 1 : 3));
+    config.splitTiles = 32;
+    CHECK(sm90ForwardSkeleton().whyInfeasible(request, config).has_value() == (valueDim > 192));
+  }
 }
 
 TEST_CASE("every constraint refuses something, and says why") {

@@ -198,10 +198,11 @@ TEST_CASE("the maps name exactly the rows of every residue class, for any length
 TEST_CASE("the grid fits the way in which items are dealt out") {
   KernelRequest request = requestFor(64, 64);
   request.variants = kLattices;
-  for (int64_t grid : {0, 1, 2, 3}) {
+  for (const auto &[grid, softmax] : {std::pair{0, 0}, {1, 0}, {2, 1}, {3, 0}, {3, 1}}) {
     KernelConfig config = defaultFor(request);
     config.blockM = 128;
     config.grid = grid;
+    config.softmax = softmax;
     sm90ForwardSkeleton().deriveFields(request, config);
     const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
     CHECK(plan.validate().isOk());
@@ -214,7 +215,9 @@ TEST_CASE("the grid fits the way in which items are dealt out") {
       REQUIRE(geometry.isOk());
       CHECK(geometry->grid[0] == (grid == 0 ? items : std::min<int64_t>(items, 132)));
       CHECK(geometry->block == 384);
-      CHECK(geometry->workspaceBytes == (grid == 3 ? 4 : 0));
+      // A counter; anchored consumers also keep an item's successor in the chain, after four words.
+      const int64_t dealtBytes = config.softmax == 1 ? 16 + 4 * items : 4;
+      CHECK(geometry->workspaceBytes == (grid == 3 ? dealtBytes : 0));
     }
     config.minBlocks = 2;
     const auto twice = evaluateGeometry(sm90ForwardSkeleton().planLaunch(request, config), symbolsFor(100000));
@@ -226,6 +229,28 @@ TEST_CASE("the grid fits the way in which items are dealt out") {
       CHECK(plan.clears[0].words == LaunchExpr(1));
       CHECK(plan.clears[0].value == 0);
     }
+  }
+}
+
+TEST_CASE("the workspace of parts holds their state, and only its words are cleared") {
+  KernelRequest request = requestFor(64, 96);
+  KernelConfig config = defaultFor(request);
+  config.grid = 1;
+  config.blockM = 192;
+  sm90ForwardSkeleton().deriveFields(request, config);
+  const int64_t words = 4 + 256 * 16 + 2 * 256;   // counters, arrivals of the warps of each slot, entries
+  const int64_t stateBytes = 192 * (96 + 2 * 4) * 4; // of each row: 96 sums, and what each of 4 lanes keeps of maximum and sum
+  for (const auto &[splitLast, splitTiles] : {std::pair{1, 0}, {0, 96}}) {
+    config.splitLast = splitLast;
+    config.splitTiles = splitTiles;
+    const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
+    REQUIRE(plan.clears.size() == 1);
+    CHECK(plan.clears[0].words == LaunchExpr(words));
+    const auto geometry = evaluateGeometry(plan, symbolsFor(4096));
+    REQUIRE(geometry.isOk());
+    // A block that finds the queue full needs two slots of its own.
+    const int64_t slots = 256 + (splitTiles ? 2 * 132 : 0);
+    CHECK(geometry->workspaceBytes == 4 * words + slots * stateBytes);
   }
 }
 
@@ -276,7 +301,7 @@ entry heddle_kernel
 grid min(mul(mul(batch,heads),mul(4,ceildiv(ceildiv(seqlen_q,4),128))),sm_count) 1 1
 block 384
 shared 58368
-workspace 4
+workspace add(16,mul(mul(mul(batch,heads),mul(4,ceildiv(ceildiv(seqlen_q,4),128))),4))
 params 896
 clear workspace 0 1 0
 tensor_map q bf16 offset 0 swizzle 128 dims 64 max(floordiv(seqlen_q,4),1) 4 heads batch strides mul(q_stride_row,8) mul(q_stride_row,2) mul(q_stride_head,2) mul(q_stride_batch,2) box 64 128 1 1 1
