@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuArch.h"
+#include "codegen/Target/GpuModel.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,10 +1,9 @@
-//===- GpuArch.h - GPU architectures and models as data ----------------------===//
+//===- GpuArch.h - GPU architectures as data ----------------------------------===//
 //
 // Owns every number that the code generator knows about a GPU: the limits and features of an
-// architecture (what a kernel may use) and the rates of a few named models (what the roofline
-// assumes). Nothing else in the project may mention an architecture by its number: other code
-// asks for a limit or a feature. A new architecture is one row in GpuArch.cpp and one
-// expectation in tests/unit/gpu_arch_test.cpp.
+// architecture, what a kernel may use. Nothing else in the project may mention an architecture by
+// its number: other code asks for a limit or a feature. A new architecture is one row in GpuArch.cpp
+// and one expectation in tests/unit/gpu_arch_test.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_TARGET_GPUARCH_H
@@ -13,7 +12,6 @@
 #include "runtime/Core/Status.h"
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,7 +41,7 @@ struct GpuArch {
   int maxThreadsPerSm;
   int maxBlocksPerSm;
   GpuFeatures features;
-  std::string_view referenceGpu; ///< model that stands for the architecture, a GpuModel::name
+  std::string_view referenceGpu; ///< GpuModel::name of the model that stands for the architecture
 
   static constexpr int kWarpSize = 32;
 
@@ -51,32 +49,11 @@ struct GpuArch {
   bool runsOn(int gpuMajor, int gpuMinor) const;
 };
 
-/// Data-sheet rates of one GPU, for the roofline. Tensor rates are dense, with fp32 accumulation.
-struct GpuModel {
-  std::string_view name;     ///< lower case, as the command line takes it
-  std::string_view fullName; ///< as the vendor and the driver print it
-  std::string_view arch;     ///< best GpuArch::name for it
-  int smCount;
-  int clockMhz;         ///< the clock at which bf16Tflops holds
-  double bandwidthGBps; ///< device memory, 1e9 bytes per second
-  double bf16Tflops;    ///< 1e12 FLOP per second
-  int64_t l2Bytes;
-};
-
-/// Least milliseconds that `flops` matrix operations in bf16 and `bytes` of device memory traffic
-/// take together on the model: the larger of the two times.
-double rooflineMs(const GpuModel &model, double flops, double bytes);
-
 /// All rows, in ascending order of compute capability.
 const std::vector<GpuArch> &gpuArchs();
-const std::vector<GpuModel> &gpuModels();
 
 /// The row called `name`. Unknown: a notFound status that lists the names that exist.
 Result<const GpuArch *> findGpuArch(std::string_view name);
-
-/// The model called `name` (case, blanks and dashes do not matter), or the reference model of the
-/// architecture called `name`. Unknown: a notFound status that lists both kinds of names.
-Result<const GpuModel *> findGpuModel(std::string_view name);
 
 /// The row that serves a GPU of compute capability major.minor best: an exact row of that very
 /// capability first, else the highest minor of the same major that still runs on it.

@@ -1,7 +1,7 @@
 //===- explain.cpp - heddle explain ------------------------------------------===//
 // Counts pairs, tiles, operations and bytes of a pattern for given sizes. Needs no GPU.
 //===----------------------------------------------------------------------===//
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Verb.h"

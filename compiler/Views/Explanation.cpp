@@ -3,6 +3,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Target/GpuArch.h"
+#include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/TileBalance.h"
 #include "compiler/Views/PieceWords.h"
 #include "runtime/Core/LaunchPlan.h"

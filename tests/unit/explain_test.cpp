@@ -1,7 +1,7 @@
 //===- explain_test.cpp - what a pattern is said to cost ----------------------===//
 // The numbers of `heddle explain` against formulas, brute force and each other; the JSON that other programs rely on.
 //===----------------------------------------------------------------------===//
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/GpuModel.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "compiler/Views/ExplanationPrint.h"
 #include "support/PatternFiles.h"

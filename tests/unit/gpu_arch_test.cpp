@@ -1,5 +1,6 @@
 // The GPU rows: that they are complete and consistent, and that lookups say what exists.
 #include "codegen/Target/GpuArch.h"
+#include "codegen/Target/GpuModel.h"
 
 #include <cmath>
 #include <doctest/doctest.h>
