@@ -167,7 +167,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
        {"tile", "stride", "snake", "dynamic"}},
       {"softmax", "look for maxima in every tile, or in masked tiles only", {0, 1}, {"online", "anchored"}},
       {"split_last", "items of the last, incomplete round in parts, so that no block stays idle", {0, 1}, {"no", "yes"}},
-      {"split_tiles", "items of more than twice this many key tiles in parts, shared by blocks that are done", {0, 32, kDefaultSplitTiles, 128}},
+      {"split_tiles", "items of more than twice this many key tiles in parts, shared by blocks that are done", {0, 32, 64, kDefaultSplitTiles, 128}},
       {"producer_registers", "registers of a producing thread: the others get what these leave", {32, 40, 56}},
       {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16}},
   };

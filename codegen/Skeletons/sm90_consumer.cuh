@@ -74,12 +74,13 @@ private:
   }
 
   DEV void consume(int32_t flags) {
+    sharesTiles = kSplitsLong && hasBit(flags, words::kIsPart);
     clearRows(rows);
-    if (p.carryLse && !(kHasParts && hasBit(flags, words::kContinues)))
-      continueFromCarry(rows, p, LaneRows(p, readItem(itemWords())));
+    if (p.carryLse && beginsRows(flags))
+      continueFromCarry(rows, p, LaneRows(p, ownItem()));
     isExact = !kIsAnchored || hasBit(flags, words::kIsExact);
     walkTiles(flags);
-    LaneRows lane(p, readItem(itemWords()));
+    LaneRows lane(p, ownItem());
     const int32_t note = kMayRedo || kHasParts ? ptx::loadShared4(itemWords() + kItemNoteOffset) : 0;
     if (kMayRedo && !isExact && hasOverflowed(rows))
       markForRedo(note);
@@ -87,6 +88,22 @@ private:
     if (kHasParts && hasBit(flags, words::kIsPart) && !joinParts(p, PartRecord{static_cast<uint32_t>(uniform(note))}, rows))
       lane.end = 0; // another warp has the whole item
     storeRows(p, lane, rows);
+  }
+
+  // What comes before the keys of these rows is this consumer's to add.
+  DEV bool beginsRows(int32_t flags) const {
+    return !kHasParts || (!hasBit(flags, words::kContinues) && rowGroup() == consumer);
+  }
+
+  // The rows of the query tile that this consumer computes: its own, or those whose key tiles all consumers share.
+  DEV int32_t rowGroup() const { return kSplitsLong && sharesTiles ? 0 : consumer; }
+
+  // With the rows of lanes counted from the first consumer, as LaneRows does.
+  DEV WorkItem ownItem() const {
+    WorkItem item = readItem(itemWords());
+    if (kSplitsLong)
+      item.firstRow -= (consumer - rowGroup()) * kGroupRows * item.queryRate;
+    return item;
   }
 
   DEV static void markForRedo(int32_t ordinal) {
@@ -207,7 +224,7 @@ private:
   DEV bool isMasked(const TileWords &tile) const { return hasBit(tile.flags, words::kMasked + consumer); }
 
   DEV void maskTile(Scores &scores, const TileWords &tile) const {
-    const WorkItem item = readItem(itemWords());
+    const WorkItem item = ownItem();
     const PatternContext context = makeContext(p, item.batch, item.head);
     const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
     maskScores(scores, mask, KeyTile{tile.firstKey, tile.flags >> words::kBranch, true}, 0);
@@ -226,7 +243,7 @@ private:
   }
 
   DEV uint32_t queryAddress() const {
-    return kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + consumer * 64 * kColumnRowBytes;
+    return kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + rowGroup() * kGroupRows * kColumnRowBytes;
   }
   DEV uint32_t keyAddress() const { return kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK; }
   DEV uint32_t valueAddress() const { return kValueTile + values.slot() * KernelTraits::kSmemStageBytesV; }
@@ -239,6 +256,7 @@ private:
   RowState rows;
   Probabilities weights;
   bool isExact;
+  bool sharesTiles;
 };
 
 } // namespace heddle

@@ -1,9 +1,11 @@
-// Items that are computed in parts, by several blocks: a part takes a stretch of the item's key tiles and leaves the
-// state of its rows in the workspace. The warp that arrives last for its 16 rows combines the parts in their order,
-// whoever computed them, so that results do not depend on the timing.
+// Items that are computed in parts, by several blocks: a part takes a stretch of key tiles and leaves the state of its
+// rows in the workspace. The warp that arrives last for its 16 rows combines the states in their order, whoever computed
+// them, so that results do not depend on the timing.
 //   kSplitLast    the items of the last, incomplete round of the grid are cut so that no block stays idle
-//   kSplitTiles   items with a longer range than twice this many tiles are cut into parts of about so many; the block that
-//                 meets the item shares the parts with those that have nothing left to do
+//   kSplitTiles   items in which 64 rows have a range of at least twice this many tiles fall apart into their row groups,
+//                 64 rows each, and the ranges of these into parts of about so many tiles; the block that meets the item
+//                 shares the parts with those that have nothing left to do. The consumers of a block take the key tiles of
+//                 a part in turn, for the same 64 rows, and leave a state each.
 #pragma once
 
 namespace heddle {
@@ -12,6 +14,8 @@ constexpr bool kSplitsLast = KernelTraits::kSplitLast != 0;
 constexpr int kSplitTiles = KernelTraits::kSplitTiles;
 constexpr bool kSplitsLong = kSplitTiles > 0;
 constexpr bool kHasParts = kSplitsLast || kSplitsLong;
+constexpr int kStatesOfPart = kSplitsLong ? kConsumers : 1; // of each row
+constexpr int kPartBarrier = 5;                             // behind those of turns
 
 constexpr int kMaxParts = 64;
 constexpr uint32_t kVoidEntry = 0xffffffff;
@@ -34,21 +38,33 @@ struct TileStretch {
   int32_t first, count;
 };
 
-// Which part of how many, and the slot of part 0. Zero: the item in one piece. Alone: the queue was full and one block
-// computes all parts, one after the other, in two slots of its own.
+// Which part of how many, of which row group, and the slot of its part 0. Zero: the item in one piece. Pending: the parts
+// are shared, this one is next. Alone: there were not slots enough and one block computes all parts, one after the other,
+// in two slots of its own.
 struct PartRecord {
   uint32_t bits;
 
-  DEV static PartRecord make(int32_t slot, int32_t parts, int32_t part, bool isAlone) {
-    return PartRecord{static_cast<uint32_t>(isAlone) << 31 | slot << 16 | parts << 8 | part};
+  DEV static PartRecord make(int32_t slot, int32_t group, int32_t parts, int32_t part) {
+    return PartRecord{static_cast<uint32_t>(slot << kSlotAt | group << kGroupAt | parts << kPartsAt | part)};
   }
-  DEV int32_t part() const { return bits & 0xff; }
-  DEV int32_t parts() const { return bits >> 8 & 0xff; }
-  DEV int32_t slot() const { return bits >> 16 & 0x7fff; }
-  DEV bool isAlone() const { return bits >> 31; }
+  DEV int32_t part() const { return bits & (kMaxParts - 1); }
+  DEV int32_t parts() const { return bits >> kPartsAt & (2 * kMaxParts - 1); }
+  DEV int32_t group() const { return bits >> kGroupAt & 3; }
+  DEV int32_t slot() const { return bits >> kSlotAt & 0x7fff; }
+  DEV bool isAlone() const { return bits >> kAloneAt; }
+  DEV bool isPending() const { return bits >> kPendingAt & 1; }
   DEV bool isPart() const { return bits != 0; }
   DEV bool isLast() const { return part() + 1 == parts(); }
+
+  DEV PartRecord withParts(int32_t parts) const {
+    return PartRecord{(bits & ~((2 * kMaxParts - 1) << kPartsAt)) | parts << kPartsAt};
+  }
+  DEV PartRecord alone() const { return PartRecord{bits | 1u << kAloneAt}; }
+  DEV PartRecord pending() const { return PartRecord{bits | 1u << kPendingAt}; }
+  DEV PartRecord started() const { return PartRecord{bits & ~(1u << kPendingAt)}; }
   DEV PartRecord following() const { return PartRecord{bits + 1}; }
+  // What is alone goes on with the next row group, whose parts are not known yet.
+  DEV PartRecord followingGroup() const { return make(slot(), group() + 1, 1, 0).alone(); }
 
   // Cuts are where the longest range is cut evenly; what lies before or behind it belongs to the ends.
   DEV int32_t firstTile(const TileStretch &longest) const {
@@ -56,7 +72,14 @@ struct PartRecord {
       return 0;
     return part() >= parts() ? kNoTile : longest.first + longest.count * part() / parts();
   }
+
+private:
+  static constexpr int kPartsAt = 6, kGroupAt = 13, kSlotAt = 15, kPendingAt = 30, kAloneAt = 31;
+  static_assert(1 << kPartsAt == kMaxParts, "the number of a part fits");
 };
+
+// Parts of a row group whose longest range has so many tiles.
+DEV int32_t partsOf(int32_t tiles) { return min(max(tiles / max(kSplitTiles, 1), 1), kMaxParts); }
 
 // What a block computes next: an item or a part of it.
 struct Unit {
@@ -66,23 +89,23 @@ struct Unit {
   DEV bool exists() const { return number >= 0; }
 };
 
-// The state of this warp's rows in a slot: for each lane, 16 bytes of every value tile, then references and sums.
+// The state that a warp left of its rows in a slot: for each lane, 16 bytes of every value tile, then references and sums.
 class PartState {
 public:
   static constexpr int kPieceBytes = 32 * 16; // of a warp
   static constexpr int kWarpBytes = (kValueTiles + 1) * kPieceBytes;
 
-  DEV PartState(const KernelParams &p, int32_t slot) {
-    const int32_t thread = ptx::rereadThreadIndex();
-    const int64_t warp = static_cast<int64_t>(slot) * kConsumerWarps + thread / 32;
-    at = reinterpret_cast<char *>(p.workspace + workspace::kStates) + warp * kWarpBytes + thread % 32 * 16;
+  DEV PartState(const KernelParams &p, int32_t slot, int32_t warp) {
+    const int64_t place = static_cast<int64_t>(slot) * kConsumerWarps + warp;
+    at = reinterpret_cast<char *>(p.workspace + workspace::kStates) + place * kWarpBytes +
+         ptx::rereadThreadIndex() % 32 * 16;
   }
 
-  DEV void store(const RowState &rows) const {
+  DEV void store(const RowState &rows, bool isWanted = true) const {
 #pragma unroll
     for (int n = 0; n < kValueTiles; ++n)
-      storePiece(n, rows.out[0][n][0], rows.out[0][n][1], rows.out[0][n][2], rows.out[0][n][3]);
-    storePiece(kValueTiles, rows.reference[0][0], rows.reference[0][1], rows.sum[0][0], rows.sum[0][1]);
+      storePiece(n, isWanted, rows.out[0][n][0], rows.out[0][n][1], rows.out[0][n][2], rows.out[0][n][3]);
+    storePiece(kValueTiles, isWanted, rows.reference[0][0], rows.reference[0][1], rows.sum[0][0], rows.sum[0][1]);
   }
 
   // rows += the state.
@@ -109,61 +132,81 @@ public:
   }
 
 private:
-  DEV void storePiece(int n, float a, float b, float c, float d) const {
-    ptx::storeGlobal16(at + n * kPieceBytes, true, __float_as_uint(a), __float_as_uint(b), __float_as_uint(c),
+  DEV void storePiece(int n, bool isWanted, float a, float b, float c, float d) const {
+    ptx::storeGlobal16(at + n * kPieceBytes, isWanted, __float_as_uint(a), __float_as_uint(b), __float_as_uint(c),
                        __float_as_uint(d));
   }
 
   char *at;
 };
 
+// Among the warps that own these 16 rows, or share their key tiles.
+DEV int32_t partWarp() { return ptx::rereadThreadIndex() / 32; }
+DEV int32_t rowWarp() { return kSplitsLong ? partWarp() % 4 : partWarp(); }
+
 // This warp's arrival at the parts of its rows. True for the last one, which sees what the others stored.
 DEV bool arrivesLast(const KernelParams &p, PartRecord record) {
   ptx::fenceGlobal();
   __syncwarp();
-  uint32_t *arrivals =
-      p.workspace + workspace::kArrivals + record.slot() * kMaxConsumerWarps + ptx::rereadThreadIndex() / 32;
+  uint32_t *arrivals = p.workspace + workspace::kArrivals + record.slot() * kMaxConsumerWarps + rowWarp();
   const uint32_t before = ptx::addGlobalIf(arrivals, 1, isLastLane());
-  const bool isLast = uniform(isLastLane() & (static_cast<int32_t>(before) + 1 == record.parts()));
+  const bool isLast = uniform(isLastLane() & (static_cast<int32_t>(before) + 1 == record.parts() * kStatesOfPart));
   ptx::fenceGlobal();
   return isLast;
 }
 
-// After the tiles of a part: true if rows now hold all parts of the item.
-DEV bool joinParts(const KernelParams &p, PartRecord record, RowState &rows) {
-  const int32_t slot = record.slot();
-  if (record.isAlone()) {
-    PartState(p, slot + 1).store(rows);
-    clearRows(rows);
-#pragma unroll 1
-    for (int32_t i = record.part() == 0; i < 2; ++i)
-      PartState(p, slot + i).addTo(rows);
-    PartState(p, slot).store(rows);
-    return record.isLast();
-  }
-  PartState(p, slot + record.part()).store(rows);
-  const bool isLast = arrivesLast(p, record);
-  const int32_t count = isLast ? record.parts() : 0;
+// All parts are computed here: after each one the first consumer adds what all left to what it has so far.
+DEV bool joinAlone(const KernelParams &p, PartRecord record, RowState &rows) {
+  const bool isFirst = uniform(partWarp() < 4);
+  PartState(p, record.slot() + 1, partWarp()).store(rows);
+  ptx::syncNamed(kPartBarrier, kConsumerThreads);
   clearRows(rows);
 #pragma unroll 1
-  for (int32_t part = 0; part < count; ++part)
-    PartState(p, slot + part).addTo(rows);
+  for (int32_t i = record.part() == 0; i < (isFirst ? 1 + kStatesOfPart : 0); ++i)
+    PartState(p, record.slot() + (i > 0), rowWarp() + max(i - 1, 0) * 4).addTo(rows);
+  PartState(p, record.slot(), partWarp()).store(rows, isFirst);
+  ptx::syncNamed(kPartBarrier, kConsumerThreads);
+  return isFirst & record.isLast();
+}
+
+// After the tiles of a part: true if rows now hold all parts of the item's rows.
+DEV bool joinParts(const KernelParams &p, PartRecord record, RowState &rows) {
+  if (kSplitsLong && record.isAlone())
+    return joinAlone(p, record, rows);
+  const int32_t slot = record.slot();
+  PartState(p, slot + record.part(), partWarp()).store(rows);
+  const bool isLast = arrivesLast(p, record);
+  const int32_t count = isLast ? record.parts() * kStatesOfPart : 0;
+  clearRows(rows);
+#pragma unroll 1
+  for (int32_t i = 0; i < count; ++i)
+    PartState(p, slot + i / kStatesOfPart, rowWarp() + i % kStatesOfPart * 4).addTo(rows);
   return isLast;
 }
 
-// Gives the parts of an item to whoever has nothing left, this block among them, and keeps part 0; or all parts, if there
-// are not slots enough. All lanes of the planning warp call together.
+// Gives the parts of an item to whoever has nothing left, this block among them, and keeps the first one; or all parts, if
+// there are not slots enough. parts: of the row group of this lane. All lanes of the planning warp call together.
 DEV PartRecord shareParts(const KernelParams &p, int32_t number, int32_t parts) {
   const int32_t lane = ptx::rereadThreadIndex() % 32;
-  const int32_t slot = __shfl_sync(kWholeWarp, ptx::addGlobalIf(p.workspace + workspace::kReserved, parts, lane == 0), 0);
-  const bool isAlone = slot + parts > kPartSlots;
+  int32_t before = 0, total = 0;
+#pragma unroll
+  for (int group = 0; group < kConsumers; ++group) {
+    const int32_t theirs = __shfl_sync(kWholeWarp, parts, group);
+    before += group < lane ? theirs : 0;
+    total += theirs;
+  }
+  const int32_t first = __shfl_sync(kWholeWarp, ptx::addGlobalIf(p.workspace + workspace::kReserved, total, lane == 0), 0);
+  const bool isAlone = first + total > kPartSlots;
+  const int32_t slot = first + before;
 #pragma unroll 1
-  for (int32_t part = lane; part < parts; part += 32)
+  for (int32_t part = 0; part < parts; ++part)
     if (slot + part < kPartSlots)
       ptx::storeCoherent8(p.workspace + workspace::kEntries + 2 * (slot + part),
-                          isAlone || part == 0 ? kVoidEntry : number + 1, PartRecord::make(slot, parts, part, false).bits);
+                          isAlone || slot + part == first ? kVoidEntry : number + 1,
+                          PartRecord::make(slot, lane, parts, part).bits);
   __syncwarp();
-  return isAlone ? PartRecord::make(kPartSlots + 2 * blockIdx.x, parts, 0, true) : PartRecord::make(slot, parts, 0, false);
+  const PartRecord own = PartRecord::make(isAlone ? kPartSlots + 2 * blockIdx.x : first, 0, 1, 0);
+  return isAlone ? own.alone().pending() : own.pending();
 }
 
 // One lane: the next entry that is shared, in `entry`; false if there is none. Whoever shares an item takes parts

@@ -40,17 +40,22 @@ private:
         noteUnit(unit);
       const int32_t ordinal = kMayRedo ? sequence.ordinal() : 0;
       WorkItem item;
-      if (isWanted(unit, ordinal) && decodeWorkItem(p, unit.number, item))
+      if (isWanted(unit, ordinal) && decodeWorkItem(p, unit.number, item) && enterRowGroup(item, unit.record))
         planItem(item, ordinal);
     }
   }
 
-  // The other parts of an item that nobody shares, then this block's items, then parts that others share.
+  // The parts of an item that fell apart and that nobody shares, then this block's items, then parts that others share.
   DEV Unit following(ItemSequence &sequence) const {
     if constexpr (kSplitsLong) {
       const Unit unit = notedUnit();
-      if (unit.record.isAlone() && !unit.record.isLast())
-        return Unit{unit.number, unit.record.following()};
+      const PartRecord record = unit.record;
+      if (record.isPending())
+        return Unit{unit.number, record.started()};
+      if (record.isAlone() && !record.isLast())
+        return Unit{unit.number, record.following()};
+      if (record.isAlone() && record.group() + 1 < kConsumers)
+        return Unit{unit.number, record.followingGroup()};
     }
     Unit next = sequence.next();
     if constexpr (kSplitsLong)
@@ -98,24 +103,42 @@ private:
     }
   }
 
-  // The walk has found the first tile of the whole item. If that is to be cut, or is a part already, limits are set; the
-  // walk finds its first tile again, which need not be kept meanwhile. False: nothing is to be done in the second pass,
-  // because the item went out in parts, which are exact.
+  // The rows of a part begin at those of its row group. False: there are none.
+  DEV bool enterRowGroup(WorkItem &item, PartRecord record) const {
+    if (kSplitsLong)
+      item.firstRow += record.group() * kGroupRows * item.queryRate;
+    return !kSplitsLong || item.firstRow < p.seqlenQ;
+  }
+
+  // The walk has found the first tile of the whole item, or of its row group. Of a part, limits are set; the walk finds its
+  // first tile again, which need not be kept meanwhile. False: the item falls apart into parts, or, in the second pass, did
+  // so in the first, exactly.
   DEV bool placePart(GroupTileWalk &walk) const {
     const TileStretch longest = walk.longestStretch();
     if constexpr (kSplitsLong) {
-      const int32_t parts = min(longest.count / kSplitTiles, kMaxParts);
-      if (isSecondPass() && parts > 1)
-        return false;
       const Unit unit = notedUnit();
-      if (!unit.record.isPart() && parts > 1)
-        noteUnit(Unit{unit.number, shareParts(p, unit.number, parts)});
+      const int32_t parts = partsOf(longest.count);
+      if (!unit.record.isPart() && parts > 1) {
+        if (!isSecondPass())
+          noteUnit(Unit{unit.number, shareParts(p, unit.number, partsOfLane(walk))});
+        return false;
+      }
+      if (unit.record.isPart())
+        noteUnit(Unit{unit.number, unit.record.withParts(parts)});
     }
     const PartRecord record = notedUnit().record;
     if (record.isPart())
       noteItemOfPart(record, longest);
     walk.restart();
     return true;
+  }
+
+  // Of the row group that this lane stands for; none, if it has no rows.
+  DEV int32_t partsOfLane(const GroupTileWalk &walk) const {
+    const WorkItem item = readItem(kPlannerWords);
+    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    const bool hasRows = lane < kConsumers && item.firstRow + lane * kGroupRows * item.queryRate < p.seqlenQ;
+    return hasRows ? partsOf(walk.stretchOfLane()) : 0;
   }
 
   // Kept in shared memory like the item, all lanes read it.

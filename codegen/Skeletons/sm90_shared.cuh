@@ -5,7 +5,8 @@
 
 namespace heddle {
 
-constexpr int kConsumers = KernelTraits::kBlockM / 64; // warpgroups of 64 rows
+constexpr int kGroupRows = 64; // of a warpgroup's products
+constexpr int kConsumers = KernelTraits::kBlockM / kGroupRows;
 constexpr int kWarpgroupThreads = 128;
 constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
 constexpr int kConsumerWarps = kConsumers * 4, kMaxConsumerWarps = 16;
@@ -117,7 +118,7 @@ constexpr int kIsVerdict = 10; // not an item: report what must be done again
 constexpr int kIsExact = 11;   // every maximum is looked for
 constexpr int kIsItem = 12;    // an item or a mark, not a tile
 constexpr int kIsPart = 13;    // an item's part
-constexpr int kContinues = 14; // not the first part of the item: the carry is not its own
+constexpr int kContinues = 14; // not the first part of the rows: the carry is not its own
 constexpr int kBranch = 16;    // the rest
 } // namespace words
 

@@ -1,6 +1,7 @@
 // Enumerates the key tiles of one query tile for all consumers at once. Every consumer owns 64 rows and needs its own
 // tiles; lane w of the planning warp looks for the ranges of consumer w. While no range ends, the lanes judge a tile each,
-// several at a time: a consumer skips or does not mask by its own rows, and a tile that none needs does not appear.
+// several at a time: a consumer skips or does not mask by its own rows, and a tile that none needs does not appear. In a
+// part of 64 rows (kSplitTiles) all lanes look for the same ranges, and the consumers take the tiles in turn.
 #pragma once
 
 namespace heddle {
@@ -31,9 +32,12 @@ public:
 
   // The longest stretch of tiles of a consumer from the first tile of the item; after the first call of next().
   DEV TileStretch longestStretch() const {
-    const int32_t mine = range.reach - range.begin, count = __reduce_max_sync(kWholeWarp, mine);
+    const int32_t mine = stretchOfLane(), count = __reduce_max_sync(kWholeWarp, mine);
     return TileStretch{__reduce_min_sync(kWholeWarp, mine == count ? range.begin : kNoTile), count};
   }
+
+  // Of the consumer of this lane, likewise.
+  DEV int32_t stretchOfLane() const { return range.reach - range.begin; }
 
   // The first tile again, after kPartLimits may have changed; none lies before the branch in which the walk stands.
   DEV void restart() { from = firstAllowed(); }
@@ -76,6 +80,8 @@ private:
       needed |= (number >= range[0] && number < range[1]) << consumer;
       full |= (isWhole && number >= range[2] && number < range[3]) << consumer;
     }
+    if (isShared())
+      needed &= 1 << number % kConsumers;
     const int32_t masked = needed & ~full;
     return GroupTile{needed != 0 ? number : -1,
                      needed << words::kNeeded | masked << words::kMasked | where[0] << words::kBranch, where[1], firstKey};
@@ -94,6 +100,9 @@ private:
   DEV static int32_t firstAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits) : 0; }
   DEV static int32_t endOfAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits + 4) : kNoTile; }
 
+  // The consumers share the tiles of the same rows: not so in an item in one piece, whose record is zero.
+  DEV static bool isShared() { return kSplitsLong && ptx::loadShared4(kNotedUnit + 4) != 0; }
+
   DEV static int32_t branch() { return ptx::loadShared4(kWalkWords); }
   DEV static int32_t variant() {
     return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerWords + 16);
@@ -107,13 +116,12 @@ private:
 
   // The next range of this lane's consumer.
   DEV KeyRange nextRange() const {
-    constexpr int kRows = 64;
     const WorkItem item = readItem(kPlannerWords);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
-    const int32_t first = item.firstRow + lane * kRows * item.queryRate;
+    const int32_t first = item.firstRow + (isShared() ? 0 : lane * kGroupRows * item.queryRate);
     if (lane >= kConsumers || first >= p.seqlenQ)
       return KeyRange{kNoTile, kNoTile, 0, 0, kNoTile};
-    const int32_t following = min(kRows - 1, (p.seqlenQ - 1 - first) / item.queryRate);
+    const int32_t following = min(kGroupRows - 1, (p.seqlenQ - 1 - first) / item.queryRate);
     const int32_t position = p.qOrigin + first;
     return Pattern::nextRange(freshContext(item), variant(), branch(), position, position + following * item.queryRate,
                               KernelTraits::kBlockN, from);

@@ -3,20 +3,29 @@
 # shellcheck disable=SC2317 # functions are called by beside
 . tests/device/long/cases.bash
 seconds=150
-inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors
+inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors long=$HEDDLE_SCRATCH/long.safetensors
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
 configs=(
   ""
   "skeleton=sm90_forward,softmax=0,grid=3,block_m=128,block_n=64"
   "skeleton=sm90_forward,softmax=1,grid=1"
   "skeleton=sm90_forward,softmax=1,grid=2,block_m=128,block_n=64"
+  "skeleton=sm90_forward,softmax=1,grid=3"
+  "skeleton=sm90_forward,grid=1,split_last=1"
   "skeleton=portable_forward"
+)
+shared_parts=( # of longformer's global rows
+  "skeleton=sm90_forward,grid=1,split_tiles=32,block_n=32"
+  "skeleton=sm90_forward,grid=3,split_tiles=32,block_n=32,softmax=1"
 )
 
 # sanitize <tool> <pattern> <configuration>
 sanitize() {
   local tool=$1 pattern=$2 config=$3 name="$1 $2 ${3:-default}" data=$inputs log code=0 command
-  case "$config" in *softmax=1*) data=$wide ;; esac # or no row is computed again
+  case "$config" in
+    *split_tiles*) data=$long ;; # or nothing is long enough to be shared
+    *softmax=1*) data=$wide ;;   # or no row is computed again
+  esac
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   run_command "$pattern" "$data" ${config:+--config="$config"}
   limited "$seconds" "$log" "$sanitizer" --tool "$tool" --error-exitcode 99 "${command[@]}" || code=$?
@@ -38,6 +47,7 @@ for file in "$inputs" "$wide"; do
   [ "$file" = "$inputs" ] || scale=10
   prepare "make inputs, scale $scale" 60 "$HEDDLE" make-inputs --seqlen=600 --heads=3 --head-dim=64 --scale=$scale -o "$file"
 done
+prepare "make inputs, long" 60 "$HEDDLE" make-inputs --seqlen=2200 --heads=2 --head-dim=64 -o "$long"
 log=$(mktemp -p "$HEDDLE_SCRATCH")
 run_command full "$inputs" --config=skeleton=portable_forward
 limited "$seconds" "$log" "$sanitizer" --tool memcheck "${command[@]}" || true
@@ -46,6 +56,7 @@ if grep -q 'Device not supported' "$log"; then
   finish
 fi
 for tool in memcheck racecheck synccheck; do
+  for config in "${shared_parts[@]}"; do beside sanitize $tool longformer "$config"; done
   for pattern in full sliding_window dilated longformer; do
     for config in "${configs[@]}"; do beside sanitize $tool "$pattern" "$config"; done
   done
