@@ -15,9 +15,6 @@ namespace heddle {
 
 struct KernelRequest;
 
-/// Most bytes of a parameter block: what every driver takes.
-inline constexpr int64_t kMaxParamBytes = 4096;
-
 /// Most run-time sizes that the parameter block can hold beside the fixed fields.
 int64_t maxForwardParams();
 

@@ -120,17 +120,10 @@ Result<KernelSource> variantSource(const PreparedPattern &prepared, const Kernel
   return assemble(prepared, request, config, *skeleton);
 }
 
-/// Code of one CUDA version is loaded by drivers of the same major version and later.
-static int64_t minDriverOf(const std::string &nvrtcVersion) {
-  int64_t major = 0;
-  std::from_chars(nvrtcVersion.data(), nvrtcVersion.data() + nvrtcVersion.size(), major);
-  return 1000 * major;
-}
-
 static void fillCode(KernelRecord &record, Cubin &&cubin) {
   record.contentKey = std::move(cubin.contentKey);
   record.kernelArch = cubin.arch;
-  record.minDriver = minDriverOf(cubin.nvrtcVersion);
+  record.minDriver = std::max(record.minDriver, cubin.minDriver);
   record.registers = cubin.registers();
   record.spillBytes = cubin.spillBytes();
   record.compileLog = std::move(cubin.log);
@@ -163,7 +156,9 @@ static Result<CompiledVariant> compileFeasible(const PreparedPattern &prepared, 
   KernelRecord &record = variant.record;
   static_cast<KernelFamily &>(record) = familyOf(prepared, request);
   record.config = config.str();
-  record.plan = skeleton->planLaunch(request, config).str();
+  const LaunchPlan plan = skeleton->planLaunch(request, config);
+  record.plan = plan.str();
+  record.minDriver = plan.minDriver();
   record.sharedBytes = cubin->usage.staticSharedBytes + skeleton->planSmem(request, config).totalBytes();
   record.note = noteOf(prepared, request, *skeleton);
   fillCode(record, std::move(*cubin));

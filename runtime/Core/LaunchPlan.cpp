@@ -10,7 +10,6 @@ namespace {
 using PointerKind = PointerSource::Kind;
 
 constexpr const char *kPointerNames[] = {"q", "k", "v", "out", "lse", "carry_out", "carry_lse", "workspace"};
-constexpr int64_t kMaxParamBytes = 4096; // every driver since CUDA 2 takes this much
 constexpr int64_t kMaxOperands = 1024;
 
 int64_t roundUp(int64_t value, int64_t alignment) { return (value + alignment - 1) / alignment * alignment; }

@@ -58,6 +58,11 @@ struct SlotSpec {
   int64_t alignment() const;
 };
 
+// Most bytes of a parameter block: of drivers for CUDA 12.1 and later, on compute capability 7.0 and later.
+inline constexpr int64_t kMaxParamBytes = 32764;
+inline constexpr int64_t kLargeParamDriver = 12010; // as cuDriverGetVersion counts; older drivers take the bytes below
+inline constexpr int64_t kSmallParamBytes = 4096;
+
 // A value type without behaviour beyond text. Building: set the fields, append slots in order.
 struct LaunchPlan {
   std::string entry = "heddle_kernel";
@@ -76,6 +81,9 @@ struct LaunchPlan {
   int64_t appendPointer(PointerSource source);
   int64_t appendScaleLog2();
   int64_t appendTensorMap(TensorMapSpec spec); // appends to tensorMaps as well
+
+  // The oldest driver that takes so large a parameter block, as cuDriverGetVersion counts; 0: every one.
+  int64_t minDriver() const { return paramBytes > kSmallParamBytes ? kLargeParamDriver : 0; }
 
   // 1 + the largest run-time size index that any expression uses.
   int64_t paramCount() const;

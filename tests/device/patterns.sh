@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every patterns/*.mlir, compiled on the spot with the default configuration, launched and compared with
-# the definition: short, odd and unequal lengths, head groups, both dtypes, both head dims.
+# Every patterns/*.mlir, and patterns of tests/data/device that reach a limit, compiled on the spot with the default
+# configuration, launched and compared with the definition: short, odd and unequal lengths, head groups, both dtypes,
+# both head dims.
 # HEDDLE_DEVICE_CONFIG, such as skeleton=portable_forward, changes the configuration.
 set -uo pipefail
 shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
@@ -12,7 +13,7 @@ shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
   "1 8192 8192 8 8 64 bf16"
 )
 failed=0
-for pattern in patterns/*.mlir; do
+for pattern in patterns/*.mlir tests/data/device/*.mlir; do
   for shape in "${shapes[@]}"; do
     read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$shape"
     name="$(basename "$pattern" .mlir) batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype"

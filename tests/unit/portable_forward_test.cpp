@@ -199,8 +199,8 @@ TEST_CASE("the largest parameter block fits, one more does not apply") {
   request.paramCount = maxForwardParams();
   const LaunchPlan plan =
       portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
-  CHECK(plan.paramBytes <= 4096);
-  CHECK(plan.paramBytes > 4096 - 8);
+  CHECK(plan.paramBytes <= kMaxParamBytes);
+  CHECK(plan.paramBytes > kMaxParamBytes - 8);
   CHECK(plan.validate().isOk());
   ++request.paramCount;
   CHECK_FALSE(portableForwardSkeleton().appliesTo(request).isOk());

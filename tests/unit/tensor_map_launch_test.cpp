@@ -271,7 +271,7 @@ TEST_CASE("as many heads run side by side as share the given memory, with their 
   CHECK(pairs(16, 0) == 12);
 }
 
-TEST_CASE("a parameter block beyond what every driver takes does not apply") {
+TEST_CASE("a parameter block beyond what a launch takes does not apply, a large one asks for a newer driver") {
   KernelRequest request = requestFor(64, 64);
   request.paramCount = (kMaxParamBytes - tensorMapParamBytes(request)) / 4;
   while (tensorMapParamBytes(request) <= kMaxParamBytes)
@@ -281,7 +281,9 @@ TEST_CASE("a parameter block beyond what every driver takes does not apply") {
   CHECK(sm90ForwardSkeleton().appliesTo(request).isOk());
   const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, defaultFor(request));
   CHECK(plan.validate().isOk());
+  CHECK(plan.minDriver() == 12010);
   CHECK(LaunchPlan::parse(plan.str())->str() == plan.str());
+  CHECK(sm90ForwardSkeleton().planLaunch(requestFor(64, 64), defaultFor(request)).minDriver() == 0);
 }
 
 TEST_CASE("the stored text of a dilated pattern's plan") {
