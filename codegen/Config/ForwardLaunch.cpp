@@ -22,12 +22,6 @@ void appendFixedParams(LaunchPlan &plan, QOriginRule rule) {
 
 } // namespace
 
-int64_t maxForwardParams() {
-  LaunchPlan plan;
-  appendFixedParams(plan, QOriginRule::start);
-  return (kMaxParamBytes - plan.paramBytes) / 4;
-}
-
 LaunchExpr itemsPerHead(const std::vector<VariantRates> &variants, int64_t blockM) {
   std::set<int64_t> rates;
   for (const VariantRates &variant : variants)

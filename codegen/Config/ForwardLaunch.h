@@ -15,9 +15,6 @@ namespace heddle {
 
 struct KernelRequest;
 
-/// Most run-time sizes that the parameter block can hold beside the fixed fields.
-int64_t maxForwardParams();
-
 /// Query tiles of one head: the maximum over the variants of R * ceil(ceil(seqlen_q / R) / block_m).
 /// Blocks beyond a head's own count leave at once.
 LaunchExpr itemsPerHead(const std::vector<VariantRates> &variants, int64_t blockM);

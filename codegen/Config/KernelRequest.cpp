@@ -1,6 +1,7 @@
 //===- KernelRequest.cpp - names and checks --------------------------------------===//
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Target/GpuArch.h"
+#include "runtime/Core/LaunchExpr.h"
 
 namespace heddle {
 namespace {
@@ -65,9 +66,9 @@ Status KernelRequest::validate() const {
   if (headDim < 1 || valueDim < 1)
     return Status::invalidArgument("kernel request: expected head dims of at least 1, got " + std::to_string(headDim) +
                                    " and " + std::to_string(valueDim));
-  if (paramCount < 0)
-    return Status::invalidArgument("kernel request: expected a param count of at least 0, got " +
-                                   std::to_string(paramCount));
+  if (paramCount < 0 || paramCount > kMaxLaunchParams)
+    return Status::invalidArgument("kernel request: expected at least 0 and at most " + std::to_string(kMaxLaunchParams) +
+                                   " run-time sizes, got " + std::to_string(paramCount));
   if (variants.empty() || variants.front().keyRates.empty())
     return Status::invalidArgument("kernel request: expected at least one variant with one branch");
   for (size_t i = 0; i < variants.size(); ++i)

@@ -183,9 +183,6 @@ Status PortableForward::appliesTo(const KernelRequest &request) const {
   for (int64_t dim : {request.headDim, request.valueDim})
     if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
       return Status::unsupported(who + "serves head dims 64 and 128, not " + number(dim));
-  if (request.paramCount > maxForwardParams())
-    return Status::unsupported(who + "takes at most " + number(maxForwardParams()) + " run-time sizes, got " +
-                               number(request.paramCount));
   return {};
 }
 

@@ -34,7 +34,6 @@ const OpInfo *findOp(Op op) {
 
 // Deeper text is refused, so that evaluation of stored plans has a bounded stack.
 constexpr int kMaxDepth = 64;
-constexpr int64_t kMaxParams = 1024;
 
 // Overflow and a zero divisor give nothing.
 std::optional<int64_t> combine(Op op, int64_t a, int64_t b) {
@@ -193,7 +192,7 @@ private:
     std::string_view digits = isParam ? word.substr(5) : word;
     int64_t value = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || (isParam && value >= kMaxParams))
+    if (error != std::errc() || end != digits.data() + digits.size() || (isParam && value >= kMaxLaunchParams))
       return Status::invalidArgument("not a leaf");
     return isParam ? LaunchExpr::param(value) : LaunchExpr(value);
   }

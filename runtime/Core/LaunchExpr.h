@@ -34,6 +34,9 @@ struct LaunchSymbols {
   int64_t operator[](LaunchSymbol symbol) const { return values[int(symbol)]; }
 };
 
+// Most run-time sizes of a pattern.
+inline constexpr int64_t kMaxLaunchParams = 1024;
+
 // A value type. Evaluation is thread safe and, where it succeeds, allocates nothing.
 class LaunchExpr {
 public:

@@ -58,8 +58,9 @@ struct SlotSpec {
   int64_t alignment() const;
 };
 
-// Most bytes of a parameter block: of drivers for CUDA 12.1 and later, on compute capability 7.0 and later.
-inline constexpr int64_t kMaxParamBytes = 32764;
+// Most bytes of a parameter block aligned to 64: drivers for CUDA 12.1 and later take 32764, on compute capability 7.0
+// and later.
+inline constexpr int64_t kMaxParamBytes = 32704;
 inline constexpr int64_t kLargeParamDriver = 12010; // as cuDriverGetVersion counts; older drivers take the bytes below
 inline constexpr int64_t kSmallParamBytes = 4096;
 

@@ -188,6 +188,23 @@ TEST_CASE("variants compile to complete records, from several threads alike") {
 TEST_CASE("a record says which preferred skeleton was passed over, and why") {
   if (!hasNvrtc())
     return;
+  PreparedPattern pattern = prepared("causal");
+  KernelRequest request = requestOf(pattern);
+  request.arch = *findGpuArch("sm_90a");
+  for (int64_t rate = 2; rate <= 64; ++rate) // more tensor maps than a launch takes; no head uses them
+    request.variants.push_back({1, {rate}});
+  auto config = chooseConfig(request, std::nullopt);
+  REQUIRE_MESSAGE(config.isOk(), config.status().message());
+  auto variant = compileVariant(pattern, request, *config);
+  REQUIRE_MESSAGE(variant.isOk(), variant.status().message());
+  const KernelRecord &record = variant->record;
+  CHECK(KernelConfig::parse(record.config)->skeleton == "portable_forward");
+  CHECK_MESSAGE(record.note.find("fallback: sm90_forward: the pattern's rates need 258 tensor maps") == 0, record.note);
+}
+
+TEST_CASE("six rates take more parameters than old drivers do, and a default that spills is noted") {
+  if (!hasNvrtc())
+    return;
   std::string text = "attn.pattern @six() {\n  %full = attn.full\n";
   for (int rate = 1; rate <= 6; ++rate)
     text += "  %g" + std::to_string(rate) + " = attn.dilate %full by " + std::to_string(rate) + " rule(group)\n";
@@ -200,11 +217,14 @@ TEST_CASE("a record says which preferred skeleton was passed over, and why") {
   shape.arch = *findGpuArch("sm_90a");
   auto variant = compileVariant(*pattern, shape, "");
   REQUIRE_MESSAGE(variant.isOk(), variant.status().message());
-  const KernelRecord &record = variant->record;
-  CHECK(KernelConfig::parse(record.config)->skeleton == "portable_forward");
-  CHECK_MESSAGE(record.note.find("fallback: sm90_forward: the pattern's rates need 36 tensor maps") == 0, record.note);
-  // The portable default spills here; the note says what was tried before.
-  CHECK_MESSAGE(record.note.find("portable_forward (block_m=128") != std::string::npos, record.note);
+  CHECK(KernelConfig::parse(variant->record.config)->skeleton == "sm90_forward");
+  CHECK(variant->record.minDriver >= 12010);
+  CHECK(variant->record.note.empty());
+  // The portable default spills; the note says what was tried before.
+  shape.arch = *findGpuArch("sm_90");
+  auto portable = compileVariant(*pattern, shape, "");
+  REQUIRE_MESSAGE(portable.isOk(), portable.status().message());
+  CHECK_MESSAGE(portable->record.note.find("portable_forward (block_m=128") != std::string::npos, portable->record.note);
 }
 
 TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") {

@@ -141,8 +141,8 @@ TEST_CASE("requests that no skeleton serves are refused with what works") {
   request.dtype = DType::fp32;
   CHECK(chooseSkeleton(request).status().message().find("bf16 and fp16, not fp32") != std::string::npos);
   request = KernelRequest();
-  request.paramCount = 2000;
-  CHECK(chooseSkeleton(request).status().message().find("run-time sizes, got 2000") != std::string::npos);
+  request.paramCount = 1025;
+  CHECK(chooseSkeleton(request).status().message().find("at most 1024 run-time sizes, got 1025") != std::string::npos);
 }
 
 TEST_CASE("a request falls to the next skeleton with the reasons of those that are made for the architecture") {
@@ -150,12 +150,12 @@ TEST_CASE("a request falls to the next skeleton with the reasons of those that a
   CHECK((*chooseSkeleton(request))->name() == "sm90_forward");
   CHECK(whyPassedOver(request, sm90ForwardSkeleton()).empty());
   CHECK(whyPassedOver(request, portableForwardSkeleton()).empty());
-  for (int64_t rate = 2; rate <= 16; ++rate)
+  for (int64_t rate = 2; rate <= 64; ++rate)
     request.variants.push_back({1, {rate}});
   CHECK((*chooseSkeleton(request))->name() == "portable_forward");
   CHECK(whyPassedOver(request, portableForwardSkeleton()) ==
-        "sm90_forward: the pattern's rates need 66 tensor maps, with 0 run-time sizes 8576 B of parameters, a launch "
-        "takes 4096 B");
+        "sm90_forward: the pattern's rates need 258 tensor maps, with 0 run-time sizes 33152 B of parameters, a "
+        "launch takes 32704 B");
   request.arch = *findGpuArch("sm_90");
   CHECK((*chooseSkeleton(request))->name() == "portable_forward");
   CHECK(whyPassedOver(request, portableForwardSkeleton()).empty());

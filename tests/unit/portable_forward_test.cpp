@@ -194,14 +194,14 @@ TEST_CASE("a pattern without run-time sizes still fills the one element that the
   CHECK(LaunchPlan::parse(plan.str())->str() == plan.str());
 }
 
-TEST_CASE("the largest parameter block fits, one more does not apply") {
+TEST_CASE("as many run-time sizes as a plan can name fit, one more does not apply") {
   KernelRequest request;
-  request.paramCount = maxForwardParams();
+  request.paramCount = kMaxLaunchParams;
   const LaunchPlan plan =
       portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
-  CHECK(plan.paramBytes <= kMaxParamBytes);
-  CHECK(plan.paramBytes > kMaxParamBytes - 8);
+  CHECK(plan.paramBytes > 4 * kMaxLaunchParams);
   CHECK(plan.validate().isOk());
+  CHECK(LaunchPlan::parse(plan.str())->str() == plan.str());
   ++request.paramCount;
   CHECK_FALSE(portableForwardSkeleton().appliesTo(request).isOk());
 }
