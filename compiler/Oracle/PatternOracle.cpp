@@ -116,6 +116,12 @@ bool PatternOracle::evaluate(mlir::Value mask, const Local &at) const {
   if (auto cols = llvm::dyn_cast<attn::ColsOp>(op))
     return at.k >= 0 && (at.k < size(cols.getDynamicSizes(), cols.getSizes(), 0) ||
                          at.k >= at.extentK - size(cols.getDynamicSizes(), cols.getSizes(), 1));
+  if (auto box = llvm::dyn_cast<attn::BoxOp>(op)) {
+    auto bound = [&](unsigned index) { return size(box.getDynamicSizes(), box.getSizes(), index); };
+    return bound(0) <= at.q && at.q < bound(1) && bound(2) <= at.k && at.k < bound(3);
+  }
+  if (auto prefix = llvm::dyn_cast<attn::PrefixOp>(op))
+    return at.k <= at.q || at.k < size(prefix.getDynamicSizes(), prefix.getSizes(), 0);
   if (auto stride = llvm::dyn_cast<attn::StrideOp>(op))
     return remainder(stride.getAxis() == attn::Axis::q ? at.q : at.k, stride.getRate()) == offset(stride, at);
   if (auto predicate = llvm::dyn_cast<attn::PredicateOp>(op))

@@ -1,5 +1,5 @@
 //===- LeafOps.cpp - masks that name pairs directly -----------------------===//
-// Verifiers and interface methods of full, causal, window, rows, cols, stride and predicate.
+// Verifiers and interface methods of full, causal, window, rows, cols, box, prefix, stride and predicate.
 //===----------------------------------------------------------------------===//
 #include "dialect/Analysis/PatternAnalysis.h"
 #include "dialect/IR/Attn.h"
@@ -108,6 +108,61 @@ void ColsOp::complement(const Frame &frame, PieceList &out) {
 }
 Value ColsOp::buildPredicate(PredicateFrame &frame) {
   return atEdges(frame, {getDynamicSizes(), getSizes()}, frame.k, frame.extentK);
+}
+
+//===-- box -------------------------------------------------------------------===//
+
+LogicalResult BoxOp::verify() {
+  Sizes sizes{getDynamicSizes(), getSizes()};
+  if (failed(verifySizes(*this, sizes, {"first_q", "end_q", "first_k", "end_k"}, 0)))
+    return failure();
+  for (auto [first, axis] : {std::pair(0u, "q"), std::pair(2u, "k")}) {
+    auto from = sizes.expr(first).constant(), to = sizes.expr(first + 1).constant();
+    if (from && to && *from > *to)
+      return emitOpError("expected first_") << axis << " <= end_" << axis << ", got " << *from << " > " << *to;
+  }
+  return success();
+}
+void BoxOp::pieces(const Frame &frame, PieceList &out) {
+  Sizes sizes{getDynamicSizes(), getSizes()};
+  Piece box = frame.region;
+  box.q.intersect({frame.position(sizes.expr(0)), frame.position(sizes.expr(1) - 1)});
+  box.k.intersect({frame.position(sizes.expr(2)), frame.position(sizes.expr(3) - 1)});
+  out.push_back(box);
+}
+void BoxOp::complement(const Frame &frame, PieceList &out) {
+  Sizes sizes{getDynamicSizes(), getSizes()};
+  for (auto [axis, first] : {std::pair(&Piece::q, 0u), std::pair(&Piece::k, 2u)}) {
+    out.push_back(with(frame, axis, {{}, frame.position(sizes.expr(first) - 1)}));
+    out.push_back(with(frame, axis, {frame.position(sizes.expr(first + 1)), {}}));
+  }
+}
+Value BoxOp::buildPredicate(PredicateFrame &frame) {
+  Sizes sizes{getDynamicSizes(), getSizes()};
+  auto inside = [&](Value coordinate, unsigned first) {
+    return frame.both(frame.lessEqual(sizes.value(first, frame), coordinate),
+                      frame.less(coordinate, sizes.value(first + 1, frame)));
+  };
+  return frame.both(inside(frame.q, 0), inside(frame.k, 2));
+}
+
+//===-- prefix ----------------------------------------------------------------===//
+
+LogicalResult PrefixOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"length"}, 0); }
+void PrefixOp::pieces(const Frame &frame, PieceList &out) {
+  IntExpr length = Sizes{getDynamicSizes(), getSizes()}.expr(0);
+  out.push_back(with(frame, &Piece::diagonal, {{}, 0}));
+  if (length != IntExpr(0))
+    out.push_back(with(frame, &Piece::k, {{}, frame.position(length - 1)}));
+}
+void PrefixOp::complement(const Frame &frame, PieceList &out) {
+  Piece after = with(frame, &Piece::diagonal, {frame.rate, {}});
+  after.k.intersect({frame.position(Sizes{getDynamicSizes(), getSizes()}.expr(0)), {}});
+  out.push_back(after);
+}
+Value PrefixOp::buildPredicate(PredicateFrame &frame) {
+  Value length = Sizes{getDynamicSizes(), getSizes()}.value(0, frame);
+  return frame.either(frame.lessEqual(frame.k, frame.q), frame.less(frame.k, length));
 }
 
 //===-- stride --------------------------------------------------------------===//

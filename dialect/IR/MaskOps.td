@@ -68,6 +68,28 @@ def ColsOp : SizedLeafOp<"cols"> {
   }];
 }
 
+def BoxOp : SizedLeafOp<"box"> {
+  let summary = "keeps (q, k) when first_q <= q < end_q and first_k <= k < end_k";
+  let description = [{
+    Four sizes, `[first_q, end_q, first_k, end_k]`, each >= 0, static or a run-time i32. An axis whose end is not
+    above its first keeps nothing; where both are static, first > end is an error.
+    ```mlir
+    %m = attn.box [0, %rows, 128, 256]
+    ```
+  }];
+}
+
+def PrefixOp : SizedLeafOp<"prefix"> {
+  let summary = "keeps (q, k) when k <= q or k < length (prefix-LM)";
+  let description = [{
+    One size >= 0: the first `length` keys of the current coordinates are kept by every query, the rest as by
+    `attn.causal`, which `[0]` is.
+    ```mlir
+    %m = attn.prefix [%length]
+    ```
+  }];
+}
+
 def StrideOp : MaskOp<"stride"> {
   let summary = "keeps (q, k) when the position on one axis is in a residue class";
   let description = [{

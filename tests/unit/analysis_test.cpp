@@ -81,6 +81,12 @@ TEST_CASE("leaves alone") {
   check(unionOf("%m = attn.rows [4, 6]"));
   check(unionOf("%m = attn.cols [3, 2]"));
   check(unionOf("%m = attn.cols [%g, 0]"), "%g: i32", {17});
+  check(unionOf("%m = attn.box [3, 20, 5, 31]"));
+  check(unionOf("%m = attn.box [0, 70, 0, 1]"));
+  check(unionOf("%m = attn.box [%a, %b, 0, %c]"), "%a: i32, %b: i32, %c: i32", {8, 25, 17});
+  check(unionOf("%m = attn.prefix [0]"));
+  check(unionOf("%m = attn.prefix [11]"));
+  check(unionOf("%m = attn.prefix [%p]"), "%p: i32", {26});
   check(unionOf("%m = attn.stride q by 3 at 1"));
   check(unionOf("%m = attn.stride k by 4 at 3"));
   check(unionOf("%m = attn.stride k by 3 rule(modulo)"));
@@ -92,8 +98,39 @@ TEST_CASE("complements of leaves") {
   check(unionOf("%a = attn.window [3, 2]  %m = attn.not %a"));
   check(unionOf("%a = attn.rows [4, 6]  %m = attn.not %a"));
   check(unionOf("%a = attn.cols [4, 6]  %m = attn.not %a"));
+  check(unionOf("%a = attn.box [3, 20, 5, 31]  %m = attn.not %a"));
+  check(unionOf("%a = attn.box [%a0, %b0, 5, 31]  %m = attn.not %a"), "%a0: i32, %b0: i32", {20, 3});
+  check(unionOf("%a = attn.prefix [11]  %m = attn.not %a"));
   check(unionOf("%a = attn.stride q by 3 at 1  %m = attn.not %a"));
   check(unionOf("%a = attn.stride k by 4 at 1  %m = attn.not %a"));
+}
+
+TEST_CASE("a prefix is full wherever it keeps every pair") {
+  // Two pieces, and yet every full tile is known: one of them keeps all of it.
+  auto parsed = parse("", unionOf("%m = attn.prefix [21]"));
+  PatternAnalysis analysis = analyze(parsed->pattern);
+  ProblemSizes sizes{1, 64, 64, 0, 0, {}};
+  for (TileShape shape : kShapes) {
+    int64_t full = 0;
+    for (int64_t row = 0; row < 64; row += shape.rows)
+      for (int64_t column = 0; column < 64; column += shape.columns)
+        full += std::min<int64_t>(column + shape.columns, 64) - 1 <= std::max<int64_t>(row, 20);
+    CHECK(countTiles(analysis, sizes, shape, Direction::Forward).full == full);
+  }
+}
+
+TEST_CASE("what keeps nothing") {
+  const std::string arguments = "%a: i32, %b: i32";
+  const std::vector<int64_t> inverted = {9, 4};
+  for (const char *body : {"%m = attn.box [4, 4, 0, 9]", "%m = attn.box [0, 9, 7, 7]", "%m = attn.box [%a, %b, 0, 9]",
+                           "%f = attn.prefix [0] %c = attn.causal %n = attn.not %c %m = attn.and %f, %n"}) {
+    check(unionOf(body), arguments, inverted);
+    auto parsed = parse(arguments, unionOf(body));
+    PatternAnalysis analysis = analyze(parsed->pattern);
+    ProblemSizes sizes{2, 40, 40, 0, 0, inverted};
+    CHECK(countPairs(analysis, sizes) == std::optional<WideInt>(0));
+    CHECK(countTiles(analysis, sizes, {8, 8}, Direction::Forward).visited == 0);
+  }
 }
 
 TEST_CASE("segments") {
@@ -103,6 +140,8 @@ TEST_CASE("segments") {
   check(unionOf("%a = attn.rows [2, 1]  %m = attn.segment %a by [10]"));
   check(unionOf("%a = attn.cols [2, 1]  %m = attn.segment %a by [9]"));
   check(unionOf("%a = attn.causal  %m = attn.segment %a by [%w]"), "%w: i32", {13});
+  check(unionOf("%a = attn.box [2, 5, 0, 7]  %m = attn.segment %a by [10]"));
+  check(unionOf("%a = attn.prefix [3]  %m = attn.segment %a by [10]"));
   check(unionOf("%a = attn.causal  %m = attn.segment %a by [1]"));
   check(unionOf("%a = attn.causal %b = attn.segment %a by [4] %m = attn.segment %b by [10]"));
   check(unionOf("%a = attn.causal %b = attn.segment %a by [10] %m = attn.segment %b by [4]"));
@@ -118,6 +157,8 @@ TEST_CASE("dilation") {
   check(unionOf("%a = attn.causal  %m = attn.dilate %a by 5 rule(modulo)"));
   check(unionOf("%a = attn.rows [1, 2]  %m = attn.dilate %a by 3 rule(every)"));
   check(unionOf("%a = attn.cols [1, 2]  %m = attn.dilate %a by 3 at 1"));
+  check(unionOf("%a = attn.box [1, 6, 2, 9]  %m = attn.dilate %a by 3 at 1"));
+  check(unionOf("%a = attn.prefix [4]  %m = attn.dilate %a by 4 rule(every)"));
   check(unionOf("%a = attn.causal %b = attn.dilate %a by 2 at 1 %m = attn.dilate %b by 3 at 1"));
   check(unionOf("%a = attn.causal %b = attn.dilate %a by 2 rule(every) %m = attn.not %b"));
   check(unionOf("%a = attn.causal %b = attn.dilate %a by 3 at 1 %m = attn.not %b"));

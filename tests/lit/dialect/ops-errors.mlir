@@ -50,6 +50,54 @@ attn.pattern @bad() {
 // -----
 
 attn.pattern @bad() {
+  // expected-error @+1 {{'attn.box' op expected 4 sizes (first_q, end_q, first_k, end_k), got 2}}
+  %m = attn.box [0, 4]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.box' op expected first_k >= 0, got -3}}
+  %m = attn.box [0, 4, -3, 4]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.box' op expected first_q <= end_q, got 5 > 4}}
+  %m = attn.box [5, 4, 0, 4]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.box' op expected first_k <= end_k, got 9 > 8}}
+  %m = attn.box [5, 5, 9, 8]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.prefix' op expected length >= 0, got -1}}
+  %m = attn.prefix [-1]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.prefix' op expected 1 sizes (length), got 2}}
+  %m = attn.prefix [1, 2]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
   // expected-error @+1 {{'attn.stride' op expected a rate >= 1, got 0}}
   %m = attn.stride k by 0 at 0
   attn.softmax union(%m)

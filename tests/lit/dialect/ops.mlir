@@ -50,6 +50,18 @@ attn.pattern @leaves() {
   attn.softmax union(%m)
 }
 
+// CHECK-LABEL: attn.pattern @box_and_prefix(%length: i32) {
+attn.pattern @box_and_prefix(%length: i32) {
+  // CHECK: attn.box [0, %length, 128, 256]
+  %b = attn.box [0, %length, 128, 256]
+  // CHECK: attn.prefix [%length]
+  %p = attn.prefix [%length]
+  // CHECK: attn.prefix [64]
+  %s = attn.prefix [64]
+  %m = attn.or %b, %p, %s
+  attn.softmax union(%m)
+}
+
 // CHECK-LABEL: attn.pattern @predicate() {
 attn.pattern @predicate() {
   // CHECK: attn.predicate {

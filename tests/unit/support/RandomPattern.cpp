@@ -48,6 +48,13 @@ private:
     return "[" + first + ", " + size(node, node.b) + "]";
   }
 
+  std::string box(const MaskNode &node) {
+    std::string text = "[" + size(node, node.a);
+    for (int64_t bound : {node.b, node.c, node.d})
+      text += ", " + size(node, bound);
+    return text + "]";
+  }
+
   std::string op(const MaskNode &node, const std::vector<std::string> &names) {
     switch (node.kind) {
     case MaskNode::Full:
@@ -60,6 +67,10 @@ private:
       return "attn.rows " + pair(node);
     case MaskNode::Cols:
       return "attn.cols " + pair(node);
+    case MaskNode::Box:
+      return "attn.box " + box(node);
+    case MaskNode::Prefix:
+      return "attn.prefix [" + size(node, node.a) + "]";
     case MaskNode::StrideQ:
       return "attn.stride q" + offset(node);
     case MaskNode::StrideK:
@@ -137,6 +148,10 @@ private:
     case MaskNode::Segment:
       node.a = 1 + below(24);
       return;
+    case MaskNode::Box:
+      fillAxis(node, node.a, node.b);
+      fillAxis(node, node.c, node.d);
+      return;
     case MaskNode::StrideQ:
     case MaskNode::StrideK:
       fillOffset(node, isInHeads, {"modulo", "block"});
@@ -148,6 +163,12 @@ private:
       node.a = below(12);
       node.b = below(12);
     }
+  }
+
+  /// Ends before the first only at run time, where that keeps nothing.
+  void fillAxis(const MaskNode &node, int64_t &first, int64_t &end) {
+    first = below(30);
+    end = node.isRuntime && below(4) == 0 ? below(30) : first + below(40);
   }
 
   void fillOffset(MaskNode &node, bool isInHeads, std::vector<std::string> rules) {
@@ -189,8 +210,9 @@ std::vector<MaskNode> simplerNodes(const MaskNode &node) {
   for (int64_t step : {node.a / 2, int64_t(1)})
     if (step > 0 && node.a - step >= least && (!least || node.kind == MaskNode::Segment || node.b < node.a - step))
       add([&](MaskNode &copy) { copy.a -= step; });
-  if (node.b > 0)
-    add([](MaskNode &copy) { --copy.b; });
+  for (int64_t MaskNode::*field : {&MaskNode::b, &MaskNode::c, &MaskNode::d})
+    if (node.*field > 0)
+      add([&](MaskNode &copy) { --(copy.*field); });
   if (!node.rule.empty())
     add([](MaskNode &copy) { copy.rule.clear(); });
   return simpler;
