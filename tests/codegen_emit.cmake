@@ -6,7 +6,8 @@ add_library(heddle_pattern_test_support STATIC
   ${CMAKE_SOURCE_DIR}/tests/unit/support/HostPattern.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/support/ModuleLoader.cpp)
 target_include_directories(heddle_pattern_test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests/unit)
-target_compile_definitions(heddle_pattern_test_support PRIVATE HEDDLE_HOST_CXX="${CMAKE_CXX_COMPILER}")
+target_compile_definitions(heddle_pattern_test_support PRIVATE HEDDLE_HOST_CXX="${CMAKE_CXX_COMPILER}"
+  HEDDLE_SKELETON_FOLDER="${CMAKE_SOURCE_DIR}/codegen/Skeletons")
 target_link_libraries(heddle_pattern_test_support PUBLIC heddle_cpu heddle_emit ${CMAKE_DL_LIBS})
 heddle_link_mlir(heddle_pattern_test_support MLIRParser)
 
@@ -18,5 +19,9 @@ heddle_add_unit_test(cpu_attention heddle_pattern_test_support)
 heddle_add_unit_test(cpu_golden heddle_pattern_test_support)
 if(TARGET heddle_compiler AND TARGET heddle_oracle)
   heddle_add_unit_test(pattern_functions heddle_pattern_test_support heddle_compiler heddle_oracle)
-  target_compile_definitions(pattern_functions_test PRIVATE HEDDLE_PATTERN_FOLDER="${CMAKE_SOURCE_DIR}/patterns")
+  heddle_add_unit_test(kept_columns heddle_pattern_test_support heddle_compiler)
+  target_sources(kept_columns_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomPattern.cpp)
+  foreach(topic pattern_functions kept_columns)
+    target_compile_definitions(${topic}_test PRIVATE HEDDLE_PATTERN_FOLDER="${CMAKE_SOURCE_DIR}/patterns")
+  endforeach()
 endif()

@@ -140,6 +140,7 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
                               << " run-time sizes, got " << info.paramCount;
   loadDialects(module.getContext());
   OwningOpRef<ModuleOp> lowered = module.clone();
+  dropKeptColumns(*lowered);
   addBridgeFunctions(*lowered, info.paramCount);
   if (failed(lowerToLlvm(*lowered)))
     return failure();

@@ -21,6 +21,7 @@ static LogicalResult lowerToEmitC(ModuleOp module) {
   passes.addPass(createCSEPass());
   passes.addPass(arith::createArithExpandOpsPass());
   passes.addPass(createCSEPass());
+  passes.addPass(createCallColumnsPass());
   passes.addPass(createConvertPatternToEmitCPass());
   passes.addPass(createInlineConstantsPass());
   passes.addPass(createKeepLoopsRolledPass());
@@ -39,6 +40,10 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   for (const PatternFunction &known : patternFunctions())
     if (function.getName() == known.symbol)
       writer.comment(describeArguments(known, info));
+  if (function.getName() == keptColumnsFunction().symbol) {
+    writer.comment(describeArguments(keptColumnsFunction(), info));
+    writer.line("template <class Columns>");
+  }
   std::string body;
   llvm::raw_string_ostream stream(body);
   if (failed(emitc::translateToCpp(function, stream)))
@@ -58,7 +63,7 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   for (auto function : lowered->getOps<emitc::FuncOp>())
     if (failed(printFunction(function, info, writer)))
       return failure();
-  writer.text(patternWrapperText(info));
+  writer.text(patternWrapperText(info, branchesWithKeptColumns(module, info)));
   return writer.take();
 }
 

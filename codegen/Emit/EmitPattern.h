@@ -15,8 +15,8 @@ namespace heddle {
 // module's context, so it must not run while another thread uses that context.
 mlir::FailureOr<std::string> emitPatternFunctions(mlir::ModuleOp module, const PatternInfo &info);
 
-// The wrapper part alone: it depends on `info` only.
-std::string patternWrapperText(const PatternInfo &info);
+// The wrapper part alone: it depends on `info` and on the branches that have words of kept columns.
+std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> &branchesWithWords);
 
 } // namespace heddle
 

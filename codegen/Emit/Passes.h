@@ -9,6 +9,10 @@
 
 namespace heddle {
 
+// Calls of "columns_below" become `Columns::below`, and its declaration goes: the functions that call it are templates
+// over the skeleton's Columns.
+std::unique_ptr<mlir::Pass> createCallColumnsPass();
+
 // Turns a module of func/arith/scf/memref functions, with divisions and minima already expanded,
 // into emitc.func ops that carry the device specifiers, callees before callers. An op without a
 // pattern is an error at the op. The index type survives only in constant subscripts.

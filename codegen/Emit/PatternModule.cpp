@@ -22,6 +22,27 @@ llvm::ArrayRef<PatternFunction> patternFunctions() {
   return functions;
 }
 
+const PatternFunction &keptColumnsFunction() {
+  static const PatternFunction function = {
+      "pattern_kept_columns", true, {"variant", "branch", "q_position", "first_position"}, PatternResult::i32};
+  return function;
+}
+
+std::vector<bool> branchesWithKeptColumns(ModuleOp module, const PatternInfo &info) {
+  std::vector<bool> branches(info.branchCount, false);
+  if (auto function = module.lookupSymbol<func::FuncOp>(keptColumnsFunction().symbol))
+    if (auto answered = function->getAttrOfType<DenseBoolArrayAttr>("heddle.branches"))
+      branches.assign(answered.asArrayRef().begin(), answered.asArrayRef().end());
+  branches.resize(info.branchCount, false);
+  return branches;
+}
+
+void dropKeptColumns(ModuleOp module) {
+  for (llvm::StringRef symbol : {llvm::StringRef(keptColumnsFunction().symbol), llvm::StringRef(kColumnsBelowSymbol)})
+    if (auto function = module.lookupSymbol<func::FuncOp>(symbol))
+      function.erase();
+}
+
 std::vector<std::string> contextArgumentNames(int paramCount) {
   std::vector<std::string> names = {"batch", "head", "heads", "seqlen_q", "seqlen_k", "q_origin", "k_origin"};
   for (int i = 0; i < paramCount; ++i)
@@ -48,19 +69,26 @@ static FunctionType expectedType(MLIRContext *context, const PatternFunction &fu
   return FunctionType::get(context, inputs, results);
 }
 
+static LogicalResult verifyFunction(func::FuncOp found, const PatternFunction &function, const PatternInfo &info) {
+  FunctionType expected = expectedType(found.getContext(), function, info.paramCount);
+  if (found.getFunctionType() != expected)
+    return found.emitError() << "pattern '" << info.name << "': expected '" << function.symbol << "' of type "
+                             << expected << ", got " << found.getFunctionType();
+  if (found.isExternal())
+    return found.emitError() << "pattern '" << info.name << "': '" << function.symbol << "' has no body";
+  return success();
+}
+
 LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
   for (const PatternFunction &function : patternFunctions()) {
     auto found = module.lookupSymbol<func::FuncOp>(function.symbol);
     if (!found)
       return module.emitError() << "pattern '" << info.name << "' has no function '" << function.symbol << "'";
-    FunctionType expected = expectedType(module.getContext(), function, info.paramCount);
-    if (found.getFunctionType() != expected)
-      return found.emitError() << "pattern '" << info.name << "': expected '" << function.symbol << "' of type "
-                               << expected << ", got " << found.getFunctionType();
-    if (found.isExternal())
-      return found.emitError() << "pattern '" << info.name << "': '" << function.symbol << "' has no body";
+    if (failed(verifyFunction(found, function, info)))
+      return failure();
   }
-  return success();
+  auto keptColumns = module.lookupSymbol<func::FuncOp>(keptColumnsFunction().symbol);
+  return keptColumns ? verifyFunction(keptColumns, keptColumnsFunction(), info) : success();
 }
 
 } // namespace heddle

@@ -28,6 +28,17 @@ struct PatternFunction {
 // The six functions, in the order in which they are emitted.
 llvm::ArrayRef<PatternFunction> patternFunctions();
 
+// The seventh function, which a module may lack: the kept columns of a tile as one word. Its attribute "heddle.branches"
+// says for which branches it answers. It calls "columns_below", which only the text has: a skeleton defines it.
+const PatternFunction &keptColumnsFunction();
+inline constexpr llvm::StringLiteral kColumnsBelowSymbol = "columns_below";
+
+// One for each branch: the function above answers for it.
+std::vector<bool> branchesWithKeptColumns(mlir::ModuleOp module, const PatternInfo &info);
+
+// Takes it out of a module that is not for text.
+void dropKeptColumns(mlir::ModuleOp module);
+
 // batch, head, heads, seqlen_q, seqlen_k, q_origin, k_origin, then param_0 ... param_{P-1}.
 std::vector<std::string> contextArgumentNames(int paramCount);
 

@@ -14,6 +14,7 @@ std::string fieldOf(const std::string &argument) {
       {"batch", "c.batch"},      {"head", "c.head"},        {"heads", "c.heads"},        {"seqlen_q", "c.seqlenQ"},
       {"seqlen_k", "c.seqlenK"}, {"q_origin", "c.qOrigin"}, {"k_origin", "c.kOrigin"},   {"tile_first", "tileFirst"},
       {"tile_last", "tileLast"}, {"block_n", "blockN"},     {"q_position", "qPosition"}, {"k_position", "kPosition"},
+      {"first_position", "firstPosition"},
   };
   for (const auto &[name, field] : fields)
     if (name == argument)
@@ -32,6 +33,8 @@ struct Method {
 // The methods in the order of patternFunctions().
 constexpr Method methods[] = {{"variant", "int"},    {"queryRate", "int"},      {"keyRate", "int"},
                               {"keyResidue", "int"}, {"nextRange", "KeyRange"}, {"keep", "bool"}};
+
+constexpr Method keptColumnsMethod = {"keptColumns", "uint32_t"};
 
 std::string methodSignature(const Method &method, const PatternFunction &function) {
   std::vector<std::string> parameters;
@@ -57,9 +60,25 @@ void writeMethod(SourceWriter &writer, const Method &method, const PatternFuncti
   writer.line("return KeyRange{out[0], out[1], out[2], out[3], out[4]};");
 }
 
+// A skeleton asks kHasKeptColumns first, so the method of a pattern without words needs no body.
+void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const std::vector<bool> &branches) {
+  std::vector<std::string> answers, values;
+  for (bool hasWords : branches)
+    answers.push_back(hasWords ? "true" : "false");
+  writer.line("static constexpr bool kHasKeptColumns[] = {" + joinComma(answers) + "};");
+  writer.line("template <class Columns>");
+  const std::string signature = methodSignature(keptColumnsMethod, keptColumnsFunction());
+  if (std::find(branches.begin(), branches.end(), true) == branches.end())
+    return writer.line(signature + ";");
+  for (const std::string &argument : argumentNames(keptColumnsFunction(), info.paramCount))
+    values.push_back(fieldOf(argument));
+  auto body = writer.function(signature);
+  writer.line("return " + SourceWriter::call(keptColumnsFunction().symbol + std::string("<Columns>"), values) + ";");
+}
+
 } // namespace
 
-std::string patternWrapperText(const PatternInfo &info) {
+std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> &branchesWithWords) {
   SourceWriter writer;
   auto context = writer.structure("PatternContext");
   writer.fields("int32_t", {"batch", "head", "heads", "seqlenQ", "seqlenK", "qOrigin", "kOrigin"});
@@ -76,6 +95,7 @@ std::string patternWrapperText(const PatternInfo &info) {
   writer.constant("kParamCount", info.paramCount);
   for (size_t i = 0; i < patternFunctions().size(); ++i)
     writeMethod(writer, methods[i], patternFunctions()[i], info.paramCount);
+  writeKeptColumns(writer, info, branchesWithWords);
   pattern.end();
   return writer.take();
 }

@@ -2,6 +2,7 @@
 // One function of docs/architecture.md, section 2, per builder below.
 //===----------------------------------------------------------------------===//
 #include "codegen/Schedule/AttentionSchedule.h"
+#include "codegen/Schedule/ColumnWords.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/RangeFunction.h"
 
@@ -31,6 +32,7 @@ public:
     buildKeyResidue();
     buildNextRangeDispatch();
     buildKeep();
+    buildKeptColumns();
     return std::move(module);
   }
 
@@ -104,22 +106,75 @@ private:
     FunctionBuilder f = start("pattern_keep", true, {i32, i32, i32}, {i1});
     attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
     Value variant = expressions.integer(analysis.variantOfHead);
-    IRMapping parameters;
-    for (BlockArgument argument : pattern.getBody().getArguments())
-      parameters.map(argument, f.parameter(argument.getArgNumber()));
+    IRMapping parameters = parameterValues(f);
     f.finish(forEachBranch(f, variant, f.extra(0), i1, [&](unsigned v, unsigned b) {
-      return buildBranchPredicate(f, analysis.variants[v], b, parameters);
+      return buildBranchPredicate(f, analysis.variants[v], b, {f.extra(1), f.extra(2)}, parameters);
     }));
   }
 
-  Value buildBranchPredicate(FunctionBuilder &f, const attn::Variant &variant, unsigned branch,
+  /// Left out if no branch has words for all variants.
+  void buildKeptColumns() {
+    FunctionBuilder f = start("pattern_kept_columns", true, {i32, i32, i32, i32}, {i32});
+    auto below = func::FuncOp::create(f.loc, kColumnsBelow, f.builder.getFunctionType(i32, i32));
+    below.setPrivate();
+    module->push_back(below);
+    SmallVector<bool> hasWords(branchCount(), true);
+    f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
+      OwningOpRef<ModuleOp> scratch = ModuleOp::create(f.loc);
+      func::FuncOp predicate = buildColumnPredicate(*scratch, v, b);
+      SmallVector<Value> arguments(f.function.getArguments().drop_back(4)); // the context
+      arguments.append({f.extra(2), f.extra(3)});
+      if (Value word = buildColumnWord(f.builder, predicate, arguments, lowestParameters()))
+        return word;
+      hasWords[b] = false;
+      return f.constant(0);
+    }));
+    f.function->setAttr("heddle.branches", f.builder.getDenseBoolArrayAttr(hasWords));
+    if (!llvm::is_contained(hasWords, true)) {
+      f.function.erase();
+      below.erase();
+    }
+  }
+
+  /// (CTX, q_position, first_position, column) -> i1: the key exists and the pair is kept.
+  func::FuncOp buildColumnPredicate(ModuleOp scratch, unsigned v, unsigned b) {
+    FunctionBuilder f(scratch, "keeps_column", parameterCount(), true, {i32, i32, i32}, {i1});
+    Value ahead = arith::MulIOp::create(f.builder, f.loc, f.extra(2), f.constant(ranges(v).branches[b].columnRate));
+    Value key = arith::AddIOp::create(f.builder, f.loc, f.extra(1), ahead);
+    Value end = arith::AddIOp::create(f.builder, f.loc, f.context(FunctionBuilder::KOrigin),
+                                      f.context(FunctionBuilder::SeqlenK));
+    Value exists = arith::CmpIOp::create(f.builder, f.loc, arith::CmpIPredicate::slt, key, end);
+    Value kept = buildBranchPredicate(f, analysis.variants[v], b, {f.extra(0), key}, parameterValues(f));
+    f.finish(arith::AndIOp::create(f.builder, f.loc, exists, kept).getResult());
+    return f.function;
+  }
+
+  IRMapping parameterValues(FunctionBuilder &f) {
+    IRMapping values;
+    for (BlockArgument argument : pattern.getBody().getArguments())
+      values.map(argument, f.parameter(argument.getArgNumber()));
+    return values;
+  }
+
+  SmallVector<int64_t> lowestParameters() {
+    SmallVector<int64_t> lowest;
+    for (unsigned index = 0; index < parameterCount(); ++index)
+      lowest.push_back(pattern.getParameterMinimum(index));
+    return lowest;
+  }
+
+  struct Pair {
+    Value q, k;
+  };
+
+  Value buildBranchPredicate(FunctionBuilder &f, const attn::Variant &variant, unsigned branch, Pair position,
                              const IRMapping &parameters) {
     using Context = FunctionBuilder;
     auto sum = [&](Value a, Value b) -> Value { return arith::AddIOp::create(f.builder, f.loc, a, b); };
     attn::PredicateFrame frame{f.builder,
                                f.loc,
-                               f.extra(1),
-                               f.extra(2),
+                               position.q,
+                               position.k,
                                sum(f.context(Context::QOrigin), f.context(Context::SeqlenQ)),
                                sum(f.context(Context::KOrigin), f.context(Context::SeqlenK)),
                                f.context(Context::Batch),

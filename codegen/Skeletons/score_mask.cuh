@@ -1,6 +1,10 @@
 // Removes the pairs of a masked tile that the branch does not keep, and the keys beyond the length. Runs on
 // masked tiles only; the branch is a compile-time constant of each instance, so the generated predicate folds.
+// Where the pattern gives the kept columns of a row as words, the cost hardly depends on the predicate; otherwise the
+// predicate is evaluated for every score.
 #pragma once
+
+#include "lane_columns.cuh"
 
 namespace heddle {
 
@@ -12,55 +16,78 @@ struct MaskScope {
   int32_t queryRate;
 };
 
+// The first column and the first row of this lane; columns of its score tiles n are 8 n and 8 n + 1 further on.
+struct LanePlace {
+  int32_t column, position;
+
+  DEV LanePlace(const MaskScope &scope, int chunk) {
+    const uint32_t thread = ptx::rereadThreadIndex();
+    column = chunk * kChunkN + thread % 4 * 2;
+    position = scope.tilePosition + scope.queryRate * static_cast<int32_t>(thread / 32 * (kRowTiles * 16) + thread % 32 / 4);
+  }
+};
+
 // Bits of one row slot (i, half), one for each of the lane's kScoreTiles * 2 columns: 1 = kept.
 typedef uint32_t KeptColumns[kRowTiles][2];
+static_assert(kScoreTiles * 2 <= 32, "the kept columns of one row fit one word");
 
-// Evaluates the predicate for the two columns of the lane in score tile n. lanePosition: of row (0, 0).
 template <int Branch>
-DEV void keepColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, int32_t lanePosition,
-                     int firstColumn, int n) {
+DEV void findColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+  const int32_t first = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * lane.column;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      kept[i][half] = Pattern::keptColumns<LaneColumns>(scope.context, scope.variant, Branch,
+                                                        lane.position + scope.queryRate * (i * 16 + half * 8),
+                                                        scope.context.kOrigin + first);
+}
+
+// Row by row and bit by bit: ptxas then moves seven bits at a time into predicates.
+DEV void applyColumns(Scores &scores, const KeptColumns &kept) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int bit = 0; bit < kScoreTiles * 2; ++bit) {
+        float &score = scores[i][bit / 2][half * 2 + bit % 2];
+        score = kept[i][half] & 1u << bit ? score : -INFINITY;
+      }
+}
+
+// Evaluates the predicate for the two columns of the lane in score tile n.
+template <int Branch>
+DEV void keepColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane, int n) {
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
-    int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (firstColumn + n * 8 + e);
+    int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
     bool keyExists = key < scope.context.seqlenK;
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        int32_t position = lanePosition + scope.queryRate * (i * 16 + half * 8);
+        int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
         bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
         kept[i][half] |= static_cast<uint32_t>(isKept) << (n * 2 + e);
       }
   }
 }
 
-DEV void applyColumns(Scores &scores, const KeptColumns &kept) {
-#pragma unroll
-  for (int n = 0; n < kScoreTiles; ++n)
-#pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
-#pragma unroll
-      for (int slot = 0; slot < 4; ++slot) {
-        float &score = scores[i][n][slot];
-        score = kept[i][slot / 2] >> (n * 2 + slot % 2) & 1 ? score : -INFINITY;
-      }
-}
-
 // Unrolled: short predicates fold into a comparison and a selection for each score.
 template <int Branch>
-DEV void maskUnrolled(Scores &scores, const MaskScope &scope, const KeyTile &tile, int32_t lanePosition,
-                      int firstColumn) {
+DEV void maskUnrolled(Scores &scores, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
 #pragma unroll
   for (int n = 0; n < kScoreTiles; ++n)
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (firstColumn + n * 8 + e);
+      int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
       bool keyExists = key < scope.context.seqlenK;
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          int32_t position = lanePosition + scope.queryRate * (i * 16 + half * 8);
+          int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
           bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
           float &score = scores[i][n][2 * half + e];
           score = isKept ? score : -INFINITY;
@@ -70,24 +97,30 @@ DEV void maskUnrolled(Scores &scores, const MaskScope &scope, const KeyTile &til
 
 // A loop keeps long predicates small in code and registers: it only collects one bit for each score.
 template <int Branch>
-DEV void maskInLoop(Scores &scores, const MaskScope &scope, const KeyTile &tile, int32_t lanePosition,
-                    int firstColumn) {
-  static_assert(kScoreTiles * 2 <= 32, "the kept columns of one row fit one word");
-  KeptColumns kept = {};
+DEV void findColumnsInLoop(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      kept[i][half] = 0;
 #pragma unroll 1
   for (int n = 0; n < kScoreTiles; ++n)
-    keepColumns<Branch>(kept, scope, tile, lanePosition, firstColumn, n);
-  applyColumns(scores, kept);
+    keepColumns<Branch>(kept, scope, tile, lane, n);
 }
 
 template <int Branch>
 DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
-  int firstColumn = chunk * kChunkN + ptx::rereadThreadIndex() % 4 * 2;
-  int32_t lanePosition = scope.tilePosition + scope.queryRate * laneRowNumber();
-  if constexpr (KernelTraits::kCompactMask)
-    maskInLoop<Branch>(scores, scope, tile, lanePosition, firstColumn);
-  else
-    maskUnrolled<Branch>(scores, scope, tile, lanePosition, firstColumn);
+  const LanePlace lane(scope, chunk);
+  if constexpr (!Pattern::kHasKeptColumns[Branch] && !KernelTraits::kCompactMask) {
+    maskUnrolled<Branch>(scores, scope, tile, lane);
+  } else {
+    KeptColumns kept;
+    if constexpr (Pattern::kHasKeptColumns[Branch])
+      findColumns<Branch>(kept, scope, tile, lane);
+    else
+      findColumnsInLoop<Branch>(kept, scope, tile, lane);
+    applyColumns(scores, kept);
+  }
 }
 
 template <int Branch = 0>

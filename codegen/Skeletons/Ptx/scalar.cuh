@@ -1,4 +1,4 @@
-// Scalar instructions: base-2 exponential and logarithm, packing of two floats into one 32-bit word.
+// Scalar instructions: base-2 exponential and logarithm, words of bits, packing of two floats into one 32-bit word.
 #pragma once
 
 namespace heddle {
@@ -37,6 +37,13 @@ DEV int32_t rereadGridSize() {
   int32_t blocks;
   asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(blocks));
   return blocks;
+}
+
+// A word whose lowest `count` bits are set; all bits from 32 on.
+DEV uint32_t lowestBits(uint32_t count) {
+  uint32_t word;
+  asm("bmsk.clamp.b32 %0, 0, %1;" : "=r"(word) : "r"(count));
+  return word;
 }
 
 // Two bfloat16, rounded to nearest even, `low` in the lower half.

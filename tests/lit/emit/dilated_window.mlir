@@ -89,6 +89,107 @@
 //CHECK-NEXT:  return v48;
 //CHECK-NEXT:}
 //CHECK-EMPTY:
+//CHECK-NEXT:// batch v1, head v2, heads v3, seqlen_q v4, seqlen_k v5, q_origin v6, k_origin v7, param_0 v8, variant v9, branch v10, q_position v11, first_position v12
+//CHECK-NEXT:template <class Columns>
+//CHECK-NEXT:static __device__ __forceinline__ int32_t pattern_kept_columns(int32_t v1, int32_t v2, int32_t v3, int32_t v4, int32_t v5, int32_t v6, int32_t v7, int32_t v8, int32_t v9, int32_t v10, int32_t v11, int32_t v12) {
+//CHECK-NEXT:  uint32_t v13 = (uint32_t) v7;
+//CHECK-NEXT:  uint32_t v14 = (uint32_t) v5;
+//CHECK-NEXT:  uint32_t v15 = v13 + v14;
+//CHECK-NEXT:  int32_t v16 = (int32_t) v15;
+//CHECK-NEXT:  bool v17 = v12 > v16;
+//CHECK-NEXT:  int32_t v18 = v17 ? v12 : v16;
+//CHECK-NEXT:  uint32_t v19 = (uint32_t) v18;
+//CHECK-NEXT:  uint32_t v20 = (uint32_t) v12;
+//CHECK-NEXT:  uint32_t v21 = v19 - v20;
+//CHECK-NEXT:  int32_t v22 = (int32_t) v21;
+//CHECK-NEXT:  uint32_t v23 = (uint32_t) v22;
+//CHECK-NEXT:  uint32_t v24 = (uint32_t) 3;
+//CHECK-NEXT:  uint32_t v25 = v23 + v24;
+//CHECK-NEXT:  int32_t v26 = (int32_t) v25;
+//CHECK-NEXT:  uint32_t v27 = (uint32_t) v26;
+//CHECK-NEXT:  uint32_t v28 = (uint32_t) 2;
+//CHECK-NEXT:  uint32_t v29 = 32;
+//CHECK-NEXT:  bool v30 = v28 < v29;
+//CHECK-NEXT:  uint32_t v31 = 0;
+//CHECK-NEXT:  uint32_t v32 = v30 ? v27 >> v28 : v31;
+//CHECK-NEXT:  int32_t v33 = (int32_t) v32;
+//CHECK-NEXT:  uint32_t v34 = (uint32_t) v11;
+//CHECK-NEXT:  uint32_t v35 = (uint32_t) 3;
+//CHECK-NEXT:  uint32_t v36 = v34 & v35;
+//CHECK-NEXT:  int32_t v37 = (int32_t) v36;
+//CHECK-NEXT:  uint32_t v38 = (uint32_t) v12;
+//CHECK-NEXT:  uint32_t v39 = (uint32_t) 3;
+//CHECK-NEXT:  uint32_t v40 = v38 & v39;
+//CHECK-NEXT:  int32_t v41 = (int32_t) v40;
+//CHECK-NEXT:  bool v42 = v41 == v37;
+//CHECK-NEXT:  uint32_t v43 = (uint32_t) v11;
+//CHECK-NEXT:  uint32_t v44 = (uint32_t) v37;
+//CHECK-NEXT:  uint32_t v45 = v43 - v44;
+//CHECK-NEXT:  int32_t v46 = (int32_t) v45;
+//CHECK-NEXT:  uint32_t v47 = (uint32_t) 2;
+//CHECK-NEXT:  uint32_t v48 = 32;
+//CHECK-NEXT:  bool v49 = v47 < v48;
+//CHECK-NEXT:  int32_t v50 = v49 ? v46 >> v47 : 0;
+//CHECK-NEXT:  uint32_t v51 = (uint32_t) v12;
+//CHECK-NEXT:  uint32_t v52 = (uint32_t) v37;
+//CHECK-NEXT:  uint32_t v53 = v51 - v52;
+//CHECK-NEXT:  int32_t v54 = (int32_t) v53;
+//CHECK-NEXT:  int32_t v55 = v54 / 4;
+//CHECK-NEXT:  uint32_t v56 = (uint32_t) v55;
+//CHECK-NEXT:  uint32_t v57 = (uint32_t) 4;
+//CHECK-NEXT:  uint32_t v58 = v56 * v57;
+//CHECK-NEXT:  int32_t v59 = (int32_t) v58;
+//CHECK-NEXT:  bool v60 = v54 != v59;
+//CHECK-NEXT:  bool v61 = v54 < 0;
+//CHECK-NEXT:  bool v62 = v61 != false;
+//CHECK-NEXT:  bool v63 = v60 & v62;
+//CHECK-NEXT:  uint32_t v64 = (uint32_t) v55;
+//CHECK-NEXT:  uint32_t v65 = (uint32_t) -1;
+//CHECK-NEXT:  uint32_t v66 = v64 + v65;
+//CHECK-NEXT:  int32_t v67 = (int32_t) v66;
+//CHECK-NEXT:  int32_t v68 = v63 ? v67 : v55;
+//CHECK-NEXT:  uint32_t v69 = (uint32_t) v68;
+//CHECK-NEXT:  uint32_t v70 = (uint32_t) v50;
+//CHECK-NEXT:  uint32_t v71 = v69 - v70;
+//CHECK-NEXT:  int32_t v72 = (int32_t) v71;
+//CHECK-NEXT:  uint32_t v73 = (uint32_t) 0;
+//CHECK-NEXT:  uint32_t v74 = (uint32_t) v8;
+//CHECK-NEXT:  uint32_t v75 = v73 - v74;
+//CHECK-NEXT:  int32_t v76 = (int32_t) v75;
+//CHECK-NEXT:  bool v77 = v72 > v76;
+//CHECK-NEXT:  int32_t v78 = v77 ? v72 : v76;
+//CHECK-NEXT:  uint32_t v79 = (uint32_t) v78;
+//CHECK-NEXT:  uint32_t v80 = (uint32_t) v72;
+//CHECK-NEXT:  uint32_t v81 = v79 - v80;
+//CHECK-NEXT:  int32_t v82 = (int32_t) v81;
+//CHECK-NEXT:  uint32_t v83 = (uint32_t) v72;
+//CHECK-NEXT:  uint32_t v84 = (uint32_t) 1;
+//CHECK-NEXT:  uint32_t v85 = v83 - v84;
+//CHECK-NEXT:  int32_t v86 = (int32_t) v85;
+//CHECK-NEXT:  bool v87 = v86 > v8;
+//CHECK-NEXT:  int32_t v88 = v87 ? v86 : v8;
+//CHECK-NEXT:  uint32_t v89 = (uint32_t) v88;
+//CHECK-NEXT:  uint32_t v90 = (uint32_t) v86;
+//CHECK-NEXT:  uint32_t v91 = v89 - v90;
+//CHECK-NEXT:  int32_t v92 = (int32_t) v91;
+//CHECK-NEXT:  uint32_t v93 = (uint32_t) v33;
+//CHECK-NEXT:  uint32_t v94 = (uint32_t) v92;
+//CHECK-NEXT:  bool v95 = v93 < v94;
+//CHECK-NEXT:  int32_t v96 = v95 ? v33 : v92;
+//CHECK-NEXT:  int32_t v97 = Columns::below(v96);
+//CHECK-NEXT:  int32_t v98 = Columns::below(v82);
+//CHECK-NEXT:  uint32_t v99 = (uint32_t) v98;
+//CHECK-NEXT:  uint32_t v100 = (uint32_t) -1;
+//CHECK-NEXT:  uint32_t v101 = v99 ^ v100;
+//CHECK-NEXT:  int32_t v102 = (int32_t) v101;
+//CHECK-NEXT:  uint32_t v103 = (uint32_t) v97;
+//CHECK-NEXT:  uint32_t v104 = (uint32_t) v102;
+//CHECK-NEXT:  uint32_t v105 = v103 & v104;
+//CHECK-NEXT:  int32_t v106 = (int32_t) v105;
+//CHECK-NEXT:  int32_t v107 = v42 ? v106 : 0;
+//CHECK-NEXT:  return v107;
+//CHECK-NEXT:}
+//CHECK-EMPTY:
 //CHECK-NEXT:struct PatternContext {
 //CHECK-NEXT:  int32_t batch, head, heads, seqlenQ, seqlenK, qOrigin, kOrigin;
 //CHECK-NEXT:  int32_t param[1];
@@ -121,6 +222,11 @@
 //CHECK-NEXT:  }
 //CHECK-NEXT:  static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int qPosition, int kPosition) {
 //CHECK-NEXT:    return pattern_keep(c.batch, c.head, c.heads, c.seqlenQ, c.seqlenK, c.qOrigin, c.kOrigin, c.param[0], branch, qPosition, kPosition);
+//CHECK-NEXT:  }
+//CHECK-NEXT:  static constexpr bool kHasKeptColumns[] = {true};
+//CHECK-NEXT:  template <class Columns>
+//CHECK-NEXT:  static __device__ __forceinline__ uint32_t keptColumns(const PatternContext &c, int variant, int branch, int qPosition, int firstPosition) {
+//CHECK-NEXT:    return pattern_kept_columns<Columns>(c.batch, c.head, c.heads, c.seqlenQ, c.seqlenK, c.qOrigin, c.kOrigin, c.param[0], variant, branch, qPosition, firstPosition);
 //CHECK-NEXT:  }
 //CHECK-NEXT:};
 //CHECK-EMPTY:

@@ -29,6 +29,26 @@ SHIM void shim_next_range(const PatternContext *c, int variant, int branch, int 
 SHIM int shim_keep(const PatternContext *c, int branch, int q, int k) {
   return Pattern::keep(*c, branch, q, k);
 }
+
+#define DEV inline
+namespace heddle {
+namespace ptx {
+inline uint32_t lowestBits(uint32_t count) { return count < 32 ? (1u << count) - 1 : 0xffffffffu; }
+}
+}
+#include "lane_columns.cuh"
+template <int Branch> uint32_t keptColumns(const PatternContext &c, int variant, int branch, int q, int first) {
+  if (branch != Branch) {
+    if constexpr (Branch + 1 < Pattern::kBranchCount) return keptColumns<Branch + 1>(c, variant, branch, q, first);
+  }
+  if constexpr (Pattern::kHasKeptColumns[Branch])
+    return Pattern::keptColumns<heddle::LaneColumns>(c, variant, Branch, q, first);
+  return 0;
+}
+SHIM int shim_has_kept_columns(int branch) { return Pattern::kHasKeptColumns[branch]; }
+SHIM uint32_t shim_kept_columns(const PatternContext *c, int variant, int branch, int q, int first) {
+  return keptColumns<0>(*c, variant, branch, q, first);
+}
 SHIM void shim_counts(int *out) {
   out[0] = Pattern::kVariantCount; out[1] = Pattern::kBranchCount; out[2] = Pattern::kParamCount;
 }
@@ -48,8 +68,8 @@ std::string readAll(const std::string &path) {
 }
 
 void compileShared(const std::string &source, const std::string &object, const std::string &log) {
-  std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -shared -fPIC -Wall -Wno-unused-function -o " +
-                        object + " " + source + " 2> " + log;
+  std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -shared -fPIC -Wall -Wno-unused-function -I" +
+                        HEDDLE_SKELETON_FOLDER + " -o " + object + " " + source + " 2> " + log;
   if (std::system(command.c_str()) != 0)
     throw std::runtime_error("the emitted text does not compile:\n" + readAll(log) + readAll(source));
 }
@@ -65,6 +85,8 @@ struct HostPattern::Library {
   int (*keyResidue)(const JitContext *, int, int, int) = nullptr;
   void (*nextRange)(const JitContext *, int, int, int, int, int, int, int *) = nullptr;
   int (*keep)(const JitContext *, int, int, int) = nullptr;
+  int (*hasKeptColumns)(int) = nullptr;
+  uint32_t (*keptColumns)(const JitContext *, int, int, int, int) = nullptr;
   void (*counts)(int *) = nullptr;
 
   ~Library() {
@@ -98,6 +120,8 @@ HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : lib
   library->find("shim_key_residue", library->keyResidue);
   library->find("shim_next_range", library->nextRange);
   library->find("shim_keep", library->keep);
+  library->find("shim_has_kept_columns", library->hasKeptColumns);
+  library->find("shim_kept_columns", library->keptColumns);
   library->find("shim_counts", library->counts);
 }
 
@@ -122,6 +146,12 @@ JitKeyRange HostPattern::nextRange(const JitContext &context, int variant, int b
 
 bool HostPattern::keep(const JitContext &context, int branch, int q, int k) const {
   return library->keep(&context, branch, q, k) != 0;
+}
+
+bool HostPattern::hasKeptColumns(int branch) const { return library->hasKeptColumns(branch) != 0; }
+
+uint32_t HostPattern::keptColumns(const JitContext &context, int branch, int q, int firstKey) const {
+  return library->keptColumns(&context, variant(context), branch, q, firstKey);
 }
 
 PatternInfo HostPattern::counts() const {

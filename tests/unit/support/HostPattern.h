@@ -26,6 +26,9 @@ public:
   JitKeyRange nextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast, int blockN,
                         int from) const;
   bool keep(const JitContext &context, int branch, int q, int k) const;
+  bool hasKeptColumns(int branch) const;
+  // The word of a lane whose first column is the key at position firstKey; asks only branches that have words.
+  uint32_t keptColumns(const JitContext &context, int branch, int q, int firstKey) const;
   // kVariantCount, kBranchCount, kParamCount as the text states them.
   PatternInfo counts() const;
 

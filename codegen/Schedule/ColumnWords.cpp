@@ -1,0 +1,402 @@
+//===- ColumnWords.cpp - a predicate for many keys at once ----------------===//
+// Walks the predicate once. A value is the same for all columns (and is copied), a line over the columns, a quotient
+// of a line, or a condition, which becomes a word. Limits stay apart from words as long as they can, so that
+// a conjunction of several bounds is one minimum and not several words.
+//===----------------------------------------------------------------------===//
+#include "codegen/Schedule/ColumnWords.h"
+#include "codegen/Schedule/FunctionBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+namespace arith = mlir::arith;
+using Predicate = mlir::arith::CmpIPredicate;
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kMaxSlope = 1 << 12;
+constexpr int64_t kMaxColumns = 1 << 10; // of a tile
+
+/// slope * column + base, slope not 0; divided by `divisor`, rounded down, if there is one.
+struct Line {
+  int64_t slope = 0;
+  Value base;
+  Value divisor;
+};
+
+/// The columns c with c < below, c >= from, a bit in `other`, and none unless `when`; what is null says nothing.
+struct Word {
+  Value below, from, other, when;
+};
+
+std::optional<int64_t> constantOf(Value value) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.getSExtValue();
+  return std::nullopt;
+}
+
+/// The arithmetic of limits and words.
+class WordBuilder {
+public:
+  WordBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+
+  Value constant(int64_t value) {
+    return arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+  }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+  Value sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
+  Value mul(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
+
+  /// line < bound, or line <= bound.
+  Word less(const Line &line, Value bound, bool orEqual) {
+    if (line.slope > 0) {
+      Value base = orEqual ? sub(line.base, constant(1)) : line.base;
+      if (!llvm::isPowerOf2_64(line.slope)) // no unsigned division in the emitted text: the distance gets a sign
+        bound = arith::MinSIOp::create(builder, loc, bound, add(base, constant(line.slope * kMaxColumns)));
+      return {limit(base, bound, line.slope), {}, {}, {}};
+    }
+    Value base = orEqual ? line.base : add(line.base, constant(1)); // columns that are not: the line is above
+    if (!llvm::isPowerOf2_64(-line.slope))
+      bound = arith::MaxSIOp::create(builder, loc, bound, add(base, constant(line.slope * kMaxColumns)));
+    return {{}, limit(bound, base, -line.slope), {}, {}};
+  }
+
+  /// The number of columns c >= 0 with low + slope * c < high, as an unsigned number.
+  Value limit(Value low, Value high, int64_t slope) {
+    Value distance = sub(arith::MaxSIOp::create(builder, loc, low, high), low);
+    if (slope == 1)
+      return distance;
+    distance = add(distance, constant(slope - 1));
+    if (llvm::isPowerOf2_64(slope))
+      return arith::ShRUIOp::create(builder, loc, distance, constant(llvm::Log2_64(slope)));
+    return arith::DivSIOp::create(builder, loc, distance, constant(slope));
+  }
+
+  Word both(const Word &a, const Word &b) {
+    auto merge = [](Value x, Value y, auto &&combine) { return x && y ? combine(x, y) : x ? x : y; };
+    return {merge(a.below, b.below, [&](Value x, Value y) { return choose(isLess(x, y), x, y); }),
+            merge(a.from, b.from, [&](Value x, Value y) { return choose(isLess(x, y), y, x); }),
+            merge(a.other, b.other, [&](Value x, Value y) { return conjunction(x, y); }),
+            merge(a.when, b.when, [&](Value x, Value y) { return conjunction(x, y); })};
+  }
+
+  Word either(const Word &a, const Word &b) {
+    if (isOneBound(a) && isOneBound(b))
+      return negation(both(negation(a), negation(b)));
+    Value word = arith::OrIOp::create(builder, loc, bits(a), bits(b));
+    return {{}, {}, word, {}};
+  }
+
+  Word differ(const Word &a, const Word &b) {
+    Value word = arith::XOrIOp::create(builder, loc, bits(a), bits(b));
+    return {{}, {}, word, {}};
+  }
+
+  Word negation(const Word &word) {
+    if (isOneBound(word))
+      return {word.from, word.below, {}, {}};
+    return {{}, {}, inverted(bits(word)), {}};
+  }
+
+  Word pick(Value condition, const Word &a, const Word &b) { return {{}, {}, choose(condition, bits(a), bits(b)), {}}; }
+
+  Value bits(const Word &word) {
+    Value result = word.other;
+    auto cut = [&](Value columns) { result = result ? conjunction(result, columns) : columns; };
+    if (word.below)
+      cut(below(word.below));
+    if (word.from)
+      cut(inverted(below(word.from)));
+    if (!result)
+      result = constant(-1);
+    return word.when ? choose(word.when, result, constant(0)) : result;
+  }
+
+private:
+  static bool isOneBound(const Word &word) { return !word.below != !word.from && !word.other && !word.when; }
+  Value conjunction(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
+  Value inverted(Value word) { return arith::XOrIOp::create(builder, loc, word, constant(-1)); }
+  Value choose(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, loc, condition, a, b); }
+  Value isLess(Value a, Value b) { return arith::CmpIOp::create(builder, loc, Predicate::ult, a, b); }
+  Value below(Value limit) {
+    return func::CallOp::create(builder, loc, kColumnsBelow, TypeRange{builder.getI32Type()}, limit).getResult(0);
+  }
+
+  OpBuilder &builder;
+  Location loc;
+};
+
+/// Reads the predicate op by op; `false` and null say that there is no word.
+class ColumnWords {
+public:
+  ColumnWords(OpBuilder &builder, func::FuncOp predicate, ValueRange arguments, ArrayRef<int64_t> lowestParameters)
+      : builder(builder), words(builder, predicate.getLoc()), predicate(predicate), lowest(lowestParameters) {
+    uniform.map(predicate.getArguments().drop_back(), arguments);
+    lines[predicate.getArguments().back()] = {1, words.constant(0), {}};
+  }
+
+  Value build() {
+    Block &body = predicate.getBody().front();
+    for (Operation &op : body.without_terminator())
+      if (op.getNumResults() != 1 || op.getNumRegions() != 0 || !translate(op))
+        return {};
+    return words.bits(wordOf(body.getTerminator()->getOperand(0)));
+  }
+
+private:
+  bool isUniform(Value value) const { return uniform.contains(value); }
+
+  bool translate(Operation &op) {
+    if (llvm::all_of(op.getOperands(), [&](Value operand) { return isUniform(operand); })) {
+      builder.clone(op, uniform);
+      return true;
+    }
+    Value result = op.getResult(0);
+    if (result.getType().isInteger(1))
+      return translateCondition(op, result);
+    if (!result.getType().isInteger(32))
+      return false;
+    return llvm::TypeSwitch<Operation *, bool>(&op)
+        .Case<arith::AddIOp, arith::SubIOp>([&](auto sum) {
+          return setSum(result, lineOf(op.getOperand(0)), lineOf(op.getOperand(1)), isa<arith::SubIOp>(op));
+        })
+        .Case<arith::MulIOp>([&](auto product) { return setProduct(result, product.getLhs(), product.getRhs()); })
+        .Case<arith::FloorDivSIOp>([&](auto quotient) {
+          return setQuotient(result, quotient.getLhs(), quotient.getRhs(), constantOf(quotient.getRhs()));
+        })
+        .Case<arith::ShRSIOp>([&](auto shift) {
+          auto places = constantOf(shift.getRhs());
+          if (!places || *places < 0 || *places > 30)
+            return false;
+          return setQuotient(result, shift.getLhs(), {}, int64_t(1) << *places);
+        })
+        .Case<arith::AndIOp>([&](auto mask) { return setRemainder(result, mask.getLhs(), mask.getRhs()); })
+        .Default([](Operation *) { return false; });
+  }
+
+  /// A value without a divisor; null if there is none. The same value for all columns has slope 0.
+  std::optional<Line> lineOf(Value value) const {
+    if (isUniform(value))
+      return Line{0, uniform.lookup(value), {}};
+    auto found = lines.find(value);
+    if (found == lines.end() || found->second.divisor)
+      return std::nullopt;
+    return found->second;
+  }
+
+  bool setLine(Value result, int64_t slope, Value base) {
+    if (slope == 0)
+      uniform.map(result, base);
+    else
+      lines[result] = {slope, base, {}};
+    return std::abs(slope) <= kMaxSlope;
+  }
+
+  bool setSum(Value result, std::optional<Line> a, std::optional<Line> b, bool isDifference) {
+    if (!a || !b)
+      return false;
+    if (isDifference)
+      return setLine(result, a->slope - b->slope, words.sub(a->base, b->base));
+    return setLine(result, a->slope + b->slope, words.add(a->base, b->base));
+  }
+
+  bool setProduct(Value result, Value a, Value b) {
+    if (constantOf(a))
+      std::swap(a, b);
+    auto factor = constantOf(b);
+    auto line = lineOf(a);
+    if (!factor || !line || std::abs(*factor) > kMaxSlope)
+      return false;
+    return setLine(result, line->slope * *factor, words.mul(line->base, words.constant(*factor)));
+  }
+
+  /// `divisor` is null if it is the constant `number`.
+  bool setQuotient(Value result, Value dividend, Value divisor, std::optional<int64_t> number) {
+    auto line = lineOf(dividend);
+    if (!line)
+      return false;
+    if (number && *number > 0 && line->slope % *number == 0)
+      return setLine(result, line->slope / *number, floorDivision(line->base, *number));
+    if (number ? *number <= 0 : !isUniform(divisor) || lowestOf(divisor) < 0) // none divides by 0
+      return false;
+    lines[result] = {line->slope, line->base, number ? words.constant(*number) : uniform.lookup(divisor)};
+    return true;
+  }
+
+  Value floorDivision(Value value, int64_t number) {
+    return arith::FloorDivSIOp::create(builder, predicate.getLoc(), value, words.constant(number));
+  }
+
+  /// value and (2^n - 1), where all columns agree in the lowest n bits.
+  bool setRemainder(Value result, Value value, Value mask) {
+    if (constantOf(value))
+      std::swap(value, mask);
+    auto bits = constantOf(mask);
+    auto line = lineOf(value);
+    if (!bits || !line || *bits < 0 || !llvm::isPowerOf2_64(*bits + 1) || line->slope % (*bits + 1) != 0)
+      return false;
+    Value rest = arith::AndIOp::create(builder, predicate.getLoc(), line->base, words.constant(*bits));
+    uniform.map(result, rest);
+    return true;
+  }
+
+  /// A value that is known not to be less; of the predicate, the same for all columns.
+  int64_t lowestOf(Value value) const {
+    constexpr int64_t unknown = std::numeric_limits<int32_t>::min();
+    if (auto number = constantOf(value))
+      return *number;
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      unsigned index = argument.getArgNumber() - FunctionBuilder::FirstParameter;
+      return index < lowest.size() ? lowest[index] : unknown;
+    }
+    if (auto most = value.getDefiningOp<arith::MaxSIOp>())
+      return std::max(lowestOf(most.getLhs()), lowestOf(most.getRhs()));
+    if (auto least = value.getDefiningOp<arith::MinSIOp>())
+      return std::min(lowestOf(least.getLhs()), lowestOf(least.getRhs()));
+    return unknown;
+  }
+
+  bool isCondition(Value value) const { return isUniform(value) || conditions.count(value); }
+
+  Word wordOf(Value condition) const {
+    if (!isUniform(condition))
+      return conditions.lookup(condition);
+    return {{}, {}, {}, uniform.lookup(condition)};
+  }
+
+  bool translateCondition(Operation &op, Value result) {
+    if (auto comparison = dyn_cast<arith::CmpIOp>(op))
+      if (!comparison.getLhs().getType().isInteger(1))
+        return compare(comparison);
+    if (!llvm::all_of(op.getOperands(), [&](Value operand) { return isCondition(operand); }))
+      return false;
+    auto operand = [&](unsigned index) { return wordOf(op.getOperand(index)); };
+    auto set = [&](const Word &word) { return conditions[result] = word, true; };
+    return llvm::TypeSwitch<Operation *, bool>(&op)
+        .Case<arith::AndIOp>([&](auto) { return set(words.both(operand(0), operand(1))); })
+        .Case<arith::OrIOp>([&](auto) { return set(words.either(operand(0), operand(1))); })
+        .Case<arith::XOrIOp>([&](auto) { return set(words.differ(operand(0), operand(1))); })
+        .Case<arith::SelectOp>([&](arith::SelectOp select) {
+          if (isUniform(select.getCondition()))
+            return set(words.pick(uniform.lookup(select.getCondition()), operand(1), operand(2)));
+          return set(words.either(words.both(operand(0), operand(1)), words.both(words.negation(operand(0)), operand(2))));
+        })
+        .Case<arith::CmpIOp>([&](arith::CmpIOp comparison) {
+          bool isEqual = comparison.getPredicate() == Predicate::eq;
+          if (!isEqual && comparison.getPredicate() != Predicate::ne)
+            return false;
+          if (auto right = constantOf(comparison.getRhs()))
+            return set((*right != 0) == isEqual ? operand(0) : words.negation(operand(0)));
+          Word differing = words.differ(operand(0), operand(1));
+          return set(isEqual ? words.negation(differing) : differing);
+        })
+        .Default([](Operation *) { return false; });
+  }
+
+  bool compare(arith::CmpIOp op) {
+    Value left = op.getLhs(), right = op.getRhs();
+    Predicate relation = op.getPredicate();
+    if (isUniform(left)) {
+      std::swap(left, right);
+      relation = swapped(relation);
+    }
+    auto found = lines.find(left);
+    if (found == lines.end() || !isUniform(right))
+      return false;
+    Value bound = uniform.lookup(right);
+    auto word = found->second.divisor  ? compareQuotient(op, found->second, relation, bound)
+                : isUnsigned(relation) ? compareUnsigned(found->second, relation, bound, lowestOf(right))
+                                       : compareLine(found->second, relation, bound);
+    if (word)
+      conditions[op.getResult()] = *word;
+    return word.has_value();
+  }
+
+  static Predicate swapped(Predicate relation) {
+    switch (relation) {
+    case Predicate::slt: return Predicate::sgt;
+    case Predicate::sle: return Predicate::sge;
+    case Predicate::sgt: return Predicate::slt;
+    case Predicate::sge: return Predicate::sle;
+    case Predicate::ult: return Predicate::ugt;
+    case Predicate::ule: return Predicate::uge;
+    case Predicate::ugt: return Predicate::ult;
+    case Predicate::uge: return Predicate::ule;
+    default: return relation;
+    }
+  }
+
+  static bool isUnsigned(Predicate relation) { return relation >= Predicate::ult; }
+
+  Word within(const Line &line, Value low, Value high, bool includesHigh) {
+    return words.both(words.less(line, high, includesHigh), words.negation(words.less(line, low, false)));
+  }
+
+  std::optional<Word> compareLine(const Line &line, Predicate relation, Value bound) {
+    switch (relation) {
+    case Predicate::slt: return words.less(line, bound, false);
+    case Predicate::sle: return words.less(line, bound, true);
+    case Predicate::sgt: return words.negation(words.less(line, bound, true));
+    case Predicate::sge: return words.negation(words.less(line, bound, false));
+    case Predicate::eq: return within(line, bound, bound, true);
+    case Predicate::ne: return words.negation(within(line, bound, bound, true));
+    default: return std::nullopt;
+    }
+  }
+
+  /// 0 <= line < bound, for a bound that is known not to be negative.
+  std::optional<Word> compareUnsigned(const Line &line, Predicate relation, Value bound, int64_t lowestBound) {
+    if (lowestBound < 0)
+      return std::nullopt;
+    bool includesBound = relation == Predicate::ule || relation == Predicate::ugt;
+    Word word = within(line, words.constant(0), bound, includesBound);
+    return relation == Predicate::ult || relation == Predicate::ule ? word : words.negation(word);
+  }
+
+  static bool haveOneDivisor(Value a, Value b) {
+    Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
+    if (!first || !second || first->getName() != second->getName() || !isa<arith::FloorDivSIOp, arith::ShRSIOp>(first))
+      return false;
+    auto number = constantOf(first->getOperand(1));
+    return first->getOperand(1) == second->getOperand(1) || (number && number == constantOf(second->getOperand(1)));
+  }
+
+  /// floor(x / divisor) = bound is 0 <= x - bound * divisor < divisor. The product does not overflow if the bound is
+  /// a quotient by the same number.
+  std::optional<Word> compareQuotient(arith::CmpIOp op, const Line &line, Predicate relation, Value bound) {
+    if ((relation != Predicate::eq && relation != Predicate::ne) || !haveOneDivisor(op.getLhs(), op.getRhs()))
+      return std::nullopt;
+    Line rest{line.slope, words.sub(line.base, words.mul(bound, line.divisor)), {}};
+    Word word = within(rest, words.constant(0), line.divisor, false);
+    return relation == Predicate::eq ? word : words.negation(word);
+  }
+
+  OpBuilder &builder;
+  WordBuilder words;
+  func::FuncOp predicate;
+  ArrayRef<int64_t> lowest;
+  IRMapping uniform;
+  DenseMap<Value, Line> lines;
+  DenseMap<Value, Word> conditions;
+};
+
+} // namespace
+
+Value buildColumnWord(OpBuilder &builder, func::FuncOp predicate, ValueRange arguments,
+                      ArrayRef<int64_t> lowestParameters) {
+  Block *block = builder.getInsertionBlock();
+  Operation *last = block->empty() ? nullptr : &block->back();
+  if (Value word = ColumnWords(builder, predicate, arguments, lowestParameters).build())
+    return word;
+  while (!block->empty() && &block->back() != last)
+    block->back().erase();
+  return {};
+}
+
+} // namespace heddle
