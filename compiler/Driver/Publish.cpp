@@ -1,5 +1,8 @@
 //===- Publish.cpp - kernels into the store -------------------------------===//
 #include "compiler/Driver/Publish.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/Skeleton.h"
 
 namespace heddle {
 
@@ -17,6 +20,24 @@ Status publishDefault(Store &store, const KernelRecord &record) {
   static_cast<WinnerKey &>(winner) = WinnerKey(record, ProblemBucket(), device);
   winner.contentKey = record.contentKey;
   return store.publish(record, winner);
+}
+
+Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const KernelRequest &request, const LookupQuery &wanted,
+                      const std::string &name) {
+  HEDDLE_ASSIGN(StoreLookup found, store.lookup(wanted));
+  if (found.match != MatchKind::none)
+    return {};
+  const std::vector<const Skeleton *> &all = skeletons();
+  for (auto skeleton = all.rbegin(); skeleton != all.rend(); ++skeleton) {
+    if (!(*skeleton)->appliesTo(request).isOk())
+      continue;
+    auto variant = compileVariant(prepared, request, (*skeleton)->defaultConfig(request));
+    if (!variant)
+      continue;
+    HEDDLE_TRY(publishDefault(store, variant->record));
+    return publishName(store, prepared, name);
+  }
+  return {};
 }
 
 Status publishName(Store &store, const PreparedPattern &prepared, const std::string &name) {

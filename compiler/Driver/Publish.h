@@ -12,6 +12,11 @@ namespace heddle {
 /// Files the kernel as the untuned default of every GPU that runs it; a tuned winner is never replaced.
 Status publishDefault(Store &store, const KernelRecord &record);
 
+/// If the store has nothing that runs `wanted`, files the default of the least particular skeleton that serves the request,
+/// under the pattern's name as well: other processes are served while a search runs. Leaves it if none compiles.
+Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const KernelRequest &request, const LookupQuery &wanted,
+                      const std::string &name);
+
 /// Leads from `name` to the pattern.
 Status publishName(Store &store, const PreparedPattern &prepared, const std::string &name);
 

@@ -166,7 +166,7 @@ Status publishWinner(Store &store, const TuneOutcome &outcome, const Device &dev
   winner.medianUs = outcome.medianUs;
   winner.driverVersion = device.info().driverVersion;
   HEDDLE_TRY(store.publish(*outcome.record, winner));
-  return publishName(store, prepared, name.empty() ? prepared.name : name);
+  return publishName(store, prepared, name);
 }
 
 } // namespace
@@ -236,6 +236,8 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   task.strategy = request.strategy;
   task.prior = distanceFromDefault(*compiler);
   HEDDLE_ASSIGN(task.incumbent, incumbentOf(store, outcome.key, *compiler));
+  const std::string name = request.name.empty() ? compiler->prepared.name : request.name;
+  HEDDLE_TRY(serveMeanwhile(store, compiler->prepared, kernel, LookupQuery(outcome.key, device.info().driverVersion), name));
   HEDDLE_ASSIGN(outcome.search, tuner::runTuningSession(task, request.options));
   if (!outcome.search.winner)
     return outcome;
@@ -249,7 +251,7 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
     HEDDLE_ASSIGN(CompiledVariant variant, compiler->compile(point));
     outcome.record = std::move(variant.record);
   }
-  HEDDLE_TRY(publishWinner(store, outcome, device, compiler->prepared, request.name));
+  HEDDLE_TRY(publishWinner(store, outcome, device, compiler->prepared, name));
   return outcome;
 }
 

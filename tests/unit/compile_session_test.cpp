@@ -259,6 +259,34 @@ TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") 
     std::filesystem::remove(path + suffix);
 }
 
+TEST_CASE("while a search runs the portable default serves, unless something else does") {
+  if (!hasNvrtc())
+    return;
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("heddle-meanwhile-" + std::to_string(::getpid()) + ".db")).string();
+  PreparedPattern pattern = prepared("causal");
+  KernelRequest request = requestOf(pattern);
+  request.arch = *findGpuArch("sm_90a");
+  const LookupQuery wanted(WinnerKey(familyOf(pattern, request), ProblemBucket(), DeviceIdentity{"GPU", "sm_90", 132, 80}));
+  {
+    StoreOptions options;
+    options.mode = StoreMode::readWrite;
+    auto store = Store::open(path, options);
+    REQUIRE_MESSAGE(store.isOk(), store.status().message());
+    const Status served = serveMeanwhile(*store, pattern, request, wanted, "mine");
+    REQUIRE_MESSAGE(served.isOk(), served.message());
+    auto found = store->lookup(wanted);
+    REQUIRE(found.isOk());
+    CHECK(found->match == MatchKind::untunedDefault);
+    CHECK(KernelConfig::parse(found->record.config)->skeleton == "portable_forward");
+    CHECK(store->findName("mine")->pattern == pattern.digest);
+    CHECK(serveMeanwhile(*store, pattern, request, wanted, "other").isOk());
+    CHECK_FALSE(store->findName("other").isOk());
+  }
+  for (const char *suffix : {"", "-wal", "-shm"})
+    std::filesystem::remove(path + suffix);
+}
+
 TEST_CASE("buckets count 128 x 128 tiles") {
   auto full = shipped("full");
   ProblemShape shape;
