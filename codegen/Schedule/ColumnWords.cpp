@@ -1,10 +1,10 @@
 //===- ColumnWords.cpp - a predicate for many keys at once ----------------===//
 // Walks the predicate once. A value is the same for all columns (and is copied), a line over the columns, a quotient
-// of a line, or a condition, which becomes a word. Limits stay apart from words as long as they can, so that
-// a conjunction of several bounds is one minimum and not several words.
+// of a line, or a condition, which becomes a word.
 //===----------------------------------------------------------------------===//
 #include "codegen/Schedule/ColumnWords.h"
 #include "codegen/Schedule/FunctionBuilder.h"
+#include "codegen/Schedule/WordBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -20,19 +20,6 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kMaxSlope = 1 << 12;
-constexpr int64_t kMaxColumns = 1 << 10; // of a tile
-
-/// slope * column + base, slope not 0; divided by `divisor`, rounded down, if there is one.
-struct Line {
-  int64_t slope = 0;
-  Value base;
-  Value divisor;
-};
-
-/// The columns c with c < below, c >= from, a bit in `other`, and none unless `when`; what is null says nothing.
-struct Word {
-  Value below, from, other, when;
-};
 
 std::optional<int64_t> constantOf(Value value) {
   APInt constant;
@@ -40,97 +27,6 @@ std::optional<int64_t> constantOf(Value value) {
     return constant.getSExtValue();
   return std::nullopt;
 }
-
-/// The arithmetic of limits and words.
-class WordBuilder {
-public:
-  WordBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
-
-  Value constant(int64_t value) {
-    return arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
-  }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-  Value sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
-  Value mul(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
-
-  /// line < bound, or line <= bound.
-  Word less(const Line &line, Value bound, bool orEqual) {
-    if (line.slope > 0) {
-      Value base = orEqual ? sub(line.base, constant(1)) : line.base;
-      if (!llvm::isPowerOf2_64(line.slope)) // no unsigned division in the emitted text: the distance gets a sign
-        bound = arith::MinSIOp::create(builder, loc, bound, add(base, constant(line.slope * kMaxColumns)));
-      return {limit(base, bound, line.slope), {}, {}, {}};
-    }
-    Value base = orEqual ? line.base : add(line.base, constant(1)); // columns that are not: the line is above
-    if (!llvm::isPowerOf2_64(-line.slope))
-      bound = arith::MaxSIOp::create(builder, loc, bound, add(base, constant(line.slope * kMaxColumns)));
-    return {{}, limit(bound, base, -line.slope), {}, {}};
-  }
-
-  /// The number of columns c >= 0 with low + slope * c < high, as an unsigned number.
-  Value limit(Value low, Value high, int64_t slope) {
-    Value distance = sub(arith::MaxSIOp::create(builder, loc, low, high), low);
-    if (slope == 1)
-      return distance;
-    distance = add(distance, constant(slope - 1));
-    if (llvm::isPowerOf2_64(slope))
-      return arith::ShRUIOp::create(builder, loc, distance, constant(llvm::Log2_64(slope)));
-    return arith::DivSIOp::create(builder, loc, distance, constant(slope));
-  }
-
-  Word both(const Word &a, const Word &b) {
-    auto merge = [](Value x, Value y, auto &&combine) { return x && y ? combine(x, y) : x ? x : y; };
-    return {merge(a.below, b.below, [&](Value x, Value y) { return choose(isLess(x, y), x, y); }),
-            merge(a.from, b.from, [&](Value x, Value y) { return choose(isLess(x, y), y, x); }),
-            merge(a.other, b.other, [&](Value x, Value y) { return conjunction(x, y); }),
-            merge(a.when, b.when, [&](Value x, Value y) { return conjunction(x, y); })};
-  }
-
-  Word either(const Word &a, const Word &b) {
-    if (isOneBound(a) && isOneBound(b))
-      return negation(both(negation(a), negation(b)));
-    Value word = arith::OrIOp::create(builder, loc, bits(a), bits(b));
-    return {{}, {}, word, {}};
-  }
-
-  Word differ(const Word &a, const Word &b) {
-    Value word = arith::XOrIOp::create(builder, loc, bits(a), bits(b));
-    return {{}, {}, word, {}};
-  }
-
-  Word negation(const Word &word) {
-    if (isOneBound(word))
-      return {word.from, word.below, {}, {}};
-    return {{}, {}, inverted(bits(word)), {}};
-  }
-
-  Word pick(Value condition, const Word &a, const Word &b) { return {{}, {}, choose(condition, bits(a), bits(b)), {}}; }
-
-  Value bits(const Word &word) {
-    Value result = word.other;
-    auto cut = [&](Value columns) { result = result ? conjunction(result, columns) : columns; };
-    if (word.below)
-      cut(below(word.below));
-    if (word.from)
-      cut(inverted(below(word.from)));
-    if (!result)
-      result = constant(-1);
-    return word.when ? choose(word.when, result, constant(0)) : result;
-  }
-
-private:
-  static bool isOneBound(const Word &word) { return !word.below != !word.from && !word.other && !word.when; }
-  Value conjunction(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
-  Value inverted(Value word) { return arith::XOrIOp::create(builder, loc, word, constant(-1)); }
-  Value choose(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, loc, condition, a, b); }
-  Value isLess(Value a, Value b) { return arith::CmpIOp::create(builder, loc, Predicate::ult, a, b); }
-  Value below(Value limit) {
-    return func::CallOp::create(builder, loc, kColumnsBelow, TypeRange{builder.getI32Type()}, limit).getResult(0);
-  }
-
-  OpBuilder &builder;
-  Location loc;
-};
 
 /// Reads the predicate op by op; `false` and null say that there is no word.
 class ColumnWords {
@@ -230,7 +126,7 @@ private:
   }
 
   Value floorDivision(Value value, int64_t number) {
-    return arith::FloorDivSIOp::create(builder, predicate.getLoc(), value, words.constant(number));
+    return attn::buildFloorDiv(builder, predicate.getLoc(), value, words.constant(number));
   }
 
   /// value and (2^n - 1), where all columns agree in the lowest n bits.
