@@ -11,7 +11,8 @@
 //   kOverlapScores       1: scores of the next tile are computed beside the exponentials of this one
 //   kQueryInRegisters    1: Q fragments stay in registers; 0: read again from shared memory for every chunk
 //   kRescaleThreshold    0: rescale after every chunk; n: only when a score exceeds the reference by n in log2
-//   kCompactMask         1: the predicate of masked tiles in a loop (long predicates), 0: unrolled
+//   kCompactMask         1: the predicate of masked tiles in a loop (long predicates), 0: unrolled; no difference
+//                        where the pattern gives its kept columns as words
 //   kMinBlocks           CTAs per SM that the register allocation must allow
 //   kRasterHeads         (batch, head) pairs whose tiles are interleaved; 1: all tiles of one head in a row
 //   kRasterReversed      1: last query tile first

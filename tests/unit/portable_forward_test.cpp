@@ -36,7 +36,7 @@ struct HostParams {
   int32_t param[2];
 };
 
-// What codegen/Emit writes for a pattern, by hand: causal, and two head groups on lattices.
+// What codegen/Emit writes for a pattern, by hand: causal, and two head groups on lattices, without words of kept columns.
 const char *const kCausal = R"(
 struct PatternContext { int32_t batch, head, heads, seqlenQ, seqlenK, qOrigin, kOrigin; int32_t param[1]; };
 struct KeyRange { int32_t begin, end, fullBegin, fullEnd, reach; };
@@ -57,6 +57,11 @@ struct Pattern {
     return KeyRange{from, end, from, min(end, max(tileFirst - c.kOrigin + 1, 0) / blockN), end};
   }
   static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int q, int k) { return k <= q; }
+  static constexpr bool kHasKeptColumns[] = {true};
+  template <class Columns>
+  static __device__ __forceinline__ uint32_t keptColumns(const PatternContext &c, int variant, int branch, int q, int k) {
+    return Columns::below(max(min(q + 1, c.kOrigin + c.seqlenK) - k, 0));
+  }
 };
 )";
 
@@ -83,6 +88,9 @@ struct Pattern {
   static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int q, int k) {
     return k <= q & (branch ? (q - k) % 4 == 0 : q - k < c.param[0]);
   }
+  static constexpr bool kHasKeptColumns[] = {false, false};
+  template <class Columns>
+  static __device__ __forceinline__ uint32_t keptColumns(const PatternContext &, int variant, int branch, int q, int k);
 };
 )";
 
