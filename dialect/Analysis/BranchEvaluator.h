@@ -15,8 +15,9 @@ public:
   explicit BranchEvaluator(const BranchRanges &branch);
 
   bool uses(Symbol::Kind kind) const;
-  /// Least common multiple of every divisor, for sizes that `valueOf` gives; 0 if it exceeds `limit`.
-  template <class SymbolValues> int64_t period(SymbolValues valueOf, int64_t limit) const;
+  /// Positions after which every floor and remainder, and the split of columns into tiles, repeat, for sizes that
+  /// `valueOf` gives. Divisors that would take it beyond `limit` are left out.
+  template <class SymbolValues> int64_t period(SymbolValues valueOf, int64_t columnsPerTile, int64_t limit) const;
 
   /// Heads with equal values (sizes alike) have equal ranges for every tile.
   template <class SymbolValues> std::vector<int64_t> headValues(SymbolValues valueOf) const;
@@ -52,14 +53,16 @@ private:
   static std::vector<Run<typename Domain::Number>> joined(Domain &domain, std::vector<Run<typename Domain::Number>> runs);
 
   std::vector<CompiledPiece> pieces;
+  int64_t columnRate;
   ExprProgram countProgram;
   unsigned columnCount;
 };
 
-template <class SymbolValues> int64_t BranchEvaluator::period(SymbolValues valueOf, int64_t limit) const {
+template <class SymbolValues>
+int64_t BranchEvaluator::period(SymbolValues valueOf, int64_t columnsPerTile, int64_t limit) const {
   PlainDomain domain;
   std::vector<int64_t> slots;
-  int64_t period = 1;
+  int64_t period = columnRate * columnsPerTile; // a tile's number is a floor of a floor
   auto include = [&](const ExprProgram &program) {
     program.run(domain, valueOf, slots);
     period = program.leastCommonDivisor(slots, period, limit);

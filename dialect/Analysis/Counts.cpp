@@ -7,7 +7,7 @@
 
 namespace heddle::attn {
 
-BranchEvaluator::BranchEvaluator(const BranchRanges &branch) {
+BranchEvaluator::BranchEvaluator(const BranchRanges &branch) : columnRate(branch.columnRate) {
   columnCount = countProgram.add(branch.columnCount);
   for (const PieceRange &range : branch.pieces) {
     CompiledPiece &piece = pieces.emplace_back();
@@ -78,8 +78,14 @@ struct ClassTiles {
   }
 };
 
-WideInt seriesSum(SweepNumber start, int64_t terms) {
-  return WideInt(start.value) * terms + WideInt(start.slope) * terms * (terms - 1) / 2;
+/// Tiles of a class by step and turn: tile number = step + turn * (tiles of a period).
+struct Rectangle {
+  int64_t step, turn, steps, turns;
+};
+
+WideInt seriesSum(SweepNumber start, int64_t steps, int64_t turns) {
+  return WideInt(start.value) * steps * turns + WideInt(start.slope) * turns * steps * (steps - 1) / 2 +
+         WideInt(start.turn) * steps * turns * (turns - 1) / 2;
 }
 
 /// Sum of the lengths of runs.
@@ -97,46 +103,55 @@ public:
       : evaluator(evaluator), sizes(sizes), head(head), columnsPerTile(columnsPerTile) {}
 
   TileCounts run(const ClassTiles &tiles) const {
-    int64_t phases = phaseCount(tiles);
+    if (tiles.count == 0)
+      return {};
+    const int64_t period = tilesPerPeriod(tiles), turns = tiles.count / period, rest = tiles.count % period;
+    std::vector<Rectangle> open = {{0, 0, period, turns}};
+    if (rest > 0)
+      open.push_back({0, turns, rest, 1});
     TileCounts counts;
-    for (int64_t phase = 0; phase < std::min(phases, tiles.count); ++phase)
-      addPhase(tiles, phase, phases, counts);
+    while (!open.empty()) {
+      Rectangle all = open.back();
+      open.pop_back();
+      Rectangle done = sumCorner(tiles, period, all, counts);
+      if (done.turns < all.turns)
+        open.push_back({all.step, all.turn + done.turns, done.steps, all.turns - done.turns});
+      if (done.steps < all.steps)
+        open.push_back({all.step + done.steps, all.turn, all.steps - done.steps, all.turns});
+    }
     return counts;
   }
 
 private:
-  /// Tiles that are this far apart see every floor and remainder alike.
-  int64_t phaseCount(const ClassTiles &tiles) const {
-    constexpr int64_t kLongestPeriod = int64_t(1) << 24, kMostPhases = 4096;
+  /// Tiles that this number of tiles apart see every floor and remainder alike; at most all of them.
+  int64_t tilesPerPeriod(const ClassTiles &tiles) const {
+    constexpr int64_t kLongestPeriod = int64_t(1) << 32;
     auto valueOf = [&](Symbol symbol) {
       return symbol.kind == Symbol::TileFirst || symbol.kind == Symbol::TileLast ? tiles.first
                                                                                  : symbolValue(sizes, head, symbol);
     };
-    int64_t period = std::lcm(evaluator.period(valueOf, kLongestPeriod), columnsPerTile);
-    int64_t phases = period / std::gcd(period, tiles.step);
-    return phases <= kMostPhases ? phases : 1;
+    int64_t period = evaluator.period(valueOf, columnsPerTile, kLongestPeriod);
+    return std::min(period / std::gcd(period, tiles.step), tiles.count);
   }
 
-  void addPhase(const ClassTiles &tiles, int64_t phase, int64_t phases, TileCounts &counts) const {
-    int64_t total = (tiles.count - phase - 1) / phases + 1;
-    for (int64_t done = 0; done < total;) {
-      SweepDomain domain;
-      SweepNumber tileFirst{tiles.first + tiles.step * (phase + phases * done), tiles.step * phases};
-      SweepNumber whole = domain.add(tileFirst, {tiles.span, 0}), limit{tiles.lastRow, 0};
-      SweepNumber tileLast = domain.less(limit, whole) ? limit : whole;
-      auto visit = evaluator.visit(domain, [&](Symbol symbol) -> SweepNumber {
-        if (symbol.kind == Symbol::TileFirst)
-          return tileFirst;
-        if (symbol.kind == Symbol::TileLast)
-          return tileLast;
-        return {symbolValue(sizes, head, symbol), 0};
-      }, columnsPerTile);
-      SweepNumber visited = totalLength(visit.visited, domain), full = totalLength(visit.full, domain);
-      int64_t terms = domain.horizon >= total - done - 1 ? total - done : domain.horizon + 1;
-      counts.visited += seriesSum(visited, terms);
-      counts.full += seriesSum(full, terms);
-      done += terms;
-    }
+  /// Sums the tiles about the first of `all` that are evaluated alike, and returns which they are.
+  Rectangle sumCorner(const ClassTiles &tiles, int64_t period, Rectangle all, TileCounts &counts) const {
+    SweepDomain domain{all.steps - 1, all.turns - 1};
+    SweepNumber tileFirst{tiles.first + tiles.step * (all.step + period * all.turn), tiles.step, tiles.step * period};
+    SweepNumber whole = domain.add(tileFirst, {tiles.span, 0, 0}), limit{tiles.lastRow, 0, 0};
+    SweepNumber tileLast = domain.less(limit, whole) ? limit : whole;
+    auto visit = evaluator.visit(domain, [&](Symbol symbol) -> SweepNumber {
+      if (symbol.kind == Symbol::TileFirst)
+        return tileFirst;
+      if (symbol.kind == Symbol::TileLast)
+        return tileLast;
+      return {symbolValue(sizes, head, symbol), 0, 0};
+    }, columnsPerTile);
+    SweepNumber visited = totalLength(visit.visited, domain), full = totalLength(visit.full, domain);
+    Rectangle done{all.step, all.turn, domain.horizon + 1, domain.turns + 1};
+    counts.visited += seriesSum(visited, done.steps, done.turns);
+    counts.full += seriesSum(full, done.steps, done.turns);
+    return done;
   }
 
   const BranchEvaluator &evaluator;

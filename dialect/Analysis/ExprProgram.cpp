@@ -72,61 +72,71 @@ int64_t ExprProgram::leastCommonDivisor(const std::vector<int64_t> &slots, int64
 }
 
 SweepNumber SweepDomain::mul(Number a, Number b) {
-  if (a.slope != 0 && b.slope != 0)
-    horizon = 0;
-  return {a.value * b.value, a.slope * b.value + b.slope * a.value};
+  if (!a.isConstant() && !b.isConstant())
+    stayHere();
+  return {a.value * b.value, a.slope * b.value + b.slope * a.value, a.turn * b.value + b.turn * a.value};
 }
 
-void SweepDomain::limitToFloor(Number a, int64_t divisor) {
-  int64_t remainder = a.value - floorDivide(a.value, divisor) * divisor;
-  int64_t room = a.slope > 0 ? divisor - 1 - remainder : remainder;
-  horizon = std::min(horizon, room / std::abs(a.slope));
+void SweepDomain::keep(Number margin) {
+  if (margin.turn < 0)
+    turns = std::min(turns, margin.value / -margin.turn);
+  int64_t least = margin.turn < 0 ? margin.value + margin.turn * turns : margin.value;
+  if (margin.slope < 0)
+    horizon = std::min(horizon, least / -margin.slope);
+}
+
+SweepNumber SweepDomain::limitToFloor(Number a, int64_t divisor) {
+  if (a.turn % divisor != 0) {
+    turns = 0;
+    a.turn = 0;
+  }
+  if (a.slope % divisor != 0) {
+    int64_t remainder = a.value - floorDivide(a.value, divisor) * divisor;
+    int64_t room = a.slope > 0 ? divisor - 1 - remainder : remainder;
+    horizon = std::min(horizon, room / std::abs(a.slope));
+    a.slope = 0;
+  }
+  return {0, a.slope / divisor, a.turn / divisor};
 }
 
 SweepNumber SweepDomain::floorDiv(Number a, Number b) {
   int64_t quotient = floorDivide(a.value, b.value);
-  if (b.slope != 0) {
-    horizon = 0;
-    return {quotient, 0};
+  if (!b.isConstant()) {
+    stayHere();
+    return {quotient, 0, 0};
   }
-  if (a.slope % b.value == 0)
-    return {quotient, a.slope / b.value};
-  limitToFloor(a, b.value);
-  return {quotient, 0};
+  Number change = limitToFloor(a, b.value);
+  return {quotient, change.slope, change.turn};
 }
 
 SweepNumber SweepDomain::mod(Number a, Number b) {
   int64_t remainder = a.value - floorDivide(a.value, b.value) * b.value;
-  if (b.slope != 0) {
-    horizon = 0;
-    return {remainder, 0};
+  if (!b.isConstant()) {
+    stayHere();
+    return {remainder, 0, 0};
   }
-  if (a.slope % b.value == 0)
-    return {remainder, 0};
   limitToFloor(a, b.value);
-  return {remainder, a.slope};
+  return {remainder, a.slope % b.value == 0 ? 0 : a.slope, 0};
 }
 
 bool SweepDomain::less(Number a, Number b) {
-  int64_t difference = b.value - a.value, slope = b.slope - a.slope; // a < b while difference > 0
-  bool result = difference > 0;
-  if (result && slope < 0)
-    horizon = std::min(horizon, (difference - 1) / -slope);
-  if (!result && slope > 0)
-    horizon = std::min(horizon, -difference / slope);
+  Number difference = sub(b, a), one = constant(1), zero = constant(0);
+  bool result = difference.value > 0;
+  keep(result ? sub(difference, one) : sub(zero, difference));
   return result;
 }
 
 bool SweepDomain::equal(Number a, Number b) {
-  int64_t difference = b.value - a.value, slope = b.slope - a.slope;
-  if (difference == 0) {
-    if (slope != 0)
-      horizon = 0;
-    return true;
+  Number difference = sub(b, a), one = constant(1), zero = constant(0);
+  if (difference.value != 0) {
+    keep(difference.value > 0 ? sub(difference, one) : sub(sub(zero, difference), one));
+    return false;
   }
-  if (slope != 0 && (difference > 0) != (slope > 0)) // moving toward equality
-    horizon = std::min(horizon, (std::abs(difference) - 1) / std::abs(slope));
-  return false;
+  if (difference.slope != 0)
+    horizon = 0;
+  if (difference.turn != 0)
+    turns = 0;
+  return true;
 }
 
 } // namespace heddle::attn

@@ -62,20 +62,23 @@ struct PlainDomain {
   bool equal(Number a, Number b) { return a == b; }
 };
 
-/// The value now (step 0) and its change per step; right for steps 0 .. horizon of the domain.
+/// An affine number over a rectangle of steps and turns (a turn is a whole period of steps): its value at (0, 0) and
+/// its changes per step and per turn.
 struct SweepNumber {
-  int64_t value = 0, slope = 0;
+  int64_t value = 0, slope = 0, turn = 0;
+  bool isConstant() const { return slope == 0 && turn == 0; }
 };
 
-/// Evaluates at step 0 and remembers for how many further steps every comparison, floor and remainder keeps its
-/// form, so that a sum over a billion tiles takes as many evaluations as it has bends.
+/// Evaluates at (0, 0) and remembers for how many further steps and turns every comparison, floor and remainder keeps
+/// its form, so that a sum over a billion tiles takes as many evaluations as one period has bends.
 struct SweepDomain {
   using Number = SweepNumber;
-  int64_t horizon = std::numeric_limits<int64_t>::max();
+  int64_t horizon = std::numeric_limits<int64_t>::max(); ///< further steps
+  int64_t turns = std::numeric_limits<int64_t>::max();   ///< further turns
 
-  Number constant(int64_t value) { return {value, 0}; }
-  Number add(Number a, Number b) { return {a.value + b.value, a.slope + b.slope}; }
-  Number sub(Number a, Number b) { return {a.value - b.value, a.slope - b.slope}; }
+  Number constant(int64_t value) { return {value, 0, 0}; }
+  Number add(Number a, Number b) { return {a.value + b.value, a.slope + b.slope, a.turn + b.turn}; }
+  Number sub(Number a, Number b) { return {a.value - b.value, a.slope - b.slope, a.turn - b.turn}; }
   Number mul(Number a, Number b);
   Number floorDiv(Number a, Number b);
   Number mod(Number a, Number b);
@@ -83,8 +86,11 @@ struct SweepDomain {
   bool equal(Number a, Number b);
 
 private:
-  /// Steps until floor((value + slope * step) / divisor) changes, for a slope that the divisor does not divide.
-  void limitToFloor(Number a, int64_t divisor);
+  void stayHere() { horizon = turns = 0; }
+  /// Keeps to where `margin`, now >= 0, is not negative.
+  void keep(Number margin);
+  /// Keeps to where floor(a / divisor) changes by whole multiples only; the changes per step and turn that remain.
+  Number limitToFloor(Number a, int64_t divisor);
 };
 
 template <class Domain, class SymbolValues>
