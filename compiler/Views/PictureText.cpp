@@ -18,6 +18,21 @@ const char *glyph(Cell cell) {
   return "?";
 }
 
+constexpr size_t kWidest = 80;
+
+/// Breaks a line at blanks so that nothing is wider than the terminal; later lines are indented.
+std::string folded(const std::string &line) {
+  std::string text, rest = line;
+  while (rest.size() > kWidest) {
+    size_t at = rest.rfind(' ', kWidest);
+    if (at == std::string::npos || at < 4)
+      break;
+    text += rest.substr(0, at) + "\n";
+    rest = "    " + rest.substr(at + 1);
+  }
+  return text + rest + "\n";
+}
+
 std::string panelText(const Picture &picture, const Panel &panel, int width) {
   std::string text = headsInWords(panel.heads);
   if (panel.density) {
@@ -39,8 +54,8 @@ std::string panelText(const Picture &picture, const Panel &panel, int width) {
 } // namespace
 
 std::string blockText(const Picture &picture) {
-  std::string text = picture.title + ": " + std::to_string(picture.sizes.seqlenQ) + " queries down, " +
-                     std::to_string(picture.sizes.seqlenK) + " keys across\n";
+  std::string text = folded(picture.title + ": " + std::to_string(picture.sizes.seqlenQ) + " queries down, " +
+                            std::to_string(picture.sizes.seqlenK) + " keys across");
   for (const Panel &panel : picture.panels)
     text += panelText(picture, panel, picture.showsPairs && panel.grid.columns <= 36 ? 2 : 1);
   std::string legend;

@@ -141,9 +141,11 @@ std::optional<int64_t> PatternOp::getParameterDefault(unsigned index) {
   return std::nullopt;
 }
 int64_t PatternOp::getParameterMinimum(unsigned index) {
+  auto isLength = [](Operation *user) { return isa<SegmentOp>(user); };
+  int64_t least = llvm::any_of(getArgument(index).getUsers(), isLength) ? 1 : 0;
   if (auto value = getArgAttrOfType<IntegerAttr>(index, kMinimum))
-    return value.getInt();
-  return 0;
+    least = std::max(least, value.getInt());
+  return least;
 }
 StringRef PatternOp::getParameterDoc(unsigned index) {
   auto doc = getArgAttrOfType<StringAttr>(index, kDoc);

@@ -101,11 +101,6 @@ private:
   JitContext context;
 };
 
-std::vector<int64_t> smallParameters(const PatternFile &file, int64_t value) {
-  attn::PatternOp pattern = file.pattern();
-  return std::vector<int64_t>(pattern.getNumArguments(), value);
-}
-
 void compareAllPairs(const PatternFile &file, const oracle::Problem &problem) {
   Subject subject(file, problem);
   int64_t wrong = 0;
@@ -122,10 +117,10 @@ void compareAllPairs(const PatternFile &file, const oracle::Problem &problem) {
 }
 
 void comparePattern(const PatternFile &file) {
-  for (const oracle::Problem &problem : {oracle::Problem{3, 37, 37, 0, 0, smallParameters(file, 3)},
-                                         oracle::Problem{2, 20, 53, 33, 0, smallParameters(file, 9)},
-                                         oracle::Problem{5, 41, 17, 0, 0, smallParameters(file, 1)},
-                                         oracle::Problem{1, 1, 1, 0, 0, smallParameters(file, 0)}})
+  for (const oracle::Problem &problem : {oracle::Problem{3, 37, 37, 0, 0, sizesFrom(file, 3)},
+                                         oracle::Problem{2, 20, 53, 33, 0, sizesFrom(file, 9)},
+                                         oracle::Problem{5, 41, 17, 0, 0, sizesFrom(file, 1)},
+                                         oracle::Problem{1, 1, 1, 0, 0, sizesFrom(file, 0)}})
     compareAllPairs(file, problem);
 }
 

@@ -19,8 +19,7 @@ Picture drawn(const PatternFile &file, const PictureRequest &request) {
 
 PictureRequest requestOf(const PatternFile &file, int64_t heads, int64_t seqlenQ, int64_t seqlenK, int64_t size) {
   PictureRequest request;
-  attn::PatternOp pattern = file.pattern();
-  request.sizes = {heads, seqlenQ, seqlenK, 0, 0, std::vector<int64_t>(pattern.getNumArguments(), size)};
+  request.sizes = {heads, seqlenQ, seqlenK, 0, 0, sizesFrom(file, size)};
   request.tile = {4, 4};
   return request;
 }

@@ -29,6 +29,15 @@ inline std::unique_ptr<PatternFile> loaded(const std::string &path) {
   return file.take();
 }
 
+/// `size` for every run-time size of the pattern, more where it asks for more.
+inline std::vector<int64_t> sizesFrom(const PatternFile &file, int64_t size) {
+  attn::PatternOp pattern = file.pattern();
+  std::vector<int64_t> sizes;
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    sizes.push_back(std::max(size, pattern.getParameterMinimum(i)));
+  return sizes;
+}
+
 /// A union of the mask %m that `ops` define.
 inline std::string unionText(const std::string &ops) {
   return "attn.pattern @p() {\n" + ops + "\nattn.softmax union(%m)\n}";

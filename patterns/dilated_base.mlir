@@ -1,0 +1,19 @@
+// LongNet's base configuration as a partition: five groups of heads, each with one segment length and one rate, causal
+// within a segment. Group i keeps the positions with pos % r == i % r; the other rows of its heads are 0.
+//   segment lengths 2048, 4096, 8192, 16384, 32768 tokens; rates 1, 2, 4, 6, 12; 12 heads make groups of 3, 3, 2, 2, 2
+// Kept pairs: about n w / (2 r^2) per head of a group.
+// Source: fkodom/dilated-attention-pytorch, LongNet's base model, without its two extra scalings.
+attn.pattern @dilated_base() {
+  %c = attn.causal
+  %d1 = attn.dilate %c by 2 rule(group)
+  %d2 = attn.dilate %c by 4 rule(group)
+  %d3 = attn.dilate %c by 6 rule(group)
+  %d4 = attn.dilate %c by 12 rule(group)
+  %s0 = attn.segment %c by [2048]
+  %s1 = attn.segment %d1 by [4096]
+  %s2 = attn.segment %d2 by [8192]
+  %s3 = attn.segment %d3 by [16384]
+  %s4 = attn.segment %d4 by [32768]
+  %m = attn.heads %s0, %s1, %s2, %s3, %s4
+  attn.softmax union(%m)
+}

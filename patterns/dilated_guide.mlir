@@ -1,0 +1,14 @@
+// Dilated attention over up to 16,384 tokens in three groups of heads, partition rule, not causal.
+//   segment lengths 4096, 8192, 16384 tokens; rates 1, 2, 4; group i keeps the positions with pos % r == i % r
+// Kept pairs: n w / r^2 per head of a group.
+// Source: the practical guide of the dilated-attention-pytorch fork (32 heads).
+attn.pattern @dilated_guide() {
+  %a = attn.full
+  %d1 = attn.dilate %a by 2 rule(group)
+  %d2 = attn.dilate %a by 4 rule(group)
+  %s0 = attn.segment %a by [4096]
+  %s1 = attn.segment %d1 by [8192]
+  %s2 = attn.segment %d2 by [16384]
+  %m = attn.heads %s0, %s1, %s2
+  attn.softmax union(%m)
+}
