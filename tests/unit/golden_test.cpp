@@ -44,13 +44,25 @@ void checkNear(Sums got, Sums expected, double tolerance) {
   CHECK(std::abs(got.squares - expected.squares) < tolerance);
 }
 
-Sums ofDefinition(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
+/// out[row * 2 + head] by the definition.
+std::vector<std::vector<double>> definedRows(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
   oracle::AttentionOracle definition(file.pattern(), {2, n, n, 0, 0, {}}, inputs, 1 / std::sqrt(2.0));
-  Sums sums;
+  std::vector<std::vector<double>> rows(2 * n);
   for (const oracle::RowId &id : oracle::sampleRows(inputs.sizes, 2 * n))
-    for (double value : definition.exactRow(id).out)
+    rows[2 * id.row + id.head] = definition.exactRow(id).out;
+  return rows;
+}
+
+Sums sumsOf(const std::vector<std::vector<double>> &rows) {
+  Sums sums;
+  for (const std::vector<double> &row : rows)
+    for (double value : row)
       sums.add(value);
   return sums;
+}
+
+Sums ofDefinition(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
+  return sumsOf(definedRows(file, inputs, n));
 }
 
 Sums ofCpu(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
@@ -137,4 +149,99 @@ TEST_CASE("neighbouring blocks") {
   check(blocks + "\nattn.softmax union(%m)\n}", {0.489662458063, 9.686076211076});
   check(blocks + "\n%c = attn.causal\n%x = attn.and %m, %c\nattn.softmax union(%x)\n}",
         {4.744611610254, 11.803695696792});
+}
+
+TEST_CASE("what the parent library does to the partition afterwards") {
+  auto file = parsed(pattern("full", kPartition));
+  auto rows = definedRows(*file, goldenInputs(8), 8);
+  auto divided = rows, scaled = rows;
+  for (size_t head = 0; head < 2; ++head)
+    for (size_t c = 0; c < 2; ++c) {
+      double total = 0;
+      for (size_t t = 0; t < 8; ++t)
+        total += rows[2 * t + head][c];
+      for (size_t t = 0; t < 8; ++t) {
+        divided[2 * t + head][c] /= 2; // by the number of groups
+        scaled[2 * t + head][c] /= 2 * total; // and by the sum over the sequence
+      }
+    }
+  checkNear(sumsOf(divided), {1.299813904790, 1.652142432817}, 3e-6);
+  checkNear(sumsOf(scaled), {2.000000000000, 0.301824617638}, 3e-6);
+}
+
+namespace {
+
+/// A key of the toy inputs: its position and head, or a padding key of zeros.
+struct ToyKey {
+  int64_t t, head;
+  bool isPadding = false;
+};
+
+/// Softmax over `keys` for query (t, head), in a few lines that share nothing with the project.
+std::vector<double> attend(int64_t t, int64_t head, const std::vector<ToyKey> &keys) {
+  double weights = 0;
+  std::vector<double> out(2);
+  for (const ToyKey &key : keys) {
+    double score = 0;
+    for (int64_t c = 0; c < 2 && !key.isPadding; ++c)
+      score += std::sin(double(1 + t + 3 * head + 5 * c)) * std::cos(double(2 + 2 * key.t + key.head + 3 * c));
+    double weight = std::exp(score / std::sqrt(2.0));
+    weights += weight;
+    for (int64_t c = 0; c < 2 && !key.isPadding; ++c)
+      out[c] += weight * std::sin(0.5 * double(key.t) + double(2 * key.head + 7 * c));
+  }
+  for (double &value : out)
+    value /= weights;
+  return out;
+}
+
+template <class Rule> std::vector<std::vector<double>> rowsBy(int64_t n, Rule rule) {
+  std::vector<std::vector<double>> rows;
+  for (int64_t t = 0; t < n; ++t)
+    for (int64_t head = 0; head < 2; ++head)
+      rows.push_back(rule(t, head));
+  return rows;
+}
+
+/// The wrong rule has the numbers that are on record for it, and the pattern does not have them.
+void checkDiffers(const std::vector<std::vector<double>> &wrong, Sums recorded, const std::string &text, int64_t n) {
+  checkNear(sumsOf(wrong), recorded, 1e-11);
+  auto file = parsed(text);
+  AttentionInputs inputs = goldenInputs(n);
+  for (Sums ours : {ofDefinition(*file, inputs, n), ofCpu(*file, inputs, n)})
+    CHECK(std::abs(ours.squares - recorded.squares) > 1);
+}
+
+} // namespace
+
+TEST_CASE("wrong: one softmax for each block, summed") {
+  auto wrong = rowsBy(8, [](int64_t t, int64_t head) {
+    std::vector<double> sum(2);
+    for (int64_t block = std::max<int64_t>(t / 2 - 1, 0); block <= std::min<int64_t>(t / 2 + 1, 3); ++block) {
+      std::vector<double> part = attend(t, head, {{2 * block, head}, {2 * block + 1, head}});
+      for (size_t c = 0; c < 2; ++c)
+        sum[c] += part[c];
+    }
+    return sum;
+  });
+  std::string ours = std::string("attn.pattern @p() {\n") + kNeighbourBlocks + "\nattn.softmax union(%m)\n}";
+  checkDiffers(wrong, {1.120563392329, 60.151511183523}, ours, 8);
+}
+
+TEST_CASE("wrong: the axis of heads taken for the sequence") {
+  auto wrong = rowsBy(8, [](int64_t t, int64_t head) { return attend(t, head, {{t, 0}, {t, 1}}); });
+  checkDiffers(wrong, {0.200896379993, 5.835357914299}, pattern("full", "attn.softmax union(%a)"), 8);
+}
+
+TEST_CASE("wrong: zero keys that pad the last segment are attended to") {
+  auto wrong = rowsBy(10, [](int64_t t, int64_t head) {
+    std::vector<ToyKey> keys;
+    for (int64_t j = t / 4 * 4; j < t / 4 * 4 + 4; ++j)
+      keys.push_back({j, head, j >= 10});
+    for (int64_t j = t / 8 * 8; j < t / 8 * 8 + 8; ++j)
+      if (t % 2 == head && j % 2 == head)
+        keys.push_back({j, head, j >= 10});
+    return attend(t, head, keys);
+  });
+  checkDiffers(wrong, {-0.380756356850, 8.979599614771}, pattern("full", branches("lse")), 10);
 }
