@@ -184,6 +184,10 @@ TEST_CASE("a predicate of comparisons has words, a hash of the key has none") {
                        "%t = arith.cmpi sle, %x, %q : i32\n"));
   checkWords(predicate("%c3 = arith.constant 3 : i32\n %x = arith.muli %k, %c3 : i32\n %y = arith.subi %q, %x : i32\n"
                        "%c = arith.constant -40 : i32\n %t = arith.cmpi sgt, %y, %c : i32\n"));
+  checkWords(predicate("%x = arith.subi %q, %k : i32\n %c = arith.constant 5 : i32\n"
+                       "%y = arith.cmpi sge, %x, %c : i32\n %c4 = arith.constant -4 : i32\n"
+                       "%z = arith.muli %k, %c4 : i32\n %u = arith.cmpi slt, %z, %q : i32\n"
+                       "%t = arith.andi %y, %u : i1\n"));
   checkWords(predicate("%x = arith.cmpi slt, %q, %k : i32\n %y = arith.cmpi eq, %q, %k : i32\n"
                        "%z = arith.xori %x, %y : i1\n %u = arith.cmpi slt, %h, %q : i32\n"
                        "%t = arith.select %u, %z, %x : i1\n"));
