@@ -1,6 +1,8 @@
 //===- PatternReport.cpp - what kernels make of a pattern -----------------===//
 #include "compiler/Tools/PatternReport.h"
 
+#include "compiler/Views/PieceWords.h"
+
 #include <algorithm>
 
 namespace heddle::cli {
@@ -12,12 +14,36 @@ static const char *combineName(const PatternFile &file) {
 
 static std::string originName(const AttentionSchedule &schedule) { return attn::stringifyOrigin(schedule.qOrigin).str(); }
 
-bool hasMaskedPart(const AttentionSchedule &schedule) {
-  for (const ScheduleVariant &variant : schedule.variants)
-    for (const ScheduleBranch &branch : variant.branches)
-      if (branch.masked)
-        return true;
-  return false;
+/// Sizes that a piece may be described for: the defaults, and a sequence that is longer than any bound.
+static attn::ProblemSizes typicalSizes(const PatternFile &file) {
+  attn::PatternOp pattern = file.pattern();
+  const int64_t heads = static_cast<int64_t>(file.analysis().variants.size()), length = int64_t(1) << 30;
+  attn::ProblemSizes sizes{heads, length, length, 0, 0, {}};
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    sizes.parameters.push_back(pattern.getParameterDefault(i).value_or(pattern.getParameterMinimum(i)));
+  return sizes;
+}
+
+std::vector<std::string> maskedParts(const PatternFile &file) {
+  const attn::ProblemSizes sizes = typicalSizes(file);
+  std::vector<std::string> parts;
+  for (size_t v = 0; v < file.analysis().variants.size(); ++v) {
+    const attn::Variant &variant = file.analysis().variants[v];
+    for (size_t b = 0; b < variant.branches.size(); ++b) {
+      const attn::BranchRanges &ranges = variant.forward.branches[b];
+      const std::string where = "head group " + std::to_string(v) + ", branch " + std::to_string(b);
+      const size_t found = parts.size();
+      for (size_t p = 0; ranges.masked && p < variant.branches[b].size(); ++p) {
+        const attn::Piece &piece = variant.branches[b][p];
+        if (std::string why = attn::whyMasked(piece, attn::Direction::Forward); !why.empty())
+          parts.push_back(where + ", piece " + std::to_string(p) + " (" + views::inWords(piece, sizes, int64_t(v)) +
+                          "): " + why);
+      }
+      if (ranges.masked && parts.size() == found)
+        parts.push_back(where + ": " + ranges.reason);
+    }
+  }
+  return parts;
 }
 
 static Json parameterJson(const ScheduleParameter &parameter) {
@@ -63,7 +89,9 @@ Json reportJson(const PatternFile &file, const AttentionSchedule &schedule) {
   json["variants"] = Json::array();
   for (size_t index = 0; index < schedule.variants.size(); ++index)
     json["variants"].push_back(variantJson(file, schedule, index));
-  json["masked"] = hasMaskedPart(schedule);
+  const std::vector<std::string> parts = maskedParts(file);
+  json["masked"] = !parts.empty();
+  json["masked_parts"] = parts;
   return json;
 }
 

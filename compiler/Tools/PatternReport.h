@@ -10,8 +10,9 @@
 
 namespace heddle::cli {
 
-/// True if some part has no closed form.
-bool hasMaskedPart(const AttentionSchedule &schedule);
+/// "head group 0, branch 1, piece 2 (keys up to 63): why" for every piece without a closed form, and for every branch
+/// whose pieces cannot be kept apart. Empty: the pattern is structural.
+std::vector<std::string> maskedParts(const PatternFile &file);
 
 /// {"name", "q_origin", "combine", "parameters", "branches", "variants", "masked"}; a variant is a choice of head group.
 Json reportJson(const PatternFile &file, const AttentionSchedule &schedule);

@@ -52,13 +52,21 @@ private:
     const std::string &notes = (*file)->notes();
     if (!notes.empty())
       std::cerr << notes << '\n';
-    bool isRefused = options.strict && (hasMaskedPart(*schedule) || !notes.empty());
+    const std::vector<std::string> parts = maskedParts(**file);
+    bool isRefused = options.strict && (!parts.empty() || !notes.empty());
     if (options.json)
       files.push_back({{"file", path}, {"ok", !isRefused}, {"pattern", reportJson(**file, *schedule)}});
     else
       std::cout << path << ": " << (isRefused ? "refused" : "ok") << ": @" << name << '\n' << reportText(**file, *schedule);
     if (isRefused)
-      complain(Status::unsupported(path + ": error: @" + name + " has warnings or masked parts, which --strict refuses"));
+      complain(refusal(path, name, parts));
+  }
+
+  static Status refusal(const std::string &path, const std::string &name, const std::vector<std::string> &parts) {
+    std::string message = path + ": error: @" + name + " has warnings or masked parts, which --strict refuses";
+    for (const std::string &part : parts)
+      message += "\n  " + part;
+    return Status::unsupported(message);
   }
 
   void refuse(const std::string &path, const Status &status) {

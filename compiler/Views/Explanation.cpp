@@ -173,9 +173,11 @@ static void explainVariants(const PatternFile &file, const ProblemSizes &sizes, 
     VariantExplanation &said = result.variants[index];
     for (size_t b = 0; b < variant.branches.size(); ++b) {
       const BranchRanges &ranges = variant.forward.branches[b];
-      BranchExplanation branch{ranges.columnRate, ranges.masked, reasonOf(ranges), {}};
-      for (const Piece &piece : variant.branches[b])
+      BranchExplanation branch{ranges.columnRate, ranges.masked, reasonOf(ranges), {}, {}};
+      for (const Piece &piece : variant.branches[b]) {
         branch.pieces.push_back(inWords(piece, sizes, said.firstHead));
+        branch.whyMasked.push_back(whyMasked(piece, Direction::Forward));
+      }
       said.branches.push_back(std::move(branch));
     }
   }

@@ -30,6 +30,7 @@ struct BranchExplanation {
   bool isMasked = false;
   std::string reason;              ///< why it is masked, or what is visited beyond the kept tiles; may be empty
   std::vector<std::string> pieces; ///< in words
+  std::vector<std::string> whyMasked; ///< of each piece; empty: tiles are found in closed form
 };
 
 /// The heads that take the same operand of every attn.heads.

@@ -84,7 +84,7 @@ private:
       Json branches = Json::array();
       for (const BranchExplanation &branch : variant.branches)
         branches.push_back({{"key_rate", branch.keyRate}, {"masked", branch.isMasked}, {"reason", branch.reason},
-                            {"pieces", branch.pieces}});
+                            {"pieces", branch.pieces}, {"why_masked", branch.whyMasked}});
       list.push_back({{"heads", variant.heads}, {"first_head", variant.heads ? Json(variant.firstHead) : Json()},
                       {"query_rate", variant.queryRate}, {"branches", branches}});
     }

@@ -124,8 +124,9 @@ private:
       else if (!branch.reason.empty())
         text += " (" + branch.reason + ")";
       text += branch.pieces.empty() ? ": keeps nothing\n" : "\n";
-      for (const std::string &piece : branch.pieces)
-        text += "    " + piece + "\n";
+      for (size_t p = 0; p < branch.pieces.size(); ++p)
+        text += "    " + branch.pieces[p] +
+                (branch.whyMasked[p].empty() ? " (closed form)\n" : " (masked: " + branch.whyMasked[p] + ")\n");
     }
   }
 

@@ -102,6 +102,12 @@ bool contradictOrders(const Piece &piece) {
   return false;
 }
 
+/// " in line 3", or nothing where the source is not known.
+std::string lineOf(mlir::Operation *op) {
+  auto place = op->getLoc()->findInstanceOf<mlir::FileLineColLoc>();
+  return place ? " in line " + std::to_string(place.getLine()) : std::string();
+}
+
 } // namespace
 
 bool PatternAnalysis::isStructural() const {
@@ -140,9 +146,10 @@ PatternAnalysis analyze(PatternOp pattern) {
   return analysis;
 }
 
-Piece maskedPiece(const Frame &frame) {
+Piece maskedPiece(const Frame &frame, mlir::Operation *op, const llvm::Twine &why) {
   Piece piece = frame.region;
   piece.masked = true;
+  piece.reason = (op->getName().getStringRef() + lineOf(op) + ": " + why).str();
   return piece;
 }
 
@@ -156,11 +163,12 @@ void dropEmpty(PieceList &pieces) {
                pieces.end());
 }
 
-PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame) {
+PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame, mlir::Operation *op) {
   constexpr size_t kMaxProducts = 64;
   PieceList result;
   if (a.size() * b.size() > kMaxProducts)
-    return {maskedPiece(frame)};
+    return {maskedPiece(frame, op, llvm::Twine(a.size() * b.size()) + " intersections of pieces, at most " +
+                                       llvm::Twine(kMaxProducts) + " are made")};
   for (const Piece &left : a)
     for (const Piece &right : b)
       result.push_back(intersect(left, right));

@@ -33,13 +33,13 @@ PatternAnalysis analyze(PatternOp pattern);
 /// count operands serve one more.
 IntExpr headGroup(unsigned count);
 
-/// Pieces of everything in `frame` that `masked` admits no closed form for.
-Piece maskedPiece(const Frame &frame);
+/// Everything in `frame`, for what `op` keeps of it and no piece describes; `why` becomes the piece's reason.
+Piece maskedPiece(const Frame &frame, mlir::Operation *op, const llvm::Twine &why);
 
 /// Drops pieces that are empty for every size.
 void dropEmpty(PieceList &pieces);
-/// Pairwise intersections; one masked piece if there would be too many.
-PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame);
+/// Pairwise intersections, for `op`; one masked piece if there would be too many.
+PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame, mlir::Operation *op);
 
 } // namespace heddle::attn
 

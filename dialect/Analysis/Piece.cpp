@@ -62,6 +62,8 @@ Piece intersect(const Piece &a, const Piece &b) {
   append(result.kLattice, b.kLattice);
   append(result.tie, b.tie);
   result.masked |= b.masked;
+  if (result.reason.empty())
+    result.reason = b.reason;
   return result;
 }
 

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <map>
+#include <string>
 
 namespace heddle::attn {
 
@@ -52,6 +53,7 @@ struct Piece {
   Interval diagonal;           ///< of k - q
   std::vector<Congruence> qLattice, kLattice, tie; ///< of q, of k, of k - q
   bool masked = false;         ///< covers the set, but is not equal to it
+  std::string reason;          ///< why it is masked
 
   /// The same set with the axes swapped.
   Piece transposed() const;

@@ -127,6 +127,7 @@ void chooseColumnClass(BranchRanges &branch, const std::vector<ColumnClass> &cla
 Piece coverOf(const PieceList &pieces, const Sides &sides) {
   Piece cover;
   cover.masked = true;
+  cover.reason = "it stands for several pieces";
   auto everywhere = [](const IntExpr &bound) {
     return bound && !bound.dependsOn(Symbol::Cell) && !bound.dependsOn(Symbol::TileFirst);
   };
@@ -154,14 +155,20 @@ bool leavesGaps(const Piece &piece, const ColumnClass &own, int64_t rowRate) {
   return !width || *width < rowRate;
 }
 
+std::string whyMasked(const Piece &piece, const ColumnClass &own) {
+  if (piece.masked)
+    return piece.reason;
+  return own.exact ? "" : "a residue class changes from segment to segment";
+}
+
 BranchRanges buildBranch(PieceList pieces, int64_t rowRate, const Sides &sides) {
   BranchRanges branch;
   std::vector<ColumnClass> classes;
   for (const Piece &piece : pieces) {
     classes.push_back(solveColumns(piece));
-    if (piece.masked || !classes.back().exact) {
+    if (std::string why = whyMasked(piece, classes.back()); !why.empty()) {
       branch.masked = true;
-      branch.reason = piece.masked ? "a part has no closed form" : "a residue class that changes from segment to segment";
+      branch.reason = std::move(why);
     }
   }
   chooseColumnClass(branch, classes, sides);
@@ -174,6 +181,11 @@ BranchRanges buildBranch(PieceList pieces, int64_t rowRate, const Sides &sides) 
 }
 
 } // namespace
+
+std::string whyMasked(const Piece &piece, Direction direction) {
+  Piece seen = direction == Direction::Forward ? piece : piece.transposed();
+  return whyMasked(seen, solveColumns(seen));
+}
 
 VariantRanges buildRanges(const std::vector<PieceList> &input, Direction direction) {
   Sides sides = sidesOf(direction);

@@ -24,12 +24,12 @@ void concatenate(ValueRange masks, Describe describe, const Frame &frame, PieceL
     (definition(mask).*describe)(frame, out);
 }
 
-void intersectEach(ValueRange masks, Describe describe, const Frame &frame, PieceList &out) {
+void intersectEach(Operation *op, Describe describe, const Frame &frame, PieceList &out) {
   PieceList product = {frame.region};
-  for (Value mask : masks) {
+  for (Value mask : op->getOperands()) {
     PieceList pieces;
     (definition(mask).*describe)(frame, pieces);
-    product = intersectAll(product, pieces, frame);
+    product = intersectAll(product, pieces, frame, op);
   }
   out.insert(out.end(), product.begin(), product.end());
 }
@@ -40,7 +40,7 @@ void intersectEach(ValueRange masks, Describe describe, const Frame &frame, Piec
 
 LogicalResult AndOp::verify() { return verifyNotEmpty(*this); }
 OpFoldResult AndOp::fold(FoldAdaptor) { return getMasks().size() == 1 ? getMasks()[0] : Value(); }
-void AndOp::pieces(const Frame &frame, PieceList &out) { intersectEach(getMasks(), &MaskOpInterface::pieces, frame, out); }
+void AndOp::pieces(const Frame &frame, PieceList &out) { intersectEach(*this, &MaskOpInterface::pieces, frame, out); }
 void AndOp::complement(const Frame &frame, PieceList &out) {
   concatenate(getMasks(), &MaskOpInterface::complement, frame, out);
 }
@@ -55,7 +55,7 @@ LogicalResult OrOp::verify() { return verifyNotEmpty(*this); }
 OpFoldResult OrOp::fold(FoldAdaptor) { return getMasks().size() == 1 ? getMasks()[0] : Value(); }
 void OrOp::pieces(const Frame &frame, PieceList &out) { concatenate(getMasks(), &MaskOpInterface::pieces, frame, out); }
 void OrOp::complement(const Frame &frame, PieceList &out) {
-  intersectEach(getMasks(), &MaskOpInterface::complement, frame, out);
+  intersectEach(*this, &MaskOpInterface::complement, frame, out);
 }
 Value OrOp::buildPredicate(PredicateFrame &frame) {
   Value result = definition(getMasks()[0]).buildPredicate(frame);

@@ -189,7 +189,7 @@ static Piece stridePiece(StrideOp op, const Frame &frame, int64_t shift) {
 void StrideOp::pieces(const Frame &frame, PieceList &out) { out.push_back(stridePiece(*this, frame, 0)); }
 void StrideOp::complement(const Frame &frame, PieceList &out) {
   if (getRate() > kMaxRowRate)
-    return out.push_back(maskedPiece(frame));
+    return out.push_back(maskedPiece(frame, *this, "the complement of rate " + Twine(getRate()) + " has too many classes"));
   for (int64_t shift = 1; shift < static_cast<int64_t>(getRate()); ++shift)
     out.push_back(stridePiece(*this, frame, shift));
 }
@@ -216,8 +216,9 @@ LogicalResult PredicateOp::verifyRegions() {
       return op.emitOpError("expected an arith op in attn.predicate");
   return success();
 }
-void PredicateOp::pieces(const Frame &frame, PieceList &out) { out.push_back(maskedPiece(frame)); }
-void PredicateOp::complement(const Frame &frame, PieceList &out) { out.push_back(maskedPiece(frame)); }
+static constexpr const char *kAsked = "a predicate is asked pair by pair";
+void PredicateOp::pieces(const Frame &frame, PieceList &out) { out.push_back(maskedPiece(frame, *this, kAsked)); }
+void PredicateOp::complement(const Frame &frame, PieceList &out) { out.push_back(maskedPiece(frame, *this, kAsked)); }
 Value PredicateOp::buildPredicate(PredicateFrame &frame) {
   Block &block = getBody().front();
   IRMapping mapping;

@@ -107,7 +107,7 @@ void DilateOp::complement(const Frame &frame, PieceList &out) {
   Dilation dilation(*this, frame);
   definition(getOperand()).complement(dilation.inner, out);
   if (dilation.rate > kMaxRowRate)
-    return out.push_back(maskedPiece(frame));
+    return out.push_back(maskedPiece(frame, *this, "the complement of rate " + Twine(getRate()) + " has too many classes"));
   for (int64_t shift = 1; shift < dilation.rate; ++shift) {
     if (!dilation.every)
       out.push_back(dilation.sameClass(frame.region, shift, std::nullopt));
