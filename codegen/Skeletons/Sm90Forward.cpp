@@ -23,7 +23,8 @@ namespace {
 using namespace sm90;
 
 constexpr int64_t kMaxHeadDim = 256;
-constexpr int64_t kDefaultSplitTiles = 96; // of 32, 64, 96, 128 and 256 the fastest on global rows of 32k keys
+constexpr int64_t kAllHeadsMib = 4096;     // long rows of all heads first: what they leave to others is shared early
+constexpr int64_t kDefaultSplitTiles = 96; // of 48, 64, 96 and 128 the fastest on global rows of 32k keys
 
 std::string number(int64_t value) { return std::to_string(value); }
 
@@ -167,9 +168,9 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
        {"tile", "stride", "snake", "dynamic"}},
       {"softmax", "look for maxima in every tile, or in masked tiles only", {0, 1}, {"online", "anchored"}},
       {"split_last", "items of the last, incomplete round in parts, so that no block stays idle", {0, 1}, {"no", "yes"}},
-      {"split_tiles", "items of more than twice this many key tiles in parts, shared by blocks that are done", {0, 32, 64, kDefaultSplitTiles, 128}},
+      {"split_tiles", "items of more than twice this many key tiles in parts, which blocks share", {0, 64, kDefaultSplitTiles, 128}},
       {"producer_registers", "registers of a producing thread: the others get what these leave", {32, 40, 56}},
-      {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16}},
+      {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16, kAllHeadsMib}},
   };
 }
 
@@ -187,13 +188,12 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.rasterReversed = !hasShortRows(request);
   config.queryStages = row.queryStages;
   config.turnTaking = row.turnTaking;
-  // Long rows shared in parts leave alike what a stride deals out.
   const bool sharesParts = request.hasLongRows && sm90CanSplit(request);
-  config.grid = request.hasEqualTiles || sharesParts ? kGridStride : kGridDynamic;
+  config.grid = request.hasEqualTiles ? kGridStride : kGridDynamic;
   config.splitTiles = sharesParts ? kDefaultSplitTiles : 0;
   config.softmax = wantsAnchoredSoftmax(request) ? kSoftmaxAnchored : kSoftmaxOnline;
   config.producerRegisters = row.producerRegisters;
-  config.rasterMib = 16;
+  config.rasterMib = sharesParts ? kAllHeadsMib : 16;
   deriveFields(request, config);
   return config;
 }

@@ -90,7 +90,7 @@ private:
 
   DEV Unit partOfLastRound(int32_t firstItem, int32_t index, int32_t parts) const {
     const int32_t item = index / parts, number = firstItem + item;
-    return Unit{number < p.items ? number : kNoItem, PartRecord::make(item * parts, parts, index - item * parts, false)};
+    return Unit{number < p.items ? number : kNoItem, PartRecord::make(item * parts, 0, parts, index - item * parts)};
   }
 
   const KernelParams &p;

@@ -3,9 +3,9 @@
 // them, so that results do not depend on the timing.
 //   kSplitLast    the items of the last, incomplete round of the grid are cut so that no block stays idle
 //   kSplitTiles   items in which 64 rows have a range of at least twice this many tiles fall apart into their row groups,
-//                 64 rows each, and the ranges of these into parts of about so many tiles; the block that meets the item
-//                 shares the parts with those that have nothing left to do. The consumers of a block take the key tiles of
-//                 a part in turn, for the same 64 rows, and leave a state each.
+//                 64 rows each, and the ranges of these into parts of about so many tiles. The block that meets the item
+//                 shares the parts, which every block prefers to items of its own. The consumers of a block take the key
+//                 tiles of a part in turn, for the same 64 rows, and leave a state each.
 #pragma once
 
 namespace heddle {
@@ -24,7 +24,7 @@ constexpr int kPartSlots = 256; // states of parts that several blocks share; kS
 // The workspace in 32-bit words, zero at the start up to the states.
 namespace workspace {
 constexpr int kNextItem = 0;                                            // of a dynamic grid
-constexpr int kReserved = 1, kTaken = 2;                                // slots given to parts, slots whose part was taken up
+constexpr int kReserved = 2, kTaken = 3;                                // slots given to parts, slots whose part was taken up
 constexpr int kChain = 4;                                               // if there are no parts: see ItemSequence
 constexpr int kArrivals = 4;                                            // of each slot and warp
 constexpr int kEntries = kArrivals + kPartSlots * kMaxConsumerWarps;    // of each slot: item number + 1, record
@@ -32,6 +32,7 @@ constexpr int kStates = kEntries + 2 * kPartSlots;
 } // namespace workspace
 
 constexpr int32_t kNoTile = 0x7fffffff;
+constexpr int32_t kNoUnit = -1;
 
 // Key tiles [first, first + count) by their numbers.
 struct TileStretch {
@@ -89,6 +90,26 @@ struct Unit {
   DEV bool exists() const { return number >= 0; }
 };
 
+// 2^exponent for a whole number that is at most 0; 0 below the normal numbers.
+DEV float powerOfTwo(float exponent) {
+  constexpr int kBias = 127, kMantissaBits = 23;
+  return __int_as_float(max(static_cast<int32_t>(exponent) + kBias, 0) << kMantissaBits);
+}
+
+// Moves the references up to whole numbers: states are then weighted by powers of two, which are exact, and in whatever
+// steps they are added, the bits are the same.
+DEV void roundReferences(RowState &rows) {
+  RowFactors factor;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float whole = ceilf(rows.reference[0][half]);
+    factor[half] = ptx::exp2Approx(rows.reference[0][half] - whole);
+    rows.reference[0][half] = whole;
+    rows.sum[0][half] *= factor[half];
+  }
+  scaleOutput(rows, factor);
+}
+
 // The state that a warp left of its rows in a slot: for each lane, 16 bytes of every value tile, then references and sums.
 class PartState {
 public:
@@ -101,6 +122,7 @@ public:
          ptx::rereadThreadIndex() % 32 * 16;
   }
 
+  // References must be whole numbers.
   DEV void store(const RowState &rows, bool isWanted = true) const {
 #pragma unroll
     for (int n = 0; n < kValueTiles; ++n)
@@ -108,27 +130,27 @@ public:
     storePiece(kValueTiles, isWanted, rows.reference[0][0], rows.reference[0][1], rows.sum[0][0], rows.sum[0][1]);
   }
 
-  // rows += the state.
+  // References and sums of the lane's two rows.
+  DEV void loadEnds(float (&ends)[4]) const { ptx::loadGlobal16(at + kValueTiles * kPieceBytes, ends); }
+
+  // rows += the state, whose references are at most those of the rows.
   DEV void addTo(RowState &rows) const {
-    float state[4];
-    ptx::loadGlobal16(at + kValueTiles * kPieceBytes, state);
-    float mine[2], theirs[2];
+    float ends[4], out[kValueTiles][4];
+    loadEnds(ends);
+#pragma unroll
+    for (int n = 0; n < kValueTiles; ++n) // all on their way before the first is used
+      ptx::loadGlobal16(at + n * kPieceBytes, out[n]);
+    float weight[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float reference = fmaxf(rows.reference[0][half], state[half]);
-      mine[half] = ptx::exp2Approx(rows.reference[0][half] - reference);
-      theirs[half] = ptx::exp2Approx(state[half] - reference);
-      rows.reference[0][half] = reference;
-      rows.sum[0][half] = fmaf(state[2 + half], theirs[half], rows.sum[0][half] * mine[half]);
+      weight[half] = powerOfTwo(ends[half] - rows.reference[0][half]);
+      rows.sum[0][half] = fmaf(ends[2 + half], weight[half], rows.sum[0][half]);
     }
 #pragma unroll
-    for (int n = 0; n < kValueTiles; ++n) {
-      float out[4];
-      ptx::loadGlobal16(at + n * kPieceBytes, out);
+    for (int n = 0; n < kValueTiles; ++n)
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
-        rows.out[0][n][slot] = fmaf(out[slot], theirs[slot / 2], rows.out[0][n][slot] * mine[slot / 2]);
-    }
+        rows.out[0][n][slot] = fmaf(out[n][slot], weight[slot / 2], rows.out[0][n][slot]);
   }
 
 private:
@@ -155,16 +177,33 @@ DEV bool arrivesLast(const KernelParams &p, PartRecord record) {
   return isLast;
 }
 
+// States number first <= i < end, in this order, as one; stateAt(i) is where one lies. Their references are looked at
+// first, side by side, so that the states need not wait for each other afterwards.
+template <class StateAt> DEV void mergeStates(RowState &rows, int32_t first, int32_t end, StateAt stateAt) {
+  clearRows(rows);
+#pragma unroll 4
+  for (int32_t i = first; i < end; ++i) {
+    float ends[4];
+    stateAt(i).loadEnds(ends);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      rows.reference[0][half] = fmaxf(rows.reference[0][half], ends[half]);
+  }
+#pragma unroll 1
+  for (int32_t i = first; i < end; ++i)
+    stateAt(i).addTo(rows);
+}
+
 // All parts are computed here: after each one the first consumer adds what all left to what it has so far.
 DEV bool joinAlone(const KernelParams &p, PartRecord record, RowState &rows) {
   const bool isFirst = uniform(partWarp() < 4);
-  PartState(p, record.slot() + 1, partWarp()).store(rows);
+  const int32_t slot = record.slot();
+  roundReferences(rows);
+  PartState(p, slot + 1, partWarp()).store(rows);
   ptx::syncNamed(kPartBarrier, kConsumerThreads);
-  clearRows(rows);
-#pragma unroll 1
-  for (int32_t i = record.part() == 0; i < (isFirst ? 1 + kStatesOfPart : 0); ++i)
-    PartState(p, record.slot() + (i > 0), rowWarp() + max(i - 1, 0) * 4).addTo(rows);
-  PartState(p, record.slot(), partWarp()).store(rows, isFirst);
+  mergeStates(rows, record.part() == 0, isFirst ? 1 + kStatesOfPart : 0,
+              [&](int32_t i) { return PartState(p, slot + (i > 0), rowWarp() + max(i - 1, 0) * 4); });
+  PartState(p, slot, partWarp()).store(rows, isFirst);
   ptx::syncNamed(kPartBarrier, kConsumerThreads);
   return isFirst & record.isLast();
 }
@@ -174,17 +213,15 @@ DEV bool joinParts(const KernelParams &p, PartRecord record, RowState &rows) {
   if (kSplitsLong && record.isAlone())
     return joinAlone(p, record, rows);
   const int32_t slot = record.slot();
+  roundReferences(rows);
   PartState(p, slot + record.part(), partWarp()).store(rows);
   const bool isLast = arrivesLast(p, record);
-  const int32_t count = isLast ? record.parts() * kStatesOfPart : 0;
-  clearRows(rows);
-#pragma unroll 1
-  for (int32_t i = 0; i < count; ++i)
-    PartState(p, slot + i / kStatesOfPart, rowWarp() + i % kStatesOfPart * 4).addTo(rows);
+  mergeStates(rows, 0, isLast ? record.parts() * kStatesOfPart : 0,
+              [&](int32_t i) { return PartState(p, slot + i / kStatesOfPart, rowWarp() + i % kStatesOfPart * 4); });
   return isLast;
 }
 
-// Gives the parts of an item to whoever has nothing left, this block among them, and keeps the first one; or all parts, if
+// Gives the parts of an item to whoever comes for them, this block among them, and keeps the first one; or all parts, if
 // there are not slots enough. parts: of the row group of this lane. All lanes of the planning warp call together.
 DEV PartRecord shareParts(const KernelParams &p, int32_t number, int32_t parts) {
   const int32_t lane = ptx::rereadThreadIndex() % 32;
@@ -204,40 +241,43 @@ DEV PartRecord shareParts(const KernelParams &p, int32_t number, int32_t parts) 
       ptx::storeCoherent8(p.workspace + workspace::kEntries + 2 * (slot + part),
                           isAlone || slot + part == first ? kVoidEntry : number + 1,
                           PartRecord::make(slot, lane, parts, part).bits);
+  if (lane == 0)
+    ptx::addGlobal(p.workspace + workspace::kTaken, isAlone ? max(kPartSlots - first, 0) : 1);
   __syncwarp();
   const PartRecord own = PartRecord::make(isAlone ? kPartSlots + 2 * blockIdx.x : first, 0, 1, 0);
   return isAlone ? own.alone().pending() : own.pending();
 }
 
-// One lane: the next entry that is shared, in `entry`; false if there is none. Whoever shares an item takes parts
-// afterwards, so none is left over when all blocks have found none.
-DEV bool takeEntry(uint32_t *workspace, uint32_t (&entry)[2]) {
-  uint32_t taken = ptx::loadCoherent4(workspace + workspace::kTaken);
-  for (;;) {
-    const uint32_t reserved = ptx::loadCoherent4(workspace + workspace::kReserved);
-    if (taken >= min(reserved, static_cast<uint32_t>(kPartSlots)))
-      return false;
-    const uint32_t before = ptx::swapGlobal(workspace + workspace::kTaken, taken, taken + 1);
-    if (before == taken)
-      break;
-    taken = before;
-  }
-  do
-    ptx::loadCoherent8(workspace + workspace::kEntries + 2 * taken, entry);
-  while (entry[0] == 0); // reserved, not yet written
-  return true;
-}
-
-// A part of an item that another block, or this one, shares.
+// A part of an item that another block, or this one, shares; no unit if there is none. A chunk of entries at a time, one for
+// each lane, beginning where no other block does: blocks are done at about the same time, and what all of them want from
+// one word they get one after the other. An entry is missed only if it is written behind the search, and whoever shares
+// an item searches afterwards, so none is left over.
 DEV Unit takePart(const KernelParams &p) {
-  uint32_t entry[2] = {0, 0};
-  if (ptx::rereadThreadIndex() % 32 == 0)
-    do
-      if (!takeEntry(p.workspace, entry))
-        entry[0] = 0;
-    while (entry[0] == kVoidEntry);
-  const int32_t number = __shfl_sync(kWholeWarp, entry[0], 0);
-  return Unit{number - 1, PartRecord{__shfl_sync(kWholeWarp, entry[1], 0)}};
+  const int32_t lane = ptx::rereadThreadIndex() % 32;
+  uint32_t count[2]; // reserved, taken
+  ptx::loadCoherent8(p.workspace + workspace::kReserved, count);
+  const int32_t slots = min(static_cast<int32_t>(count[0]), kPartSlots);
+  const int32_t chunks = static_cast<int32_t>(count[1]) < slots ? ceilDiv(slots, 32) : 0;
+#pragma unroll 1
+  for (int32_t tried = 0; tried < chunks; ++tried) {
+    uint32_t *const at = p.workspace + workspace::kEntries + 2 * ((blockIdx.x + tried) % chunks * 32 + lane);
+    uint32_t entry[2];
+    ptx::loadCoherent8(at, entry);
+    const uint32_t before = (1u << blockIdx.x / chunks % 32) - 1; // other lanes first in other blocks
+    uint32_t open = __ballot_sync(kWholeWarp, entry[0] != 0 && entry[0] != kVoidEntry);
+#pragma unroll 1
+    while (open != 0) {
+      const int32_t chosen = __ffs(open & ~before ? open & ~before : open) - 1;
+      const bool isMine = lane == chosen && ptx::swapGlobal(at, entry[0], kVoidEntry) == entry[0];
+      if (isMine)
+        ptx::addGlobal(p.workspace + workspace::kTaken, 1);
+      if (__any_sync(kWholeWarp, isMine))
+        return Unit{__shfl_sync(kWholeWarp, static_cast<int32_t>(entry[0]), chosen) - 1,
+                    PartRecord{__shfl_sync(kWholeWarp, entry[1], chosen)}};
+      open &= ~(1u << chosen);
+    }
+  }
+  return Unit{kNoUnit, PartRecord{0}};
 }
 
 } // namespace heddle

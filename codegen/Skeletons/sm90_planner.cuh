@@ -45,7 +45,7 @@ private:
     }
   }
 
-  // The parts of an item that fell apart and that nobody shares, then this block's items, then parts that others share.
+  // The parts of an item that fell apart and that nobody shares, then parts that blocks share, then this block's items.
   DEV Unit following(ItemSequence &sequence) const {
     if constexpr (kSplitsLong) {
       const Unit unit = notedUnit();
@@ -56,12 +56,13 @@ private:
         return Unit{unit.number, record.following()};
       if (record.isAlone() && record.group() + 1 < kConsumers)
         return Unit{unit.number, record.followingGroup()};
+      if (!isSecondPass()) {
+        const Unit part = takePart(p);
+        if (part.exists())
+          return part;
+      }
     }
-    Unit next = sequence.next();
-    if constexpr (kSplitsLong)
-      if (!next.exists() && !isSecondPass())
-        return takePart(p);
-    return next;
+    return sequence.next();
   }
 
   DEV static bool isAnyMarked() {

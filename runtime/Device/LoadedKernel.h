@@ -27,7 +27,7 @@ struct LoadedKernel {
   bool isJitCompiled = false;
 };
 
-constexpr int64_t kMaxParamBlock = 4096; // LaunchPlan::validate holds plans to this
+constexpr int64_t kMaxParamBlock = kMaxParamBytes; // LaunchPlan::validate holds plans to this
 constexpr int kMaxClears = 8;
 
 // One call, evaluated: everything the driver is told.
