@@ -3,7 +3,9 @@
 # configuration, launched and compared with the definition: short, odd and unequal lengths, head groups, both dtypes,
 # both head dims.
 # HEDDLE_DEVICE_CONFIG, such as skeleton=portable_forward, changes the configuration.
-set -uo pipefail
+# shellcheck disable=SC2317 # functions are called by beside
+. tests/device/long/cases.bash
+seconds=60
 shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
   "1 1 1 3 3 64 bf16"
   "2 257 257 6 3 64 bf16"
@@ -12,21 +14,27 @@ shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
   "1 2500 700 3 3 64 fp16"
   "1 8192 8192 8 8 64 bf16"
 )
-failed=0
+
+inputs_of() { echo "$HEDDLE_SCRATCH/$(tr ' ' '_' <<<"$1").safetensors"; }
+
+make_inputs() { # make_inputs <shape>
+  local batch seqlen seqlen_k heads kv_heads head_dim dtype
+  read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$1"
+  prepare "make inputs $1" "$seconds" "$HEDDLE" make-inputs --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" \
+    --heads="$heads" --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" --seed=1 -o "$(inputs_of "$1")"
+}
+
+verify() { # verify <pattern file> <shape>
+  local batch seqlen seqlen_k heads kv_heads head_dim dtype name
+  read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$2"
+  name="$(basename "$1" .mlir) batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype"
+  check "$name" "$seconds" "$HEDDLE" run "$1" --inputs="$(inputs_of "$2")" --output="$(mktemp -p "$HEDDLE_SCRATCH")" \
+    --target=cuda ${HEDDLE_DEVICE_CONFIG:+--config="$HEDDLE_DEVICE_CONFIG"} --verify
+}
+
+for shape in "${shapes[@]}"; do beside make_inputs "$shape"; done
+wait
 for pattern in patterns/*.mlir tests/data/device/*.mlir; do
-  for shape in "${shapes[@]}"; do
-    read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$shape"
-    name="$(basename "$pattern" .mlir) batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype"
-    inputs=$HEDDLE_SCRATCH/inputs.safetensors
-    if reason=$({ "$HEDDLE" make-inputs --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" --heads="$heads" \
-        --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" --seed=1 -o "$inputs" &&
-      "$HEDDLE" run "$pattern" --inputs="$inputs" --output="$HEDDLE_SCRATCH/outputs.safetensors" --target=cuda \
-        --db="$HEDDLE_SCRATCH/none.db" ${HEDDLE_DEVICE_CONFIG:+--config="$HEDDLE_DEVICE_CONFIG"} --verify; } 2>&1 >/dev/null); then
-      echo "ok $name"
-    else
-      echo "FAIL $name: $(tail -1 <<<"$reason")"
-      failed=1
-    fi
-  done
+  for shape in "${shapes[@]}"; do beside verify "$pattern" "$shape"; done
 done
-exit $failed
+finish
