@@ -181,7 +181,8 @@ private:
         .Case<arith::SelectOp>([&](arith::SelectOp select) {
           if (isUniform(select.getCondition()))
             return set(words.pick(uniform.lookup(select.getCondition()), operand(1), operand(2)));
-          return set(words.either(words.both(operand(0), operand(1)), words.both(words.negation(operand(0)), operand(2))));
+          const Word chosen = words.both(operand(0), operand(1)); // in this order, whatever compiles this
+          return set(words.either(chosen, words.both(words.negation(operand(0)), operand(2))));
         })
         .Case<arith::CmpIOp>([&](arith::CmpIOp comparison) {
           bool isEqual = comparison.getPredicate() == Predicate::eq;
@@ -231,7 +232,8 @@ private:
   static bool isUnsigned(Predicate relation) { return relation >= Predicate::ult; }
 
   Word within(const Line &line, Value low, Value high, bool includesHigh) {
-    return words.both(words.less(line, high, includesHigh), words.negation(words.less(line, low, false)));
+    const Word isBelow = words.less(line, high, includesHigh);
+    return words.both(isBelow, words.negation(words.less(line, low, false)));
   }
 
   std::optional<Word> compareLine(const Line &line, Predicate relation, Value bound) {

@@ -83,7 +83,8 @@ Value WindowOp::buildPredicate(PredicateFrame &frame) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   Value left = sizes.value(0, frame), right = sizes.value(1, frame);
   Value ahead = frame.sub(frame.k, frame.q);
-  return frame.both(frame.lessEqual(frame.sub(frame.constant(0), left), ahead), frame.lessEqual(ahead, right));
+  Value isNear = frame.lessEqual(frame.sub(frame.constant(0), left), ahead);
+  return frame.both(isNear, frame.lessEqual(ahead, right));
 }
 
 //===-- rows and cols ---------------------------------------------------------===//
@@ -162,7 +163,8 @@ void PrefixOp::complement(const Frame &frame, PieceList &out) {
 }
 Value PrefixOp::buildPredicate(PredicateFrame &frame) {
   Value length = Sizes{getDynamicSizes(), getSizes()}.value(0, frame);
-  return frame.either(frame.lessEqual(frame.k, frame.q), frame.less(frame.k, length));
+  Value isCausal = frame.lessEqual(frame.k, frame.q);
+  return frame.either(isCausal, frame.less(frame.k, length));
 }
 
 //===-- stride --------------------------------------------------------------===//

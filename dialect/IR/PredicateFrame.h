@@ -14,6 +14,8 @@
 
 namespace heddle::attn {
 
+/// Arguments of one call are evaluated in no fixed order: at most one of them may build operations, else the text of a kernel
+/// depends on the compiler of this program.
 struct PredicateFrame {
   mlir::OpBuilder &builder;
   mlir::Location loc;
