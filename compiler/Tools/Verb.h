@@ -35,6 +35,7 @@ const std::vector<Verb> &verbs();
 Action addCheck(CLI::App &command);
 Action addExplain(CLI::App &command);
 Action addShow(CLI::App &command);
+Action addDiff(CLI::App &command);
 Action addCompile(CLI::App &command);
 Action addConfigs(CLI::App &command);
 Action addTune(CLI::App &command);

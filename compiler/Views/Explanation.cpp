@@ -1,12 +1,14 @@
 //===- Explanation.cpp - what a pattern costs --------------------------------===//
 #include "compiler/Views/Explanation.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Cpu/JitPattern.h"
 #include "codegen/Target/GpuArch.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/TileBalance.h"
+#include "compiler/Views/KeptRows.h"
 #include "compiler/Views/PieceWords.h"
 #include "runtime/Core/LaunchPlan.h"
+
+#include <numeric>
 
 namespace heddle::views {
 
@@ -48,32 +50,14 @@ ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &req
 
 /// The kept pairs of one batch element, each asked of the compiled predicate.
 static Result<WideInt> enumeratePairs(const PatternFile &file, const ProblemSizes &sizes) {
-  HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
-  PatternInfo info{schedule.name, static_cast<int>(schedule.parameters.size()),
-                   static_cast<int>(schedule.variants.size()), static_cast<int>(schedule.branchCount)};
-  llvm::FailureOr<JitPattern> jit = JitPattern::create(*schedule.functions, info);
-  if (failed(jit))
-    return Status::unsupported("the predicate of '" + schedule.name + "' has no form on this machine");
-  JitContext context;
-  context.heads = sizes.heads;
-  context.seqlenQ = sizes.seqlenQ;
-  context.seqlenK = sizes.seqlenK;
-  context.qOrigin = sizes.qOrigin;
-  context.kOrigin = sizes.kOrigin;
-  std::copy(sizes.parameters.begin(), sizes.parameters.end(), context.params.begin());
-  std::vector<uint8_t> keeps(sizes.seqlenK);
+  HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes));
+  std::vector<uint16_t> copies;
   WideInt total = 0;
-  for (int32_t head = 0; head < sizes.heads; ++head)
-    for (int32_t branch = 0; branch < info.branchCount; ++branch)
-      for (int32_t i = 0; i < sizes.seqlenQ; ++i) {
-        context.head = head;
-        jit->keepRow(context, {branch, int32_t(sizes.qOrigin) + i, int32_t(sizes.kOrigin), 1, int32_t(sizes.seqlenK)},
-                     keeps.data());
-        int64_t kept = 0;
-        for (uint8_t keep : keeps)
-          kept += keep;
-        total += kept;
-      }
+  for (int64_t head = 0; head < sizes.heads; ++head)
+    for (int64_t row = 0; row < sizes.seqlenQ; ++row) {
+      rows.read(head, row, copies);
+      total += std::accumulate(copies.begin(), copies.end(), int64_t(0));
+    }
   return total;
 }
 

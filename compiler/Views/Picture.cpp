@@ -1,6 +1,6 @@
 //===- Picture.cpp - cells from pairs and from tiles -------------------------===//
 #include "compiler/Views/Picture.h"
-#include "codegen/Cpu/JitPattern.h"
+#include "compiler/Views/KeptRows.h"
 
 #include <numeric>
 
@@ -16,44 +16,27 @@ int64_t ceilDivide(int64_t value, int64_t unit) { return (value + unit - 1) / un
 /// Asks the compiled predicate for every pair.
 class PairPainter {
 public:
-  static Result<PairPainter> create(const PatternFile &file, const ProblemSizes &sizes) {
-    HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
-    PatternInfo info{schedule.name, static_cast<int>(schedule.parameters.size()),
-                     static_cast<int>(schedule.variants.size()), static_cast<int>(schedule.branchCount)};
-    llvm::FailureOr<JitPattern> pattern = JitPattern::create(*schedule.functions, info);
-    if (failed(pattern))
-      return Status::unsupported("the predicate of '" + schedule.name + "' has no form on this machine");
-    return PairPainter(std::move(*pattern), sizes);
-  }
+  PairPainter(KeptRows rows, const ProblemSizes &sizes) : rows(std::move(rows)), sizes(sizes) {}
 
-  Panel paint(int64_t head) const {
+  Panel paint(int64_t head) {
     Panel panel{{head}, {sizes.seqlenQ, sizes.seqlenK, 1, 1, {}}, std::nullopt};
-    JitContext context;
-    context.head = head;
-    context.heads = sizes.heads;
-    context.seqlenQ = sizes.seqlenQ;
-    context.seqlenK = sizes.seqlenK;
-    context.qOrigin = sizes.qOrigin;
-    context.kOrigin = sizes.kOrigin;
-    std::copy(sizes.parameters.begin(), sizes.parameters.end(), context.params.begin());
     int64_t kept = 0;
-    for (int64_t i = 0; i < sizes.seqlenQ; ++i)
-      for (int64_t j = 0; j < sizes.seqlenK; ++j) {
-        int copies = 0;
-        for (int branch = 0; branch < pattern.info().branchCount; ++branch)
-          copies += pattern.keep(context, branch, sizes.qOrigin + i, sizes.kOrigin + j);
-        kept += copies;
-        panel.grid.cells.push_back(copies == 0 ? Cell::Skipped : copies == 1 ? Cell::Full : Cell::Twice);
+    for (int64_t row = 0; row < sizes.seqlenQ; ++row) {
+      rows.read(head, row, copies);
+      for (uint16_t count : copies) {
+        kept += count;
+        panel.grid.cells.push_back(count == 0 ? Cell::Skipped : count == 1 ? Cell::Full : Cell::Twice);
       }
+    }
     double pairs = double(sizes.seqlenQ) * double(sizes.seqlenK);
     panel.density = pairs > 0 ? double(kept) / pairs : 0;
     return panel;
   }
 
 private:
-  PairPainter(JitPattern pattern, ProblemSizes sizes) : pattern(std::move(pattern)), sizes(std::move(sizes)) {}
-  JitPattern pattern;
-  ProblemSizes sizes;
+  KeptRows rows;
+  std::vector<uint16_t> copies;
+  const ProblemSizes &sizes;
 };
 
 /// Merges tiles into cells with the ranges of the analysis: each residue class of the rows of a cell is one tile.
@@ -141,22 +124,7 @@ private:
   int64_t cellRows, cellColumns;
 };
 
-template <class Painter> std::vector<Panel> paintHeads(const Painter &painter, const PictureRequest &request) {
-  std::vector<Panel> panels;
-  int64_t first = request.head.value_or(0), end = request.head ? *request.head + 1 : request.sizes.heads;
-  for (int64_t head = first; head < end; ++head) {
-    Panel panel = painter.paint(head);
-    auto alike = std::find_if(panels.begin(), panels.end(),
-                              [&](const Panel &other) {
-      return other.grid.cells == panel.grid.cells && other.density == panel.density;
-    });
-    if (alike == panels.end())
-      panels.push_back(std::move(panel));
-    else
-      alike->heads.push_back(head);
-  }
-  return panels;
-}
+} // namespace
 
 std::string titleOf(const PatternFile &file, const ProblemSizes &sizes) {
   attn::PatternOp pattern = file.pattern();
@@ -166,15 +134,13 @@ std::string titleOf(const PatternFile &file, const ProblemSizes &sizes) {
   return title + (sizes.parameters.empty() ? "" : ")");
 }
 
-} // namespace
-
 Result<Picture> draw(const PatternFile &file, const PictureRequest &request) {
-  Picture picture{titleOf(file, request.sizes), request.sizes, false, !file.analysis().isStructural(), {}};
+  Picture picture{titleOf(file, request.sizes), request.sizes, false, !file.analysis().isStructural(), {}, {}, {}};
   const ProblemSizes &sizes = request.sizes;
   picture.showsPairs = sizes.seqlenQ <= request.maxRows && sizes.seqlenK <= request.maxColumns;
   if (picture.showsPairs) {
-    HEDDLE_ASSIGN(PairPainter painter, PairPainter::create(file, sizes));
-    picture.panels = paintHeads(painter, request);
+    HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes));
+    picture.panels = paintHeads(PairPainter(std::move(rows), sizes), request);
   } else {
     picture.panels = paintHeads(TilePainter(file.analysis(), request), request);
   }
@@ -192,13 +158,21 @@ std::string headsInWords(const std::vector<int64_t> &heads) {
   return text + (heads.size() > 6 ? ", ..." : "");
 }
 
-std::string describe(Cell cell, bool showsPairs) {
+std::string describe(Cell cell, const Picture &picture) {
+  const bool showsPairs = picture.showsPairs;
+  if (!picture.first.empty() && cell == Cell::Full)
+    return showsPairs ? "kept by both" : "the same pairs in both";
+  if (!picture.first.empty() && cell == Cell::Skipped)
+    return "kept by neither";
   switch (cell) {
   case Cell::Skipped: return showsPairs ? "not kept" : "skipped";
   case Cell::Partial: return "partial";
   case Cell::Lattice: return "full on its lattice";
   case Cell::Full: return showsPairs ? "kept" : "full";
   case Cell::Twice: return showsPairs ? "kept by two branches" : "full in two branches";
+  case Cell::OnlyFirst: return (showsPairs ? "only in " : "more in ") + picture.first;
+  case Cell::OnlySecond: return (showsPairs ? "only in " : "more in ") + picture.second;
+  case Cell::Differs: return "some only in " + picture.first + ", some only in " + picture.second;
   }
   return "";
 }

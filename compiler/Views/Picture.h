@@ -17,8 +17,15 @@ enum class Cell : uint8_t {
   Partial, ///< some pairs are kept; a kernel evaluates the mask there
   Lattice, ///< every pair of a residue class is kept and no other: dense for a kernel that loads at a stride
   Full,    ///< every pair is kept
-  Twice    ///< every pair is kept by two branches or more, and counts as often
+  Twice,   ///< every pair is kept by two branches or more, and counts as often
+  // Of two patterns: Full keeps the same pairs in both, Skipped none in either.
+  OnlyFirst,  ///< the first keeps pairs here that the second does not, and not the other way round
+  OnlySecond, ///< the other way round
+  Differs     ///< each keeps pairs that the other does not
 };
+/// In the order of legends.
+inline constexpr Cell kCells[] = {Cell::Full,      Cell::Twice,      Cell::Lattice, Cell::Partial,
+                                  Cell::OnlyFirst, Cell::OnlySecond, Cell::Differs, Cell::Skipped};
 
 /// Row-major cells; cell (r, c) covers queries [r * cellRows, (r + 1) * cellRows) and keys likewise, as far as they
 /// exist.
@@ -41,6 +48,11 @@ struct Picture {
   bool showsPairs = false;        ///< every cell is one pair
   bool isMasked = false;          ///< partial cells may keep nothing
   std::vector<Panel> panels;
+  std::string first, second;      ///< what the two patterns are called, if the picture compares two
+
+  bool uses(Cell cell) const {
+    return std::any_of(panels.begin(), panels.end(), [&](const Panel &panel) { return panel.grid.uses(cell); });
+  }
 };
 
 struct PictureRequest {
@@ -60,7 +72,27 @@ std::string blockText(const Picture &picture);
 
 /// "heads 0 to 3", "head 5", "heads 0, 2, 4".
 std::string headsInWords(const std::vector<int64_t> &heads);
-std::string describe(Cell cell, bool showsPairs);
+/// Of a cell of this picture.
+std::string describe(Cell cell, const Picture &picture);
+/// "name (size = 7)".
+std::string titleOf(const PatternFile &file, const attn::ProblemSizes &sizes);
+
+/// One panel for each group of heads that `painter.paint(head)` paints alike.
+template <class Painter> std::vector<Panel> paintHeads(Painter &&painter, const PictureRequest &request) {
+  std::vector<Panel> panels;
+  int64_t first = request.head.value_or(0), end = request.head ? *request.head + 1 : request.sizes.heads;
+  for (int64_t head = first; head < end; ++head) {
+    Panel panel = painter.paint(head);
+    auto alike = std::find_if(panels.begin(), panels.end(), [&](const Panel &other) {
+      return other.grid.cells == panel.grid.cells && other.density == panel.density;
+    });
+    if (alike == panels.end())
+      panels.push_back(std::move(panel));
+    else
+      alike->heads.push_back(head);
+  }
+  return panels;
+}
 
 } // namespace heddle::views
 

@@ -18,6 +18,9 @@ const char *colour(Cell cell) {
   case Cell::Lattice: return "#6fb1e0";
   case Cell::Full: return "#1b4f8a";
   case Cell::Twice: return "#0a1a33";
+  case Cell::OnlyFirst: return "#d1495b";
+  case Cell::OnlySecond: return "#2e9e6b";
+  case Cell::Differs: return "#f0a202";
   }
   return "#ffffff";
 }
@@ -106,8 +109,9 @@ private:
     double top = y + kPanelTop;
     text += "<g shape-rendering=\"crispEdges\">\n";
     rect(x, top, width, height, std::string("fill=\"") + colour(Cell::Skipped) + "\"");
-    for (Cell cell : {Cell::Partial, Cell::Lattice, Cell::Full, Cell::Twice})
-      cells(panel.grid, cell, x, top);
+    for (Cell cell : kCells)
+      if (cell != Cell::Skipped)
+        cells(panel.grid, cell, x, top);
     text += "</g>\n";
     if (picture.showsPairs)
       rulers(panel.grid, x, top);
@@ -174,13 +178,11 @@ private:
 
   void legend(double y) {
     double x = kLeft;
-    for (Cell cell : {Cell::Full, Cell::Twice, Cell::Lattice, Cell::Partial, Cell::Skipped}) {
-      bool isUsed = std::any_of(picture.panels.begin(), picture.panels.end(),
-                                [&](const Panel &panel) { return panel.grid.uses(cell); });
-      if (!isUsed)
+    for (Cell cell : kCells) {
+      if (!picture.uses(cell))
         continue;
       rect(x, y, 12, 12, std::string("fill=\"") + colour(cell) + "\" stroke=\"#888888\" stroke-width=\"0.5\"");
-      std::string words = describe(cell, picture.showsPairs);
+      std::string words = describe(cell, picture);
       label(x + 17, y + 10, 11, words, "start");
       x += 17 + 6.2 * double(words.size()) + 18;
     }

@@ -14,6 +14,9 @@ const char *glyph(Cell cell) {
   case Cell::Lattice: return "\u2593";
   case Cell::Full: return "\u2588";
   case Cell::Twice: return "#";
+  case Cell::OnlyFirst: return "a";
+  case Cell::OnlySecond: return "b";
+  case Cell::Differs: return "x";
   }
   return "?";
 }
@@ -59,13 +62,10 @@ std::string blockText(const Picture &picture) {
   for (const Panel &panel : picture.panels)
     text += panelText(picture, panel, picture.showsPairs && panel.grid.columns <= 36 ? 2 : 1);
   std::string legend;
-  for (Cell cell : {Cell::Full, Cell::Twice, Cell::Lattice, Cell::Partial, Cell::Skipped})
-    for (const Panel &panel : picture.panels)
-      if (panel.grid.uses(cell)) {
-        legend += std::string(legend.empty() ? "" : "   ") + glyph(cell) + " " + describe(cell, picture.showsPairs);
-        break;
-      }
-  text += legend + "\n";
+  for (Cell cell : kCells)
+    if (picture.uses(cell))
+      legend += std::string(legend.empty() ? "" : "   ") + glyph(cell) + " " + describe(cell, picture);
+  text += folded(legend);
   if (!picture.showsPairs && !picture.panels.empty())
     text += "one cell is " + std::to_string(picture.panels[0].grid.cellRows) + " queries x " +
             std::to_string(picture.panels[0].grid.cellColumns) + " keys" +

@@ -57,6 +57,10 @@ bool isSound(Cell cell, const CellPairs &pairs, bool mayBeEmpty) {
     return pairs.kept == pairs.all;
   case Cell::Twice:
     return pairs.least >= 2;
+  case Cell::OnlyFirst:
+  case Cell::OnlySecond:
+  case Cell::Differs:
+    return false; // one pattern has no such cells
   }
   return false;
 }

@@ -1,0 +1,183 @@
+//===- diff.cpp - heddle diff --------------------------------------------------===//
+// Counts the pairs that only one of two patterns keeps for given sizes, and draws them. Needs no GPU.
+//===----------------------------------------------------------------------===//
+#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Tools/Options.h"
+#include "compiler/Tools/Output.h"
+#include "compiler/Tools/Verb.h"
+#include "compiler/Views/PatternDiff.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace heddle::cli {
+namespace {
+
+struct DiffOptions {
+  std::string files[2], names[2], svg;
+  SizeOptions sizes;
+  std::vector<std::string> ownSizes[2];
+  int64_t seqlen = 0, seqlenK = -1, heads = 0, qOrigin = 0, maxCells = 0;
+  std::optional<int64_t> head;
+  bool json = false, exitCode = false;
+};
+
+/// One side of the comparison, loaded.
+struct Side {
+  std::unique_ptr<PatternFile> file;
+  attn::ProblemSizes sizes;
+};
+
+bool hasSize(const PatternFile &file, const std::string &assignment) {
+  attn::PatternOp pattern = file.pattern();
+  const std::string name = assignment.substr(0, assignment.find('='));
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (pattern.getParameterName(i) == name)
+      return true;
+  return false;
+}
+
+/// --set goes to each pattern that has the size, and to both if none has, which then say so.
+std::vector<std::string> assignmentsOf(const DiffOptions &options, const std::vector<Side> &sides, size_t index) {
+  std::vector<std::string> result;
+  for (const std::string &assignment : options.sizes.assignments)
+    if (hasSize(*sides[index].file, assignment) || !hasSize(*sides[1 - index].file, assignment))
+      result.push_back(assignment);
+  result.insert(result.end(), options.ownSizes[index].begin(), options.ownSizes[index].end());
+  return result;
+}
+
+Result<std::vector<Side>> loadSides(const DiffOptions &options) {
+  std::vector<Side> sides(2);
+  size_t groups = 1;
+  for (size_t i = 0; i < 2; ++i) {
+    HEDDLE_ASSIGN(sides[i].file, PatternFile::load(options.files[i], options.names[i]));
+    if (!sides[i].file->notes().empty())
+      std::cerr << sides[i].file->notes() << '\n';
+    groups = std::max(groups, sides[i].file->analysis().variants.size());
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    ProblemShape shape;
+    shape.heads = shape.kvHeads = options.heads ? options.heads : static_cast<int64_t>(groups);
+    shape.seqlenQ = options.seqlen;
+    shape.seqlenK = options.seqlenK >= 0 ? options.seqlenK : options.seqlen;
+    shape.qOrigin = options.qOrigin;
+    HEDDLE_ASSIGN(shape.parameters, sides[i].file->bindParameters(assignmentsOf(options, sides, i)));
+    HEDDLE_TRY(checkShape(*sides[i].file, shape));
+    sides[i].sizes = sizesOf(*sides[i].file, shape);
+  }
+  if (options.head && *options.head >= sides[0].sizes.heads)
+    return Status::invalidArgument("expected head < " + std::to_string(sides[0].sizes.heads) +
+                                   ", the number of heads, got " + std::to_string(*options.head));
+  return sides;
+}
+
+Json countJson(attn::WideInt value) {
+  return value <= attn::WideInt(std::numeric_limits<uint64_t>::max()) ? Json(static_cast<uint64_t>(value))
+                                                                      : Json(attn::toString(value));
+}
+
+Json sideJson(const Side &side) {
+  Json sizes = Json::object();
+  attn::PatternOp pattern = side.file->pattern();
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    sizes[pattern.getParameterName(i).str()] = side.sizes.parameters[i];
+  return {{"file", side.file->path()}, {"pattern", pattern.getSymName().str()}, {"sizes", sizes}};
+}
+
+Json diffJson(const std::vector<Side> &sides, const views::DiffCounts &counts) {
+  const attn::ProblemSizes &sizes = sides[0].sizes;
+  return {{"a", sideJson(sides[0])},
+          {"b", sideJson(sides[1])},
+          {"heads", sizes.heads},
+          {"seqlen_q", sizes.seqlenQ},
+          {"seqlen_k", sizes.seqlenK},
+          {"equal", counts.isEqual()},
+          {"both", countJson(counts.both)},
+          {"only_a", countJson(counts.onlyFirst)},
+          {"only_b", countJson(counts.onlySecond)},
+          {"unequally_often", counts.unequal ? countJson(*counts.unequal) : Json()},
+          {"closed_form", counts.isClosedForm}};
+}
+
+std::string diffText(const std::vector<Side> &sides, const views::DiffCounts &counts) {
+  std::string text;
+  for (size_t i = 0; i < 2; ++i)
+    text += std::string(i ? "b" : "a") + "  " + views::titleOf(*sides[i].file, sides[i].sizes) + "  " +
+            sides[i].file->path() + "\n";
+  text += "kept by both     " + attn::toString(counts.both) + " pairs\n";
+  text += "only in a        " + attn::toString(counts.onlyFirst) + "\n";
+  text += "only in b        " + attn::toString(counts.onlySecond) + "\n";
+  text += "unequally often  " + (counts.unequal ? attn::toString(*counts.unequal) : std::string("not counted")) + "\n";
+  const attn::ProblemSizes &sizes = sides[0].sizes;
+  return text + "in " + std::to_string(sizes.heads) + (sizes.heads == 1 ? " head" : " heads") + " of " +
+         std::to_string(sizes.seqlenQ) + " queries and " + std::to_string(sizes.seqlenK) + " keys, counted " +
+         (counts.isClosedForm ? "in closed form" : "pair by pair") + "\n";
+}
+
+views::PictureRequest pictureRequest(const DiffOptions &options, const attn::ProblemSizes &sizes, bool svg) {
+  views::PictureRequest request;
+  request.sizes = sizes;
+  request.head = options.head;
+  request.maxColumns = options.maxCells ? options.maxCells : svg ? 128 : 72;
+  bool fitsText = sizes.seqlenQ <= 36 && sizes.seqlenK <= 36;
+  request.maxRows = svg || fitsText || options.maxCells ? request.maxColumns : 36;
+  return request;
+}
+
+int runDiff(const DiffOptions &options) {
+  auto sides = loadSides(options);
+  if (!sides)
+    return fail(sides.status());
+  const views::DiffSide first{*(*sides)[0].file, (*sides)[0].sizes}, second{*(*sides)[1].file, (*sides)[1].sizes};
+  auto counts = views::countDifference(first, second);
+  if (!counts)
+    return fail(counts.status());
+  if (options.json)
+    printJson(diffJson(*sides, *counts));
+  else
+    std::cout << diffText(*sides, *counts);
+  for (bool svg : {false, true}) {
+    if (svg ? options.svg.empty() : options.json)
+      continue;
+    auto picture = views::drawDifference(first, second, pictureRequest(options, first.sizes, svg));
+    if (!picture && svg)
+      return fail(picture.status());
+    if (!picture) {
+      std::cout << "not drawn: " << picture.status().message() << '\n';
+      continue;
+    }
+    Status written = writeArtifact(svg ? options.svg : "-", svg ? views::svg(*picture) : views::blockText(*picture));
+    if (!written.isOk())
+      return fail(written);
+  }
+  return options.exitCode && !counts->isEqual() ? BadInput : Ok;
+}
+
+} // namespace
+
+Action addDiff(CLI::App &command) {
+  auto options = std::make_shared<DiffOptions>();
+  CLI::Range lengths(int64_t(1), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
+  command.add_option("A", options->files[0], "Pattern file (.mlir)")->required();
+  command.add_option("B", options->files[1], "Pattern file to compare it with")->required();
+  command.add_option("--pattern-a", options->names[0], "Which attn.pattern of A")->type_name("NAME");
+  command.add_option("--pattern-b", options->names[1], "Which attn.pattern of B")->type_name("NAME");
+  command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given")->required()->type_name("N")->check(lengths);
+  command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]")->type_name("M")->check(lengths);
+  command.add_option("--heads", options->heads, "Query heads [one for each head group]")->type_name("H")->check(counts);
+  command.add_option("--head", options->head, "Draw this head only")->type_name("h")->check(CLI::Range(int64_t(0), int64_t(1) << 20));
+  options->sizes.add(command);
+  command.add_option("--set-a", options->ownSizes[0], "Like --set, for A alone")->type_name("NAME=VALUE")->allow_extra_args(false);
+  command.add_option("--set-b", options->ownSizes[1], "Like --set, for B alone")->type_name("NAME=VALUE")->allow_extra_args(false);
+  command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")->type_name("P");
+  command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]")
+      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1024)));
+  command.add_option("--svg", options->svg, "Write a picture to this file too")->type_name("FILE");
+  command.add_flag("--exit-code", options->exitCode, "Exit with 1 if the patterns differ");
+  addJsonOption(command, options->json);
+  return [options] { return runDiff(*options); };
+}
+
+} // namespace heddle::cli

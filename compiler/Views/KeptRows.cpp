@@ -1,0 +1,37 @@
+//===- KeptRows.cpp - the pairs of a pattern, row by row ----------------------===//
+#include "compiler/Views/KeptRows.h"
+
+namespace heddle::views {
+
+Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSizes &sizes) {
+  HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
+  PatternInfo info{schedule.name, static_cast<int>(schedule.parameters.size()),
+                   static_cast<int>(schedule.variants.size()), static_cast<int>(schedule.branchCount)};
+  llvm::FailureOr<JitPattern> pattern = JitPattern::create(*schedule.functions, info);
+  if (failed(pattern))
+    return Status::unsupported("the predicate of '" + schedule.name + "' has no form on this machine");
+  return KeptRows(std::move(*pattern), sizes);
+}
+
+KeptRows::KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes)
+    : pattern(std::move(pattern)), keeps(sizes.seqlenK) {
+  context.heads = static_cast<int32_t>(sizes.heads);
+  context.seqlenQ = static_cast<int32_t>(sizes.seqlenQ);
+  context.seqlenK = static_cast<int32_t>(sizes.seqlenK);
+  context.qOrigin = static_cast<int32_t>(sizes.qOrigin);
+  context.kOrigin = static_cast<int32_t>(sizes.kOrigin);
+  std::copy(sizes.parameters.begin(), sizes.parameters.end(), context.params.begin());
+}
+
+void KeptRows::read(int64_t head, int64_t row, std::vector<uint16_t> &copies) {
+  context.head = static_cast<int32_t>(head);
+  copies.assign(keeps.size(), 0);
+  for (int32_t branch = 0; branch < pattern.info().branchCount; ++branch) {
+    const int32_t position = context.qOrigin + static_cast<int32_t>(row);
+    pattern.keepRow(context, {branch, position, context.kOrigin, 1, context.seqlenK}, keeps.data());
+    for (size_t j = 0; j < keeps.size(); ++j)
+      copies[j] += keeps[j];
+  }
+}
+
+} // namespace heddle::views

@@ -1,0 +1,29 @@
+//===- KeptRows.h - the pairs of a pattern, row by row ------------------------===//
+// Owns the way to ask the compiled predicate of a pattern for every pair of a problem.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_VIEWS_KEPTROWS_H
+#define HEDDLE_COMPILER_VIEWS_KEPTROWS_H
+
+#include "codegen/Cpu/JitPattern.h"
+#include "compiler/Driver/PatternFile.h"
+
+namespace heddle::views {
+
+class KeptRows {
+public:
+  /// unsupported if the predicate has no form on this machine.
+  static Result<KeptRows> create(const PatternFile &file, const attn::ProblemSizes &sizes);
+
+  /// copies[j] = how many branches keep (row, j) for this head, for batch element 0.
+  void read(int64_t head, int64_t row, std::vector<uint16_t> &copies);
+
+private:
+  KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes);
+  JitPattern pattern;
+  JitContext context;
+  std::vector<uint8_t> keeps;
+};
+
+} // namespace heddle::views
+
+#endif
