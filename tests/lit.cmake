@@ -23,3 +23,7 @@ endif()
 # docs/reference.md is what `ninja heddle-doc` makes of the op definitions.
 add_test(NAME docs.reference
   COMMAND ${CMAKE_COMMAND} -E compare_files ${CMAKE_BINARY_DIR}/dialect/IR/Attn.md ${CMAKE_SOURCE_DIR}/docs/reference.md)
+
+# docs/gallery.md and its pictures are what docs/make-gallery.sh makes of patterns/.
+add_test(NAME docs.gallery COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/gallery.sh ${CMAKE_SOURCE_DIR} $<TARGET_FILE:heddle>)
+set_tests_properties(docs.gallery PROPERTIES TIMEOUT 120)

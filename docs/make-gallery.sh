@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# make-gallery.sh <heddle> [folder]: draws <folder>/pictures/*.svg and writes <folder>/gallery.md from the files of
+# patterns/; the folder is docs. What a pattern is comes from the header of its file; only densities and the sizes of the
+# pictures stand here. The test docs.gallery holds the committed page against what this writes.
+set -euo pipefail
+heddle=$(realpath "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+folder=${2:-docs}
+mkdir -p "$folder/pictures"
+
+# <name>|<density in words>|<options of heddle show>; a name alone begins a chapter.
+table() {
+  cat <<'END'
+Dense
+full|1|--seqlen=32
+causal|(n + 1) / (2 n)|--seqlen=32
+prefix_lm|about 1 / 2 + (length / n)^2 / 2|--seqlen=48 --set length=12
+Windows and blocks
+sliding_window|about (left + 1) / n|--seqlen=48 --set left=11
+streaming|about (left + 1 + first) / n|--seqlen=48 --set left=9 --set first=3
+longformer|about (2 half + 1 + 2 globals) / n|--seqlen=64 --set half=5 --set globals=4
+dilated_window|about (2 half + 1) / n|--seqlen=64 --set half=4
+block_local|block / n|--seqlen=48 --set block=10
+hierarchical|about 3584 / n|--seqlen=32768
+sparse_strided|64 / n for the first half of the heads, 1 / 128 for the second|--seqlen=8192 --heads=2
+sparse_fixed|64 / n for the first half of the heads, 1 / 64 for the second|--seqlen=8192 --heads=2
+Dilated attention: a partition of the heads
+dilated|w / (n r^2) for the heads of a group with segments of w and rate r|--seqlen=8192 --heads=8
+dilated_base|about w / (2 n r^2) for the heads of a group with segments of w and rate r|--seqlen=65536 --heads=12
+dilated_benchmark|w / (n r^2) for the heads of a group with segments of w and rate r|--seqlen=32768 --heads=4
+dilated_compare|w / (n r^2) for the heads of a group with segments of w and rate r|--seqlen=16384 --heads=12
+dilated_guide|w / (n r^2) for the heads of a group with segments of w and rate r|--seqlen=16384 --heads=32
+dilated_large|about w / (2 n r^2) for the heads of a group with segments of w and rate r|--seqlen=131072 --heads=32
+dilated_scaled|1 / 4, 1 / 8 and 1 / 16 for the heads of the three groups, at n = whole|--seqlen=4096 --heads=8
+dilated_tiny|w / (n r^2) for the heads of a group with segments of w and rate r|--seqlen=16 --heads=8
+LongNet: branches on every head
+longnet|about 1024 / n + 512 / n, the branches added|--seqlen=8192 --heads=2
+longnet_base|about 2133 / n, the branches added|--seqlen=65536 --heads=12
+longnet_large|about 3840 / n, the branches added|--seqlen=131072 --heads=8
+longnet_tiny|about 3.5 / n, the branches added|--seqlen=32 --heads=4
+longvit_1k|124 / n, the branches added|--seqlen=1024 --heads=16
+longvit_32k|12288 / n, the branches added|--seqlen=1048576 --heads=16
+END
+}
+
+header() { sed -n 's,^// \{0\,1\},,p' "patterns/$1.mlir"; }
+
+section() {
+  local name=$1 density=$2 options=$3
+  # shellcheck disable=SC2086 # options are words
+  "$heddle" show "patterns/$name.mlir" $options -o "$folder/pictures/$name.svg" >/dev/null
+  printf '\n### %s\n\n![the %s pattern](pictures/%s.svg)\n\n```text\n%s\n```\n\n' "$name" "$name" "$name" "$(header "$name")"
+  printf 'Density (kept pairs of all pairs, n queries and keys): %s.\n' "$density"
+  printf 'File: [patterns/%s.mlir](../patterns/%s.mlir). Picture: `heddle show patterns/%s.mlir %s -o %s.svg`.\n' \
+    "$name" "$name" "$name" "$options" "$name"
+}
+
+missing() {
+  comm -3 <(table | grep -F '|' | cut -d'|' -f1 | sort) <(basename -s .mlir patterns/*.mlir | sort)
+}
+
+[ -z "$(missing)" ] || { echo "patterns/ and the table of $0 differ in: $(missing | tr -s '\t\n' ' ')" >&2; exit 1; }
+{
+  cat <<'END'
+# The patterns of the library
+
+Queries run down, keys run across. Small pictures show every pair; in the larger ones a cell is a tile: *full* keeps all
+its pairs, *full on its lattice* keeps all pairs of one residue class and is as dense for a kernel that loads at a
+stride, *partial* keeps some, *skipped* none and is never loaded. Heads that look alike share a panel.
+
+`docs/make-gallery.sh build/bin/heddle` writes this page and draws its pictures. `heddle explain` gives the exact
+numbers for any sizes, `heddle diff` shows where two patterns disagree.
+END
+  table | while IFS='|' read -r name density options; do
+    if [ -n "$options" ]; then section "$name" "$density" "$options"; else printf '\n## %s\n' "$name"; fi
+  done
+} >"$folder/gallery.md.new"
+mv "$folder/gallery.md.new" "$folder/gallery.md"
