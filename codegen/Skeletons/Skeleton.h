@@ -58,11 +58,6 @@ public:
   /// The first constraint that refuses the configuration; nothing when it is feasible. A
   /// configuration of another skeleton is refused too.
   std::optional<Rejection> whyInfeasible(const KernelRequest &request, const KernelConfig &config) const;
-
-  /// Every point of the search space, feasible or not, the last knob varying fastest.
-  std::vector<KernelConfig> allConfigs(const KernelRequest &request) const;
-  /// The feasible ones.
-  std::vector<KernelConfig> feasibleConfigs(const KernelRequest &request) const;
 };
 
 /// All skeletons, the preferred one first.

@@ -2,7 +2,7 @@
 #include "compiler/Driver/ConfigSample.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/ConfigSpace.h"
 #include "tuner/Strategies/Shuffle.h"
 
 #include <algorithm>
@@ -22,18 +22,23 @@ Result<ConfigList> listConfigs(const PreparedPattern &prepared, const KernelShap
                                const std::optional<SampleSize> &sample) {
   KernelRequest request = makeRequest(prepared, shape);
   HEDDLE_ASSIGN(const Skeleton *chosen, skeletonFor(request, skeleton));
-  std::vector<KernelConfig> configs = chosen->feasibleConfigs(request);
+  const ConfigSpace space(*chosen, request);
+  std::vector<ConfigSpace::Point> points;
+  space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) {
+    if (!rejection)
+      points.push_back(point);
+  });
   ConfigList list;
   list.skeleton = std::string(chosen->name());
-  list.feasible = static_cast<int64_t>(configs.size());
+  list.feasible = static_cast<int64_t>(points.size());
   if (sample) {
     std::mt19937_64 random{sample->seed};
-    tuner::shuffleFrom(configs, 0, random);
-    configs.resize(std::min<size_t>(configs.size(), sample->count));
+    tuner::shuffleFrom(points, 0, random);
+    points.resize(std::min<size_t>(points.size(), sample->count));
   }
-  const std::vector<Knob> knobs = chosen->knobs(request);
-  for (const KernelConfig &config : configs) {
-    HEDDLE_ASSIGN(std::string changes, changesOf(config, knobs));
+  for (const ConfigSpace::Point &point : points) {
+    const KernelConfig config = space.configAt(point);
+    HEDDLE_ASSIGN(std::string changes, changesOf(config, space.knobs()));
     list.configs.push_back({std::move(changes), config.json()});
   }
   return list;

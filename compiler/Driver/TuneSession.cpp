@@ -2,7 +2,7 @@
 #include "compiler/Driver/TuneSession.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/ConfigSpace.h"
 #include "compiler/Driver/Publish.h"
 #include "tuner/Search/StoreSink.h"
 
@@ -10,16 +10,6 @@
 
 namespace heddle {
 namespace {
-
-/// The configuration that a point names: the skeleton's default with the knobs of the point.
-Result<KernelConfig> configAt(const Skeleton &skeleton, const KernelRequest &request, const std::vector<Knob> &knobs,
-                              const tuner::PointValues &values) {
-  KernelConfig config = skeleton.defaultConfig(request);
-  for (const Knob &knob : knobs)
-    HEDDLE_TRY(config.set(knob.name, values[knob.name]));
-  skeleton.deriveFields(request, config);
-  return config;
-}
 
 tuner::Knob toTunerKnob(const Knob &knob) {
   if (knob.labels.empty())
@@ -44,11 +34,11 @@ struct PointCompiler {
   PreparedPattern prepared;
   KernelRequest request;
   const Skeleton *skeleton;
+  std::shared_ptr<const ConfigSpace> configs;
   tuner::SearchSpace space;
 
   Result<CompiledVariant> compile(const tuner::Point &point) const {
-    HEDDLE_ASSIGN(KernelConfig config, configAt(*skeleton, request, skeleton->knobs(request), space.values(point)));
-    return compileVariant(prepared, request, config);
+    return compileVariant(prepared, request, configs->configAt(point.index));
   }
 };
 
@@ -178,22 +168,16 @@ std::string spelling(const Knob &knob, int64_t value) {
   return std::to_string(value);
 }
 
-Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel, const Skeleton &skeleton) {
-  std::vector<Knob> knobs = skeleton.knobs(kernel);
+Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs) {
   std::vector<tuner::Knob> dimensions;
-  for (const Knob &knob : knobs)
+  for (const Knob &knob : configs->knobs())
     dimensions.push_back(toTunerKnob(knob));
   std::vector<std::string> names;
   for (const Constraint &constraint : skeleton.constraints())
     names.emplace_back(constraint.name);
-  auto judge = [kernel, skeleton = &skeleton, knobs](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
-    Result<KernelConfig> config = configAt(*skeleton, kernel, knobs, values);
-    if (!config)
-      return tuner::Refusal{"knobs", config.status().message()};
-    std::optional<Rejection> rejection = skeleton->whyInfeasible(kernel, *config);
-    if (!rejection)
-      return std::nullopt;
-    return tuner::Refusal{rejection->constraint, rejection->reason};
+  auto judge = [configs](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
+    const Rejection *rejection = configs->refusal(values.where().index);
+    return rejection ? std::optional(tuner::Refusal{rejection->constraint, rejection->reason}) : std::nullopt;
   };
   return tuner::SearchSpace::create(std::string(skeleton.name()), std::move(dimensions), judge, names);
 }
@@ -208,9 +192,10 @@ static Result<std::shared_ptr<const PointCompiler>> makeCompiler(const PatternFi
   shape.valueDim = request.valueDim;
   KernelRequest kernel = makeRequest(prepared, shape);
   HEDDLE_ASSIGN(const Skeleton *skeleton, skeletonFor(kernel, request.skeleton));
-  HEDDLE_ASSIGN(tuner::SearchSpace space, searchSpaceOf(kernel, *skeleton));
+  auto configs = std::make_shared<const ConfigSpace>(*skeleton, kernel);
+  HEDDLE_ASSIGN(tuner::SearchSpace space, searchSpaceOf(*skeleton, configs));
   return std::shared_ptr<const PointCompiler>(
-      new PointCompiler{std::move(prepared), std::move(kernel), skeleton, std::move(space)});
+      new PointCompiler{std::move(prepared), std::move(kernel), skeleton, std::move(configs), std::move(space)});
 }
 
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store) {

@@ -13,6 +13,7 @@
 namespace heddle {
 
 struct Knob;
+class ConfigSpace;
 class Skeleton;
 
 /// All points that differ from the default in one choice come first, then the neighbours of the best.
@@ -50,8 +51,8 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
 /// How a knob spells one of its values.
 std::string spelling(const Knob &knob, int64_t value);
 
-/// The skeleton's knobs and constraints as the tuner takes them.
-Result<tuner::SearchSpace> searchSpaceOf(const KernelRequest &kernel, const Skeleton &skeleton);
+/// The skeleton's knobs and constraints as the tuner takes them; points of both spaces have the same indices.
+Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs);
 
 } // namespace heddle
 

@@ -80,7 +80,7 @@ Action addExplain(CLI::App &command) {
   command.add_option("--block-n", options->blockN, "Keys of a tile (default 128)")->check(counts)->type_name("N");
   command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")->type_name("P");
   command.add_option("--gpu", options->gpu, "GPU of the roofline (default h200)")->type_name("NAME");
-  command.add_flag("--configs", options->configs, "List the configurations of the kernels, with what rules them out");
+  command.add_flag("--configs", options->configs, "Count the configurations of the kernels, with what rules them out, and list the default and its neighbours");
   options->sizes.add(command);
   addJsonOption(command, options->json);
   return [options] { return runExplain(*options); };

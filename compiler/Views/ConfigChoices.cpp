@@ -2,26 +2,30 @@
 #include "compiler/Views/ConfigChoices.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle::views {
 
 static void listConfigs(const Skeleton &skeleton, const KernelRequest &request, SkeletonChoices &choices) {
-  KernelConfig preferred = skeleton.defaultConfig(request);
-  for (const KernelConfig &config : skeleton.allConfigs(request)) {
-    std::optional<Rejection> rejection = skeleton.whyInfeasible(request, config);
+  const ConfigSpace space(skeleton, request);
+  const KernelConfig preferred = skeleton.defaultConfig(request);
+  space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) {
     if (!rejection) {
-      choices.feasible.push_back({config.json(), config.summary(), config == preferred});
-      continue;
+      ++choices.feasibleCount;
+      if (space.changesFromDefault(point) <= 1) {
+        const KernelConfig config = space.configAt(point);
+        choices.nearDefault.push_back({config.json(), config.summary(), config == preferred});
+      }
+      return;
     }
     RefusingRule &rule = choices.refused[rejection->constraint];
     if (rule.count++ == 0) {
       rule.reason = rejection->reason;
       rule.config = rejection->config;
     }
-  }
+  });
 }
 
 ConfigChoices configChoices(const KernelRequest &request) {

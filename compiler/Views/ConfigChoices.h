@@ -33,7 +33,8 @@ struct RefusingRule {
 struct SkeletonChoices {
   std::string name;
   std::string refusal; ///< why the skeleton does not apply; empty if it does
-  std::vector<ConfigChoice> feasible;
+  int64_t feasibleCount = 0;
+  std::vector<ConfigChoice> nearDefault; ///< feasible: the default and what differs from it in one knob
   std::map<std::string, RefusingRule> refused; ///< by the name of the rule
 };
 

@@ -99,14 +99,14 @@ private:
         list.push_back({{"skeleton", choices.name}, {"applies", false}, {"reason", choices.refusal}});
         continue;
       }
-      Json feasible = Json::array(), rejected = Json::object();
-      for (const ConfigChoice &choice : choices.feasible) {
-        feasible.push_back(Json::parse(choice.json));
-        feasible.back()["default"] = choice.isDefault;
+      Json near = Json::array(), rejected = Json::object();
+      for (const ConfigChoice &choice : choices.nearDefault) {
+        near.push_back(Json::parse(choice.json));
+        near.back()["default"] = choice.isDefault;
       }
       for (const auto &[name, rule] : choices.refused)
         rejected[name] = {{"count", rule.count}, {"example", rule.reason + " (" + rule.config + ")"}};
-      list.push_back({{"skeleton", choices.name}, {"applies", true}, {"feasible", feasible}, {"rejected", rejected}});
+      list.push_back({{"skeleton", choices.name}, {"applies", true}, {"feasible", choices.feasibleCount}, {"near_default", near}, {"rejected", rejected}});
     }
     return list;
   }

@@ -136,7 +136,9 @@ private:
     for (const SkeletonChoices &choices : list.skeletons) {
       if (!choices.refusal.empty())
         text += "  " + choices.name + " does not apply: " + choices.refusal + "\n";
-      for (const ConfigChoice &choice : choices.feasible)
+      else
+        text += format("  %lld of ", (long long)choices.feasibleCount) + choices.name + " are feasible; the default and its neighbours:\n";
+      for (const ConfigChoice &choice : choices.nearDefault)
         text += "  " + choices.name + " " + choice.line + (choice.isDefault ? "  (default)" : "") + "\n";
       for (const auto &[name, rule] : choices.refused)
         text += format("  %lld ruled out by %s, such as\n    ", (long long)rule.count, name.c_str()) + name + ": " + rule.reason +

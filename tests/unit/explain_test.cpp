@@ -195,7 +195,7 @@ TEST_CASE("configurations are listed with what rules them out") {
   nlohmann::json configs = jsonOf(*file, request, true)["configs"];
   REQUIRE(configs[0]["applies"] == true);
   int64_t preferred = 0, rejected = 0;
-  for (const nlohmann::json &config : configs[0]["feasible"])
+  for (const nlohmann::json &config : configs[0]["near_default"])
     preferred += config["default"] == true;
   CHECK(preferred == 1);
   for (const nlohmann::json &rule : configs[0]["rejected"]) {

@@ -2,10 +2,12 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuArch.h"
 
 #include <doctest/doctest.h>
+#include <random>
 #include <set>
 
 using namespace heddle;
@@ -238,18 +240,47 @@ TEST_CASE("the search space is not empty, has no duplicates and holds the defaul
     for (int64_t dim : {64, 128}) {
       const KernelRequest request = requestFor(arch, dim);
       const Skeleton &skeleton = portableForwardSkeleton();
-      const std::vector<KernelConfig> all = skeleton.allConfigs(request);
-      const std::vector<KernelConfig> feasible = skeleton.feasibleConfigs(request);
-      MESSAGE(std::string(arch) << " head_dim=" << dim << ": " << feasible.size() << " of " << all.size()
-                                << " are feasible");
-      CHECK(feasible.size() >= 50);
-      CHECK(feasible.size() < all.size());
+      const ConfigSpace space(skeleton, request);
+      size_t all = 0, feasible = 0, defaults = 0;
       std::set<std::string> names;
-      for (const KernelConfig &config : feasible)
+      space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) {
+        ++all;
+        if (rejection)
+          return;
+        ++feasible;
+        const KernelConfig config = space.configAt(point);
         names.insert(config.summary());
-      CHECK(names.size() == feasible.size());
-      CHECK(names.count(portableDefault(request).summary()) == 1);
+        CHECK((config == portableDefault(request)) == (space.changesFromDefault(point) == 0));
+        defaults += space.changesFromDefault(point) == 0;
+      });
+      MESSAGE(std::string(arch) << " head_dim=" << dim << ": " << feasible << " of " << all << " are feasible");
+      CHECK(feasible >= 50);
+      CHECK(feasible < all);
+      CHECK(names.size() == feasible);
+      CHECK(defaults == 1);
     }
+}
+
+TEST_CASE("groups of knobs judged apart say what the constraints say of the whole configuration") {
+  std::mt19937_64 random(5);
+  for (const Skeleton *skeleton : skeletons())
+    for (DType dtype : {DType::bf16, DType::fp16})
+      for (int64_t dim : {64, 128}) {
+        KernelRequest request = requestFor("sm_90a", dim);
+        request.dtype = dtype;
+        const ConfigSpace space(*skeleton, request);
+        size_t feasible = 0;
+        for (int i = 0; i < 4000; ++i) {
+          ConfigSpace::Point point;
+          for (const Knob &knob : space.knobs())
+            point.push_back(random() % knob.values.size());
+          const auto whole = skeleton->whyInfeasible(request, space.configAt(point));
+          const Rejection *apart = space.refusal(point);
+          feasible += !whole;
+          CHECK((apart ? apart->constraint : "") == (whole ? whole->constraint : ""));
+        }
+        CHECK(feasible > 0);
+      }
 }
 
 TEST_CASE("every knob is a field, has help, and its values ascend") {

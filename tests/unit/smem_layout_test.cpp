@@ -2,6 +2,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
+#include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -39,7 +40,11 @@ TEST_CASE("every feasible configuration has a plan without overlap that fits its
     KernelRequest request;
     request.arch = *findGpuArch(name);
     request.headDim = 128;
-    for (const KernelConfig &config : skeleton.feasibleConfigs(request)) {
+    const ConfigSpace space(skeleton, request);
+    space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) {
+      if (rejection)
+        return;
+      const KernelConfig config = space.configAt(point);
       const SmemLayout layout = skeleton.planSmem(request, config);
       int64_t end = 0;
       bool isDisjoint = true;
@@ -49,7 +54,7 @@ TEST_CASE("every feasible configuration has a plan without overlap that fits its
       }
       if (!isDisjoint || end != layout.totalBytes() || end > request.arch->smemPerBlockBytes)
         FAIL_CHECK(config.summary());
-    }
+    });
   }
 }
 

@@ -1,7 +1,6 @@
 // The search space that the tuner makes of a skeleton: its knobs, the constraints' reasons, and fields that follow
 // from a knob without being one.
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/TuneSession.h"
@@ -20,7 +19,7 @@ KernelRequest hopperRequest(int64_t dim) {
 }
 
 tuner::SearchSpace spaceOf(const KernelRequest &request, const Skeleton &skeleton) {
-  auto space = searchSpaceOf(request, skeleton);
+  auto space = searchSpaceOf(skeleton, std::make_shared<const ConfigSpace>(skeleton, request));
   REQUIRE_MESSAGE(space.isOk(), space.status().message());
   return space.take();
 }
