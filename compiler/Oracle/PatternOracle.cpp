@@ -145,6 +145,15 @@ bool PatternOracle::evaluateComposite(mlir::Operation *op, const Local &at) cons
     return evaluateSegment(segment, at);
   if (auto dilate = llvm::dyn_cast<attn::DilateOp>(op))
     return evaluateDilate(dilate, at);
+  if (auto blocks = llvm::dyn_cast<attn::BlocksOp>(op)) {
+    int64_t length = size(blocks.getDynamicSizes(), blocks.getSizes(), 0);
+    Local inner = at;
+    inner.q = floorOf(at.q, length);
+    inner.k = floorOf(at.k, length);
+    inner.extentQ = floorOf(at.extentQ + length - 1, length);
+    inner.extentK = floorOf(at.extentK + length - 1, length);
+    return evaluate(blocks.getOperand(), inner);
+  }
   throw std::logic_error("op '" + op->getName().getStringRef().str() + "' has no definition in the oracle");
 }
 

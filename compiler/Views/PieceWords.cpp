@@ -57,14 +57,15 @@ public:
     diagonal(piece);
     for (const CellLoop &cell : piece.cells)
       add("inside segments of " + length(cell.span));
-    for (const CellOrder &order : piece.orders)
-      add(std::string("keys in ") + (order.keyFirst ? "an earlier" : "a later") + " segment of " +
-          length(order.loop.span) + " than the query");
+    for (const CellBand &band : piece.bands)
+      blocks(band);
     bounds("queries", piece.q, piece.cells, sizes.qOrigin, sizes.qOrigin + sizes.seqlenQ - 1);
     bounds("keys", piece.k, piece.cells, sizes.kOrigin, sizes.kOrigin + sizes.seqlenK - 1);
     lattice("queries", piece.qLattice);
     lattice("keys", piece.kLattice);
     lattice("key - query", piece.tie);
+    classes("queries", piece.qCells);
+    classes("keys", piece.kCells);
     if (piece.masked)
       add("where the predicate says so");
     return text.empty() ? "every pair" : text;
@@ -89,6 +90,27 @@ private:
       add("keys from " + place(*lower) + " on");
     else if (isHigh)
       add("keys up to " + place(*upper));
+  }
+
+  void blocks(const CellBand &band) {
+    std::optional<int64_t> lower = valueOf(band.steps.lower, sizes, head), upper = valueOf(band.steps.upper, sizes, head);
+    auto offset = [](int64_t steps) {
+      return steps == 0 ? std::string("the query's block")
+                        : std::to_string(std::abs(steps)) + " blocks " + (steps < 0 ? "before" : "after");
+    };
+    const std::string words = "with blocks of " + length(band.loop.span) + " positions, keys";
+    if (lower && upper)
+      add(words + " from " + offset(*lower) + " to " + offset(*upper));
+    else if (lower)
+      add(words + " from " + offset(*lower) + " on");
+    else if (upper)
+      add(words + " up to " + offset(*upper));
+  }
+
+  void classes(const std::string &axis, const std::vector<CellClass> &cells) {
+    for (const CellClass &cell : cells)
+      add(axis + " in blocks of " + length(cell.loop.span) + " = " +
+          std::to_string(valueInFirstCell(cell.residue, sizes, head)) + " mod " + std::to_string(cell.modulus));
   }
 
   static std::string place(int64_t offset) {

@@ -14,12 +14,17 @@ int64_t inverse(int64_t a, int64_t modulus) {
   return 0;
 }
 
+void drop(ColumnClass &columns, const char *what) {
+  columns.exact = false;
+  columns.inexactness = what;
+}
+
 /// Adds "column is congruent to `residue` modulo `modulus`" to the class.
 void meet(ColumnClass &columns, int64_t modulus, const IntExpr &residue) {
   int64_t common = std::gcd(columns.rate, modulus);
   int64_t fresh = modulus / common;
   if (fresh > 1 && residue.dependsOn(Symbol::Cell)) { // one class per cell: leave it to the predicate
-    columns.exact = false;
+    drop(columns, "a residue class changes from segment to segment");
     return;
   }
   if (common > 1)
@@ -29,6 +34,33 @@ void meet(ColumnClass &columns, int64_t modulus, const IntExpr &residue) {
   IntExpr steps = mod(floorDiv(residue - columns.residue, common) * inverse(columns.rate / common, fresh), fresh);
   columns.residue = mod(columns.residue + steps * columns.rate, columns.rate * fresh);
   columns.rate *= fresh;
+}
+
+/// Steps from the row's cell to the column's, where the piece has one number of them.
+std::optional<int64_t> onlyStep(const Piece &piece, const CellLoop &loop) {
+  for (const CellLoop &shared : piece.cells)
+    if (shared.cell == loop.cell)
+      return 0;
+  for (const CellBand &band : piece.bands)
+    if (band.loop.cell == loop.cell && band.steps.lower && band.steps.upper &&
+        band.steps.lower.constant() == band.steps.upper.constant())
+      return band.steps.lower.constant();
+  return std::nullopt;
+}
+
+/// Classes of cells of rows are conditions; those of columns too, where the row's cell says which cell it is.
+void meetCells(ColumnClass &columns, const Piece &piece) {
+  auto require = [&](const CellClass &cells, int64_t step) {
+    IntExpr number = symbol(Symbol::Cell, cells.loop.cell) + step;
+    columns.condition = both(columns.condition, equal(mod(number - cells.residue, cells.modulus), 0));
+  };
+  for (const CellClass &rows : piece.qCells)
+    require(rows, 0);
+  for (const CellClass &keys : piece.kCells)
+    if (std::optional<int64_t> step = onlyStep(piece, keys.loop))
+      require(keys, *step);
+    else
+      drop(columns, "columns come in blocks at a stride");
 }
 
 } // namespace
@@ -42,6 +74,7 @@ ColumnClass solveColumns(const Piece &piece) {
     meet(columns, congruence.modulus, row + congruence.residue);
   for (const Congruence &congruence : piece.kLattice)
     meet(columns, congruence.modulus, congruence.residue);
+  meetCells(columns, piece);
   return columns;
 }
 

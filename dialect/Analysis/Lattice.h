@@ -16,6 +16,7 @@ struct ColumnClass {
   IntExpr residue = 0;    ///< of column positions, in [0, rate)
   IntExpr condition = 1;  ///< 0: no pair of this piece in this class (may depend on cells)
   bool exact = true;      ///< false: a congruence had to be dropped, the class is a superset
+  const char *inexactness = ""; ///< which one
 };
 
 /// q is the row axis of `piece`, k its column axis.

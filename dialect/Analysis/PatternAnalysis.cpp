@@ -89,17 +89,15 @@ bool contradict(const std::vector<Congruence> &lattice) {
   return false;
 }
 
-/// Query and key in one cell and in different cells, or each before the other.
-bool contradictOrders(const Piece &piece) {
-  for (const CellOrder &order : piece.orders) {
+/// Query and key in one cell, or in cells at a distance, that they cannot be in.
+bool contradictBands(const Piece &piece) {
+  return std::any_of(piece.bands.begin(), piece.bands.end(), [&](const CellBand &band) {
+    Interval steps = band.steps;
     for (const CellLoop &loop : piece.cells)
-      if (loop.cell == order.loop.cell)
-        return true;
-    for (const CellOrder &other : piece.orders)
-      if (other.loop.cell == order.loop.cell && other.keyFirst != order.keyFirst)
-        return true;
-  }
-  return false;
+      if (loop.cell == band.loop.cell)
+        steps.intersect({0, 0});
+    return provablyEmpty(steps);
+  });
 }
 
 /// " in line 3", or nothing where the source is not known.
@@ -158,7 +156,7 @@ void dropEmpty(PieceList &pieces) {
                               [](const Piece &piece) {
                                 return provablyEmpty(piece.q) || provablyEmpty(piece.k) ||
                                        provablyEmpty(piece.diagonal) || contradict(piece.qLattice) ||
-                                       contradict(piece.kLattice) || contradict(piece.tie) || contradictOrders(piece);
+                                       contradict(piece.kLattice) || contradict(piece.tie) || contradictBands(piece);
                               }),
                pieces.end());
 }

@@ -16,17 +16,29 @@ void append(std::vector<Congruence> &to, const std::vector<Congruence> &from) {
   }
 }
 
-void append(std::vector<CellOrder> &to, const std::vector<CellOrder> &from) {
-  for (const CellOrder &order : from) {
-    bool known = std::any_of(to.begin(), to.end(), [&](const CellOrder &other) {
-      return other.loop.cell == order.loop.cell && other.keyFirst == order.keyFirst;
+void append(std::vector<CellBand> &to, const std::vector<CellBand> &from) {
+  for (const CellBand &band : from) {
+    auto known = std::find_if(to.begin(), to.end(),
+                              [&](const CellBand &other) { return other.loop.cell == band.loop.cell; });
+    if (known == to.end())
+      to.push_back(band);
+    else
+      known->steps.intersect(band.steps);
+  }
+}
+
+void append(std::vector<CellClass> &to, const std::vector<CellClass> &from) {
+  for (const CellClass &fresh : from) {
+    bool known = std::any_of(to.begin(), to.end(), [&](const CellClass &other) {
+      return other.loop.cell == fresh.loop.cell && other.modulus == fresh.modulus && other.residue == fresh.residue;
     });
     if (!known)
-      to.push_back(order);
+      to.push_back(fresh);
   }
 }
 
 IntExpr negated(const IntExpr &expr) { return expr ? IntExpr(0) - expr : IntExpr(); }
+Interval mirrored(const Interval &interval) { return {negated(interval.upper), negated(interval.lower)}; }
 
 } // namespace
 
@@ -43,9 +55,10 @@ Piece Piece::transposed() const {
   Piece result = *this;
   std::swap(result.q, result.k);
   std::swap(result.qLattice, result.kLattice);
-  for (CellOrder &order : result.orders)
-    order.keyFirst = !order.keyFirst;
-  result.diagonal = {negated(diagonal.upper), negated(diagonal.lower)};
+  std::swap(result.qCells, result.kCells);
+  for (CellBand &band : result.bands)
+    band.steps = mirrored(band.steps);
+  result.diagonal = mirrored(diagonal);
   for (Congruence &congruence : result.tie)
     congruence.residue = negated(congruence.residue);
   return result;
@@ -54,7 +67,9 @@ Piece Piece::transposed() const {
 Piece intersect(const Piece &a, const Piece &b) {
   Piece result = a;
   appendCells(result.cells, b.cells);
-  append(result.orders, b.orders);
+  append(result.bands, b.bands);
+  append(result.qCells, b.qCells);
+  append(result.kCells, b.kCells);
   result.q.intersect(b.q);
   result.k.intersect(b.k);
   result.diagonal.intersect(b.diagonal);
@@ -65,6 +80,18 @@ Piece intersect(const Piece &a, const Piece &b) {
   if (result.reason.empty())
     result.reason = b.reason;
   return result;
+}
+
+Piece Frame::band(const Interval &steps) const {
+  Piece piece = region;
+  if (isFine()) {
+    auto scaled = [&](const IntExpr &bound) { return bound ? bound * IntExpr(rate) : IntExpr(); };
+    piece.diagonal.intersect({scaled(steps.lower), scaled(steps.upper)});
+    return piece;
+  }
+  Piece inBand;
+  inBand.bands = {{blocks(), steps}};
+  return intersect(piece, inBand);
 }
 
 CellLoop CellTable::get(const IntExpr &base, const IntExpr &span) {

@@ -40,15 +40,23 @@ struct CellLoop {
 /// Adds the loops of `from` that `to` does not have; ascending by index.
 void appendCells(std::vector<CellLoop> &to, const std::vector<CellLoop> &from);
 
-/// The key lies in an earlier (or later) cell than the query.
-struct CellOrder {
+/// Cell of the key - cell of the query lies in `steps`: {, -1} is an earlier cell, {0, 0} the same one.
+struct CellBand {
   CellLoop loop;
-  bool keyFirst;
+  Interval steps;
+};
+
+/// The cell of one axis has a number congruent to `residue` modulo `modulus` (static, > 1).
+struct CellClass {
+  CellLoop loop;
+  int64_t modulus;
+  IntExpr residue;
 };
 
 struct Piece {
   std::vector<CellLoop> cells; ///< query and key share each; ascending by index; a base may use earlier cells
-  std::vector<CellOrder> orders;
+  std::vector<CellBand> bands;         ///< at most one for each cell loop
+  std::vector<CellClass> qCells, kCells;
   Interval q, k;               ///< positions
   Interval diagonal;           ///< of k - q
   std::vector<Congruence> qLattice, kLattice, tie; ///< of q, of k, of k - q
@@ -72,19 +80,30 @@ private:
   std::vector<CellLoop> known;
 };
 
-/// The local coordinates in which a mask is evaluated: position = base + rate * local. `region` is the set of
-/// pairs that have local coordinates here. Passed down from the pattern to the leaves.
+/// The local coordinates in which a mask is evaluated: local x stands for the positions base + rate * n with
+/// floor(n / width) = x. `region` is the set of pairs that have local coordinates here. Passed down from the pattern to
+/// the leaves.
 struct Frame {
   Piece region;
   IntExpr base = 0;
   int64_t rate = 1;
+  IntExpr width = 1;        ///< positions of one local coordinate: more than 1 inside attn.blocks
   IntExpr extentQ, extentK; ///< local coordinates lie below these
   IntExpr group = 0;        ///< index of the enclosing attn.heads operand
   const std::map<unsigned, unsigned> *groupOfCount = nullptr; ///< attn.heads with n operands takes this one
   CellTable *cells = nullptr;
 
-  /// Local coordinate of the frame -> position.
-  IntExpr position(const IntExpr &local) const { return base + local * IntExpr(rate); }
+  /// One position for each local coordinate.
+  bool isFine() const { return width == IntExpr(1); }
+  /// Positions from one local coordinate to the next.
+  IntExpr step() const { return width * IntExpr(rate); }
+  /// First and last position of a local coordinate.
+  IntExpr first(const IntExpr &local) const { return base + local * step(); }
+  IntExpr last(const IntExpr &local) const { return isFine() ? first(local) : first(local + 1) - rate; }
+  /// The pairs of the region whose key lies `steps` local coordinates after the query.
+  Piece band(const Interval &steps) const;
+  /// The cells that local coordinates are.
+  CellLoop blocks() const { return cells->get(base, step()); }
 };
 
 } // namespace heddle::attn

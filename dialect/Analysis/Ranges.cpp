@@ -76,19 +76,25 @@ Interval visitedPositions(const Piece &piece, const TileRows &rows, int64_t rowR
   return {max(piece.k.lower, plus(first, piece.diagonal.lower)), min(piece.k.upper, plus(last, piece.diagonal.upper))};
 }
 
-/// Orders as bounds on the columns, given the cell of the row.
-Piece withOrdersAsBounds(const Piece &piece) {
+/// Bands of cells as bounds on the columns, given the cell of the row.
+Piece withBandsAsBounds(const Piece &piece) {
   Piece result = piece;
-  for (const CellOrder &order : piece.orders) {
-    appendCells(result.cells, {order.loop});
-    result.k.intersect(order.keyFirst ? Interval{{}, order.loop.start() - 1} : Interval{order.loop.last() + 1, {}});
+  for (const CellBand &band : piece.bands) {
+    const CellLoop &loop = band.loop;
+    appendCells(result.cells, {loop});
+    if (band.steps.lower)
+      result.k.intersect({loop.start() + band.steps.lower * loop.span, {}});
+    if (band.steps.upper)
+      result.k.intersect({{}, loop.last() + band.steps.upper * loop.span});
   }
+  for (const CellClass &rows : piece.qCells)
+    appendCells(result.cells, {rows.loop});
   return result;
 }
 
-PieceRange buildPieceRange(const Piece &ordered, const ColumnClass &own, const BranchRanges &branch,
+PieceRange buildPieceRange(const Piece &banded, const ColumnClass &own, const BranchRanges &branch,
                            const IntExpr &columnOrigin, int64_t rowRate) {
-  Piece piece = withOrdersAsBounds(ordered);
+  Piece piece = withBandsAsBounds(banded);
   PieceRange range;
   TileRows rows = rowsInCells(piece, rowRate);
   range.cells = rows.cells;
@@ -158,7 +164,7 @@ bool leavesGaps(const Piece &piece, const ColumnClass &own, int64_t rowRate) {
 std::string whyMasked(const Piece &piece, const ColumnClass &own) {
   if (piece.masked)
     return piece.reason;
-  return own.exact ? "" : "a residue class changes from segment to segment";
+  return own.exact ? "" : own.inexactness;
 }
 
 BranchRanges buildBranch(PieceList pieces, int64_t rowRate, const Sides &sides) {

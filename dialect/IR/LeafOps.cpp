@@ -19,22 +19,20 @@ Piece with(const Frame &frame, Interval Piece::*axis, Interval bounds) {
   return piece;
 }
 
-IntExpr scaled(const Frame &frame, const IntExpr &local) { return local * IntExpr(frame.rate); }
-
 /// Local coordinates in [0, first) or [extent - last, extent), on one axis.
 void edgePieces(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
   IntExpr first = sizes.expr(0), last = sizes.expr(1);
   if (first != IntExpr(0))
-    out.push_back(with(frame, axis, {frame.position(0), frame.position(first - 1)}));
+    out.push_back(with(frame, axis, {frame.first(0), frame.last(first - 1)}));
   if (last != IntExpr(0))
-    out.push_back(with(frame, axis, {frame.position(max(extent - last, 0)), {}}));
+    out.push_back(with(frame, axis, {frame.first(max(extent - last, 0)), {}}));
 }
 
 void betweenEdges(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
   IntExpr first = sizes.expr(0), last = sizes.expr(1);
-  out.push_back(with(frame, axis, {frame.position(max(first, 0)), frame.position(extent - last - 1)}));
+  out.push_back(with(frame, axis, {frame.first(max(first, 0)), frame.last(extent - last - 1)}));
   if (frame.region.cells.empty()) // coordinates are negative only outside segments (queries before key 0)
-    out.push_back(with(frame, axis, {{}, frame.position(-1)}));
+    out.push_back(with(frame, axis, {{}, frame.last(-1)}));
 }
 
 Value atEdges(PredicateFrame &frame, const Sizes &sizes, Value coordinate, Value extent) {
@@ -59,9 +57,9 @@ Value FullOp::buildPredicate(PredicateFrame &frame) { return frame.boolean(true)
 
 //===-- causal --------------------------------------------------------------===//
 
-void CausalOp::pieces(const Frame &frame, PieceList &out) { out.push_back(with(frame, &Piece::diagonal, {{}, 0})); }
+void CausalOp::pieces(const Frame &frame, PieceList &out) { out.push_back(frame.band({{}, 0})); }
 void CausalOp::complement(const Frame &frame, PieceList &out) {
-  out.push_back(with(frame, &Piece::diagonal, {frame.rate, {}}));
+  out.push_back(frame.band({1, {}}));
 }
 Value CausalOp::buildPredicate(PredicateFrame &frame) { return frame.lessEqual(frame.k, frame.q); }
 
@@ -72,12 +70,12 @@ LogicalResult WindowOp::verify() {
 }
 void WindowOp::pieces(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
-  out.push_back(with(frame, &Piece::diagonal, {IntExpr(0) - scaled(frame, sizes.expr(0)), scaled(frame, sizes.expr(1))}));
+  out.push_back(frame.band({IntExpr(0) - sizes.expr(0), sizes.expr(1)}));
 }
 void WindowOp::complement(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
-  out.push_back(with(frame, &Piece::diagonal, {{}, IntExpr(0) - scaled(frame, sizes.expr(0) + 1)}));
-  out.push_back(with(frame, &Piece::diagonal, {scaled(frame, sizes.expr(1) + 1), {}}));
+  out.push_back(frame.band({{}, IntExpr(0) - (sizes.expr(0) + 1)}));
+  out.push_back(frame.band({sizes.expr(1) + 1, {}}));
 }
 Value WindowOp::buildPredicate(PredicateFrame &frame) {
   Sizes sizes{getDynamicSizes(), getSizes()};
@@ -127,15 +125,15 @@ LogicalResult BoxOp::verify() {
 void BoxOp::pieces(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   Piece box = frame.region;
-  box.q.intersect({frame.position(sizes.expr(0)), frame.position(sizes.expr(1) - 1)});
-  box.k.intersect({frame.position(sizes.expr(2)), frame.position(sizes.expr(3) - 1)});
+  box.q.intersect({frame.first(sizes.expr(0)), frame.last(sizes.expr(1) - 1)});
+  box.k.intersect({frame.first(sizes.expr(2)), frame.last(sizes.expr(3) - 1)});
   out.push_back(box);
 }
 void BoxOp::complement(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   for (auto [axis, first] : {std::pair(&Piece::q, 0u), std::pair(&Piece::k, 2u)}) {
-    out.push_back(with(frame, axis, {{}, frame.position(sizes.expr(first) - 1)}));
-    out.push_back(with(frame, axis, {frame.position(sizes.expr(first + 1)), {}}));
+    out.push_back(with(frame, axis, {{}, frame.last(sizes.expr(first) - 1)}));
+    out.push_back(with(frame, axis, {frame.first(sizes.expr(first + 1)), {}}));
   }
 }
 Value BoxOp::buildPredicate(PredicateFrame &frame) {
@@ -152,13 +150,13 @@ Value BoxOp::buildPredicate(PredicateFrame &frame) {
 LogicalResult PrefixOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"length"}, 0); }
 void PrefixOp::pieces(const Frame &frame, PieceList &out) {
   IntExpr length = Sizes{getDynamicSizes(), getSizes()}.expr(0);
-  out.push_back(with(frame, &Piece::diagonal, {{}, 0}));
+  out.push_back(frame.band({{}, 0}));
   if (length != IntExpr(0))
-    out.push_back(with(frame, &Piece::k, {{}, frame.position(length - 1)}));
+    out.push_back(with(frame, &Piece::k, {{}, frame.last(length - 1)}));
 }
 void PrefixOp::complement(const Frame &frame, PieceList &out) {
-  Piece after = with(frame, &Piece::diagonal, {frame.rate, {}});
-  after.k.intersect({frame.position(Sizes{getDynamicSizes(), getSizes()}.expr(0)), {}});
+  Piece after = frame.band({1, {}});
+  after.k.intersect({frame.first(Sizes{getDynamicSizes(), getSizes()}.expr(0)), {}});
   out.push_back(after);
 }
 Value PrefixOp::buildPredicate(PredicateFrame &frame) {
@@ -182,9 +180,13 @@ static Piece stridePiece(StrideOp op, const Frame &frame, int64_t shift) {
   IntExpr offset = offsetExpr(rate, op.getAt(), op.getRule(), frame.group);
   if (shift)
     offset = mod(offset + shift, rate);
-  auto &lattice = op.getAxis() == Axis::q ? piece.qLattice : piece.kLattice;
-  if (frame.rate * rate > 1)
-    lattice.push_back({frame.rate * rate, frame.position(offset)});
+  const bool isQuery = op.getAxis() == Axis::q;
+  if (rate == 1)
+    return piece;
+  if (!frame.isFine())
+    (isQuery ? piece.qCells : piece.kCells).push_back({frame.blocks(), rate, offset});
+  else
+    (isQuery ? piece.qLattice : piece.kLattice).push_back({frame.rate * rate, frame.first(offset)});
   return piece;
 }
 

@@ -189,6 +189,20 @@ def SegmentOp : MaskOp<"segment"> {
   let hasVerifier = 1;
 }
 
+def BlocksOp : MaskOp<"blocks"> {
+  let summary = "evaluates a mask on blocks";
+  let description = [{
+    Keeps (q, k) when the operand keeps (floor(q / S), floor(k / S)): the operand's coordinates number blocks of S
+    positions, the last of which may be short.
+    ```mlir
+    %m = attn.blocks %inner by [128]
+    ```
+  }];
+  let arguments = (ins Mask:$operand, Variadic<I32>:$dynamicSizes, DenseI64ArrayAttr:$sizes);
+  let assemblyFormat = "$operand `by` custom<Sizes>($dynamicSizes, $sizes) attr-dict";
+  let hasVerifier = 1;
+}
+
 def DilateOp : MaskOp<"dilate"> {
   let summary = "evaluates a mask on one residue class of both axes, thinned";
   let description = [{

@@ -141,7 +141,7 @@ std::optional<int64_t> PatternOp::getParameterDefault(unsigned index) {
   return std::nullopt;
 }
 int64_t PatternOp::getParameterMinimum(unsigned index) {
-  auto isLength = [](Operation *user) { return isa<SegmentOp>(user); };
+  auto isLength = [](Operation *user) { return isa<SegmentOp, BlocksOp>(user); };
   int64_t least = llvm::any_of(getArgument(index).getUsers(), isLength) ? 1 : 0;
   if (auto value = getArgAttrOfType<IntegerAttr>(index, kMinimum))
     least = std::max(least, value.getInt());

@@ -1,5 +1,5 @@
 //===- PullbackOps.cpp - masks in local coordinates -----------------------===//
-// Verifiers and interface methods of segment and dilate. Each maps the frame and adds its guard.
+// Verifiers and interface methods of segment, dilate and blocks. Each maps the frame and adds its guard.
 //===----------------------------------------------------------------------===//
 #include "dialect/Analysis/PatternAnalysis.h"
 #include "dialect/IR/Attn.h"
@@ -22,7 +22,7 @@ namespace {
 struct Segments {
   Segments(SegmentOp op, const Frame &outer) : inner(outer) {
     IntExpr length = Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0);
-    loop = outer.cells->get(outer.base, length * IntExpr(outer.rate));
+    loop = outer.cells->get(outer.base, length * outer.step());
     IntExpr index = symbol(Symbol::Cell, loop.cell);
     Piece cell;
     cell.cells = {loop};
@@ -43,9 +43,9 @@ void SegmentOp::pieces(const Frame &frame, PieceList &out) {
 void SegmentOp::complement(const Frame &frame, PieceList &out) {
   Segments segments(*this, frame);
   definition(getOperand()).complement(segments.inner, out);
-  for (bool keyFirst : {true, false}) {
+  for (const Interval &steps : {Interval{{}, -1}, Interval{1, {}}}) {
     Piece elsewhere;
-    elsewhere.orders = {{segments.loop, keyFirst}};
+    elsewhere.bands = {{segments.loop, steps}};
     out.push_back(intersect(frame.region, elsewhere));
   }
 }
@@ -76,7 +76,7 @@ struct Dilation {
     IntExpr row = symbol(Symbol::TileFirst);
     offset = every ? mod(floorDiv(row - outer.base, outer.rate), rate)
                    : offsetExpr(rate, op.getAt(), op.getRule(), outer.group);
-    inner.base = outer.position(offset);
+    inner.base = outer.first(offset);
     inner.rate = fullRate;
     inner.extentQ = ceilDiv(outer.extentQ - offset, rate);
     inner.extentK = ceilDiv(outer.extentK - offset, rate);
@@ -100,10 +100,15 @@ struct Dilation {
 };
 } // namespace
 
+static constexpr const char *kBlocksAtAStride = "it thins out blocks";
 void DilateOp::pieces(const Frame &frame, PieceList &out) {
+  if (!frame.isFine() && getRate() > 1)
+    return out.push_back(maskedPiece(frame, *this, kBlocksAtAStride));
   definition(getOperand()).pieces(Dilation(*this, frame).inner, out);
 }
 void DilateOp::complement(const Frame &frame, PieceList &out) {
+  if (!frame.isFine() && getRate() > 1)
+    return out.push_back(maskedPiece(frame, *this, kBlocksAtAStride));
   Dilation dilation(*this, frame);
   definition(getOperand()).complement(dilation.inner, out);
   if (dilation.rate > kMaxRowRate)
@@ -129,6 +134,36 @@ Value DilateOp::buildPredicate(PredicateFrame &frame) {
   inner.extentQ = frame.floorDiv(frame.add(frame.sub(frame.extentQ, offset), roundUp), rate);
   inner.extentK = frame.floorDiv(frame.add(frame.sub(frame.extentK, offset), roundUp), rate);
   return frame.both(same, definition(getOperand()).buildPredicate(inner));
+}
+
+//===-- blocks ----------------------------------------------------------------===//
+
+LogicalResult BlocksOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"size"}, 1); }
+
+/// The frame whose coordinates are blocks.
+static Frame blockFrame(BlocksOp op, const Frame &outer) {
+  IntExpr size = Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0);
+  Frame inner = outer;
+  inner.width = outer.width * size;
+  inner.extentQ = ceilDiv(outer.extentQ, size);
+  inner.extentK = ceilDiv(outer.extentK, size);
+  return inner;
+}
+void BlocksOp::pieces(const Frame &frame, PieceList &out) {
+  definition(getOperand()).pieces(blockFrame(*this, frame), out);
+}
+void BlocksOp::complement(const Frame &frame, PieceList &out) {
+  definition(getOperand()).complement(blockFrame(*this, frame), out);
+}
+Value BlocksOp::buildPredicate(PredicateFrame &frame) {
+  Value size = Sizes{getDynamicSizes(), getSizes()}.value(0, frame);
+  Value roundUp = frame.sub(size, frame.constant(1));
+  PredicateFrame inner = frame;
+  inner.q = frame.floorDiv(frame.q, size);
+  inner.k = frame.floorDiv(frame.k, size);
+  inner.extentQ = frame.floorDiv(frame.add(frame.extentQ, roundUp), size);
+  inner.extentK = frame.floorDiv(frame.add(frame.extentK, roundUp), size);
+  return definition(getOperand()).buildPredicate(inner);
 }
 
 } // namespace heddle::attn

@@ -176,6 +176,59 @@ TEST_CASE("segments and dilation nested") {
   check(unionOf("%a = attn.full %b = attn.dilate %a by 8 at 5 %m = attn.segment %b by [4]"));
 }
 
+TEST_CASE("blocks") {
+  auto blocks = [](const std::string &inner, const std::string &by = "4") {
+    return unionOf(inner + " %m = attn.blocks %a by [" + by + "]");
+  };
+  for (const char *size : {"1", "4", "7", "64"}) {
+    check(blocks("%a = attn.full", size));
+    check(blocks("%a = attn.causal", size));
+    check(blocks("%a = attn.window [2, 1]", size));
+    check(blocks("%a = attn.window [0, 0]", size));
+    check(blocks("%a = attn.rows [1, 2]", size));
+    check(blocks("%a = attn.cols [2, 1]", size));
+    check(blocks("%a = attn.box [1, 3, 0, 2]", size));
+    check(blocks("%a = attn.prefix [2]", size));
+    check(blocks("%a = attn.stride q by 3 at 1", size));
+    check(blocks("%a = attn.stride k by 3 at 1", size));
+  }
+  check(unionOf("%a = attn.window [%l, 0] %m = attn.blocks %a by [%s]"), "%l: i32, %s: i32", {2, 5});
+  for (const char *leaf : {"causal", "window [1, 1]", "rows [1, 1]", "cols [1, 1]", "box [1, 3, 2, 4]", "prefix [2]",
+                           "stride q by 2 rule(modulo)"})
+    check(unionOf(std::string("%a = attn.") + leaf + " %b = attn.blocks %a by [5] %m = attn.not %b"));
+}
+
+TEST_CASE("blocks composed") {
+  check(unionOf("%a = attn.window [1, 1] %b = attn.blocks %a by [4] %c = attn.causal %m = attn.and %b, %c"));
+  check(unionOf("%a = attn.window [2, 2] %b = attn.window [1, 1] %n = attn.not %b %c = attn.and %a, %n "
+                "%m = attn.blocks %c by [4]"));
+  check(unionOf("%a = attn.causal %b = attn.blocks %a by [3] %m = attn.segment %b by [10]"));
+  check(unionOf("%a = attn.window [1, 0] %b = attn.segment %a by [3] %m = attn.blocks %b by [4]"));
+  check(unionOf("%a = attn.causal %b = attn.blocks %a by [3] %m = attn.dilate %b by 2 at 1"));
+  check(unionOf("%a = attn.window [1, 0] %b = attn.blocks %a by [3] %m = attn.dilate %b by 3 rule(every)"));
+  check(unionOf("%a = attn.window [1, 1] %b = attn.blocks %a by [3] %m = attn.blocks %b by [2]"));
+  check(unionOf("%a = attn.window [1, 1] %b = attn.blocks %a by [6] %c = attn.blocks %a by [4] %m = attn.and %b, %c"));
+  check(unionOf("%a = attn.full %b = attn.dilate %a by 2 rule(every) %m = attn.blocks %b by [4]"));
+  check(unionOf("%a = attn.window [0, 0] %s = attn.stride k by 3 at 1 %b = attn.and %a, %s %m = attn.blocks %b by [4]"));
+}
+
+TEST_CASE("blocks have closed forms, but for keys in blocks at a stride") {
+  auto isExact = [](const std::string &inner, Direction direction) {
+    auto parsed = parse("", unionOf(inner + " %m = attn.blocks %a by [4]"));
+    PatternAnalysis analysis = analyze(parsed->pattern);
+    const Variant &variant = analysis.variants[0];
+    return !(direction == Direction::Forward ? variant.forward : variant.transposed).branches[0].masked;
+  };
+  for (const char *leaf : {"full", "causal", "window [2, 1]", "rows [1, 2]", "cols [2, 1]", "box [1, 3, 0, 2]", "prefix [2]"})
+    for (Direction direction : {Direction::Forward, Direction::Transposed})
+      CHECK(isExact(std::string("%a = attn.") + leaf, direction));
+  CHECK(isExact("%a = attn.stride q by 3 at 1", Direction::Forward));
+  CHECK_FALSE(isExact("%a = attn.stride q by 3 at 1", Direction::Transposed));
+  CHECK_FALSE(isExact("%a = attn.stride k by 3 at 1", Direction::Forward));
+  CHECK(isExact("%a = attn.stride k by 3 at 1", Direction::Transposed));
+  CHECK(isExact("%w = attn.window [0, 0] %s = attn.stride k by 3 at 1 %a = attn.and %w, %s", Direction::Forward));
+}
+
 TEST_CASE("conjunctions") {
   check(unionOf("%a = attn.causal %b = attn.window [5, 5] %m = attn.and %a, %b"));
   check(unionOf("%a = attn.causal %b = attn.cols [4, 0] %m = attn.and %a, %b"));

@@ -174,6 +174,24 @@ attn.pattern @bad() {
 // -----
 
 attn.pattern @bad() {
+  %f = attn.full
+  // expected-error @+1 {{'attn.blocks' op expected size >= 1, got 0}}
+  %m = attn.blocks %f by [0]
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected attn.default >= attn.min of 'size', got 0 < 1}}
+attn.pattern @bad(%size: i32 {attn.default = 0 : i32}) {
+  %f = attn.full
+  %m = attn.blocks %f by [%size]
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
   // expected-error @+1 {{'attn.and' op expected at least one mask}}
   %m = "attn.and"() : () -> !attn.mask
   attn.softmax union(%m)

@@ -50,6 +50,17 @@ attn.pattern @leaves() {
   attn.softmax union(%m)
 }
 
+// CHECK-LABEL: attn.pattern @blocks(%size: i32) {
+attn.pattern @blocks(%size: i32) {
+  %w = attn.window [1, 1]
+  // CHECK: attn.blocks %{{.*}} by [64]
+  %a = attn.blocks %w by [64]
+  // CHECK: attn.blocks %{{.*}} by [%size]
+  %b = attn.blocks %w by [%size]
+  %m = attn.or %a, %b
+  attn.softmax union(%m)
+}
+
 // CHECK-LABEL: attn.pattern @box_and_prefix(%length: i32) {
 attn.pattern @box_and_prefix(%length: i32) {
   // CHECK: attn.box [0, %length, 128, 256]

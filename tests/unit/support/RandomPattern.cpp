@@ -87,6 +87,8 @@ private:
       return "attn.heads " + joined(names);
     case MaskNode::Segment:
       return "attn.segment " + joined(names) + " by [" + size(node, node.a) + "]";
+    case MaskNode::Blocks:
+      return "attn.blocks " + joined(names) + " by [" + size(node, node.a) + "]";
     case MaskNode::Dilate:
       return "attn.dilate " + joined(names) + offset(node);
     }
@@ -136,6 +138,7 @@ private:
       return 2 + below(2);
     case MaskNode::Not:
     case MaskNode::Segment:
+    case MaskNode::Blocks:
     case MaskNode::Dilate:
       return 1;
     default:
@@ -146,7 +149,8 @@ private:
   void fillSizes(MaskNode &node, bool isInHeads) {
     switch (node.kind) {
     case MaskNode::Segment:
-      node.a = 1 + below(24);
+    case MaskNode::Blocks:
+      node.a = 1 + below(node.kind == MaskNode::Segment ? 24 : 12);
       return;
     case MaskNode::Box:
       fillAxis(node, node.a, node.b);
@@ -205,10 +209,11 @@ std::vector<MaskNode> simplerNodes(const MaskNode &node) {
       add([&](MaskNode &copy) { copy.operands.erase(copy.operands.begin() + i); });
   if (node.isRuntime)
     add([](MaskNode &copy) { copy.isRuntime = false; });
-  int64_t least = node.kind == MaskNode::Segment || node.kind == MaskNode::Dilate || node.kind == MaskNode::StrideQ ||
+  bool isLength = node.kind == MaskNode::Segment || node.kind == MaskNode::Blocks;
+  int64_t least = isLength || node.kind == MaskNode::Dilate || node.kind == MaskNode::StrideQ ||
                   node.kind == MaskNode::StrideK;
   for (int64_t step : {node.a / 2, int64_t(1)})
-    if (step > 0 && node.a - step >= least && (!least || node.kind == MaskNode::Segment || node.b < node.a - step))
+    if (step > 0 && node.a - step >= least && (!least || isLength || node.b < node.a - step))
       add([&](MaskNode &copy) { copy.a -= step; });
   for (int64_t MaskNode::*field : {&MaskNode::b, &MaskNode::c, &MaskNode::d})
     if (node.*field > 0)

@@ -15,7 +15,8 @@ namespace heddle::test {
 /// A mask op with its operands.
 struct MaskNode {
   enum Kind {
-    Full, Causal, Window, Rows, Cols, Box, Prefix, StrideQ, StrideK, Predicate, And, Or, Not, Heads, Segment, Dilate
+    Full, Causal, Window, Rows, Cols, Box, Prefix, StrideQ, StrideK, Predicate, And, Or, Not, Heads, Segment, Blocks,
+    Dilate
   };
   Kind kind = Full;
   int64_t a = 0, b = 0;   ///< sizes; rate and offset; form of a predicate
