@@ -53,7 +53,7 @@ std::string KernelRequest::str() const {
   std::string text = std::string(kernelKindName(kind)) + " " + dtypeName(dtype) + (outFloat32 ? " out=fp32" : "") +
                      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
                      " arch=" + std::string(arch->name) + " q_origin=" + qOriginRuleName(qOrigin) +
-                     " params=" + std::to_string(paramCount);
+                     " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "");
   for (const VariantRates &rates : variants) {
     text += " rates=" + std::to_string(rates.queryRate) + ":";
     for (size_t branch = 0; branch < rates.keyRates.size(); ++branch)

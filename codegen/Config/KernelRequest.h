@@ -37,6 +37,7 @@ struct KernelRequest {
   std::vector<VariantRates> variants = {VariantRates()};
   int64_t paramCount = 0; ///< run-time sizes of the pattern
   QOriginRule qOrigin = QOriginRule::start;
+  bool hasScores = false;     ///< a chain of the pattern changes scores
   bool hasEqualTiles = false; ///< query tiles cost alike: a hint for defaults, no part of the function
   bool hasFewTiles = false;   ///< every query tile visits few key tiles: likewise
   bool hasLongRows = false;   ///< a few query tiles visit many more key tiles than the others: likewise

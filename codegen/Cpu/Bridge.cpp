@@ -25,6 +25,7 @@ public:
 
   void addEntry(const PatternFunction &function);
   void addKeepLine(const char *symbol, bool alongKeys);
+  void addScoreColumn();
 
 private:
   Type i32() { return builder.getI32Type(); }
@@ -65,7 +66,7 @@ void BridgeBuilder::addEntry(const PatternFunction &function) {
   inputs.append(rest.begin(), rest.end());
   SmallVector<Type> results;
   if (function.result != PatternResult::none)
-    results.push_back(i32());
+    results.push_back(function.result == PatternResult::f32 ? Type(builder.getF32Type()) : i32());
   Block *entry = startFunction(bridgeSymbol(function.symbol), inputs, results);
 
   SmallVector<Value> operands;
@@ -108,19 +109,43 @@ void BridgeBuilder::addKeepLine(const char *symbol, bool alongKeys) {
   func::ReturnOp::create(builder, loc);
 }
 
+// (context, q, k, step, count, scores): changes scores[i], that of (q + step * i, k), in place.
+void BridgeBuilder::addScoreColumn() {
+  Type scores = MemRefType::get({maxLineLength}, builder.getF32Type());
+  Block *entry = startFunction(scoreColumnSymbol, {contextType(), i32(), i32(), i32(), i32(), scores}, {});
+  SmallVector<Value> operands = loadContext(entry->getArgument(0));
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value count = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), entry->getArgument(4));
+  auto loop = scf::ForOp::create(builder, loc, zero, count, one);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value i = arith::IndexCastOp::create(builder, loc, i32(), loop.getInductionVar());
+  Value offset = arith::MulIOp::create(builder, loc, entry->getArgument(3), i);
+  operands.push_back(arith::AddIOp::create(builder, loc, entry->getArgument(1), offset));
+  operands.push_back(entry->getArgument(2));
+  operands.push_back(memref::LoadOp::create(builder, loc, entry->getArgument(5), loop.getInductionVar()));
+  auto callee = module.lookupSymbol<func::FuncOp>(scoreFunction().symbol);
+  Value changed = func::CallOp::create(builder, loc, callee, operands).getResult(0);
+  memref::StoreOp::create(builder, loc, changed, entry->getArgument(5), loop.getInductionVar());
+  builder.setInsertionPointToEnd(entry);
+  func::ReturnOp::create(builder, loc);
+}
+
 } // namespace
 
 std::string bridgeSymbol(const char *patternFunction) { return std::string("heddle_jit_") + patternFunction; }
 
-void addBridgeFunctions(ModuleOp module, int paramCount) {
+void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
   auto internal = LLVM::LinkageAttr::get(module.getContext(), LLVM::linkage::Linkage::Internal);
   for (auto function : module.getOps<func::FuncOp>())
     function->setAttr("llvm.linkage", internal);
-  BridgeBuilder bridge(module, paramCount);
-  for (const PatternFunction &function : patternFunctions())
+  BridgeBuilder bridge(module, info.paramCount);
+  for (const PatternFunction &function : functionsOf(info))
     bridge.addEntry(function);
   bridge.addKeepLine(keepRowSymbol, /*alongKeys=*/true);
   bridge.addKeepLine(keepColumnSymbol, /*alongKeys=*/false);
+  if (info.hasScore)
+    bridge.addScoreColumn();
 }
 
 } // namespace heddle

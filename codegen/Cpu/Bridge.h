@@ -4,6 +4,7 @@
 #ifndef HEDDLE_CODEGEN_CPU_BRIDGE_H
 #define HEDDLE_CODEGEN_CPU_BRIDGE_H
 
+#include "codegen/Emit/PatternInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <string>
 
@@ -13,11 +14,12 @@ namespace heddle {
 std::string bridgeSymbol(const char *patternFunction);
 inline constexpr const char *keepRowSymbol = "heddle_jit_keep_row";
 inline constexpr const char *keepColumnSymbol = "heddle_jit_keep_column";
+inline constexpr const char *scoreColumnSymbol = "heddle_jit_score_column";
 
 // Adds one entry point per generated function, with the context behind a pointer to its words and
-// i1 widened to i32, and the two loops over pattern_keep. Everything else becomes internal. The
-// module must have passed verifyPatternModule.
-void addBridgeFunctions(mlir::ModuleOp module, int paramCount);
+// i1 widened to i32, the two loops over pattern_keep, and one over pattern_score if the pattern has it. Everything else
+// becomes internal. The module must have passed verifyPatternModule.
+void addBridgeFunctions(mlir::ModuleOp module, const PatternInfo &info);
 
 } // namespace heddle
 

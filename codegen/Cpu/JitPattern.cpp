@@ -7,6 +7,8 @@
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
@@ -45,6 +47,8 @@ struct JitPattern::Code {
   int32_t (*keep)(Context, int32_t, int32_t, int32_t) = nullptr;
   void (*keepRow)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
   void (*keepColumn)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
+  float (*score)(Context, int32_t, int32_t, float) = nullptr;
+  void (*scoreColumn)(Context, int32_t, int32_t, int32_t, int32_t, float *) = nullptr;
 };
 
 namespace {
@@ -64,6 +68,8 @@ LogicalResult lowerToLlvm(ModuleOp module) {
   passes.addPass(createCSEPass());
   passes.addPass(arith::createArithExpandOpsPass());
   passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertMathToLLVMPass());
+  passes.addPass(createConvertMathToLibmPass());
   passes.addPass(createArithToLLVMConversionPass());
   passes.addPass(createConvertControlFlowToLLVMPass());
   passes.addPass(createFinalizeMemRefToLLVMConversionPass());
@@ -125,6 +131,10 @@ template <class Code> llvm::Error resolveAll(Code &code) {
   add(bridgeSymbol("pattern_keep"), code.keep);
   add(keepRowSymbol, code.keepRow);
   add(keepColumnSymbol, code.keepColumn);
+  if (code.info.hasScore) {
+    add(bridgeSymbol(scoreFunction().symbol), code.score);
+    add(scoreColumnSymbol, code.scoreColumn);
+  }
   return errors;
 }
 
@@ -141,7 +151,7 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
   loadDialects(module.getContext());
   OwningOpRef<ModuleOp> lowered = module.clone();
   dropKeptColumns(*lowered);
-  addBridgeFunctions(*lowered, info.paramCount);
+  addBridgeFunctions(*lowered, info);
   if (failed(lowerToLlvm(*lowered)))
     return failure();
   auto engine = compile(*lowered);
@@ -185,6 +195,15 @@ void JitPattern::keepRow(const JitContext &context, const JitKeepLine &line, uin
 
 void JitPattern::keepColumn(const JitContext &context, const JitKeepLine &line, uint8_t *out) const {
   code->keepColumn(words(context), line.branch, line.q, line.k, line.step, line.count, out);
+}
+
+float JitPattern::score(const JitContext &context, int32_t q, int32_t k, float score) const {
+  return code->score ? code->score(words(context), q, k, score) : score;
+}
+
+void JitPattern::scoreColumn(const JitContext &context, const JitKeepLine &line, float *scores) const {
+  if (code->scoreColumn)
+    code->scoreColumn(words(context), line.q, line.k, line.step, line.count, scores);
 }
 
 } // namespace heddle

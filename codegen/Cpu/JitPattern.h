@@ -58,6 +58,11 @@ public:
   // Vectorised: out[i] = 1 where (q + step * i, k) is kept, else 0, for i < count.
   void keepColumn(const JitContext &context, const JitKeepLine &line, uint8_t *out) const;
 
+  // What the chain makes of scale * <q, k>; the score itself in a pattern without a chain.
+  float score(const JitContext &context, int32_t q, int32_t k, float score) const;
+  // scores[i], that of (q + step * i, k), in place, for i < count; the branch of the line does not matter.
+  void scoreColumn(const JitContext &context, const JitKeepLine &line, float *scores) const;
+
 private:
   struct Code;
   explicit JitPattern(std::shared_ptr<const Code> code) : code(std::move(code)) {}

@@ -42,13 +42,14 @@ void QueryTileWorker::run(const JitContext &ofHead, const QueryTilePlace &where)
 }
 
 void QueryTileWorker::loadQueries() {
+  const float factor = pattern.info().hasScore ? args.scale : args.scale * log2OfE;
   float *to = queries.data(), *from = row.data();
   std::fill_n(to, int64_t(args.headDim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
     loadFloats(args.dtype, args.q, offsetOf(args.qStride, context.batch, place.rowIndex(m), context.head), args.headDim,
                from);
     for (int32_t d = 0; d < args.headDim; ++d)
-      to[int64_t(d) * lanes + m] = from[d] * (args.scale * log2OfE);
+      to[int64_t(d) * lanes + m] = from[d] * factor;
   }
 }
 
@@ -103,6 +104,8 @@ void QueryTileWorker::runKeyTile(const KeyClass &keyClass, int32_t tile, bool is
   loadKeys(keyClass, first, count);
   std::fill_n(scores.data(), int64_t(count) * lanes, 0.0f);
   math.addProduct({keys.data(), args.headDim, 1, queries.data(), scores.data(), count, args.headDim, lanes});
+  if (pattern.info().hasScore)
+    changeScores(keyClass, first, count);
   if (!isFull)
     maskScores(keyClass, first, count);
   math.softmaxStep({scores.data(), count, lanes, rowMax.data(), rowSum.data(), rescale.data()});
@@ -118,6 +121,17 @@ void QueryTileWorker::loadKeys(const KeyClass &keyClass, int32_t first, int32_t 
                keys.data() + int64_t(n) * args.headDim);
     loadFloats(args.dtype, args.v, offsetOf(args.vStride, context.batch, index, kvHead), args.valueDim,
                values.data() + int64_t(n) * args.valueDim);
+  }
+}
+
+// From natural units through the chain to log2 units.
+void QueryTileWorker::changeScores(const KeyClass &keyClass, int32_t first, int32_t count) {
+  for (int32_t n = 0; n < count; ++n) {
+    int32_t position = args.kOrigin + keyClass.residue + keyClass.rate * (first + n);
+    float *column = scores.data() + int64_t(n) * lanes;
+    pattern.scoreColumn(context, {keyClass.branch, firstPosition, position, place.rate, place.rows}, column);
+    for (int32_t m = 0; m < place.rows; ++m)
+      column[m] *= log2OfE;
   }
 }
 

@@ -47,6 +47,7 @@ private:
   void runBranch(int32_t branch);
   void runKeyTile(const KeyClass &keys, int32_t tile, bool isFull);
   void loadKeys(const KeyClass &keys, int32_t first, int32_t count);
+  void changeScores(const KeyClass &keys, int32_t first, int32_t count);
   void maskScores(const KeyClass &keys, int32_t first, int32_t count);
   void writeRows();
 
@@ -57,7 +58,7 @@ private:
   JitContext context;
   QueryTilePlace place = {};
   int32_t firstPosition = 0, lastPosition = 0;
-  Buffer queries;      // [headDim][lanes], times scale * log2(e)
+  Buffer queries;      // [headDim][lanes], times scale * log2(e); times scale if a chain changes scores
   Buffer keys, values; // [blockN][headDim], [blockN][valueDim]
   Buffer scores;       // [blockN][lanes]
   Buffer output;       // [valueDim][lanes]

@@ -11,6 +11,8 @@ std::string assembleKernelSource(const KernelSourceParts &parts) {
   writer.comment("pattern: " + parts.patternName);
   writer.comment("config: " + parts.config);
   writer.include("prelude.cuh");
+  if (!parts.instructions.empty())
+    writer.include(parts.instructions);
   writer.line();
   writer.text(parts.traits);
   writer.line();

@@ -14,6 +14,7 @@ struct KernelSourceParts {
   std::string generator; // name and version of the generator
   std::string traits;    // the text of `struct KernelTraits`
   std::string pattern;   // from emitPatternFunctions
+  std::string instructions; // the file of instruction wrappers that a chain of scores calls; empty without one
   std::string skeleton;  // the file that defines heddle_kernel, as #include spells it
 };
 

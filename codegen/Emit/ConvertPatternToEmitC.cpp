@@ -1,6 +1,7 @@
 //===- ConvertPatternToEmitC.cpp - pattern functions as EmitC ---------------===//
 // Drives the EmitC conversion patterns of arith, scf, memref and func in one full conversion, so that
 // no cast is left behind and nothing passes silently, and gives every function its device form.
+#include "codegen/Emit/MathFunctions.h"
 #include "codegen/Emit/Passes.h"
 #include "mlir/Conversion/ArithToEmitC/ArithToEmitC.h"
 #include "mlir/Conversion/FuncToEmitC/FuncToEmitC.h"
@@ -70,6 +71,7 @@ private:
     populateEmitCSizeTTypeConversions(converter);
     RewritePatternSet patterns(&getContext());
     populateArithToEmitCPatterns(converter, patterns);
+    populateMathFunctionPatterns(converter, patterns);
     populateSCFToEmitCConversionPatterns(patterns, converter);
     populateMemRefToEmitCConversionPatterns(patterns, converter);
     populateFuncToEmitCPatterns(converter, patterns);

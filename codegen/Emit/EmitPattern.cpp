@@ -37,7 +37,7 @@ static std::string describeArguments(const PatternFunction &function, const Patt
 }
 
 static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &info, SourceWriter &writer) {
-  for (const PatternFunction &known : patternFunctions())
+  for (const PatternFunction &known : functionsOf(info))
     if (function.getName() == known.symbol)
       writer.comment(describeArguments(known, info));
   if (function.getName() == keptColumnsFunction().symbol) {

@@ -13,6 +13,7 @@ struct PatternInfo {
   int paramCount = 0;   // run-time sizes: the trailing i32 values of every context
   int variantCount = 1; // head groups
   int branchCount = 1;  // operands of the softmax
+  bool hasScore = false; // a chain changes scores: there is a pattern_score
 };
 
 } // namespace heddle

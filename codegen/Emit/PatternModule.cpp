@@ -43,6 +43,19 @@ void dropKeptColumns(ModuleOp module) {
       function.erase();
 }
 
+const PatternFunction &scoreFunction() {
+  static const PatternFunction function = {
+      "pattern_score", true, {"q_position", "k_position", "score"}, PatternResult::f32};
+  return function;
+}
+
+std::vector<PatternFunction> functionsOf(const PatternInfo &info) {
+  std::vector<PatternFunction> functions = patternFunctions().vec();
+  if (info.hasScore)
+    functions.push_back(scoreFunction());
+  return functions;
+}
+
 std::vector<std::string> contextArgumentNames(int paramCount) {
   std::vector<std::string> names = {"batch", "head", "heads", "seqlen_q", "seqlen_k", "q_origin", "k_origin"};
   for (int i = 0; i < paramCount; ++i)
@@ -59,13 +72,17 @@ std::vector<std::string> argumentNames(const PatternFunction &function, int para
 }
 
 static FunctionType expectedType(MLIRContext *context, const PatternFunction &function, int paramCount) {
-  Type i32 = IntegerType::get(context, 32);
+  Type i32 = IntegerType::get(context, 32), f32 = Float32Type::get(context);
   llvm::SmallVector<Type> inputs;
   for (const std::string &name : argumentNames(function, paramCount))
-    inputs.push_back(name == "out" ? Type(MemRefType::get({5}, i32)) : i32);
+    inputs.push_back(name == "out" ? Type(MemRefType::get({5}, i32)) : name == "score" ? f32 : i32);
   llvm::SmallVector<Type> results;
-  if (function.result != PatternResult::none)
-    results.push_back(function.result == PatternResult::i1 ? Type(IntegerType::get(context, 1)) : i32);
+  switch (function.result) {
+  case PatternResult::none: break;
+  case PatternResult::i32: results.push_back(i32); break;
+  case PatternResult::i1: results.push_back(IntegerType::get(context, 1)); break;
+  case PatternResult::f32: results.push_back(f32); break;
+  }
   return FunctionType::get(context, inputs, results);
 }
 
@@ -80,7 +97,7 @@ static LogicalResult verifyFunction(func::FuncOp found, const PatternFunction &f
 }
 
 LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
-  for (const PatternFunction &function : patternFunctions()) {
+  for (const PatternFunction &function : functionsOf(info)) {
     auto found = module.lookupSymbol<func::FuncOp>(function.symbol);
     if (!found)
       return module.emitError() << "pattern '" << info.name << "' has no function '" << function.symbol << "'";

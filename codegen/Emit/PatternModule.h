@@ -14,10 +14,10 @@
 
 namespace heddle {
 
-enum class PatternResult { none, i32, i1 };
+enum class PatternResult { none, i32, i1, f32 };
 
 // One generated function. `arguments` follow the context where the function takes one; "out" is the
-// memref<5xi32> that receives a range, every other argument is an i32.
+// memref<5xi32> that receives a range, "score" an f32, every other argument an i32.
 struct PatternFunction {
   const char *symbol;
   bool takesContext;
@@ -25,7 +25,7 @@ struct PatternFunction {
   PatternResult result;
 };
 
-// The six functions, in the order in which they are emitted.
+// The six functions that every pattern has, in the order in which they are emitted.
 llvm::ArrayRef<PatternFunction> patternFunctions();
 
 // The seventh function, which a module may lack: the kept columns of a tile as one word. Its attribute "heddle.branches"
@@ -38,6 +38,12 @@ std::vector<bool> branchesWithKeptColumns(mlir::ModuleOp module, const PatternIn
 
 // Takes it out of a module that is not for text.
 void dropKeptColumns(mlir::ModuleOp module);
+
+// What a chain makes of a score, in a pattern that has one.
+const PatternFunction &scoreFunction();
+
+// The functions of one pattern, in order.
+std::vector<PatternFunction> functionsOf(const PatternInfo &info);
 
 // batch, head, heads, seqlen_q, seqlen_k, q_origin, k_origin, then param_0 ... param_{P-1}.
 std::vector<std::string> contextArgumentNames(int paramCount);

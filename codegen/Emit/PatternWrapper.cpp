@@ -42,7 +42,7 @@ std::string methodSignature(const Method &method, const PatternFunction &functio
     parameters.push_back("const PatternContext &c");
   for (const char *argument : function.arguments)
     if (std::string(argument) != "out")
-      parameters.push_back("int " + fieldOf(argument));
+      parameters.push_back((std::string(argument) == "score" ? "float " : "int ") + fieldOf(argument));
   return "static __device__ __forceinline__ " + std::string(method.resultType) + " " +
          SourceWriter::call(method.name, parameters);
 }
@@ -76,6 +76,16 @@ void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const std::
   writer.line("return " + SourceWriter::call(keptColumnsFunction().symbol + std::string("<Columns>"), values) + ";");
 }
 
+// Without a chain the method exists all the same, because device code names it.
+void writeScore(SourceWriter &writer, const PatternInfo &info) {
+  const Method method = {"score", "float"};
+  writer.constant("kHasScore", info.hasScore);
+  if (info.hasScore)
+    return writeMethod(writer, method, scoreFunction(), info.paramCount);
+  auto body = writer.function(methodSignature(method, scoreFunction()));
+  writer.line("return score;");
+}
+
 } // namespace
 
 std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> &branchesWithWords) {
@@ -96,6 +106,7 @@ std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> 
   for (size_t i = 0; i < patternFunctions().size(); ++i)
     writeMethod(writer, methods[i], patternFunctions()[i], info.paramCount);
   writeKeptColumns(writer, info, branchesWithWords);
+  writeScore(writer, info);
   pattern.end();
   return writer.take();
 }

@@ -5,8 +5,10 @@
 #include "codegen/Schedule/ColumnWords.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/RangeFunction.h"
+#include "codegen/Schedule/ScoreFunction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
@@ -211,8 +213,8 @@ LogicalResult simplify(ModuleOp module) {
 } // namespace
 
 void loadScheduleDialects(MLIRContext &context) {
-  context.loadDialect<attn::AttnDialect, arith::ArithDialect, func::FuncDialect, memref::MemRefDialect,
-                      scf::SCFDialect>();
+  context.loadDialect<attn::AttnDialect, arith::ArithDialect, func::FuncDialect, math::MathDialect,
+                      memref::MemRefDialect, scf::SCFDialect>();
 }
 
 FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::PatternAnalysis &analysis) {
@@ -222,7 +224,9 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
   schedule.branchCount = analysis.variants[0].branches.size();
   for (unsigned index = 0; index < pattern.getNumArguments(); ++index)
     schedule.parameters.push_back({pattern.getParameterName(index).str(), pattern.getParameterDoc(index).str(),
-                                   pattern.getParameterDefault(index), pattern.getParameterMinimum(index)});
+                                   pattern.getParameterDefault(index), pattern.getParameterMinimum(index),
+                                   pattern.isRealParameter(index), pattern.getRealMinimum(index),
+                                   pattern.getRealMaximum(index)});
   for (const attn::Variant &variant : analysis.variants) {
     ScheduleVariant &row = schedule.variants.emplace_back();
     row.queryRate = variant.forward.rowRate;
@@ -230,6 +234,7 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
       row.branches.push_back({branch.columnRate, branch.masked, branch.reason});
   }
   schedule.functions = FunctionModule(pattern, analysis).build();
+  schedule.hasScore = appendScoreFunction(*schedule.functions, pattern);
   if (failed(verify(*schedule.functions)) || failed(simplify(*schedule.functions)))
     return failure();
   return schedule;

@@ -22,11 +22,13 @@ struct ScheduleVariant {
   std::vector<ScheduleBranch> branches;
 };
 
-/// A run-time size of the pattern.
+/// A run-time size of the pattern, or a run-time number: its default is then a word (RealWord.h).
 struct ScheduleParameter {
   std::string name, doc;
   std::optional<int64_t> defaultValue;
   int64_t minimum;
+  bool isReal = false;
+  double realMinimum = 0, realMaximum = 0; ///< of a number; may be infinite
 };
 
 struct AttentionSchedule {
@@ -35,6 +37,7 @@ struct AttentionSchedule {
   std::vector<ScheduleParameter> parameters;
   std::vector<ScheduleVariant> variants;
   unsigned branchCount;
+  bool hasScore = false; ///< a chain changes scores
   mlir::OwningOpRef<mlir::ModuleOp> functions;
 };
 

@@ -190,6 +190,9 @@ Reason checkAnchored(const KernelRequest &request, const KernelConfig &config) {
     return std::nullopt;
   if (request.dtype != DType::bf16)
     return std::string("anchored weights need the range of bf16, not ") + dtypeName(request.dtype);
+  // A bias that grows along the keys passes every anchor, and the item is computed twice.
+  if (request.hasScores)
+    return std::string("anchors hold where scores of one row stay close, which a chain of scores need not leave so");
   return std::nullopt;
 }
 

@@ -64,7 +64,7 @@ bool hasShortRows(const KernelRequest &request) {
 // full d=64, 67% instead of 63% on dilated segments).
 bool wantsAnchoredSoftmax(const KernelRequest &request) {
   constexpr int64_t kMostDim = 64;
-  return request.dtype == DType::bf16 && std::max(request.headDim, request.valueDim) <= kMostDim &&
+  return request.dtype == DType::bf16 && !request.hasScores && std::max(request.headDim, request.valueDim) <= kMostDim &&
          !request.hasFewTiles && !request.hasLongRows;
 }
 

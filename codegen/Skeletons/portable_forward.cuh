@@ -46,6 +46,7 @@
 #include "warp_products.cuh"
 #include "online_softmax.cuh"
 #include "score_mask.cuh"
+#include "score_chain.cuh"
 #include "key_value_ring.cuh"
 #include "forward_rows.cuh"
 
@@ -79,20 +80,23 @@ static_assert(KernelTraits::kSmemQ + KernelTraits::kBlockM * KernelTraits::kSmem
 struct Consumer {
   QueryOperand query;
   MaskScope mask;
-  float scaleLog2;
+  float productScale; // from products to log2 units
+  float scaleLog2;    // from scores to log2 units
   uint32_t keyLane, valueLane;
   RowState rows;
 
   DEV Consumer(const KernelParams &p, const WorkItem &item, const PatternContext &context, uint32_t queryTile)
-      : query(queryTile), mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, scaleLog2(p.scaleLog2),
-        keyLane(laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK)),
+      : query(queryTile), mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, productScale(p.scaleLog2),
+        scaleLog2(weightScale(p.scaleLog2)), keyLane(laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK)),
         valueLane(laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV)) {}
 
-  DEV void score(Scores &scores, uint32_t keys, int chunk) const {
+  DEV void score(Scores &scores, uint32_t keys, const KeyTile &tile, int chunk) const {
     multiplyQueryKey(scores, query, keys + keyLane + chunk * kChunkN * KernelTraits::kSmemRowBytesQK);
+    if constexpr (Pattern::kHasScore)
+      applyScores(scores, mask, tile, chunk, productScale);
   }
 
-  // From raw scores to references that admit them; `largest` holds the raw lane maxima.
+  // From scores to references that admit them; `largest` holds the lane maxima without masks.
   DEV void admit(Scores &scores, RowValues &largest, const KeyTile &tile, int chunk) {
     if (tile.isMasked) {
       maskScores(scores, mask, tile, chunk);
@@ -126,7 +130,7 @@ DEV void walkInOrder(KeyValueRing &ring, Consumer &consumer) {
       Scores scores;
       RowValues largest;
       Probabilities probabilities;
-      consumer.score(scores, ring.keys(), chunk);
+      consumer.score(scores, ring.keys(), tile, chunk);
       laneMax(largest, scores);
       consumer.admit(scores, largest, tile, chunk);
       exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
@@ -146,7 +150,7 @@ DEV void walkSingleStage(KeyValueRing &ring, Consumer &consumer, KeyTile tile) {
     ptx::waitCopies<0>();
     __syncthreads();
     ring.startValues(tile);
-    consumer.score(scores, ring.keys(), 0);
+    consumer.score(scores, ring.keys(), tile, 0);
     ptx::waitCopies<0>();
     __syncthreads();
     KeyTile next = ring.startKeys();
@@ -167,7 +171,7 @@ DEV void walkOverlapped(KeyValueRing &ring, Consumer &consumer) {
   Scores scores;
   RowValues largest;
   Probabilities probabilities;
-  consumer.score(scores, ring.keys(), 0);
+  consumer.score(scores, ring.keys(), tile, 0);
   laneMax(largest, scores);
 #pragma unroll 1
   for (;;) {
@@ -176,7 +180,7 @@ DEV void walkOverlapped(KeyValueRing &ring, Consumer &consumer) {
     if (!tile.exists())
       break;
     Scores nextScores;
-    consumer.score(nextScores, ring.keys(), 0);
+    consumer.score(nextScores, ring.keys(), tile, 0);
     exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
     endBasicBlock(tile);
     consumer.accumulate(probabilities, ring.values(), 0);

@@ -155,12 +155,12 @@ private:
     ptx::waitProducts<0>();
     ptx::pin(scores[0]);
     releaseKeys();
-    if (isMasked(tile))
-      maskTile(scores, tile);
+    if (Pattern::kHasScore || isMasked(tile))
+      changeTile(scores, tile);
     RowFactors factor;
-    if (raiseReferences(rows, scores, p.scaleLog2, factor))
+    if (raiseReferences(rows, scores, weightScale(p.scaleLog2), factor))
       scaleOutput(rows, factor);
-    scoresToWeights(rows, scores, p.scaleLog2);
+    scoresToWeights(rows, scores, weightScale(p.scaleLog2));
     packWeights(weights, scores);
     return tile.following;
   }
@@ -183,14 +183,14 @@ private:
     ptx::waitProducts<1>();
     ptx::pin(scores[0]);
     releaseKeys();
-    if (isMasked(tile))
-      maskTile(scores, tile);
+    if (Pattern::kHasScore || isMasked(tile))
+      changeTile(scores, tile);
     bool hasMoved = false;
     if (looksForMaximum(tile))
-      hasMoved = raiseReferences(rows, scores, p.scaleLog2, factor);
+      hasMoved = raiseReferences(rows, scores, weightScale(p.scaleLog2), factor);
     else if (kIsAnchored)
       hasMoved = moveAnchor(rows, factor);
-    scoresToWeights(rows, scores, p.scaleLog2);
+    scoresToWeights(rows, scores, weightScale(p.scaleLog2));
     ptx::pin(scores[0]);
     ptx::waitProducts<0>();
     ptx::pin(rows.out[0]);
@@ -223,11 +223,16 @@ private:
 
   DEV bool isMasked(const TileWords &tile) const { return hasBit(tile.flags, words::kMasked + consumer); }
 
-  DEV void maskTile(Scores &scores, const TileWords &tile) const {
+  // The chain of scores, then the masks.
+  DEV void changeTile(Scores &scores, const TileWords &tile) const {
     const WorkItem item = ownItem();
     const PatternContext context = makeContext(p, item.batch, item.head);
     const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
-    maskScores(scores, mask, KeyTile{tile.firstKey, tile.flags >> words::kBranch, true}, 0);
+    const KeyTile keyTile{tile.firstKey, tile.flags >> words::kBranch, true};
+    if constexpr (Pattern::kHasScore)
+      applyScores(scores, mask, keyTile, 0, p.scaleLog2);
+    if (!Pattern::kHasScore || isMasked(tile))
+      maskScores(scores, mask, keyTile, 0);
   }
 
   DEV bool looksForMaximum(const TileWords &tile) const {

@@ -38,6 +38,7 @@
 #include "key_tiles.cuh"
 #include "online_softmax.cuh"
 #include "score_mask.cuh"
+#include "score_chain.cuh"
 #include "forward_rows.cuh"
 #include "sm90_softmax.cuh"
 #include "sm90_parts.cuh"

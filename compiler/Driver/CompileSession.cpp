@@ -25,6 +25,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.variants = prepared.variants;
   request.paramCount = int64_t(prepared.parameterNames.size());
   request.qOrigin = prepared.qOrigin;
+  request.hasScores = prepared.hasScores;
   request.hasEqualTiles = prepared.hasEqualTiles;
   request.hasFewTiles = prepared.hasFewTiles;
   request.hasLongRows = prepared.hasLongRows;
@@ -106,6 +107,8 @@ static KernelSource assemble(const PreparedPattern &prepared, const KernelReques
   parts.generator = kGenerator;
   parts.traits = skeleton.traits(request, config);
   parts.pattern = prepared.functions;
+  if (prepared.hasScores)
+    parts.instructions = "Ptx/scalar.cuh";
   parts.skeleton = skeleton.deviceFile();
   KernelSource source;
   source.text = assembleKernelSource(parts);

@@ -35,6 +35,7 @@ struct PreparedPattern {
   std::string functions; ///< the generated CUDA functions and struct Pattern
   std::vector<VariantRates> variants;
   QOriginRule qOrigin = QOriginRule::start;
+  bool hasScores = false;                  ///< a chain changes scores
   bool hasEqualTiles = false;              ///< TileBalance.h
   bool hasFewTiles = false;                ///< TileBalance.h
   bool hasLongRows = false;                ///< TileBalance.h

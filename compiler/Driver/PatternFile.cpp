@@ -1,6 +1,7 @@
 //===- PatternFile.cpp - a pattern from text ------------------------------===//
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/Suggest.h"
+#include "dialect/IR/RealWord.h"
 #include "dialect/Transforms/Passes.h"
 #include "runtime/Core/Digest.h"
 
@@ -12,6 +13,7 @@
 #include "llvm/Support/SourceMgr.h"
 
 #include <charconv>
+#include <cmath>
 
 using namespace mlir;
 
@@ -124,6 +126,38 @@ Result<std::unique_ptr<PatternFile>> PatternFile::parse(const std::string &text,
   return file;
 }
 
+/// "left=7" or, for an f32, "cap=30.5": the word of the value. Nothing: it is no such number.
+static std::optional<int64_t> wordIn(const std::string &assignment, bool isReal) {
+  size_t equals = assignment.find('=');
+  const char *begin = assignment.data() + (equals == std::string::npos ? assignment.size() : equals + 1);
+  const char *end = assignment.data() + assignment.size();
+  int64_t size = 0;
+  float real = 0;
+  auto [stop, error] = isReal ? std::from_chars(begin, end, real) : std::from_chars(begin, end, size);
+  if (error != std::errc() || stop != end || begin == end)
+    return std::nullopt;
+  if (isReal)
+    return std::isfinite(real) ? std::optional<int64_t>(attn::wordOfReal(real)) : std::nullopt;
+  return size <= std::numeric_limits<int32_t>::max() ? std::optional<int64_t>(size) : std::nullopt;
+}
+
+static Status checkBounds(attn::PatternOp pattern, unsigned index, int64_t word) {
+  const std::string name = pattern.getParameterName(index).str(), got = ", got " + pattern.getParameterText(index, word);
+  auto text = [](double bound) {
+    SmallString<16> digits;
+    APFloat(static_cast<float>(bound)).toString(digits);
+    return digits.str().str();
+  };
+  if (!pattern.isRealParameter(index)) {
+    int64_t least = pattern.getParameterMinimum(index);
+    return word >= least ? Status() : Status::invalidArgument("expected " + name + " >= " + std::to_string(least) + got);
+  }
+  double value = attn::realOfWord(word), least = pattern.getRealMinimum(index), most = pattern.getRealMaximum(index);
+  if (value < least)
+    return Status::invalidArgument("expected " + name + " >= " + text(least) + got);
+  return value <= most ? Status() : Status::invalidArgument("expected " + name + " <= " + text(most) + got);
+}
+
 Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::string> &assignments) const {
   attn::PatternOp pattern = chosen;
   unsigned count = pattern.getNumArguments();
@@ -142,23 +176,16 @@ Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::
     if (index == count)
       return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' has no size '" + name + "', " +
                                      (count ? "it has: " + known : "it has none"));
-    int64_t value = 0;
-    const char *begin = assignment.data() + (equals == std::string::npos ? assignment.size() : equals + 1);
-    const char *end = assignment.data() + assignment.size();
-    auto [stop, error] = std::from_chars(begin, end, value);
-    if (error != std::errc() || stop != end || begin == end || value > std::numeric_limits<int32_t>::max())
+    bound[index] = wordIn(assignment, pattern.isRealParameter(index));
+    if (!bound[index])
       return Status::invalidArgument("expected " + name + "=NUMBER (32 bits), got '" + assignment + "'");
-    bound[index] = value;
   }
   std::vector<int64_t> values;
   for (unsigned i = 0; i < count; ++i) {
     std::string name = pattern.getParameterName(i).str();
     if (!bound[i])
       return Status::invalidArgument("size '" + name + "' has no default: give it with --set " + name + "=NUMBER");
-    int64_t least = pattern.getParameterMinimum(i);
-    if (*bound[i] < least)
-      return Status::invalidArgument("expected " + name + " >= " + std::to_string(least) + ", got " +
-                                     std::to_string(*bound[i]));
+    HEDDLE_TRY(checkBounds(pattern, i, *bound[i]));
     values.push_back(*bound[i]);
   }
   return values;

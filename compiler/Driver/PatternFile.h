@@ -34,8 +34,8 @@ public:
   const std::string &path() const { return label; }
   const attn::PatternAnalysis &analysis() const { return analysed; }
 
-  /// "left=1023" assignments over the defaults, in argument order. invalidArgument names an unknown size (and lists
-  /// the known ones), a size without a value, a value below its minimum.
+  /// "left=1023" or "cap=30.5" assignments over the defaults, in argument order; numbers as their words (RealWord.h).
+  /// invalidArgument names an unknown size (and lists the known ones), a size without a value, a value out of bounds.
   Result<std::vector<int64_t>> bindParameters(const std::vector<std::string> &assignments) const;
 
   /// Builds the schedule and its functions. The module lives in this file's context.

@@ -2,6 +2,7 @@
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Driver/PatternInfoOf.h"
 #include "compiler/Driver/TileBalance.h"
 
 namespace heddle {
@@ -21,6 +22,7 @@ static QOriginRule originRule(attn::Origin origin) {
 static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &schedule) {
   prepared.name = schedule.name;
   prepared.qOrigin = originRule(schedule.qOrigin);
+  prepared.hasScores = schedule.hasScore;
   for (const ScheduleParameter &parameter : schedule.parameters)
     prepared.parameterNames.push_back(parameter.name);
   for (const ScheduleVariant &variant : schedule.variants) {
@@ -44,8 +46,7 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   prepared.hasEqualTiles = balance.hasEqualTiles;
   prepared.hasFewTiles = balance.hasFewTiles;
   prepared.hasLongRows = balance.hasLongRows;
-  PatternInfo info{prepared.name, int(prepared.parameterNames.size()), int(prepared.variants.size()),
-                   int(schedule->branchCount)};
+  PatternInfo info = patternInfoOf(*schedule);
   auto text = timeStage(prepared.times, "emit", [&] { return emitPatternFunctions(*schedule->functions, info); });
   if (failed(text))
     return Status::invalidArgument(file.takeDiagnostics());

@@ -15,7 +15,7 @@ static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 AttentionOracle::AttentionOracle(attn::PatternOp pattern, const Problem &problem, const AttentionInputs &inputs,
                                  double scale)
-    : pairs(pattern, problem), problem(problem), inputs(inputs), scale(scale) {}
+    : pairs(pattern, problem), chain(pattern, problem), problem(problem), inputs(inputs), scale(scale) {}
 
 static float rounded(double value, DType dtype) {
   switch (dtype) {
@@ -54,9 +54,12 @@ RowResult AttentionOracle::attend(RowId id, const std::vector<Key> &keys, std::o
     Number product = 0;
     for (int64_t c = 0; c < sizes.headDim; ++c)
       product += Number(inputs.q.get(qRow + c)) * Number(inputs.k.get(keyRow(key.index) * sizes.headDim + c));
-    scores.push_back(product * Number(scale));
+    const ScorePlace at{id.batch, id.head, problem.qOrigin + id.row, problem.kOrigin + key.index};
+    scores.push_back(chain.score(at, product * Number(scale)));
     largest = std::max(largest, scores.back());
   }
+  if (largest == -std::numeric_limits<Number>::infinity())
+    return result;
   Number sum = 0;
   for (size_t i = 0; i < keys.size(); ++i)
     sum += Number(keys[i].copies) * std::exp(scores[i] - largest);

@@ -7,7 +7,7 @@
 #define HEDDLE_COMPILER_ORACLE_ATTENTIONORACLE_H
 
 #include "compiler/Io/AttentionInputs.h"
-#include "compiler/Oracle/PatternOracle.h"
+#include "compiler/Oracle/ScoreOracle.h"
 
 #include <functional>
 #include <optional>
@@ -56,6 +56,7 @@ private:
   RowResult attend(RowId id, const std::vector<Key> &keys, std::optional<DType> roundTo) const;
 
   PatternOracle pairs;
+  ScoreOracle chain;
   Problem problem;
   const AttentionInputs &inputs;
   double scale;

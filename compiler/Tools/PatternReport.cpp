@@ -2,8 +2,10 @@
 #include "compiler/Tools/PatternReport.h"
 
 #include "compiler/Views/PieceWords.h"
+#include "dialect/IR/RealWord.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace heddle::cli {
 
@@ -46,11 +48,24 @@ std::vector<std::string> maskedParts(const PatternFile &file) {
   return parts;
 }
 
+static std::string scoresInWords(const PatternFile &file) {
+  attn::PatternOp pattern = file.pattern();
+  return attn::chainInWords(pattern.getSoftmax().getScores());
+}
+
 static Json parameterJson(const ScheduleParameter &parameter) {
   Json json;
+  auto finite = [](double bound) { return std::isfinite(bound) ? Json(bound) : Json(); };
   json["name"] = parameter.name;
-  json["default"] = parameter.defaultValue ? Json(*parameter.defaultValue) : Json();
-  json["min"] = parameter.minimum;
+  json["type"] = parameter.isReal ? "f32" : "i32";
+  if (parameter.isReal) {
+    json["default"] = parameter.defaultValue ? Json(attn::realOfWord(*parameter.defaultValue)) : Json();
+    json["min"] = finite(parameter.realMinimum);
+    json["max"] = finite(parameter.realMaximum);
+  } else {
+    json["default"] = parameter.defaultValue ? Json(*parameter.defaultValue) : Json();
+    json["min"] = parameter.minimum;
+  }
   json["doc"] = parameter.doc;
   return json;
 }
@@ -85,6 +100,7 @@ Json reportJson(const PatternFile &file, const AttentionSchedule &schedule) {
   json["parameters"] = Json::array();
   for (const ScheduleParameter &parameter : schedule.parameters)
     json["parameters"].push_back(parameterJson(parameter));
+  json["scores"] = scoresInWords(file);
   json["branches"] = schedule.branchCount;
   json["variants"] = Json::array();
   for (size_t index = 0; index < schedule.variants.size(); ++index)
@@ -95,10 +111,24 @@ Json reportJson(const PatternFile &file, const AttentionSchedule &schedule) {
   return json;
 }
 
-static std::string parameterText(const ScheduleParameter &parameter) {
-  std::string text = "  size " + parameter.name;
-  text += parameter.defaultValue ? " = " + std::to_string(*parameter.defaultValue) : " (no default)";
-  text += ", at least " + std::to_string(parameter.minimum);
+static std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+static std::string boundsText(const ScheduleParameter &parameter) {
+  if (!parameter.isReal)
+    return ", at least " + std::to_string(parameter.minimum);
+  return (std::isfinite(parameter.realMinimum) ? ", at least " + number(parameter.realMinimum) : "") +
+         (std::isfinite(parameter.realMaximum) ? ", at most " + number(parameter.realMaximum) : "");
+}
+
+static std::string parameterText(const PatternFile &file, size_t index, const ScheduleParameter &parameter) {
+  attn::PatternOp pattern = file.pattern();
+  std::string text = (parameter.isReal ? "  number " : "  size ") + parameter.name;
+  text += parameter.defaultValue ? " = " + pattern.getParameterText(index, *parameter.defaultValue) : " (no default)";
+  text += boundsText(parameter);
   return text + (parameter.doc.empty() ? "" : ": " + parameter.doc) + "\n";
 }
 
@@ -121,8 +151,10 @@ static std::string variantText(const PatternFile &file, const AttentionSchedule 
 
 std::string reportText(const PatternFile &file, const AttentionSchedule &schedule) {
   std::string text = "  combine " + std::string(combineName(file)) + ", q_origin " + originName(schedule) + "\n";
-  for (const ScheduleParameter &parameter : schedule.parameters)
-    text += parameterText(parameter);
+  for (size_t index = 0; index < schedule.parameters.size(); ++index)
+    text += parameterText(file, index, schedule.parameters[index]);
+  if (std::string chain = scoresInWords(file); !chain.empty())
+    text += "  scores " + chain + "\n";
   for (size_t index = 0; index < schedule.variants.size(); ++index)
     text += variantText(file, schedule, index);
   return text;

@@ -1,5 +1,6 @@
 //===- RunCpu.cpp - one attention call on this machine's processors ---------===//
 #include "codegen/Cpu/CpuAttention.h"
+#include "compiler/Driver/PatternInfoOf.h"
 #include "compiler/Tools/RunTarget.h"
 
 #include <chrono>
@@ -49,8 +50,7 @@ private:
 
 Result<JitPattern> compileForCpu(const PatternFile &file) {
   HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
-  PatternInfo info{schedule.name, static_cast<int>(schedule.parameters.size()),
-                   static_cast<int>(schedule.variants.size()), static_cast<int>(schedule.branchCount)};
+  PatternInfo info = patternInfoOf(schedule);
   llvm::FailureOr<JitPattern> pattern = JitPattern::create(*schedule.functions, info);
   if (failed(pattern))
     return Status::unsupported("the functions of '" + schedule.name + "' cannot be compiled for this machine: " +

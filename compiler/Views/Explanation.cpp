@@ -34,6 +34,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.hasEqualTiles = balance.hasEqualTiles;
   kernel.hasFewTiles = balance.hasFewTiles;
   kernel.hasLongRows = balance.hasLongRows;
+  kernel.hasScores = attn::changesScores(attn::PatternOp(file.pattern()).getSoftmax().getScores());
   kernel.paramCount = static_cast<int64_t>(request.sizes.parameters.size());
   attn::PatternOp pattern = file.pattern();
   switch (pattern.getQOrigin()) {

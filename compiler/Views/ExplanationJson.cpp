@@ -1,6 +1,8 @@
 //===- ExplanationJson.cpp - an explanation as one JSON object --------------===//
 #include "compiler/Views/ExplanationPrint.h"
 
+#include "dialect/IR/RealWord.h"
+
 #include <nlohmann/json.hpp>
 
 #include <limits>
@@ -54,12 +56,14 @@ private:
     Json parameters = Json::object();
     attn::PatternOp pattern = file.pattern();
     for (size_t i = 0; i < s.parameters.size(); ++i)
-      parameters[pattern.getParameterName(i).str()] = s.parameters[i];
+      parameters[pattern.getParameterName(i).str()] =
+          pattern.isRealParameter(i) ? Json(attn::realOfWord(s.parameters[i])) : Json(s.parameters[i]);
     return {{"batch", request.batch}, {"seqlen_q", s.seqlenQ}, {"seqlen_k", s.seqlenK}, {"heads", s.heads},
             {"kv_heads", request.kvHeads}, {"head_dim", request.headDim}, {"value_dim", request.valueDim},
             {"dtype", dtypeName(request.dtype)},
             {"q_origin", s.qOrigin}, {"block_m", request.tile.rows}, {"block_n", request.tile.columns},
-            {"parameters", parameters}};
+            {"parameters", parameters},
+            {"scores", attn::chainInWords(pattern.getSoftmax().getScores())}};
   }
 
   Json tiles(const attn::TileCounts &counts) {

@@ -1,12 +1,12 @@
 //===- KeptRows.cpp - the pairs of a pattern, row by row ----------------------===//
 #include "compiler/Views/KeptRows.h"
+#include "compiler/Driver/PatternInfoOf.h"
 
 namespace heddle::views {
 
 Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSizes &sizes) {
   HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
-  PatternInfo info{schedule.name, static_cast<int>(schedule.parameters.size()),
-                   static_cast<int>(schedule.variants.size()), static_cast<int>(schedule.branchCount)};
+  PatternInfo info = patternInfoOf(schedule);
   llvm::FailureOr<JitPattern> pattern = JitPattern::create(*schedule.functions, info);
   if (failed(pattern))
     return Status::unsupported("the predicate of '" + schedule.name + "' has no form on this machine");

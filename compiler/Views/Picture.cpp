@@ -130,7 +130,8 @@ std::string titleOf(const PatternFile &file, const ProblemSizes &sizes) {
   attn::PatternOp pattern = file.pattern();
   std::string title = pattern.getSymName().str();
   for (size_t i = 0; i < sizes.parameters.size(); ++i)
-    title += (i ? ", " : " (") + pattern.getParameterName(i).str() + " = " + std::to_string(sizes.parameters[i]);
+    title += (i ? ", " : " (") + pattern.getParameterName(i).str() + " = " +
+             pattern.getParameterText(i, sizes.parameters[i]);
   return title + (sizes.parameters.empty() ? "" : ")");
 }
 

@@ -7,6 +7,7 @@
 #include "dialect/IR/AttnDialect.cpp.inc"
 #include "dialect/IR/AttnEnums.cpp.inc"
 #include "dialect/IR/MaskOpInterface.cpp.inc"
+#include "dialect/IR/ScoreOpInterface.cpp.inc"
 
 #define GET_TYPEDEF_CLASSES
 #include "dialect/IR/AttnTypes.cpp.inc"

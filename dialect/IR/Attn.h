@@ -6,6 +6,7 @@
 
 #include "dialect/Analysis/Piece.h"
 #include "dialect/IR/PredicateFrame.h"
+#include "dialect/IR/ScoreFrame.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
@@ -24,6 +25,7 @@
 #include "dialect/IR/AttnTypes.h.inc"
 
 #include "dialect/IR/MaskOpInterface.h.inc"
+#include "dialect/IR/ScoreOpInterface.h.inc"
 
 namespace heddle::attn {
 class PatternOp;

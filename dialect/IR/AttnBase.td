@@ -1,5 +1,5 @@
-// The dialect, its types and its attributes. Ops are in MaskOps.td (sets of pairs) and
-// PatternOps.td (the function-like pattern and its end). Meaning: docs/language.md.
+// The dialect, its types and its attributes. Ops are in MaskOps.td (sets of pairs), ScoreOps.td (what changes scores)
+// and PatternOps.td (the function-like pattern and its end). Meaning: docs/language.md.
 #ifndef HEDDLE_ATTN_BASE_TD
 #define HEDDLE_ATTN_BASE_TD
 
@@ -17,8 +17,8 @@ def AttnDialect : Dialect {
     op is defined on positions, so one pattern serves every length, decode step and shard.
 
     Normal form: for a head h and a query position q the pattern gives a finite multiset K(h, q) of key
-    positions; with s(q, k) = scale * <q, k>, lse(q) = log sum_{k in K} exp s(q, k) and
-    out(q) = sum_{k in K} exp(s(q, k) - lse(q)) v(k). An empty K gives out = 0 and lse = -inf.
+    positions; with s(q, k) = scale * <q, k>, or what a chain of score ops makes of it, lse(q) = log sum_{k in K} exp s(q, k)
+    and out(q) = sum_{k in K} exp(s(q, k) - lse(q)) v(k). An empty K gives out = 0 and lse = -inf.
 
     *Pullback* ops (`attn.segment`, `attn.dilate`) evaluate their operand in local coordinates;
     nesting states from where positions count.
@@ -32,6 +32,11 @@ def MaskType : AttnType<"Mask", "mask"> {
 }
 def Mask : DialectType<AttnDialect, CPred<"::llvm::isa<::heddle::attn::MaskType>($_self)">, "mask">,
            BuildableType<"$_builder.getType<::heddle::attn::MaskType>()">;
+def ScoresType : AttnType<"Scores", "scores"> {
+  let summary = "a score for each pair, as a function of scale * <q, k>";
+}
+def Scores : DialectType<AttnDialect, CPred<"::llvm::isa<::heddle::attn::ScoresType>($_self)">, "scores">,
+             BuildableType<"$_builder.getType<::heddle::attn::ScoresType>()">;
 
 class AttnI32Enum<string name, string summary, list<I32EnumAttrCase> cases>
     : I32EnumAttr<name, summary, cases> { let cppNamespace = "::heddle::attn"; }

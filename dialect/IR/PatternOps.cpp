@@ -1,8 +1,12 @@
 //===- PatternOps.cpp - attn.pattern and attn.softmax ---------------------===//
 #include "dialect/IR/Attn.h"
+#include "dialect/IR/RealWord.h"
+#include "dialect/IR/Reals.h"
 #include "dialect/IR/Sizes.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -12,7 +16,7 @@ using namespace mlir;
 namespace heddle::attn {
 namespace {
 
-constexpr StringLiteral kName = "attn.name", kDefault = "attn.default", kMinimum = "attn.min", kDoc = "attn.doc";
+constexpr StringLiteral kName = "attn.name", kDefault = "attn.default", kMinimum = "attn.min", kMaximum = "attn.max", kDoc = "attn.doc";
 
 /// Keeps the name that the author gave an argument, so that `--set left=7` can find it.
 void rememberName(OpAsmParser::Argument &argument, MLIRContext *context) {
@@ -21,10 +25,36 @@ void rememberName(OpAsmParser::Argument &argument, MLIRContext *context) {
   argument.attrs = attributes.getDictionary(context);
 }
 
+/// An attribute of an argument, if there is one, has the argument's type.
+LogicalResult verifyBoundTypes(PatternOp pattern, unsigned index) {
+  for (StringRef name : {kDefault, kMinimum, kMaximum}) {
+    Attribute bound = pattern.getArgAttr(index, name);
+    auto typed = dyn_cast_if_present<TypedAttr>(bound);
+    if (bound && (!typed || typed.getType() != pattern.getArgumentTypes()[index]))
+      return pattern.emitOpError("expected ") << name << " of '" << pattern.getParameterName(index) << "' to be "
+                                              << pattern.getArgumentTypes()[index] << ", got " << bound;
+  }
+  return success();
+}
+
+LogicalResult verifyRealDefault(PatternOp pattern, unsigned index) {
+  if (std::optional<int64_t> word = pattern.getParameterDefault(index)) {
+    double value = realOfWord(*word);
+    if (!(value >= pattern.getRealMinimum(index) && value <= pattern.getRealMaximum(index)) || !std::isfinite(value))
+      return pattern.emitOpError("expected a finite attn.default of '")
+             << pattern.getParameterName(index) << "' between attn.min and attn.max, got " << value;
+  }
+  return success();
+}
+
 LogicalResult verifyParameter(PatternOp pattern, unsigned index) {
-  if (!pattern.getArgumentTypes()[index].isInteger(32))
-    return pattern.emitOpError("expected run-time sizes to be i32, argument ")
+  if (!pattern.isRealParameter(index) && !pattern.getArgumentTypes()[index].isInteger(32))
+    return pattern.emitOpError("expected run-time sizes to be i32 or f32, argument ")
            << index << " is " << pattern.getArgumentTypes()[index];
+  if (failed(verifyBoundTypes(pattern, index)))
+    return failure();
+  if (pattern.isRealParameter(index))
+    return verifyRealDefault(pattern, index);
   std::optional<int64_t> value = pattern.getParameterDefault(index);
   if (value && *value < pattern.getParameterMinimum(index))
     return pattern.emitOpError("expected attn.default >= attn.min of '")
@@ -124,8 +154,8 @@ LogicalResult PatternOp::verifyRegions() {
   if (block.empty() || !isa<SoftmaxOp>(block.back()))
     return emitOpError(kNoSoftmax);
   for (Operation &op : block.without_terminator())
-    if (!isa<MaskOpInterface>(op))
-      return op.emitOpError("expected a mask op in attn.pattern");
+    if (!isa<MaskOpInterface, ScoreOpInterface>(op))
+      return op.emitOpError("expected a mask op or a score op in attn.pattern");
   return success();
 }
 
@@ -136,9 +166,27 @@ StringRef PatternOp::getParameterName(unsigned index) {
   return name ? name.getValue() : StringRef();
 }
 std::optional<int64_t> PatternOp::getParameterDefault(unsigned index) {
+  if (auto value = getArgAttrOfType<FloatAttr>(index, kDefault))
+    return wordOfReal(value.getValue().convertToFloat());
   if (auto value = getArgAttrOfType<IntegerAttr>(index, kDefault))
     return value.getInt();
   return std::nullopt;
+}
+bool PatternOp::isRealParameter(unsigned index) { return getArgumentTypes()[index].isF32(); }
+double PatternOp::getRealMinimum(unsigned index) {
+  auto value = getArgAttrOfType<FloatAttr>(index, kMinimum);
+  return value ? value.getValueAsDouble() : -std::numeric_limits<double>::infinity();
+}
+double PatternOp::getRealMaximum(unsigned index) {
+  auto value = getArgAttrOfType<FloatAttr>(index, kMaximum);
+  return value ? value.getValueAsDouble() : std::numeric_limits<double>::infinity();
+}
+std::string PatternOp::getParameterText(unsigned index, int64_t word) {
+  if (!isRealParameter(index))
+    return std::to_string(word);
+  SmallString<16> text;
+  APFloat(realOfWord(word)).toString(text);
+  return text.str().str();
 }
 int64_t PatternOp::getParameterMinimum(unsigned index) {
   auto isLength = [](Operation *user) { return isa<SegmentOp, BlocksOp>(user); };

@@ -12,8 +12,8 @@ def PatternOp : AttnOp<"pattern", [FunctionOpInterface, IsolatedFromAbove,
                                    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a named pattern with run-time sizes as arguments";
   let description = [{
-    Arguments are i32 sizes; argument attributes: `attn.default` (used when the caller gives none), `attn.min`,
-    `attn.doc`. `q_origin` says where query row 0 stands: `start` 0, `end` seqlen_k - seqlen_q (decode, chunked
+    Arguments are i32 sizes and f32 numbers; argument attributes: `attn.default` (used when the caller gives none),
+    `attn.min`, of numbers also `attn.max`, and `attn.doc`. `q_origin` says where query row 0 stands: `start` 0, `end` seqlen_k - seqlen_q (decode, chunked
     prefill), `given` per call.
     ```mlir
     attn.pattern @sliding_window(%left: i32 {attn.default = 1023 : i32}) {
@@ -35,30 +35,38 @@ def PatternOp : AttnOp<"pattern", [FunctionOpInterface, IsolatedFromAbove,
     mlir::Region *getCallableRegion() { return &getBody(); }
     /// The terminator.
     ::heddle::attn::SoftmaxOp getSoftmax();
+    /// Run-time size `index` is an f32 number; its word holds the bits.
+    bool isRealParameter(unsigned index);
     /// Name of run-time size `index` as written (`left` for %left).
     llvm::StringRef getParameterName(unsigned index);
-    /// The default of run-time size `index`, if the pattern gives one.
+    /// The default of run-time size `index` as a word (RealWord.h), if the pattern gives one.
     std::optional<int64_t> getParameterDefault(unsigned index);
-    /// The least value that run-time size `index` may take.
+    /// The least value that i32 size `index` may take.
     int64_t getParameterMinimum(unsigned index);
+    /// The bounds of f32 number `index`; infinite where the pattern gives none.
+    double getRealMinimum(unsigned index);
+    double getRealMaximum(unsigned index);
+    /// A word of run-time size `index` for people: "1023", "0.5".
+    std::string getParameterText(unsigned index, int64_t word);
     /// `attn.doc` of run-time size `index`, or the empty string.
     llvm::StringRef getParameterDoc(unsigned index);
   }];
 }
 
-def SoftmaxOp : AttnOp<"softmax", [Terminator, HasParent<"::heddle::attn::PatternOp">]> {
+def SoftmaxOp : AttnOp<"softmax", [Terminator, AttrSizedOperandSegments, HasParent<"::heddle::attn::PatternOp">]> {
   let summary = "one softmax over the branches";
   let description = [{
     `union` takes each kept key once; `lse` takes the multiset sum of its branches, a key in two branches counts
     twice (the exp(lse)-weighted mixture of the branch outputs). `gradient` says what a backward pass does with the
-    branch weights.
+    branch weights. Scores are scale * <q, k>, or what the chain `of` makes of it. A row whose scores are all -inf is an
+    empty row.
     ```mlir
-    attn.softmax lse(%near, %far) gradient(detached)
+    attn.softmax lse(%near, %far) of %capped gradient(detached)
     ```
   }];
-  let arguments = (ins Combine:$combine, Variadic<Mask>:$branches,
+  let arguments = (ins Combine:$combine, Variadic<Mask>:$branches, Optional<Scores>:$scores,
                        DefaultValuedAttr<Gradient, "::heddle::attn::Gradient::full">:$gradient);
-  let assemblyFormat = "$combine `(` $branches `)` (`gradient` `(` $gradient^ `)`)? attr-dict";
+  let assemblyFormat = "$combine `(` $branches `)` (`of` $scores^)? (`gradient` `(` $gradient^ `)`)? attr-dict";
   let hasVerifier = 1;
 }
 

@@ -1,5 +1,6 @@
 //===- Normalize.cpp - one spelling for one pattern -----------------------===//
-// Flattens nested and/or, pushes not to the leaves, drops attn.full from and, repeated operands, dilation by 1.
+// Flattens nested and/or, pushes not to the leaves, drops attn.full from and, repeated operands, dilation by 1,
+// scores that nothing changes.
 //===----------------------------------------------------------------------===//
 #include "dialect/Transforms/Passes.h"
 
@@ -74,6 +75,17 @@ template <class From, class To> struct PushNot : OpRewritePattern<NotOp> {
   }
 };
 
+/// attn.scaled alone is what a softmax takes anyway.
+struct DropUnchangedScores : OpRewritePattern<SoftmaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SoftmaxOp op, PatternRewriter &rewriter) const override {
+    if (!op.getScores() || changesScores(op.getScores()))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.getScoresMutable().clear(); });
+    return success();
+  }
+};
+
 /// dilate by 1 keeps everything where it is.
 struct DropUnitDilation : OpRewritePattern<DilateOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -98,7 +110,7 @@ struct AttnNormalizePass : impl::AttnNormalizeBase<AttnNormalizePass> {
 
 void populateNormalizePatterns(RewritePatternSet &patterns) {
   patterns.add<Flatten<AndOp>, Flatten<OrOp>, DropFullFromAnd, OrWithFull, PushNot<AndOp, OrOp>, PushNot<OrOp, AndOp>,
-               DropUnitDilation>(patterns.getContext());
+               DropUnchangedScores, DropUnitDilation>(patterns.getContext());
 }
 
 } // namespace heddle::attn

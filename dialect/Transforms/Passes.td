@@ -7,7 +7,8 @@ include "mlir/Pass/PassBase.td"
 def AttnNormalize : Pass<"attn-normalize", "::heddle::attn::PatternOp"> {
   let summary = "flatten nested and/or, push not toward the leaves, drop what changes nothing";
   let description = [{
-    Two spellings of one pattern become the same IR, so that they share a digest and tuned kernels.
+    Two spellings of one pattern become the same IR, so that they share a digest and tuned kernels. Scores that a chain
+    does not change (`of %s` with `%s = attn.scaled`) are those of no chain.
     ```mlir
     %a = attn.or %x, %y        // before
     %b = attn.or %a, %z

@@ -150,6 +150,14 @@ Status checkFloats(const heddle_attention_args &args) {
   return {};
 }
 
+// Kernels read a number from the bits of its slot.
+int64_t wordOf(double number) {
+  float rounded = static_cast<float>(number);
+  int32_t word;
+  std::memcpy(&word, &rounded, sizeof word);
+  return word;
+}
+
 Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
   const heddle_attention_args &args = inputs.args;
   uint64_t sizesSeen = 0, pointersSeen = 0;
@@ -157,10 +165,10 @@ Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
     return bad("operands: expected at most " + num(2 * kMaxRuntimeSizes) + " with an address, got " + num(int64_t(args.operand_count)));
   for (uint64_t i = 0; i < args.operand_count; ++i) {
     const heddle_operand &operand = args.operands[i];
-    std::string_view kind = operand.kind == HEDDLE_OPERAND_INT ? "run-time size" : "pointer";
-    if (operand.kind != HEDDLE_OPERAND_INT && operand.kind != HEDDLE_OPERAND_POINTER)
+    bool isSize = operand.kind == HEDDLE_OPERAND_INT || operand.kind == HEDDLE_OPERAND_FLOAT;
+    std::string_view kind = isSize ? "run-time size" : "pointer";
+    if (!isSize && operand.kind != HEDDLE_OPERAND_POINTER)
       return Status::unsupported("attention arguments: operand " + num(operand.id) + ": no kernel takes operands of kind " + num(operand.kind));
-    bool isSize = operand.kind == HEDDLE_OPERAND_INT;
     bool isKnown = operand.id >= 0 && operand.id < kMaxRuntimeSizes &&
                    (isSize ? operand.id < needs.paramCount : (needs.operandMask >> operand.id & 1) != 0);
     if (!isKnown)
@@ -170,7 +178,7 @@ Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
       return bad("operands: " + std::string(kind) + " number " + num(operand.id) + " is given twice");
     seen |= uint64_t(1) << operand.id;
     if (isSize)
-      inputs.runtimeSizes[operand.id] = operand.value.i64;
+      inputs.runtimeSizes[operand.id] = operand.kind == HEDDLE_OPERAND_INT ? operand.value.i64 : wordOf(operand.value.f64);
     else
       inputs.operands[operand.id] = operand.value.ptr;
   }

@@ -134,6 +134,16 @@ TEST_CASE("[5] scale, positions, carry and operands") {
              StatusCode::invalidArgument);
 }
 
+TEST_CASE("a run-time number is rounded to f32 and travels as its bits") {
+  ForwardCall call;
+  call.operands[1].kind = HEDDLE_OPERAND_FLOAT;
+  call.operands[1].value.f64 = -2.5;
+  const CallRequirements needs = *CallRequirements::of(forwardPlan());
+  CallInputs inputs;
+  REQUIRE(checkArguments(forwardRecord(), needs, 132, call.args, inputs).isOk());
+  CHECK(inputs.runtimeSizes[1] == int32_t(0xc0200000));
+}
+
 TEST_CASE("[3] what no kernel serves must be zero") {
   static int32_t number = 0;
   static float scale = 0;
@@ -150,7 +160,7 @@ TEST_CASE("[3] what no kernel serves must be zero") {
        {[](ForwardCall &c) { c.args.rng_seed = 1; }, "no kernel serves rng_seed yet"},
        {[](ForwardCall &c) { c.args.rng_offset = 1; }, "no kernel serves rng_offset yet"},
        {[](ForwardCall &c) { c.args.k.reserved = 1; }, "the reserved field of a tensor is not zero"},
-       {[](ForwardCall &c) { c.operands[0].kind = HEDDLE_OPERAND_FLOAT; }, "no kernel takes operands of kind 3"}},
+       {[](ForwardCall &c) { c.operands[0].kind = heddle_operand_kind(4); }, "no kernel takes operands of kind 4"}},
       StatusCode::unsupported);
 }
 

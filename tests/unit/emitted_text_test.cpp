@@ -123,6 +123,7 @@ TEST_CASE("the text states the counts of the pattern") {
     PatternInfo counts = HostPattern(emitText(pattern), pattern.info).counts();
     CHECK(counts.variantCount == pattern.info.variantCount);
     CHECK(counts.branchCount == pattern.info.branchCount);
+    CHECK(counts.hasScore == pattern.info.hasScore);
     CHECK(counts.paramCount == pattern.info.paramCount);
   }
 }

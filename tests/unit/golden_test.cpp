@@ -3,6 +3,7 @@
 // writes them: the definition must meet them (inputs are rounded to fp32), and so must the CPU target.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/CpuAttention.h"
+#include "compiler/Driver/PatternInfoOf.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
 
@@ -68,8 +69,7 @@ Sums ofDefinition(const PatternFile &file, const AttentionInputs &inputs, int64_
 Sums ofCpu(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
   auto schedule = file.schedule();
   REQUIRE(schedule.isOk());
-  auto pattern = JitPattern::create(*schedule->functions,
-                                    {schedule->name, 0, int(schedule->variants.size()), int(schedule->branchCount)});
+  auto pattern = JitPattern::create(*schedule->functions, patternInfoOf(*schedule));
   REQUIRE(succeeded(pattern));
   std::vector<float> out(inputs.q.elements(), std::nanf(""));
   CpuAttentionArgs args;

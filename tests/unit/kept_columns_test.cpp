@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Driver/PatternInfoOf.h"
 #include "support/HostPattern.h"
 #include "support/RandomPattern.h"
 
@@ -42,8 +43,7 @@ Loaded load(Result<std::unique_ptr<PatternFile>> file, const std::vector<std::st
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   auto schedule = (*file)->schedule();
   REQUIRE_MESSAGE(schedule.isOk(), schedule.status().message());
-  PatternInfo info{schedule->name, int(schedule->parameters.size()), int(schedule->variants.size()),
-                   int(schedule->branchCount)};
+  PatternInfo info = patternInfoOf(*schedule);
   auto text = emitPatternFunctions(*schedule->functions, info);
   REQUIRE(succeeded(text));
   auto values = (*file)->bindParameters(assignments);

@@ -3,6 +3,7 @@
 // file and for odd compositions; and the judge of results itself: empty rows, GQA, multisets, planted errors.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/JitPattern.h"
+#include "compiler/Driver/PatternInfoOf.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
 #include "tests/unit/support/AnalysisChecks.h"
@@ -58,9 +59,7 @@ private:
   static JitPattern compile(const PatternFile &file) {
     auto schedule = file.schedule();
     REQUIRE(schedule.isOk());
-    auto pattern =
-        JitPattern::create(*schedule->functions, {schedule->name, int(schedule->parameters.size()),
-                                                  int(schedule->variants.size()), int(schedule->branchCount)});
+    auto pattern = JitPattern::create(*schedule->functions, patternInfoOf(*schedule));
     REQUIRE(succeeded(pattern));
     return std::move(*pattern);
   }

@@ -3,7 +3,8 @@
 // fit many times into a short sequence.
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/PatternFile.h"
-#include "compiler/Oracle/PatternOracle.h"
+#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Oracle/ScoreOracle.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
 #include "support/RangeCheck.h"
@@ -32,8 +33,7 @@ Compiled compile(Result<std::unique_ptr<PatternFile>> loaded) {
   auto schedule = compiled.file->schedule();
   INFO(schedule.status().message());
   REQUIRE(schedule.isOk());
-  PatternInfo info{schedule->name, int(schedule->parameters.size()), int(schedule->variants.size()),
-                   int(schedule->branchCount)};
+  PatternInfo info = patternInfoOf(*schedule);
   auto text = emitPatternFunctions(*schedule->functions, info);
   REQUIRE(succeeded(text));
   auto jit = JitPattern::create(*schedule->functions, info);
@@ -67,8 +67,7 @@ JitContext contextOf(const Compiled &compiled, Sizes sizes, int head) {
   return context;
 }
 
-// The rule of a problem: the definition, at positions instead of indices.
-KeepRule ruleOf(const Compiled &compiled, const JitContext &context) {
+oracle::Problem problemOf(const Compiled &compiled, const JitContext &context) {
   oracle::Problem problem;
   problem.heads = context.heads;
   problem.seqlenQ = context.seqlenQ;
@@ -76,9 +75,22 @@ KeepRule ruleOf(const Compiled &compiled, const JitContext &context) {
   problem.qOrigin = context.qOrigin;
   problem.kOrigin = context.kOrigin;
   problem.parameters.assign(compiled.pattern.params.begin(), compiled.pattern.params.end());
-  auto definition = std::make_shared<oracle::PatternOracle>(compiled.file->pattern(), problem);
+  return problem;
+}
+
+// The rule of a problem: the definition, at positions instead of indices.
+KeepRule ruleOf(const Compiled &compiled, const JitContext &context) {
+  auto definition =
+      std::make_shared<oracle::PatternOracle>(compiled.file->pattern(), problemOf(compiled, context));
   return [definition](const JitContext &c, int branch, int q, int k) {
     return definition->keeps(branch, c.head, q - c.qOrigin, k - c.kOrigin);
+  };
+}
+
+ScoreRule scoresOf(const Compiled &compiled, const JitContext &context) {
+  auto definition = std::make_shared<oracle::ScoreOracle>(compiled.file->pattern(), problemOf(compiled, context));
+  return [definition](const JitContext &c, int q, int k, double score) {
+    return definition->score({c.batch, c.head, q, k}, score);
   };
 }
 
@@ -125,6 +137,7 @@ void checkAttention(Compiled &compiled, Sizes sizes) {
   args.blockN = 24;
   REQUIRE(runAttention(*compiled.jit, args).isOk());
   compiled.pattern.keeps = ruleOf(compiled, contextOf(compiled, sizes, 0));
+  compiled.pattern.scores = scoresOf(compiled, contextOf(compiled, sizes, 0));
   AttentionCase::Errors errors = attention.compare(compiled.pattern);
   INFO(compiled.pattern.info.name << " q " << sizes.seqlenQ << " k " << sizes.seqlenK);
   CHECK(errors.out <= 1.0);

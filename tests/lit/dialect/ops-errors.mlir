@@ -251,7 +251,7 @@ attn.pattern @bad() {
 
 // -----
 
-// expected-error @+1 {{'attn.pattern' op expected run-time sizes to be i32, argument 0 is 'i64'}}
+// expected-error @+1 {{'attn.pattern' op expected run-time sizes to be i32 or f32, argument 0 is 'i64'}}
 attn.pattern @bad(%left: i64) {
   %m = attn.full
   attn.softmax union(%m)
@@ -300,7 +300,7 @@ attn.pattern @bad() {
 
 attn.pattern @bad() {
   %m = attn.full
-  // expected-error @+1 {{'arith.constant' op expected a mask op in attn.pattern}}
+  // expected-error @+1 {{'arith.constant' op expected a mask op or a score op in attn.pattern}}
   %c = arith.constant 1 : i32
   attn.softmax union(%m)
 }

@@ -136,6 +136,10 @@
 //CHECK-NEXT:  static __device__ __forceinline__ uint32_t keptColumns(const PatternContext &c, int variant, int branch, int qPosition, int firstPosition) {
 //CHECK-NEXT:    return pattern_kept_columns<Columns>(c.batch, c.head, c.heads, c.seqlenQ, c.seqlenK, c.qOrigin, c.kOrigin, c.param[0], variant, branch, qPosition, firstPosition);
 //CHECK-NEXT:  }
+//CHECK-NEXT:  static constexpr int kHasScore = 0;
+//CHECK-NEXT:  static __device__ __forceinline__ float score(const PatternContext &c, int qPosition, int kPosition, float score) {
+//CHECK-NEXT:    return score;
+//CHECK-NEXT:  }
 //CHECK-NEXT:};
 //CHECK-EMPTY:
 //CHECK-NEXT:#include "portable_forward.cuh"

@@ -143,6 +143,12 @@ AttentionCase::Errors AttentionCase::compare(const HandPattern &pattern) const {
   context.qOrigin = shape.qOrigin;
   context.kOrigin = shape.kOrigin;
   std::copy(pattern.params.begin(), pattern.params.end(), context.params.begin());
+  if (pattern.scores)
+    p.changes = [&](int batch, int head, int i, int j, double score) {
+      context.batch = batch;
+      context.head = head;
+      return pattern.scores(context, shape.qOrigin + i, shape.kOrigin + j, score);
+    };
   OracleAnswer answer = attentionOracle(p, [&](int batch, int head, int branch, int i, int j) {
     context.batch = batch;
     context.head = head;

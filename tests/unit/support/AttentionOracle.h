@@ -18,6 +18,7 @@ struct OracleProblem {
   double scale = 1.0;
   int branches = 1;
   std::vector<double> q, k, v;
+  std::function<double(int batch, int head, int i, int j, double score)> changes = nullptr; // null: nothing
 };
 
 struct OracleAnswer {
@@ -41,7 +42,7 @@ inline double oracleScore(const OracleProblem &p, OracleRow row, int j) {
   double sum = 0;
   for (int d = 0; d < p.headDim; ++d)
     sum += q[d] * k[d];
-  return sum * p.scale;
+  return p.changes ? p.changes(row.batch, row.head, row.i, j, sum * p.scale) : sum * p.scale;
 }
 
 inline void oracleRow(const OracleProblem &p, const OracleRule &keeps, OracleRow row, OracleAnswer &answer) {
@@ -58,8 +59,11 @@ inline void oracleRow(const OracleProblem &p, const OracleRule &keeps, OracleRow
   }
   for (double score : scores)
     sum += std::exp(score - largest);
-  double lse = keys.empty() ? largest : largest + std::log(sum);
+  const bool isEmpty = std::isinf(largest) && largest < 0;
+  double lse = isEmpty ? largest : largest + std::log(sum);
   answer.lse[(int64_t(row.batch) * p.heads + row.head) * p.seqlenQ + row.i] = lse;
+  if (isEmpty)
+    return;
   double *out = &answer.out[((int64_t(row.batch) * p.seqlenQ + row.i) * p.heads + row.head) * p.valueDim];
   int kvHead = row.head / (p.heads / p.kvHeads);
   for (size_t n = 0; n < keys.size(); ++n)

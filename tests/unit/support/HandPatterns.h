@@ -16,11 +16,15 @@ namespace heddle::test {
 // the run-time sizes.
 using KeepRule = std::function<bool(const JitContext &context, int branch, int q, int k)>;
 
+// What becomes of scale * <q, k> of the pair.
+using ScoreRule = std::function<double(const JitContext &context, int q, int k, double score)>;
+
 struct HandPattern {
   PatternInfo info;
   std::string module;
   KeepRule keeps;
   std::vector<int32_t> params; // values for the run-time sizes
+  ScoreRule scores = nullptr;  // null: scores stay as they are
 };
 
 HandPattern fullPattern();

@@ -1,5 +1,5 @@
 //===- HostPattern.cpp - emitted device text run on the host ----------------===//
-// The device keywords are defined away. PatternContext is a run of 32-bit words, as JitContext is, so
+// The device keywords are defined away, and what CUDA C++ and the instruction wrappers offer is spelled out. PatternContext is a run of 32-bit words, as JitContext is, so
 // the same bytes serve both.
 #include "support/HostPattern.h"
 #include <cstdio>
@@ -11,6 +11,21 @@
 
 namespace heddle::test {
 namespace {
+
+const char *device = R"(
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#define __device__
+#define __forceinline__ inline
+static inline float __int_as_float(int32_t bits) { float value; std::memcpy(&value, &bits, 4); return value; }
+static inline int32_t __float_as_int(float value) { int32_t bits; std::memcpy(&bits, &value, 4); return bits; }
+static inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+namespace heddle { namespace ptx {
+static inline float exp2Approx(float x) { return std::exp2(x); }
+static inline float reciprocalApprox(float x) { return 1.0f / x; }
+} }
+)";
 
 const char *shims = R"(
 #define SHIM extern "C" __attribute__((visibility("default")))
@@ -49,8 +64,10 @@ SHIM int shim_has_kept_columns(int branch) { return Pattern::kHasKeptColumns[bra
 SHIM uint32_t shim_kept_columns(const PatternContext *c, int variant, int branch, int q, int first) {
   return keptColumns<0>(*c, variant, branch, q, first);
 }
+SHIM float shim_score(const PatternContext *c, int q, int k, float score) { return Pattern::score(*c, q, k, score); }
 SHIM void shim_counts(int *out) {
   out[0] = Pattern::kVariantCount; out[1] = Pattern::kBranchCount; out[2] = Pattern::kParamCount;
+  out[3] = Pattern::kHasScore;
 }
 )";
 
@@ -87,6 +104,7 @@ struct HostPattern::Library {
   int (*keep)(const JitContext *, int, int, int) = nullptr;
   int (*hasKeptColumns)(int) = nullptr;
   uint32_t (*keptColumns)(const JitContext *, int, int, int, int) = nullptr;
+  float (*score)(const JitContext *, int, int, float) = nullptr;
   void (*counts)(int *) = nullptr;
 
   ~Library() {
@@ -107,8 +125,7 @@ struct HostPattern::Library {
 HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : library(std::make_unique<Library>()) {
   std::string source = library->folder + "/pattern.cpp";
   std::ofstream(source) << "// pattern " << info.name
-                        << "\n#include <cstdint>\n#define __device__\n#define __forceinline__ inline\n"
-                        << text << shims;
+                        << device << text << shims;
   std::string object = library->folder + "/pattern.so";
   compileShared(source, object, library->folder + "/log");
   library->handle = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -122,6 +139,7 @@ HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : lib
   library->find("shim_keep", library->keep);
   library->find("shim_has_kept_columns", library->hasKeptColumns);
   library->find("shim_kept_columns", library->keptColumns);
+  library->find("shim_score", library->score);
   library->find("shim_counts", library->counts);
 }
 
@@ -154,10 +172,14 @@ uint32_t HostPattern::keptColumns(const JitContext &context, int branch, int q, 
   return library->keptColumns(&context, variant(context), branch, q, firstKey);
 }
 
+float HostPattern::score(const JitContext &context, int q, int k, float score) const {
+  return library->score(&context, q, k, score);
+}
+
 PatternInfo HostPattern::counts() const {
-  int out[3];
+  int out[4];
   library->counts(out);
-  return {"", out[2], out[0], out[1]};
+  return {"", out[2], out[0], out[1], out[3] != 0};
 }
 
 } // namespace heddle::test

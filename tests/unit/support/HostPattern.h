@@ -29,7 +29,8 @@ public:
   bool hasKeptColumns(int branch) const;
   // The word of a lane whose first column is the key at position firstKey; asks only branches that have words.
   uint32_t keptColumns(const JitContext &context, int branch, int q, int firstKey) const;
-  // kVariantCount, kBranchCount, kParamCount as the text states them.
+  float score(const JitContext &context, int q, int k, float score) const;
+  // kVariantCount, kBranchCount, kParamCount and kHasScore as the text states them.
   PatternInfo counts() const;
 
 private:

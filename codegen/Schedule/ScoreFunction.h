@@ -1,0 +1,22 @@
+//===- ScoreFunction.h - what a pattern makes of a score --------*- C++ -*-===//
+// Owns pattern_score (docs/architecture.md, section 2), which a pattern with a chain of score ops has.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_SCHEDULE_SCOREFUNCTION_H
+#define HEDDLE_CODEGEN_SCHEDULE_SCOREFUNCTION_H
+
+#include "dialect/IR/Attn.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace heddle {
+
+/// Appends pattern_score to the module of the pattern's functions; false, and nothing appended, if no chain changes
+/// scores.
+bool appendScoreFunction(mlir::ModuleOp module, attn::PatternOp pattern);
+
+/// Appends pattern_score_derivative, of the same type: the derivative of pattern_score with respect to the score.
+void appendScoreDerivative(mlir::ModuleOp module, attn::PatternOp pattern);
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,29 @@
+// Applies the pattern's chain of score ops to the products of a tile, before its masks. Scores are then in natural units
+// and the softmax, which runs in base 2, multiplies by log2(e) instead of by scale * log2(e). Without a chain everything
+// here is empty and scores stay products.
+#pragma once
+
+namespace heddle {
+
+// From scores to log2 units.
+DEV float weightScale(float scaleLog2) { return Pattern::kHasScore ? kLog2OfE : scaleLog2; }
+
+DEV void applyScores(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk, float scaleLog2) {
+  const float scale = scaleLog2 * kLogOf2;
+  const LanePlace lane(scope, chunk);
+  const int32_t keyRate = Pattern::keyRate(scope.variant, Pattern::kBranchCount == 1 ? 0 : tile.branch);
+  const int32_t firstPosition = scope.context.kOrigin + tile.firstKey + keyRate * lane.column;
+#pragma unroll
+  for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot) {
+        const int32_t query = lane.position + scope.queryRate * (i * 16 + slot / 2 * 8);
+        const int32_t key = firstPosition + keyRate * (n * 8 + slot % 2);
+        float &score = scores[i][n][slot];
+        score = Pattern::score(scope.context, query, key, score * scale);
+      }
+}
+
+} // namespace heddle

@@ -1,0 +1,22 @@
+//===- PatternInfoOf.h - what users of a schedule's functions need -*- C++ -*-===//
+#ifndef HEDDLE_COMPILER_DRIVER_PATTERNINFOOF_H
+#define HEDDLE_COMPILER_DRIVER_PATTERNINFOOF_H
+
+#include "codegen/Emit/PatternInfo.h"
+#include "codegen/Schedule/AttentionSchedule.h"
+
+namespace heddle {
+
+inline PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
+  PatternInfo info;
+  info.name = schedule.name;
+  info.paramCount = static_cast<int>(schedule.parameters.size());
+  info.variantCount = static_cast<int>(schedule.variants.size());
+  info.branchCount = static_cast<int>(schedule.branchCount);
+  info.hasScore = schedule.hasScore;
+  return info;
+}
+
+} // namespace heddle
+
+#endif

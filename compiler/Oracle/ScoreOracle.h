@@ -1,0 +1,41 @@
+//===- ScoreOracle.h - the definition of a chain of scores ----------------===//
+// Evaluates score ops one after the other by their definitions. Shares no code with buildScore: a disagreement is a bug
+// in one of the two.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_ORACLE_SCOREORACLE_H
+#define HEDDLE_COMPILER_ORACLE_SCOREORACLE_H
+
+#include "compiler/Oracle/PatternOracle.h"
+
+namespace heddle::oracle {
+
+/// Positions, not indices.
+struct ScorePlace {
+  int64_t batch, head, q, k;
+};
+
+/// The pattern must have passed verification, stay as it is, and outlive the oracle.
+class ScoreOracle {
+public:
+  ScoreOracle(attn::PatternOp pattern, const Problem &problem);
+
+  /// What the chain makes of scale * <q, k>, in double (the definition) or in float (as plain attention computes it).
+  template <class Number> Number score(const ScorePlace &at, Number scaled) const;
+
+  /// The derivative of `score` at `scaled`, by a central difference in fp64.
+  double slope(const ScorePlace &at, double scaled) const;
+
+private:
+  template <class Number> Number change(mlir::Operation *op, const ScorePlace &at, Number score) const;
+  double number(mlir::Value dynamic, mlir::FloatAttr constant) const;
+
+  llvm::SmallVector<mlir::Operation *> links;
+  Problem problem;
+};
+
+/// The slope of each of `heads` heads in ALiBi.
+std::vector<double> alibiSlopes(int64_t heads);
+
+} // namespace heddle::oracle
+
+#endif

@@ -1,0 +1,28 @@
+//===- RealWord.h - an f32 in the slot of a run-time size -------*- C++ -*-===//
+// Run-time numbers travel where run-time sizes do, as one 32-bit word each: an f32 as its bits, sign-extended like every
+// i32 on its way through 64-bit integers.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_IR_REALWORD_H
+#define HEDDLE_DIALECT_IR_REALWORD_H
+
+#include <cstdint>
+#include <cstring>
+
+namespace heddle::attn {
+
+inline int64_t wordOfReal(float value) {
+  int32_t word;
+  std::memcpy(&word, &value, sizeof word);
+  return word;
+}
+
+inline float realOfWord(int64_t word) {
+  const int32_t bits = static_cast<int32_t>(word);
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+} // namespace heddle::attn
+
+#endif

@@ -1,0 +1,46 @@
+//===- ScoreFrame.h - where a chain of scores is built ----------*- C++ -*-===//
+// Owns what buildScore and buildDerivative need: the pair that a score belongs to, and short names for arithmetic in f32.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_IR_SCOREFRAME_H
+#define HEDDLE_DIALECT_IR_SCOREFRAME_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace heddle::attn {
+
+struct ScoreFrame {
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  mlir::Value batch, head, heads;    ///< i32
+  mlir::Value q, k;                  ///< positions, i32
+  const mlir::IRMapping *parameters; ///< arguments of the pattern -> values
+
+  mlir::Value real(double value) const;
+  mlir::Value integer(int32_t value) const;
+  mlir::Value toReal(mlir::Value integer) const;
+  /// An op whose result type follows from its operands.
+  template <class Op, class... Operands> mlir::Value make(Operands... operands) const {
+    return Op::create(builder, loc, operands...);
+  }
+  mlir::Value add(mlir::Value a, mlir::Value b) const { return make<mlir::arith::AddFOp>(a, b); }
+  mlir::Value sub(mlir::Value a, mlir::Value b) const { return make<mlir::arith::SubFOp>(a, b); }
+  mlir::Value mul(mlir::Value a, mlir::Value b) const { return make<mlir::arith::MulFOp>(a, b); }
+  mlir::Value div(mlir::Value a, mlir::Value b) const { return make<mlir::arith::DivFOp>(a, b); }
+};
+
+/// The links of the chain that ends with `scores`, attn.scaled first.
+llvm::SmallVector<mlir::Operation *> scoreChain(mlir::Value scores);
+/// True if the chain is more than attn.scaled. Null: no chain.
+bool changesScores(mlir::Value scores);
+/// The chain for people: "scaled -> softcap by 50"; empty if there is none.
+std::string chainInWords(mlir::Value scores);
+/// What the whole chain makes of scale * <q, k>.
+mlir::Value buildScoreChain(mlir::Value scores, const ScoreFrame &frame, mlir::Value score);
+/// The derivative of the whole chain at scale * <q, k> with respect to it.
+mlir::Value buildScoreDerivative(mlir::Value scores, const ScoreFrame &frame, mlir::Value score);
+
+} // namespace heddle::attn
+
+#endif

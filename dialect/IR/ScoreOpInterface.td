@@ -1,0 +1,30 @@
+// The one interface behind every score op: device code, the CPU path and the backward pass all come from these methods,
+// so no pass switches on op names.
+#ifndef HEDDLE_SCORE_OP_INTERFACE_TD
+#define HEDDLE_SCORE_OP_INTERFACE_TD
+
+include "mlir/IR/OpBase.td"
+
+def ScoreOpInterface : OpInterface<"ScoreOpInterface"> {
+  let cppNamespace = "::heddle::attn";
+  let description = [{
+    One link of the chain that changes scores: a function of one score, given the batch element, the head and the
+    positions of the pair.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        The scores that the op changes; null for the start of a chain.
+      }], "::mlir::Value", "getChanged">,
+    InterfaceMethod<[{
+        Builds f32: what the op makes of `score`.
+      }], "::mlir::Value", "buildScore", (ins "const ::heddle::attn::ScoreFrame &":$frame, "::mlir::Value":$score)>,
+    InterfaceMethod<[{
+        Builds f32: the derivative of what the op makes of `score` with respect to it.
+      }], "::mlir::Value", "buildDerivative", (ins "const ::heddle::attn::ScoreFrame &":$frame, "::mlir::Value":$score)>,
+    InterfaceMethod<[{
+        The op in a few words, for people: "softcap by 50".
+      }], "std::string", "inWords">
+  ];
+}
+
+#endif

@@ -1,0 +1,94 @@
+// Every mistake in a chain of scores has one message at the op that it is in.
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+attn.pattern @bad() {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.softcap' op expected cap > 0, got 0}}
+  %t = attn.softcap %s by 0.0
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.softcap' op expected cap > 0, got -2}}
+  %t = attn.softcap %s by -2.0
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.softcap' op expected a finite cap, got}}
+  %t = attn.softcap %s by 1.0e60
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad(%cap: f32) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.softcap' op expected a run-time cap with attn.min > 0}}
+  %t = attn.softcap %s by %cap
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+// expected-note @+1 {{prior use here}}
+attn.pattern @bad(%cap: i32) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{expects different type than prior uses: 'f32' vs 'i32'}}
+  %t = attn.softcap %s by %cap
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-note @+1 {{prior use here}}
+  %m = attn.causal
+  // expected-error @+1 {{expects different type than prior uses: '!attn.scores' vs '!attn.mask'}}
+  %t = attn.alibi %m
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-note @+1 {{prior use here}}
+  %m = attn.causal
+  // expected-error @+1 {{expects different type than prior uses: '!attn.scores' vs '!attn.mask'}}
+  attn.softmax union(%m) of %m
+}
+
+// -----
+
+// expected-error @+1 {{expected a finite attn.default of 'cap' between attn.min and attn.max, got 9}}
+attn.pattern @bad(%cap: f32 {attn.default = 9.0 : f32, attn.max = 8.0 : f32}) {
+  %m = attn.causal
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{expected attn.default of 'cap' to be 'f32', got 9 : i32}}
+attn.pattern @bad(%cap: f32 {attn.default = 9 : i32}) {
+  %m = attn.causal
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{expected run-time sizes to be i32 or f32, argument 0 is 'f64'}}
+attn.pattern @bad(%cap: f64) {
+  %m = attn.causal
+  attn.softmax union(%m)
+}

@@ -1,0 +1,27 @@
+// Score ops parse, verify and print as they were written.
+// RUN: heddle-opt %s | heddle-opt | FileCheck %s
+
+// CHECK-LABEL: attn.pattern @chain(%cap: f32 {attn.default = 5.000000e+01 : f32, attn.max = 1.000000e+02 : f32, attn.min = 1.000000e+00 : f32}) {
+attn.pattern @chain(%cap: f32 {attn.default = 50.0 : f32, attn.min = 1.0 : f32, attn.max = 100.0 : f32}) {
+  %m = attn.causal
+  // CHECK: %[[S:.*]] = attn.scaled
+  %s = attn.scaled
+  // CHECK: %[[T:.*]] = attn.softcap %[[S]] by 3.050000e+01
+  %t = attn.softcap %s by 30.5
+  // CHECK: %[[U:.*]] = attn.alibi %[[T]]
+  %u = attn.alibi %t
+  // CHECK: %[[V:.*]] = attn.softcap %[[U]] by %cap
+  %v = attn.softcap %u by %cap
+  // CHECK: attn.softmax union(%{{.*}}) of %[[V]]
+  attn.softmax union(%m) of %v
+}
+
+// CHECK-LABEL: attn.pattern @branches_share_a_chain
+attn.pattern @branches_share_a_chain() {
+  %m = attn.causal
+  %n = attn.full
+  %s = attn.scaled
+  %t = attn.alibi %s
+  // CHECK: attn.softmax lse(%{{.*}}, %{{.*}}) of %{{.*}} gradient(detached)
+  attn.softmax lse(%m, %n) of %t gradient(detached)
+}

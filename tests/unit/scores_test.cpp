@@ -1,0 +1,282 @@
+// Chains of score ops: the emitted text and the compiled functions against the definition, derivatives against finite
+// differences of the definition, whole rows on the CPU, and what a pattern without a chain must not notice.
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Emit/EmitPattern.h"
+#include "codegen/Nvrtc/Compiler.h"
+#include "codegen/Nvrtc/NvrtcLibrary.h"
+#include "codegen/Schedule/ScoreFunction.h"
+#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Target/GpuArch.h"
+#include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/PatternFile.h"
+#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Oracle/ScoreOracle.h"
+#include "support/AttentionCase.h"
+#include "support/HostPattern.h"
+#include <doctest/doctest.h>
+#include <memory>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+std::unique_ptr<PatternFile> parsed(const std::string &text) {
+  auto file = PatternFile::parse(text, "test.mlir");
+  REQUIRE_MESSAGE(file.isOk(), file.status().message());
+  return file.take();
+}
+
+// A causal pattern whose scores are %t.
+std::string chainText(const std::string &chain, const std::string &arguments = "") {
+  return "attn.pattern @p(" + arguments + ") {\n%m = attn.causal\n%s = attn.scaled\n" + chain +
+         "\nattn.softmax union(%m) of %t\n}";
+}
+
+struct ChainCase {
+  const char *name, *chain, *arguments;
+  double scoreError; // absolute, beside the rounding of fp32: of caps, 6e-7 of the cap
+};
+
+const std::vector<ChainCase> &chains() {
+  static const std::vector<ChainCase> cases = {
+      {"softcap", "%t = attn.softcap %s by 20.0", "", 1.2e-5},
+      {"large softcap", "%t = attn.softcap %s by 1000.0", "", 0},
+      {"run-time softcap", "%t = attn.softcap %s by %cap", "%cap: f32 {attn.default = 7.5 : f32, attn.min = 0.1 : f32}", 0},
+      {"bounded softcap", "%t = attn.softcap %s by %cap",
+       "%half: i32 {attn.default = 3 : i32}, %cap: f32 {attn.default = 7.5 : f32, attn.min = 0.1 : f32, attn.max = 8.0 : f32}", 5e-6},
+      {"alibi", "%t = attn.alibi %s", "", 0},
+      {"softcap, then alibi", "%u = attn.softcap %s by 5.0 %t = attn.alibi %u", "", 3e-6},
+      {"alibi, then softcap", "%u = attn.alibi %s %t = attn.softcap %u by 5.0", "", 3e-6},
+  };
+  return cases;
+}
+
+// One chain in all its forms.
+struct Chain {
+  explicit Chain(const std::string &text) : file(parsed(text)), info() {
+    auto schedule = file->schedule();
+    REQUIRE(schedule.isOk());
+    info = patternInfoOf(*schedule);
+    functions = std::move(schedule->functions);
+    auto values = file->bindParameters({});
+    REQUIRE_MESSAGE(values.isOk(), values.status().message());
+    parameters = *values;
+  }
+  JitPattern compile() const {
+    auto jit = JitPattern::create(*functions, info);
+    REQUIRE(succeeded(jit));
+    return *jit;
+  }
+  // With the derivative in the place of the score.
+  JitPattern compileDerivative() const {
+    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp(functions.get()).clone();
+    appendScoreDerivative(*module, file->pattern());
+    module->lookupSymbol("pattern_score")->erase();
+    mlir::SymbolTable::setSymbolName(module->lookupSymbol("pattern_score_derivative"), "pattern_score");
+    auto jit = JitPattern::create(*module, info);
+    REQUIRE(succeeded(jit));
+    return *jit;
+  }
+  oracle::Problem problem(int64_t heads) const { return {heads, 64, 64, 0, 0, parameters}; }
+  JitContext context(int heads) const {
+    JitContext context;
+    context.heads = heads;
+    context.seqlenQ = context.seqlenK = 64;
+    std::copy(parameters.begin(), parameters.end(), context.params.begin());
+    return context;
+  }
+
+  std::unique_ptr<PatternFile> file;
+  PatternInfo info;
+  mlir::OwningOpRef<mlir::ModuleOp> functions;
+  std::vector<int64_t> parameters;
+};
+
+const std::vector<float> kScores = {-300, -40.5f, -8, -2.25f, -0.5f, -1e-3f, 0, 1e-3f, 0.3f, 1, 3.75f, 11, 64, 900};
+struct Pair {
+  int q, k;
+};
+const std::vector<Pair> kPairs = {{0, 0}, {9, 4}, {4, 9}, {63, 0}, {1000000, 17}};
+
+// Calls `check(context, problem, pair, score)` for many numbers of heads, heads, pairs and scores.
+template <class Check> void forEachScore(const Chain &chain, Check check) {
+  for (int heads : {1, 2, 3, 6, 8, 12, 40}) {
+    oracle::ScoreOracle definition(chain.file->pattern(), chain.problem(heads));
+    JitContext context = chain.context(heads);
+    for (context.head = 0; context.head < heads; ++context.head)
+      for (Pair pair : kPairs)
+        for (float score : kScores)
+          check(context, definition, oracle::ScorePlace{0, context.head, pair.q, pair.k}, score);
+  }
+}
+
+// A handful of roundings of the largest numbers on the way.
+double roundingOf(double score, double changed, Pair pair) {
+  return 8 * 0x1p-24 * (std::abs(score) + std::abs(changed) + std::abs(pair.q - pair.k));
+}
+
+} // namespace
+
+TEST_CASE("scores in the emitted text and in the compiled functions are those of the definition") {
+  for (const ChainCase &each : chains()) {
+    CAPTURE(each.name);
+    Chain chain(chainText(each.chain, each.arguments));
+    REQUIRE(chain.info.hasScore);
+    auto text = emitPatternFunctions(*chain.functions, chain.info);
+    REQUIRE(succeeded(text));
+    HostPattern host(*text, chain.info);
+    JitPattern jit = chain.compile();
+    CHECK(host.counts().hasScore);
+    int wrong = 0, seen = 0;
+    forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at, float score) {
+      const double expected = definition.score(at, double(score));
+      const double allowed = each.scoreError + roundingOf(score, expected, {int(at.q), int(at.k)});
+      wrong += !(std::abs(host.score(c, at.q, at.k, score) - expected) <= allowed);
+      wrong += !(std::abs(jit.score(c, at.q, at.k, score) - expected) <= allowed);
+      seen += definition.score(at, double(score)) != double(score);
+    });
+    CHECK(wrong == 0);
+    CHECK(seen > 100);
+  }
+}
+
+TEST_CASE("derivatives are the slopes of the definition") {
+  for (const ChainCase &each : chains()) {
+    CAPTURE(each.name);
+    Chain chain(chainText(each.chain, each.arguments));
+    JitPattern jit = chain.compileDerivative();
+    double worst = 0;
+    forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at, float score) {
+      // A slope lies in [0, 1]; fp32 gives each factor to 2^-21, what enters it to scoreError; the central difference is
+      // off by step^2 and by 2^-53 of what it subtracts, over the step.
+      const double step = 1e-5 * std::max(1.0, std::abs(double(score)));
+      const double subtracted = std::abs(definition.score(at, double(score)));
+      const double allowed = 0x1p-20 + each.scoreError + roundingOf(score, subtracted, {int(at.q), int(at.k)}) +
+                             step * step + 0x1p-51 * subtracted / step;
+      const double error = std::abs(jit.score(c, at.q, at.k, score) - definition.slope(at, double(score)));
+      worst = std::max(worst, error / allowed);
+    });
+    CHECK(worst <= 1);
+  }
+}
+
+TEST_CASE("slopes of ALiBi for heads that are a power of two and for others") {
+  CHECK(oracle::alibiSlopes(8)[0] == doctest::Approx(0.5));
+  CHECK(oracle::alibiSlopes(8)[7] == doctest::Approx(1.0 / 256));
+  const std::vector<double> twelve = oracle::alibiSlopes(12);
+  CHECK(twelve[8] == doctest::Approx(0.70710678));
+  CHECK(twelve[11] == doctest::Approx(0.08838835));
+}
+
+TEST_CASE("rows on the CPU are those of the definition: odd lengths, one key, no key, grouped heads, far positions") {
+  struct Sizes {
+    int batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
+  };
+  for (const ChainCase &each : chains()) {
+    Chain chain(chainText(each.chain, each.arguments));
+    JitPattern jit = chain.compile();
+    for (Sizes s : {Sizes{1, 1, 1, 1, 1, 0, 0}, {2, 6, 3, 67, 67, 0, 0}, {1, 4, 1, 20, 90, 70, 0}, {1, 3, 3, 45, 30, 0, 20}, {1, 2, 2, 5, 0, 0, 0}}) {
+      CAPTURE(each.name);
+      CAPTURE(s.seqlenQ);
+      CaseShape shape;
+      shape.batch = s.batch, shape.heads = s.heads, shape.kvHeads = s.kvHeads;
+      shape.seqlenQ = s.seqlenQ, shape.seqlenK = s.seqlenK, shape.qOrigin = s.qOrigin, shape.kOrigin = s.kOrigin;
+      AttentionCase attention(shape, 11);
+      oracle::Problem problem{s.heads, s.seqlenQ, s.seqlenK, s.qOrigin, s.kOrigin, chain.parameters};
+      oracle::ScoreOracle definition(chain.file->pattern(), problem);
+      HandPattern rule{chain.info, "", [](const JitContext &, int, int q, int k) { return k <= q; }, {}};
+      rule.scores = [&](const JitContext &c, int q, int k, double score) {
+        return definition.score({c.batch, c.head, q, k}, score);
+      };
+      CpuAttentionArgs args = attention.args();
+      args.params.assign(chain.parameters.begin(), chain.parameters.end());
+      args.blockM = 32, args.blockN = 24;
+      REQUIRE(runAttention(jit, args).isOk());
+      AttentionCase::Errors errors = attention.compare(rule);
+      CHECK(errors.out <= 1.0);
+      CHECK(errors.lse <= 1e-4);
+    }
+  }
+}
+
+TEST_CASE("values of one give one under any chain") {
+  for (const ChainCase &each : chains()) {
+    CAPTURE(each.name);
+    Chain chain(chainText(each.chain, each.arguments));
+    CaseShape shape;
+    shape.seqlenQ = shape.seqlenK = 61;
+    AttentionCase attention(shape, 3);
+    attention.fillValues(1);
+    CpuAttentionArgs args = attention.args();
+    args.params.assign(chain.parameters.begin(), chain.parameters.end());
+    REQUIRE(runAttention(chain.compile(), args).isOk());
+    for (int row = 0; row < shape.seqlenQ; ++row)
+      for (int head = 0; head < shape.heads; ++head)
+        CHECK(attention.out.get(0, row, head, 0) == doctest::Approx(1).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("scaled scores alone are no chain: the same functions, and the same digest") {
+  auto plain = parsed("attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }");
+  auto scaled = parsed("attn.pattern @p() { %m = attn.causal %s = attn.scaled attn.softmax union(%m) of %s }");
+  auto first = preparePattern(*plain), second = preparePattern(*scaled);
+  REQUIRE(first.isOk());
+  REQUIRE(second.isOk());
+  CHECK(first->functions == second->functions);
+  CHECK(first->functions.find("pattern_score") == std::string::npos);
+  CHECK_FALSE(second->hasScores);
+  CHECK(first->digest == second->digest);
+  auto capped = preparePattern(*parsed(chainText("%t = attn.softcap %s by 20.0")));
+  REQUIRE(capped.isOk());
+  CHECK(capped->digest != first->digest);
+  CHECK(capped->hasScores);
+}
+
+TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {
+  if (!NvrtcLibrary::shared()) {
+    MESSAGE("skipped: no NVRTC");
+    return;
+  }
+  auto prepared = preparePattern(*parsed("attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }"));
+  REQUIRE(prepared.isOk());
+  for (const char *name : {"sm90_forward", "portable_forward"})
+    for (int64_t headDim : {64, 128}) {
+      KernelShape shape;
+      shape.headDim = shape.valueDim = headDim;
+      for (const GpuArch &arch : gpuArchs())
+        if ((*findSkeleton(name))->servesArch(arch))
+          shape.arch = &arch;
+      auto source = variantSource(*prepared, shape, std::string("skeleton=") + name);
+      REQUIRE_MESSAGE(source.isOk(), source.status().message());
+      KernelSource bare = *source;
+      int replaced = 0;
+      for (SourceHeader &header : bare.headers)
+        if (header.name == "score_chain.cuh") {
+          header.text = "#pragma once\nnamespace heddle {\nDEV float weightScale(float scale) { return scale; }\n"
+                        "DEV void applyScores(Scores &, const MaskScope &, const KeyTile &, int, float) {}\n}\n";
+          ++replaced;
+        }
+      CHECK(replaced == 1);
+      auto with = compile(*source, shape.arch->name), without = compile(bare, shape.arch->name);
+      REQUIRE_MESSAGE(with.isOk(), with.status().message());
+      REQUIRE_MESSAGE(without.isOk(), without.status().message());
+      CHECK(with->ptx == without->ptx);
+    }
+}
+
+TEST_CASE("a chain of scores has no anchored softmax, and says why") {
+  KernelRequest request;
+  for (const GpuArch &arch : gpuArchs())
+    if ((*findSkeleton("sm90_forward"))->servesArch(arch))
+      request.arch = &arch;
+  const Skeleton &skeleton = **findSkeleton("sm90_forward");
+  KernelConfig anchored = skeleton.defaultConfig(request);
+  CHECK(anchored.softmax == 1);
+  request.hasScores = true;
+  auto refusal = skeleton.whyInfeasible(request, anchored);
+  REQUIRE(refusal);
+  CHECK(std::string(refusal->constraint) == "anchored");
+  CHECK_FALSE(skeleton.whyInfeasible(request, skeleton.defaultConfig(request)));
+}
