@@ -27,6 +27,13 @@ block_local|block / n|--seqlen=48 --set block=10
 hierarchical|about 3584 / n|--seqlen=32768
 sparse_strided|64 / n for the first half of the heads, 1 / 128 for the second|--seqlen=8192 --heads=2
 sparse_fixed|64 / n for the first half of the heads, 1 / 64 for the second|--seqlen=8192 --heads=2
+Block-sparse attention
+block_window|about 128 (2 radius + 1) / n|--seqlen=4096
+block_dilated|about 896 / n|--seqlen=4096
+block_global|about (640 + 256 globals) / n|--seqlen=4096
+block_strided|about 1 / 4 + 192 / n|--seqlen=4096
+block_levels|about 1 / 16 + 512 / n|--seqlen=2048 --block-m=64 --block-n=64
+block_thinned|384 / n for the first half of the heads, 96 / n for the second|--seqlen=4096 --heads=2
 Dilated attention: a partition of the heads
 dilated|w / (n r^2) for the heads of a group with segments of w and rate r|--seqlen=8192 --heads=8
 dilated_base|about w / (2 n r^2) for the heads of a group with segments of w and rate r|--seqlen=65536 --heads=12

@@ -96,10 +96,12 @@ private:
     std::optional<int64_t> lower = valueOf(band.steps.lower, sizes, head), upper = valueOf(band.steps.upper, sizes, head);
     auto offset = [](int64_t steps) {
       return steps == 0 ? std::string("the query's block")
-                        : std::to_string(std::abs(steps)) + " blocks " + (steps < 0 ? "before" : "after");
+                        : std::to_string(std::abs(steps)) + (std::abs(steps) == 1 ? " block " : " blocks ") + (steps < 0 ? "before" : "after");
     };
-    const std::string words = "with blocks of " + length(band.loop.span) + " positions, keys";
-    if (lower && upper)
+    const std::string words = "in blocks of " + length(band.loop.span) + ": keys";
+    if (lower && lower == upper)
+      add(words + " " + offset(*lower));
+    else if (lower && upper)
       add(words + " from " + offset(*lower) + " to " + offset(*upper));
     else if (lower)
       add(words + " from " + offset(*lower) + " on");

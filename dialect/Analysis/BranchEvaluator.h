@@ -8,6 +8,8 @@
 #include "dialect/Analysis/Counts.h"
 #include "dialect/Analysis/ExprProgram.h"
 
+#include <map>
+
 namespace heddle::attn {
 
 class BranchEvaluator {
@@ -34,7 +36,7 @@ private:
     struct Cell {
       unsigned symbol;
       ExprProgram program;
-      unsigned lower, upper;
+      unsigned lower, upper, span;
     };
     std::vector<Cell> cells;
     ExprProgram program;
@@ -63,14 +65,19 @@ int64_t BranchEvaluator::period(SymbolValues valueOf, int64_t columnsPerTile, in
   PlainDomain domain;
   std::vector<int64_t> slots;
   int64_t period = columnRate * columnsPerTile; // a tile's number is a floor of a floor
+  std::map<unsigned, int64_t> spans;
+  auto spanOf = [&](unsigned cell) { return spans.count(cell) ? spans[cell] : int64_t(1); };
   auto include = [&](const ExprProgram &program) {
     program.run(domain, valueOf, slots);
-    period = program.leastCommonDivisor(slots, period, limit);
+    period = program.leastCommonDivisor(slots, spanOf, period, limit);
   };
   for (const CompiledPiece &piece : pieces) {
-    include(piece.program);
-    for (const CompiledPiece::Cell &cell : piece.cells)
+    spans.clear();
+    for (const CompiledPiece::Cell &cell : piece.cells) {
       include(cell.program);
+      spans[cell.symbol] = slots[cell.span];
+    }
+    include(piece.program);
   }
   return period;
 }

@@ -16,6 +16,7 @@ BranchEvaluator::BranchEvaluator(const BranchRanges &branch) : columnRate(branch
       compiled.symbol = cell.cell;
       compiled.lower = compiled.program.add(cell.lower);
       compiled.upper = compiled.program.add(cell.upper);
+      compiled.span = compiled.program.add(cell.span);
     }
     piece.visitFirst = piece.program.add(range.visitFirst);
     piece.visitLast = piece.program.add(range.visitLast);
@@ -190,20 +191,24 @@ void forEachDistinctHead(const PatternAnalysis &analysis, const ProblemSizes &si
     count(group.first, group.second);
 }
 
+/// The direction in which one by one tiles are the pairs of a piece, if there is one.
+std::optional<Direction> exactDirection(const Piece &piece) {
+  for (Direction direction : {Direction::Forward, Direction::Transposed})
+    if (!piece.masked && !buildRanges({{piece}}, direction).branches[0].masked)
+      return direction;
+  return std::nullopt;
+}
+
 /// The pairs of one piece, summed over heads.
-WideInt countPiece(const PatternAnalysis &analysis, unsigned variant, const Piece &piece, const ProblemSizes &sizes) {
-  VariantRanges ranges = buildRanges({{piece}}, Direction::Forward);
+WideInt countPiece(const PatternAnalysis &analysis, unsigned variant, const Piece &piece, Direction direction,
+                   const ProblemSizes &sizes) {
+  VariantRanges ranges = buildRanges({{piece}}, direction);
   BranchEvaluator evaluator(ranges.branches[0]);
   WideInt total = 0;
   forEachDistinctHead(analysis, sizes, variant, evaluator, [&](int64_t head, int64_t weight) {
-    total += weight * countBranch(evaluator, ranges.rowRate, sizes, head, {1, 1}, rowAxis(sizes, Direction::Forward)).visited;
+    total += weight * countBranch(evaluator, ranges.rowRate, sizes, head, {1, 1}, rowAxis(sizes, direction)).visited;
   });
   return total;
-}
-
-bool isExact(const Piece &piece) {
-  VariantRanges ranges = buildRanges({{piece}}, Direction::Forward);
-  return !piece.masked && !ranges.branches[0].masked;
 }
 
 /// Inclusion-exclusion over the pieces of one branch.
@@ -220,9 +225,10 @@ std::optional<WideInt> countUnion(const PatternAnalysis &analysis, unsigned vari
     dropEmpty(common);
     if (common.empty())
       continue;
-    if (!isExact(common[0]))
+    std::optional<Direction> direction = exactDirection(common[0]);
+    if (!direction)
       return std::nullopt;
-    WideInt pairs = countPiece(analysis, variant, common[0], sizes);
+    WideInt pairs = countPiece(analysis, variant, common[0], *direction, sizes);
     total += __builtin_popcount(subset) % 2 ? pairs : -pairs;
   }
   return total;

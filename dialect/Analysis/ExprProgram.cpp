@@ -58,12 +58,30 @@ void ExprProgram::headValues(const std::vector<int64_t> &slots, std::vector<int6
       values.push_back(slots[i]);
 }
 
-int64_t ExprProgram::leastCommonDivisor(const std::vector<int64_t> &slots, int64_t start, int64_t limit) const {
+/// Positions of a cell whose number, not multiplied by its span, is part of the expression; 1 if there is none.
+static int64_t spanInside(const IntExpr &expr, const std::function<int64_t(unsigned)> &spanOf) {
+  const IntExpr::Node *node = expr.get();
+  if (!node || node->op == IntExpr::Constant || node->op == IntExpr::Mul)
+    return 1;
+  if (node->op == IntExpr::Symbolic)
+    return node->symbol.kind == Symbol::Cell ? spanOf(node->symbol.index) : 1;
+  int64_t span = 1;
+  for (const IntExpr &operand : node->operands)
+    span = std::max(span, spanInside(operand, spanOf));
+  return span;
+}
+
+int64_t ExprProgram::leastCommonDivisor(const std::vector<int64_t> &slots,
+                                        const std::function<int64_t(unsigned)> &spanOf, int64_t start,
+                                        int64_t limit) const {
   int64_t result = start;
   for (const Instruction &instruction : instructions) {
     if (instruction.node->op != IntExpr::FloorDiv && instruction.node->op != IntExpr::Mod)
       continue;
-    int64_t joined = std::lcm(result, slots[instruction.operands[1]]);
+    int64_t span = spanInside(instruction.node->operands[0], spanOf), divisor = slots[instruction.operands[1]];
+    if (divisor > limit / span)
+      return start;
+    int64_t joined = std::lcm(result, divisor * span);
     if (joined > limit)
       return start;
     result = joined;

@@ -8,6 +8,7 @@
 #include "dialect/Analysis/IntExpr.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 namespace heddle::attn {
@@ -27,8 +28,10 @@ public:
   /// with equal values evaluate alike for every tile.
   void headValues(const std::vector<int64_t> &slots, std::vector<int64_t> &values) const;
 
-  /// lcm of `start` and every divisor, given the values of a run; `start` if it would exceed `limit`.
-  int64_t leastCommonDivisor(const std::vector<int64_t> &slots, int64_t start, int64_t limit) const;
+  /// lcm of `start` and every divisor, in positions, given the values of a run: what divides the number of a cell counts
+  /// by the cell's span, `spanOf(index of the cell)`. `start` if it would exceed `limit`.
+  int64_t leastCommonDivisor(const std::vector<int64_t> &slots, const std::function<int64_t(unsigned)> &spanOf,
+                             int64_t start, int64_t limit) const;
 
 private:
   struct Instruction {

@@ -37,7 +37,8 @@ TileRows rowsInCells(const Piece &piece, int64_t rowRate) {
   IntExpr tileFirst = symbol(Symbol::TileFirst);
   IntExpr first = tileFirst, last = symbol(Symbol::TileLast);
   for (const CellLoop &loop : piece.cells) {
-    rows.cells.push_back({loop.cell, floorDiv(first - loop.base, loop.span), floorDiv(last - loop.base, loop.span)});
+    rows.cells.push_back({loop.cell, floorDiv(first - loop.base, loop.span), floorDiv(last - loop.base, loop.span),
+                          loop.span});
     first = max(first, loop.start());
     last = min(last, loop.last());
   }

@@ -19,6 +19,7 @@ enum class Direction { Forward, Transposed };
 struct CellRange {
   unsigned cell;
   IntExpr lower, upper;
+  IntExpr span; ///< positions of a cell
 };
 
 /// What one piece asks of a tile, in column numbers K of the branch's class (column index = residue + rate * K).

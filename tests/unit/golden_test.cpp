@@ -151,6 +151,12 @@ TEST_CASE("neighbouring blocks") {
         {4.744611610254, 11.803695696792});
 }
 
+TEST_CASE("the same blocks, as a mask of blocks") {
+  const std::string blocks = "attn.pattern @p() {\n%w = attn.window [1, 1]\n%m = attn.blocks %w by [2]\n";
+  check(blocks + "attn.softmax union(%m)\n}", {0.489662458063, 9.686076211076});
+  check(blocks + "%c = attn.causal\n%x = attn.and %m, %c\nattn.softmax union(%x)\n}", {4.744611610254, 11.803695696792});
+}
+
 TEST_CASE("what the parent library does to the partition afterwards") {
   auto file = parsed(pattern("full", kPartition));
   auto rows = definedRows(*file, goldenInputs(8), 8);
