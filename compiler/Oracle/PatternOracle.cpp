@@ -22,7 +22,7 @@ static bool isUnion(attn::SoftmaxOp softmax) { return softmax.getCombine() == at
 
 bool PatternOracle::isThreadSafe() const {
   bool hasPredicate = false;
-  pattern.walk([&](attn::PredicateOp) { hasPredicate = true; });
+  pattern.walk([&](mlir::Operation *op) { hasPredicate |= llvm::isa<attn::PredicateOp, attn::ScoreMapOp>(op); });
   return !hasPredicate || pattern.getContext()->isMultithreadingEnabled();
 }
 

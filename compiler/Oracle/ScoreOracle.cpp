@@ -47,6 +47,8 @@ template <class Number> Number ScoreOracle::change(mlir::Operation *op, const Sc
   }
   if (llvm::isa<attn::AlibiOp>(op))
     return score - Number(alibiSlopes(problem.heads)[at.head]) * Number(std::abs(at.q - at.k));
+  if (auto map = llvm::dyn_cast<attn::ScoreMapOp>(op))
+    return evaluateScoreMap(map, at, score, problem.parameters);
   throw std::logic_error("op '" + op->getName().getStringRef().str() + "' has no definition in the oracle");
 }
 

@@ -54,4 +54,28 @@ def AlibiOp : ScoreOp<"alibi"> {
   let assemblyFormat = "$changed attr-dict";
 }
 
+def ScoreMapOp : ScoreOp<"score_map", [IsolatedFromAbove, SingleBlock]> {
+  let summary = "s -> what a region of plain arith and math makes of it";
+  let description = [{
+    The region takes (score, batch, head, q, k), an f32 and four i32, then the run-time arguments of the pattern that
+    `with` lists, and yields f32. It may have arith ops on i32 and i1, and of arith and math ops on f32 those with a known
+    derivative: constant, addf, subf, mulf, divf, negf, maximumf, minimumf, cmpf, select, sitofp, uitofp, absf, ceil, cos,
+    erf, exp, exp2, expm1, floor, fma, log, log1p, log2, powf, rsqrt, sin, sqrt, tanh. The derivative is that of the region,
+    op by op; of maximumf, minimumf, select and absf that of the side that is taken, of ceil and floor 0. A score of -inf
+    is a key that is not kept.
+    ```mlir
+    %s = attn.scaled
+    %t = attn.score_map %s with %heat : f32 {
+    ^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32, %temperature: f32):
+      %y = arith.divf %x, %temperature : f32
+      attn.yield %y : f32
+    }
+    ```
+  }];
+  let arguments = (ins Scores:$changed, Variadic<AnyTypeOf<[I32, F32]>>:$numbers);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$changed (`with` $numbers^ `:` type($numbers))? $body attr-dict";
+  let hasRegionVerifier = 1;
+}
+
 #endif

@@ -53,6 +53,43 @@ const std::vector<ChainCase> &chains() {
   return cases;
 }
 
+// A score_map of %s with this body; %y is what it yields.
+std::string mapText(const std::string &body) {
+  return "%t = attn.score_map %s {\n^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32):\n" + body + "\nattn.yield %y : f32\n}";
+}
+
+// Scores for which every function below is smooth and has a value.
+const std::string kPositive = "%two = arith.constant 2.0 : f32\n%c = arith.constant 0.01 : f32\n%w = arith.mulf %x, %c : f32\n"
+                              "%v = math.tanh %w : f32\n%p = arith.addf %v, %two : f32\n";
+
+// name, the op or ops that make %z of %p, which lies in [1, 3], and %w.
+const std::vector<std::pair<const char *, const char *>> kFunctions = {
+    {"absf", "%z = math.absf %p : f32"},
+    {"cos", "%z = math.cos %p : f32"},
+    {"sin", "%z = math.sin %p : f32"},
+    {"erf", "%z = math.erf %v : f32"},
+    {"exp", "%z = math.exp %v : f32"},
+    {"exp2", "%z = math.exp2 %v : f32"},
+    {"expm1", "%z = math.expm1 %v : f32"},
+    {"floor", "%n = math.floor %two : f32 %z = arith.addf %n, %v : f32"},
+    {"ceil", "%n = math.ceil %two : f32 %z = arith.subf %v, %n : f32"},
+    {"fma", "%z = math.fma %p, %v, %p : f32"},
+    {"log", "%z = math.log %p : f32"},
+    {"log1p", "%z = math.log1p %p : f32"},
+    {"log2", "%z = math.log2 %p : f32"},
+    {"powf", "%z = math.powf %p, %v : f32"},
+    {"rsqrt", "%z = math.rsqrt %p : f32"},
+    {"sqrt", "%z = math.sqrt %p : f32"},
+    {"divf", "%z = arith.divf %v, %p : f32"},
+    {"negf", "%z = arith.negf %p : f32"},
+    {"maximumf", "%z = arith.maximumf %p, %c : f32"},
+    {"minimumf", "%z = arith.minimumf %p, %c : f32"},
+    {"select", "%less = arith.cmpf olt, %p, %c : f32 %z = arith.select %less, %c, %p : f32"},
+    {"positions", "%d = arith.subi %q, %k : i32 %seven = arith.constant 7 : i32 %r = arith.remsi %d, %seven : i32 "
+                  "%f = arith.sitofp %r : i32 to f32 %z = arith.mulf %f, %v : f32"},
+    {"heads", "%f = arith.sitofp %h : i32 to f32 %e = arith.negf %f : f32 %g = math.exp2 %e : f32 %z = arith.mulf %g, %p : f32"},
+};
+
 // One chain in all its forms.
 struct Chain {
   explicit Chain(const std::string &text) : file(parsed(text)), info() {
@@ -160,6 +197,56 @@ TEST_CASE("derivatives are the slopes of the definition") {
     });
     CHECK(worst <= 1);
   }
+}
+
+TEST_CASE("every op of a score_map: its value and its derivative") {
+  for (const auto &function : kFunctions) {
+    CAPTURE(function.first);
+    Chain chain(chainText(mapText(kPositive + function.second + "\n%y = arith.addf %z, %w : f32")));
+    JitPattern jit = chain.compile(), derivative = chain.compileDerivative();
+    double worst = 0, worstSlope = 0;
+    forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at, float score) {
+      // Numbers on the way are below 32, slopes below 1; a handful of roundings of each.
+      const double step = 1e-5 * std::max(1.0, std::abs(double(score)));
+      const double value = definition.score(at, double(score));
+      worst = std::max(worst, std::abs(jit.score(c, at.q, at.k, score) - value) / (16 * 0x1p-24 * 32));
+      worstSlope = std::max(worstSlope, std::abs(derivative.score(c, at.q, at.k, score) - definition.slope(at, double(score))) /
+                                            (16 * 0x1p-24 + step * step + 0x1p-51 * 32 / step));
+    });
+    CHECK(worst <= 1);
+    CHECK(worstSlope <= 1);
+  }
+}
+
+TEST_CASE("a region takes run-time numbers of the pattern") {
+  Chain chain(chainText("%t = attn.score_map %s with %heat, %far : f32, i32 {\n"
+                        "^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32, %temperature: f32, %n: i32):\n"
+                        "%y = arith.divf %x, %temperature : f32\n%f = arith.sitofp %n : i32 to f32\n"
+                        "%z = arith.addf %y, %f : f32\nattn.yield %z : f32\n}",
+                        "%far: i32 {attn.default = 3 : i32}, %heat: f32 {attn.default = -0.5 : f32}"));
+  CHECK(chain.compile().score(chain.context(2), 5, 2, 8.0f) == doctest::Approx(-13));
+  oracle::ScoreOracle definition(chain.file->pattern(), chain.problem(2));
+  CHECK(definition.score({0, 0, 5, 2}, 8.0) == doctest::Approx(-13));
+  auto text = emitPatternFunctions(*chain.functions, chain.info);
+  REQUIRE(succeeded(text));
+  CHECK(HostPattern(*text, chain.info).score(chain.context(2), 5, 2, 8.0f) == doctest::Approx(-13));
+}
+
+TEST_CASE("a region that gives -inf is a mask; a row of nothing else is an empty row") {
+  // Keeps keys at even distances of even queries.
+  Chain chain(chainText(mapText("%d = arith.subi %q, %k : i32\n%one = arith.constant 1 : i32\n%o = arith.ori %d, %q : i32\n"
+                                "%r = arith.andi %o, %one : i32\n%zero = arith.constant 0 : i32\n"
+                                "%odd = arith.cmpi ne, %r, %zero : i32\n%never = arith.constant 0xFF800000 : f32\n"
+                                "%y = arith.select %odd, %never, %x : f32")));
+  CaseShape shape;
+  shape.seqlenQ = shape.seqlenK = 53;
+  AttentionCase attention(shape, 5);
+  HandPattern rule{chain.info, "", [](const JitContext &, int, int q, int k) { return k <= q && (q | (q - k)) % 2 == 0; }, {}};
+  REQUIRE(runAttention(chain.compile(), attention.args()).isOk());
+  AttentionCase::Errors errors = attention.compare(rule);
+  CHECK(errors.out <= 1.0);
+  CHECK(errors.lse <= 1e-4);
+  CHECK(attention.lse[1] == -INFINITY);
 }
 
 TEST_CASE("slopes of ALiBi for heads that are a power of two and for others") {

@@ -92,3 +92,56 @@ attn.pattern @bad(%cap: f64) {
   %m = attn.causal
   attn.softmax union(%m)
 }
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{expected a region over (score, batch, head, q, k): f32 and four i32}}
+  %t = attn.score_map %s {
+  ^bb0(%x: f32, %q: i32, %k: i32):
+    attn.yield %x : f32
+  }
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.causal
+  %s = attn.scaled
+  %t = attn.score_map %s {
+  ^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32):
+    // expected-error @+1 {{'attn.yield' op expected an f32, got 'i32'}}
+    attn.yield %q : i32
+  }
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.causal
+  %s = attn.scaled
+  %t = attn.score_map %s {
+  ^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32):
+    // expected-error @+1 {{'math.atan' op expected an op on f32 with a known derivative, or an arith op on i32 and i1}}
+    %y = math.atan %x : f32
+    attn.yield %y : f32
+  }
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad(%heat: f32) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{expected the region to take what `with` lists behind (score, batch, head, q, k)}}
+  %t = attn.score_map %s with %heat : f32 {
+  ^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32, %n: i32):
+    attn.yield %x : f32
+  }
+  attn.softmax union(%m) of %t
+}

@@ -25,3 +25,18 @@ attn.pattern @branches_share_a_chain() {
   // CHECK: attn.softmax lse(%{{.*}}, %{{.*}}) of %{{.*}} gradient(detached)
   attn.softmax lse(%m, %n) of %t gradient(detached)
 }
+
+// CHECK-LABEL: attn.pattern @region
+attn.pattern @region(%heat: f32) {
+  %m = attn.causal
+  %s = attn.scaled
+  // CHECK: attn.score_map %{{.*}} with %heat : f32 {
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: f32):
+  %t = attn.score_map %s with %heat : f32 {
+  ^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32, %temperature: f32):
+    %y = arith.divf %x, %temperature : f32
+    // CHECK: attn.yield %{{.*}} : f32
+    attn.yield %y : f32
+  }
+  attn.softmax union(%m) of %t
+}
