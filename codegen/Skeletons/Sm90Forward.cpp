@@ -187,10 +187,11 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.overlapScores = 1;
   config.rescaleThreshold = 8;
   config.compactMask = 0;
-  config.rasterReversed = !hasShortRows(request);
-  config.queryStages = row.queryStages;
-  config.turnTaking = row.turnTaking;
+  // What is shared must come first, or the parts are all that is left at the end.
   const bool sharesParts = request.hasLongRows && sm90CanSplit(request);
+  config.rasterReversed = !hasShortRows(request) && !sharesParts;
+  config.queryStages = row.queryStages;
+  config.turnTaking = row.turnTaking && !sharesParts;
   config.grid = request.hasEqualTiles ? kGridStride : kGridDynamic;
   config.splitTiles = sharesParts ? kDefaultSplitTiles : 0;
   config.softmax = wantsAnchoredSoftmax(request) ? kSoftmaxAnchored : kSoftmaxOnline;
