@@ -9,6 +9,7 @@
 #include "support/RandomPattern.h"
 
 #include <cstdlib>
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <memory>
@@ -124,12 +125,23 @@ void checkWords(Loaded loaded, const std::vector<Sizes> &sizes = problems) {
 
 } // namespace
 
+/// attn.blocks compares floor(k / S), which is neither a line nor a bound: in partial tiles of these kernels ask pair by
+/// pair.
+const std::vector<std::string> kFilesWithoutWords = {"block_dilated", "block_global",  "block_levels",
+                                                     "block_strided", "block_thinned", "block_window"};
+
 TEST_CASE("every pattern file has words, right at the ends of windows and segments") {
   int files = 0;
   for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERN_FOLDER)) {
     if (entry.path().extension() != ".mlir")
       continue;
     ++files;
+    const std::string name = entry.path().stem().string();
+    if (std::find(kFilesWithoutWords.begin(), kFilesWithoutWords.end(), name) != kFilesWithoutWords.end()) {
+      Loaded loaded = load(PatternFile::load(entry.path().string()));
+      CHECK_FALSE(loaded.text->hasKeptColumns(0));
+      continue;
+    }
     checkWords(load(PatternFile::load(entry.path().string())),
                {{37, 37, 0, 0}, {30, 60, 2030, 2000}, {9, 4500, 4090, 0}, {5, 1111, 1023, -60}});
   }
