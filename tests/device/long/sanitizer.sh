@@ -11,7 +11,7 @@ configs=(
   "skeleton=sm90_forward,softmax=1,grid=1"
   "skeleton=sm90_forward,softmax=1,grid=2,block_m=128,block_n=64"
   "skeleton=sm90_forward,softmax=1,grid=3"
-  "skeleton=sm90_forward,grid=1,split_last=1"
+  "skeleton=sm90_forward,grid=1,split_last=1,split_tiles=0"
   "skeleton=portable_forward"
 )
 shared_parts=( # of longformer's global rows
