@@ -57,6 +57,8 @@ struct Pattern {
     return KeyRange{from, end, from, min(end, max(tileFirst - c.kOrigin + 1, 0) / blockN), end};
   }
   static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int q, int k) { return k <= q; }
+  static constexpr int kHasScore = 0;
+  static __device__ __forceinline__ float score(const PatternContext &c, int q, int k, float score) { return score; }
   static constexpr bool kHasKeptColumns[] = {true};
   template <class Columns>
   static __device__ __forceinline__ uint32_t keptColumns(const PatternContext &c, int variant, int branch, int q, int k) {
@@ -88,6 +90,8 @@ struct Pattern {
   static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int q, int k) {
     return k <= q & (branch ? (q - k) % 4 == 0 : q - k < c.param[0]);
   }
+  static constexpr int kHasScore = 0;
+  static __device__ __forceinline__ float score(const PatternContext &c, int q, int k, float score) { return score; }
   static constexpr bool kHasKeptColumns[] = {false, false};
   template <class Columns>
   static __device__ __forceinline__ uint32_t keptColumns(const PatternContext &, int variant, int branch, int q, int k);

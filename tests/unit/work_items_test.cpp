@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
+#include "support/HostDevice.h"
 
 #include <doctest/doctest.h>
 
@@ -18,11 +19,8 @@ namespace {
 
 const char *kBefore = R"(
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <vector>
-#define __device__
-#define __forceinline__ inline
 #define DEV inline
 using std::max;
 using std::min;
@@ -64,7 +62,7 @@ struct Raster {
 int compileAndRun(const PreparedPattern &prepared, Raster raster) {
   std::string base = (std::filesystem::temp_directory_path() / ("heddle-items-" + std::to_string(::getpid()))).string();
   std::ofstream(base + ".cpp")
-      << kBefore << prepared.functions
+      << test::kHostDevice << kBefore << prepared.functions
       << "#include \"codegen/Skeletons/forward_params.cuh\"\n#include \"codegen/Skeletons/work_items.cuh\"\n"
       << kAfter;
   std::string command = std::string(HEDDLE_HOST_CXX) +

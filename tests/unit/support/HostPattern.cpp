@@ -1,7 +1,8 @@
 //===- HostPattern.cpp - emitted device text run on the host ----------------===//
-// The device keywords are defined away, and what CUDA C++ and the instruction wrappers offer is spelled out. PatternContext is a run of 32-bit words, as JitContext is, so
+// PatternContext is a run of 32-bit words, as JitContext is, so
 // the same bytes serve both.
 #include "support/HostPattern.h"
+#include "support/HostDevice.h"
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -11,21 +12,6 @@
 
 namespace heddle::test {
 namespace {
-
-const char *device = R"(
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#define __device__
-#define __forceinline__ inline
-static inline float __int_as_float(int32_t bits) { float value; std::memcpy(&value, &bits, 4); return value; }
-static inline int32_t __float_as_int(float value) { int32_t bits; std::memcpy(&bits, &value, 4); return bits; }
-static inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
-namespace heddle { namespace ptx {
-static inline float exp2Approx(float x) { return std::exp2(x); }
-static inline float reciprocalApprox(float x) { return 1.0f / x; }
-} }
-)";
 
 const char *shims = R"(
 #define SHIM extern "C" __attribute__((visibility("default")))
@@ -125,7 +111,7 @@ struct HostPattern::Library {
 HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : library(std::make_unique<Library>()) {
   std::string source = library->folder + "/pattern.cpp";
   std::ofstream(source) << "// pattern " << info.name
-                        << device << text << shims;
+                        << kHostDevice << text << shims;
   std::string object = library->folder + "/pattern.so";
   compileShared(source, object, library->folder + "/log");
   library->handle = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
