@@ -71,7 +71,8 @@ std::string readAll(const std::string &path) {
 }
 
 void compileShared(const std::string &source, const std::string &object, const std::string &log) {
-  std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -shared -fPIC -Wall -Wno-unused-function -I" +
+  // Hidden, or g++ shares the static members of all loaded texts.
+  std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Wall -Wno-unused-function -I" +
                         HEDDLE_SKELETON_FOLDER + " -o " + object + " " + source + " 2> " + log;
   if (std::system(command.c_str()) != 0)
     throw std::runtime_error("the emitted text does not compile:\n" + readAll(log) + readAll(source));
