@@ -118,8 +118,9 @@ Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score
     region.set(argument, mlir::IntegerAttr::get(argument.getType(), value));
   };
   region.set(block.getArgument(0), score);
-  for (auto [index, value] : llvm::enumerate(llvm::ArrayRef<int64_t>{at.batch, at.head, at.q, at.k}))
-    setWord(1 + index, value);
+  const int64_t place[] = {at.batch, at.head, at.q, at.k};
+  for (unsigned i = 0; i < std::size(place); ++i)
+    setWord(1 + i, place[i]);
   for (auto [index, number] : llvm::enumerate(map.getNumbers())) {
     int64_t word = parameters.at(llvm::cast<mlir::BlockArgument>(number).getArgNumber());
     if (number.getType().isF32())
