@@ -38,7 +38,7 @@ struct KernelConfig {
   int64_t grid = 0;              ///< how work items are dealt out: 0 tile, 1 stride, 2 snake, 3 dynamic
   int64_t softmax = 0;           ///< 0 online: every tile may raise a row's maximum; 1 anchored: only masked tiles may
   int64_t splitLast = 0;         ///< 1: items of the last, incomplete round of the grid are cut into parts
-  int64_t splitTiles = 0;        ///< items of more than twice this many key tiles are cut into parts; 0: none
+  int64_t splitTiles = 0;        ///< items with a range of at least twice this many key tiles are cut into parts; 0: none
   int64_t producerRegisters = 0; ///< of a thread of the producing warpgroup, after launch
   int64_t consumerRegisters = 0; ///< of a thread of the other warpgroups, after launch
   int64_t rasterMib = 0;         ///< K and V of the (batch, head) pairs that run side by side, in MiB

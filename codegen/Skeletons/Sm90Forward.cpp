@@ -160,7 +160,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
       {"stages", "key tiles in shared memory: deeper prefetch", {2, 3, 4, 6}, {}, kTiles},
       {"min_blocks", "blocks of one SM: more of them hide each other's ends, with fewer registers each", {1, 2}, {}, kTiles},
       {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}, {}, kRest},
-      {"compact_mask", "the predicate of masked tiles in a loop: less code and fewer registers", {0, 1}, {"no", "yes"}, kRest},
+      {"compact_mask", "the predicate of masked tiles in a loop, where a pattern has no column words: less code and fewer registers", {0, 1}, {"no", "yes"}, kRest},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}, kRest},
       {"query_stages", "query tiles in shared memory: with two, the next item arrives beside this one", {1, 2}, {}, kTiles},
       {"turn_taking", "warpgroups issue their products in turn", {0, 1}, {"no", "yes"}, kTiles},
@@ -170,7 +170,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
        {"tile", "stride", "snake", "dynamic"}, kDealing},
       {"softmax", "look for maxima in every tile, or in masked tiles only", {0, 1}, {"online", "anchored"}, kDealing},
       {"split_last", "items of the last, incomplete round in parts, so that no block stays idle", {0, 1}, {"no", "yes"}, kDealing},
-      {"split_tiles", "items of more than twice this many key tiles in parts, which blocks share", {0, 64, kDefaultSplitTiles, 128}, {}, kDealing},
+      {"split_tiles", "items with a range of at least twice this many key tiles in parts, which blocks share", {0, 64, kDefaultSplitTiles, 128}, {}, kDealing},
       {"producer_registers", "registers of a producing thread: the others get what these leave", {32, 40, 56}, {}, kTiles},
       {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16, kAllHeadsMib}, {}, kRest},
   };

@@ -17,7 +17,7 @@ struct KernelParams {
   float *lse;
   const float *carryOut;
   const float *carryLse;
-  uint32_t *workspace; // the item counter of a dynamic grid
+  uint32_t *workspace; // what blocks tell each other: sm90_parts.cuh
   int64_t outStride[3]; // batch, row, head; in elements
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
   float scaleLog2;

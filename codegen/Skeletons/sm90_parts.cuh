@@ -162,7 +162,7 @@ private:
   char *at;
 };
 
-// Among the warps that own these 16 rows, or share their key tiles.
+// Of the consumers; and by which 16 rows, where all consumers have the same 64.
 DEV int32_t partWarp() { return ptx::rereadThreadIndex() / 32; }
 DEV int32_t rowWarp() { return kSplitsLong ? partWarp() % 4 : partWarp(); }
 
