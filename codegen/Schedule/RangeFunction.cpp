@@ -87,7 +87,7 @@ private:
                    expressions.integer(piece.fullLast)},
                   std::move(initial));
     Value lower = expressions.integer(piece.cells[depth].lower);
-    Value end = add(expressions.integer(piece.cells[depth].upper), one());
+    Value upper = expressions.integer(piece.cells[depth].upper), end = add(upper, one());
     auto loop = scf::ForOp::create(builder, loc, lower, end, one(), initial);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
@@ -108,8 +108,8 @@ private:
     Value none = function.constant(kNoTile);
     Carried initial = {none, none, function.constant(-kNoTile - 1), none};
     Carried result = overCells(piece, initial, [&](const CellColumns &columns, Carried carried) -> Carried {
-      Value end = add(tileOf(columns.visitLast), one());
-      Value reaches = both(lessEqual(columns.visitFirst, columns.visitLast), less(tile.from, end));
+      Value last = tileOf(columns.visitLast), end = add(last, one());
+      Value hasColumns = lessEqual(columns.visitFirst, columns.visitLast), reaches = both(hasColumns, less(tile.from, end));
       Value isNext = both(reaches, isNone(carried[0]));
       return {select(isNext, max(tileOf(columns.visitFirst), tile.from), carried[0]),
               select(isNext, end, carried[1]),
@@ -122,7 +122,7 @@ private:
 
   void widenFull(KeyRun &run, const PieceRun &piece) {
     Value begin = max(firstTileFrom(piece.fullFirst), run.begin), end = min(endOfFull(piece.fullLast), run.end);
-    Value wider = less(sub(run.fullEnd, run.fullBegin), sub(end, begin));
+    Value known = sub(run.fullEnd, run.fullBegin), wider = less(known, sub(end, begin));
     Value isFull = both(lessEqual(piece.fullFirst, piece.fullLast), wider);
     run.fullBegin = select(isFull, begin, run.fullBegin);
     run.fullEnd = select(isFull, end, run.fullEnd);
@@ -133,7 +133,8 @@ private:
     std::map<unsigned, Value> noCells;
     attn::ExprBuilder expressions(builder, loc, [&](attn::Symbol symbol) { return symbolValue(symbol, noCells); });
     Value count = expressions.integer(branch.columnCount), end = add(last, one());
-    return select(lessEqual(count, end), firstTileFrom(count), tileOf(end));
+    Value isCut = lessEqual(count, end), ofCount = firstTileFrom(count), ofEnd = tileOf(end);
+    return select(isCut, ofCount, ofEnd);
   }
 
   FunctionBuilder &function;

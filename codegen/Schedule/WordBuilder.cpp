@@ -16,6 +16,8 @@ namespace heddle {
 static constexpr int64_t kMaxColumns = 1 << 10; // of a tile
 
 static bool isOneBound(const Word &word) { return !word.below != !word.from && !word.other && !word.when; }
+/// The negation of what has one bound.
+static Word swapped(const Word &word) { return {word.from, word.below, {}, {}}; }
 
 Value WordBuilder::constant(int64_t value) {
   return arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
@@ -70,22 +72,25 @@ Word WordBuilder::both(const Word &a, const Word &b) {
 
 Word WordBuilder::either(const Word &a, const Word &b) {
   if (isOneBound(a) && isOneBound(b) && !a.below == !b.below)
-    return negation(both(negation(a), negation(b)));
-  return {{}, {}, arith::OrIOp::create(builder, loc, bits(a), bits(b)), {}};
+    return negation(both(swapped(a), swapped(b)));
+  Value first = bits(a), second = bits(b);
+  return {{}, {}, arith::OrIOp::create(builder, loc, first, second), {}};
 }
 
 Word WordBuilder::differ(const Word &a, const Word &b) {
-  return {{}, {}, arith::XOrIOp::create(builder, loc, bits(a), bits(b)), {}};
+  Value first = bits(a), second = bits(b);
+  return {{}, {}, arith::XOrIOp::create(builder, loc, first, second), {}};
 }
 
 Word WordBuilder::negation(const Word &word) {
   if (isOneBound(word))
-    return {word.from, word.below, {}, {}};
+    return swapped(word);
   return {{}, {}, inverted(bits(word)), {}};
 }
 
 Word WordBuilder::pick(Value condition, const Word &a, const Word &b) {
-  return {{}, {}, choose(condition, bits(a), bits(b)), {}};
+  Value first = bits(a), second = bits(b);
+  return {{}, {}, choose(condition, first, second), {}};
 }
 
 Value WordBuilder::bits(const Word &word) {

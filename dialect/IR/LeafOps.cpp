@@ -139,10 +139,11 @@ void BoxOp::complement(const Frame &frame, PieceList &out) {
 Value BoxOp::buildPredicate(PredicateFrame &frame) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   auto inside = [&](Value coordinate, unsigned first) {
-    return frame.both(frame.lessEqual(sizes.value(first, frame), coordinate),
-                      frame.less(coordinate, sizes.value(first + 1, frame)));
+    Value isBehind = frame.lessEqual(sizes.value(first, frame), coordinate);
+    return frame.both(isBehind, frame.less(coordinate, sizes.value(first + 1, frame)));
   };
-  return frame.both(inside(frame.q, 0), inside(frame.k, 2));
+  Value hasRow = inside(frame.q, 0);
+  return frame.both(hasRow, inside(frame.k, 2));
 }
 
 //===-- prefix ----------------------------------------------------------------===//

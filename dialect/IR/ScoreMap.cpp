@@ -130,7 +130,10 @@ private:
         .Case([&](math::LogOp) { return inverse(x); })
         .Case([&](math::Log1pOp) { return inverse(frame.add(x, real(1))); })
         .Case([&](math::Log2Op) { return inverse(times(x, real(kLogOf2))); })
-        .Case([&](math::RsqrtOp) { return times(frame.div(y, x), real(-0.5)); })
+        .Case([&](math::RsqrtOp) {
+          Value quotient = frame.div(y, x);
+          return times(quotient, real(-0.5));
+        })
         .Case([&](math::SinOp) { return frame.make<math::CosOp>(x); })
         .Case([&](math::SqrtOp) { return frame.div(real(0.5), y); })
         .Case([&](math::TanhOp) {
