@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
 # line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes,
-# registries, architectures, sizes, leftovers, banners, links. selftest.sh shows that each one bites.
+# registries, architectures, sizes, leftovers, banners, links, argument_order. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
 export LC_ALL=C
@@ -109,6 +109,13 @@ check_links() {
       [ -e "$(dirname "$file")/$target" ] || echo "$file:${hit%%:*}: link to $target, which is not there"
     done || true
   done
+}
+
+# The text of a kernel does not depend on what compiled heddle.
+check_argument_order() {
+  local files=()
+  mapfile -t files < <(layer_code | grep -E '^(codegen/(Schedule|Emit)|dialect/IR)/.*\.(cpp|h)$')
+  [ ${#files[@]} = 0 ] || awk -f "$here/argument_order.awk" pass=1 "${files[@]}" pass=2 "${files[@]}"
 }
 
 declare -F "check_$check" >/dev/null || { echo "no check '$check'" >&2; exit 2; }

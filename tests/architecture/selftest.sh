@@ -18,6 +18,8 @@ clean_tree() {
   put runtime/Store/S.cpp '// Owns s.' '#include <sqlite3.h>' '#include <sys/stat.h>'
   put dialect/IR/D.cpp '// Owns d.' '#include "mlir/IR/Builders.h"' '#include "dialect/IR/D.h.inc"'
   put codegen/Skeletons/k.cuh '// Owns k.' '#include "p.cuh"'
+  put codegen/Schedule/B.cpp '// Owns b.' 'Value add(Value a, Value b) { return Op::create(builder, loc, a, b); }' \
+    'Value sum(Value a) { return pick({add(a, a), add(a, a)}, [&] { return add(a, a); }); }'
   put codegen/Target/T.cpp '// Owns t.' 'const char *name = "sm_90a";'
   put tuner/Strategies/Registry.cpp '// Owns the list.' 'S(exhaustive)'
   put tuner/Strategies/Exhaustive.cpp '// Owns one strategy.'
@@ -47,7 +49,7 @@ expect() {
 }
 
 clean_tree
-for check in includes registries architectures sizes leftovers banners links; do
+for check in includes registries architectures sizes leftovers banners links argument_order; do
   bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
 done
 
@@ -93,6 +95,8 @@ put compiler/Driver/X.cpp '#include <vector>'
 expect banners 'compiler/Driver/X.cpp:1: does not open with the reason'
 put docs/x.md 'a' '[gone](pictures/none.svg)'
 expect links 'docs/x.md:2: link to pictures/none.svg, which is not there'
+put dialect/IR/X.cpp '// x' 'Value a(Value x) { return Op::create(builder, loc, x); }' 'Value twice(Value x) {' '  return b(twice(x),' '           twice(x)); }'
+expect argument_order 'dialect/IR/X.cpp:4: 2 arguments of one call build operations'
 
 [ $failed = 0 ] && echo "every planted violation was found"
 exit $failed
