@@ -93,7 +93,7 @@ struct Unit {
 // 2^exponent for a whole number that is at most 0; 0 below the normal numbers.
 DEV float powerOfTwo(float exponent) {
   constexpr int kBias = 127, kMantissaBits = 23;
-  return __int_as_float(max(static_cast<int32_t>(exponent) + kBias, 0) << kMantissaBits);
+  return __int_as_float(static_cast<int32_t>(fmaxf(exponent, -kBias) + kBias) << kMantissaBits);
 }
 
 // Moves the references up to whole numbers: states are then weighted by powers of two, which are exact, and in whatever

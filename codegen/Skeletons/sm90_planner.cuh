@@ -204,25 +204,31 @@ private:
     }
   }
 
-  // The tiles of all lanes, of which `present` have one, each into its slot. All but the last are handed over.
+  // The tiles of all lanes, of which `present` have one, each into its slot. All but the last are handed over by the lane
+  // that has them; the last one goes to the writer, which completes it later: who writes an entry also arrives for it.
   DEV void writeTiles(const GroupTile &tile, uint32_t present) {
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     const uint32_t before = present & ((1u << lane) - 1), behind = present & ~before & ~(1u << lane);
     const int32_t following = __shfl_sync(kWholeWarp, upcoming(tile), firstOf(behind));
-    if (tile.exists()) {
+    const GroupTile last = tile.ofLane(31 - __clz(present));
+    if (tile.exists() && behind != 0) {
       const PackedRingCursor<kPlanSlots> at = plan.after(__popc(before));
-      const uint32_t to = awaitSlot(at);
-      ptx::storeShared16(to, tile.number, tile.place, tile.firstKey, 0);
-      ptx::storeShared4(to + kPlanFlagsOffset, (tile.flags & ~(0xf << words::kNeeded)) | (behind ? following : 0));
-      if (behind)
-        ptx::arrive(kPlanFull + 8 * at.slot());
+      writeTile(at, tile, following);
+      ptx::arrive(kPlanFull + 8 * at.slot());
     }
     plan.advance(__popc(present) - 1);
+    if (isWriter())
+      writeTile(plan, last, 0);
   }
 
-  // Completes the entry in the slot by what it must say of the next one.
+  DEV static void writeTile(const PackedRingCursor<kPlanSlots> &at, const GroupTile &tile, int32_t following) {
+    const uint32_t to = awaitSlot(at);
+    ptx::storeShared16(to, tile.number, tile.place, tile.firstKey, 0);
+    ptx::storeShared4(to + kPlanFlagsOffset, (tile.flags & ~(0xf << words::kNeeded)) | following);
+  }
+
+  // Completes the entry in the slot, which the writer has written, by what it must say of the next one.
   DEV void handOver(int32_t upcomingFlags) {
-    __syncwarp(); // another lane may have written the entry
     if (isWriter()) {
       const uint32_t flags = kPlan + kItemWordsBytes * plan.slot() + kPlanFlagsOffset;
       ptx::storeShared4(flags, ptx::loadShared4(flags) | upcomingFlags);

@@ -14,6 +14,11 @@ struct GroupTile {
   int32_t firstKey;
 
   DEV bool exists() const { return number >= 0; }
+  // Of another lane; all lanes call together.
+  DEV GroupTile ofLane(int32_t lane) const {
+    return GroupTile{__shfl_sync(kWholeWarp, number, lane), __shfl_sync(kWholeWarp, flags, lane),
+                     __shfl_sync(kWholeWarp, place, lane), __shfl_sync(kWholeWarp, firstKey, lane)};
+  }
   DEV static int32_t residueOf(int32_t place) { return place >> kMapBits; }
   DEV static int32_t mapOf(int32_t place) { return place & ((1 << kMapBits) - 1); }
 
@@ -62,6 +67,7 @@ public:
 
 private:
   static constexpr int32_t kBatch = kPlanSlots;
+  static_assert(kBatch < 32, "the writing lane has no tile of its own");
 
   DEV static GroupTile none() { return GroupTile{-1, 0, 0, 0}; }
 
