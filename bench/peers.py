@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from peers import database, report
-from peers.workloads import DEFAULT, WORKLOADS
+from peers.workloads import DEFAULT, GROUPS, WORKLOADS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 METHOD = ("Medians of {reps} single launches, CUDA events, {flush} MB written before each to empty the L2, all entries of a workload in random "
@@ -27,7 +27,7 @@ METHOD = ("Medians of {reps} single launches, CUDA events, {flush} MB written be
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", help="names; default: " + " ".join(DEFAULT))
+    parser.add_argument("workloads", nargs="*", help="names, `library`, `library_8k` or `library_32k` for every pattern of patterns/; default: " + " ".join(DEFAULT))
     parser.add_argument("--output", help="OUT.json; OUT.md is written beside it")
     parser.add_argument("--db", required=True, help="folder of databases, NAME[.TAG].db")
     parser.add_argument("--library", help="libheddle_runtime.so")
@@ -35,11 +35,12 @@ def parse():
     parser.add_argument("--build", action="store_true", help="compile the defaults first, and tune unless --budget=0")
     parser.add_argument("--budget", default="20s", help="of one search; 0: defaults only [20s]")
     parser.add_argument("--reps", type=int, default=20, help="timed launches of each entry [20]")
-    parser.add_argument("--flex", action="store_true", help="FlexAttention too: slow to build")
+    parser.add_argument("--flex", action="store_true", help="FlexAttention and SDPA with a mask too: slow to build")
     parser.add_argument("--limit", type=float, default=180, help="seconds after which a workload counts as hanging [180]")
     parser.add_argument("--command", default="", help="what the header calls the command")
     parser.add_argument("--lines", help=argparse.SUPPRESS)  # set for the process that measures
     options = parser.parse_args()
+    options.workloads = [name for word in options.workloads for name in GROUPS.get(word, [word])]
     unknown = [name for name in options.workloads if name not in WORKLOADS]
     if unknown:
         parser.error(f"no workload {', '.join(unknown)}; there are {' '.join(WORKLOADS)}")

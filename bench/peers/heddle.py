@@ -43,7 +43,7 @@ class KernelInfo(C.Structure):
                 ("shared_bytes", C.c_int64), ("param_count", C.c_int64), ("median_us", C.c_double)]
 
 
-OPERAND_INT = 2
+OPERAND_INT, OPERAND_FLOAT = 2, 3
 
 
 class HeddleError(RuntimeError):
@@ -115,10 +115,14 @@ class Kernel:
                     shared_bytes=info.shared_bytes, tuned_us=info.median_us)
 
     def arguments(self, q, k, v, out, lse, sizes=(), dtype="bf16"):
-        """`sizes` are the values of the pattern's run-time sizes, in order."""
+        """`sizes` are the values of the pattern's run-time sizes and numbers (float), in order."""
         operands = (Operand * max(1, len(sizes)))()
         for i, size in enumerate(sizes):
-            operands[i].id, operands[i].kind, operands[i].value.i64 = i, OPERAND_INT, size
+            operands[i].id = i
+            if isinstance(size, float):
+                operands[i].kind, operands[i].value.f64 = OPERAND_FLOAT, size
+            else:
+                operands[i].kind, operands[i].value.i64 = OPERAND_INT, size
         args = AttentionArgs()
         args.struct_size = C.sizeof(AttentionArgs)
         args.q, args.k, args.v, args.out = (describe(tensor, dtype) for tensor in (q, k, v, out))

@@ -7,7 +7,8 @@ from typing import Callable
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from peers.workloads import Causal, Columns, DilatedWindow, Full, Groups, Longformer, Window
+from peers.masks import Causal, Columns, DilatedWindow, Full, Groups, Longformer, Window
+from peers.reference import score_of
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 
@@ -44,6 +45,8 @@ def cudnn(workload, q, k, v):
     both blocks copied together beforehand."""
     context = _with(SDPBackend.CUDNN_ATTENTION)
     mask = workload.mask
+    if workload.score:
+        return None
     if isinstance(mask, (Full, Causal)):
         return Launch(_sdpa(q, k, v, isinstance(mask, Causal)), context)
     if isinstance(mask, Columns):
@@ -54,6 +57,8 @@ def cudnn(workload, q, k, v):
 
 def fa2(workload, q, k, v):
     mask = workload.mask
+    if workload.score:
+        return None
     if isinstance(mask, (Full, Causal)):
         return Launch(_sdpa(q, k, v, isinstance(mask, Causal)), _with(SDPBackend.FLASH_ATTENTION))
     if isinstance(mask, Window):
@@ -129,14 +134,36 @@ def fa2_composed(workload, q, k, v):
 def flex(workload, q, k, v):
     """FlexAttention, compiled; the block mask is made beforehand."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-    mask, heads, n = workload.mask, workload.heads, workload.seqlen
-    per_head = heads if isinstance(mask, Groups) else None
-    block_mask = create_block_mask(lambda b, h, i, j: mask.keep(h, heads, n, i, j), None, per_head, n, n, device=q.device, _compile=True)
+    heads, n = workload.heads, workload.seqlen
+    mask, change = workload.mask, score_of(workload)
+    block_mask = create_block_mask(lambda b, h, i, j: mask.keep(h, heads, n, i, j), None, heads if workload.differs_by_head else None, n, n,
+                                   device=q.device, _compile=True)
+    score_mod = (lambda score, b, h, i, j: change(score, h, i, j)) if workload.score or workload.has_copies else None
     compiled = torch.compile(flex_attention, dynamic=False)
     q, k, v = _heads_second(q, k, v)
-    return Launch(lambda: compiled(q, k, v, block_mask=block_mask, enable_gqa=heads != workload.kv).transpose(1, 2))
+    return Launch(lambda: compiled(q, k, v, score_mod=score_mod, block_mask=block_mask, enable_gqa=heads != workload.kv).transpose(1, 2))
+
+
+def sdpa_masked(workload, q, k, v):
+    """SDPA with a mask of every pair, a bias where scores change by a sum; made beforehand."""
+    if workload.score == "softcap":
+        return None
+    n, change = workload.seqlen, score_of(workload)
+    is_bias = workload.score or workload.has_copies
+    heads = workload.heads if workload.differs_by_head or is_bias else 1
+    mask = torch.empty(1, heads, n, n, dtype=q.dtype if is_bias else torch.bool, device=q.device)
+    keys = torch.arange(n, device=q.device)
+    for head in range(heads):
+        for first in range(0, n, 2048):
+            rows = torch.arange(first, min(first + 2048, n), device=q.device)[:, None]
+            kept = workload.keep(torch.full_like(rows, head), rows, keys).expand(len(rows), n)
+            if is_bias:
+                kept = change(torch.zeros_like(kept, dtype=torch.float32), head, rows, keys).masked_fill(~kept, -torch.inf)
+            mask[0, head, first:first + len(rows)] = kept
+    q, k, v = _heads_second(q, k, v)
+    return Launch(lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=workload.heads != workload.kv).transpose(1, 2))
 
 
 PEERS = {"cuDNN": cudnn, "FA2": fa2, "FA2 on the view": fa2_view, "cuDNN per group, copied": cudnn_permuted,
          "cuDNN per group, strided": cudnn_strided, "FA2 composed": fa2_composed}
-SLOW_PEERS = {"FlexAttention": flex}
+SLOW_PEERS = {"FlexAttention": flex, "SDPA with a mask": sdpa_masked}

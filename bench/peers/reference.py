@@ -20,6 +20,24 @@ def sample_rows(workload, count=96, seed=7):
     return [(rng.randrange(workload.batch), order[i % workload.heads], row) for i, row in enumerate(rows)]
 
 
+def score_of(workload):
+    """What the pattern makes of scaled scores, with the logarithm of a pair's copies: (score, head, q, k) -> score. Also
+    what FlexAttention calls a score_mod."""
+    cap = dict(workload.sizes).get("cap")
+
+    def change(score, head, q, k):
+        if workload.score == "alibi":
+            assert workload.heads & (workload.heads - 1) == 0, "the slopes of a power of two"
+            score = score - 2.0 ** (-8.0 * (head + 1) / workload.heads) * (q - k).abs()
+        if workload.score == "softcap":
+            score = cap * torch.tanh(score / cap)
+        if workload.has_copies:
+            score = score + workload.copies(head, q, k).to(score.dtype).log()
+        return score
+
+    return change
+
+
 class Reference:
     def __init__(self, workload, q, k, v):
         self.rows = sample_rows(workload)
@@ -34,6 +52,7 @@ class Reference:
                 lses.append(torch.tensor(-math.inf, dtype=torch.float64, device=q.device))
                 continue
             scores = k[batch, kept, head // share].double() @ q[batch, row, head].double() / math.sqrt(q.shape[-1])
+            scores = score_of(workload)(scores, head, torch.full_like(kept, row), kept)
             outs.append(scores.softmax(0) @ v[batch, kept, head // share].double())
             lses.append(scores.logsumexp(0))
         self.out, self.lse = torch.stack(outs), torch.stack(lses)

@@ -1,115 +1,10 @@
-"""The workloads by name: shape, pattern file, mask, kept pairs in closed form, and what must be reached.
-
-No torch here. `keep` of a mask is written with operators that integers and tensors share, so that the same text is
-checked by brute force, used for the fp64 reference and handed to FlexAttention.
-"""
+"""The workloads by name: shape, pattern file, mask, and what must be reached. No torch here."""
 from dataclasses import dataclass, field
 from typing import Optional
 
-
-@dataclass(frozen=True)
-class Full:
-    def keep(self, head, heads, n, q, k):
-        return (q >= 0) & (k >= 0)
-
-    def pairs(self, heads, n):
-        return heads * n * n
-
-
-@dataclass(frozen=True)
-class Causal:
-    def keep(self, head, heads, n, q, k):
-        return k <= q
-
-    def pairs(self, heads, n):
-        return heads * n * (n + 1) // 2
-
-
-def band_pairs(n, left, right):
-    """Pairs of 0..n-1 with -right <= q - k <= left."""
-    left, right = min(left, n - 1), min(right, n - 1)
-    return n * (left + right + 1) - left * (left + 1) // 2 - right * (right + 1) // 2
-
-
-@dataclass(frozen=True)
-class Window:
-    left: int
-    right: int
-
-    def keep(self, head, heads, n, q, k):
-        return (q - k <= self.left) & (k - q <= self.right)
-
-    def pairs(self, heads, n):
-        return heads * band_pairs(n, self.left, self.right)
-
-
-@dataclass(frozen=True)
-class DilatedWindow:
-    """`half` steps of `rate` to each side, in the query's own residue class."""
-    rate: int
-    half: int
-
-    def keep(self, head, heads, n, q, k):
-        reach = self.rate * self.half
-        return (q - k <= reach) & (k - q <= reach) & ((q - k) % self.rate == 0)
-
-    def pairs(self, heads, n):
-        rows = [(n - residue + self.rate - 1) // self.rate for residue in range(self.rate)]
-        return heads * sum(band_pairs(count, self.half, self.half) for count in rows if count > 0)
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Group i of `groups` head groups: segments of `base << i`, rate `1 << i`, positions with pos % rate == i % rate."""
-    base: int
-    groups: int
-
-    def group(self, head, heads):
-        assert heads % self.groups == 0, "every group has the same number of heads"
-        return head // (heads // self.groups)
-
-    def keep(self, head, heads, n, q, k):
-        group = self.group(head, heads)
-        segment, rate = self.base << group, 1 << group
-        offset = group % rate
-        return (q // segment == k // segment) & (q % rate == offset) & (k % rate == offset)
-
-    def pairs(self, heads, n):
-        total = 0
-        for group in range(self.groups):
-            segment, rate = self.base << group, 1 << group
-            for start in range(0, n, segment):
-                length = min(segment, n - start)
-                rows = (length - group % rate + rate - 1) // rate
-                total += max(rows, 0) ** 2
-        return heads // self.groups * total
-
-
-@dataclass(frozen=True)
-class Longformer:
-    half: int
-    globals: int
-
-    def keep(self, head, heads, n, q, k):
-        return ((q - k <= self.half) & (k - q <= self.half)) | (k < self.globals) | (q < self.globals)
-
-    def pairs(self, heads, n):
-        """The global rows and columns, and the band of the rows and columns behind them."""
-        globals_ = min(self.globals, n)
-        return heads * (2 * n * globals_ - globals_ ** 2 + (band_pairs(n - globals_, self.half, self.half) if n > globals_ else 0))
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The `first` and the `last` keys."""
-    first: int
-    last: int
-
-    def keep(self, head, heads, n, q, k):
-        return (k < self.first) | (k >= n - self.last)
-
-    def pairs(self, heads, n):
-        return heads * n * min(n, self.first + self.last)
+from peers.masks import (BlockDistances, BlockGlobal, BlockLevels, BlockStrided, BlockThinned, BlockWindow, Causal, Columns, DilatedWindow, Full,
+                         Groups, Hierarchical, Longformer, Mixture, Partition, Prefix, Segment, SparseFixed, SparseStrided, Streaming, Window,
+                         segments)
 
 
 @dataclass(frozen=True)
@@ -135,6 +30,7 @@ class Workload:
     sizes: tuple = field(default=())  # (name, value) of the pattern, in the order of its arguments
     companion: str = ""  # a workload of the same shape that is launched in the same rounds
     tune_seqlen: int = 0  # shorter length for the search where the steady state is the same
+    score: str = ""  # "alibi" or "softcap": what the pattern makes of scores
 
     @property
     def kv(self):
@@ -142,6 +38,19 @@ class Workload:
 
     def keep(self, head, q, k):
         return self.mask.keep(head, self.heads, self.seqlen, q, k)
+
+    @property
+    def has_copies(self):
+        """Some kept pairs count more than once."""
+        return hasattr(self.mask, "copies")
+
+    @property
+    def differs_by_head(self):
+        """The mask does; that of a head alone does not say what the others keep."""
+        return getattr(self.mask, "per_head", False)
+
+    def copies(self, head, q, k):
+        return self.mask.copies(head, self.heads, self.seqlen, q, k)
 
     @property
     def kept_pairs(self):
@@ -197,6 +106,42 @@ _ALL = [
     _ranges("two_ranges", Columns(1920, 1920), (("first", 1920), ("last", 1920)), Target("cost", 5, 1), companion="one_range"),
 ]
 
+_BASE = segments((2048, 4096, 8192, 16384, 32768), (1, 2, 4, 6, 12), causal=True)
+_LARGE = segments((4096, 8192, 16384, 32768), (1, 2, 4, 8), causal=True)
+
+
+def _library(seqlen, label):
+    """Every file of patterns/, at one length: (pattern, mask, run-time sizes, heads)."""
+    scaled = tuple(seqlen // part for part in (4, 2, 1))
+    rows = [
+        ("full", Full()), ("causal", Causal()), ("sliding_window", Window(1023, 0), (("left", 1023),)),
+        ("dilated_window", DilatedWindow(4, 256), (("half", 256),)),
+        ("longformer", Longformer(256, 64), (("half", 256), ("globals", 64))),
+        ("streaming", Streaming(4, 1023), (("first", 4), ("left", 1023))), ("prefix_lm", Prefix(1024), (("length", 1024),)),
+        ("hierarchical", Hierarchical(1024, 5)), ("sparse_strided", SparseStrided(64)), ("sparse_fixed", SparseFixed(128, 4)),
+        ("dilated", Partition(segments((2048, 4096, 8192), (1, 2, 4)))), ("dilated_base", Partition(_BASE), (), 10),
+        ("dilated_benchmark", Partition(segments((8192, 16384, 32768), (1, 2, 8)))),
+        ("dilated_compare", Partition(segments((2048, 4096, 8192, 16384), (1, 2, 4, 8)))),
+        ("dilated_guide", Partition(segments((4096, 8192, 16384), (1, 2, 4)))), ("dilated_large", Partition(_LARGE)),
+        ("dilated_scaled", Partition(segments(scaled, (1, 2, 4))), tuple(zip(("quarter", "half", "whole"), scaled))),
+        ("longnet", Mixture(segments((2048, 4096), (1, 2), causal=True))), ("longnet_base", Mixture(_BASE)), ("longnet_large", Mixture(_LARGE)),
+        ("longvit_1k", Mixture(segments((64, 128, 256, 512, 1024), (1, 2, 4, 8, 16)))),
+        ("longvit_32k", Mixture(segments((1024, 4096, 32768, 262144, 1048576), (1, 2, 4, 8, 16)))),
+        ("block_window", BlockWindow(2), (("radius", 2),)), ("block_dilated", BlockDistances((0, 1, 2, 4))),
+        ("block_global", BlockGlobal(1), (("globals", 1),)), ("block_levels", BlockLevels()), ("block_strided", BlockStrided()),
+        ("block_thinned", BlockThinned()), ("block_local", BlockWindow(0, 512), (("block", 512),)),
+        ("alibi", Causal(), (), 16, "alibi"), ("softcap", Causal(), (("cap", 50.0),), 12, "softcap"),
+    ]
+    for pattern, mask, *rest in rows:
+        sizes, heads, score = rest + [(), 12, ""][len(rest):]
+        yield Workload(f"library_{pattern}_{label}", f"patterns/{pattern}.mlir", mask, 1, heads, seqlen, 64, sizes=sizes, score=score)
+
+
+LIBRARY = [workload.name for seqlen, label in ((8192, "8k"), (32768, "32k")) for workload in _library(seqlen, label)]
+_ALL += [workload for seqlen, label in ((8192, "8k"), (32768, "32k")) for workload in _library(seqlen, label)]
+
 WORKLOADS = {workload.name: workload for workload in _ALL}
 # What a run without names measures: the table of the Hopper forward issue.
-DEFAULT = [name for name in WORKLOADS if "_2k_" not in name and name != "one_range"]
+DEFAULT = [name for name in WORKLOADS if "_2k_" not in name and name != "one_range" and name not in LIBRARY]
+# Words that stand for several workloads.
+GROUPS = {"library": LIBRARY, **{f"library_{label}": [name for name in LIBRARY if name.endswith(f"_{label}")] for label in ("8k", "32k")}}

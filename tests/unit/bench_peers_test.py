@@ -15,8 +15,8 @@ sys.path.insert(0, os.path.join(ROOT, "bench"))
 sys.dont_write_bytecode = True
 
 from peers import database, heddle, report  # noqa: E402
-from peers.workloads import (DEFAULT, WORKLOADS, Causal, Columns, DilatedWindow, Full, Groups, Longformer, Target,  # noqa: E402
-                             Window)
+from peers.masks import *  # noqa: E402, F403
+from peers.workloads import DEFAULT, GROUPS, LIBRARY, WORKLOADS, Target  # noqa: E402
 
 HEDDLE = os.environ.get("HEDDLE", "")
 RUNTIME = os.environ.get("HEDDLE_RUNTIME", "")
@@ -24,14 +24,20 @@ FAKE = os.environ.get("HEDDLE_FAKE_CUDA_LIBRARY", "")
 
 
 def brute_force(mask, heads, n):
-    return sum(bool(mask.keep(head, heads, n, q, k)) for head in range(heads) for q in range(n) for k in range(n))
+    kept = getattr(mask, "copies", mask.keep)
+    return sum(int(kept(head, heads, n, q, k)) for head in range(heads) for q in range(n) for k in range(n))
 
 
 class Masks(unittest.TestCase):
     def test_closed_forms(self):
         cases = [(Full(), 2, 9), (Causal(), 2, 9), (Window(3, 0), 1, 17), (Window(30, 2), 1, 9), (DilatedWindow(4, 2), 2, 30),
                  (DilatedWindow(3, 9), 1, 14), (Groups(4, 3), 3, 32), (Groups(4, 3), 6, 37), (Groups(8, 4), 4, 64), (Longformer(2, 3), 2, 20),
-                 (Longformer(5, 9), 1, 8), (Columns(3, 0), 2, 12), (Columns(3, 4), 1, 12)]
+                 (Longformer(5, 9), 1, 8), (Columns(3, 0), 2, 12), (Columns(3, 4), 1, 12), (Streaming(2, 3), 2, 17), (Streaming(9, 2), 1, 8),
+                 (Prefix(5), 2, 17), (Prefix(20), 1, 9), (Partition(segments((4, 8, 16), (1, 2, 3), causal=True)), 6, 37),
+                 (Partition(segments((4, 8), (1, 2))), 4, 21), (Mixture(segments((4, 8, 16), (1, 2, 4), causal=True)), 5, 37),
+                 (Hierarchical(4, 3), 2, 45), (SparseStrided(4), 3, 19), (SparseFixed(8, 2), 3, 29), (BlockWindow(1, 4), 2, 22),
+                 (BlockDistances((0, 2), 4), 1, 23), (BlockGlobal(1, 1, 4), 1, 23), (BlockLevels(2), 1, 61), (BlockStrided(3, 4), 1, 30),
+                 (BlockThinned(4), 3, 27)]
         for mask, heads, n in cases:
             with self.subTest(mask=mask, n=n):
                 self.assertEqual(mask.pairs(heads, n), brute_force(mask, heads, n))
@@ -163,7 +169,7 @@ class Commands(unittest.TestCase):
             self.assertIn(word, command)
 
     def test_default_names(self):
-        self.assertEqual([name for name in WORKLOADS if name not in DEFAULT], ["dense_2k_d128", "causal_2k_d128", "one_range"])
+        self.assertEqual([name for name in WORKLOADS if name not in DEFAULT + LIBRARY], ["dense_2k_d128", "causal_2k_d128", "one_range"])
         for name in DEFAULT:
             self.assertIsNotNone(WORKLOADS[name].target, name)
 
