@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every patterns/*.mlir, and patterns of tests/data/device that reach a limit, compiled on the spot with the default
 # configuration, launched and compared with the definition: short, odd and unequal lengths, head groups, both dtypes,
-# both head dims.
+# both head dims; causal ones also not causal, and the other way round.
 # HEDDLE_DEVICE_CONFIG, such as skeleton=portable_forward, changes the configuration.
 # shellcheck disable=SC2317 # functions are called by beside
 . tests/device/long/cases.bash
@@ -36,5 +36,11 @@ for shape in "${shapes[@]}"; do beside make_inputs "$shape"; done
 wait
 for pattern in patterns/*.mlir tests/data/device/*.mlir; do
   for shape in "${shapes[@]}"; do beside verify "$pattern" "$shape"; done
+done
+for pattern in $(grep -lE '= attn\.(full|causal)$' patterns/*.mlir); do # causal for full, and the other way round
+  twin=$HEDDLE_SCRATCH/$(basename "$pattern" .mlir)_twin.mlir
+  if grep -q '= attn\.full$' "$pattern"; then from=full to=causal; else from=causal to=full; fi
+  sed "s/= attn\.$from\$/= attn.$to/" "$pattern" >"$twin"
+  for shape in "${shapes[3]}" "${shapes[5]}"; do beside verify "$twin" "$shape"; done
 done
 finish

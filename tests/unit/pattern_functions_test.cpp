@@ -10,6 +10,8 @@
 #include "support/RangeCheck.h"
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 
 using namespace heddle;
@@ -173,6 +175,31 @@ TEST_CASE("every pattern file, at lengths around its first segment border") {
     checkAll(std::move(compiled), {{37, 37, 0, 0}, {30, 60, 2030, 2000}});
   }
   CHECK(files >= 7);
+}
+
+/// The pattern with attn.causal for every attn.full, and the other way round; empty if it has neither.
+std::string causalTwinOf(const std::string &path) {
+  std::ifstream file(path);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string full = "= attn.full\n", causal = "= attn.causal\n";
+  bool isFull = text.find(full) != std::string::npos;
+  const std::string &from = isFull ? full : causal, &to = isFull ? causal : full;
+  bool hasEither = text.find(from) != std::string::npos;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return hasEither ? text : "";
+}
+
+TEST_CASE("pattern files with causal for full, and the other way round") {
+  int files = 0;
+  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERN_FOLDER)) {
+    std::string twin = causalTwinOf(entry.path().string());
+    if (twin.empty())
+      continue;
+    ++files;
+    checkAll(parse(twin.c_str()), {{37, 37, 0, 0}, {30, 60, 2030, 2000}});
+  }
+  CHECK(files >= 20);
 }
 
 TEST_CASE("heads in groups of segments and rates") {
