@@ -26,6 +26,7 @@ dilated_window|about (2 half + 1) / n|--seqlen=64 --set half=4
 block_local|block / n|--seqlen=48 --set block=10
 hierarchical|about 3584 / n|--seqlen=32768
 sparse_strided|64 / n for the first half of the heads, 1 / 128 for the second|--seqlen=8192 --heads=2
+window_strided|about (left + 1) / n + 1 / 64|--seqlen=8192
 sparse_fixed|64 / n for the first half of the heads, 1 / 64 for the second|--seqlen=8192 --heads=2
 Block-sparse attention
 block_window|about 128 (2 radius + 1) / n|--seqlen=4096

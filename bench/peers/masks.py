@@ -334,3 +334,17 @@ class BlockThinned:
         rows = [min(self.block, n - start) // 2 for start in range(0, n, self.block)]
         odd = sum(rows[i] * rows[j] for i in range(len(rows)) for j in range(len(rows)) if blocks.keep_blocks(i, j))
         return (heads - heads // 2) * blocks.pairs(1, n) + heads // 2 * odd
+
+
+@dataclass(frozen=True)
+class WindowStrided:
+    """The last keys, and of all before the last of every `rate`; causal."""
+    left: int
+    rate: int
+
+    def keep(self, head, heads, n, q, k):
+        return (k <= q) & ((q - k <= self.left) | (k % self.rate == self.rate - 1))
+
+    def pairs(self, heads, n):
+        far = sum(max(n - key - self.left - 1, 0) for key in range(self.rate - 1, n, self.rate))
+        return heads * (band_pairs(n, self.left, 0) + far)

@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from peers.masks import (BlockDistances, BlockGlobal, BlockLevels, BlockStrided, BlockThinned, BlockWindow, Causal, Columns, DilatedWindow, Full,
-                         Groups, Hierarchical, Longformer, Mixture, Partition, Prefix, Segment, SparseFixed, SparseStrided, Streaming, Window,
+                         Groups, Hierarchical, Longformer, Mixture, Partition, Prefix, Segment, SparseFixed, SparseStrided, Streaming, Window, WindowStrided,
                          segments)
 
 
@@ -118,7 +118,9 @@ def _library(seqlen, label):
         ("dilated_window", DilatedWindow(4, 256), (("half", 256),)),
         ("longformer", Longformer(256, 64), (("half", 256), ("globals", 64))),
         ("streaming", Streaming(4, 1023), (("first", 4), ("left", 1023))), ("prefix_lm", Prefix(1024), (("length", 1024),)),
-        ("hierarchical", Hierarchical(1024, 5)), ("sparse_strided", SparseStrided(64)), ("sparse_fixed", SparseFixed(128, 4)),
+        ("hierarchical", Hierarchical(1024, 5)), ("sparse_strided", SparseStrided(64)),
+        ("window_strided", WindowStrided(1023, 32), (("left", 1023),)),
+        ("sparse_fixed", SparseFixed(128, 4)),
         ("dilated", Partition(segments((2048, 4096, 8192), (1, 2, 4)))), ("dilated_base", Partition(_BASE), (), 10),
         ("dilated_benchmark", Partition(segments((8192, 16384, 32768), (1, 2, 8)))),
         ("dilated_compare", Partition(segments((2048, 4096, 8192, 16384), (1, 2, 4, 8)))),

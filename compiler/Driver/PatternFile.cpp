@@ -122,8 +122,17 @@ Result<std::unique_ptr<PatternFile>> PatternFile::parse(const std::string &text,
   if (!chosen.isOk())
     return chosen.status();
   file->chosen = *chosen;
-  file->analysed = timeStage(file->stageTimes, "analyse", [&] { return attn::analyze(*chosen); });
+  timeStage(file->stageTimes, "analyse", [&] { file->analyse(); });
   return file;
+}
+
+void PatternFile::analyse() {
+  analysed = attn::analyze(chosen);
+  if (auto split = attn::withSplitUnion(chosen, analysed); succeeded(split)) {
+    loweredModule = std::move(*split);
+    loweredPattern = *loweredModule->getOps<attn::PatternOp>().begin();
+    analysed = attn::analyze(lowered());
+  }
 }
 
 /// "left=7" or, for an f32, "cap=30.5": the word of the value. Nothing: it is no such number.
@@ -192,7 +201,7 @@ Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::
 }
 
 Result<AttentionSchedule> PatternFile::schedule() const {
-  FailureOr<AttentionSchedule> schedule = buildSchedule(chosen, analysed);
+  FailureOr<AttentionSchedule> schedule = buildSchedule(lowered(), analysed);
   if (failed(schedule))
     return Status::invalidArgument(diagnostics->take());
   return std::move(*schedule);

@@ -31,6 +31,8 @@ public:
   static Result<std::vector<std::string>> listNames(const std::string &text, const std::string &label);
 
   attn::PatternOp pattern() const { return chosen; }
+  /// The pattern as it is analysed and compiled: its union may have become branches (attn-split-union).
+  attn::PatternOp lowered() const { return loweredPattern ? loweredPattern : chosen; }
   const std::string &path() const { return label; }
   const attn::PatternAnalysis &analysis() const { return analysed; }
 
@@ -61,11 +63,12 @@ public:
 private:
   PatternFile();
   static Result<std::unique_ptr<PatternFile>> parseModule(const std::string &text, const std::string &label);
+  void analyse();
   struct Diagnostics;
   std::unique_ptr<mlir::MLIRContext> context;
   std::unique_ptr<Diagnostics> diagnostics;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  attn::PatternOp chosen;
+  mlir::OwningOpRef<mlir::ModuleOp> module, loweredModule; ///< the second only where lowering changed the pattern
+  attn::PatternOp chosen, loweredPattern;
   attn::PatternAnalysis analysed;
   std::string label, warnings;
   StageTimes stageTimes;

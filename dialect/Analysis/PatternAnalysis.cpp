@@ -115,6 +115,38 @@ bool PatternAnalysis::isStructural() const {
   });
 }
 
+namespace {
+
+using GroupOfCount = std::map<unsigned, unsigned>;
+
+/// The operand that each variant takes of the attn.heads ops.
+std::vector<GroupOfCount> variantsOf(const std::vector<unsigned> &counts) {
+  unsigned variants = 1;
+  for (unsigned count : counts)
+    variants *= count;
+  std::vector<GroupOfCount> result(variants);
+  for (unsigned index = 0; index < variants; ++index) {
+    unsigned rest = index;
+    for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
+      result[index][*count] = rest % *count;
+      rest /= *count;
+    }
+  }
+  return result;
+}
+
+} // namespace
+
+std::vector<PieceList> piecesOf(PatternOp pattern, mlir::Value mask, CellTable &cells) {
+  std::vector<PieceList> result;
+  for (const GroupOfCount &groupOfCount : variantsOf(headCounts(pattern))) {
+    Frame frame = rootFrame(cells, groupOfCount);
+    mask.getDefiningOp<MaskOpInterface>().pieces(frame, result.emplace_back());
+    dropEmpty(result.back());
+  }
+  return result;
+}
+
 IntExpr headGroup(unsigned count) {
   IntExpr head = symbol(Symbol::Head), heads = symbol(Symbol::Heads);
   IntExpr share = floorDiv(heads, count), larger = mod(heads, count);
@@ -126,21 +158,11 @@ IntExpr headGroup(unsigned count) {
 PatternAnalysis analyze(PatternOp pattern) {
   PatternAnalysis analysis;
   std::vector<unsigned> counts = headCounts(pattern);
-  unsigned variants = 1;
   analysis.variantOfHead = 0;
-  for (unsigned count : counts) {
+  for (unsigned count : counts)
     analysis.variantOfHead = analysis.variantOfHead * IntExpr(count) + headGroup(count);
-    variants *= count;
-  }
-  for (unsigned index = 0; index < variants; ++index) {
-    std::map<unsigned, unsigned> groupOfCount;
-    unsigned rest = index;
-    for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
-      groupOfCount[*count] = rest % *count;
-      rest /= *count;
-    }
+  for (GroupOfCount &groupOfCount : variantsOf(counts))
     analysis.variants.push_back(analyzeVariant(pattern, std::move(groupOfCount)));
-  }
   return analysis;
 }
 

@@ -29,6 +29,10 @@ struct PatternAnalysis {
 /// The pattern must have passed verification.
 PatternAnalysis analyze(PatternOp pattern);
 
+/// The pieces of one mask of the pattern in each of its variants, as `analyze` numbers them. Cells are counted from
+/// `cells`, which all masks whose pieces are to be intersected share.
+std::vector<PieceList> piecesOf(PatternOp pattern, mlir::Value mask, CellTable &cells);
+
 /// Index of the attn.heads operand (of `count`) that serves Head of Heads: floor shares, the first Heads mod
 /// count operands serve one more.
 IntExpr headGroup(unsigned count);

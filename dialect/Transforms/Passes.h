@@ -4,7 +4,9 @@
 #ifndef HEDDLE_DIALECT_TRANSFORMS_PASSES_H
 #define HEDDLE_DIALECT_TRANSFORMS_PASSES_H
 
-#include "dialect/IR/Attn.h"
+#include "dialect/Analysis/PatternAnalysis.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/Pass.h"
 
 namespace heddle::attn {
@@ -15,10 +17,19 @@ namespace heddle::attn {
 /// Rewrites of attn-normalize.
 void populateNormalizePatterns(mlir::RewritePatternSet &patterns);
 
+/// attn-split-union on one pattern.
+void splitUnion(PatternOp pattern);
+/// A module with the pattern after attn-split-union; failure if that changes nothing, or if a branch would be masked where
+/// the union, whose analysis is given, is not.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> withSplitUnion(PatternOp pattern, const PatternAnalysis &analysis);
+
 #define GEN_PASS_REGISTRATION
 #include "dialect/Transforms/Passes.h.inc"
 
-inline void registerPasses() { registerAttnNormalize(); }
+inline void registerPasses() {
+  registerAttnNormalize();
+  registerAttnSplitUnion();
+}
 
 } // namespace heddle::attn
 

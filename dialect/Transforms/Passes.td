@@ -24,4 +24,24 @@ def AttnNormalize : Pass<"attn-normalize", "::heddle::attn::PatternOp"> {
   }];
 }
 
+def AttnSplitUnion : Pass<"attn-split-union", "::heddle::attn::PatternOp"> {
+  let summary = "make branches without common pairs of a union over several key lattices";
+  let description = [{
+    A branch is walked at one stride of the keys. Masks of a union that lie on different key lattices become branches of
+    their own, the finest lattice first, each without what those before it keep: no pair counts twice, so that `lse` of
+    the branches is the union. Masks below segment, dilate, blocks and heads are told apart too. At most 8 branches.
+    ```mlir
+    %u = attn.or %window, %every_64th      // before
+    attn.softmax union(%u)
+    ```
+    ```mlir
+    %n = attn.not %window                  // after
+    %far = attn.and %every_64th, %n
+    attn.softmax lse(%window, %far)
+    ```
+    Needs verified IR; leaves verified IR with the same meaning for every size, but for how a backward pass would treat
+    weights of branches, which `gradient(full)` says as before.
+  }];
+}
+
 #endif

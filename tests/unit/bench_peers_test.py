@@ -37,7 +37,7 @@ class Masks(unittest.TestCase):
                  (Partition(segments((4, 8), (1, 2))), 4, 21), (Mixture(segments((4, 8, 16), (1, 2, 4), causal=True)), 5, 37),
                  (Hierarchical(4, 3), 2, 45), (SparseStrided(4), 3, 19), (SparseFixed(8, 2), 3, 29), (BlockWindow(1, 4), 2, 22),
                  (BlockDistances((0, 2), 4), 1, 23), (BlockGlobal(1, 1, 4), 1, 23), (BlockLevels(2), 1, 61), (BlockStrided(3, 4), 1, 30),
-                 (BlockThinned(4), 3, 27)]
+                 (BlockThinned(4), 3, 27), (WindowStrided(3, 4), 2, 29)]
         for mask, heads, n in cases:
             with self.subTest(mask=mask, n=n):
                 self.assertEqual(mask.pairs(heads, n), brute_force(mask, heads, n))

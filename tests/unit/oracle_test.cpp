@@ -20,7 +20,7 @@ namespace {
 class Subject {
 public:
   Subject(const PatternFile &file, oracle::Problem problem)
-      : file(file), problem(std::move(problem)), definition(file.pattern(), this->problem), jit(compile(file)) {
+      : file(file), problem(std::move(problem)), definition(file.lowered(), this->problem), jit(compile(file)) {
     context.heads = int32_t(this->problem.heads);
     context.seqlenQ = int32_t(this->problem.seqlenQ);
     context.seqlenK = int32_t(this->problem.seqlenK);

@@ -83,14 +83,14 @@ oracle::Problem problemOf(const Compiled &compiled, const JitContext &context) {
 // The rule of a problem: the definition, at positions instead of indices.
 KeepRule ruleOf(const Compiled &compiled, const JitContext &context) {
   auto definition =
-      std::make_shared<oracle::PatternOracle>(compiled.file->pattern(), problemOf(compiled, context));
+      std::make_shared<oracle::PatternOracle>(compiled.file->lowered(), problemOf(compiled, context));
   return [definition](const JitContext &c, int branch, int q, int k) {
     return definition->keeps(branch, c.head, q - c.qOrigin, k - c.kOrigin);
   };
 }
 
 ScoreRule scoresOf(const Compiled &compiled, const JitContext &context) {
-  auto definition = std::make_shared<oracle::ScoreOracle>(compiled.file->pattern(), problemOf(compiled, context));
+  auto definition = std::make_shared<oracle::ScoreOracle>(compiled.file->lowered(), problemOf(compiled, context));
   return [definition](const JitContext &c, int q, int k, double score) {
     return definition->score({c.batch, c.head, q, k}, score);
   };
