@@ -1,5 +1,6 @@
 //===- PatternFile.cpp - a pattern from text ------------------------------===//
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Driver/PatternText.h"
 #include "compiler/Driver/Suggest.h"
 #include "dialect/IR/RealWord.h"
 #include "dialect/Transforms/Passes.h"
@@ -91,6 +92,7 @@ static std::string unknownOpNote(MLIRContext &context, const std::string &said) 
 }
 
 Result<std::unique_ptr<PatternFile>> PatternFile::parseModule(const std::string &text, const std::string &label) {
+  HEDDLE_TRY(checkPatternText(text, label));
   std::unique_ptr<PatternFile> file(new PatternFile());
   file->label = label;
   file->diagnostics->sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, label), SMLoc());

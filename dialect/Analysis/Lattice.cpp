@@ -2,16 +2,20 @@
 #include "dialect/Analysis/Lattice.h"
 
 #include <numeric>
+#include <utility>
 
 namespace heddle::attn {
 namespace {
 
 /// The x in [0, modulus) with a * x congruent to 1; a and modulus are coprime.
 int64_t inverse(int64_t a, int64_t modulus) {
-  for (int64_t x = 0; x < modulus; ++x)
-    if (a % modulus * x % modulus == 1 % modulus)
-      return x;
-  return 0;
+  int64_t previous = 0, x = 1;
+  for (int64_t larger = modulus, rest = a % modulus; rest > 1;) {
+    const int64_t quotient = larger / rest;
+    larger = std::exchange(rest, larger % rest);
+    previous = std::exchange(x, previous - quotient * x);
+  }
+  return modulus == 1 ? 0 : (x % modulus + modulus) % modulus;
 }
 
 void drop(ColumnClass &columns, const char *what) {

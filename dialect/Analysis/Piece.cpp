@@ -82,6 +82,11 @@ Piece intersect(const Piece &a, const Piece &b) {
   return result;
 }
 
+IntExpr Frame::cut(const IntExpr &size) const {
+  auto positions = step().constant();
+  return size.constant() || !positions ? size : min(size, kFarthest / *positions);
+}
+
 Piece Frame::band(const Interval &steps) const {
   Piece piece = region;
   if (isFine()) {

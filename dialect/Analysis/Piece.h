@@ -15,6 +15,9 @@
 
 namespace heddle::attn {
 
+/// Positions lie within (-kFarthest, kFarthest): sums of two of them fit the 32 bits of device code.
+constexpr int64_t kFarthest = int64_t(1) << 30;
+
 /// Inclusive bounds; an absent end is unbounded.
 struct Interval {
   IntExpr lower, upper;
@@ -97,6 +100,8 @@ struct Frame {
   bool isFine() const { return width == IntExpr(1); }
   /// Positions from one local coordinate to the next.
   IntExpr step() const { return width * IntExpr(rate); }
+  /// A size of the author, cut where it would reach beyond every position: what is made of it stays within 32 bits.
+  IntExpr cut(const IntExpr &size) const;
   /// First and last position of a local coordinate.
   IntExpr first(const IntExpr &local) const { return base + local * step(); }
   IntExpr last(const IntExpr &local) const { return isFine() ? first(local) : first(local + 1) - rate; }

@@ -21,7 +21,7 @@ Piece with(const Frame &frame, Interval Piece::*axis, Interval bounds) {
 
 /// Local coordinates in [0, first) or [extent - last, extent), on one axis.
 void edgePieces(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
-  IntExpr first = sizes.expr(0), last = sizes.expr(1);
+  IntExpr first = frame.cut(sizes.expr(0)), last = sizes.expr(1);
   if (first != IntExpr(0))
     out.push_back(with(frame, axis, {frame.first(0), frame.last(first - 1)}));
   if (last != IntExpr(0))
@@ -29,7 +29,7 @@ void edgePieces(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, c
 }
 
 void betweenEdges(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
-  IntExpr first = sizes.expr(0), last = sizes.expr(1);
+  IntExpr first = frame.cut(sizes.expr(0)), last = sizes.expr(1);
   out.push_back(with(frame, axis, {frame.first(max(first, 0)), frame.last(extent - last - 1)}));
   if (frame.region.cells.empty()) // coordinates are negative only outside segments (queries before key 0)
     out.push_back(with(frame, axis, {{}, frame.last(-1)}));
@@ -70,12 +70,12 @@ LogicalResult WindowOp::verify() {
 }
 void WindowOp::pieces(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
-  out.push_back(frame.band({IntExpr(0) - sizes.expr(0), sizes.expr(1)}));
+  out.push_back(frame.band({IntExpr(0) - frame.cut(sizes.expr(0)), frame.cut(sizes.expr(1))}));
 }
 void WindowOp::complement(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
-  out.push_back(frame.band({{}, IntExpr(0) - (sizes.expr(0) + 1)}));
-  out.push_back(frame.band({sizes.expr(1) + 1, {}}));
+  out.push_back(frame.band({{}, IntExpr(0) - (frame.cut(sizes.expr(0)) + 1)}));
+  out.push_back(frame.band({frame.cut(sizes.expr(1)) + 1, {}}));
 }
 Value WindowOp::buildPredicate(PredicateFrame &frame) {
   Sizes sizes{getDynamicSizes(), getSizes()};
@@ -125,15 +125,16 @@ LogicalResult BoxOp::verify() {
 void BoxOp::pieces(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   Piece box = frame.region;
-  box.q.intersect({frame.first(sizes.expr(0)), frame.last(sizes.expr(1) - 1)});
-  box.k.intersect({frame.first(sizes.expr(2)), frame.last(sizes.expr(3) - 1)});
+  auto bound = [&](unsigned index) { return frame.cut(sizes.expr(index)); };
+  box.q.intersect({frame.first(bound(0)), frame.last(bound(1) - 1)});
+  box.k.intersect({frame.first(bound(2)), frame.last(bound(3) - 1)});
   out.push_back(box);
 }
 void BoxOp::complement(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   for (auto [axis, first] : {std::pair(&Piece::q, 0u), std::pair(&Piece::k, 2u)}) {
-    out.push_back(with(frame, axis, {{}, frame.last(sizes.expr(first) - 1)}));
-    out.push_back(with(frame, axis, {frame.first(sizes.expr(first + 1)), {}}));
+    out.push_back(with(frame, axis, {{}, frame.last(frame.cut(sizes.expr(first)) - 1)}));
+    out.push_back(with(frame, axis, {frame.first(frame.cut(sizes.expr(first + 1))), {}}));
   }
 }
 Value BoxOp::buildPredicate(PredicateFrame &frame) {
@@ -150,14 +151,14 @@ Value BoxOp::buildPredicate(PredicateFrame &frame) {
 
 LogicalResult PrefixOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"length"}, 0); }
 void PrefixOp::pieces(const Frame &frame, PieceList &out) {
-  IntExpr length = Sizes{getDynamicSizes(), getSizes()}.expr(0);
+  IntExpr length = frame.cut(Sizes{getDynamicSizes(), getSizes()}.expr(0));
   out.push_back(frame.band({{}, 0}));
   if (length != IntExpr(0))
     out.push_back(with(frame, &Piece::k, {{}, frame.last(length - 1)}));
 }
 void PrefixOp::complement(const Frame &frame, PieceList &out) {
   Piece after = frame.band({1, {}});
-  after.k.intersect({frame.first(Sizes{getDynamicSizes(), getSizes()}.expr(0)), {}});
+  after.k.intersect({frame.first(frame.cut(Sizes{getDynamicSizes(), getSizes()}.expr(0))), {}});
   out.push_back(after);
 }
 Value PrefixOp::buildPredicate(PredicateFrame &frame) {

@@ -1,5 +1,6 @@
 //===- Offset.cpp - offset rules ------------------------------------------===//
 #include "dialect/IR/Offset.h"
+#include "dialect/Analysis/Piece.h"
 
 using namespace mlir;
 
@@ -24,8 +25,10 @@ static bool servesHeads(Operation *op) {
 }
 
 LogicalResult verifyOffset(Operation *op, int64_t rate, std::optional<int64_t> at, std::optional<OffsetRule> rule) {
-  if (rate < 1 || rate > std::numeric_limits<int32_t>::max())
+  if (rate < 1)
     return op->emitOpError("expected a rate >= 1, got ") << rate;
+  if (rate > kFarthest)
+    return op->emitOpError("expected a rate <= ") << kFarthest << ", got " << rate;
   if (at.has_value() == rule.has_value())
     return op->emitOpError("expected either an offset (`at 0`) or a rule (`rule(modulo)`)");
   if (at && (*at < 0 || *at >= rate))

@@ -1,5 +1,6 @@
 //===- PatternOps.cpp - attn.pattern and attn.softmax ---------------------===//
 #include "dialect/IR/Attn.h"
+#include "dialect/IR/Limits.h"
 #include "dialect/IR/RealWord.h"
 #include "dialect/IR/Reals.h"
 #include "dialect/IR/Sizes.h"
@@ -156,7 +157,7 @@ LogicalResult PatternOp::verifyRegions() {
   for (Operation &op : block.without_terminator())
     if (!isa<MaskOpInterface, ScoreOpInterface>(op))
       return op.emitOpError("expected a mask op or a score op in attn.pattern");
-  return success();
+  return verifyLimits(*this);
 }
 
 SoftmaxOp PatternOp::getSoftmax() { return cast<SoftmaxOp>(getBody().front().back()); }

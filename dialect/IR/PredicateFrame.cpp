@@ -1,9 +1,12 @@
 //===- PredicateFrame.cpp - arithmetic for predicates ---------------------===//
 #include "dialect/IR/PredicateFrame.h"
+#include "dialect/Analysis/Piece.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
 
 using namespace mlir;
 namespace arith = mlir::arith;
@@ -70,7 +73,7 @@ Value PredicateFrame::headExpr(const IntExpr &expr) const {
 
 Value ExprBuilder::integer(const IntExpr &expr) {
   if (auto value = expr.constant())
-    return constantI32(builder, loc, *value);
+    return constantI32(builder, loc, std::clamp(*value, -kFarthest, kFarthest)); // nothing lies beyond
   return build(expr);
 }
 

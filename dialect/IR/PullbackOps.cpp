@@ -21,7 +21,7 @@ namespace {
 /// Segments of a frame, and the frame inside one.
 struct Segments {
   Segments(SegmentOp op, const Frame &outer) : inner(outer) {
-    IntExpr length = Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0);
+    IntExpr length = outer.cut(Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0));
     loop = outer.cells->get(outer.base, length * outer.step());
     IntExpr index = symbol(Symbol::Cell, loop.cell);
     Piece cell;
@@ -142,7 +142,7 @@ LogicalResult BlocksOp::verify() { return verifySizes(*this, {getDynamicSizes(),
 
 /// The frame whose coordinates are blocks.
 static Frame blockFrame(BlocksOp op, const Frame &outer) {
-  IntExpr size = Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0);
+  IntExpr size = outer.cut(Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0));
   Frame inner = outer;
   inner.width = outer.width * size;
   inner.extentQ = ceilDiv(outer.extentQ, size);

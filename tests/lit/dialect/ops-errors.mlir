@@ -320,3 +320,56 @@ attn.pattern @bad() {
   %m = attn.dialate %f by 2 at 0
   attn.softmax union(%m)
 }
+
+// -----
+
+// The analysis works in numbers of 32 bits.
+attn.pattern @rate_too_large() {
+  %f = attn.full
+  // expected-error @+1 {{'attn.dilate' op expected a rate <= 1073741824, got 2147483647}}
+  %m = attn.dilate %f by 2147483647 at 0
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @rates_multiply() {
+  %f = attn.full
+  %a = attn.dilate %f by 65536 at 0
+  // expected-error @+1 {{'attn.blocks' op expected rates and block sizes whose product is at most 1073741824, got 4294967296}}
+  %m = attn.blocks %a by [65536]
+  attn.softmax union(%m)
+}
+
+// -----
+
+// A mask is built as often as it is used: this stands for 2^13 ops.
+attn.pattern @doubles() {
+  %0 = attn.causal
+  %1 = attn.or %0, %0
+  %2 = attn.or %1, %1
+  %3 = attn.or %2, %2
+  %4 = attn.or %3, %3
+  %5 = attn.or %4, %4
+  %6 = attn.or %5, %5
+  %7 = attn.or %6, %6
+  %8 = attn.or %7, %7
+  %9 = attn.or %8, %8
+  %10 = attn.or %9, %9
+  %11 = attn.or %10, %10
+  // expected-error @+1 {{'attn.or' op expected at most 4096 ops, each as often as it is used in each of 1 choices of heads, got 8191}}
+  %12 = attn.or %11, %11
+  attn.softmax union(%12)
+}
+
+// -----
+
+attn.pattern @too_many_choices() {
+  %f = attn.full
+  %a = attn.heads %f, %f, %f, %f, %f
+  %b = attn.heads %f, %f, %f, %f, %f, %f, %f
+  // expected-error @+1 {{'attn.heads' op expected at most 256 choices of operands of attn.heads, got 315}}
+  %c = attn.heads %f, %f, %f, %f, %f, %f, %f, %f, %f
+  %m = attn.or %a, %b, %c
+  attn.softmax union(%m)
+}

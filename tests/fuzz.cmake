@@ -1,0 +1,27 @@
+# Fuzz targets (docs/verification.md). With HEDDLE_FUZZ (preset `fuzz`) they are libFuzzer programs that `./dev fuzz`
+# runs; otherwise each is a test that replays its corpus.
+option(HEDDLE_FUZZ "link fuzz targets with libFuzzer (clang)" OFF)
+if(NOT TARGET heddle_compiler)
+  return()
+endif()
+
+add_custom_target(heddle_fuzz)
+function(heddle_add_fuzz_target name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(fuzz_${name} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/${name}_fuzz.cpp)
+  target_link_libraries(fuzz_${name} PRIVATE ${arg_LIBRARIES})
+  add_dependencies(heddle_fuzz fuzz_${name})
+  if(HEDDLE_FUZZ)
+    target_sources(fuzz_${name} PRIVATE ${arg_SOURCES})
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    return()
+  endif()
+  target_sources(fuzz_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/replay_main.cpp)
+  add_test(NAME fuzz.${name} COMMAND fuzz_${name} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name})
+  set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 120)
+endfunction()
+
+heddle_add_fuzz_target(pattern SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/pattern_mutator.cpp LIBRARIES heddle_compiler)
+heddle_add_fuzz_target(safetensors LIBRARIES heddle_io)
+heddle_add_fuzz_target(texts LIBRARIES heddle_config heddle_core)
+heddle_add_fuzz_target(store LIBRARIES heddle_runtime)

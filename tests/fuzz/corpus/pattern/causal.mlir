@@ -1,0 +1,4 @@
+attn.pattern @causal() {
+  %m = attn.causal
+  attn.softmax union(%m)
+}

@@ -1,0 +1,4 @@
+attn.pattern @full() {
+  %m = attn.full
+  attn.softmax union(%m)
+}

@@ -1,0 +1,4 @@
+attn.pattern @bad() {
+  %m = attn.window [4, -2]
+  attn.softmax union(%m)
+}

@@ -1,0 +1,4 @@
+attn.pattern @bad() {
+  %m = attn.stride k by 4 at 4
+  attn.softmax union(%m)
+}

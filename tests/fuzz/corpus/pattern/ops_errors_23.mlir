@@ -1,0 +1,4 @@
+attn.pattern @bad() {
+  %m = "attn.and"() : () -> !attn.mask
+  attn.softmax union(%m)
+}

@@ -1,0 +1,4 @@
+attn.pattern @bad() {
+  %m = "attn.or"() : () -> !attn.mask
+  attn.softmax union(%m)
+}

@@ -1,0 +1,8 @@
+attn.pattern @bad() {
+  %m = attn.predicate {
+  ^bb0(%q: i32, %k: i32):
+    %c = arith.cmpi sle, %k, %q : i32
+    attn.yield %c : i1
+  }
+  attn.softmax union(%m)
+}

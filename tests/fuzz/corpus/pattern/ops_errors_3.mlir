@@ -1,0 +1,4 @@
+attn.pattern @bad() {
+  %m = attn.window [4294967296, 0]
+  attn.softmax union(%m)
+}

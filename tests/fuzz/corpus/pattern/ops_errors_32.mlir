@@ -1,0 +1,4 @@
+attn.pattern @bad() q_origin(middle) {
+  %m = attn.full
+  attn.softmax union(%m)
+}

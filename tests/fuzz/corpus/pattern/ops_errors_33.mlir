@@ -1,0 +1,4 @@
+attn.pattern @bad() {
+  %m = attn.full
+  attn.yield %m : !attn.mask
+}

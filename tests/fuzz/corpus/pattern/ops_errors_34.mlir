@@ -1,0 +1,3 @@
+attn.pattern @bad() {
+  %m = attn.full
+}

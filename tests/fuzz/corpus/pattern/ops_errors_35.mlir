@@ -1,0 +1,5 @@
+attn.pattern @bad() {
+  %m = attn.full
+  %c = arith.constant 1 : i32
+  attn.softmax union(%m)
+}

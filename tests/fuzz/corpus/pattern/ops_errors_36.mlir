@@ -1,0 +1,3 @@
+attn.pattern @bad() {
+  attn.softmax union()
+}

@@ -1,0 +1,4 @@
+attn.pattern @bad() {
+  %m = attn.cols [0, -1]
+  attn.softmax union(%m)
+}

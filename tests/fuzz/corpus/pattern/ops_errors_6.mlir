@@ -1,0 +1,4 @@
+attn.pattern @bad() {
+  %m = attn.box [0, 4]
+  attn.softmax union(%m)
+}

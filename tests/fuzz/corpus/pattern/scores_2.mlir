@@ -1,0 +1,10 @@
+attn.pattern @region(%heat: f32) {
+  %m = attn.causal
+  %s = attn.scaled
+  %t = attn.score_map %s with %heat : f32 {
+  ^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32, %temperature: f32):
+    %y = arith.divf %x, %temperature : f32
+    attn.yield %y : f32
+  }
+  attn.softmax union(%m) of %t
+}

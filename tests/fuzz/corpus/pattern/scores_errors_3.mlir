@@ -1,0 +1,6 @@
+attn.pattern @bad(%cap: f32) {
+  %m = attn.causal
+  %s = attn.scaled
+  %t = attn.softcap %s by %cap
+  attn.softmax union(%m) of %t
+}

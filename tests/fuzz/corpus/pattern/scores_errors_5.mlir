@@ -1,0 +1,5 @@
+attn.pattern @bad() {
+  %m = attn.causal
+  %t = attn.alibi %m
+  attn.softmax union(%m) of %t
+}

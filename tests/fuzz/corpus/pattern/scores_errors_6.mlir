@@ -1,0 +1,4 @@
+attn.pattern @bad() {
+  %m = attn.causal
+  attn.softmax union(%m) of %m
+}

@@ -1,0 +1,4 @@
+attn.pattern @bad(%cap: f64) {
+  %m = attn.causal
+  attn.softmax union(%m)
+}

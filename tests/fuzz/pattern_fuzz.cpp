@@ -1,0 +1,102 @@
+//===- pattern_fuzz.cpp - hostile pattern files -----------------------------===//
+// From text to CUDA text on every skeleton, without NVRTC. Nothing may crash or hang, and what is emitted consists of the
+// words of the emitter alone: no name, string or attribute of the author gets into it.
+//===----------------------------------------------------------------------===//
+#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Nvrtc/KernelSource.h"
+#include "codegen/Target/GpuArch.h"
+#include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/PatternFile.h"
+#include "tests/fuzz/Fuzz.h"
+
+#include <algorithm>
+
+using namespace heddle;
+
+namespace {
+
+/// Words of the functions and of the wrapper, but for those that end in a number.
+const char *const kWords[] = {
+    "static", "__device__", "__forceinline__", "void", "bool", "int", "int32_t", "uint32_t", "float", "size_t", "struct", "template",
+    "class", "Columns", "below", "if", "else", "for", "return", "true", "false", "const", "constexpr", "pragma", "unroll", "out",
+    "pattern_variant", "pattern_query_rate", "pattern_key_rate", "pattern_key_residue", "pattern_next_range", "pattern_keep",
+    "pattern_kept_columns", "pattern_score", "batch", "head", "heads", "seqlen_q", "seqlen_k", "q_origin", "k_origin", "seqlenQ", "seqlenK",
+    "qOrigin", "kOrigin", "param", "variant", "branch", "tile_first", "tile_last", "tileFirst", "tileLast", "block_n", "blockN", "from",
+    "q_position", "k_position", "first_position", "qPosition", "kPosition", "firstPosition", "score", "PatternContext", "KeyRange", "Pattern",
+    "begin", "end", "fullBegin", "fullEnd", "reach", "c", "kVariantCount", "kBranchCount", "kParamCount", "kHasScore", "kHasKeptColumns",
+    "queryRate", "keyRate", "keyResidue", "nextRange", "keep", "keptColumns", "heddle", "ptx", "exp2Approx", "reciprocalApprox",
+    "__int_as_float", "__float_as_int", "fabsf", "ceilf", "cosf", "erff", "expf", "exp2f", "expm1f", "floorf", "fmaf", "logf", "log1pf", "log2f",
+    "powf", "rsqrtf", "sinf", "sqrtf", "tanhf", "INFINITY", "NAN", "f", "e", "E"};
+
+bool isNumbered(std::string_view word, std::string_view stem) {
+  return word.size() > stem.size() && word.substr(0, stem.size()) == stem &&
+         std::all_of(word.begin() + stem.size(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool isKnown(std::string_view word) {
+  const bool isVariable = word[0] >= 'a' && word[0] <= 'z' && isNumbered(word, word.substr(0, 1)); // v12, of loops i3, j4
+  return isVariable || isNumbered(word, "param_") || isNumbered(word, "label") ||
+         std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+}
+
+bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// Everything between the traits and the skeleton: the only part that a pattern has a say in.
+void requireOwnWords(const std::string &text) {
+  for (size_t i = 0; i < text.size();) {
+    if (isDigit(text[i])) { // 1.0e+02f
+      while (i < text.size() && (isDigit(text[i]) || isLetter(text[i]) || text[i] == '.'))
+        ++i;
+    } else if (isLetter(text[i])) {
+      size_t end = i;
+      while (end < text.size() && (isLetter(text[end]) || isDigit(text[end])))
+        ++end;
+      FUZZ_REQUIRE(isKnown(std::string_view(text).substr(i, end - i)), "a foreign word: " + text.substr(i, end - i));
+      i = end;
+    } else {
+      const bool isPlain = text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~');
+      FUZZ_REQUIRE(isPlain && text[i] != '"' && text[i] != '\\' && text[i] != '\'',
+                   "a foreign character in the functions");
+      ++i;
+    }
+  }
+}
+
+/// The three comments in front, the second of which names the pattern.
+void requirePlainHead(const std::string &source) {
+  const std::string head = source.substr(0, source.find("#include"));
+  FUZZ_REQUIRE(std::count(head.begin(), head.end(), '\n') == 3, "a comment of more than a line");
+  for (char c : head)
+    FUZZ_REQUIRE(c == '\n' || isLetter(c) || isDigit(c) || std::string_view("/ .:=,-()").find(c) != std::string_view::npos,
+                 "a foreign character in the head");
+}
+
+void emitFor(const PreparedPattern &prepared, const char *arch) {
+  KernelShape shape;
+  shape.arch = *findGpuArch(arch);
+  KernelRequest request = makeRequest(prepared, shape);
+  Result<KernelConfig> config = chooseConfig(request, std::nullopt);
+  if (!config)
+    return;
+  Result<KernelSource> source = variantSource(prepared, request, *config);
+  FUZZ_REQUIRE(source.isOk(), "the default is infeasible: " + source.status().message());
+  requirePlainHead(source->text);
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  auto file = PatternFile::parse(std::string(reinterpret_cast<const char *>(data), size), "fuzz.mlir");
+  if (!file)
+    return 0;
+  Result<PreparedPattern> prepared = preparePattern(**file);
+  if (!prepared)
+    return 0;
+  requireOwnWords(prepared->functions);
+  emitFor(*prepared, "sm_80");
+  emitFor(*prepared, "sm_90a");
+  return 0;
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# run.sh <folder of the fuzz build> <seconds> [target...]: fuzzes each target for its share of the time (patterns get most of
+# it) and keeps what it finds new in <build>/fuzz/<target>. Prints one line per target; exit 1 if one crashed or hung, with
+# the input's path.
+set -euo pipefail
+build=$1 seconds=$2
+shift 2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || targets=(pattern safetensors texts store)
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:allocator_may_return_null=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+status=0
+for target in "${targets[@]}"; do
+  share=$seconds
+  [ ${#targets[@]} = 1 ] || case $target in pattern) share=$((seconds * 7 / 10)) ;; *) share=$((seconds / 10)) ;; esac
+  found=$build/fuzz/$target log=$build/fuzz/$target.log
+  options=(-timeout=20 -rss_limit_mb=4096 -max_total_time=$((share > 1 ? share : 1)) -artifact_prefix="$found.found/")
+  [ ! -e "$here/$target.dict" ] || options+=(-dict="$here/$target.dict")
+  mkdir -p "$found" "$found.found"
+  if "$build/bin/fuzz_$target" "${options[@]}" "$found" "$here/corpus/$target" >"$log" 2>&1; then
+    echo "fuzz $target: $(grep -oE 'Done [0-9]+ runs in [0-9]+ second' "$log")s, nothing found"
+  else
+    echo "fuzz $target: FAILED, $(grep -oE "$found.found/[^ ]*" "$log" | tail -1) ($log)"
+    status=1
+  fi
+done
+exit $status
