@@ -18,7 +18,7 @@ public:
   JsonWriter(const PatternFile &file, const ExplainRequest &request, const Explanation &said)
       : file(file), request(request), said(said) {}
 
-  std::string write(bool withConfigs) {
+  std::string write(bool withConfigs, const Quality *quality) {
     attn::PatternOp pattern = file.pattern();
     Json root = {{"pattern", pattern.getSymName().str()}, {"file", file.path()}};
     root["sizes"] = sizes();
@@ -37,6 +37,8 @@ public:
     root["variants"] = variants();
     if (withConfigs)
       root["configs"] = configs();
+    if (quality)
+      root["quality"] = measured(*quality);
     if (isBig)
       root["big_integers"] = true;
     return root.dump(2) + "\n";
@@ -95,6 +97,25 @@ private:
     return list;
   }
 
+  static Json measured(const Quality &quality) {
+    const RowQuality &rows = quality.rows;
+    const DepthQuality &depth = quality.depth;
+    const BalanceQuality &balance = quality.balance;
+    Json json = {{"reference", rows.isCausal ? "causal" : "dense"}, {"rows", rows.rows}, {"rows_in_all", rows.rowsInAll},
+                 {"empty_rows", rows.emptyRows}, {"mean_mass", rows.meanMass}, {"least_mass", rows.leastMass},
+                 {"least_mass_head", rows.leastHead}, {"least_mass_row", rows.leastRow},
+                 {"relative_error", rows.relativeError}, {"max_error", rows.maxError}};
+    json["depth"] = depth.whyNot.empty()
+                        ? Json{{"layers", optional(depth.closure.layers)}, {"node_positions", depth.nodeSize},
+                               {"connected", depth.closure.connected}, {"settled_after", depth.closure.settledAfter}}
+                        : Json{{"layers", Json()}, {"reason", depth.whyNot}};
+    json["imbalance"] = balance.whyNot.empty()
+                            ? Json{{"ratio", balance.imbalance()}, {"most_tiles", balance.most}, {"mean_tiles", balance.mean},
+                                   {"query_tiles", balance.queryTiles}}
+                            : Json{{"ratio", Json()}, {"reason", balance.whyNot}};
+    return json;
+  }
+
   Json configs() {
     Json list = Json::array();
     ConfigChoices all = configChoicesOf(file, request);
@@ -124,8 +145,8 @@ private:
 } // namespace
 
 std::string explanationJson(const PatternFile &file, const ExplainRequest &request, const Explanation &explanation,
-                            bool withConfigs) {
-  return JsonWriter(file, request, explanation).write(withConfigs);
+                            bool withConfigs, const Quality *quality) {
+  return JsonWriter(file, request, explanation).write(withConfigs, quality);
 }
 
 } // namespace heddle::views

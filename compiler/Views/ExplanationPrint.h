@@ -6,12 +6,13 @@
 #define HEDDLE_COMPILER_VIEWS_EXPLANATIONPRINT_H
 
 #include "compiler/Views/Explanation.h"
+#include "compiler/Views/Quality.h"
 
 namespace heddle::views {
 
 /// One JSON object, indented, with a final newline.
 std::string explanationJson(const PatternFile &file, const ExplainRequest &request, const Explanation &explanation,
-                            bool withConfigs);
+                            bool withConfigs, const Quality *quality = nullptr);
 std::string explanationText(const PatternFile &file, const ExplainRequest &request, const Explanation &explanation,
                             bool withConfigs);
 

@@ -34,4 +34,13 @@ void KeptRows::read(int64_t head, int64_t row, std::vector<uint16_t> &copies) {
   }
 }
 
+void KeptRows::changeScores(int64_t head, int64_t row, std::vector<double> &scores) {
+  if (!pattern.info().hasScore)
+    return;
+  context.head = static_cast<int32_t>(head);
+  const int32_t q = context.qOrigin + static_cast<int32_t>(row);
+  for (size_t j = 0; j < scores.size(); ++j)
+    scores[j] = pattern.score(context, q, context.kOrigin + static_cast<int32_t>(j), static_cast<float>(scores[j]));
+}
+
 } // namespace heddle::views

@@ -17,6 +17,9 @@ public:
   /// copies[j] = how many branches keep (row, j) for this head, for batch element 0.
   void read(int64_t head, int64_t row, std::vector<uint16_t> &copies);
 
+  /// scores[j], scale * <q, k> of (row, j), becomes what the pattern's chain makes of it; for fewer keys than there are, too.
+  void changeScores(int64_t head, int64_t row, std::vector<double> &scores);
+
 private:
   KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes);
   JitPattern pattern;

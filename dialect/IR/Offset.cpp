@@ -2,6 +2,8 @@
 #include "dialect/IR/Offset.h"
 #include "dialect/Analysis/Piece.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 
 namespace heddle::attn {
@@ -19,9 +21,18 @@ IntExpr offsetExpr(int64_t rate, std::optional<int64_t> at, std::optional<Offset
   llvm_unreachable("`every` has no single offset");
 }
 
-/// True if some user of the mask, however far, is attn.heads.
+/// True if some user of the mask, however far, is attn.heads. Verifiers run before dominance is known: users may go in
+/// circles.
 static bool servesHeads(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<HeadsOp>(user) || servesHeads(user); });
+  llvm::SetVector<Operation *> reached;
+  reached.insert(op);
+  for (size_t next = 0; next < reached.size(); ++next)
+    for (Operation *user : reached[next]->getUsers()) {
+      if (isa<HeadsOp>(user))
+        return true;
+      reached.insert(user);
+    }
+  return false;
 }
 
 LogicalResult verifyOffset(Operation *op, int64_t rate, std::optional<int64_t> at, std::optional<OffsetRule> rule) {

@@ -373,3 +373,12 @@ attn.pattern @too_many_choices() {
   %m = attn.or %a, %b, %c
   attn.softmax union(%m)
 }
+
+// -----
+
+// Verifiers come before the check of dominance, and must end all the same.
+attn.pattern @uses_itself() {
+  // expected-error @+1 {{'attn.dilate' op expected an attn.heads around rule(group)}}
+  %m = attn.dilate %m by 3 rule(group)
+  attn.softmax union(%m)
+}

@@ -1,0 +1,152 @@
+//===- Quality.cpp - what a pattern loses against dense attention -----------===//
+// The graph of a layer, the balance of its tiles, and what is printed. Weights are RowQuality's.
+//===----------------------------------------------------------------------===//
+#include "compiler/Views/Quality.h"
+#include "compiler/Views/Explanation.h"
+#include "compiler/Views/RowQuality.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace heddle::views {
+namespace {
+
+constexpr int64_t kMostQueryTiles = int64_t(1) << 18;
+
+/// The sources of each node, all heads together: a layer mixes them.
+AttentionGraph graphOf(KeptRows &kept, const attn::ProblemSizes &sizes, int64_t nodeSize) {
+  const int64_t nodes = (sizes.seqlenQ + nodeSize - 1) / nodeSize;
+  std::vector<char> isSource(nodes);
+  std::vector<uint16_t> copies;
+  AttentionGraph graph(nodes);
+  for (int64_t node = 0; node < nodes; ++node) {
+    std::fill(isSource.begin(), isSource.end(), 0);
+    for (int64_t row = node * nodeSize; row < std::min((node + 1) * nodeSize, sizes.seqlenQ); ++row)
+      for (int64_t head = 0; head < sizes.heads; ++head) {
+        kept.read(head, row, copies);
+        for (int64_t key = 0; key < sizes.seqlenK; ++key)
+          isSource[key / nodeSize] |= copies[key] > 0;
+      }
+    for (int64_t source = 0; source < nodes; ++source)
+      if (isSource[source])
+        graph[node].push_back(static_cast<int32_t>(source));
+  }
+  return graph;
+}
+
+DepthQuality measureDepth(KeptRows &kept, const QualityRequest &request, bool isCausal) {
+  const attn::ProblemSizes &sizes = request.sizes;
+  DepthQuality depth;
+  if (sizes.seqlenQ != sizes.seqlenK || sizes.qOrigin != sizes.kOrigin) {
+    depth.whyNot = "queries and keys are not the same positions";
+    return depth;
+  }
+  if (attn::WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK > kMostEnumeratedPairs) {
+    depth.whyNot = "more than " + std::to_string(kMostEnumeratedPairs) + " pairs would have to be tried";
+    return depth;
+  }
+  while (sizes.seqlenQ > kMostNodes * depth.nodeSize)
+    depth.nodeSize *= 2;
+  depth.closure = closureDepth(graphOf(kept, sizes, depth.nodeSize), isCausal);
+  return depth;
+}
+
+/// Of one head, class by class.
+void addTiles(const attn::VariantRanges &ranges, const QualityRequest &request, int64_t head, BalanceQuality &balance,
+              int64_t &visited) {
+  const attn::ProblemSizes &sizes = request.sizes;
+  for (int64_t rowClass = 0; rowClass < std::min(ranges.rowRate, sizes.seqlenQ); ++rowClass) {
+    const int64_t rows = (sizes.seqlenQ - rowClass + ranges.rowRate - 1) / ranges.rowRate;
+    for (int64_t index = 0; index * request.tile.rows < rows; ++index) {
+      int64_t ofTile = 0;
+      for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
+        for (const attn::TileRun &run : attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, head,
+                                                        {rowClass, index, request.tile.rows}, request.tile.columns)
+                                            .visited)
+          ofTile += run.end - run.begin;
+      visited += ofTile;
+      balance.most = std::max(balance.most, ofTile);
+      ++balance.queryTiles;
+    }
+  }
+}
+
+BalanceQuality measureBalance(const PatternFile &file, const QualityRequest &request) {
+  const attn::ProblemSizes &sizes = request.sizes;
+  BalanceQuality balance;
+  int64_t visited = 0;
+  for (int64_t head = 0; head < sizes.heads; ++head) {
+    const attn::Variant &variant = file.analysis().variants[attn::variantOf(file.analysis(), sizes, head)];
+    if (attn::countRowTiles(sizes.seqlenQ, variant.forward.rowRate, request.tile.rows) > kMostQueryTiles / sizes.heads) {
+      balance.whyNot = "more than " + std::to_string(kMostQueryTiles) + " query tiles";
+      return balance;
+    }
+    addTiles(variant.forward, request, head, balance, visited);
+  }
+  balance.mean = balance.queryTiles ? double(visited) / double(balance.queryTiles) : 0;
+  return balance;
+}
+
+template <class... Values> std::string format(const char *pattern, Values... values) {
+  char text[512];
+  std::snprintf(text, sizeof text, pattern, values...);
+  return text;
+}
+
+std::string depthText(const DepthQuality &depth) {
+  if (!depth.whyNot.empty())
+    return "- (" + depth.whyNot + ")";
+  const bool isExact = depth.nodeSize == 1;
+  const std::string nodes = isExact ? "positions" : "blocks of " + std::to_string(depth.nodeSize) + " positions";
+  if (depth.closure.layers)
+    return (isExact ? "" : "at least ") + std::to_string(*depth.closure.layers) +
+           " layers until every pair of the reference is connected (" + nodes + ")";
+  return "never all: " + format("%.4g %%", depth.closure.connected * 100) + " of the reference's pairs are connected after " +
+         std::to_string(depth.closure.settledAfter) + " layers, and no more (" + nodes + ")";
+}
+
+} // namespace
+
+Status checkQualitySizes(const AttentionSizes &s) {
+  const attn::WideInt q = attn::WideInt(s.batch) * s.seqlenQ * s.heads * s.headDim;
+  const attn::WideInt kv = attn::WideInt(s.batch) * s.seqlenK * s.kvHeads * std::max(s.headDim, s.valueDim);
+  if (q <= kMostInputElements && kv <= kMostInputElements)
+    return {};
+  return Status::invalidArgument("expected q, k and v of at most " + std::to_string(kMostInputElements) +
+                                 " elements for --quality, got " + attn::toString(std::max(q, kv)) +
+                                 "; fewer heads or channels may do");
+}
+
+Result<Quality> measureQuality(const PatternFile &file, const QualityRequest &request) {
+  HEDDLE_TRY(checkQualitySizes(request.inputs->sizes));
+  HEDDLE_ASSIGN(KeptRows kept, KeptRows::create(file, request.sizes));
+  Quality quality;
+  quality.rows = measureRows(kept, request);
+  quality.depth = measureDepth(kept, request, quality.rows.isCausal);
+  quality.balance = measureBalance(file, request);
+  return quality;
+}
+
+std::string qualityText(const std::string &inputs, uint64_t seed, const Quality &quality) {
+  const RowQuality &rows = quality.rows;
+  const bool isSample = rows.rows < rows.rowsInAll;
+  auto line = [](const char *label, const std::string &value) { return format("  %-16s ", label) + value + "\n"; };
+  std::string text = "quality of batch element 0 on " + inputs + "\n";
+  text += line("reference", rows.isCausal ? "attention over all keys up to the query: no row keeps a later one"
+                                          : "attention over all keys");
+  text += line("rows", isSample ? format("%lld of %lld, one from each of as many equal runs, seed %llu", (long long)rows.rows,
+                                         (long long)rows.rowsInAll, (unsigned long long)seed)
+                                : format("all %lld", (long long)rows.rows));
+  text += line("captured mass", format("mean %.4f, least %.4f (head %lld, row %lld) of a row's reference weights; ", rows.meanMass,
+                                       rows.leastMass, (long long)rows.leastHead, (long long)rows.leastRow) +
+                                    format("%lld rows keep nothing", (long long)rows.emptyRows));
+  text += line("output error", format("relative %.4g (Frobenius), largest of an element %.4g", rows.relativeError, rows.maxError));
+  text += line("depth", depthText(quality.depth));
+  const BalanceQuality &balance = quality.balance;
+  text += line("imbalance", !balance.whyNot.empty() ? "- (" + balance.whyNot + ")"
+                                                    : format("%.3g: a query tile visits at most %lld key tiles, %.4g on average",
+                                                             balance.imbalance(), (long long)balance.most, balance.mean));
+  return text;
+}
+
+} // namespace heddle::views

@@ -1,0 +1,68 @@
+//===- Quality.h - what a pattern loses against dense attention --*- C++ -*-===//
+// Owns the numbers of `heddle explain --quality`. The reference is attention with the same scores over all keys, or, for a
+// pattern that keeps no key behind its query, over all keys up to the query. All of batch element 0.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_VIEWS_QUALITY_H
+#define HEDDLE_COMPILER_VIEWS_QUALITY_H
+
+#include "compiler/Driver/PatternFile.h"
+#include "compiler/Io/AttentionInputs.h"
+#include "compiler/Views/Closure.h"
+
+namespace heddle::views {
+
+struct QualityRequest {
+  attn::ProblemSizes sizes;
+  attn::TileShape tile;
+  const AttentionInputs *inputs = nullptr; ///< never null; of these sizes
+  uint64_t seed = 0;                       ///< of the sample of rows
+};
+
+/// Over the rows that were looked at. Rows before the first key of a causal reference have none and do not count.
+struct RowQuality {
+  bool isCausal = false;
+  int64_t rows = 0, rowsInAll = 0; ///< looked at; of all heads
+  int64_t emptyRows = 0;           ///< with keys in the reference and none in the pattern
+  double leastMass = 1, meanMass = 1; ///< reference weights of the kept keys, summed over a row
+  int64_t leastHead = 0, leastRow = 0;
+  double relativeError = 0; ///< ||out - reference|| / ||reference||, Frobenius; the pattern's weights sum to 1
+  double maxError = 0;      ///< of one element
+};
+
+struct DepthQuality {
+  ClosureDepth closure;
+  int64_t nodeSize = 1; ///< positions in a node; more than 1: the pattern itself needs at least as many layers
+  std::string whyNot;   ///< there is no depth; empty: there is one
+};
+
+/// Visited key tiles of query tiles, over all heads.
+struct BalanceQuality {
+  int64_t most = 0, queryTiles = 0;
+  double mean = 0;
+  double imbalance() const { return mean > 0 ? double(most) / mean : 1; }
+  std::string whyNot;
+};
+
+struct Quality {
+  RowQuality rows;
+  DepthQuality depth;
+  BalanceQuality balance;
+};
+
+inline constexpr int64_t kMostPairsOfAllRows = int64_t(1) << 22; ///< of all heads; beyond them rows are sampled
+inline constexpr int64_t kMostSampledRows = 256;
+inline constexpr int64_t kMostNodes = 2048;                      ///< of the graph of a layer; longer sequences are cut into blocks
+inline constexpr int64_t kMostInputElements = int64_t(1) << 27;  ///< of q, k or v
+
+/// unsupported: a predicate has no form on this machine, or the inputs are too large.
+Result<Quality> measureQuality(const PatternFile &file, const QualityRequest &request);
+
+/// invalidArgument if q, k or v of these sizes had more than kMostInputElements elements.
+Status checkQualitySizes(const AttentionSizes &sizes);
+
+/// Lines under the explanation. `inputs` says what the tensors were, `seed` is that of the request.
+std::string qualityText(const std::string &inputs, uint64_t seed, const Quality &quality);
+
+} // namespace heddle::views
+
+#endif

@@ -1,0 +1,2 @@
+  %n96 = attn.dilate %n96 by 3 rule(group)
+    
