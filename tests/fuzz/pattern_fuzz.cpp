@@ -1,5 +1,5 @@
 //===- pattern_fuzz.cpp - hostile pattern files -----------------------------===//
-// From text to CUDA text on every skeleton, without NVRTC. Nothing may crash or hang, and what is emitted consists of the
+// From text to CUDA text on every skeleton, without NVRTC, and to counts of tiles and pairs. Nothing may crash or hang, and what is emitted consists of the
 // words of the emitter alone: no name, string or attribute of the author gets into it.
 //===----------------------------------------------------------------------===//
 #include "codegen/Skeletons/Skeleton.h"
@@ -86,6 +86,21 @@ void emitFor(const PreparedPattern &prepared, const char *arch) {
   requirePlainHead(source->text);
 }
 
+/// What `heddle explain` counts, at two lengths.
+void count(const PatternFile &file) {
+  Result<std::vector<int64_t>> parameters = file.bindParameters({});
+  if (!parameters)
+    return;
+  for (int64_t seqlen : {int64_t(200), int64_t(1) << 20}) {
+    attn::ProblemSizes sizes{3, seqlen, seqlen + 7, 0, 0, *parameters};
+    const attn::TileCounts tiles = attn::countTiles(file.analysis(), sizes, {64, 128}, attn::Direction::Forward);
+    FUZZ_REQUIRE(tiles.full >= 0 && tiles.full <= tiles.visited, "more full tiles than visited ones");
+    if (seqlen < 1000)
+      if (auto pairs = attn::countPairs(file.analysis(), sizes))
+        FUZZ_REQUIRE(*pairs >= 0, "a negative number of pairs");
+  }
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -95,6 +110,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Result<PreparedPattern> prepared = preparePattern(**file);
   if (!prepared)
     return 0;
+  count(**file);
   requireOwnWords(prepared->functions);
   emitFor(*prepared, "sm_80");
   emitFor(*prepared, "sm_90a");
