@@ -59,16 +59,28 @@ void appendCallSizes(LaunchPlan &plan, QOriginRule rule) {
   plan.appendScaleLog2();
 }
 
-void appendRuntimeSizes(LaunchPlan &plan, int64_t paramCount) {
-  for (int64_t i = 0; i < paramCount; ++i)
-    plan.appendI32(LaunchExpr::param(i));
-  if (paramCount == 0)
-    plan.appendI32(0);
+void appendOperands(LaunchPlan &plan, const KernelRequest &request) {
+  for (const OperandSlot &operand : request.operands)
+    plan.appendPointer({PointerSource::Kind::operand, operand.argument});
+}
+
+void appendRuntimeSizes(LaunchPlan &plan, const KernelRequest &request) {
+  std::vector<LaunchExpr> words;
+  for (int64_t i = 0; i < request.paramCount; ++i)
+    words.push_back(LaunchExpr::param(i));
+  for (const OperandSlot &operand : request.operands)
+    if (!operand.hasLength)
+      words[size_t(operand.argument)] = 0;
+  if (words.empty())
+    words.push_back(0);
+  for (LaunchExpr &word : words)
+    plan.appendI32(std::move(word));
 }
 
 void appendForwardParams(LaunchPlan &plan, const KernelRequest &request) {
+  appendOperands(plan, request);
   appendFixedParams(plan, request.qOrigin);
-  appendRuntimeSizes(plan, request.paramCount);
+  appendRuntimeSizes(plan, request);
 }
 
 } // namespace heddle

@@ -26,8 +26,12 @@ LaunchExpr qOriginExpr(QOriginRule rule);
 /// and scaleLog2.
 void appendCallSizes(LaunchPlan &plan, QOriginRule rule);
 
-/// Appends `param`, the last field of every forward `KernelParams`: one element where the pattern has no run-time size.
-void appendRuntimeSizes(LaunchPlan &plan, int64_t paramCount);
+/// Appends the pointers to the pattern's tensors, the first fields of every forward `KernelParams`.
+void appendOperands(LaunchPlan &plan, const KernelRequest &request);
+
+/// Appends `param`, the last field of every forward `KernelParams`: one element where the pattern has no arguments. The
+/// word of a tensor without a length is 0, and nobody has to give it.
+void appendRuntimeSizes(LaunchPlan &plan, const KernelRequest &request);
 
 /// Appends the fields of the portable `KernelParams`, in order and natural alignment.
 void appendForwardParams(LaunchPlan &plan, const KernelRequest &request);

@@ -54,6 +54,8 @@ std::string KernelRequest::str() const {
                      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
                      " arch=" + std::string(arch->name) + " q_origin=" + qOriginRuleName(qOrigin) +
                      " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "");
+  for (const OperandSlot &operand : operands)
+    text += " operand" + std::to_string(operand.argument) + (operand.hasLength ? "[]" : "");
   for (const VariantRates &rates : variants) {
     text += " rates=" + std::to_string(rates.queryRate) + ":";
     for (size_t branch = 0; branch < rates.keyRates.size(); ++branch)
@@ -69,6 +71,10 @@ Status KernelRequest::validate() const {
   if (paramCount < 0 || paramCount > kMaxLaunchParams)
     return Status::invalidArgument("kernel request: expected at least 0 and at most " + std::to_string(kMaxLaunchParams) +
                                    " run-time sizes, got " + std::to_string(paramCount));
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].argument < (i ? operands[i - 1].argument + 1 : 0) || operands[i].argument >= paramCount)
+      return Status::invalidArgument("kernel request: expected ascending numbers of operands below " + std::to_string(paramCount) +
+                                     ", got " + std::to_string(operands[i].argument));
   if (variants.empty() || variants.front().keyRates.empty())
     return Status::invalidArgument("kernel request: expected at least one variant with one branch");
   for (size_t i = 0; i < variants.size(); ++i)

@@ -35,7 +35,8 @@ struct KernelRequest {
   int64_t headDim = 64;
   int64_t valueDim = 64;
   std::vector<VariantRates> variants = {VariantRates()};
-  int64_t paramCount = 0; ///< run-time sizes of the pattern
+  int64_t paramCount = 0; ///< arguments of the pattern
+  std::vector<OperandSlot> operands = {}; ///< those of them that are tensors, ascending
   QOriginRule qOrigin = QOriginRule::start;
   bool hasScores = false;     ///< a chain of the pattern changes scores
   bool hasEqualTiles = false; ///< query tiles cost alike: a hint for defaults, no part of the function

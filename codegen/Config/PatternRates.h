@@ -29,6 +29,12 @@ struct VariantRates {
   std::vector<int64_t> keyRates = {1};
 };
 
+/// A tensor that the pattern reads.
+struct OperandSlot {
+  int64_t argument = 0;   ///< its number among the arguments of the pattern: that of its pointer and of its length
+  bool hasLength = false; ///< the kernel needs the length
+};
+
 } // namespace heddle
 
 #endif // HEDDLE_CODEGEN_CONFIG_PATTERNRATES_H

@@ -91,6 +91,7 @@ LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config)
 
 void appendTensorMapParams(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config) {
   using Pointer = PointerSource::Kind;
+  appendOperands(plan, request);
   appendAllMaps(plan, request, config);
   for (Pointer kind : {Pointer::out, Pointer::lse, Pointer::carryOut, Pointer::carryLse, Pointer::workspace})
     plan.appendPointer({kind, 0});
@@ -99,7 +100,7 @@ void appendTensorMapParams(LaunchPlan &plan, const KernelRequest &request, const
   appendCallSizes(plan, request.qOrigin);
   plan.appendI32(workItems(request, config));
   plan.appendI32(rasterPairs(request, config));
-  appendRuntimeSizes(plan, request.paramCount);
+  appendRuntimeSizes(plan, request);
 }
 
 int64_t tensorMapParamBytes(const KernelRequest &request) {

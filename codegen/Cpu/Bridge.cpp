@@ -17,9 +17,9 @@ constexpr int64_t maxLineLength = int64_t(1) << 31;
 
 class BridgeBuilder {
 public:
-  BridgeBuilder(ModuleOp module, int paramCount)
-      : module(module), builder(module.getBodyRegion()), loc(module.getLoc()),
-        contextWords(contextArgumentNames(paramCount).size()) {
+  BridgeBuilder(ModuleOp module, const PatternInfo &info)
+      : module(module), info(info), builder(module.getBodyRegion()), loc(module.getLoc()),
+        contextWords(contextWordNames(info).size()) {
     builder.setInsertionPointToEnd(module.getBody());
   }
 
@@ -32,9 +32,11 @@ private:
   Type contextType() { return MemRefType::get({contextWords}, i32()); }
   Block *startFunction(const std::string &symbol, ArrayRef<Type> inputs, ArrayRef<Type> results);
   SmallVector<Value> loadContext(Value words);
+  Value loadOperand(Value contextAddress, size_t index);
   Value callKeep(SmallVector<Value> context, ArrayRef<Value> rest);
 
   ModuleOp module;
+  const PatternInfo &info;
   OpBuilder builder;
   Location loc;
   int64_t contextWords;
@@ -54,7 +56,36 @@ SmallVector<Value> BridgeBuilder::loadContext(Value words) {
     Value index = arith::ConstantIndexOp::create(builder, loc, i);
     values.push_back(memref::LoadOp::create(builder, loc, words, index));
   }
+  if (info.operands.empty())
+    return values;
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, words);
+  Value address = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), base);
+  for (size_t i = 0; i < info.operands.size(); ++i)
+    values.push_back(loadOperand(address, i));
   return values;
+}
+
+// The memref dialect knows no pointers in memory, so the descriptor that stands for a tensor is put together by hand.
+Value BridgeBuilder::loadOperand(Value contextAddress, size_t index) {
+  MLIRContext *context = module.getContext();
+  MemRefType type = operandTypeOf(context, info.operands[index]);
+  auto constant = [&](int64_t value) -> Value { return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value)); };
+  Value place = arith::AddIOp::create(builder, loc, contextAddress, constant(contextPointerOffset + 8 * int64_t(index)));
+  auto pointerType = LLVM::LLVMPointerType::get(context);
+  Value slot = LLVM::IntToPtrOp::create(builder, loc, pointerType, place);
+  Value pointer = LLVM::LoadOp::create(builder, loc, pointerType, slot);
+  auto extents = LLVM::LLVMArrayType::get(builder.getI64Type(), 1);
+  auto descriptorType = LLVM::LLVMStructType::getLiteral(context, {pointerType, pointerType, builder.getI64Type(), extents, extents});
+  Value descriptor = LLVM::PoisonOp::create(builder, loc, descriptorType);
+  auto insert = [&](Value value, llvm::ArrayRef<int64_t> where) {
+    descriptor = LLVM::InsertValueOp::create(builder, loc, descriptor, value, where);
+  };
+  insert(pointer, {0});
+  insert(pointer, {1});
+  insert(constant(0), {2});
+  insert(constant(type.getDimSize(0)), {3, 0});
+  insert(constant(1), {4, 0});
+  return UnrealizedConversionCastOp::create(builder, loc, TypeRange{type}, descriptor).getResult(0);
 }
 
 void BridgeBuilder::addEntry(const PatternFunction &function) {
@@ -139,7 +170,7 @@ void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
   auto internal = LLVM::LinkageAttr::get(module.getContext(), LLVM::linkage::Linkage::Internal);
   for (auto function : module.getOps<func::FuncOp>())
     function->setAttr("llvm.linkage", internal);
-  BridgeBuilder bridge(module, info.paramCount);
+  BridgeBuilder bridge(module, info);
   for (const PatternFunction &function : functionsOf(info))
     bridge.addEntry(function);
   bridge.addKeepLine(keepRowSymbol, /*alongKeys=*/true);

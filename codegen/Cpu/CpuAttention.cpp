@@ -52,11 +52,24 @@ Status checkPointers(const CpuAttentionArgs &args) {
   return {};
 }
 
+Status checkOperands(const JitPattern &pattern, const CpuAttentionArgs &args) {
+  const std::vector<PatternOperand> &operands = pattern.info().operands;
+  if (args.operands.size() != operands.size())
+    return Status::invalidArgument("pattern '" + pattern.info().name + "' reads " + number(int64_t(operands.size())) +
+                                   " tensors, got " + number(int64_t(args.operands.size())));
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (!args.operands[i] && args.batch > 0 && args.seqlenQ > 0 && args.seqlenK > 0)
+      return Status::invalidArgument("the tensor that is argument " + number(operands[i].argument) + " of pattern '" +
+                                     pattern.info().name + "' must not be null");
+  return {};
+}
+
 Status check(const JitPattern &pattern, const CpuAttentionArgs &args) {
   if (int64_t(args.params.size()) != pattern.info().paramCount)
     return Status::invalidArgument("pattern '" + pattern.info().name + "' has " + number(pattern.info().paramCount) +
                                    " run-time sizes, got " + number(int64_t(args.params.size())));
   HEDDLE_TRY(checkSizes(args));
+  HEDDLE_TRY(checkOperands(pattern, args));
   return checkPointers(args);
 }
 
@@ -70,6 +83,7 @@ JitContext contextOf(const CpuAttentionArgs &args, int32_t batch, int32_t head) 
   context.qOrigin = args.qOrigin;
   context.kOrigin = args.kOrigin;
   std::copy(args.params.begin(), args.params.end(), context.params.begin());
+  std::copy(args.operands.begin(), args.operands.end(), context.operands.begin());
   return context;
 }
 

@@ -32,7 +32,9 @@ struct CpuAttentionArgs {
   int32_t batch = 1, heads = 1, kvHeads = 1, seqlenQ = 0, seqlenK = 0;
   int32_t headDim = 0, valueDim = 0, qOrigin = 0, kOrigin = 0;
   float scale = 1.0f;
-  std::vector<int32_t> params; // the pattern's run-time sizes
+  std::vector<int32_t> params; // the pattern's run-time sizes; of a tensor, its length
+  // The pattern's tensors, in the order of PatternInfo::operands; row-major, of the extents that its ops say.
+  std::vector<const void *> operands;
   int32_t blockM = 64, blockN = 64;
   int threads = 0; // 0: one per processor
 };

@@ -34,6 +34,7 @@ namespace heddle {
 
 static_assert(offsetof(JitContext, params) == 7 * sizeof(int32_t),
               "the compiled code reads the context as one run of words");
+static_assert(offsetof(JitContext, operands) == contextPointerOffset, "the compiled code finds pointers there");
 
 struct JitPattern::Code {
   using Context = const int32_t *;
@@ -148,6 +149,9 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
   if (info.paramCount > JitContext::kMaxParams)
     return module.emitError() << "pattern '" << info.name << "': expected at most " << JitContext::kMaxParams
                               << " run-time sizes, got " << info.paramCount;
+  if (info.operands.size() > JitContext::kMaxOperands)
+    return module.emitError() << "pattern '" << info.name << "': expected at most " << JitContext::kMaxOperands
+                              << " tensors, got " << info.operands.size();
   loadDialects(module.getContext());
   OwningOpRef<ModuleOp> lowered = module.clone();
   dropKeptColumns(*lowered);

@@ -16,12 +16,13 @@ class ModuleOp;
 
 namespace heddle {
 
-// The leading arguments of the generated functions. Laid out as one run of 32-bit words, which is
-// how the compiled code reads it; a JitPattern has at most kMaxParams run-time sizes.
+// The leading arguments of the generated functions. Laid out as one run of 32-bit words, then pointers, which is
+// how the compiled code reads it; a JitPattern has at most kMaxParams run-time sizes and kMaxOperands tensors.
 struct JitContext {
-  static constexpr int kMaxParams = 32;
+  static constexpr int kMaxParams = 32, kMaxOperands = 8;
   int32_t batch = 0, head = 0, heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0;
   std::array<int32_t, kMaxParams> params = {};
+  std::array<const void *, kMaxOperands> operands = {}; // in the order of PatternInfo::operands
 };
 
 // Numbers of key tiles. No more tiles: begin = end = reach = kNoTile.

@@ -3,6 +3,7 @@
 // no cast is left behind and nothing passes silently, and gives every function its device form.
 #include "codegen/Emit/MathFunctions.h"
 #include "codegen/Emit/Passes.h"
+#include "dialect/IR/Operands.h"
 #include "mlir/Conversion/ArithToEmitC/ArithToEmitC.h"
 #include "mlir/Conversion/FuncToEmitC/FuncToEmitC.h"
 #include "mlir/Conversion/MemRefToEmitC/MemRefToEmitC.h"
@@ -10,6 +11,7 @@
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/EmitC/Transforms/TypeConversions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/ADT/SetVector.h"
@@ -42,6 +44,27 @@ void sortCalleesFirst(ModuleOp module) {
     function->moveBefore(module.getBody(), module.getBody()->end());
 }
 
+// Tensor operands are memrefs without an end: pointers in C++, and no arrays.
+std::optional<Type> pointerTypeOf(MemRefType type) {
+  if (type.getShape() != llvm::ArrayRef<int64_t>(attn::kEndlessOperand))
+    return std::nullopt;
+  Type element = type.getElementType();
+  const char *name = element.isF32() ? "const float *" : element.isInteger(32) ? "const int32_t *" : "const int16_t *";
+  return emitc::OpaqueType::get(type.getContext(), name);
+}
+
+struct LoadThroughPointer : OpConversionPattern<memref::LoadOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult matchAndRewrite(memref::LoadOp load, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    if (!isa<emitc::OpaqueType>(adaptor.getMemref().getType()))
+      return rewriter.notifyMatchFailure(load, "an array");
+    auto element = emitc::SubscriptOp::create(rewriter, load.getLoc(), emitc::LValueType::get(load.getType()),
+                                              adaptor.getMemref(), adaptor.getIndices());
+    rewriter.replaceOpWithNewOp<emitc::LoadOp>(load, load.getType(), element);
+    return success();
+  }
+};
+
 class ConvertPatternToEmitCPass : public PassWrapper<ConvertPatternToEmitCPass, OperationPass<ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertPatternToEmitCPass)
@@ -68,12 +91,14 @@ private:
       return emitc::isSupportedEmitCType(type) ? std::optional<Type>(type) : std::nullopt;
     });
     populateMemRefToEmitCTypeConversion(converter);
+    converter.addConversion(pointerTypeOf); // before the one above: what is added last is asked first
     populateEmitCSizeTTypeConversions(converter);
     RewritePatternSet patterns(&getContext());
     populateArithToEmitCPatterns(converter, patterns);
     populateMathFunctionPatterns(converter, patterns);
     populateSCFToEmitCConversionPatterns(patterns, converter);
     populateMemRefToEmitCConversionPatterns(patterns, converter);
+    patterns.add<LoadThroughPointer>(converter, &getContext(), /*benefit=*/2);
     populateFuncToEmitCPatterns(converter, patterns);
     ConversionTarget target(getContext());
     target.addLegalDialect<emitc::EmitCDialect>();

@@ -31,7 +31,7 @@ static LogicalResult lowerToEmitC(ModuleOp module) {
 // The printed arguments are v1, v2, ...; the comment above each function says what they are.
 static std::string describeArguments(const PatternFunction &function, const PatternInfo &info) {
   std::vector<std::string> items;
-  for (const std::string &name : argumentNames(function, info.paramCount))
+  for (const std::string &name : argumentNames(function, info))
     items.push_back(name + " v" + std::to_string(items.size() + 1));
   return joinComma(items);
 }

@@ -4,16 +4,26 @@
 #ifndef HEDDLE_CODEGEN_EMIT_PATTERNINFO_H
 #define HEDDLE_CODEGEN_EMIT_PATTERNINFO_H
 
+#include "runtime/Core/ElementType.h"
+
 #include <string>
+#include <vector>
 
 namespace heddle {
 
+// A tensor that the pattern reads.
+struct PatternOperand {
+  int argument; // its number among the arguments of the pattern; param_<argument> is its length, if it has one
+  ElementType element;
+};
+
 struct PatternInfo {
   std::string name;     // the pattern's symbol, for comments and messages
-  int paramCount = 0;   // run-time sizes: the trailing i32 values of every context
+  int paramCount = 0;   // arguments of the pattern: the trailing i32 values of every context
   int variantCount = 1; // head groups
   int branchCount = 1;  // operands of the softmax
   bool hasScore = false; // a chain changes scores: there is a pattern_score
+  std::vector<PatternOperand> operands = {}; // ascending; pointers behind the words of every context
 };
 
 } // namespace heddle

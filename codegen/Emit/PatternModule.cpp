@@ -2,6 +2,7 @@
 // The list of generated functions and the check of a module against it. Change the list together
 // with docs/architecture.md and with the wrapper text in PatternWrapper.cpp.
 #include "codegen/Emit/PatternModule.h"
+#include "dialect/IR/Operands.h"
 
 using namespace mlir;
 
@@ -56,25 +57,47 @@ std::vector<PatternFunction> functionsOf(const PatternInfo &info) {
   return functions;
 }
 
-std::vector<std::string> contextArgumentNames(int paramCount) {
+std::vector<std::string> contextWordNames(const PatternInfo &info) {
   std::vector<std::string> names = {"batch", "head", "heads", "seqlen_q", "seqlen_k", "q_origin", "k_origin"};
-  for (int i = 0; i < paramCount; ++i)
+  for (int i = 0; i < info.paramCount; ++i)
     names.push_back("param_" + std::to_string(i));
   return names;
 }
 
-std::vector<std::string> argumentNames(const PatternFunction &function, int paramCount) {
+std::vector<std::string> contextArgumentNames(const PatternInfo &info) {
+  std::vector<std::string> names = contextWordNames(info);
+  for (const PatternOperand &operand : info.operands)
+    names.push_back("operand_" + std::to_string(operand.argument));
+  return names;
+}
+
+MemRefType operandTypeOf(MLIRContext *context, const PatternOperand &operand) {
+  switch (operand.element) {
+  case ElementType::i32: return attn::loweredOperandType(IntegerType::get(context, 32));
+  case ElementType::f32: return attn::loweredOperandType(Float32Type::get(context));
+  case ElementType::bf16: return attn::loweredOperandType(BFloat16Type::get(context));
+  case ElementType::f16: break;
+  }
+  return attn::loweredOperandType(Float16Type::get(context));
+}
+
+std::vector<std::string> argumentNames(const PatternFunction &function, const PatternInfo &info) {
   std::vector<std::string> names;
   if (function.takesContext)
-    names = contextArgumentNames(paramCount);
+    names = contextArgumentNames(info);
   names.insert(names.end(), function.arguments.begin(), function.arguments.end());
   return names;
 }
 
-static FunctionType expectedType(MLIRContext *context, const PatternFunction &function, int paramCount) {
+static FunctionType expectedType(MLIRContext *context, const PatternFunction &function, const PatternInfo &info) {
   Type i32 = IntegerType::get(context, 32), f32 = Float32Type::get(context);
   llvm::SmallVector<Type> inputs;
-  for (const std::string &name : argumentNames(function, paramCount))
+  if (function.takesContext) {
+    inputs.assign(contextWordNames(info).size(), i32);
+    for (const PatternOperand &operand : info.operands)
+      inputs.push_back(operandTypeOf(context, operand));
+  }
+  for (llvm::StringRef name : function.arguments)
     inputs.push_back(name == "out" ? Type(MemRefType::get({5}, i32)) : name == "score" ? f32 : i32);
   llvm::SmallVector<Type> results;
   switch (function.result) {
@@ -87,7 +110,7 @@ static FunctionType expectedType(MLIRContext *context, const PatternFunction &fu
 }
 
 static LogicalResult verifyFunction(func::FuncOp found, const PatternFunction &function, const PatternInfo &info) {
-  FunctionType expected = expectedType(found.getContext(), function, info.paramCount);
+  FunctionType expected = expectedType(found.getContext(), function, info);
   if (found.getFunctionType() != expected)
     return found.emitError() << "pattern '" << info.name << "': expected '" << function.symbol << "' of type "
                              << expected << ", got " << found.getFunctionType();

@@ -17,7 +17,8 @@ namespace heddle {
 enum class PatternResult { none, i32, i1, f32 };
 
 // One generated function. `arguments` follow the context where the function takes one; "out" is the
-// memref<5xi32> that receives a range, "score" an f32, every other argument an i32.
+// memref<5xi32> that receives a range, "score" an f32, every other argument an i32; the tensors of the context are memrefs
+// without an end (dialect/IR/Operands.h).
 struct PatternFunction {
   const char *symbol;
   bool takesContext;
@@ -45,11 +46,17 @@ const PatternFunction &scoreFunction();
 // The functions of one pattern, in order.
 std::vector<PatternFunction> functionsOf(const PatternInfo &info);
 
-// batch, head, heads, seqlen_q, seqlen_k, q_origin, k_origin, then param_0 ... param_{P-1}.
-std::vector<std::string> contextArgumentNames(int paramCount);
+// batch, head, heads, seqlen_q, seqlen_k, q_origin, k_origin, then param_0 ... param_{P-1}: the words of a context.
+std::vector<std::string> contextWordNames(const PatternInfo &info);
+
+// The words, then operand_<argument> of every tensor.
+std::vector<std::string> contextArgumentNames(const PatternInfo &info);
+
+// The type of a tensor in a function.
+mlir::MemRefType operandTypeOf(mlir::MLIRContext *context, const PatternOperand &operand);
 
 // The names of all arguments of `function`, context first.
-std::vector<std::string> argumentNames(const PatternFunction &function, int paramCount);
+std::vector<std::string> argumentNames(const PatternFunction &function, const PatternInfo &info);
 
 // Fails with a diagnostic at the module (function missing) or at the function (wrong type or no
 // body) when the module is not what the list above says.

@@ -19,9 +19,11 @@ std::string fieldOf(const std::string &argument) {
   for (const auto &[name, field] : fields)
     if (name == argument)
       return field;
-  const std::string prefix = "param_";
-  if (argument.rfind(prefix, 0) == 0)
-    return "c.param[" + argument.substr(prefix.size()) + "]";
+  const std::string parameter = "param_", operand = "operand_";
+  if (argument.rfind(parameter, 0) == 0)
+    return "c.param[" + argument.substr(parameter.size()) + "]";
+  if (argument.rfind(operand, 0) == 0)
+    return "c.operand" + argument.substr(operand.size());
   return argument;
 }
 
@@ -47,9 +49,9 @@ std::string methodSignature(const Method &method, const PatternFunction &functio
          SourceWriter::call(method.name, parameters);
 }
 
-void writeMethod(SourceWriter &writer, const Method &method, const PatternFunction &function, int paramCount) {
+void writeMethod(SourceWriter &writer, const Method &method, const PatternFunction &function, const PatternInfo &info) {
   std::vector<std::string> values;
-  for (const std::string &argument : argumentNames(function, paramCount))
+  for (const std::string &argument : argumentNames(function, info))
     values.push_back(fieldOf(argument));
   std::string call = SourceWriter::call(function.symbol, values);
   auto body = writer.function(methodSignature(method, function));
@@ -70,7 +72,7 @@ void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const std::
   const std::string signature = methodSignature(keptColumnsMethod, keptColumnsFunction());
   if (std::find(branches.begin(), branches.end(), true) == branches.end())
     return writer.line(signature + ";");
-  for (const std::string &argument : argumentNames(keptColumnsFunction(), info.paramCount))
+  for (const std::string &argument : argumentNames(keptColumnsFunction(), info))
     values.push_back(fieldOf(argument));
   auto body = writer.function(signature);
   writer.line("return " + SourceWriter::call(keptColumnsFunction().symbol + std::string("<Columns>"), values) + ";");
@@ -81,9 +83,28 @@ void writeScore(SourceWriter &writer, const PatternInfo &info) {
   const Method method = {"score", "float"};
   writer.constant("kHasScore", info.hasScore);
   if (info.hasScore)
-    return writeMethod(writer, method, scoreFunction(), info.paramCount);
+    return writeMethod(writer, method, scoreFunction(), info);
   auto body = writer.function(methodSignature(method, scoreFunction()));
   writer.line("return score;");
+}
+
+// As the functions take them: 16-bit floats are bits.
+const char *pointerType(ElementType element) {
+  return element == ElementType::i32 ? "const int32_t *" : element == ElementType::f32 ? "const float *" : "const int16_t *";
+}
+
+std::string operandField(const PatternOperand &operand) { return "operand" + std::to_string(operand.argument); }
+
+// Device code asks for kOperandCount by way of Skeletons/pattern_operands.cuh, so that a pattern without tensors says
+// nothing of them.
+void writeOperands(SourceWriter &writer, const PatternInfo &info) {
+  if (info.operands.empty())
+    return;
+  writer.constant("kOperandCount", static_cast<int>(info.operands.size()));
+  auto body = writer.function("static __device__ __forceinline__ void bindOperands(PatternContext &c, const void *const *operands)");
+  for (size_t i = 0; i < info.operands.size(); ++i)
+    writer.line("c." + operandField(info.operands[i]) + " = static_cast<" + pointerType(info.operands[i].element) + ">(operands[" +
+                std::to_string(i) + "]);");
 }
 
 } // namespace
@@ -93,6 +114,8 @@ std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> 
   auto context = writer.structure("PatternContext");
   writer.fields("int32_t", {"batch", "head", "heads", "seqlenQ", "seqlenK", "qOrigin", "kOrigin"});
   writer.fields("int32_t", {"param[" + std::to_string(std::max(info.paramCount, 1)) + "]"});
+  for (const PatternOperand &operand : info.operands)
+    writer.fields(pointerType(operand.element), {operandField(operand)});
   context.end();
   writer.line();
   auto range = writer.structure("KeyRange");
@@ -104,9 +127,10 @@ std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> 
   writer.constant("kBranchCount", info.branchCount);
   writer.constant("kParamCount", info.paramCount);
   for (size_t i = 0; i < patternFunctions().size(); ++i)
-    writeMethod(writer, methods[i], patternFunctions()[i], info.paramCount);
+    writeMethod(writer, methods[i], patternFunctions()[i], info);
   writeKeptColumns(writer, info, branchesWithWords);
   writeScore(writer, info);
+  writeOperands(writer, info);
   pattern.end();
   return writer.take();
 }

@@ -45,7 +45,7 @@ private:
   const attn::VariantRanges &ranges(unsigned variant) const { return analysis.variants[variant].forward; }
 
   FunctionBuilder start(StringRef name, bool hasContext, ArrayRef<Type> extra, ArrayRef<Type> results) {
-    return FunctionBuilder(*module, name, parameterCount(), hasContext, extra, results);
+    return FunctionBuilder(*module, name, pattern, hasContext, extra, results);
   }
 
   /// The index into a list of distinct values.
@@ -108,9 +108,9 @@ private:
     FunctionBuilder f = start("pattern_keep", true, {i32, i32, i32}, {i1});
     attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
     Value variant = expressions.integer(analysis.variantOfHead);
-    IRMapping parameters = parameterValues(f);
+    const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/false);
     f.finish(forEachBranch(f, variant, f.extra(0), i1, [&](unsigned v, unsigned b) {
-      return buildBranchPredicate(f, analysis.variants[v], b, {f.extra(1), f.extra(2)}, parameters);
+      return buildBranchPredicate(f, analysis.variants[v], b, {f.extra(1), f.extra(2)}, arguments);
     }));
   }
 
@@ -140,22 +140,15 @@ private:
 
   /// (CTX, q_position, first_position, column) -> i1: the key exists and the pair is kept.
   func::FuncOp buildColumnPredicate(ModuleOp scratch, unsigned v, unsigned b) {
-    FunctionBuilder f(scratch, "keeps_column", parameterCount(), true, {i32, i32, i32}, {i1});
+    FunctionBuilder f(scratch, "keeps_column", pattern, true, {i32, i32, i32}, {i1});
     Value ahead = arith::MulIOp::create(f.builder, f.loc, f.extra(2), f.constant(ranges(v).branches[b].columnRate));
     Value key = arith::AddIOp::create(f.builder, f.loc, f.extra(1), ahead);
     Value end = arith::AddIOp::create(f.builder, f.loc, f.context(FunctionBuilder::KOrigin),
                                       f.context(FunctionBuilder::SeqlenK));
     Value exists = arith::CmpIOp::create(f.builder, f.loc, arith::CmpIPredicate::slt, key, end);
-    Value kept = buildBranchPredicate(f, analysis.variants[v], b, {f.extra(0), key}, parameterValues(f));
+    Value kept = buildBranchPredicate(f, analysis.variants[v], b, {f.extra(0), key}, f.argumentValues(/*asReals=*/false));
     f.finish(arith::AndIOp::create(f.builder, f.loc, exists, kept).getResult());
     return f.function;
-  }
-
-  IRMapping parameterValues(FunctionBuilder &f) {
-    IRMapping values;
-    for (BlockArgument argument : pattern.getBody().getArguments())
-      values.map(argument, f.parameter(argument.getArgNumber()));
-    return values;
   }
 
   SmallVector<int64_t> lowestParameters() {
@@ -170,7 +163,7 @@ private:
   };
 
   Value buildBranchPredicate(FunctionBuilder &f, const attn::Variant &variant, unsigned branch, Pair position,
-                             const IRMapping &parameters) {
+                             const attn::ArgumentValues &arguments) {
     using Context = FunctionBuilder;
     auto sum = [&](Value a, Value b) -> Value { return arith::AddIOp::create(f.builder, f.loc, a, b); };
     attn::PredicateFrame frame{f.builder,
@@ -184,7 +177,7 @@ private:
                                f.context(Context::Heads),
                                /*group=*/0,
                                &variant.groupOfCount,
-                               &parameters};
+                               &arguments};
     attn::SoftmaxOp softmax = pattern.getSoftmax();
     auto predicate = [&](Value mask) { return mask.getDefiningOp<attn::MaskOpInterface>().buildPredicate(frame); };
     if (softmax.getCombine() == attn::Combine::lse)
@@ -217,6 +210,17 @@ void loadScheduleDialects(MLIRContext &context) {
                       memref::MemRefDialect, scf::SCFDialect>();
 }
 
+static ElementType elementTypeOf(Type type) {
+  return type.isInteger(32) ? ElementType::i32 : type.isF32() ? ElementType::f32 : type.isBF16() ? ElementType::bf16 : ElementType::f16;
+}
+
+static std::optional<ScheduleOperand> operandOf(attn::PatternOp pattern, unsigned index) {
+  if (!pattern.isOperand(index))
+    return std::nullopt;
+  auto type = cast<MemRefType>(pattern.getArgumentTypes()[index]);
+  return ScheduleOperand{elementTypeOf(type.getElementType()), attn::lengthDimension(pattern, index).has_value()};
+}
+
 FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::PatternAnalysis &analysis) {
   AttentionSchedule schedule;
   schedule.name = pattern.getSymName().str();
@@ -226,7 +230,7 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
     schedule.parameters.push_back({pattern.getParameterName(index).str(), pattern.getParameterDoc(index).str(),
                                    pattern.getParameterDefault(index), pattern.getParameterMinimum(index),
                                    pattern.isRealParameter(index), pattern.getRealMinimum(index),
-                                   pattern.getRealMaximum(index)});
+                                   pattern.getRealMaximum(index), operandOf(pattern, index)});
   for (const attn::Variant &variant : analysis.variants) {
     ScheduleVariant &row = schedule.variants.emplace_back();
     row.queryRate = variant.forward.rowRate;

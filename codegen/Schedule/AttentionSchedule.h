@@ -6,6 +6,7 @@
 #define HEDDLE_CODEGEN_SCHEDULE_ATTENTIONSCHEDULE_H
 
 #include "dialect/Analysis/PatternAnalysis.h"
+#include "runtime/Core/ElementType.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -22,13 +23,20 @@ struct ScheduleVariant {
   std::vector<ScheduleBranch> branches;
 };
 
-/// A run-time size of the pattern, or a run-time number: its default is then a word (RealWord.h).
+/// A tensor operand, whose word is its length.
+struct ScheduleOperand {
+  ElementType element;
+  bool hasLength; ///< an extent that no size of the call gives
+};
+
+/// A run-time size of the pattern, a run-time number: its default is then a word (RealWord.h), or a tensor.
 struct ScheduleParameter {
   std::string name, doc;
   std::optional<int64_t> defaultValue;
   int64_t minimum;
   bool isReal = false;
   double realMinimum = 0, realMaximum = 0; ///< of a number; may be infinite
+  std::optional<ScheduleOperand> operand = {};
 };
 
 struct AttentionSchedule {

@@ -10,15 +10,43 @@ namespace scf = mlir::scf;
 
 namespace heddle {
 
-FunctionBuilder::FunctionBuilder(ModuleOp module, StringRef name, unsigned parameterCount, bool hasContext,
+/// Batch and so on, a word for each argument of the pattern, its tensors.
+static SmallVector<Type> contextTypes(attn::PatternOp pattern) {
+  SmallVector<Type> types(FunctionBuilder::FirstParameter + pattern.getNumArguments(),
+                          IntegerType::get(pattern.getContext(), 32));
+  for (unsigned index = 0; index < pattern.getNumArguments(); ++index)
+    if (pattern.isOperand(index))
+      types.push_back(attn::loweredOperandType(cast<MemRefType>(pattern.getArgumentTypes()[index]).getElementType()));
+  return types;
+}
+
+FunctionBuilder::FunctionBuilder(ModuleOp module, StringRef name, attn::PatternOp pattern, bool hasContext,
                                  ArrayRef<Type> extra, ArrayRef<Type> results)
-    : builder(module.getBodyRegion()), loc(module.getLoc()) {
-  extraOffset = hasContext ? FirstParameter + parameterCount : 0;
-  SmallVector<Type> inputs(extraOffset, builder.getI32Type());
+    : builder(module.getBodyRegion()), loc(module.getLoc()), pattern(pattern) {
+  SmallVector<Type> inputs;
+  if (hasContext)
+    inputs = contextTypes(pattern);
+  extraOffset = inputs.size();
   inputs.append(extra.begin(), extra.end());
   builder.setInsertionPointToEnd(module.getBody());
   function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(inputs, results));
   builder.setInsertionPointToStart(function.addEntryBlock());
+}
+
+attn::ArgumentValues FunctionBuilder::argumentValues(bool asReals) {
+  attn::ArgumentValues arguments;
+  unsigned nextOperand = FirstParameter + pattern.getNumArguments();
+  for (BlockArgument argument : pattern.getBody().getArguments()) {
+    Value word = parameter(argument.getArgNumber());
+    if (pattern.isOperand(argument.getArgNumber())) {
+      arguments.lengths.map(argument, word);
+      word = function.getArgument(nextOperand++);
+    } else if (asReals && argument.getType().isF32()) {
+      word = arith::BitcastOp::create(builder, loc, argument.getType(), word);
+    }
+    arguments.values.map(argument, word);
+  }
+  return arguments;
 }
 
 Value FunctionBuilder::constant(int64_t value) {

@@ -15,10 +15,11 @@ namespace heddle {
 /// Builds `func.func @name(CTX, extra...)` and gives access to its arguments.
 class FunctionBuilder {
 public:
-  /// Order of the context arguments; run-time sizes follow.
+  /// Order of the context arguments; run-time sizes follow, then tensor operands.
   enum ContextArgument : unsigned { Batch, Head, Heads, SeqlenQ, SeqlenK, QOrigin, KOrigin, FirstParameter };
 
-  FunctionBuilder(mlir::ModuleOp module, llvm::StringRef name, unsigned parameterCount, bool hasContext,
+  /// Of a function of `pattern`.
+  FunctionBuilder(mlir::ModuleOp module, llvm::StringRef name, attn::PatternOp pattern, bool hasContext,
                   llvm::ArrayRef<mlir::Type> extra, llvm::ArrayRef<mlir::Type> results);
 
   mlir::OpBuilder builder;
@@ -27,6 +28,8 @@ public:
 
   mlir::Value context(unsigned argument) { return function.getArgument(argument); }
   mlir::Value parameter(unsigned index) { return function.getArgument(FirstParameter + index); }
+  /// What the arguments of the pattern are here; numbers as their words unless `asReals`.
+  attn::ArgumentValues argumentValues(bool asReals);
   mlir::Value extra(unsigned index) { return function.getArgument(extraOffset + index); }
   mlir::Value constant(int64_t value);
   mlir::Value isEqual(mlir::Value a, int64_t value);
@@ -42,7 +45,8 @@ public:
   void dispatch(mlir::Value selector, unsigned count, llvm::function_ref<void(unsigned)> body);
 
 private:
-  unsigned extraOffset;
+  attn::PatternOp pattern;
+  unsigned extraOffset = 0;
 };
 
 } // namespace heddle

@@ -2,9 +2,11 @@
 // described to the runtime by the slots of the launch plan: change both together.
 #pragma once
 
+#include "pattern_operands.cuh"
+
 namespace heddle {
 
-struct KernelParams {
+struct KernelParams : PatternOperands {
   const void *q, *k, *v;
   void *out;
   float *lse;

@@ -4,6 +4,8 @@
 // row more (rate 1 everywhere: one map). Dimensions: dim, row number in its class, residue, head, batch.
 #pragma once
 
+#include "pattern_operands.cuh"
+
 namespace heddle {
 
 constexpr int kQueryMaps = 0;
@@ -11,7 +13,7 @@ constexpr int kKeyMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTrai
 constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
 constexpr int kMapCount = kValueMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
 
-struct KernelParams {
+struct KernelParams : PatternOperands {
   TensorMap maps[kMapCount];
   void *out;
   float *lse;

@@ -41,6 +41,7 @@ DEV PatternContext makeContext(const KernelParams &p, int32_t batch, int32_t hea
 #pragma unroll
   for (int i = 0; i < kSlots; ++i)
     context.param[i] = p.param[i];
+  PatternOperands::bind(context, p);
   return context;
 }
 

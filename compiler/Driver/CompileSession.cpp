@@ -24,6 +24,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.valueDim = shape.valueDim;
   request.variants = prepared.variants;
   request.paramCount = int64_t(prepared.parameterNames.size());
+  request.operands = prepared.operands;
   request.qOrigin = prepared.qOrigin;
   request.hasScores = prepared.hasScores;
   request.hasEqualTiles = prepared.hasEqualTiles;

@@ -40,6 +40,7 @@ struct PreparedPattern {
   bool hasFewTiles = false;                ///< TileBalance.h
   bool hasLongRows = false;                ///< TileBalance.h
   std::vector<std::string> parameterNames; ///< of the run-time sizes, in order of param<i>
+  std::vector<OperandSlot> operands;       ///< the tensors among them
   std::string note;                        ///< what is evaluated pair by pair and why; empty if nothing
   StageTimes times;                        ///< parse, analyse, schedule, emit, digest
 };

@@ -19,7 +19,7 @@ Result<const GpuArch *> archOf(const Device &device) {
 oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &shape, const AttentionInputs &inputs,
                                   float scale, int64_t count) {
   attn::ProblemSizes sizes = sizesOf(file, shape);
-  oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters};
+  oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters, shape.operands};
   oracle::AttentionOracle definition(file.pattern(), problem, inputs, scale);
   bool hasPredicate = false; // evaluated through the context of the file, which serves one thread
   file.pattern()->walk([&](attn::PredicateOp) { hasPredicate = true; });
@@ -32,16 +32,36 @@ static Result<DeviceBuffer> copied(const Device &device, const HostTensor &tenso
   return buffer;
 }
 
-static std::vector<heddle_operand> runtimeSizes(const std::vector<int64_t> &parameters) {
-  std::vector<heddle_operand> operands;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    heddle_operand operand{};
-    operand.id = static_cast<int32_t>(i);
-    operand.kind = HEDDLE_OPERAND_INT;
-    operand.value.i64 = parameters[i];
-    operands.push_back(operand);
+static heddle_operand sizeOperand(size_t argument, int64_t value) {
+  heddle_operand operand{};
+  operand.id = static_cast<int32_t>(argument);
+  operand.kind = HEDDLE_OPERAND_INT;
+  operand.value.i64 = value;
+  return operand;
+}
+
+static heddle_operand pointerOperand(size_t argument, const void *address) {
+  heddle_operand operand{};
+  operand.id = static_cast<int32_t>(argument);
+  operand.kind = HEDDLE_OPERAND_POINTER;
+  operand.value.ptr = address;
+  return operand;
+}
+
+Status DeviceProblem::bindArguments(const PatternFile &file, const ProblemShape &shape) {
+  attn::PatternOp pattern = file.pattern();
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {
+    if (!pattern.isOperand(i) || attn::lengthDimension(pattern, i))
+      operands.push_back(sizeOperand(i, shape.parameters[i]));
+    if (!pattern.isOperand(i))
+      continue;
+    const OperandTensor &tensor = shape.operands.at(i);
+    HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, std::max<size_t>(tensor.data->size(), 1)));
+    HEDDLE_TRY(buffer.copyFrom(tensor.data->data(), tensor.data->size()));
+    operands.push_back(pointerOperand(i, buffer.data()));
+    tensors.push_back(std::move(buffer));
   }
-  return operands;
+  return {};
 }
 
 Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternFile &file, const ProblemShape &shape,
@@ -57,7 +77,7 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternF
   HEDDLE_ASSIGN(problem.out, DeviceBuffer::allocate(device, rows * sizes.valueDim * dtypeBytes(problem.outDType)));
   HEDDLE_ASSIGN(problem.lse, DeviceBuffer::allocate(device, rows * sizeof(float)));
   HEDDLE_TRY(problem.poison());
-  problem.operands = runtimeSizes(shape.parameters);
+  HEDDLE_TRY(problem.bindArguments(file, shape));
   AttentionArgs &args = problem.args = makeAttentionArgs();
   args.q = contiguousTensor(problem.q.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
   args.k = contiguousTensor(problem.k.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);

@@ -45,12 +45,14 @@ public:
 
 private:
   explicit DeviceProblem(const Device &device) : device(device) {}
+  Status bindArguments(const PatternFile &file, const ProblemShape &shape);
   Result<oracle::RowResult> readRow(const oracle::RowId &id) const;
 
   Device device;
   AttentionSizes sizes;
   DType outDType = DType::bf16;
   DeviceBuffer q, k, v, out, lse, workspace;
+  std::vector<DeviceBuffer> tensors; ///< that the pattern reads
   std::vector<heddle_operand> operands;
   AttentionArgs args{};
 };

@@ -175,7 +175,7 @@ Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::
   std::vector<std::optional<int64_t>> bound;
   std::string known;
   for (unsigned i = 0; i < count; ++i) {
-    bound.push_back(pattern.getParameterDefault(i));
+    bound.push_back(pattern.isOperand(i) ? 0 : pattern.getParameterDefault(i));
     known += (i ? ", " : "") + pattern.getParameterName(i).str();
   }
   for (const std::string &assignment : assignments) {
@@ -187,6 +187,9 @@ Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::
     if (index == count)
       return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' has no size '" + name + "', " +
                                      (count ? "it has: " + known : "it has none"));
+    if (pattern.isOperand(index))
+      return Status::invalidArgument("'" + name + "' of pattern '" + pattern.getSymName().str() +
+                                     "' is a tensor: give it with --operand " + name + "=FILE:TENSOR");
     bound[index] = wordIn(assignment, pattern.isRealParameter(index));
     if (!bound[index])
       return Status::invalidArgument("expected " + name + "=NUMBER (32 bits), got '" + assignment + "'");
@@ -196,7 +199,8 @@ Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::
     std::string name = pattern.getParameterName(i).str();
     if (!bound[i])
       return Status::invalidArgument("size '" + name + "' has no default: give it with --set " + name + "=NUMBER");
-    HEDDLE_TRY(checkBounds(pattern, i, *bound[i]));
+    if (!pattern.isOperand(i))
+      HEDDLE_TRY(checkBounds(pattern, i, *bound[i]));
     values.push_back(*bound[i]);
   }
   return values;

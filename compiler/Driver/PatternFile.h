@@ -36,7 +36,8 @@ public:
   const std::string &path() const { return label; }
   const attn::PatternAnalysis &analysis() const { return analysed; }
 
-  /// "left=1023" or "cap=30.5" assignments over the defaults, in argument order; numbers as their words (RealWord.h).
+  /// "left=1023" or "cap=30.5" assignments over the defaults, in argument order; numbers as their words (RealWord.h),
+  /// tensors as 0: what gives them a length is Operands.h.
   /// invalidArgument names an unknown size (and lists the known ones), a size without a value, a value out of bounds.
   Result<std::vector<int64_t>> bindParameters(const std::vector<std::string> &assignments) const;
 

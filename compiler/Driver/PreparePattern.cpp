@@ -23,8 +23,11 @@ static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &sch
   prepared.name = schedule.name;
   prepared.qOrigin = originRule(schedule.qOrigin);
   prepared.hasScores = schedule.hasScore;
-  for (const ScheduleParameter &parameter : schedule.parameters)
+  for (const ScheduleParameter &parameter : schedule.parameters) {
+    if (parameter.operand)
+      prepared.operands.push_back({int64_t(prepared.parameterNames.size()), parameter.operand->hasLength});
     prepared.parameterNames.push_back(parameter.name);
+  }
   for (const ScheduleVariant &variant : schedule.variants) {
     VariantRates rates{variant.queryRate, {}};
     for (const ScheduleBranch &branch : variant.branches) {

@@ -6,6 +6,7 @@
 #define HEDDLE_COMPILER_DRIVER_PROBLEMKEY_H
 
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Io/OperandTensor.h"
 #include "runtime/Core/KernelRecord.h"
 
 namespace heddle {
@@ -16,7 +17,8 @@ struct ProblemShape {
   int64_t seqlenQ = 0, seqlenK = 0;
   int64_t qOrigin = 0; ///< used by patterns whose origin is given per call
   int64_t kOrigin = 0;
-  std::vector<int64_t> parameters; ///< PatternFile::bindParameters
+  std::vector<int64_t> parameters; ///< PatternFile::bindParameters, then lengths of tensors by bindOperands
+  Operands operands = {};          ///< bindOperands; empty, or with empty places, where nobody reads them
 };
 
 /// The sizes as the analysis takes them, with query 0 where the pattern's q_origin says.

@@ -74,9 +74,10 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
       randomNormalTensor(dtype, {sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim}, seed, "v"));
 }
 
-Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed) {
+Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,
+                            const std::map<std::string, OperandTensor> &operands) {
   return writeSafetensors(path, {{"q", &inputs.q}, {"k", &inputs.k}, {"v", &inputs.v}},
-                          {{"generator", "heddle normal12"}, {"seed", std::to_string(seed)}});
+                          {{"generator", "heddle normal12"}, {"seed", std::to_string(seed)}}, operands);
 }
 
 Status writeAttentionOutputs(const std::string &path, const HostTensor &out, const HostTensor &lse) {

@@ -7,7 +7,9 @@
 #define HEDDLE_COMPILER_IO_ATTENTIONINPUTS_H
 
 #include "compiler/Io/HostTensor.h"
+#include "compiler/Io/OperandTensor.h"
 #include "runtime/Core/Status.h"
+#include <map>
 #include <string>
 
 namespace heddle {
@@ -32,8 +34,9 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path);
 // Standard normal q, k, v, a pure function of (sizes, dtype, seed): RandomTensor.h.
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed);
 
-// Writes q, k, v; seed and generator are noted in the file's metadata.
-Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed);
+// Writes q, k, v, and tensors of a pattern by name; seed and generator are noted in the file's metadata.
+Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,
+                            const std::map<std::string, OperandTensor> &operands = {});
 
 // Writes out and lse.
 Status writeAttentionOutputs(const std::string &path, const HostTensor &out, const HostTensor &lse);

@@ -8,6 +8,7 @@
 #define HEDDLE_COMPILER_IO_SAFETENSORS_H
 
 #include "compiler/Io/HostTensor.h"
+#include "compiler/Io/OperandTensor.h"
 #include "runtime/Core/Status.h"
 #include <map>
 #include <memory>
@@ -35,8 +36,12 @@ public:
   const std::map<std::string, std::string> &metadata() const { return notes; }
   // A copy of one tensor; notFound lists the names that the file has.
   Result<HostTensor> read(const std::string &name) const;
+  // The same of a tensor that a pattern reads: unsupported names the element types that one may have.
+  Result<OperandTensor> readOperand(const std::string &name) const;
 
 private:
+  Result<const TensorEntry *> find(const std::string &name) const;
+  Status readData(const TensorEntry &entry, std::byte *to) const;
   std::string filePath;
   std::shared_ptr<const int> descriptor; // closes the file with the last reader
   uint64_t dataStart = 0;
@@ -48,7 +53,8 @@ private:
 // first, then by name, so equal tensors give equal bytes. An existing regular file is replaced;
 // anything else (a folder, a device) is refused.
 Status writeSafetensors(const std::string &path, const std::map<std::string, const HostTensor *> &tensors,
-                        const std::map<std::string, std::string> &metadata = {});
+                        const std::map<std::string, std::string> &metadata = {},
+                        const std::map<std::string, OperandTensor> &operands = {});
 
 } // namespace heddle
 

@@ -209,7 +209,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
   return file;
 }
 
-Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
+Result<const TensorEntry *> SafetensorsFile::find(const std::string &name) const {
   auto found = tensors.find(name);
   if (found == tensors.end()) {
     std::string names;
@@ -218,13 +218,36 @@ Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
     return Status::notFound("tensor file '" + filePath + "' has no tensor '" + name + "'; it has " +
                             (names.empty() ? "none" : names));
   }
-  const TensorEntry &entry = found->second;
+  return &found->second;
+}
+
+Status SafetensorsFile::readData(const TensorEntry &entry, std::byte *to) const {
+  return readExactly(*descriptor, to, entry.end - entry.begin, dataStart + entry.begin, filePath);
+}
+
+Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
+  HEDDLE_ASSIGN(const TensorEntry *found, find(name));
+  const TensorEntry &entry = *found;
   if (!entry.dtype)
     return Status::unsupported("tensor file '" + filePath + "': tensor '" + name + "' is " + entry.fileDType +
                                "; expected BF16, F16 or F32");
   HostTensor tensor = HostTensor::zeros(*entry.dtype, entry.shape);
-  HEDDLE_TRY(readExactly(*descriptor, tensor.data.data(), entry.end - entry.begin, dataStart + entry.begin, filePath));
+  HEDDLE_TRY(readData(entry, tensor.data.data()));
   return tensor;
+}
+
+Result<OperandTensor> SafetensorsFile::readOperand(const std::string &name) const {
+  HEDDLE_ASSIGN(const TensorEntry *entry, find(name));
+  for (auto [fileName, element] : {std::pair("I32", ElementType::i32), std::pair("F32", ElementType::f32),
+                                   std::pair("BF16", ElementType::bf16), std::pair("F16", ElementType::f16)}) {
+    if (entry->fileDType != fileName)
+      continue;
+    auto data = std::make_shared<std::vector<std::byte>>(entry->end - entry->begin);
+    HEDDLE_TRY(readData(*entry, data->data()));
+    return OperandTensor{element, entry->shape, std::move(data)};
+  }
+  return Status::unsupported("tensor file '" + filePath + "': tensor '" + name + "' is " + entry->fileDType +
+                             "; expected I32, F32, BF16 or F16");
 }
 
 } // namespace heddle

@@ -6,10 +6,26 @@
 
 namespace heddle {
 
-using NamedTensor = std::pair<std::string, const HostTensor *>;
+namespace {
+
+// A tensor as it goes to the file.
+struct NamedTensor {
+  std::string name;
+  const char *fileDType;
+  int64_t elementBytes;
+  const std::vector<int64_t> *shape;
+  const std::vector<std::byte> *data;
+};
+
+} // namespace
 
 static const char *fileDType(DType dtype) {
   return dtype == DType::bf16 ? "BF16" : dtype == DType::fp16 ? "F16" : "F32";
+}
+
+static const char *fileDType(ElementType element) {
+  constexpr const char *names[] = {"I32", "F32", "BF16", "F16"};
+  return names[int(element)];
 }
 
 static Status checkTensors(const std::map<std::string, const HostTensor *> &tensors, const std::string &path) {
@@ -26,11 +42,15 @@ static Status checkTensors(const std::map<std::string, const HostTensor *> &tens
 }
 
 // Wider elements first keeps every tensor aligned to its own element size.
-static std::vector<NamedTensor> layout(const std::map<std::string, const HostTensor *> &tensors) {
-  std::vector<NamedTensor> order(tensors.begin(), tensors.end());
+static std::vector<NamedTensor> layout(const std::map<std::string, const HostTensor *> &tensors,
+                                       const std::map<std::string, OperandTensor> &operands) {
+  std::vector<NamedTensor> order;
+  for (const auto &[name, tensor] : tensors)
+    order.push_back({name, fileDType(tensor->dtype), dtypeBytes(tensor->dtype), &tensor->shape, &tensor->data});
+  for (const auto &[name, tensor] : operands)
+    order.push_back({name, fileDType(tensor.element), elementBytes(tensor.element), &tensor.shape, tensor.data.get()});
   std::sort(order.begin(), order.end(), [](const NamedTensor &a, const NamedTensor &b) {
-    int64_t widthA = dtypeBytes(a.second->dtype), widthB = dtypeBytes(b.second->dtype);
-    return widthA != widthB ? widthA > widthB : a.first < b.first;
+    return a.elementBytes != b.elementBytes ? a.elementBytes > b.elementBytes : a.name < b.name;
   });
   return order;
 }
@@ -42,9 +62,9 @@ static std::string headerBytes(const std::vector<NamedTensor> &order,
   if (!metadata.empty())
     header["__metadata__"] = metadata;
   uint64_t at = 0;
-  for (const auto &[name, tensor] : order) {
-    uint64_t end = at + tensor->data.size();
-    header[name] = {{"dtype", fileDType(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {at, end}}};
+  for (const NamedTensor &tensor : order) {
+    uint64_t end = at + tensor.data->size();
+    header[tensor.name] = {{"dtype", tensor.fileDType}, {"shape", *tensor.shape}, {"data_offsets", {at, end}}};
     at = end;
   }
   std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -56,14 +76,18 @@ static std::string headerBytes(const std::vector<NamedTensor> &order,
 }
 
 Status writeSafetensors(const std::string &path, const std::map<std::string, const HostTensor *> &tensors,
-                        const std::map<std::string, std::string> &metadata) {
+                        const std::map<std::string, std::string> &metadata,
+                        const std::map<std::string, OperandTensor> &operands) {
   HEDDLE_TRY(checkTensors(tensors, path));
-  std::vector<NamedTensor> order = layout(tensors);
+  for (const auto &[name, tensor] : operands)
+    if (tensors.count(name) || name == "__metadata__")
+      return Status::invalidArgument("tensor file '" + path + "': two tensors cannot be called '" + name + "'");
+  std::vector<NamedTensor> order = layout(tensors, operands);
   HEDDLE_ASSIGN(AtomicFile file, AtomicFile::create(path));
   std::string header = headerBytes(order, metadata);
   HEDDLE_TRY(file.write(header.data(), header.size()));
   for (const NamedTensor &tensor : order)
-    HEDDLE_TRY(file.write(tensor.second->data.data(), tensor.second->data.size()));
+    HEDDLE_TRY(file.write(tensor.data->data(), tensor.data->size()));
   return file.publish();
 }
 

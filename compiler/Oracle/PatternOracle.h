@@ -5,16 +5,18 @@
 #ifndef HEDDLE_COMPILER_ORACLE_PATTERNORACLE_H
 #define HEDDLE_COMPILER_ORACLE_PATTERNORACLE_H
 
+#include "compiler/Io/OperandTensor.h"
 #include "dialect/IR/Attn.h"
 
 #include <vector>
 
 namespace heddle::oracle {
 
-/// Concrete sizes of one call; `parameters` has one value per run-time size of the pattern.
+/// Concrete sizes of one call; `parameters` has one value per argument of the pattern, `operands` its tensors.
 struct Problem {
   int64_t heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0;
-  std::vector<int64_t> parameters;
+  std::vector<int64_t> parameters = {};
+  Operands operands = {};
 };
 
 /// The pattern must have passed verification, stay as it is, and outlive the oracle.

@@ -38,6 +38,28 @@ double ScoreOracle::number(mlir::Value dynamic, mlir::FloatAttr constant) const 
   return attn::realOfWord(problem.parameters.at(llvm::cast<mlir::BlockArgument>(dynamic).getArgNumber()));
 }
 
+static const OperandTensor &operandOf(mlir::Value argument, const Problem &problem) {
+  return problem.operands.at(llvm::cast<mlir::BlockArgument>(argument).getArgNumber());
+}
+
+double ScoreOracle::biasAt(attn::BiasOp op, const ScorePlace &at) const {
+  const OperandTensor &tensor = operandOf(op.getTensor(), problem);
+  const int64_t indices[] = {at.batch, at.head, at.q - problem.qOrigin, at.k - problem.kOrigin};
+  int64_t element = 0;
+  for (size_t dimension = 0; dimension < 4; ++dimension)
+    element = element * tensor.shape.at(dimension) + (tensor.shape[dimension] == 1 ? 0 : indices[dimension]);
+  return tensor.real(element);
+}
+
+double ScoreOracle::relativeAt(attn::RelativeOp op, const ScorePlace &at) const {
+  const OperandTensor &table = operandOf(op.getTable(), problem);
+  const int64_t offset = op.getDynamicSizes().empty()
+                             ? op.getSizes()[0]
+                             : problem.parameters.at(llvm::cast<mlir::BlockArgument>(op.getDynamicSizes()[0]).getArgNumber());
+  const int64_t entries = table.shape.at(1), row = table.shape[0] == 1 ? 0 : at.head;
+  return table.real(row * entries + std::min(std::max<int64_t>(at.q - at.k + offset, 0), entries - 1));
+}
+
 template <class Number> Number ScoreOracle::change(mlir::Operation *op, const ScorePlace &at, Number score) const {
   if (llvm::isa<attn::ScaledOp>(op))
     return score;
@@ -47,6 +69,10 @@ template <class Number> Number ScoreOracle::change(mlir::Operation *op, const Sc
   }
   if (llvm::isa<attn::AlibiOp>(op))
     return score - Number(alibiSlopes(problem.heads)[at.head]) * Number(std::abs(at.q - at.k));
+  if (auto bias = llvm::dyn_cast<attn::BiasOp>(op))
+    return score + Number(biasAt(bias, at));
+  if (auto relative = llvm::dyn_cast<attn::RelativeOp>(op))
+    return score + Number(relativeAt(relative, at));
   if (auto map = llvm::dyn_cast<attn::ScoreMapOp>(op))
     return evaluateScoreMap(map, at, score, problem.parameters);
   throw std::logic_error("op '" + op->getName().getStringRef().str() + "' has no definition in the oracle");

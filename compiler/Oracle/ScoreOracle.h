@@ -28,6 +28,8 @@ public:
 private:
   template <class Number> Number change(mlir::Operation *op, const ScorePlace &at, Number score) const;
   double number(mlir::Value dynamic, mlir::FloatAttr constant) const;
+  double biasAt(attn::BiasOp op, const ScorePlace &at) const;
+  double relativeAt(attn::RelativeOp op, const ScorePlace &at) const;
 
   llvm::SmallVector<mlir::Operation *> links;
   Problem problem;

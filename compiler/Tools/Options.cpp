@@ -22,6 +22,9 @@ void SizeOptions::add(CLI::App &command) {
   command.add_option("--set", assignments, "Run-time size of the pattern, over its default; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
+  command.add_option("--operand", operands, "Tensor that the pattern reads, from a safetensors file; may be repeated")
+      ->type_name("NAME=FILE:TENSOR")
+      ->allow_extra_args(false);
 }
 
 void ShapeOptions::add(CLI::App &command) {

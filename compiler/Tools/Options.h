@@ -25,9 +25,9 @@ struct PatternOptions {
   Result<std::unique_ptr<PatternFile>> load() const { return PatternFile::load(file, name); }
 };
 
-/// --set NAME=VALUE, any number of times.
+/// --set NAME=VALUE and --operand NAME=FILE:TENSOR, any number of times.
 struct SizeOptions {
-  std::vector<std::string> assignments;
+  std::vector<std::string> assignments, operands;
   void add(CLI::App &command);
 };
 

@@ -57,6 +57,9 @@ static Json parameterJson(const ScheduleParameter &parameter) {
   Json json;
   auto finite = [](double bound) { return std::isfinite(bound) ? Json(bound) : Json(); };
   json["name"] = parameter.name;
+  if (parameter.operand)
+    return {{"name", parameter.name}, {"type", "tensor of " + std::string(elementTypeName(parameter.operand->element))},
+            {"has_length", parameter.operand->hasLength}, {"doc", parameter.doc}};
   json["type"] = parameter.isReal ? "f32" : "i32";
   if (parameter.isReal) {
     json["default"] = parameter.defaultValue ? Json(attn::realOfWord(*parameter.defaultValue)) : Json();
@@ -124,12 +127,28 @@ static std::string boundsText(const ScheduleParameter &parameter) {
          (std::isfinite(parameter.realMaximum) ? ", at most " + number(parameter.realMaximum) : "");
 }
 
+/// "[batch, heads, 1, length]"
+static std::string extentsText(const PatternFile &file, unsigned index) {
+  attn::PatternOp pattern = file.pattern();
+  auto type = llvm::cast<mlir::MemRefType>(pattern.getArgumentTypes()[index]);
+  const attn::OperandUse use = attn::operandUses(pattern, index).front();
+  std::string text;
+  for (unsigned dimension = 0; dimension < type.getRank(); ++dimension) {
+    text += dimension ? ", " : "[";
+    text += type.isDynamicDim(dimension) ? attn::extentName(use.extents[dimension]) : std::to_string(type.getDimSize(dimension));
+  }
+  return text + "]";
+}
+
 static std::string parameterText(const PatternFile &file, size_t index, const ScheduleParameter &parameter) {
   attn::PatternOp pattern = file.pattern();
+  const std::string doc = parameter.doc.empty() ? "" : ": " + parameter.doc;
+  if (parameter.operand)
+    return "  tensor " + parameter.name + ", " + extentsText(file, index) + " of " + elementTypeName(parameter.operand->element) + doc + "\n";
   std::string text = (parameter.isReal ? "  number " : "  size ") + parameter.name;
   text += parameter.defaultValue ? " = " + pattern.getParameterText(index, *parameter.defaultValue) : " (no default)";
   text += boundsText(parameter);
-  return text + (parameter.doc.empty() ? "" : ": " + parameter.doc) + "\n";
+  return text + doc + "\n";
 }
 
 static std::string branchText(const ScheduleBranch &branch, const attn::BranchRanges &ranges) {

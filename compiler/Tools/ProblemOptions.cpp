@@ -1,5 +1,6 @@
 //===- ProblemOptions.cpp - the sizes of one call on the command line -----===//
 #include "compiler/Tools/ProblemOptions.h"
+#include "compiler/Driver/BindOperands.h"
 
 #include <CLI/CLI.hpp>
 
@@ -26,6 +27,7 @@ Result<ProblemShape> ProblemOptions::shape(const PatternFile &file) const {
   result.seqlenK = seqlenK ? seqlenK : seqlen;
   HEDDLE_ASSIGN(result.parameters, file.bindParameters(sizes.assignments));
   HEDDLE_TRY(checkShape(file, result));
+  HEDDLE_TRY(bindOperands(file, {sizes.operands, {}, OperandSources::Missing::make}, result));
   return result;
 }
 

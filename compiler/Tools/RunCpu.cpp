@@ -82,6 +82,9 @@ CpuAttentionArgs argumentsOf(const RunCall &call, RunResult &result) {
   args.qOrigin = positions.qOrigin;
   args.kOrigin = positions.kOrigin;
   args.scale = call.scale;
+  for (const OperandTensor &tensor : call.shape.operands)
+    if (tensor)
+      args.operands.push_back(tensor.address());
   args.params.assign(call.shape.parameters.begin(), call.shape.parameters.end());
   return args;
 }

@@ -2,7 +2,7 @@
 // Counts pairs, tiles, operations and bytes of a pattern for given sizes. Needs no GPU.
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Driver/BindOperands.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Verb.h"
@@ -37,6 +37,7 @@ Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const Pat
   shape.qOrigin = options.qOrigin;
   HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
   HEDDLE_TRY(checkShape(file, shape));
+  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::leaveOut}, shape));
   request.sizes = sizesOf(file, shape);
   request.batch = shape.batch;
   request.kvHeads = shape.kvHeads;

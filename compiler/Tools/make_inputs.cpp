@@ -1,6 +1,7 @@
 //===- make_inputs.cpp - heddle make-inputs -----------------------------------===//
 // Writes seeded random q, k, v, on demand with extreme scores: the same options give the same bytes on every machine.
 //===----------------------------------------------------------------------===//
+#include "compiler/Driver/BindOperands.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/ExtremeScores.h"
 #include "compiler/Tools/Verb.h"
@@ -17,7 +18,7 @@ namespace {
 struct MakeInputsOptions {
   AttentionSizes sizes;
   int64_t seqlenK = -1, kvHeads = 0, valueDim = 0;
-  std::string dtype = "bf16", output;
+  std::string dtype = "bf16", output, patternFile, patternName;
   uint64_t seed = 0;
   double scale = 1;
   ScoreSpikes spikes{0, 1e4};
@@ -54,6 +55,27 @@ Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputs
   return inputs;
 }
 
+/// The tensors that the pattern reads, by name.
+Result<std::map<std::string, OperandTensor>> makeOperands(const AttentionSizes &sizes, const MakeInputsOptions &options) {
+  std::map<std::string, OperandTensor> made;
+  if (options.patternFile.empty())
+    return made;
+  HEDDLE_ASSIGN(auto file, PatternFile::load(options.patternFile, options.patternName));
+  ProblemShape shape;
+  shape.batch = sizes.batch;
+  shape.heads = sizes.heads;
+  shape.kvHeads = sizes.kvHeads;
+  shape.seqlenQ = sizes.seqlenQ;
+  shape.seqlenK = sizes.seqlenK;
+  attn::PatternOp pattern = file->pattern();
+  shape.parameters.assign(pattern.getNumArguments(), 0);
+  HEDDLE_TRY(bindOperands(*file, {{}, {}, OperandSources::Missing::make, options.seed}, shape));
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (shape.operands[i])
+      made[pattern.getParameterName(i).str()] = shape.operands[i];
+  return made;
+}
+
 int runMakeInputs(const MakeInputsOptions &options) {
   AttentionSizes sizes = options.sizes;
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
@@ -62,11 +84,17 @@ int runMakeInputs(const MakeInputsOptions &options) {
   Result<AttentionInputs> inputs = makeInputs(sizes, options);
   if (!inputs)
     return fail(inputs.status());
-  Status written = writeAttentionInputs(options.output, *inputs, options.seed);
+  Result<std::map<std::string, OperandTensor>> operands = makeOperands(sizes, options);
+  if (!operands)
+    return fail(operands.status());
+  Status written = writeAttentionInputs(options.output, *inputs, options.seed, *operands);
   if (!written.isOk())
     return fail(written);
   std::cout << options.output << ": q " << shapeText(inputs->q.shape) << ", k " << shapeText(inputs->k.shape) << ", v "
-            << shapeText(inputs->v.shape) << " in " << options.dtype << ", seed " << options.seed << '\n';
+            << shapeText(inputs->v.shape) << " in " << options.dtype;
+  for (const auto &[name, tensor] : *operands)
+    std::cout << ", " << name << ' ' << shapeText(tensor.shape) << " in " << elementTypeName(tensor.element);
+  std::cout << ", seed " << options.seed << '\n';
   return Ok;
 }
 
@@ -98,6 +126,8 @@ Action addMakeInputs(CLI::App &command) {
   };
   command.add_option("--minus-inf", options->sunkKeys, "Keys FIRST to LAST get scores that overflow to -infinity; every row must keep others")
       ->type_name("FIRST-LAST")->check(isSpan);
+  command.add_option("--for", options->patternFile, "Also the tensors that this pattern reads, under their names")->type_name("FILE.mlir");
+  command.add_option("--pattern", options->patternName, "Which attn.pattern of that file, if it has several")->type_name("NAME");
   command.add_option("-o,--output", options->output, "The file to write")->required()->type_name("FILE");
   return [options] { return runMakeInputs(*options); };
 }

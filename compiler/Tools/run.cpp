@@ -2,6 +2,7 @@
 // Computes attention on q, k, v of a tensor file and writes out and lse; on demand compares sampled rows with the
 // definition in fp64.
 //===----------------------------------------------------------------------===//
+#include "compiler/Driver/BindOperands.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "compiler/Tools/Output.h"
@@ -74,7 +75,7 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
 
 oracle::VerifyReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
   attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
-  oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters};
+  oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters, call.shape.operands};
   oracle::AttentionOracle definition(call.file.pattern(), problem, call.inputs, call.scale);
   return oracle::verifyRows(definition, result.out, result.lse, oracle::sampleRows(call.inputs.sizes, rows));
 }
@@ -176,6 +177,9 @@ int runRun(const RunOptions &options) {
   Status fits = checkShape(**file, shape);
   if (!fits.isOk())
     return fail(fits);
+  Status bound = bindOperands(**file, {options.sizes.operands, options.inputs}, shape);
+  if (!bound.isOk())
+    return fail(bound);
   Status device = checkDeviceOptions(**file, options, inputs->sizes.seqlenK);
   if (!device.isOk())
     return failUsage(device);

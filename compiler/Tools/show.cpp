@@ -1,7 +1,7 @@
 //===- show.cpp - heddle show --------------------------------------------------===//
 // Draws which pairs or tiles a pattern keeps, as SVG or in the terminal.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Driver/BindOperands.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
@@ -38,6 +38,7 @@ Result<views::PictureRequest> requestOf(const ShowOptions &options, const Patter
   shape.qOrigin = options.qOrigin;
   HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
   HEDDLE_TRY(checkShape(file, shape));
+  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::leaveOut}, shape));
   if (options.head && *options.head >= shape.heads)
     return Status::invalidArgument("expected head < " + std::to_string(shape.heads) + ", the number of heads, got " +
                                    std::to_string(*options.head));

@@ -37,6 +37,9 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.hasScores = attn::changesScores(attn::PatternOp(file.pattern()).getSoftmax().getScores());
   kernel.paramCount = static_cast<int64_t>(request.sizes.parameters.size());
   attn::PatternOp pattern = file.pattern();
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (pattern.isOperand(i))
+      kernel.operands.push_back({i, attn::lengthDimension(pattern, i).has_value()});
   switch (pattern.getQOrigin()) {
   case attn::Origin::start: kernel.qOrigin = QOriginRule::start; break;
   case attn::Origin::end: kernel.qOrigin = QOriginRule::end; break;

@@ -58,7 +58,8 @@ private:
     Json parameters = Json::object();
     attn::PatternOp pattern = file.pattern();
     for (size_t i = 0; i < s.parameters.size(); ++i)
-      parameters[pattern.getParameterName(i).str()] =
+      if (!pattern.isOperand(i))
+        parameters[pattern.getParameterName(i).str()] =
           pattern.isRealParameter(i) ? Json(attn::realOfWord(s.parameters[i])) : Json(s.parameters[i]);
     return {{"batch", request.batch}, {"seqlen_q", s.seqlenQ}, {"seqlen_k", s.seqlenK}, {"heads", s.heads},
             {"kv_heads", request.kvHeads}, {"head_dim", request.headDim}, {"value_dim", request.valueDim},

@@ -75,7 +75,8 @@ private:
                            valueDimText().c_str(), dtypeName(request.dtype)));
     std::string parameters;
     for (size_t i = 0; i < s.parameters.size(); ++i)
-      parameters += (i ? ", " : "") + pattern.getParameterName(i).str() + " = " + pattern.getParameterText(i, s.parameters[i]);
+      if (!pattern.isOperand(i))
+        parameters += (parameters.empty() ? "" : ", ") + pattern.getParameterName(i).str() + " = " + pattern.getParameterText(i, s.parameters[i]);
     if (!parameters.empty())
       line("sizes", parameters);
     if (std::string chain = attn::chainInWords(pattern.getSoftmax().getScores()); !chain.empty())

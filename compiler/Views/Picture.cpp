@@ -128,11 +128,12 @@ private:
 
 std::string titleOf(const PatternFile &file, const ProblemSizes &sizes) {
   attn::PatternOp pattern = file.pattern();
-  std::string title = pattern.getSymName().str();
+  std::string values;
   for (size_t i = 0; i < sizes.parameters.size(); ++i)
-    title += (i ? ", " : " (") + pattern.getParameterName(i).str() + " = " +
-             pattern.getParameterText(i, sizes.parameters[i]);
-  return title + (sizes.parameters.empty() ? "" : ")");
+    if (!pattern.isOperand(i))
+      values += (values.empty() ? "" : ", ") + pattern.getParameterName(i).str() + " = " +
+                pattern.getParameterText(i, sizes.parameters[i]);
+  return pattern.getSymName().str() + (values.empty() ? "" : " (" + values + ")");
 }
 
 Result<Picture> draw(const PatternFile &file, const PictureRequest &request) {

@@ -8,6 +8,7 @@
 #include "dialect/IR/AttnEnums.cpp.inc"
 #include "dialect/IR/MaskOpInterface.cpp.inc"
 #include "dialect/IR/ScoreOpInterface.cpp.inc"
+#include "dialect/IR/OperandOpInterface.cpp.inc"
 
 #define GET_TYPEDEF_CLASSES
 #include "dialect/IR/AttnTypes.cpp.inc"

@@ -5,6 +5,7 @@
 #define HEDDLE_DIALECT_IR_ATTN_H
 
 #include "dialect/Analysis/Piece.h"
+#include "dialect/IR/Operands.h"
 #include "dialect/IR/PredicateFrame.h"
 #include "dialect/IR/ScoreFrame.h"
 
@@ -26,6 +27,7 @@
 
 #include "dialect/IR/MaskOpInterface.h.inc"
 #include "dialect/IR/ScoreOpInterface.h.inc"
+#include "dialect/IR/OperandOpInterface.h.inc"
 
 namespace heddle::attn {
 class PatternOp;

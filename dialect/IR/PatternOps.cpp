@@ -48,9 +48,22 @@ LogicalResult verifyRealDefault(PatternOp pattern, unsigned index) {
   return success();
 }
 
+LogicalResult verifyTensor(PatternOp pattern, unsigned index) {
+  if (!isOperandType(pattern.getArgumentTypes()[index]))
+    return pattern.emitOpError("expected tensor '")
+           << pattern.getParameterName(index) << "' to be a row-major memref of i32, f32, bf16 or f16 with at least one dimension, got "
+           << pattern.getArgumentTypes()[index];
+  for (StringRef name : {kDefault, kMinimum, kMaximum})
+    if (pattern.getArgAttr(index, name))
+      return pattern.emitOpError("expected no ") << name << " of tensor '" << pattern.getParameterName(index) << "'";
+  return success();
+}
+
 LogicalResult verifyParameter(PatternOp pattern, unsigned index) {
+  if (pattern.isOperand(index))
+    return verifyTensor(pattern, index);
   if (!pattern.isRealParameter(index) && !pattern.getArgumentTypes()[index].isInteger(32))
-    return pattern.emitOpError("expected run-time sizes to be i32 or f32, argument ")
+    return pattern.emitOpError("expected arguments to be i32, f32 or a memref, argument ")
            << index << " is " << pattern.getArgumentTypes()[index];
   if (failed(verifyBoundTypes(pattern, index)))
     return failure();
@@ -157,7 +170,7 @@ LogicalResult PatternOp::verifyRegions() {
   for (Operation &op : block.without_terminator())
     if (!isa<MaskOpInterface, ScoreOpInterface>(op))
       return op.emitOpError("expected a mask op or a score op in attn.pattern");
-  return verifyLimits(*this);
+  return failure(failed(verifyLimits(*this)) || failed(verifyOperands(*this)));
 }
 
 SoftmaxOp PatternOp::getSoftmax() { return cast<SoftmaxOp>(getBody().front().back()); }
@@ -173,6 +186,7 @@ std::optional<int64_t> PatternOp::getParameterDefault(unsigned index) {
     return value.getInt();
   return std::nullopt;
 }
+bool PatternOp::isOperand(unsigned index) { return isa<BaseMemRefType>(getArgumentTypes()[index]); }
 bool PatternOp::isRealParameter(unsigned index) { return getArgumentTypes()[index].isF32(); }
 double PatternOp::getRealMinimum(unsigned index) {
   auto value = getArgAttrOfType<FloatAttr>(index, kMinimum);
@@ -183,6 +197,8 @@ double PatternOp::getRealMaximum(unsigned index) {
   return value ? value.getValueAsDouble() : std::numeric_limits<double>::infinity();
 }
 std::string PatternOp::getParameterText(unsigned index, int64_t word) {
+  if (isOperand(index))
+    return lengthDimension(*this, index) ? "length " + std::to_string(word) : "tensor";
   if (!isRealParameter(index))
     return std::to_string(word);
   SmallString<16> text;
@@ -190,6 +206,8 @@ std::string PatternOp::getParameterText(unsigned index, int64_t word) {
   return text.str().str();
 }
 int64_t PatternOp::getParameterMinimum(unsigned index) {
+  if (isOperand(index))
+    return 0;
   auto isLength = [](Operation *user) { return isa<SegmentOp, BlocksOp>(user); };
   int64_t least = llvm::any_of(getArgument(index).getUsers(), isLength) ? 1 : 0;
   if (auto value = getArgAttrOfType<IntegerAttr>(index, kMinimum))

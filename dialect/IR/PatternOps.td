@@ -12,8 +12,9 @@ def PatternOp : AttnOp<"pattern", [FunctionOpInterface, IsolatedFromAbove,
                                    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a named pattern with run-time sizes as arguments";
   let description = [{
-    Arguments are i32 sizes and f32 numbers; argument attributes: `attn.default` (used when the caller gives none),
-    `attn.min`, of numbers also `attn.max`, and `attn.doc`. `q_origin` says where query row 0 stands: `start` 0, `end` seqlen_k - seqlen_q (decode, chunked
+    Arguments are i32 sizes, f32 numbers and tensors in device memory, `memref`s of i32, f32, bf16 or f16 whose `?` extents
+    mean what the op that reads them says; argument attributes: `attn.default` (used when the caller gives none; not of
+    tensors), `attn.min`, of numbers also `attn.max`, and `attn.doc`. `q_origin` says where query row 0 stands: `start` 0, `end` seqlen_k - seqlen_q (decode, chunked
     prefill), `given` per call.
     ```mlir
     attn.pattern @sliding_window(%left: i32 {attn.default = 1023 : i32}) {
@@ -37,6 +38,8 @@ def PatternOp : AttnOp<"pattern", [FunctionOpInterface, IsolatedFromAbove,
     ::heddle::attn::SoftmaxOp getSoftmax();
     /// Run-time size `index` is an f32 number; its word holds the bits.
     bool isRealParameter(unsigned index);
+    /// Argument `index` is a tensor (Operands.h); its word holds its length, if it has one.
+    bool isOperand(unsigned index);
     /// Name of run-time size `index` as written (`left` for %left).
     llvm::StringRef getParameterName(unsigned index);
     /// The default of run-time size `index` as a word (RealWord.h), if the pattern gives one.

@@ -6,8 +6,8 @@
 #define HEDDLE_DIALECT_IR_PREDICATEFRAME_H
 
 #include "dialect/Analysis/IntExpr.h"
+#include "dialect/IR/Operands.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/IRMapping.h"
 
 #include <functional>
 #include <map>
@@ -24,7 +24,7 @@ struct PredicateFrame {
   mlir::Value batch, head, heads;
   unsigned group = 0;                  ///< index of the enclosing attn.heads operand
   const std::map<unsigned, unsigned> *groupOfCount; ///< attn.heads with n operands takes this one
-  const mlir::IRMapping *parameters;   ///< run-time sizes of the pattern -> values
+  const ArgumentValues *arguments;     ///< of the pattern
 
   mlir::Value constant(int64_t value) const;
   mlir::Value boolean(bool value) const;

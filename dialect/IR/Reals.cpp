@@ -33,7 +33,7 @@ static std::pair<PatternOp, unsigned> argumentOf(Value dynamic) {
 }
 
 Value Real::value(const ScoreFrame &frame) const {
-  return dynamic ? frame.parameters->lookup(dynamic) : frame.real(number.getValueAsDouble());
+  return dynamic ? frame.arguments->values.lookup(dynamic) : frame.real(number.getValueAsDouble());
 }
 double Real::maximum() const {
   if (!dynamic)

@@ -4,9 +4,10 @@
 #ifndef HEDDLE_DIALECT_IR_SCOREFRAME_H
 #define HEDDLE_DIALECT_IR_SCOREFRAME_H
 
+#include "dialect/IR/Operands.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace heddle::attn {
 
@@ -15,7 +16,9 @@ struct ScoreFrame {
   mlir::Location loc;
   mlir::Value batch, head, heads;    ///< i32
   mlir::Value q, k;                  ///< positions, i32
-  const mlir::IRMapping *parameters; ///< arguments of the pattern -> values
+  const ArgumentValues *arguments;   ///< of the pattern
+  /// What turns positions into indices, i32.
+  mlir::Value seqlenQ, seqlenK, qOrigin, kOrigin;
 
   mlir::Value real(double value) const;
   mlir::Value integer(int32_t value) const;

@@ -153,7 +153,7 @@ constexpr unsigned kOwnArguments = 5; // score, batch, head, q, k
 IRMapping argumentsOf(ScoreMapOp map, const ScoreFrame &frame, Value score) {
   SmallVector<Value> arguments = {score, frame.batch, frame.head, frame.q, frame.k};
   for (Value number : map.getNumbers())
-    arguments.push_back(frame.parameters->lookup(number));
+    arguments.push_back(frame.arguments->values.lookup(number));
   IRMapping values;
   values.map(map.getBody().front().getArguments(), arguments);
   return values;

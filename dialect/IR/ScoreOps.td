@@ -1,9 +1,10 @@
 // Every op that changes scores. One def per op with its formula and a runnable example; verifiers and the interface
-// methods are in ScoreOps.cpp and ScoreMap.cpp.
+// methods are in ScoreOps.cpp, TensorScores.cpp and ScoreMap.cpp.
 #ifndef HEDDLE_SCORE_OPS_TD
 #define HEDDLE_SCORE_OPS_TD
 
 include "dialect/IR/AttnBase.td"
+include "dialect/IR/OperandOpInterface.td"
 include "dialect/IR/ScoreOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -52,6 +53,48 @@ def AlibiOp : ScoreOp<"alibi"> {
   }];
   let arguments = (ins Scores:$changed);
   let assemblyFormat = "$changed attr-dict";
+}
+
+def BiasOp : ScoreOp<"bias", [DeclareOpInterfaceMethods<OperandOpInterface>]> {
+  let summary = "s -> s + an element of a tensor of biases";
+  let description = [{
+    The tensor is an argument of the pattern, a row-major memref of rank 4 with elements f32, bf16 or f16. Its dimensions
+    are batch, heads, queries and keys, each `?` or 1, which serves them all. Queries and keys are indices, not positions:
+    query q has row q - q_origin of the tensor, key k column k - k_origin, so a call that sees a part of a sequence takes
+    that part of the tensor. An element of -inf is a key that is not kept. The derivative is 1.
+    ```mlir
+    attn.pattern @bias(%bias: memref<1x?x?x?xbf16>) {
+      %m = attn.causal
+      %s = attn.scaled
+      %t = attn.bias %s, %bias : memref<1x?x?x?xbf16>
+      attn.softmax union(%m) of %t
+    }
+    ```
+  }];
+  let arguments = (ins Scores:$changed, AnyMemRef:$tensor);
+  let assemblyFormat = "$changed `,` $tensor attr-dict `:` type($tensor)";
+  let hasVerifier = 1;
+}
+
+def RelativeOp : ScoreOp<"relative", [DeclareOpInterfaceMethods<OperandOpInterface>]> {
+  let summary = "s -> s + the entry of a table for the head and the distance of query and key";
+  let description = [{
+    The table is an argument of the pattern, a row-major memref of rank 2 with elements f32, bf16 or f16: heads, `?` or 1
+    for one row that serves them all, and entries, `?` (the length of the tensor) or a number. With N entries and the
+    offset o, static or a run-time i32 >= 0, adds table[head, min(max(q - k + o, 0), N - 1)], where q and k are positions:
+    entry o is that of the distance 0, and the ends serve everything further away. The derivative is 1.
+    ```mlir
+    attn.pattern @relative(%table: memref<?x255xf32>) {
+      %m = attn.full
+      %s = attn.scaled
+      %t = attn.relative %s, %table at [127] : memref<?x255xf32>
+      attn.softmax union(%m) of %t
+    }
+    ```
+  }];
+  let arguments = (ins Scores:$changed, AnyMemRef:$table, Variadic<I32>:$dynamicSizes, DenseI64ArrayAttr:$sizes);
+  let assemblyFormat = "$changed `,` $table `at` custom<Sizes>($dynamicSizes, $sizes) attr-dict `:` type($table)";
+  let hasVerifier = 1;
 }
 
 def ScoreMapOp : ScoreOp<"score_map", [IsolatedFromAbove, SingleBlock]> {

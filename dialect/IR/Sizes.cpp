@@ -52,7 +52,7 @@ IntExpr Sizes::expr(unsigned index) const {
 
 Value Sizes::value(unsigned index, const PredicateFrame &frame) const {
   if (Value size = dynamicSize(index))
-    return frame.parameters->lookup(size);
+    return frame.arguments->values.lookup(size);
   return frame.constant(values[index]);
 }
 

@@ -119,6 +119,12 @@ int64_t LaunchExpr::paramCount() const {
   return count;
 }
 
+void LaunchExpr::markParams(std::vector<bool> &used) const {
+  for (const Node &node : nodes)
+    if (node.op == Op::param)
+      used[size_t(node.value)] = true;
+}
+
 bool LaunchExpr::operator==(const LaunchExpr &other) const {
   return std::equal(nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(),
                     [](const Node &a, const Node &b) { return a.op == b.op && a.size == b.size && a.value == b.value; });

@@ -54,6 +54,8 @@ public:
   Result<int64_t> evaluate(const LaunchSymbols &symbols) const;
   // 1 + the largest param index used, 0 if none.
   int64_t paramCount() const;
+  // Sets used[i] for every param<i>; `used` has at least paramCount() elements.
+  void markParams(std::vector<bool> &used) const;
 
   std::string str() const;
   // The whole text must be one expression. Failures (invalidArgument) name the column, from 1.

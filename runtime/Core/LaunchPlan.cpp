@@ -141,6 +141,12 @@ int64_t LaunchPlan::paramCount() const {
   return count;
 }
 
+std::vector<bool> LaunchPlan::usedParams() const {
+  std::vector<bool> used(size_t(paramCount()), false);
+  forEachExpr(*this, [&](const LaunchExpr &expr) { expr.markParams(used); });
+  return used;
+}
+
 Status LaunchPlan::validate() const {
   if (entry.empty() || entry.find_first_of(" \t\n") != std::string::npos)
     return Status::invalidArgument("launch plan: expected an entry name without spaces, got '" + entry + "'");

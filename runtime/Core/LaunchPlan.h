@@ -88,6 +88,8 @@ struct LaunchPlan {
 
   // 1 + the largest run-time size index that any expression uses.
   int64_t paramCount() const;
+  // For each of them: some expression uses it. A number between may belong to a tensor whose length no kernel asks for.
+  std::vector<bool> usedParams() const;
   // Slots inside the block, aligned and not overlapping, map indices and ranks right; parse checks it
   // too. The failure names the slot or map.
   Status validate() const;

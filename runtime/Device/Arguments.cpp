@@ -182,11 +182,14 @@ Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
     else
       inputs.operands[operand.id] = operand.value.ptr;
   }
+  const bool hasRows = !isEmpty(args.q);
   for (int64_t i = 0; i < kMaxRuntimeSizes; ++i) {
-    if (i < needs.paramCount && !(sizesSeen >> i & 1))
+    if ((needs.sizeMask & ~sizesSeen) >> i & 1)
       return bad("operands: run-time size number " + num(i) + " of " + num(needs.paramCount) + " is missing");
     if ((needs.operandMask & ~pointersSeen) >> i & 1)
       return bad("operands: pointer number " + num(i) + " is missing");
+    if (hasRows && (needs.operandMask >> i & 1) && !inputs.operands[i])
+      return bad("operands: pointer number " + num(i) + ": expected device memory, got null");
   }
   return {};
 }
@@ -258,6 +261,9 @@ Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {
   for (const SlotSpec &slot : plan.slots)
     if (slot.kind == SlotSpec::Kind::ptr)
       use(slot.pointer);
+  const std::vector<bool> used = plan.usedParams();
+  for (size_t i = 0; i < used.size() && i < size_t(kMaxRuntimeSizes); ++i)
+    needs.sizeMask |= uint64_t(used[i]) << i;
   if (needs.paramCount > kMaxRuntimeSizes || largestOperand >= kMaxRuntimeSizes)
     return Status::unsupported("launch plan: this runtime passes at most " + num(kMaxRuntimeSizes) + " run-time sizes and pointers");
   return needs;

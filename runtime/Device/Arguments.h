@@ -33,6 +33,7 @@ struct CallInputs {
 // What a kernel asks of its arguments beyond its family; computed once at load.
 struct CallRequirements {
   int64_t paramCount = 0;   // at most kMaxRuntimeSizes
+  uint64_t sizeMask = 0;    // bit i: run-time size i is used
   uint64_t operandMask = 0; // bit i: pointer operand i is used
 
   // unsupported if the plan uses more than kMaxRuntimeSizes of either.

@@ -56,8 +56,8 @@ typedef struct heddle_tensor {
 
 typedef enum heddle_operand_kind {
   HEDDLE_OPERAND_NONE = 0,
-  HEDDLE_OPERAND_POINTER = 1, /* device memory: operand<id> of the launch plan */
-  HEDDLE_OPERAND_INT = 2,     /* run-time size number id of the pattern */
+  HEDDLE_OPERAND_POINTER = 1, /* tensor in device memory, not null, row-major: argument number id of the pattern */
+  HEDDLE_OPERAND_INT = 2,     /* run-time size number id of the pattern; the length of a tensor has the tensor's id */
   HEDDLE_OPERAND_FLOAT = 3    /* run-time number id of the pattern, rounded to f32; ids count sizes and numbers alike */
 } heddle_operand_kind;
 

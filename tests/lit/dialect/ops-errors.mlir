@@ -251,7 +251,7 @@ attn.pattern @bad() {
 
 // -----
 
-// expected-error @+1 {{'attn.pattern' op expected run-time sizes to be i32 or f32, argument 0 is 'i64'}}
+// expected-error @+1 {{'attn.pattern' op expected arguments to be i32, f32 or a memref, argument 0 is 'i64'}}
 attn.pattern @bad(%left: i64) {
   %m = attn.full
   attn.softmax union(%m)

@@ -87,7 +87,7 @@ attn.pattern @bad(%cap: f32 {attn.default = 9 : i32}) {
 
 // -----
 
-// expected-error @+1 {{expected run-time sizes to be i32 or f32, argument 0 is 'f64'}}
+// expected-error @+1 {{expected arguments to be i32, f32 or a memref, argument 0 is 'f64'}}
 attn.pattern @bad(%cap: f64) {
   %m = attn.causal
   attn.softmax union(%m)

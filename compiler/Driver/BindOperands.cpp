@@ -1,0 +1,200 @@
+//===- BindOperands.cpp - tensors for one call ----------------------------===//
+#include "compiler/Driver/BindOperands.h"
+#include "compiler/Io/Safetensors.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kMadeLength = 255; // of a table that is made for tests
+
+ElementType elementOf(Type type) {
+  return type.isInteger(32) ? ElementType::i32 : type.isF32() ? ElementType::f32 : type.isBF16() ? ElementType::bf16 : ElementType::f16;
+}
+
+/// One tensor of the pattern, for one call.
+class OperandBinder {
+public:
+  OperandBinder(attn::PatternOp pattern, unsigned argument, ProblemShape &shape)
+      : pattern(pattern), argument(argument), shape(shape), name(pattern.getParameterName(argument).str()),
+        type(cast<MemRefType>(pattern.getArgumentTypes()[argument])), uses(attn::operandUses(pattern, argument)) {}
+
+  Status bind(OperandTensor tensor) {
+    HEDDLE_TRY(checkType(tensor));
+    for (const attn::OperandUse &use : uses)
+      if (use.role != attn::OperandRole::Numbers)
+        HEDDLE_TRY(checkOffsets(tensor, endOf(use.role)));
+    if (auto dimension = attn::lengthDimension(pattern, argument))
+      shape.parameters[argument] = tensor.shape[*dimension];
+    shape.operands[argument] = std::move(tensor);
+    return {};
+  }
+
+  Status missing() {
+    return Status::invalidArgument("tensor '" + name + "' of pattern '" + pattern.getSymName().str() +
+                                   "' is not given: give it with --operand " + name + "=FILE:TENSOR");
+  }
+
+  OperandTensor make(uint64_t seed) const {
+    std::vector<int64_t> extents;
+    for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
+      extents.push_back(extentOf(dimension).value_or(kMadeLength));
+    if (uses.front().role != attn::OperandRole::Numbers)
+      return madeOffsets(endOf(uses.front().role));
+    return OperandTensor::randomNormal(elementOf(type.getElementType()), extents, seed, name);
+  }
+
+private:
+  /// What the call says of a dimension; nothing: the tensor says it.
+  std::optional<int64_t> extentOf(unsigned dimension) const {
+    if (!type.isDynamicDim(dimension))
+      return type.getDimSize(dimension);
+    switch (uses.front().extents[dimension]) {
+    case attn::Extent::Batch: return shape.batch;
+    case attn::Extent::Heads: return shape.heads;
+    case attn::Extent::SeqlenQ: return shape.seqlenQ;
+    case attn::Extent::SeqlenK: return shape.seqlenK;
+    case attn::Extent::Length: break;
+    }
+    return std::nullopt;
+  }
+
+  std::string expectedShape() const {
+    std::string text;
+    for (unsigned dimension = 0; dimension < type.getRank(); ++dimension) {
+      std::optional<int64_t> extent = extentOf(dimension);
+      text += dimension ? ", " : "[";
+      text += extent ? std::to_string(*extent) : "any";
+      if (type.isDynamicDim(dimension))
+        text += std::string(" (") + attn::extentName(uses.front().extents[dimension]) + ")";
+    }
+    return text + "]";
+  }
+
+  Status checkType(const OperandTensor &tensor) const {
+    bool fits = tensor.element == elementOf(type.getElementType()) && int64_t(tensor.shape.size()) == type.getRank();
+    for (unsigned dimension = 0; fits && dimension < type.getRank(); ++dimension)
+      fits = extentOf(dimension).value_or(tensor.shape[dimension]) == tensor.shape[dimension];
+    if (!fits)
+      return Status::invalidArgument("tensor '" + name + "': expected " + elementTypeName(elementOf(type.getElementType())) + " " +
+                                     expectedShape() + ", got " + elementTypeName(tensor.element) + " " + shapeText(tensor.shape));
+    if (auto dimension = attn::lengthDimension(pattern, argument); dimension && tensor.shape[*dimension] < 1)
+      return Status::invalidArgument("tensor '" + name + "': expected a length of at least 1, got " + shapeText(tensor.shape));
+    return {};
+  }
+
+  /// One beyond the last position.
+  int64_t endOf(attn::OperandRole role) const {
+    if (role == attn::OperandRole::KeyOffsets)
+      return shape.kOrigin + shape.seqlenK;
+    return queryOrigin() + shape.seqlenQ;
+  }
+  int64_t queryOrigin() const {
+    switch (attn::PatternOp(pattern).getQOrigin()) {
+    case attn::Origin::start: return 0;
+    case attn::Origin::end: return shape.seqlenK - shape.seqlenQ;
+    case attn::Origin::given: break;
+    }
+    return shape.qOrigin;
+  }
+
+  Status checkOffsets(const OperandTensor &tensor, int64_t end) const {
+    const int64_t last = tensor.elements() - 1;
+    auto wrong = [&](int64_t index, const std::string &expected) {
+      return Status::invalidArgument("tensor '" + name + "': expected entry " + std::to_string(index) + " of " +
+                                     std::to_string(last + 1) + " to be " + expected + ", got " +
+                                     std::to_string(tensor.integer(index)));
+    };
+    if (last < 1)
+      return Status::invalidArgument("tensor '" + name + "': expected at least 2 entries, 0 and " + std::to_string(end) + ", got " +
+                                     std::to_string(last + 1));
+    if (tensor.integer(0) != 0)
+      return wrong(0, "0");
+    for (int64_t i = 1; i <= last; ++i)
+      if (tensor.integer(i) < tensor.integer(i - 1))
+        return wrong(i, "at least " + std::to_string(tensor.integer(i - 1)) + ", the one before");
+    return tensor.integer(last) == end ? Status() : wrong(last, std::to_string(end) + ", where the positions end");
+  }
+
+  /// Four documents: half of the positions, a quarter, an eighth, the rest.
+  OperandTensor madeOffsets(int64_t end) const {
+    const int64_t half = end / 2, quarter = end / 4, eighth = end / 8;
+    return OperandTensor::integers({5}, {0, int32_t(half), int32_t(half + quarter), int32_t(half + quarter + eighth), int32_t(end)});
+  }
+
+  attn::PatternOp pattern;
+  unsigned argument;
+  ProblemShape &shape;
+  std::string name;
+  MemRefType type;
+  SmallVector<attn::OperandUse, 2> uses;
+};
+
+/// "NAME=FILE:TENSOR": a colon in the name of the file is part of it unless it is the last one.
+Result<OperandTensor> readAssigned(const std::string &name, const std::string &place) {
+  size_t colon = place.rfind(':');
+  std::string path = place.substr(0, colon), tensor = colon == std::string::npos ? name : place.substr(colon + 1);
+  HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
+  return file.readOperand(tensor);
+}
+
+/// The last assignment to `name`, what follows "NAME=".
+std::optional<std::string> assignedTo(const std::string &name, const std::vector<std::string> &assignments) {
+  for (auto assignment = assignments.rbegin(); assignment != assignments.rend(); ++assignment)
+    if (assignment->compare(0, name.size() + 1, name + "=") == 0)
+      return assignment->substr(name.size() + 1);
+  return std::nullopt;
+}
+
+Status checkNames(attn::PatternOp pattern, const std::vector<std::string> &assignments) {
+  for (const std::string &assignment : assignments) {
+    std::string name = assignment.substr(0, assignment.find('=')), known;
+    bool isKnown = false;
+    for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {
+      if (!pattern.isOperand(i))
+        continue;
+      isKnown |= pattern.getParameterName(i) == name;
+      known += (known.empty() ? "" : ", ") + pattern.getParameterName(i).str();
+    }
+    if (!isKnown || name.size() + 1 >= assignment.size())
+      return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' takes no '" + assignment +
+                                     "': expected NAME=FILE:TENSOR, " + (known.empty() ? "but it reads no tensors" : "NAME one of " + known));
+  }
+  return {};
+}
+
+} // namespace
+
+Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape) {
+  attn::PatternOp pattern = file.pattern();
+  HEDDLE_TRY(checkNames(pattern, sources.assignments));
+  shape.operands.assign(pattern.getNumArguments(), {});
+  std::optional<SafetensorsFile> inputs;
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {
+    if (!pattern.isOperand(i))
+      continue;
+    OperandBinder binder(pattern, i, shape);
+    const std::string name = pattern.getParameterName(i).str();
+    if (!sources.inputs.empty() && !inputs) {
+      HEDDLE_ASSIGN(inputs, SafetensorsFile::open(sources.inputs));
+    }
+    OperandTensor tensor;
+    if (auto place = assignedTo(name, sources.assignments)) {
+      HEDDLE_ASSIGN(tensor, readAssigned(name, *place));
+    } else if (inputs && inputs->entries().count(name)) {
+      HEDDLE_ASSIGN(tensor, inputs->readOperand(name));
+    } else if (sources.missing == OperandSources::Missing::make) {
+      tensor = binder.make(sources.seed);
+    } else if (sources.missing == OperandSources::Missing::refuse) {
+      return binder.missing();
+    }
+    if (tensor)
+      HEDDLE_TRY(binder.bind(std::move(tensor)));
+  }
+  return {};
+}
+
+} // namespace heddle

@@ -1,0 +1,26 @@
+//===- BindOperands.h - tensors for one call --------------------*- C++ -*-===//
+// Owns where the tensors that a pattern reads come from (files, or values made for tests) and the check that each fits
+// the pattern and the sizes of the call: element type, extents, and what its role asks of its values.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_DRIVER_BINDOPERANDS_H
+#define HEDDLE_COMPILER_DRIVER_BINDOPERANDS_H
+
+#include "compiler/Driver/ProblemKey.h"
+
+namespace heddle {
+
+struct OperandSources {
+  std::vector<std::string> assignments; ///< "NAME=FILE:TENSOR", or "NAME=FILE" for the tensor NAME of it
+  std::string inputs = {};              ///< a tensor file in which a tensor without an assignment may be, under its name; or empty
+  /// What becomes of a tensor that nobody gives: an error that says how to give it, nothing, or values for tests.
+  enum class Missing { refuse, leaveOut, make } missing = Missing::refuse;
+  uint64_t seed = 1; ///< of the values that are made
+};
+
+/// Fills shape.operands, and the lengths of tensors in shape.parameters. invalidArgument and the failures of tensor files
+/// name the tensor, what was expected and what was found. A pattern without tensors takes no assignments.
+Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape);
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,65 @@
+//===- OperandTensor.cpp -----------------------------------------------------===//
+#include "compiler/Io/OperandTensor.h"
+#include "compiler/Io/HostTensor.h"
+#include "compiler/Io/RandomTensor.h"
+#include <cstring>
+
+namespace heddle {
+namespace {
+
+DType dtypeOf(ElementType element) {
+  return element == ElementType::bf16 ? DType::bf16 : element == ElementType::f16 ? DType::fp16 : DType::fp32;
+}
+
+OperandTensor taken(ElementType element, HostTensor tensor) {
+  return {element, std::move(tensor.shape), std::make_shared<const std::vector<std::byte>>(std::move(tensor.data))};
+}
+
+} // namespace
+
+OperandTensor OperandTensor::integers(std::vector<int64_t> shape, const std::vector<int32_t> &values) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(values.size() * sizeof(int32_t));
+  if (!values.empty())
+    std::memcpy(bytes->data(), values.data(), bytes->size());
+  return {ElementType::i32, std::move(shape), std::move(bytes)};
+}
+
+OperandTensor OperandTensor::reals(ElementType element, std::vector<int64_t> shape, const std::vector<float> &values) {
+  return taken(element, HostTensor::fromFloats(dtypeOf(element), std::move(shape), values));
+}
+
+OperandTensor OperandTensor::randomNormal(ElementType element, std::vector<int64_t> shape, uint64_t seed, std::string_view name) {
+  return taken(element, randomNormalTensor(dtypeOf(element), std::move(shape), seed, name));
+}
+
+int64_t OperandTensor::elements() const {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+const void *OperandTensor::address() const {
+  static constexpr std::byte nothing{};
+  return data->empty() ? &nothing : data->data();
+}
+
+int32_t OperandTensor::integer(int64_t index) const {
+  int32_t value;
+  std::memcpy(&value, data->data() + index * int64_t(sizeof value), sizeof value);
+  return value;
+}
+
+double OperandTensor::real(int64_t index) const {
+  const std::byte *at = data->data() + index * elementBytes(element);
+  if (element == ElementType::f32) {
+    float value;
+    std::memcpy(&value, at, sizeof value);
+    return double(value);
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return double(element == ElementType::bf16 ? bf16ToFloat(bits) : fp16ToFloat(bits));
+}
+
+} // namespace heddle

@@ -1,0 +1,21 @@
+// The one interface behind every op that reads a tensor operand of the pattern: how large the tensor is and what it
+// holds, so that nobody who binds or generates tensors switches on op names.
+#ifndef HEDDLE_OPERAND_OP_INTERFACE_TD
+#define HEDDLE_OPERAND_OP_INTERFACE_TD
+
+include "mlir/IR/OpBase.td"
+
+def OperandOpInterface : OpInterface<"OperandOpInterface"> {
+  let cppNamespace = "::heddle::attn";
+  let description = [{
+    An op that reads arguments of the pattern of type memref. The verifier of attn.pattern asks every user of such an
+    argument for its shape: `?` is what the op says, a number is itself.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        What operand number `index` of the op, a memref, is to it.
+      }], "::heddle::attn::OperandUse", "getOperandUse", (ins "unsigned":$index)>
+  ];
+}
+
+#endif

@@ -1,0 +1,125 @@
+//===- Operands.cpp - tensors that a pattern reads ------------------------===//
+#include "dialect/IR/Operands.h"
+#include "dialect/IR/Attn.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+namespace arith = mlir::arith;
+
+namespace heddle::attn {
+
+const char *extentName(Extent extent) {
+  switch (extent) {
+  case Extent::Batch: return "batch";
+  case Extent::Heads: return "heads";
+  case Extent::SeqlenQ: return "seqlen_q";
+  case Extent::SeqlenK: return "seqlen_k";
+  case Extent::Length: return "length";
+  }
+  return "";
+}
+
+bool isOperandType(Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || memref.getRank() == 0 || memref.getMemorySpace() || !memref.getLayout().isIdentity())
+    return false;
+  Type element = memref.getElementType();
+  return element.isInteger(32) || element.isF32() || element.isBF16() || element.isF16();
+}
+
+SmallVector<OperandUse, 2> operandUses(PatternOp pattern, unsigned argument) {
+  SmallVector<OperandUse, 2> uses;
+  for (Operation &op : pattern.getBody().front())
+    for (OpOperand &operand : op.getOpOperands())
+      if (auto reader = dyn_cast<OperandOpInterface>(op); reader && operand.get() == pattern.getArgument(argument))
+        uses.push_back(reader.getOperandUse(operand.getOperandNumber()));
+  return uses;
+}
+
+std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument) {
+  auto type = cast<MemRefType>(pattern.getArgumentTypes()[argument]);
+  const OperandUse use = operandUses(pattern, argument).front();
+  for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
+    if (type.isDynamicDim(dimension) && use.extents[dimension] == Extent::Length)
+      return dimension;
+  return std::nullopt;
+}
+
+static LogicalResult verifyOperand(PatternOp pattern, unsigned argument) {
+  const std::string name = "operand '" + pattern.getParameterName(argument).str() + "'";
+  auto type = cast<MemRefType>(pattern.getArgumentTypes()[argument]);
+  SmallVector<OperandUse, 2> uses = operandUses(pattern, argument);
+  if (uses.empty())
+    return pattern.emitOpError("expected an op that reads ") << name << ", its shape has no meaning without one";
+  for (const OperandUse &use : uses) {
+    if (static_cast<int64_t>(use.extents.size()) != type.getRank())
+      return pattern.emitOpError("expected ") << name << " to have " << use.extents.size() << " dimensions, got " << type;
+    for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
+      if (type.isDynamicDim(dimension) && use.extents[dimension] != uses.front().extents[dimension])
+        return pattern.emitOpError("expected one meaning of dimension ")
+               << dimension << " of " << name << ", got " << extentName(uses.front().extents[dimension]) << " and "
+               << extentName(use.extents[dimension]);
+  }
+  return success();
+}
+
+LogicalResult verifyOperands(PatternOp pattern) {
+  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
+    if (pattern.isOperand(argument) && failed(verifyOperand(pattern, argument)))
+      return failure();
+  return success();
+}
+
+MemRefType loweredOperandType(Type elementType) {
+  if (elementType.isBF16() || elementType.isF16())
+    elementType = IntegerType::get(elementType.getContext(), 16);
+  return MemRefType::get({kEndlessOperand}, elementType);
+}
+
+namespace {
+
+/// f32 from the bits of 16-bit floats.
+struct Widening {
+  OpBuilder &builder;
+  Location loc;
+
+  Value word(int32_t value) const { return arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(value)); }
+  Value real(Value bits) const { return arith::BitcastOp::create(builder, loc, builder.getF32Type(), bits); }
+  Value bits(Value real) const { return arith::BitcastOp::create(builder, loc, builder.getI32Type(), real); }
+  Value left(Value bits, int32_t places) const { return arith::ShLIOp::create(builder, loc, bits, word(places)); }
+  Value both(Value a, Value b) const { return arith::OrIOp::create(builder, loc, a, b); }
+  Value masked(Value bits, int32_t mask) const { return arith::AndIOp::create(builder, loc, bits, word(mask)); }
+
+  Value bf16(Value half) const { return real(left(half, 16)); }
+
+  /// Exponent and fraction in their places are the value times 2^-112, also of a subnormal; infinities and NaNs have the
+  /// largest exponent of both formats.
+  Value f16(Value half) const {
+    constexpr int32_t kMagnitude = 0x7fff, kSign = 0x8000, kInfinity = 0x7c00, kLargestExponent = 0x7f800000;
+    Value magnitude = masked(half, kMagnitude);
+    Value sign = left(masked(half, kSign), 16);
+    Value shifted = left(magnitude, 13);
+    Value scale = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0x1p112f));
+    Value finite = bits(arith::MulFOp::create(builder, loc, real(shifted), scale));
+    Value special = both(shifted, word(kLargestExponent));
+    Value isFinite = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, magnitude, word(kInfinity));
+    Value chosen = arith::SelectOp::create(builder, loc, isFinite, finite, special);
+    return real(both(chosen, sign));
+  }
+};
+
+} // namespace
+
+Value loadOperand(OpBuilder &builder, Location loc, Value argument, const ArgumentValues &arguments, Value index) {
+  Type element = cast<MemRefType>(argument.getType()).getElementType();
+  Value loaded = memref::LoadOp::create(builder, loc, arguments.values.lookup(argument), index);
+  if (!element.isBF16() && !element.isF16())
+    return loaded;
+  Value half = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), loaded);
+  const Widening widen{builder, loc};
+  return element.isBF16() ? widen.bf16(half) : widen.f16(half);
+}
+
+} // namespace heddle::attn

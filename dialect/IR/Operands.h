@@ -1,0 +1,62 @@
+//===- Operands.h - tensors that a pattern reads ----------------*- C++ -*-===//
+// Owns what an argument of type memref is: its elements, the meaning of its dimensions, and how it and its length
+// reach the generated functions. A tensor has one number with the run-time sizes, its place among the arguments of the
+// pattern; the word of that number holds its length, the one extent that no size of the call gives, or nothing.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_IR_OPERANDS_H
+#define HEDDLE_DIALECT_IR_OPERANDS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace heddle::attn {
+
+class PatternOp;
+
+/// What a `?` in the shape of an operand stands for.
+enum class Extent : uint8_t { Batch, Heads, SeqlenQ, SeqlenK, Length };
+const char *extentName(Extent extent);
+
+/// What an operand holds, for those who check or make one.
+enum class OperandRole : uint8_t {
+  Numbers,      ///< any finite numbers, -inf where a score may be that
+  QueryOffsets, ///< positions: 0, then ascending or equal, the last one the end of the queries
+  KeyOffsets    ///< the same of the keys
+};
+
+/// What one operand is to one op.
+struct OperandUse {
+  llvm::SmallVector<Extent, 4> extents; ///< of each dimension, where the type says `?`
+  OperandRole role = OperandRole::Numbers;
+};
+
+/// i32, f32, bf16 and f16, at least one dimension, row-major in the default memory space.
+bool isOperandType(mlir::Type type);
+
+/// Every argument of type memref: an operand type, with users that agree on its shape. Called when the body is known.
+llvm::LogicalResult verifyOperands(PatternOp pattern);
+
+/// All uses of operand number `argument`, in the order of the ops.
+llvm::SmallVector<OperandUse, 2> operandUses(PatternOp pattern, unsigned argument);
+/// The dimension of operand number `argument` whose extent is its length; none: the sizes of a call give them all.
+std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument);
+
+/// In generated functions an operand is a memref of this type: one dimension, which has no end. 16-bit floats are i16.
+mlir::MemRefType loweredOperandType(mlir::Type elementType);
+inline constexpr int64_t kEndlessOperand = int64_t(1) << 40;
+
+/// Arguments of the pattern -> values at the place where a function is built.
+struct ArgumentValues {
+  mlir::IRMapping values;  ///< words of i32 sizes, f32 numbers, memrefs of loweredOperandType
+  mlir::IRMapping lengths; ///< of operands: their words
+};
+
+/// Element `index` (of type index) of an operand of the pattern, as i32 or, of floats, as f32. 16-bit floats are
+/// widened by integer operations, exactly, so that every target can do it.
+mlir::Value loadOperand(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value argument, const ArgumentValues &arguments,
+                        mlir::Value index);
+
+} // namespace heddle::attn
+
+#endif

@@ -1,0 +1,22 @@
+//===- ElementType.h - elements of the tensors that a pattern reads ---------===//
+// Beside q, k, v and out (DType.h) a pattern may read tensors of its own, and those may hold integers.
+#ifndef HEDDLE_RUNTIME_CORE_ELEMENTTYPE_H
+#define HEDDLE_RUNTIME_CORE_ELEMENTTYPE_H
+
+#include <cstdint>
+
+namespace heddle {
+
+enum class ElementType : uint8_t { i32, f32, bf16, f16 };
+
+// As in the text of a pattern.
+inline const char *elementTypeName(ElementType type) {
+  constexpr const char *names[] = {"i32", "f32", "bf16", "f16"};
+  return names[int(type)];
+}
+
+inline int64_t elementBytes(ElementType type) { return type == ElementType::i32 || type == ElementType::f32 ? 4 : 2; }
+
+} // namespace heddle
+
+#endif
