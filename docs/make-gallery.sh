@@ -18,6 +18,8 @@ prefix_lm|about 1 / 2 + (length / n)^2 / 2|--seqlen=48 --set length=12
 Scores
 alibi|(n + 1) / (2 n)|--seqlen=32
 softcap|(n + 1) / (2 n)|--seqlen=32
+bias|(n + 1) / (2 n)|--seqlen=32
+relative_bias|1|--seqlen=32
 Windows and blocks
 sliding_window|about (left + 1) / n|--seqlen=48 --set left=11
 streaming|about (left + 1 + first) / n|--seqlen=48 --set left=9 --set first=3

@@ -217,7 +217,8 @@ std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request
       spares.push_back(spare);
   };
   add(base.blockN, base.producerRegisters);
-  for (int64_t step = 0; step <= 2; ++step)
+  const int64_t mostSteps = request.operands.empty() ? 2 : 4; // every score of a tile may wait for an element of a tensor
+  for (int64_t step = 0; step <= mostSteps; ++step)
     add(base.blockN - step * kKeyStep, kAmpleProducer);
   return spares;
 }

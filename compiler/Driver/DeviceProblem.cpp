@@ -50,10 +50,11 @@ static heddle_operand pointerOperand(size_t argument, const void *address) {
 
 Status DeviceProblem::bindArguments(const PatternFile &file, const ProblemShape &shape) {
   attn::PatternOp pattern = file.pattern();
-  for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {
-    if (!pattern.isOperand(i) || attn::lengthDimension(pattern, i))
+  for (unsigned i = 0; i < shape.parameters.size(); ++i) {
+    const bool isTensor = i < pattern.getNumArguments() && pattern.isOperand(i);
+    if (!isTensor || attn::lengthDimension(pattern, i))
       operands.push_back(sizeOperand(i, shape.parameters[i]));
-    if (!pattern.isOperand(i))
+    if (!isTensor)
       continue;
     const OperandTensor &tensor = shape.operands.at(i);
     HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, std::max<size_t>(tensor.data->size(), 1)));

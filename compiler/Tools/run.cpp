@@ -27,7 +27,7 @@ struct RunOptions {
   std::optional<int64_t> qOrigin, splitKeys, repeat;
   std::string outDType, config;
   int64_t rows = 64;
-  bool verifies = false, json = false;
+  bool verifies = false, json = false, makesOperands = false;
 };
 
 ProblemShape shapeOf(const AttentionSizes &sizes) {
@@ -177,7 +177,9 @@ int runRun(const RunOptions &options) {
   Status fits = checkShape(**file, shape);
   if (!fits.isOk())
     return fail(fits);
-  Status bound = bindOperands(**file, {options.sizes.operands, options.inputs}, shape);
+  using Missing = OperandSources::Missing;
+  Status bound = bindOperands(
+      **file, {options.sizes.operands, options.inputs, options.makesOperands ? Missing::make : Missing::refuse}, shape);
   if (!bound.isOk())
     return fail(bound);
   Status device = checkDeviceOptions(**file, options, inputs->sizes.seqlenK);
@@ -219,6 +221,7 @@ Action addRun(CLI::App &command) {
       ->type_name("N")->check(CLI::Range(int64_t(0), int64_t(0x7fffffff)));
   command.add_option("--repeat", options->repeat, "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));
+  command.add_flag("--make-operands", options->makesOperands, "Make the tensors that the pattern reads and nobody gives, for tests");
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");
   command.add_option("--rows", options->rows, "How many rows --verify compares")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->capture_default_str();

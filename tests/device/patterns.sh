@@ -27,9 +27,10 @@ make_inputs() { # make_inputs <shape>
 verify() { # verify <pattern file> <shape>
   local batch seqlen seqlen_k heads kv_heads head_dim dtype name
   read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$2"
+  if grep -q 'attn\.bias' "$1" && [ "$seqlen" -gt 4096 ]; then return; fi # a tensor of 1 GiB
   name="$(basename "$1" .mlir) batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype"
   check "$name" "$seconds" "$HEDDLE" run "$1" --inputs="$(inputs_of "$2")" --output="$(mktemp -p "$HEDDLE_SCRATCH")" \
-    --target=cuda ${HEDDLE_DEVICE_CONFIG:+--config="$HEDDLE_DEVICE_CONFIG"} --verify
+    --make-operands --target=cuda ${HEDDLE_DEVICE_CONFIG:+--config="$HEDDLE_DEVICE_CONFIG"} --verify
 }
 
 for shape in "${shapes[@]}"; do beside make_inputs "$shape"; done

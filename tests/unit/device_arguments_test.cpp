@@ -134,6 +134,37 @@ TEST_CASE("[5] scale, positions, carry and operands") {
              StatusCode::invalidArgument);
 }
 
+TEST_CASE("[5] tensors of the pattern: a pointer that is missing, null, or nobody's; lengths only where a kernel asks") {
+  LaunchPlan plan = forwardPlan();
+  plan.appendPointer({PointerSource::Kind::operand, 2});
+  plan.appendI32(LaunchExpr::param(3));
+  plan.appendI32(LaunchExpr::param(5));
+  const CallRequirements needs = *CallRequirements::of(plan);
+  auto refusal = [&](std::vector<heddle_operand> operands, int64_t rows) {
+    ForwardCall call;
+    call.args.q.size[1] = call.args.out.size[1] = rows;
+    call.args.operands = operands.data();
+    call.args.operand_count = operands.size();
+    CallInputs inputs;
+    return checkArguments(forwardRecord(), needs, 132, call.args, inputs).message();
+  };
+  auto size = [](int32_t id) { return heddle_operand{id, HEDDLE_OPERAND_INT, {}}; };
+  auto pointer = [](int32_t id, uintptr_t address) {
+    heddle_operand operand{id, HEDDLE_OPERAND_POINTER, {}};
+    operand.value.ptr = odd(address);
+    return operand;
+  };
+  const int64_t rows = ForwardCall().args.q.size[1];
+  CHECK(refusal({size(0), size(1), size(3), size(5), pointer(2, 0x7000)}, rows) == "");
+  CHECK(refusal({size(0), size(1), size(2), size(3), size(5), pointer(2, 0x7000)}, rows) == ""); // nobody asks for 2, but it exists
+  CHECK(refusal({size(0), size(1), size(3), size(5)}, rows).find("operands: pointer number 2 is missing") != std::string::npos);
+  CHECK(refusal({size(0), size(1), size(3), size(5), pointer(2, 0)}, rows).find("operands: pointer number 2: expected device memory, got null") !=
+        std::string::npos);
+  CHECK(refusal({size(0), size(1), size(3), size(5), pointer(2, 0)}, 0) == "");
+  CHECK(refusal({size(0), size(1), size(3), pointer(2, 0x7000)}, rows).find("run-time size number 5 of 6 is missing") != std::string::npos);
+  CHECK(refusal({size(0), size(1), size(3), size(5), pointer(1, 0x7000)}, rows).find("this kernel has no pointer number 1") != std::string::npos);
+}
+
 TEST_CASE("a run-time number is rounded to f32 and travels as its bits") {
   ForwardCall call;
   call.operands[1].kind = HEDDLE_OPERAND_FLOAT;

@@ -2,6 +2,7 @@
 // the pattern pair by pair: every file in patterns/, and small relatives whose segments and lattices
 // fit many times into a short sequence.
 #include "codegen/Emit/EmitPattern.h"
+#include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternInfoOf.h"
 #include "compiler/Oracle/ScoreOracle.h"
@@ -25,6 +26,7 @@ struct Compiled {
   HandPattern pattern; // keeps is set per problem, module stays empty
   std::unique_ptr<HostPattern> text;
   std::unique_ptr<JitPattern> jit;
+  ProblemShape shape; // of the tensors that the pattern reads
 };
 
 Compiled compile(Result<std::unique_ptr<PatternFile>> loaded) {
@@ -57,6 +59,26 @@ struct Sizes {
   int seqlenQ, seqlenK, qOrigin, kOrigin;
 };
 
+// Tensors for four heads and these sizes.
+void bindTensors(Compiled &compiled, Sizes sizes) {
+  ProblemShape &shape = compiled.shape;
+  shape.heads = 4, shape.kvHeads = 2;
+  shape.seqlenQ = sizes.seqlenQ, shape.seqlenK = sizes.seqlenK;
+  shape.qOrigin = sizes.qOrigin, shape.kOrigin = sizes.kOrigin;
+  shape.parameters.assign(compiled.pattern.params.begin(), compiled.pattern.params.end());
+  Status bound = bindOperands(*compiled.file, {{}, {}, OperandSources::Missing::make}, shape);
+  REQUIRE_MESSAGE(bound.isOk(), bound.message());
+  compiled.pattern.params.assign(shape.parameters.begin(), shape.parameters.end());
+}
+
+std::vector<const void *> pointersOf(const Compiled &compiled) {
+  std::vector<const void *> pointers;
+  for (const OperandTensor &tensor : compiled.shape.operands)
+    if (tensor)
+      pointers.push_back(tensor.address());
+  return pointers;
+}
+
 JitContext contextOf(const Compiled &compiled, Sizes sizes, int head) {
   JitContext context;
   context.head = head;
@@ -66,6 +88,8 @@ JitContext contextOf(const Compiled &compiled, Sizes sizes, int head) {
   context.qOrigin = sizes.qOrigin;
   context.kOrigin = sizes.kOrigin;
   std::copy(compiled.pattern.params.begin(), compiled.pattern.params.end(), context.params.begin());
+  const std::vector<const void *> pointers = pointersOf(compiled);
+  std::copy(pointers.begin(), pointers.end(), context.operands.begin());
   return context;
 }
 
@@ -77,6 +101,7 @@ oracle::Problem problemOf(const Compiled &compiled, const JitContext &context) {
   problem.qOrigin = context.qOrigin;
   problem.kOrigin = context.kOrigin;
   problem.parameters.assign(compiled.pattern.params.begin(), compiled.pattern.params.end());
+  problem.operands = compiled.shape.operands;
   return problem;
 }
 
@@ -136,6 +161,7 @@ void checkAttention(Compiled &compiled, Sizes sizes) {
   AttentionCase attention(shape, 4);
   CpuAttentionArgs args = attention.args();
   args.params = compiled.pattern.params;
+  args.operands = pointersOf(compiled);
   args.blockN = 24;
   REQUIRE(runAttention(*compiled.jit, args).isOk());
   compiled.pattern.keeps = ruleOf(compiled, contextOf(compiled, sizes, 0));
@@ -148,6 +174,7 @@ void checkAttention(Compiled &compiled, Sizes sizes) {
 
 void checkAll(Compiled compiled, const std::vector<Sizes> &problems) {
   for (Sizes sizes : problems) {
+    bindTensors(compiled, sizes);
     for (int head = 0; head < 4; ++head)
       checkProblem(compiled, contextOf(compiled, sizes, head));
     checkAttention(compiled, sizes);

@@ -10,6 +10,7 @@ inline constexpr const char *kHostDevice = R"(
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <stddef.h>
 #define __device__
 #define __forceinline__ inline
 static inline float __int_as_float(int32_t bits) { float value; std::memcpy(&value, &bits, 4); return value; }

@@ -1,6 +1,5 @@
 //===- HostPattern.cpp - emitted device text run on the host ----------------===//
-// PatternContext is a run of 32-bit words, as JitContext is, so
-// the same bytes serve both.
+// A PatternContext is made of the words and the pointers of a JitContext.
 #include "support/HostPattern.h"
 #include "support/HostDevice.h"
 #include <cstdio>
@@ -15,23 +14,34 @@ namespace {
 
 const char *shims = R"(
 #define SHIM extern "C" __attribute__((visibility("default")))
-SHIM int shim_variant(const PatternContext *c) { return Pattern::variant(*c); }
+#define DEV inline
+#include "pattern_operands.cuh"
+struct JitContext { int32_t words[7 + 32]; const void *operands[8]; };
+struct Context : PatternContext {
+  explicit Context(const JitContext *jit) {
+    std::memcpy(static_cast<PatternContext *>(this), jit, sizeof(int32_t) * (7 + (Pattern::kParamCount > 0 ? Pattern::kParamCount : 1)));
+    heddle::PatternOperands operands;
+    if constexpr (heddle::PatternOperands::kCount > 0)
+      std::memcpy(&operands, jit->operands, sizeof operands);
+    heddle::PatternOperands::bind(*this, operands);
+  }
+};
+SHIM int shim_variant(const JitContext *c) { return Pattern::variant(Context(c)); }
 SHIM int shim_query_rate(int variant) { return Pattern::queryRate(variant); }
 SHIM int shim_key_rate(int variant, int branch) { return Pattern::keyRate(variant, branch); }
-SHIM int shim_key_residue(const PatternContext *c, int variant, int branch, int tileFirst) {
-  return Pattern::keyResidue(*c, variant, branch, tileFirst);
+SHIM int shim_key_residue(const JitContext *c, int variant, int branch, int tileFirst) {
+  return Pattern::keyResidue(Context(c), variant, branch, tileFirst);
 }
-SHIM void shim_next_range(const PatternContext *c, int variant, int branch, int tileFirst,
+SHIM void shim_next_range(const JitContext *c, int variant, int branch, int tileFirst,
                           int tileLast, int blockN, int from, int *out) {
-  KeyRange range = Pattern::nextRange(*c, variant, branch, tileFirst, tileLast, blockN, from);
+  KeyRange range = Pattern::nextRange(Context(c), variant, branch, tileFirst, tileLast, blockN, from);
   out[0] = range.begin; out[1] = range.end; out[2] = range.fullBegin; out[3] = range.fullEnd;
   out[4] = range.reach;
 }
-SHIM int shim_keep(const PatternContext *c, int branch, int q, int k) {
-  return Pattern::keep(*c, branch, q, k);
+SHIM int shim_keep(const JitContext *c, int branch, int q, int k) {
+  return Pattern::keep(Context(c), branch, q, k);
 }
 
-#define DEV inline
 namespace heddle {
 namespace ptx {
 inline uint32_t lowestBits(uint32_t count) { return count < 32 ? (1u << count) - 1 : 0xffffffffu; }
@@ -47,10 +57,10 @@ template <int Branch> uint32_t keptColumns(const PatternContext &c, int variant,
   return 0;
 }
 SHIM int shim_has_kept_columns(int branch) { return Pattern::kHasKeptColumns[branch]; }
-SHIM uint32_t shim_kept_columns(const PatternContext *c, int variant, int branch, int q, int first) {
-  return keptColumns<0>(*c, variant, branch, q, first);
+SHIM uint32_t shim_kept_columns(const JitContext *c, int variant, int branch, int q, int first) {
+  return keptColumns<0>(Context(c), variant, branch, q, first);
 }
-SHIM float shim_score(const PatternContext *c, int q, int k, float score) { return Pattern::score(*c, q, k, score); }
+SHIM float shim_score(const JitContext *c, int q, int k, float score) { return Pattern::score(Context(c), q, k, score); }
 SHIM void shim_counts(int *out) {
   out[0] = Pattern::kVariantCount; out[1] = Pattern::kBranchCount; out[2] = Pattern::kParamCount;
   out[3] = Pattern::kHasScore;

@@ -1,0 +1,102 @@
+// Every mistake in a tensor argument, or in an op that reads one, has one message at the op that it is in.
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of i32, f32, bf16 or f16 with at least one dimension, got 'memref<?xf64>'}}
+attn.pattern @bad(%x: memref<?xf64>) {
+  %m = attn.causal
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of i32, f32, bf16 or f16 with at least one dimension, got 'memref<f32>'}}
+attn.pattern @bad(%x: memref<f32>) {
+  %m = attn.causal
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected no attn.default of tensor 'x'}}
+attn.pattern @bad(%x: memref<?xf32> {attn.default = 1.0 : f32}) {
+  %m = attn.causal
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected an op that reads operand 'x', its shape has no meaning without one}}
+attn.pattern @bad(%x: memref<?xf32>) {
+  %m = attn.causal
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x?x?xf32>) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.bias' op expected a row-major memref of rank 4 of f32, bf16 or f16, got 'memref<?x?x?xf32>'}}
+  %t = attn.bias %s, %x : memref<?x?x?xf32>
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x?x?x?xi32>) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.bias' op expected a row-major memref of rank 4 of f32, bf16 or f16, got 'memref<?x?x?x?xi32>'}}
+  %t = attn.bias %s, %x : memref<?x?x?x?xi32>
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x8x?x?xf32>) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.bias' op expected dimension 1 to be ? or 1, got 8}}
+  %t = attn.bias %s, %x : memref<?x8x?x?xf32>
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<4x?xf32>) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.relative' op expected dimension 0, heads, to be ? or 1, got 4}}
+  %t = attn.relative %s, %x at [0] : memref<4x?xf32>
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x0xf32>) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.relative' op expected a table with at least one entry}}
+  %t = attn.relative %s, %x at [0] : memref<?x0xf32>
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x9xf32>) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.relative' op expected offset >= 0, got -3}}
+  %t = attn.relative %s, %x at [-3] : memref<?x9xf32>
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x9xf32>) {
+  %m = attn.causal
+  %s = attn.scaled
+  // expected-error @+1 {{'attn.relative' op expected 1 sizes (offset), got 2}}
+  %t = attn.relative %s, %x at [3, 4] : memref<?x9xf32>
+  attn.softmax union(%m) of %t
+}
