@@ -53,6 +53,10 @@ LogicalResult verifyTensor(PatternOp pattern, unsigned index) {
     return pattern.emitOpError("expected tensor '")
            << pattern.getParameterName(index) << "' to be a row-major memref of i32, f32, bf16 or f16 with at least one dimension, got "
            << pattern.getArgumentTypes()[index];
+  for (int64_t extent : cast<MemRefType>(pattern.getArgumentTypes()[index]).getShape())
+    if (!ShapedType::isDynamic(extent) && extent > std::numeric_limits<int32_t>::max())
+      return pattern.emitOpError("expected extents of tensor '")
+             << pattern.getParameterName(index) << "' to fit in 32 bits, got " << extent;
   for (StringRef name : {kDefault, kMinimum, kMaximum})
     if (pattern.getArgAttr(index, name))
       return pattern.emitOpError("expected no ") << name << " of tensor '" << pattern.getParameterName(index) << "'";

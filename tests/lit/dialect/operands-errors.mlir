@@ -100,3 +100,13 @@ attn.pattern @bad(%x: memref<?x9xf32>) {
   %t = attn.relative %s, %x at [3, 4] : memref<?x9xf32>
   attn.softmax union(%m) of %t
 }
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected extents of tensor 'x' to fit in 32 bits, got 2147483648}}
+attn.pattern @bad(%x: memref<?x2147483648xf32>) {
+  %m = attn.causal
+  %s = attn.scaled
+  %t = attn.relative %s, %x at [3] : memref<?x2147483648xf32>
+  attn.softmax union(%m) of %t
+}
