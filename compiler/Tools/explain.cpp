@@ -37,7 +37,11 @@ Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const Pat
   shape.qOrigin = options.qOrigin;
   HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
   HEDDLE_TRY(checkShape(file, shape));
-  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::leaveOut}, shape));
+  // Quality needs every tensor: made like q, k and v, or beside them in their file.
+  using Missing = OperandSources::Missing;
+  const Missing missing = !options.quality ? Missing::leaveOut : options.inputs.empty() ? Missing::make : Missing::refuse;
+  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, options.inputs, missing, options.seed}, shape));
+  request.operands = shape.operands;
   request.sizes = sizesOf(file, shape);
   request.batch = shape.batch;
   request.kvHeads = shape.kvHeads;
@@ -71,7 +75,7 @@ Result<views::Quality> measure(const PatternFile &file, const ExplainOptions &op
     HEDDLE_TRY(views::checkQualitySizes(sizes));
     HEDDLE_ASSIGN(inputs, randomAttentionInputs(sizes, request.dtype, options.seed));
   }
-  return views::measureQuality(file, {request.sizes, request.tile, &*inputs, options.seed});
+  return views::measureQuality(file, {request.sizes, request.tile, &*inputs, options.seed, request.operands});
 }
 
 int runExplain(ExplainOptions options) {

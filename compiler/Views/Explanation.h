@@ -6,6 +6,7 @@
 #define HEDDLE_COMPILER_VIEWS_EXPLANATION_H
 
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Io/OperandTensor.h"
 #include "compiler/Views/ConfigChoices.h"
 #include "runtime/Core/DType.h"
 
@@ -23,6 +24,7 @@ struct ExplainRequest {
   DType dtype = DType::bf16;
   attn::TileShape tile;
   const GpuModel *gpu = nullptr; ///< never null
+  Operands operands = {};        ///< tensors that the pattern reads, as far as they are given
 };
 
 struct BranchExplanation {

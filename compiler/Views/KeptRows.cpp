@@ -2,25 +2,35 @@
 #include "compiler/Views/KeptRows.h"
 #include "compiler/Driver/PatternInfoOf.h"
 
+#include <algorithm>
+
 namespace heddle::views {
 
-Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSizes &sizes) {
+Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands) {
   HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
   PatternInfo info = patternInfoOf(schedule);
   llvm::FailureOr<JitPattern> pattern = JitPattern::create(*schedule.functions, info);
   if (failed(pattern))
     return Status::unsupported("the predicate of '" + schedule.name + "' has no form on this machine");
-  return KeptRows(std::move(*pattern), sizes);
+  const auto given = std::count_if(operands.begin(), operands.end(), [](const OperandTensor &tensor) { return bool(tensor); });
+  if (given != 0 && given != std::ptrdiff_t(info.operands.size()))
+    return Status::invalidArgument("pattern '" + schedule.name + "' reads " + std::to_string(info.operands.size()) +
+                                   " tensors, got " + std::to_string(given));
+  return KeptRows(std::move(*pattern), sizes, operands);
 }
 
-KeptRows::KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes)
-    : pattern(std::move(pattern)), keeps(sizes.seqlenK) {
+KeptRows::KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes, Operands given)
+    : pattern(std::move(pattern)), operands(std::move(given)), keeps(sizes.seqlenK) {
   context.heads = static_cast<int32_t>(sizes.heads);
   context.seqlenQ = static_cast<int32_t>(sizes.seqlenQ);
   context.seqlenK = static_cast<int32_t>(sizes.seqlenK);
   context.qOrigin = static_cast<int32_t>(sizes.qOrigin);
   context.kOrigin = static_cast<int32_t>(sizes.kOrigin);
   std::copy(sizes.parameters.begin(), sizes.parameters.end(), context.params.begin());
+  size_t next = 0;
+  for (const OperandTensor &tensor : operands)
+    if (tensor)
+      context.operands[next++] = tensor.address();
 }
 
 void KeptRows::read(int64_t head, int64_t row, std::vector<uint16_t> &copies) {

@@ -6,13 +6,15 @@
 
 #include "codegen/Cpu/JitPattern.h"
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Io/OperandTensor.h"
 
 namespace heddle::views {
 
 class KeptRows {
 public:
-  /// unsupported if the predicate has no form on this machine.
-  static Result<KeptRows> create(const PatternFile &file, const attn::ProblemSizes &sizes);
+  /// unsupported if the predicate has no form on this machine; invalidArgument if `operands` has some of the tensors that
+  /// the pattern reads, and not all. Without any, only what reads none may be asked.
+  static Result<KeptRows> create(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands = {});
 
   /// copies[j] = how many branches keep (row, j) for this head, for batch element 0.
   void read(int64_t head, int64_t row, std::vector<uint16_t> &copies);
@@ -21,9 +23,10 @@ public:
   void changeScores(int64_t head, int64_t row, std::vector<double> &scores);
 
 private:
-  KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes);
+  KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes, Operands operands);
   JitPattern pattern;
   JitContext context;
+  Operands operands; ///< what the context points to
   std::vector<uint8_t> keeps;
 };
 

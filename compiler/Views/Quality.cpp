@@ -119,7 +119,11 @@ Status checkQualitySizes(const AttentionSizes &s) {
 
 Result<Quality> measureQuality(const PatternFile &file, const QualityRequest &request) {
   HEDDLE_TRY(checkQualitySizes(request.inputs->sizes));
-  HEDDLE_ASSIGN(KeptRows kept, KeptRows::create(file, request.sizes));
+  attn::PatternOp pattern = file.pattern();
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (pattern.isOperand(i) && (i >= request.operands.size() || !request.operands[i]))
+      return Status::invalidArgument("tensor '" + pattern.getParameterName(i).str() + "' is not given");
+  HEDDLE_ASSIGN(KeptRows kept, KeptRows::create(file, request.sizes, request.operands));
   Quality quality;
   quality.rows = measureRows(kept, request);
   quality.depth = measureDepth(kept, request, quality.rows.isCausal);

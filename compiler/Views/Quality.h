@@ -16,6 +16,7 @@ struct QualityRequest {
   attn::TileShape tile;
   const AttentionInputs *inputs = nullptr; ///< never null; of these sizes
   uint64_t seed = 0;                       ///< of the sample of rows
+  Operands operands = {};                  ///< every tensor that the pattern reads
 };
 
 /// Over the rows that were looked at. Rows before the first key of a causal reference have none and do not count.
