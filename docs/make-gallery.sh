@@ -18,6 +18,7 @@ prefix_lm|about 1 / 2 + (length / n)^2 / 2|--seqlen=48 --set length=12
 Scores
 alibi|(n + 1) / (2 n)|--seqlen=32
 softcap|(n + 1) / (2 n)|--seqlen=32
+sink|(n + 1) / (2 n)|--seqlen=32
 bias|(n + 1) / (2 n)|--seqlen=32
 relative_bias|1|--seqlen=32
 Windows and blocks

@@ -26,6 +26,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include <cstddef>
+#include <limits>
 #include <mutex>
 
 using namespace mlir;
@@ -50,6 +51,7 @@ struct JitPattern::Code {
   void (*keepColumn)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
   float (*score)(Context, int32_t, int32_t, float) = nullptr;
   void (*scoreColumn)(Context, int32_t, int32_t, int32_t, int32_t, float *) = nullptr;
+  float (*sink)(Context) = nullptr;
 };
 
 namespace {
@@ -136,6 +138,8 @@ template <class Code> llvm::Error resolveAll(Code &code) {
     add(bridgeSymbol(scoreFunction().symbol), code.score);
     add(scoreColumnSymbol, code.scoreColumn);
   }
+  if (code.info.hasSink)
+    add(bridgeSymbol(sinkFunction().symbol), code.sink);
   return errors;
 }
 
@@ -203,6 +207,10 @@ void JitPattern::keepColumn(const JitContext &context, const JitKeepLine &line, 
 
 float JitPattern::score(const JitContext &context, int32_t q, int32_t k, float score) const {
   return code->score ? code->score(words(context), q, k, score) : score;
+}
+
+float JitPattern::sink(const JitContext &context) const {
+  return code->sink ? code->sink(words(context)) : -std::numeric_limits<float>::infinity();
 }
 
 void JitPattern::scoreColumn(const JitContext &context, const JitKeepLine &line, float *scores) const {

@@ -63,6 +63,8 @@ public:
   float score(const JitContext &context, int32_t q, int32_t k, float score) const;
   // scores[i], that of (q + step * i, k), in place, for i < count; the branch of the line does not matter.
   void scoreColumn(const JitContext &context, const JitKeepLine &line, float *scores) const;
+  // The score of the key without a value; -infinity in a pattern without one.
+  float sink(const JitContext &context) const;
 
 private:
   struct Code;

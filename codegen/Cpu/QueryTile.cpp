@@ -59,6 +59,17 @@ void QueryTileWorker::startSoftmax() {
   std::fill_n(output.data(), int64_t(args.valueDim) * lanes, 0.0f);
   if (args.carryOut)
     loadCarry();
+  else if (pattern.info().hasSink)
+    loadSink();
+}
+
+// A key without a value.
+void QueryTileWorker::loadSink() {
+  const float sink = pattern.sink(context);
+  if (sink == -INFINITY)
+    return;
+  std::fill_n(rowMax.data(), lanes, sink * log2OfE);
+  std::fill_n(rowSum.data(), lanes, 1.0f);
 }
 
 // The carry is one key with score lse and value out, as far as a softmax can tell.

@@ -44,6 +44,7 @@ private:
   void loadQueries();
   void startSoftmax();
   void loadCarry();
+  void loadSink();
   void runBranch(int32_t branch);
   void runKeyTile(const KeyClass &keys, int32_t tile, bool isFull);
   void loadKeys(const KeyClass &keys, int32_t first, int32_t count);

@@ -23,6 +23,7 @@ struct PatternInfo {
   int variantCount = 1; // head groups
   int branchCount = 1;  // operands of the softmax
   bool hasScore = false; // a chain changes scores: there is a pattern_score
+  bool hasSink = false;  // every row has a key without a value: there is a pattern_sink
   std::vector<PatternOperand> operands = {}; // ascending; pointers behind the words of every context
 };
 

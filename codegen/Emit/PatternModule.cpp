@@ -50,10 +50,17 @@ const PatternFunction &scoreFunction() {
   return function;
 }
 
+const PatternFunction &sinkFunction() {
+  static const PatternFunction function = {"pattern_sink", true, {}, PatternResult::f32};
+  return function;
+}
+
 std::vector<PatternFunction> functionsOf(const PatternInfo &info) {
   std::vector<PatternFunction> functions = patternFunctions().vec();
   if (info.hasScore)
     functions.push_back(scoreFunction());
+  if (info.hasSink)
+    functions.push_back(sinkFunction());
   return functions;
 }
 

@@ -43,6 +43,9 @@ void dropKeptColumns(mlir::ModuleOp module);
 // What a chain makes of a score, in a pattern that has one.
 const PatternFunction &scoreFunction();
 
+// The score of the key without a value, in a pattern that has one.
+const PatternFunction &sinkFunction();
+
 // The functions of one pattern, in order.
 std::vector<PatternFunction> functionsOf(const PatternInfo &info);
 

@@ -88,6 +88,15 @@ void writeScore(SourceWriter &writer, const PatternInfo &info) {
   writer.line("return score;");
 }
 
+void writeSink(SourceWriter &writer, const PatternInfo &info) {
+  const Method method = {"sink", "float"};
+  writer.constant("kHasSink", info.hasSink);
+  if (info.hasSink)
+    return writeMethod(writer, method, sinkFunction(), info);
+  auto body = writer.function(methodSignature(method, sinkFunction()));
+  writer.line("return 0.0f;");
+}
+
 // As the functions take them: 16-bit floats are bits.
 const char *pointerType(ElementType element) {
   return element == ElementType::i32 ? "const int32_t *" : element == ElementType::f32 ? "const float *" : "const int16_t *";
@@ -130,6 +139,7 @@ std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> 
     writeMethod(writer, methods[i], patternFunctions()[i], info);
   writeKeptColumns(writer, info, branchesWithWords);
   writeScore(writer, info);
+  writeSink(writer, info);
   writeOperands(writer, info);
   pattern.end();
   return writer.take();

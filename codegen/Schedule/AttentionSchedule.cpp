@@ -239,6 +239,7 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
   }
   schedule.functions = FunctionModule(pattern, analysis).build();
   schedule.hasScore = appendScoreFunction(*schedule.functions, pattern);
+  schedule.hasSink = appendSinkFunction(*schedule.functions, pattern);
   if (failed(verify(*schedule.functions)) || failed(simplify(*schedule.functions)))
     return failure();
   return schedule;

@@ -46,6 +46,7 @@ struct AttentionSchedule {
   std::vector<ScheduleVariant> variants;
   unsigned branchCount;
   bool hasScore = false; ///< a chain changes scores
+  bool hasSink = false;  ///< every row has a key without a value
   mlir::OwningOpRef<mlir::ModuleOp> functions;
 };
 

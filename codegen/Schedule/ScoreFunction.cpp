@@ -9,23 +9,27 @@ namespace {
 
 using BuildScore = Value (*)(Value scores, const attn::ScoreFrame &frame, Value score);
 
-void appendFunction(ModuleOp module, attn::PatternOp pattern, StringRef name, BuildScore build) {
+attn::ScoreFrame frameOf(FunctionBuilder &f, const attn::ArgumentValues &arguments, Value q, Value k) {
   using Context = FunctionBuilder;
+  return {f.builder,
+          f.loc,
+          f.context(Context::Batch),
+          f.context(Context::Head),
+          f.context(Context::Heads),
+          q,
+          k,
+          &arguments,
+          f.context(Context::SeqlenQ),
+          f.context(Context::SeqlenK),
+          f.context(Context::QOrigin),
+          f.context(Context::KOrigin)};
+}
+
+void appendFunction(ModuleOp module, attn::PatternOp pattern, StringRef name, BuildScore build) {
   Type i32 = IntegerType::get(module.getContext(), 32), f32 = Float32Type::get(module.getContext());
   FunctionBuilder f(module, name, pattern, /*hasContext=*/true, {i32, i32, f32}, {f32});
   const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
-  attn::ScoreFrame frame{f.builder,
-                         f.loc,
-                         f.context(Context::Batch),
-                         f.context(Context::Head),
-                         f.context(Context::Heads),
-                         f.extra(0),
-                         f.extra(1),
-                         &arguments,
-                         f.context(Context::SeqlenQ),
-                         f.context(Context::SeqlenK),
-                         f.context(Context::QOrigin),
-                         f.context(Context::KOrigin)};
+  const attn::ScoreFrame frame = frameOf(f, arguments, f.extra(0), f.extra(1));
   f.finish(build(pattern.getSoftmax().getScores(), frame, f.extra(2)));
 }
 
@@ -35,6 +39,17 @@ bool appendScoreFunction(ModuleOp module, attn::PatternOp pattern) {
   if (!attn::changesScores(pattern.getSoftmax().getScores()))
     return false;
   appendFunction(module, pattern, "pattern_score", attn::buildScoreChain);
+  return true;
+}
+
+bool appendSinkFunction(ModuleOp module, attn::PatternOp pattern) {
+  if (!pattern.getSoftmax().hasSink())
+    return false;
+  Type f32 = Float32Type::get(module.getContext());
+  FunctionBuilder f(module, "pattern_sink", pattern, /*hasContext=*/true, {}, {f32});
+  const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
+  const attn::ScoreFrame frame = frameOf(f, arguments, Value(), Value());
+  f.finish(pattern.getSoftmax().buildSink(frame));
   return true;
 }
 

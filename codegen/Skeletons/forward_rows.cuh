@@ -25,7 +25,8 @@ struct LaneRows {
 // in half; the next key above it raises the reference as usual. Log2 units.
 constexpr float kCarryHeadroom = 8.f;
 
-// rows must be clear. Without branches around the loads: lanes stay together.
+// rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the loads:
+// lanes stay together.
 DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows &lane) {
   const float weight = exp2f(kCarryHeadroom);
 #pragma unroll
@@ -43,6 +44,18 @@ DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows
 #pragma unroll
         for (int e = 0; e < 2; ++e)
           rows.out[i][n][2 * half + e] = hasKeys ? weight * from[n * 8 + e] : 0.f;
+    }
+}
+
+// A key of this score without a value, -inf: none. rows must be clear.
+DEV void startFromSink(RowState &rows, float sink) {
+  const bool isKey = sink != -INFINITY;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      rows.reference[i][half] = isKey ? sink * kLog2OfE - kCarryHeadroom : kNoReference;
+      rows.sum[i][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kCarryHeadroom) : 0.f;
     }
 }
 

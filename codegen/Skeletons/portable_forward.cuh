@@ -203,6 +203,8 @@ DEV void computeWorkItem(const KernelParams &p, const WorkItem &item, uint32_t s
   else
     ring.prime();
   clearRows(consumer.rows);
+  if (Pattern::kHasSink)
+    startFromSink(consumer.rows, Pattern::sink(context));
   if (p.carryLse)
     continueFromCarry(consumer.rows, p, LaneRows(p, item));
   if constexpr (KernelTraits::kQueryInRegisters) {

@@ -76,6 +76,8 @@ private:
   DEV void consume(int32_t flags) {
     sharesTiles = kSplitsLong && hasBit(flags, words::kIsPart);
     clearRows(rows);
+    if (Pattern::kHasSink && beginsRows(flags))
+      startFromSink(rows, Pattern::sink(contextOf(ownItem())));
     if (p.carryLse && beginsRows(flags))
       continueFromCarry(rows, p, LaneRows(p, ownItem()));
     isExact = !kIsAnchored || hasBit(flags, words::kIsExact);
@@ -223,10 +225,12 @@ private:
 
   DEV bool isMasked(const TileWords &tile) const { return hasBit(tile.flags, words::kMasked + consumer); }
 
+  DEV PatternContext contextOf(const WorkItem &item) const { return makeContext(p, item.batch, item.head); }
+
   // The chain of scores, then the masks.
   DEV void changeTile(Scores &scores, const TileWords &tile) const {
     const WorkItem item = ownItem();
-    const PatternContext context = makeContext(p, item.batch, item.head);
+    const PatternContext context = contextOf(item);
     const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
     const KeyTile keyTile{tile.firstKey, tile.flags >> words::kBranch, true};
     if constexpr (Pattern::kHasScore)

@@ -14,6 +14,7 @@ inline PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
   info.variantCount = static_cast<int>(schedule.variants.size());
   info.branchCount = static_cast<int>(schedule.branchCount);
   info.hasScore = schedule.hasScore;
+  info.hasSink = schedule.hasSink;
   for (int argument = 0; argument < info.paramCount; ++argument)
     if (const auto &operand = schedule.parameters[size_t(argument)].operand)
       info.operands.push_back({argument, operand->element});

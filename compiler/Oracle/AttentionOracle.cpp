@@ -45,11 +45,13 @@ RowResult AttentionOracle::attend(RowId id, const std::vector<Key> &keys, std::o
   int64_t kvHead = id.head / (sizes.heads / sizes.kvHeads);
   int64_t qRow = ((id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head) * sizes.headDim;
   auto keyRow = [&](int64_t j) { return (id.batch * sizes.seqlenK + j) * sizes.kvHeads + kvHead; };
-  RowResult result{std::vector<double>(sizes.valueDim, 0.0), -kInfinity};
+  const Number nothing = -std::numeric_limits<Number>::infinity();
+  const Number sink = Number(chain.sink(id.head).value_or(-kInfinity));
+  RowResult result{std::vector<double>(sizes.valueDim, 0.0), double(sink)};
   if (keys.empty())
     return result;
   std::vector<Number> scores;
-  Number largest = -std::numeric_limits<Number>::infinity();
+  Number largest = sink;
   for (const Key &key : keys) {
     Number product = 0;
     for (int64_t c = 0; c < sizes.headDim; ++c)
@@ -58,9 +60,9 @@ RowResult AttentionOracle::attend(RowId id, const std::vector<Key> &keys, std::o
     scores.push_back(chain.score(at, product * Number(scale)));
     largest = std::max(largest, scores.back());
   }
-  if (largest == -std::numeric_limits<Number>::infinity())
+  if (largest == nothing)
     return result;
-  Number sum = 0;
+  Number sum = sink == nothing ? Number(0) : std::exp(sink - largest);
   for (size_t i = 0; i < keys.size(); ++i)
     sum += Number(keys[i].copies) * std::exp(scores[i] - largest);
   std::vector<Number> out(sizes.valueDim, Number(0));

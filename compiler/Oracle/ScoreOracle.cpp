@@ -9,8 +9,9 @@
 
 namespace heddle::oracle {
 
-ScoreOracle::ScoreOracle(attn::PatternOp pattern, const Problem &problem) : problem(problem) {
-  for (mlir::Value last = pattern.getSoftmax().getScores(); last;) {
+ScoreOracle::ScoreOracle(attn::PatternOp pattern, const Problem &problem)
+    : softmax(pattern.getSoftmax()), problem(problem) {
+  for (mlir::Value last = softmax.getScores(); last;) {
     links.insert(links.begin(), last.getDefiningOp());
     last = links.front()->getNumOperands() ? links.front()->getOperand(0) : mlir::Value();
   }
@@ -85,6 +86,16 @@ template <class Number> Number ScoreOracle::score(const ScorePlace &at, Number s
 }
 template float ScoreOracle::score(const ScorePlace &at, float scaled) const;
 template double ScoreOracle::score(const ScorePlace &at, double scaled) const;
+
+std::optional<double> ScoreOracle::sink(int64_t head) const {
+  attn::SoftmaxOp op = softmax;
+  mlir::Value dynamic = op.getDynamicSink();
+  if (!dynamic && !op.getSinkAttr())
+    return std::nullopt;
+  if (dynamic && llvm::isa<mlir::MemRefType>(dynamic.getType()))
+    return operandOf(dynamic, problem).real(head);
+  return number(dynamic, op.getSinkAttr());
+}
 
 double ScoreOracle::slope(const ScorePlace &at, double scaled) const {
   const double step = 1e-5 * std::max(1.0, std::abs(scaled));

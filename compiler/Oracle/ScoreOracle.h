@@ -7,6 +7,8 @@
 
 #include "compiler/Oracle/PatternOracle.h"
 
+#include <optional>
+
 namespace heddle::oracle {
 
 /// Positions, not indices.
@@ -22,6 +24,9 @@ public:
   /// What the chain makes of scale * <q, k>, in double (the definition) or in float (as plain attention computes it).
   template <class Number> Number score(const ScorePlace &at, Number scaled) const;
 
+  /// The score of the key without a value in rows of this head, if the pattern has one.
+  std::optional<double> sink(int64_t head) const;
+
   /// The derivative of `score` at `scaled`, by a central difference in fp64.
   double slope(const ScorePlace &at, double scaled) const;
 
@@ -32,6 +37,7 @@ private:
   double relativeAt(attn::RelativeOp op, const ScorePlace &at) const;
 
   llvm::SmallVector<mlir::Operation *> links;
+  attn::SoftmaxOp softmax;
   Problem problem;
 };
 

@@ -50,7 +50,7 @@ std::vector<std::string> maskedParts(const PatternFile &file) {
 
 static std::string scoresInWords(const PatternFile &file) {
   attn::PatternOp pattern = file.pattern();
-  return attn::chainInWords(pattern.getSoftmax().getScores());
+  return pattern.getSoftmax().scoresInWords();
 }
 
 static Json parameterJson(const ScheduleParameter &parameter) {

@@ -66,7 +66,7 @@ private:
             {"dtype", dtypeName(request.dtype)},
             {"q_origin", s.qOrigin}, {"block_m", request.tile.rows}, {"block_n", request.tile.columns},
             {"parameters", parameters},
-            {"scores", attn::chainInWords(pattern.getSoftmax().getScores())}};
+            {"scores", pattern.getSoftmax().scoresInWords()}};
   }
 
   Json tiles(const attn::TileCounts &counts) {

@@ -79,7 +79,7 @@ private:
         parameters += (parameters.empty() ? "" : ", ") + pattern.getParameterName(i).str() + " = " + pattern.getParameterText(i, s.parameters[i]);
     if (!parameters.empty())
       line("sizes", parameters);
-    if (std::string chain = attn::chainInWords(pattern.getSoftmax().getScores()); !chain.empty())
+    if (std::string chain = pattern.getSoftmax().scoresInWords(); !chain.empty())
       line("scores", chain);
   }
 

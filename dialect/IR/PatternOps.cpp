@@ -3,6 +3,7 @@
 #include "dialect/IR/Limits.h"
 #include "dialect/IR/RealWord.h"
 #include "dialect/IR/Reals.h"
+#include "dialect/IR/Sink.h"
 #include "dialect/IR/Sizes.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
@@ -228,7 +229,7 @@ StringRef PatternOp::getParameterDoc(unsigned index) {
 LogicalResult SoftmaxOp::verify() {
   if (getBranches().empty())
     return emitOpError("expected at least one branch");
-  return success();
+  return verifySink(*this);
 }
 
 } // namespace heddle::attn

@@ -3,6 +3,7 @@
 #define HEDDLE_PATTERN_OPS_TD
 
 include "dialect/IR/AttnBase.td"
+include "dialect/IR/OperandOpInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/Interfaces/FunctionInterfaces.td"
@@ -56,21 +57,37 @@ def PatternOp : AttnOp<"pattern", [FunctionOpInterface, IsolatedFromAbove,
   }];
 }
 
-def SoftmaxOp : AttnOp<"softmax", [Terminator, AttrSizedOperandSegments, HasParent<"::heddle::attn::PatternOp">]> {
+def SoftmaxOp : AttnOp<"softmax", [Terminator, AttrSizedOperandSegments, HasParent<"::heddle::attn::PatternOp">,
+                                   DeclareOpInterfaceMethods<OperandOpInterface>]> {
   let summary = "one softmax over the branches";
   let description = [{
     `union` takes each kept key once; `lse` takes the multiset sum of its branches, a key in two branches counts
     twice (the exp(lse)-weighted mixture of the branch outputs). `gradient` says what a backward pass does with the
     branch weights. Scores are scale * <q, k>, or what the chain `of` makes of it. A row whose scores are all -inf is an
     empty row.
+
+    A `sink` is one more key of every row, with this score and without a value: weights of a row then add up to less than
+    1, and an empty row gives 0 and lse = sink. It is a number, a run-time f32, or a tensor of one f32, bf16 or f16 for each
+    head, in natural units, behind scale and chain; -inf in a tensor is no sink. A call that continues a carry adds none:
+    what the carry holds has it already.
     ```mlir
     attn.softmax lse(%near, %far) of %capped gradient(detached)
+    attn.softmax union(%near) sink 0.0
+    attn.softmax union(%near) sink %logits : memref<?xf32>
     ```
   }];
   let arguments = (ins Combine:$combine, Variadic<Mask>:$branches, Optional<Scores>:$scores,
+                       Optional<AnyTypeOf<[F32, AnyMemRef]>>:$dynamicSink, OptionalAttr<F32Attr>:$sink,
                        DefaultValuedAttr<Gradient, "::heddle::attn::Gradient::full">:$gradient);
-  let assemblyFormat = "$combine `(` $branches `)` (`of` $scores^)? (`gradient` `(` $gradient^ `)`)? attr-dict";
+  let assemblyFormat = "$combine `(` $branches `)` (`of` $scores^)? (`sink` custom<Sink>($dynamicSink, type($dynamicSink), $sink)^)? (`gradient` `(` $gradient^ `)`)? attr-dict";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool hasSink() { return getDynamicSink() || getSinkAttr(); }
+    /// f32: the score of the sink for the head of `frame`, whose q and k are not used.
+    mlir::Value buildSink(const ::heddle::attn::ScoreFrame &frame);
+    /// What happens to scores: the chain, then "sink 0.5" or "sink %logits"; empty if nothing does.
+    std::string scoresInWords();
+  }];
 }
 
 #endif

@@ -223,6 +223,43 @@ TEST_CASE("rows on the CPU are those of the definition: odd lengths, one key, no
     }
 }
 
+TEST_CASE("sinks: a key without a value on the CPU and in the emitted text, also for rows without a key") {
+  const std::string start = "%w = attn.window [9, 0]\n%own = attn.window [1, 0]\n%others = attn.not %own\n"
+                            "%m = attn.and %w, %others\nattn.softmax union(%m) sink ";
+  for (const std::string &text : {"attn.pattern @p() {\n" + start + "0.5\n}",
+                                  "attn.pattern @p(%s: f32 {attn.default = -1.5 : f32}) {\n" + start + "%s\n}",
+                                  "attn.pattern @p(%s: memref<?xf32>) {\n" + start + "%s : memref<?xf32>\n}",
+                                  "attn.pattern @p(%s: memref<?xbf16>) {\n" + start + "%s : memref<?xbf16>\n}"})
+    for (ProblemShape sizes : {shapeOf(1, 1, 1, 1, 1), shapeOf(2, 6, 3, 67, 67), shapeOf(1, 2, 2, 5, 0)}) {
+      CAPTURE(text);
+      CAPTURE(sizes.seqlenQ);
+      Bound bound(text, sizes);
+      oracle::ScoreOracle definition(bound.file->pattern(), bound.problem());
+      HostPattern host(bound.text(), bound.info);
+      JitPattern jit = bound.compile();
+      JitContext c = bound.context();
+      for (c.head = 0; c.head < c.heads; ++c.head) {
+        CHECK(jit.sink(c) == doctest::Approx(*definition.sink(c.head)));
+        CHECK(host.sink(c) == doctest::Approx(*definition.sink(c.head)));
+      }
+      CaseShape shape;
+      shape.batch = int(sizes.batch), shape.heads = int(sizes.heads), shape.kvHeads = int(sizes.kvHeads);
+      shape.seqlenQ = int(sizes.seqlenQ), shape.seqlenK = int(sizes.seqlenK);
+      AttentionCase attention(shape, 7);
+      HandPattern rule{bound.info, "", [](const JitContext &, int, int q, int k) { return q - 9 <= k && k <= q - 2; }, {}};
+      rule.sink = [&](int head) { return *definition.sink(head); };
+      CpuAttentionArgs args = attention.args();
+      args.params.assign(bound.shape.parameters.begin(), bound.shape.parameters.end());
+      args.operands = bound.pointers();
+      args.blockM = 32, args.blockN = 24;
+      Status ran = runAttention(jit, args).status();
+      REQUIRE_MESSAGE(ran.isOk(), ran.message());
+      AttentionCase::Errors errors = attention.compare(rule);
+      CHECK(errors.out <= 1.0);
+      CHECK(errors.lse <= 1e-4);
+    }
+}
+
 TEST_CASE("the CPU target names a tensor that is missing or null") {
   Bound bound(scoresText(kTypes[0].bias, kTypes[0].table), shapeOf(1, 2, 2, 8, 8));
   AttentionCase attention(CaseShape{1, 2, 2, 8, 8}, 1);

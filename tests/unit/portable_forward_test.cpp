@@ -58,6 +58,8 @@ struct Pattern {
   }
   static __device__ __forceinline__ bool keep(const PatternContext &c, int branch, int q, int k) { return k <= q; }
   static constexpr int kHasScore = 0;
+  static constexpr int kHasSink = 0;
+  static __device__ __forceinline__ float sink(const PatternContext &) { return 0; }
   static __device__ __forceinline__ float score(const PatternContext &c, int q, int k, float score) { return score; }
   static constexpr bool kHasKeptColumns[] = {true};
   template <class Columns>
@@ -91,6 +93,8 @@ struct Pattern {
     return k <= q & (branch ? (q - k) % 4 == 0 : q - k < c.param[0]);
   }
   static constexpr int kHasScore = 0;
+  static constexpr int kHasSink = 0;
+  static __device__ __forceinline__ float sink(const PatternContext &) { return 0; }
   static __device__ __forceinline__ float score(const PatternContext &c, int q, int k, float score) { return score; }
   static constexpr bool kHasKeptColumns[] = {false, false};
   template <class Columns>

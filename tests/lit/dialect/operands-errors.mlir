@@ -110,3 +110,27 @@ attn.pattern @bad(%x: memref<?x2147483648xf32>) {
   %t = attn.relative %s, %x at [3] : memref<?x2147483648xf32>
   attn.softmax union(%m) of %t
 }
+
+// -----
+
+attn.pattern @bad(%x: memref<?x?xf32>) {
+  %m = attn.causal
+  // expected-error @+1 {{'attn.softmax' op expected the sink to be a number or a memref<?x> of f32, bf16 or f16 with one for each head, got 'memref<?x?xf32>'}}
+  attn.softmax union(%m) sink %x : memref<?x?xf32>
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?xi32>) {
+  %m = attn.causal
+  // expected-error @+1 {{with one for each head, got 'memref<?xi32>'}}
+  attn.softmax union(%m) sink %x : memref<?xi32>
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.causal
+  // expected-error @+1 {{'attn.softmax' op expected a finite sink, got INF}}
+  attn.softmax union(%m) sink 1.0e39
+}

@@ -14,3 +14,24 @@ attn.pattern @scores(%bias: memref<1x?x?x?xbf16> {attn.doc = "by head, query and
   %v = attn.relative %u, %table at [64] : memref<?x?xf16>
   attn.softmax union(%m) of %v
 }
+
+// CHECK-LABEL: attn.pattern @sinks(%each: memref<?xf32>) {
+attn.pattern @sinks(%each: memref<?xf32>) {
+  %m = attn.causal
+  // CHECK: attn.softmax union(%{{.*}}) sink %each : memref<?xf32>
+  attn.softmax union(%m) sink %each : memref<?xf32>
+}
+
+// CHECK-LABEL: attn.pattern @one_sink(%one: f32) {
+attn.pattern @one_sink(%one: f32) {
+  %m = attn.causal
+  // CHECK: attn.softmax union(%{{.*}}) sink %one gradient(detached)
+  attn.softmax union(%m) sink %one gradient(detached)
+}
+
+// CHECK-LABEL: attn.pattern @off_by_one() {
+attn.pattern @off_by_one() {
+  %m = attn.causal
+  // CHECK: attn.softmax union(%{{.*}}) sink 0.000000e+00
+  attn.softmax union(%m) sink 0.0
+}

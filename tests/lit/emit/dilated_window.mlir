@@ -140,6 +140,10 @@
 //CHECK-NEXT:  static __device__ __forceinline__ float score(const PatternContext &c, int qPosition, int kPosition, float score) {
 //CHECK-NEXT:    return score;
 //CHECK-NEXT:  }
+//CHECK-NEXT:  static constexpr int kHasSink = 0;
+//CHECK-NEXT:  static __device__ __forceinline__ float sink(const PatternContext &c) {
+//CHECK-NEXT:    return 0.0f;
+//CHECK-NEXT:  }
 //CHECK-NEXT:};
 //CHECK-EMPTY:
 //CHECK-NEXT:#include "portable_forward.cuh"

@@ -143,6 +143,7 @@ AttentionCase::Errors AttentionCase::compare(const HandPattern &pattern) const {
   context.qOrigin = shape.qOrigin;
   context.kOrigin = shape.kOrigin;
   std::copy(pattern.params.begin(), pattern.params.end(), context.params.begin());
+  p.sink = pattern.sink;
   if (pattern.scores)
     p.changes = [&](int batch, int head, int i, int j, double score) {
       context.batch = batch;

@@ -19,6 +19,7 @@ struct OracleProblem {
   int branches = 1;
   std::vector<double> q, k, v;
   std::function<double(int batch, int head, int i, int j, double score)> changes = nullptr; // null: nothing
+  std::function<double(int head)> sink = nullptr; // score of a key without a value; null: there is none
 };
 
 struct OracleAnswer {
@@ -51,12 +52,14 @@ inline void oracleRow(const OracleProblem &p, const OracleRule &keeps, OracleRow
     for (int j = 0; j < p.seqlenK; ++j)
       if (keeps(row.batch, row.head, branch, row.i, j))
         keys.push_back(j);
-  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  const double none = -std::numeric_limits<double>::infinity(), sink = p.sink ? p.sink(row.head) : none;
+  double largest = sink;
   std::vector<double> scores;
   for (int j : keys) {
     scores.push_back(oracleScore(p, row, j));
     largest = std::max(largest, scores.back());
   }
+  double sum = sink == none ? 0 : std::exp(sink - largest);
   for (double score : scores)
     sum += std::exp(score - largest);
   const bool isEmpty = std::isinf(largest) && largest < 0;

@@ -25,6 +25,7 @@ struct HandPattern {
   KeepRule keeps;
   std::vector<int32_t> params; // values for the run-time sizes
   ScoreRule scores = nullptr;  // null: scores stay as they are
+  std::function<double(int head)> sink = nullptr; // score of a key without a value; null: there is none
 };
 
 HandPattern fullPattern();

@@ -61,6 +61,7 @@ SHIM uint32_t shim_kept_columns(const JitContext *c, int variant, int branch, in
   return keptColumns<0>(Context(c), variant, branch, q, first);
 }
 SHIM float shim_score(const JitContext *c, int q, int k, float score) { return Pattern::score(Context(c), q, k, score); }
+SHIM float shim_sink(const JitContext *c) { return Pattern::kHasSink ? Pattern::sink(Context(c)) : -__builtin_inff(); }
 SHIM void shim_counts(int *out) {
   out[0] = Pattern::kVariantCount; out[1] = Pattern::kBranchCount; out[2] = Pattern::kParamCount;
   out[3] = Pattern::kHasScore;
@@ -102,6 +103,7 @@ struct HostPattern::Library {
   int (*hasKeptColumns)(int) = nullptr;
   uint32_t (*keptColumns)(const JitContext *, int, int, int, int) = nullptr;
   float (*score)(const JitContext *, int, int, float) = nullptr;
+  float (*sink)(const JitContext *) = nullptr;
   void (*counts)(int *) = nullptr;
 
   ~Library() {
@@ -137,6 +139,7 @@ HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : lib
   library->find("shim_has_kept_columns", library->hasKeptColumns);
   library->find("shim_kept_columns", library->keptColumns);
   library->find("shim_score", library->score);
+  library->find("shim_sink", library->sink);
   library->find("shim_counts", library->counts);
 }
 
@@ -168,6 +171,8 @@ bool HostPattern::hasKeptColumns(int branch) const { return library->hasKeptColu
 uint32_t HostPattern::keptColumns(const JitContext &context, int branch, int q, int firstKey) const {
   return library->keptColumns(&context, variant(context), branch, q, firstKey);
 }
+
+float HostPattern::sink(const JitContext &context) const { return library->sink(&context); }
 
 float HostPattern::score(const JitContext &context, int q, int k, float score) const {
   return library->score(&context, q, k, score);

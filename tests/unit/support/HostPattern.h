@@ -30,6 +30,7 @@ public:
   // The word of a lane whose first column is the key at position firstKey; asks only branches that have words.
   uint32_t keptColumns(const JitContext &context, int branch, int q, int firstKey) const;
   float score(const JitContext &context, int q, int k, float score) const;
+  float sink(const JitContext &context) const;
   // kVariantCount, kBranchCount, kParamCount and kHasScore as the text states them.
   PatternInfo counts() const;
 
