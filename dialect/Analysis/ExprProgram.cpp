@@ -1,6 +1,7 @@
 //===- ExprProgram.cpp - flattening and the sweep domain ------------------===//
 #include "dialect/Analysis/ExprProgram.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace heddle::attn {
@@ -74,18 +75,19 @@ static int64_t spanInside(const IntExpr &expr, const std::function<int64_t(unsig
 int64_t ExprProgram::leastCommonDivisor(const std::vector<int64_t> &slots,
                                         const std::function<int64_t(unsigned)> &spanOf, int64_t start,
                                         int64_t limit) const {
-  int64_t result = start;
+  std::vector<int64_t> divisors;
   for (const Instruction &instruction : instructions) {
     if (instruction.node->op != IntExpr::FloorDiv && instruction.node->op != IntExpr::Mod)
       continue;
     int64_t span = spanInside(instruction.node->operands[0], spanOf), divisor = slots[instruction.operands[1]];
-    if (divisor > limit / span)
-      return start;
-    int64_t joined = std::lcm(result, divisor * span);
-    if (joined > limit)
-      return start;
-    result = joined;
+    if (divisor <= limit / span)
+      divisors.push_back(divisor * span);
   }
+  std::sort(divisors.begin(), divisors.end());
+  int64_t result = start;
+  for (int64_t divisor : divisors)
+    if (int64_t fresh = divisor / std::gcd(result, divisor); result <= limit / fresh)
+      result *= fresh;
   return result;
 }
 
@@ -104,14 +106,16 @@ void SweepDomain::keep(Number margin) {
 }
 
 SweepNumber SweepDomain::limitToFloor(Number a, int64_t divisor) {
+  int64_t remainder = a.value - floorDivide(a.value, divisor) * divisor;
+  int64_t above = divisor - 1 - remainder, below = remainder; // how far the value may move before its floor changes
   if (a.turn % divisor != 0) {
-    turns = 0;
+    int64_t &room = a.turn > 0 ? above : below;
+    turns = std::min(turns, room / 2 / std::abs(a.turn)); // the other half is left to the steps
+    room -= turns * std::abs(a.turn);
     a.turn = 0;
   }
   if (a.slope % divisor != 0) {
-    int64_t remainder = a.value - floorDivide(a.value, divisor) * divisor;
-    int64_t room = a.slope > 0 ? divisor - 1 - remainder : remainder;
-    horizon = std::min(horizon, room / std::abs(a.slope));
+    horizon = std::min(horizon, (a.slope > 0 ? above : below) / std::abs(a.slope));
     a.slope = 0;
   }
   return {0, a.slope / divisor, a.turn / divisor};
@@ -134,7 +138,7 @@ SweepNumber SweepDomain::mod(Number a, Number b) {
     return {remainder, 0, 0};
   }
   limitToFloor(a, b.value);
-  return {remainder, a.slope % b.value == 0 ? 0 : a.slope, 0};
+  return {remainder, a.slope % b.value == 0 ? 0 : a.slope, a.turn % b.value == 0 ? 0 : a.turn};
 }
 
 bool SweepDomain::less(Number a, Number b) {
