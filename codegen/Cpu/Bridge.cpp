@@ -169,7 +169,8 @@ std::string bridgeSymbol(const char *patternFunction) { return std::string("hedd
 void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
   auto internal = LLVM::LinkageAttr::get(module.getContext(), LLVM::linkage::Linkage::Internal);
   for (auto function : module.getOps<func::FuncOp>())
-    function->setAttr("llvm.linkage", internal);
+    if (!function.isExternal())
+      function->setAttr("llvm.linkage", internal);
   BridgeBuilder bridge(module, info);
   for (const PatternFunction &function : functionsOf(info))
     bridge.addEntry(function);

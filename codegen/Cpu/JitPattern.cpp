@@ -4,6 +4,7 @@
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Cpu/Bridge.h"
 #include "codegen/Emit/PatternModule.h"
+#include "dialect/IR/ListCalls.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
@@ -96,6 +97,14 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> hostTargetMachine() {
   return builder->createTargetMachine();
 }
 
+llvm::orc::SymbolMap listFunctions(llvm::orc::MangleAndInterner interner) {
+  llvm::orc::SymbolMap symbols;
+  for (const attn::HostFunction &function : attn::hostFunctions())
+    symbols[interner(function.symbol)] = {llvm::orc::ExecutorAddr::fromPtr(function.address),
+                                          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  return symbols;
+}
+
 llvm::Expected<std::unique_ptr<ExecutionEngine>> compile(ModuleOp module) {
   auto machine = hostTargetMachine();
   if (!machine)
@@ -109,7 +118,10 @@ llvm::Expected<std::unique_ptr<ExecutionEngine>> compile(ModuleOp module) {
   options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
-  return ExecutionEngine::create(module, options, std::move(*machine));
+  auto engine = ExecutionEngine::create(module, options, std::move(*machine));
+  if (engine)
+    (*engine)->registerSymbols(listFunctions);
+  return engine;
 }
 
 template <class Function> llvm::Error resolve(ExecutionEngine &engine, const std::string &symbol, Function *&function) {

@@ -4,12 +4,14 @@
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/Passes.h"
 #include "codegen/Emit/SourceWriter.h"
+#include "dialect/IR/ListCalls.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/Cpp/CppEmitter.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/raw_ostream.h"
+#include <set>
 
 using namespace mlir;
 
@@ -21,7 +23,7 @@ static LogicalResult lowerToEmitC(ModuleOp module) {
   passes.addPass(createCSEPass());
   passes.addPass(arith::createArithExpandOpsPass());
   passes.addPass(createCSEPass());
-  passes.addPass(createCallColumnsPass());
+  passes.addPass(createCallDevicePass());
   passes.addPass(createConvertPatternToEmitCPass());
   passes.addPass(createInlineConstantsPass());
   passes.addPass(createKeepLoopsRolledPass());
@@ -53,6 +55,20 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   return success();
 }
 
+// Of the lists that the functions ask; the first is what all of them need.
+static std::vector<std::string> deviceFilesOf(ModuleOp module) {
+  std::set<std::string> files;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto file = function->getAttrOfType<StringAttr>(attn::kDeviceFile))
+      files.insert(file.str());
+  if (files.empty())
+    return {};
+  files.erase(attn::kWarpFile);
+  std::vector<std::string> ordered = {attn::kWarpFile};
+  ordered.insert(ordered.end(), files.begin(), files.end());
+  return ordered;
+}
+
 FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &info) {
   if (failed(verifyPatternModule(module, info)))
     return failure();
@@ -60,10 +76,13 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   if (failed(lowerToEmitC(*lowered)))
     return failure();
   SourceWriter writer;
+  const std::vector<std::string> files = deviceFilesOf(module);
+  for (const std::string &file : files)
+    writer.include(file);
   for (auto function : lowered->getOps<emitc::FuncOp>())
     if (failed(printFunction(function, info, writer)))
       return failure();
-  writer.text(patternWrapperText(info, branchesWithKeptColumns(module, info)));
+  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info), !files.empty()}));
   return writer.take();
 }
 

@@ -15,8 +15,14 @@ namespace heddle {
 // module's context, so it must not run while another thread uses that context.
 mlir::FailureOr<std::string> emitPatternFunctions(mlir::ModuleOp module, const PatternInfo &info);
 
-// The wrapper part alone: it depends on `info` and on the branches that have words of kept columns.
-std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> &branchesWithWords);
+// What skeletons learn of a pattern's functions.
+struct PatternTraits {
+  std::vector<bool> branchesWithWords; // of kept columns
+  bool asksTogether;                   // nextRange must be called by all lanes of a warp together
+};
+
+// The wrapper part alone.
+std::string patternWrapperText(const PatternInfo &info, const PatternTraits &traits);
 
 } // namespace heddle
 

@@ -9,9 +9,9 @@
 
 namespace heddle {
 
-// Calls of "columns_below" become `Columns::below`, and its declaration goes: the functions that call it are templates
-// over the skeleton's Columns.
-std::unique_ptr<mlir::Pass> createCallColumnsPass();
+// Calls of "columns_below" become `Columns::below`, those of a list's declarations the device functions that these name
+// (dialect/IR/ListCalls.h), and the declarations go. Who calls Columns::below is a template over the skeleton's Columns.
+std::unique_ptr<mlir::Pass> createCallDevicePass();
 
 // Turns a module of func/arith/scf/memref functions, with divisions and minima already expanded,
 // into emitc.func ops that carry the device specifiers, callees before callers. An op without a

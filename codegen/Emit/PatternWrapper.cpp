@@ -118,7 +118,7 @@ void writeOperands(SourceWriter &writer, const PatternInfo &info) {
 
 } // namespace
 
-std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> &branchesWithWords) {
+std::string patternWrapperText(const PatternInfo &info, const PatternTraits &traits) {
   SourceWriter writer;
   auto context = writer.structure("PatternContext");
   writer.fields("int32_t", {"batch", "head", "heads", "seqlenQ", "seqlenK", "qOrigin", "kOrigin"});
@@ -135,9 +135,10 @@ std::string patternWrapperText(const PatternInfo &info, const std::vector<bool> 
   writer.constant("kVariantCount", info.variantCount);
   writer.constant("kBranchCount", info.branchCount);
   writer.constant("kParamCount", info.paramCount);
+  writer.constant("kAsksTogether", traits.asksTogether);
   for (size_t i = 0; i < patternFunctions().size(); ++i)
     writeMethod(writer, methods[i], patternFunctions()[i], info);
-  writeKeptColumns(writer, info, branchesWithWords);
+  writeKeptColumns(writer, info, traits.branchesWithWords);
   writeScore(writer, info);
   writeSink(writer, info);
   writeOperands(writer, info);

@@ -5,8 +5,10 @@
 #include "codegen/Schedule/ColumnWords.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/WordBuilder.h"
+#include "dialect/IR/ListCalls.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -60,7 +62,10 @@ private:
       return false;
     return llvm::TypeSwitch<Operation *, bool>(&op)
         .Case<arith::AddIOp, arith::SubIOp>([&](auto sum) {
-          return setSum(result, lineOf(op.getOperand(0)), lineOf(op.getOperand(1)), isa<arith::SubIOp>(op));
+          const bool isDifference = isa<arith::SubIOp>(op);
+          if (isDifference && setStepsBetween(result, op.getOperand(0), op.getOperand(1)))
+            return true;
+          return setSum(result, lineOf(op.getOperand(0)), lineOf(op.getOperand(1)), isDifference);
         })
         .Case<arith::MulIOp>([&](auto product) { return setProduct(result, product.getLhs(), product.getRhs()); })
         .Case<arith::FloorDivSIOp>([&](auto quotient) {
@@ -100,6 +105,19 @@ private:
     if (isDifference)
       return setLine(result, a->slope - b->slope, words.sub(a->base, b->base));
     return setLine(result, a->slope + b->slope, words.add(a->base, b->base));
+  }
+
+  /// floor(x / divisor) - floor(y / divisor), the second one the same for all columns, is floor((x - y') / divisor), y' a
+  /// multiple of the divisor; that does not overflow.
+  bool setStepsBetween(Value result, Value a, Value b) {
+    auto found = lines.find(a);
+    if (found == lines.end() || !found->second.divisor || !isUniform(b) || !haveOneDivisor(a, b))
+      return false;
+    const Line &line = found->second;
+    Value origin = words.mul(uniform.lookup(b), line.divisor);
+    Line rest{line.slope, words.sub(line.base, origin), line.divisor};
+    lines[result] = rest;
+    return true;
   }
 
   bool setProduct(Value result, Value a, Value b) {
@@ -170,6 +188,8 @@ private:
     if (auto comparison = dyn_cast<arith::CmpIOp>(op))
       if (!comparison.getLhs().getType().isInteger(1))
         return compare(comparison);
+    if (auto call = dyn_cast<func::CallOp>(op))
+      return findListed(call, result);
     if (!llvm::all_of(op.getOperands(), [&](Value operand) { return isCondition(operand); }))
       return false;
     auto operand = [&](unsigned index) { return wordOf(op.getOperand(index)); };
@@ -207,7 +227,7 @@ private:
     if (found == lines.end() || !isUniform(right))
       return false;
     Value bound = uniform.lookup(right);
-    auto word = found->second.divisor  ? compareQuotient(op, found->second, relation, bound)
+    auto word = found->second.divisor  ? compareQuotient(op, found->second, relation, bound, lowestOf(right))
                 : isUnsigned(relation) ? compareUnsigned(found->second, relation, bound, lowestOf(right))
                                        : compareLine(found->second, relation, bound);
     if (word)
@@ -266,13 +286,82 @@ private:
   }
 
   /// floor(x / divisor) = bound is 0 <= x - bound * divisor < divisor. The product does not overflow if the bound is
-  /// a quotient by the same number.
-  std::optional<Word> compareQuotient(arith::CmpIOp op, const Line &line, Predicate relation, Value bound) {
-    if ((relation != Predicate::eq && relation != Predicate::ne) || !haveOneDivisor(op.getLhs(), op.getRhs()))
+  /// a quotient by the same number; for others it is cut, which takes a number.
+  std::optional<Word> compareQuotient(arith::CmpIOp op, const Line &line, Predicate relation, Value bound,
+                                      int64_t lowestBound) {
+    const bool isEquality = relation == Predicate::eq || relation == Predicate::ne;
+    if (isEquality && haveOneDivisor(op.getLhs(), op.getRhs())) {
+      Word word = equalTo(line, bound);
+      return relation == Predicate::eq ? word : words.negation(word);
+    }
+    auto divisor = constantOf(line.divisor);
+    if (!divisor || (isUnsigned(relation) && lowestBound < 0))
       return std::nullopt;
-    Line rest{line.slope, words.sub(line.base, words.mul(bound, line.divisor)), {}};
-    Word word = within(rest, words.constant(0), line.divisor, false);
-    return relation == Predicate::eq ? word : words.negation(word);
+    const Line dividend{line.slope, line.base, {}};
+    auto below = [&](bool includesBound) {
+      Value end = endOfQuotient(bound, *divisor, includesBound);
+      return words.less(dividend, end, false);
+    };
+    switch (relation) {
+    case Predicate::slt: return below(false);
+    case Predicate::sle: return below(true);
+    case Predicate::sgt: return words.negation(below(true));
+    case Predicate::sge: return words.negation(below(false));
+    default: break;
+    }
+    Word before = isEquality ? below(false) : words.less(dividend, words.constant(0), false);
+    Word end = below(relation != Predicate::ult && relation != Predicate::uge);
+    Word between = words.both(end, words.negation(before));
+    const bool isInside = relation == Predicate::eq || relation == Predicate::ult || relation == Predicate::ule;
+    return isInside ? between : words.negation(between);
+  }
+
+  /// The least i32 whose quotient by the divisor, which is more than 1, is not below `bound`, or is above it; the largest
+  /// i32 if there is none.
+  Value endOfQuotient(Value bound, int64_t divisor, bool includesBound) {
+    constexpr int64_t lowest = std::numeric_limits<int32_t>::min(), highest = std::numeric_limits<int32_t>::max();
+    const int64_t step = includesBound, least = lowest / divisor - step, most = highest / divisor - step; // the product fits
+    Location loc = predicate.getLoc();
+    Value next = includesBound ? words.add(bound, words.constant(1)) : bound;
+    Value end = words.mul(next, words.constant(divisor));
+    Value isAbove = arith::CmpIOp::create(builder, loc, Predicate::sgt, bound, words.constant(most));
+    Value upper = arith::SelectOp::create(builder, loc, isAbove, words.constant(highest), end);
+    Value isUnder = arith::CmpIOp::create(builder, loc, Predicate::slt, bound, words.constant(least));
+    return arith::SelectOp::create(builder, loc, isUnder, words.constant(lowest), upper);
+  }
+
+  /// The columns in the cells of a list, one entry of the list after the other.
+  bool findListed(func::CallOp call, Value result) {
+    auto has = predicate->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(call.getCallee());
+    auto found = lines.find(call.getOperands().back());
+    ValueRange others = call.getOperands().drop_back();
+    if (!has->hasAttr(attn::kListName) || found == lines.end() ||
+        !llvm::all_of(others, [&](Value operand) { return isUniform(operand); }))
+      return false;
+    SmallVector<Value> operands;
+    for (Value operand : others)
+      operands.push_back(uniform.lookup(operand));
+    Value zero = words.constant(0), one = words.constant(1), length = attn::callLength(builder, has, operands);
+    auto loop = mlir::scf::ForOp::create(builder, predicate.getLoc(), zero, length, one, zero);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(loop.getBody());
+      operands.push_back(loop.getInductionVar());
+      Value cell = attn::callEntry(builder, has, operands);
+      Value inCell = words.bits(equalTo(found->second, cell));
+      Value joined = arith::OrIOp::create(builder, predicate.getLoc(), loop.getRegionIterArg(0), inCell);
+      mlir::scf::YieldOp::create(builder, predicate.getLoc(), joined);
+    }
+    conditions[result] = {{}, {}, loop.getResult(0), {}};
+    return true;
+  }
+
+  /// line = cell, or floor(line / divisor) = cell. Cells times the divisor do not overflow.
+  Word equalTo(const Line &line, Value cell) {
+    if (!line.divisor)
+      return within(line, cell, cell, true);
+    Line rest{line.slope, words.sub(line.base, words.mul(cell, line.divisor)), {}};
+    return within(rest, words.constant(0), line.divisor, false);
   }
 
   OpBuilder &builder;

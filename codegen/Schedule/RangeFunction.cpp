@@ -1,8 +1,11 @@
 //===- RangeFunction.cpp - ranges as device code --------------------------===//
 // Each piece gives its next tiles at or after `from`; a run begins at the first of them and ends where the set of
 // pieces that cover it changes. Nothing is stored or sorted, so a query tile needs no memory for its ranges.
+// A piece with a list asks for its next cell in every cell of rows. On a device the lanes of a warp ask together, so its
+// loops go round equally often in all of them, the shorter ones over their last cell again.
 //===----------------------------------------------------------------------===//
 #include "codegen/Schedule/RangeFunction.h"
+#include "dialect/IR/ListCalls.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,8 +32,12 @@ public:
 
   KeyRun build() {
     SmallVector<PieceRun> pieces;
+    for (const attn::PieceRange &piece : branch.pieces) // first, while few registers are taken
+      if (piece.list)
+        pieces.push_back(nextListed(piece));
     for (const attn::PieceRange &piece : branch.pieces)
-      pieces.push_back(nextOf(piece));
+      if (!piece.list)
+        pieces.push_back(nextOf(piece));
     Value none = function.constant(kNoTile);
     KeyRun run{none, none, none, none, none};
     for (const PieceRun &piece : pieces)
@@ -60,7 +67,9 @@ private:
   Value tileOf(Value column) { return arith::DivUIOp::create(builder, loc, column, tile.blockN); }
   Value firstTileFrom(Value column) { return tileOf(add(column, sub(tile.blockN, one()))); }
 
-  Value symbolValue(attn::Symbol symbol, const std::map<unsigned, Value> &cells) {
+  using Cells = std::map<unsigned, Value>;
+
+  Value symbolValue(attn::Symbol symbol, const Cells &cells) {
     if (symbol.kind == attn::Symbol::TileFirst)
       return tile.tileFirst;
     if (symbol.kind == attn::Symbol::TileLast)
@@ -70,32 +79,37 @@ private:
     return function.contextSymbol(symbol);
   }
 
-  using CellBody = function_ref<Carried(const CellColumns &, Carried)>;
+  using CellBody = function_ref<Carried(const CellColumns &, const Cells &, Carried)>;
 
   /// Runs `body` for every combination of cells that the tile crosses.
   Carried overCells(const attn::PieceRange &piece, Carried initial, CellBody body) {
-    std::map<unsigned, Value> cells;
+    Cells cells;
     return overCellsFrom(piece, 0, cells, std::move(initial), body);
   }
 
-  Carried overCellsFrom(const attn::PieceRange &piece, size_t depth, std::map<unsigned, Value> &cells, Carried initial,
-                        CellBody body) {
+  Carried overCellsFrom(const attn::PieceRange &piece, size_t depth, Cells &cells, Carried initial, CellBody body) {
     attn::ExprBuilder expressions(builder, loc, [&](attn::Symbol symbol) { return symbolValue(symbol, cells); });
     if (depth == piece.cells.size())
       return body({expressions.integer(piece.visitFirst), expressions.integer(piece.visitLast),
                    expressions.condition(piece.hasRows), expressions.integer(piece.fullFirst),
                    expressions.integer(piece.fullLast)},
-                  std::move(initial));
+                  cells, std::move(initial));
     Value lower = expressions.integer(piece.cells[depth].lower);
-    Value upper = expressions.integer(piece.cells[depth].upper), end = add(upper, one());
+    Value upper = expressions.integer(piece.cells[depth].upper);
+    Value last = piece.list ? lastOfWarp(lower, upper) : upper, end = add(last, one());
     auto loop = scf::ForOp::create(builder, loc, lower, end, one(), initial);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
-    cells[piece.cells[depth].cell] = loop.getInductionVar();
+    cells[piece.cells[depth].cell] = piece.list ? min(loop.getInductionVar(), upper) : loop.getInductionVar();
     Carried carried(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
     Carried next = overCellsFrom(piece, depth + 1, cells, carried, body);
     scf::YieldOp::create(builder, loc, next);
     return Carried(loop.getResults().begin(), loop.getResults().end());
+  }
+
+  /// Where a loop from `lower` ends so that it goes round as often as the longest one of the warp.
+  Value lastOfWarp(Value lower, Value upper) {
+    return add(lower, attn::callLargestOfWarp(builder, loc, sub(upper, lower)));
   }
 
   /// The next tiles of one piece, and the columns that its rows all keep.
@@ -107,7 +121,7 @@ private:
   PieceRun nextOf(const attn::PieceRange &piece) {
     Value none = function.constant(kNoTile);
     Carried initial = {none, none, function.constant(-kNoTile - 1), none};
-    Carried result = overCells(piece, initial, [&](const CellColumns &columns, Carried carried) -> Carried {
+    Carried result = overCells(piece, initial, [&](const CellColumns &columns, const Cells &, Carried carried) -> Carried {
       Value last = tileOf(columns.visitLast), end = add(last, one());
       Value hasColumns = lessEqual(columns.visitFirst, columns.visitLast), reaches = both(hasColumns, less(tile.from, end));
       Value isNext = both(reaches, isNone(carried[0]));
@@ -118,6 +132,57 @@ private:
     });
     return {result[0], result[1], result[2], result[3]};
   }
+
+  /// Of a cell of rows, the next listed cell at or after `from`. A run ends where that of another cell of rows begins or
+  /// ends, so that inside it the columns that all keep are those of these cells.
+  PieceRun nextListed(const attn::PieceRange &piece) {
+    Value none = function.constant(kNoTile);
+    Carried initial = {none, none, function.constant(-kNoTile - 1), none};
+    Carried result =
+        overCells(piece, initial, [&](const CellColumns &columns, const Cells &cells, Carried carried) -> Carried {
+      ListedCell next = nextCell(*piece.list, columns, cells);
+      Value first = max(columns.visitFirst, next.first), last = min(columns.visitLast, next.last);
+      Value lastTile = tileOf(last), reached = add(lastTile, one());
+      Value hasColumns = lessEqual(first, last), isAhead = less(tile.from, reached);
+      Value isListed = both(next.exists, hasColumns), visits = both(isListed, isAhead);
+      Value begin = select(visits, max(tileOf(first), tile.from), none);
+      Value end = select(visits, reached, none);
+      Value runBegin = min(carried[0], begin);
+      Value mine = select(less(runBegin, begin), begin, end);
+      Value others = select(less(runBegin, carried[0]), carried[0], carried[1]);
+      Value fullFirst = max(columns.fullFirst, select(visits, next.first, none));
+      Value fullLast = min(columns.fullLast, next.last);
+      return {runBegin, min(mine, others), select(columns.hasRows, max(carried[2], fullFirst), carried[2]),
+              select(columns.hasRows, min(carried[3], fullLast), carried[3])};
+    });
+    return {result[0], result[1], result[2], result[3]};
+  }
+
+  struct ListedCell {
+    Value exists, first, last; ///< columns
+  };
+
+  ListedCell nextCell(const attn::ListedColumns &list, const CellColumns &columns, const Cells &cells) {
+    assert(!list.isTransposed && "generated functions walk rows of queries");
+    Value from = max(columns.visitFirst, arith::MulIOp::create(builder, loc, tile.from, tile.blockN));
+    Value listed;
+    attn::ExprBuilder expressions(builder, loc, [&](attn::Symbol symbol) {
+      if (symbol.kind == attn::Symbol::Column)
+        return from;
+      return symbol.kind == attn::Symbol::ListedCell ? listed : symbolValue(symbol, cells);
+    });
+    SmallVector<Value> operands;
+    for (const attn::IntExpr &argument : list.arguments)
+      operands.push_back(expressions.integer(argument));
+    operands.push_back(expressions.integer(list.row));
+    operands.push_back(expressions.integer(list.cellOf));
+    Value next = attn::callNext(builder, loc, *list.rule, operands);
+    Value exists = less(next, function.constant(attn::kNoCell));
+    listed = select(exists, next, function.constant(0));
+    Value first = expressions.integer(list.first), last = expressions.integer(list.last);
+    return {exists, first, last};
+  }
+
   Value isNone(Value tileNumber) { return function.isEqual(tileNumber, kNoTile); }
 
   void widenFull(KeyRun &run, const PieceRun &piece) {
@@ -130,7 +195,7 @@ private:
 
   /// Tiles that end at or before `last`; a last tile that the class cuts short counts.
   Value endOfFull(Value last) {
-    std::map<unsigned, Value> noCells;
+    Cells noCells;
     attn::ExprBuilder expressions(builder, loc, [&](attn::Symbol symbol) { return symbolValue(symbol, noCells); });
     Value count = expressions.integer(branch.columnCount), end = add(last, one());
     Value isCut = lessEqual(count, end), ofCount = firstTileFrom(count), ofEnd = tileOf(end);

@@ -201,12 +201,12 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   return config;
 }
 
-// Predicates in a loop first, which long ones want; then more registers for the producing threads and smaller tiles for
-// the consuming ones.
+// Predicates in a loop first, which long ones want; then more registers for the producing threads, which lists of cells
+// want, and smaller tiles for the consuming ones, or fewer of them.
 std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request) const {
   constexpr int64_t kAmpleProducer = 56;
   std::vector<KernelConfig> spares;
-  const KernelConfig base = defaultConfig(request);
+  KernelConfig base = defaultConfig(request);
   auto add = [&](int64_t blockN, int64_t producerRegisters) {
     KernelConfig spare = base;
     spare.compactMask = 1;
@@ -220,6 +220,10 @@ std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request
   const int64_t mostSteps = request.operands.empty() ? 2 : 4; // every score of a tile may wait for an element of a tensor
   for (int64_t step = 0; step <= mostSteps; ++step)
     add(base.blockN - step * kKeyStep, kAmpleProducer);
+  if (base.blockM > kConsumerRows) {
+    base.blockM -= kConsumerRows;
+    add(base.blockN, kAmpleProducer);
+  }
   return spares;
 }
 

@@ -124,14 +124,22 @@ private:
   DEV KeyRange nextRange() const {
     const WorkItem item = readItem(kPlannerWords);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
-    const int32_t first = item.firstRow + (isShared() ? 0 : lane * kGroupRows * item.queryRate);
-    if (lane >= kConsumers || first >= p.seqlenQ)
-      return KeyRange{kNoTile, kNoTile, 0, 0, kNoTile};
+    int32_t first = item.firstRow + (isShared() ? 0 : lane * kGroupRows * item.queryRate);
+    const bool hasRows = lane < kConsumers && first < p.seqlenQ;
+    if constexpr (Pattern::kAsksTogether) {
+      first = hasRows ? first : item.firstRow;
+    } else if (!hasRows) {
+      return noRange();
+    }
     const int32_t following = min(kGroupRows - 1, (p.seqlenQ - 1 - first) / item.queryRate);
     const int32_t position = p.qOrigin + first;
-    return Pattern::nextRange(freshContext(item), variant(), branch(), position, position + following * item.queryRate,
-                              KernelTraits::kBlockN, from);
+    const KeyRange next =
+        Pattern::nextRange(freshContext(item), variant(), branch(), position, position + following * item.queryRate,
+                           KernelTraits::kBlockN, from);
+    return Pattern::kAsksTogether && !hasRows ? noRange() : next;
   }
+
+  DEV static KeyRange noRange() { return KeyRange{kNoTile, kNoTile, 0, 0, kNoTile}; }
 
   DEV void enterBranch(int32_t number) {
     from = firstAllowed();

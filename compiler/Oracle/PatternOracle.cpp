@@ -124,6 +124,8 @@ bool PatternOracle::evaluate(mlir::Value mask, const Local &at) const {
     return at.k <= at.q || at.k < size(prefix.getDynamicSizes(), prefix.getSizes(), 0);
   if (auto stride = llvm::dyn_cast<attn::StrideOp>(op))
     return remainder(stride.getAxis() == attn::Axis::q ? at.q : at.k, stride.getRate()) == offset(stride, at);
+  if (auto random = llvm::dyn_cast<attn::RandomOp>(op))
+    return evaluateRandom(random, at);
   if (auto predicate = llvm::dyn_cast<attn::PredicateOp>(op))
     return evaluatePredicate(predicate, {at.batch, at.head, at.q, at.k});
   return evaluateComposite(op, at);
@@ -181,6 +183,17 @@ bool PatternOracle::evaluateDilate(attn::DilateOp op, const Local &at) const {
   inner.extentQ = thinned(at.extentQ);
   inner.extentK = thinned(at.extentK);
   return evaluate(op.getOperand(), inner);
+}
+
+bool PatternOracle::evaluateRandom(attn::RandomOp op, const Local &at) const {
+  int64_t count = size(op.getDynamicSizes(), op.getSizes(), 0), seed = size(op.getDynamicSizes(), op.getSizes(), 1);
+  int64_t extent = std::max(at.extentQ, at.extentK);
+  if (at.q < 0 || at.q >= extent)
+    return false;
+  for (int64_t t = 0; t < std::min(count, extent); ++t)
+    if (randomCell(seed, op.getPerHead() ? at.head : -1, t, extent, at.q) == at.k)
+      return true;
+  return false;
 }
 
 } // namespace heddle::oracle

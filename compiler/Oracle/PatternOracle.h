@@ -47,6 +47,7 @@ private:
   bool evaluateComposite(mlir::Operation *op, const Local &at) const;
   bool evaluateSegment(attn::SegmentOp op, const Local &at) const;
   bool evaluateDilate(attn::DilateOp op, const Local &at) const;
+  bool evaluateRandom(attn::RandomOp op, const Local &at) const;
 
   mutable attn::PatternOp pattern;
   Problem problem;
@@ -54,6 +55,10 @@ private:
 
 /// The value of a predicate's region, found by folding one op after the other on constants.
 bool evaluatePredicate(attn::PredicateOp op, llvm::ArrayRef<int64_t> arguments);
+
+/// pi_t(cell) of docs/language.md, "Random cells": a permutation of [0, extent), found by its definition. `head` is -1 for
+/// permutations that all heads share.
+int64_t randomCell(int64_t seed, int64_t head, int64_t t, int64_t extent, int64_t cell);
 
 } // namespace heddle::oracle
 

@@ -65,17 +65,28 @@ static Result<WideInt> enumeratePairs(const PatternFile &file, const ProblemSize
   return total;
 }
 
+static bool hasLists(const PatternAnalysis &analysis) {
+  for (const Variant &variant : analysis.variants)
+    for (const PieceList &pieces : variant.branches)
+      for (const Piece &piece : pieces)
+        if (piece.list)
+          return true;
+  return false;
+}
+
 static Status countKeptPairs(const PatternFile &file, const ProblemSizes &sizes, Explanation &result) {
   result.keptPairs = countPairs(file.analysis(), sizes);
   if (result.keptPairs) {
-    result.keptPairsNote = "closed form";
+    result.keptPairsNote = hasLists(file.analysis()) ? "closed form, lists read entry by entry" : "closed form";
     return Status();
   }
   size_t branches = file.analysis().variants.front().branches.size();
   WideInt pairs = WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK * WideInt(branches);
   if (pairs > kMostEnumeratedPairs) {
-    result.keptPairsNote = "unknown: the pattern has a part without a closed form, and " + toString(pairs) +
-                           " pairs are more than the " + std::to_string(kMostEnumeratedPairs) + " that are tried one by one";
+    const std::string why = hasLongLists(file.analysis(), sizes)
+                                ? "its lists have more than " + std::to_string(kMostListEntries) + " entries"
+                                : std::string("the pattern has a part without a closed form");
+    result.keptPairsNote = "unknown: " + why + ", and " + toString(pairs) + " pairs are more than the " + std::to_string(kMostEnumeratedPairs) + " that are tried one by one";
     return Status();
   }
   HEDDLE_ASSIGN(result.keptPairs, enumeratePairs(file, sizes));
@@ -94,7 +105,8 @@ static void explainTiles(const PatternFile &file, const ExplainRequest &request,
   double all = double(sizes.heads) * double(sizes.seqlenQ) * double(sizes.seqlenK);
   double inTiles = double(result.tiles.visited) * double(request.tile.rows) * double(request.tile.columns);
   result.density = all > 0 ? kept / all : 0;
-  result.tileEfficiency = inTiles > 0 ? kept / inTiles : 0;
+  if (!result.tiles.isBound)
+    result.tileEfficiency = inTiles > 0 ? kept / inTiles : 0;
 }
 
 static void explainTime(const ExplainRequest &request, Explanation &result) {
@@ -161,10 +173,11 @@ static void explainVariants(const PatternFile &file, const ProblemSizes &sizes, 
     VariantExplanation &said = result.variants[index];
     for (size_t b = 0; b < variant.branches.size(); ++b) {
       const BranchRanges &ranges = variant.forward.branches[b];
-      BranchExplanation branch{ranges.columnRate, ranges.masked, reasonOf(ranges), {}, {}};
+      BranchExplanation branch{ranges.columnRate, ranges.masked, reasonOf(ranges), {}, {}, {}};
       for (const Piece &piece : variant.branches[b]) {
         branch.pieces.push_back(inWords(piece, sizes, said.firstHead));
         branch.whyMasked.push_back(whyMasked(piece, Direction::Forward));
+        branch.isListed.push_back(piece.list.has_value());
       }
       said.branches.push_back(std::move(branch));
     }

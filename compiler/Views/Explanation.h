@@ -32,7 +32,8 @@ struct BranchExplanation {
   bool isMasked = false;
   std::string reason;              ///< why it is masked, or what is visited beyond the kept tiles; may be empty
   std::vector<std::string> pieces; ///< in words
-  std::vector<std::string> whyMasked; ///< of each piece; empty: tiles are found in closed form
+  std::vector<std::string> whyMasked; ///< of each piece; empty: tiles are found in closed form, or in a list
+  std::vector<bool> isListed;         ///< each piece: its keys are those of a list
 };
 
 /// The heads that take the same operand of every attn.heads.

@@ -71,7 +71,7 @@ private:
 
   Json tiles(const attn::TileCounts &counts) {
     return {{"visited", integer(counts.visited)}, {"full", integer(counts.full)},
-            {"partial", integer(counts.visited - counts.full)}};
+            {"partial", integer(counts.visited - counts.full)}, {"is_bound", counts.isBound}};
   }
 
   Json roofline() {

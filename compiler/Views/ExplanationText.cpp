@@ -96,6 +96,9 @@ private:
   }
 
   static std::string tiles(const attn::TileCounts &counts) {
+    if (counts.isBound)
+      return "at most " + grouped(counts.visited) + " visited, at least " + grouped(counts.full) +
+             " full (its lists are too long to be read)";
     return grouped(counts.visited) + " visited = " + grouped(counts.full) + " full + " +
            grouped(counts.visited - counts.full) + " partial";
   }
@@ -129,7 +132,9 @@ private:
       text += branch.pieces.empty() ? ": keeps nothing\n" : "\n";
       for (size_t p = 0; p < branch.pieces.size(); ++p)
         text += "    " + branch.pieces[p] +
-                (branch.whyMasked[p].empty() ? " (closed form)\n" : " (masked: " + branch.whyMasked[p] + ")\n");
+                (!branch.whyMasked[p].empty() ? " (masked: " + branch.whyMasked[p] + ")\n"
+                 : branch.isListed[p]         ? " (each next cell found by a search)\n"
+                                              : " (closed form)\n");
     }
   }
 

@@ -66,6 +66,8 @@ public:
     lattice("key - query", piece.tie);
     classes("queries", piece.qCells);
     classes("keys", piece.kCells);
+    if (piece.list)
+      list(*piece.list);
     if (piece.masked)
       add("where the predicate says so");
     return text.empty() ? "every pair" : text;
@@ -113,6 +115,14 @@ private:
     for (const CellClass &cell : cells)
       add(axis + " in blocks of " + length(cell.loop.span) + " = " +
           std::to_string(valueInFirstCell(cell.residue, sizes, head)) + " mod " + std::to_string(cell.modulus));
+  }
+
+  void list(const CellList &cells) {
+    std::vector<int64_t> arguments;
+    for (const IntExpr &argument : cells.arguments)
+      arguments.push_back(valueInFirstCell(argument, sizes, head));
+    const std::string span = length(cells.loop.span);
+    add("keys in a list: " + cells.rule->inWords(arguments, span == "1" ? "keys" : "blocks of " + span));
   }
 
   static std::string place(int64_t offset) {

@@ -9,6 +9,7 @@
 #include "dialect/Analysis/ExprProgram.h"
 
 #include <map>
+#include <memory>
 
 namespace heddle::attn {
 
@@ -23,6 +24,10 @@ public:
 
   /// Heads with equal values (sizes alike) have equal ranges for every tile.
   template <class SymbolValues> std::vector<int64_t> headValues(SymbolValues valueOf) const;
+
+  /// At most so many entries have the lists of `rows` rows, and at most so many tiles do they visit.
+  template <class SymbolValues> WideInt listEntries(SymbolValues valueOf, int64_t rows) const;
+  template <class SymbolValues> WideInt listTiles(SymbolValues valueOf, int64_t rows, TileShape shape) const;
 
   template <class Number> struct Run { Number begin, end; };
   template <class Domain> struct Visit { std::vector<Run<typename Domain::Number>> visited, full; };
@@ -41,13 +46,30 @@ private:
     std::vector<Cell> cells;
     ExprProgram program;
     unsigned visitFirst, visitLast, hasRows, fullFirst, fullLast;
+    std::shared_ptr<const ListRule> rule; ///< null: no list
+    bool isTransposed = false;
+    std::vector<unsigned> arguments;
+    unsigned row = 0, listSpan = 0;
+    ExprProgram listProgram; ///< over Symbol::ListedCell
+    unsigned listedFirst = 0, listedLast = 0;
   };
+  /// Runs are columns [begin, end). `full` holds those that the rows of all cells so far keep; a run lies in one cell of
+  /// every list.
   template <class Domain> struct Collector {
     Domain &domain;
-    std::vector<Run<typename Domain::Number>> visited; ///< columns [begin, end)
+    std::vector<Run<typename Domain::Number>> visited, full;
     bool anyCell = false;
-    typename Domain::Number fullFirst, fullLast;
   };
+  template <class Domain, class SymbolValues>
+  std::vector<Run<typename Domain::Number>> listedRuns(const CompiledPiece &piece, Domain &domain, SymbolValues &valueOf,
+                                                       const std::vector<typename Domain::Number> &slots) const;
+  template <class Domain>
+  static std::vector<Run<typename Domain::Number>> common(Domain &domain,
+                                                          const std::vector<Run<typename Domain::Number>> &a,
+                                                          const std::vector<Run<typename Domain::Number>> &b);
+  /// visit(positions of a cell, longest list), in the first cell of every loop.
+  template <class SymbolValues, class Visit> void forEachList(SymbolValues valueOf, Visit visit) const;
+  static void compileList(CompiledPiece &piece, const ListedColumns &list);
   template <class Domain, class SymbolValues>
   void walkCells(const CompiledPiece &piece, size_t depth, std::vector<typename Domain::Number> &cells,
                  SymbolValues &valueOf, Collector<Domain> &collector) const;
@@ -78,6 +100,7 @@ int64_t BranchEvaluator::period(SymbolValues valueOf, int64_t columnsPerTile, in
       spans[cell.symbol] = slots[cell.span];
     }
     include(piece.program);
+    include(piece.listProgram);
   }
   return period;
 }
@@ -92,10 +115,41 @@ template <class SymbolValues> std::vector<int64_t> BranchEvaluator::headValues(S
   include(countProgram);
   for (const CompiledPiece &piece : pieces) {
     include(piece.program);
+    include(piece.listProgram);
     for (const CompiledPiece::Cell &cell : piece.cells)
       include(cell.program);
   }
   return values;
+}
+
+template <class SymbolValues> WideInt BranchEvaluator::listEntries(SymbolValues valueOf, int64_t rows) const {
+  WideInt entries = 0;
+  forEachList(valueOf, [&](int64_t span, int64_t longest) { entries += WideInt(rows / span + 2) * longest; });
+  return entries;
+}
+
+template <class SymbolValues>
+WideInt BranchEvaluator::listTiles(SymbolValues valueOf, int64_t rows, TileShape shape) const {
+  WideInt tiles = 0;
+  forEachList(valueOf, [&](int64_t span, int64_t longest) {
+    const WideInt pieces = WideInt(rows / span + 2) + rows / shape.rows + 1; // rows of one cell and one tile
+    tiles += pieces * longest * (span / (shape.columns * columnRate) + 2);
+  });
+  return tiles;
+}
+
+template <class SymbolValues, class Visit>
+void BranchEvaluator::forEachList(SymbolValues valueOf, Visit visit) const {
+  PlainDomain domain;
+  std::vector<int64_t> slots;
+  for (const CompiledPiece &piece : pieces)
+    if (piece.rule) {
+      piece.program.run(domain, valueOf, slots);
+      std::vector<int64_t> arguments;
+      for (unsigned argument : piece.arguments)
+        arguments.push_back(slots[argument]);
+      visit(slots[piece.listSpan], piece.rule->longest(arguments));
+    }
 }
 
 template <class Domain, class SymbolValues>
@@ -123,16 +177,62 @@ void BranchEvaluator::walkCells(const CompiledPiece &piece, size_t depth, std::v
     return;
   }
   piece.program.run(domain, withCells, slots);
-  if (!domain.less(slots[piece.visitLast], slots[piece.visitFirst]))
-    collector.visited.push_back({slots[piece.visitFirst], domain.add(slots[piece.visitLast], domain.constant(1))});
-  if (domain.equal(slots[piece.hasRows], domain.constant(0)))
+  auto run = [&](unsigned first, unsigned last) -> std::vector<Run<Number>> {
+    if (domain.less(slots[last], slots[first]))
+      return {};
+    return {{slots[first], domain.add(slots[last], domain.constant(1))}};
+  };
+  std::vector<Run<Number>> visited = run(piece.visitFirst, piece.visitLast), full, listed;
+  const bool hasRows = !domain.equal(slots[piece.hasRows], domain.constant(0));
+  if (hasRows)
+    full = run(piece.fullFirst, piece.fullLast);
+  if (piece.rule && !visited.empty()) {
+    listed = listedRuns(piece, domain, withCells, slots);
+    visited = common(domain, visited, listed);
+    full = common(domain, full, listed);
+  }
+  collector.visited.insert(collector.visited.end(), visited.begin(), visited.end());
+  if (!hasRows)
     return;
-  Number first = slots[piece.fullFirst], last = slots[piece.fullLast];
-  if (!collector.anyCell || domain.less(collector.fullFirst, first))
-    collector.fullFirst = first;
-  if (!collector.anyCell || domain.less(last, collector.fullLast))
-    collector.fullLast = last;
+  collector.full = collector.anyCell ? common(domain, collector.full, full) : full;
   collector.anyCell = true;
+}
+
+template <class Domain, class SymbolValues>
+std::vector<BranchEvaluator::Run<typename Domain::Number>>
+BranchEvaluator::listedRuns(const CompiledPiece &piece, Domain &domain, SymbolValues &valueOf,
+                            const std::vector<typename Domain::Number> &slots) const {
+  using Number = typename Domain::Number;
+  std::vector<int64_t> arguments;
+  for (unsigned argument : piece.arguments)
+    arguments.push_back(domain.fixed(slots[argument]));
+  std::vector<Run<Number>> runs;
+  std::vector<Number> columns;
+  for (int64_t cell : piece.rule->cells(arguments, domain.fixed(slots[piece.row]), piece.isTransposed)) {
+    piece.listProgram.run(domain, [&](Symbol symbol) -> Number {
+      return symbol.kind == Symbol::ListedCell ? domain.constant(cell) : valueOf(symbol);
+    }, columns);
+    runs.push_back({columns[piece.listedFirst], domain.add(columns[piece.listedLast], domain.constant(1))});
+  }
+  return runs;
+}
+
+/// Both lists ascend; runs of one list do not overlap.
+template <class Domain>
+std::vector<BranchEvaluator::Run<typename Domain::Number>>
+BranchEvaluator::common(Domain &domain, const std::vector<Run<typename Domain::Number>> &a,
+                        const std::vector<Run<typename Domain::Number>> &b) {
+  using Number = typename Domain::Number;
+  std::vector<Run<Number>> result;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    Number begin = domain.less(a[i].begin, b[j].begin) ? b[j].begin : a[i].begin;
+    const bool endsFirst = domain.less(a[i].end, b[j].end);
+    Number end = endsFirst ? a[i].end : b[j].end;
+    if (domain.less(begin, end))
+      result.push_back({begin, end});
+    endsFirst ? ++i : ++j;
+  }
+  return result;
 }
 
 template <class Domain>
@@ -165,19 +265,18 @@ BranchEvaluator::Visit<Domain> BranchEvaluator::visit(Domain &domain, SymbolValu
   Number count = slots[columnCount];
   std::vector<Run<Number>> visited, full;
   for (const CompiledPiece &piece : pieces) {
-    Collector<Domain> collector{domain, {}, false, {}, {}};
+    Collector<Domain> collector{domain, {}, {}, false};
     std::vector<Number> cells(piece.cells.size());
     walkCells(piece, 0, cells, valueOf, collector);
     for (const auto &columns : collector.visited)
       visited.push_back({domain.floorDiv(columns.begin, block),
                          domain.add(domain.floorDiv(domain.sub(columns.end, one), block), one)});
-    if (!collector.anyCell || domain.less(collector.fullLast, collector.fullFirst))
-      continue;
-    bool reachesEnd = !domain.less(domain.add(collector.fullLast, one), count);
-    Run<Number> run{ceilDiv(collector.fullFirst),
-                    reachesEnd ? ceilDiv(count) : domain.floorDiv(domain.add(collector.fullLast, one), block)};
-    if (domain.less(run.begin, run.end))
-      full.push_back(run);
+    for (const auto &columns : collector.full) {
+      bool reachesEnd = !domain.less(columns.end, count);
+      Run<Number> run{ceilDiv(columns.begin), reachesEnd ? ceilDiv(count) : domain.floorDiv(columns.end, block)};
+      if (domain.less(run.begin, run.end))
+        full.push_back(run);
+    }
   }
   return {joined(domain, visited), joined(domain, full)};
 }

@@ -23,12 +23,25 @@ BranchEvaluator::BranchEvaluator(const BranchRanges &branch) : columnRate(branch
     piece.hasRows = piece.program.add(range.hasRows);
     piece.fullFirst = piece.program.add(range.fullFirst);
     piece.fullLast = piece.program.add(range.fullLast);
+    if (range.list)
+      compileList(piece, *range.list);
   }
+}
+
+void BranchEvaluator::compileList(CompiledPiece &piece, const ListedColumns &list) {
+  piece.rule = list.rule;
+  piece.isTransposed = list.isTransposed;
+  for (const IntExpr &argument : list.arguments)
+    piece.arguments.push_back(piece.program.add(argument));
+  piece.row = piece.program.add(list.row);
+  piece.listSpan = piece.program.add(list.span);
+  piece.listedFirst = piece.listProgram.add(list.first);
+  piece.listedLast = piece.listProgram.add(list.last);
 }
 
 bool BranchEvaluator::uses(Symbol::Kind kind) const {
   return countProgram.uses(kind) || std::any_of(pieces.begin(), pieces.end(), [&](const CompiledPiece &piece) {
-           return piece.program.uses(kind) ||
+           return piece.program.uses(kind) || piece.listProgram.uses(kind) ||
                   std::any_of(piece.cells.begin(), piece.cells.end(),
                               [&](const CompiledPiece::Cell &cell) { return cell.program.uses(kind); });
          });
@@ -160,17 +173,45 @@ private:
   int64_t head, columnsPerTile;
 };
 
-TileCounts countBranch(const BranchEvaluator &evaluator, int64_t rowRate, const ProblemSizes &sizes, int64_t head,
-                       TileShape shape, RowAxis axis) {
+TileCounts sumClasses(const BranchEvaluator &evaluator, int64_t rowRate, const ProblemSizes &sizes, int64_t head,
+                      TileShape shape, RowAxis axis) {
   TileCounts counts;
   ClassSum sum(evaluator, sizes, head, shape.columns);
-  for (int64_t rowClass = 0; rowClass < std::min(rowRate, axis.count); ++rowClass) {
-    TileCounts part = sum.run(ClassTiles(axis, rowRate, rowClass, shape.rows));
-    counts.visited += part.visited;
-    counts.full += part.full;
-  }
+  for (int64_t rowClass = 0; rowClass < std::min(rowRate, axis.count); ++rowClass)
+    counts.add(sum.run(ClassTiles(axis, rowRate, rowClass, shape.rows)));
   return counts;
 }
+
+/// A branch whose lists may be too long to be read; heads that differ are counted one after the other.
+class BranchCount {
+public:
+  BranchCount(const BranchRanges &branch, int64_t rowRate) : rowRate(rowRate), whole(branch), plain(withoutLists(branch)) {}
+
+  const BranchEvaluator &evaluator() const { return whole; }
+
+  TileCounts count(const ProblemSizes &sizes, int64_t head, TileShape shape, RowAxis axis) {
+    auto valueOf = [&](Symbol symbol) { return symbolValue(sizes, head, symbol); };
+    entries += rowRate * whole.listEntries(valueOf, axis.count);
+    if (entries <= kMostListEntries)
+      return sumClasses(whole, rowRate, sizes, head, shape, axis);
+    TileCounts bound = sumClasses(plain, rowRate, sizes, head, shape, axis);
+    bound.visited += rowRate * whole.listTiles(valueOf, axis.count, shape);
+    bound.isBound = true;
+    return bound;
+  }
+
+private:
+  static BranchRanges withoutLists(const BranchRanges &branch) {
+    BranchRanges plain = branch;
+    auto isListed = [](const PieceRange &piece) { return piece.list.has_value(); };
+    plain.pieces.erase(std::remove_if(plain.pieces.begin(), plain.pieces.end(), isListed), plain.pieces.end());
+    return plain;
+  }
+
+  int64_t rowRate;
+  BranchEvaluator whole, plain;
+  WideInt entries = 0;
+};
 
 /// Calls `count(head, weight)` so that the weights of a variant's heads add up to their number, once for all heads
 /// whose ranges evaluate alike.
@@ -199,16 +240,17 @@ std::optional<Direction> exactDirection(const Piece &piece) {
   return std::nullopt;
 }
 
-/// The pairs of one piece, summed over heads.
-WideInt countPiece(const PatternAnalysis &analysis, unsigned variant, const Piece &piece, Direction direction,
-                   const ProblemSizes &sizes) {
+/// The pairs of one piece, summed over heads; none if its lists are too long.
+std::optional<WideInt> countPiece(const PatternAnalysis &analysis, unsigned variant, const Piece &piece,
+                                  Direction direction, const ProblemSizes &sizes) {
   VariantRanges ranges = buildRanges({{piece}}, direction);
-  BranchEvaluator evaluator(ranges.branches[0]);
-  WideInt total = 0;
-  forEachDistinctHead(analysis, sizes, variant, evaluator, [&](int64_t head, int64_t weight) {
-    total += weight * countBranch(evaluator, ranges.rowRate, sizes, head, {1, 1}, rowAxis(sizes, direction)).visited;
+  BranchCount branch(ranges.branches[0], ranges.rowRate);
+  TileCounts total;
+  forEachDistinctHead(analysis, sizes, variant, branch.evaluator(), [&](int64_t head, int64_t weight) {
+    if (!total.isBound)
+      total.add(branch.count(sizes, head, {1, 1}, rowAxis(sizes, direction)), weight);
   });
-  return total;
+  return total.isBound ? std::nullopt : std::optional<WideInt>(total.visited);
 }
 
 /// Inclusion-exclusion over the pieces of one branch.
@@ -228,8 +270,10 @@ std::optional<WideInt> countUnion(const PatternAnalysis &analysis, unsigned vari
     std::optional<Direction> direction = exactDirection(common[0]);
     if (!direction)
       return std::nullopt;
-    WideInt pairs = countPiece(analysis, variant, common[0], *direction, sizes);
-    total += __builtin_popcount(subset) % 2 ? pairs : -pairs;
+    std::optional<WideInt> pairs = countPiece(analysis, variant, common[0], *direction, sizes);
+    if (!pairs)
+      return std::nullopt;
+    total += __builtin_popcount(subset) % 2 ? *pairs : -*pairs;
   }
   return total;
 }
@@ -278,11 +322,8 @@ TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes 
   const Variant &variant = analysis.variants[variantOf(analysis, sizes, head)];
   const VariantRanges &ranges = direction == Direction::Forward ? variant.forward : variant.transposed;
   TileCounts total;
-  for (const BranchRanges &branch : ranges.branches) {
-    TileCounts part = countBranch(BranchEvaluator(branch), ranges.rowRate, sizes, head, shape, rowAxis(sizes, direction));
-    total.visited += part.visited;
-    total.full += part.full;
-  }
+  for (const BranchRanges &branch : ranges.branches)
+    total.add(BranchCount(branch, ranges.rowRate).count(sizes, head, shape, rowAxis(sizes, direction)));
   return total;
 }
 
@@ -292,15 +333,28 @@ TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes
     const VariantRanges &ranges = direction == Direction::Forward ? analysis.variants[index].forward
                                                                   : analysis.variants[index].transposed;
     for (const BranchRanges &branch : ranges.branches) {
-      BranchEvaluator evaluator(branch);
-      forEachDistinctHead(analysis, sizes, index, evaluator, [&](int64_t head, int64_t weight) {
-        TileCounts part = countBranch(evaluator, ranges.rowRate, sizes, head, shape, rowAxis(sizes, direction));
-        total.visited += weight * part.visited;
-        total.full += weight * part.full;
+      BranchCount counter(branch, ranges.rowRate);
+      forEachDistinctHead(analysis, sizes, index, counter.evaluator(), [&](int64_t head, int64_t weight) {
+        total.add(counter.count(sizes, head, shape, rowAxis(sizes, direction)), weight);
       });
     }
   }
   return total;
+}
+
+bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+  for (unsigned index = 0; index < analysis.variants.size(); ++index)
+    for (const BranchRanges &branch : analysis.variants[index].forward.branches) {
+      BranchEvaluator evaluator(branch);
+      WideInt entries = 0;
+      forEachDistinctHead(analysis, sizes, index, evaluator, [&](int64_t head, int64_t) {
+        auto valueOf = [&](Symbol symbol) { return symbolValue(sizes, head, symbol); };
+        entries += analysis.variants[index].forward.rowRate * evaluator.listEntries(valueOf, sizes.seqlenQ);
+      });
+      if (entries > kMostListEntries)
+        return true;
+    }
+  return false;
 }
 
 std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes) {

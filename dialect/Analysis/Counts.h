@@ -39,7 +39,17 @@ struct TileShape {
 
 struct TileCounts {
   WideInt visited = 0, full = 0;
+  bool isBound = false; ///< lists are too long to be read: at most so many are visited, at least so many full
+
+  void add(const TileCounts &other, WideInt times = 1) {
+    visited += times * other.visited;
+    full += times * other.full;
+    isBound |= other.isBound;
+  }
 };
+
+/// Lists of more entries in all, summed over the rows of a head and over heads that differ, are not read for counts.
+inline constexpr int64_t kMostListEntries = int64_t(1) << 17;
 
 /// The column tiles of `branch` (of `variant`) for one tile of rows; the tile must hold at least one row.
 TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes,
@@ -55,8 +65,11 @@ TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes 
                             Direction direction);
 
 /// Kept pairs of one batch element, summed over heads; a pair that n branches keep counts n times. None if a part of
-/// the pattern has no closed form (`masked`).
+/// the pattern has no closed form (`masked`) or has lists of more than kMostListEntries entries.
 std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes);
+
+/// True if a list has more entries than are read for counts.
+bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes);
 
 /// Number of row tiles of one head: rowRate * ceil(ceil(rows / rowRate) / block), without those that hold no row.
 int64_t countRowTiles(int64_t rows, int64_t rowRate, int64_t block);

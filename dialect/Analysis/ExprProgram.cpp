@@ -46,7 +46,8 @@ void ExprProgram::headValues(const std::vector<int64_t> &slots, std::vector<int6
     Symbol::Kind kind = instruction.node->symbol.kind;
     bool isSymbol = instruction.node->op == IntExpr::Symbolic;
     onHead[i] = isSymbol && kind == Symbol::Head;
-    onTile[i] = isSymbol && (kind == Symbol::TileFirst || kind == Symbol::TileLast || kind == Symbol::Cell);
+    onTile[i] = isSymbol && (kind == Symbol::TileFirst || kind == Symbol::TileLast || kind == Symbol::Cell ||
+                             kind == Symbol::ListedCell);
     forEachOperand(instruction, [&](unsigned operand) {
       onHead[i] |= onHead[operand];
       onTile[i] |= onTile[operand];
@@ -159,6 +160,14 @@ bool SweepDomain::equal(Number a, Number b) {
   if (difference.turn != 0)
     turns = 0;
   return true;
+}
+
+int64_t SweepDomain::fixed(Number a) {
+  if (a.slope != 0)
+    horizon = 0;
+  if (a.turn != 0)
+    turns = 0;
+  return a.value;
 }
 
 } // namespace heddle::attn

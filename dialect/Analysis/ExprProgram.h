@@ -63,6 +63,7 @@ struct PlainDomain {
   Number mod(Number a, Number b) { return a - floorDivide(a, b) * b; }
   bool less(Number a, Number b) { return a < b; }
   bool equal(Number a, Number b) { return a == b; }
+  int64_t fixed(Number a) { return a; }
 };
 
 /// An affine number over a rectangle of steps and turns (a turn is a whole period of steps): its value at (0, 0) and
@@ -87,6 +88,8 @@ struct SweepDomain {
   Number mod(Number a, Number b);
   bool less(Number a, Number b);
   bool equal(Number a, Number b);
+  /// Keeps to where `a` has its value of now.
+  int64_t fixed(Number a);
 
 private:
   void stayHere() { horizon = turns = 0; }

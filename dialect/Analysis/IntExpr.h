@@ -21,7 +21,9 @@ struct Symbol {
     TileFirst, ///< position of the first row of the tile
     TileLast,  ///< position of the last existing row of the tile
     Block,     ///< columns per column tile
-    Cell       ///< index of a segment, numbered by the analysis
+    Cell,      ///< index of a segment, numbered by the analysis
+    Column,    ///< number of a column in the branch's class
+    ListedCell ///< number of a cell that a list names
   };
   Kind kind;
   unsigned index = 0;

@@ -67,6 +67,15 @@ void meetCells(ColumnClass &columns, const Piece &piece) {
       drop(columns, "columns come in blocks at a stride");
 }
 
+/// Every listed cell must hold a column of the class.
+void meetList(ColumnClass &columns, const Piece &piece) {
+  if (!piece.list || columns.rate == 1)
+    return;
+  std::optional<int64_t> span = piece.list->loop.span.constant();
+  if (!span || *span < columns.rate)
+    drop(columns, "listed cells lie between the columns of a residue class");
+}
+
 } // namespace
 
 ColumnClass solveColumns(const Piece &piece) {
@@ -79,6 +88,7 @@ ColumnClass solveColumns(const Piece &piece) {
   for (const Congruence &congruence : piece.kLattice)
     meet(columns, congruence.modulus, congruence.residue);
   meetCells(columns, piece);
+  meetList(columns, piece);
   return columns;
 }
 

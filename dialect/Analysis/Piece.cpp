@@ -37,6 +37,24 @@ void append(std::vector<CellClass> &to, const std::vector<CellClass> &from) {
   }
 }
 
+bool areAlike(const CellList &a, const CellList &b) {
+  return a.loop.cell == b.loop.cell && a.rule->name() == b.rule->name() && a.arguments == b.arguments &&
+         a.isTransposed == b.isTransposed;
+}
+
+/// A piece follows one list; for another one the pairs are asked.
+void meetList(Piece &piece, const std::optional<CellList> &other) {
+  if (!other || (piece.list && areAlike(*piece.list, *other)))
+    return;
+  if (!piece.list) {
+    piece.list = other;
+    return;
+  }
+  piece.masked = true;
+  if (piece.reason.empty())
+    piece.reason = "it meets two lists";
+}
+
 IntExpr negated(const IntExpr &expr) { return expr ? IntExpr(0) - expr : IntExpr(); }
 Interval mirrored(const Interval &interval) { return {negated(interval.upper), negated(interval.lower)}; }
 
@@ -56,6 +74,8 @@ Piece Piece::transposed() const {
   std::swap(result.q, result.k);
   std::swap(result.qLattice, result.kLattice);
   std::swap(result.qCells, result.kCells);
+  if (result.list)
+    result.list->isTransposed = !result.list->isTransposed;
   for (CellBand &band : result.bands)
     band.steps = mirrored(band.steps);
   result.diagonal = mirrored(diagonal);
@@ -70,6 +90,7 @@ Piece intersect(const Piece &a, const Piece &b) {
   append(result.bands, b.bands);
   append(result.qCells, b.qCells);
   append(result.kCells, b.kCells);
+  meetList(result, b.list);
   result.q.intersect(b.q);
   result.k.intersect(b.k);
   result.diagonal.intersect(b.diagonal);

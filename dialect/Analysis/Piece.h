@@ -2,15 +2,19 @@
 // Owns the vocabulary of the analysis. A piece is a set of (query position, key position) pairs: boxes on
 // both axes, a band on k - q, and lattices (congruences on q, on k, and on k - q), repeated over cells (the
 // segments of nested pullbacks; a cell's index is a symbol that the bounds use). Pieces are closed under
-// intersection. Positions are global: a pullback only changes the frame in which a leaf writes its bounds.
+// intersection. Positions are global: a pullback only changes the frame in which a leaf writes its bounds. A piece may also
+// keep only the key cells that a list names for the query's cell (CellList.h).
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_ANALYSIS_PIECE_H
 #define HEDDLE_DIALECT_ANALYSIS_PIECE_H
 
+#include "dialect/Analysis/CellList.h"
 #include "dialect/Analysis/IntExpr.h"
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 
 namespace heddle::attn {
@@ -56,10 +60,19 @@ struct CellClass {
   IntExpr residue;
 };
 
+/// The cell of the key is one of those that the cell of the query names.
+struct CellList {
+  CellLoop loop;
+  std::shared_ptr<const ListRule> rule;
+  std::vector<IntExpr> arguments; ///< of the rule
+  bool isTransposed = false;      ///< the cell of the query is one of those that the cell of the key names
+};
+
 struct Piece {
   std::vector<CellLoop> cells; ///< query and key share each; ascending by index; a base may use earlier cells
   std::vector<CellBand> bands;         ///< at most one for each cell loop
   std::vector<CellClass> qCells, kCells;
+  std::optional<CellList> list;
   Interval q, k;               ///< positions
   Interval diagonal;           ///< of k - q
   std::vector<Congruence> qLattice, kLattice, tie; ///< of q, of k, of k - q
@@ -71,7 +84,7 @@ struct Piece {
 };
 using PieceList = std::vector<Piece>;
 
-/// The pairs in both pieces. Masked if either is.
+/// The pairs in both pieces. Masked if either is, or if they have different lists.
 Piece intersect(const Piece &a, const Piece &b);
 
 /// Hands out Cell symbols; the same cells asked for twice are the same symbol.

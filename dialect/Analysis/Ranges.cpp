@@ -77,7 +77,7 @@ Interval visitedPositions(const Piece &piece, const TileRows &rows, int64_t rowR
   return {max(piece.k.lower, plus(first, piece.diagonal.lower)), min(piece.k.upper, plus(last, piece.diagonal.upper))};
 }
 
-/// Bands of cells as bounds on the columns, given the cell of the row.
+/// Bands of cells as bounds on the columns, given the cell of the row. A list is asked for a row's cell.
 Piece withBandsAsBounds(const Piece &piece) {
   Piece result = piece;
   for (const CellBand &band : piece.bands) {
@@ -90,7 +90,27 @@ Piece withBandsAsBounds(const Piece &piece) {
   }
   for (const CellClass &rows : piece.qCells)
     appendCells(result.cells, {rows.loop});
+  if (piece.list)
+    appendCells(result.cells, {piece.list->loop});
   return result;
+}
+
+/// A class that is not exact is rounded outward, so that no cell is without columns.
+std::optional<ListedColumns> listedColumns(const std::optional<CellList> &list, const ColumnNumbers &numbers) {
+  if (!list)
+    return std::nullopt;
+  const ColumnClass &own = numbers.own;
+  IntExpr start = list->loop.base + symbol(Symbol::ListedCell) * list->loop.span, last = start + list->loop.span - 1;
+  IntExpr position = numbers.origin + numbers.branch.columnResidue + symbol(Symbol::Column) * numbers.branch.columnRate;
+  IntExpr member = ceilDiv(position - own.residue, own.rate) * own.rate + own.residue;
+  return ListedColumns{list->rule,
+                       list->arguments,
+                       list->isTransposed,
+                       symbol(Symbol::Cell, list->loop.cell),
+                       list->loop.span,
+                       own.exact ? numbers.ceil(start) : numbers.floor(start),
+                       own.exact ? numbers.floor(last) : numbers.ceil(last),
+                       floorDiv(member - list->loop.base, list->loop.span)};
 }
 
 PieceRange buildPieceRange(const Piece &banded, const ColumnClass &own, const BranchRanges &branch,
@@ -115,6 +135,7 @@ PieceRange buildPieceRange(const Piece &banded, const ColumnClass &own, const Br
   IntExpr fullUpper = min(piece.k.upper, plus(rows.first, piece.diagonal.upper));
   range.fullFirst = select(covers, numbers.ceil(fullLower), 1);
   range.fullLast = select(covers, numbers.floor(fullUpper), 0);
+  range.list = listedColumns(piece.list, numbers);
   return range;
 }
 

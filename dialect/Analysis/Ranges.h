@@ -22,6 +22,17 @@ struct CellRange {
   IntExpr span; ///< positions of a cell
 };
 
+/// The columns that a list names, in column numbers. A listed cell visits [first, last], cut to the piece's own range.
+struct ListedColumns {
+  std::shared_ptr<const ListRule> rule;
+  std::vector<IntExpr> arguments;
+  bool isTransposed;
+  IntExpr row;         ///< number of the cell of the tile's rows
+  IntExpr span;        ///< positions of a cell
+  IntExpr first, last; ///< over Symbol::ListedCell
+  IntExpr cellOf;      ///< cell of the first column of the piece at or after Symbol::Column
+};
+
 /// What one piece asks of a tile, in column numbers K of the branch's class (column index = residue + rate * K).
 /// Per combination of cells; over several cells the visited ranges add up and the full ones intersect.
 struct PieceRange {
@@ -29,6 +40,7 @@ struct PieceRange {
   IntExpr visitFirst, visitLast;      ///< empty when first > last
   IntExpr hasRows;                    ///< 0: no row of the tile lies in these cells
   IntExpr fullFirst, fullLast;        ///< every row of the tile in these cells keeps these columns
+  std::optional<ListedColumns> list;  ///< and of the columns above only those that it names
 };
 
 struct BranchRanges {

@@ -104,6 +104,24 @@ def StrideOp : MaskOp<"stride"> {
   let hasVerifier = 1;
 }
 
+def RandomOp : MaskOp<"random"> {
+  let summary = "keeps (q, k) when k is pi_t(q) for some t < min(count, extent)";
+  let description = [{
+    Each pi_t is a permutation of [0, extent), extent the larger of the two extents of the current coordinates, made
+    from (seed, t), and from the head too with `per_head`: a Feistel network, written down bit by bit in
+    [language.md](language.md#random-cells). A coordinate that is negative, or a key that does not exist, is in no
+    pair; a key that two permutations give is kept once. The count is >= 0, the seed >= 0, each static or a run-time
+    i32. Inside `attn.blocks` the coordinates are blocks: each query block keeps `count` random key blocks.
+    ```mlir
+    %r = attn.random count 26 seed %seed per_head
+    %m = attn.blocks %r by [128]
+    ```
+  }];
+  let arguments = (ins Variadic<I32>:$dynamicSizes, DenseI64ArrayAttr:$sizes, UnitAttr:$per_head);
+  let assemblyFormat = "custom<CountAndSeed>($dynamicSizes, $sizes) (`per_head` $per_head^)? attr-dict";
+  let hasVerifier = 1;
+}
+
 def PredicateOp : MaskOp<"predicate", [IsolatedFromAbove, SingleBlock]> {
   let summary = "keeps (q, k) when a region of plain arith yields true";
   let description = [{

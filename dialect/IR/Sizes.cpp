@@ -5,21 +5,30 @@ using namespace mlir;
 
 namespace heddle::attn {
 
+static ParseResult parseSize(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &dynamic,
+                             SmallVectorImpl<int64_t> &values) {
+  OpAsmParser::UnresolvedOperand operand;
+  OptionalParseResult isOperand = parser.parseOptionalOperand(operand);
+  if (!isOperand.has_value())
+    return parser.parseInteger(values.emplace_back());
+  if (failed(*isOperand))
+    return failure();
+  dynamic.push_back(operand);
+  values.push_back(ShapedType::kDynamic);
+  return success();
+}
+
+static void printSize(OpAsmPrinter &printer, int64_t size, OperandRange::iterator &next) {
+  if (ShapedType::isDynamic(size))
+    printer << *next++;
+  else
+    printer << size;
+}
+
 ParseResult parseSizes(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &dynamic,
                        DenseI64ArrayAttr &sizes) {
   SmallVector<int64_t> values;
-  auto parseOne = [&]() -> ParseResult {
-    OpAsmParser::UnresolvedOperand operand;
-    OptionalParseResult isOperand = parser.parseOptionalOperand(operand);
-    if (isOperand.has_value()) {
-      if (failed(*isOperand))
-        return failure();
-      dynamic.push_back(operand);
-      values.push_back(ShapedType::kDynamic);
-      return success();
-    }
-    return parser.parseInteger(values.emplace_back());
-  };
+  auto parseOne = [&] { return parseSize(parser, dynamic, values); };
   if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parseOne, " in a list of sizes"))
     return failure();
   sizes = parser.getBuilder().getDenseI64ArrayAttr(values);
@@ -29,13 +38,26 @@ ParseResult parseSizes(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::Unresol
 void printSizes(OpAsmPrinter &printer, Operation *, OperandRange dynamic, DenseI64ArrayAttr sizes) {
   auto next = dynamic.begin();
   printer << '[';
-  llvm::interleaveComma(sizes.asArrayRef(), printer, [&](int64_t size) {
-    if (ShapedType::isDynamic(size))
-      printer << *next++;
-    else
-      printer << size;
-  });
+  llvm::interleaveComma(sizes.asArrayRef(), printer, [&](int64_t size) { printSize(printer, size, next); });
   printer << ']';
+}
+
+ParseResult parseCountAndSeed(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &dynamic,
+                              DenseI64ArrayAttr &sizes) {
+  SmallVector<int64_t> values;
+  if (parser.parseKeyword("count") || parseSize(parser, dynamic, values) || parser.parseKeyword("seed") ||
+      parseSize(parser, dynamic, values))
+    return failure();
+  sizes = parser.getBuilder().getDenseI64ArrayAttr(values);
+  return success();
+}
+
+void printCountAndSeed(OpAsmPrinter &printer, Operation *, OperandRange dynamic, DenseI64ArrayAttr sizes) {
+  auto next = dynamic.begin();
+  for (auto [word, size] : llvm::zip(ArrayRef<StringRef>{"count ", " seed "}, sizes.asArrayRef())) {
+    printer << word;
+    printSize(printer, size, next);
+  }
 }
 
 Value Sizes::dynamicSize(unsigned index) const {

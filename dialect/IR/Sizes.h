@@ -1,5 +1,5 @@
 //===- Sizes.h - sizes that are static or run-time --------------*- C++ -*-===//
-// Owns the `[%left, 0]` notation: parser, printer, verification, and the views of one size as an expression
+// Owns the notation `[%left, 0]` (also `count 3 seed %s`): parser, printer, verification, and the views of one size as an expression
 // (analysis) or a value (predicates). A run-time size is an argument of the pattern.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_IR_SIZES_H
@@ -15,6 +15,13 @@ mlir::ParseResult parseSizes(mlir::OpAsmParser &parser,
                              mlir::DenseI64ArrayAttr &sizes);
 void printSizes(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::OperandRange dynamic,
                 mlir::DenseI64ArrayAttr sizes);
+
+/// custom<CountAndSeed>: two sizes behind `count` and `seed`, without brackets.
+mlir::ParseResult parseCountAndSeed(mlir::OpAsmParser &parser,
+                                    llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &dynamic,
+                                    mlir::DenseI64ArrayAttr &sizes);
+void printCountAndSeed(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::OperandRange dynamic,
+                       mlir::DenseI64ArrayAttr sizes);
 
 /// The sizes of one op.
 struct Sizes {

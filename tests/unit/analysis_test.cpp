@@ -199,6 +199,78 @@ TEST_CASE("blocks") {
     check(unionOf(std::string("%a = attn.") + leaf + " %b = attn.blocks %a by [5] %m = attn.not %b"));
 }
 
+TEST_CASE("random cells") {
+  check(unionOf("%m = attn.random count 0 seed 1"));
+  check(unionOf("%m = attn.random count 3 seed 1"));
+  check(unionOf("%m = attn.random count 2 seed 9 per_head"));
+  check(unionOf("%m = attn.random count 1000 seed 4"));
+  check(unionOf("%m = attn.random count %c seed %s"), "%c: i32, %s: i32", {4, 123456789});
+  check(unionOf("%a = attn.random count 3 seed 2 %m = attn.segment %a by [10]"));
+  check(unionOf("%a = attn.random count 2 seed 2 per_head %m = attn.dilate %a by 3 at 1"));
+  check(unionOf("%a = attn.random count 2 seed 2 %m = attn.dilate %a by 2 rule(every)"));
+  check(unionOf("%a = attn.random count 2 seed 2 %b = attn.dilate %a by 2 rule(every) %m = attn.segment %b by [9]"));
+  check(unionOf("%a = attn.random count 9 seed 2 %b = attn.stride k by 3 at 1 %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.random count 9 seed 2 %b = attn.stride q by 3 at 1 %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.random count 4 seed 2 %b = attn.random count 4 seed 3 %m = attn.and %a, %b"));
+  check(unionOf("%a = attn.random count 4 seed 2 %b = attn.random count 4 seed 3 %m = attn.or %a, %b"));
+  check(unionOf("%a = attn.random count 4 seed 2 %b = attn.causal %c = attn.and %a, %b %m = attn.and %c, %a"));
+  check(unionOf("%a = attn.random count 4 seed 2 %m = attn.not %a"));
+}
+
+TEST_CASE("random blocks") {
+  for (const char *size : {"1", "3", "7", "16", "64"}) {
+    auto blocks = [&](const std::string &inner) {
+      check(unionOf(inner + " %m = attn.blocks %a by [" + std::string(size) + "]"));
+    };
+    blocks("%a = attn.random count 2 seed 5");
+    blocks("%a = attn.random count 2 seed 5 per_head");
+    blocks("%r = attn.random count 3 seed 6 %c = attn.causal %a = attn.and %r, %c");
+    blocks("%r = attn.random count 1 seed 6 %w = attn.window [1, 1] %g = attn.cols [1, 0] %h = attn.rows [1, 0] "
+           "%a = attn.or %r, %w, %g, %h");
+  }
+  const std::string random = "%r = attn.random count 4 seed 8 ";
+  check(unionOf(random + "%b = attn.blocks %r by [%s] %c = attn.causal %m = attn.and %b, %c"), "%s: i32", {5});
+  check(unionOf(random + "%b = attn.blocks %r by [4] %w = attn.window [6, 0] %m = attn.and %b, %w"));
+  check(unionOf(random + "%b = attn.blocks %r by [4] %m = attn.segment %b by [18]"));
+  check(unionOf(random + "%b = attn.segment %r by [3] %m = attn.blocks %b by [4]"));
+  check(unionOf(random + "%b = attn.blocks %r by [3] %m = attn.dilate %b by 2 at 1"));
+  check(unionOf(random + "%b = attn.blocks %r by [3] %m = attn.dilate %b by 3 rule(every)"));
+  check(unionOf(random + "%b = attn.blocks %r by [3] %c = attn.stride k by 2 at 0 %m = attn.and %b, %c"));
+  check(unionOf(random + "%b = attn.blocks %r by [3] %c = attn.stride k by 5 at 2 %m = attn.and %b, %c"));
+  check(unionOf(random + "%b = attn.blocks %r by [6] %c = attn.box [3, 50, 8, 44] %m = attn.and %b, %c"));
+  check(unionOf("%r = attn.random count 2 seed 8 %t = attn.random count 2 seed 8 per_head %h = attn.heads %r, %t "
+                "%m = attn.blocks %h by [4]"));
+}
+
+TEST_CASE("full tiles of random blocks are all found where tiles divide blocks") {
+  auto parsed = parse("", unionOf("%r = attn.random count 2 seed 5 %m = attn.blocks %r by [16]"));
+  PatternAnalysis analysis = analyze(parsed->pattern);
+  ProblemSizes sizes{2, 100, 100, 0, 0, {}};
+  for (Direction direction : {Direction::Forward, Direction::Transposed})
+    for (TileShape shape : {TileShape{1, 1}, {4, 8}, {8, 4}, {16, 16}}) {
+      TileCounts counts = countTiles(analysis, sizes, shape, direction);
+      CHECK(counts.visited > 0);
+      CHECK(counts.full == counts.visited);
+    }
+}
+
+TEST_CASE("lists that are too long to be read give bounds") {
+  auto parsed = parse("", unionOf("%r = attn.random count 3 seed 5 %b = attn.blocks %r by [16] %w = attn.window [64, 0] "
+                                  "%m = attn.or %b, %w"));
+  PatternAnalysis analysis = analyze(parsed->pattern);
+  ProblemSizes few{1, 16 * 40000, 16 * 40000, 0, 0, {}}, many{1, 16 * 50000, 16 * 50000, 0, 0, {}};
+  CHECK_FALSE(hasLongLists(analysis, few));
+  CHECK(countPairs(analysis, few).has_value());
+  CHECK(hasLongLists(analysis, many));
+  CHECK_FALSE(countPairs(analysis, many).has_value());
+  TileCounts exact = countTiles(analysis, few, {64, 64}, Direction::Forward);
+  TileCounts bound = countTiles(analysis, many, {64, 64}, Direction::Forward);
+  CHECK_FALSE(exact.isBound);
+  CHECK(bound.isBound);
+  CHECK(bound.visited > exact.visited);
+  CHECK(bound.full <= exact.full + exact.full / 4 + 1);
+}
+
 TEST_CASE("blocks composed") {
   check(unionOf("%a = attn.window [1, 1] %b = attn.blocks %a by [4] %c = attn.causal %m = attn.and %b, %c"));
   check(unionOf("%a = attn.window [2, 2] %b = attn.window [1, 1] %n = attn.not %b %c = attn.and %a, %n "

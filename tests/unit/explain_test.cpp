@@ -95,7 +95,9 @@ TEST_CASE("a billion tokens take no time, and numbers beyond 64 bits are right")
     auto start = std::chrono::steady_clock::now();
     nlohmann::json json = jsonOf(*file, requestOf(*file, 8, 1000000000, 1000000000));
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    CHECK(json["kept_pairs"].is_number_unsigned());
+    const bool hasLists = path.find("bigbird") != path.npos || path.find("random_blocks") != path.npos;
+    CHECK(hasLists == json["tiles"]["is_bound"].get<bool>()); // too long to be read here
+    CHECK((hasLists ? json["kept_pairs"].is_null() : json["kept_pairs"].is_number_unsigned()));
     CHECK(seconds < 2); // 0.05 s are measured, far below any walk over tiles; sanitizers take some ten times as long
   }
   auto file = loaded(pathOf("full"));

@@ -127,8 +127,7 @@ void checkWords(Loaded loaded, const std::vector<Sizes> &sizes = problems) {
 
 /// attn.blocks compares floor(k / S), which is neither a line nor a bound: in partial tiles of these kernels ask pair by
 /// pair.
-const std::vector<std::string> kFilesWithoutWords = {"block_dilated", "block_global",  "block_levels",
-                                                     "block_strided", "block_thinned", "block_window"};
+const std::vector<std::string> kFilesWithoutWords = {"block_strided"};
 
 TEST_CASE("every pattern file has words, right at the ends of windows and segments") {
   int files = 0;
@@ -185,6 +184,25 @@ TEST_CASE("bounds as far away as 32 bits reach") {
                    arguments),
              far);
   checkWords(parse("%f = attn.full\n %m = attn.segment %f by [2147483647]\n attn.softmax union(%m)"), far);
+}
+
+TEST_CASE("blocks have words, lists too") {
+  const std::vector<std::string> most = {"l=2147483647", "r=2147483647"};
+  const char *arguments = "%l: i32, %r: i32";
+  const std::vector<Sizes> far = {{20, 60, 0, 0}, {20, 60, 2147000000, 2146999990}, {20, 60, -2147000000, -2146999990}};
+  for (const char *leaf : {"causal", "window [2, 1]", "window [%l, 1]", "window [0, %r]", "cols [2, 1]", "cols [%l, %r]",
+                           "rows [1, 1]", "box [1, 3, 2, 5]", "box [0, %l, 1, %r]", "prefix [3]"})
+    for (const char *size : {"4", "7", "1000000007"}) {
+      std::string body = std::string("%a = attn.") + leaf + "\n%m = attn.blocks %a by [" + size + "]\n attn.softmax union(%m)";
+      checkWords(parse(body, most, arguments), std::string(leaf).find("cols") == 0 ? problems : far);
+    }
+  for (const char *options : {"count 3 seed 4", "count 2 seed 9 per_head", "count %l seed %r"}) {
+    const std::string random = std::string("%r0 = attn.random ") + options + "\n";
+    for (const char *rest : {"%m = attn.blocks %r0 by [8]", "%m = attn.or %r0, %r0", "%m = attn.segment %r0 by [20]",
+                             "%w = attn.window [1, 1] %u = attn.or %r0, %w %m = attn.blocks %u by [16]",
+                             "%b = attn.blocks %r0 by [5] %c = attn.causal %n = attn.not %b %m = attn.and %n, %c"})
+      checkWords(parse(random + rest + "\n attn.softmax union(%m)", most, arguments));
+  }
 }
 
 TEST_CASE("a predicate of comparisons has words, a hash of the key has none") {

@@ -274,6 +274,19 @@ TEST_CASE("a window on every residue, and a union with global rows and columns")
            shortProblems);
 }
 
+TEST_CASE("random blocks, alone and in unions, for each head, inside segments and on lattices") {
+  for (const char *mask : {"%m = attn.blocks %r by [8]", "%c = attn.causal %b = attn.blocks %r by [8] %m = attn.and %b, %c",
+                           "%w = attn.window [1, 1] %g = attn.cols [1, 0] %u = attn.or %r, %w, %g %m = attn.blocks %u by [6]",
+                           "%b = attn.blocks %r by [4] %m = attn.segment %b by [20]",
+                           "%b = attn.blocks %r by [4] %m = attn.dilate %b by 2 rule(every)", "%m = attn.and %r, %r"})
+    for (const char *options : {"count 2 seed 3", "count %n seed %s per_head"})
+      checkAll(parse(("attn.pattern @random(%n: i32, %s: i32) { %r = attn.random " + std::string(options) + " " + mask +
+                      " attn.softmax union(%m) }")
+                         .c_str(),
+                     {"n=3", "s=4"}),
+               shortProblems);
+}
+
 TEST_CASE("a tile that one piece keeps whole is full, also where another piece keeps more tiles whole") {
   Compiled compiled = parse(R"(attn.pattern @globals() {
     %w = attn.window [40, 40]

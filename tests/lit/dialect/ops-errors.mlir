@@ -382,3 +382,43 @@ attn.pattern @uses_itself() {
   %m = attn.dilate %m by 3 rule(group)
   attn.softmax union(%m)
 }
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.random' op expected count >= 0, got -1}}
+  %m = attn.random count -1 seed 0
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.random' op expected seed >= 0, got -5}}
+  %m = attn.random count 1 seed -5
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.random' op expected seed to fit in 32 bits, got 4294967296}}
+  %m = attn.random count 1 seed 4294967296
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.random count 1
+  // expected-error @+1 {{custom op 'attn.random' expected 'seed'}}
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad() {
+  // expected-error @+1 {{'attn.random' op expected 2 sizes (count, seed), got 1}}
+  %m = "attn.random"() <{sizes = array<i64: 1>}> : () -> !attn.mask
+  attn.softmax union(%m)
+}

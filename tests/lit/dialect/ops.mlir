@@ -50,6 +50,18 @@ attn.pattern @leaves() {
   attn.softmax union(%m)
 }
 
+// CHECK-LABEL: attn.pattern @random(%count: i32, %seed: i32) {
+attn.pattern @random(%count: i32, %seed: i32) {
+  // CHECK: attn.random count 3 seed 7{{$}}
+  %a = attn.random count 3 seed 7
+  // CHECK: attn.random count %count seed 0 per_head
+  %b = attn.random count %count seed 0 per_head
+  // CHECK: attn.random count %count seed %seed{{$}}
+  %c = attn.random count %count seed %seed
+  %m = attn.or %a, %b, %c
+  attn.softmax union(%m)
+}
+
 // CHECK-LABEL: attn.pattern @blocks(%size: i32) {
 attn.pattern @blocks(%size: i32) {
   %w = attn.window [1, 1]

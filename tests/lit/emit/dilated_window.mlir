@@ -111,6 +111,7 @@
 //CHECK-NEXT:  static constexpr int kVariantCount = 1;
 //CHECK-NEXT:  static constexpr int kBranchCount = 1;
 //CHECK-NEXT:  static constexpr int kParamCount = 1;
+//CHECK-NEXT:  static constexpr int kAsksTogether = 0;
 //CHECK-NEXT:  static __device__ __forceinline__ int variant(const PatternContext &c) {
 //CHECK-NEXT:    return pattern_variant(c.batch, c.head, c.heads, c.seqlenQ, c.seqlenK, c.qOrigin, c.kOrigin, c.param[0]);
 //CHECK-NEXT:  }

@@ -16,7 +16,8 @@ namespace heddle::oracle {
 /// What the analysis owes for a branch (docs/language.md, "What exact means").
 enum class Exactness {
   Exact,   ///< visited and full are exactly the non-empty and the full tiles
-  Union,   ///< visited exact; full sound, short by at most two tiles for each pair of pieces
+  Union,   ///< visited exact; full sound: short by at most two tiles for each pair of pieces, or by what crosses the
+           ///< cells of a list
   Superset ///< visited a superset, full a subset
 };
 
@@ -180,7 +181,9 @@ inline Exactness owed(const attn::Variant &variant, unsigned branch, attn::Direc
   const attn::BranchRanges &columns = ranges.branches[branch];
   if (columns.masked || columns.mayVisitGaps || columnsPerTile < columns.exactFromColumns)
     return Exactness::Superset;
-  return variant.branches[branch].size() <= 1 ? Exactness::Exact : Exactness::Union;
+  const attn::PieceList &pieces = variant.branches[branch];
+  const bool hasList = std::any_of(pieces.begin(), pieces.end(), [](const attn::Piece &piece) { return piece.list; });
+  return pieces.size() <= 1 && !hasList ? Exactness::Exact : Exactness::Union;
 }
 
 /// All heads, branches, both directions, one tile shape; also that the closed-form sums equal the enumeration.

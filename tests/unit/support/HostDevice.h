@@ -22,6 +22,28 @@ static inline float reciprocalApprox(float x) { return 1.0f / x; }
 } }
 )";
 
+// Instead of Ptx/warp.cuh: a warp of one lane.
+inline constexpr const char *kHostWarp = R"(#pragma once
+#include <algorithm>
+#ifndef DEV
+#define DEV inline
+#endif
+using std::max;
+using std::min;
+static inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz(value); }
+namespace heddle {
+namespace ptx {
+constexpr int32_t kWarpLanes = 1;
+inline int32_t laneOfWarp() { return 0; }
+inline int32_t smallestOfWarp(int32_t value) { return value; }
+inline int32_t valueOfLane(int32_t value, int32_t) { return value; }
+inline uint32_t lanesWhere(bool condition) { return condition; }
+inline int32_t lowestBitOf(uint32_t word) { return __builtin_ffs(word) - 1; }
+} // namespace ptx
+inline int32_t largest_of_warp(int32_t value) { return value; }
+} // namespace heddle
+)";
+
 } // namespace heddle::test
 
 #endif

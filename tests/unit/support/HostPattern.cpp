@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <fstream>
 #include <stdexcept>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace heddle::test {
@@ -109,8 +110,9 @@ struct HostPattern::Library {
   ~Library() {
     if (handle)
       dlclose(handle);
-    for (const char *name : {"/pattern.cpp", "/pattern.so", "/log"})
+    for (const char *name : {"/pattern.cpp", "/pattern.so", "/log", "/Ptx/warp.cuh"})
       std::remove((folder + name).c_str());
+    rmdir((folder + "/Ptx").c_str());
     rmdir(folder.c_str());
   }
 
@@ -125,6 +127,8 @@ HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : lib
   std::string source = library->folder + "/pattern.cpp";
   std::ofstream(source) << "// pattern " << info.name
                         << kHostDevice << text << shims;
+  mkdir((library->folder + "/Ptx").c_str(), 0700);
+  std::ofstream(library->folder + "/Ptx/warp.cuh") << kHostWarp; // found before the skeletons'
   std::string object = library->folder + "/pattern.so";
   compileShared(source, object, library->folder + "/log");
   library->handle = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -75,6 +75,9 @@ inline std::vector<std::string> oddPatterns() {
       unionText("%a = attn.full %b = attn.dilate %a by 2 rule(modulo) %c = attn.causal %m = attn.heads %b, %c"),
       unionText("%a = attn.causal %b = attn.dilate %a by 4 rule(block) %w = attn.window [2, 0] %m = attn.or %b, %w"),
       unionText("%a = attn.full %m = attn.not %a"),
+      unionText("%a = attn.random count 3 seed 5 per_head %b = attn.blocks %a by [4] %c = attn.causal %m = attn.and %b, %c"),
+      unionText("%a = attn.random count 2 seed 7 %b = attn.dilate %a by 2 rule(every) %w = attn.window [2, 0] %m = attn.or %b, %w"),
+      unionText("%a = attn.random count 2 seed 7 %b = attn.segment %a by [6] %c = attn.blocks %b by [3] %m = attn.not %c"),
       unionText(kNeighbourBlocks),
       "attn.pattern @p() { %c = attn.causal %w = attn.window [3, 3] %d = attn.dilate %w by 2 rule(every) "
       "attn.softmax lse(%c, %d, %c) }",

@@ -48,6 +48,11 @@ private:
     return "[" + first + ", " + size(node, node.b) + "]";
   }
 
+  std::string random(const MaskNode &node) {
+    std::string count = size(node, node.a);
+    return "attn.random count " + count + " seed " + size(node, node.b) + (node.rule.empty() ? "" : " per_head");
+  }
+
   std::string box(const MaskNode &node) {
     std::string text = "[" + size(node, node.a);
     for (int64_t bound : {node.b, node.c, node.d})
@@ -75,6 +80,8 @@ private:
       return "attn.stride q" + offset(node);
     case MaskNode::StrideK:
       return "attn.stride k" + offset(node);
+    case MaskNode::Random:
+      return random(node);
     case MaskNode::Predicate:
       return predicate(node);
     case MaskNode::And:
@@ -159,6 +166,11 @@ private:
     case MaskNode::StrideQ:
     case MaskNode::StrideK:
       fillOffset(node, isInHeads, {"modulo", "block"});
+      return;
+    case MaskNode::Random:
+      node.a = below(8);
+      node.b = below(1000);
+      node.rule = below(3) == 0 ? "per_head" : "";
       return;
     case MaskNode::Dilate:
       fillOffset(node, isInHeads, {"modulo", "block", "every", "every"});

@@ -15,13 +15,13 @@ namespace heddle::test {
 /// A mask op with its operands.
 struct MaskNode {
   enum Kind {
-    Full, Causal, Window, Rows, Cols, Box, Prefix, StrideQ, StrideK, Predicate, And, Or, Not, Heads, Segment, Blocks,
-    Dilate
+    Full, Causal, Window, Rows, Cols, Box, Prefix, StrideQ, StrideK, Random, Predicate, And, Or, Not, Heads, Segment,
+    Blocks, Dilate
   };
   Kind kind = Full;
   int64_t a = 0, b = 0;   ///< sizes; rate and offset; form of a predicate
   int64_t c = 0, d = 0;   ///< the keys of a box
-  std::string rule;       ///< offset rule; empty: at b
+  std::string rule;       ///< offset rule; empty: at b. Of random cells not empty: per head
   bool isRuntime = false; ///< sizes are arguments of the pattern
   std::vector<MaskNode> operands;
 };

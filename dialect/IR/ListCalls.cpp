@@ -1,0 +1,81 @@
+//===- ListCalls.cpp - declarations and calls ------------------------------===//
+#include "dialect/IR/ListCalls.h"
+#include "dialect/IR/RandomCells.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+
+namespace heddle::attn {
+namespace {
+
+int32_t largestOfWarp(int32_t value) { return value; }
+
+/// The declaration of `symbol` in the module that is being built.
+func::FuncOp declare(OpBuilder &builder, Location loc, StringRef symbol, FunctionType type, StringRef file) {
+  auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  if (auto known = module.lookupSymbol<func::FuncOp>(symbol))
+    return known;
+  OpBuilder top = OpBuilder::atBlockEnd(module.getBody());
+  auto function = func::FuncOp::create(top, loc, symbol, type);
+  function.setPrivate();
+  function->setAttr(kDeviceFunction, builder.getStringAttr("heddle::" + symbol));
+  function->setAttr(kDeviceFile, builder.getStringAttr(file));
+  return function;
+}
+
+func::FuncOp declareOf(OpBuilder &builder, Location loc, StringRef rule, StringRef role, ValueRange operands,
+                       Type result, StringRef file) {
+  auto type = builder.getFunctionType(operands.getTypes(), result);
+  auto function = declare(builder, loc, (rule + "_" + role).str(), type, file);
+  function->setAttr(kListName, builder.getStringAttr(rule));
+  return function;
+}
+
+Value call(OpBuilder &builder, Location loc, func::FuncOp function, ValueRange operands) {
+  return func::CallOp::create(builder, loc, function, operands).getResult(0);
+}
+
+Value callPart(OpBuilder &builder, Operation *has, StringRef role, ValueRange operands) {
+  auto function = declareOf(builder, has->getLoc(), has->getAttrOfType<StringAttr>(kListName), role, operands,
+                            builder.getI32Type(), has->getAttrOfType<StringAttr>(kDeviceFile));
+  return call(builder, has->getLoc(), function, operands);
+}
+
+} // namespace
+
+Value callNext(OpBuilder &builder, Location loc, const ListRule &rule, ValueRange operands) {
+  auto function = declareOf(builder, loc, rule.name(), "next", operands, builder.getI32Type(), rule.deviceFile());
+  return call(builder, loc, function, operands);
+}
+
+Value callHas(OpBuilder &builder, Location loc, const ListRule &rule, ValueRange operands) {
+  auto function = declareOf(builder, loc, rule.name(), "has", operands, builder.getI1Type(), rule.deviceFile());
+  return call(builder, loc, function, operands);
+}
+
+Value callLength(OpBuilder &builder, Operation *has, ValueRange operands) {
+  return callPart(builder, has, "length", operands);
+}
+Value callEntry(OpBuilder &builder, Operation *has, ValueRange operands) {
+  return callPart(builder, has, "entry", operands);
+}
+
+Value callLargestOfWarp(OpBuilder &builder, Location loc, Value value) {
+  auto type = builder.getFunctionType(value.getType(), value.getType());
+  return call(builder, loc, declare(builder, loc, "largest_of_warp", type, kWarpFile), value);
+}
+
+ArrayRef<HostFunction> hostFunctions() {
+  static const HostFunction functions[] = {
+      {"largest_of_warp", reinterpret_cast<void *>(&largestOfWarp)},
+      {"random_cells_next", reinterpret_cast<void *>(&randomCellsNext)},
+      {"random_cells_has", reinterpret_cast<void *>(&randomCellsHas)},
+      {"random_cells_length", reinterpret_cast<void *>(&randomCellsLength)},
+      {"random_cells_entry", reinterpret_cast<void *>(&randomCellsEntry)},
+  };
+  return functions;
+}
+
+} // namespace heddle::attn
