@@ -55,7 +55,7 @@ std::string KernelRequest::str() const {
                      " arch=" + std::string(arch->name) + " q_origin=" + qOriginRuleName(qOrigin) +
                      " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "");
   for (const OperandSlot &operand : operands)
-    text += " operand" + std::to_string(operand.argument) + (operand.hasLength ? "[]" : "");
+    text += " operand" + std::to_string(operand.argument) + (operand.hasLength ? "=length" : "");
   for (const VariantRates &rates : variants) {
     text += " rates=" + std::to_string(rates.queryRate) + ":";
     for (size_t branch = 0; branch < rates.keyRates.size(); ++branch)

@@ -20,13 +20,10 @@ class OperandBinder {
 public:
   OperandBinder(attn::PatternOp pattern, unsigned argument, ProblemShape &shape)
       : pattern(pattern), argument(argument), shape(shape), name(pattern.getParameterName(argument).str()),
-        type(cast<MemRefType>(pattern.getArgumentTypes()[argument])), uses(attn::operandUses(pattern, argument)) {}
+        type(cast<MemRefType>(pattern.getArgumentTypes()[argument])), use(attn::operandUses(pattern, argument).front()) {}
 
   Status bind(OperandTensor tensor) {
     HEDDLE_TRY(checkType(tensor));
-    for (const attn::OperandUse &use : uses)
-      if (use.role != attn::OperandRole::Numbers)
-        HEDDLE_TRY(checkOffsets(tensor, endOf(use.role)));
     if (auto dimension = attn::lengthDimension(pattern, argument))
       shape.parameters[argument] = tensor.shape[*dimension];
     shape.operands[argument] = std::move(tensor);
@@ -40,11 +37,13 @@ public:
 
   OperandTensor make(uint64_t seed) const {
     std::vector<int64_t> extents;
+    int64_t count = 1;
     for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
-      extents.push_back(extentOf(dimension).value_or(kMadeLength));
-    if (uses.front().role != attn::OperandRole::Numbers)
-      return madeOffsets(endOf(uses.front().role));
-    return OperandTensor::randomNormal(elementOf(type.getElementType()), extents, seed, name);
+      count *= extents.emplace_back(extentOf(dimension).value_or(kMadeLength));
+    const ElementType element = elementOf(type.getElementType());
+    if (element == ElementType::i32)
+      return OperandTensor::integers(extents, std::vector<int32_t>(size_t(count), 0));
+    return OperandTensor::randomNormal(element, extents, seed, name);
   }
 
 private:
@@ -52,7 +51,7 @@ private:
   std::optional<int64_t> extentOf(unsigned dimension) const {
     if (!type.isDynamicDim(dimension))
       return type.getDimSize(dimension);
-    switch (uses.front().extents[dimension]) {
+    switch (use.extents[dimension]) {
     case attn::Extent::Batch: return shape.batch;
     case attn::Extent::Heads: return shape.heads;
     case attn::Extent::SeqlenQ: return shape.seqlenQ;
@@ -69,7 +68,7 @@ private:
       text += dimension ? ", " : "[";
       text += extent ? std::to_string(*extent) : "any";
       if (type.isDynamicDim(dimension))
-        text += std::string(" (") + attn::extentName(uses.front().extents[dimension]) + ")";
+        text += std::string(" (") + attn::extentName(use.extents[dimension]) + ")";
     }
     return text + "]";
   }
@@ -86,51 +85,12 @@ private:
     return {};
   }
 
-  /// One beyond the last position.
-  int64_t endOf(attn::OperandRole role) const {
-    if (role == attn::OperandRole::KeyOffsets)
-      return shape.kOrigin + shape.seqlenK;
-    return queryOrigin() + shape.seqlenQ;
-  }
-  int64_t queryOrigin() const {
-    switch (attn::PatternOp(pattern).getQOrigin()) {
-    case attn::Origin::start: return 0;
-    case attn::Origin::end: return shape.seqlenK - shape.seqlenQ;
-    case attn::Origin::given: break;
-    }
-    return shape.qOrigin;
-  }
-
-  Status checkOffsets(const OperandTensor &tensor, int64_t end) const {
-    const int64_t last = tensor.elements() - 1;
-    auto wrong = [&](int64_t index, const std::string &expected) {
-      return Status::invalidArgument("tensor '" + name + "': expected entry " + std::to_string(index) + " of " +
-                                     std::to_string(last + 1) + " to be " + expected + ", got " +
-                                     std::to_string(tensor.integer(index)));
-    };
-    if (last < 1)
-      return Status::invalidArgument("tensor '" + name + "': expected at least 2 entries, 0 and " + std::to_string(end) + ", got " +
-                                     std::to_string(last + 1));
-    if (tensor.integer(0) != 0)
-      return wrong(0, "0");
-    for (int64_t i = 1; i <= last; ++i)
-      if (tensor.integer(i) < tensor.integer(i - 1))
-        return wrong(i, "at least " + std::to_string(tensor.integer(i - 1)) + ", the one before");
-    return tensor.integer(last) == end ? Status() : wrong(last, std::to_string(end) + ", where the positions end");
-  }
-
-  /// Four documents: half of the positions, a quarter, an eighth, the rest.
-  OperandTensor madeOffsets(int64_t end) const {
-    const int64_t half = end / 2, quarter = end / 4, eighth = end / 8;
-    return OperandTensor::integers({5}, {0, int32_t(half), int32_t(half + quarter), int32_t(half + quarter + eighth), int32_t(end)});
-  }
-
   attn::PatternOp pattern;
   unsigned argument;
   ProblemShape &shape;
   std::string name;
   MemRefType type;
-  SmallVector<attn::OperandUse, 2> uses;
+  attn::OperandUse use;
 };
 
 /// "NAME=FILE:TENSOR": a colon in the name of the file is part of it unless it is the last one.

@@ -1,6 +1,6 @@
 //===- BindOperands.h - tensors for one call --------------------*- C++ -*-===//
 // Owns where the tensors that a pattern reads come from (files, or values made for tests) and the check that each fits
-// the pattern and the sizes of the call: element type, extents, and what its role asks of its values.
+// the pattern and the sizes of the call: element type and extents.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_DRIVER_BINDOPERANDS_H
 #define HEDDLE_COMPILER_DRIVER_BINDOPERANDS_H

@@ -108,6 +108,9 @@ Result<oracle::VerifyReport> compareFile(const std::string &path, const oracle::
 /// Runs the second process, reads what it wrote back into `out` and `lse`.
 Status launchElsewhere(const BenchSetup &setup, const Found &found, uint64_t seed, BenchRow &row,
                        const oracle::ReferenceRows &reference) {
+  for (const OperandTensor &tensor : setup.workload.shape.operands)
+    if (tensor)
+      return Status::unsupported("--launcher: the second process has no tensors for '" + found.name + "'");
   std::string output = (std::filesystem::temp_directory_path() / ("heddle-bench-" + std::to_string(getpid()) + ".safetensors")).string();
   FILE *process = popen(launcherCommand(setup, found, output, seed).c_str(), "r");
   if (!process)

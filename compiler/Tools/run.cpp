@@ -67,6 +67,10 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
     return Status::invalidArgument("--split-keys: query 0 of pattern '" + pattern.getSymName().str() +
                                    "' is placed by the number of keys, which each launch sees a part of; declare the "
                                    "pattern with q_origin given");
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (pattern.isOperand(i) && attn::hasExtent(pattern, i, attn::Extent::SeqlenK))
+      return Status::invalidArgument("--split-keys: tensor '" + pattern.getParameterName(i).str() +
+                                     "' has an element for each key, and each launch sees a part of the keys");
   if (*options.splitKeys > seqlenK)
     return Status::invalidArgument("--split-keys: expected 0 to " + std::to_string(seqlenK) + ", the number of keys, got " +
                                    std::to_string(*options.splitKeys));

@@ -109,11 +109,31 @@ static void explainTiles(const PatternFile &file, const ExplainRequest &request,
     result.tileEfficiency = inTiles > 0 ? kept / inTiles : 0;
 }
 
-static void explainTime(const ExplainRequest &request, Explanation &result) {
+/// Of all tensors that the pattern reads; a tensor whose length nobody gave counts for nothing.
+static WideInt operandBytes(attn::PatternOp pattern, const ExplainRequest &request) {
+  const ProblemSizes &sizes = request.sizes;
+  WideInt bytes = 0;
+  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument) {
+    if (!pattern.isOperand(argument))
+      continue;
+    auto type = llvm::cast<mlir::MemRefType>(pattern.getArgumentTypes()[argument]);
+    const attn::OperandUse use = attn::operandUses(pattern, argument).front();
+    WideInt size = type.getElementTypeBitWidth() / 8;
+    for (unsigned dimension = 0; dimension < type.getRank(); ++dimension) {
+      const int64_t extents[] = {request.batch, sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.parameters[argument]};
+      size *= type.isDynamicDim(dimension) ? extents[int(use.extents[dimension])] : type.getDimSize(dimension);
+    }
+    bytes += size;
+  }
+  return bytes;
+}
+
+static void explainTime(attn::PatternOp pattern, const ExplainRequest &request, Explanation &result) {
   const ProblemSizes &sizes = request.sizes;
   WideInt batch = request.batch, rows = batch * sizes.seqlenQ * sizes.heads;
   int64_t bothDims = request.headDim + request.valueDim;
-  result.bytes = (rows + batch * sizes.seqlenK * request.kvHeads) * bothDims * dtypeBytes(request.dtype) + 4 * rows;
+  result.bytes = (rows + batch * sizes.seqlenK * request.kvHeads) * bothDims * dtypeBytes(request.dtype) + 4 * rows +
+                 operandBytes(pattern, request);
   if (!result.keptPairs)
     return;
   result.flops = *result.keptPairs * batch * 2 * bothDims;
@@ -190,7 +210,7 @@ Result<Explanation> explain(const PatternFile &file, const ExplainRequest &reque
   result.gpuFullName = request.gpu->fullName;
   HEDDLE_TRY(countKeptPairs(file, request.sizes, result));
   explainTiles(file, request, result);
-  explainTime(request, result);
+  explainTime(file.pattern(), request, result);
   explainWorkspace(file, request, result);
   explainVariants(file, request.sizes, result);
   return result;

@@ -106,7 +106,8 @@ private:
   void costs() {
     if (said.flops)
       line("operations", flopsText(double(*said.flops)));
-    line("bytes", bytesText(double(said.bytes)) + " (q, k, v once, out and lse once)");
+    const bool hasTensors = llvm::any_of(attn::PatternOp(file.pattern()).getArgumentTypes(), attn::isOperandType);
+    line("bytes", bytesText(double(said.bytes)) + " (q, k, v once, out and lse once" + (hasTensors ? ", the pattern's tensors once)" : ")"));
     line("workspace", said.workspaceBytes ? bytesText(double(*said.workspaceBytes)) : "- (" + said.workspaceNote + ")");
     if (said.roofline)
       line("roofline", format("%.4g ms on %s, bound by %s (compute %.4g ms, memory %.4g ms)", said.roofline->ms,

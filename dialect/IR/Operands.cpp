@@ -47,6 +47,15 @@ std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument) {
   return std::nullopt;
 }
 
+bool hasExtent(PatternOp pattern, unsigned argument, Extent extent) {
+  auto type = cast<MemRefType>(pattern.getArgumentTypes()[argument]);
+  const OperandUse use = operandUses(pattern, argument).front();
+  for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
+    if (type.isDynamicDim(dimension) && use.extents[dimension] == extent)
+      return true;
+  return false;
+}
+
 static LogicalResult verifyOperand(PatternOp pattern, unsigned argument) {
   const std::string name = "operand '" + pattern.getParameterName(argument).str() + "'";
   auto type = cast<MemRefType>(pattern.getArgumentTypes()[argument]);

@@ -18,17 +18,9 @@ class PatternOp;
 enum class Extent : uint8_t { Batch, Heads, SeqlenQ, SeqlenK, Length };
 const char *extentName(Extent extent);
 
-/// What an operand holds, for those who check or make one.
-enum class OperandRole : uint8_t {
-  Numbers,      ///< any finite numbers, -inf where a score may be that
-  QueryOffsets, ///< positions: 0, then ascending or equal, the last one the end of the queries
-  KeyOffsets    ///< the same of the keys
-};
-
 /// What one operand is to one op.
 struct OperandUse {
   llvm::SmallVector<Extent, 4> extents; ///< of each dimension, where the type says `?`
-  OperandRole role = OperandRole::Numbers;
 };
 
 /// i32, f32, bf16 and f16, at least one dimension, row-major in the default memory space.
@@ -41,6 +33,9 @@ llvm::LogicalResult verifyOperands(PatternOp pattern);
 llvm::SmallVector<OperandUse, 2> operandUses(PatternOp pattern, unsigned argument);
 /// The dimension of operand number `argument` whose extent is its length; none: the sizes of a call give them all.
 std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument);
+
+/// A `?` of operand number `argument` stands for this.
+bool hasExtent(PatternOp pattern, unsigned argument, Extent extent);
 
 /// In generated functions an operand is a memref of this type: one dimension, which has no end. 16-bit floats are i16.
 mlir::MemRefType loweredOperandType(mlir::Type elementType);

@@ -68,7 +68,7 @@ LogicalResult BiasOp::verify() {
 }
 
 OperandUse BiasOp::getOperandUse(unsigned) {
-  return {{Extent::Batch, Extent::Heads, Extent::SeqlenQ, Extent::SeqlenK}, OperandRole::Numbers};
+  return {{Extent::Batch, Extent::Heads, Extent::SeqlenQ, Extent::SeqlenK}};
 }
 
 Value BiasOp::buildScore(const ScoreFrame &frame, Value score) {
@@ -101,7 +101,7 @@ LogicalResult RelativeOp::verify() {
   return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"offset"}, 0);
 }
 
-OperandUse RelativeOp::getOperandUse(unsigned) { return {{Extent::Heads, Extent::Length}, OperandRole::Numbers}; }
+OperandUse RelativeOp::getOperandUse(unsigned) { return {{Extent::Heads, Extent::Length}}; }
 
 Value RelativeOp::buildScore(const ScoreFrame &frame, Value score) {
   auto type = cast<MemRefType>(getTable().getType());

@@ -283,7 +283,7 @@ TEST_CASE("pointers come first in the parameter block, and words of tensors with
   auto prepared = preparePattern(*bound.file);
   REQUIRE(prepared.isOk());
   const KernelRequest request = makeRequest(*prepared, shapeForAll());
-  CHECK(request.str().find(" operand0 operand2[]") != std::string::npos);
+  CHECK(request.str().find(" operand0 operand2=length") != std::string::npos);
   for (const Skeleton *skeleton : skeletons()) {
     CAPTURE(skeleton->name());
     const LaunchPlan plan = skeleton->planLaunch(request, skeleton->defaultConfig(request));

@@ -1,0 +1,58 @@
+// What a launch is given of the tensors that a pattern reads, on the recording driver, whose device memory is the host's.
+#include "compiler/Driver/BindOperands.h"
+#include "compiler/Driver/DeviceProblem.h"
+#include "device_fixture.h"
+
+#include <cstring>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+template <class T> T slotAt(int64_t offset) {
+  const fake::Launch *launch = fake::fakeCudaLastLaunch();
+  REQUIRE(launch);
+  T value;
+  std::memcpy(&value, launch->params + offset, sizeof value);
+  return value;
+}
+
+} // namespace
+
+TEST_CASE("a tensor travels to device memory, its address and its length to the kernel") {
+  startFake();
+  Device device = require(Device::open(0));
+  KernelRecord record = forwardRecord("reads a table");
+  LaunchPlan plan = forwardPlan();
+  const int64_t pointer = plan.appendPointer({PointerSource::Kind::operand, 0});
+  const int64_t length = plan.appendI32(LaunchExpr::param(0)), reach = plan.appendI32(LaunchExpr::param(1));
+  record.plan = plan.str();
+  Kernel kernel = require(Kernel::load(device, record));
+
+  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  AttentionInputs inputs = require(randomAttentionInputs({1, 5, 7, 3, 3, 64, 128}, DType::bf16, 1));
+  ProblemShape shape;
+  shape.heads = shape.kvHeads = 3;
+  shape.seqlenQ = 5, shape.seqlenK = 7;
+  shape.parameters = require(file->bindParameters({"reach=9"}));
+  require(bindOperands(*file, {{}, {}, OperandSources::Missing::make}, shape));
+  DeviceProblem problem = require(DeviceProblem::create(device, *file, shape, inputs, 1));
+  require(kernel.launch(nullptr, require(problem.argumentsFor(kernel))));
+
+  const OperandTensor &table = shape.operands[0];
+  CHECK(slotAt<int32_t>(length) == table.shape[1]);
+  CHECK(slotAt<int32_t>(reach) == 9);
+  const void *copy = slotAt<const void *>(pointer);
+  REQUIRE(copy != nullptr);
+  CHECK(copy != table.address());
+  CHECK(std::memcmp(copy, table.data->data(), table.data->size()) == 0);
+
+  AttentionArgs args = require(problem.argumentsFor(kernel));
+  std::vector<heddle_operand> operands(args.operands, args.operands + args.operand_count);
+  for (heddle_operand &operand : operands)
+    if (operand.kind == HEDDLE_OPERAND_POINTER)
+      operand.value.ptr = nullptr;
+  args.operands = operands.data();
+  CHECK(kernel.launch(nullptr, args).message().find("operands: pointer number 0: expected device memory, got null") != std::string::npos);
+}
