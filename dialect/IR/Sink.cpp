@@ -37,7 +37,7 @@ LogicalResult verifySink(SoftmaxOp softmax) {
   return success();
 }
 
-OperandUse SoftmaxOp::getOperandUse(unsigned) { return {{Extent::Heads}, OperandRole::Numbers}; }
+OperandUse SoftmaxOp::getOperandUse(unsigned) { return {{Extent::Heads}}; }
 
 Value SoftmaxOp::buildSink(const ScoreFrame &frame) {
   Value dynamic = getDynamicSink();
