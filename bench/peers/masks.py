@@ -4,6 +4,7 @@ No torch here. `keep` is written with operators that integers and tensors share,
 brute force, used for the fp64 reference and handed to FlexAttention. A mask whose branches may share keys also has
 `copies`, how often a kept pair counts.
 """
+import functools
 from dataclasses import dataclass
 
 
@@ -348,3 +349,67 @@ class WindowStrided:
     def pairs(self, heads, n):
         far = sum(max(n - key - self.left - 1, 0) for key in range(self.rate - 1, n, self.rate))
         return heads * (band_pairs(n, self.left, 0) + far)
+
+
+def random_permutation(seed, t, size):
+    """pi_t of docs/language.md, "Random cells", for all heads alike, as a function of the cell."""
+    word, golden, root2, root3 = 0xffffffff, 0x9e3779b9, 0x6a09e667, 0xbb67ae85
+
+    def mix(x):
+        x = (x ^ (x >> 16)) * root2 & word
+        x = (x ^ (x >> 15)) * root3 & word
+        return x ^ (x >> 16)
+
+    key = mix((mix(seed) + golden * t) & word)
+
+    def scramble(x, r):
+        w = (x ^ ((key + golden * r) & word)) * root2 & word
+        return ((w ^ (w >> 15)) * root3 & word) >> 16
+
+    bits = max(2, (size - 1).bit_length())
+    low_bits = (bits + 1) // 2
+    low_mask, high_mask = (1 << low_bits) - 1, (1 << bits - low_bits) - 1
+
+    def permute(x):
+        while True:
+            low, high = x & low_mask, x >> low_bits
+            for r in (0, 2, 4):
+                low ^= scramble(high, r) & low_mask
+                high ^= scramble(low, r + 1) & high_mask
+            x = high << low_bits | low
+            if x < size:
+                return x
+
+    return permute
+
+
+class BlockTable:
+    """Masks of whole blocks without a formula: `table(n)` has a row for each block of queries, True where it sees a block
+    of keys."""
+
+    def keep(self, head, heads, n, q, k):
+        return self.table(n)[q // self.block][k // self.block]
+
+    def pairs(self, heads, n):
+        size = [min(self.block, n - start) for start in range(0, n, self.block)]
+        return heads * sum(size[i] * keys for i, row in enumerate(self.table(n)) for keys, kept in zip(size, row) if kept)
+
+
+@dataclass(frozen=True)
+class RandomBlocks(BlockTable):
+    """`count` random blocks, those within `radius`, and `globals` first rows and columns."""
+    count: int
+    radius: int = 0
+    globals: int = 0
+    block: int = 128
+    seed: int = 0
+
+    @functools.lru_cache
+    def table(self, n):
+        blocks = -(-n // self.block)
+        rows = [[i < self.globals or j < self.globals or abs(i - j) <= self.radius for j in range(blocks)] for i in range(blocks)]
+        for t in range(min(self.count, blocks)):
+            permute = random_permutation(self.seed, t, blocks)
+            for i in range(blocks):
+                rows[i][permute(i)] = True
+        return rows

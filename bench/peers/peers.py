@@ -8,7 +8,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from peers.masks import Causal, Columns, DilatedWindow, Full, Groups, Longformer, Window
-from peers.reference import score_of
+from peers.reference import keeper, score_of
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 
@@ -134,9 +134,10 @@ def fa2_composed(workload, q, k, v):
 def flex(workload, q, k, v):
     """FlexAttention, compiled; the block mask is made beforehand."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    torch.compiler.reset()  # after eight workloads it would give up and not compile
     heads, n = workload.heads, workload.seqlen
-    mask, change = workload.mask, score_of(workload)
-    block_mask = create_block_mask(lambda b, h, i, j: mask.keep(h, heads, n, i, j), None, heads if workload.differs_by_head else None, n, n,
+    keep, change = keeper(workload, q.device), score_of(workload)
+    block_mask = create_block_mask(lambda b, h, i, j: keep(h, i, j), None, heads if workload.differs_by_head else None, n, n,
                                    device=q.device, _compile=True)
     score_mod = (lambda score, b, h, i, j: change(score, h, i, j)) if workload.score or workload.has_copies else None
     compiled = torch.compile(flex_attention, dynamic=False)
@@ -148,7 +149,7 @@ def sdpa_masked(workload, q, k, v):
     """SDPA with a mask of every pair, a bias where scores change by a sum; made beforehand."""
     if workload.score == "softcap":
         return None
-    n, change = workload.seqlen, score_of(workload)
+    n, keep, change = workload.seqlen, keeper(workload, q.device), score_of(workload)
     is_bias = workload.score or workload.has_copies
     heads = workload.heads if workload.differs_by_head or is_bias else 1
     mask = torch.empty(1, heads, n, n, dtype=q.dtype if is_bias else torch.bool, device=q.device)
@@ -156,7 +157,7 @@ def sdpa_masked(workload, q, k, v):
     for head in range(heads):
         for first in range(0, n, 2048):
             rows = torch.arange(first, min(first + 2048, n), device=q.device)[:, None]
-            kept = workload.keep(torch.full_like(rows, head), rows, keys).expand(len(rows), n)
+            kept = keep(torch.full_like(rows, head), rows, keys).expand(len(rows), n)
             if is_bias:
                 kept = change(torch.zeros_like(kept, dtype=torch.float32), head, rows, keys).masked_fill(~kept, -torch.inf)
             mask[0, head, first:first + len(rows)] = kept

@@ -20,6 +20,14 @@ def sample_rows(workload, count=96, seed=7):
     return [(rng.randrange(workload.batch), order[i % workload.heads], row) for i, row in enumerate(rows)]
 
 
+def keeper(workload, device):
+    """(head, q, k) -> whether the pair is kept, of tensors; also what FlexAttention calls a mask_mod, without the batch."""
+    if not hasattr(workload.mask, "table"):
+        return workload.keep
+    table, block = torch.tensor(workload.mask.table(workload.seqlen), device=device), workload.mask.block
+    return lambda head, q, k: table[q // block, k // block]
+
+
 def score_of(workload):
     """What the pattern makes of scaled scores, with the logarithm of a pair's copies: (score, head, q, k) -> score. Also
     what FlexAttention calls a score_mod."""
@@ -44,9 +52,10 @@ class Reference:
         self.workload = workload
         share = workload.heads // workload.kv
         keys = torch.arange(workload.seqlen, device=q.device)
+        keep = keeper(workload, q.device)
         outs, lses = [], []
         for batch, head, row in self.rows:
-            kept = workload.keep(head, torch.full_like(keys, row), keys).nonzero().squeeze(1)
+            kept = keep(head, torch.full_like(keys, row), keys).nonzero().squeeze(1)
             if not len(kept):
                 outs.append(torch.zeros(v.shape[-1], dtype=torch.float64, device=q.device))
                 lses.append(torch.tensor(-math.inf, dtype=torch.float64, device=q.device))

@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from peers.masks import (BlockDistances, BlockGlobal, BlockLevels, BlockStrided, BlockThinned, BlockWindow, Causal, Columns, DilatedWindow, Full,
-                         Groups, Hierarchical, Longformer, Mixture, Partition, Prefix, Segment, SparseFixed, SparseStrided, Streaming, Window, WindowStrided,
+                         Groups, Hierarchical, Longformer, Mixture, Partition, Prefix, RandomBlocks, Segment, SparseFixed, SparseStrided, Streaming, Window, WindowStrided,
                          segments)
 
 
@@ -132,6 +132,8 @@ def _library(seqlen, label):
         ("block_window", BlockWindow(2), (("radius", 2),)), ("block_dilated", BlockDistances((0, 1, 2, 4))),
         ("block_global", BlockGlobal(1), (("globals", 1),)), ("block_levels", BlockLevels()), ("block_strided", BlockStrided()),
         ("block_thinned", BlockThinned()), ("block_local", BlockWindow(0, 512), (("block", 512),)),
+        ("bigbird", RandomBlocks(3, 1, 1, 64), (("globals", 1), ("randoms", 3), ("seed", 0))),
+        ("random_blocks", RandomBlocks(round(0.1 * seqlen / 128)), (("count", round(0.1 * seqlen / 128)), ("seed", 0))),
         ("alibi", Causal(), (), 16, "alibi"), ("softcap", Causal(), (("cap", 50.0),), 12, "softcap"),
     ]
     for pattern, mask, *rest in rows:

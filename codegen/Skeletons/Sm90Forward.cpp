@@ -202,28 +202,31 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
 }
 
 // Predicates in a loop first, which long ones want; then more registers for the producing threads, which lists of cells
-// want, and smaller tiles for the consuming ones, or fewer of them.
+// want; then fewer consuming warpgroups, and only then key tiles that blocks of keys are no multiples of.
 std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request) const {
-  constexpr int64_t kAmpleProducer = 56;
+  constexpr int64_t kAmpleProducer = 56, kBlockStep = 64; // blocks of patterns have 64 or 128 tokens
+  const KernelConfig base = defaultConfig(request);
   std::vector<KernelConfig> spares;
-  KernelConfig base = defaultConfig(request);
-  auto add = [&](int64_t blockN, int64_t producerRegisters) {
+  auto add = [&](int64_t blockM, int64_t blockN, int64_t producerRegisters) {
     KernelConfig spare = base;
     spare.compactMask = 1;
+    spare.blockM = blockM;
     spare.blockN = blockN;
     spare.producerRegisters = producerRegisters;
     deriveFields(request, spare);
-    if (spare != base && !whyInfeasible(request, spare))
+    const bool isKnown = spare == base || std::find(spares.begin(), spares.end(), spare) != spares.end();
+    if (!isKnown && !whyInfeasible(request, spare))
       spares.push_back(spare);
   };
-  add(base.blockN, base.producerRegisters);
+  const int64_t aligned = std::max(base.blockN / kBlockStep * kBlockStep, std::min(base.blockN, kBlockStep));
+  add(base.blockM, base.blockN, base.producerRegisters);
+  add(base.blockM, base.blockN, kAmpleProducer);
+  add(base.blockM, aligned, kAmpleProducer);
+  if (base.blockM > kConsumerRows)
+    add(base.blockM - kConsumerRows, aligned, kAmpleProducer);
   const int64_t mostSteps = request.operands.empty() ? 2 : 4; // every score of a tile may wait for an element of a tensor
-  for (int64_t step = 0; step <= mostSteps; ++step)
-    add(base.blockN - step * kKeyStep, kAmpleProducer);
-  if (base.blockM > kConsumerRows) {
-    base.blockM -= kConsumerRows;
-    add(base.blockN, kAmpleProducer);
-  }
+  for (int64_t step = 1; step <= mostSteps; ++step)
+    add(base.blockM, base.blockN - step * kKeyStep, kAmpleProducer);
   return spares;
 }
 

@@ -37,7 +37,8 @@ class Masks(unittest.TestCase):
                  (Partition(segments((4, 8), (1, 2))), 4, 21), (Mixture(segments((4, 8, 16), (1, 2, 4), causal=True)), 5, 37),
                  (Hierarchical(4, 3), 2, 45), (SparseStrided(4), 3, 19), (SparseFixed(8, 2), 3, 29), (BlockWindow(1, 4), 2, 22),
                  (BlockDistances((0, 2), 4), 1, 23), (BlockGlobal(1, 1, 4), 1, 23), (BlockLevels(2), 1, 61), (BlockStrided(3, 4), 1, 30),
-                 (BlockThinned(4), 3, 27), (WindowStrided(3, 4), 2, 29)]
+                 (BlockThinned(4), 3, 27), (WindowStrided(3, 4), 2, 29),
+                 (RandomBlocks(3, 1, 1, 4), 1, 37), (RandomBlocks(2, block=4), 2, 40)]
         for mask, heads, n in cases:
             with self.subTest(mask=mask, n=n):
                 self.assertEqual(mask.pairs(heads, n), brute_force(mask, heads, n))
@@ -54,6 +55,12 @@ class Masks(unittest.TestCase):
         self.assertEqual(keys(Groups(4, 3), 2, 3, 32, 18), [18, 22, 26, 30])
         self.assertEqual(keys(Longformer(1, 2), 0, 1, 8, 5), [0, 1, 4, 5, 6])
         self.assertEqual(keys(Columns(1, 2), 0, 1, 8, 5), [0, 6, 7])
+
+    def test_permutations(self):
+        """The values of docs/language.md."""
+        self.assertEqual([random_permutation(0, t, 256)(x) for x in (0, 1) for t in range(4)], [10, 59, 49, 186, 173, 135, 246, 156])
+        for size in (1, 2, 3, 7, 100, 129):
+            self.assertEqual(sorted(map(random_permutation(5, 2, size), range(size))), list(range(size)))
 
     def test_ranges_have_equal_work(self):
         one, two = WORKLOADS["one_range"], WORKLOADS["two_ranges"]

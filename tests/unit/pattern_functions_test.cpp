@@ -121,6 +121,13 @@ ScoreRule scoresOf(const Compiled &compiled, const JitContext &context) {
   };
 }
 
+std::function<double(int)> sinkOf(const Compiled &compiled, const JitContext &context) {
+  auto definition = std::make_shared<oracle::ScoreOracle>(compiled.file->lowered(), problemOf(compiled, context));
+  if (!definition->sink(0))
+    return nullptr;
+  return [definition](int head) { return *definition->sink(head); };
+}
+
 void checkKeep(const Compiled &compiled, const JitContext &c) {
   long wrongText = 0, wrongJit = 0;
   for (int branch = 0; branch < compiled.pattern.info.branchCount; ++branch)
@@ -166,6 +173,7 @@ void checkAttention(Compiled &compiled, Sizes sizes) {
   REQUIRE(runAttention(*compiled.jit, args).isOk());
   compiled.pattern.keeps = ruleOf(compiled, contextOf(compiled, sizes, 0));
   compiled.pattern.scores = scoresOf(compiled, contextOf(compiled, sizes, 0));
+  compiled.pattern.sink = sinkOf(compiled, contextOf(compiled, sizes, 0));
   AttentionCase::Errors errors = attention.compare(compiled.pattern);
   INFO(compiled.pattern.info.name << " q " << sizes.seqlenQ << " k " << sizes.seqlenK);
   CHECK(errors.out <= 1.0);

@@ -60,18 +60,20 @@ struct Raster {
 
 /// Exit code of the compiled program; -1 if it does not compile.
 int compileAndRun(const PreparedPattern &prepared, Raster raster) {
-  std::string base = (std::filesystem::temp_directory_path() / ("heddle-items-" + std::to_string(::getpid()))).string();
+  const std::string folder = (std::filesystem::temp_directory_path() / ("heddle-items-" + std::to_string(::getpid()))).string();
+  const std::string base = folder + "/items";
+  std::filesystem::create_directories(folder + "/Ptx");
+  std::ofstream(folder + "/Ptx/warp.cuh") << test::kHostWarp; // found before the skeletons'
   std::ofstream(base + ".cpp")
       << test::kHostDevice << kBefore << prepared.functions
       << "#include \"codegen/Skeletons/forward_params.cuh\"\n#include \"codegen/Skeletons/work_items.cuh\"\n"
       << kAfter;
   std::string command = std::string(HEDDLE_HOST_CXX) +
-                        " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -DBLOCK_M=" + std::to_string(raster.blockM) +
+                        " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR "/codegen/Skeletons -DBLOCK_M=" + std::to_string(raster.blockM) +
                         " -DRASTER=" + std::to_string(raster.heads) + " -DREVERSED=" + std::to_string(raster.reversed) +
                         " -o " + base + " " + base + ".cpp";
   int code = std::system(command.c_str()) == 0 ? std::system(base.c_str()) : -1;
-  std::filesystem::remove(base);
-  std::filesystem::remove(base + ".cpp");
+  std::filesystem::remove_all(folder);
   return code;
 }
 
