@@ -23,6 +23,12 @@ Result<StoreIdentity> readIdentity(sqlite::Database &database) {
   return identity;
 }
 
+// As one moment has it: between two statements another process may create the store.
+Result<StoreIdentity> readIdentityAtOnce(sqlite::Database &database) {
+  HEDDLE_ASSIGN(sqlite::Transaction snapshot, sqlite::Transaction::begin(database, sqlite::Transaction::Kind::reading));
+  return readIdentity(database);
+}
+
 Status checkIdentity(const sqlite::Database &database, const StoreIdentity &identity, int64_t newest) {
   std::string name = "open store '" + database.path() + "': ";
   if (identity.application != kStoreApplicationId)
@@ -42,7 +48,7 @@ const std::vector<const char *> &storeMigrations() {
 
 Status migrateStore(sqlite::Database &database, const std::vector<const char *> &migrations) {
   int64_t newest = int64_t(migrations.size());
-  HEDDLE_ASSIGN(StoreIdentity before, readIdentity(database));
+  HEDDLE_ASSIGN(StoreIdentity before, readIdentityAtOnce(database));
   if (!before.isEmpty())
     HEDDLE_TRY(checkIdentity(database, before, newest));
   if (before.version == newest)
@@ -59,7 +65,7 @@ Status migrateStore(sqlite::Database &database, const std::vector<const char *> 
 }
 
 Status checkStoreVersion(sqlite::Database &database, int64_t newest) {
-  HEDDLE_ASSIGN(StoreIdentity identity, readIdentity(database));
+  HEDDLE_ASSIGN(StoreIdentity identity, readIdentityAtOnce(database));
   if (identity.isEmpty())
     return Status::notFound("open store '" + database.path() + "': the file is empty");
   HEDDLE_TRY(checkIdentity(database, identity, newest));

@@ -102,6 +102,21 @@ TEST_CASE("[2] processes create, write and read one file at once") {
   CHECK(findDamage(store) == "");
 }
 
+TEST_CASE("[2] processes that open a new file at once all get it") {
+  constexpr int kRounds = 40, kProcesses = 8;
+  ScratchFolder folder;
+  int failed = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::string path = folder / (std::to_string(round) + ".db");
+    std::vector<pid_t> children;
+    for (int process = 0; process < kProcesses; ++process)
+      children.push_back(startChild([&] { return publishMany(path, 0, 0); }));
+    for (pid_t child : children)
+      failed += waitFor(child) != 0;
+  }
+  CHECK(failed == 0);
+}
+
 TEST_CASE("[2] threads share one handle and hold their own") {
   ScratchFolder folder;
   std::string path = folder / "a.db";
