@@ -78,23 +78,15 @@ void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const std::
   writer.line("return " + SourceWriter::call(keptColumnsFunction().symbol + std::string("<Columns>"), values) + ";");
 }
 
-// Without a chain the method exists all the same, because device code names it.
-void writeScore(SourceWriter &writer, const PatternInfo &info) {
-  const Method method = {"score", "float"};
-  writer.constant("kHasScore", info.hasScore);
-  if (info.hasScore)
-    return writeMethod(writer, method, scoreFunction(), info);
-  auto body = writer.function(methodSignature(method, scoreFunction()));
-  writer.line("return score;");
-}
-
-void writeSink(SourceWriter &writer, const PatternInfo &info) {
-  const Method method = {"sink", "float"};
-  writer.constant("kHasSink", info.hasSink);
-  if (info.hasSink)
-    return writeMethod(writer, method, sinkFunction(), info);
-  auto body = writer.function(methodSignature(method, sinkFunction()));
-  writer.line("return 0.0f;");
+// A function that a pattern may lack: `flag` says whether it has it. Without it the method exists all the same, because
+// device code names it, and gives `otherwise`.
+void writeOptional(SourceWriter &writer, const char *flag, bool isPresent, const Method &method,
+                   const PatternFunction &function, const PatternInfo &info, const char *otherwise) {
+  writer.constant(flag, isPresent);
+  if (isPresent)
+    return writeMethod(writer, method, function, info);
+  auto body = writer.function(methodSignature(method, function));
+  writer.line(std::string("return ") + otherwise + ";");
 }
 
 // As the functions take them: 16-bit floats are bits.
@@ -139,8 +131,8 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
   for (size_t i = 0; i < patternFunctions().size(); ++i)
     writeMethod(writer, methods[i], patternFunctions()[i], info);
   writeKeptColumns(writer, info, traits.branchesWithWords);
-  writeScore(writer, info);
-  writeSink(writer, info);
+  writeOptional(writer, "kHasScore", info.hasScore, {"score", "float"}, scoreFunction(), info, "score");
+  writeOptional(writer, "kHasSink", info.hasSink, {"sink", "float"}, sinkFunction(), info, "0.0f");
   writeOperands(writer, info);
   pattern.end();
   return writer.take();

@@ -5,6 +5,16 @@
 
 namespace heddle {
 
+ProblemShape shapeOf(const AttentionSizes &sizes) {
+  ProblemShape shape;
+  shape.batch = sizes.batch;
+  shape.heads = sizes.heads;
+  shape.kvHeads = sizes.kvHeads;
+  shape.seqlenQ = sizes.seqlenQ;
+  shape.seqlenK = sizes.seqlenK;
+  return shape;
+}
+
 attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape) {
   attn::ProblemSizes sizes;
   sizes.heads = shape.heads;

@@ -6,6 +6,7 @@
 #define HEDDLE_COMPILER_DRIVER_PROBLEMKEY_H
 
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/OperandTensor.h"
 #include "runtime/Core/KernelRecord.h"
 
@@ -20,6 +21,9 @@ struct ProblemShape {
   std::vector<int64_t> parameters; ///< PatternFile::bindParameters, then lengths of tensors by bindOperands
   Operands operands = {};          ///< bindOperands; empty, or with empty places, where nobody reads them
 };
+
+/// Of one call on these tensors; without parameters and operands.
+ProblemShape shapeOf(const AttentionSizes &sizes);
 
 /// The sizes as the analysis takes them, with query 0 where the pattern's q_origin says.
 attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape);

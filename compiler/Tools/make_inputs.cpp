@@ -61,12 +61,7 @@ Result<std::map<std::string, OperandTensor>> makeOperands(const AttentionSizes &
   if (options.patternFile.empty())
     return made;
   HEDDLE_ASSIGN(auto file, PatternFile::load(options.patternFile, options.patternName));
-  ProblemShape shape;
-  shape.batch = sizes.batch;
-  shape.heads = sizes.heads;
-  shape.kvHeads = sizes.kvHeads;
-  shape.seqlenQ = sizes.seqlenQ;
-  shape.seqlenK = sizes.seqlenK;
+  ProblemShape shape = shapeOf(sizes);
   attn::PatternOp pattern = file->pattern();
   shape.parameters.assign(pattern.getNumArguments(), 0);
   HEDDLE_TRY(bindOperands(*file, {{}, {}, OperandSources::Missing::make, options.seed}, shape));

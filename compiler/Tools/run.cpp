@@ -30,16 +30,6 @@ struct RunOptions {
   bool verifies = false, json = false, makesOperands = false;
 };
 
-ProblemShape shapeOf(const AttentionSizes &sizes) {
-  ProblemShape shape;
-  shape.batch = sizes.batch;
-  shape.heads = sizes.heads;
-  shape.kvHeads = sizes.kvHeads;
-  shape.seqlenQ = sizes.seqlenQ;
-  shape.seqlenK = sizes.seqlenK;
-  return shape;
-}
-
 /// A position per call is asked of exactly the patterns whose q_origin is `given`.
 Status checkOrigin(const PatternFile &file, const RunOptions &options) {
   attn::PatternOp pattern = file.pattern();

@@ -5,7 +5,6 @@
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "codegen/Schedule/ScoreFunction.h"
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/BindOperands.h"
@@ -16,6 +15,7 @@
 #include "runtime/Core/LaunchPlan.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
+#include "support/ScoreDerivative.h"
 #include <doctest/doctest.h>
 #include <cstddef>
 #include <filesystem>
@@ -62,15 +62,7 @@ struct Bound {
     REQUIRE(succeeded(jit));
     return *jit;
   }
-  JitPattern compileDerivative() const {
-    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp(functions.get()).clone();
-    appendScoreDerivative(*module, file->pattern());
-    module->lookupSymbol("pattern_score")->erase();
-    mlir::SymbolTable::setSymbolName(module->lookupSymbol("pattern_score_derivative"), "pattern_score");
-    auto jit = JitPattern::create(*module, info);
-    REQUIRE(succeeded(jit));
-    return *jit;
-  }
+  JitPattern compileDerivative() const { return test::compileDerivative(*functions, file->pattern(), info); }
   std::string text() const {
     auto emitted = emitPatternFunctions(*functions, info);
     REQUIRE(succeeded(emitted));

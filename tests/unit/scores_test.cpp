@@ -5,7 +5,6 @@
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "codegen/Schedule/ScoreFunction.h"
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/CompileSession.h"
@@ -14,6 +13,7 @@
 #include "compiler/Oracle/ScoreOracle.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
+#include "support/ScoreDerivative.h"
 #include <doctest/doctest.h>
 #include <memory>
 
@@ -106,16 +106,7 @@ struct Chain {
     REQUIRE(succeeded(jit));
     return *jit;
   }
-  // With the derivative in the place of the score.
-  JitPattern compileDerivative() const {
-    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp(functions.get()).clone();
-    appendScoreDerivative(*module, file->pattern());
-    module->lookupSymbol("pattern_score")->erase();
-    mlir::SymbolTable::setSymbolName(module->lookupSymbol("pattern_score_derivative"), "pattern_score");
-    auto jit = JitPattern::create(*module, info);
-    REQUIRE(succeeded(jit));
-    return *jit;
-  }
+  JitPattern compileDerivative() const { return test::compileDerivative(*functions, file->pattern(), info); }
   oracle::Problem problem(int64_t heads) const { return {heads, 64, 64, 0, 0, parameters}; }
   JitContext context(int heads) const {
     JitContext context;
