@@ -2,6 +2,7 @@
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 
+#include <numeric>
 #include <set>
 
 namespace heddle {
@@ -48,6 +49,14 @@ LaunchExpr qOriginExpr(QOriginRule rule) {
     break;
   }
   return LaunchSymbol::qOrigin;
+}
+
+int64_t keyOriginStep(const KernelRequest &request, int64_t blockN) {
+  int64_t step = blockN;
+  for (const VariantRates &variant : request.variants)
+    for (int64_t rate : variant.keyRates)
+      step = std::lcm(step, blockN * rate);
+  return step;
 }
 
 void appendCallSizes(LaunchPlan &plan, QOriginRule rule) {

@@ -22,6 +22,9 @@ LaunchExpr itemsPerHead(const std::vector<VariantRates> &variants, int64_t block
 /// Position of query 0 as the request's rule says.
 LaunchExpr qOriginExpr(QOriginRule rule);
 
+/// Key 0 must stand at a multiple of it for tiles of `blockN` keys to begin where squares of KernelRequest::grain do.
+int64_t keyOriginStep(const KernelRequest &request, int64_t blockN);
+
 /// Appends what every forward `KernelParams` has in a row: batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin
 /// and scaleLog2.
 void appendCallSizes(LaunchPlan &plan, QOriginRule rule);

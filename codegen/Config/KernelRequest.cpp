@@ -53,7 +53,8 @@ std::string KernelRequest::str() const {
   std::string text = std::string(kernelKindName(kind)) + " " + dtypeName(dtype) + (outFloat32 ? " out=fp32" : "") +
                      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
                      " arch=" + std::string(arch->name) + " q_origin=" + qOriginRuleName(qOrigin) +
-                     " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "");
+                     " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
+                     (grain > 1 ? " grain=" + std::to_string(grain) : "");
   for (const OperandSlot &operand : operands)
     text += " operand" + std::to_string(operand.argument) + (operand.hasLength ? "=length" : "");
   for (const VariantRates &rates : variants) {
@@ -65,6 +66,8 @@ std::string KernelRequest::str() const {
 }
 
 Status KernelRequest::validate() const {
+  if (grain < 1)
+    return Status::invalidArgument("kernel request: expected a grain of at least 1, got " + std::to_string(grain));
   if (headDim < 1 || valueDim < 1)
     return Status::invalidArgument("kernel request: expected head dims of at least 1, got " + std::to_string(headDim) +
                                    " and " + std::to_string(valueDim));

@@ -38,13 +38,17 @@ struct KernelRequest {
   int64_t paramCount = 0; ///< arguments of the pattern
   std::vector<OperandSlot> operands = {}; ///< those of them that are tensors, ascending
   QOriginRule qOrigin = QOriginRule::start;
+  int64_t grain = 1; ///< every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
   bool hasScores = false;     ///< a chain of the pattern changes scores
-  bool hasEqualTiles = false; ///< query tiles cost alike: a hint for defaults, no part of the function
-  bool hasFewTiles = false;   ///< every query tile visits few key tiles: likewise
-  bool hasLongRows = false;   ///< a few query tiles visit many more key tiles than the others: likewise
+  TileBalance balance = {};   ///< hints for defaults, no part of the function
 
   /// Key rates per variant; the same for all variants.
   int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }
+
+  /// Every tile of `rows` x `columns` pairs is kept or dropped as a whole, if key 0 stands at a multiple of keyOriginStep().
+  bool keepsWholeTiles(int64_t rows, int64_t columns) const {
+    return qOrigin == QOriginRule::start && grain % rows == 0 && grain % columns == 0;
+  }
 
   /// One line for people and comments: "forward bf16 head_dim=128 value_dim=128 ...".
   std::string str() const;

@@ -29,6 +29,15 @@ struct VariantRates {
   std::vector<int64_t> keyRates = {1};
 };
 
+/// What defaults depend on, no part of the function: in a long sequence, with the sizes' defaults. Nothing is true if a size
+/// has no default.
+struct TileBalance {
+  bool hasEqualTiles = false; ///< query tiles visit about as many key tiles as each other, but for shorter ones at the ends
+  bool hasFewTiles = false;   ///< every query tile visits at most one key tile in eight
+  bool hasLongRows = false;   ///< the first or the last query tile visits many times as many key tiles as those inside
+  bool hasOwnKeys = false;    ///< of what large query tiles visit, their parts need much less than all
+};
+
 /// A tensor that the pattern reads.
 struct OperandSlot {
   int64_t argument = 0;   ///< its number among the arguments of the pattern: that of its pointer and of its length

@@ -1,6 +1,7 @@
 //===- Skeleton.cpp - what follows from knobs and constraints -------------------------------===//
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Config/KernelConfig.h"
+#include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
 
@@ -13,6 +14,8 @@ std::optional<Rejection> Skeleton::whyInfeasible(const KernelRequest &request, c
       return Rejection{std::string(constraint.name), std::move(*reason), config.summary()};
   return std::nullopt;
 }
+
+LaunchPlan Skeleton::defaultPlan(const KernelRequest &request) const { return planLaunch(request, defaultConfig(request)); }
 
 std::vector<KernelConfig> Skeleton::spareConfigs(const KernelRequest &) const { return {}; }
 

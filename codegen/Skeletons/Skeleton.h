@@ -55,6 +55,9 @@ public:
   /// Text of `struct KernelTraits`: request, configuration and shared-memory plan.
   virtual std::string traits(const KernelRequest &request, const KernelConfig &config) const = 0;
 
+  /// planLaunch of the default, for who knows no configurations.
+  LaunchPlan defaultPlan(const KernelRequest &request) const;
+
   /// The first constraint that refuses the configuration; nothing when it is feasible. A
   /// configuration of another skeleton is refused too.
   std::optional<Rejection> whyInfeasible(const KernelRequest &request, const KernelConfig &config) const;

@@ -31,7 +31,7 @@ std::string number(int64_t value) { return std::to_string(value); }
 // The default for head dims up to mostDim.
 struct DefaultRow {
   int64_t mostDim;
-  int64_t blockM, blockN, stages, queryStages, turnTaking, producerRegisters;
+  int64_t blockM, blockN, stages, queryStages, turnTaking, producerRegisters, minBlocks = 1;
 };
 
 // Patterns of one head group whose rows and keys are not strided.
@@ -57,7 +57,7 @@ constexpr DefaultRow kShortRow = {128, 192, 64, 3, 2, 0, 56};
 
 bool hasShortRows(const KernelRequest &request) {
   const int64_t dim = std::max(request.headDim, request.valueDim);
-  return request.hasEqualTiles && request.hasFewTiles && dim > 64 && dim <= kShortRow.mostDim;
+  return request.balance.hasEqualTiles && request.balance.hasFewTiles && dim > 64 && dim <= kShortRow.mostDim;
 }
 
 // Many tiles of small heads are bound by the softmax, and few of them are masked (77.7% of the product instead of 72% on
@@ -65,17 +65,30 @@ bool hasShortRows(const KernelRequest &request) {
 bool wantsAnchoredSoftmax(const KernelRequest &request) {
   constexpr int64_t kMostDim = 64;
   return request.dtype == DType::bf16 && !request.hasScores && std::max(request.headDim, request.valueDim) <= kMostDim &&
-         !request.hasFewTiles && !request.hasLongRows;
+         !request.balance.hasFewTiles && !request.balance.hasLongRows;
 }
 
 // Full rows of small heads without a search for maxima: wide tiles (78.9% of the product, 76.5% with 256x64).
 constexpr DefaultRow kAnchoredRow = {64, 192, 128, 2, 2, 1, 32};
 
+// Blocks that rows do not share with their neighbours, small heads: two blocks per SM of no more rows than want the same keys
+// (391 TFLOP/s on random blocks at 32k, 288 of one block with 128 keys a tile, 199 of 192x64).
+constexpr DefaultRow kOwnKeysRow = {64, 128, 32, 4, 1, 1, 56, 2};
+
+bool wantsOwnKeysRow(const KernelRequest &request) {
+  const bool hasShortItems = request.balance.hasFewTiles || request.balance.hasLongRows; // long ones fall into parts
+  return request.balance.hasOwnKeys && hasShortItems && request.keepsWholeTiles(kConsumerRows, kOwnKeysRow.blockN) &&
+         std::max(request.headDim, request.valueDim) <= kOwnKeysRow.mostDim;
+}
+
 const DefaultRow &defaultRow(const KernelRequest &request) {
+  if (wantsOwnKeysRow(request))
+    return kOwnKeysRow;
+
   if (hasShortRows(request))
     return kShortRow;
 
-  if (wantsAnchoredSoftmax(request) && request.hasEqualTiles)
+  if (wantsAnchoredSoftmax(request) && request.balance.hasEqualTiles)
     return kAnchoredRow;
 
   const bool isPlain = request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1;
@@ -84,6 +97,11 @@ const DefaultRow &defaultRow(const KernelRequest &request) {
   while (row->mostDim < dim)
     ++row;
   return *row;
+}
+
+// Every consumer judges its own rows.
+bool hasWholeTiles(const KernelRequest &request, const KernelConfig &config) {
+  return request.keepsWholeTiles(kConsumerRows, config.blockN);
 }
 
 // Of the whole GPU.
@@ -158,7 +176,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
       {"block_m", "query rows of one block, 64 for each warpgroup: more reuse of K and V", {64, 128, 192, 256}, {}, kTiles},
       {"block_n", "keys of one tile: fewer barriers, more registers", {32, 48, 64, 80, 96, 112, 128}, {}, kTiles},
       {"stages", "key tiles in shared memory: deeper prefetch", {2, 3, 4, 6}, {}, kTiles},
-      {"min_blocks", "blocks of one SM: more of them hide each other's ends, with fewer registers each", {1, 2}, {}, kTiles},
+      {"min_blocks", "blocks of one SM: more of them hide each other's ends, with fewer registers each", {1, 2, 3}, {}, kTiles},
       {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}, {}, kRest},
       {"compact_mask", "the predicate of masked tiles in a loop, where a pattern has no column words: less code and fewer registers", {0, 1}, {"no", "yes"}, kRest},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}, kRest},
@@ -183,16 +201,16 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.blockM = row.blockM;
   config.blockN = row.blockN;
   config.stages = row.stages;
-  config.minBlocks = 1;
+  config.minBlocks = row.minBlocks;
   config.overlapScores = 1;
   config.rescaleThreshold = 8;
   config.compactMask = 0;
   // What is shared must come first, or the parts are all that is left at the end.
-  const bool sharesParts = request.hasLongRows && sm90CanSplit(request);
+  const bool sharesParts = request.balance.hasLongRows && sm90CanSplit(request);
   config.rasterReversed = !hasShortRows(request) && !sharesParts;
   config.queryStages = row.queryStages;
   config.turnTaking = row.turnTaking && !sharesParts;
-  config.grid = request.hasEqualTiles ? kGridStride : kGridDynamic;
+  config.grid = request.balance.hasEqualTiles ? kGridStride : kGridDynamic;
   config.splitTiles = sharesParts ? kDefaultSplitTiles : 0;
   config.softmax = wantsAnchoredSoftmax(request) ? kSoftmaxAnchored : kSoftmaxOnline;
   config.producerRegisters = row.producerRegisters;
@@ -250,6 +268,7 @@ LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelCon
   plan.grid[0] = config.grid == kGridTile ? items : min(items, residentBlocks(config));
   plan.block = config.threads();
   plan.sharedBytes = sm90Smem(request, config).totalBytes();
+  plan.keyOriginStep = hasWholeTiles(request, config) ? keyOriginStep(request, config.blockN) : 1;
   planWorkspace(plan, request, config);
   appendTensorMapParams(plan, request, config);
   return plan;
@@ -260,6 +279,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   TraitsPrinter printer;
   printer.request(request);
   printer.config(config);
+  printer.constant("kTilesAreWhole", hasWholeTiles(request, config));
   printer.smem(sm90Smem(request, config));
   printer.constant("kMapsPerRate", rates.mapsPerRate());
   printer.constant("kQueryRateCount", static_cast<int64_t>(rates.query.size()));

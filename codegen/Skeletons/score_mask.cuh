@@ -1,5 +1,6 @@
 // Removes the pairs of a masked tile that the branch does not keep, and the keys beyond the length. Runs on
 // masked tiles only; the branch is a compile-time constant of each instance, so the generated predicate folds.
+// Where tiles are kept or dropped whole (KernelTraits::kTilesAreWhole), only missing keys are removed.
 // Where the pattern gives the kept columns of a row as words, the cost hardly depends on the predicate; otherwise the
 // predicate is evaluated for every score.
 #pragma once
@@ -108,10 +109,31 @@ DEV void findColumnsInLoop(KeptColumns &kept, const MaskScope &scope, const KeyT
     keepColumns<Branch>(kept, scope, tile, lane, n);
 }
 
+// All pairs of the tile are kept whose key exists.
+template <int Branch>
+DEV void maskMissingKeys(Scores &scores, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+  const int32_t rate = Pattern::keyRate(scope.variant, Branch), behind = scope.context.seqlenK - tile.firstKey;
+#pragma unroll
+  for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const bool keyExists = rate * (lane.column + n * 8 + e) < behind;
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float &score = scores[i][n][2 * half + e];
+          score = keyExists ? score : -INFINITY;
+        }
+    }
+}
+
 template <int Branch>
 DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
   const LanePlace lane(scope, chunk);
-  if constexpr (!Pattern::kHasKeptColumns[Branch] && !KernelTraits::kCompactMask) {
+  if constexpr (KernelTraits::kTilesAreWhole) {
+    maskMissingKeys<Branch>(scores, scope, tile, lane);
+  } else if constexpr (!Pattern::kHasKeptColumns[Branch] && !KernelTraits::kCompactMask) {
     maskUnrolled<Branch>(scores, scope, tile, lane);
   } else {
     KeptColumns kept;

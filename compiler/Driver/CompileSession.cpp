@@ -26,10 +26,9 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.paramCount = int64_t(prepared.parameterNames.size());
   request.operands = prepared.operands;
   request.qOrigin = prepared.qOrigin;
+  request.grain = prepared.grain;
   request.hasScores = prepared.hasScores;
-  request.hasEqualTiles = prepared.hasEqualTiles;
-  request.hasFewTiles = prepared.hasFewTiles;
-  request.hasLongRows = prepared.hasLongRows;
+  request.balance = prepared.balance;
   return request;
 }
 

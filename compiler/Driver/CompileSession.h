@@ -35,10 +35,9 @@ struct PreparedPattern {
   std::string functions; ///< the generated CUDA functions and struct Pattern
   std::vector<VariantRates> variants;
   QOriginRule qOrigin = QOriginRule::start;
+  int64_t grain = 1;                       ///< attn::grainOf (Grain.h)
   bool hasScores = false;                  ///< a chain changes scores
-  bool hasEqualTiles = false;              ///< TileBalance.h
-  bool hasFewTiles = false;                ///< TileBalance.h
-  bool hasLongRows = false;                ///< TileBalance.h
+  TileBalance balance = {};                ///< TileBalance.h
   std::vector<std::string> parameterNames; ///< of the run-time sizes, in order of param<i>
   std::vector<OperandSlot> operands;       ///< the tensors among them
   std::string note;                        ///< what is evaluated pair by pair and why; empty if nothing

@@ -4,6 +4,7 @@
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternInfoOf.h"
 #include "compiler/Driver/TileBalance.h"
+#include "dialect/Analysis/Grain.h"
 
 namespace heddle {
 
@@ -45,10 +46,8 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   auto schedule = timeStage(prepared.times, "schedule", [&] { return file.schedule(); });
   HEDDLE_TRY(schedule.status());
   takeSchedule(prepared, *schedule);
-  const TileBalance balance = tileBalance(file);
-  prepared.hasEqualTiles = balance.hasEqualTiles;
-  prepared.hasFewTiles = balance.hasFewTiles;
-  prepared.hasLongRows = balance.hasLongRows;
+  prepared.grain = attn::grainOf(file.analysis());
+  prepared.balance = tileBalance(file);
   PatternInfo info = patternInfoOf(*schedule);
   auto text = timeStage(prepared.times, "emit", [&] { return emitPatternFunctions(*schedule->functions, info); });
   if (failed(text))

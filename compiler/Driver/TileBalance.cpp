@@ -11,15 +11,31 @@ constexpr int64_t kSeqlen = 65536, kHeads = 16, kTile = 128;
 constexpr int64_t kFewOf = 8;     // few tiles: at most one in eight
 constexpr int64_t kLongTimes = 8; // long rows: more than eight times as many tiles as inside
 
+constexpr int64_t kLargeRows = 256, kPartRows = 64;
+constexpr double kOwnShare = 0.8; // own keys: the parts of a large tile need at most this share of its visits
+
 /// Key tiles of one query tile, all branches together.
-int64_t visitedTiles(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes, int64_t head, int64_t index) {
+int64_t visitedTiles(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes, int64_t head, int64_t index,
+                     int64_t rows, int64_t columns) {
   int64_t visited = 0;
   for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
     for (const attn::TileRun &run :
-         attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, head, {0, index, kTile}, kTile).visited)
+         attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, head, {0, index, rows}, columns).visited)
       visited += run.end - run.begin;
   return visited;
 }
+
+/// Key tiles of large query tiles, and those of them that the parts of these need, a part each.
+struct LargeTiles {
+  int64_t visits = 0, needs = 0;
+
+  void add(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes, int64_t head, int64_t index) {
+    constexpr int64_t kParts = kLargeRows / kPartRows;
+    visits += kParts * visitedTiles(ranges, sizes, head, index, kLargeRows, kPartRows);
+    for (int64_t part = 0; part < kParts; ++part)
+      needs += visitedTiles(ranges, sizes, head, index * kParts + part, kPartRows, kPartRows);
+  }
+};
 
 } // namespace
 
@@ -34,15 +50,17 @@ TileBalance tileBalance(const PatternFile &file) {
   attn::ProblemSizes sizes = sizesOf(file, shape);
   const attn::PatternAnalysis &analysis = file.analysis();
   int64_t least = INT64_MAX, most = 0, mostInside = 0;
+  LargeTiles large;
   for (int64_t head = 0; head < kHeads; ++head) {
     const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].forward;
     int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
     if (last < 4)
       return {};
     for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
-      int64_t visited = visitedTiles(ranges, sizes, head, index);
+      int64_t visited = visitedTiles(ranges, sizes, head, index, kTile, kTile);
       most = std::max(most, visited);
       if (index != 0 && index != last) {
+        large.add(ranges, sizes, head, index * kTile / kLargeRows);
         least = std::min(least, visited);
         mostInside = std::max(mostInside, visited);
       }
@@ -51,6 +69,7 @@ TileBalance tileBalance(const PatternFile &file) {
   TileBalance balance;
   balance.hasEqualTiles = most <= least + std::max<int64_t>(1, least / 20);
   balance.hasFewTiles = most * kFewOf <= kSeqlen / kTile;
+  balance.hasOwnKeys = double(large.needs) < kOwnShare * double(large.visits);
   balance.hasLongRows = most > kLongTimes * mostInside;
   return balance;
 }

@@ -43,7 +43,10 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &da
   shape.headDim = call.inputs.sizes.headDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file));
-  if (call.config.empty()) {
+  const bool cutsBlocks = call.splitKeys && prepared.grain > 1;
+  if (cutsBlocks)
+    prepared.grain = 1; // and what is stored may rely on whole blocks
+  if (call.config.empty() && !cutsBlocks) {
     HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, database, device, familyOf(prepared, shape)));
     if (!stored.origin.empty())
       return stored;

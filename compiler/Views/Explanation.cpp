@@ -4,6 +4,7 @@
 #include "codegen/Target/GpuArch.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/TileBalance.h"
+#include "dialect/Analysis/Grain.h"
 #include "compiler/Views/KeptRows.h"
 #include "compiler/Views/PieceWords.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -30,10 +31,8 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
       rates.keyRates.push_back(branch.columnRate);
     kernel.variants.push_back(std::move(rates));
   }
-  const TileBalance balance = tileBalance(file);
-  kernel.hasEqualTiles = balance.hasEqualTiles;
-  kernel.hasFewTiles = balance.hasFewTiles;
-  kernel.hasLongRows = balance.hasLongRows;
+  kernel.balance = tileBalance(file);
+  kernel.grain = grainOf(file.analysis());
   kernel.hasScores = attn::changesScores(attn::PatternOp(file.pattern()).getSoftmax().getScores());
   kernel.paramCount = static_cast<int64_t>(request.sizes.parameters.size());
   attn::PatternOp pattern = file.pattern();

@@ -12,6 +12,9 @@
 
 namespace heddle::attn {
 
+/// Stands for a cell where there is none, in generated code.
+inline constexpr int32_t kNoCell = 0x7fffffff;
+
 /// Arguments are the values of the expressions that come with the rule in a piece. Immutable.
 class ListRule {
 public:
@@ -25,6 +28,8 @@ public:
 
   /// Ascending, each once; no bound is put on the numbers. `isTransposed`: the query cells that name key cell `row`.
   virtual std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed) const = 0;
+  /// False: all query cells have the same list, and `row` may be any number.
+  virtual bool dependsOnRow() const { return true; }
   /// No list is longer.
   virtual int64_t longest(const std::vector<int64_t> &arguments) const = 0;
   /// What is kept, for cells that are called `cells`: "3 random blocks for each of the query's, by seed 7".

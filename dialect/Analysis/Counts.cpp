@@ -182,18 +182,48 @@ TileCounts sumClasses(const BranchEvaluator &evaluator, int64_t rowRate, const P
   return counts;
 }
 
+bool hasLists(const BranchRanges &branch) {
+  return std::any_of(branch.pieces.begin(), branch.pieces.end(), [](const PieceRange &piece) { return piece.list.has_value(); });
+}
+
+Direction opposite(Direction direction) {
+  return direction == Direction::Forward ? Direction::Transposed : Direction::Forward;
+}
+
+const VariantRanges &rangesOf(const Variant &variant, Direction direction) {
+  return direction == Direction::Forward ? variant.forward : variant.transposed;
+}
+
 /// A branch whose lists may be too long to be read; heads that differ are counted one after the other.
 class BranchCount {
 public:
-  BranchCount(const BranchRanges &branch, int64_t rowRate) : rowRate(rowRate), whole(branch), plain(withoutLists(branch)) {}
+  BranchCount(const BranchRanges &branch, int64_t rowRate, Direction direction)
+      : rowRate(rowRate), direction(direction), whole(branch), plain(withoutLists(branch)) {}
+
+  /// Branch number `index` of a variant. What lists are too long for is asked of the other axis if that has none: tiles are
+  /// the same from both, if all rows and all columns are one class.
+  static BranchCount of(const Variant &variant, size_t index, Direction direction) {
+    const VariantRanges &own = rangesOf(variant, direction), &other = rangesOf(variant, opposite(direction));
+    BranchCount count(own.branches[index], own.rowRate, direction);
+    auto isExact = [&](const VariantRanges &side) {
+      const BranchRanges &branch = side.branches[index];
+      return side.rowRate == 1 && branch.columnRate == 1 && !branch.masked && !branch.mayVisitGaps;
+    };
+    if (isExact(own) && isExact(other) && !hasLists(other.branches[index]))
+      count.fromOtherAxis.emplace(other.branches[index]);
+    return count;
+  }
 
   const BranchEvaluator &evaluator() const { return whole; }
 
-  TileCounts count(const ProblemSizes &sizes, int64_t head, TileShape shape, RowAxis axis) {
+  TileCounts count(const ProblemSizes &sizes, int64_t head, TileShape shape) {
+    const RowAxis axis = rowAxis(sizes, direction);
     auto valueOf = [&](Symbol symbol) { return symbolValue(sizes, head, symbol); };
     entries += rowRate * whole.listEntries(valueOf, axis.count);
     if (entries <= kMostListEntries)
       return sumClasses(whole, rowRate, sizes, head, shape, axis);
+    if (fromOtherAxis)
+      return sumClasses(*fromOtherAxis, 1, sizes, head, {shape.columns, shape.rows}, rowAxis(sizes, opposite(direction)));
     TileCounts bound = sumClasses(plain, rowRate, sizes, head, shape, axis);
     bound.visited += rowRate * whole.listTiles(valueOf, axis.count, shape);
     bound.isBound = true;
@@ -209,7 +239,9 @@ private:
   }
 
   int64_t rowRate;
+  Direction direction;
   BranchEvaluator whole, plain;
+  std::optional<BranchEvaluator> fromOtherAxis;
   WideInt entries = 0;
 };
 
@@ -232,23 +264,26 @@ void forEachDistinctHead(const PatternAnalysis &analysis, const ProblemSizes &si
     count(group.first, group.second);
 }
 
-/// The direction in which one by one tiles are the pairs of a piece, if there is one.
+/// The direction in which one by one tiles are the pairs of a piece, if there is one: without lists, if there is such a one.
 std::optional<Direction> exactDirection(const Piece &piece) {
-  for (Direction direction : {Direction::Forward, Direction::Transposed})
-    if (!piece.masked && !buildRanges({{piece}}, direction).branches[0].masked)
-      return direction;
-  return std::nullopt;
+  std::optional<Direction> exact;
+  for (Direction direction : {Direction::Transposed, Direction::Forward}) {
+    const BranchRanges branch = buildRanges({{piece}}, direction).branches[0];
+    if (!piece.masked && !branch.masked && (!exact || !hasLists(branch)))
+      exact = direction;
+  }
+  return exact;
 }
 
 /// The pairs of one piece, summed over heads; none if its lists are too long.
 std::optional<WideInt> countPiece(const PatternAnalysis &analysis, unsigned variant, const Piece &piece,
                                   Direction direction, const ProblemSizes &sizes) {
   VariantRanges ranges = buildRanges({{piece}}, direction);
-  BranchCount branch(ranges.branches[0], ranges.rowRate);
+  BranchCount branch(ranges.branches[0], ranges.rowRate, direction);
   TileCounts total;
   forEachDistinctHead(analysis, sizes, variant, branch.evaluator(), [&](int64_t head, int64_t weight) {
     if (!total.isBound)
-      total.add(branch.count(sizes, head, {1, 1}, rowAxis(sizes, direction)), weight);
+      total.add(branch.count(sizes, head, {1, 1}), weight);
   });
   return total.isBound ? std::nullopt : std::optional<WideInt>(total.visited);
 }
@@ -320,25 +355,21 @@ TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction dir
 TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes &sizes, int64_t head, TileShape shape,
                             Direction direction) {
   const Variant &variant = analysis.variants[variantOf(analysis, sizes, head)];
-  const VariantRanges &ranges = direction == Direction::Forward ? variant.forward : variant.transposed;
   TileCounts total;
-  for (const BranchRanges &branch : ranges.branches)
-    total.add(BranchCount(branch, ranges.rowRate).count(sizes, head, shape, rowAxis(sizes, direction)));
+  for (size_t branch = 0; branch < variant.branches.size(); ++branch)
+    total.add(BranchCount::of(variant, branch, direction).count(sizes, head, shape));
   return total;
 }
 
 TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes, TileShape shape, Direction direction) {
   TileCounts total;
-  for (unsigned index = 0; index < analysis.variants.size(); ++index) {
-    const VariantRanges &ranges = direction == Direction::Forward ? analysis.variants[index].forward
-                                                                  : analysis.variants[index].transposed;
-    for (const BranchRanges &branch : ranges.branches) {
-      BranchCount counter(branch, ranges.rowRate);
+  for (unsigned index = 0; index < analysis.variants.size(); ++index)
+    for (size_t branch = 0; branch < analysis.variants[index].branches.size(); ++branch) {
+      BranchCount counter = BranchCount::of(analysis.variants[index], branch, direction);
       forEachDistinctHead(analysis, sizes, index, counter.evaluator(), [&](int64_t head, int64_t weight) {
-        total.add(counter.count(sizes, head, shape, rowAxis(sizes, direction)), weight);
+        total.add(counter.count(sizes, head, shape), weight);
       });
     }
-  }
   return total;
 }
 

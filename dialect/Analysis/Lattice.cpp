@@ -40,18 +40,6 @@ void meet(ColumnClass &columns, int64_t modulus, const IntExpr &residue) {
   columns.rate *= fresh;
 }
 
-/// Steps from the row's cell to the column's, where the piece has one number of them.
-std::optional<int64_t> onlyStep(const Piece &piece, const CellLoop &loop) {
-  for (const CellLoop &shared : piece.cells)
-    if (shared.cell == loop.cell)
-      return 0;
-  for (const CellBand &band : piece.bands)
-    if (band.loop.cell == loop.cell && band.steps.lower && band.steps.upper &&
-        band.steps.lower.constant() == band.steps.upper.constant())
-      return band.steps.lower.constant();
-  return std::nullopt;
-}
-
 /// Classes of cells of rows are conditions; those of columns too, where the row's cell says which cell it is.
 void meetCells(ColumnClass &columns, const Piece &piece) {
   auto require = [&](const CellClass &cells, int64_t step) {
@@ -61,7 +49,7 @@ void meetCells(ColumnClass &columns, const Piece &piece) {
   for (const CellClass &rows : piece.qCells)
     require(rows, 0);
   for (const CellClass &keys : piece.kCells)
-    if (std::optional<int64_t> step = onlyStep(piece, keys.loop))
+    if (std::optional<int64_t> step = stepToColumns(piece, keys.loop))
       require(keys, *step);
     else
       drop(columns, "columns come in blocks at a stride");
@@ -77,6 +65,17 @@ void meetList(ColumnClass &columns, const Piece &piece) {
 }
 
 } // namespace
+
+std::optional<int64_t> stepToColumns(const Piece &piece, const CellLoop &loop) {
+  for (const CellLoop &shared : piece.cells)
+    if (shared.cell == loop.cell)
+      return 0;
+  for (const CellBand &band : piece.bands)
+    if (band.loop.cell == loop.cell && band.steps.lower && band.steps.upper &&
+        band.steps.lower.constant() == band.steps.upper.constant())
+      return band.steps.lower.constant();
+  return std::nullopt;
+}
 
 ColumnClass solveColumns(const Piece &piece) {
   ColumnClass columns;

@@ -22,6 +22,9 @@ struct ColumnClass {
 /// q is the row axis of `piece`, k its column axis.
 ColumnClass solveColumns(const Piece &piece);
 
+/// Steps from the row's cell to the column's, where the piece has one number of them.
+std::optional<int64_t> stepToColumns(const Piece &piece, const CellLoop &loop);
+
 /// The rate at which rows must be split so that `solveColumns` is right for each piece: the least common
 /// multiple of the moduli on rows and differences.
 int64_t rowRate(const PieceList &pieces);

@@ -1,6 +1,7 @@
 //===- Ranges.cpp - visited and full columns of a tile --------------------===//
 #include "dialect/Analysis/Ranges.h"
 #include "dialect/Analysis/Lattice.h"
+#include "dialect/Analysis/StridedCells.h"
 
 #include <algorithm>
 #include <numeric>
@@ -90,8 +91,20 @@ Piece withBandsAsBounds(const Piece &piece) {
   }
   for (const CellClass &rows : piece.qCells)
     appendCells(result.cells, {rows.loop});
-  if (piece.list)
+  if (piece.list && piece.list->rule->dependsOnRow())
     appendCells(result.cells, {piece.list->loop});
+  return result;
+}
+
+/// Cells of columns in a residue class are a list, unless the row's cell says which one it is (Lattice.h).
+Piece withClassAsList(const Piece &piece, const Sides &sides) {
+  Piece result = piece;
+  if (piece.list || piece.kCells.size() != 1 || stepToColumns(piece, piece.kCells.front().loop))
+    return result;
+  const auto &[loop, modulus, residue] = piece.kCells.front();
+  IntExpr last = sides.columnOrigin + sides.columnLength - 1;
+  result.list = {loop, stridedCells(), {modulus, residue, floorDiv(sides.columnOrigin - loop.base, loop.span), floorDiv(last - loop.base, loop.span) + 1}};
+  result.kCells.clear();
   return result;
 }
 
@@ -106,7 +119,7 @@ std::optional<ListedColumns> listedColumns(const std::optional<CellList> &list, 
   return ListedColumns{list->rule,
                        list->arguments,
                        list->isTransposed,
-                       symbol(Symbol::Cell, list->loop.cell),
+                       list->rule->dependsOnRow() ? symbol(Symbol::Cell, list->loop.cell) : IntExpr(0),
                        list->loop.span,
                        own.exact ? numbers.ceil(start) : numbers.floor(start),
                        own.exact ? numbers.floor(last) : numbers.ceil(last),
@@ -211,7 +224,7 @@ BranchRanges buildBranch(PieceList pieces, int64_t rowRate, const Sides &sides) 
 } // namespace
 
 std::string whyMasked(const Piece &piece, Direction direction) {
-  Piece seen = direction == Direction::Forward ? piece : piece.transposed();
+  Piece seen = withClassAsList(direction == Direction::Forward ? piece : piece.transposed(), sidesOf(direction));
   return whyMasked(seen, solveColumns(seen));
 }
 
@@ -224,6 +237,7 @@ VariantRanges buildRanges(const std::vector<PieceList> &input, Direction directi
       if (direction == Direction::Transposed)
         piece = piece.transposed();
       piece.k.intersect({sides.columnOrigin, sides.columnOrigin + sides.columnLength - 1});
+      piece = withClassAsList(piece, sides);
     }
 
   std::vector<std::string> reasons(branches.size());

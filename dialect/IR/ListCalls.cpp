@@ -1,5 +1,6 @@
 //===- ListCalls.cpp - declarations and calls ------------------------------===//
 #include "dialect/IR/ListCalls.h"
+#include "dialect/Analysis/StridedCells.h"
 #include "dialect/IR/RandomCells.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -70,6 +71,7 @@ Value callLargestOfWarp(OpBuilder &builder, Location loc, Value value) {
 ArrayRef<HostFunction> hostFunctions() {
   static const HostFunction functions[] = {
       {"largest_of_warp", reinterpret_cast<void *>(&largestOfWarp)},
+      {"strided_cells_next", reinterpret_cast<void *>(&stridedCellsNext)},
       {"random_cells_next", reinterpret_cast<void *>(&randomCellsNext)},
       {"random_cells_has", reinterpret_cast<void *>(&randomCellsHas)},
       {"random_cells_length", reinterpret_cast<void *>(&randomCellsLength)},

@@ -18,8 +18,6 @@
 
 namespace heddle::attn {
 
-inline constexpr int32_t kNoCell = 0x7fffffff;
-
 /// The file of codegen/Skeletons with what the lanes of a warp find out together; those of lists need it before them.
 inline constexpr const char *kWarpFile = "Ptx/warp.cuh";
 

@@ -153,6 +153,8 @@ Status LaunchPlan::validate() const {
   if (paramBytes < 0 || paramBytes > kMaxParamBytes)
     return Status::invalidArgument("launch plan: expected at most " + std::to_string(kMaxParamBytes) + " parameter bytes, got " +
                                    std::to_string(paramBytes));
+  if (keyOriginStep < 1)
+    return Status::invalidArgument("launch plan: expected a step of key origins of at least 1, got " + std::to_string(keyOriginStep));
   for (size_t i = 0; i < tensorMaps.size(); ++i)
     HEDDLE_TRY(validateMap(tensorMaps[i], i));
   std::vector<std::pair<int64_t, int64_t>> spans;

@@ -75,6 +75,7 @@ struct LaunchPlan {
   std::vector<TensorMapSpec> tensorMaps;
   std::vector<SlotSpec> slots;
   int64_t paramBytes = 0; // size of the parameter block; append* keep it at the natural struct size
+  int64_t keyOriginStep = 1; // the position of key 0 must be a multiple of it
 
   // Append a slot at the next naturally aligned offset and return that offset (tensor maps: 64).
   int64_t appendI32(LaunchExpr value);

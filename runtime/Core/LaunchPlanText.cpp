@@ -1,6 +1,6 @@
 //===- LaunchPlanText.cpp - the stored text of a launch plan ----------------===//
 // One item per line, tokens separated by one space, expressions without spaces:
-//   heddle-plan 1 | entry NAME | grid X Y Z | block T | shared B | workspace B | params B
+//   heddle-plan 1 | entry NAME | grid X Y Z | block T | shared B | workspace B | params B | key_origin_step N
 //   clear TARGET OFFSET WORDS VALUE
 //   tensor_map SOURCE DTYPE offset B swizzle S dims ... strides ... box ... step ...
 //   slot OFFSET i32|i64 EXPR, slot OFFSET f32 scale_log2, slot OFFSET ptr SOURCE, slot OFFSET tensor_map I
@@ -173,6 +173,8 @@ Status parseLine(LineReader &line, LaunchPlan &plan) {
     HEDDLE_TRY(line.read(plan.workspaceBytes));
   } else if (key == "params") {
     HEDDLE_TRY(line.read(plan.paramBytes));
+  } else if (key == "key_origin_step") {
+    HEDDLE_TRY(line.read(plan.keyOriginStep));
   } else if (key == "clear") {
     HEDDLE_TRY(parseClear(line, plan.clears.emplace_back()));
   } else if (key == "tensor_map") {
@@ -180,7 +182,7 @@ Status parseLine(LineReader &line, LaunchPlan &plan) {
   } else if (key == "slot") {
     HEDDLE_TRY(parseSlot(line, plan.slots.emplace_back()));
   } else {
-    return line.fail("expected entry, grid, block, shared, workspace, params, clear, tensor_map or slot, got '" + std::string(key) + "'");
+    return line.fail("expected entry, grid, block, shared, workspace, params, key_origin_step, clear, tensor_map or slot, got '" + std::string(key) + "'");
   }
   return line.atEnd() ? Status() : line.fail("expected the end of the line, got '" + std::string(line.word()) + "'");
 }
@@ -192,6 +194,8 @@ std::string LaunchPlan::str() const {
   text += "grid " + grid[0].str() + " " + grid[1].str() + " " + grid[2].str() + "\n";
   text += "block " + block.str() + "\nshared " + sharedBytes.str() + "\nworkspace " + workspaceBytes.str() + "\n";
   text += "params " + std::to_string(paramBytes) + "\n";
+  if (keyOriginStep != 1)
+    text += "key_origin_step " + std::to_string(keyOriginStep) + "\n";
   for (const ClearSpec &clear : clears)
     text += "clear " + clear.target.str() + " " + clear.offset.str() + " " + clear.words.str() + " " + std::to_string(clear.value) + "\n";
   for (const TensorMapSpec &map : tensorMaps)

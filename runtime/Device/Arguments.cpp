@@ -247,6 +247,7 @@ const void *CallInputs::mapBase(const PointerSource &source) const {
 Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {
   CallRequirements needs;
   needs.paramCount = plan.paramCount();
+  needs.keyOriginStep = plan.keyOriginStep;
   int64_t largestOperand = -1;
   auto use = [&](const PointerSource &source) {
     if (source.kind != PointerSource::Kind::operand)
@@ -275,6 +276,9 @@ Status checkArguments(const KernelFamily &family, const CallRequirements &needs,
   HEDDLE_TRY(checkUnserved(inputs.args));
   HEDDLE_TRY(checkTensors(family, inputs.args));
   HEDDLE_TRY(checkFloats(inputs.args));
+  if (inputs.args.k_origin % needs.keyOriginStep != 0)
+    return bad("k_origin: expected a multiple of " + num(needs.keyOriginStep) + ", got " + num(inputs.args.k_origin) +
+               "; this kernel keeps or drops whole blocks of keys. A pattern with q_origin given takes any");
   HEDDLE_TRY(readOperands(needs, inputs));
   setSymbols(family, smCount, inputs);
   inputs.symbols.params = inputs.runtimeSizes;

@@ -35,6 +35,7 @@ struct CallRequirements {
   int64_t paramCount = 0;   // at most kMaxRuntimeSizes
   uint64_t sizeMask = 0;    // bit i: run-time size i is used
   uint64_t operandMask = 0; // bit i: pointer operand i is used
+  int64_t keyOriginStep = 1; // k_origin is a multiple of it
 
   // unsupported if the plan uses more than kMaxRuntimeSizes of either.
   static Result<CallRequirements> of(const LaunchPlan &plan);

@@ -17,6 +17,8 @@ cases=( # pattern batch seqlen_q seqlen_k heads kv_heads head_dim dtype cut size
   "dilated_window 1 900 900 4 2 128 bf16 450"
   "longformer 1 600 600 3 3 64 bf16 301"
   "longnet 1 1100 1100 6 2 128 bf16 513"
+  "block_window 1 700 700 4 2 64 bf16 201 radius=1"
+  "random_blocks 1 700 700 4 2 128 bf16 320 count=2"
 )
 failed=0
 inputs=$HEDDLE_SCRATCH/inputs.safetensors

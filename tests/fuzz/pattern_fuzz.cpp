@@ -4,8 +4,6 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/CompileSession.h"
@@ -28,7 +26,7 @@ const char *const kWords[] = {
     "q_position", "k_position", "first_position", "qPosition", "kPosition", "firstPosition", "score", "PatternContext", "KeyRange", "Pattern",
     "begin", "end", "fullBegin", "fullEnd", "reach", "c", "kVariantCount", "kBranchCount", "kParamCount", "kHasScore", "kHasKeptColumns",
     "queryRate", "keyRate", "keyResidue", "nextRange", "keep", "keptColumns", "heddle", "ptx", "exp2Approx", "reciprocalApprox",
-    "largest_of_warp", "random_cells_next", "random_cells_has",
+    "largest_of_warp", "random_cells_next", "random_cells_has", "strided_cells_next",
     "random_cells_length", "random_cells_entry", "kHasSink", "sink", "pattern_sink", "kOperandCount",
     "bindOperands", "operands", "static_cast", "kAsksTogether", "int8_t", "uint8_t", "int16_t", "uint16_t", "int64_t", "uint64_t", "ptrdiff_t",
     "__int_as_float", "__float_as_int", "fabsf", "ceilf", "cosf", "erff", "expf", "exp2f", "expm1f", "floorf", "fmaf", "logf", "log1pf", "log2f",
@@ -96,11 +94,9 @@ void requirePlainHead(const std::string &source) {
 void emitFor(const PreparedPattern &prepared, const char *arch) {
   KernelShape shape;
   shape.arch = *findGpuArch(arch);
-  KernelRequest request = makeRequest(prepared, shape);
-  Result<KernelConfig> config = chooseConfig(request, std::nullopt);
-  if (!config)
+  if (!configFor(prepared, shape, ""))
     return;
-  Result<KernelSource> source = variantSource(prepared, request, *config);
+  Result<KernelSource> source = variantSource(prepared, shape, "");
   FUZZ_REQUIRE(source.isOk(), "the default is infeasible: " + source.status().message());
   requirePlainHead(source->text);
 }

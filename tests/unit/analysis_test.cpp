@@ -285,7 +285,7 @@ TEST_CASE("blocks composed") {
   check(unionOf("%a = attn.window [0, 0] %s = attn.stride k by 3 at 1 %b = attn.and %a, %s %m = attn.blocks %b by [4]"));
 }
 
-TEST_CASE("blocks have closed forms, but for keys in blocks at a stride") {
+TEST_CASE("blocks have closed forms") {
   auto isExact = [](const std::string &inner, Direction direction) {
     auto parsed = parse("", unionOf(inner + " %m = attn.blocks %a by [4]"));
     PatternAnalysis analysis = analyze(parsed->pattern);
@@ -295,10 +295,9 @@ TEST_CASE("blocks have closed forms, but for keys in blocks at a stride") {
   for (const char *leaf : {"full", "causal", "window [2, 1]", "rows [1, 2]", "cols [2, 1]", "box [1, 3, 0, 2]", "prefix [2]"})
     for (Direction direction : {Direction::Forward, Direction::Transposed})
       CHECK(isExact(std::string("%a = attn.") + leaf, direction));
-  CHECK(isExact("%a = attn.stride q by 3 at 1", Direction::Forward));
-  CHECK_FALSE(isExact("%a = attn.stride q by 3 at 1", Direction::Transposed));
-  CHECK_FALSE(isExact("%a = attn.stride k by 3 at 1", Direction::Forward));
-  CHECK(isExact("%a = attn.stride k by 3 at 1", Direction::Transposed));
+  for (const char *axis : {"q", "k"})
+    for (Direction direction : {Direction::Forward, Direction::Transposed})
+      CHECK(isExact(std::string("%a = attn.stride ") + axis + " by 3 at 1", direction));
   CHECK(isExact("%w = attn.window [0, 0] %s = attn.stride k by 3 at 1 %a = attn.and %w, %s", Direction::Forward));
 }
 
@@ -364,6 +363,24 @@ TEST_CASE("a billion tokens are counted exactly") {
   WideInt tiles = n / 128;
   CHECK(counts.visited == 16 * tiles * (tiles + 1) / 2);
   CHECK(counts.full == 16 * tiles * (tiles - 1) / 2);
+}
+
+TEST_CASE("key blocks at a stride are counted exactly at a billion tokens, tiles by way of the other axis") {
+  auto parsed = parse("", unionOf("%s = attn.stride k by 4 at 0 %w = attn.window [1, 1] %a = attn.or %s, %w "
+                                  "%m = attn.blocks %a by [128]"));
+  PatternAnalysis analysis = analyze(parsed->pattern);
+  const int64_t n = int64_t(1) << 30, blocks = n / 128;
+  ProblemSizes sizes{1, n, n, 0, 0, {}};
+  // A quarter of the keys; of the query's block and the two beside it those that the quarter lacks. Two are beyond the ends,
+  // of which one is of the quarter.
+  const WideInt tiles = WideInt(blocks) * (blocks / 4) + WideInt(3) * blocks / 4 * 3 - 1;
+  CHECK(countPairs(analysis, sizes) == std::optional<WideInt>(tiles * 128 * 128));
+  for (Direction direction : {Direction::Forward, Direction::Transposed}) {
+    TileCounts counts = countTiles(analysis, sizes, {128, 128}, direction);
+    CHECK_FALSE(counts.isBound);
+    CHECK(counts.visited == tiles);
+    CHECK(counts.full == tiles);
+  }
 }
 
 TEST_CASE("lengths without a common period do not make counting slow") {

@@ -3,7 +3,6 @@
 // spills and without a note of lost performance. NVRTC needs no GPU. HEDDLE_TEST_ALL=1 assembles every pair of pattern
 // and target; else each pattern takes every ninth target, another one than the pattern before it.
 //===----------------------------------------------------------------------===//
-#include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Registry.h"
@@ -86,7 +85,7 @@ std::string assemble(const Job &job) {
   if (!variant)
     return where + variant.status().message();
   KernelRequest request = makeRequest(*job.pattern, shape);
-  auto preferred = chooseSkeleton(request), taken = findSkeleton(KernelConfig::parse(variant->record.config)->skeleton);
+  auto preferred = chooseSkeleton(request), taken = findSkeleton(summarizeConfig(variant->record.config)->skeleton);
   return *preferred == *taken ? "" : where + variant->record.note;
 }
 

@@ -4,6 +4,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
+#include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/ProblemKey.h"
@@ -78,22 +79,44 @@ TEST_CASE("rates and sizes reach the request") {
 
 TEST_CASE("patterns whose query tiles cost alike are known") {
   for (const char *name : {"full", "sliding_window", "dilated_window"})
-    CHECK_MESSAGE(prepared(name).hasEqualTiles, name);
+    CHECK_MESSAGE(prepared(name).balance.hasEqualTiles, name);
   for (const char *name : {"causal", "longformer", "dilated"}) // longer rows, global rows, head groups
-    CHECK_MESSAGE(!prepared(name).hasEqualTiles, name);
+    CHECK_MESSAGE(!prepared(name).balance.hasEqualTiles, name);
 }
 
 TEST_CASE("patterns whose query tiles are short are known") {
   for (const char *name : {"sliding_window", "dilated_window", "dilated"})
-    CHECK_MESSAGE(prepared(name).hasFewTiles, name);
+    CHECK_MESSAGE(prepared(name).balance.hasFewTiles, name);
   for (const char *name : {"full", "causal", "longformer"})
-    CHECK_MESSAGE(!prepared(name).hasFewTiles, name);
+    CHECK_MESSAGE(!prepared(name).balance.hasFewTiles, name);
 }
 
 TEST_CASE("patterns with rows many times longer than the others are known") {
-  CHECK(prepared("longformer").hasLongRows);
+  CHECK(prepared("longformer").balance.hasLongRows);
   for (const char *name : {"full", "causal", "sliding_window", "dilated_window", "dilated", "longnet"})
-    CHECK_MESSAGE(!prepared(name).hasLongRows, name);
+    CHECK_MESSAGE(!prepared(name).balance.hasLongRows, name);
+}
+
+TEST_CASE("patterns whose rows want other keys than their neighbours are known") {
+  for (const char *name : {"random_blocks", "bigbird", "block_dilated"})
+    CHECK_MESSAGE(prepared(name).balance.hasOwnKeys, name);
+  for (const char *name : {"full", "causal", "sliding_window", "block_strided", "block_window"})
+    CHECK_MESSAGE(!prepared(name).balance.hasOwnKeys, name);
+}
+
+TEST_CASE("kernels of blocks rely on where key 0 stands only if the pattern fixes query 0") {
+  auto stepOf = [](const std::string &origin) {
+    auto file = PatternFile::parse("attn.pattern @p() " + origin + " { %w = attn.window [1, 1] %m = attn.blocks %w by [128] "
+                                   "attn.softmax union(%m) }", "test.mlir");
+    REQUIRE(file.isOk());
+    auto pattern = preparePattern(**file);
+    REQUIRE(pattern.isOk());
+    KernelRequest request = requestOf(*pattern);
+    return (*chooseSkeleton(request))->defaultPlan(request).keyOriginStep;
+  };
+  CHECK(stepOf("") > 1);
+  CHECK(stepOf("q_origin(end)") == 1);
+  CHECK(stepOf("q_origin(given)") == 1);
 }
 
 TEST_CASE("equal pattern and configuration give equal bytes, another configuration other ones") {

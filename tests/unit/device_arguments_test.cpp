@@ -209,6 +209,26 @@ TEST_CASE("[3] fields of a newer version of the struct must be zero") {
   CHECK(status.message().find("belongs to a field of a newer version") != std::string::npos);
 }
 
+TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
+  LaunchPlan plan = forwardPlan();
+  plan.keyOriginStep = 64;
+  const CallRequirements needs = *CallRequirements::of(plan);
+  auto statusAt = [&](int64_t origin) {
+    ForwardCall call;
+    call.args.k_origin = origin;
+    CallInputs inputs;
+    return checkArguments(forwardRecord(), needs, 132, call.args, inputs);
+  };
+  for (int64_t origin : {0, 64, 6400, -128})
+    CHECK(statusAt(origin).isOk());
+  for (int64_t origin : {1, 63, 65, -1}) {
+    Status status = statusAt(origin);
+    CHECK(status.code() == StatusCode::invalidArgument);
+    CHECK_MESSAGE(status.message().find("k_origin: expected a multiple of 64, got " + std::to_string(origin)) != std::string::npos,
+                  status.str());
+  }
+}
+
 TEST_CASE("plans that use more sizes or pointers than a call can carry are refused") {
   LaunchPlan plan;
   plan.appendI32(LaunchExpr::param(64));

@@ -156,6 +156,16 @@ TEST_CASE("a plan round-trips through its text") {
   CHECK(text.find("clear workspace 0 batch 7\n") != std::string::npos);
 }
 
+TEST_CASE("where key 0 may stand is in the text of plans that care") {
+  LaunchPlan plan = somePlan();
+  CHECK(plan.str().find("key_origin_step") == std::string::npos);
+  plan.keyOriginStep = 128;
+  Result<LaunchPlan> parsed = LaunchPlan::parse(plan.str());
+  REQUIRE_MESSAGE(parsed.isOk(), parsed.status().str());
+  CHECK(parsed->keyOriginStep == 128);
+  CHECK(parsed->str() == plan.str());
+}
+
 TEST_CASE("bad plans name the line and what was expected") {
   struct Case {
     const char *text;
@@ -172,6 +182,7 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 1\nparams 8\nslot 8 i32 1\n", "slot at offset 8: expected to end inside"},
         Case{"heddle-plan 1\nparams 8\nslot 0 i64 1\nslot 4 i32 1\n", "overlap"},
         Case{"heddle-plan 1\nparams 128\nslot 0 tensor_map 0\n", "one of 0 tensor maps"},
+        Case{"heddle-plan 1\nkey_origin_step 0\n", "step of key origins of at least 1, got 0"},
         Case{"heddle-plan 1\nparams 9999999\n", "expected at most 32704 parameter bytes"},
         Case{"heddle-plan 1\ntensor_map k bf16 offset 0 swizzle 7 dims 1 box 1\n", "swizzle 0, 32, 64 or 128"},
         Case{"heddle-plan 1\ntensor_map k int8 offset 0 swizzle 0 dims 1 box 1\n", "expected bf16, fp16 or fp32"},

@@ -1,6 +1,5 @@
 // Tensors that patterns read: the emitted text, the compiled functions and whole rows against the definition, the layout
 // of the parameter block, and the values that --operand refuses.
-#include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Nvrtc/Compiler.h"
@@ -278,7 +277,7 @@ TEST_CASE("pointers come first in the parameter block, and words of tensors with
   CHECK(request.str().find(" operand0 operand2=length") != std::string::npos);
   for (const Skeleton *skeleton : skeletons()) {
     CAPTURE(skeleton->name());
-    const LaunchPlan plan = skeleton->planLaunch(request, skeleton->defaultConfig(request));
+    const LaunchPlan plan = skeleton->defaultPlan(request);
     CHECK(plan.validate().isOk());
     CHECK(plan.usedParams() == std::vector<bool>{false, true, true});
     REQUIRE(plan.slots.size() > 3);
@@ -303,11 +302,10 @@ TEST_CASE("NVRTC compiles them for both families, and its parameter block has th
   const KernelRequest request = makeRequest(*prepared, shapeForAll());
   for (const Skeleton *skeleton : skeletons()) {
     CAPTURE(skeleton->name());
-    const KernelConfig config = skeleton->defaultConfig(request);
-    auto source = variantSource(*prepared, request, config);
+    auto source = variantSource(*prepared, shapeForAll(), "skeleton=" + std::string(skeleton->name()));
     REQUIRE(source.isOk());
     source->text += "static_assert(sizeof(heddle::KernelParams) == " +
-                    std::to_string(skeleton->planLaunch(request, config).paramBytes) + ", \"layout\");\n";
+                    std::to_string(skeleton->defaultPlan(request).paramBytes) + ", \"layout\");\n";
     auto ptx = compile(*source, request.arch->name);
     CHECK_MESSAGE(ptx.isOk(), ptx.status().message());
   }

@@ -1,7 +1,5 @@
 // Chains of score ops: the emitted text and the compiled functions against the definition, derivatives against finite
 // differences of the definition, whole rows on the CPU, and what a pattern without a chain must not notice.
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
@@ -342,19 +340,4 @@ TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {
       REQUIRE_MESSAGE(without.isOk(), without.status().message());
       CHECK(with->ptx == without->ptx);
     }
-}
-
-TEST_CASE("a chain of scores has no anchored softmax, and says why") {
-  KernelRequest request;
-  for (const GpuArch &arch : gpuArchs())
-    if ((*findSkeleton("sm90_forward"))->servesArch(arch))
-      request.arch = &arch;
-  const Skeleton &skeleton = **findSkeleton("sm90_forward");
-  KernelConfig anchored = skeleton.defaultConfig(request);
-  CHECK(anchored.softmax == 1);
-  request.hasScores = true;
-  auto refusal = skeleton.whyInfeasible(request, anchored);
-  REQUIRE(refusal);
-  CHECK(std::string(refusal->constraint) == "anchored");
-  CHECK_FALSE(skeleton.whyInfeasible(request, skeleton.defaultConfig(request)));
 }

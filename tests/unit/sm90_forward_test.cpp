@@ -52,7 +52,7 @@ TEST_CASE("the default is feasible for every pair of head dims, type and kind of
         for (int64_t valueDim = 8; valueDim <= 256; valueDim += 8) {
           KernelRequest request = requestFor(headDim, valueDim, dtype);
           request.variants = variants;
-          request.hasLongRows = headDim % 16 == 0;
+          request.balance.hasLongRows = headDim % 16 == 0;
           const auto skeleton = validateConfig(request, defaultFor(request));
           if (!skeleton.isOk())
             FAIL_CHECK(request.str() << ": " << skeleton.status().message());
@@ -62,7 +62,7 @@ TEST_CASE("the default is feasible for every pair of head dims, type and kind of
 TEST_CASE("long rows are shared in parts by default where parts can be merged, else dealt out one by one") {
   for (int64_t valueDim : {64, 192, 200, 256}) {
     KernelRequest request = requestFor(128, valueDim, DType::bf16);
-    request.hasLongRows = true;
+    request.balance.hasLongRows = true;
     KernelConfig config = defaultFor(request);
     CHECK((config.splitTiles > 0) == (valueDim <= 192));
     CHECK(config.rasterReversed == (valueDim > 192));
@@ -234,4 +234,39 @@ TEST_CASE("the traits hold the rates and where tiles lie") {
         "kQueryRates[3] = {1, 2, 6};", "kKeyRates[2] = {1, 2};", "kSmemBarriers = 0;", "kSmemQ = 1024;",
         "kGrid = ", "kSoftmax = 0;", "kQueryStages = ", "kTurnTaking = ", "kConsumerRegisters = ", "kRasterMib = "})
     CHECK_MESSAGE(traits.find(std::string("  static constexpr int ") + line) != std::string::npos, line);
+}
+
+TEST_CASE("a chain of scores has no anchored softmax, and says why") {
+  const Skeleton &skeleton = sm90ForwardSkeleton();
+  KernelRequest request = requestFor(64, 64);
+  KernelConfig anchored = skeleton.defaultConfig(request);
+  CHECK(anchored.softmax == 1);
+  request.hasScores = true;
+  auto refusal = skeleton.whyInfeasible(request, anchored);
+  REQUIRE(refusal);
+  CHECK(std::string(refusal->constraint) == "anchored");
+  CHECK_FALSE(skeleton.whyInfeasible(request, skeleton.defaultConfig(request)));
+}
+
+TEST_CASE("tiles are whole, and key 0 stands at the first of one, where block_n divides the grain") {
+  const Skeleton &skeleton = sm90ForwardSkeleton();
+  KernelRequest request = requestFor(64, 64);
+  KernelConfig config = skeleton.defaultConfig(request);
+  config.blockN = config.chunkN = 64;
+  auto isWhole = [&] { return skeleton.traits(request, config).find("kTilesAreWhole = 1") != std::string::npos; };
+  CHECK_FALSE(isWhole());
+  CHECK(skeleton.planLaunch(request, config).keyOriginStep == 1);
+  request.grain = 128;
+  CHECK(isWhole());
+  CHECK(skeleton.planLaunch(request, config).keyOriginStep == 64);
+  request.variants = {{2, {2}}, {1, {1}}};
+  CHECK(skeleton.planLaunch(request, config).keyOriginStep == 128);
+  config.blockN = config.chunkN = 48;
+  CHECK_FALSE(isWhole());
+  config.blockN = config.chunkN = 64;
+  request.grain = 32; // consumers own 64 rows
+  CHECK_FALSE(isWhole());
+  request.grain = 128;
+  request.qOrigin = QOriginRule::given;
+  CHECK_FALSE(isWhole());
 }

@@ -1,0 +1,22 @@
+//===- Grain.h - blocks that a pattern keeps or drops whole -----*- C++ -*-===//
+// Owns the question how large the squares are in which a pattern keeps all pairs or none. A kernel whose tiles lie in such
+// squares never asks for a pair: a tile that it visits is kept.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_ANALYSIS_GRAIN_H
+#define HEDDLE_DIALECT_ANALYSIS_GRAIN_H
+
+#include "dialect/Analysis/PatternAnalysis.h"
+
+namespace heddle::attn {
+
+/// The largest known g so that a tile that is visited is kept whole, if its g rows and its g columns begin at a multiple of g
+/// in their classes and position 0 of rows and columns is that of row and column 0: for any sizes and every head. What does
+/// not exist in a tile apart. 1: none is known.
+int64_t grainOf(const PatternAnalysis &analysis);
+
+/// The largest known divisor of the values of `expr`; 0: they are all 0.
+int64_t knownDivisor(const IntExpr &expr);
+
+} // namespace heddle::attn
+
+#endif
