@@ -55,6 +55,17 @@ struct MultiplyByReciprocal : OpConversionPattern<arith::DivFOp> {
   }
 };
 
+struct CallLeadingZeros : OpConversionPattern<math::CountLeadingZerosOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult matchAndRewrite(math::CountLeadingZerosOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!op.getType().isInteger(32))
+      return rewriter.notifyMatchFailure(op, "only words have a function");
+    rewriter.replaceOpWithNewOp<emitc::CallOpaqueOp>(op, op->getResultTypes(), "__clz", adaptor.getOperands());
+    return success();
+  }
+};
+
 struct CallBitcast : OpConversionPattern<arith::BitcastOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult matchAndRewrite(arith::BitcastOp op, OpAdaptor adaptor,
@@ -71,7 +82,7 @@ struct CallBitcast : OpConversionPattern<arith::BitcastOp> {
 
 void populateMathFunctionPatterns(TypeConverter &converter, RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<CallPowerOfTwo, MultiplyByReciprocal, CallBitcast>(converter, context);
+  patterns.add<CallPowerOfTwo, MultiplyByReciprocal, CallBitcast, CallLeadingZeros>(converter, context);
   patterns.add<CallFunction<math::AbsFOp>>(converter, context, "fabsf");
   patterns.add<CallFunction<math::CeilOp>>(converter, context, "ceilf");
   patterns.add<CallFunction<math::CosOp>>(converter, context, "cosf");

@@ -89,9 +89,9 @@ void writeOptional(SourceWriter &writer, const char *flag, bool isPresent, const
   writer.line(std::string("return ") + otherwise + ";");
 }
 
-// As the functions take them: 16-bit floats are bits.
+// As the functions take them: 16-bit floats are bits, 64-bit integers two words each.
 const char *pointerType(ElementType element) {
-  return element == ElementType::i32 ? "const int32_t *" : element == ElementType::f32 ? "const float *" : "const int16_t *";
+  return isInteger(element) ? "const int32_t *" : element == ElementType::f32 ? "const float *" : "const int16_t *";
 }
 
 std::string operandField(const PatternOperand &operand) { return "operand" + std::to_string(operand.argument); }

@@ -177,7 +177,8 @@ private:
                                f.context(Context::Heads),
                                /*group=*/0,
                                &variant.groupOfCount,
-                               &arguments};
+                               &arguments,
+                               f.context(Context::QOrigin)};
     attn::SoftmaxOp softmax = pattern.getSoftmax();
     auto predicate = [&](Value mask) { return mask.getDefiningOp<attn::MaskOpInterface>().buildPredicate(frame); };
     if (softmax.getCombine() == attn::Combine::lse)
@@ -211,7 +212,7 @@ void loadScheduleDialects(MLIRContext &context) {
 }
 
 static ElementType elementTypeOf(Type type) {
-  return type.isInteger(32) ? ElementType::i32 : type.isF32() ? ElementType::f32 : type.isBF16() ? ElementType::bf16 : ElementType::f16;
+  return type.isInteger(32) ? ElementType::i32 : type.isInteger(64) ? ElementType::i64 : type.isF32() ? ElementType::f32 : type.isBF16() ? ElementType::bf16 : ElementType::f16;
 }
 
 static std::optional<ScheduleOperand> operandOf(attn::PatternOp pattern, unsigned index) {

@@ -70,6 +70,7 @@ Value FunctionBuilder::contextSymbol(attn::Symbol symbol) {
   case S::QOrigin: return context(QOrigin);
   case S::KOrigin: return context(KOrigin);
   case S::Parameter: return parameter(symbol.index);
+  case S::Tensor: return argumentValues(/*asReals=*/false).values.lookup(pattern.getArgument(symbol.index));
   default: return {};
   }
 }

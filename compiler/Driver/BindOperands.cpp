@@ -12,7 +12,30 @@ namespace {
 constexpr int64_t kMadeLength = 255; // of a table that is made for tests
 
 ElementType elementOf(Type type) {
-  return type.isInteger(32) ? ElementType::i32 : type.isF32() ? ElementType::f32 : type.isBF16() ? ElementType::bf16 : ElementType::f16;
+  return type.isInteger(32) ? ElementType::i32 : type.isInteger(64) ? ElementType::i64 : type.isF32() ? ElementType::f32 : type.isBF16() ? ElementType::bf16 : ElementType::f16;
+}
+
+attn::TensorCall tensorCallOf(attn::PatternOp pattern, const ProblemShape &shape) {
+  const int64_t origin = pattern.getQOrigin() == attn::Origin::given ? shape.qOrigin : 0;
+  return {shape.batch, shape.heads, shape.seqlenQ, shape.seqlenK, origin, shape.kOrigin, tensorDataOf(shape.operands)};
+}
+
+/// True if every tensor of integers that the op reads is given.
+bool hasIntegers(Operation *op, const attn::TensorData &tensors) {
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    auto type = dyn_cast<MemRefType>(operand.getType());
+    return !type || !type.getElementType().isInteger() || attn::holds(&tensors, cast<BlockArgument>(operand).getArgNumber());
+  });
+}
+
+/// What the ops that read the tensors say of their integers.
+Status checkIntegers(attn::PatternOp pattern, const ProblemShape &shape) {
+  const attn::TensorCall call = tensorCallOf(pattern, shape);
+  for (Operation &op : pattern.getBody().front())
+    if (auto reader = dyn_cast<attn::OperandOpInterface>(op); reader && hasIntegers(&op, call.tensors))
+      if (std::string wrong = reader.checkTensors(call); !wrong.empty())
+        return Status::invalidArgument(wrong);
+  return {};
 }
 
 /// One tensor of the pattern, for one call.
@@ -30,23 +53,51 @@ public:
     return {};
   }
 
+  bool isOfMask() const {
+    return llvm::any_of(pattern.getArgument(argument).getUsers(), [](Operation *user) { return isa<attn::MaskOpInterface>(user); });
+  }
+
   Status missing() {
     return Status::invalidArgument("tensor '" + name + "' of pattern '" + pattern.getSymName().str() +
                                    "' is not given: give it with --operand " + name + "=FILE:TENSOR");
   }
 
+  /// Of the readers, the first that says what it wants decides.
   OperandTensor make(uint64_t seed) const {
+    const attn::TensorCall call = tensorCallOf(pattern, shape);
+    for (OpOperand &use : pattern.getArgument(argument).getUses())
+      if (auto reader = dyn_cast<attn::OperandOpInterface>(use.getOwner()))
+        if (std::vector<int64_t> made = reader.makeTensor(use.getOperandNumber(), call, seed); !made.empty())
+          return madeOf(made);
     std::vector<int64_t> extents;
     int64_t count = 1;
     for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
       count *= extents.emplace_back(extentOf(dimension).value_or(kMadeLength));
     const ElementType element = elementOf(type.getElementType());
-    if (element == ElementType::i32)
-      return OperandTensor::integers(extents, std::vector<int32_t>(size_t(count), 0));
+    if (isInteger(element))
+      return madeOf(std::vector<int64_t>(size_t(count), 0));
     return OperandTensor::randomNormal(element, extents, seed, name);
   }
 
 private:
+  OperandTensor madeOf(const std::vector<int64_t> &values) const {
+    const std::vector<int64_t> extents = shapeOf(int64_t(values.size()));
+    return type.getElementType().isInteger(64) ? OperandTensor::wideIntegers(extents, values)
+                                               : OperandTensor::integers(extents, {values.begin(), values.end()});
+  }
+
+  /// Of a tensor with so many elements: its length follows from the other extents.
+  std::vector<int64_t> shapeOf(int64_t elements) const {
+    std::vector<int64_t> extents;
+    int64_t others = 1;
+    for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
+      others *= extents.emplace_back(extentOf(dimension).value_or(1));
+    for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
+      if (!extentOf(dimension))
+        extents[dimension] = elements / std::max<int64_t>(others, 1);
+    return extents;
+  }
+
   /// What the call says of a dimension; nothing: the tensor says it.
   std::optional<int64_t> extentOf(unsigned dimension) const {
     if (!type.isDynamicDim(dimension))
@@ -85,7 +136,7 @@ private:
     return {};
   }
 
-  attn::PatternOp pattern;
+  mutable attn::PatternOp pattern;
   unsigned argument;
   ProblemShape &shape;
   std::string name;
@@ -146,7 +197,8 @@ Status bindOperands(const PatternFile &file, const OperandSources &sources, Prob
       HEDDLE_ASSIGN(tensor, readAssigned(name, *place));
     } else if (inputs && inputs->entries().count(name)) {
       HEDDLE_ASSIGN(tensor, inputs->readOperand(name));
-    } else if (sources.missing == OperandSources::Missing::make) {
+    } else if (sources.missing == OperandSources::Missing::make ||
+               (sources.missing == OperandSources::Missing::makeForMasks && binder.isOfMask())) {
       tensor = binder.make(sources.seed);
     } else if (sources.missing == OperandSources::Missing::refuse) {
       return binder.missing();
@@ -154,7 +206,16 @@ Status bindOperands(const PatternFile &file, const OperandSources &sources, Prob
     if (tensor)
       HEDDLE_TRY(binder.bind(std::move(tensor)));
   }
-  return {};
+  return checkIntegers(pattern, shape);
+}
+
+Status checkOperands(const PatternFile &file, const Operands &operands, ProblemShape &shape) {
+  attn::PatternOp pattern = file.pattern();
+  shape.operands.assign(pattern.getNumArguments(), {});
+  for (unsigned i = 0; i < operands.size(); ++i)
+    if (operands[i])
+      HEDDLE_TRY(OperandBinder(pattern, i, shape).bind(operands[i]));
+  return checkIntegers(pattern, shape);
 }
 
 } // namespace heddle

@@ -1,6 +1,6 @@
 //===- BindOperands.h - tensors for one call --------------------*- C++ -*-===//
 // Owns where the tensors that a pattern reads come from (files, or values made for tests) and the check that each fits
-// the pattern and the sizes of the call: element type and extents.
+// the pattern and the sizes of the call: element type, extents, and what the ops that read it say of its integers.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_DRIVER_BINDOPERANDS_H
 #define HEDDLE_COMPILER_DRIVER_BINDOPERANDS_H
@@ -12,14 +12,18 @@ namespace heddle {
 struct OperandSources {
   std::vector<std::string> assignments; ///< "NAME=FILE:TENSOR", or "NAME=FILE" for the tensor NAME of it
   std::string inputs = {};              ///< a tensor file in which a tensor without an assignment may be, under its name; or empty
-  /// What becomes of a tensor that nobody gives: an error that says how to give it, nothing, or values for tests.
-  enum class Missing { refuse, leaveOut, make } missing = Missing::refuse;
+  /// What becomes of a tensor that nobody gives: an error that says how to give it, nothing, values for tests, or these
+  /// for tensors that masks read and nothing for others.
+  enum class Missing { refuse, leaveOut, make, makeForMasks } missing = Missing::refuse;
   uint64_t seed = 1; ///< of the values that are made
 };
 
 /// Fills shape.operands, and the lengths of tensors in shape.parameters. invalidArgument and the failures of tensor files
 /// name the tensor, what was expected and what was found. A pattern without tensors takes no assignments.
 Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape);
+
+/// The same for tensors that the caller has, by argument of the pattern; empty places are left out.
+Status checkOperands(const PatternFile &file, const Operands &operands, ProblemShape &shape);
 
 } // namespace heddle
 

@@ -1,6 +1,7 @@
 //===- ProblemKey.cpp - which tuned kernel a problem asks for -------------===//
 #include "compiler/Driver/ProblemKey.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace heddle {
@@ -15,6 +16,31 @@ ProblemShape shapeOf(const AttentionSizes &sizes) {
   return shape;
 }
 
+attn::TensorData tensorDataOf(const Operands &operands) {
+  attn::TensorData tensors(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i] || !isInteger(operands[i].element))
+      continue;
+    std::vector<int64_t> entries(size_t(operands[i].elements()));
+    for (size_t place = 0; place < entries.size(); ++place)
+      entries[place] = operands[i].integer(int64_t(place));
+    tensors[i] = std::make_shared<const std::vector<int64_t>>(std::move(entries));
+  }
+  return tensors;
+}
+
+Status checkMaskTensors(const PatternFile &file, const attn::ProblemSizes &sizes) {
+  attn::PatternOp pattern = file.pattern();
+  auto isMissing = [&](unsigned argument) { return !attn::holds(&sizes.tensors, argument); };
+  const std::vector<unsigned> &read = file.analysis().maskTensors;
+  const auto missing = std::find_if(read.begin(), read.end(), isMissing);
+  if (missing == read.end())
+    return {};
+  const std::string name = pattern.getParameterName(*missing).str();
+  return Status::invalidArgument("tensor '" + name + "', which says what pattern '" + pattern.getSymName().str() +
+                                 "' keeps, is not given: give it with --operand " + name + "=FILE:TENSOR");
+}
+
 attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape) {
   attn::ProblemSizes sizes;
   sizes.heads = shape.heads;
@@ -22,6 +48,7 @@ attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape) {
   sizes.seqlenK = shape.seqlenK;
   sizes.kOrigin = shape.kOrigin;
   sizes.parameters = shape.parameters;
+  sizes.tensors = tensorDataOf(shape.operands);
   switch (file.pattern().getQOrigin()) {
   case attn::Origin::start:
     sizes.qOrigin = 0;
@@ -67,6 +94,7 @@ static int64_t clamp(attn::WideInt value) {
 ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount) {
   constexpr int64_t block = 128;
   attn::ProblemSizes sizes = sizesOf(file, shape);
+  sizes.tensors.clear();
   const attn::PatternAnalysis &analysis = file.analysis();
   attn::WideInt items = 0;
   for (int64_t head = 0; head < shape.heads; ++head) {

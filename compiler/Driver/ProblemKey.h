@@ -25,13 +25,19 @@ struct ProblemShape {
 /// Of one call on these tensors; without parameters and operands.
 ProblemShape shapeOf(const AttentionSizes &sizes);
 
-/// The sizes as the analysis takes them, with query 0 where the pattern's q_origin says.
+/// What the analysis reads of tensors: those of integers.
+attn::TensorData tensorDataOf(const Operands &operands);
+
+/// The sizes as the analysis takes them, with query 0 where the pattern's q_origin says and the tensors of the shape.
 attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape);
 
 /// invalidArgument: a size out of range, heads not a multiple of kvHeads.
 Status checkShape(const PatternFile &file, const ProblemShape &shape);
 
-/// The bucket on a GPU of `smCount` SMs. The shape passed checkShape.
+/// Status that names the first tensor that a mask reads and `sizes` lacks, and the option that gives it.
+Status checkMaskTensors(const PatternFile &file, const attn::ProblemSizes &sizes);
+
+/// The bucket on a GPU of `smCount` SMs, whatever tensors hold. The shape passed checkShape.
 ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount);
 
 /// The whole key.

@@ -49,6 +49,8 @@ TileBalance tileBalance(const PatternFile &file) {
   shape.parameters = *parameters;
   attn::ProblemSizes sizes = sizesOf(file, shape);
   const attn::PatternAnalysis &analysis = file.analysis();
+  if (attn::lacksTensors(analysis, sizes))
+    return {};
   int64_t least = INT64_MAX, most = 0, mostInside = 0;
   LargeTiles large;
   for (int64_t head = 0; head < kHeads; ++head) {

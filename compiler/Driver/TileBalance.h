@@ -12,6 +12,7 @@ namespace heddle {
 
 class PatternFile;
 
+/// Of a pattern whose masks read tensors: nothing is true.
 TileBalance tileBalance(const PatternFile &file);
 
 } // namespace heddle

@@ -17,11 +17,19 @@ OperandTensor taken(ElementType element, HostTensor tensor) {
 
 } // namespace
 
-OperandTensor OperandTensor::integers(std::vector<int64_t> shape, const std::vector<int32_t> &values) {
-  auto bytes = std::make_shared<std::vector<std::byte>>(values.size() * sizeof(int32_t));
+template <class Integer> static std::shared_ptr<const std::vector<std::byte>> bytesOf(const std::vector<Integer> &values) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(values.size() * sizeof(Integer));
   if (!values.empty())
     std::memcpy(bytes->data(), values.data(), bytes->size());
-  return {ElementType::i32, std::move(shape), std::move(bytes)};
+  return bytes;
+}
+
+OperandTensor OperandTensor::integers(std::vector<int64_t> shape, const std::vector<int32_t> &values) {
+  return {ElementType::i32, std::move(shape), bytesOf(values)};
+}
+
+OperandTensor OperandTensor::wideIntegers(std::vector<int64_t> shape, const std::vector<int64_t> &values) {
+  return {ElementType::i64, std::move(shape), bytesOf(values)};
 }
 
 OperandTensor OperandTensor::reals(ElementType element, std::vector<int64_t> shape, const std::vector<float> &values) {
@@ -44,9 +52,15 @@ const void *OperandTensor::address() const {
   return data->empty() ? &nothing : data->data();
 }
 
-int32_t OperandTensor::integer(int64_t index) const {
+int64_t OperandTensor::integer(int64_t index) const {
+  const std::byte *at = data->data() + index * elementBytes(element);
+  if (element == ElementType::i64) {
+    int64_t value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
   int32_t value;
-  std::memcpy(&value, data->data() + index * int64_t(sizeof value), sizeof value);
+  std::memcpy(&value, at, sizeof value);
   return value;
 }
 

@@ -18,6 +18,7 @@ struct OperandTensor {
   std::shared_ptr<const std::vector<std::byte>> data; // null: no tensor
 
   static OperandTensor integers(std::vector<int64_t> shape, const std::vector<int32_t> &values);
+  static OperandTensor wideIntegers(std::vector<int64_t> shape, const std::vector<int64_t> &values); // i64
   // Rounds every value to `element`, which is no integer.
   static OperandTensor reals(ElementType element, std::vector<int64_t> shape, const std::vector<float> &values);
   // Standard normal, a pure function of the arguments: RandomTensor.h.
@@ -28,7 +29,7 @@ struct OperandTensor {
   // Never null of a tensor that is given, also if it has no elements.
   const void *address() const;
   // Element number `index` in row-major order.
-  int32_t integer(int64_t index) const;
+  int64_t integer(int64_t index) const;
   double real(int64_t index) const;
 };
 

@@ -239,7 +239,8 @@ Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
 Result<OperandTensor> SafetensorsFile::readOperand(const std::string &name) const {
   HEDDLE_ASSIGN(const TensorEntry *entry, find(name));
   for (auto [fileName, element] : {std::pair("I32", ElementType::i32), std::pair("F32", ElementType::f32),
-                                   std::pair("BF16", ElementType::bf16), std::pair("F16", ElementType::f16)}) {
+                                   std::pair("BF16", ElementType::bf16), std::pair("F16", ElementType::f16),
+                                   std::pair("I64", ElementType::i64)}) {
     if (entry->fileDType != fileName)
       continue;
     auto data = std::make_shared<std::vector<std::byte>>(entry->end - entry->begin);
@@ -247,7 +248,7 @@ Result<OperandTensor> SafetensorsFile::readOperand(const std::string &name) cons
     return OperandTensor{element, entry->shape, std::move(data)};
   }
   return Status::unsupported("tensor file '" + filePath + "': tensor '" + name + "' is " + entry->fileDType +
-                             "; expected I32, F32, BF16 or F16");
+                             "; expected I32, I64, F32, BF16 or F16");
 }
 
 } // namespace heddle

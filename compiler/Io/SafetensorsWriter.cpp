@@ -24,7 +24,7 @@ static const char *fileDType(DType dtype) {
 }
 
 static const char *fileDType(ElementType element) {
-  constexpr const char *names[] = {"I32", "F32", "BF16", "F16"};
+  constexpr const char *names[] = {"I32", "F32", "BF16", "F16", "I64"};
   return names[int(element)];
 }
 

@@ -126,6 +126,8 @@ bool PatternOracle::evaluate(mlir::Value mask, const Local &at) const {
     return remainder(stride.getAxis() == attn::Axis::q ? at.q : at.k, stride.getRate()) == offset(stride, at);
   if (auto random = llvm::dyn_cast<attn::RandomOp>(op))
     return evaluateRandom(random, at);
+  if (auto tree = llvm::dyn_cast<attn::TreeOp>(op))
+    return evaluateTree(tree, at);
   if (auto predicate = llvm::dyn_cast<attn::PredicateOp>(op))
     return evaluatePredicate(predicate, {at.batch, at.head, at.q, at.k});
   return evaluateComposite(op, at);
@@ -147,6 +149,8 @@ bool PatternOracle::evaluateComposite(mlir::Operation *op, const Local &at) cons
     return evaluateSegment(segment, at);
   if (auto dilate = llvm::dyn_cast<attn::DilateOp>(op))
     return evaluateDilate(dilate, at);
+  if (auto documents = llvm::dyn_cast<attn::DocumentsOp>(op))
+    return evaluateDocuments(documents, at);
   if (auto blocks = llvm::dyn_cast<attn::BlocksOp>(op)) {
     int64_t length = size(blocks.getDynamicSizes(), blocks.getSizes(), 0);
     Local inner = at;
@@ -170,6 +174,42 @@ bool PatternOracle::evaluateSegment(attn::SegmentOp op, const Local &at) const {
   inner.extentQ = std::min(length, at.extentQ - index * length);
   inner.extentK = std::min(length, at.extentK - index * length);
   return evaluate(op.getOperand(), inner);
+}
+
+const OperandTensor &PatternOracle::tensorOf(mlir::Value argument) const {
+  const OperandTensor &tensor = problem.operands.at(llvm::cast<mlir::BlockArgument>(argument).getArgNumber());
+  if (!tensor)
+    throw std::logic_error("a mask without its tensor");
+  return tensor;
+}
+
+bool PatternOracle::evaluateTree(attn::TreeOp op, const Local &at) const {
+  const OperandTensor &ancestors = tensorOf(op.getAncestors());
+  const int64_t i = at.q - (at.extentQ - ancestors.elements()), j = at.k - (at.extentK - ancestors.elements());
+  if (j < 0)
+    return true;
+  return i >= 0 && (uint64_t(ancestors.integer(i)) >> j) % 2 == 1;
+}
+
+bool PatternOracle::evaluateDocuments(attn::DocumentsOp op, const Local &at) const {
+  const OperandTensor &ofQueries = tensorOf(op.getOffsetsQ());
+  const OperandTensor &ofKeys = op.getOffsetsK() ? tensorOf(op.getOffsetsK()) : ofQueries;
+  const bool isEnd = op.getOffsetsK() && attn::PatternOp(pattern).getQOrigin() == attn::Origin::end;
+  const int64_t row = isEnd ? at.q - problem.qOrigin : at.q;
+  for (int64_t s = 0; s + 1 < ofQueries.elements(); ++s) {
+    const int64_t queries = ofQueries.integer(s + 1) - ofQueries.integer(s);
+    const int64_t keys = op.getUsed() ? tensorOf(op.getUsed()).integer(s) : ofKeys.integer(s + 1) - ofKeys.integer(s);
+    Local inner = at;
+    inner.q = row - ofQueries.integer(s);
+    inner.k = at.k - ofKeys.integer(s);
+    if (inner.q < 0 || inner.q >= queries || inner.k < 0 || inner.k >= keys)
+      continue;
+    inner.q += isEnd ? keys - queries : 0;
+    inner.extentQ = isEnd ? keys : queries;
+    inner.extentK = keys;
+    return evaluate(op.getOperand(), inner);
+  }
+  return false;
 }
 
 bool PatternOracle::evaluateDilate(attn::DilateOp op, const Local &at) const {

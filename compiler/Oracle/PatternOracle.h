@@ -42,10 +42,13 @@ private:
 
   int64_t size(mlir::OperandRange dynamic, llvm::ArrayRef<int64_t> sizes, unsigned index) const;
   template <class Op> int64_t offset(Op op, const Local &at) const;
+  const OperandTensor &tensorOf(mlir::Value argument) const;
   int64_t groupOf(int64_t head, int64_t groups) const;
   bool evaluate(mlir::Value mask, const Local &at) const;
   bool evaluateComposite(mlir::Operation *op, const Local &at) const;
   bool evaluateSegment(attn::SegmentOp op, const Local &at) const;
+  bool evaluateTree(attn::TreeOp op, const Local &at) const;
+  bool evaluateDocuments(attn::DocumentsOp op, const Local &at) const;
   bool evaluateDilate(attn::DilateOp op, const Local &at) const;
   bool evaluateRandom(attn::RandomOp op, const Local &at) const;
 

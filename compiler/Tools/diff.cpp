@@ -1,7 +1,7 @@
 //===- diff.cpp - heddle diff --------------------------------------------------===//
 // Counts the pairs that only one of two patterns keeps for given sizes, and draws them. Needs no GPU.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Driver/BindOperands.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
@@ -27,9 +27,10 @@ struct DiffOptions {
 struct Side {
   std::unique_ptr<PatternFile> file;
   attn::ProblemSizes sizes;
+  Operands operands;
 };
 
-bool hasSize(const PatternFile &file, const std::string &assignment) {
+bool hasArgument(const PatternFile &file, const std::string &assignment) {
   attn::PatternOp pattern = file.pattern();
   const std::string name = assignment.substr(0, assignment.find('='));
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
@@ -38,13 +39,12 @@ bool hasSize(const PatternFile &file, const std::string &assignment) {
   return false;
 }
 
-/// --set goes to each pattern that has the size, and to both if none has, which then say so.
-std::vector<std::string> assignmentsOf(const DiffOptions &options, const std::vector<Side> &sides, size_t index) {
+/// --set and --operand go to each pattern that has the argument, and to both if none has, which then say so.
+std::vector<std::string> assignmentsOf(const std::vector<std::string> &given, const std::vector<Side> &sides, size_t index) {
   std::vector<std::string> result;
-  for (const std::string &assignment : options.sizes.assignments)
-    if (hasSize(*sides[index].file, assignment) || !hasSize(*sides[1 - index].file, assignment))
+  for (const std::string &assignment : given)
+    if (hasArgument(*sides[index].file, assignment) || !hasArgument(*sides[1 - index].file, assignment))
       result.push_back(assignment);
-  result.insert(result.end(), options.ownSizes[index].begin(), options.ownSizes[index].end());
   return result;
 }
 
@@ -63,9 +63,13 @@ Result<std::vector<Side>> loadSides(const DiffOptions &options) {
     shape.seqlenQ = options.seqlen;
     shape.seqlenK = options.seqlenK >= 0 ? options.seqlenK : options.seqlen;
     shape.qOrigin = options.qOrigin;
-    HEDDLE_ASSIGN(shape.parameters, sides[i].file->bindParameters(assignmentsOf(options, sides, i)));
+    std::vector<std::string> sizes = assignmentsOf(options.sizes.assignments, sides, i);
+    sizes.insert(sizes.end(), options.ownSizes[i].begin(), options.ownSizes[i].end());
+    HEDDLE_ASSIGN(shape.parameters, sides[i].file->bindParameters(sizes));
     HEDDLE_TRY(checkShape(*sides[i].file, shape));
+    HEDDLE_TRY(bindOperands(*sides[i].file, {assignmentsOf(options.sizes.operands, sides, i), {}, OperandSources::Missing::makeForMasks}, shape));
     sides[i].sizes = sizesOf(*sides[i].file, shape);
+    sides[i].operands = shape.operands;
   }
   if (options.head && *options.head >= sides[0].sizes.heads)
     return Status::invalidArgument("expected head < " + std::to_string(sides[0].sizes.heads) +
@@ -130,7 +134,8 @@ int runDiff(const DiffOptions &options) {
   auto sides = loadSides(options);
   if (!sides)
     return fail(sides.status());
-  const views::DiffSide first{*(*sides)[0].file, (*sides)[0].sizes}, second{*(*sides)[1].file, (*sides)[1].sizes};
+  const views::DiffSide first{*(*sides)[0].file, (*sides)[0].sizes, (*sides)[0].operands};
+  const views::DiffSide second{*(*sides)[1].file, (*sides)[1].sizes, (*sides)[1].operands};
   auto counts = views::countDifference(first, second);
   if (!counts)
     return fail(counts.status());

@@ -38,11 +38,12 @@ Result<views::PictureRequest> requestOf(const ShowOptions &options, const Patter
   shape.qOrigin = options.qOrigin;
   HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
   HEDDLE_TRY(checkShape(file, shape));
-  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::leaveOut}, shape));
+  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::makeForMasks}, shape));
   if (options.head && *options.head >= shape.heads)
     return Status::invalidArgument("expected head < " + std::to_string(shape.heads) + ", the number of heads, got " +
                                    std::to_string(*options.head));
   request.sizes = sizesOf(file, shape);
+  request.operands = shape.operands;
   request.head = options.head;
   request.tile = {options.blockM, options.blockN};
   bool svg = isSvg(options);

@@ -13,8 +13,8 @@ int64_t ceilDivide(int64_t value, int64_t unit) { return (value + unit - 1) / un
 class DiffPainter {
 public:
   static Result<DiffPainter> create(const DiffSide &first, const DiffSide &second, const PictureRequest &request) {
-    HEDDLE_ASSIGN(KeptRows a, KeptRows::create(first.file, first.sizes));
-    HEDDLE_ASSIGN(KeptRows b, KeptRows::create(second.file, second.sizes));
+    HEDDLE_ASSIGN(KeptRows a, KeptRows::create(first.file, first.sizes, first.operands));
+    HEDDLE_ASSIGN(KeptRows b, KeptRows::create(second.file, second.sizes, second.operands));
     return DiffPainter(std::move(a), std::move(b), request);
   }
 

@@ -3,6 +3,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Target/GpuArch.h"
 #include "codegen/Target/GpuModel.h"
+#include "compiler/Driver/ProblemKey.h"
 #include "compiler/Driver/TileBalance.h"
 #include "dialect/Analysis/Grain.h"
 #include "compiler/Views/KeptRows.h"
@@ -52,8 +53,9 @@ ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &req
 }
 
 /// The kept pairs of one batch element, each asked of the compiled predicate.
-static Result<WideInt> enumeratePairs(const PatternFile &file, const ProblemSizes &sizes) {
-  HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes));
+static Result<WideInt> enumeratePairs(const PatternFile &file, const ExplainRequest &request) {
+  const ProblemSizes &sizes = request.sizes;
+  HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes, request.operands));
   std::vector<uint16_t> copies;
   WideInt total = 0;
   for (int64_t head = 0; head < sizes.heads; ++head)
@@ -73,10 +75,17 @@ static bool hasLists(const PatternAnalysis &analysis) {
   return false;
 }
 
-static Status countKeptPairs(const PatternFile &file, const ProblemSizes &sizes, Explanation &result) {
+static Status countKeptPairs(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
+  const ProblemSizes &sizes = request.sizes;
+  if (Status known = checkMaskTensors(file, sizes); !known.isOk()) {
+    result.keptPairsNote = "unknown: " + known.message();
+    return Status();
+  }
   result.keptPairs = countPairs(file.analysis(), sizes);
   if (result.keptPairs) {
     result.keptPairsNote = hasLists(file.analysis()) ? "closed form, lists read entry by entry" : "closed form";
+    if (attn::lacksTensors(file.analysis(), {}))
+      result.keptPairsNote += " for what its tensors hold";
     return Status();
   }
   size_t branches = file.analysis().variants.front().branches.size();
@@ -88,7 +97,7 @@ static Status countKeptPairs(const PatternFile &file, const ProblemSizes &sizes,
     result.keptPairsNote = "unknown: " + why + ", and " + toString(pairs) + " pairs are more than the " + std::to_string(kMostEnumeratedPairs) + " that are tried one by one";
     return Status();
   }
-  HEDDLE_ASSIGN(result.keptPairs, enumeratePairs(file, sizes));
+  HEDDLE_ASSIGN(result.keptPairs, enumeratePairs(file, request));
   result.keptPairsNote = "counted pair by pair, for batch element 0";
   return Status();
 }
@@ -207,7 +216,7 @@ Result<Explanation> explain(const PatternFile &file, const ExplainRequest &reque
   Explanation result;
   result.gpu = request.gpu->name;
   result.gpuFullName = request.gpu->fullName;
-  HEDDLE_TRY(countKeptPairs(file, request.sizes, result));
+  HEDDLE_TRY(countKeptPairs(file, request, result));
   explainTiles(file, request, result);
   explainTime(file.pattern(), request, result);
   explainWorkspace(file, request, result);

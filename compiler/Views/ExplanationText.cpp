@@ -95,10 +95,11 @@ private:
       line("tile efficiency", format("%.1f %% of the pairs in visited tiles are kept", *said.tileEfficiency * 100));
   }
 
-  static std::string tiles(const attn::TileCounts &counts) {
+  std::string tiles(const attn::TileCounts &counts) const {
+    const bool isUnknown = attn::lacksTensors(file.analysis(), request.sizes);
     if (counts.isBound)
       return "at most " + grouped(counts.visited) + " visited, at least " + grouped(counts.full) +
-             " full (its lists are too long to be read)";
+             " full (" + std::string(isUnknown ? "what its tensors hold is not known" : "its lists are too long to be read") + ")";
     return grouped(counts.visited) + " visited = " + grouped(counts.full) + " full + " +
            grouped(counts.visited - counts.full) + " partial";
   }

@@ -1,6 +1,7 @@
 //===- KeptRows.cpp - the pairs of a pattern, row by row ----------------------===//
 #include "compiler/Views/KeptRows.h"
 #include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/ProblemKey.h"
 
 #include <algorithm>
 
@@ -12,10 +13,7 @@ Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSi
   llvm::FailureOr<JitPattern> pattern = JitPattern::create(*schedule.functions, info);
   if (failed(pattern))
     return Status::unsupported("the predicate of '" + schedule.name + "' has no form on this machine");
-  const auto given = std::count_if(operands.begin(), operands.end(), [](const OperandTensor &tensor) { return bool(tensor); });
-  if (given != 0 && given != std::ptrdiff_t(info.operands.size()))
-    return Status::invalidArgument("pattern '" + schedule.name + "' reads " + std::to_string(info.operands.size()) +
-                                   " tensors, got " + std::to_string(given));
+  HEDDLE_TRY(checkMaskTensors(file, sizes));
   return KeptRows(std::move(*pattern), sizes, operands);
 }
 
@@ -27,10 +25,10 @@ KeptRows::KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes, Operands
   context.qOrigin = static_cast<int32_t>(sizes.qOrigin);
   context.kOrigin = static_cast<int32_t>(sizes.kOrigin);
   std::copy(sizes.parameters.begin(), sizes.parameters.end(), context.params.begin());
-  size_t next = 0;
-  for (const OperandTensor &tensor : operands)
-    if (tensor)
-      context.operands[next++] = tensor.address();
+  const std::vector<PatternOperand> &places = this->pattern.info().operands;
+  for (size_t i = 0; i < places.size(); ++i)
+    if (size_t argument = size_t(places[i].argument); argument < operands.size() && operands[argument])
+      context.operands[i] = operands[argument].address();
 }
 
 void KeptRows::read(int64_t head, int64_t row, std::vector<uint16_t> &copies) {

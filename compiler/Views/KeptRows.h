@@ -12,8 +12,8 @@ namespace heddle::views {
 
 class KeptRows {
 public:
-  /// unsupported if the predicate has no form on this machine; invalidArgument if `operands` has some of the tensors that
-  /// the pattern reads, and not all. Without any, only what reads none may be asked.
+  /// unsupported if the predicate has no form on this machine; invalidArgument if `operands` lacks a tensor that a mask
+  /// reads. Scores may be asked if it lacks none.
   static Result<KeptRows> create(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands = {});
 
   /// copies[j] = how many branches keep (row, j) for this head, for batch element 0.

@@ -97,8 +97,8 @@ std::optional<DiffCounts> countInClosedForm(const DiffSide &first, const DiffSid
 }
 
 Result<DiffCounts> countPairByPair(const DiffSide &first, const DiffSide &second) {
-  HEDDLE_ASSIGN(KeptRows a, KeptRows::create(first.file, first.sizes));
-  HEDDLE_ASSIGN(KeptRows b, KeptRows::create(second.file, second.sizes));
+  HEDDLE_ASSIGN(KeptRows a, KeptRows::create(first.file, first.sizes, first.operands));
+  HEDDLE_ASSIGN(KeptRows b, KeptRows::create(second.file, second.sizes, second.operands));
   DiffCounts counts;
   WideInt unequal = 0;
   std::vector<uint16_t> left, right;

@@ -13,6 +13,7 @@ namespace heddle::views {
 struct DiffSide {
   const PatternFile &file;
   attn::ProblemSizes sizes;
+  Operands operands = {}; ///< tensors that the pattern reads
 };
 
 /// Summed over the heads of one batch element.

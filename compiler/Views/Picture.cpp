@@ -1,5 +1,6 @@
 //===- Picture.cpp - cells from pairs and from tiles -------------------------===//
 #include "compiler/Views/Picture.h"
+#include "compiler/Driver/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"
 
 #include <numeric>
@@ -139,9 +140,10 @@ std::string titleOf(const PatternFile &file, const ProblemSizes &sizes) {
 Result<Picture> draw(const PatternFile &file, const PictureRequest &request) {
   Picture picture{titleOf(file, request.sizes), request.sizes, false, !file.analysis().isStructural(), {}, {}, {}};
   const ProblemSizes &sizes = request.sizes;
+  HEDDLE_TRY(checkMaskTensors(file, sizes));
   picture.showsPairs = sizes.seqlenQ <= request.maxRows && sizes.seqlenK <= request.maxColumns;
   if (picture.showsPairs) {
-    HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes));
+    HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes, request.operands));
     picture.panels = paintHeads(PairPainter(std::move(rows), sizes), request);
   } else {
     picture.panels = paintHeads(TilePainter(file.analysis(), request), request);

@@ -7,6 +7,7 @@
 #define HEDDLE_COMPILER_VIEWS_PICTURE_H
 
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Io/OperandTensor.h"
 
 #include <algorithm>
 
@@ -60,6 +61,7 @@ struct PictureRequest {
   std::optional<int64_t> head;    ///< only this one
   attn::TileShape tile;           ///< cells are multiples of it, unless every pair is shown
   int64_t maxRows = 128, maxColumns = 128;
+  Operands operands = {};         ///< tensors that the pattern reads
 };
 
 /// Fails if a pair has to be asked of the pattern's predicate and that has no form on this machine.

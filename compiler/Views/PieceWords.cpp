@@ -12,7 +12,7 @@ using namespace heddle::attn;
 static int64_t valueInFirstCell(const IntExpr &expr, const ProblemSizes &sizes, int64_t head) {
   ExprProgram program;
   unsigned slot = program.add(expr);
-  PlainDomain domain;
+  PlainDomain domain{&sizes.tensors};
   std::vector<int64_t> slots;
   program.run(domain, [&](Symbol symbol) -> int64_t {
     switch (symbol.kind) {
@@ -30,7 +30,8 @@ static int64_t valueInFirstCell(const IntExpr &expr, const ProblemSizes &sizes, 
 }
 
 std::optional<int64_t> valueOf(const IntExpr &expr, const ProblemSizes &sizes, int64_t head) {
-  if (!expr || expr.dependsOn(Symbol::Cell) || expr.dependsOn(Symbol::TileFirst) || expr.dependsOn(Symbol::TileLast))
+  if (!expr || expr.dependsOn(Symbol::Cell) || expr.dependsOn(Symbol::TileFirst) || expr.dependsOn(Symbol::TileLast) ||
+      expr.readsTensors())
     return std::nullopt;
   return valueInFirstCell(expr, sizes, head);
 }
@@ -56,7 +57,7 @@ public:
   std::string of(const Piece &piece) {
     diagonal(piece);
     for (const CellLoop &cell : piece.cells)
-      add("inside segments of " + length(cell.span));
+      add(cell.isEven() ? "inside segments of " + length(cell.span) : std::string("inside documents"));
     for (const CellBand &band : piece.bands)
       blocks(band);
     bounds("queries", piece.q, piece.cells, sizes.qOrigin, sizes.qOrigin + sizes.seqlenQ - 1);
@@ -95,6 +96,8 @@ private:
   }
 
   void blocks(const CellBand &band) {
+    if (!band.loop.isEven())
+      return add(band.steps.lower ? "keys of later documents" : "keys of earlier documents");
     std::optional<int64_t> lower = valueOf(band.steps.lower, sizes, head), upper = valueOf(band.steps.upper, sizes, head);
     auto offset = [](int64_t steps) {
       return steps == 0 ? std::string("the query's block")
@@ -155,13 +158,14 @@ private:
     else if (upper < last)
       add(axis + " up to " + std::to_string(upper));
     if (isBoundInCell)
-      add(axis + " bounded within the segment");
+      add(axis + (cells.empty() || cells.back().isEven() ? " bounded within the segment" : " bounded within the document"));
   }
 
   /// The segment's own first or last position.
   static bool isEdge(const IntExpr &term, const std::vector<CellLoop> &cells) {
-    return std::any_of(cells.begin(), cells.end(),
-                       [&](const CellLoop &cell) { return term == cell.start() || term == cell.last(); });
+    return std::any_of(cells.begin(), cells.end(), [&](const CellLoop &cell) {
+      return term == cell.start(cell.q) || term == cell.last(cell.q) || term == cell.start(cell.k) || term == cell.last(cell.k);
+    });
   }
 
   void lattice(const std::string &axis, const std::vector<Congruence> &congruences) {

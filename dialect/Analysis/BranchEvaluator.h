@@ -15,7 +15,8 @@ namespace heddle::attn {
 
 class BranchEvaluator {
 public:
-  explicit BranchEvaluator(const BranchRanges &branch);
+  /// `tensors` outlives the evaluator; domains name it too.
+  BranchEvaluator(const BranchRanges &branch, const TensorData &tensors);
 
   bool uses(Symbol::Kind kind) const;
   /// Positions after which every floor and remainder, and the split of columns into tiles, repeat, for sizes that
@@ -76,6 +77,7 @@ private:
   template <class Domain>
   static std::vector<Run<typename Domain::Number>> joined(Domain &domain, std::vector<Run<typename Domain::Number>> runs);
 
+  const TensorData &tensors;
   std::vector<CompiledPiece> pieces;
   int64_t columnRate;
   ExprProgram countProgram;
@@ -84,7 +86,7 @@ private:
 
 template <class SymbolValues>
 int64_t BranchEvaluator::period(SymbolValues valueOf, int64_t columnsPerTile, int64_t limit) const {
-  PlainDomain domain;
+  PlainDomain domain{&tensors};
   std::vector<int64_t> slots;
   int64_t period = columnRate * columnsPerTile; // a tile's number is a floor of a floor
   std::map<unsigned, int64_t> spans;
@@ -106,7 +108,7 @@ int64_t BranchEvaluator::period(SymbolValues valueOf, int64_t columnsPerTile, in
 }
 
 template <class SymbolValues> std::vector<int64_t> BranchEvaluator::headValues(SymbolValues valueOf) const {
-  PlainDomain domain;
+  PlainDomain domain{&tensors};
   std::vector<int64_t> slots, values;
   auto include = [&](const ExprProgram &program) {
     program.run(domain, valueOf, slots);
@@ -140,7 +142,7 @@ WideInt BranchEvaluator::listTiles(SymbolValues valueOf, int64_t rows, TileShape
 
 template <class SymbolValues, class Visit>
 void BranchEvaluator::forEachList(SymbolValues valueOf, Visit visit) const {
-  PlainDomain domain;
+  PlainDomain domain{&tensors};
   std::vector<int64_t> slots;
   for (const CompiledPiece &piece : pieces)
     if (piece.rule) {

@@ -7,46 +7,6 @@
 
 namespace heddle::attn {
 
-BranchEvaluator::BranchEvaluator(const BranchRanges &branch) : columnRate(branch.columnRate) {
-  columnCount = countProgram.add(branch.columnCount);
-  for (const PieceRange &range : branch.pieces) {
-    CompiledPiece &piece = pieces.emplace_back();
-    for (const CellRange &cell : range.cells) {
-      CompiledPiece::Cell &compiled = piece.cells.emplace_back();
-      compiled.symbol = cell.cell;
-      compiled.lower = compiled.program.add(cell.lower);
-      compiled.upper = compiled.program.add(cell.upper);
-      compiled.span = compiled.program.add(cell.span);
-    }
-    piece.visitFirst = piece.program.add(range.visitFirst);
-    piece.visitLast = piece.program.add(range.visitLast);
-    piece.hasRows = piece.program.add(range.hasRows);
-    piece.fullFirst = piece.program.add(range.fullFirst);
-    piece.fullLast = piece.program.add(range.fullLast);
-    if (range.list)
-      compileList(piece, *range.list);
-  }
-}
-
-void BranchEvaluator::compileList(CompiledPiece &piece, const ListedColumns &list) {
-  piece.rule = list.rule;
-  piece.isTransposed = list.isTransposed;
-  for (const IntExpr &argument : list.arguments)
-    piece.arguments.push_back(piece.program.add(argument));
-  piece.row = piece.program.add(list.row);
-  piece.listSpan = piece.program.add(list.span);
-  piece.listedFirst = piece.listProgram.add(list.first);
-  piece.listedLast = piece.listProgram.add(list.last);
-}
-
-bool BranchEvaluator::uses(Symbol::Kind kind) const {
-  return countProgram.uses(kind) || std::any_of(pieces.begin(), pieces.end(), [&](const CompiledPiece &piece) {
-           return piece.program.uses(kind) || piece.listProgram.uses(kind) ||
-                  std::any_of(piece.cells.begin(), piece.cells.end(),
-                              [&](const CompiledPiece::Cell &cell) { return cell.program.uses(kind); });
-         });
-}
-
 namespace {
 
 /// The rows that tiles are made of, in one direction.
@@ -55,6 +15,10 @@ struct RowAxis {
 };
 RowAxis rowAxis(const ProblemSizes &sizes, Direction direction) {
   return direction == Direction::Forward ? RowAxis{sizes.qOrigin, sizes.seqlenQ} : RowAxis{sizes.kOrigin, sizes.seqlenK};
+}
+
+Direction opposite(Direction direction) {
+  return direction == Direction::Forward ? Direction::Transposed : Direction::Forward;
 }
 
 int64_t symbolValue(const ProblemSizes &sizes, int64_t head, Symbol symbol) {
@@ -150,7 +114,7 @@ private:
 
   /// Sums the tiles about the first of `all` that are evaluated alike, and returns which they are.
   Rectangle sumCorner(const ClassTiles &tiles, int64_t period, Rectangle all, TileCounts &counts) const {
-    SweepDomain domain{all.steps - 1, all.turns - 1};
+    SweepDomain domain{all.steps - 1, all.turns - 1, &sizes.tensors};
     SweepNumber tileFirst{tiles.first + tiles.step * (all.step + period * all.turn), tiles.step, tiles.step * period};
     SweepNumber whole = domain.add(tileFirst, {tiles.span, 0, 0}), limit{tiles.lastRow, 0, 0};
     SweepNumber tileLast = domain.less(limit, whole) ? limit : whole;
@@ -186,10 +150,6 @@ bool hasLists(const BranchRanges &branch) {
   return std::any_of(branch.pieces.begin(), branch.pieces.end(), [](const PieceRange &piece) { return piece.list.has_value(); });
 }
 
-Direction opposite(Direction direction) {
-  return direction == Direction::Forward ? Direction::Transposed : Direction::Forward;
-}
-
 const VariantRanges &rangesOf(const Variant &variant, Direction direction) {
   return direction == Direction::Forward ? variant.forward : variant.transposed;
 }
@@ -197,20 +157,20 @@ const VariantRanges &rangesOf(const Variant &variant, Direction direction) {
 /// A branch whose lists may be too long to be read; heads that differ are counted one after the other.
 class BranchCount {
 public:
-  BranchCount(const BranchRanges &branch, int64_t rowRate, Direction direction)
-      : rowRate(rowRate), direction(direction), whole(branch), plain(withoutLists(branch)) {}
+  BranchCount(const BranchRanges &branch, int64_t rowRate, Direction direction, const TensorData &tensors)
+      : rowRate(rowRate), direction(direction), whole(branch, tensors), plain(withoutLists(branch), tensors) {}
 
   /// Branch number `index` of a variant. What lists are too long for is asked of the other axis if that has none: tiles are
   /// the same from both, if all rows and all columns are one class.
-  static BranchCount of(const Variant &variant, size_t index, Direction direction) {
+  static BranchCount of(const Variant &variant, size_t index, Direction direction, const TensorData &tensors) {
     const VariantRanges &own = rangesOf(variant, direction), &other = rangesOf(variant, opposite(direction));
-    BranchCount count(own.branches[index], own.rowRate, direction);
+    BranchCount count(own.branches[index], own.rowRate, direction, tensors);
     auto isExact = [&](const VariantRanges &side) {
       const BranchRanges &branch = side.branches[index];
       return side.rowRate == 1 && branch.columnRate == 1 && !branch.masked && !branch.mayVisitGaps;
     };
     if (isExact(own) && isExact(other) && !hasLists(other.branches[index]))
-      count.fromOtherAxis.emplace(other.branches[index]);
+      count.fromOtherAxis.emplace(other.branches[index], tensors);
     return count;
   }
 
@@ -279,7 +239,7 @@ std::optional<Direction> exactDirection(const Piece &piece) {
 std::optional<WideInt> countPiece(const PatternAnalysis &analysis, unsigned variant, const Piece &piece,
                                   Direction direction, const ProblemSizes &sizes) {
   VariantRanges ranges = buildRanges({{piece}}, direction);
-  BranchCount branch(ranges.branches[0], ranges.rowRate, direction);
+  BranchCount branch(ranges.branches[0], ranges.rowRate, direction, sizes.tensors);
   TileCounts total;
   forEachDistinctHead(analysis, sizes, variant, branch.evaluator(), [&](int64_t head, int64_t weight) {
     if (!total.isBound)
@@ -333,9 +293,9 @@ unsigned variantOf(const PatternAnalysis &analysis, const ProblemSizes &sizes, i
 
 TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes,
                     int64_t head, RowTile tile, int64_t columnsPerTile) {
-  BranchEvaluator evaluator(variant.branches[branch]);
+  BranchEvaluator evaluator(variant.branches[branch], sizes.tensors);
   ClassTiles tiles(rowAxis(sizes, direction), variant.rowRate, tile.rowClass, tile.block);
-  PlainDomain domain;
+  PlainDomain domain{&sizes.tensors};
   int64_t first = tiles.first + tiles.step * tile.index;
   auto visit = evaluator.visit(domain, [&](Symbol symbol) {
     if (symbol.kind == Symbol::TileFirst)
@@ -352,20 +312,38 @@ TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction dir
   return result;
 }
 
+/// A bound for one head where tensors that say more are not given.
+static TileCounts everyTile(const VariantRanges &ranges, const ProblemSizes &sizes, TileShape shape, Direction direction) {
+  const int64_t rows = rowAxis(sizes, direction).count, columns = rowAxis(sizes, opposite(direction)).count;
+  TileCounts total{0, 0, true};
+  for (const BranchRanges &branch : ranges.branches) {
+    const int64_t inClass = rowsInClass(columns, branch.columnRate, 0);
+    total.visited += WideInt(countRowTiles(rows, ranges.rowRate, shape.rows)) * ((inClass + shape.columns - 1) / shape.columns);
+  }
+  return total;
+}
+
 TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes &sizes, int64_t head, TileShape shape,
                             Direction direction) {
   const Variant &variant = analysis.variants[variantOf(analysis, sizes, head)];
+  if (lacksTensors(analysis, sizes))
+    return everyTile(rangesOf(variant, direction), sizes, shape, direction);
   TileCounts total;
   for (size_t branch = 0; branch < variant.branches.size(); ++branch)
-    total.add(BranchCount::of(variant, branch, direction).count(sizes, head, shape));
+    total.add(BranchCount::of(variant, branch, direction, sizes.tensors).count(sizes, head, shape));
   return total;
 }
 
 TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes, TileShape shape, Direction direction) {
   TileCounts total;
+  if (lacksTensors(analysis, sizes)) {
+    for (int64_t head = 0; head < sizes.heads; ++head)
+      total.add(countTilesOfHead(analysis, sizes, head, shape, direction));
+    return total;
+  }
   for (unsigned index = 0; index < analysis.variants.size(); ++index)
     for (size_t branch = 0; branch < analysis.variants[index].branches.size(); ++branch) {
-      BranchCount counter = BranchCount::of(analysis.variants[index], branch, direction);
+      BranchCount counter = BranchCount::of(analysis.variants[index], branch, direction, sizes.tensors);
       forEachDistinctHead(analysis, sizes, index, counter.evaluator(), [&](int64_t head, int64_t weight) {
         total.add(counter.count(sizes, head, shape), weight);
       });
@@ -373,10 +351,15 @@ TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes
   return total;
 }
 
+bool lacksTensors(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+  return std::any_of(analysis.maskTensors.begin(), analysis.maskTensors.end(),
+                     [&](unsigned argument) { return !holds(&sizes.tensors, argument); });
+}
+
 bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
   for (unsigned index = 0; index < analysis.variants.size(); ++index)
     for (const BranchRanges &branch : analysis.variants[index].forward.branches) {
-      BranchEvaluator evaluator(branch);
+      BranchEvaluator evaluator(branch, sizes.tensors);
       WideInt entries = 0;
       forEachDistinctHead(analysis, sizes, index, evaluator, [&](int64_t head, int64_t) {
         auto valueOf = [&](Symbol symbol) { return symbolValue(sizes, head, symbol); };
@@ -389,6 +372,8 @@ bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
 }
 
 std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+  if (lacksTensors(analysis, sizes))
+    return std::nullopt;
   WideInt total = 0;
   for (unsigned index = 0; index < analysis.variants.size(); ++index)
     for (const PieceList &pieces : analysis.variants[index].branches) {

@@ -6,6 +6,7 @@
 #define HEDDLE_DIALECT_ANALYSIS_COUNTS_H
 
 #include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/Analysis/TensorData.h"
 
 namespace heddle::attn {
 
@@ -15,6 +16,7 @@ using WideInt = __int128;
 struct ProblemSizes {
   int64_t heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0;
   std::vector<int64_t> parameters;
+  TensorData tensors = {}; ///< of integers, as far as they are given
 };
 
 /// Column tiles [begin, end).
@@ -39,7 +41,7 @@ struct TileShape {
 
 struct TileCounts {
   WideInt visited = 0, full = 0;
-  bool isBound = false; ///< lists are too long to be read: at most so many are visited, at least so many full
+  bool isBound = false; ///< lists are too long to be read, or tensors not given: at most so many are visited, at least so many full
 
   void add(const TileCounts &other, WideInt times = 1) {
     visited += times * other.visited;
@@ -65,8 +67,12 @@ TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes 
                             Direction direction);
 
 /// Kept pairs of one batch element, summed over heads; a pair that n branches keep counts n times. None if a part of
-/// the pattern has no closed form (`masked`) or has lists of more than kMostListEntries entries.
+/// the pattern has no closed form (`masked`), has lists of more than kMostListEntries entries, or reads a tensor that is
+/// not given.
 std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes);
+
+/// True if a mask reads a tensor that is not given: visitTile then has no meaning.
+bool lacksTensors(const PatternAnalysis &analysis, const ProblemSizes &sizes);
 
 /// True if a list has more entries than are read for counts.
 bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes);

@@ -170,4 +170,22 @@ int64_t SweepDomain::fixed(Number a) {
   return a.value;
 }
 
+SweepNumber SweepDomain::entry(unsigned argument, Number index) {
+  return constant(entryOf(tensors, argument, fixed(index)));
+}
+
+SweepNumber SweepDomain::search(unsigned argument, Number value, Number count) {
+  const int64_t entries = fixed(count), found = searchIn(tensors, argument, value.value, entries);
+  const int64_t here = entryOf(tensors, argument, found), next = entryOf(tensors, argument, found + 1);
+  if (value.value < here) // before all entries
+    keep(sub(constant(here - 1), value));
+  else if (found + 1 >= entries)
+    keep(sub(value, constant(here)));
+  else if (value.value < next)
+    keep(sub(constant(next - 1), value)), keep(sub(value, constant(here)));
+  else
+    stayHere(); // entries that do not ascend
+  return constant(found);
+}
+
 } // namespace heddle::attn

@@ -6,6 +6,7 @@
 #define HEDDLE_DIALECT_ANALYSIS_EXPRPROGRAM_H
 
 #include "dialect/Analysis/IntExpr.h"
+#include "dialect/Analysis/TensorData.h"
 
 #include <algorithm>
 #include <functional>
@@ -55,6 +56,8 @@ int64_t floorDivide(int64_t a, int64_t b);
 /// One value.
 struct PlainDomain {
   using Number = int64_t;
+  const TensorData *tensors = nullptr;
+
   Number constant(int64_t value) { return value; }
   Number add(Number a, Number b) { return a + b; }
   Number sub(Number a, Number b) { return a - b; }
@@ -64,6 +67,8 @@ struct PlainDomain {
   bool less(Number a, Number b) { return a < b; }
   bool equal(Number a, Number b) { return a == b; }
   int64_t fixed(Number a) { return a; }
+  Number entry(unsigned argument, Number index) { return entryOf(tensors, argument, index); }
+  Number search(unsigned argument, Number value, Number count) { return searchIn(tensors, argument, value, count); }
 };
 
 /// An affine number over a rectangle of steps and turns (a turn is a whole period of steps): its value at (0, 0) and
@@ -79,6 +84,7 @@ struct SweepDomain {
   using Number = SweepNumber;
   int64_t horizon = std::numeric_limits<int64_t>::max(); ///< further steps
   int64_t turns = std::numeric_limits<int64_t>::max();   ///< further turns
+  const TensorData *tensors = nullptr;
 
   Number constant(int64_t value) { return {value, 0, 0}; }
   Number add(Number a, Number b) { return {a.value + b.value, a.slope + b.slope, a.turn + b.turn}; }
@@ -90,6 +96,9 @@ struct SweepDomain {
   bool equal(Number a, Number b);
   /// Keeps to where `a` has its value of now.
   int64_t fixed(Number a);
+  Number entry(unsigned argument, Number index);
+  /// Keeps to the values between two entries.
+  Number search(unsigned argument, Number value, Number count);
 
 private:
   void stayHere() { horizon = turns = 0; }
@@ -119,6 +128,8 @@ void ExprProgram::run(Domain &domain, SymbolValues valueOf, std::vector<typename
     case IntExpr::Less: slots[i] = domain.constant(domain.less(operand(0), operand(1))); break;
     case IntExpr::Equal: slots[i] = domain.constant(domain.equal(operand(0), operand(1))); break;
     case IntExpr::And: slots[i] = domain.mul(operand(0), operand(1)); break;
+    case IntExpr::Entry: slots[i] = domain.entry(instruction.node->symbol.index, operand(0)); break;
+    case IntExpr::Search: slots[i] = domain.search(instruction.node->symbol.index, operand(0), operand(1)); break;
     }
   }
 }

@@ -22,7 +22,10 @@ public:
       at(positions.upper + 1);
   }
   void of(const CellLoop &loop) {
-    at(loop.base);
+    if (!loop.isEven())
+      return none();
+    at(loop.q.base);
+    at(loop.k.base);
     at(loop.span);
   }
 

@@ -77,6 +77,8 @@ bool IntExpr::operator==(const IntExpr &other) const {
     return node->value == other.node->value;
   if (node->op == Symbolic)
     return node->symbol == other.node->symbol;
+  if (!(node->symbol == other.node->symbol))
+    return false;
   return std::equal(std::begin(node->operands), std::end(node->operands), std::begin(other.node->operands));
 }
 
@@ -87,6 +89,12 @@ bool IntExpr::dependsOn(Symbol::Kind kind) const {
     return node->symbol.kind == kind;
   return std::any_of(std::begin(node->operands), std::end(node->operands),
                      [&](const IntExpr &operand) { return operand.dependsOn(kind); });
+}
+
+bool IntExpr::readsTensors() const {
+  return node && (node->op == Entry || node->op == Search ||
+                  std::any_of(std::begin(node->operands), std::end(node->operands),
+                              [](const IntExpr &operand) { return operand.readsTensors(); }));
 }
 
 IntExpr IntExpr::make(Op op, IntExpr a, IntExpr b, IntExpr c) {
@@ -153,6 +161,21 @@ IntExpr select(IntExpr condition, IntExpr a, IntExpr b) {
   if (auto value = condition.constant())
     return *value ? a : b;
   return IntExpr::make(IntExpr::Select, condition, a, b);
+}
+
+IntExpr IntExpr::read(Op op, unsigned argument, IntExpr a, IntExpr b) {
+  auto fresh = std::make_shared<Node>();
+  fresh->op = op;
+  fresh->symbol = {Symbol::Tensor, argument};
+  fresh->operands[0] = std::move(a);
+  fresh->operands[1] = std::move(b);
+  IntExpr result;
+  result.node = std::move(fresh);
+  return result;
+}
+IntExpr entry(unsigned argument, IntExpr index) { return IntExpr::read(IntExpr::Entry, argument, std::move(index)); }
+IntExpr search(unsigned argument, IntExpr value, IntExpr count) {
+  return IntExpr::read(IntExpr::Search, argument, std::move(value), std::move(count));
 }
 
 IntExpr less(IntExpr a, IntExpr b) { return a == b ? IntExpr(0) : IntExpr::make(IntExpr::Less, a, b); }

@@ -23,7 +23,8 @@ struct Symbol {
     Block,     ///< columns per column tile
     Cell,      ///< index of a segment, numbered by the analysis
     Column,    ///< number of a column in the branch's class
-    ListedCell ///< number of a cell that a list names
+    ListedCell, ///< number of a cell that a list names
+    Tensor      ///< argument `index` of the pattern, a tensor of i32: what an Entry or a Search reads, no number
   };
   Kind kind;
   unsigned index = 0;
@@ -32,7 +33,9 @@ struct Symbol {
 
 class IntExpr {
 public:
-  enum Op : uint8_t { Constant, Symbolic, Add, Sub, Mul, FloorDiv, Mod, Min, Max, Select, Less, Equal, And };
+  /// Entry: number operands[0] of a tensor. Search: the number of the last of the first operands[1] entries of a tensor,
+  /// which ascend, that is not above operands[0]; 0 if there is none.
+  enum Op : uint8_t { Constant, Symbolic, Add, Sub, Mul, FloorDiv, Mod, Min, Max, Select, Less, Equal, And, Entry, Search };
   struct Node;
 
   /// The absent expression: an unbounded end of an interval.
@@ -48,8 +51,12 @@ public:
   bool operator!=(const IntExpr &other) const { return !(*this == other); }
   /// True if any symbol of this kind occurs.
   bool dependsOn(Symbol::Kind kind) const;
+  /// True if a tensor is read.
+  bool readsTensors() const;
 
   static IntExpr make(Op op, IntExpr a, IntExpr b, IntExpr c = {});
+  /// An Entry or a Search.
+  static IntExpr read(Op op, unsigned argument, IntExpr a, IntExpr b = {});
 
 private:
   std::shared_ptr<const Node> node;
@@ -58,7 +65,7 @@ private:
 struct IntExpr::Node {
   Op op;
   int64_t value = 0; ///< of a Constant
-  Symbol symbol{};   ///< of a Symbolic
+  Symbol symbol{};   ///< of a Symbolic; of an Entry and a Search the Tensor
   IntExpr operands[3];
 };
 
@@ -79,6 +86,10 @@ IntExpr less(IntExpr a, IntExpr b);
 IntExpr lessEqual(IntExpr a, IntExpr b);
 IntExpr equal(IntExpr a, IntExpr b);
 IntExpr both(IntExpr a, IntExpr b);
+
+/// Of the i32 tensor that is this argument of the pattern. The index is one of the tensor's, `count` at most its length.
+IntExpr entry(unsigned argument, IntExpr index);
+IntExpr search(unsigned argument, IntExpr value, IntExpr count);
 
 inline IntExpr symbol(Symbol::Kind kind, unsigned index = 0) { return IntExpr(Symbol{kind, index}); }
 

@@ -161,6 +161,7 @@ PatternAnalysis analyze(PatternOp pattern) {
   analysis.variantOfHead = 0;
   for (unsigned count : counts)
     analysis.variantOfHead = analysis.variantOfHead * IntExpr(count) + headGroup(count);
+  analysis.maskTensors = maskTensorsOf(pattern);
   for (GroupOfCount &groupOfCount : variantsOf(counts))
     analysis.variants.push_back(analyzeVariant(pattern, std::move(groupOfCount)));
   return analysis;

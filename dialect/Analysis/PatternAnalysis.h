@@ -21,6 +21,7 @@ struct PatternAnalysis {
   std::vector<Variant> variants;
   IntExpr variantOfHead; ///< index into `variants`, from Head and Heads
   std::vector<int64_t> parameterDefaults;
+  std::vector<unsigned> maskTensors; ///< arguments, tensors of integers, that masks read
 
   /// True if no branch of any variant is masked.
   bool isStructural() const;

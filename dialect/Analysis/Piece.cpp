@@ -60,6 +60,31 @@ Interval mirrored(const Interval &interval) { return {negated(interval.upper), n
 
 } // namespace
 
+IntExpr CellLoop::start(const CellAxis &axis) const {
+  IntExpr number = symbol(Symbol::Cell, cell);
+  return isEven() ? axis.base + number * span : axis.base + entry(*axis.starts, number);
+}
+
+IntExpr CellLoop::last(const CellAxis &axis) const {
+  return isEven() ? start(axis) + span - 1 : startAfter(axis, 1) - 1;
+}
+
+IntExpr CellLoop::startAfter(const CellAxis &axis, const IntExpr &steps) const {
+  return isEven() ? start(axis) + steps * span : axis.base + entry(*axis.starts, symbol(Symbol::Cell, cell) + steps);
+}
+
+IntExpr CellLoop::lastAfter(const CellAxis &axis, const IntExpr &steps) const {
+  return isEven() ? last(axis) + steps * span : startAfter(axis, steps + 1) - 1;
+}
+
+IntExpr CellLoop::cellAt(const CellAxis &axis, const IntExpr &position) const {
+  return isEven() ? floorDiv(position - axis.base, span) : search(*axis.starts, position - axis.base, count);
+}
+
+IntExpr CellLoop::holdsAll(const CellAxis &axis, const IntExpr &first, const IntExpr &last) const {
+  return both(lessEqual(axis.base + entry(*axis.starts, 0), first), less(last, axis.base + entry(*axis.starts, count)));
+}
+
 void appendCells(std::vector<CellLoop> &to, const std::vector<CellLoop> &from) {
   for (const CellLoop &loop : from) {
     auto place = std::lower_bound(to.begin(), to.end(), loop,
@@ -74,10 +99,19 @@ Piece Piece::transposed() const {
   std::swap(result.q, result.k);
   std::swap(result.qLattice, result.kLattice);
   std::swap(result.qCells, result.kCells);
-  if (result.list)
+  for (CellLoop &loop : result.cells)
+    loop = loop.transposed();
+  for (std::vector<CellClass> *classes : {&result.qCells, &result.kCells})
+    for (CellClass &cells : *classes)
+      cells.loop = cells.loop.transposed();
+  if (result.list) {
+    result.list->loop = result.list->loop.transposed();
     result.list->isTransposed = !result.list->isTransposed;
-  for (CellBand &band : result.bands)
+  }
+  for (CellBand &band : result.bands) {
+    band.loop = band.loop.transposed();
     band.steps = mirrored(band.steps);
+  }
   result.diagonal = mirrored(diagonal);
   for (Congruence &congruence : result.tie)
     congruence.residue = negated(congruence.residue);
@@ -111,7 +145,8 @@ IntExpr Frame::cut(const IntExpr &size) const {
 Piece Frame::band(const Interval &steps) const {
   Piece piece = region;
   if (isFine()) {
-    auto scaled = [&](const IntExpr &bound) { return bound ? bound * IntExpr(rate) : IntExpr(); };
+    IntExpr apart = baseK - baseQ;
+    auto scaled = [&](const IntExpr &bound) { return bound ? bound * IntExpr(rate) + apart : IntExpr(); };
     piece.diagonal.intersect({scaled(steps.lower), scaled(steps.upper)});
     return piece;
   }
@@ -120,12 +155,13 @@ Piece Frame::band(const Interval &steps) const {
   return intersect(piece, inBand);
 }
 
-CellLoop CellTable::get(const IntExpr &base, const IntExpr &span) {
+CellLoop CellTable::get(CellLoop wanted) {
   for (const CellLoop &loop : known)
-    if (loop.base == base && loop.span == span)
+    if (loop.q == wanted.q && loop.k == wanted.k && loop.span == wanted.span && loop.count == wanted.count)
       return loop;
-  known.push_back({static_cast<unsigned>(known.size()), base, span});
-  return known.back();
+  wanted.cell = static_cast<unsigned>(known.size());
+  known.push_back(wanted);
+  return wanted;
 }
 
 } // namespace heddle::attn

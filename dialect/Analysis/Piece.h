@@ -1,7 +1,7 @@
 //===- Piece.h - closed forms of masks --------------------------*- C++ -*-===//
 // Owns the vocabulary of the analysis. A piece is a set of (query position, key position) pairs: boxes on
 // both axes, a band on k - q, and lattices (congruences on q, on k, and on k - q), repeated over cells (the
-// segments of nested pullbacks; a cell's index is a symbol that the bounds use). Pieces are closed under
+// segments and documents of nested pullbacks; a cell's index is a symbol that the bounds use). Pieces are closed under
 // intersection. Positions are global: a pullback only changes the frame in which a leaf writes its bounds. A piece may also
 // keep only the key cells that a list names for the query's cell (CellList.h).
 //===----------------------------------------------------------------------===//
@@ -37,12 +37,33 @@ struct Congruence {
   IntExpr residue;
 };
 
-/// Cells are consecutive spans of positions: cell s is [base + s * span, base + (s + 1) * span).
+/// Where the cells of a loop lie on one axis: of one size, from `base` on, or where the entries of a tensor say.
+struct CellAxis {
+  IntExpr base;                   ///< position of the start of cell 0, or of offset 0
+  std::optional<unsigned> starts; ///< the tensor (an argument of the pattern) whose entry s is the offset of cell s
+  bool operator==(const CellAxis &other) const { return base == other.base && starts == other.starts; }
+};
+
+/// Cells are consecutive spans of positions, on each axis: cell s is [base + s * span, base + (s + 1) * span), or, of unequal
+/// cells, [base + entry s, base + entry s + 1), 0 <= s < count, the entries ascending.
 struct CellLoop {
   unsigned cell; ///< index of the Cell symbol
-  IntExpr base, span;
-  IntExpr start() const { return base + symbol(Symbol::Cell, cell) * span; }
-  IntExpr last() const { return start() + span - 1; }
+  CellAxis q, k;
+  IntExpr span;  ///< absent: the cells are unequal
+  IntExpr count; ///< of unequal cells
+
+  bool isEven() const { return bool(span); }
+  /// First and last position of the cell.
+  IntExpr start(const CellAxis &axis) const;
+  IntExpr last(const CellAxis &axis) const;
+  /// First position of the cell `steps` after, last one of the cell `steps` after; of unequal cells at most one away.
+  IntExpr startAfter(const CellAxis &axis, const IntExpr &steps) const;
+  IntExpr lastAfter(const CellAxis &axis, const IntExpr &steps) const;
+  /// The cell that a position of the axis lies in; of unequal cells the nearest one.
+  IntExpr cellAt(const CellAxis &axis, const IntExpr &position) const;
+  /// Of unequal cells: every row from `first` to `last` lies in one.
+  IntExpr holdsAll(const CellAxis &axis, const IntExpr &first, const IntExpr &last) const;
+  CellLoop transposed() const { return {cell, k, q, span, count}; }
 };
 /// Adds the loops of `from` that `to` does not have; ascending by index.
 void appendCells(std::vector<CellLoop> &to, const std::vector<CellLoop> &from);
@@ -69,7 +90,7 @@ struct CellList {
 };
 
 struct Piece {
-  std::vector<CellLoop> cells; ///< query and key share each; ascending by index; a base may use earlier cells
+  std::vector<CellLoop> cells; ///< query and key share each; ascending by index; bases may use earlier cells
   std::vector<CellBand> bands;         ///< at most one for each cell loop
   std::vector<CellClass> qCells, kCells;
   std::optional<CellList> list;
@@ -90,21 +111,23 @@ Piece intersect(const Piece &a, const Piece &b);
 /// Hands out Cell symbols; the same cells asked for twice are the same symbol.
 class CellTable {
 public:
-  CellLoop get(const IntExpr &base, const IntExpr &span);
+  /// Numbers the cells of `wanted`.
+  CellLoop get(CellLoop wanted);
 
 private:
   std::vector<CellLoop> known;
 };
 
-/// The local coordinates in which a mask is evaluated: local x stands for the positions base + rate * n with
+/// The local coordinates in which a mask is evaluated: local x of an axis stands for the positions base + rate * n with
 /// floor(n / width) = x. `region` is the set of pairs that have local coordinates here. Passed down from the pattern to
 /// the leaves.
 struct Frame {
   Piece region;
-  IntExpr base = 0;
+  IntExpr baseQ = 0, baseK = 0;
   int64_t rate = 1;
   IntExpr width = 1;        ///< positions of one local coordinate: more than 1 inside attn.blocks
   IntExpr extentQ, extentK; ///< local coordinates lie below these
+  bool hasNegative = true;  ///< there may be rows before coordinate 0
   IntExpr group = 0;        ///< index of the enclosing attn.heads operand
   const std::map<unsigned, unsigned> *groupOfCount = nullptr; ///< attn.heads with n operands takes this one
   CellTable *cells = nullptr;
@@ -115,13 +138,18 @@ struct Frame {
   IntExpr step() const { return width * IntExpr(rate); }
   /// A size of the author, cut where it would reach beyond every position: what is made of it stays within 32 bits.
   IntExpr cut(const IntExpr &size) const;
-  /// First and last position of a local coordinate.
-  IntExpr first(const IntExpr &local) const { return base + local * step(); }
-  IntExpr last(const IntExpr &local) const { return isFine() ? first(local) : first(local + 1) - rate; }
+  /// First and last position of a local coordinate on the axis &Piece::q or &Piece::k.
+  IntExpr first(Interval Piece::*axis, const IntExpr &local) const {
+    return (axis == &Piece::q ? baseQ : baseK) + local * step();
+  }
+  IntExpr last(Interval Piece::*axis, const IntExpr &local) const {
+    return isFine() ? first(axis, local) : first(axis, local + 1) - rate;
+  }
   /// The pairs of the region whose key lies `steps` local coordinates after the query.
   Piece band(const Interval &steps) const;
   /// The cells that local coordinates are.
-  CellLoop blocks() const { return cells->get(base, step()); }
+  CellLoop blocks() const { return cells->get(evenCells(step())); }
+  CellLoop evenCells(const IntExpr &span) const { return {0, {baseQ, {}}, {baseK, {}}, span, {}}; }
 };
 
 } // namespace heddle::attn

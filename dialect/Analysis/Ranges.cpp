@@ -38,10 +38,9 @@ TileRows rowsInCells(const Piece &piece, int64_t rowRate) {
   IntExpr tileFirst = symbol(Symbol::TileFirst);
   IntExpr first = tileFirst, last = symbol(Symbol::TileLast);
   for (const CellLoop &loop : piece.cells) {
-    rows.cells.push_back({loop.cell, floorDiv(first - loop.base, loop.span), floorDiv(last - loop.base, loop.span),
-                          loop.span});
-    first = max(first, loop.start());
-    last = min(last, loop.last());
+    rows.cells.push_back({loop.cell, loop.cellAt(loop.q, first), loop.cellAt(loop.q, last), loop.isEven() ? loop.span : 1});
+    first = max(first, loop.start(loop.q));
+    last = min(last, loop.last(loop.q));
   }
   rows.first = piece.cells.empty() ? first : roundUpToClass(first, tileFirst, rowRate);
   rows.last = piece.cells.empty() ? last : roundDownToClass(last, tileFirst, rowRate);
@@ -75,6 +74,8 @@ Interval visitedPositions(const Piece &piece, const TileRows &rows, int64_t rowR
   first = roundUpToClass(first, tileFirst, rowRate);
   last = roundDownToClass(last, tileFirst, rowRate);
   nonEmpty = lessEqual(first, last);
+  if (piece.diagonal.lower.readsTensors() || piece.diagonal.upper.readsTensors()) // bands that do not meet in every document
+    nonEmpty = both(nonEmpty, lessEqual(piece.diagonal.lower, piece.diagonal.upper));
   return {max(piece.k.lower, plus(first, piece.diagonal.lower)), min(piece.k.upper, plus(last, piece.diagonal.upper))};
 }
 
@@ -85,9 +86,9 @@ Piece withBandsAsBounds(const Piece &piece) {
     const CellLoop &loop = band.loop;
     appendCells(result.cells, {loop});
     if (band.steps.lower)
-      result.k.intersect({loop.start() + band.steps.lower * loop.span, {}});
+      result.k.intersect({loop.startAfter(loop.k, band.steps.lower), {}});
     if (band.steps.upper)
-      result.k.intersect({{}, loop.last() + band.steps.upper * loop.span});
+      result.k.intersect({{}, loop.lastAfter(loop.k, band.steps.upper)});
   }
   for (const CellClass &rows : piece.qCells)
     appendCells(result.cells, {rows.loop});
@@ -103,7 +104,7 @@ Piece withClassAsList(const Piece &piece, const Sides &sides) {
     return result;
   const auto &[loop, modulus, residue] = piece.kCells.front();
   IntExpr last = sides.columnOrigin + sides.columnLength - 1;
-  result.list = {loop, stridedCells(), {modulus, residue, floorDiv(sides.columnOrigin - loop.base, loop.span), floorDiv(last - loop.base, loop.span) + 1}};
+  result.list = {loop, stridedCells(), {modulus, residue, loop.cellAt(loop.k, sides.columnOrigin), loop.cellAt(loop.k, last) + 1}};
   result.kCells.clear();
   return result;
 }
@@ -113,7 +114,8 @@ std::optional<ListedColumns> listedColumns(const std::optional<CellList> &list, 
   if (!list)
     return std::nullopt;
   const ColumnClass &own = numbers.own;
-  IntExpr start = list->loop.base + symbol(Symbol::ListedCell) * list->loop.span, last = start + list->loop.span - 1;
+  const IntExpr &base = list->loop.k.base;
+  IntExpr start = base + symbol(Symbol::ListedCell) * list->loop.span, last = start + list->loop.span - 1;
   IntExpr position = numbers.origin + numbers.branch.columnResidue + symbol(Symbol::Column) * numbers.branch.columnRate;
   IntExpr member = ceilDiv(position - own.residue, own.rate) * own.rate + own.residue;
   return ListedColumns{list->rule,
@@ -123,7 +125,7 @@ std::optional<ListedColumns> listedColumns(const std::optional<CellList> &list, 
                        list->loop.span,
                        own.exact ? numbers.ceil(start) : numbers.floor(start),
                        own.exact ? numbers.floor(last) : numbers.ceil(last),
-                       floorDiv(member - list->loop.base, list->loop.span)};
+                       floorDiv(member - base, list->loop.span)};
 }
 
 PieceRange buildPieceRange(const Piece &banded, const ColumnClass &own, const BranchRanges &branch,
@@ -142,6 +144,9 @@ PieceRange buildPieceRange(const Piece &banded, const ColumnClass &own, const Br
 
   range.hasRows = piece.cells.empty() ? IntExpr(1) : lessEqual(rows.first, rows.last);
   IntExpr covers = both(both(lessEqual(piece.q.lower, rows.first), lessEqual(rows.last, piece.q.upper)), own.condition);
+  for (const CellLoop &loop : piece.cells)
+    if (!loop.isEven())
+      covers = both(covers, loop.holdsAll(loop.q, symbol(Symbol::TileFirst), symbol(Symbol::TileLast)));
   if (piece.masked || !own.exact || own.rate != branch.columnRate)
     covers = 0;
   IntExpr fullLower = max(piece.k.lower, plus(rows.last, piece.diagonal.lower));

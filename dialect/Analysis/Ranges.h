@@ -19,7 +19,7 @@ enum class Direction { Forward, Transposed };
 struct CellRange {
   unsigned cell;
   IntExpr lower, upper;
-  IntExpr span; ///< positions of a cell
+  IntExpr span; ///< positions of a cell; 1 of unequal ones, whose numbers no position is made of
 };
 
 /// The columns that a list names, in column numbers. A listed cell visits [first, last], cut to the piece's own range.

@@ -23,16 +23,16 @@ Piece with(const Frame &frame, Interval Piece::*axis, Interval bounds) {
 void edgePieces(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
   IntExpr first = frame.cut(sizes.expr(0)), last = sizes.expr(1);
   if (first != IntExpr(0))
-    out.push_back(with(frame, axis, {frame.first(0), frame.last(first - 1)}));
+    out.push_back(with(frame, axis, {frame.first(axis, 0), frame.last(axis, first - 1)}));
   if (last != IntExpr(0))
-    out.push_back(with(frame, axis, {frame.first(max(extent - last, 0)), {}}));
+    out.push_back(with(frame, axis, {frame.first(axis, max(extent - last, 0)), {}}));
 }
 
 void betweenEdges(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
   IntExpr first = frame.cut(sizes.expr(0)), last = sizes.expr(1);
-  out.push_back(with(frame, axis, {frame.first(max(first, 0)), frame.last(extent - last - 1)}));
-  if (frame.region.cells.empty()) // coordinates are negative only outside segments (queries before key 0)
-    out.push_back(with(frame, axis, {{}, frame.last(-1)}));
+  out.push_back(with(frame, axis, {frame.first(axis, max(first, 0)), frame.last(axis, extent - last - 1)}));
+  if (frame.hasNegative)
+    out.push_back(with(frame, axis, {{}, frame.last(axis, -1)}));
 }
 
 Value atEdges(PredicateFrame &frame, const Sizes &sizes, Value coordinate, Value extent) {
@@ -126,15 +126,15 @@ void BoxOp::pieces(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   Piece box = frame.region;
   auto bound = [&](unsigned index) { return frame.cut(sizes.expr(index)); };
-  box.q.intersect({frame.first(bound(0)), frame.last(bound(1) - 1)});
-  box.k.intersect({frame.first(bound(2)), frame.last(bound(3) - 1)});
+  box.q.intersect({frame.first(&Piece::q, bound(0)), frame.last(&Piece::q, bound(1) - 1)});
+  box.k.intersect({frame.first(&Piece::k, bound(2)), frame.last(&Piece::k, bound(3) - 1)});
   out.push_back(box);
 }
 void BoxOp::complement(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   for (auto [axis, first] : {std::pair(&Piece::q, 0u), std::pair(&Piece::k, 2u)}) {
-    out.push_back(with(frame, axis, {{}, frame.last(frame.cut(sizes.expr(first)) - 1)}));
-    out.push_back(with(frame, axis, {frame.first(frame.cut(sizes.expr(first + 1))), {}}));
+    out.push_back(with(frame, axis, {{}, frame.last(axis, frame.cut(sizes.expr(first)) - 1)}));
+    out.push_back(with(frame, axis, {frame.first(axis, frame.cut(sizes.expr(first + 1))), {}}));
   }
 }
 Value BoxOp::buildPredicate(PredicateFrame &frame) {
@@ -154,11 +154,11 @@ void PrefixOp::pieces(const Frame &frame, PieceList &out) {
   IntExpr length = frame.cut(Sizes{getDynamicSizes(), getSizes()}.expr(0));
   out.push_back(frame.band({{}, 0}));
   if (length != IntExpr(0))
-    out.push_back(with(frame, &Piece::k, {{}, frame.last(length - 1)}));
+    out.push_back(with(frame, &Piece::k, {{}, frame.last(&Piece::k, length - 1)}));
 }
 void PrefixOp::complement(const Frame &frame, PieceList &out) {
   Piece after = frame.band({1, {}});
-  after.k.intersect({frame.first(frame.cut(Sizes{getDynamicSizes(), getSizes()}.expr(0))), {}});
+  after.k.intersect({frame.first(&Piece::k, frame.cut(Sizes{getDynamicSizes(), getSizes()}.expr(0))), {}});
   out.push_back(after);
 }
 Value PrefixOp::buildPredicate(PredicateFrame &frame) {
@@ -188,7 +188,8 @@ static Piece stridePiece(StrideOp op, const Frame &frame, int64_t shift) {
   if (!frame.isFine())
     (isQuery ? piece.qCells : piece.kCells).push_back({frame.blocks(), rate, offset});
   else
-    (isQuery ? piece.qLattice : piece.kLattice).push_back({frame.rate * rate, frame.first(offset)});
+    (isQuery ? piece.qLattice : piece.kLattice)
+        .push_back({frame.rate * rate, frame.first(isQuery ? &Piece::q : &Piece::k, offset)});
   return piece;
 }
 

@@ -5,6 +5,7 @@
 
 include "dialect/IR/AttnBase.td"
 include "dialect/IR/MaskOpInterface.td"
+include "dialect/IR/OperandOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class MaskOp<string mnemonic, list<Trait> traits = []>
@@ -218,6 +219,45 @@ def BlocksOp : MaskOp<"blocks"> {
   }];
   let arguments = (ins Mask:$operand, Variadic<I32>:$dynamicSizes, DenseI64ArrayAttr:$sizes);
   let assemblyFormat = "$operand `by` custom<Sizes>($dynamicSizes, $sizes) attr-dict";
+  let hasVerifier = 1;
+}
+
+def TreeOp : MaskOp<"tree", [DeclareOpInterfaceMethods<OperandOpInterface, ["checkTensors", "makeTensor"]>]> {
+  let summary = "keeps what draft tokens see: everything before them, and of each other what a tensor says";
+  let description = [{
+    With n ancestors (1 to 64), the last n query positions and the last n key positions are draft tokens. Keeps (q, k) when
+    k is before the draft tokens, or when q is draft token i, k is draft token j and bit j of ancestors[i] is set. So a tree
+    of guesses is verified by one call: bit j says that token j is on the way from the root to token i, itself included.
+    Positions of the call: not inside a pullback.
+    ```mlir
+    %m = attn.tree %ancestors : memref<?xi64>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$ancestors);
+  let assemblyFormat = "$ancestors `:` type($ancestors) attr-dict";
+  let hasVerifier = 1;
+}
+
+def DocumentsOp : MaskOp<"documents", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<OperandOpInterface, ["checkTensors", "makeTensor"]>]> {
+  let summary = "evaluates a mask inside documents that lie behind one another (a ragged batch)";
+  let description = [{
+    Document s holds the queries from offsets_q[s] to offsets_q[s + 1] - 1 and the keys from offsets_k[s] to
+    offsets_k[s + 1] - 1, or, of these, the first used[s]. Keeps (q, k) when both are of one document and the operand
+    keeps (q - offsets_q[s], k - offsets_k[s]); in a pattern with `q_origin(end)` the operand sees
+    q - offsets_q[s] + (keys of s) - (queries of s). With one tensor it is that of both axes.
+
+    Offsets are `memref<?xi32>`, one more than there are documents: they begin with 0, do not decrease and end where the
+    queries (keys) of the call end, so batch 1 with packed rows is a ragged batch; documents may be empty. They count
+    positions; with `q_origin(end)` those of queries count rows. Not inside another pullback.
+    ```mlir
+    %m = attn.documents %inner at %cu : memref<?xi32>
+    %n = attn.documents %inner at %cu_q, %cu_k : memref<?xi32>, memref<?xi32> used %used : memref<?xi32>
+    ```
+  }];
+  let arguments = (ins Mask:$operand, AnyMemRef:$offsetsQ, Optional<AnyMemRef>:$offsetsK, Optional<AnyMemRef>:$used);
+  let assemblyFormat = [{
+    $operand `at` $offsetsQ (`,` $offsetsK^)? `:` type($offsetsQ) (`,` type($offsetsK)^)? (`used` $used^ `:` type($used))? attr-dict
+  }];
   let hasVerifier = 1;
 }
 

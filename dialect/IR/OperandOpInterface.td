@@ -14,7 +14,16 @@ def OperandOpInterface : OpInterface<"OperandOpInterface"> {
   let methods = [
     InterfaceMethod<[{
         What operand number `index` of the op, a memref, is to it.
-      }], "::heddle::attn::OperandUse", "getOperandUse", (ins "unsigned":$index)>
+      }], "::heddle::attn::OperandUse", "getOperandUse", (ins "unsigned":$index)>,
+    InterfaceMethod<[{
+        What the integers of its tensors must be and are not: a sentence that names the tensor, the entry and both values;
+        empty if all is well. Asked with all integer tensors of the op given.
+      }], "std::string", "checkTensors", (ins "const ::heddle::attn::TensorCall &":$call), "", [{ return {}; }]>,
+    InterfaceMethod<[{
+        Integers for operand number `index` that pass the check, made for tests and measurements; they follow from the
+        arguments. Empty: any will do.
+      }], "std::vector<int64_t>", "makeTensor",
+      (ins "unsigned":$index, "const ::heddle::attn::TensorCall &":$call, "uint64_t":$seed), "", [{ return {}; }]>
   ];
 }
 

@@ -26,7 +26,7 @@ bool isOperandType(Type type) {
   if (!memref || memref.getRank() == 0 || memref.getMemorySpace() || !memref.getLayout().isIdentity())
     return false;
   Type element = memref.getElementType();
-  return element.isInteger(32) || element.isF32() || element.isBF16() || element.isF16();
+  return element.isInteger(32) || element.isInteger(64) || element.isF32() || element.isBF16() || element.isF16();
 }
 
 SmallVector<OperandUse, 2> operandUses(PatternOp pattern, unsigned argument) {
@@ -81,9 +81,40 @@ LogicalResult verifyOperands(PatternOp pattern) {
   return success();
 }
 
+std::vector<unsigned> maskTensorsOf(PatternOp pattern) {
+  std::vector<unsigned> arguments;
+  for (Operation &op : pattern.getBody().front())
+    if (isa<MaskOpInterface>(op) && isa<OperandOpInterface>(op))
+      for (Value operand : op.getOperands())
+        if (auto argument = dyn_cast<BlockArgument>(operand); argument && pattern.isOperand(argument.getArgNumber()))
+          arguments.push_back(argument.getArgNumber());
+  return arguments;
+}
+
+LogicalResult verifyWholePositions(PatternOp pattern) {
+  DenseMap<Value, Operation *> readers; // of masks: an op among their own that reads positions of the call
+  for (Operation &op : pattern.getBody().front().without_terminator()) {
+    Operation *reader = isa<MaskOpInterface>(op) && isa<OperandOpInterface>(op) ? &op : nullptr;
+    const bool keepsPositions = isa<AndOp, OrOp, NotOp, HeadsOp>(op);
+    for (Value operand : op.getOperands())
+      if (Operation *inside = readers.lookup(operand)) {
+        if (!keepsPositions)
+          return (inside->emitOpError("expected to be outside of pullbacks, its tensor counts positions of the call")
+                      .attachNote(op.getLoc()) << "'" << op.getName() << "' is one"),
+                 failure();
+        reader = inside;
+      }
+    for (Value result : op.getResults())
+      readers[result] = reader;
+  }
+  return success();
+}
+
 MemRefType loweredOperandType(Type elementType) {
   if (elementType.isBF16() || elementType.isF16())
     elementType = IntegerType::get(elementType.getContext(), 16);
+  if (elementType.isInteger(64))
+    elementType = IntegerType::get(elementType.getContext(), 32);
   return MemRefType::get({kEndlessOperand}, elementType);
 }
 

@@ -6,6 +6,8 @@
 #ifndef HEDDLE_DIALECT_IR_OPERANDS_H
 #define HEDDLE_DIALECT_IR_OPERANDS_H
 
+#include "dialect/Analysis/TensorData.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/IRMapping.h"
@@ -23,7 +25,16 @@ struct OperandUse {
   llvm::SmallVector<Extent, 4> extents; ///< of each dimension, where the type says `?`
 };
 
-/// i32, f32, bf16 and f16, at least one dimension, row-major in the default memory space.
+/// One call, as far as its tensors depend on it.
+struct TensorCall {
+  int64_t batch = 1, heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0;
+  TensorData tensors = {};
+};
+
+/// Diagnoses masks that read tensors of positions inside a pullback, where positions are no longer those of the call.
+llvm::LogicalResult verifyWholePositions(PatternOp pattern);
+
+/// i32, i64, f32, bf16 and f16, at least one dimension, row-major in the default memory space.
 bool isOperandType(mlir::Type type);
 
 /// Every argument of type memref: an operand type, with users that agree on its shape. Called when the body is known.
@@ -37,7 +48,11 @@ std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument);
 /// A `?` of operand number `argument` stands for this.
 bool hasExtent(PatternOp pattern, unsigned argument, Extent extent);
 
-/// In generated functions an operand is a memref of this type: one dimension, which has no end. 16-bit floats are i16.
+/// Arguments that masks read, in the order of the ops.
+std::vector<unsigned> maskTensorsOf(PatternOp pattern);
+
+/// In generated functions an operand is a memref of this type: one dimension, which has no end. 16-bit floats are i16, an i64
+/// is two i32, the lower word first.
 mlir::MemRefType loweredOperandType(mlir::Type elementType);
 inline constexpr int64_t kEndlessOperand = int64_t(1) << 40;
 
@@ -47,7 +62,7 @@ struct ArgumentValues {
   mlir::IRMapping lengths; ///< of operands: their words
 };
 
-/// Element `index` (of type index) of an operand of the pattern, as i32 or, of floats, as f32. 16-bit floats are
+/// Element `index` (of type index) of an operand of the pattern that holds no i64, as i32 or, of floats, as f32. 16-bit floats are
 /// widened by integer operations, exactly, so that every target can do it.
 mlir::Value loadOperand(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value argument, const ArgumentValues &arguments,
                         mlir::Value index);

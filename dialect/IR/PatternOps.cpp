@@ -52,7 +52,7 @@ LogicalResult verifyRealDefault(PatternOp pattern, unsigned index) {
 LogicalResult verifyTensor(PatternOp pattern, unsigned index) {
   if (!isOperandType(pattern.getArgumentTypes()[index]))
     return pattern.emitOpError("expected tensor '")
-           << pattern.getParameterName(index) << "' to be a row-major memref of i32, f32, bf16 or f16 with at least one dimension, got "
+           << pattern.getParameterName(index) << "' to be a row-major memref of i32, i64, f32, bf16 or f16 with at least one dimension, got "
            << pattern.getArgumentTypes()[index];
   for (int64_t extent : cast<MemRefType>(pattern.getArgumentTypes()[index]).getShape())
     if (!ShapedType::isDynamic(extent) && extent > std::numeric_limits<int32_t>::max())
@@ -175,7 +175,7 @@ LogicalResult PatternOp::verifyRegions() {
   for (Operation &op : block.without_terminator())
     if (!isa<MaskOpInterface, ScoreOpInterface>(op))
       return op.emitOpError("expected a mask op or a score op in attn.pattern");
-  return failure(failed(verifyLimits(*this)) || failed(verifyOperands(*this)));
+  return failure(failed(verifyLimits(*this)) || failed(verifyOperands(*this)) || failed(verifyWholePositions(*this)));
 }
 
 SoftmaxOp PatternOp::getSoftmax() { return cast<SoftmaxOp>(getBody().front().back()); }

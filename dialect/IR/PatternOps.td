@@ -13,7 +13,7 @@ def PatternOp : AttnOp<"pattern", [FunctionOpInterface, IsolatedFromAbove,
                                    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a named pattern with run-time sizes as arguments";
   let description = [{
-    Arguments are i32 sizes, f32 numbers and tensors in device memory, `memref`s of i32, f32, bf16 or f16 whose `?` extents
+    Arguments are i32 sizes, f32 numbers and tensors in device memory, `memref`s of i32, i64, f32, bf16 or f16 whose `?` extents
     mean what the op that reads them says; argument attributes: `attn.default` (used when the caller gives none; not of
     tensors), `attn.min`, of numbers also `attn.max`, and `attn.doc`. `q_origin` says where query row 0 stands: `start` 0, `end` seqlen_k - seqlen_q (decode, chunked
     prefill), `given` per call.

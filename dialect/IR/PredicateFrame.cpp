@@ -1,6 +1,7 @@
 //===- PredicateFrame.cpp - arithmetic for predicates ---------------------===//
 #include "dialect/IR/PredicateFrame.h"
 #include "dialect/Analysis/Piece.h"
+#include "dialect/IR/TensorReads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -112,6 +113,16 @@ Value ExprBuilder::build(const IntExpr &expr) {
   case IntExpr::Mod: fresh = buildDivision(node); break;
   case IntExpr::Less: fresh = compare(arith::CmpIPredicate::slt); break;
   case IntExpr::Equal: fresh = compare(arith::CmpIPredicate::eq); break;
+  case IntExpr::Entry: {
+    Value tensor = valueOf(node.symbol), index = integer(node.operands[0]);
+    fresh = loadEntry(builder, loc, tensor, index);
+    break;
+  }
+  case IntExpr::Search: {
+    Value tensor = valueOf(node.symbol), value = integer(node.operands[0]), count = integer(node.operands[1]);
+    fresh = callSearch(builder, loc, tensor, value, count);
+    break;
+  }
   case IntExpr::And: {
     Value x = condition(node.operands[0]), y = condition(node.operands[1]);
     fresh = arith::AndIOp::create(builder, loc, x, y);

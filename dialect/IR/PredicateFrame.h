@@ -25,6 +25,7 @@ struct PredicateFrame {
   unsigned group = 0;                  ///< index of the enclosing attn.heads operand
   const std::map<unsigned, unsigned> *groupOfCount; ///< attn.heads with n operands takes this one
   const ArgumentValues *arguments;     ///< of the pattern
+  mlir::Value qOrigin;                 ///< position of query row 0, outside all pullbacks
 
   mlir::Value constant(int64_t value) const;
   mlir::Value boolean(bool value) const;

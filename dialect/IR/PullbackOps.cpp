@@ -22,13 +22,16 @@ namespace {
 struct Segments {
   Segments(SegmentOp op, const Frame &outer) : inner(outer) {
     IntExpr length = outer.cut(Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0));
-    loop = outer.cells->get(outer.base, length * outer.step());
+    loop = outer.cells->get(outer.evenCells(length * outer.step()));
     IntExpr index = symbol(Symbol::Cell, loop.cell);
     Piece cell;
     cell.cells = {loop};
-    cell.q = cell.k = {loop.start(), loop.last()};
+    cell.q = {loop.start(loop.q), loop.last(loop.q)};
+    cell.k = {loop.start(loop.k), loop.last(loop.k)};
     inner.region = intersect(outer.region, cell);
-    inner.base = loop.start();
+    inner.baseQ = loop.start(loop.q);
+    inner.baseK = loop.start(loop.k);
+    inner.hasNegative = false;
     inner.extentQ = min(length, outer.extentQ - index * length);
     inner.extentK = min(length, outer.extentK - index * length);
   }
@@ -74,9 +77,11 @@ struct Dilation {
   Dilation(DilateOp op, const Frame &outer) : inner(outer), rate(op.getRate()), fullRate(outer.rate * op.getRate()) {
     every = op.getRule() == OffsetRule::every;
     IntExpr row = symbol(Symbol::TileFirst);
-    offset = every ? mod(floorDiv(row - outer.base, outer.rate), rate)
+    offset = every ? mod(floorDiv(row - outer.baseQ, outer.rate), rate)
                    : offsetExpr(rate, op.getAt(), op.getRule(), outer.group);
-    inner.base = outer.first(offset);
+    inner.baseQ = outer.first(&Piece::q, offset);
+    inner.baseK = outer.first(&Piece::k, offset);
+    apart = outer.baseK - outer.baseQ;
     inner.rate = fullRate;
     inner.extentQ = ceilDiv(outer.extentQ - offset, rate);
     inner.extentK = ceilDiv(outer.extentK - offset, rate);
@@ -88,27 +93,36 @@ struct Dilation {
       return piece;
     int64_t step = fullRate / rate;
     if (!every)
-      piece.qLattice.push_back({fullRate, inner.base + rowShift * step});
+      piece.qLattice.push_back({fullRate, inner.baseQ + rowShift * step});
     if (keyShift)
-      piece.tie.push_back({fullRate, *keyShift * step});
+      piece.tie.push_back({fullRate, *keyShift * step + apart});
     return piece;
   }
   Frame inner;
   int64_t rate, fullRate;
   bool every;
-  IntExpr offset;
+  IntExpr offset, apart;
 };
 } // namespace
 
-static constexpr const char *kBlocksAtAStride = "it thins out blocks";
+/// Why there is no closed form in this frame; null if there is one.
+static const char *whyOpaque(DilateOp op, const Frame &frame) {
+  if (op.getRate() == 1)
+    return nullptr;
+  if (!frame.isFine())
+    return "it thins out blocks";
+  if (op.getRule() == OffsetRule::every && frame.baseQ != frame.baseK) // the class of a tile's rows is that of one axis only
+    return "a residue class of queries is not that of keys";
+  return nullptr;
+}
 void DilateOp::pieces(const Frame &frame, PieceList &out) {
-  if (!frame.isFine() && getRate() > 1)
-    return out.push_back(maskedPiece(frame, *this, kBlocksAtAStride));
+  if (const char *why = whyOpaque(*this, frame))
+    return out.push_back(maskedPiece(frame, *this, why));
   definition(getOperand()).pieces(Dilation(*this, frame).inner, out);
 }
 void DilateOp::complement(const Frame &frame, PieceList &out) {
-  if (!frame.isFine() && getRate() > 1)
-    return out.push_back(maskedPiece(frame, *this, kBlocksAtAStride));
+  if (const char *why = whyOpaque(*this, frame))
+    return out.push_back(maskedPiece(frame, *this, why));
   Dilation dilation(*this, frame);
   definition(getOperand()).complement(dilation.inner, out);
   if (dilation.rate > kMaxRowRate)

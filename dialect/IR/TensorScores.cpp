@@ -13,7 +13,7 @@ namespace heddle::attn {
 namespace {
 
 LogicalResult verifyNumbers(Operation *op, MemRefType type, int64_t rank) {
-  if (isOperandType(type) && type.getRank() == rank && !type.getElementType().isInteger(32))
+  if (isOperandType(type) && type.getRank() == rank && !type.getElementType().isInteger())
     return success();
   return op->emitOpError("expected a row-major memref of rank ") << rank << " of f32, bf16 or f16, got " << type;
 }

@@ -66,6 +66,8 @@ SmallVector<Value> termsOf(Value mask, OpBuilder &builder) {
     return pulledBack(segment, builder);
   if (auto dilate = mask.getDefiningOp<DilateOp>())
     return pulledBack(dilate, builder);
+  if (auto documents = mask.getDefiningOp<DocumentsOp>())
+    return pulledBack(documents, builder);
   if (auto blocks = mask.getDefiningOp<BlocksOp>())
     return pulledBack(blocks, builder);
   if (auto heads = mask.getDefiningOp<HeadsOp>())

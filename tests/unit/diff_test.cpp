@@ -15,6 +15,13 @@ attn::ProblemSizes sizesOf(const PatternFile &file, int64_t heads, int64_t seqle
   return {heads, seqlenQ, seqlenK, 0, 0, sizesFrom(file, 6)};
 }
 
+DiffSide sideOf(const PatternFile &file, int64_t heads, int64_t seqlenQ, int64_t seqlenK) {
+  DiffSide side{file, sizesOf(file, heads, seqlenQ, seqlenK)};
+  side.operands = maskOperands(file, heads, seqlenQ, seqlenK, side.sizes.parameters);
+  side.sizes.tensors = tensorDataOf(side.operands);
+  return side;
+}
+
 int64_t copiesOf(const oracle::PatternOracle &definition, int64_t head, int64_t i, int64_t j) {
   int64_t copies = 0;
   for (unsigned branch = 0; branch < definition.branchCount(); ++branch)
@@ -24,10 +31,11 @@ int64_t copiesOf(const oracle::PatternOracle &definition, int64_t head, int64_t 
 
 struct Definitions {
   Definitions(const DiffSide &a, const DiffSide &b)
-      : sizes(a.sizes), first(a.file.pattern(), problem(a.sizes)), second(b.file.pattern(), problem(b.sizes)) {}
+      : sizes(a.sizes), first(a.file.pattern(), problem(a)), second(b.file.pattern(), problem(b)) {}
 
-  static oracle::Problem problem(const attn::ProblemSizes &s) {
-    return {s.heads, s.seqlenQ, s.seqlenK, s.qOrigin, s.kOrigin, s.parameters};
+  static oracle::Problem problem(const DiffSide &side) {
+    const attn::ProblemSizes &s = side.sizes;
+    return {s.heads, s.seqlenQ, s.seqlenK, s.qOrigin, s.kOrigin, s.parameters, side.operands};
   }
 
   DiffCounts counts(int64_t head, int64_t rowFrom, int64_t rowTo, int64_t columnFrom, int64_t columnTo) const {
@@ -55,7 +63,7 @@ DiffCounts counted(const DiffSide &a, const DiffSide &b) {
 }
 
 void checkCounts(const PatternFile &a, const PatternFile &b) {
-  DiffSide first{a, sizesOf(a, 4, 71, 60)}, second{b, sizesOf(b, 4, 71, 60)};
+  DiffSide first = sideOf(a, 4, 71, 60), second = sideOf(b, 4, 71, 60);
   DiffCounts got = counted(first, second), want;
   want.unequal = 0;
   Definitions definitions(first, second);

@@ -3,6 +3,7 @@
 // lane of a quad: library patterns, compositions at their borders and random ones, and which predicates have no words.
 //===----------------------------------------------------------------------===//
 #include "codegen/Emit/EmitPattern.h"
+#include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternInfoOf.h"
 #include "support/HostPattern.h"
@@ -29,6 +30,7 @@ struct Loaded {
   unsigned branchCount;
   std::unique_ptr<HostPattern> text;
   JitContext context;
+  Operands operands = {}; ///< what the context points to: tensors that masks read
 
   void place(Sizes sizes, int head, int heads) {
     context.head = head;
@@ -50,7 +52,16 @@ Loaded load(Result<std::unique_ptr<PatternFile>> file, const std::vector<std::st
   auto values = (*file)->bindParameters(assignments);
   REQUIRE_MESSAGE(values.isOk(), values.status().message());
   Loaded loaded{info.name, schedule->branchCount, std::make_unique<HostPattern>(*text, info), {}};
-  std::copy(values->begin(), values->end(), loaded.context.params.begin());
+  ProblemShape shape; // of the first problem, about: what lies beyond is in no document
+  shape.seqlenQ = shape.seqlenK = 64;
+  shape.parameters = *values;
+  Status bound = bindOperands(**file, {{}, {}, OperandSources::Missing::makeForMasks}, shape);
+  REQUIRE_MESSAGE(bound.isOk(), bound.message());
+  std::copy(shape.parameters.begin(), shape.parameters.end(), loaded.context.params.begin());
+  loaded.operands = shape.operands;
+  for (size_t i = 0; i < info.operands.size(); ++i)
+    if (const OperandTensor &tensor = loaded.operands[size_t(info.operands[i].argument)])
+      loaded.context.operands[i] = tensor.address();
   return loaded;
 }
 

@@ -27,6 +27,9 @@ public:
     context.qOrigin = int32_t(this->problem.qOrigin);
     context.kOrigin = int32_t(this->problem.kOrigin);
     std::copy(this->problem.parameters.begin(), this->problem.parameters.end(), context.params.begin());
+    size_t place = 0;
+    for (const PatternOperand &operand : jit.info().operands)
+      context.operands[place++] = addressOf(size_t(operand.argument));
   }
 
   bool agreesAt(int64_t head, unsigned branch, int64_t i, int64_t j) {
@@ -56,6 +59,11 @@ public:
   }
 
 private:
+  /// Null of tensors that no mask reads.
+  const void *addressOf(size_t argument) const {
+    return problem.operands[argument] ? problem.operands[argument].address() : nullptr;
+  }
+
   static JitPattern compile(const PatternFile &file) {
     auto schedule = file.schedule();
     REQUIRE(schedule.isOk());
@@ -116,11 +124,13 @@ void compareAllPairs(const PatternFile &file, const oracle::Problem &problem) {
 }
 
 void comparePattern(const PatternFile &file) {
-  for (const oracle::Problem &problem : {oracle::Problem{3, 37, 37, 0, 0, sizesFrom(file, 3)},
-                                         oracle::Problem{2, 20, 53, 33, 0, sizesFrom(file, 9)},
-                                         oracle::Problem{5, 41, 17, 0, 0, sizesFrom(file, 1)},
-                                         oracle::Problem{1, 1, 1, 0, 0, sizesFrom(file, 0)}})
+  for (oracle::Problem problem : {oracle::Problem{3, 37, 37, 0, 0, sizesFrom(file, 3)},
+                                  oracle::Problem{2, 20, 53, 33, 0, sizesFrom(file, 9)},
+                                  oracle::Problem{5, 41, 17, 0, 0, sizesFrom(file, 1)},
+                                  oracle::Problem{1, 1, 1, 0, 0, sizesFrom(file, 0)}}) {
+    problem.operands = maskOperands(file, problem.heads, problem.seqlenQ, problem.seqlenK, problem.parameters);
     compareAllPairs(file, problem);
+  }
 }
 
 AttentionInputs randomInputs(AttentionSizes sizes, DType dtype) {
@@ -176,6 +186,7 @@ TEST_CASE("compiled predicates agree with the definition at real lengths") {
     auto parameters = file->bindParameters({});
     REQUIRE(parameters.isOk());
     oracle::Problem problem{12, 20000, 20000, 0, 0, *parameters};
+    problem.operands = maskOperands(*file, 12, 20000, 20000, problem.parameters);
     Subject subject(*file, problem);
     int64_t wrong = 0;
     for (int trial = 0; trial < 20000; ++trial) {

@@ -66,8 +66,16 @@ void bindTensors(Compiled &compiled, Sizes sizes) {
   shape.seqlenQ = sizes.seqlenQ, shape.seqlenK = sizes.seqlenK;
   shape.qOrigin = sizes.qOrigin, shape.kOrigin = sizes.kOrigin;
   shape.parameters.assign(compiled.pattern.params.begin(), compiled.pattern.params.end());
-  Status bound = bindOperands(*compiled.file, {{}, {}, OperandSources::Missing::make}, shape);
-  REQUIRE_MESSAGE(bound.isOk(), bound.message());
+  const OperandSources sources{{}, {}, OperandSources::Missing::make};
+  if (!bindOperands(*compiled.file, sources, shape).isOk()) { // one tensor for both axes does not fit unequal lengths
+    ProblemShape square = shape;
+    square.seqlenQ = square.seqlenK = std::max(sizes.qOrigin + sizes.seqlenQ, sizes.kOrigin + sizes.seqlenK);
+    square.kOrigin = 0;
+    Status bound = bindOperands(*compiled.file, sources, square);
+    REQUIRE_MESSAGE(bound.isOk(), bound.message());
+    shape.parameters = square.parameters;
+    shape.operands = square.operands;
+  }
   compiled.pattern.params.assign(shape.parameters.begin(), shape.parameters.end());
 }
 

@@ -21,6 +21,8 @@ PictureRequest requestOf(const PatternFile &file, int64_t heads, int64_t seqlenQ
   PictureRequest request;
   request.sizes = {heads, seqlenQ, seqlenK, 0, 0, sizesFrom(file, size)};
   request.tile = {4, 4};
+  request.operands = maskOperands(file, heads, seqlenQ, seqlenK, request.sizes.parameters);
+  request.sizes.tensors = tensorDataOf(request.operands);
   return request;
 }
 
@@ -68,7 +70,7 @@ bool isSound(Cell cell, const CellPairs &pairs, bool mayBeEmpty) {
 void checkSound(const PatternFile &file, const PictureRequest &request) {
   Picture picture = drawn(file, request);
   const attn::ProblemSizes &s = picture.sizes;
-  oracle::PatternOracle definition(file.pattern(), {s.heads, s.seqlenQ, s.seqlenK, 0, 0, s.parameters});
+  oracle::PatternOracle definition(file.pattern(), {s.heads, s.seqlenQ, s.seqlenK, 0, 0, s.parameters, request.operands});
   int64_t heads = 0, unsound = 0;
   for (const Panel &panel : picture.panels)
     for (int64_t head : panel.heads) {

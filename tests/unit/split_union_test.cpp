@@ -16,6 +16,7 @@ attn::BranchRanges branchOf(const PatternFile &file, unsigned branch, unsigned v
 /// What is compiled keeps every pair as often as what is written, in all branches together.
 void checkSamePairs(const PatternFile &file, int64_t heads, int64_t seqlenQ, int64_t seqlenK, int64_t origin) {
   oracle::Problem problem{heads, seqlenQ, seqlenK, origin, 0, sizesFrom(file, 7)};
+  problem.operands = maskOperands(file, heads, seqlenQ, seqlenK, problem.parameters);
   oracle::PatternOracle written(file.pattern(), problem), compiled(file.lowered(), problem);
   int64_t wrong = 0;
   for (int64_t head = 0; head < heads; ++head)

@@ -1,7 +1,7 @@
 // Every mistake in a tensor argument, or in an op that reads one, has one message at the op that it is in.
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of i32, f32, bf16 or f16 with at least one dimension, got 'memref<?xf64>'}}
+// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of i32, i64, f32, bf16 or f16 with at least one dimension, got 'memref<?xf64>'}}
 attn.pattern @bad(%x: memref<?xf64>) {
   %m = attn.causal
   attn.softmax union(%m)
@@ -9,7 +9,7 @@ attn.pattern @bad(%x: memref<?xf64>) {
 
 // -----
 
-// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of i32, f32, bf16 or f16 with at least one dimension, got 'memref<f32>'}}
+// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of i32, i64, f32, bf16 or f16 with at least one dimension, got 'memref<f32>'}}
 attn.pattern @bad(%x: memref<f32>) {
   %m = attn.causal
   attn.softmax union(%m)
@@ -133,4 +133,52 @@ attn.pattern @bad() {
   %m = attn.causal
   // expected-error @+1 {{'attn.softmax' op expected a finite sink, got INF}}
   attn.softmax union(%m) sink 1.0e39
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?xf32>) {
+  %c = attn.causal
+  // expected-error @+1 {{'attn.documents' op expected row-major memrefs of rank 1 of i32, got 'memref<?xf32>'}}
+  %m = attn.documents %c at %x : memref<?xf32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<1xi32>) {
+  %c = attn.causal
+  // expected-error @+1 {{'attn.documents' op expected at least 2 offsets, got 'memref<1xi32>'}}
+  %m = attn.documents %c at %x : memref<1xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<5xi32>, %y: memref<6xi32>) {
+  %c = attn.causal
+  // expected-error @+1 {{'attn.documents' op expected tensors of as many documents, got 'memref<5xi32>', 'memref<6xi32>'}}
+  %m = attn.documents %c at %x, %y : memref<5xi32>, memref<6xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?xi32>) {
+  %c = attn.causal
+  // expected-error @+1 {{'attn.documents' op expected offsets of the keys beside `used`}}
+  %m = attn.documents %c at %x : memref<?xi32> used %x : memref<?xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?xi32>) {
+  %c = attn.causal
+  // expected-error @+1 {{'attn.documents' op expected to be outside of pullbacks, its tensor counts positions of the call}}
+  %d = attn.documents %c at %x : memref<?xi32>
+  %n = attn.not %d
+  // expected-note @+1 {{'attn.segment' is one}}
+  %m = attn.segment %n by [8]
+  attn.softmax union(%m)
 }

@@ -15,6 +15,19 @@ attn.pattern @scores(%bias: memref<1x?x?x?xbf16> {attn.doc = "by head, query and
   attn.softmax union(%m) of %v
 }
 
+// CHECK-LABEL: attn.pattern @documents(%cu: memref<?xi32>, %cu_k: memref<?xi32>, %used: memref<?xi32>) {
+attn.pattern @documents(%cu: memref<?xi32>, %cu_k: memref<?xi32>, %used: memref<?xi32>) {
+  %m = attn.causal
+  // CHECK: attn.documents %{{.*}} at %cu : memref<?xi32>
+  %a = attn.documents %m at %cu : memref<?xi32>
+  // CHECK: attn.documents %{{.*}} at %cu, %cu_k : memref<?xi32>, memref<?xi32>
+  %b = attn.documents %m at %cu, %cu_k : memref<?xi32>, memref<?xi32>
+  // CHECK: attn.documents %{{.*}} at %cu, %cu_k : memref<?xi32>, memref<?xi32> used %used : memref<?xi32>
+  %c = attn.documents %m at %cu, %cu_k : memref<?xi32>, memref<?xi32> used %used : memref<?xi32>
+  %d = attn.or %a, %b, %c
+  attn.softmax union(%d)
+}
+
 // CHECK-LABEL: attn.pattern @sinks(%each: memref<?xf32>) {
 attn.pattern @sinks(%each: memref<?xf32>) {
   %m = attn.causal

@@ -22,7 +22,14 @@ enum class Exactness {
 };
 
 inline attn::ProblemSizes toSizes(const Problem &problem) {
-  return {problem.heads, problem.seqlenQ, problem.seqlenK, problem.qOrigin, problem.kOrigin, problem.parameters};
+  attn::ProblemSizes sizes{problem.heads, problem.seqlenQ, problem.seqlenK, problem.qOrigin, problem.kOrigin, problem.parameters};
+  for (const OperandTensor &tensor : problem.operands) {
+    auto entries = std::make_shared<std::vector<int64_t>>();
+    for (int64_t i = 0; tensor && tensor.element == ElementType::i32 && i < tensor.elements(); ++i)
+      entries->push_back(tensor.integer(i));
+    sizes.tensors.push_back(tensor ? entries : nullptr);
+  }
+  return sizes;
 }
 
 /// The kept pairs of one head and branch, as rows x columns of one direction.

@@ -15,6 +15,7 @@ inline constexpr const char *kHostDevice = R"(
 #define __forceinline__ inline
 static inline float __int_as_float(int32_t bits) { float value; std::memcpy(&value, &bits, 4); return value; }
 static inline int32_t __float_as_int(float value) { int32_t bits; std::memcpy(&bits, &value, 4); return bits; }
+static inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz(value); }
 static inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 namespace heddle { namespace ptx {
 static inline float exp2Approx(float x) { return std::exp2(x); }
@@ -30,7 +31,6 @@ inline constexpr const char *kHostWarp = R"(#pragma once
 #endif
 using std::max;
 using std::min;
-static inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz(value); }
 namespace heddle {
 namespace ptx {
 constexpr int32_t kWarpLanes = 1;

@@ -5,6 +5,7 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 
+#include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/PatternFile.h"
 
 #include <algorithm>
@@ -36,6 +37,24 @@ inline std::vector<int64_t> sizesFrom(const PatternFile &file, int64_t size) {
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
     sizes.push_back(std::max(size, pattern.getParameterMinimum(i)));
   return sizes;
+}
+
+/// Tensors for what the masks of the pattern read, and their lengths in `parameters`. Where no tensors fit the sizes (one for
+/// both axes, of unequal lengths) they are those of a square problem.
+inline Operands maskOperands(const PatternFile &file, int64_t heads, int64_t seqlenQ, int64_t seqlenK, std::vector<int64_t> &parameters) {
+  ProblemShape shape;
+  shape.heads = shape.kvHeads = heads;
+  shape.seqlenQ = seqlenQ;
+  shape.seqlenK = seqlenK;
+  shape.parameters = parameters;
+  const OperandSources sources{{}, {}, OperandSources::Missing::makeForMasks, 1};
+  if (!bindOperands(file, sources, shape).isOk()) {
+    shape.seqlenQ = shape.seqlenK = std::max(seqlenQ, seqlenK);
+    Status bound = bindOperands(file, sources, shape);
+    REQUIRE_MESSAGE(bound.isOk(), bound.message());
+  }
+  parameters = shape.parameters;
+  return shape.operands;
 }
 
 /// A union of the mask %m that `ops` define.

@@ -1,0 +1,47 @@
+//===- BranchEvaluator.cpp - programs of one branch ------------------------===//
+#include "dialect/Analysis/BranchEvaluator.h"
+
+namespace heddle::attn {
+
+BranchEvaluator::BranchEvaluator(const BranchRanges &branch, const TensorData &tensors)
+    : tensors(tensors), columnRate(branch.columnRate) {
+  columnCount = countProgram.add(branch.columnCount);
+  for (const PieceRange &range : branch.pieces) {
+    CompiledPiece &piece = pieces.emplace_back();
+    for (const CellRange &cell : range.cells) {
+      CompiledPiece::Cell &compiled = piece.cells.emplace_back();
+      compiled.symbol = cell.cell;
+      compiled.lower = compiled.program.add(cell.lower);
+      compiled.upper = compiled.program.add(cell.upper);
+      compiled.span = compiled.program.add(cell.span);
+    }
+    piece.visitFirst = piece.program.add(range.visitFirst);
+    piece.visitLast = piece.program.add(range.visitLast);
+    piece.hasRows = piece.program.add(range.hasRows);
+    piece.fullFirst = piece.program.add(range.fullFirst);
+    piece.fullLast = piece.program.add(range.fullLast);
+    if (range.list)
+      compileList(piece, *range.list);
+  }
+}
+
+void BranchEvaluator::compileList(CompiledPiece &piece, const ListedColumns &list) {
+  piece.rule = list.rule;
+  piece.isTransposed = list.isTransposed;
+  for (const IntExpr &argument : list.arguments)
+    piece.arguments.push_back(piece.program.add(argument));
+  piece.row = piece.program.add(list.row);
+  piece.listSpan = piece.program.add(list.span);
+  piece.listedFirst = piece.listProgram.add(list.first);
+  piece.listedLast = piece.listProgram.add(list.last);
+}
+
+bool BranchEvaluator::uses(Symbol::Kind kind) const {
+  return countProgram.uses(kind) || std::any_of(pieces.begin(), pieces.end(), [&](const CompiledPiece &piece) {
+           return piece.program.uses(kind) || piece.listProgram.uses(kind) ||
+                  std::any_of(piece.cells.begin(), piece.cells.end(),
+                              [&](const CompiledPiece::Cell &cell) { return cell.program.uses(kind); });
+         });
+}
+
+} // namespace heddle::attn
