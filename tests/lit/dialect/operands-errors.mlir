@@ -182,3 +182,37 @@ attn.pattern @bad(%x: memref<?xi32>) {
   %m = attn.segment %n by [8]
   attn.softmax union(%m)
 }
+
+// -----
+
+attn.pattern @bad(%x: memref<?xi32>) {
+  // expected-error @+1 {{'attn.tree' op expected a row-major memref of rank 1 of i64, got 'memref<?xi32>'}}
+  %m = attn.tree %x : memref<?xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<65xi64>) {
+  // expected-error @+1 {{'attn.tree' op expected 1 to 64 draft tokens, got 'memref<65xi64>'}}
+  %m = attn.tree %x : memref<65xi64>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?xi64>, %cu: memref<?xi32>) {
+  // expected-error @+1 {{'attn.tree' op expected to be outside of pullbacks, its tensor counts positions of the call}}
+  %t = attn.tree %x : memref<?xi64>
+  // expected-note @+1 {{'attn.documents' is one}}
+  %m = attn.documents %t at %cu : memref<?xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?xi64>) {
+  %m = attn.causal
+  // expected-error @+1 {{'attn.softmax' op}}
+  attn.softmax union(%m) sink %x : memref<?xi64>
+}

@@ -28,6 +28,13 @@ attn.pattern @documents(%cu: memref<?xi32>, %cu_k: memref<?xi32>, %used: memref<
   attn.softmax union(%d)
 }
 
+// CHECK-LABEL: attn.pattern @drafts(%ancestors: memref<?xi64>) q_origin(end) {
+attn.pattern @drafts(%ancestors: memref<?xi64>) q_origin(end) {
+  // CHECK: attn.tree %ancestors : memref<?xi64>
+  %m = attn.tree %ancestors : memref<?xi64>
+  attn.softmax union(%m)
+}
+
 // CHECK-LABEL: attn.pattern @sinks(%each: memref<?xf32>) {
 attn.pattern @sinks(%each: memref<?xf32>) {
   %m = attn.causal
