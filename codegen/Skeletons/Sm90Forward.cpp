@@ -34,7 +34,7 @@ struct DefaultRow {
   int64_t blockM, blockN, stages, queryStages, turnTaking, producerRegisters, minBlocks = 1;
 };
 
-// Patterns of one head group whose rows and keys are not strided.
+// Patterns of one head group whose rows and keys are neither strided nor in blocks.
 constexpr DefaultRow kPlainRows[] = {
     {64, 256, 64, 4, 2, 1, 32},
     {128, 192, 80, 2, 2, 1, 32},
@@ -68,30 +68,41 @@ bool wantsAnchoredSoftmax(const KernelRequest &request) {
          !request.balance.hasFewTiles && !request.balance.hasLongRows;
 }
 
-// Full rows of small heads without a search for maxima: wide tiles (78.9% of the product, 76.5% with 256x64).
+// Full rows of small heads without a search for maxima: wide tiles (78.9% of the product, 76.5% with 256x64). Not for rows in
+// blocks, of which 192 are no multiple (532 TFLOP/s with 256x64 on every fourth block, 492 with 192x128).
 constexpr DefaultRow kAnchoredRow = {64, 192, 128, 2, 2, 1, 32};
 
-// Blocks that rows do not share with their neighbours, small heads: two blocks per SM of no more rows than want the same keys
-// (391 TFLOP/s on random blocks at 32k, 288 of one block with 128 keys a tile, 199 of 192x64).
-constexpr DefaultRow kOwnKeysRow = {64, 128, 32, 4, 1, 1, 56, 2};
+// Blocks that rows do not share with their neighbours: of no more rows than want the same keys. Small heads have two blocks
+// per SM, so that one begins while another ends (391 TFLOP/s on random blocks of 128 at 32k, 288 of one block with 128 keys a
+// tile, 199 of 192x64); with heads of 128 wide tiles are the best of five (512 TFLOP/s at 8k, 387 of 192x64).
+constexpr DefaultRow kOwnKeysRows[] = {
+    {64, 128, 32, 4, 1, 1, 56, 2},
+    {128, 128, 128, 2, 1, 1, 56, 1},
+};
 
-bool wantsOwnKeysRow(const KernelRequest &request) {
+// Null: none of them.
+const DefaultRow *ownKeysRow(const KernelRequest &request) {
   const bool hasShortItems = request.balance.hasFewTiles || request.balance.hasLongRows; // long ones fall into parts
-  return request.balance.hasOwnKeys && hasShortItems && request.keepsWholeTiles(kConsumerRows, kOwnKeysRow.blockN) &&
-         std::max(request.headDim, request.valueDim) <= kOwnKeysRow.mostDim;
+  if (!request.balance.hasOwnKeys || !hasShortItems)
+    return nullptr;
+  for (const DefaultRow &row : kOwnKeysRows)
+    if (std::max(request.headDim, request.valueDim) <= row.mostDim)
+      return request.keepsWholeTiles(kConsumerRows, row.blockN) ? &row : nullptr;
+  return nullptr;
 }
 
 const DefaultRow &defaultRow(const KernelRequest &request) {
-  if (wantsOwnKeysRow(request))
-    return kOwnKeysRow;
+  if (const DefaultRow *row = ownKeysRow(request))
+    return *row;
 
   if (hasShortRows(request))
     return kShortRow;
 
-  if (wantsAnchoredSoftmax(request) && request.balance.hasEqualTiles)
+  const bool isInBlocks = request.keepsWholeTiles(kConsumerRows, kConsumerRows); // of which neither 192 rows nor 80 keys are a part
+  if (wantsAnchoredSoftmax(request) && request.balance.hasEqualTiles && !isInBlocks)
     return kAnchoredRow;
 
-  const bool isPlain = request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1;
+  const bool isPlain = request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1 && !isInBlocks;
   const int64_t dim = std::max(request.headDim, request.valueDim);
   const DefaultRow *row = isPlain ? kPlainRows : kLatticeRows;
   while (row->mostDim < dim)

@@ -1,24 +1,13 @@
 //===- TuneSession.cpp - the fastest kernel for one problem ---------------===//
 #include "compiler/Driver/TuneSession.h"
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/ConfigSpace.h"
 #include "compiler/Driver/Publish.h"
+#include "compiler/Driver/TuneSpace.h"
 #include "tuner/Search/StoreSink.h"
 
 #include <cmath>
 
 namespace heddle {
 namespace {
-
-tuner::Knob toTunerKnob(const Knob &knob) {
-  if (knob.labels.empty())
-    return tuner::Knob::integers(knob.name, knob.values, knob.help);
-  tuner::Knob result{knob.name, knob.help, {}};
-  for (size_t i = 0; i < knob.values.size(); ++i)
-    result.values.push_back({knob.values[i], knob.labels[i]});
-  return result;
-}
 
 /// A compiled point; loaded when it is verified.
 struct KernelCandidate : tuner::Candidate {
@@ -29,29 +18,16 @@ struct KernelCandidate : tuner::Candidate {
 
 tuner::Failure failureOf(tuner::Outcome outcome, const Status &status) { return {outcome, status.message()}; }
 
-/// What compiling a point needs. Shared, because a compilation may still run when its session has ended.
-struct PointCompiler {
-  PreparedPattern prepared;
-  KernelRequest request;
-  const Skeleton *skeleton;
-  std::shared_ptr<const ConfigSpace> configs;
-  tuner::SearchSpace space;
-
-  Result<CompiledVariant> compile(const tuner::Point &point) const {
-    return compileVariant(prepared, request, configs->configAt(point.index));
-  }
-};
-
 /// Compilation on any thread; verification and timing on the session's, within the life of problem and timer.
 class KernelEvaluator : public tuner::Evaluator {
 public:
-  KernelEvaluator(std::shared_ptr<const PointCompiler> compiler, DeviceProblem &problem, LaunchTimer &timer,
+  KernelEvaluator(std::shared_ptr<const TuneSpace> space, DeviceProblem &problem, LaunchTimer &timer,
                   const oracle::ReferenceRows &reference, const Device &device)
-      : compiler(std::move(compiler)), problem(problem), timer(timer), reference(reference), device(device) {}
+      : space(std::move(space)), problem(problem), timer(timer), reference(reference), device(device) {}
 
   tuner::Preparation prepare(const tuner::Point &point, const std::atomic<bool> &) override {
     tuner::Preparation result;
-    Result<CompiledVariant> variant = compiler->compile(point);
+    Result<CompiledVariant> variant = space->compile(point);
     if (!variant) {
       result.failure = failureOf(tuner::Outcome::compileFailed, variant.status());
       return result;
@@ -108,42 +84,18 @@ private:
            "; lse error " + std::to_string(report.maxLseError);
   }
 
-  std::shared_ptr<const PointCompiler> compiler;
+  std::shared_ptr<const TuneSpace> space;
   DeviceProblem &problem;
   LaunchTimer &timer;
   const oracle::ReferenceRows &reference;
   Device device;
 };
 
-/// Fewer changes from the default first: the default is meant to be close. Tiles that grow with their chunk count as
-/// one change.
-std::function<double(const tuner::Point &)> distanceFromDefault(const PointCompiler &compiler) {
-  return [base = compiler.skeleton->defaultConfig(compiler.request), &space = compiler.space](const tuner::Point &point) {
-    double distance = 0;
-    tuner::PointValues values = space.values(point);
-    for (const auto &[field, value] : base.coordinates())
-      if (field != "chunk_n")
-        distance += values.valueOr(field, value) != value;
-    if (!space.knobIndex("chunk_n"))
-      return distance;
-    int64_t blockN = values.valueOr("block_n", base.blockN), chunkN = values.valueOr("chunk_n", base.chunkN);
-    return distance + (blockN * base.chunkN != chunkN * base.blockN);
-  };
-}
-
-Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const PointCompiler &compiler) {
+Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const TuneSpace &space) {
   HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key)));
   if (found.match != MatchKind::exact || !found.winner.isTuned)
     return std::string();
-  Result<KernelConfig> config = KernelConfig::parse(found.record.config);
-  if (!config || config->skeleton != compiler.skeleton->name())
-    return std::string();
-  std::string text;
-  for (const Knob &knob : compiler.skeleton->knobs(compiler.request)) {
-    HEDDLE_ASSIGN(int64_t value, config->get(knob.name));
-    text += (text.empty() ? "" : " ") + knob.name + "=" + spelling(knob, value);
-  }
-  return compiler.space.parse(text) ? text : std::string();
+  return space.pointOf(found.record.config);
 }
 
 Status publishWinner(Store &store, const TuneOutcome &outcome, const Device &device, const PreparedPattern &prepared,
@@ -161,48 +113,21 @@ Status publishWinner(Store &store, const TuneOutcome &outcome, const Device &dev
 
 } // namespace
 
-std::string spelling(const Knob &knob, int64_t value) {
-  for (size_t i = 0; i < knob.labels.size(); ++i)
-    if (knob.values[i] == value)
-      return knob.labels[i];
-  return std::to_string(value);
-}
-
-Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs) {
-  std::vector<tuner::Knob> dimensions;
-  for (const Knob &knob : configs->knobs())
-    dimensions.push_back(toTunerKnob(knob));
-  std::vector<std::string> names;
-  for (const Constraint &constraint : skeleton.constraints())
-    names.emplace_back(constraint.name);
-  auto judge = [configs](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
-    const Rejection *rejection = configs->refusal(values.where().index);
-    return rejection ? std::optional(tuner::Refusal{rejection->constraint, rejection->reason}) : std::nullopt;
-  };
-  return tuner::SearchSpace::create(std::string(skeleton.name()), std::move(dimensions), judge, names);
-}
-
-static Result<std::shared_ptr<const PointCompiler>> makeCompiler(const PatternFile &file, const TuneRequest &request,
-                                                                 const Device &device) {
+static Result<std::shared_ptr<const TuneSpace>> makeSpace(const PatternFile &file, const TuneRequest &request,
+                                                          const Device &device) {
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file));
   KernelShape shape;
   HEDDLE_ASSIGN(shape.arch, archOf(device));
   shape.dtype = request.dtype;
   shape.headDim = request.headDim;
   shape.valueDim = request.valueDim;
-  KernelRequest kernel = makeRequest(prepared, shape);
-  HEDDLE_ASSIGN(const Skeleton *skeleton, skeletonFor(kernel, request.skeleton));
-  auto configs = std::make_shared<const ConfigSpace>(*skeleton, kernel);
-  HEDDLE_ASSIGN(tuner::SearchSpace space, searchSpaceOf(*skeleton, configs));
-  return std::shared_ptr<const PointCompiler>(
-      new PointCompiler{std::move(prepared), std::move(kernel), skeleton, std::move(configs), std::move(space)});
+  return TuneSpace::create(std::move(prepared), shape, request.skeleton);
 }
 
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
-  HEDDLE_ASSIGN(std::shared_ptr<const PointCompiler> compiler, makeCompiler(file, request, device));
-  const KernelRequest &kernel = compiler->request;
-  const tuner::SearchSpace &space = compiler->space;
+  HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, makeSpace(file, request, device));
+  const KernelRequest &kernel = space->request();
   const ProblemShape &shape = request.shape;
   float scale = request.scale != 0 ? request.scale : 1 / std::sqrt(static_cast<float>(request.headDim));
   AttentionSizes sizes{shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, request.headDim, request.valueDim};
@@ -212,17 +137,17 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device, request.launchLimitSeconds));
 
   TuneOutcome outcome;
-  outcome.key = winnerKey(file, shape, familyOf(compiler->prepared, kernel), device.info().identity);
+  outcome.key = winnerKey(file, shape, familyOf(space->pattern(), kernel), device.info().identity);
   tuner::StoreTrialSink sink(store, outcome.key);
   tuner::TuningTask task;
-  task.space = &space;
-  task.evaluator = std::make_shared<KernelEvaluator>(compiler, problem, timer, reference, device);
+  task.space = &space->space();
+  task.evaluator = std::make_shared<KernelEvaluator>(space, problem, timer, reference, device);
   task.sink = &sink;
   task.strategy = request.strategy;
-  task.prior = distanceFromDefault(*compiler);
-  HEDDLE_ASSIGN(task.incumbent, incumbentOf(store, outcome.key, *compiler));
-  const std::string name = request.name.empty() ? compiler->prepared.name : request.name;
-  HEDDLE_TRY(serveMeanwhile(store, compiler->prepared, kernel, LookupQuery(outcome.key, device.info().driverVersion), name));
+  task.prior = [space](const tuner::Point &point) { return space->distanceFromDefault(point); };
+  HEDDLE_ASSIGN(task.incumbent, incumbentOf(store, outcome.key, *space));
+  const std::string name = request.name.empty() ? space->pattern().name : request.name;
+  HEDDLE_TRY(serveMeanwhile(store, space->pattern(), kernel, LookupQuery(outcome.key, device.info().driverVersion), name));
   HEDDLE_ASSIGN(outcome.search, tuner::runTuningSession(task, request.options));
   if (!outcome.search.winner)
     return outcome;
@@ -232,11 +157,11 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   if (outcome.search.candidate) {
     outcome.record = static_cast<KernelCandidate &>(*outcome.search.candidate).record;
   } else { // known from an earlier session and not prepared in this one
-    HEDDLE_ASSIGN(tuner::Point point, space.parse(outcome.search.winner->config));
-    HEDDLE_ASSIGN(CompiledVariant variant, compiler->compile(point));
+    HEDDLE_ASSIGN(tuner::Point point, space->space().parse(outcome.search.winner->config));
+    HEDDLE_ASSIGN(CompiledVariant variant, space->compile(point));
     outcome.record = std::move(variant.record);
   }
-  HEDDLE_TRY(publishWinner(store, outcome, device, compiler->prepared, name));
+  HEDDLE_TRY(publishWinner(store, outcome, device, space->pattern(), name));
   return outcome;
 }
 

@@ -12,10 +12,6 @@
 
 namespace heddle {
 
-struct Knob;
-class ConfigSpace;
-class Skeleton;
-
 /// All points that differ from the default in one choice come first, then the neighbours of the best.
 inline constexpr const char *kTuneStrategy = "climb:prior_first=24";
 
@@ -47,12 +43,6 @@ struct TuneOutcome {
 /// usable point is not a failure: `record` is empty. unavailable: a launch did not end; its trial and all before it are
 /// recorded, the device is abandoned, and a session of another process goes on without that point. Failures are those of the environment and of bad requests.
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store);
-
-/// How a knob spells one of its values.
-std::string spelling(const Knob &knob, int64_t value);
-
-/// The skeleton's knobs and constraints as the tuner takes them; points of both spaces have the same indices.
-Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs);
 
 } // namespace heddle
 

@@ -1,10 +1,12 @@
-// The listed configurations of a skeleton: each is feasible, is what its text says, and a seed fixes the order.
+// Configurations as text: typed in over a default, and the listed ones of a skeleton, of which each is feasible, is what its
+// text says, and a seed fixes the order.
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
+#include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/ConfigSample.h"
-#include "compiler/Driver/PatternFile.h"
+#include "support/PreparedPatterns.h"
 
 #include <doctest/doctest.h>
 
@@ -14,13 +16,7 @@ using namespace heddle;
 
 namespace {
 
-PreparedPattern prepared(const std::string &pattern) {
-  auto file = PatternFile::load(HEDDLE_TEST_PATTERNS "/" + pattern + ".mlir", "");
-  REQUIRE_MESSAGE(file.isOk(), file.status().message());
-  auto result = preparePattern(**file);
-  REQUIRE_MESSAGE(result.isOk(), result.status().message());
-  return result.take();
-}
+PreparedPattern prepared(const std::string &name) { return test::preparedFrom(HEDDLE_TEST_PATTERNS, name); }
 
 KernelShape hopperShape() {
   KernelShape shape;
@@ -39,6 +35,12 @@ std::vector<std::string> textsOf(const ConfigList &list) {
   for (const ListedConfig &config : list.configs)
     texts.push_back(config.changes);
   return texts;
+}
+
+KernelRequest baselineRequest(const PreparedPattern &pattern, int64_t headDim = 64) {
+  KernelShape shape;
+  shape.headDim = shape.valueDim = headDim;
+  return makeRequest(pattern, shape);
 }
 
 } // namespace
@@ -91,4 +93,37 @@ TEST_CASE("an unknown skeleton is refused with those that exist") {
   auto list = listConfigs(prepared("full"), hopperShape(), "nothing", {});
   CHECK(list.status().code() == StatusCode::notFound);
   CHECK(list.status().message().find("portable_forward") != std::string::npos);
+}
+
+TEST_CASE("a typed-in configuration changes the default field by field") {
+  KernelRequest request = baselineRequest(prepared("full"));
+  auto base = chooseConfig(request, std::nullopt);
+  auto same = parseConfig(request, "");
+  REQUIRE(same.isOk());
+  CHECK(*same == *base);
+  auto changed = parseConfig(request, "stages=1, block_m=64");
+  REQUIRE(changed.isOk());
+  CHECK(changed->stages == 1);
+  CHECK(changed->blockM == 64);
+  CHECK(changed->warps == base->warps);
+  auto whole = parseConfig(request, base->str());
+  REQUIRE(whole.isOk());
+  CHECK(*whole == *base);
+  CHECK(parseConfig(request, "block_q=64").status().code() == StatusCode::notFound);
+  CHECK(parseConfig(request, "block_m=x").status().message() ==
+        "expected field=NUMBER in the configuration, got 'block_m=x'");
+  CHECK(parseConfig(request, "block_m").status().code() == StatusCode::invalidArgument);
+}
+
+TEST_CASE("what no skeleton serves is refused with what is served") {
+  PreparedPattern pattern = prepared("full");
+  auto config = chooseConfig(baselineRequest(pattern, 80), std::nullopt);
+  CHECK(config.status().code() == StatusCode::unsupported);
+  CHECK(config.status().message().find("serves head dims 64 and 128, not 80") != std::string::npos);
+  KernelRequest request = baselineRequest(pattern);
+  auto infeasible = parseConfig(request, "block_m=17");
+  REQUIRE(infeasible.isOk());
+  CHECK(chooseConfig(request, *infeasible).status().code() == StatusCode::unsupported);
+  CHECK(variantSource(pattern, request, *infeasible).status().code() == StatusCode::unsupported);
+  CHECK(compileVariant(pattern, request, *infeasible).status().code() == StatusCode::unsupported);
 }

@@ -3,7 +3,7 @@
 #include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuArch.h"
-#include "compiler/Driver/TuneSession.h"
+#include "compiler/Driver/TuneSpace.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,82 @@
+//===- TuneSpace.cpp - the configurations of a pattern as a tuner's space ---===//
+#include "compiler/Driver/TuneSpace.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Skeletons/ConfigSpace.h"
+
+namespace heddle {
+
+static tuner::Knob toTunerKnob(const Knob &knob) {
+  if (knob.labels.empty())
+    return tuner::Knob::integers(knob.name, knob.values, knob.help);
+  tuner::Knob result{knob.name, knob.help, {}};
+  for (size_t i = 0; i < knob.values.size(); ++i)
+    result.values.push_back({knob.values[i], knob.labels[i]});
+  return result;
+}
+
+std::string spelling(const Knob &knob, int64_t value) {
+  for (size_t i = 0; i < knob.labels.size(); ++i)
+    if (knob.values[i] == value)
+      return knob.labels[i];
+  return std::to_string(value);
+}
+
+Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs) {
+  std::vector<tuner::Knob> dimensions;
+  for (const Knob &knob : configs->knobs())
+    dimensions.push_back(toTunerKnob(knob));
+  std::vector<std::string> names;
+  for (const Constraint &constraint : skeleton.constraints())
+    names.emplace_back(constraint.name);
+  auto judge = [configs](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
+    const Rejection *rejection = configs->refusal(values.where().index);
+    return rejection ? std::optional(tuner::Refusal{rejection->constraint, rejection->reason}) : std::nullopt;
+  };
+  return tuner::SearchSpace::create(std::string(skeleton.name()), std::move(dimensions), judge, names);
+}
+
+TuneSpace::TuneSpace(PreparedPattern prepared, KernelRequest kernel, const Skeleton &skeleton,
+                     std::shared_ptr<const ConfigSpace> configs, tuner::SearchSpace points)
+    : prepared(std::move(prepared)), kernel(std::move(kernel)), skeleton(skeleton), configs(std::move(configs)),
+      points(std::move(points)) {}
+
+Result<std::shared_ptr<const TuneSpace>> TuneSpace::create(PreparedPattern prepared, const KernelShape &shape,
+                                                           const std::string &skeletonName) {
+  KernelRequest kernel = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(const Skeleton *skeleton, skeletonFor(kernel, skeletonName));
+  auto configs = std::make_shared<const ConfigSpace>(*skeleton, kernel);
+  HEDDLE_ASSIGN(tuner::SearchSpace points, searchSpaceOf(*skeleton, configs));
+  return std::shared_ptr<const TuneSpace>(
+      new TuneSpace(std::move(prepared), std::move(kernel), *skeleton, std::move(configs), std::move(points)));
+}
+
+Result<CompiledVariant> TuneSpace::compile(const tuner::Point &point) const {
+  return compileVariant(prepared, kernel, configs->configAt(point.index));
+}
+
+double TuneSpace::distanceFromDefault(const tuner::Point &point) const {
+  const KernelConfig base = skeleton.defaultConfig(kernel);
+  double distance = 0;
+  tuner::PointValues values = points.values(point);
+  for (const auto &[field, value] : base.coordinates())
+    if (field != "chunk_n")
+      distance += values.valueOr(field, value) != value;
+  if (!points.knobIndex("chunk_n"))
+    return distance;
+  int64_t blockN = values.valueOr("block_n", base.blockN), chunkN = values.valueOr("chunk_n", base.chunkN);
+  return distance + (blockN * base.chunkN != chunkN * base.blockN);
+}
+
+Result<std::string> TuneSpace::pointOf(const std::string &stored) const {
+  Result<KernelConfig> config = KernelConfig::parse(stored);
+  if (!config || config->skeleton != skeleton.name())
+    return std::string();
+  std::string text;
+  for (const Knob &knob : skeleton.knobs(kernel)) {
+    HEDDLE_ASSIGN(int64_t value, config->get(knob.name));
+    text += (text.empty() ? "" : " ") + knob.name + "=" + spelling(knob, value);
+  }
+  return points.parse(text) ? text : std::string();
+}
+
+} // namespace heddle
