@@ -42,6 +42,7 @@ block_dilated|about 896 / n|--seqlen=4096
 block_global|about (640 + 256 globals) / n|--seqlen=4096
 block_strided|about 1 / 4 + 192 / n|--seqlen=4096
 block_levels|about 1 / 16 + 512 / n|--seqlen=2048 --block-m=64 --block-n=64
+block_csr|128 indices / n^2, each a whole block|--seqlen=2048 --block-m=64 --block-n=64
 bigbird|about 64 (3 + 2 globals + randoms) / n|--seqlen=4096 --block-m=64 --block-n=64
 random_blocks|about 128 (count + 1) / n|--seqlen=4096 --set count=3
 block_thinned|384 / n for the first half of the heads, 96 / n for the second|--seqlen=4096 --heads=2

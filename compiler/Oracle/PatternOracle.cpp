@@ -126,6 +126,8 @@ bool PatternOracle::evaluate(mlir::Value mask, const Local &at) const {
     return remainder(stride.getAxis() == attn::Axis::q ? at.q : at.k, stride.getRate()) == offset(stride, at);
   if (auto random = llvm::dyn_cast<attn::RandomOp>(op))
     return evaluateRandom(random, at);
+  if (auto csr = llvm::dyn_cast<attn::CsrOp>(op))
+    return evaluateCsr(csr, at);
   if (auto tree = llvm::dyn_cast<attn::TreeOp>(op))
     return evaluateTree(tree, at);
   if (auto predicate = llvm::dyn_cast<attn::PredicateOp>(op))
@@ -181,6 +183,18 @@ const OperandTensor &PatternOracle::tensorOf(mlir::Value argument) const {
   if (!tensor)
     throw std::logic_error("a mask without its tensor");
   return tensor;
+}
+
+bool PatternOracle::evaluateCsr(attn::CsrOp op, const Local &at) const {
+  const OperandTensor &offsets = tensorOf(op.getOffsets()), &indices = tensorOf(op.getIndices());
+  if (at.q < 0 || at.q >= offsets.shape[2] - 1)
+    return false;
+  const int64_t batch = offsets.shape[0] > 1 ? at.batch : 0, head = offsets.shape[1] > 1 ? at.head : 0;
+  const int64_t place = (batch * offsets.shape[1] + head) * offsets.shape[2] + at.q;
+  for (int64_t i = offsets.integer(place); i < offsets.integer(place + 1); ++i)
+    if (indices.integer(i) == at.k)
+      return true;
+  return false;
 }
 
 bool PatternOracle::evaluateTree(attn::TreeOp op, const Local &at) const {

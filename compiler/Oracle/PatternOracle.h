@@ -47,6 +47,7 @@ private:
   bool evaluate(mlir::Value mask, const Local &at) const;
   bool evaluateComposite(mlir::Operation *op, const Local &at) const;
   bool evaluateSegment(attn::SegmentOp op, const Local &at) const;
+  bool evaluateCsr(attn::CsrOp op, const Local &at) const;
   bool evaluateTree(attn::TreeOp op, const Local &at) const;
   bool evaluateDocuments(attn::DocumentsOp op, const Local &at) const;
   bool evaluateDilate(attn::DilateOp op, const Local &at) const;

@@ -75,6 +75,12 @@ static bool hasLists(const PatternAnalysis &analysis) {
   return false;
 }
 
+/// A tensor that a mask reads says something else of each batch element.
+static bool isOfEachElement(const PatternFile &file) {
+  attn::PatternOp pattern = file.pattern();
+  return llvm::any_of(file.analysis().maskTensors, [&](unsigned argument) { return attn::hasExtent(pattern, argument, attn::Extent::Batch); });
+}
+
 static Status countKeptPairs(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
   const ProblemSizes &sizes = request.sizes;
   if (Status known = checkMaskTensors(file, sizes); !known.isOk()) {
@@ -85,7 +91,7 @@ static Status countKeptPairs(const PatternFile &file, const ExplainRequest &requ
   if (result.keptPairs) {
     result.keptPairsNote = hasLists(file.analysis()) ? "closed form, lists read entry by entry" : "closed form";
     if (attn::lacksTensors(file.analysis(), {}))
-      result.keptPairsNote += " for what its tensors hold";
+      result.keptPairsNote += isOfEachElement(file) ? " for what its tensors hold of batch element 0" : " for what its tensors hold";
     return Status();
   }
   size_t branches = file.analysis().variants.front().branches.size();

@@ -23,6 +23,7 @@ static int64_t valueInFirstCell(const IntExpr &expr, const ProblemSizes &sizes, 
     case Symbol::QOrigin: return sizes.qOrigin;
     case Symbol::KOrigin: return sizes.kOrigin;
     case Symbol::Parameter: return sizes.parameters[symbol.index];
+    case Symbol::Tensor: return symbol.index;
     default: return 0;
     }
   }, slots);

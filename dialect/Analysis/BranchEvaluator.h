@@ -150,7 +150,7 @@ void BranchEvaluator::forEachList(SymbolValues valueOf, Visit visit) const {
       std::vector<int64_t> arguments;
       for (unsigned argument : piece.arguments)
         arguments.push_back(slots[argument]);
-      visit(slots[piece.listSpan], piece.rule->longest(arguments));
+      visit(slots[piece.listSpan], piece.rule->longest(arguments, piece.isTransposed, &tensors));
     }
 }
 
@@ -210,7 +210,7 @@ BranchEvaluator::listedRuns(const CompiledPiece &piece, Domain &domain, SymbolVa
     arguments.push_back(domain.fixed(slots[argument]));
   std::vector<Run<Number>> runs;
   std::vector<Number> columns;
-  for (int64_t cell : piece.rule->cells(arguments, domain.fixed(slots[piece.row]), piece.isTransposed)) {
+  for (int64_t cell : piece.rule->cells(arguments, domain.fixed(slots[piece.row]), piece.isTransposed, &tensors)) {
     piece.listProgram.run(domain, [&](Symbol symbol) -> Number {
       return symbol.kind == Symbol::ListedCell ? domain.constant(cell) : valueOf(symbol);
     }, columns);

@@ -6,6 +6,8 @@
 #ifndef HEDDLE_DIALECT_ANALYSIS_CELLLIST_H
 #define HEDDLE_DIALECT_ANALYSIS_CELLLIST_H
 
+#include "dialect/Analysis/TensorData.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,15 +25,19 @@ public:
   /// Rules of one name are the same rule. Generated code calls `<name>_next`, `<name>_has`, `<name>_length` and
   /// `<name>_entry` (ListCalls.h).
   virtual const char *name() const = 0;
-  /// The file of codegen/Skeletons with the device functions, which are called `heddle::<name>_next`, ...
+  /// The file of codegen/Skeletons with the device functions, which are called `heddle::<name>_next`, ...; null: the module of
+  /// pattern functions defines them itself (ListCalls.cpp).
   virtual const char *deviceFile() const = 0;
 
-  /// Ascending, each once; no bound is put on the numbers. `isTransposed`: the query cells that name key cell `row`.
-  virtual std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed) const = 0;
+  /// Ascending, each once; no bound is put on the numbers. `isTransposed`: the query cells that name key cell `row`. An
+  /// argument that stands for a tensor is its number among `tensors`, which holds it.
+  virtual std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed,
+                                     const TensorData *tensors = nullptr) const = 0;
   /// False: all query cells have the same list, and `row` may be any number.
   virtual bool dependsOnRow() const { return true; }
   /// No list is longer.
-  virtual int64_t longest(const std::vector<int64_t> &arguments) const = 0;
+  virtual int64_t longest(const std::vector<int64_t> &arguments, bool isTransposed = false,
+                          const TensorData *tensors = nullptr) const = 0;
   /// What is kept, for cells that are called `cells`: "3 random blocks for each of the query's, by seed 7".
   virtual std::string inWords(const std::vector<int64_t> &arguments, const std::string &cells) const = 0;
 };

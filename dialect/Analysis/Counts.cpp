@@ -30,6 +30,7 @@ int64_t symbolValue(const ProblemSizes &sizes, int64_t head, Symbol symbol) {
   case Symbol::QOrigin: return sizes.qOrigin;
   case Symbol::KOrigin: return sizes.kOrigin;
   case Symbol::Parameter: return sizes.parameters[symbol.index];
+  case Symbol::Tensor: return symbol.index;
   default: return 0;
   }
 }

@@ -24,7 +24,7 @@ struct Symbol {
     Cell,      ///< index of a segment, numbered by the analysis
     Column,    ///< number of a column in the branch's class
     ListedCell, ///< number of a cell that a list names
-    Tensor      ///< argument `index` of the pattern, a tensor of i32: what an Entry or a Search reads, no number
+    Tensor      ///< argument `index` of the pattern, a tensor of i32: what an Entry, a Search or a list reads; as a number its index
   };
   Kind kind;
   unsigned index = 0;

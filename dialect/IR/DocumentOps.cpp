@@ -76,6 +76,7 @@ LogicalResult DocumentsOp::verify() {
   return success();
 }
 
+bool DocumentsOp::countsPositions() { return true; }
 OperandUse DocumentsOp::getOperandUse(unsigned) { return {{Extent::Length}}; }
 
 void DocumentsOp::pieces(const Frame &frame, PieceList &out) {

@@ -57,20 +57,13 @@ std::string checkOffsets(const Entries &offsets, const Axis &axis) {
   return {};
 }
 
-uint64_t mixed(uint64_t word) { // splitmix64
-  word += 0x9e3779b97f4a7c15;
-  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
-  word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
-  return word ^ (word >> 31);
-}
-
 /// Documents of random lengths, the second one empty, the third one of one position.
 Entries madeOffsets(int64_t documents, int64_t end, uint64_t seed) {
   constexpr int64_t kEmpty = 1, kOfOne = 2, kParts = 1024;
   Entries weights(documents), offsets = {0};
   int64_t total = 0;
   for (int64_t s = 0; s < documents; ++s) {
-    weights[s] = s == kEmpty || s == kOfOne ? 0 : 1 + int64_t(mixed(seed + uint64_t(s)) % kParts);
+    weights[s] = s == kEmpty || s == kOfOne ? 0 : 1 + int64_t(mixedWord(seed + uint64_t(s)) % kParts);
     total += weights[s];
   }
   const int64_t single = documents > kOfOne && end > 0;
@@ -131,7 +124,7 @@ std::vector<int64_t> DocumentsOp::makeTensor(unsigned index, const TensorCall &c
   Entries used;
   for (size_t s = 0; s + 1 < keys.size(); ++s) {
     const int64_t length = std::max<int64_t>(0, keys[s + 1] - keys[s]);
-    used.push_back(length - int64_t(mixed(seed ^ s) % uint64_t(length / 4 + 1)));
+    used.push_back(length - int64_t(mixedWord(seed ^ s) % uint64_t(length / 4 + 1)));
   }
   return used;
 }

@@ -1,6 +1,8 @@
 //===- ListCalls.cpp - declarations and calls ------------------------------===//
 #include "dialect/IR/ListCalls.h"
 #include "dialect/Analysis/StridedCells.h"
+#include "dialect/Analysis/CsrCells.h"
+#include "dialect/IR/CsrFunctions.h"
 #include "dialect/IR/RandomCells.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -10,6 +12,8 @@ using namespace mlir;
 
 namespace heddle::attn {
 namespace {
+
+StringRef fileOf(const ListRule &rule) { return rule.deviceFile() ? StringRef(rule.deviceFile()) : StringRef(); }
 
 int32_t largestOfWarp(int32_t value) { return value; }
 
@@ -21,6 +25,8 @@ func::FuncOp declare(OpBuilder &builder, Location loc, StringRef symbol, Functio
   OpBuilder top = OpBuilder::atBlockEnd(module.getBody());
   auto function = func::FuncOp::create(top, loc, symbol, type);
   function.setPrivate();
+  if (file.empty()) // the caller defines it
+    return function;
   function->setAttr(kDeviceFunction, builder.getStringAttr("heddle::" + symbol));
   function->setAttr(kDeviceFile, builder.getStringAttr(file));
   return function;
@@ -31,6 +37,10 @@ func::FuncOp declareOf(OpBuilder &builder, Location loc, StringRef rule, StringR
   auto type = builder.getFunctionType(operands.getTypes(), result);
   auto function = declare(builder, loc, (rule + "_" + role).str(), type, file);
   function->setAttr(kListName, builder.getStringAttr(rule));
+  if (file.empty() && function.isExternal()) {
+    assert(rule == kCsrCells && "no other rule is defined here");
+    defineCsrFunction(function, role);
+  }
   return function;
 }
 
@@ -39,20 +49,21 @@ Value call(OpBuilder &builder, Location loc, func::FuncOp function, ValueRange o
 }
 
 Value callPart(OpBuilder &builder, Operation *has, StringRef role, ValueRange operands) {
+  auto file = has->getAttrOfType<StringAttr>(kDeviceFile);
   auto function = declareOf(builder, has->getLoc(), has->getAttrOfType<StringAttr>(kListName), role, operands,
-                            builder.getI32Type(), has->getAttrOfType<StringAttr>(kDeviceFile));
+                            builder.getI32Type(), file ? file.getValue() : StringRef());
   return call(builder, has->getLoc(), function, operands);
 }
 
 } // namespace
 
 Value callNext(OpBuilder &builder, Location loc, const ListRule &rule, ValueRange operands) {
-  auto function = declareOf(builder, loc, rule.name(), "next", operands, builder.getI32Type(), rule.deviceFile());
+  auto function = declareOf(builder, loc, rule.name(), "next", operands, builder.getI32Type(), fileOf(rule));
   return call(builder, loc, function, operands);
 }
 
 Value callHas(OpBuilder &builder, Location loc, const ListRule &rule, ValueRange operands) {
-  auto function = declareOf(builder, loc, rule.name(), "has", operands, builder.getI1Type(), rule.deviceFile());
+  auto function = declareOf(builder, loc, rule.name(), "has", operands, builder.getI1Type(), fileOf(rule));
   return call(builder, loc, function, operands);
 }
 

@@ -222,7 +222,7 @@ def BlocksOp : MaskOp<"blocks"> {
   let hasVerifier = 1;
 }
 
-def TreeOp : MaskOp<"tree", [DeclareOpInterfaceMethods<OperandOpInterface, ["checkTensors", "makeTensor"]>]> {
+def TreeOp : MaskOp<"tree", [DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
   let summary = "keeps what draft tokens see: everything before them, and of each other what a tensor says";
   let description = [{
     With n ancestors (1 to 64), the last n query positions and the last n key positions are draft tokens. Keeps (q, k) when
@@ -238,7 +238,24 @@ def TreeOp : MaskOp<"tree", [DeclareOpInterfaceMethods<OperandOpInterface, ["che
   let hasVerifier = 1;
 }
 
-def DocumentsOp : MaskOp<"documents", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<OperandOpInterface, ["checkTensors", "makeTensor"]>]> {
+def CsrOp : MaskOp<"csr", [DeclareOpInterfaceMethods<OperandOpInterface, ["checkTensors", "makeTensor"]>]> {
+  let summary = "keeps (q, k) when k is in the list of q: index lists in device memory, for each batch element and head";
+  let description = [{
+    With R offsets for each batch element b and head h (1 in the place of a dimension serves all of them), keeps (q, k) when
+    0 <= q < R - 1 and k is among indices[offsets[b, h, q]] to indices[offsets[b, h, q + 1] - 1]. Offsets do not decrease
+    from one to the next of a list and lie in the indices, of which those of a row ascend, each once. Inside `attn.blocks` the coordinates are
+    blocks: block-sparse attention. An index that is no key (block) keeps nothing.
+    ```mlir
+    %l = attn.csr %offsets, %indices : memref<?x?x?xi32>, memref<?xi32>
+    %m = attn.blocks %l by [128]
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$offsets, AnyMemRef:$indices);
+  let assemblyFormat = "$offsets `,` $indices `:` type($offsets) `,` type($indices) attr-dict";
+  let hasVerifier = 1;
+}
+
+def DocumentsOp : MaskOp<"documents", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
   let summary = "evaluates a mask inside documents that lie behind one another (a ragged batch)";
   let description = [{
     Document s holds the queries from offsets_q[s] to offsets_q[s + 1] - 1 and the keys from offsets_k[s] to

@@ -16,6 +16,9 @@ def OperandOpInterface : OpInterface<"OperandOpInterface"> {
         What operand number `index` of the op, a memref, is to it.
       }], "::heddle::attn::OperandUse", "getOperandUse", (ins "unsigned":$index)>,
     InterfaceMethod<[{
+        Its tensors count positions of the call: a mask that does so stands in no pullback.
+      }], "bool", "countsPositions", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
         What the integers of its tensors must be and are not: a sentence that names the tensor, the entry and both values;
         empty if all is well. Asked with all integer tensors of the op given.
       }], "std::string", "checkTensors", (ins "const ::heddle::attn::TensorCall &":$call), "", [{ return {}; }]>,

@@ -81,6 +81,13 @@ LogicalResult verifyOperands(PatternOp pattern) {
   return success();
 }
 
+uint64_t mixedWord(uint64_t word) {
+  word += 0x9e3779b97f4a7c15;
+  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
+  word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
+  return word ^ (word >> 31);
+}
+
 std::vector<unsigned> maskTensorsOf(PatternOp pattern) {
   std::vector<unsigned> arguments;
   for (Operation &op : pattern.getBody().front())
@@ -94,7 +101,8 @@ std::vector<unsigned> maskTensorsOf(PatternOp pattern) {
 LogicalResult verifyWholePositions(PatternOp pattern) {
   DenseMap<Value, Operation *> readers; // of masks: an op among their own that reads positions of the call
   for (Operation &op : pattern.getBody().front().without_terminator()) {
-    Operation *reader = isa<MaskOpInterface>(op) && isa<OperandOpInterface>(op) ? &op : nullptr;
+    auto tensors = dyn_cast<OperandOpInterface>(op);
+    Operation *reader = isa<MaskOpInterface>(op) && tensors && tensors.countsPositions() ? &op : nullptr;
     const bool keepsPositions = isa<AndOp, OrOp, NotOp, HeadsOp>(op);
     for (Value operand : op.getOperands())
       if (Operation *inside = readers.lookup(operand)) {

@@ -27,9 +27,14 @@ struct OperandUse {
 
 /// One call, as far as its tensors depend on it.
 struct TensorCall {
-  int64_t batch = 1, heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0;
+  int64_t batch = 1, heads = 1, seqlenQ = 0, seqlenK = 0;
+  int64_t qOrigin = 0, kOrigin = 0; ///< positions of row 0 and key 0
+  std::vector<int64_t> parameters = {};
   TensorData tensors = {};
 };
+
+/// Splitmix64: numbers of tensors that are made for tests.
+uint64_t mixedWord(uint64_t word);
 
 /// Diagnoses masks that read tensors of positions inside a pullback, where positions are no longer those of the call.
 llvm::LogicalResult verifyWholePositions(PatternOp pattern);

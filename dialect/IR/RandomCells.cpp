@@ -23,11 +23,12 @@ public:
   const char *name() const override { return "random_cells"; }
   const char *deviceFile() const override { return "random_cells.cuh"; }
 
-  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed) const override {
+  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed,
+                             const TensorData *) const override {
     std::vector<int64_t> cells;
     if (!isInside(row, arguments[3]))
       return cells;
-    for (int64_t index = 0; index < longest(arguments); ++index) {
+    for (int64_t index = 0; index < longest(arguments, isTransposed, nullptr); ++index) {
       KeyedPermutation permutation(arguments[1], arguments[2], index, arguments[3]);
       cells.push_back(isTransposed ? permutation.preimage(row) : permutation.image(row));
     }
@@ -36,7 +37,7 @@ public:
     return cells;
   }
 
-  int64_t longest(const std::vector<int64_t> &arguments) const override {
+  int64_t longest(const std::vector<int64_t> &arguments, bool, const TensorData *) const override {
     return std::max<int64_t>(std::min(arguments[0], arguments[3]), 0);
   }
 

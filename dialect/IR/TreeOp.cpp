@@ -50,6 +50,7 @@ LogicalResult TreeOp::verify() {
   return success();
 }
 
+bool TreeOp::countsPositions() { return true; }
 OperandUse TreeOp::getOperandUse(unsigned) { return {{Extent::Length}}; }
 
 void TreeOp::pieces(const Frame &frame, PieceList &out) {

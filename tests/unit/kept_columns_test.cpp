@@ -54,6 +54,7 @@ Loaded load(Result<std::unique_ptr<PatternFile>> file, const std::vector<std::st
   Loaded loaded{info.name, schedule->branchCount, std::make_unique<HostPattern>(*text, info), {}};
   ProblemShape shape; // of the first problem, about: what lies beyond is in no document
   shape.seqlenQ = shape.seqlenK = 64;
+  shape.heads = shape.kvHeads = 4;
   shape.parameters = *values;
   Status bound = bindOperands(**file, {{}, {}, OperandSources::Missing::makeForMasks}, shape);
   REQUIRE_MESSAGE(bound.isOk(), bound.message());

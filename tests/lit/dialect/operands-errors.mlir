@@ -216,3 +216,27 @@ attn.pattern @bad(%x: memref<?xi64>) {
   // expected-error @+1 {{'attn.softmax' op}}
   attn.softmax union(%m) sink %x : memref<?xi64>
 }
+
+// -----
+
+attn.pattern @bad(%x: memref<?xi32>, %y: memref<?xi32>) {
+  // expected-error @+1 {{'attn.csr' op expected a row-major memref of rank 3 of i32, got 'memref<?xi32>'}}
+  %m = attn.csr %x, %y : memref<?xi32>, memref<?xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x4x?xi32>, %y: memref<?xi32>) {
+  // expected-error @+1 {{'attn.csr' op expected dimension 1 of the offsets to be ? or 1, got 4}}
+  %m = attn.csr %x, %y : memref<?x4x?xi32>, memref<?xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x?x1xi32>, %y: memref<?xi32>) {
+  // expected-error @+1 {{'attn.csr' op expected at least 2 offsets in a list, got 'memref<?x?x1xi32>'}}
+  %m = attn.csr %x, %y : memref<?x?x1xi32>, memref<?xi32>
+  attn.softmax union(%m)
+}

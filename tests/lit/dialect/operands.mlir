@@ -35,6 +35,14 @@ attn.pattern @drafts(%ancestors: memref<?xi64>) q_origin(end) {
   attn.softmax union(%m)
 }
 
+// CHECK-LABEL: attn.pattern @lists(%offsets: memref<1x?x?xi32>, %indices: memref<?xi32>) {
+attn.pattern @lists(%offsets: memref<1x?x?xi32>, %indices: memref<?xi32>) {
+  // CHECK: attn.csr %offsets, %indices : memref<1x?x?xi32>, memref<?xi32>
+  %l = attn.csr %offsets, %indices : memref<1x?x?xi32>, memref<?xi32>
+  %m = attn.blocks %l by [64]
+  attn.softmax union(%m)
+}
+
 // CHECK-LABEL: attn.pattern @sinks(%each: memref<?xf32>) {
 attn.pattern @sinks(%each: memref<?xf32>) {
   %m = attn.causal
