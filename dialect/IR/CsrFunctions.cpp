@@ -23,9 +23,7 @@ public:
 
   void build(StringRef role) {
     const Row row = rowOf();
-    Value result = role == "length"  ? sub(row.end, row.begin)
-                   : role == "entry" ? load(indices(), cut(add(row.begin, last()), sub(entries(), one)))
-                                     : nextOf(row, last());
+    Value result = role == "length" ? sub(row.end, row.begin) : role == "entry" ? entryOf(row) : nextOf(row, last());
     if (role == "has")
       result = compare(arith::CmpIPredicate::eq, result, last());
     func::ReturnOp::create(builder, loc, result);
@@ -58,33 +56,41 @@ private:
     return max(low, zero);
   }
 
+  Value entryOf(const Row &row) {
+    Value lastPlace = sub(entries(), one), place = add(row.begin, last()), kept = cut(place, lastPlace);
+    return load(indices(), kept);
+  }
+
   Row rowOf() {
     Value list = argument(2), count = argument(3), row = argument(5);
     Value first = arith::MulIOp::create(builder, loc, list, count);
-    Value known = cut(row, sub(count, constant(2)));
-    Value place = add(first, known), begin = load(offsets(), place), end = load(offsets(), add(place, one));
+    Value two = constant(2), lastRow = sub(count, two), known = cut(row, lastRow);
+    Value place = add(first, known), next = add(place, one);
+    Value begin = load(offsets(), place), end = load(offsets(), next);
     begin = cut(begin, entries());
     end = min(end, entries());
     Value isRow = compare(arith::CmpIPredicate::eq, row, known);
-    return {begin, select(isRow, max(end, begin), begin)};
+    Value ordered = max(end, begin), ofRow = select(isRow, ordered, begin);
+    return {begin, ofRow};
   }
 
   /// The first index of the row that is not below `from`: of `size` places from `low` on, or the one behind them.
   Value nextOf(const Row &row, Value from) {
     Value length = sub(row.end, row.begin), zeros = math::CountLeadingZerosOp::create(builder, loc, length);
-    Value rounds = sub(constant(32), zeros), lastPlace = sub(entries(), one);
+    Value bits = constant(32), rounds = sub(bits, zeros), lastPlace = sub(entries(), one);
     auto loop = scf::ForOp::create(builder, loc, zero, rounds, one, ValueRange{row.begin, length});
     builder.setInsertionPointToStart(loop.getBody());
     Value low = loop.getRegionIterArg(0), size = loop.getRegionIterArg(1);
     Value half = arith::ShRSIOp::create(builder, loc, size, one), middle = add(low, half);
-    Value index = load(indices(), cut(middle, lastPlace));
-    Value isOpen = less(zero, size), isBelow = arith::AndIOp::create(builder, loc, less(index, from), isOpen);
-    Value above = select(isBelow, add(middle, one), low), rest = sub(size, half);
-    Value size2 = select(isBelow, sub(rest, one), half);
-    scf::YieldOp::create(builder, loc, ValueRange{above, size2});
+    Value probed = cut(middle, lastPlace), index = load(indices(), probed);
+    Value isOpen = less(zero, size), isLess = less(index, from), isBelow = arith::AndIOp::create(builder, loc, isLess, isOpen);
+    Value behind = add(middle, one), above = select(isBelow, behind, low);
+    Value rest = sub(size, half), shorter = sub(rest, one), left = select(isBelow, shorter, half);
+    scf::YieldOp::create(builder, loc, ValueRange{above, left});
     builder.setInsertionPointAfter(loop);
-    Value place = loop.getResult(0), found = load(indices(), cut(place, lastPlace));
-    return select(less(place, row.end), found, constant(kNoCell));
+    Value place = loop.getResult(0), kept = cut(place, lastPlace), found = load(indices(), kept);
+    Value none = constant(kNoCell), isFound = less(place, row.end);
+    return select(isFound, found, none);
   }
 
   OpBuilder builder;

@@ -14,7 +14,9 @@ int64_t grainOfUnion(const std::string &ops) { return attn::grainOf(parsed(union
 attn::ProblemSizes sizesOf(const PatternFile &file, int64_t heads, int64_t seqlen) {
   auto parameters = file.bindParameters({});
   REQUIRE(parameters.isOk());
-  return {heads, seqlen, seqlen, 0, 0, *parameters};
+  attn::ProblemSizes sizes{heads, seqlen, seqlen, 0, 0, *parameters};
+  sizes.tensors = tensorDataOf(maskOperands(file, heads, seqlen, seqlen, sizes.parameters));
+  return sizes;
 }
 
 /// Pairs of existing rows and keys in the visited tiles of `side` rows and keys of a class; `seqlen` fills all classes alike.
