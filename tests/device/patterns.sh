@@ -29,6 +29,10 @@ verify() { # verify <pattern file> <shape>
   read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$2"
   if grep -q 'attn\.bias' "$1" && [ "$seqlen" -gt 4096 ]; then return; fi # a tensor of 1 GiB
   name="$(basename "$1" .mlir) batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype"
+  if [ "$seqlen" != "$seqlen_k" ] && grep -qE 'attn\.documents .* at %[a-z_]+ ' "$1"; then
+    echo "skip $name: one tensor says where documents of queries and keys end"
+    return
+  fi
   check "$name" "$seconds" "$HEDDLE" run "$1" --inputs="$(inputs_of "$2")" --output="$(mktemp -p "$HEDDLE_SCRATCH")" \
     --make-operands --target=cuda ${HEDDLE_DEVICE_CONFIG:+--config="$HEDDLE_DEVICE_CONFIG"} --verify
 }
