@@ -5,7 +5,6 @@
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternInfoOf.h"
@@ -15,6 +14,7 @@
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
 #include "support/ScoreDerivative.h"
+#include "support/ServedShapes.h"
 #include <doctest/doctest.h>
 #include <cstddef>
 #include <filesystem>
@@ -112,13 +112,7 @@ template <class Check> void forEachPair(const Bound &bound, Check check) {
 }
 
 // Of an architecture that every family of kernels serves.
-KernelShape shapeForAll() {
-  KernelShape shape;
-  for (const GpuArch &arch : gpuArchs())
-    if ((*findSkeleton("sm90_forward"))->servesArch(arch))
-      shape.arch = &arch;
-  return shape;
-}
+KernelShape shapeForAll() { return test::shapeServedBy("sm90_forward"); }
 
 // A file of the process's own that is gone when this is.
 struct TemporaryFile {
@@ -306,7 +300,7 @@ TEST_CASE("NVRTC compiles them for both families, and its parameter block has th
     REQUIRE(source.isOk());
     source->text += "static_assert(sizeof(heddle::KernelParams) == " +
                     std::to_string(skeleton->defaultPlan(request).paramBytes) + ", \"layout\");\n";
-    auto ptx = compile(*source, request.arch->name);
+    auto ptx = compile(*source, archName(shapeForAll()));
     CHECK_MESSAGE(ptx.isOk(), ptx.status().message());
   }
 }

@@ -4,7 +4,6 @@
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/GpuArch.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternInfoOf.h"
@@ -12,6 +11,7 @@
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
 #include "support/ScoreDerivative.h"
+#include "support/ServedShapes.h"
 #include <doctest/doctest.h>
 #include <memory>
 
@@ -319,11 +319,8 @@ TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {
   REQUIRE(prepared.isOk());
   for (const char *name : {"sm90_forward", "portable_forward"})
     for (int64_t headDim : {64, 128}) {
-      KernelShape shape;
+      KernelShape shape = test::shapeServedBy(name);
       shape.headDim = shape.valueDim = headDim;
-      for (const GpuArch &arch : gpuArchs())
-        if ((*findSkeleton(name))->servesArch(arch))
-          shape.arch = &arch;
       auto source = variantSource(*prepared, shape, std::string("skeleton=") + name);
       REQUIRE_MESSAGE(source.isOk(), source.status().message());
       KernelSource bare = *source;
@@ -335,7 +332,7 @@ TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {
           ++replaced;
         }
       CHECK(replaced == 1);
-      auto with = compile(*source, shape.arch->name), without = compile(bare, shape.arch->name);
+      auto with = compile(*source, archName(shape)), without = compile(bare, archName(shape));
       REQUIRE_MESSAGE(with.isOk(), with.status().message());
       REQUIRE_MESSAGE(without.isOk(), without.status().message());
       CHECK(with->ptx == without->ptx);
