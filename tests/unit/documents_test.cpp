@@ -7,6 +7,7 @@
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"
 #include "support/AttentionCase.h"
+#include "support/CompiledPattern.h"
 #include "support/HostPattern.h"
 #include "support/RangeCheck.h"
 #include <doctest/doctest.h>
@@ -118,23 +119,6 @@ const char *const kInside[] = {
     "%c = attn.causal %i = attn.segment %c by [6]",
     "%w = attn.window [1, 1] %i = attn.blocks %w by [4]",
     "%a = attn.causal %b = attn.window [3, 9] %i = attn.and %a, %b",
-};
-
-struct Compiled {
-  explicit Compiled(const PatternFile &file) {
-    auto schedule = file.schedule();
-    REQUIRE_MESSAGE(schedule.isOk(), schedule.status().message());
-    info = patternInfoOf(*schedule);
-    auto compiled = JitPattern::create(*schedule->functions, info);
-    REQUIRE(succeeded(compiled));
-    jit = std::make_unique<JitPattern>(*compiled);
-    auto emitted = emitPatternFunctions(*schedule->functions, info);
-    REQUIRE(succeeded(emitted));
-    text = std::make_unique<HostPattern>(*emitted, info);
-  }
-  PatternInfo info;
-  std::unique_ptr<JitPattern> jit;
-  std::unique_ptr<HostPattern> text;
 };
 
 JitContext contextOf(const oracle::Problem &problem) {

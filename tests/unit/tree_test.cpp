@@ -5,6 +5,7 @@
 #include "compiler/Driver/PatternInfoOf.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"
+#include "support/CompiledPattern.h"
 #include "support/HostPattern.h"
 #include "support/RangeCheck.h"
 #include <doctest/doctest.h>
@@ -46,24 +47,6 @@ struct Case {
       problem.qOrigin = seqlenK - seqlenQ;
     problem.operands = {OperandTensor::wideIntegers({int64_t(ancestors.size())}, ancestors)};
   }
-};
-
-/// What is compiled for this machine, and the text of a kernel.
-struct Compiled {
-  explicit Compiled(const PatternFile &file) {
-    auto schedule = file.schedule();
-    REQUIRE_MESSAGE(schedule.isOk(), schedule.status().message());
-    info = patternInfoOf(*schedule);
-    auto compiled = JitPattern::create(*schedule->functions, info);
-    REQUIRE(succeeded(compiled));
-    jit = std::make_unique<JitPattern>(*compiled);
-    auto emitted = emitPatternFunctions(*schedule->functions, info);
-    REQUIRE(succeeded(emitted));
-    text = std::make_unique<HostPattern>(*emitted, info);
-  }
-  PatternInfo info;
-  std::unique_ptr<JitPattern> jit;
-  std::unique_ptr<HostPattern> text;
 };
 
 void checkFunctions(const Compiled &compiled, const Case &one, const std::function<bool(int64_t, int64_t)> &isKept) {
