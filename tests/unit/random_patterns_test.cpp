@@ -1,7 +1,9 @@
 //===- random_patterns_test.cpp - random compositions against the definition -===//
 // Pieces, ranges and counts of random patterns over every op, forward and transposed, at odd lengths and tile shapes.
-// 500 patterns; 10,000 with HEDDLE_TEST_ALL=1; HEDDLE_TEST_SEED=n starts elsewhere. A failure is shrunk first.
+// 500 patterns, and 250 with blocks that are kept whole; 10,000 and 5000 with HEDDLE_TEST_ALL=1; HEDDLE_TEST_SEED=n
+// starts elsewhere. A failure is shrunk first.
 //===----------------------------------------------------------------------===//
+#include "dialect/Analysis/Grain.h"
 #include "support/RandomPattern.h"
 #include "tests/unit/support/AnalysisChecks.h"
 
@@ -19,11 +21,12 @@ using heddle::test::RandomCase;
 namespace {
 
 struct Outcome {
-  bool isValid = false; ///< the verifier takes the pattern
+  bool isValid = false; ///< the verifier takes the pattern, and what is checked applies to it
   std::string account;  ///< of the first disagreement; empty if there is none
 };
 
-Outcome checkCase(const RandomCase &made) {
+/// `check` of the pattern, its analysis and its problem.
+template <class Check> Outcome checkWith(const RandomCase &made, Check check) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<attn::AttnDialect, mlir::arith::ArithDialect>();
   mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) { return mlir::success(); });
@@ -33,12 +36,27 @@ Outcome checkCase(const RandomCase &made) {
     return {};
   attn::PatternOp pattern = *module->getOps<attn::PatternOp>().begin();
   oracle::Problem problem{made.heads, made.seqlenQ, made.seqlenK, made.qOrigin, made.kOrigin, parameters};
-  return {true, oracle::checkPattern(pattern, attn::analyze(pattern), problem, {made.blockM, made.blockN})};
+  return check(pattern, attn::analyze(pattern), problem);
 }
 
-bool disagrees(const RandomCase &made) {
-  Outcome outcome = checkCase(made);
-  return outcome.isValid && !outcome.account.empty();
+Outcome checkCase(const RandomCase &made) {
+  return checkWith(made,
+                   [&](attn::PatternOp pattern, const attn::PatternAnalysis &analysis, const oracle::Problem &problem) {
+                     return Outcome{true, oracle::checkPattern(pattern, analysis, problem, {made.blockM, made.blockN})};
+                   });
+}
+
+/// Applies to patterns that have a grain.
+Outcome checkGrain(const RandomCase &made) {
+  return checkWith(
+      made, [](attn::PatternOp pattern, const attn::PatternAnalysis &analysis, const oracle::Problem &problem) {
+        const int64_t grain = attn::grainOf(analysis);
+        for (int64_t side = 2; side <= grain; ++side)
+          if (grain % side == 0)
+            if (std::string account = oracle::checkWholeTiles(pattern, analysis, problem, side); !account.empty())
+              return Outcome{true, "grain " + std::to_string(grain) + ": " + account};
+        return Outcome{grain > 1, ""};
+      });
 }
 
 /// The smallest case on a path of simpler cases that all fail.
@@ -61,23 +79,36 @@ int64_t fromEnvironment(const char *name, int64_t otherwise) {
   return text ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-} // namespace
-
-TEST_CASE("random compositions agree with the definition") {
-  int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 10000 : 500;
-  int64_t seed = fromEnvironment("HEDDLE_TEST_SEED", 1), checked = 0, failures = 0;
-  for (int64_t tried = 0; checked < wanted && failures < 5; ++tried) {
-    REQUIRE_MESSAGE(tried < 2 * wanted + 100, "too many patterns are refused by the verifier");
+/// Checks `wanted` cases that `check` applies to, of at most `limit`, and reports disagreements in their smallest form.
+template <class Make, class Check> void checkMany(int64_t wanted, int64_t limit, Make make, Check check) {
+  const int64_t seed = fromEnvironment("HEDDLE_TEST_SEED", 1);
+  auto disagrees = [&](const RandomCase &made) { return !check(made).account.empty(); };
+  for (int64_t tried = 0, checked = 0, failures = 0; checked < wanted && failures < 5; ++tried) {
+    REQUIRE_MESSAGE(tried < limit, "too many patterns are refused by the verifier");
     std::mt19937 random(static_cast<uint32_t>(seed * 1000003 + tried));
-    RandomCase made = test::randomCase(random, 4);
-    Outcome outcome = checkCase(made);
+    RandomCase made = make(random, tried);
+    Outcome outcome = check(made);
     checked += outcome.isValid;
     if (outcome.account.empty())
       continue;
     ++failures;
     RandomCase smallest = shrunk(made, disagrees);
-    CHECK_MESSAGE(false, smallest.describe(), "\n", checkCase(smallest).account);
+    CHECK_MESSAGE(false, smallest.describe(), "\n", check(smallest).account);
   }
+}
+
+} // namespace
+
+TEST_CASE("random compositions agree with the definition") {
+  int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 10000 : 500;
+  checkMany(
+      wanted, 2 * wanted + 100, [](std::mt19937 &random, int64_t) { return test::randomCase(random, 4); }, checkCase);
+}
+
+TEST_CASE("tiles inside the grain of random compositions are kept whole") {
+  int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 5000 : 250;
+  auto coarse = [](std::mt19937 &random, int64_t tried) { return test::coarseCase(random, 4, 2 + tried % 7); };
+  checkMany(wanted, 6 * wanted + 100, coarse, checkGrain);
 }
 
 TEST_CASE("a disagreement is found") {

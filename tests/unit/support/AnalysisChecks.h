@@ -15,6 +15,7 @@ namespace heddle::oracle {
 
 /// What the analysis owes for a branch (docs/language.md, "What exact means").
 enum class Exactness {
+  Whole,   ///< visited are exactly the non-empty tiles, and these are full
   Exact,   ///< visited and full are exactly the non-empty and the full tiles
   Union,   ///< visited exact; full sound: short by at most two tiles for each pair of pieces, or by what crosses the
            ///< cells of a list
@@ -22,7 +23,8 @@ enum class Exactness {
 };
 
 inline attn::ProblemSizes toSizes(const Problem &problem) {
-  attn::ProblemSizes sizes{problem.heads, problem.seqlenQ, problem.seqlenK, problem.qOrigin, problem.kOrigin, problem.parameters};
+  attn::ProblemSizes sizes{problem.heads,   problem.seqlenQ, problem.seqlenK,
+                           problem.qOrigin, problem.kOrigin, problem.parameters};
   for (const OperandTensor &tensor : problem.operands) {
     auto entries = std::make_shared<std::vector<int64_t>>();
     for (int64_t i = 0; tensor && tensor.element == ElementType::i32 && i < tensor.elements(); ++i)
@@ -153,6 +155,8 @@ private:
       return describe(tile, "visited", visited, wantVisited);
     if (exactness == Exactness::Exact ? full != wantFull : !includes(wantFull, full))
       return describe(tile, "full", full, wantFull);
+    if (exactness == Exactness::Whole && visited != wantFull)
+      return describe(tile, "visited and whole", visited, wantFull);
     return {};
   }
 
@@ -222,6 +226,25 @@ inline std::string checkPattern(attn::PatternOp pattern, const attn::PatternAnal
   std::optional<attn::WideInt> pairs = attn::countPairs(analysis, toSizes(problem));
   if (pairs && *pairs != keptPairs)
     return "counted pairs " + attn::toString(*pairs) + ", enumerated " + attn::toString(keptPairs);
+  return {};
+}
+
+/// That every visited tile of `side` rows and columns is kept whole, which a pattern owes where `side` divides its
+/// grain.
+inline std::string checkWholeTiles(attn::PatternOp pattern, const attn::PatternAnalysis &analysis,
+                                   const Problem &problem, int64_t side) {
+  PatternOracle oracle(pattern, problem);
+  for (int64_t head = 0; head < problem.heads; ++head)
+    for (unsigned branch = 0; branch < oracle.branchCount(); ++branch) {
+      const attn::Direction forward = attn::Direction::Forward;
+      const Pairs pairs = pairsOf(oracle, problem, branch, head, forward);
+      const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, toSizes(problem), head)].forward;
+      attn::TileCounts counts;
+      std::string account =
+          BranchCheck(ranges, branch, forward, problem, head, pairs, Exactness::Whole).run({side, side}, counts);
+      if (!account.empty())
+        return account;
+    }
   return {};
 }
 

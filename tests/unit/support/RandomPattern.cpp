@@ -206,6 +206,25 @@ void forEachNode(MaskNode &node, const std::function<void(MaskNode &)> &visit) {
     forEachNode(operand, visit);
 }
 
+/// Multiplies sizes by `grain`; a mask of single positions mostly becomes one of blocks.
+void makeCoarse(std::mt19937 &random, MaskNode &node, int64_t grain) {
+  for (int64_t MaskNode::*size : {&MaskNode::a, &MaskNode::b, &MaskNode::c, &MaskNode::d})
+    if (node.kind == MaskNode::Box ||
+        ((node.kind == MaskNode::Segment || node.kind == MaskNode::Blocks) && size == &MaskNode::a))
+      node.*size *= grain;
+  if (node.kind == MaskNode::Blocks) // what it holds are blocks already
+    return;
+  for (MaskNode &operand : node.operands)
+    makeCoarse(random, operand, grain);
+  if (!node.operands.empty() || node.kind == MaskNode::Full || node.kind == MaskNode::Box || random() % 8 == 0)
+    return;
+  MaskNode blocks;
+  blocks.kind = MaskNode::Blocks;
+  blocks.a = grain * (1 + random() % 2);
+  blocks.operands.push_back(std::move(node));
+  node = std::move(blocks);
+}
+
 /// What one node may be replaced by.
 std::vector<MaskNode> simplerNodes(const MaskNode &node) {
   std::vector<MaskNode> simpler = node.operands;
@@ -222,8 +241,8 @@ std::vector<MaskNode> simplerNodes(const MaskNode &node) {
   if (node.isRuntime)
     add([](MaskNode &copy) { copy.isRuntime = false; });
   bool isLength = node.kind == MaskNode::Segment || node.kind == MaskNode::Blocks;
-  int64_t least = isLength || node.kind == MaskNode::Dilate || node.kind == MaskNode::StrideQ ||
-                  node.kind == MaskNode::StrideK;
+  int64_t least =
+      isLength || node.kind == MaskNode::Dilate || node.kind == MaskNode::StrideQ || node.kind == MaskNode::StrideK;
   for (int64_t step : {node.a / 2, int64_t(1)})
     if (step > 0 && node.a - step >= least && (!least || isLength || node.b < node.a - step))
       add([&](MaskNode &copy) { copy.a -= step; });
@@ -277,6 +296,14 @@ RandomCase randomCase(std::mt19937 &random, int depth) {
   static const int64_t blocks[] = {1, 2, 3, 5, 7, 8, 16, 17, 32, 48, 64};
   made.blockM = blocks[generator.below(11)];
   made.blockN = blocks[generator.below(11)];
+  return made;
+}
+
+RandomCase coarseCase(std::mt19937 &random, int depth, int64_t grain) {
+  RandomCase made = randomCase(random, depth);
+  for (MaskNode &branch : made.branches)
+    makeCoarse(random, branch, grain);
+  made.qOrigin = made.kOrigin = 0;
   return made;
 }
 

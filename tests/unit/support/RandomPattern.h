@@ -15,8 +15,24 @@ namespace heddle::test {
 /// A mask op with its operands.
 struct MaskNode {
   enum Kind {
-    Full, Causal, Window, Rows, Cols, Box, Prefix, StrideQ, StrideK, Random, Predicate, And, Or, Not, Heads, Segment,
-    Blocks, Dilate
+    Full,
+    Causal,
+    Window,
+    Rows,
+    Cols,
+    Box,
+    Prefix,
+    StrideQ,
+    StrideK,
+    Random,
+    Predicate,
+    And,
+    Or,
+    Not,
+    Heads,
+    Segment,
+    Blocks,
+    Dilate
   };
   Kind kind = Full;
   int64_t a = 0, b = 0;   ///< sizes; rate and offset; form of a predicate
@@ -39,6 +55,10 @@ struct RandomCase {
 
 /// Masks nest at most `depth` deep. The pattern may still break a rule of the verifier.
 RandomCase randomCase(std::mt19937 &random, int depth);
+
+/// A case whose borders tend to lie at multiples of `grain`: masks of single positions mostly come in blocks, sizes
+/// known in the text are multiples of it, and position 0 is that of row and key 0.
+RandomCase coarseCase(std::mt19937 &random, int depth, int64_t grain);
 
 /// Cases with one thing less: an op replaced by an operand or by full, a smaller number, a shorter sequence.
 std::vector<RandomCase> simplerCases(const RandomCase &failing);
