@@ -39,12 +39,16 @@ sparse_fixed|64 / n for the first half of the heads, 1 / 64 for the second|--seq
 Block-sparse attention
 block_window|about 128 (2 radius + 1) / n|--seqlen=4096
 block_dilated|about 896 / n|--seqlen=4096
+block_dilated_heads|about 128 (2 reach + 1) / n|--seqlen=8192 --heads=4 --set reach=4
 block_global|about (640 + 256 globals) / n|--seqlen=4096
 block_strided|about 1 / 4 + 192 / n|--seqlen=4096
 block_levels|about 1 / 16 + 512 / n|--seqlen=2048 --block-m=64 --block-n=64
 block_csr|128 indices / n^2, each a whole block|--seqlen=2048 --block-m=64 --block-n=64
+block_topk|about 64 (k + 0.5) / n for lists of k earlier blocks|--seqlen=2048 --block-m=64 --block-n=64
 bigbird|about 64 (3 + 2 globals + randoms) / n|--seqlen=4096 --block-m=64 --block-n=64
+bigbird_causal|about 64 (1.5 + globals + randoms / 2) / n|--seqlen=4096 --block-m=64 --block-n=64
 random_blocks|about 128 (count + 1) / n|--seqlen=4096 --set count=3
+random_blocks_causal|about 64 (count + 1) / n|--seqlen=4096 --set count=6
 block_thinned|384 / n for the first half of the heads, 96 / n for the second|--seqlen=4096 --heads=2
 Dilated attention: a partition of the heads
 dilated|w / (n r^2) for the heads of a group with segments of w and rate r|--seqlen=8192 --heads=8

@@ -1,5 +1,5 @@
 // Block-sparse strided attention: a query sees every fourth block and the two beside its own; its own only if that is
-// a fourth one. Not causal. Blocks of keys at a stride have no closed form for a row: kernels visit every tile and ask.
+// a fourth one. Not causal.
 //   blocks of 128 tokens
 // Kept pairs: about n^2 / 4 + 192 n per head.
 // Source: the dilated-attention-pytorch fork, pattern generator, strided (stride 4), without its random corrections.

@@ -26,7 +26,7 @@ public:
   /// Heads with equal values (sizes alike) have equal ranges for every tile.
   template <class SymbolValues> std::vector<int64_t> headValues(SymbolValues valueOf) const;
 
-  /// At most so many entries have the lists of `rows` rows, and at most so many tiles do they visit.
+  /// At most so many entries of lists are read for `rows` rows, and at most so many tiles do they visit.
   template <class SymbolValues> WideInt listEntries(SymbolValues valueOf, int64_t rows) const;
   template <class SymbolValues> WideInt listTiles(SymbolValues valueOf, int64_t rows, TileShape shape) const;
 
@@ -68,7 +68,7 @@ private:
   static std::vector<Run<typename Domain::Number>> common(Domain &domain,
                                                           const std::vector<Run<typename Domain::Number>> &a,
                                                           const std::vector<Run<typename Domain::Number>> &b);
-  /// visit(positions of a cell, longest list), in the first cell of every loop.
+  /// visit(rule, positions of a cell, longest list), in the first cell of every loop.
   template <class SymbolValues, class Visit> void forEachList(SymbolValues valueOf, Visit visit) const;
   static void compileList(CompiledPiece &piece, const ListedColumns &list);
   template <class Domain, class SymbolValues>
@@ -126,14 +126,16 @@ template <class SymbolValues> std::vector<int64_t> BranchEvaluator::headValues(S
 
 template <class SymbolValues> WideInt BranchEvaluator::listEntries(SymbolValues valueOf, int64_t rows) const {
   WideInt entries = 0;
-  forEachList(valueOf, [&](int64_t span, int64_t longest) { entries += WideInt(rows / span + 2) * longest; });
+  forEachList(valueOf, [&](const ListRule &rule, int64_t span, int64_t longest) {
+    entries += (rule.movesWithRow() ? WideInt(1) : WideInt(rows / span + 2)) * longest;
+  });
   return entries;
 }
 
 template <class SymbolValues>
 WideInt BranchEvaluator::listTiles(SymbolValues valueOf, int64_t rows, TileShape shape) const {
   WideInt tiles = 0;
-  forEachList(valueOf, [&](int64_t span, int64_t longest) {
+  forEachList(valueOf, [&](const ListRule &, int64_t span, int64_t longest) {
     const WideInt pieces = WideInt(rows / span + 2) + rows / shape.rows + 1; // rows of one cell and one tile
     tiles += pieces * longest * (span / (shape.columns * columnRate) + 2);
   });
@@ -150,7 +152,7 @@ void BranchEvaluator::forEachList(SymbolValues valueOf, Visit visit) const {
       std::vector<int64_t> arguments;
       for (unsigned argument : piece.arguments)
         arguments.push_back(slots[argument]);
-      visit(slots[piece.listSpan], piece.rule->longest(arguments, piece.isTransposed, &tensors));
+      visit(*piece.rule, slots[piece.listSpan], piece.rule->longest(arguments, piece.isTransposed, &tensors));
     }
 }
 
@@ -208,11 +210,14 @@ BranchEvaluator::listedRuns(const CompiledPiece &piece, Domain &domain, SymbolVa
   std::vector<int64_t> arguments;
   for (unsigned argument : piece.arguments)
     arguments.push_back(domain.fixed(slots[argument]));
+  const bool moves = piece.rule->movesWithRow(); // then sums need not go from row to row
+  const int64_t row = moves ? 0 : domain.fixed(slots[piece.row]);
+  const Number base = moves ? slots[piece.row] : domain.constant(0);
   std::vector<Run<Number>> runs;
   std::vector<Number> columns;
-  for (int64_t cell : piece.rule->cells(arguments, domain.fixed(slots[piece.row]), piece.isTransposed, &tensors)) {
+  for (int64_t cell : piece.rule->cells(arguments, row, piece.isTransposed, &tensors)) {
     piece.listProgram.run(domain, [&](Symbol symbol) -> Number {
-      return symbol.kind == Symbol::ListedCell ? domain.constant(cell) : valueOf(symbol);
+      return symbol.kind == Symbol::ListedCell ? domain.add(base, domain.constant(cell)) : valueOf(symbol);
     }, columns);
     runs.push_back({columns[piece.listedFirst], domain.add(columns[piece.listedLast], domain.constant(1))});
   }

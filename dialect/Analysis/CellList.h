@@ -35,6 +35,8 @@ public:
                                      const TensorData *tensors = nullptr) const = 0;
   /// False: all query cells have the same list, and `row` may be any number.
   virtual bool dependsOnRow() const { return true; }
+  /// True: the list of query cell n is that of cell 0, moved by n.
+  virtual bool movesWithRow() const { return false; }
   /// No list is longer.
   virtual int64_t longest(const std::vector<int64_t> &arguments, bool isTransposed = false,
                           const TensorData *tensors = nullptr) const = 0;

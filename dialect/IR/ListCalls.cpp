@@ -1,7 +1,8 @@
 //===- ListCalls.cpp - declarations and calls ------------------------------===//
 #include "dialect/IR/ListCalls.h"
-#include "dialect/Analysis/StridedCells.h"
 #include "dialect/Analysis/CsrCells.h"
+#include "dialect/Analysis/NearCells.h"
+#include "dialect/Analysis/StridedCells.h"
 #include "dialect/IR/CsrFunctions.h"
 #include "dialect/IR/RandomCells.h"
 
@@ -82,6 +83,7 @@ Value callLargestOfWarp(OpBuilder &builder, Location loc, Value value) {
 ArrayRef<HostFunction> hostFunctions() {
   static const HostFunction functions[] = {
       {"largest_of_warp", reinterpret_cast<void *>(&largestOfWarp)},
+      {"near_cells_next", reinterpret_cast<void *>(&nearCellsNext)},
       {"strided_cells_next", reinterpret_cast<void *>(&stridedCellsNext)},
       {"random_cells_next", reinterpret_cast<void *>(&randomCellsNext)},
       {"random_cells_has", reinterpret_cast<void *>(&randomCellsHas)},

@@ -1,10 +1,13 @@
 //===- PullbackOps.cpp - masks in local coordinates -----------------------===//
 // Verifiers and interface methods of segment, dilate and blocks. Each maps the frame and adds its guard.
 //===----------------------------------------------------------------------===//
+#include "dialect/Analysis/NearCells.h"
 #include "dialect/Analysis/PatternAnalysis.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/Offset.h"
 #include "dialect/IR/Sizes.h"
+
+#include <algorithm>
 
 using namespace mlir;
 
@@ -115,7 +118,63 @@ static const char *whyOpaque(DilateOp op, const Frame &frame) {
     return "a residue class of queries is not that of keys";
   return nullptr;
 }
+
+namespace {
+
+/// Blocks from one end of the call to the other: no key lies further from a query, before or after it.
+Interval farthestBlocks(const IntExpr &span) {
+  IntExpr firstRow = symbol(Symbol::QOrigin), lastRow = firstRow + symbol(Symbol::SeqlenQ) - 1;
+  IntExpr firstKey = symbol(Symbol::KOrigin), lastKey = firstKey + symbol(Symbol::SeqlenK) - 1;
+  return {IntExpr(-1) - floorDiv(lastRow - firstKey, span), floorDiv(lastKey - firstRow, span) + 1};
+}
+
+/// As many blocks as so many steps, cut where they would reach beyond every position.
+IntExpr blocksOf(const IntExpr &steps, int64_t rate, const IntExpr &span) {
+  if (!steps)
+    return {};
+  const int64_t most = kFarthest / (span.constant().value_or(1) * rate);
+  return max(min(steps, most), -most) * rate;
+}
+
+/// The piece is a band, and nothing else.
+bool isBand(const Piece &piece) {
+  const bool isBounded = piece.q.lower || piece.q.upper || piece.k.lower || piece.k.upper;
+  const bool hasLattice = !piece.qLattice.empty() || !piece.kLattice.empty() || !piece.tie.empty();
+  const bool hasCells = !piece.cells.empty() || !piece.bands.empty() || !piece.qCells.empty() || !piece.kCells.empty() || piece.list;
+  return !isBounded && !hasLattice && !hasCells && !piece.masked;
+}
+
+/// Of blocks that are thinned out class by class, the bands of the operand: block m steps away is block m * rate away. False
+/// where the operand is more than bands.
+bool thinnedBlocks(DilateOp op, const Frame &frame, PieceList &out) {
+  CellTable noCells;
+  Frame steps;
+  steps.groupOfCount = frame.groupOfCount;
+  steps.group = frame.group;
+  steps.cells = &noCells;
+  steps.extentQ = frame.extentQ;
+  steps.extentK = frame.extentK;
+  PieceList bands;
+  definition(op.getOperand()).pieces(steps, bands);
+  if (op.getRule() != OffsetRule::every || frame.baseQ != frame.baseK || !std::all_of(bands.begin(), bands.end(), isBand))
+    return false;
+  const int64_t rate = op.getRate();
+  const Interval farthest = farthestBlocks(frame.step());
+  for (const Piece &band : bands) {
+    const auto &[first, last] = band.diagonal;
+    Piece thinned;
+    thinned.bands = {{frame.blocks(), {blocksOf(first, rate, frame.step()), blocksOf(last, rate, frame.step())}}};
+    thinned.list = {frame.blocks(), nearCells(), {rate, max(first, ceilDiv(farthest.lower, rate)), min(last, floorDiv(farthest.upper, rate))}};
+    out.push_back(intersect(frame.region, thinned));
+  }
+  return true;
+}
+
+} // namespace
+
 void DilateOp::pieces(const Frame &frame, PieceList &out) {
+  if (!frame.isFine() && getRate() > 1 && thinnedBlocks(*this, frame, out))
+    return;
   if (const char *why = whyOpaque(*this, frame))
     return out.push_back(maskedPiece(frame, *this, why));
   definition(getOperand()).pieces(Dilation(*this, frame).inner, out);

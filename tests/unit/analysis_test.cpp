@@ -285,6 +285,30 @@ TEST_CASE("blocks composed") {
   check(unionOf("%a = attn.window [0, 0] %s = attn.stride k by 3 at 1 %b = attn.and %a, %s %m = attn.blocks %b by [4]"));
 }
 
+TEST_CASE("blocks thinned out") {
+  for (const char *size : {"1", "3", "7", "16"}) {
+    auto blocks = [&](const std::string &inner) { check(unionOf(inner + " %m = attn.blocks %a by [" + std::string(size) + "]")); };
+    blocks("%w = attn.window [2, 1] %a = attn.dilate %w by 2 rule(every)");
+    blocks("%w = attn.window [0, 3] %a = attn.dilate %w by 3 rule(every)");
+    blocks("%w = attn.window [4, 4] %v = attn.window [1, 0] %n = attn.not %v %b = attn.and %w, %n %a = attn.dilate %b by 2 rule(every)");
+    blocks("%w = attn.window [2, 2] %d = attn.dilate %w by 2 rule(every) %e = attn.dilate %w by 3 rule(every) %a = attn.heads %w, %d, %e");
+    blocks("%w = attn.window [1, 1] %d = attn.dilate %w by 2 rule(every) %a = attn.not %d");
+    blocks("%c = attn.causal %a = attn.dilate %c by 2 rule(every)");
+    blocks("%w = attn.window [2, 2] %a = attn.dilate %w by 2 rule(modulo)");
+    blocks("%w = attn.window [2, 2] %s = attn.dilate %w by 2 rule(every) %a = attn.dilate %s by 2 rule(every)");
+  }
+  const std::string thinned = "%w = attn.window [2, 1] %d = attn.dilate %w by 2 rule(every) %b = attn.blocks %d by [3] ";
+  check(unionOf(thinned + "%c = attn.causal %m = attn.and %b, %c"));
+  check(unionOf(thinned + "%m = attn.segment %b by [20]"));
+  check(unionOf(thinned + "%m = attn.dilate %b by 2 at 1"));
+  check(unionOf(thinned + "%c = attn.stride k by 2 at 1 %m = attn.and %b, %c"));
+  check(unionOf(thinned + "%c = attn.cols [5, 0] %m = attn.or %b, %c"));
+  check(unionOf("%w = attn.window [%l, %r] %d = attn.dilate %w by 2 rule(every) %m = attn.blocks %d by [%s]"),
+        "%l: i32, %r: i32, %s: i32", {1, 2, 5});
+  check(unionOf("%w = attn.window [%l, %r] %d = attn.dilate %w by 5 rule(every) %m = attn.blocks %d by [4]"),
+        "%l: i32, %r: i32", {2000000000, 2147483647});
+}
+
 TEST_CASE("blocks have closed forms") {
   auto isExact = [](const std::string &inner, Direction direction) {
     auto parsed = parse("", unionOf(inner + " %m = attn.blocks %a by [4]"));
@@ -299,6 +323,12 @@ TEST_CASE("blocks have closed forms") {
     for (Direction direction : {Direction::Forward, Direction::Transposed})
       CHECK(isExact(std::string("%a = attn.stride ") + axis + " by 3 at 1", direction));
   CHECK(isExact("%w = attn.window [0, 0] %s = attn.stride k by 3 at 1 %a = attn.and %w, %s", Direction::Forward));
+  for (Direction direction : {Direction::Forward, Direction::Transposed}) {
+    CHECK(isExact("%w = attn.window [5, 3] %a = attn.dilate %w by 3 rule(every)", direction));
+    CHECK(isExact("%c = attn.causal %a = attn.dilate %c by 3 rule(every)", direction));
+    CHECK(!isExact("%c = attn.cols [2, 0] %a = attn.dilate %c by 3 rule(every)", direction));
+    CHECK(!isExact("%w = attn.window [5, 3] %a = attn.dilate %w by 3 at 1", direction));
+  }
 }
 
 TEST_CASE("conjunctions") {
