@@ -7,11 +7,27 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from peers import operands
+
 ARCH = "sm_90a"
 
 
 def sizes_options(workload):
     return [word for name, value in workload.sizes for word in ("--set", f"{name}={value}")]
+
+
+def operand_options(workload, folder):
+    """The tensors of the pattern in a file of the folder, which is written."""
+    if not workload.operands:
+        return []
+    path = os.path.join(folder, f"{workload.name}.operands.safetensors")
+    operands.write(path, workload.operands)
+    return [word for name in workload.operands for word in ("--operand", f"{name}={path}")]
+
+
+def length_options(workload, seqlen=0):
+    keys = seqlen or workload.seqlen
+    return [f"--seqlen={workload.queries}", f"--seqlen-k={keys}"] if workload.queries else [f"--seqlen={keys}"]
 
 
 def compile_command(heddle, root, workload, database):
@@ -21,8 +37,8 @@ def compile_command(heddle, root, workload, database):
 
 def tune_command(heddle, root, workload, database, budget):
     return [heddle, "tune", os.path.join(root, workload.pattern), "--dtype=bf16", f"--head-dim={workload.head_dim}", f"--batch={workload.batch}",
-            f"--heads={workload.heads}", f"--kv-heads={workload.kv}", f"--seqlen={workload.tune_seqlen or workload.seqlen}",
-            *sizes_options(workload), f"--budget={budget}", f"--db={database}", f"--name={workload.name}", "--json"]
+            f"--heads={workload.heads}", f"--kv-heads={workload.kv}", *length_options(workload, workload.tune_seqlen),
+            *sizes_options(workload), *operand_options(workload, os.path.dirname(database)), f"--budget={budget}", f"--db={database}", f"--name={workload.name}", "--json"]
 
 
 def path_of(folder, workload, tag=""):

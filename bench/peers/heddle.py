@@ -43,7 +43,7 @@ class KernelInfo(C.Structure):
                 ("shared_bytes", C.c_int64), ("param_count", C.c_int64), ("median_us", C.c_double)]
 
 
-OPERAND_INT, OPERAND_FLOAT = 2, 3
+OPERAND_POINTER, OPERAND_INT, OPERAND_FLOAT = 1, 2, 3
 
 
 class HeddleError(RuntimeError):
@@ -80,7 +80,7 @@ class Library:
 
     def find_kernel(self, store, device, workload, dtype="bf16", name=None):
         query = KernelQuery(C.sizeof(KernelQuery), DTYPES[dtype], (name or workload.name).encode(), None, workload.head_dim,
-                            workload.head_dim, workload.batch, workload.heads, workload.kv, workload.seqlen, 0)
+                            workload.head_dim, workload.batch, workload.heads, workload.kv, workload.rows, 0)
         return Kernel(self, self._open("kernel", "heddle_kernel_find", store.pointer, device.pointer, C.byref(query)))
 
     def _open(self, kind, function, *arguments):
@@ -114,20 +114,21 @@ class Kernel:
         return dict(text, match=MATCHES[info.match], registers=info.registers, spill_bytes=info.spill_bytes,
                     shared_bytes=info.shared_bytes, tuned_us=info.median_us)
 
-    def arguments(self, q, k, v, out, lse, sizes=(), dtype="bf16"):
-        """`sizes` are the values of the pattern's run-time sizes and numbers (float), in order."""
-        operands = (Operand * max(1, len(sizes)))()
-        for i, size in enumerate(sizes):
-            operands[i].id = i
-            if isinstance(size, float):
-                operands[i].kind, operands[i].value.f64 = OPERAND_FLOAT, size
-            else:
-                operands[i].kind, operands[i].value.i64 = OPERAND_INT, size
+    def arguments(self, q, k, v, out, lse, sizes=(), dtype="bf16", tensors=()):
+        """`tensors` are those of the pattern, in order, with the last extent as length; `sizes` the values of its run-time
+        sizes and numbers (float), in order, behind them."""
+        given = [(i, OPERAND_POINTER, tensor.data_ptr()) for i, tensor in enumerate(tensors)]
+        given += [(i, OPERAND_INT, tensor.shape[-1]) for i, tensor in enumerate(tensors)]
+        given += [(i, OPERAND_FLOAT if isinstance(size, float) else OPERAND_INT, size) for i, size in enumerate(sizes, len(tensors))]
+        operands = (Operand * max(1, len(given)))()
+        for operand, (number, kind, value) in zip(operands, given):
+            operand.id, operand.kind = number, kind
+            setattr(operand.value, {OPERAND_POINTER: "ptr", OPERAND_INT: "i64", OPERAND_FLOAT: "f64"}[kind], value)
         args = AttentionArgs()
         args.struct_size = C.sizeof(AttentionArgs)
         args.q, args.k, args.v, args.out = (describe(tensor, dtype) for tensor in (q, k, v, out))
         args.lse = lse.data_ptr()
-        args.operands, args.operand_count = operands, len(sizes)
+        args.operands, args.operand_count = operands, len(given)
         return args
 
     def workspace_bytes(self, args):

@@ -9,6 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from peers.masks import Causal, Columns, DilatedWindow, Full, Groups, Longformer, Window
 from peers.reference import keeper, score_of
+from peers.tensor_masks import Documents
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 
@@ -131,13 +132,25 @@ def fa2_composed(workload, q, k, v):
     return Launch(run)
 
 
+def fa2_varlen(workload, q, k, v):
+    """FlashAttention-2 on ragged batches: packed rows and the offsets of documents, causal from the last key on."""
+    mask = workload.mask
+    if not isinstance(mask, Documents) or workload.batch != 1:
+        return None
+    starts = [torch.tensor(offsets, dtype=torch.int32, device=q.device) for offsets in (mask.queries, mask.keys)]
+    longest = [max(mask.length(offsets, s) for s in range(len(offsets) - 1)) for offsets in (mask.queries, mask.keys)]
+    packed = [tensor[0] for tensor in (q, k, v)]
+    return Launch(lambda: torch.ops.aten._flash_attention_forward(
+        *packed, *starts, *longest, 0.0, True, False, window_size_left=mask.left, window_size_right=None if mask.left is None else 0)[0][None])
+
+
 def flex(workload, q, k, v):
     """FlexAttention, compiled; the block mask is made beforehand."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
     torch.compiler.reset()  # after eight workloads it would give up and not compile
     heads, n = workload.heads, workload.seqlen
     keep, change = keeper(workload, q.device), score_of(workload)
-    block_mask = create_block_mask(lambda b, h, i, j: keep(h, i, j), None, heads if workload.differs_by_head else None, n, n,
+    block_mask = create_block_mask(lambda b, h, i, j: keep(h, i, j), None, heads if workload.differs_by_head else None, workload.rows, n,
                                    device=q.device, _compile=True)
     score_mod = (lambda score, b, h, i, j: change(score, h, i, j)) if workload.score or workload.has_copies else None
     compiled = torch.compile(flex_attention, dynamic=False)
@@ -152,11 +165,11 @@ def sdpa_masked(workload, q, k, v):
     n, keep, change = workload.seqlen, keeper(workload, q.device), score_of(workload)
     is_bias = workload.score or workload.has_copies
     heads = workload.heads if workload.differs_by_head or is_bias else 1
-    mask = torch.empty(1, heads, n, n, dtype=q.dtype if is_bias else torch.bool, device=q.device)
+    mask = torch.empty(1, heads, workload.rows, n, dtype=q.dtype if is_bias else torch.bool, device=q.device)
     keys = torch.arange(n, device=q.device)
     for head in range(heads):
-        for first in range(0, n, 2048):
-            rows = torch.arange(first, min(first + 2048, n), device=q.device)[:, None]
+        for first in range(0, workload.rows, 2048):
+            rows = torch.arange(first, min(first + 2048, workload.rows), device=q.device)[:, None]
             kept = keep(torch.full_like(rows, head), rows, keys).expand(len(rows), n)
             if is_bias:
                 kept = change(torch.zeros_like(kept, dtype=torch.float32), head, rows, keys).masked_fill(~kept, -torch.inf)
@@ -166,5 +179,5 @@ def sdpa_masked(workload, q, k, v):
 
 
 PEERS = {"cuDNN": cudnn, "FA2": fa2, "FA2 on the view": fa2_view, "cuDNN per group, copied": cudnn_permuted,
-         "cuDNN per group, strided": cudnn_strided, "FA2 composed": fa2_composed}
+         "cuDNN per group, strided": cudnn_strided, "FA2 composed": fa2_composed, "FA2 varlen": fa2_varlen}
 SLOW_PEERS = {"FlexAttention": flex, "SDPA with a mask": sdpa_masked}

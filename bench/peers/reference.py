@@ -9,11 +9,18 @@ COMPOSED_TOLERANCE = 2e-2  # where a peer mixes rounded results
 LSE_TOLERANCE = 2e-3
 
 
+def tensor_of(operand, device):
+    """A tensor of a pattern (operands.py)."""
+    dtype = {"I32": torch.int32, "I64": torch.int64}[operand.dtype]
+    return torch.tensor(operand.values, dtype=dtype, device=device).view(operand.shape)
+
+
 def sample_rows(workload, count=96, seed=7):
     """(batch, head, row): the ends, the surroundings of tile borders, and random rows; every head occurs."""
     rng = random.Random(seed)
-    n = workload.seqlen
-    rows = [0, 1, 63, 64, 127, 128, 191, 192, 319, 320, n // 2 - 1, n // 2, n - 129, n - 128, n - 2, n - 1]
+    n = workload.rows
+    ends = [0, 1, 63, 64, 127, 128, 191, 192, 319, 320, n // 2 - 1, n // 2, n - 129, n - 128, n - 2, n - 1]
+    rows = [row for row in ends if 0 <= row < n]
     rows += [rng.randrange(n) for _ in range(max(count, 2 * workload.heads) - len(rows))]
     order = list(range(workload.heads))
     rng.shuffle(order)
@@ -24,8 +31,8 @@ def keeper(workload, device):
     """(head, q, k) -> whether the pair is kept, of tensors; also what FlexAttention calls a mask_mod, without the batch."""
     if not hasattr(workload.mask, "table"):
         return workload.keep
-    table, block = torch.tensor(workload.mask.table(workload.seqlen), device=device), workload.mask.block
-    return lambda head, q, k: table[q // block, k // block]
+    table = torch.tensor(workload.mask.table(workload.heads, workload.seqlen), device=device)
+    return lambda head, q, k: workload.mask.look_up(table, head, q, k)
 
 
 def score_of(workload):

@@ -9,7 +9,7 @@ import torch
 from peers import database, report
 from peers.heddle import HeddleError, Library
 from peers.peers import PEERS, SLOW_PEERS, Launch
-from peers.reference import COMPOSED_TOLERANCE, Reference
+from peers.reference import COMPOSED_TOLERANCE, Reference, tensor_of
 from peers.timing import Clock, Rounds
 from peers.workloads import WORKLOADS
 
@@ -33,8 +33,9 @@ class HeddleEntry:
         self.kernel = library.find_kernel(store, device, workload)
         store.close()
         self.out = torch.empty_like(q)
-        self.lse = torch.empty(workload.batch, workload.heads, workload.seqlen, dtype=torch.float32, device=q.device)
-        args = self.kernel.arguments(q, k, v, self.out, self.lse, [value for _, value in workload.sizes])
+        self.lse = torch.empty(workload.batch, workload.heads, workload.rows, dtype=torch.float32, device=q.device)
+        self.tensors = [tensor_of(operand, q.device) for operand in workload.operands.values()]
+        args = self.kernel.arguments(q, k, v, self.out, self.lse, [value for _, value in workload.sizes], tensors=self.tensors)
         needed = self.kernel.workspace_bytes(args)
         self.workspace = torch.empty(max(256, needed), dtype=torch.uint8, device=q.device)
         args.workspace, args.workspace_bytes = (self.workspace.data_ptr(), needed) if needed else (None, 0)
@@ -90,13 +91,13 @@ class Session:
     def inputs(self, workload):
         generator = torch.Generator(device="cuda").manual_seed(0)
 
-        def normal(heads):
-            whole = torch.empty(workload.batch, workload.seqlen, heads, workload.head_dim, dtype=torch.bfloat16, device="cuda")
+        def normal(rows, heads):
+            whole = torch.empty(workload.batch, rows, heads, workload.head_dim, dtype=torch.bfloat16, device="cuda")
             for part in whole.view(-1).split(1 << 26):
                 part.copy_(torch.randn(part.shape, generator=generator, device="cuda"))
             return whole
 
-        return normal(workload.heads), normal(workload.kv), normal(workload.kv)
+        return normal(workload.rows, workload.heads), normal(workload.seqlen, workload.kv), normal(workload.seqlen, workload.kv)
 
     def makers(self, workload, q, k, v):
         """name -> function that gives an entry, or None where it does not apply."""

@@ -2,9 +2,11 @@
 from dataclasses import dataclass, field
 from typing import Optional
 
-from peers.masks import (BlockDistances, BlockGlobal, BlockLevels, BlockStrided, BlockThinned, BlockWindow, Causal, Columns, DilatedWindow, Full,
-                         Groups, Hierarchical, Longformer, Mixture, Partition, Prefix, RandomBlocks, Segment, SparseFixed, SparseStrided, Streaming, Window, WindowStrided,
-                         segments)
+from peers.block_masks import (BlockDilatedHeads, BlockDistances, BlockGlobal, BlockLevels, BlockStrided, BlockThinned, BlockWindow,
+                               RandomBlocks)
+from peers.masks import (Causal, Columns, DilatedWindow, Full, Groups, Hierarchical, Longformer, Mixture, Partition, Prefix, Segment,
+                         SparseFixed, SparseStrided, Streaming, Window, WindowStrided, segments)
+from peers.tensor_masks import BlockLists, DraftTree, binary_tree, chunked_documents, packed_documents
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,20 @@ class Workload:
     companion: str = ""  # a workload of the same shape that is launched in the same rounds
     tune_seqlen: int = 0  # shorter length for the search where the steady state is the same
     score: str = ""  # "alibi" or "softcap": what the pattern makes of scores
+    queries: int = 0  # 0: as keys, of which there are `seqlen`
 
     @property
     def kv(self):
         return self.kv_heads or self.heads
+
+    @property
+    def rows(self):
+        return self.queries or self.seqlen
+
+    @property
+    def operands(self):
+        """The pattern's tensors by name, in the order of its arguments, before its sizes."""
+        return self.mask.operands(self.heads, self.seqlen) if hasattr(self.mask, "operands") else {}
 
     def keep(self, head, q, k):
         return self.mask.keep(head, self.heads, self.seqlen, q, k)
@@ -63,7 +75,8 @@ class Workload:
 
     def shape_text(self):
         heads = f"{self.heads}" + (f"[{self.kv}]" if self.kv != self.heads else "")
-        return f"{self.batch}x{heads}x{self.seqlen}x{self.head_dim}"
+        rows = f"{self.queries}/{self.seqlen}" if self.queries else f"{self.seqlen}"
+        return f"{self.batch}x{heads}x{rows}x{self.head_dim}"
 
 
 def _plain(name, pattern, mask, batch, heads, seqlen, head_dim, must=0, aim=0, kv_heads=0):
@@ -134,11 +147,18 @@ def _library(seqlen, label):
         ("block_thinned", BlockThinned()), ("block_local", BlockWindow(0, 512), (("block", 512),)),
         ("bigbird", RandomBlocks(3, 1, 1, 64), (("globals", 1), ("randoms", 3), ("seed", 0))),
         ("random_blocks", RandomBlocks(round(0.1 * seqlen / 128)), (("count", round(0.1 * seqlen / 128)), ("seed", 0))),
+        ("bigbird_causal", RandomBlocks(3, 1, 1, 64, causal=True), (("globals", 1), ("randoms", 3), ("seed", 0))),
+        ("random_blocks_causal", RandomBlocks(round(0.2 * seqlen / 128), causal=True), (("count", round(0.2 * seqlen / 128)), ("seed", 0))),
+        ("block_dilated_heads", BlockDilatedHeads(seqlen // 1024), (("reach", seqlen // 1024),)),
+        ("block_csr", BlockLists(seqlen // 1280)), ("block_topk", BlockLists(16, 64, causal=True)),
+        ("document", packed_documents(seqlen)), ("document_window", chunked_documents(seqlen, 1023), (("left", 1023),)),
+        ("tree_decode", DraftTree(binary_tree(64), 64, seqlen)),
         ("alibi", Causal(), (), 16, "alibi"), ("softcap", Causal(), (("cap", 50.0),), 12, "softcap"),
     ]
     for pattern, mask, *rest in rows:
         sizes, heads, score = rest + [(), 12, ""][len(rest):]
-        yield Workload(f"library_{pattern}_{label}", f"patterns/{pattern}.mlir", mask, 1, heads, seqlen, 64, sizes=sizes, score=score)
+        yield Workload(f"library_{pattern}_{label}", f"patterns/{pattern}.mlir", mask, 1, heads, seqlen, 64, sizes=sizes, score=score,
+                       queries=mask.rows(seqlen) if hasattr(mask, "rows") else 0)
 
 
 LIBRARY = [workload.name for seqlen, label in ((8192, "8k"), (32768, "32k")) for workload in _library(seqlen, label)]

@@ -227,13 +227,16 @@ void forEachDistinctHead(const PatternAnalysis &analysis, const ProblemSizes &si
 
 /// The direction in which one by one tiles are the pairs of a piece, if there is one: without lists, if there is such a one.
 std::optional<Direction> exactDirection(const Piece &piece) {
-  std::optional<Direction> exact;
-  for (Direction direction : {Direction::Transposed, Direction::Forward}) {
+  std::optional<Direction> listed;
+  for (Direction direction : {Direction::Forward, Direction::Transposed}) {
     const BranchRanges branch = buildRanges({{piece}}, direction).branches[0];
-    if (!piece.masked && !branch.masked && (!exact || !hasLists(branch)))
-      exact = direction;
+    if (piece.masked || branch.masked)
+      continue;
+    if (!hasLists(branch))
+      return direction;
+    listed = listed.value_or(direction);
   }
-  return exact;
+  return listed;
 }
 
 /// The pairs of one piece, summed over heads; none if its lists are too long.

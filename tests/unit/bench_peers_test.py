@@ -5,6 +5,7 @@ import ctypes
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,9 @@ sys.path.insert(0, os.path.join(ROOT, "bench"))
 sys.dont_write_bytecode = True
 
 from peers import database, heddle, report  # noqa: E402
+from peers.block_masks import *  # noqa: E402, F403
 from peers.masks import *  # noqa: E402, F403
+from peers.tensor_masks import *  # noqa: E402, F403
 from peers.workloads import DEFAULT, GROUPS, LIBRARY, WORKLOADS, Target  # noqa: E402
 
 HEDDLE = os.environ.get("HEDDLE", "")
@@ -25,7 +28,8 @@ FAKE = os.environ.get("HEDDLE_FAKE_CUDA_LIBRARY", "")
 
 def brute_force(mask, heads, n):
     kept = getattr(mask, "copies", mask.keep)
-    return sum(int(kept(head, heads, n, q, k)) for head in range(heads) for q in range(n) for k in range(n))
+    rows = mask.rows(n) if hasattr(mask, "rows") else n
+    return sum(int(kept(head, heads, n, q, k)) for head in range(heads) for q in range(rows) for k in range(n))
 
 
 class Masks(unittest.TestCase):
@@ -38,7 +42,12 @@ class Masks(unittest.TestCase):
                  (Hierarchical(4, 3), 2, 45), (SparseStrided(4), 3, 19), (SparseFixed(8, 2), 3, 29), (BlockWindow(1, 4), 2, 22),
                  (BlockDistances((0, 2), 4), 1, 23), (BlockGlobal(1, 1, 4), 1, 23), (BlockLevels(2), 1, 61), (BlockStrided(3, 4), 1, 30),
                  (BlockThinned(4), 3, 27), (WindowStrided(3, 4), 2, 29),
-                 (RandomBlocks(3, 1, 1, 4), 1, 37), (RandomBlocks(2, block=4), 2, 40)]
+                 (RandomBlocks(3, 1, 1, 4), 1, 37), (RandomBlocks(2, block=4), 2, 40), (RandomBlocks(3, 1, 1, 4, causal=True), 2, 37),
+                 (BlockDilatedHeads(2, block=4), 4, 61), (BlockDilatedHeads(1, (1, 3), 3), 4, 32),
+                 (BlockLists(3, 4), 3, 41), (BlockLists(2, 4, causal=True), 3, 41), (BlockLists(9, 8), 1, 20),
+                 (Documents((0, 5, 5, 6, 20), (0, 5, 5, 6, 20)), 2, 20), (Documents((0, 5, 6, 20), (0, 2, 3, 9)), 2, 20),
+                 (Documents((0, 5, 6, 20), (0, 2, 3, 9), 3), 1, 20), (DraftTree(binary_tree(5), 5, 17), 2, 17),
+                 (DraftTree((-1, -1, 0), 7, 9), 1, 9)]
         for mask, heads, n in cases:
             with self.subTest(mask=mask, n=n):
                 self.assertEqual(mask.pairs(heads, n), brute_force(mask, heads, n))
@@ -56,6 +65,28 @@ class Masks(unittest.TestCase):
         self.assertEqual(keys(Longformer(1, 2), 0, 1, 8, 5), [0, 1, 4, 5, 6])
         self.assertEqual(keys(Columns(1, 2), 0, 1, 8, 5), [0, 6, 7])
 
+    def test_definitions_with_tensors(self):
+        """Kept keys of single rows, and the tensors that say them, written out."""
+        def keys(mask, n, q, head=0):
+            return [k for k in range(n) if mask.keep(head, 2, n, q, k)]
+        packed, chunked = Documents((0, 3, 8), (0, 3, 8)), Documents((0, 3, 8), (0, 1, 4), 2)
+        self.assertEqual([keys(packed, 8, q) for q in (2, 3, 5)], [[0, 1, 2], [3], [3, 4, 5]])
+        self.assertEqual([keys(chunked, 8, q) for q in (0, 1, 3)], [[0, 1, 2], [3, 4, 5], [5, 6, 7]])
+        self.assertEqual({name: operand.values for name, operand in chunked.operands(2, 8).items()},
+                         {"cu_q": (0, 1, 4), "cu_k": (0, 3, 8), "used_k": (3, 5)})
+        tree = DraftTree((-1, 0, 0), 4, 6)
+        self.assertEqual([keys(tree, 6, q) for q in range(4)], [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 5]])
+        self.assertEqual(tree.operands(2, 6)["ancestors"].values, (1, 3, 5))
+        self.assertEqual(DraftTree(binary_tree(64), 64, 64).operands(1, 64)["ancestors"].values[63], (1 << 31 | 1 << 15 | 1 << 7 | 1 << 3 | 1 << 1 | 1) - (1 << 63))
+        lists = BlockLists(2, 2)
+        offsets, indices = lists.operands(2, 8)["offsets"], lists.operands(2, 8)["indices"]
+        self.assertEqual((offsets.shape, offsets.values), ((1, 2, 5), (0, 2, 4, 6, 8, 8, 10, 12, 14, 16)))
+        for head in range(2):
+            for i in range(4):
+                listed = indices.values[offsets.values[5 * head + i]:offsets.values[5 * head + i + 1]]
+                self.assertEqual(keys(lists, 8, 2 * i, head), [k for j in listed for k in (2 * j, 2 * j + 1)])
+        self.assertNotEqual(indices.values[:8], indices.values[8:])
+
     def test_permutations(self):
         """The values of docs/language.md."""
         self.assertEqual([random_permutation(0, t, 256)(x) for x in (0, 1) for t in range(4)], [10, 59, 49, 186, 173, 135, 246, 156])
@@ -69,10 +100,24 @@ class Masks(unittest.TestCase):
 
 
 def explain(workload, *options):
-    done = subprocess.run([HEDDLE, "explain", os.path.join(ROOT, workload.pattern), "--json", f"--seqlen={workload.seqlen}", f"--heads={workload.heads}",
-                           f"--kv-heads={workload.kv}", f"--head-dim={workload.head_dim}", *database.sizes_options(workload), *options],
-                          capture_output=True, text=True, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([HEDDLE, "explain", os.path.join(ROOT, workload.pattern), "--json", *database.length_options(workload),
+                               f"--heads={workload.heads}", f"--kv-heads={workload.kv}", f"--head-dim={workload.head_dim}",
+                               *database.sizes_options(workload), *database.operand_options(workload, folder), *options],
+                              capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
+
+
+def arguments_of(pattern):
+    """Names of a pattern file's arguments, in order."""
+    with open(os.path.join(ROOT, pattern)) as file:
+        text = re.sub(r'//.*|"[^"]*"', "", file.read())
+    first, depth = text.index("("), 0
+    for end in range(first, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        if depth == 0:
+            break
+    return re.findall(r"%(\w+):", text[first:end])
 
 
 @unittest.skipUnless(HEDDLE, "no heddle in the environment")
@@ -83,6 +128,7 @@ class Patterns(unittest.TestCase):
                 counted = explain(workload)
                 self.assertEqual(counted["kept_pairs"], workload.kept_pairs)
                 self.assertEqual(list(counted["sizes"].get("parameters") or {}), [name for name, _ in workload.sizes])
+                self.assertEqual(arguments_of(workload.pattern), [*workload.operands, *(name for name, _ in workload.sizes)])
 
     def test_ranges_visit_the_same_full_tiles(self):
         for block_n in (48, 64, 80, 96, 128):
@@ -163,6 +209,22 @@ class Binding(unittest.TestCase):
         with self.assertRaisesRegex(heddle.HeddleError, "heddle_prepare: "):
             kernel.prepare(kernel.arguments(q, k, v, out, lse))  # the sizes of the pattern are missing
 
+    def test_launch_with_tensors(self):
+        workload = dataclasses.replace(WORKLOADS["library_document_window_8k"], name="documents", heads=4)
+        kernel = self.kernel(workload)
+        q, out = (DeviceArray(self.fake, (1, workload.rows, 4, 64), 2) for _ in range(2))
+        k, v = (DeviceArray(self.fake, (1, workload.seqlen, 4, 64), 2) for _ in range(2))
+        lse = DeviceArray(self.fake, (1, 4, workload.rows), 4)
+        tensors = [DeviceArray(self.fake, operand.shape, 4) for operand in workload.operands.values()]
+        args = kernel.arguments(q, k, v, out, lse, [value for _, value in workload.sizes], tensors=tensors)
+        workspace = DeviceArray(self.fake, (max(1, kernel.workspace_bytes(args)),), 1)
+        args.workspace, args.workspace_bytes = workspace.data_ptr(), workspace.shape[0]
+        before = self.fake.fakeCudaCalls(b"cuLaunchKernel")
+        kernel.prepare(args)()
+        self.assertEqual(self.fake.fakeCudaCalls(b"cuLaunchKernel") - before, 1)
+        with self.assertRaisesRegex(heddle.HeddleError, "number 2 of 4 is missing"):
+            kernel.prepare(kernel.arguments(q, k, v, out, lse, tensors=tensors[:2]))
+
     def test_refusals(self):
         with self.assertRaisesRegex(heddle.HeddleError, "heddle_store_open: .*missing.db"):
             self.library.open_store(os.path.join(self.scratch.name, "missing.db"))
@@ -174,6 +236,14 @@ class Commands(unittest.TestCase):
         self.assertEqual(command[:3], ["heddle", "tune", "/r/patterns/sliding_window.mlir"])
         for word in ("--seqlen=131072", "left=4095", "--heads=8", "--kv-heads=8", "--budget=5s", "--name=win4k_1m"):
             self.assertIn(word, command)
+
+    def test_tune_with_tensors(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = database.tune_command("heddle", "/r", WORKLOADS["library_tree_decode_8k"], os.path.join(folder, "f.db"), "5s")
+            file = os.path.join(folder, "library_tree_decode_8k.operands.safetensors")
+            for word in ("--seqlen=64", "--seqlen-k=8192", f"ancestors={file}"):
+                self.assertIn(word, command)
+            self.assertTrue(os.path.exists(file))
 
     def test_default_names(self):
         self.assertEqual([name for name in WORKLOADS if name not in DEFAULT + LIBRARY], ["dense_2k_d128", "causal_2k_d128", "one_range"])

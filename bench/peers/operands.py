@@ -1,0 +1,31 @@
+"""Tensors of a pattern as data, and the file that gives them to heddle. No torch here."""
+import array
+import json
+import struct
+from dataclasses import dataclass
+
+_CODES = {"I32": "i", "I64": "q"}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Row-major; the last dimension is the length that the pattern asks for."""
+    dtype: str  # a name of safetensors
+    shape: tuple
+    values: tuple
+
+    def data(self):
+        values = array.array(_CODES[self.dtype], self.values)
+        return values.tobytes()
+
+
+def write(path, operands):
+    """A safetensors file of name -> Operand; a machine with little-endian words."""
+    header, data = {}, b""
+    for name, operand in operands.items():
+        part = operand.data()
+        header[name] = {"dtype": operand.dtype, "shape": list(operand.shape), "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
