@@ -55,6 +55,25 @@ void bind(Compiled &compiled, const std::vector<std::string> &assignments) {
   compiled.pattern.params.assign(values->begin(), values->end());
 }
 
+/// What `value` is a minimum or maximum of, at any depth.
+bool isCutFrom(mlir::Value value, mlir::Value source) {
+  mlir::Operation *op = value.getDefiningOp();
+  if (!op || !mlir::isa<mlir::arith::MinSIOp, mlir::arith::MaxSIOp, mlir::arith::MinUIOp, mlir::arith::MaxUIOp>(op))
+    return false;
+  return llvm::any_of(op->getOperands(), [&](mlir::Value operand) { return operand == source || isCutFrom(operand, source); });
+}
+
+/// Comparisons for equality of a value with what it was cut from, which ptxas gets wrong (docs/kernels.md).
+int comparisonsWithTheUncut(mlir::ModuleOp functions) {
+  int found = 0;
+  functions.walk([&](mlir::arith::CmpIOp compare) {
+    using Predicate = mlir::arith::CmpIPredicate;
+    const bool isEquality = compare.getPredicate() == Predicate::eq || compare.getPredicate() == Predicate::ne;
+    found += isEquality && (isCutFrom(compare.getLhs(), compare.getRhs()) || isCutFrom(compare.getRhs(), compare.getLhs()));
+  });
+  return found;
+}
+
 struct Sizes {
   int seqlenQ, seqlenK, qOrigin, kOrigin;
 };
@@ -316,4 +335,23 @@ TEST_CASE("a tile that one piece keeps whole is full, also where another piece k
   CHECK(report.error == "");
   CHECK(report.fullTiles == report.trulyFullTiles);
   CHECK(report.trulyFullTiles > 25); // the global columns alone
+}
+
+TEST_CASE("no function asks whether a value equals what it was cut from") {
+  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERN_FOLDER)) {
+    CAPTURE(entry.path().string());
+    auto file = PatternFile::load(entry.path().string());
+    REQUIRE(file.isOk());
+    auto schedule = (*file)->schedule();
+    REQUIRE(schedule.isOk());
+    CHECK(comparisonsWithTheUncut(*schedule->functions) == 0);
+  }
+  auto file = PatternFile::parse("attn.pattern @p() { %m = attn.predicate {\n^bb0(%b: i32, %h: i32, %q: i32, %k: i32):\n"
+                                 "%zero = arith.constant 0 : i32 %low = arith.minsi %q, %k : i32 %cut = arith.maxsi %low, %zero : i32\n"
+                                 "%t = arith.cmpi eq, %cut, %q : i32 attn.yield %t : i1 } attn.softmax union(%m) }",
+                                 "cut.mlir");
+  REQUIRE_MESSAGE(file.isOk(), file.status().message());
+  auto schedule = (*file)->schedule();
+  REQUIRE(schedule.isOk());
+  CHECK(comparisonsWithTheUncut(*schedule->functions) > 0); // the question finds what it looks for
 }
