@@ -1,8 +1,10 @@
 //===- launch.cpp - a stored kernel, launched without a compiler ----------===//
-// Looks a pattern up by name in a kernel database, launches it on seeded random inputs and writes out and lse. Prints one
-// JSON line: how the lookup matched, the median time, registers. `heddle bench` checks the results in its own process.
+// Looks a pattern up by name in a kernel database, launches it on seeded random inputs and writes out and lse. The tensors
+// that the pattern reads come from a file, under their numbers. Prints one JSON line: how the lookup matched, the median
+// time, registers. `heddle bench` checks the results in its own process (compiler/Driver/LauncherProcess).
 //===----------------------------------------------------------------------===//
 #include "compiler/Io/AttentionInputs.h"
+#include "compiler/Io/Safetensors.h"
 #include "runtime/Device/Kernel.h"
 #include "runtime/Store/Store.h"
 
@@ -31,11 +33,12 @@ public:
     return found == values.end() ? "" : found->second;
   }
   int64_t number(const std::string &name) const { return std::atoll(text(name).c_str()); }
-  std::vector<int64_t> numbers(const std::string &name) const {
-    std::vector<int64_t> result;
+  /// "NUMBER:WORD,...".
+  std::vector<std::pair<int32_t, int64_t>> numbered(const std::string &name) const {
+    std::vector<std::pair<int32_t, int64_t>> result;
     std::stringstream stream(text(name));
     for (std::string item; std::getline(stream, item, ',');)
-      result.push_back(std::atoll(item.c_str()));
+      result.emplace_back(std::atoi(item.c_str()), std::atoll(item.substr(item.find(':') + 1).c_str()));
     return result;
   }
 
@@ -43,15 +46,87 @@ private:
   std::map<std::string, std::string> values;
 };
 
-struct Tensors {
-  DeviceBuffer q, k, v, out, lse, workspace;
-};
-
-Result<DeviceBuffer> upload(const Device &device, const HostTensor &tensor) {
-  HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, tensor.data.size()));
-  HEDDLE_TRY(buffer.copyFrom(tensor.data.data(), tensor.data.size()));
+Result<DeviceBuffer> upload(const Device &device, const std::vector<std::byte> &data) {
+  HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, std::max<size_t>(data.size(), 1)));
+  HEDDLE_TRY(buffer.copyFrom(data.data(), data.size()));
   return buffer;
 }
+
+// One call, with what its kernel reads and writes in device memory.
+class Call {
+public:
+  static Result<Call> create(const Arguments &arguments, const Device &device, const AttentionInputs &inputs) {
+    Call call(inputs.sizes, inputs.dtype());
+    HEDDLE_ASSIGN(call.q, upload(device, inputs.q.data));
+    HEDDLE_ASSIGN(call.k, upload(device, inputs.k.data));
+    HEDDLE_ASSIGN(call.v, upload(device, inputs.v.data));
+    HEDDLE_ASSIGN(call.deviceOut, DeviceBuffer::allocate(device, call.out.data.size()));
+    HEDDLE_ASSIGN(call.deviceLse, DeviceBuffer::allocate(device, call.lse.data.size()));
+    HEDDLE_TRY(call.deviceOut.fillBytes(0xff)); // NaN: what is not written shows
+    HEDDLE_TRY(call.deviceLse.fillBytes(0xff));
+    HEDDLE_TRY(call.bindOperands(arguments, device));
+    call.bindTensors(arguments);
+    return call;
+  }
+
+  // The workspace is that of this kernel from now on.
+  Result<PreparedLaunch> prepare(const Device &device, const Kernel &kernel) {
+    args.operands = operands.data();
+    args.operand_count = operands.size();
+    HEDDLE_ASSIGN(int64_t bytes, kernel.workspaceBytes(args));
+    HEDDLE_ASSIGN(workspace, DeviceBuffer::allocate(device, std::max<int64_t>(bytes, 1)));
+    args.workspace = workspace.data();
+    args.workspace_bytes = bytes;
+    return kernel.prepare(args);
+  }
+
+  Status writeResults(const std::string &path) {
+    HEDDLE_TRY(deviceOut.copyTo(out.data.data(), out.data.size()));
+    HEDDLE_TRY(deviceLse.copyTo(lse.data.data(), lse.data.size()));
+    return writeAttentionOutputs(path, out, lse);
+  }
+
+private:
+  Call(const AttentionSizes &sizes, DType dtype)
+      : sizes(sizes), dtype(dtype), out(HostTensor::zeros(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim})),
+        lse(HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ})) {}
+
+  void bindTensors(const Arguments &arguments) {
+    args.q = contiguousTensor(q.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
+    args.k = contiguousTensor(k.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);
+    args.v = contiguousTensor(v.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
+    args.out = contiguousTensor(deviceOut.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim);
+    args.lse = static_cast<float *>(deviceLse.data());
+    args.q_origin = arguments.number("q-origin");
+    args.k_origin = arguments.number("k-origin");
+  }
+
+  Status bindOperands(const Arguments &arguments, const Device &device) {
+    for (auto [number, word] : arguments.numbered("sizes")) {
+      operands.push_back({number, HEDDLE_OPERAND_INT, {}});
+      operands.back().value.i64 = word;
+    }
+    if (arguments.text("operands").empty())
+      return {};
+    HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(arguments.text("operands")));
+    for (const auto &[number, entry] : file.entries()) {
+      HEDDLE_ASSIGN(OperandTensor tensor, file.readOperand(number));
+      HEDDLE_ASSIGN(DeviceBuffer buffer, upload(device, *tensor.data));
+      operands.push_back({std::atoi(number.c_str()), HEDDLE_OPERAND_POINTER, {}});
+      operands.back().value.ptr = buffer.data();
+      tensors.push_back(std::move(buffer));
+    }
+    return {};
+  }
+
+  AttentionSizes sizes;
+  DType dtype;
+  HostTensor out, lse;
+  DeviceBuffer q, k, v, deviceOut, deviceLse, workspace;
+  std::vector<DeviceBuffer> tensors;
+  std::vector<heddle_operand> operands;
+  AttentionArgs args = makeAttentionArgs();
+};
 
 Result<StoreLookup> findKernel(const Arguments &arguments, const Store &store, const Device &device, DType dtype,
                                const AttentionSizes &sizes) {
@@ -100,43 +175,10 @@ Status run(const Arguments &arguments) {
   if (found.match == MatchKind::none)
     return Status::notFound("no kernel for '" + arguments.text("name") + "' in " + store.path());
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, found.record));
-
-  Tensors tensors;
-  HEDDLE_ASSIGN(tensors.q, upload(device, inputs.q));
-  HEDDLE_ASSIGN(tensors.k, upload(device, inputs.k));
-  HEDDLE_ASSIGN(tensors.v, upload(device, inputs.v));
-  HostTensor out = HostTensor::zeros(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim});
-  HostTensor lse = HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ});
-  HEDDLE_ASSIGN(tensors.out, DeviceBuffer::allocate(device, out.data.size()));
-  HEDDLE_ASSIGN(tensors.lse, DeviceBuffer::allocate(device, lse.data.size()));
-  HEDDLE_TRY(tensors.out.fillBytes(0xff)); // NaN: what is not written shows
-  HEDDLE_TRY(tensors.lse.fillBytes(0xff));
-
-  AttentionArgs args = makeAttentionArgs();
-  args.q = contiguousTensor(tensors.q.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
-  args.k = contiguousTensor(tensors.k.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);
-  args.v = contiguousTensor(tensors.v.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
-  args.out = contiguousTensor(tensors.out.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim);
-  args.lse = static_cast<float *>(tensors.lse.data());
-  std::vector<heddle_operand> operands;
-  for (int64_t size : arguments.numbers("sizes")) {
-    heddle_operand operand{};
-    operand.id = operands.size();
-    operand.kind = HEDDLE_OPERAND_INT;
-    operand.value.i64 = size;
-    operands.push_back(operand);
-  }
-  args.operands = operands.data();
-  args.operand_count = operands.size();
-  HEDDLE_ASSIGN(int64_t workspaceBytes, kernel.workspaceBytes(args));
-  HEDDLE_ASSIGN(tensors.workspace, DeviceBuffer::allocate(device, std::max<int64_t>(workspaceBytes, 1)));
-  args.workspace = tensors.workspace.data();
-  args.workspace_bytes = workspaceBytes;
-  HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
+  HEDDLE_ASSIGN(Call call, Call::create(arguments, device, inputs));
+  HEDDLE_ASSIGN(PreparedLaunch launch, call.prepare(device, kernel));
   HEDDLE_ASSIGN(double us, medianUs(device, launch, std::max<int64_t>(1, arguments.number("reps"))));
-  HEDDLE_TRY(tensors.out.copyTo(out.data.data(), out.data.size()));
-  HEDDLE_TRY(tensors.lse.copyTo(lse.data.data(), lse.data.size()));
-  HEDDLE_TRY(writeAttentionOutputs(arguments.text("output"), out, lse));
+  HEDDLE_TRY(call.writeResults(arguments.text("output")));
   std::printf("{\"match\": \"%s\", \"median_us\": %.3f, \"registers\": %lld}\n", matchKindName(found.match), us,
               static_cast<long long>(found.record.registers));
   return {};

@@ -1,15 +1,12 @@
 //===- BenchRow.cpp - one measured workload -------------------------------===//
 #include "compiler/Tools/BenchRow.h"
 #include "compiler/Driver/CompileSession.h"
-#include "compiler/Io/Safetensors.h"
+#include "compiler/Driver/LauncherProcess.h"
 #include "runtime/Store/Store.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <sstream>
-#include <unistd.h>
 
 namespace heddle::cli {
 namespace {
@@ -68,32 +65,9 @@ Status timeInTurn(const BenchSetup &setup, const PreparedLaunch &launch, MatrixR
   return {};
 }
 
-std::string launcherCommand(const BenchSetup &setup, const Found &found, const std::string &output, uint64_t seed) {
-  const ProblemShape &shape = setup.workload.shape;
-  attn::ProblemSizes sizes = sizesOf(setup.file, shape);
-  int64_t items = 0;
-  for (int64_t head = 0; head < shape.heads; ++head)
-    items += attn::countRowTiles(shape.seqlenQ, setup.file.analysis().variants[attn::variantOf(setup.file.analysis(), sizes, head)].forward.rowRate, 128);
-  attn::WideInt visited = attn::countTiles(setup.file.analysis(), sizes, {128, 128}, attn::Direction::Forward).visited;
-  std::ostringstream command;
-  command << '"' << setup.launcher << "\" --db=\"" << setup.database << "\" --name=" << found.name
-          << " --dtype=" << dtypeName(setup.workload.dtype) << " --head-dim=" << setup.workload.headDim
-          << " --value-dim=" << setup.workload.valueDim
-          << " --batch=" << shape.batch << " --seqlen=" << shape.seqlenQ << " --seqlen-k=" << shape.seqlenK
-          << " --heads=" << shape.heads << " --kv-heads=" << shape.kvHeads << " --work-items=" << items * shape.batch
-          << " --visited-tiles=" << attn::toString(visited * shape.batch) << " --seed=" << seed
-          << " --reps=" << setup.repetitions << " --output=\"" << output << "\" --sizes=";
-  for (size_t i = 0; i < shape.parameters.size(); ++i)
-    command << (i ? "," : "") << shape.parameters[i];
-  return command.str();
-}
-
-/// Compares a file of results with the reference rows.
-Result<oracle::VerifyReport> compareFile(const std::string &path, const oracle::ReferenceRows &reference,
-                                         const Workload &workload) {
-  HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
-  HEDDLE_ASSIGN(HostTensor out, file.read("out"));
-  HEDDLE_ASSIGN(HostTensor lse, file.read("lse"));
+/// Compares what another process computed with the reference rows.
+oracle::VerifyReport compareTensors(const HostTensor &out, const HostTensor &lse, const oracle::ReferenceRows &reference,
+                                    const Workload &workload) {
   const ProblemShape &shape = workload.shape;
   return oracle::compareRows(reference, [&](const oracle::RowId &id) {
     oracle::RowResult row;
@@ -105,30 +79,15 @@ Result<oracle::VerifyReport> compareFile(const std::string &path, const oracle::
   });
 }
 
-/// Runs the second process, reads what it wrote back into `out` and `lse`.
-Status launchElsewhere(const BenchSetup &setup, const Found &found, uint64_t seed, BenchRow &row,
-                       const oracle::ReferenceRows &reference) {
-  for (const OperandTensor &tensor : setup.workload.shape.operands)
-    if (tensor)
-      return Status::unsupported("--launcher: the second process has no tensors for '" + found.name + "'");
-  std::string output = (std::filesystem::temp_directory_path() / ("heddle-bench-" + std::to_string(getpid()) + ".safetensors")).string();
-  FILE *process = popen(launcherCommand(setup, found, output, seed).c_str(), "r");
-  if (!process)
-    return Status::io("cannot start '" + setup.launcher + "'");
-  std::string said;
-  char buffer[512];
-  while (std::fgets(buffer, sizeof buffer, process))
-    said += buffer;
-  int code = pclose(process);
-  auto answer = nlohmann::json::parse(said, nullptr, /*allow_exceptions=*/false);
-  if (code != 0 || !answer.is_object())
-    return Status::internal("'" + setup.launcher + "' failed (status " + std::to_string(code) + "): " + said);
-  row.launcherUs = answer.value("median_us", 0.0);
-  row.match = answer.value("match", "");
-  Result<oracle::VerifyReport> verified = compareFile(output, reference, setup.workload);
-  std::filesystem::remove(output);
-  HEDDLE_TRY(verified.status());
-  row.verified = *verified;
+/// The same call in the second process, checked here.
+Status measureElsewhere(const BenchSetup &setup, const Found &found, uint64_t seed, BenchRow &row,
+                        const oracle::ReferenceRows &reference) {
+  const Workload &workload = setup.workload;
+  const LauncherCall call{setup.launcher, setup.database, found.name, workload.dtype, workload.headDim, workload.valueDim, seed, setup.repetitions};
+  HEDDLE_ASSIGN(LauncherAnswer answer, launchElsewhere(setup.file, workload.shape, call));
+  row.launcherUs = answer.medianUs;
+  row.match = answer.match;
+  row.verified = compareTensors(answer.out, answer.lse, reference, workload);
   return {};
 }
 
@@ -169,7 +128,7 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   HEDDLE_ASSIGN(row.missing, problem.countNaN());
   row.verified.ok &= row.missing == 0;
   if (!setup.launcher.empty() && row.verified.ok)
-    HEDDLE_TRY(launchElsewhere(setup, found, kSeed, row, reference));
+    HEDDLE_TRY(measureElsewhere(setup, found, kSeed, row, reference));
   return row;
 }
 

@@ -1,6 +1,9 @@
 //===- FakeKernel.cpp - the exported driver functions: modules, streams, launches ---===//
 #include "FakeState.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 using namespace heddle::cuda;
 using namespace heddle::fake;
 
@@ -14,6 +17,16 @@ bool readParams(void **params, Launch &launch) {
   launch.paramBytes = state().expectedParamBytes ? state().expectedParamBytes : sizeof(launch.params);
   std::memcpy(launch.params, params[0], launch.paramBytes);
   return true;
+}
+
+// For tests that started this process.
+void writeParams(const Launch &launch) {
+  const char *path = std::getenv("HEDDLE_FAKE_CUDA_PARAMS");
+  FILE *file = path ? std::fopen(path, "wb") : nullptr;
+  if (!file)
+    return;
+  std::fwrite(launch.params, 1, launch.paramBytes, file);
+  std::fclose(file);
 }
 
 } // namespace
@@ -98,6 +111,7 @@ Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned 
   launch.stream = stream;
   launch.context = currentContext();
   launch.entry = function->name;
+  writeParams(launch);
   return kSuccess;
 }
 
