@@ -1,6 +1,6 @@
 //===- KernelRequest.cpp - names and checks --------------------------------------===//
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 #include "runtime/Core/LaunchExpr.h"
 
 namespace heddle {
@@ -52,7 +52,7 @@ Result<QOriginRule> parseQOriginRule(std::string_view name) {
 std::string KernelRequest::str() const {
   std::string text = std::string(kernelKindName(kind)) + " " + dtypeName(dtype) + (outFloat32 ? " out=fp32" : "") +
                      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
-                     " arch=" + std::string(arch->name) + " q_origin=" + qOriginRuleName(qOrigin) +
+                     " arch=" + archName(*arch) + " q_origin=" + qOriginRuleName(qOrigin) +
                      " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
                      (grain > 1 ? " grain=" + std::to_string(grain) : "");
   for (const OperandSlot &operand : operands)

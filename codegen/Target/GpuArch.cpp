@@ -140,6 +140,15 @@ Result<const GpuArch *> findGpuArchFor(int major, int minor) {
                           std::to_string(minor) + "; there is " + archNames());
 }
 
+std::vector<std::string> gpuArchNames() {
+  std::vector<std::string> names;
+  for (const GpuArch &arch : gpuArchs())
+    names.emplace_back(arch.name);
+  return names;
+}
+
+std::string archName(const GpuArch &arch) { return std::string(arch.name); }
+
 const GpuArch &baselineGpuArch() { return gpuArchs().front(); }
 
 } // namespace heddle

@@ -9,7 +9,7 @@
 #ifndef HEDDLE_CODEGEN_TARGET_GPUARCH_H
 #define HEDDLE_CODEGEN_TARGET_GPUARCH_H
 
-#include "runtime/Core/Status.h"
+#include "codegen/Target/FindArch.h"
 
 #include <cstdint>
 #include <string_view>
@@ -51,14 +51,6 @@ struct GpuArch {
 
 /// All rows, in ascending order of compute capability.
 const std::vector<GpuArch> &gpuArchs();
-
-/// The row called `name`. Unknown: a notFound status that lists the names that exist.
-Result<const GpuArch *> findGpuArch(std::string_view name);
-
-/// The row that serves a GPU of compute capability major.minor best: an exact row of that very
-/// capability first, else the highest minor of the same major that still runs on it.
-/// None: a notFound status that lists the capabilities that are served.
-Result<const GpuArch *> findGpuArchFor(int major, int minor);
 
 /// The row that every portable kernel can be built for: the least capable one. Its PTX is what an
 /// unknown, newer GPU falls back to.

@@ -7,7 +7,7 @@
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>
@@ -151,7 +151,7 @@ static Result<CompiledVariant> compileFeasible(const PreparedPattern &prepared, 
   CompiledVariant variant;
   KernelSource source =
       timeStage(variant.times, "source", [&] { return assemble(prepared, request, config, *skeleton); });
-  Result<Cubin> cubin = compile(source, request.arch->name);
+  Result<Cubin> cubin = compile(source, archName(*request.arch));
   HEDDLE_TRY(cubin.isOk() ? checkVariant(*cubin) : cubin.status());
   variant.times.push_back({"nvrtc", cubin->totalMs - cubin->ptxasMs});
   variant.times.push_back({"ptxas", cubin->ptxasMs});
@@ -182,7 +182,6 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape)
   return familyOf(prepared, makeRequest(prepared, shape));
 }
 
-std::string archName(const KernelShape &shape) { return std::string(shape.arch->name); }
 
 static ConfigSummary summaryOf(const KernelConfig &config) {
   return {config.skeleton, config.str(), config.json(), config.summary(), config.blockM, config.blockN};

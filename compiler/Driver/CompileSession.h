@@ -97,8 +97,6 @@ struct ConfigSummary {
 };
 
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape);
-/// GpuArch::name.
-std::string archName(const KernelShape &shape);
 /// Validated.
 Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes);
 /// Of KernelRecord::config. invalidArgument: the text is not what this program writes.

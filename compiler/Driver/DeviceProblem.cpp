@@ -1,6 +1,6 @@
 //===- DeviceProblem.cpp - one attention call on a GPU --------------------===//
 #include "compiler/Driver/DeviceProblem.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 
 #include <cmath>
 #include <cstdio>

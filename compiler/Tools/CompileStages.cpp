@@ -2,6 +2,7 @@
 #include "compiler/Tools/CompileStages.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/ResourceUsage.h"
+#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/Publish.h"
 #include "compiler/Tools/PatternReport.h"
 #include "runtime/Core/FieldText.h"
@@ -61,7 +62,7 @@ static Json shapeJson(const PreparedPattern &prepared, const KernelShape &shape)
   Json json;
   json["pattern"] = prepared.name;
   json["pattern_digest"] = prepared.digest;
-  json["arch"] = archName(shape);
+  json["arch"] = archName(*shape.arch);
   json["dtype"] = dtypeName(shape.dtype);
   json["out_dtype"] = shape.outFloat32 ? "fp32" : dtypeName(shape.dtype);
   json["head_dim"] = shape.headDim;

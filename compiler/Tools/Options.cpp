@@ -1,7 +1,7 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/Suggest.h"
 
 #include <CLI/CLI.hpp>
@@ -72,21 +72,14 @@ std::string ConfigOptions::changes() const {
   return skeleton.empty() ? fields : "skeleton=" + skeleton + (fields.empty() ? "" : ",") + fields;
 }
 
-static std::vector<std::string> archNames() {
-  std::vector<std::string> names;
-  for (const GpuArch &arch : gpuArchs())
-    names.emplace_back(arch.name);
-  return names;
-}
-
 void addArchOption(CLI::App &command, std::vector<std::string> &names) {
   std::string known;
-  for (const std::string &name : archNames())
+  for (const std::string &name : gpuArchNames())
     known += (known.empty() ? "" : ", ") + name;
   auto check = [known](std::string &name) {
     if (name == "all" || findGpuArch(name).isOk())
       return std::string();
-    return "no architecture '" + name + "'" + didYouMean(name, archNames()) + "; there is " + known + " and all";
+    return "no architecture '" + name + "'" + didYouMean(name, gpuArchNames()) + "; there is " + known + " and all";
   };
   command.add_option("--arch", names, "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
       ->type_name("ARCH")
@@ -97,12 +90,9 @@ void addArchOption(CLI::App &command, std::vector<std::string> &names) {
 
 std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names) {
   std::vector<const GpuArch *> archs;
-  for (const GpuArch &arch : gpuArchs())
-    for (const std::string &name : names)
-      if (name == "all" || name == arch.name) {
-        archs.push_back(&arch);
-        break;
-      }
+  for (const std::string &known : gpuArchNames())
+    if (llvm::any_of(names, [&](const std::string &name) { return name == "all" || name == known; }))
+      archs.push_back(*findGpuArch(known));
   return archs;
 }
 

@@ -3,7 +3,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/ConfigSpace.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle::views {
@@ -29,7 +29,7 @@ static void listConfigs(const Skeleton &skeleton, const KernelRequest &request, 
 }
 
 ConfigChoices configChoices(const KernelRequest &request) {
-  ConfigChoices list{std::string(request.arch->name), {}};
+  ConfigChoices list{archName(*request.arch), {}};
   for (const Skeleton *skeleton : skeletons()) {
     SkeletonChoices &choices = list.skeletons.emplace_back();
     choices.name = skeleton->name();

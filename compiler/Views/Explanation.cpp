@@ -1,7 +1,7 @@
 //===- Explanation.cpp - what a pattern costs --------------------------------===//
 #include "compiler/Views/Explanation.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Driver/TileBalance.h"

@@ -6,7 +6,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Registry.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
 
@@ -37,13 +37,13 @@ constexpr size_t kSampling = 9;
 
 std::vector<Target> targets() {
   std::vector<Target> list;
-  for (const GpuArch &arch : gpuArchs())
+  for (const std::string &name : gpuArchNames())
     for (int64_t headDim : {64, 128})
-      list.push_back({&arch, headDim});
-  for (const GpuArch &arch : gpuArchs())
+      list.push_back({*findGpuArch(name), headDim});
+  for (const std::string &name : gpuArchNames())
     for (int64_t headDim : {40, 192, 256})
-      if (sm90ForwardSkeleton().servesArch(arch))
-        list.push_back({&arch, headDim});
+      if (sm90ForwardSkeleton().servesArch(**findGpuArch(name)))
+        list.push_back({*findGpuArch(name), headDim});
   return list;
 }
 
@@ -80,7 +80,7 @@ std::string assemble(const Job &job) {
   shape.arch = job.target.arch;
   shape.headDim = shape.valueDim = job.target.headDim;
   const std::string where =
-      job.pattern->name + " " + std::string(shape.arch->name) + " d=" + std::to_string(shape.headDim) + ": ";
+      job.pattern->name + " " + archName(*shape.arch) + " d=" + std::to_string(shape.headDim) + ": ";
   auto variant = compileVariant(*job.pattern, shape, ""); // refuses spills and lost performance
   if (!variant)
     return where + variant.status().message();

@@ -4,7 +4,7 @@
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Driver/Publish.h"
@@ -211,7 +211,7 @@ TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") 
   KernelRecord record;
   static_cast<KernelFamily &>(record) = familyOf(pattern, request);
   record.contentKey = std::string(64, 'a');
-  record.kernelArch = request.arch->name;
+  record.kernelArch = archName(*request.arch);
   record.cubin = "code";
   record.plan = LaunchPlan().str();
   {
@@ -225,7 +225,7 @@ TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") 
     REQUIRE(name.isOk());
     CHECK(name->pattern == pattern.digest);
     CHECK(name->parameters == "left");
-    DeviceIdentity device{"GPU", std::string(request.arch->name), 108, 80};
+    DeviceIdentity device{"GPU", archName(*request.arch), 108, 80};
     auto found = store->lookup(WinnerKey(familyOf(pattern, request), ProblemBucket(), device));
     REQUIRE(found.isOk());
     CHECK(found->match == MatchKind::untunedDefault);

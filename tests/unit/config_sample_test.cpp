@@ -4,7 +4,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/ConfigSample.h"
 #include "support/PreparedPatterns.h"
 

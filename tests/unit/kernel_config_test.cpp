@@ -4,7 +4,7 @@
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Skeletons/Registry.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 
 #include <doctest/doctest.h>
 #include <random>
@@ -25,12 +25,12 @@ KernelConfig numbered() {
 
 std::vector<KernelRequest> servedRequests() {
   std::vector<KernelRequest> requests;
-  for (const GpuArch &arch : gpuArchs())
+  for (const std::string &name : gpuArchNames())
     for (DType dtype : {DType::bf16, DType::fp16})
       for (int64_t headDim : {64, 128})
         for (int64_t valueDim : {64, 128}) {
           KernelRequest request;
-          request.arch = &arch;
+          request.arch = *findGpuArch(name);
           request.dtype = dtype;
           request.headDim = headDim;
           request.valueDim = valueDim;

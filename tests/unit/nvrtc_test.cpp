@@ -1,7 +1,7 @@
 // NVRTC: the search, our declarations, compilation for every architecture, resources, errors, keys.
 // Needs no GPU. Without NVRTC the cases that compile are skipped and say so.
 #include "codegen/Nvrtc/Compiler.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -167,16 +167,16 @@ TEST_CASE("a damaged cubin is refused, at any length") {
 TEST_CASE("a trivial kernel compiles for every architecture") {
   if (!hasNvrtc())
     return;
-  for (const GpuArch &arch : gpuArchs()) {
-    CAPTURE(arch.name);
-    const auto result = compile(sourceOf(kTrivial), arch.name);
+  for (const std::string &arch : gpuArchNames()) {
+    CAPTURE(arch);
+    const auto result = compile(sourceOf(kTrivial), arch);
     REQUIRE_MESSAGE(result.isOk(), result.status().message());
-    CHECK(result->arch == arch.name);
+    CHECK(result->arch == arch);
     CHECK(result->cubin.compare(0, 4,
                                 "\x7f"
                                 "ELF") == 0);
     CHECK(result->ptx.find(".visible .entry heddle_kernel") != std::string::npos);
-    CHECK(result->ptx.find(".target " + std::string(arch.name)) != std::string::npos);
+    CHECK(result->ptx.find(".target " + arch) != std::string::npos);
     CHECK(result->registers() >= 4);
     CHECK(result->registers() <= 40);
     CHECK(result->spillBytes() == 0);
@@ -197,9 +197,9 @@ TEST_CASE("the log and the cubin agree on registers and stack frame") {
                "for (int i = 0; i < n; ++i) local[i * 7 % 40] += p[i] * local[i * 3 % 40];\n"
                "tile[threadIdx.x % 64] = local[n % 40]; __syncthreads();\n"
                "p[threadIdx.x] = tile[(threadIdx.x + n) % 64] + local[(n + threadIdx.x) % 40];");
-  for (const GpuArch &arch : gpuArchs()) {
-    CAPTURE(arch.name);
-    const auto result = compile(source, arch.name);
+  for (const std::string &arch : gpuArchNames()) {
+    CAPTURE(arch);
+    const auto result = compile(source, arch);
     REQUIRE_MESSAGE(result.isOk(), result.status().message());
     const auto stated = readCubinUsage(result->cubin, kKernelEntry);
     REQUIRE(stated.isOk());

@@ -5,6 +5,7 @@
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternInfoOf.h"
@@ -300,7 +301,7 @@ TEST_CASE("NVRTC compiles them for both families, and its parameter block has th
     REQUIRE(source.isOk());
     source->text += "static_assert(sizeof(heddle::KernelParams) == " +
                     std::to_string(skeleton->defaultPlan(request).paramBytes) + ", \"layout\");\n";
-    auto ptx = compile(*source, archName(shapeForAll()));
+    auto ptx = compile(*source, archName(*shapeForAll().arch));
     CHECK_MESSAGE(ptx.isOk(), ptx.status().message());
   }
 }

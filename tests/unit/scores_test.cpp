@@ -4,6 +4,7 @@
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternInfoOf.h"
@@ -332,7 +333,7 @@ TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {
           ++replaced;
         }
       CHECK(replaced == 1);
-      auto with = compile(*source, archName(shape)), without = compile(bare, archName(shape));
+      auto with = compile(*source, archName(*shape.arch)), without = compile(bare, archName(*shape.arch));
       REQUIRE_MESSAGE(with.isOk(), with.status().message());
       REQUIRE_MESSAGE(without.isOk(), without.status().message());
       CHECK(with->ptx == without->ptx);

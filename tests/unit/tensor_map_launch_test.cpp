@@ -5,7 +5,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TensorMapLaunch.h"
 #include "codegen/Skeletons/Registry.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // from a knob without being one.
 #include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Skeletons/Registry.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/TuneSpace.h"
 
 #include <doctest/doctest.h>

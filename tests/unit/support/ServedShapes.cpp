@@ -1,14 +1,14 @@
 #include "support/ServedShapes.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/GpuArch.h"
+#include "codegen/Target/FindArch.h"
 
 namespace heddle::test {
 
 KernelShape shapeServedBy(const std::string &skeleton) {
   KernelShape shape;
-  for (const GpuArch &arch : gpuArchs())
-    if ((*findSkeleton(skeleton))->servesArch(arch))
-      shape.arch = &arch;
+  for (const std::string &name : gpuArchNames())
+    if (const GpuArch *arch = *findGpuArch(name); (*findSkeleton(skeleton))->servesArch(*arch))
+      shape.arch = arch;
   return shape;
 }
 
