@@ -3,6 +3,7 @@
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"
 
+#include <map>
 #include <numeric>
 
 namespace heddle::views {
@@ -48,34 +49,52 @@ public:
     int64_t rowUnit = request.tile.rows, columnUnit = request.tile.columns;
     for (const Variant &variant : analysis.variants) {
       rowUnit = std::lcm(rowUnit, variant.forward.rowRate);
-      for (const BranchRanges &branch : variant.forward.branches)
-        columnUnit = std::lcm(columnUnit, branch.columnRate);
+      visitors.emplace_back();
+      for (unsigned branch = 0; branch < variant.forward.branches.size(); ++branch) {
+        columnUnit = std::lcm(columnUnit, variant.forward.branches[branch].columnRate);
+        visitors.back().emplace_back(variant.forward, branch, Direction::Forward, sizes);
+      }
     }
     cellRows = roundUp(ceilDivide(sizes.seqlenQ, request.maxRows), rowUnit);
     cellColumns = roundUp(ceilDivide(sizes.seqlenK, request.maxColumns), columnUnit);
   }
 
-  Panel paint(int64_t head) const {
+  Panel paint(int64_t head) {
+    const unsigned variant = variantOf(analysis, sizes, head);
+    std::vector<int64_t> values = {variant};
+    for (const TileVisitor &branch : visitors[variant]) {
+      const std::vector<int64_t> own = branch.headValues(head);
+      values.insert(values.end(), own.begin(), own.end());
+    }
+    auto place = painted.find(values);
+    if (place == painted.end())
+      place = painted.emplace(std::move(values), paintAnew(variant, head)).first;
+    Panel panel = place->second;
+    panel.heads = {head};
+    return panel;
+  }
+
+private:
+  Panel paintAnew(unsigned variant, int64_t head) const {
     Panel panel{{head}, {ceilDivide(sizes.seqlenQ, cellRows), ceilDivide(sizes.seqlenK, cellColumns), cellRows,
                          cellColumns, {}}, density(head)};
-    const VariantRanges &variant = analysis.variants[variantOf(analysis, sizes, head)].forward;
     for (int64_t row = 0; row < panel.grid.rows; ++row)
       paintRow(panel.grid, variant, head, row);
     return panel;
   }
 
-private:
   /// What the residue classes of a cell's rows do, counted.
   struct Votes {
     int visited = 0, latticeFull = 0, full = 0;
   };
 
-  void paintRow(Grid &grid, const VariantRanges &variant, int64_t head, int64_t row) const {
+  void paintRow(Grid &grid, unsigned number, int64_t head, int64_t row) const {
+    const VariantRanges &variant = analysis.variants[number].forward;
     int64_t classes = std::min(variant.rowRate, sizes.seqlenQ - row * cellRows);
     std::vector<int> branchesFull(grid.columns, 0);
     std::vector<char> isVisited(grid.columns, 0), isLattice(grid.columns, 1);
     for (size_t branch = 0; branch < variant.branches.size(); ++branch) {
-      std::vector<Votes> votes = voteOf(grid, variant, branch, head, row, classes);
+      std::vector<Votes> votes = voteOf(grid, number, branch, head, row, classes);
       for (int64_t c = 0; c < grid.columns; ++c) {
         isVisited[c] |= votes[c].visited > 0;
         isLattice[c] &= votes[c].latticeFull == votes[c].visited;
@@ -90,8 +109,9 @@ private:
                                                  : Cell::Partial);
   }
 
-  std::vector<Votes> voteOf(const Grid &grid, const VariantRanges &variant, unsigned branch, int64_t head, int64_t row,
+  std::vector<Votes> voteOf(const Grid &grid, unsigned number, unsigned branch, int64_t head, int64_t row,
                             int64_t classes) const {
+    const VariantRanges &variant = analysis.variants[number].forward;
     int64_t rate = variant.branches[branch].columnRate;
     std::vector<Votes> votes(grid.columns);
     auto forEach = [&](const std::vector<TileRun> &runs, auto count) {
@@ -101,7 +121,7 @@ private:
     };
     for (int64_t rowClass = 0; rowClass < classes; ++rowClass) {
       RowTile tile{rowClass, row, cellRows / variant.rowRate};
-      TileVisit visit = visitTile(variant, branch, Direction::Forward, sizes, head, tile, cellColumns / rate);
+      TileVisit visit = visitors[number][branch].visit(head, tile, cellColumns / rate);
       forEach(visit.visited, [](Votes &v) { ++v.visited; });
       forEach(visit.full, [&](Votes &v) {
         ++v.latticeFull;
@@ -122,6 +142,8 @@ private:
 
   const PatternAnalysis &analysis;
   ProblemSizes sizes;
+  std::vector<std::vector<TileVisitor>> visitors; ///< of each variant's branches
+  std::map<std::vector<int64_t>, Panel> painted;  ///< of heads that visit alike
   int64_t cellRows, cellColumns;
 };
 

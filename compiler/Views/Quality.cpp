@@ -55,14 +55,15 @@ DepthQuality measureDepth(KeptRows &kept, const QualityRequest &request, bool is
 void addTiles(const attn::VariantRanges &ranges, const QualityRequest &request, int64_t head, BalanceQuality &balance,
               int64_t &visited) {
   const attn::ProblemSizes &sizes = request.sizes;
+  std::vector<attn::TileVisitor> branches;
+  for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
+    branches.emplace_back(ranges, branch, attn::Direction::Forward, sizes);
   for (int64_t rowClass = 0; rowClass < std::min(ranges.rowRate, sizes.seqlenQ); ++rowClass) {
     const int64_t rows = (sizes.seqlenQ - rowClass + ranges.rowRate - 1) / ranges.rowRate;
     for (int64_t index = 0; index * request.tile.rows < rows; ++index) {
       int64_t ofTile = 0;
-      for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
-        for (const attn::TileRun &run : attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, head,
-                                                        {rowClass, index, request.tile.rows}, request.tile.columns)
-                                            .visited)
+      for (const attn::TileVisitor &branch : branches)
+        for (const attn::TileRun &run : branch.visit(head, {rowClass, index, request.tile.rows}, request.tile.columns).visited)
           ofTile += run.end - run.begin;
       visited += ofTile;
       balance.most = std::max(balance.most, ofTile);

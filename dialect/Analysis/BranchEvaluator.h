@@ -8,8 +8,10 @@
 #include "dialect/Analysis/Counts.h"
 #include "dialect/Analysis/ExprProgram.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <type_traits>
 
 namespace heddle::attn {
 
@@ -31,7 +33,10 @@ public:
   template <class SymbolValues> WideInt listTiles(SymbolValues valueOf, int64_t rows, TileShape shape) const;
 
   template <class Number> struct Run { Number begin, end; };
-  template <class Domain> struct Visit { std::vector<Run<typename Domain::Number>> visited, full; };
+  template <class Domain> struct Visit {
+    std::vector<Run<typename Domain::Number>> visited, full;
+    int64_t evaluations = 0; ///< of a piece in a combination of cells, or in many that evaluate alike
+  };
 
   /// Tile runs for the tile of rows that `valueOf` describes (TileFirst, TileLast); sorted and joined.
   template <class Domain, class SymbolValues>
@@ -58,9 +63,29 @@ private:
   /// every list.
   template <class Domain> struct Collector {
     Domain &domain;
+    int64_t columnsPerTile;
     std::vector<Run<typename Domain::Number>> visited, full;
     bool anyCell = false;
+    int64_t evaluations = 0;
+
+    void meetFull(const std::vector<Run<typename Domain::Number>> &other) {
+      full = anyCell ? common(domain, full, other) : other;
+      anyCell = true;
+    }
   };
+  /// What a piece without a list asks of a tile, in one combination of cells.
+  template <class Domain> struct CellRuns {
+    std::vector<Run<typename Domain::Number>> visited, full; ///< at most one each
+    bool hasRows;
+  };
+  template <class Domain>
+  static CellRuns<Domain> runsOf(const CompiledPiece &piece, Domain &domain,
+                                 const std::vector<typename Domain::Number> &slots);
+  /// walkCells over the innermost loop of a piece without a list, from `first` to `last`.
+  template <class SymbolValues>
+  void sweepCells(const CompiledPiece &piece, std::vector<int64_t> &cells, int64_t first, int64_t last,
+                  SymbolValues &valueOf, Collector<PlainDomain> &collector) const;
+  static void collectAlike(const CellRuns<SweepDomain> &runs, int64_t count, Collector<PlainDomain> &collector);
   template <class Domain, class SymbolValues>
   std::vector<Run<typename Domain::Number>> listedRuns(const CompiledPiece &piece, Domain &domain, SymbolValues &valueOf,
                                                        const std::vector<typename Domain::Number> &slots) const;
@@ -74,6 +99,8 @@ private:
   template <class Domain, class SymbolValues>
   void walkCells(const CompiledPiece &piece, size_t depth, std::vector<typename Domain::Number> &cells,
                  SymbolValues &valueOf, Collector<Domain> &collector) const;
+  template <class Domain>
+  static std::vector<Run<typename Domain::Number>> sortedOnce(Domain &domain, const std::vector<Run<typename Domain::Number>> &runs);
   template <class Domain>
   static std::vector<Run<typename Domain::Number>> joined(Domain &domain, std::vector<Run<typename Domain::Number>> runs);
 
@@ -174,32 +201,61 @@ void BranchEvaluator::walkCells(const CompiledPiece &piece, size_t depth, std::v
     const CompiledPiece::Cell &cell = piece.cells[depth];
     cell.program.run(domain, withCells, slots);
     Number upper = slots[cell.upper];
+    if constexpr (std::is_same_v<Domain, PlainDomain>)
+      if (depth + 1 == piece.cells.size() && !piece.rule)
+        return sweepCells(piece, cells, slots[cell.lower], upper, valueOf, collector);
     for (Number index = slots[cell.lower]; !domain.less(upper, index); index = domain.add(index, domain.constant(1))) {
       cells[depth] = index;
       walkCells(piece, depth + 1, cells, valueOf, collector);
     }
     return;
   }
+  ++collector.evaluations;
   piece.program.run(domain, withCells, slots);
+  CellRuns<Domain> runs = runsOf(piece, domain, slots);
+  if (piece.rule && !runs.visited.empty()) {
+    auto listed = listedRuns(piece, domain, withCells, slots);
+    runs.visited = common(domain, runs.visited, listed);
+    runs.full = common(domain, runs.full, listed);
+  }
+  collector.visited.insert(collector.visited.end(), runs.visited.begin(), runs.visited.end());
+  if (runs.hasRows)
+    collector.meetFull(runs.full);
+}
+
+template <class Domain>
+BranchEvaluator::CellRuns<Domain> BranchEvaluator::runsOf(const CompiledPiece &piece, Domain &domain,
+                                                          const std::vector<typename Domain::Number> &slots) {
+  using Number = typename Domain::Number;
   auto run = [&](unsigned first, unsigned last) -> std::vector<Run<Number>> {
     if (domain.less(slots[last], slots[first]))
       return {};
     return {{slots[first], domain.add(slots[last], domain.constant(1))}};
   };
-  std::vector<Run<Number>> visited = run(piece.visitFirst, piece.visitLast), full, listed;
-  const bool hasRows = !domain.equal(slots[piece.hasRows], domain.constant(0));
-  if (hasRows)
-    full = run(piece.fullFirst, piece.fullLast);
-  if (piece.rule && !visited.empty()) {
-    listed = listedRuns(piece, domain, withCells, slots);
-    visited = common(domain, visited, listed);
-    full = common(domain, full, listed);
+  CellRuns<Domain> runs{run(piece.visitFirst, piece.visitLast), {}, !domain.equal(slots[piece.hasRows], domain.constant(0))};
+  if (runs.hasRows)
+    runs.full = run(piece.fullFirst, piece.fullLast);
+  return runs;
+}
+
+template <class SymbolValues>
+void BranchEvaluator::sweepCells(const CompiledPiece &piece, std::vector<int64_t> &cells, int64_t first, int64_t last,
+                                 SymbolValues &valueOf, Collector<PlainDomain> &collector) const {
+  std::vector<SweepNumber> slots;
+  while (first <= last) {
+    SweepDomain domain{last - first, 0, &tensors};
+    piece.program.run(domain, [&](Symbol symbol) -> SweepNumber {
+      for (size_t i = 0; symbol.kind == Symbol::Cell && i < piece.cells.size(); ++i)
+        if (piece.cells[i].symbol == symbol.index)
+          return i + 1 == piece.cells.size() ? SweepNumber{first, 1, 0} : domain.constant(cells[i]);
+      return domain.constant(symbol.kind == Symbol::Cell ? 0 : valueOf(symbol));
+    }, slots);
+    const CellRuns<SweepDomain> runs = runsOf(piece, domain, slots);
+    const int64_t count = domain.horizon + 1;
+    ++collector.evaluations;
+    collectAlike(runs, count, collector);
+    first += count;
   }
-  collector.visited.insert(collector.visited.end(), visited.begin(), visited.end());
-  if (!hasRows)
-    return;
-  collector.full = collector.anyCell ? common(domain, collector.full, full) : full;
-  collector.anyCell = true;
 }
 
 template <class Domain, class SymbolValues>
@@ -242,18 +298,29 @@ BranchEvaluator::common(Domain &domain, const std::vector<Run<typename Domain::N
   return result;
 }
 
+/// Insertion sort: the domain decides every comparison once.
 template <class Domain>
 std::vector<BranchEvaluator::Run<typename Domain::Number>>
-BranchEvaluator::joined(Domain &domain, std::vector<Run<typename Domain::Number>> runs) {
+BranchEvaluator::sortedOnce(Domain &domain, const std::vector<Run<typename Domain::Number>> &runs) {
   std::vector<Run<typename Domain::Number>> sorted;
-  for (const auto &run : runs) { // insertion sort: the domain decides every comparison once
+  for (const auto &run : runs) {
     auto place = sorted.end();
     while (place != sorted.begin() && domain.less(run.begin, (place - 1)->begin))
       --place;
     sorted.insert(place, run);
   }
+  return sorted;
+}
+
+template <class Domain>
+std::vector<BranchEvaluator::Run<typename Domain::Number>>
+BranchEvaluator::joined(Domain &domain, std::vector<Run<typename Domain::Number>> runs) {
+  if constexpr (std::is_same_v<Domain, PlainDomain>)
+    std::sort(runs.begin(), runs.end(), [](const auto &a, const auto &b) { return a.begin < b.begin; });
+  else
+    runs = sortedOnce(domain, runs);
   std::vector<Run<typename Domain::Number>> result;
-  for (const auto &run : sorted) {
+  for (const auto &run : runs) {
     if (result.empty() || domain.less(result.back().end, run.begin))
       result.push_back(run);
     else if (domain.less(result.back().end, run.end))
@@ -271,10 +338,12 @@ BranchEvaluator::Visit<Domain> BranchEvaluator::visit(Domain &domain, SymbolValu
   countProgram.run(domain, valueOf, slots);
   Number count = slots[columnCount];
   std::vector<Run<Number>> visited, full;
+  int64_t evaluations = 0;
   for (const CompiledPiece &piece : pieces) {
-    Collector<Domain> collector{domain, {}, {}, false};
+    Collector<Domain> collector{domain, columnsPerTile, {}, {}};
     std::vector<Number> cells(piece.cells.size());
     walkCells(piece, 0, cells, valueOf, collector);
+    evaluations += collector.evaluations;
     for (const auto &columns : collector.visited)
       visited.push_back({domain.floorDiv(columns.begin, block),
                          domain.add(domain.floorDiv(domain.sub(columns.end, one), block), one)});
@@ -285,7 +354,7 @@ BranchEvaluator::Visit<Domain> BranchEvaluator::visit(Domain &domain, SymbolValu
         full.push_back(run);
     }
   }
-  return {joined(domain, visited), joined(domain, full)};
+  return {joined(domain, visited), joined(domain, full), evaluations};
 }
 
 } // namespace heddle::attn

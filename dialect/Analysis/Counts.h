@@ -28,6 +28,7 @@ struct TileRun {
 /// What one tile of rows does in one branch. Runs are ascending, disjoint and not adjacent.
 struct TileVisit {
   std::vector<TileRun> visited, full;
+  int64_t evaluations = 0; ///< of pieces, what it cost
 };
 
 /// A tile of rows: rows rowClass + rowRate * Q for Q in [index * block, (index + 1) * block), as far as they exist.
@@ -52,6 +53,27 @@ struct TileCounts {
 
 /// Lists of more entries in all, summed over the rows of a head and over heads that differ, are not read for counts.
 inline constexpr int64_t kMostListEntries = int64_t(1) << 17;
+
+class BranchEvaluator;
+
+/// Asks one branch of a variant about many tiles of rows; ranges and sizes outlive it.
+class TileVisitor {
+public:
+  TileVisitor(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes);
+  TileVisitor(TileVisitor &&) noexcept;
+  ~TileVisitor();
+
+  /// The column tiles for one tile of rows, which must hold at least one row.
+  TileVisit visit(int64_t head, RowTile tile, int64_t columnsPerTile) const;
+  /// Heads of this variant with equal values visit alike.
+  std::vector<int64_t> headValues(int64_t head) const;
+
+private:
+  std::unique_ptr<BranchEvaluator> evaluator;
+  int64_t rowRate;
+  Direction direction;
+  const ProblemSizes &sizes;
+};
 
 /// The column tiles of `branch` (of `variant`) for one tile of rows; the tile must hold at least one row.
 TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes,

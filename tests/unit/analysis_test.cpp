@@ -285,6 +285,19 @@ TEST_CASE("blocks composed") {
   check(unionOf("%a = attn.window [0, 0] %s = attn.stride k by 3 at 1 %b = attn.and %a, %s %m = attn.blocks %b by [4]"));
 }
 
+TEST_CASE("tiles across many segments") {
+  check(unionOf("%a = attn.causal %m = attn.segment %a by [1]"));
+  check(unionOf("%a = attn.full %m = attn.segment %a by [2]"));
+  check(unionOf("%a = attn.rows [1, 1] %m = attn.segment %a by [3]"));
+  check(unionOf("%a = attn.box [1, 3, 2, 4] %m = attn.segment %a by [5]"));
+  check(unionOf("%a = attn.cols [1, 0] %m = attn.segment %a by [16]")); // more than a tile between cells
+  check(unionOf("%a = attn.full %d = attn.dilate %a by 2 at 1 %m = attn.segment %d by [3]"));
+  check(unionOf("%a = attn.full %d = attn.dilate %a by 3 rule(every) %m = attn.segment %d by [4]"));
+  check(unionOf("%a = attn.causal %b = attn.segment %a by [2] %m = attn.segment %b by [5]"));
+  check(unionOf("%a = attn.window [3, 0] %b = attn.blocks %a by [2] %m = attn.segment %b by [%s]"), "%s: i32", {7});
+  check(unionOf("%a = attn.full %b = attn.segment %a by [2] %n = attn.not %b %m = attn.segment %n by [8]"));
+}
+
 TEST_CASE("blocks thinned out") {
   for (const char *size : {"1", "3", "7", "16"}) {
     auto blocks = [&](const std::string &inner) { check(unionOf(inner + " %m = attn.blocks %a by [" + std::string(size) + "]")); };

@@ -116,6 +116,29 @@ TEST_CASE("a billion tokens take no time, and numbers beyond 64 bits are right")
   CHECK(json["big_integers"] == true);
 }
 
+TEST_CASE("a tile across thousands of segments takes a few evaluations") {
+  constexpr int64_t kTokens = 1 << 20, kCell = 8192, kMost = 200; // lists are read block by block, 128 of 64 tokens
+  for (const std::string &path : libraryPatterns()) {
+    CAPTURE(path);
+    auto file = loaded(path);
+    const attn::ProblemSizes sizes = wholeRequestOf(*file, 4, kTokens, kTokens).sizes;
+    for (int64_t head = 0; head < sizes.heads; ++head) {
+      const attn::Variant &variant = file->analysis().variants[attn::variantOf(file->analysis(), sizes, head)];
+      for (attn::Direction direction : {attn::Direction::Forward, attn::Direction::Transposed}) {
+        const attn::VariantRanges &ranges = direction == attn::Direction::Forward ? variant.forward : variant.transposed;
+        for (unsigned branch = 0; branch < ranges.branches.size() && !attn::lacksTensors(file->analysis(), sizes); ++branch)
+          for (int64_t tile : {0, 77})
+            CHECK(attn::visitTile(ranges, branch, direction, sizes, head, {0, tile, kCell / ranges.rowRate},
+                                  kCell / ranges.branches[branch].columnRate).evaluations <= kMost);
+      }
+    }
+  }
+  auto tiny = loaded(pathOf("longnet_tiny"));
+  const attn::ProblemSizes sizes = wholeRequestOf(*tiny, 1, kTokens, kTokens).sizes;
+  const attn::TileVisit visit = attn::visitTile(tiny->analysis().variants[0].forward, 0, attn::Direction::Forward, sizes, 0, {0, 3, kCell}, kCell);
+  CHECK(visit.evaluations < 10); // of 8192 segments of 4
+}
+
 TEST_CASE("sums over a long sequence equal its tiles one by one") {
   for (const std::string &path : libraryPatterns()) {
     CAPTURE(path);
