@@ -8,6 +8,7 @@
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/FindArch.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>

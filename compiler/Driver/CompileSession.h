@@ -6,7 +6,7 @@
 #ifndef HEDDLE_COMPILER_DRIVER_COMPILESESSION_H
 #define HEDDLE_COMPILER_DRIVER_COMPILESESSION_H
 
-#include "codegen/Config/PatternRates.h"
+#include "compiler/Driver/KernelShape.h"
 #include "compiler/Driver/StageTimes.h"
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Status.h"
@@ -18,40 +18,14 @@
 namespace heddle {
 
 class PatternFile;
-struct GpuArch;
 struct KernelConfig;
 struct KernelRequest;
 struct KernelSource;
-const GpuArch &baselineGpuArch();
+struct PreparedPattern;
 
 /// Name and version of what writes kernels. A change of emission, skeletons or defaults that makes tuned winners
 /// misleading gets a new one.
 inline constexpr const char *kGenerator = "heddle 0.2.0";
-
-/// All that variants need of a pattern: immutable text and numbers.
-struct PreparedPattern {
-  std::string name;
-  std::string digest;    ///< PatternFile::digest()
-  std::string functions; ///< the generated CUDA functions and struct Pattern
-  std::vector<VariantRates> variants;
-  QOriginRule qOrigin = QOriginRule::start;
-  int64_t grain = 1;                       ///< attn::grainOf (Grain.h)
-  bool hasScores = false;                  ///< a chain changes scores
-  TileBalance balance = {};                ///< TileBalance.h
-  std::vector<std::string> parameterNames; ///< of the run-time sizes, in order of param<i>
-  std::vector<OperandSlot> operands;       ///< the tensors among them
-  std::string note;                        ///< what is evaluated pair by pair and why; empty if nothing
-  StageTimes times;                        ///< parse, analyse, schedule, emit, digest
-};
-
-/// What is fixed beside the pattern. `arch` is never null.
-struct KernelShape {
-  const GpuArch *arch = &baselineGpuArch();
-  DType dtype = DType::bf16;
-  bool outFloat32 = false;
-  int64_t headDim = 64;
-  int64_t valueDim = 64;
-};
 
 /// One compiled kernel, ready for the store, and where the time went.
 struct CompiledVariant {

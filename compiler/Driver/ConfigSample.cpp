@@ -3,6 +3,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/ConfigSpace.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "tuner/Strategies/Shuffle.h"
 
 #include <algorithm>

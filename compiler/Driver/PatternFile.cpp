@@ -1,5 +1,6 @@
 //===- PatternFile.cpp - a pattern from text ------------------------------===//
 #include "compiler/Driver/PatternFile.h"
+#include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Driver/PatternText.h"
 #include "compiler/Driver/Suggest.h"
 #include "dialect/IR/RealWord.h"

@@ -5,16 +5,20 @@
 #ifndef HEDDLE_COMPILER_DRIVER_PATTERNFILE_H
 #define HEDDLE_COMPILER_DRIVER_PATTERNFILE_H
 
-#include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Driver/StageTimes.h"
 #include "dialect/Analysis/Counts.h"
 #include "runtime/Core/Status.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace heddle {
+
+struct AttentionSchedule;
 
 /// A parsed and verified file with the chosen pattern; owns its MLIR context. Not copyable, one thread at a time.
 class PatternFile {

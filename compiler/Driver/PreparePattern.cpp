@@ -1,8 +1,10 @@
 //===- PreparePattern.cpp - the half of a compilation that needs MLIR -----===//
 #include "codegen/Emit/EmitPattern.h"
+#include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/TileBalance.h"
 #include "dialect/Analysis/Grain.h"
 

@@ -3,6 +3,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Skeleton.h"
+#include "compiler/Driver/PreparedPattern.h"
 
 namespace heddle {
 

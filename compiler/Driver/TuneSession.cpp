@@ -1,5 +1,6 @@
 //===- TuneSession.cpp - the fastest kernel for one problem ---------------===//
 #include "compiler/Driver/TuneSession.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/Publish.h"
 #include "compiler/Driver/TuneSpace.h"
 #include "tuner/Search/StoreSink.h"

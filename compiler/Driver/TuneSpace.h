@@ -6,6 +6,7 @@
 
 #include "codegen/Config/KernelRequest.h"
 #include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "tuner/Search/SearchSpace.h"
 
 #include <memory>

@@ -2,6 +2,7 @@
 #include "compiler/Tools/BenchRow.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/LauncherProcess.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "runtime/Store/Store.h"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/ResourceUsage.h"
 #include "codegen/Target/FindArch.h"
+#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/Publish.h"
 #include "compiler/Tools/PatternReport.h"
 #include "runtime/Core/FieldText.h"
@@ -41,21 +43,22 @@ void CompileOptions::add(CLI::App &command) {
   addJsonOption(command, json);
 }
 
-static std::string moduleText(const AttentionSchedule &schedule) {
+static std::string moduleText(mlir::ModuleOp functions) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  mlir::ModuleOp(*schedule.functions).print(stream);
+  functions.print(stream);
   return text + "\n";
 }
 
 Result<std::string> patternText(const PatternFile &file, EmitStage stage, bool json, StageTimes &times) {
   if (stage == EmitStage::ast)
     return file.text();
-  auto schedule = timeStage(times, "schedule", [&] { return file.schedule(); });
-  HEDDLE_TRY(schedule.status());
-  if (stage == EmitStage::schedule)
-    return moduleText(*schedule);
-  return json ? reportJson(file, *schedule).dump(2) + "\n" : reportText(file, *schedule);
+  if (stage == EmitStage::schedule) {
+    HEDDLE_ASSIGN(PatternFunctions functions, timeStage(times, "schedule", [&] { return functionsOf(file); }));
+    return moduleText(*functions.module);
+  }
+  HEDDLE_ASSIGN(PatternReport report, timeStage(times, "schedule", [&] { return reportOf(file); }));
+  return json ? report.json.dump(2) + "\n" : report.text;
 }
 
 static Json shapeJson(const PreparedPattern &prepared, const KernelShape &shape) {

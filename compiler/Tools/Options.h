@@ -4,7 +4,7 @@
 #ifndef HEDDLE_COMPILER_TOOLS_OPTIONS_H
 #define HEDDLE_COMPILER_TOOLS_OPTIONS_H
 
-#include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/KernelShape.h"
 #include "compiler/Driver/PatternFile.h"
 #include "runtime/Store/Store.h"
 

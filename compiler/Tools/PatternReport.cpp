@@ -1,5 +1,6 @@
 //===- PatternReport.cpp - what kernels make of a pattern -----------------===//
 #include "compiler/Tools/PatternReport.h"
+#include "codegen/Schedule/AttentionSchedule.h"
 
 #include "compiler/Views/PieceWords.h"
 #include "dialect/IR/RealWord.h"
@@ -95,7 +96,7 @@ static Json variantJson(const PatternFile &file, const AttentionSchedule &schedu
   return json;
 }
 
-Json reportJson(const PatternFile &file, const AttentionSchedule &schedule) {
+static Json reportJson(const PatternFile &file, const AttentionSchedule &schedule) {
   Json json;
   json["name"] = schedule.name;
   json["q_origin"] = originName(schedule);
@@ -168,7 +169,7 @@ static std::string variantText(const PatternFile &file, const AttentionSchedule 
   return text;
 }
 
-std::string reportText(const PatternFile &file, const AttentionSchedule &schedule) {
+static std::string reportText(const PatternFile &file, const AttentionSchedule &schedule) {
   std::string text = "  combine " + std::string(combineName(file)) + ", q_origin " + originName(schedule) + "\n";
   for (size_t index = 0; index < schedule.parameters.size(); ++index)
     text += parameterText(file, index, schedule.parameters[index]);
@@ -177,6 +178,11 @@ std::string reportText(const PatternFile &file, const AttentionSchedule &schedul
   for (size_t index = 0; index < schedule.variants.size(); ++index)
     text += variantText(file, schedule, index);
   return text;
+}
+
+Result<PatternReport> reportOf(const PatternFile &file) {
+  HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
+  return PatternReport{reportJson(file, schedule), reportText(file, schedule)};
 }
 
 } // namespace heddle::cli

@@ -14,11 +14,13 @@ namespace heddle::cli {
 /// whose pieces cannot be kept apart. Empty: the pattern is structural.
 std::vector<std::string> maskedParts(const PatternFile &file);
 
-/// {"name", "q_origin", "combine", "parameters", "branches", "variants", "masked"}; a variant is a choice of head group.
-Json reportJson(const PatternFile &file, const AttentionSchedule &schedule);
+struct PatternReport {
+  Json json;        ///< {"name", "q_origin", "combine", "parameters", "branches", "variants", "masked"}; a variant is a choice of head group
+  std::string text; ///< indented lines, each ending with a newline
+};
 
-/// Indented lines, each ending with a newline.
-std::string reportText(const PatternFile &file, const AttentionSchedule &schedule);
+/// Fails as PatternFile::schedule does.
+Result<PatternReport> reportOf(const PatternFile &file);
 
 } // namespace heddle::cli
 

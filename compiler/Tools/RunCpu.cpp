@@ -1,6 +1,6 @@
 //===- RunCpu.cpp - one attention call on this machine's processors ---------===//
 #include "codegen/Cpu/CpuAttention.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Tools/RunTarget.h"
 
 #include <chrono>
@@ -49,11 +49,10 @@ private:
 };
 
 Result<JitPattern> compileForCpu(const PatternFile &file) {
-  HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
-  PatternInfo info = patternInfoOf(schedule);
-  llvm::FailureOr<JitPattern> pattern = JitPattern::create(*schedule.functions, info);
+  HEDDLE_ASSIGN(PatternFunctions functions, functionsOf(file));
+  llvm::FailureOr<JitPattern> pattern = JitPattern::create(*functions.module, functions.info);
   if (failed(pattern))
-    return Status::unsupported("the functions of '" + schedule.name + "' cannot be compiled for this machine: " +
+    return Status::unsupported("the functions of '" + functions.info.name + "' cannot be compiled for this machine: " +
                                file.takeDiagnostics());
   return std::move(*pattern);
 }

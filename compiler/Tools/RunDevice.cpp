@@ -4,6 +4,7 @@
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/DeviceProblem.h"
 #include "compiler/Driver/KeySplit.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/RepeatLaunch.h"
 #include "compiler/Tools/RunTarget.h"
 

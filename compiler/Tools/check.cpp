@@ -46,18 +46,18 @@ private:
     auto file = PatternFile::parse(text, path, name);
     if (!file)
       return refuse(path, file.status());
-    auto schedule = (*file)->schedule();
-    if (!schedule)
-      return refuse(path, schedule.status());
+    Result<PatternReport> report = reportOf(**file);
+    if (!report)
+      return refuse(path, report.status());
     const std::string &notes = (*file)->notes();
     if (!notes.empty())
       std::cerr << notes << '\n';
     const std::vector<std::string> parts = maskedParts(**file);
     bool isRefused = options.strict && (!parts.empty() || !notes.empty());
     if (options.json)
-      files.push_back({{"file", path}, {"ok", !isRefused}, {"pattern", reportJson(**file, *schedule)}});
+      files.push_back({{"file", path}, {"ok", !isRefused}, {"pattern", report->json}});
     else
-      std::cout << path << ": " << (isRefused ? "refused" : "ok") << ": @" << name << '\n' << reportText(**file, *schedule);
+      std::cout << path << ": " << (isRefused ? "refused" : "ok") << ": @" << name << '\n' << report->text;
     if (isRefused)
       complain(refusal(path, name, parts));
   }

@@ -5,6 +5,7 @@
 #include "codegen/Target/FindArch.h"
 #include "compiler/Driver/ConfigSample.h"
 #include "compiler/Driver/DeviceProblem.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"

@@ -1,6 +1,6 @@
 //===- KeptRows.cpp - the pairs of a pattern, row by row ----------------------===//
 #include "compiler/Views/KeptRows.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Driver/ProblemKey.h"
 
 #include <algorithm>
@@ -8,11 +8,10 @@
 namespace heddle::views {
 
 Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands) {
-  HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
-  PatternInfo info = patternInfoOf(schedule);
-  llvm::FailureOr<JitPattern> pattern = JitPattern::create(*schedule.functions, info);
+  HEDDLE_ASSIGN(PatternFunctions functions, functionsOf(file));
+  llvm::FailureOr<JitPattern> pattern = JitPattern::create(*functions.module, functions.info);
   if (failed(pattern))
-    return Status::unsupported("the predicate of '" + schedule.name + "' has no form on this machine");
+    return Status::unsupported("the predicate of '" + functions.info.name + "' has no form on this machine");
   HEDDLE_TRY(checkMaskTensors(file, sizes));
   return KeptRows(std::move(*pattern), sizes, operands);
 }

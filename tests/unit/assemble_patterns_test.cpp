@@ -9,6 +9,7 @@
 #include "codegen/Target/FindArch.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Driver/PreparedPattern.h"
 
 #include <doctest/doctest.h>
 

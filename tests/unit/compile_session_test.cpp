@@ -6,6 +6,7 @@
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Driver/Publish.h"
 #include "runtime/Core/LaunchPlan.h"

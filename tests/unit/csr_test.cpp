@@ -2,7 +2,7 @@
 // element and head; lists that are made and lists that are refused.
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"
 #include "support/HostPattern.h"
@@ -94,12 +94,12 @@ TEST_CASE("compiled functions and the text of kernels equal the lists, for each 
       CAPTURE(type);
       CAPTURE(mask);
       auto file = parsed(patternText(mask, type));
-      auto schedule = file->schedule();
-      REQUIRE_MESSAGE(schedule.isOk(), schedule.status().message());
-      const PatternInfo info = patternInfoOf(*schedule);
-      auto jit = JitPattern::create(*schedule->functions, info);
+      auto functions = functionsOf(*file);
+      REQUIRE_MESSAGE(functions.isOk(), functions.status().message());
+      const PatternInfo &info = functions->info;
+      auto jit = JitPattern::create(*functions->module, info);
       REQUIRE(succeeded(jit));
-      auto text = emitPatternFunctions(*schedule->functions, info);
+      auto text = emitPatternFunctions(*functions->module, info);
       REQUIRE(succeeded(text));
       HostPattern host(*text, info);
       for (Sizes sizes : kSizes) {

@@ -3,7 +3,7 @@
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"
 #include "support/AttentionCase.h"
@@ -187,9 +187,9 @@ struct Outcome {
     if (change)
       change(attention);
     auto file = parsed(text);
-    auto schedule = file->schedule();
-    REQUIRE(schedule.isOk());
-    auto jit = JitPattern::create(*schedule->functions, patternInfoOf(*schedule));
+    auto functions = functionsOf(*file);
+    REQUIRE(functions.isOk());
+    auto jit = JitPattern::create(*functions->module, functions->info);
     REQUIRE(succeeded(jit));
     const oracle::Problem problem = problemOf(*file, layout, 2);
     CpuAttentionArgs args = attention.args();

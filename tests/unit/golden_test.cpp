@@ -3,7 +3,7 @@
 // writes them: the definition must meet them (inputs are rounded to fp32), and so must the CPU target.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/CpuAttention.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
 
@@ -67,9 +67,9 @@ Sums ofDefinition(const PatternFile &file, const AttentionInputs &inputs, int64_
 }
 
 Sums ofCpu(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
-  auto schedule = file.schedule();
-  REQUIRE(schedule.isOk());
-  auto pattern = JitPattern::create(*schedule->functions, patternInfoOf(*schedule));
+  auto functions = functionsOf(file);
+  REQUIRE(functions.isOk());
+  auto pattern = JitPattern::create(*functions->module, functions->info);
   REQUIRE(succeeded(pattern));
   std::vector<float> out(inputs.q.elements(), std::nanf(""));
   CpuAttentionArgs args;

@@ -5,7 +5,7 @@
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "support/HostPattern.h"
 #include "support/RandomPattern.h"
 
@@ -44,14 +44,14 @@ struct Loaded {
 
 Loaded load(Result<std::unique_ptr<PatternFile>> file, const std::vector<std::string> &assignments = {}) {
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
-  auto schedule = (*file)->schedule();
-  REQUIRE_MESSAGE(schedule.isOk(), schedule.status().message());
-  PatternInfo info = patternInfoOf(*schedule);
-  auto text = emitPatternFunctions(*schedule->functions, info);
+  auto functions = functionsOf(**file);
+  REQUIRE_MESSAGE(functions.isOk(), functions.status().message());
+  const PatternInfo &info = functions->info;
+  auto text = emitPatternFunctions(*functions->module, info);
   REQUIRE(succeeded(text));
   auto values = (*file)->bindParameters(assignments);
   REQUIRE_MESSAGE(values.isOk(), values.status().message());
-  Loaded loaded{info.name, schedule->branchCount, std::make_unique<HostPattern>(*text, info), {}};
+  Loaded loaded{info.name, unsigned(info.branchCount), std::make_unique<HostPattern>(*text, info), {}};
   ProblemShape shape; // of the first problem, about: what lies beyond is in no document
   shape.seqlenQ = shape.seqlenK = 64;
   shape.heads = shape.kvHeads = 4;

@@ -8,7 +8,8 @@
 #include "codegen/Target/FindArch.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Io/Safetensors.h"
 #include "compiler/Oracle/ScoreOracle.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -51,10 +52,10 @@ struct Bound {
     shape.parameters = *file->bindParameters({});
     Status bound = bindOperands(*file, {{}, {}, OperandSources::Missing::make}, shape);
     REQUIRE_MESSAGE(bound.isOk(), bound.message());
-    auto schedule = file->schedule();
-    REQUIRE(schedule.isOk());
-    info = patternInfoOf(*schedule);
-    functions = std::move(schedule->functions);
+    auto built = functionsOf(*file);
+    REQUIRE(built.isOk());
+    info = built->info;
+    functions = std::move(built->module);
     sizes = sizesOf(*file, shape);
   }
   JitPattern compile() const {

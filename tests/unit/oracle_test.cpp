@@ -3,7 +3,7 @@
 // file and for odd compositions; and the judge of results itself: empty rows, GQA, multisets, planted errors.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/JitPattern.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
 #include "tests/unit/support/AnalysisChecks.h"
@@ -65,9 +65,9 @@ private:
   }
 
   static JitPattern compile(const PatternFile &file) {
-    auto schedule = file.schedule();
-    REQUIRE(schedule.isOk());
-    auto pattern = JitPattern::create(*schedule->functions, patternInfoOf(*schedule));
+    auto functions = functionsOf(file);
+    REQUIRE(functions.isOk());
+    auto pattern = JitPattern::create(*functions->module, functions->info);
     REQUIRE(succeeded(pattern));
     return std::move(*pattern);
   }

@@ -4,7 +4,7 @@
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Oracle/ScoreOracle.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
@@ -34,13 +34,13 @@ Compiled compile(Result<std::unique_ptr<PatternFile>> loaded) {
   REQUIRE(loaded.isOk());
   Compiled compiled;
   compiled.file = loaded.take();
-  auto schedule = compiled.file->schedule();
-  INFO(schedule.status().message());
-  REQUIRE(schedule.isOk());
-  PatternInfo info = patternInfoOf(*schedule);
-  auto text = emitPatternFunctions(*schedule->functions, info);
+  auto functions = functionsOf(*compiled.file);
+  INFO(functions.status().message());
+  REQUIRE(functions.isOk());
+  const PatternInfo &info = functions->info;
+  auto text = emitPatternFunctions(*functions->module, info);
   REQUIRE(succeeded(text));
-  auto jit = JitPattern::create(*schedule->functions, info);
+  auto jit = JitPattern::create(*functions->module, info);
   REQUIRE(succeeded(jit));
   compiled.text = std::make_unique<HostPattern>(*text, info);
   compiled.jit = std::make_unique<JitPattern>(*jit);
@@ -342,16 +342,16 @@ TEST_CASE("no function asks whether a value equals what it was cut from") {
     CAPTURE(entry.path().string());
     auto file = PatternFile::load(entry.path().string());
     REQUIRE(file.isOk());
-    auto schedule = (*file)->schedule();
-    REQUIRE(schedule.isOk());
-    CHECK(comparisonsWithTheUncut(*schedule->functions) == 0);
+    auto functions = functionsOf(**file);
+    REQUIRE(functions.isOk());
+    CHECK(comparisonsWithTheUncut(*functions->module) == 0);
   }
   auto file = PatternFile::parse("attn.pattern @p() { %m = attn.predicate {\n^bb0(%b: i32, %h: i32, %q: i32, %k: i32):\n"
                                  "%zero = arith.constant 0 : i32 %low = arith.minsi %q, %k : i32 %cut = arith.maxsi %low, %zero : i32\n"
                                  "%t = arith.cmpi eq, %cut, %q : i32 attn.yield %t : i1 } attn.softmax union(%m) }",
                                  "cut.mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
-  auto schedule = (*file)->schedule();
-  REQUIRE(schedule.isOk());
-  CHECK(comparisonsWithTheUncut(*schedule->functions) > 0); // the question finds what it looks for
+  auto functions = functionsOf(**file);
+  REQUIRE(functions.isOk());
+  CHECK(comparisonsWithTheUncut(*functions->module) > 0); // the question finds what it looks for
 }

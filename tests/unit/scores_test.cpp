@@ -7,7 +7,8 @@
 #include "codegen/Target/FindArch.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Oracle/ScoreOracle.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
@@ -92,10 +93,10 @@ const std::vector<std::pair<const char *, const char *>> kFunctions = {
 // One chain in all its forms.
 struct Chain {
   explicit Chain(const std::string &text) : file(parsed(text)), info() {
-    auto schedule = file->schedule();
-    REQUIRE(schedule.isOk());
-    info = patternInfoOf(*schedule);
-    functions = std::move(schedule->functions);
+    auto built = functionsOf(*file);
+    REQUIRE(built.isOk());
+    info = built->info;
+    functions = std::move(built->module);
     auto values = file->bindParameters({});
     REQUIRE_MESSAGE(values.isOk(), values.status().message());
     parameters = *values;

@@ -2,7 +2,7 @@
 // of the prefix are, and trees that are refused.
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"
 #include "support/CompiledPattern.h"

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "support/HostDevice.h"
 
 #include <doctest/doctest.h>

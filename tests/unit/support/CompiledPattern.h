@@ -5,7 +5,7 @@
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternInfoOf.h"
+#include "compiler/Driver/PatternFunctions.h"
 #include "support/HostPattern.h"
 
 #include <doctest/doctest.h>
@@ -15,13 +15,13 @@ namespace heddle::test {
 /// What the CPU path runs, and the text of a kernel compiled by the host's compiler.
 struct Compiled {
   explicit Compiled(const PatternFile &file) {
-    auto schedule = file.schedule();
-    REQUIRE_MESSAGE(schedule.isOk(), schedule.status().message());
-    info = patternInfoOf(*schedule);
-    auto compiled = JitPattern::create(*schedule->functions, info);
+    auto functions = functionsOf(file);
+    REQUIRE_MESSAGE(functions.isOk(), functions.status().message());
+    info = functions->info;
+    auto compiled = JitPattern::create(*functions->module, info);
     REQUIRE(succeeded(compiled));
     jit = std::make_unique<JitPattern>(*compiled);
-    auto emitted = emitPatternFunctions(*schedule->functions, info);
+    auto emitted = emitPatternFunctions(*functions->module, info);
     REQUIRE(succeeded(emitted));
     text = std::make_unique<HostPattern>(*emitted, info);
   }

@@ -1,4 +1,5 @@
 #include "support/PreparedPatterns.h"
+#include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
 
 #include <doctest/doctest.h>

@@ -4,7 +4,9 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_SERVEDSHAPES_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_SERVEDSHAPES_H
 
-#include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/KernelShape.h"
+
+#include <string>
 
 namespace heddle::test {
 

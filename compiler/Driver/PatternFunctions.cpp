@@ -1,13 +1,11 @@
-//===- PatternInfoOf.h - what users of a schedule's functions need -*- C++ -*-===//
-#ifndef HEDDLE_COMPILER_DRIVER_PATTERNINFOOF_H
-#define HEDDLE_COMPILER_DRIVER_PATTERNINFOOF_H
-
-#include "codegen/Emit/PatternInfo.h"
+//===- PatternFunctions.cpp - the generated functions of a file -----------===//
+#include "compiler/Driver/PatternFunctions.h"
 #include "codegen/Schedule/AttentionSchedule.h"
+#include "compiler/Driver/PatternFile.h"
 
 namespace heddle {
 
-inline PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
+PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
   PatternInfo info;
   info.name = schedule.name;
   info.paramCount = static_cast<int>(schedule.parameters.size());
@@ -21,6 +19,9 @@ inline PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
   return info;
 }
 
-} // namespace heddle
+Result<PatternFunctions> functionsOf(const PatternFile &file) {
+  HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
+  return PatternFunctions{patternInfoOf(schedule), std::move(schedule.functions)};
+}
 
-#endif
+} // namespace heddle

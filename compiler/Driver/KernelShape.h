@@ -1,0 +1,27 @@
+//===- KernelShape.h - what is fixed beside the pattern -------*- C++ -*-===//
+// Owns the head dims, types and architecture that a kernel is compiled for.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_DRIVER_KERNELSHAPE_H
+#define HEDDLE_COMPILER_DRIVER_KERNELSHAPE_H
+
+#include "runtime/Core/DType.h"
+
+#include <cstdint>
+
+namespace heddle {
+
+struct GpuArch;
+const GpuArch &baselineGpuArch();
+
+/// `arch` is never null.
+struct KernelShape {
+  const GpuArch *arch = &baselineGpuArch();
+  DType dtype = DType::bf16;
+  bool outFloat32 = false;
+  int64_t headDim = 64;
+  int64_t valueDim = 64;
+};
+
+} // namespace heddle
+
+#endif
