@@ -93,8 +93,8 @@ private:
   static std::vector<Run<typename Domain::Number>> common(Domain &domain,
                                                           const std::vector<Run<typename Domain::Number>> &a,
                                                           const std::vector<Run<typename Domain::Number>> &b);
-  /// visit(rule, positions of a cell, longest list), in the first cell of every loop.
-  template <class SymbolValues, class Visit> void forEachList(SymbolValues valueOf, Visit visit) const;
+  /// use(rule, positions of a cell, longest list), in the first cell of every loop.
+  template <class SymbolValues, class Use> void forEachList(SymbolValues valueOf, Use use) const;
   static void compileList(CompiledPiece &piece, const ListedColumns &list);
   template <class Domain, class SymbolValues>
   void walkCells(const CompiledPiece &piece, size_t depth, std::vector<typename Domain::Number> &cells,
@@ -169,8 +169,8 @@ WideInt BranchEvaluator::listTiles(SymbolValues valueOf, int64_t rows, TileShape
   return tiles;
 }
 
-template <class SymbolValues, class Visit>
-void BranchEvaluator::forEachList(SymbolValues valueOf, Visit visit) const {
+template <class SymbolValues, class Use>
+void BranchEvaluator::forEachList(SymbolValues valueOf, Use use) const {
   PlainDomain domain{&tensors};
   std::vector<int64_t> slots;
   for (const CompiledPiece &piece : pieces)
@@ -179,7 +179,7 @@ void BranchEvaluator::forEachList(SymbolValues valueOf, Visit visit) const {
       std::vector<int64_t> arguments;
       for (unsigned argument : piece.arguments)
         arguments.push_back(slots[argument]);
-      visit(*piece.rule, slots[piece.listSpan], piece.rule->longest(arguments, piece.isTransposed, &tensors));
+      use(*piece.rule, slots[piece.listSpan], piece.rule->longest(arguments, piece.isTransposed, &tensors));
     }
 }
 

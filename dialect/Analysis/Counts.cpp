@@ -1,6 +1,7 @@
 //===- Counts.cpp - sums over tiles and pairs -----------------------------===//
 #include "dialect/Analysis/Counts.h"
 #include "dialect/Analysis/BranchEvaluator.h"
+#include "dialect/Analysis/RowTiles.h"
 
 #include <map>
 #include <numeric>
@@ -9,53 +10,9 @@ namespace heddle::attn {
 
 namespace {
 
-/// The rows that tiles are made of, in one direction.
-struct RowAxis {
-  int64_t origin, count;
-};
-RowAxis rowAxis(const ProblemSizes &sizes, Direction direction) {
-  return direction == Direction::Forward ? RowAxis{sizes.qOrigin, sizes.seqlenQ} : RowAxis{sizes.kOrigin, sizes.seqlenK};
-}
-
 Direction opposite(Direction direction) {
   return direction == Direction::Forward ? Direction::Transposed : Direction::Forward;
 }
-
-int64_t symbolValue(const ProblemSizes &sizes, int64_t head, Symbol symbol) {
-  switch (symbol.kind) {
-  case Symbol::Head: return head;
-  case Symbol::Heads: return sizes.heads;
-  case Symbol::SeqlenQ: return sizes.seqlenQ;
-  case Symbol::SeqlenK: return sizes.seqlenK;
-  case Symbol::QOrigin: return sizes.qOrigin;
-  case Symbol::KOrigin: return sizes.kOrigin;
-  case Symbol::Parameter: return sizes.parameters[symbol.index];
-  case Symbol::Tensor: return symbol.index;
-  default: return 0;
-  }
-}
-
-int64_t rowsInClass(int64_t rows, int64_t rate, int64_t rowClass) {
-  return rows > rowClass ? (rows - rowClass - 1) / rate + 1 : 0;
-}
-
-/// Tile t of a class: positions of its first and last row.
-struct ClassTiles {
-  int64_t first;     ///< position of row 0 of the class
-  int64_t step;      ///< positions from one tile to the next
-  int64_t span;      ///< positions from the first to the last row of a whole tile
-  int64_t lastRow;   ///< position of the last row of the class
-  int64_t count;     ///< tiles that hold a row
-
-  ClassTiles(RowAxis axis, int64_t rate, int64_t rowClass, int64_t block) {
-    int64_t rows = rowsInClass(axis.count, rate, rowClass);
-    first = axis.origin + rowClass;
-    step = rate * block;
-    span = rate * (block - 1);
-    lastRow = first + rate * (rows - 1);
-    count = (rows + block - 1) / block;
-  }
-};
 
 /// Tiles of a class by step and turn: tile number = step + turn * (tiles of a period).
 struct Rectangle {
@@ -293,41 +250,6 @@ unsigned variantOf(const PatternAnalysis &analysis, const ProblemSizes &sizes, i
   std::vector<int64_t> slots;
   program.run(domain, [&](Symbol symbol) { return symbolValue(sizes, head, symbol); }, slots);
   return slots[slot];
-}
-
-TileVisitor::TileVisitor(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes)
-    : evaluator(std::make_unique<BranchEvaluator>(variant.branches[branch], sizes.tensors)), rowRate(variant.rowRate),
-      direction(direction), sizes(sizes) {}
-TileVisitor::TileVisitor(TileVisitor &&) noexcept = default;
-TileVisitor::~TileVisitor() = default;
-
-TileVisit TileVisitor::visit(int64_t head, RowTile tile, int64_t columnsPerTile) const {
-  ClassTiles tiles(rowAxis(sizes, direction), rowRate, tile.rowClass, tile.block);
-  PlainDomain domain{&sizes.tensors};
-  int64_t first = tiles.first + tiles.step * tile.index;
-  auto visit = evaluator->visit(domain, [&](Symbol symbol) {
-    if (symbol.kind == Symbol::TileFirst)
-      return first;
-    if (symbol.kind == Symbol::TileLast)
-      return std::min(first + tiles.span, tiles.lastRow);
-    return symbolValue(sizes, head, symbol);
-  }, columnsPerTile);
-  TileVisit result;
-  result.evaluations = visit.evaluations;
-  for (const auto &run : visit.visited)
-    result.visited.push_back({run.begin, run.end});
-  for (const auto &run : visit.full)
-    result.full.push_back({run.begin, run.end});
-  return result;
-}
-
-std::vector<int64_t> TileVisitor::headValues(int64_t head) const {
-  return evaluator->headValues([&](Symbol symbol) { return symbolValue(sizes, head, symbol); });
-}
-
-TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes,
-                    int64_t head, RowTile tile, int64_t columnsPerTile) {
-  return TileVisitor(variant, branch, direction, sizes).visit(head, tile, columnsPerTile);
 }
 
 /// A bound for one head where tensors that say more are not given.
