@@ -2,6 +2,7 @@
 // Pointers are memrefs of static shape, because only those become bare pointers; the shape of an
 // output line is an upper bound, nothing is allocated.
 #include "codegen/Cpu/Bridge.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Emit/PatternModule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -4,11 +4,12 @@
 #ifndef HEDDLE_CODEGEN_CPU_BRIDGE_H
 #define HEDDLE_CODEGEN_CPU_BRIDGE_H
 
-#include "codegen/Emit/PatternInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <string>
 
 namespace heddle {
+
+struct PatternInfo;
 
 // The symbol of the entry point of a generated function.
 std::string bridgeSymbol(const char *patternFunction);

@@ -4,6 +4,7 @@
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Cpu/ParallelFor.h"
 #include "codegen/Cpu/QueryTile.h"
+#include "codegen/Emit/PatternInfo.h"
 #include <cmath>
 #include <limits>
 

@@ -3,6 +3,7 @@
 // machine goes to the optimizer as well: without its cost model nothing is vectorised.
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Cpu/Bridge.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Emit/PatternModule.h"
 #include "dialect/IR/ListCalls.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"

@@ -4,17 +4,19 @@
 #ifndef HEDDLE_CODEGEN_CPU_JITPATTERN_H
 #define HEDDLE_CODEGEN_CPU_JITPATTERN_H
 
-#include "codegen/Emit/PatternInfo.h"
 #include "llvm/Support/LogicalResult.h"
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace mlir {
 class ModuleOp;
 }
 
 namespace heddle {
+
+struct PatternInfo;
 
 // The leading arguments of the generated functions. Laid out as one run of 32-bit words, then pointers, which is
 // how the compiled code reads it; a JitPattern has at most kMaxParams run-time sizes and kMaxOperands tensors.

@@ -1,6 +1,7 @@
 //===- QueryTile.cpp - one query tile on the CPU ----------------------------===//
 // Lanes beyond the tile's rows compute on zeros and are never written.
 #include "codegen/Cpu/QueryTile.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "runtime/Core/HalfConvert.h"
 #include <algorithm>
 #include <cmath>

@@ -3,6 +3,7 @@
 // and one local variable per operation compiles just as fast.
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/Passes.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Emit/SourceWriter.h"
 #include "dialect/IR/ListCalls.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"

@@ -2,6 +2,7 @@
 // The list of generated functions and the check of a module against it. Change the list together
 // with docs/architecture.md and with the wrapper text in PatternWrapper.cpp.
 #include "codegen/Emit/PatternModule.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "dialect/IR/Operands.h"
 
 using namespace mlir;

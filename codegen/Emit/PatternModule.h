@@ -5,7 +5,6 @@
 #ifndef HEDDLE_CODEGEN_EMIT_PATTERNMODULE_H
 #define HEDDLE_CODEGEN_EMIT_PATTERNMODULE_H
 
-#include "codegen/Emit/PatternInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -13,6 +12,9 @@
 #include <vector>
 
 namespace heddle {
+
+struct PatternInfo;
+struct PatternOperand;
 
 enum class PatternResult { none, i32, i1, f32 };
 

@@ -2,6 +2,7 @@
 // Owns the text of PatternContext, KeyRange and Pattern (docs/architecture.md, section 2). A
 // skeleton uses nothing else of a pattern. Depends on the counts in PatternInfo only.
 #include "codegen/Emit/EmitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Emit/SourceWriter.h"
 #include <algorithm>
 

@@ -1,5 +1,6 @@
 //===- KeptRows.cpp - the pairs of a pattern, row by row ----------------------===//
 #include "compiler/Views/KeptRows.h"
+#include "codegen/Cpu/JitPattern.h"
 #include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Driver/ProblemKey.h"
 
@@ -7,16 +8,28 @@
 
 namespace heddle::views {
 
+struct KeptRows::Compiled {
+  Compiled(JitPattern pattern, const attn::ProblemSizes &sizes, Operands operands);
+  JitPattern pattern;
+  JitContext context;
+  Operands operands; ///< what the context points to
+  std::vector<uint8_t> keeps;
+};
+
+KeptRows::KeptRows(std::unique_ptr<Compiled> compiled) : compiled(std::move(compiled)) {}
+KeptRows::KeptRows(KeptRows &&) noexcept = default;
+KeptRows::~KeptRows() = default;
+
 Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands) {
   HEDDLE_ASSIGN(PatternFunctions functions, functionsOf(file));
   llvm::FailureOr<JitPattern> pattern = JitPattern::create(*functions.module, functions.info);
   if (failed(pattern))
     return Status::unsupported("the predicate of '" + functions.info.name + "' has no form on this machine");
   HEDDLE_TRY(checkMaskTensors(file, sizes));
-  return KeptRows(std::move(*pattern), sizes, operands);
+  return KeptRows(std::make_unique<Compiled>(std::move(*pattern), sizes, operands));
 }
 
-KeptRows::KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes, Operands given)
+KeptRows::Compiled::Compiled(JitPattern pattern, const attn::ProblemSizes &sizes, Operands given)
     : pattern(std::move(pattern)), operands(std::move(given)), keeps(sizes.seqlenK) {
   context.heads = static_cast<int32_t>(sizes.heads);
   context.seqlenQ = static_cast<int32_t>(sizes.seqlenQ);
@@ -31,6 +44,7 @@ KeptRows::KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes, Operands
 }
 
 void KeptRows::read(int64_t head, int64_t row, std::vector<uint16_t> &copies) {
+  auto &[pattern, context, operands, keeps] = *compiled;
   context.head = static_cast<int32_t>(head);
   copies.assign(keeps.size(), 0);
   for (int32_t branch = 0; branch < pattern.info().branchCount; ++branch) {
@@ -42,6 +56,7 @@ void KeptRows::read(int64_t head, int64_t row, std::vector<uint16_t> &copies) {
 }
 
 void KeptRows::changeScores(int64_t head, int64_t row, std::vector<double> &scores) {
+  auto &[pattern, context, operands, keeps] = *compiled;
   if (!pattern.info().hasScore)
     return;
   context.head = static_cast<int32_t>(head);

@@ -4,7 +4,6 @@
 #ifndef HEDDLE_COMPILER_VIEWS_KEPTROWS_H
 #define HEDDLE_COMPILER_VIEWS_KEPTROWS_H
 
-#include "codegen/Cpu/JitPattern.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
 
@@ -12,6 +11,9 @@ namespace heddle::views {
 
 class KeptRows {
 public:
+  KeptRows(KeptRows &&) noexcept;
+  ~KeptRows();
+
   /// unsupported if the predicate has no form on this machine; invalidArgument if `operands` lacks a tensor that a mask
   /// reads. Scores may be asked if it lacks none.
   static Result<KeptRows> create(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands = {});
@@ -23,11 +25,9 @@ public:
   void changeScores(int64_t head, int64_t row, std::vector<double> &scores);
 
 private:
-  KeptRows(JitPattern pattern, const attn::ProblemSizes &sizes, Operands operands);
-  JitPattern pattern;
-  JitContext context;
-  Operands operands; ///< what the context points to
-  std::vector<uint8_t> keeps;
+  struct Compiled;
+  explicit KeptRows(std::unique_ptr<Compiled> compiled);
+  std::unique_ptr<Compiled> compiled;
 };
 
 } // namespace heddle::views

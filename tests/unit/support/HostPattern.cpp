@@ -1,6 +1,7 @@
 //===- HostPattern.cpp - emitted device text run on the host ----------------===//
 // A PatternContext is made of the words and the pointers of a JitContext.
 #include "support/HostPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "support/HostDevice.h"
 #include <cstdio>
 #include <cstdlib>
