@@ -23,14 +23,15 @@ void appendFixedParams(LaunchPlan &plan, QOriginRule rule) {
 
 } // namespace
 
-LaunchExpr itemsPerHead(const std::vector<VariantRates> &variants, int64_t blockM) {
+LaunchExpr itemsPerHead(const KernelRequest &request, int64_t blockM) {
+  const LaunchSymbol all = request.isPass ? LaunchSymbol::roundRows : LaunchSymbol::seqlenQ;
   std::set<int64_t> rates;
-  for (const VariantRates &variant : variants)
+  for (const VariantRates &variant : request.variants)
     rates.insert(variant.queryRate);
   LaunchExpr most = 0;
   bool isFirst = true;
   for (int64_t rate : rates) {
-    const LaunchExpr rows = rate == 1 ? LaunchExpr(LaunchSymbol::seqlenQ) : ceilDiv(LaunchSymbol::seqlenQ, rate);
+    const LaunchExpr rows = rate == 1 ? LaunchExpr(all) : ceilDiv(all, rate);
     const LaunchExpr tiles = ceilDiv(rows, blockM);
     const LaunchExpr items = rate == 1 ? tiles : LaunchExpr(rate) * tiles;
     most = isFirst ? items : max(most, items);
@@ -73,6 +74,14 @@ void appendOperands(LaunchPlan &plan, const KernelRequest &request) {
     plan.appendPointer({PointerSource::Kind::operand, operand.argument});
 }
 
+void appendRowRange(LaunchPlan &plan, const KernelRequest &request) {
+  using Symbol = LaunchSymbol;
+  if (!request.isPass)
+    return;
+  for (Symbol value : {Symbol::roundFirst, Symbol::roundRows, Symbol::lseRows, Symbol::carryRows})
+    plan.appendI32(value);
+}
+
 void appendRuntimeSizes(LaunchPlan &plan, const KernelRequest &request) {
   std::vector<LaunchExpr> words;
   for (int64_t i = 0; i < request.paramCount; ++i)
@@ -88,6 +97,7 @@ void appendRuntimeSizes(LaunchPlan &plan, const KernelRequest &request) {
 
 void appendForwardParams(LaunchPlan &plan, const KernelRequest &request) {
   appendOperands(plan, request);
+  appendRowRange(plan, request);
   appendFixedParams(plan, request.qOrigin);
   appendRuntimeSizes(plan, request);
 }

@@ -15,9 +15,9 @@ namespace heddle {
 
 struct KernelRequest;
 
-/// Query tiles of one head: the maximum over the variants of R * ceil(ceil(seqlen_q / R) / block_m).
-/// Blocks beyond a head's own count leave at once.
-LaunchExpr itemsPerHead(const std::vector<VariantRates> &variants, int64_t blockM);
+/// Query tiles of one head: the maximum over the variants of R * ceil(ceil(rows / R) / block_m), rows those of the call or,
+/// of a pass, of a round. Blocks beyond a head's own count leave at once.
+LaunchExpr itemsPerHead(const KernelRequest &request, int64_t blockM);
 
 /// Position of query 0 as the request's rule says.
 LaunchExpr qOriginExpr(QOriginRule rule);
@@ -31,6 +31,9 @@ void appendCallSizes(LaunchPlan &plan, QOriginRule rule);
 
 /// Appends the pointers to the pattern's tensors, the first fields of every forward `KernelParams`.
 void appendOperands(LaunchPlan &plan, const KernelRequest &request);
+
+/// Appends the fields of row_range.cuh, behind the pointers to tensors: nothing unless the request is of a pass.
+void appendRowRange(LaunchPlan &plan, const KernelRequest &request);
 
 /// Appends `param`, the last field of every forward `KernelParams`: one element where the pattern has no arguments. The
 /// word of a tensor without a length is 0, and nobody has to give it.

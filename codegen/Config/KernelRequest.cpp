@@ -65,6 +65,16 @@ std::string KernelRequest::str() const {
   return text;
 }
 
+KernelRequest KernelRequest::passRequest(size_t index) const {
+  KernelRequest request = *this;
+  request.variants = passes[index].variants;
+  request.grain = passes[index].grain;
+  request.outFloat32 = outFloat32 || index + 1 < passes.size();
+  request.passes.clear();
+  request.isPass = true;
+  return request;
+}
+
 Status KernelRequest::validate() const {
   if (grain < 1)
     return Status::invalidArgument("kernel request: expected a grain of at least 1, got " + std::to_string(grain));
@@ -82,6 +92,10 @@ Status KernelRequest::validate() const {
     return Status::invalidArgument("kernel request: expected at least one variant with one branch");
   for (size_t i = 0; i < variants.size(); ++i)
     HEDDLE_TRY(validateRates(variants[i], i, variants.front().keyRates.size()));
+  if (passes.size() == 1)
+    return Status::invalidArgument("kernel request: expected no passes or at least two, got one");
+  for (size_t i = 0; i < passes.size(); ++i)
+    HEDDLE_TRY(passRequest(i).validate());
   return {};
 }
 

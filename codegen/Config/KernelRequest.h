@@ -41,6 +41,12 @@ struct KernelRequest {
   int64_t grain = 1; ///< every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
   bool hasScores = false;     ///< a chain of the pattern changes scores
   TileBalance balance = {};   ///< hints for defaults, no part of the function
+  std::vector<PassRates> passes = {}; ///< of the pattern in the order of their launches; none, or at least two
+  std::string whyOnePass = {};        ///< why there are none
+  bool isPass = false; ///< one of several kernels of a call, which go through the rows in rounds
+
+  /// Of the kernel of pass `index`: all but the last write what the next one continues from, in fp32.
+  KernelRequest passRequest(size_t index) const;
 
   /// Key rates per variant; the same for all variants.
   int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }
@@ -53,7 +59,7 @@ struct KernelRequest {
   /// One line for people and comments: "forward bf16 head_dim=128 value_dim=128 ...".
   std::string str() const;
   /// invalidArgument with what is wrong: no variant, a rate or dimension below 1, variants with
-  /// different numbers of branches, a negative paramCount.
+  /// different numbers of branches, a negative paramCount, a single pass.
   Status validate() const;
 };
 

@@ -29,6 +29,12 @@ struct VariantRates {
   std::vector<int64_t> keyRates = {1};
 };
 
+/// What a kernel of one pass of a pattern differs in from a kernel of the whole pattern.
+struct PassRates {
+  std::vector<VariantRates> variants = {VariantRates()};
+  int64_t grain = 1; ///< as KernelRequest::grain
+};
+
 /// What defaults depend on, no part of the function: in a long sequence, with the sizes' defaults. Nothing is true if a size
 /// has no default.
 struct TileBalance {

@@ -79,7 +79,7 @@ int64_t MapRates::mapsPerRate() const {
 int64_t MapRates::mapCount() const { return mapsPerRate() * static_cast<int64_t>(query.size() + 2 * key.size()); }
 
 LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config) {
-  return LaunchExpr(Symbol::batch) * Symbol::heads * itemsPerHead(request.variants, config.blockM);
+  return LaunchExpr(Symbol::batch) * Symbol::heads * itemsPerHead(request, config.blockM);
 }
 
 LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config) {
@@ -92,6 +92,7 @@ LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config)
 void appendTensorMapParams(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config) {
   using Pointer = PointerSource::Kind;
   appendOperands(plan, request);
+  appendRowRange(plan, request);
   appendAllMaps(plan, request, config);
   for (Pointer kind : {Pointer::out, Pointer::lse, Pointer::carryOut, Pointer::carryLse, Pointer::workspace})
     plan.appendPointer({kind, 0});

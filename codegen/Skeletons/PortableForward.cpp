@@ -5,6 +5,7 @@
 // both together.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/FieldRange.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
@@ -86,6 +87,7 @@ Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
       {&KernelConfig::compactMask, 0, 1},
       {&KernelConfig::rasterHeads, 1, kLargestField},
       {&KernelConfig::rasterReversed, 0, 1},
+      {&KernelConfig::chainedMib, 0, kLargestField},
   };
   return outsideRange(config, ranges);
 }
@@ -190,8 +192,8 @@ Status PortableForward::appliesTo(const KernelRequest &request) const {
   return {};
 }
 
-std::vector<Knob> PortableForward::knobs(const KernelRequest &) const {
-  return {
+std::vector<Knob> PortableForward::knobs(const KernelRequest &request) const {
+  std::vector<Knob> knobs = {
       {"block_m", "query rows of one block: more reuse of K and V, fewer blocks", {64, 128, 192}},
       {"block_n", "keys of one tile: fewer barriers, more shared memory", {32, 48, 64, 80, 96, 112, 128}},
       {"chunk_n", "keys whose scores are in registers at a time", {16, 32, 48, 64, 80, 96, 112, 128}},
@@ -211,6 +213,8 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &) const {
       {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8, 32}},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
   };
+  appendChainedKnob(knobs, request, 0);
+  return knobs;
 }
 
 const std::vector<Constraint> &PortableForward::constraints() const {
@@ -224,6 +228,7 @@ const std::vector<Constraint> &PortableForward::constraints() const {
       {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", checkPortableSmem},
       {"smem_blocks", "shared memory of min_blocks blocks", checkSmemOfAllBlocks},
       {"registers", "least registers of one thread", checkRegisters},
+      {"chained", "a pattern of several passes", checkChained},
   };
   return list;
 }
@@ -265,7 +270,7 @@ SmemLayout PortableForward::planSmem(const KernelRequest &request, const KernelC
 
 LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const KernelConfig &config) const {
   LaunchPlan plan;
-  plan.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsPerHead(request.variants, config.blockM);
+  plan.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsPerHead(request, config.blockM);
   plan.block = config.threads();
   plan.sharedBytes = smemBytes(request, config);
   plan.keyOriginStep = hasWholeTiles(request, config) ? keyOriginStep(request, config.blockN) : 1;

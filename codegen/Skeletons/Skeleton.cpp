@@ -1,6 +1,8 @@
 //===- Skeleton.cpp - what follows from knobs and constraints -------------------------------===//
 #include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
@@ -13,6 +15,22 @@ std::optional<Rejection> Skeleton::whyInfeasible(const KernelRequest &request, c
     if (std::optional<std::string> reason = constraint.reason(request, config))
       return Rejection{std::string(constraint.name), std::move(*reason), config.summary()};
   return std::nullopt;
+}
+
+std::vector<KernelRequest> Skeleton::kernelsOf(const KernelRequest &request, const KernelConfig &config) {
+  if (!config.chainedMib)
+    return {request};
+  std::vector<KernelRequest> kernels;
+  for (size_t i = 0; i < request.passes.size(); ++i)
+    kernels.push_back(request.passRequest(i));
+  return kernels;
+}
+
+LaunchPlan Skeleton::planCall(const KernelRequest &request, const KernelConfig &config) const {
+  std::vector<LaunchPlan> plans;
+  for (const KernelRequest &kernel : kernelsOf(request, config))
+    plans.push_back(planLaunch(kernel, config));
+  return config.chainedMib ? chainedPlan(std::move(plans), roundStep(request, config), config.chainedMib) : std::move(plans.front());
 }
 
 LaunchPlan Skeleton::defaultPlan(const KernelRequest &request) const { return planLaunch(request, defaultConfig(request)); }

@@ -51,9 +51,15 @@ public:
 
   /// The functions from here on need a feasible configuration.
   virtual SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const = 0;
+  /// Of one kernel, by itself.
   virtual LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const = 0;
   /// Text of `struct KernelTraits`: request, configuration and shared-memory plan.
   virtual std::string traits(const KernelRequest &request, const KernelConfig &config) const = 0;
+
+  /// What each kernel of a call is asked to do, in the order of their launches: `request`, or that of its passes.
+  static std::vector<KernelRequest> kernelsOf(const KernelRequest &request, const KernelConfig &config);
+  /// Of all kernels of a call.
+  LaunchPlan planCall(const KernelRequest &request, const KernelConfig &config) const;
 
   /// planLaunch of the default, for who knows no configurations.
   LaunchPlan defaultPlan(const KernelRequest &request) const;

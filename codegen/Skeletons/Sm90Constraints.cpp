@@ -1,7 +1,9 @@
 //===- Sm90Constraints.cpp - what a configuration of the Hopper skeleton may be -------------------===//
 #include "codegen/Skeletons/Sm90Constraints.h"
+#include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/FieldRange.h"
 #include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/TensorMapLaunch.h"
 #include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
@@ -90,6 +92,7 @@ Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
       {&KernelConfig::producerRegisters, kLeastRegisters, kMostRegisters},
       {&KernelConfig::consumerRegisters, kLeastRegisters, kMostRegisters},
       {&KernelConfig::rasterMib, 0, kLargestField},
+      {&KernelConfig::chainedMib, 0, kLargestField},
   };
   return outsideRange(config, ranges);
 }
@@ -217,6 +220,19 @@ Reason checkTurns(const KernelRequest &, const KernelConfig &config) {
   return "turns need at least two consuming warpgroups, block_m=" + number(config.blockM) + " has one";
 }
 
+// The runtime keeps the parameters of one call together.
+Reason checkPasses(const KernelRequest &request, const KernelConfig &config) {
+  if (!config.chainedMib || request.passes.empty())
+    return checkChained(request, config);
+  int64_t need = 0;
+  for (size_t i = 0; i < request.passes.size(); ++i)
+    need += roundUp(tensorMapParamBytes(request.passRequest(i)), kParamAlignment);
+  if (need <= kMaxParamBytes)
+    return std::nullopt;
+  return number(int64_t(request.passes.size())) + " passes take " + number(need) + " B of parameters, a call takes " +
+         number(kMaxParamBytes) + " B";
+}
+
 } // namespace
 
 const std::vector<Constraint> &sm90Constraints() {
@@ -234,6 +250,7 @@ const std::vector<Constraint> &sm90Constraints() {
       {"anchored", "what the anchored softmax needs", checkAnchored},
       {"splits", "which items can be cut into parts", checkSplits},
       {"turns", "turns are taken by at least two", checkTurns},
+      {"chained", "a pattern of several passes, and parameters of all of them", checkPasses},
   };
   return list;
 }

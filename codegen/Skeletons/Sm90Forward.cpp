@@ -5,6 +5,7 @@
 // constants that it reads and what it demands of them are listed at its top; change both together.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/FieldRange.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
@@ -180,10 +181,10 @@ Status Sm90Forward::appliesTo(const KernelRequest &request) const {
   return {};
 }
 
-std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
+std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
   // What constraints read together: tiles; who computes what; the rest.
   constexpr size_t kTiles = 0, kDealing = 1, kRest = 2;
-  return {
+  std::vector<Knob> knobs = {
       {"block_m", "query rows of one block, 64 for each warpgroup: more reuse of K and V", {64, 128, 192, 256}, {}, kTiles},
       {"block_n", "keys of one tile: fewer barriers, more registers", {32, 48, 64, 80, 96, 112, 128}, {}, kTiles},
       {"stages", "key tiles in shared memory: deeper prefetch", {2, 3, 4, 6}, {}, kTiles},
@@ -203,6 +204,8 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &) const {
       {"producer_registers", "registers of a producing thread: the others get what these leave", {32, 40, 56}, {}, kTiles},
       {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16, kAllHeadsMib}, {}, kRest},
   };
+  appendChainedKnob(knobs, request, kRest);
+  return knobs;
 }
 
 KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {

@@ -3,10 +3,11 @@
 #pragma once
 
 #include "pattern_operands.cuh"
+#include "row_range.cuh"
 
 namespace heddle {
 
-struct KernelParams : PatternOperands {
+struct KernelParams : PatternOperands, PassRows {
   const void *q, *k, *v;
   void *out;
   float *lse;

@@ -14,10 +14,13 @@ struct LaneRows {
   }
   DEV int32_t index(int i, int half) const { return first + rate * (i * 16 + half * 8); }
   DEV int64_t lseOffset(const KernelParams &p, int32_t row) const {
-    return (static_cast<int64_t>(batch) * p.heads + head) * p.seqlenQ + row;
+    return (static_cast<int64_t>(batch) * p.heads + head) * p.lseRows(p.seqlenQ) + row;
+  }
+  DEV int64_t carryLseOffset(const KernelParams &p, int32_t row) const {
+    return (static_cast<int64_t>(batch) * p.heads + head) * p.carryRows(p.seqlenQ) + row;
   }
   DEV int64_t carryOffset(const KernelParams &p, int32_t row) const {
-    return ((static_cast<int64_t>(batch) * p.seqlenQ + row) * p.heads + head) * KernelTraits::kValueDim;
+    return ((static_cast<int64_t>(batch) * p.carryRows(p.seqlenQ) + row) * p.heads + head) * KernelTraits::kValueDim;
   }
 };
 
@@ -34,7 +37,7 @@ DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       int32_t row = min(lane.index(i, half), lane.end - 1);
-      float lse = p.carryLse[lane.lseOffset(p, row)];
+      float lse = p.carryLse[lane.carryLseOffset(p, row)];
       bool hasKeys = lse != -INFINITY;
       rows.reference[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom : kNoReference;
       rows.sum[i][half] = hasKeys && threadIdx.x % 4 == 0 ? weight : 0.f;

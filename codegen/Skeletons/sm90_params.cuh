@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pattern_operands.cuh"
+#include "row_range.cuh"
 
 namespace heddle {
 
@@ -13,7 +14,7 @@ constexpr int kKeyMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTrai
 constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
 constexpr int kMapCount = kValueMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
 
-struct KernelParams : PatternOperands {
+struct KernelParams : PatternOperands, PassRows {
   TensorMap maps[kMapCount];
   void *out;
   float *lse;

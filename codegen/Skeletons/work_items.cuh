@@ -56,9 +56,9 @@ DEV void keepOutOfLoops(PatternContext &context) {
 
 // Raster order: sections of rasterPairs(p) consecutive (batch, head) pairs; inside a section all heads of one
 // item follow each other, items ascending, or descending when kRasterReversed. 0 <= index < batch * heads *
-// itemsPerHead. Returns false when the head has no such item.
+// itemsPerHead(rows of the round). Returns false when the head has no such item.
 DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
-  int32_t seqlenQ = p.seqlenQ, batch = p.batch, heads = p.heads, kvHeads = p.kvHeads, sectionPairs = rasterPairs(p);
+  int32_t seqlenQ = p.rowCount(p.seqlenQ), batch = p.batch, heads = p.heads, kvHeads = p.kvHeads, sectionPairs = rasterPairs(p);
   // As above, for the sizes.
   asm volatile("" : "+r"(seqlenQ), "+r"(batch), "+r"(heads), "+r"(kvHeads), "+r"(sectionPairs));
   int32_t items = itemsPerHead(seqlenQ);
@@ -85,8 +85,8 @@ DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
   int32_t rowsInClass = ceilDiv(seqlenQ - residue, item.queryRate);
   int32_t firstNumber = tile * KernelTraits::kBlockM;
   int32_t lastNumber = min(firstNumber + KernelTraits::kBlockM, rowsInClass) - 1;
-  item.firstRow = residue + item.queryRate * firstNumber;
-  item.lastRow = residue + item.queryRate * lastNumber;
+  item.firstRow = p.firstRow() + residue + item.queryRate * firstNumber;
+  item.lastRow = p.firstRow() + residue + item.queryRate * lastNumber;
   return firstNumber < rowsInClass;
 }
 

@@ -9,6 +9,8 @@
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Driver/PreparedPattern.h"
+#include "runtime/Core/Digest.h"
+#include "runtime/Core/KernelImages.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>
@@ -30,6 +32,8 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.grain = prepared.grain;
   request.hasScores = prepared.hasScores;
   request.balance = prepared.balance;
+  request.passes = prepared.passes;
+  request.whyOnePass = prepared.whyOnePass;
   return request;
 }
 
@@ -100,14 +104,15 @@ Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string
   return config;
 }
 
-static KernelSource assemble(const PreparedPattern &prepared, const KernelRequest &request,
+/// One kernel: what it is asked to do, and the functions of its pattern.
+static KernelSource assemble(const PreparedPattern &prepared, const KernelRequest &request, const std::string &functions,
                              const KernelConfig &config, const Skeleton &skeleton) {
   KernelSourceParts parts;
   parts.patternName = prepared.name;
   parts.config = request.str() + " " + config.summary();
   parts.generator = kGenerator;
   parts.traits = skeleton.traits(request, config);
-  parts.pattern = prepared.functions;
+  parts.pattern = functions;
   if (prepared.hasScores)
     parts.instructions = "Ptx/scalar.cuh";
   parts.skeleton = skeleton.deviceFile();
@@ -118,22 +123,53 @@ static KernelSource assemble(const PreparedPattern &prepared, const KernelReques
   return source;
 }
 
-Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelRequest &request,
-                                   const KernelConfig &config) {
-  HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
-  return assemble(prepared, request, config, *skeleton);
+static std::vector<KernelSource> assembleAll(const PreparedPattern &prepared, const KernelRequest &request,
+                                             const KernelConfig &config, const Skeleton &skeleton) {
+  std::vector<KernelSource> sources;
+  for (const KernelRequest &kernel : Skeleton::kernelsOf(request, config))
+    sources.push_back(assemble(prepared, kernel, config.chainedMib ? prepared.passFunctions[sources.size()] : prepared.functions,
+                               config, skeleton));
+  return sources;
 }
 
-static void fillCode(KernelRecord &record, Cubin &&cubin) {
-  record.contentKey = std::move(cubin.contentKey);
-  record.kernelArch = cubin.arch;
-  record.minDriver = std::max(record.minDriver, cubin.minDriver);
-  record.registers = cubin.registers();
-  record.spillBytes = cubin.spillBytes();
-  record.compileLog = std::move(cubin.log);
-  record.nvrtcVersion = std::move(cubin.nvrtcVersion);
-  record.ptx = std::move(cubin.ptx);
-  record.cubin = std::move(cubin.cubin);
+Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelRequest &request,
+                                                 const KernelConfig &config) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+  return assembleAll(prepared, request, config, *skeleton);
+}
+
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelRequest &request,
+                                   const KernelConfig &config) {
+  HEDDLE_ASSIGN(std::vector<KernelSource> sources, variantSources(prepared, request, config));
+  return std::move(sources.front());
+}
+
+/// A key of several codes; that of a single one is its own.
+static std::string contentKeyOf(const std::vector<Cubin> &cubins) {
+  std::string keys;
+  for (const Cubin &cubin : cubins)
+    keys += (keys.empty() ? "" : "\n") + cubin.contentKey;
+  return cubins.size() == 1 ? keys : sha256Hex(keys);
+}
+
+static void fillCode(KernelRecord &record, std::vector<Cubin> cubins) {
+  record.contentKey = contentKeyOf(cubins);
+  record.kernelArch = cubins.front().arch;
+  record.nvrtcVersion = cubins.front().nvrtcVersion;
+  std::vector<std::string> images, texts;
+  int64_t staticSharedBytes = 0;
+  for (Cubin &cubin : cubins) {
+    record.minDriver = std::max(record.minDriver, cubin.minDriver);
+    record.registers = std::max(record.registers, cubin.registers());
+    record.spillBytes = std::max(record.spillBytes, cubin.spillBytes());
+    staticSharedBytes = std::max(staticSharedBytes, cubin.usage.staticSharedBytes);
+    record.compileLog += cubin.log;
+    texts.push_back(std::move(cubin.ptx));
+    images.push_back(std::move(cubin.cubin));
+  }
+  record.sharedBytes += staticSharedBytes;
+  record.ptx = joinImages(texts);
+  record.cubin = joinImages(images);
 }
 
 static std::string joined(const std::string &a, const std::string &b, const char *between) {
@@ -146,26 +182,39 @@ static std::string noteOf(const PreparedPattern &prepared, const KernelRequest &
   return joined(prepared.note, reasons.empty() ? "" : "fallback: " + reasons, "; ");
 }
 
+/// The code of every kernel of a call, one after the other.
+static Result<std::vector<Cubin>> compileAll(const std::vector<KernelSource> &sources, const std::string &arch, StageTimes &times) {
+  std::vector<Cubin> cubins;
+  double nvrtcMs = 0, ptxasMs = 0;
+  for (const KernelSource &source : sources) {
+    Result<Cubin> cubin = compile(source, arch);
+    HEDDLE_TRY(cubin.isOk() ? checkVariant(*cubin) : cubin.status());
+    nvrtcMs += cubin->totalMs - cubin->ptxasMs;
+    ptxasMs += cubin->ptxasMs;
+    cubins.push_back(std::move(*cubin));
+  }
+  times.push_back({"nvrtc", nvrtcMs});
+  times.push_back({"ptxas", ptxasMs});
+  return cubins;
+}
+
 /// Failures do not name the pattern and the configuration.
 static Result<CompiledVariant> compileFeasible(const PreparedPattern &prepared, const KernelRequest &request,
                                                const KernelConfig &config, const Skeleton *skeleton) {
   CompiledVariant variant;
-  KernelSource source =
-      timeStage(variant.times, "source", [&] { return assemble(prepared, request, config, *skeleton); });
-  Result<Cubin> cubin = compile(source, archName(*request.arch));
-  HEDDLE_TRY(cubin.isOk() ? checkVariant(*cubin) : cubin.status());
-  variant.times.push_back({"nvrtc", cubin->totalMs - cubin->ptxasMs});
-  variant.times.push_back({"ptxas", cubin->ptxasMs});
+  std::vector<KernelSource> sources =
+      timeStage(variant.times, "source", [&] { return assembleAll(prepared, request, config, *skeleton); });
+  HEDDLE_ASSIGN(std::vector<Cubin> cubins, compileAll(sources, archName(*request.arch), variant.times));
 
   KernelRecord &record = variant.record;
   static_cast<KernelFamily &>(record) = familyOf(prepared, request);
   record.config = config.str();
-  const LaunchPlan plan = skeleton->planLaunch(request, config);
+  const LaunchPlan plan = skeleton->planCall(request, config);
   record.plan = plan.str();
   record.minDriver = plan.minDriver();
-  record.sharedBytes = cubin->usage.staticSharedBytes + skeleton->planSmem(request, config).totalBytes();
+  record.sharedBytes = skeleton->planSmem(request, config).totalBytes();
   record.note = noteOf(prepared, request, *skeleton);
-  fillCode(record, std::move(*cubin));
+  fillCode(record, std::move(cubins));
   return variant;
 }
 
@@ -204,6 +253,13 @@ Result<KernelSource> variantSource(const PreparedPattern &prepared, const Kernel
   KernelRequest request = makeRequest(prepared, shape);
   HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
   return variantSource(prepared, request, config);
+}
+
+Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelShape &shape,
+                                                 const std::string &changes) {
+  KernelRequest request = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
+  return variantSources(prepared, request, config);
 }
 
 /// Defaults and spare configurations of every skeleton that applies, in order of preference.

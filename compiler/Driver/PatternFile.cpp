@@ -214,6 +214,26 @@ Result<AttentionSchedule> PatternFile::schedule() const {
   return std::move(*schedule);
 }
 
+std::vector<PatternFile::Pass> PatternFile::passes(std::string &whyNone) const {
+  attn::ChainedPasses chain = attn::chainedPasses(chosen, analysed);
+  whyNone = std::move(chain.whyNone);
+  std::vector<Pass> result;
+  for (OwningOpRef<ModuleOp> &owned : chain.modules) {
+    Pass &pass = result.emplace_back();
+    pass.module = std::move(owned);
+    pass.pattern = *pass.module->getOps<attn::PatternOp>().begin();
+    pass.analysis = attn::analyze(pass.pattern);
+  }
+  return result;
+}
+
+Result<AttentionSchedule> PatternFile::schedule(const Pass &pass) const {
+  FailureOr<AttentionSchedule> schedule = buildSchedule(pass.pattern, pass.analysis);
+  if (failed(schedule))
+    return Status::invalidArgument(diagnostics->take());
+  return std::move(*schedule);
+}
+
 std::string PatternFile::text() const {
   std::string printed;
   llvm::raw_string_ostream stream(printed);

@@ -48,6 +48,17 @@ public:
   /// Builds the schedule and its functions. The module lives in this file's context.
   Result<AttentionSchedule> schedule() const;
 
+  /// One pass of the pattern, where it falls into several.
+  struct Pass {
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    attn::PatternOp pattern;
+    attn::PatternAnalysis analysis;
+  };
+  /// In the order in which they are computed (attn::chainedPasses); the modules live in this file's context. None:
+  /// `whyNone` says why.
+  std::vector<Pass> passes(std::string &whyNone) const;
+  Result<AttentionSchedule> schedule(const Pass &pass) const;
+
   /// The verified pattern as MLIR text, ending with a newline.
   std::string text() const;
 

@@ -8,6 +8,9 @@
 #include "compiler/Driver/TileBalance.h"
 #include "dialect/Analysis/Grain.h"
 
+using llvm::failed;
+using llvm::FailureOr;
+
 namespace heddle {
 
 static QOriginRule originRule(attn::Origin origin) {
@@ -22,6 +25,18 @@ static QOriginRule originRule(attn::Origin origin) {
   return QOriginRule::given;
 }
 
+static std::vector<VariantRates> ratesOf(const AttentionSchedule &schedule) {
+  std::vector<VariantRates> variants;
+  for (const ScheduleVariant &variant : schedule.variants) {
+    VariantRates &rates = variants.emplace_back();
+    rates.queryRate = variant.queryRate;
+    rates.keyRates.clear();
+    for (const ScheduleBranch &branch : variant.branches)
+      rates.keyRates.push_back(branch.keyRate);
+  }
+  return variants;
+}
+
 static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &schedule) {
   prepared.name = schedule.name;
   prepared.qOrigin = originRule(schedule.qOrigin);
@@ -31,15 +46,28 @@ static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &sch
       prepared.operands.push_back({int64_t(prepared.parameterNames.size()), parameter.operand->hasLength});
     prepared.parameterNames.push_back(parameter.name);
   }
-  for (const ScheduleVariant &variant : schedule.variants) {
-    VariantRates rates{variant.queryRate, {}};
-    for (const ScheduleBranch &branch : variant.branches) {
-      rates.keyRates.push_back(branch.keyRate);
+  for (const ScheduleVariant &variant : schedule.variants)
+    for (const ScheduleBranch &branch : variant.branches)
       if (branch.masked && prepared.note.find(branch.reason) == std::string::npos)
         prepared.note += (prepared.note.empty() ? "masked: " : "; ") + branch.reason;
-    }
-    prepared.variants.push_back(std::move(rates));
+  prepared.variants = ratesOf(schedule);
+}
+
+static Result<std::string> functionsOf(const PatternFile &file, const AttentionSchedule &schedule) {
+  FailureOr<std::string> text = emitPatternFunctions(*schedule.functions, patternInfoOf(schedule));
+  if (failed(text))
+    return Status::invalidArgument(file.takeDiagnostics());
+  return std::move(*text);
+}
+
+static Status preparePasses(PreparedPattern &prepared, const PatternFile &file) {
+  for (const PatternFile::Pass &pass : file.passes(prepared.whyOnePass)) {
+    HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule(pass));
+    HEDDLE_ASSIGN(std::string functions, functionsOf(file, schedule));
+    prepared.passes.push_back({ratesOf(schedule), attn::grainOf(pass.analysis)});
+    prepared.passFunctions.push_back(std::move(functions));
   }
+  return {};
 }
 
 Result<PreparedPattern> preparePattern(const PatternFile &file) {
@@ -50,11 +78,8 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   takeSchedule(prepared, *schedule);
   prepared.grain = attn::grainOf(file.analysis());
   prepared.balance = tileBalance(file);
-  PatternInfo info = patternInfoOf(*schedule);
-  auto text = timeStage(prepared.times, "emit", [&] { return emitPatternFunctions(*schedule->functions, info); });
-  if (failed(text))
-    return Status::invalidArgument(file.takeDiagnostics());
-  prepared.functions = std::move(*text);
+  HEDDLE_ASSIGN(prepared.functions, timeStage(prepared.times, "emit", [&] { return functionsOf(file, *schedule); }));
+  HEDDLE_TRY(timeStage(prepared.times, "passes", [&] { return preparePasses(prepared, file); }));
   HEDDLE_ASSIGN(prepared.digest, timeStage(prepared.times, "digest", [&] { return file.digest(); }));
   return prepared;
 }

@@ -18,6 +18,9 @@ struct PreparedPattern {
   std::string digest;    ///< PatternFile::digest()
   std::string functions; ///< the generated CUDA functions and struct Pattern
   std::vector<VariantRates> variants;
+  std::vector<PassRates> passes;          ///< as KernelRequest::passes
+  std::vector<std::string> passFunctions; ///< of each of them, as `functions`
+  std::string whyOnePass;                 ///< as KernelRequest::whyOnePass
   QOriginRule qOrigin = QOriginRule::start;
   int64_t grain = 1;                       ///< attn::grainOf (Grain.h)
   bool hasScores = false;                  ///< a chain changes scores
@@ -25,7 +28,7 @@ struct PreparedPattern {
   std::vector<std::string> parameterNames; ///< of the run-time sizes, in order of param<i>
   std::vector<OperandSlot> operands;       ///< the tensors among them
   std::string note;                        ///< what is evaluated pair by pair and why; empty if nothing
-  StageTimes times;                        ///< parse, analyse, schedule, emit, digest
+  StageTimes times;                        ///< parse, analyse, schedule, emit, passes, digest
 };
 
 } // namespace heddle

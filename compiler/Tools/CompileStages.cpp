@@ -138,9 +138,10 @@ Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOpti
   if (stage == EmitStage::config) {
     artefact.bytes = config->text;
   } else if (stage == EmitStage::cuda) {
-    auto source = timeStage(artefact.times, "source", [&] { return variantSource(prepared, shape, options.config.changes()); });
-    HEDDLE_TRY(source.status());
-    artefact.bytes = source->text;
+    auto sources = timeStage(artefact.times, "source", [&] { return variantSources(prepared, shape, options.config.changes()); });
+    HEDDLE_TRY(sources.status());
+    for (const KernelSource &source : *sources)
+      artefact.bytes += (artefact.bytes.empty() ? "" : "\n") + source.text;
   } else {
     HEDDLE_TRY(addCode(artefact, prepared, shape, options));
   }

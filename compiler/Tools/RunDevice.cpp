@@ -35,6 +35,17 @@ Result<ChosenKernel> lookUp(const RunCall &call, const DatabaseOptions &database
                       std::string("from ") + store.path() + ", match: " + matchKindName(found.match)};
 }
 
+bool reliesOnBlocks(const PreparedPattern &prepared) {
+  return prepared.grain > 1 ||
+         std::any_of(prepared.passes.begin(), prepared.passes.end(), [](const PassRates &pass) { return pass.grain > 1; });
+}
+
+void forgetBlocks(PreparedPattern &prepared) {
+  prepared.grain = 1;
+  for (PassRates &pass : prepared.passes)
+    pass.grain = 1;
+}
+
 Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &database, const Device &device,
                                   bool outFloat32) {
   KernelShape shape;
@@ -44,9 +55,9 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &da
   shape.headDim = call.inputs.sizes.headDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file));
-  const bool cutsBlocks = call.splitKeys && prepared.grain > 1;
+  const bool cutsBlocks = call.splitKeys && reliesOnBlocks(prepared); // as what is stored may
   if (cutsBlocks)
-    prepared.grain = 1; // and what is stored may rely on whole blocks
+    forgetBlocks(prepared);
   if (call.config.empty() && !cutsBlocks) {
     HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, database, device, familyOf(prepared, shape)));
     if (!stored.origin.empty())

@@ -1,5 +1,6 @@
 //===- ConfigChoices.cpp - the configurations that serve a request -----------===//
 #include "compiler/Views/ConfigChoices.h"
+#include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/ConfigSpace.h"
@@ -45,6 +46,14 @@ ConfigChoices configChoices(const KernelRequest &request) {
 Result<LaunchPlan> defaultLaunchPlan(const KernelRequest &request) {
   HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
   return skeleton->planLaunch(request, skeleton->defaultConfig(request));
+}
+
+Result<LaunchPlan> chainedLaunchPlan(const KernelRequest &request) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
+  KernelConfig config = skeleton->defaultConfig(request);
+  config.chainedMib = kChainedMib[1];
+  HEDDLE_TRY(validateConfig(request, config).status());
+  return skeleton->planCall(request, config);
 }
 
 } // namespace heddle::views

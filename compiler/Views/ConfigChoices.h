@@ -47,6 +47,8 @@ ConfigChoices configChoices(const KernelRequest &request);
 
 /// The launch of the default configuration. unsupported: no skeleton applies.
 Result<LaunchPlan> defaultLaunchPlan(const KernelRequest &request);
+/// The same with the passes of the request as kernels of their own. unsupported: the configuration is not feasible.
+Result<LaunchPlan> chainedLaunchPlan(const KernelRequest &request);
 
 } // namespace heddle::views
 

@@ -1,5 +1,6 @@
 //===- Explanation.cpp - what a pattern costs --------------------------------===//
 #include "compiler/Views/Explanation.h"
+#include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
@@ -17,7 +18,20 @@ namespace heddle::views {
 using namespace heddle::attn;
 
 /// What a kernel for these sizes is asked to be.
-static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request) {
+static std::vector<VariantRates> ratesOf(const PatternAnalysis &analysis) {
+  std::vector<VariantRates> variants;
+  for (const Variant &variant : analysis.variants) {
+    VariantRates &rates = variants.emplace_back();
+    rates.queryRate = variant.forward.rowRate;
+    rates.keyRates.clear();
+    for (const BranchRanges &branch : variant.forward.branches)
+      rates.keyRates.push_back(branch.columnRate);
+  }
+  return variants;
+}
+
+static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request,
+                                     const std::vector<PatternFile::Pass> &passes) {
   KernelRequest kernel;
   Result<const GpuArch *> arch = findGpuArch(request.gpu->arch);
   if (arch)
@@ -25,13 +39,9 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.dtype = request.dtype;
   kernel.headDim = request.headDim;
   kernel.valueDim = request.valueDim;
-  kernel.variants.clear();
-  for (const Variant &variant : file.analysis().variants) {
-    VariantRates rates{variant.forward.rowRate, {}};
-    for (const BranchRanges &branch : variant.forward.branches)
-      rates.keyRates.push_back(branch.columnRate);
-    kernel.variants.push_back(std::move(rates));
-  }
+  kernel.variants = ratesOf(file.analysis());
+  for (const PatternFile::Pass &pass : passes)
+    kernel.passes.push_back({ratesOf(pass.analysis), grainOf(pass.analysis)});
   kernel.balance = tileBalance(file);
   kernel.grain = grainOf(file.analysis());
   kernel.hasScores = attn::changesScores(attn::PatternOp(file.pattern()).getSoftmax().getScores());
@@ -49,7 +59,10 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
 }
 
 ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &request) {
-  return configChoices(kernelRequestOf(file, request));
+  std::string whyOnePass;
+  KernelRequest kernel = kernelRequestOf(file, request, file.passes(whyOnePass));
+  kernel.whyOnePass = whyOnePass;
+  return configChoices(kernel);
 }
 
 /// The kept pairs of one batch element, each asked of the compiled predicate.
@@ -159,13 +172,7 @@ static void explainTime(attn::PatternOp pattern, const ExplainRequest &request, 
   result.roofline = roofline;
 }
 
-static void explainWorkspace(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
-  KernelRequest kernel = kernelRequestOf(file, request);
-  Result<LaunchPlan> plan = defaultLaunchPlan(kernel);
-  if (!plan) {
-    result.workspaceNote = plan.status().message();
-    return;
-  }
+static LaunchSymbols symbolsOf(const ExplainRequest &request) {
   LaunchSymbols symbols;
   symbols[LaunchSymbol::batch] = request.batch;
   symbols[LaunchSymbol::heads] = request.sizes.heads;
@@ -175,11 +182,37 @@ static void explainWorkspace(const PatternFile &file, const ExplainRequest &requ
   symbols[LaunchSymbol::headDim] = request.headDim;
   symbols[LaunchSymbol::valueDim] = request.valueDim;
   symbols[LaunchSymbol::smCount] = request.gpu->smCount;
-  Result<int64_t> bytes = plan->workspaceBytes.evaluate(symbols);
+  return symbols;
+}
+
+static void explainWorkspace(const ExplainRequest &request, const KernelRequest &kernel, Explanation &result) {
+  Result<LaunchPlan> plan = defaultLaunchPlan(kernel);
+  if (!plan) {
+    result.workspaceNote = plan.status().message();
+    return;
+  }
+  Result<int64_t> bytes = plan->workspaceBytes.evaluate(symbolsOf(request));
   if (bytes)
     result.workspaceBytes = *bytes;
   else
     result.workspaceNote = bytes.status().message();
+}
+
+static void explainPasses(const ExplainRequest &request, const KernelRequest &kernel,
+                          const std::vector<PatternFile::Pass> &passes, Explanation &result) {
+  for (const PatternFile::Pass &pass : passes) {
+    PassExplanation &said = result.passes.emplace_back();
+    for (const Variant &variant : pass.analysis.variants)
+      said.queryRates.push_back(variant.forward.rowRate);
+    said.tiles = countTiles(pass.analysis, request.sizes, request.tile, Direction::Forward);
+  }
+  if (passes.empty())
+    return;
+  result.chainedMib = kChainedMib[1];
+  Result<LaunchPlan> plan = chainedLaunchPlan(kernel);
+  Result<int64_t> bytes = plan ? plan->workspaceBytes.evaluate(symbolsOf(request)) : Result<int64_t>(plan.status());
+  if (bytes)
+    result.chainedWorkspaceBytes = *bytes;
 }
 
 static std::string reasonOf(const BranchRanges &branch) {
@@ -225,7 +258,10 @@ Result<Explanation> explain(const PatternFile &file, const ExplainRequest &reque
   HEDDLE_TRY(countKeptPairs(file, request, result));
   explainTiles(file, request, result);
   explainTime(file.pattern(), request, result);
-  explainWorkspace(file, request, result);
+  const std::vector<PatternFile::Pass> passes = file.passes(result.whyOnePass);
+  const KernelRequest kernel = kernelRequestOf(file, request, passes);
+  explainWorkspace(request, kernel, result);
+  explainPasses(request, kernel, passes, result);
   explainVariants(file, request.sizes, result);
   return result;
 }

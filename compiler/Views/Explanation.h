@@ -43,6 +43,12 @@ struct VariantExplanation {
   std::vector<BranchExplanation> branches;
 };
 
+/// One kernel of the pattern's passes (the knob `chained_mib`).
+struct PassExplanation {
+  std::vector<int64_t> queryRates; ///< of its rows, for each choice of head groups
+  attn::TileCounts tiles;
+};
+
 struct Roofline {
   double ms = 0, computeMs = 0, memoryMs = 0;
   bool isComputeBound = true;
@@ -61,6 +67,10 @@ struct Explanation {
   WideInt bytes = 0;                    ///< q, k, v read once, out and lse written once
   std::optional<int64_t> workspaceBytes;
   std::string workspaceNote;            ///< why there is none
+  std::vector<PassExplanation> passes; ///< in the order of their launches; none: the pattern has one pass
+  std::string whyOnePass;
+  std::optional<int64_t> chainedWorkspaceBytes; ///< of the default configuration with `chained_mib` = chainedMib
+  int64_t chainedMib = 0;
   std::optional<Roofline> roofline;
   std::vector<VariantExplanation> variants;
 };

@@ -33,6 +33,11 @@ public:
     root["workspace_bytes"] = optional(said.workspaceBytes);
     if (!said.workspaceNote.empty())
       root["workspace_note"] = said.workspaceNote;
+    root["passes"] = passes();
+    if (!said.whyOnePass.empty())
+      root["why_one_pass"] = said.whyOnePass;
+    if (!said.passes.empty())
+      root["chained_workspace_bytes"] = optional(said.chainedWorkspaceBytes);
     root["roofline"] = roofline();
     root["variants"] = variants();
     if (withConfigs)
@@ -72,6 +77,13 @@ private:
   Json tiles(const attn::TileCounts &counts) {
     return {{"visited", integer(counts.visited)}, {"full", integer(counts.full)},
             {"partial", integer(counts.visited - counts.full)}, {"is_bound", counts.isBound}};
+  }
+
+  Json passes() {
+    Json list = Json::array();
+    for (const PassExplanation &pass : said.passes)
+      list.push_back({{"query_rates", pass.queryRates}, {"tiles", tiles(pass.tiles)}});
+    return list;
   }
 
   Json roofline() {

@@ -110,11 +110,29 @@ private:
     const bool hasTensors = llvm::any_of(attn::PatternOp(file.pattern()).getArgumentTypes(), attn::isOperandType);
     line("bytes", bytesText(double(said.bytes)) + " (q, k, v once, out and lse once" + (hasTensors ? ", the pattern's tensors once)" : ")"));
     line("workspace", said.workspaceBytes ? bytesText(double(*said.workspaceBytes)) : "- (" + said.workspaceNote + ")");
+    if (!said.passes.empty())
+      line("chained", chained());
     if (said.roofline)
       line("roofline", format("%.4g ms on %s, bound by %s (compute %.4g ms, memory %.4g ms)", said.roofline->ms,
                               said.gpuFullName.c_str(),
                               said.roofline->isComputeBound ? "the bf16 matrix rate" : "memory bandwidth",
                               said.roofline->computeMs, said.roofline->memoryMs));
+  }
+
+  /// "2 kernels, rows in 4 and 1 classes: 1,234 visited tiles, workspace 16.8 MiB (chained_mib=32)"
+  std::string chained() const {
+    std::string rates;
+    attn::WideInt visited = 0;
+    bool isBound = false;
+    for (const PassExplanation &pass : said.passes) {
+      rates += rates.empty() ? "" : &pass == &said.passes.back() ? " and " : ", ";
+      rates += std::to_string(*llvm::max_element(pass.queryRates));
+      visited += pass.tiles.visited;
+      isBound |= pass.tiles.isBound;
+    }
+    return std::to_string(said.passes.size()) + " kernels, rows in " + rates + " classes: " + (isBound ? "at most " : "") +
+           grouped(visited) + " visited tiles" +
+           (said.chainedWorkspaceBytes ? ", workspace " + bytesText(double(*said.chainedWorkspaceBytes)) : "") + " (chained_mib=" + std::to_string(said.chainedMib) + ")";
   }
 
   void heads(const VariantExplanation &variant) {

@@ -23,6 +23,18 @@ void splitUnion(PatternOp pattern);
 /// the union, whose analysis is given, is not.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> withSplitUnion(PatternOp pattern, const PatternAnalysis &analysis);
 
+/// The passes of a pattern whose masks lie on different row lattices: patterns that keep its pairs between them, each as
+/// often as the pattern does, to be computed in this order, every one from the second on continuing the softmax of the
+/// one before. The coarsest lattice comes first.
+struct ChainedPasses {
+  llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> modules; ///< one pattern each; none, or at least two
+  std::string whyNone;                                          ///< if there are none
+};
+inline constexpr size_t kMaxPasses = 8;
+
+/// `analysis` is of the pattern as it is computed in one pass. Deterministic; the pattern stays as it is.
+ChainedPasses chainedPasses(PatternOp pattern, const PatternAnalysis &analysis);
+
 #define GEN_PASS_REGISTRATION
 #include "dialect/Transforms/Passes.h.inc"
 

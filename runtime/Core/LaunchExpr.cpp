@@ -14,7 +14,8 @@ using Op = LaunchExpr::Op;
 constexpr const char *kSymbolNames[kLaunchSymbolCount] = {
     "batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim", "value_dim", "q_origin", "k_origin", "sm_count",
     "q_stride_batch", "q_stride_row", "q_stride_head", "k_stride_batch", "k_stride_row", "k_stride_head",
-    "v_stride_batch", "v_stride_row", "v_stride_head", "out_stride_batch", "out_stride_row", "out_stride_head"};
+    "v_stride_batch", "v_stride_row", "v_stride_head", "out_stride_batch", "out_stride_row", "out_stride_head",
+    "round_first", "round_rows", "lse_rows", "carry_rows"};
 
 struct OpInfo {
   Op op;
@@ -72,6 +73,16 @@ LaunchExpr LaunchExpr::apply(Op op, std::vector<LaunchExpr> operands) {
     result.nodes.insert(result.nodes.end(), operand.nodes.begin(), operand.nodes.end());
   result.nodes[0].size = uint32_t(result.nodes.size());
   return result;
+}
+
+LaunchExpr LaunchExpr::replacedAt(size_t at, LaunchSymbol symbol, const LaunchExpr &by) const {
+  const Node &node = nodes[at];
+  if (node.op == Op::symbol && node.value == int64_t(symbol))
+    return by;
+  std::vector<LaunchExpr> operands;
+  for (size_t next = at + 1; next < at + node.size; next += nodes[next].size)
+    operands.push_back(replacedAt(next, symbol, by));
+  return operands.empty() ? LaunchExpr(node.op, node.value) : apply(node.op, std::move(operands));
 }
 
 Result<int64_t> LaunchExpr::evaluate(const LaunchSymbols &symbols) const {

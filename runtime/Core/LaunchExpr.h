@@ -18,8 +18,10 @@ enum class LaunchSymbol : uint8_t {
   batch, heads, kvHeads, seqlenQ, seqlenK, headDim, valueDim, qOrigin, kOrigin, smCount,
   qStrideBatch, qStrideRow, qStrideHead, kStrideBatch, kStrideRow, kStrideHead,
   vStrideBatch, vStrideRow, vStrideHead, outStrideBatch, outStrideRow, outStrideHead,
+  roundFirst, roundRows, // of a plan with rounds: the first row of this one and how many it has
+  lseRows, carryRows,    // of one head in lse and of one batch element in the carry: seqlen_q
 };
-constexpr int kLaunchSymbolCount = int(LaunchSymbol::outStrideHead) + 1;
+constexpr int kLaunchSymbolCount = int(LaunchSymbol::carryRows) + 1;
 
 // The name in text: "kv_heads", "q_stride_batch", ...
 const char *launchSymbolName(LaunchSymbol symbol);
@@ -50,6 +52,9 @@ public:
   // c is not 0 and evaluates only the chosen operand. Folds nothing: text is as built.
   static LaunchExpr apply(Op op, std::vector<LaunchExpr> operands);
 
+  // The same with another expression in the place of a symbol.
+  LaunchExpr replaced(LaunchSymbol symbol, const LaunchExpr &by) const { return replacedAt(0, symbol, by); }
+
   // Failures (invalidArgument) name the failing sub-expression.
   Result<int64_t> evaluate(const LaunchSymbols &symbols) const;
   // 1 + the largest param index used, 0 if none.
@@ -74,6 +79,7 @@ private:
   friend class LaunchExprParser;
 
   LaunchExpr(Op leaf, int64_t value) : nodes{{leaf, 1, value}} {}
+  LaunchExpr replacedAt(size_t at, LaunchSymbol symbol, const LaunchExpr &by) const;
   Status evaluateAt(size_t at, const LaunchSymbols &symbols, int64_t &value) const;
   void print(size_t at, std::string &text) const;
 

@@ -1,7 +1,7 @@
 //===- LaunchPlan.h - how a kernel is launched, as data ---------------------===//
-// Owns everything the runtime must know to launch a kernel: grid, block, shared memory, workspace,
-// clears, tensor maps and the layout of the parameter block. Written by codegen/Config, stored as
-// text in the kernel record, evaluated by runtime/Device. Same plan, same text, byte for byte.
+// Owns everything the runtime must know to launch the kernels of one call: grid, block, shared memory,
+// workspace, clears, tensor maps and the layout of the parameter block. Written by codegen/Config, stored
+// as text in the kernel record, evaluated by runtime/Device. Same plan, same text, byte for byte.
 #ifndef HEDDLE_RUNTIME_CORE_LAUNCHPLAN_H
 #define HEDDLE_RUNTIME_CORE_LAUNCHPLAN_H
 
@@ -50,7 +50,7 @@ struct SlotSpec {
   enum class Kind : uint8_t { i32, i64, f32, ptr, tensorMap };
   int64_t offset = 0;
   Kind kind = Kind::i32;
-  LaunchExpr expr;       // i32, i64: the value
+  LaunchExpr expr;       // i32, i64: the value; ptr: bytes behind what `pointer` names
   PointerSource pointer; // ptr
   int64_t tensorMap = 0; // tensorMap: index into LaunchPlan::tensorMaps
                          // f32 has one source, scale_log2
@@ -63,19 +63,18 @@ struct SlotSpec {
 inline constexpr int64_t kMaxParamBytes = 32704;
 inline constexpr int64_t kLargeParamDriver = 12010; // as cuDriverGetVersion counts; older drivers take the bytes below
 inline constexpr int64_t kSmallParamBytes = 4096;
+inline constexpr int64_t kParamAlignment = 64; // of a block that holds tensor maps
 
-// A value type without behaviour beyond text. Building: set the fields, append slots in order.
-struct LaunchPlan {
+// One kernel and how it is launched. Building: set the fields, append slots in order.
+struct KernelLaunch {
   std::string entry = "heddle_kernel";
   std::array<LaunchExpr, 3> grid = {1, 1, 1};
   LaunchExpr block = 1;          // threads, one dimension
   LaunchExpr sharedBytes = 0;    // dynamic shared memory
-  LaunchExpr workspaceBytes = 0; // given by the caller, 256-byte aligned
-  std::vector<ClearSpec> clears;
+  std::vector<ClearSpec> clears; // before this launch
   std::vector<TensorMapSpec> tensorMaps;
   std::vector<SlotSpec> slots;
   int64_t paramBytes = 0; // size of the parameter block; append* keep it at the natural struct size
-  int64_t keyOriginStep = 1; // the position of key 0 must be a multiple of it
 
   // Append a slot at the next naturally aligned offset and return that offset (tensor maps: 64).
   int64_t appendI32(LaunchExpr value);
@@ -84,38 +83,54 @@ struct LaunchPlan {
   int64_t appendScaleLog2();
   int64_t appendTensorMap(TensorMapSpec spec); // appends to tensorMaps as well
 
-  // The oldest driver that takes so large a parameter block, as cuDriverGetVersion counts; 0: every one.
-  int64_t minDriver() const { return paramBytes > kSmallParamBytes ? kLargeParamDriver : 0; }
+private:
+  int64_t append(SlotSpec slot);
+};
+
+inline constexpr int kMaxLaunches = 8; // of one plan
+
+// A value type without behaviour beyond text: the first kernel, and the kernels that are launched behind it on the
+// same stream, in order. All have one workspace. Launch i runs code i of the record (KernelImages.h).
+struct LaunchPlan : KernelLaunch {
+  LaunchExpr workspaceBytes = 0; // given by the caller, 256-byte aligned
+  int64_t keyOriginStep = 1;     // the position of key 0 must be a multiple of it
+  // Rows of one round: all launches are made for these rows, then for the next ones. 0: for all rows at once.
+  LaunchExpr roundRows = 0;
+  std::vector<KernelLaunch> following;
+
+  size_t launchCount() const { return 1 + following.size(); }
+  const KernelLaunch &launch(size_t index) const { return index == 0 ? *this : following[index - 1]; }
+
+  // The oldest driver that takes so large parameter blocks, as cuDriverGetVersion counts; 0: every one.
+  int64_t minDriver() const;
 
   // 1 + the largest run-time size index that any expression uses.
   int64_t paramCount() const;
   // For each of them: some expression uses it. A number between may belong to a tensor whose length no kernel asks for.
   std::vector<bool> usedParams() const;
-  // Slots inside the block, aligned and not overlapping, map indices and ranks right; parse checks it
-  // too. The failure names the slot or map.
+  // At most kMaxLaunches, slots inside their block, aligned and not overlapping, map indices and ranks right; parse
+  // checks it too. The failure names the slot or map.
   Status validate() const;
 
+  // Plans that older runtimes understand are written as they were.
   std::string str() const;
   // The inverse of str. Failures name the line and what was expected there.
   static Result<LaunchPlan> parse(std::string_view text);
-
-private:
-  int64_t append(SlotSpec slot);
 };
 
-// The launch geometry of one call.
+// The geometry of one launch.
 struct LaunchGeometry {
   int64_t grid[3] = {1, 1, 1};
   int64_t block = 1;
   int64_t sharedBytes = 0;
-  int64_t workspaceBytes = 0;
+  int64_t workspaceBytes = 0; // of the whole plan
   // A zero somewhere in the grid: there is nothing to compute.
   bool isEmpty() const { return grid[0] == 0 || grid[1] == 0 || grid[2] == 0; }
 };
 
-// Refuses (unsupported) a geometry outside the hardware limits that all supported GPUs share
+// Of launch `index`. Refuses (unsupported) a geometry outside the hardware limits that all supported GPUs share
 // (grid 2^31-1 x 65535 x 65535, 1024 threads) and negative sizes. Allocates only on failure.
-Result<LaunchGeometry> evaluateGeometry(const LaunchPlan &plan, const LaunchSymbols &symbols);
+Result<LaunchGeometry> evaluateGeometry(const LaunchPlan &plan, const LaunchSymbols &symbols, size_t index = 0);
 
 } // namespace heddle
 

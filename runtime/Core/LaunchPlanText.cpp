@@ -4,14 +4,17 @@
 //   clear TARGET OFFSET WORDS VALUE
 //   tensor_map SOURCE DTYPE offset B swizzle S dims ... strides ... box ... step ...
 //   slot OFFSET i32|i64 EXPR, slot OFFSET f32 scale_log2, slot OFFSET ptr SOURCE, slot OFFSET tensor_map I
+// Version 2 has, beside these, round_rows EXPR, slot OFFSET ptr SOURCE BYTES, and lines `launch`: what follows describes
+// the next kernel, all but workspace, key_origin_step and round_rows.
 #include "runtime/Core/LaunchPlan.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace heddle {
 namespace {
 
-constexpr const char *kHeader = "heddle-plan 1";
+constexpr const char *kHeaders[] = {"heddle-plan 1", "heddle-plan 2"};
 constexpr const char *kSlotKinds[] = {"i32", "i64", "f32", "ptr", "tensor_map"};
 
 void printList(std::string &text, const char *name, const std::vector<LaunchExpr> &list) {
@@ -38,7 +41,7 @@ std::string printSlot(const SlotSpec &slot) {
   case SlotSpec::Kind::i32:
   case SlotSpec::Kind::i64: return text + slot.expr.str() + "\n";
   case SlotSpec::Kind::f32: return text + "scale_log2\n";
-  case SlotSpec::Kind::ptr: return text + slot.pointer.str() + "\n";
+  case SlotSpec::Kind::ptr: return text + slot.pointer.str() + (slot.expr == LaunchExpr() ? "" : " " + slot.expr.str()) + "\n";
   case SlotSpec::Kind::tensorMap: return text + std::to_string(slot.tensorMap) + "\n";
   }
   return text;
@@ -47,7 +50,10 @@ std::string printSlot(const SlotSpec &slot) {
 // Reads the tokens of one line; failures carry the line number.
 class LineReader {
 public:
-  LineReader(std::string_view line, int number) : rest(line), number(number) {}
+  LineReader(std::string_view line, int number, int version) : rest(line), number(number), version(version) {}
+
+  // Whether the text is of version 2.
+  bool allowsLaunches() const { return version == 2; }
 
   Status fail(const std::string &what) const {
     return Status::invalidArgument("launch plan, line " + std::to_string(number) + ": " + what);
@@ -105,7 +111,7 @@ public:
 
 private:
   std::string_view rest;
-  int number;
+  int number, version;
 };
 
 Status parseMap(LineReader &line, TensorMapSpec &map) {
@@ -140,7 +146,9 @@ Status parseSlot(LineReader &line, SlotSpec &slot) {
   case SlotSpec::Kind::i32:
   case SlotSpec::Kind::i64: return line.read(slot.expr);
   case SlotSpec::Kind::f32: return line.expectWord("scale_log2");
-  case SlotSpec::Kind::ptr: return line.read(slot.pointer);
+  case SlotSpec::Kind::ptr:
+    HEDDLE_TRY(line.read(slot.pointer));
+    return line.atEnd() || !line.allowsLaunches() ? Status() : line.read(slot.expr);
   case SlotSpec::Kind::tensorMap: return line.read(slot.tensorMap);
   }
   return {};
@@ -158,63 +166,107 @@ Status parseClear(LineReader &line, ClearSpec &clear) {
   return {};
 }
 
-Status parseLine(LineReader &line, LaunchPlan &plan) {
-  std::string_view key = line.word();
+// Lines that say something of all launches; false: it is none of them.
+Result<bool> parsePlanLine(std::string_view key, LineReader &line, LaunchPlan &plan) {
+  const bool isOfVersion2 = key == "launch" || key == "round_rows";
+  if (key != "workspace" && key != "key_origin_step" && !(isOfVersion2 && line.allowsLaunches()))
+    return false;
+  if (key == "launch" && plan.launchCount() == size_t(kMaxLaunches))
+    return line.fail("expected at most " + std::to_string(kMaxLaunches) + " launches");
+  if (key == "launch")
+    plan.following.emplace_back();
+  else if (!plan.following.empty())
+    return line.fail(std::string(key) + " belongs to the whole plan, before the first line launch");
+  else
+    HEDDLE_TRY(key == "workspace" ? line.read(plan.workspaceBytes)
+               : key == "round_rows" ? line.read(plan.roundRows)
+                                     : line.read(plan.keyOriginStep));
+  return true;
+}
+
+Status parseLaunchLine(std::string_view key, LineReader &line, KernelLaunch &launch) {
   if (key == "entry") {
-    plan.entry = std::string(line.word());
+    launch.entry = std::string(line.word());
   } else if (key == "grid") {
-    for (LaunchExpr &expr : plan.grid)
+    for (LaunchExpr &expr : launch.grid)
       HEDDLE_TRY(line.read(expr));
   } else if (key == "block") {
-    HEDDLE_TRY(line.read(plan.block));
+    HEDDLE_TRY(line.read(launch.block));
   } else if (key == "shared") {
-    HEDDLE_TRY(line.read(plan.sharedBytes));
-  } else if (key == "workspace") {
-    HEDDLE_TRY(line.read(plan.workspaceBytes));
+    HEDDLE_TRY(line.read(launch.sharedBytes));
   } else if (key == "params") {
-    HEDDLE_TRY(line.read(plan.paramBytes));
-  } else if (key == "key_origin_step") {
-    HEDDLE_TRY(line.read(plan.keyOriginStep));
+    HEDDLE_TRY(line.read(launch.paramBytes));
   } else if (key == "clear") {
-    HEDDLE_TRY(parseClear(line, plan.clears.emplace_back()));
+    HEDDLE_TRY(parseClear(line, launch.clears.emplace_back()));
   } else if (key == "tensor_map") {
-    HEDDLE_TRY(parseMap(line, plan.tensorMaps.emplace_back()));
+    HEDDLE_TRY(parseMap(line, launch.tensorMaps.emplace_back()));
   } else if (key == "slot") {
-    HEDDLE_TRY(parseSlot(line, plan.slots.emplace_back()));
+    HEDDLE_TRY(parseSlot(line, launch.slots.emplace_back()));
   } else {
-    return line.fail("expected entry, grid, block, shared, workspace, params, key_origin_step, clear, tensor_map or slot, got '" + std::string(key) + "'");
+    return line.fail("expected entry, grid, block, shared, workspace, params, key_origin_step, clear, tensor_map or slot" +
+                     std::string(line.allowsLaunches() ? ", round_rows or launch" : "") + ", got '" + std::string(key) + "'");
   }
+  return {};
+}
+
+Status parseLine(LineReader &line, LaunchPlan &plan) {
+  const std::string_view key = line.word();
+  HEDDLE_ASSIGN(bool isOfPlan, parsePlanLine(key, line, plan));
+  if (!isOfPlan)
+    HEDDLE_TRY(parseLaunchLine(key, line, plan.following.empty() ? static_cast<KernelLaunch &>(plan) : plan.following.back()));
   return line.atEnd() ? Status() : line.fail("expected the end of the line, got '" + std::string(line.word()) + "'");
+}
+
+bool needsVersion2(const LaunchPlan &plan) {
+  auto isBehind = [](const SlotSpec &slot) { return slot.kind == SlotSpec::Kind::ptr && slot.expr != LaunchExpr(); };
+  return !plan.following.empty() || plan.roundRows != LaunchExpr() || std::any_of(plan.slots.begin(), plan.slots.end(), isBehind);
+}
+
+std::string printHead(const KernelLaunch &launch) {
+  return "entry " + launch.entry + "\ngrid " + launch.grid[0].str() + " " + launch.grid[1].str() + " " + launch.grid[2].str() +
+         "\nblock " + launch.block.str() + "\nshared " + launch.sharedBytes.str() + "\n";
+}
+
+std::string printLists(const KernelLaunch &launch) {
+  std::string text;
+  for (const ClearSpec &clear : launch.clears)
+    text += "clear " + clear.target.str() + " " + clear.offset.str() + " " + clear.words.str() + " " + std::to_string(clear.value) + "\n";
+  for (const TensorMapSpec &map : launch.tensorMaps)
+    text += printMap(map);
+  for (const SlotSpec &slot : launch.slots)
+    text += printSlot(slot);
+  return text;
 }
 
 } // namespace
 
 std::string LaunchPlan::str() const {
-  std::string text = std::string(kHeader) + "\nentry " + entry + "\n";
-  text += "grid " + grid[0].str() + " " + grid[1].str() + " " + grid[2].str() + "\n";
-  text += "block " + block.str() + "\nshared " + sharedBytes.str() + "\nworkspace " + workspaceBytes.str() + "\n";
-  text += "params " + std::to_string(paramBytes) + "\n";
+  auto params = [](const KernelLaunch &launch) { return "params " + std::to_string(launch.paramBytes) + "\n"; };
+  std::string text = std::string(kHeaders[needsVersion2(*this)]) + "\n" + printHead(*this);
+  text += "workspace " + workspaceBytes.str() + "\n" + params(*this);
   if (keyOriginStep != 1)
     text += "key_origin_step " + std::to_string(keyOriginStep) + "\n";
-  for (const ClearSpec &clear : clears)
-    text += "clear " + clear.target.str() + " " + clear.offset.str() + " " + clear.words.str() + " " + std::to_string(clear.value) + "\n";
-  for (const TensorMapSpec &map : tensorMaps)
-    text += printMap(map);
-  for (const SlotSpec &slot : slots)
-    text += printSlot(slot);
+  if (roundRows != LaunchExpr())
+    text += "round_rows " + roundRows.str() + "\n";
+  text += printLists(*this);
+  for (const KernelLaunch &launch : following)
+    text += "launch\n" + printHead(launch) + params(launch) + printLists(launch);
   return text;
 }
 
 Result<LaunchPlan> LaunchPlan::parse(std::string_view text) {
   LaunchPlan plan;
+  int version = 1;
   for (int number = 1; !text.empty() || number == 1; ++number) {
     std::string_view content = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), content.size() + 1));
-    LineReader line(content, number);
+    if (number == 1)
+      version = content == kHeaders[1] ? 2 : 1;
+    LineReader line(content, number, version);
     if (number > 1)
       HEDDLE_TRY(parseLine(line, plan));
-    else if (content != kHeader)
-      return line.fail(std::string("expected '") + kHeader + "', got '" + std::string(content) + "'");
+    else if (content != kHeaders[version - 1])
+      return line.fail(std::string("expected '") + kHeaders[0] + "' or '" + kHeaders[1] + "', got '" + std::string(content) + "'");
   }
   HEDDLE_TRY(plan.validate());
   return plan;

@@ -215,6 +215,8 @@ void setSymbols(const KernelFamily &family, int64_t smCount, CallInputs &inputs)
   symbols[LaunchSymbol::qOrigin] = args.q_origin;
   symbols[LaunchSymbol::kOrigin] = args.k_origin;
   symbols[LaunchSymbol::smCount] = smCount;
+  for (LaunchSymbol rows : {LaunchSymbol::roundRows, LaunchSymbol::lseRows, LaunchSymbol::carryRows})
+    symbols[rows] = args.q.size[1];
   setStrides(symbols, LaunchSymbol::qStrideBatch, args.q);
   setStrides(symbols, LaunchSymbol::kStrideBatch, args.k);
   setStrides(symbols, LaunchSymbol::vStrideBatch, args.v);
@@ -255,13 +257,16 @@ Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {
     largestOperand = std::max(largestOperand, source.index);
     needs.operandMask |= uint64_t(1) << (source.index % kMaxRuntimeSizes);
   };
-  for (const ClearSpec &clear : plan.clears)
-    use(clear.target);
-  for (const TensorMapSpec &map : plan.tensorMaps)
-    use(map.source);
-  for (const SlotSpec &slot : plan.slots)
-    if (slot.kind == SlotSpec::Kind::ptr)
-      use(slot.pointer);
+  for (size_t i = 0; i < plan.launchCount(); ++i) {
+    const KernelLaunch &launch = plan.launch(i);
+    for (const ClearSpec &clear : launch.clears)
+      use(clear.target);
+    for (const TensorMapSpec &map : launch.tensorMaps)
+      use(map.source);
+    for (const SlotSpec &slot : launch.slots)
+      if (slot.kind == SlotSpec::Kind::ptr)
+        use(slot.pointer);
+  }
   const std::vector<bool> used = plan.usedParams();
   for (size_t i = 0; i < used.size() && i < size_t(kMaxRuntimeSizes); ++i)
     needs.sizeMask |= uint64_t(used[i]) << i;

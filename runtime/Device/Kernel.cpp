@@ -1,4 +1,5 @@
 //===- Kernel.cpp - loading a record into a context -------------------------===//
+#include "runtime/Core/KernelImages.h"
 #include "runtime/Device/LoadedKernel.h"
 
 namespace heddle {
@@ -27,12 +28,12 @@ Result<Code> chooseCode(const DeviceInfo &info, const KernelRecord &record) {
                              ", this GPU is " + arch + "; compile the pattern for " + arch);
 }
 
-Status loadModule(const Driver &driver, const std::string &operation, const Code &code, LoadedKernel &kernel) {
+Status loadModule(const Driver &driver, const std::string &operation, std::string_view image, LoadedCode &code) {
   char log[4096] = {};
   int options[] = {cuda::kJitErrorLogBuffer, cuda::kJitErrorLogBufferBytes};
   void *values[] = {log, reinterpret_cast<void *>(uintptr_t(sizeof(log) - 1))};
-  // std::string keeps a terminating zero behind its bytes, which PTX needs.
-  cuda::Code result = driver.moduleLoadDataEx(&kernel.module, code.image->c_str(), 2, options, values);
+  // std::string keeps a terminating zero behind its bytes, joinImages one behind each image: PTX needs it.
+  cuda::Code result = driver.moduleLoadDataEx(&code.module, image.data(), 2, options, values);
   if (result == cuda::kSuccess)
     return {};
   Status failure = driver.check(result, operation.c_str(), "cuModuleLoadDataEx");
@@ -42,16 +43,31 @@ Status loadModule(const Driver &driver, const std::string &operation, const Code
   return {isUnreadable ? StatusCode::corrupt : isUnsupported ? StatusCode::unsupported : failure.code(), message};
 }
 
-Status prepareFunction(const Driver &driver, const std::string &operation, LoadedKernel &kernel) {
+Status prepareFunction(const LoadedKernel &kernel, const std::string &operation, const std::string &entry, LoadedCode &code) {
+  const Driver &driver = *kernel.device.state()->driver;
   const char *what = operation.c_str();
-  HEDDLE_TRY(driver.check(driver.moduleGetFunction(&kernel.function, kernel.module, kernel.plan.entry.c_str()), what, "cuModuleGetFunction"));
+  HEDDLE_TRY(driver.check(driver.moduleGetFunction(&code.function, code.module, entry.c_str()), what, "cuModuleGetFunction"));
   int staticShared = 0, threads = 0;
-  HEDDLE_TRY(driver.check(driver.funcGetAttribute(&staticShared, cuda::kFunctionSharedBytes, kernel.function), what, "cuFuncGetAttribute"));
-  HEDDLE_TRY(driver.check(driver.funcGetAttribute(&threads, cuda::kFunctionMaxThreadsPerBlock, kernel.function), what, "cuFuncGetAttribute"));
-  kernel.blockLimit = threads;
-  kernel.dynamicSharedLimit = kernel.device.info().sharedBytesPerBlock - staticShared;
-  return driver.check(driver.funcSetAttribute(kernel.function, cuda::kFunctionMaxDynamicSharedBytes, int(kernel.dynamicSharedLimit)), what,
+  HEDDLE_TRY(driver.check(driver.funcGetAttribute(&staticShared, cuda::kFunctionSharedBytes, code.function), what, "cuFuncGetAttribute"));
+  HEDDLE_TRY(driver.check(driver.funcGetAttribute(&threads, cuda::kFunctionMaxThreadsPerBlock, code.function), what, "cuFuncGetAttribute"));
+  code.blockLimit = threads;
+  code.dynamicSharedLimit = kernel.device.info().sharedBytesPerBlock - staticShared;
+  return driver.check(driver.funcSetAttribute(code.function, cuda::kFunctionMaxDynamicSharedBytes, int(code.dynamicSharedLimit)), what,
                       "cuFuncSetAttribute");
+}
+
+size_t clearCountOf(const LaunchPlan &plan) {
+  size_t count = 0;
+  for (size_t i = 0; i < plan.launchCount(); ++i)
+    count += plan.launch(i).clears.size();
+  return count;
+}
+
+bool hasTensorMaps(const LaunchPlan &plan) {
+  bool hasAny = false;
+  for (size_t i = 0; i < plan.launchCount(); ++i)
+    hasAny = hasAny || !plan.launch(i).tensorMaps.empty();
+  return hasAny;
 }
 
 Status readPlan(const KernelRecord &record, LoadedKernel &kernel) {
@@ -59,10 +75,11 @@ Status readPlan(const KernelRecord &record, LoadedKernel &kernel) {
   if (!plan)
     return Status::corrupt(describe(record) + plan.status().message());
   kernel.plan = plan.take();
-  if (kernel.plan.clears.size() > size_t(kMaxClears))
-    return Status::unsupported(describe(record) + "this runtime makes at most " + std::to_string(kMaxClears) + " clears a launch, the plan has " +
-                               std::to_string(kernel.plan.clears.size()));
-  if (!kernel.plan.tensorMaps.empty() && !kernel.device.state()->driver->tensorMapEncodeTiled)
+  if (const size_t clears = clearCountOf(kernel.plan); clears > size_t(kMaxClears))
+    return Status::unsupported(describe(record) + "this runtime makes at most " + std::to_string(kMaxClears) + " clears a call, the plan has " +
+                               std::to_string(clears));
+  kernel.hasTensorMaps = hasTensorMaps(kernel.plan);
+  if (kernel.hasTensorMaps && !kernel.device.state()->driver->tensorMapEncodeTiled)
     return Status::unsupported(describe(record) + "needs cuTensorMapEncodeTiled, which this driver has not; update it to CUDA 12 or later");
   HEDDLE_ASSIGN(kernel.needs, CallRequirements::of(kernel.plan));
   return {};
@@ -77,21 +94,27 @@ Result<std::shared_ptr<LoadedKernel>> loadFresh(const Device &device, const Kern
   HEDDLE_TRY(readPlan(record, *kernel));
   HEDDLE_ASSIGN(Code code, chooseCode(device.info(), record));
   kernel->isJitCompiled = code.isPtx;
+  HEDDLE_ASSIGN(std::vector<std::string_view> images, splitImages(*code.image, kernel->plan.launchCount()));
   std::string operation = "load kernel " + record.contentKey.substr(0, 12);
   ContextScope scope(*device.state());
   HEDDLE_TRY(scope.status(operation.c_str()));
-  HEDDLE_TRY(loadModule(driver, operation, code, *kernel));
-  HEDDLE_TRY(prepareFunction(driver, operation, *kernel));
+  for (size_t i = 0; i < images.size(); ++i) {
+    LoadedCode &loaded = kernel->codes.emplace_back();
+    HEDDLE_TRY(loadModule(driver, operation, images[i], loaded));
+    HEDDLE_TRY(prepareFunction(*kernel, operation, kernel->plan.launch(i).entry, loaded));
+  }
   return kernel;
 }
 
 } // namespace
 
 LoadedKernel::~LoadedKernel() {
-  if (!module || device.state()->isAbandoned)
+  if (codes.empty() || device.state()->isAbandoned)
     return;
   ContextScope scope(*device.state());
-  device.state()->driver->moduleUnload(module);
+  for (const LoadedCode &code : codes)
+    if (code.module)
+      device.state()->driver->moduleUnload(code.module);
 }
 
 Result<Kernel> Kernel::load(const Device &device, const KernelRecord &record) {

@@ -1,6 +1,6 @@
 //===- Kernel.h - a loaded kernel and its launches --------------------------===//
 // Owns the way from a stored record to work on a stream: load once per kernel and context, check the
-// arguments, evaluate the LaunchPlan, fill the parameter block, launch. The promises are those of
+// arguments, evaluate the LaunchPlan, fill the parameter blocks, launch. The promises are those of
 // runtime/Include/heddle.h.
 #ifndef HEDDLE_RUNTIME_DEVICE_KERNEL_H
 #define HEDDLE_RUNTIME_DEVICE_KERNEL_H
@@ -24,16 +24,17 @@ inline AttentionArgs makeAttentionArgs() {
 // A contiguous [batch, rows, heads, dim] tensor.
 heddle_tensor contiguousTensor(void *ptr, DType dtype, int64_t batch, int64_t rows, int64_t heads, int64_t dim);
 
-struct LoadedKernel;  // module, function, plan
+struct LoadedKernel;  // modules, functions, plan
 struct PreparedState; // one frozen call
 
-// Frozen arguments: launch() is one driver call per clear and one for the kernel. Movable, thread safe.
+// Frozen arguments: launch() is one driver call per clear and one per kernel. Movable, thread safe.
 class PreparedLaunch {
 public:
   PreparedLaunch(PreparedLaunch &&) noexcept;
   PreparedLaunch &operator=(PreparedLaunch &&) noexcept;
   ~PreparedLaunch();
   Status launch(cuda::Stream stream) const;
+  // Of the first kernel; the workspace is that of all.
   const LaunchGeometry &geometry() const;
 
 private:

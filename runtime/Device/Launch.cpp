@@ -2,6 +2,7 @@
 #include "runtime/Device/LoadedKernel.h"
 #include "runtime/Device/TensorMap.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int64_t kWorkspaceAlignment = 256;
 
-Status checkLimits(const LoadedKernel &kernel, const LaunchGeometry &geometry) {
+Status checkLimits(const LoadedCode &kernel, const LaunchGeometry &geometry) {
   if (geometry.sharedBytes > kernel.dynamicSharedLimit)
     return Status::unsupported("launch: the kernel needs " + std::to_string(geometry.sharedBytes) + " bytes of dynamic shared memory, this GPU allows " +
                                std::to_string(kernel.dynamicSharedLimit));
@@ -30,29 +31,45 @@ Status checkWorkspace(const AttentionArgs &args, int64_t needed) {
   return {};
 }
 
-Status evaluateClears(const LoadedKernel &kernel, const CallInputs &inputs, EvaluatedCall &call) {
-  for (const ClearSpec &spec : kernel.plan.clears) {
+// The arguments of a call, and its sizes with those of one round. Tensor maps are those of the whole call.
+struct RoundInputs {
+  const CallInputs &call;
+  const LaunchSymbols &symbols;
+};
+
+// Of launch `index`, behind those of the launches before it.
+Status evaluateClears(const LoadedKernel &kernel, const RoundInputs &inputs, size_t index, EvaluatedCall &call) {
+  for (const ClearSpec &spec : kernel.plan.launch(index).clears) {
     HEDDLE_ASSIGN(int64_t offset, spec.offset.evaluate(inputs.symbols));
     HEDDLE_ASSIGN(int64_t words, spec.words.evaluate(inputs.symbols));
     bool isWorkspace = spec.target.kind == PointerSource::Kind::workspace;
-    int64_t limit = isWorkspace ? call.geometry.workspaceBytes : int64_t(1) << 40;
+    int64_t limit = isWorkspace ? call.launches[index].geometry.workspaceBytes : int64_t(1) << 40;
     if (offset < 0 || words < 0 || offset > limit || words > (limit - offset) / 4)
       return Status::internal("launch: the plan clears " + std::to_string(words) + " words at byte " + std::to_string(offset) + " of " +
                               spec.target.str() + ", outside its " + std::to_string(limit) + " bytes");
-    cuda::DevicePointer base = reinterpret_cast<uintptr_t>(inputs.pointer(spec.target));
+    cuda::DevicePointer base = reinterpret_cast<uintptr_t>(inputs.call.pointer(spec.target));
     if (words > 0)
       call.clears[call.clearCount++] = {base + cuda::DevicePointer(offset), spec.value, size_t(words)};
   }
+  call.launches[index].clearEnd = call.clearCount;
   return {};
 }
 
 template <class T> void store(unsigned char *slot, T value) { std::memcpy(slot, &value, sizeof(value)); }
 
-Status fillSlot(const LoadedKernel &kernel, const CallInputs &inputs, const SlotSpec &spec, unsigned char *slot) {
+// The bytes behind a null pointer are null too.
+Status fillPointer(const RoundInputs &inputs, const SlotSpec &spec, unsigned char *slot) {
+  HEDDLE_ASSIGN(int64_t bytes, spec.expr.evaluate(inputs.symbols));
+  const uintptr_t base = reinterpret_cast<uintptr_t>(inputs.call.pointer(spec.pointer));
+  store(slot, base ? base + uintptr_t(bytes) : 0);
+  return {};
+}
+
+Status fillSlot(const LoadedKernel &kernel, const RoundInputs &inputs, const KernelLaunch &launch, const SlotSpec &spec, unsigned char *slot) {
   switch (spec.kind) {
-  case SlotSpec::Kind::f32: store(slot, inputs.scaleLog2); return {};
-  case SlotSpec::Kind::ptr: store(slot, inputs.pointer(spec.pointer)); return {};
-  case SlotSpec::Kind::tensorMap: return encodeTensorMap(kernel, inputs, kernel.plan.tensorMaps[size_t(spec.tensorMap)], slot);
+  case SlotSpec::Kind::f32: store(slot, inputs.call.scaleLog2); return {};
+  case SlotSpec::Kind::ptr: return fillPointer(inputs, spec, slot);
+  case SlotSpec::Kind::tensorMap: return encodeTensorMap(kernel, inputs.call, launch.tensorMaps[size_t(spec.tensorMap)], slot);
   case SlotSpec::Kind::i32:
   case SlotSpec::Kind::i64: break;
   }
@@ -67,77 +84,159 @@ Status fillSlot(const LoadedKernel &kernel, const CallInputs &inputs, const Slot
   return {};
 }
 
+// Parameter blocks follow each other, each at a multiple of kParamAlignment.
+Status fillParams(const LoadedKernel &kernel, const RoundInputs &inputs, size_t index, EvaluatedCall &call) {
+  const KernelLaunch &launch = kernel.plan.launch(index);
+  EvaluatedLaunch &evaluated = call.launches[index];
+  const size_t alignment = size_t(kParamAlignment);
+  const size_t end = index == 0 ? 0 : call.launches[index - 1].paramBegin + call.launches[index - 1].paramBytes;
+  evaluated.paramBegin = (end + alignment - 1) / alignment * alignment;
+  evaluated.paramBytes = size_t(launch.paramBytes);
+  unsigned char *params = call.params + evaluated.paramBegin;
+  std::memset(params, 0, evaluated.paramBytes);
+  for (const SlotSpec &spec : launch.slots)
+    HEDDLE_TRY(fillSlot(kernel, inputs, launch, spec, params + spec.offset));
+  return {};
+}
+
 // What was asked for beside what is allowed, behind the driver's error.
-Status launchFailure(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::Code code) {
-  Status failure = kernel.device.state()->driver->check(code, "launch", "cuLaunchKernel");
+Status launchFailure(const LoadedKernel &kernel, size_t index, const EvaluatedLaunch &launch, cuda::Code result) {
+  Status failure = kernel.device.state()->driver->check(result, "launch", "cuLaunchKernel");
   auto num = [](int64_t value) { return std::to_string(value); };
-  const LaunchGeometry &geometry = call.geometry;
+  const LoadedCode &code = kernel.codes[index];
+  const LaunchGeometry &geometry = launch.geometry;
   return {failure.code(), failure.message() + "; grid " + num(geometry.grid[0]) + " x " + num(geometry.grid[1]) + " x " + num(geometry.grid[2]) +
-                              ", " + num(geometry.block) + " threads a block (the kernel allows " + num(kernel.blockLimit) + "), " +
-                              num(geometry.sharedBytes) + " bytes of dynamic shared memory (this GPU allows " + num(kernel.dynamicSharedLimit) +
-                              "), " + num(int64_t(call.paramBytes)) + " bytes of parameters"};
+                              ", " + num(geometry.block) + " threads a block (the kernel allows " + num(code.blockLimit) + "), " +
+                              num(geometry.sharedBytes) + " bytes of dynamic shared memory (this GPU allows " + num(code.dynamicSharedLimit) +
+                              "), " + num(int64_t(launch.paramBytes)) + " bytes of parameters"};
 }
 
 } // namespace
 
-Status evaluateCall(const LoadedKernel &kernel, const AttentionArgs &args, bool checksWorkspace, EvaluatedCall &call) {
-  CallInputs inputs;
-  HEDDLE_TRY(checkArguments(kernel.record, kernel.needs, kernel.device.info().identity.smCount, args, inputs));
-  HEDDLE_ASSIGN(call.geometry, evaluateGeometry(kernel.plan, inputs.symbols));
-  if (!checksWorkspace || call.geometry.isEmpty())
-    return {};
-  HEDDLE_TRY(checkLimits(kernel, call.geometry));
-  HEDDLE_TRY(checkWorkspace(inputs.args, call.geometry.workspaceBytes));
-  HEDDLE_TRY(evaluateClears(kernel, inputs, call));
-  std::optional<ContextScope> scope; // the driver encodes tensor maps for the current context
-  if (!kernel.plan.tensorMaps.empty()) {
-    scope.emplace(*kernel.device.state());
-    HEDDLE_TRY(scope->status("prepare"));
-  }
-  call.paramBytes = size_t(kernel.plan.paramBytes);
-  std::memset(call.params, 0, call.paramBytes);
-  for (const SlotSpec &spec : kernel.plan.slots)
-    HEDDLE_TRY(fillSlot(kernel, inputs, spec, call.params + spec.offset));
+Status checkCall(const LoadedKernel &kernel, const AttentionArgs &args, CheckedCall &checked) {
+  LaunchSymbols &symbols = checked.inputs.symbols;
+  HEDDLE_TRY(checkArguments(kernel.record, kernel.needs, kernel.device.info().identity.smCount, args, checked.inputs));
+  HEDDLE_ASSIGN(const int64_t planned, kernel.plan.roundRows.evaluate(symbols));
+  if (planned < 0)
+    return Status::internal("launch: the plan has rounds of " + std::to_string(planned) + " rows");
+  const int64_t rows = symbols[LaunchSymbol::seqlenQ];
+  checked.roundRows = planned == 0 ? rows : planned;
+  checked.rounds = planned == 0 || rows == 0 ? 1 : (rows - 1) / planned + 1;
   return {};
 }
 
-Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::Stream stream) {
-  if (call.geometry.isEmpty())
+// Of the whole plan.
+static Result<int64_t> workspaceOf(const LoadedKernel &kernel, const CheckedCall &checked) {
+  HEDDLE_ASSIGN(const LaunchGeometry geometry, evaluateGeometry(kernel.plan, checked.inputs.symbols));
+  return geometry.workspaceBytes;
+}
+
+// What launches of one round are told of its rows.
+static LaunchSymbols symbolsOf(const CheckedCall &checked, int64_t round) {
+  LaunchSymbols symbols = checked.inputs.symbols;
+  const int64_t first = round * checked.roundRows;
+  symbols[LaunchSymbol::roundFirst] = first;
+  symbols[LaunchSymbol::roundRows] = std::min(checked.roundRows, symbols[LaunchSymbol::seqlenQ] - first);
+  return symbols;
+}
+
+Status evaluateRound(const LoadedKernel &kernel, const CheckedCall &checked, int64_t round, EvaluatedCall &call) {
+  const LaunchSymbols symbols = symbolsOf(checked, round);
+  call.clearCount = 0;
+  bool isEmpty = true;
+  for (size_t i = 0; i < kernel.codes.size(); ++i) {
+    LaunchGeometry &geometry = call.launches[i].geometry;
+    HEDDLE_ASSIGN(geometry, evaluateGeometry(kernel.plan, symbols, i));
+    isEmpty = isEmpty && geometry.isEmpty();
+  }
+  if (isEmpty)
     return {};
+  for (size_t i = 0; i < kernel.codes.size(); ++i)
+    HEDDLE_TRY(checkLimits(kernel.codes[i], call.launches[i].geometry));
+  HEDDLE_TRY(checkWorkspace(checked.inputs.args, call.launches[0].geometry.workspaceBytes));
+  std::optional<ContextScope> scope; // the driver encodes tensor maps for the current context
+  if (kernel.hasTensorMaps) {
+    scope.emplace(*kernel.device.state());
+    HEDDLE_TRY(scope->status("prepare"));
+  }
+  const RoundInputs inputs{checked.inputs, symbols};
+  for (size_t i = 0; i < kernel.codes.size(); ++i) {
+    HEDDLE_TRY(evaluateClears(kernel, inputs, i, call));
+    HEDDLE_TRY(fillParams(kernel, inputs, i, call));
+  }
+  return {};
+}
+
+static Status launchOne(const LoadedKernel &kernel, const EvaluatedCall &call, size_t index, cuda::Stream stream) {
   const Driver &driver = *kernel.device.state()->driver;
-  ContextScope scope(*kernel.device.state());
-  HEDDLE_TRY(scope.status("launch"));
-  for (int i = 0; i < call.clearCount; ++i)
+  const EvaluatedLaunch &launch = call.launches[index];
+  for (int i = index == 0 ? 0 : call.launches[index - 1].clearEnd; i < launch.clearEnd; ++i)
     HEDDLE_TRY(driver.check(driver.memsetWords(call.clears[i].address, call.clears[i].value, call.clears[i].words, stream), "launch", "cuMemsetD32Async"));
   // The kernel has one parameter. The driver knows where it lies: a block that holds tensor maps is aligned to 64 bytes.
-  void *params[] = {const_cast<unsigned char *>(call.params)};
-  const LaunchGeometry &geometry = call.geometry;
-  cuda::Code code = driver.launchKernel(kernel.function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]), unsigned(geometry.grid[2]),
-                                        unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream, params, nullptr);
-  return code == cuda::kSuccess ? Status() : launchFailure(kernel, call, code);
+  void *params[] = {const_cast<unsigned char *>(call.params) + launch.paramBegin};
+  const LaunchGeometry &geometry = launch.geometry;
+  cuda::Code result = driver.launchKernel(kernel.codes[index].function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]),
+                                          unsigned(geometry.grid[2]), unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream,
+                                          params, nullptr);
+  return result == cuda::kSuccess ? Status() : launchFailure(kernel, index, launch, result);
+}
+
+Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::Stream stream) {
+  bool isEmpty = true;
+  for (size_t i = 0; i < kernel.codes.size(); ++i)
+    isEmpty = isEmpty && call.launches[i].geometry.isEmpty();
+  if (isEmpty)
+    return {};
+  ContextScope scope(*kernel.device.state());
+  HEDDLE_TRY(scope.status("launch"));
+  for (size_t i = 0; i < kernel.codes.size(); ++i)
+    if (!call.launches[i].geometry.isEmpty())
+      HEDDLE_TRY(launchOne(kernel, call, i, stream));
+  return {};
+}
+
+// From the second on; `call` is only room.
+static Status launchRounds(const LoadedKernel &kernel, const CheckedCall &checked, cuda::Stream stream, EvaluatedCall &call) {
+  for (int64_t round = 1; round < checked.rounds; ++round) {
+    HEDDLE_TRY(evaluateRound(kernel, checked, round, call));
+    HEDDLE_TRY(launchCall(kernel, call, stream));
+  }
+  return {};
+}
+
+// The first round into `call`, after the last one: what is refused is refused before anything is launched.
+static Status evaluateFirst(const LoadedKernel &kernel, const CheckedCall &checked, EvaluatedCall &call) {
+  if (checked.rounds > 1)
+    HEDDLE_TRY(evaluateRound(kernel, checked, checked.rounds - 1, call));
+  return evaluateRound(kernel, checked, 0, call);
 }
 
 Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
+  CheckedCall checked;
   EvaluatedCall call;
-  HEDDLE_TRY(evaluateCall(*loaded, args, true, call));
-  return launchCall(*loaded, call, stream);
+  HEDDLE_TRY(checkCall(*loaded, args, checked));
+  HEDDLE_TRY(evaluateFirst(*loaded, checked, call));
+  HEDDLE_TRY(launchCall(*loaded, call, stream));
+  return launchRounds(*loaded, checked, stream, call);
 }
 
 Result<int64_t> Kernel::workspaceBytes(const AttentionArgs &args) const {
-  EvaluatedCall call;
-  HEDDLE_TRY(evaluateCall(*loaded, args, false, call));
-  return call.geometry.workspaceBytes;
+  CheckedCall checked;
+  HEDDLE_TRY(checkCall(*loaded, args, checked));
+  return workspaceOf(*loaded, checked);
 }
 
 struct PreparedState {
   std::shared_ptr<LoadedKernel> kernel;
-  EvaluatedCall call;
+  CheckedCall checked;
+  EvaluatedCall call; // of the first round
 };
 
 Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   auto state = std::make_unique<PreparedState>();
   state->kernel = loaded;
-  HEDDLE_TRY(evaluateCall(*loaded, args, true, state->call));
+  HEDDLE_TRY(checkCall(*loaded, args, state->checked));
+  HEDDLE_TRY(evaluateFirst(*loaded, state->checked, state->call));
   return PreparedLaunch(std::move(state));
 }
 
@@ -146,9 +245,15 @@ PreparedLaunch::PreparedLaunch(PreparedLaunch &&) noexcept = default;
 PreparedLaunch &PreparedLaunch::operator=(PreparedLaunch &&) noexcept = default;
 PreparedLaunch::~PreparedLaunch() = default;
 
-Status PreparedLaunch::launch(cuda::Stream stream) const { return launchCall(*state->kernel, state->call, stream); }
+Status PreparedLaunch::launch(cuda::Stream stream) const {
+  HEDDLE_TRY(launchCall(*state->kernel, state->call, stream));
+  if (state->checked.rounds == 1)
+    return {};
+  EvaluatedCall call;
+  return launchRounds(*state->kernel, state->checked, stream, call);
+}
 
-const LaunchGeometry &PreparedLaunch::geometry() const { return state->call.geometry; }
+const LaunchGeometry &PreparedLaunch::geometry() const { return state->call.launches[0].geometry; }
 
 heddle_tensor contiguousTensor(void *ptr, DType dtype, int64_t batch, int64_t rows, int64_t heads, int64_t dim) {
   return {ptr, int32_t(dtype) + 1, 0, {batch, rows, heads, dim}, {rows * heads * dim, heads * dim, dim, 1}};

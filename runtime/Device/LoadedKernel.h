@@ -1,5 +1,5 @@
-//===- LoadedKernel.h - a module in a context -------------------------------===//
-// Owns the driver's module and everything about a kernel that does not change between calls. Internal to
+//===- LoadedKernel.h - the modules of a kernel in a context ----------------===//
+// Owns the driver's modules and everything about a kernel that does not change between calls. Internal to
 // runtime/Device. Immutable after load, so launches share it without a lock.
 #ifndef HEDDLE_RUNTIME_DEVICE_LOADEDKERNEL_H
 #define HEDDLE_RUNTIME_DEVICE_LOADEDKERNEL_H
@@ -8,7 +8,17 @@
 #include "runtime/Device/DeviceState.h"
 #include "runtime/Device/Kernel.h"
 
+#include <vector>
+
 namespace heddle {
+
+// The code of one launch of the plan.
+struct LoadedCode {
+  cuda::Module module = nullptr;
+  cuda::Function function = nullptr;
+  int64_t dynamicSharedLimit = 0;
+  int64_t blockLimit = 0;
+};
 
 struct LoadedKernel {
   explicit LoadedKernel(Device device) : device(std::move(device)) {}
@@ -20,35 +30,49 @@ struct LoadedKernel {
   KernelRecord record; // without code
   LaunchPlan plan;
   CallRequirements needs;
-  cuda::Module module = nullptr;
-  cuda::Function function = nullptr;
-  int64_t dynamicSharedLimit = 0;
-  int64_t blockLimit = 0;
+  std::vector<LoadedCode> codes; // of the plan's launches
+  bool hasTensorMaps = false;
   bool isJitCompiled = false;
 };
 
-constexpr int64_t kMaxParamBlock = kMaxParamBytes; // LaunchPlan::validate holds plans to this
-constexpr int kMaxClears = 8;
+constexpr int64_t kMaxParamBlock = kMaxParamBytes; // of all launches; LaunchPlan::validate holds plans to this
+constexpr int kMaxClears = 8;                      // of all launches
 
-// One call, evaluated: everything the driver is told.
+// One launch of a call: what the driver is told beside the clears and parameters of EvaluatedCall.
+struct EvaluatedLaunch {
+  LaunchGeometry geometry;
+  int clearEnd = 0; // behind its clears, which begin where those of the launch before end
+  size_t paramBegin = 0, paramBytes = 0;
+};
+
+// One call, evaluated.
 struct EvaluatedCall {
   struct Clear {
     cuda::DevicePointer address;
     uint32_t value;
     size_t words;
   };
-  LaunchGeometry geometry;
+  EvaluatedLaunch launches[kMaxLaunches];
   Clear clears[kMaxClears];
   int clearCount = 0;
-  size_t paramBytes = 0;
-  alignas(64) unsigned char params[kMaxParamBlock];
+  alignas(kParamAlignment) unsigned char params[kMaxParamBlock];
 };
 
-// Checks and evaluates into `call`; allocates only on failure. `checksWorkspace` false leaves out the checks of
-// the workspace fields and the parameter block.
-Status evaluateCall(const LoadedKernel &kernel, const AttentionArgs &args, bool checksWorkspace, EvaluatedCall &call);
+// The checked arguments of a call and the rounds in which its launches are made.
+struct CheckedCall {
+  CallInputs inputs;
+  int64_t roundRows = 0;
+  int64_t rounds = 1; // at least one
+};
 
-// Makes the context current if need be, clears, launches.
+// Does not look at the workspace. Allocates only on failure.
+Status checkCall(const LoadedKernel &kernel, const AttentionArgs &args, CheckedCall &checked);
+
+// Evaluates one round into `call`, after a check of the workspace fields; allocates only on failure. The same round gives
+// the same result.
+Status evaluateRound(const LoadedKernel &kernel, const CheckedCall &checked, int64_t round, EvaluatedCall &call);
+
+// Makes the context current if need be; clears and launches, in the plan's order.
 Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::Stream stream);
 
 } // namespace heddle

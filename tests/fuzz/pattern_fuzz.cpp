@@ -100,6 +100,12 @@ void emitFor(const PreparedPattern &prepared, const char *arch) {
   Result<KernelSource> source = variantSource(prepared, shape, "");
   FUZZ_REQUIRE(source.isOk(), "the default is infeasible: " + source.status().message());
   requirePlainHead(source->text);
+  if (prepared.passes.empty() || !configFor(prepared, shape, "chained_mib=32"))
+    return;
+  Result<std::vector<KernelSource>> passes = variantSources(prepared, shape, "chained_mib=32");
+  FUZZ_REQUIRE(passes.isOk() && passes->size() == prepared.passes.size(), "a source for each pass");
+  for (const KernelSource &pass : *passes)
+    requirePlainHead(pass.text);
 }
 
 /// What `heddle explain` counts, at two lengths.
@@ -128,6 +134,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   count(**file);
   requireOwnWords(withoutIncludes(prepared->functions));
+  for (const std::string &functions : prepared->passFunctions)
+    requireOwnWords(withoutIncludes(functions));
   emitFor(*prepared, "sm_80");
   emitFor(*prepared, "sm_90a");
   return 0;

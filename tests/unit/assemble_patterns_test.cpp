@@ -32,6 +32,7 @@ struct Target {
 struct Job {
   const PreparedPattern *pattern;
   Target target;
+  std::string changes = {}; // of the configuration
 };
 
 constexpr size_t kSampling = 9;
@@ -81,8 +82,8 @@ std::string assemble(const Job &job) {
   shape.arch = job.target.arch;
   shape.headDim = shape.valueDim = job.target.headDim;
   const std::string where =
-      job.pattern->name + " " + archName(*shape.arch) + " d=" + std::to_string(shape.headDim) + ": ";
-  auto variant = compileVariant(*job.pattern, shape, ""); // refuses spills and lost performance
+      job.pattern->name + " " + archName(*shape.arch) + " d=" + std::to_string(shape.headDim) + " " + job.changes + ": ";
+  auto variant = compileVariant(*job.pattern, shape, job.changes); // refuses spills and lost performance
   if (!variant)
     return where + variant.status().message();
   KernelRequest request = makeRequest(*job.pattern, shape);
@@ -90,17 +91,8 @@ std::string assemble(const Job &job) {
   return *preferred == *taken ? "" : where + variant->record.note;
 }
 
-} // namespace
-
-TEST_CASE("pattern files assemble without spills") {
-  if (!NvrtcLibrary::shared()) {
-    MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
-    return;
-  }
-  std::vector<PreparedPattern> prepared = preparedPatterns();
-  REQUIRE(prepared.size() >= 7);
-  const std::vector<Job> jobs = jobsOf(prepared);
-  MESSAGE(jobs.size(), " of ", prepared.size() * targets().size(), " kernels are assembled");
+/// What went wrong with any of them.
+std::vector<std::string> assembleAll(const std::vector<Job> &jobs) {
   std::atomic<size_t> next{0};
   std::mutex mutex;
   std::vector<std::string> failures;
@@ -117,6 +109,43 @@ TEST_CASE("pattern files assemble without spills") {
   work();
   for (std::thread &thread : pool)
     thread.join();
-  for (const std::string &failure : failures)
+  return failures;
+}
+
+bool hasNvrtc() {
+  const bool isThere = NvrtcLibrary::shared().isOk();
+  if (!isThere)
+    MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
+  return isThere;
+}
+
+} // namespace
+
+TEST_CASE("pattern files assemble without spills") {
+  if (!hasNvrtc())
+    return;
+  std::vector<PreparedPattern> prepared = preparedPatterns();
+  REQUIRE(prepared.size() >= 7);
+  const std::vector<Job> jobs = jobsOf(prepared);
+  MESSAGE(jobs.size(), " of ", prepared.size() * targets().size(), " kernels are assembled");
+  for (const std::string &failure : assembleAll(jobs))
+    CHECK_MESSAGE(false, failure);
+}
+
+TEST_CASE("chained passes assemble without spills for the oldest architecture and for Hopper") {
+  if (!hasNvrtc())
+    return;
+  std::vector<PreparedPattern> prepared = preparedPatterns();
+  const bool takesAll = std::getenv("HEDDLE_TEST_ALL") != nullptr;
+  std::vector<Job> jobs;
+  size_t chained = 0;
+  for (const PreparedPattern &pattern : prepared)
+    if (!pattern.passes.empty())
+      for (const GpuArch *arch : {&baselineGpuArch(), *findGpuArch("sm_90a")})
+        for (int64_t headDim : {64, 128})
+          if (chained++ % 5 == 0 || takesAll)
+            jobs.push_back({&pattern, {arch, headDim}, "chained_mib=32"});
+  CHECK(jobs.size() >= 4);
+  for (const std::string &failure : assembleAll(jobs))
     CHECK_MESSAGE(false, failure);
 }

@@ -9,6 +9,7 @@
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Driver/Publish.h"
+#include "runtime/Core/KernelImages.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <doctest/doctest.h>
@@ -47,6 +48,36 @@ const char *kAllPatterns[] = {"full", "causal", "sliding_window", "dilated", "di
 
 } // namespace
 
+TEST_CASE("chained passes are sources of their own, and one record of several codes") {
+  PreparedPattern pattern = prepared("longnet");
+  REQUIRE(pattern.passes.size() == 2);
+  CHECK(pattern.passFunctions.size() == 2);
+  CHECK(pattern.passes[0].variants[0].queryRate == 2);
+  CHECK(pattern.passes[1].variants[0].queryRate == 1);
+  auto fused = variantSources(pattern, KernelShape(), ""), chained = variantSources(pattern, KernelShape(), "chained_mib=32");
+  REQUIRE(chained.isOk());
+  REQUIRE(chained->size() == 2);
+  REQUIRE(fused->size() == 1);
+  CHECK((*chained)[0].text.find("kOutFloat32 = 1;") != std::string::npos);
+  CHECK((*chained)[1].text.find("kOutFloat32 = 0;") != std::string::npos);
+  CHECK((*chained)[1].text.find("kChainedMib = 32;") != std::string::npos);
+  CHECK(fused->front().text == variantSource(pattern, KernelShape(), "")->text);
+  if (!hasNvrtc())
+    return;
+  auto one = compileVariant(pattern, KernelShape(), ""), two = compileVariant(pattern, KernelShape(), "chained_mib=32");
+  REQUIRE_MESSAGE(two.isOk(), two.status().str());
+  CHECK(two->record.contentKey.size() == one->record.contentKey.size());
+  CHECK(two->record.contentKey != one->record.contentKey);
+  CHECK(LaunchPlan::parse(two->record.plan)->launchCount() == 2);
+  auto images = splitImages(two->record.cubin, 2), texts = splitImages(two->record.ptx, 2);
+  REQUIRE(images.isOk());
+  REQUIRE(texts.isOk());
+  for (int i : {0, 1}) {
+    CHECK((*images)[i].substr(0, 4) == "\x7f" "ELF");
+    CHECK((*texts)[i].find(".entry heddle_kernel") != std::string::npos);
+  }
+}
+
 TEST_CASE("every shipped pattern prepares, with stages timed in order") {
   for (const char *name : kAllPatterns) {
     CAPTURE(name);
@@ -58,7 +89,7 @@ TEST_CASE("every shipped pattern prepares, with stages timed in order") {
     std::vector<std::string> stages;
     for (const StageTime &time : pattern.times)
       stages.push_back(time.stage);
-    CHECK(stages == std::vector<std::string>{"parse", "analyse", "schedule", "emit", "digest"});
+    CHECK(stages == std::vector<std::string>{"parse", "analyse", "schedule", "emit", "passes", "digest"});
   }
 }
 

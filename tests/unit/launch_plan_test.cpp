@@ -80,7 +80,7 @@ TEST_CASE("operators and symbols") {
   CHECK(valueOf(max(LaunchExpr::param(0), LaunchExpr::param(1))) == 512);
   CHECK(valueOf(select(lessThan(1, 2), 10, 20)) == 10);
   CHECK(valueOf(select(lessThan(2, 2), 10, 20)) == 20);
-  CHECK(valueOf(LaunchSymbol::outStrideHead) == 100 + kLaunchSymbolCount - 1);
+  CHECK(valueOf(LaunchSymbol::carryRows) == 100 + kLaunchSymbolCount - 1);
 }
 
 TEST_CASE("select evaluates only the operand it chooses") {
@@ -166,6 +166,57 @@ TEST_CASE("where key 0 may stand is in the text of plans that care") {
   CHECK(parsed->str() == plan.str());
 }
 
+TEST_CASE("a plan of several launches round-trips as version 2, others stay as they were") {
+  LaunchPlan plan = somePlan();
+  CHECK(plan.str().find("heddle-plan 1\n") == 0);
+  KernelLaunch second;
+  second.grid[0] = LaunchSymbol::heads;
+  second.clears.push_back({{PointerSource::Kind::workspace}, 256, 1, 0});
+  second.appendI32(LaunchExpr::param(4));
+  second.appendPointer({PointerSource::Kind::workspace});
+  second.slots.back().expr = LaunchExpr(LaunchSymbol::batch) * 4;
+  plan.following = {second, second};
+  plan.keyOriginStep = 64;
+  plan.roundRows = LaunchExpr(LaunchSymbol::heads) * 256;
+  const std::string text = plan.str();
+  CHECK(text.find("heddle-plan 2\n") == 0);
+  CHECK(text.find("slot 8 ptr workspace mul(batch,4)\n") != std::string::npos);
+  Result<LaunchPlan> parsed = LaunchPlan::parse(text);
+  REQUIRE_MESSAGE(parsed.isOk(), parsed.status().str());
+  CHECK(parsed->str() == text);
+  REQUIRE(parsed->launchCount() == 3);
+  CHECK(parsed->roundRows == plan.roundRows);
+  CHECK(parsed->launch(0).block == LaunchExpr(128));
+  CHECK(parsed->launch(2).grid[0] == LaunchExpr(LaunchSymbol::heads));
+  CHECK(parsed->paramCount() == 5);
+  CHECK(parsed->usedParams()[4]);
+  CHECK(evaluateGeometry(*parsed, someSymbols(), 1)->grid[0] == 101);
+  CHECK(evaluateGeometry(*parsed, someSymbols(), 1)->workspaceBytes == 100 * 256);
+  plan.following[1].paramBytes = 2 * kSmallParamBytes;
+  CHECK(plan.minDriver() == kLargeParamDriver);
+}
+
+TEST_CASE("plans of more launches or parameters than a call takes are refused") {
+  LaunchPlan plan = somePlan();
+  plan.following.assign(kMaxLaunches, KernelLaunch());
+  CHECK(plan.validate().message().find("at most 8 launches, got 9") != std::string::npos);
+  CHECK(LaunchPlan::parse(plan.str()).status().message().find("at most 8 launches") != std::string::npos);
+  plan.following.assign(1, KernelLaunch());
+  plan.following[0].paramBytes = kMaxParamBytes;
+  CHECK(plan.validate().message().find("parameter bytes of all launches") != std::string::npos);
+  plan.following[0].entry = "two words";
+  CHECK(plan.validate().message().find("entry name without spaces") != std::string::npos);
+}
+
+TEST_CASE("a symbol gives way to an expression wherever it stands") {
+  const LaunchExpr expr = select(lessThan(LaunchSymbol::heads, 4), LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads, LaunchSymbol::heads);
+  const LaunchExpr replaced = expr.replaced(LaunchSymbol::heads, LaunchExpr(LaunchSymbol::kvHeads) + 1);
+  CHECK(replaced.str() == "select(lt(add(kv_heads,1),4),mul(batch,add(kv_heads,1)),add(kv_heads,1))");
+  CHECK(valueOf(replaced) == valueOf(LaunchExpr(LaunchSymbol::kvHeads) + 1));
+  CHECK(expr.replaced(LaunchSymbol::seqlenQ, 0) == expr);
+  CHECK(LaunchExpr::param(2).replaced(LaunchSymbol::batch, 7) == LaunchExpr::param(2));
+}
+
 TEST_CASE("bad plans name the line and what was expected") {
   struct Case {
     const char *text;
@@ -187,6 +238,14 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 1\ntensor_map k bf16 offset 0 swizzle 7 dims 1 box 1\n", "swizzle 0, 32, 64 or 128"},
         Case{"heddle-plan 1\ntensor_map k int8 offset 0 swizzle 0 dims 1 box 1\n", "expected bf16, fp16 or fp32"},
         Case{"heddle-plan 1\ntensor_map k bf16 offset 0 swizzle 0 dims 1 2 box 1 2\n", "rank - 1 strides"},
+        Case{"heddle-plan 1\nlaunch\n", "line 2: expected entry"},
+        Case{"heddle-plan 1\nparams 8\nslot 0 ptr q 8\n", "line 3: expected the end of the line"},
+        Case{"heddle-plan 1\nround_rows 8\n", "line 2: expected entry"},
+        Case{"heddle-plan 2\nlaunch\nround_rows 8\n", "line 3: round_rows belongs to the whole plan"},
+        Case{"heddle-plan 2\nlaunch 1\n", "line 2: expected the end of the line"},
+        Case{"heddle-plan 2\nlaunch\nworkspace 1\n", "line 3: workspace belongs to the whole plan"},
+        Case{"heddle-plan 2\nparams 8\nslot 0 ptr q x\n", "line 3:"},
+        Case{"heddle-plan 2\nfoo\n", "slot, round_rows or launch, got 'foo'"},
         Case{"heddle-plan 1\nclear workspace 0 1 -1\n", "line 2: expected a clear value"}}) {
     Result<LaunchPlan> parsed = LaunchPlan::parse(bad.text);
     REQUIRE_MESSAGE(!parsed.isOk(), bad.text);

@@ -125,6 +125,7 @@ TEST_CASE("every constraint refuses something, and says why") {
        "parts of long items are shared by blocks that stay, which a block for every item does not"},
       {"turns", bf16, [](KernelConfig &c) { c.blockM = 64, c.warps = 8, c.turnTaking = 1, c.consumerRegisters = 240; },
        "turns need at least two consuming warpgroups, block_m=64 has one"},
+      {"chained", bf16, [](KernelConfig &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
   };
   std::set<std::string> refused;
   for (const Witness &witness : witnesses) {

@@ -1,6 +1,7 @@
 //===- work_items_test.cpp - who computes which rows ----------------------===//
 // Compiles the device's work item decoding with the emitted functions of every pattern file for the host and walks the
-// whole grid: every row of every head belongs to exactly one CTA, and its tile names existing rows.
+// whole grid, also in rounds of rows: every row of every head belongs to exactly one CTA, and its tile names existing rows
+// of its round.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
@@ -21,11 +22,12 @@ namespace {
 const char *kBefore = R"(
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <vector>
 #define DEV inline
 using std::max;
 using std::min;
-struct KernelTraits { static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED; };
+struct KernelTraits { static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED, kChainedMib = CHAINED; };
 )";
 
 const char *kAfter = R"(
@@ -34,14 +36,28 @@ int check(int batch, int heads, int rows) {
   p.batch = batch; p.heads = heads; p.kvHeads = 1; p.seqlenQ = rows; p.seqlenK = rows;
   for (int &size : p.param) size = 5;
   std::vector<int> owners(batch * heads * rows);
-  int items = batch * heads * heddle::itemsPerHead(rows);
-  for (int index = 0; index < items; ++index) {
-    heddle::WorkItem item{};
-    if (!heddle::decodeWorkItem(p, index, item)) continue;
-    if (item.firstRow > item.lastRow || item.lastRow >= rows || item.batch >= batch || item.head >= heads) return 1;
-    if ((item.lastRow - item.firstRow) / item.queryRate >= KernelTraits::kBlockM) return 1;
-    for (int row = item.firstRow; row <= item.lastRow; row += item.queryRate)
-      ++owners[(item.batch * heads + item.head) * rows + row];
+  int step = rows;
+#if CHAINED
+  step = 1; // rounds of chained passes
+  for (int variant = 0; variant < Pattern::kVariantCount; ++variant) step = std::lcm(step, Pattern::queryRate(variant));
+  step *= KernelTraits::kBlockM;
+#endif
+  for (int first = 0; first < rows; first += step) {
+    int end = std::min(first + step, rows);
+#if CHAINED
+    p.roundFirst = first;
+    p.roundRows = end - first;
+#endif
+    int items = batch * heads * heddle::itemsPerHead(end - first);
+    for (int index = 0; index < items; ++index) {
+      heddle::WorkItem item{};
+      if (!heddle::decodeWorkItem(p, index, item)) continue;
+      if (item.firstRow > item.lastRow || item.batch >= batch || item.head >= heads) return 1;
+      if (item.firstRow < first || item.lastRow >= end) return 1;
+      if ((item.lastRow - item.firstRow) / item.queryRate >= KernelTraits::kBlockM) return 1;
+      for (int row = item.firstRow; row <= item.lastRow; row += item.queryRate)
+        ++owners[(item.batch * heads + item.head) * rows + row];
+    }
   }
   for (int count : owners)
     if (count != 1) { std::printf("batch %d heads %d rows %d: a row has %d owners\n", batch, heads, rows, count); return 1; }
@@ -56,7 +72,7 @@ int main() {
 )";
 
 struct Raster {
-  int blockM, heads, reversed;
+  int blockM, heads, reversed, chained = 0;
 };
 
 /// Exit code of the compiled program; -1 if it does not compile.
@@ -72,6 +88,7 @@ int compileAndRun(const PreparedPattern &prepared, Raster raster) {
   std::string command = std::string(HEDDLE_HOST_CXX) +
                         " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR "/codegen/Skeletons -DBLOCK_M=" + std::to_string(raster.blockM) +
                         " -DRASTER=" + std::to_string(raster.heads) + " -DREVERSED=" + std::to_string(raster.reversed) +
+                        " -DCHAINED=" + std::to_string(raster.chained) +
                         " -o " + base + " " + base + ".cpp";
   int code = std::system(command.c_str()) == 0 ? std::system(base.c_str()) : -1;
   std::filesystem::remove_all(folder);
@@ -89,5 +106,7 @@ TEST_CASE("every row belongs to exactly one work item") {
     CAPTURE(prepared->name);
     CHECK(compileAndRun(*prepared, {48, 8, 1}) == 0);
     CHECK(compileAndRun(*prepared, {128, 1, 0}) == 0);
+    if (!prepared->passes.empty())
+      CHECK(compileAndRun(*prepared, {16, 8, 1, 1}) == 0);
   }
 }

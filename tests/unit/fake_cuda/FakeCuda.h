@@ -1,6 +1,6 @@
 //===- FakeCuda.h - the control side of the recording driver ----------------===//
 // Owns what tests may ask of and order from libheddle_fake_cuda.so, a stand-in for libcuda.so.1: it counts
-// calls, keeps the last launch, emulates device memory in host memory and fails on command. It checks what a
+// calls, keeps launches, emulates device memory in host memory and fails on command. It checks what a
 // real driver would: a current context, live handles, addresses inside allocations, the parameter size.
 // Environment, for whole programs: HEDDLE_FAKE_CUDA_FAIL="cuInit=100,cuMemAlloc_v2=2",
 // HEDDLE_FAKE_CUDA_DEVICES (default 2), HEDDLE_FAKE_CUDA_ARCH (default 90), HEDDLE_FAKE_CUDA_PARAMS (a file that gets the
@@ -18,6 +18,8 @@ struct Launch {
   void *stream;
   void *context;
   const char *entry; // name of the function
+  const void *function;
+  int clearsBefore; // of those recorded
   size_t paramBytes;
   alignas(64) unsigned char params[4096];
 };
@@ -56,6 +58,8 @@ void fakeCudaSetCurrent(int ordinal);
 void *fakeCudaCurrent();
 
 const Launch *fakeCudaLastLaunch();
+// The first 16 launches since the reset; `count` is of all.
+const Launch *fakeCudaLaunches(int *count);
 const Clear *fakeCudaClears(int *count);
 const TensorMapCall *fakeCudaLastTensorMap();
 int fakeCudaLiveModules();

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 using namespace heddle::cuda;
 using namespace heddle::fake;
@@ -112,6 +113,11 @@ Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned 
   launch.context = currentContext();
   launch.entry = function->name;
   writeParams(launch);
+  launch.function = function;
+  launch.clearsBefore = state().clearCount;
+  if (state().launchCount < int(std::size(state().launches)))
+    state().launches[state().launchCount] = launch;
+  ++state().launchCount;
   return kSuccess;
 }
 

@@ -88,6 +88,7 @@ void fakeCudaReset() {
   now.expectedParamBytes = 0;
   now.jitLog[0] = 0;
   now.lastLaunch = {};
+  now.launchCount = 0;
   now.clearCount = 0;
   now.lastMap = {};
 }
@@ -125,6 +126,11 @@ void fakeCudaSetCurrent(int ordinal) {
 
 void *fakeCudaCurrent() { return currentContext(); }
 const Launch *fakeCudaLastLaunch() { return &state().lastLaunch; }
+
+const Launch *fakeCudaLaunches(int *count) {
+  *count = state().launchCount;
+  return state().launches;
+}
 const TensorMapCall *fakeCudaLastTensorMap() { return &state().lastMap; }
 int fakeCudaLiveModules() { return int(state().modules.size()); }
 int fakeCudaLiveAllocations() { return int(state().allocations.size()); }

@@ -73,6 +73,8 @@ struct State {
   std::set<const void *> handles; // modules, functions, streams, events
   std::set<const void *> modules;
   Launch lastLaunch = {};
+  Launch launches[16] = {};
+  int launchCount = 0;
   Clear clears[64] = {};
   int clearCount = 0;
   TensorMapCall lastMap = {};

@@ -1,0 +1,36 @@
+//===- ChainedLaunch.h - several kernels under one softmax -------------------------------===//
+//
+// Owns how the kernels of a pattern's passes become one launch plan: the carry between them lies in the caller's
+// workspace, outputs and then logarithms of sums, twice where there are more than two passes, and behind them the
+// workspace that each kernel asks for itself. Every kernel but the first continues what the one before it left; the
+// last one writes the results. All passes of some rows come before those of the next rows, so that the carry does not
+// grow with the sequence.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_CODEGEN_CONFIG_CHAINEDLAUNCH_H
+#define HEDDLE_CODEGEN_CONFIG_CHAINEDLAUNCH_H
+
+#include "codegen/Config/Constraint.h"
+#include "runtime/Core/LaunchPlan.h"
+
+namespace heddle {
+
+/// MiB of the carry that are worth trying; 0: one kernel.
+inline constexpr int64_t kChainedMib[] = {0, 32, 256};
+
+/// Rounds of rows begin at multiples of it: where the tiles of every class of every pass do.
+int64_t roundStep(const KernelRequest &request, const KernelConfig &config);
+
+/// `plans`: of the kernels of KernelRequest::passRequest, in order, each as if it were launched alone. Rounds have as many
+/// times `step` rows as fit `mib` MiB of carry, one at least.
+LaunchPlan chainedPlan(std::vector<LaunchPlan> plans, int64_t step, int64_t mib);
+
+/// Why configurations of the request cannot be chained; nothing if this one is not, or can be.
+std::optional<std::string> checkChained(const KernelRequest &request, const KernelConfig &config);
+
+/// For skeletons that chain. The request has passes, or there is nothing to choose.
+void appendChainedKnob(std::vector<Knob> &knobs, const KernelRequest &request, size_t group);
+
+} // namespace heddle
+
+#endif // HEDDLE_CODEGEN_CONFIG_CHAINEDLAUNCH_H

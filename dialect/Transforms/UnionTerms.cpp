@@ -1,0 +1,149 @@
+//===- UnionTerms.cpp - masks whose union is a mask -----------------------===//
+#include "dialect/Transforms/UnionTerms.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <algorithm>
+#include <map>
+
+using namespace mlir;
+
+namespace heddle::attn {
+namespace {
+
+/// The op with another operand.
+template <class Op> SmallVector<Value> pulledBack(Op op, OpBuilder &builder) {
+  SmallVector<Value> terms;
+  for (Value term : termsOf(op.getOperand(), builder)) {
+    IRMapping operands;
+    operands.map(op.getOperand(), term);
+    terms.push_back(builder.clone(*op, operands)->getResult(0));
+  }
+  return terms;
+}
+
+/// Term i of every group of heads; nothing for groups with fewer.
+SmallVector<Value> termsOfHeads(HeadsOp heads, OpBuilder &builder) {
+  SmallVector<SmallVector<Value>> ofGroup;
+  size_t most = 0;
+  for (Value mask : heads.getMasks()) {
+    ofGroup.push_back(termsOf(mask, builder));
+    most = std::max(most, ofGroup.back().size());
+  }
+  SmallVector<Value> terms;
+  for (size_t i = 0; i < most; ++i) {
+    SmallVector<Value> operands;
+    for (ArrayRef<Value> group : ofGroup)
+      operands.push_back(i < group.size() ? group[i]
+                                          : BoxOp::create(builder, heads.getLoc(), heads.getType(), ValueRange(),
+                                                          builder.getDenseI64ArrayAttr({0, 0, 0, 0})));
+    terms.push_back(HeadsOp::create(builder, heads.getLoc(), heads.getType(), operands));
+  }
+  return terms;
+}
+
+} // namespace
+
+SmallVector<Value> termsOf(Value mask, OpBuilder &builder) {
+  if (auto either = mask.getDefiningOp<OrOp>()) {
+    SmallVector<Value> terms;
+    for (Value operand : either.getMasks())
+      terms.append(termsOf(operand, builder));
+    return terms;
+  }
+  if (auto segment = mask.getDefiningOp<SegmentOp>())
+    return pulledBack(segment, builder);
+  if (auto dilate = mask.getDefiningOp<DilateOp>())
+    return pulledBack(dilate, builder);
+  if (auto documents = mask.getDefiningOp<DocumentsOp>())
+    return pulledBack(documents, builder);
+  if (auto blocks = mask.getDefiningOp<BlocksOp>())
+    return pulledBack(blocks, builder);
+  if (auto heads = mask.getDefiningOp<HeadsOp>())
+    return termsOfHeads(heads, builder);
+  return {mask};
+}
+
+TermGroup TermGroup::joined(const TermGroup &other) const {
+  TermGroup result = *this;
+  result.masks.append(other.masks);
+  for (size_t v = 0; v < pieces.size(); ++v)
+    result.pieces[v].insert(result.pieces[v].end(), other.pieces[v].begin(), other.pieces[v].end());
+  return result;
+}
+
+bool TermGroup::meets(const TermGroup &other) const {
+  for (size_t v = 0; v < pieces.size(); ++v) {
+    PieceList common;
+    for (const Piece &mine : pieces[v])
+      for (const Piece &theirs : other.pieces[v])
+        common.push_back(intersect(mine, theirs));
+    dropEmpty(common);
+    if (!common.empty())
+      return true;
+  }
+  return false;
+}
+
+GroupRates keyRates(const TermGroup &group) {
+  GroupRates rates;
+  for (const PieceList &list : group.pieces)
+    rates.push_back(list.empty() ? 0 : buildRanges({list}, Direction::Forward).branches[0].columnRate);
+  return rates;
+}
+
+GroupRates rowRates(const TermGroup &group) {
+  GroupRates rates;
+  for (const PieceList &list : group.pieces)
+    rates.push_back(list.empty() ? 0 : buildRanges({list}, Direction::Forward).rowRate);
+  return rates;
+}
+
+SmallVector<TermGroup> groupTerms(PatternOp pattern, ArrayRef<Value> terms, CellTable &cells,
+                                  GroupRates (*rates)(const TermGroup &), bool (*fit)(const TermGroup &, const TermGroup &)) {
+  SmallVector<TermGroup> groups;
+  for (Value term : terms) {
+    TermGroup alone{{term}, piecesOf(pattern, term, cells)};
+    auto *fitting = std::find_if(groups.begin(), groups.end(), [&](const TermGroup &group) { return fit(group, alone); });
+    if (fitting == groups.end())
+      groups.push_back(std::move(alone));
+    else
+      *fitting = fitting->joined(alone);
+  }
+  std::multimap<int64_t, TermGroup> byRate; // keeps the order of equals
+  for (TermGroup &group : groups) {
+    GroupRates ofGroup = rates(group);
+    byRate.emplace(*std::max_element(ofGroup.begin(), ofGroup.end()), std::move(group));
+  }
+  groups.clear();
+  for (auto &entry : byRate)
+    groups.push_back(std::move(entry.second));
+  return groups;
+}
+
+static Value unionOf(ArrayRef<Value> masks, Location loc, OpBuilder &builder) {
+  return masks.size() == 1 ? masks[0] : OrOp::create(builder, loc, masks[0].getType(), masks).getResult();
+}
+
+SmallVector<Value> masksApart(ArrayRef<TermGroup> groups, Location loc, OpBuilder &builder) {
+  SmallVector<Value> whole, masks;
+  for (const TermGroup &group : groups) {
+    Value mask = unionOf(group.masks, loc, builder);
+    SmallVector<Value> conditions = {mask};
+    for (size_t before = 0; before < whole.size(); ++before)
+      if (group.meets(groups[before]))
+        conditions.push_back(NotOp::create(builder, loc, mask.getType(), whole[before]));
+    whole.push_back(mask);
+    masks.push_back(conditions.size() == 1 ? mask : AndOp::create(builder, loc, mask.getType(), conditions).getResult());
+  }
+  return masks;
+}
+
+void dropUnused(PatternOp pattern) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(pattern.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,46 @@
+//===- UnionTerms.h - masks whose union is a mask ---------------*- C++ -*-===//
+// Owns what passes that tell the masks of a union apart share: the masks that it is made of, groups of them by the
+// lattices of keys or rows that they lie on, and groups without common pairs.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_TRANSFORMS_UNIONTERMS_H
+#define HEDDLE_DIALECT_TRANSFORMS_UNIONTERMS_H
+
+#include "dialect/Analysis/PatternAnalysis.h"
+
+namespace heddle::attn {
+
+/// Masks whose union is `mask`: the operands of or, also below segment, dilate, documents, blocks and heads.
+llvm::SmallVector<mlir::Value> termsOf(mlir::Value mask, mlir::OpBuilder &builder);
+
+/// Masks that belong together, and their pieces in each variant.
+struct TermGroup {
+  llvm::SmallVector<mlir::Value> masks;
+  std::vector<PieceList> pieces;
+
+  TermGroup joined(const TermGroup &other) const;
+  /// Whether a pair is in both.
+  bool meets(const TermGroup &other) const;
+};
+
+/// A rate of a group in each variant; 0 where it has no pieces.
+using GroupRates = llvm::SmallVector<int64_t>;
+/// The stride at which a branch of the group alone walks keys.
+GroupRates keyRates(const TermGroup &group);
+/// The residue classes into which a kernel of the group alone splits rows.
+GroupRates rowRates(const TermGroup &group);
+
+/// Groups of the terms so that `fit` holds between those in one, the least rates first: what others leave out should be
+/// simple to say. Cells are counted from `cells`.
+llvm::SmallVector<TermGroup> groupTerms(PatternOp pattern, llvm::ArrayRef<mlir::Value> terms, CellTable &cells,
+                                        GroupRates (*rates)(const TermGroup &),
+                                        bool (*fit)(const TermGroup &, const TermGroup &));
+
+/// One mask for each group, without what those before it keep.
+llvm::SmallVector<mlir::Value> masksApart(llvm::ArrayRef<TermGroup> groups, mlir::Location loc, mlir::OpBuilder &builder);
+
+/// Erases masks that nothing uses any more.
+void dropUnused(PatternOp pattern);
+
+} // namespace heddle::attn
+
+#endif

@@ -1,0 +1,25 @@
+//===- KernelImages.h - the codes of one record as one text ------------------===//
+// Owns how KernelRecord::cubin and ptx hold the code of several kernels, one for each launch of the plan:
+// a line "heddle-images 1 BYTES BYTES ..." and then the images, a zero byte behind each. A single image is
+// stored as it is.
+#ifndef HEDDLE_RUNTIME_CORE_KERNELIMAGES_H
+#define HEDDLE_RUNTIME_CORE_KERNELIMAGES_H
+
+#include "runtime/Core/Status.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+// Empty if every image is.
+std::string joinImages(const std::vector<std::string> &images);
+
+// The inverse; the views are into `text`, and a zero byte follows each if one follows `text`. corrupt: there are not
+// `count` images, or the text does not end with them.
+Result<std::vector<std::string_view>> splitImages(std::string_view text, size_t count);
+
+} // namespace heddle
+
+#endif
