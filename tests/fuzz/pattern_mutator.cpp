@@ -21,7 +21,10 @@ const char *const kOps[] = {"attn.full", "attn.causal", "attn.window [7, 0]", "a
                             "attn.box [0, 4, 1, 9]", "attn.prefix [5]", "attn.stride k by 4 at 3", "attn.stride q by 3 rule(modulo)",
                             "attn.and %a, %b", "attn.or %a, %b", "attn.not %a", "attn.heads %a, %b", "attn.segment %a by [64]",
                             "attn.dilate %a by 4 rule(every)", "attn.dilate %a by 2 at 1", "attn.dilate %a by 3 rule(group)",
-                            "attn.blocks %a by [16]", "attn.scaled", "attn.softcap %a by 30.0", "attn.alibi %a"};
+                            "attn.blocks %a by [16]", "attn.scaled", "attn.softcap %a by 30.0", "attn.alibi %a",
+                            "attn.random count 3 seed 1", "attn.tree %ancestors : memref<?xi64>", "attn.documents %a at %cu : memref<?xi32>",
+                            "attn.documents %a at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>",
+                            "attn.csr %offsets, %indices : memref<?x?x?xi32>, memref<?xi32>"};
 
 std::vector<std::string> linesOf(const std::string &text) {
   std::vector<std::string> lines;

@@ -1,0 +1,4 @@
+attn.pattern @tree_decode(%ancestors: memref<?xi64>) q_origin(end) {
+  %m = attn.tree %ancestors : memref<?xi64>
+  attn.softmax union(%m)
+}
