@@ -113,6 +113,11 @@ KernelLaunch linked(KernelLaunch launch, const Link &link) {
 
 } // namespace
 
+int64_t defaultChainedMib(const KernelRequest &request) {
+  const bool isFeasible = !request.passes.empty() && rowClasses(request) != 0;
+  return isFeasible && request.balance.gainsFromPasses ? kChainedMib[2] : 0;
+}
+
 int64_t roundStep(const KernelRequest &request, const KernelConfig &config) {
   return rowClasses(request) * config.blockM;
 }

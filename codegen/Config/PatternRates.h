@@ -42,6 +42,7 @@ struct TileBalance {
   bool hasFewTiles = false;   ///< every query tile visits at most one key tile in eight
   bool hasLongRows = false;   ///< the first or the last query tile visits many times as many key tiles as those inside
   bool hasOwnKeys = false;    ///< of what large query tiles visit, their parts need much less than all
+  bool gainsFromPasses = false; ///< one kernel visits many times the key tiles that the passes visit together
 };
 
 /// A tensor that the pattern reads.

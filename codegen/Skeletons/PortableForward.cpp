@@ -252,6 +252,7 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
   config.compactMask = 1;
   config.rasterHeads = 8;
   config.rasterReversed = 1;
+  config.chainedMib = defaultChainedMib(request);
   return config;
 }
 

@@ -33,7 +33,7 @@ LaunchPlan Skeleton::planCall(const KernelRequest &request, const KernelConfig &
   return config.chainedMib ? chainedPlan(std::move(plans), roundStep(request, config), config.chainedMib) : std::move(plans.front());
 }
 
-LaunchPlan Skeleton::defaultPlan(const KernelRequest &request) const { return planLaunch(request, defaultConfig(request)); }
+LaunchPlan Skeleton::defaultPlan(const KernelRequest &request) const { return planCall(request, defaultConfig(request)); }
 
 std::vector<KernelConfig> Skeleton::spareConfigs(const KernelRequest &) const { return {}; }
 

@@ -235,6 +235,8 @@ Reason checkPasses(const KernelRequest &request, const KernelConfig &config) {
 
 } // namespace
 
+bool sm90CanChain(const KernelRequest &request, const KernelConfig &config) { return !checkPasses(request, config); }
+
 const std::vector<Constraint> &sm90Constraints() {
   static const std::vector<Constraint> list = {
       {"ranges", "every field lies in its range", checkRanges},

@@ -37,6 +37,9 @@ int64_t sm90Warps(int64_t blockM);
 /// Whether the items of `request` can be cut into parts that are merged afterwards.
 bool sm90CanSplit(const KernelRequest &request);
 
+/// Whether one call takes the parameters of all passes, if `config` is chained.
+bool sm90CanChain(const KernelRequest &request, const KernelConfig &config);
+
 /// What the producing warpgroup leaves to each thread of the others. blockM and minBlocks are at least one warpgroup
 /// and 1.
 int64_t sm90ConsumerRegisters(const GpuArch &arch, const KernelConfig &config);

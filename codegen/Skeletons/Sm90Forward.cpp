@@ -229,6 +229,9 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.softmax = wantsAnchoredSoftmax(request) ? kSoftmaxAnchored : kSoftmaxOnline;
   config.producerRegisters = row.producerRegisters;
   config.rasterMib = sharesParts ? kAllHeadsMib : 16;
+  config.chainedMib = defaultChainedMib(request);
+  if (!sm90CanChain(request, config))
+    config.chainedMib = 0;
   deriveFields(request, config);
   return config;
 }

@@ -60,8 +60,8 @@ static Result<std::string> functionsOf(const PatternFile &file, const AttentionS
   return std::move(*text);
 }
 
-static Status preparePasses(PreparedPattern &prepared, const PatternFile &file) {
-  for (const PatternFile::Pass &pass : file.passes(prepared.whyOnePass)) {
+static Status preparePasses(PreparedPattern &prepared, const PatternFile &file, const std::vector<PatternFile::Pass> &passes) {
+  for (const PatternFile::Pass &pass : passes) {
     HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule(pass));
     HEDDLE_ASSIGN(std::string functions, functionsOf(file, schedule));
     prepared.passes.push_back({ratesOf(schedule), attn::grainOf(pass.analysis)});
@@ -77,9 +77,12 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   HEDDLE_TRY(schedule.status());
   takeSchedule(prepared, *schedule);
   prepared.grain = attn::grainOf(file.analysis());
-  prepared.balance = tileBalance(file);
   HEDDLE_ASSIGN(prepared.functions, timeStage(prepared.times, "emit", [&] { return functionsOf(file, *schedule); }));
-  HEDDLE_TRY(timeStage(prepared.times, "passes", [&] { return preparePasses(prepared, file); }));
+  HEDDLE_TRY(timeStage(prepared.times, "passes", [&] {
+    const std::vector<PatternFile::Pass> passes = file.passes(prepared.whyOnePass);
+    prepared.balance = tileBalance(file, passes);
+    return preparePasses(prepared, file, passes);
+  }));
   HEDDLE_ASSIGN(prepared.digest, timeStage(prepared.times, "digest", [&] { return file.digest(); }));
   return prepared;
 }

@@ -11,6 +11,8 @@ constexpr int64_t kSeqlen = 65536, kHeads = 16, kTile = 128;
 constexpr int64_t kFewOf = 8;     // few tiles: at most one in eight
 constexpr int64_t kLongTimes = 8; // long rows: more than eight times as many tiles as inside
 
+constexpr int64_t kGainTimes = 4; // from passes: one kernel visits more than four times as much (1.7 still loses, 11 gains 6.9)
+
 constexpr int64_t kLargeRows = 256, kPartRows = 64;
 constexpr double kOwnShare = 0.8; // own keys: the parts of a large tile need at most this share of its visits
 
@@ -37,9 +39,19 @@ struct LargeTiles {
   }
 };
 
+bool gainsFromPasses(const PatternFile &file, const attn::ProblemSizes &sizes, const std::vector<PatternFile::Pass> &passes) {
+  auto visited = [&](const attn::PatternAnalysis &analysis) {
+    return attn::countTiles(analysis, sizes, {kLargeRows, kPartRows}, attn::Direction::Forward).visited;
+  };
+  attn::WideInt apart = 0;
+  for (const PatternFile::Pass &pass : passes)
+    apart += visited(pass.analysis);
+  return !passes.empty() && visited(file.analysis()) > attn::WideInt(kGainTimes) * apart;
+}
+
 } // namespace
 
-TileBalance tileBalance(const PatternFile &file) {
+TileBalance tileBalance(const PatternFile &file, const std::vector<PatternFile::Pass> &passes) {
   Result<std::vector<int64_t>> parameters = file.bindParameters({});
   if (!parameters)
     return {};
@@ -51,13 +63,15 @@ TileBalance tileBalance(const PatternFile &file) {
   const attn::PatternAnalysis &analysis = file.analysis();
   if (attn::lacksTensors(analysis, sizes))
     return {};
+  TileBalance balance;
+  balance.gainsFromPasses = gainsFromPasses(file, sizes, passes);
   int64_t least = INT64_MAX, most = 0, mostInside = 0;
   LargeTiles large;
   for (int64_t head = 0; head < kHeads; ++head) {
     const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].forward;
     int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
     if (last < 4)
-      return {};
+      return balance;
     for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
       int64_t visited = visitedTiles(ranges, sizes, head, index, kTile, kTile);
       most = std::max(most, visited);
@@ -68,7 +82,6 @@ TileBalance tileBalance(const PatternFile &file) {
       }
     }
   }
-  TileBalance balance;
   balance.hasEqualTiles = most <= least + std::max<int64_t>(1, least / 20);
   balance.hasFewTiles = most * kFewOf <= kSeqlen / kTile;
   balance.hasOwnKeys = double(large.needs) < kOwnShare * double(large.visits);

@@ -1,19 +1,18 @@
 //===- TileBalance.h - whether query tiles cost alike ------------*- C++ -*-===//
 // Owns the questions that defaults depend on: equal tiles may be dealt out in any order, others want the longest first;
 // where query tiles are short, their ends weigh more than their middle; where neighbouring rows want different keys, large
-// tiles load more than their parts need.
+// tiles load more than their parts need; where rows of many lattices meet in one kernel, its tiles keep little.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_DRIVER_TILEBALANCE_H
 #define HEDDLE_COMPILER_DRIVER_TILEBALANCE_H
 
 #include "codegen/Config/PatternRates.h"
+#include "compiler/Driver/PatternFile.h"
 
 namespace heddle {
 
-class PatternFile;
-
-/// Of a pattern whose masks read tensors: nothing is true.
-TileBalance tileBalance(const PatternFile &file);
+/// Of a pattern whose masks read tensors: nothing is true. `passes` are those of the file.
+TileBalance tileBalance(const PatternFile &file, const std::vector<PatternFile::Pass> &passes);
 
 } // namespace heddle
 

@@ -45,7 +45,7 @@ ConfigChoices configChoices(const KernelRequest &request) {
 
 Result<LaunchPlan> defaultLaunchPlan(const KernelRequest &request) {
   HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
-  return skeleton->planLaunch(request, skeleton->defaultConfig(request));
+  return skeleton->defaultPlan(request);
 }
 
 Result<LaunchPlan> chainedLaunchPlan(const KernelRequest &request) {

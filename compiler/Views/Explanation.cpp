@@ -42,7 +42,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.variants = ratesOf(file.analysis());
   for (const PatternFile::Pass &pass : passes)
     kernel.passes.push_back({ratesOf(pass.analysis), grainOf(pass.analysis)});
-  kernel.balance = tileBalance(file);
+  kernel.balance = tileBalance(file, passes);
   kernel.grain = grainOf(file.analysis());
   kernel.hasScores = attn::changesScores(attn::PatternOp(file.pattern()).getSoftmax().getScores());
   kernel.paramCount = static_cast<int64_t>(request.sizes.parameters.size());

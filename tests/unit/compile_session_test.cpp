@@ -48,6 +48,18 @@ const char *kAllPatterns[] = {"full", "causal", "sliding_window", "dilated", "di
 
 } // namespace
 
+TEST_CASE("the default is chained where one kernel keeps little of what it visits") {
+  KernelShape portable, hopper;
+  hopper.arch = *findGpuArch("sm_90a");
+  for (const KernelShape &shape : {portable, hopper})
+    for (const char *name : {"longvit_1k", "longnet", "longvit_32k", "causal"}) {
+      CAPTURE(name);
+      auto config = configFor(prepared(name), shape, "");
+      REQUIRE_MESSAGE(config.isOk(), config.status().message());
+      CHECK((config->text.find("chained_mib=256") != std::string::npos) == (std::string(name) == "longvit_1k"));
+    }
+}
+
 TEST_CASE("chained passes are sources of their own, and one record of several codes") {
   PreparedPattern pattern = prepared("longnet");
   REQUIRE(pattern.passes.size() == 2);
