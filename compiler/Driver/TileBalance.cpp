@@ -61,7 +61,7 @@ TileBalance tileBalance(const PatternFile &file, const std::vector<PatternFile::
   shape.parameters = *parameters;
   attn::ProblemSizes sizes = sizesOf(file, shape);
   const attn::PatternAnalysis &analysis = file.analysis();
-  if (attn::lacksTensors(analysis, sizes))
+  if (attn::lacksTensors(analysis, sizes) || attn::hasLongLists(analysis, sizes))
     return {};
   TileBalance balance;
   balance.gainsFromPasses = gainsFromPasses(file, sizes, passes);
