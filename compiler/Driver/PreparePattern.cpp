@@ -5,6 +5,7 @@
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Driver/RatesOf.h"
 #include "compiler/Driver/TileBalance.h"
 #include "dialect/Analysis/Grain.h"
 
@@ -12,30 +13,6 @@ using llvm::failed;
 using llvm::FailureOr;
 
 namespace heddle {
-
-static QOriginRule originRule(attn::Origin origin) {
-  switch (origin) {
-  case attn::Origin::start:
-    return QOriginRule::start;
-  case attn::Origin::end:
-    return QOriginRule::end;
-  case attn::Origin::given:
-    return QOriginRule::given;
-  }
-  return QOriginRule::given;
-}
-
-static std::vector<VariantRates> ratesOf(const AttentionSchedule &schedule) {
-  std::vector<VariantRates> variants;
-  for (const ScheduleVariant &variant : schedule.variants) {
-    VariantRates &rates = variants.emplace_back();
-    rates.queryRate = variant.queryRate;
-    rates.keyRates.clear();
-    for (const ScheduleBranch &branch : variant.branches)
-      rates.keyRates.push_back(branch.keyRate);
-  }
-  return variants;
-}
 
 static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &schedule) {
   prepared.name = schedule.name;
@@ -50,10 +27,9 @@ static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &sch
     for (const ScheduleBranch &branch : variant.branches)
       if (branch.masked && prepared.note.find(branch.reason) == std::string::npos)
         prepared.note += (prepared.note.empty() ? "masked: " : "; ") + branch.reason;
-  prepared.variants = ratesOf(schedule);
 }
 
-static Result<std::string> functionsOf(const PatternFile &file, const AttentionSchedule &schedule) {
+static Result<std::string> functionsText(const PatternFile &file, const AttentionSchedule &schedule) {
   FailureOr<std::string> text = emitPatternFunctions(*schedule.functions, patternInfoOf(schedule));
   if (failed(text))
     return Status::invalidArgument(file.takeDiagnostics());
@@ -63,8 +39,8 @@ static Result<std::string> functionsOf(const PatternFile &file, const AttentionS
 static Status preparePasses(PreparedPattern &prepared, const PatternFile &file, const std::vector<PatternFile::Pass> &passes) {
   for (const PatternFile::Pass &pass : passes) {
     HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule(pass));
-    HEDDLE_ASSIGN(std::string functions, functionsOf(file, schedule));
-    prepared.passes.push_back({ratesOf(schedule), attn::grainOf(pass.analysis)});
+    HEDDLE_ASSIGN(std::string functions, functionsText(file, schedule));
+    prepared.passes.push_back(passRatesOf(pass.analysis));
     prepared.passFunctions.push_back(std::move(functions));
   }
   return {};
@@ -76,8 +52,9 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   auto schedule = timeStage(prepared.times, "schedule", [&] { return file.schedule(); });
   HEDDLE_TRY(schedule.status());
   takeSchedule(prepared, *schedule);
+  prepared.variants = ratesOf(file.analysis());
   prepared.grain = attn::grainOf(file.analysis());
-  HEDDLE_ASSIGN(prepared.functions, timeStage(prepared.times, "emit", [&] { return functionsOf(file, *schedule); }));
+  HEDDLE_ASSIGN(prepared.functions, timeStage(prepared.times, "emit", [&] { return functionsText(file, *schedule); }));
   HEDDLE_TRY(timeStage(prepared.times, "passes", [&] {
     const std::vector<PatternFile::Pass> passes = file.passes(prepared.whyOnePass);
     prepared.balance = tileBalance(file, passes);

@@ -5,10 +5,11 @@
 #include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/ProblemKey.h"
+#include "compiler/Driver/RatesOf.h"
 #include "compiler/Driver/TileBalance.h"
-#include "dialect/Analysis/Grain.h"
 #include "compiler/Views/KeptRows.h"
 #include "compiler/Views/PieceWords.h"
+#include "dialect/Analysis/Grain.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <numeric>
@@ -18,18 +19,6 @@ namespace heddle::views {
 using namespace heddle::attn;
 
 /// What a kernel for these sizes is asked to be.
-static std::vector<VariantRates> ratesOf(const PatternAnalysis &analysis) {
-  std::vector<VariantRates> variants;
-  for (const Variant &variant : analysis.variants) {
-    VariantRates &rates = variants.emplace_back();
-    rates.queryRate = variant.forward.rowRate;
-    rates.keyRates.clear();
-    for (const BranchRanges &branch : variant.forward.branches)
-      rates.keyRates.push_back(branch.columnRate);
-  }
-  return variants;
-}
-
 static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request,
                                      const std::vector<PatternFile::Pass> &passes) {
   KernelRequest kernel;
@@ -41,7 +30,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.valueDim = request.valueDim;
   kernel.variants = ratesOf(file.analysis());
   for (const PatternFile::Pass &pass : passes)
-    kernel.passes.push_back({ratesOf(pass.analysis), grainOf(pass.analysis)});
+    kernel.passes.push_back(passRatesOf(pass.analysis));
   kernel.balance = tileBalance(file, passes);
   kernel.grain = grainOf(file.analysis());
   kernel.hasScores = attn::changesScores(attn::PatternOp(file.pattern()).getSoftmax().getScores());
@@ -50,11 +39,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
     if (pattern.isOperand(i))
       kernel.operands.push_back({i, attn::lengthDimension(pattern, i).has_value()});
-  switch (pattern.getQOrigin()) {
-  case attn::Origin::start: kernel.qOrigin = QOriginRule::start; break;
-  case attn::Origin::end: kernel.qOrigin = QOriginRule::end; break;
-  case attn::Origin::given: kernel.qOrigin = QOriginRule::given; break;
-  }
+  kernel.qOrigin = originRule(pattern.getQOrigin());
   return kernel;
 }
 

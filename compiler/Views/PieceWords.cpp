@@ -1,6 +1,7 @@
 //===- PieceWords.cpp - a piece in words ------------------------------------===//
 #include "compiler/Views/PieceWords.h"
 #include "dialect/Analysis/ExprProgram.h"
+#include "dialect/Analysis/RowTiles.h"
 
 #include <algorithm>
 
@@ -14,19 +15,7 @@ static int64_t valueInFirstCell(const IntExpr &expr, const ProblemSizes &sizes, 
   unsigned slot = program.add(expr);
   PlainDomain domain{&sizes.tensors};
   std::vector<int64_t> slots;
-  program.run(domain, [&](Symbol symbol) -> int64_t {
-    switch (symbol.kind) {
-    case Symbol::Head: return head;
-    case Symbol::Heads: return sizes.heads;
-    case Symbol::SeqlenQ: return sizes.seqlenQ;
-    case Symbol::SeqlenK: return sizes.seqlenK;
-    case Symbol::QOrigin: return sizes.qOrigin;
-    case Symbol::KOrigin: return sizes.kOrigin;
-    case Symbol::Parameter: return sizes.parameters[symbol.index];
-    case Symbol::Tensor: return symbol.index;
-    default: return 0;
-    }
-  }, slots);
+  program.run(domain, [&](Symbol symbol) { return symbolValue(sizes, head, symbol); }, slots);
   return slots[slot];
 }
 
