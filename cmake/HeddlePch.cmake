@@ -6,25 +6,21 @@
 option(HEDDLE_PCH "use a precompiled header for the MLIR headers" ON)
 
 function(heddle_use_mlir_pch target)
+  heddle_reuse_mlir_pch(${target} heddle_mlir_pch)
+endfunction()
+
+# The same for code that computes next to nothing: built at -O0, in half the time. A header is valid for one level only.
+function(heddle_use_unoptimised_mlir_pch target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+  heddle_reuse_mlir_pch(${target} heddle_unoptimised_mlir_pch)
+endfunction()
+
+function(heddle_reuse_mlir_pch target header)
   if(NOT HEDDLE_PCH)
     return()
   endif()
-  if(NOT TARGET heddle_mlir_pch)
-    file(WRITE ${CMAKE_BINARY_DIR}/heddle_mlir_pch.cpp.in "// The precompiled header needs a file to belong to.\n")
-    configure_file(${CMAKE_BINARY_DIR}/heddle_mlir_pch.cpp.in ${CMAKE_BINARY_DIR}/heddle_mlir_pch.cpp COPYONLY)
-    add_library(heddle_mlir_pch OBJECT ${CMAKE_BINARY_DIR}/heddle_mlir_pch.cpp)
-    target_precompile_headers(heddle_mlir_pch PRIVATE
-      <algorithm> <cstdint> <functional> <memory> <optional> <string> <utility> <vector>
-      <llvm/ADT/STLExtras.h> <llvm/ADT/SmallVector.h> <llvm/ADT/StringRef.h> <llvm/ADT/TypeSwitch.h>
-      <llvm/Support/raw_ostream.h>
-      <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h>
-      <mlir/Dialect/MemRef/IR/MemRef.h> <mlir/Dialect/SCF/IR/SCF.h>
-      <mlir/IR/Builders.h> <mlir/IR/BuiltinAttributes.h> <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h>
-      <mlir/IR/Diagnostics.h> <mlir/IR/DialectImplementation.h> <mlir/IR/MLIRContext.h>
-      <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h>
-      <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h>
-      <mlir/Pass/Pass.h>)
-    heddle_pch_flags(heddle_mlir_pch)
+  if(NOT TARGET ${header})
+    heddle_add_mlir_pch(${header})
   endif()
   heddle_pch_flags(${target})
   get_target_property(kind ${target} TYPE)
@@ -32,7 +28,28 @@ function(heddle_use_mlir_pch target)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
-  target_precompile_headers(${target} REUSE_FROM heddle_mlir_pch)
+  target_precompile_headers(${target} REUSE_FROM ${header})
+endfunction()
+
+function(heddle_add_mlir_pch header)
+  file(WRITE ${CMAKE_BINARY_DIR}/${header}.cpp.in "// The precompiled header needs a file to belong to.\n")
+  configure_file(${CMAKE_BINARY_DIR}/${header}.cpp.in ${CMAKE_BINARY_DIR}/${header}.cpp COPYONLY)
+  add_library(${header} OBJECT ${CMAKE_BINARY_DIR}/${header}.cpp)
+  target_precompile_headers(${header} PRIVATE
+    <algorithm> <cstdint> <functional> <memory> <optional> <string> <utility> <vector>
+    <llvm/ADT/STLExtras.h> <llvm/ADT/SmallVector.h> <llvm/ADT/StringRef.h> <llvm/ADT/TypeSwitch.h>
+    <llvm/Support/raw_ostream.h>
+    <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h>
+    <mlir/Dialect/MemRef/IR/MemRef.h> <mlir/Dialect/SCF/IR/SCF.h>
+    <mlir/IR/Builders.h> <mlir/IR/BuiltinAttributes.h> <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h>
+    <mlir/IR/Diagnostics.h> <mlir/IR/DialectImplementation.h> <mlir/IR/MLIRContext.h>
+    <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h>
+    <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h>
+    <mlir/Pass/Pass.h>)
+  heddle_pch_flags(${header})
+  if(header STREQUAL "heddle_unoptimised_mlir_pch")
+    target_compile_options(${header} PRIVATE $<$<CONFIG:Release>:-O0>)
+  endif()
 endfunction()
 
 # Without the time stamp clang's header is byte-identical after a rebuild, so ccache can serve

@@ -27,29 +27,17 @@ enum class KernelKind : uint8_t { forward };
 const char *kernelKindName(KernelKind kind);
 Result<KernelKind> parseKernelKind(std::string_view name);
 
-struct KernelRequest {
+struct KernelRequest : PatternRates {
   KernelKind kind = KernelKind::forward;
   const GpuArch *arch = &baselineGpuArch(); ///< never null
   DType dtype = DType::bf16;
   bool outFloat32 = false; ///< out is fp32 instead of dtype
   int64_t headDim = 64;
   int64_t valueDim = 64;
-  std::vector<VariantRates> variants = {VariantRates()};
-  int64_t paramCount = 0; ///< arguments of the pattern
-  std::vector<OperandSlot> operands = {}; ///< those of them that are tensors, ascending
-  QOriginRule qOrigin = QOriginRule::start;
-  int64_t grain = 1; ///< every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
-  bool hasScores = false;     ///< a chain of the pattern changes scores
-  TileBalance balance = {};   ///< hints for defaults, no part of the function
-  std::vector<PassRates> passes = {}; ///< of the pattern in the order of their launches; none, or at least two
-  std::string whyOnePass = {};        ///< why there are none
   bool isPass = false; ///< one of several kernels of a call, which go through the rows in rounds
 
   /// Of the kernel of pass `index`: all but the last write what the next one continues from, in fp32.
   KernelRequest passRequest(size_t index) const;
-
-  /// Key rates per variant; the same for all variants.
-  int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }
 
   /// Every tile of `rows` x `columns` pairs is kept or dropped as a whole, if key 0 stands at a multiple of keyOriginStep().
   bool keepsWholeTiles(int64_t rows, int64_t columns) const {

@@ -10,6 +10,7 @@
 #include "runtime/Core/Status.h"
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct VariantRates {
 /// What a kernel of one pass of a pattern differs in from a kernel of the whole pattern.
 struct PassRates {
   std::vector<VariantRates> variants = {VariantRates()};
-  int64_t grain = 1; ///< as KernelRequest::grain
+  int64_t grain = 1; ///< as PatternRates::grain
 };
 
 /// What defaults depend on, no part of the function: in a long sequence, with the sizes' defaults. Nothing is true if a size
@@ -49,6 +50,22 @@ struct TileBalance {
 struct OperandSlot {
   int64_t argument = 0;   ///< its number among the arguments of the pattern: that of its pointer and of its length
   bool hasLength = false; ///< the kernel needs the length
+};
+
+/// Of a whole pattern.
+struct PatternRates {
+  std::vector<VariantRates> variants = {VariantRates()};
+  int64_t paramCount = 0;                 ///< arguments of the pattern
+  std::vector<OperandSlot> operands = {}; ///< those of them that are tensors, ascending
+  QOriginRule qOrigin = QOriginRule::start;
+  int64_t grain = 1; ///< every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
+  bool hasScores = false;             ///< a chain of the pattern changes scores
+  TileBalance balance = {};           ///< hints for defaults, no part of the function
+  std::vector<PassRates> passes = {}; ///< of the pattern in the order of their launches; none, or at least two
+  std::string whyOnePass = {};        ///< why there are none
+
+  /// Key rates per variant; the same for all variants.
+  int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }
 };
 
 } // namespace heddle

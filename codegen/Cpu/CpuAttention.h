@@ -4,13 +4,14 @@
 #ifndef HEDDLE_CODEGEN_CPU_CPUATTENTION_H
 #define HEDDLE_CODEGEN_CPU_CPUATTENTION_H
 
-#include "codegen/Cpu/JitPattern.h"
 #include "runtime/Core/DType.h"
 #include "runtime/Core/Status.h"
 #include <array>
 #include <vector>
 
 namespace heddle {
+
+class JitPattern;
 
 // Element strides of batch, row and head; the last dimension is contiguous.
 using CpuStrides = std::array<int64_t, 3>;

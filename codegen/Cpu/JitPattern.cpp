@@ -1,35 +1,12 @@
 //===- JitPattern.cpp - a pattern's functions as machine code ---------------===//
-// Lowers a copy of the module to the LLVM dialect and compiles it for the host processor. The target
-// machine goes to the optimizer as well: without its cost model nothing is vectorised.
+// Compiles a copy of the module, with bridges through which plain C++ calls its functions.
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Cpu/Bridge.h"
+#include "codegen/Cpu/MachineCode.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Emit/PatternModule.h"
-#include "dialect/IR/ListCalls.h"
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/MathToLibm/MathToLibm.h"
-#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/ExecutionEngine/ExecutionEngine.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Transforms/Passes.h"
-#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 #include <cstddef>
 #include <limits>
-#include <mutex>
 
 using namespace mlir;
 
@@ -41,8 +18,9 @@ static_assert(offsetof(JitContext, operands) == contextPointerOffset, "the compi
 
 struct JitPattern::Code {
   using Context = const int32_t *;
+  Code(const PatternInfo &info, MachineCode machine) : info(info), machine(std::move(machine)) {}
   PatternInfo info;
-  std::unique_ptr<ExecutionEngine> engine;
+  MachineCode machine;
   int32_t (*variant)(Context) = nullptr;
   int32_t (*queryRate)(int32_t) = nullptr;
   int32_t (*keyRate)(int32_t, int32_t) = nullptr;
@@ -58,75 +36,8 @@ struct JitPattern::Code {
 
 namespace {
 
-void loadDialects(MLIRContext *context) {
-  DialectRegistry registry;
-  registry.insert<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect>();
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-  context->appendDialectRegistry(registry);
-  context->loadDialect<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect>();
-}
-
-LogicalResult lowerToLlvm(ModuleOp module) {
-  PassManager passes(module.getContext());
-  passes.addPass(createCanonicalizerPass());
-  passes.addPass(createCSEPass());
-  passes.addPass(arith::createArithExpandOpsPass());
-  passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createConvertMathToLibmPass());
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createFinalizeMemRefToLLVMConversionPass());
-  ConvertFuncToLLVMPassOptions barePointers;
-  barePointers.useBarePtrCallConv = true;
-  passes.addPass(createConvertFuncToLLVMPass(barePointers));
-  passes.addPass(createReconcileUnrealizedCastsPass());
-  return passes.run(module);
-}
-
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>> hostTargetMachine() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-  });
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!builder)
-    return builder.takeError();
-  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
-  return builder->createTargetMachine();
-}
-
-llvm::orc::SymbolMap listFunctions(llvm::orc::MangleAndInterner interner) {
-  llvm::orc::SymbolMap symbols;
-  for (const attn::HostFunction &function : attn::hostFunctions())
-    symbols[interner(function.symbol)] = {llvm::orc::ExecutorAddr::fromPtr(function.address),
-                                          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-  return symbols;
-}
-
-llvm::Expected<std::unique_ptr<ExecutionEngine>> compile(ModuleOp module) {
-  auto machine = hostTargetMachine();
-  if (!machine)
-    return machine.takeError();
-  auto optimizerMachine = hostTargetMachine();
-  if (!optimizerMachine)
-    return optimizerMachine.takeError();
-  auto optimize = makeOptimizingTransformer(3, 0, optimizerMachine->get());
-  ExecutionEngineOptions options;
-  options.transformer = optimize;
-  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
-  options.enableGDBNotificationListener = false;
-  options.enablePerfNotificationListener = false;
-  auto engine = ExecutionEngine::create(module, options, std::move(*machine));
-  if (engine)
-    (*engine)->registerSymbols(listFunctions);
-  return engine;
-}
-
-template <class Function> llvm::Error resolve(ExecutionEngine &engine, const std::string &symbol, Function *&function) {
-  llvm::Expected<void *> address = engine.lookup(symbol);
+template <class Function> llvm::Error resolve(const MachineCode &machine, const std::string &symbol, Function *&function) {
+  llvm::Expected<void *> address = machine.address(symbol);
   if (!address)
     return address.takeError();
   function = reinterpret_cast<Function *>(*address);
@@ -134,10 +45,9 @@ template <class Function> llvm::Error resolve(ExecutionEngine &engine, const std
 }
 
 template <class Code> llvm::Error resolveAll(Code &code) {
-  ExecutionEngine &engine = *code.engine;
   llvm::Error errors = llvm::Error::success();
   auto add = [&](const std::string &symbol, auto &function) {
-    errors = llvm::joinErrors(std::move(errors), resolve(engine, symbol, function));
+    errors = llvm::joinErrors(std::move(errors), resolve(code.machine, symbol, function));
   };
   add(bridgeSymbol("pattern_variant"), code.variant);
   add(bridgeSymbol("pattern_query_rate"), code.queryRate);
@@ -169,19 +79,17 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
   if (info.operands.size() > JitContext::kMaxOperands)
     return module.emitError() << "pattern '" << info.name << "': expected at most " << JitContext::kMaxOperands
                               << " tensors, got " << info.operands.size();
-  loadDialects(module.getContext());
+  loadMachineDialects(module.getContext());
   OwningOpRef<ModuleOp> lowered = module.clone();
   dropKeptColumns(*lowered);
   addBridgeFunctions(*lowered, info);
   if (failed(lowerToLlvm(*lowered)))
     return failure();
-  auto engine = compile(*lowered);
-  if (!engine)
+  llvm::Expected<MachineCode> machine = MachineCode::compile(*lowered);
+  if (!machine)
     return module.emitError() << "pattern '" << info.name
-                              << "': compilation for the CPU failed: " << llvm::toString(engine.takeError());
-  auto code = std::make_shared<Code>();
-  code->info = info;
-  code->engine = std::move(*engine);
+                              << "': compilation for the CPU failed: " << llvm::toString(machine.takeError());
+  auto code = std::make_shared<Code>(info, std::move(*machine));
   if (llvm::Error error = resolveAll(*code))
     return module.emitError() << "pattern '" << info.name << "': " << llvm::toString(std::move(error));
   return JitPattern(std::move(code));

@@ -5,6 +5,7 @@
 #define HEDDLE_CODEGEN_CPU_QUERYTILE_H
 
 #include "codegen/Cpu/CpuAttention.h"
+#include "codegen/Cpu/JitPattern.h"
 #include "codegen/Cpu/TileMath.h"
 #include <memory>
 

@@ -25,15 +25,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.outFloat32 = shape.outFloat32;
   request.headDim = shape.headDim;
   request.valueDim = shape.valueDim;
-  request.variants = prepared.variants;
-  request.paramCount = int64_t(prepared.parameterNames.size());
-  request.operands = prepared.operands;
-  request.qOrigin = prepared.qOrigin;
-  request.grain = prepared.grain;
-  request.hasScores = prepared.hasScores;
-  request.balance = prepared.balance;
-  request.passes = prepared.passes;
-  request.whyOnePass = prepared.whyOnePass;
+  static_cast<PatternRates &>(request) = *prepared.rates;
   return request;
 }
 
@@ -113,7 +105,7 @@ static KernelSource assemble(const PreparedPattern &prepared, const KernelReques
   parts.generator = kGenerator;
   parts.traits = skeleton.traits(request, config);
   parts.pattern = functions;
-  if (prepared.hasScores)
+  if (request.hasScores)
     parts.instructions = "Ptx/scalar.cuh";
   parts.skeleton = skeleton.deviceFile();
   KernelSource source;

@@ -7,6 +7,7 @@
 #include "runtime/Core/DType.h"
 
 #include <cstdint>
+#include <string>
 
 namespace heddle {
 
@@ -20,6 +21,9 @@ struct KernelShape {
   bool outFloat32 = false;
   int64_t headDim = 64;
   int64_t valueDim = 64;
+
+  /// As GpuArch spells it.
+  std::string archName() const;
 };
 
 } // namespace heddle

@@ -1,5 +1,6 @@
 //===- PatternFunctions.cpp - the generated functions of a file -----------===//
 #include "compiler/Driver/PatternFunctions.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Driver/PatternFile.h"
 
@@ -21,7 +22,7 @@ PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
 
 Result<PatternFunctions> functionsOf(const PatternFile &file) {
   HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
-  return PatternFunctions{patternInfoOf(schedule), std::move(schedule.functions)};
+  return PatternFunctions{std::make_shared<const PatternInfo>(patternInfoOf(schedule)), std::move(schedule.functions)};
 }
 
 } // namespace heddle

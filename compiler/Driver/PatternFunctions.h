@@ -5,20 +5,22 @@
 #ifndef HEDDLE_COMPILER_DRIVER_PATTERNFUNCTIONS_H
 #define HEDDLE_COMPILER_DRIVER_PATTERNFUNCTIONS_H
 
-#include "codegen/Emit/PatternInfo.h"
 #include "runtime/Core/Status.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <memory>
+
 namespace heddle {
 
 class PatternFile;
 struct AttentionSchedule;
+struct PatternInfo;
 
 /// The functions of docs/architecture.md, section 2, in the context of the file, and the counts that go with them.
 struct PatternFunctions {
-  PatternInfo info;
+  std::shared_ptr<const PatternInfo> info; ///< never null
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 

@@ -1,13 +1,13 @@
 //===- PreparePattern.cpp - the half of a compilation that needs MLIR -----===//
+#include "codegen/Config/PatternRates.h"
 #include "codegen/Emit/EmitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/RatesOf.h"
-#include "compiler/Driver/TileBalance.h"
-#include "dialect/Analysis/Grain.h"
 
 using llvm::failed;
 using llvm::FailureOr;
@@ -16,13 +16,8 @@ namespace heddle {
 
 static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &schedule) {
   prepared.name = schedule.name;
-  prepared.qOrigin = originRule(schedule.qOrigin);
-  prepared.hasScores = schedule.hasScore;
-  for (const ScheduleParameter &parameter : schedule.parameters) {
-    if (parameter.operand)
-      prepared.operands.push_back({int64_t(prepared.parameterNames.size()), parameter.operand->hasLength});
+  for (const ScheduleParameter &parameter : schedule.parameters)
     prepared.parameterNames.push_back(parameter.name);
-  }
   for (const ScheduleVariant &variant : schedule.variants)
     for (const ScheduleBranch &branch : variant.branches)
       if (branch.masked && prepared.note.find(branch.reason) == std::string::npos)
@@ -40,7 +35,6 @@ static Status preparePasses(PreparedPattern &prepared, const PatternFile &file, 
   for (const PatternFile::Pass &pass : passes) {
     HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule(pass));
     HEDDLE_ASSIGN(std::string functions, functionsText(file, schedule));
-    prepared.passes.push_back(passRatesOf(pass.analysis));
     prepared.passFunctions.push_back(std::move(functions));
   }
   return {};
@@ -52,13 +46,11 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   auto schedule = timeStage(prepared.times, "schedule", [&] { return file.schedule(); });
   HEDDLE_TRY(schedule.status());
   takeSchedule(prepared, *schedule);
-  prepared.variants = ratesOf(file.analysis());
-  prepared.grain = attn::grainOf(file.analysis());
   HEDDLE_ASSIGN(prepared.functions, timeStage(prepared.times, "emit", [&] { return functionsText(file, *schedule); }));
   HEDDLE_TRY(timeStage(prepared.times, "passes", [&] {
-    const std::vector<PatternFile::Pass> passes = file.passes(prepared.whyOnePass);
-    prepared.balance = tileBalance(file, passes);
-    return preparePasses(prepared, file, passes);
+    const PassesOfFile passes(file);
+    prepared.rates = std::make_shared<const PatternRates>(ratesOf(file, passes));
+    return preparePasses(prepared, file, passes.passes);
   }));
   HEDDLE_ASSIGN(prepared.digest, timeStage(prepared.times, "digest", [&] { return file.digest(); }));
   return prepared;

@@ -1,10 +1,12 @@
-//===- RatesOf.cpp - what an analysis fixes for kernels -------------------===//
+//===- RatesOf.cpp - what a pattern fixes for kernels ---------------------===//
 #include "compiler/Driver/RatesOf.h"
+#include "codegen/Config/PatternRates.h"
+#include "compiler/Driver/TileBalance.h"
 #include "dialect/Analysis/Grain.h"
 
 namespace heddle {
 
-QOriginRule originRule(attn::Origin origin) {
+static QOriginRule originRule(attn::Origin origin) {
   switch (origin) {
   case attn::Origin::start:
     return QOriginRule::start;
@@ -16,7 +18,7 @@ QOriginRule originRule(attn::Origin origin) {
   return QOriginRule::given;
 }
 
-std::vector<VariantRates> ratesOf(const attn::PatternAnalysis &analysis) {
+static std::vector<VariantRates> variantsOf(const attn::PatternAnalysis &analysis) {
   std::vector<VariantRates> variants;
   for (const attn::Variant &variant : analysis.variants) {
     VariantRates &rates = variants.emplace_back();
@@ -28,6 +30,22 @@ std::vector<VariantRates> ratesOf(const attn::PatternAnalysis &analysis) {
   return variants;
 }
 
-PassRates passRatesOf(const attn::PatternAnalysis &analysis) { return {ratesOf(analysis), attn::grainOf(analysis)}; }
+PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {
+  attn::PatternOp pattern = file.pattern();
+  PatternRates rates;
+  rates.variants = variantsOf(file.analysis());
+  rates.paramCount = pattern.getNumArguments();
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (pattern.isOperand(i))
+      rates.operands.push_back({i, attn::lengthDimension(pattern, i).has_value()});
+  rates.qOrigin = originRule(pattern.getQOrigin());
+  rates.grain = attn::grainOf(file.analysis());
+  rates.hasScores = attn::changesScores(pattern.getSoftmax().getScores());
+  rates.balance = tileBalance(file, passes.passes);
+  for (const PatternFile::Pass &pass : passes.passes)
+    rates.passes.push_back({variantsOf(pass.analysis), attn::grainOf(pass.analysis)});
+  rates.whyOnePass = passes.whyNone;
+  return rates;
+}
 
 } // namespace heddle

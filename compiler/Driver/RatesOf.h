@@ -1,19 +1,23 @@
-//===- RatesOf.h - what an analysis fixes for kernels -----------*- C++ -*-===//
-// Owns the way from the analysis of a pattern, or of one of its passes, to the rates and the grain that kernels are built for.
+//===- RatesOf.h - what a pattern fixes for kernels --------------*- C++ -*-===//
+// Owns the way from an analysed pattern to the rates, the grain and the hints that kernels are built for.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_DRIVER_RATESOF_H
 #define HEDDLE_COMPILER_DRIVER_RATESOF_H
 
-#include "codegen/Config/PatternRates.h"
-#include "dialect/Analysis/PatternAnalysis.h"
+#include "compiler/Driver/PatternFile.h"
 
 namespace heddle {
 
-QOriginRule originRule(attn::Origin origin);
+struct PatternRates;
 
-std::vector<VariantRates> ratesOf(const attn::PatternAnalysis &analysis);
+/// What file.passes gives.
+struct PassesOfFile {
+  explicit PassesOfFile(const PatternFile &file) : passes(file.passes(whyNone)) {}
+  std::string whyNone;
+  std::vector<PatternFile::Pass> passes;
+};
 
-PassRates passRatesOf(const attn::PatternAnalysis &analysis);
+PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes);
 
 } // namespace heddle
 

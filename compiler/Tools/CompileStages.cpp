@@ -2,7 +2,6 @@
 #include "compiler/Tools/CompileStages.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/ResourceUsage.h"
-#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/Publish.h"
@@ -65,7 +64,7 @@ static Json shapeJson(const PreparedPattern &prepared, const KernelShape &shape)
   Json json;
   json["pattern"] = prepared.name;
   json["pattern_digest"] = prepared.digest;
-  json["arch"] = archName(*shape.arch);
+  json["arch"] = shape.archName();
   json["dtype"] = dtypeName(shape.dtype);
   json["out_dtype"] = shape.outFloat32 ? "fp32" : dtypeName(shape.dtype);
   json["head_dim"] = shape.headDim;

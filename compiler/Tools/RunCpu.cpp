@@ -1,6 +1,6 @@
 //===- RunCpu.cpp - one attention call on this machine's processors ---------===//
 #include "codegen/Cpu/CpuAttention.h"
-#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Driver/CompileForCpu.h"
 #include "compiler/Tools/RunTarget.h"
 
 #include <chrono>
@@ -48,15 +48,6 @@ private:
   std::thread ticker;
 };
 
-Result<JitPattern> compileForCpu(const PatternFile &file) {
-  HEDDLE_ASSIGN(PatternFunctions functions, functionsOf(file));
-  llvm::FailureOr<JitPattern> pattern = JitPattern::create(*functions.module, functions.info);
-  if (failed(pattern))
-    return Status::unsupported("the functions of '" + functions.info.name + "' cannot be compiled for this machine: " +
-                               file.takeDiagnostics());
-  return std::move(*pattern);
-}
-
 CpuAttentionArgs argumentsOf(const RunCall &call, RunResult &result) {
   const AttentionSizes &sizes = call.inputs.sizes;
   CpuAttentionArgs args;
@@ -100,13 +91,13 @@ RunResult emptyResult(const RunCall &call) {
 }
 
 Result<RunResult> runOnCpu(const RunCall &call) {
-  HEDDLE_ASSIGN(JitPattern pattern, compileForCpu(call.file));
+  HEDDLE_ASSIGN(const std::shared_ptr<const JitPattern> pattern, compileForCpu(call.file));
   RunResult result = emptyResult(call);
   CpuAttentionArgs args = argumentsOf(call, result);
   auto start = std::chrono::steady_clock::now();
   {
     ElapsedTime elapsed;
-    HEDDLE_TRY(runAttention(pattern, args).status());
+    HEDDLE_TRY(runAttention(*pattern, args).status());
   }
   result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   result.kernel = "compiled for this machine's CPU";

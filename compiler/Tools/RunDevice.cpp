@@ -35,17 +35,6 @@ Result<ChosenKernel> lookUp(const RunCall &call, const DatabaseOptions &database
                       std::string("from ") + store.path() + ", match: " + matchKindName(found.match)};
 }
 
-bool reliesOnBlocks(const PreparedPattern &prepared) {
-  return prepared.grain > 1 ||
-         std::any_of(prepared.passes.begin(), prepared.passes.end(), [](const PassRates &pass) { return pass.grain > 1; });
-}
-
-void forgetBlocks(PreparedPattern &prepared) {
-  prepared.grain = 1;
-  for (PassRates &pass : prepared.passes)
-    pass.grain = 1;
-}
-
 Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &database, const Device &device,
                                   bool outFloat32) {
   KernelShape shape;
@@ -57,7 +46,7 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &da
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file));
   const bool cutsBlocks = call.splitKeys && reliesOnBlocks(prepared); // as what is stored may
   if (cutsBlocks)
-    forgetBlocks(prepared);
+    prepared = withoutBlocks(std::move(prepared));
   if (call.config.empty() && !cutsBlocks) {
     HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, database, device, familyOf(prepared, shape)));
     if (!stored.origin.empty())

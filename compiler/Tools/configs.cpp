@@ -2,7 +2,6 @@
 // Lists the configurations that --config takes for a pattern: one line each, all or a random sample. With --arch it
 // needs no GPU.
 //===----------------------------------------------------------------------===//
-#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/ConfigSample.h"
 #include "compiler/Driver/DeviceProblem.h"
 #include "compiler/Driver/PreparedPattern.h"
@@ -45,7 +44,7 @@ Result<const GpuArch *> archFor(const ConfigsOptions &options) {
 }
 
 Json listJson(const PreparedPattern &prepared, const KernelShape &shape, const ConfigList &list) {
-  Json json = {{"pattern", prepared.name}, {"arch", archName(*shape.arch)}, {"dtype", dtypeName(shape.dtype)},
+  Json json = {{"pattern", prepared.name}, {"arch", shape.archName()}, {"dtype", dtypeName(shape.dtype)},
                {"head_dim", shape.headDim}, {"value_dim", shape.valueDim}, {"skeleton", list.skeleton},
                {"feasible", list.feasible}, {"configs", Json::array()}};
   for (const ListedConfig &config : list.configs)

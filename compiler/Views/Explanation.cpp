@@ -6,10 +6,8 @@
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Driver/RatesOf.h"
-#include "compiler/Driver/TileBalance.h"
 #include "compiler/Views/KeptRows.h"
 #include "compiler/Views/PieceWords.h"
-#include "dialect/Analysis/Grain.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <numeric>
@@ -19,8 +17,7 @@ namespace heddle::views {
 using namespace heddle::attn;
 
 /// What a kernel for these sizes is asked to be.
-static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request,
-                                     const std::vector<PatternFile::Pass> &passes) {
+static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request, const PassesOfFile &passes) {
   KernelRequest kernel;
   Result<const GpuArch *> arch = findGpuArch(request.gpu->arch);
   if (arch)
@@ -28,26 +25,12 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.dtype = request.dtype;
   kernel.headDim = request.headDim;
   kernel.valueDim = request.valueDim;
-  kernel.variants = ratesOf(file.analysis());
-  for (const PatternFile::Pass &pass : passes)
-    kernel.passes.push_back(passRatesOf(pass.analysis));
-  kernel.balance = tileBalance(file, passes);
-  kernel.grain = grainOf(file.analysis());
-  kernel.hasScores = attn::changesScores(attn::PatternOp(file.pattern()).getSoftmax().getScores());
-  kernel.paramCount = static_cast<int64_t>(request.sizes.parameters.size());
-  attn::PatternOp pattern = file.pattern();
-  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
-    if (pattern.isOperand(i))
-      kernel.operands.push_back({i, attn::lengthDimension(pattern, i).has_value()});
-  kernel.qOrigin = originRule(pattern.getQOrigin());
+  static_cast<PatternRates &>(kernel) = ratesOf(file, passes);
   return kernel;
 }
 
 ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &request) {
-  std::string whyOnePass;
-  KernelRequest kernel = kernelRequestOf(file, request, file.passes(whyOnePass));
-  kernel.whyOnePass = whyOnePass;
-  return configChoices(kernel);
+  return configChoices(kernelRequestOf(file, request, PassesOfFile(file)));
 }
 
 /// The kept pairs of one batch element, each asked of the compiled predicate.
@@ -243,10 +226,11 @@ Result<Explanation> explain(const PatternFile &file, const ExplainRequest &reque
   HEDDLE_TRY(countKeptPairs(file, request, result));
   explainTiles(file, request, result);
   explainTime(file.pattern(), request, result);
-  const std::vector<PatternFile::Pass> passes = file.passes(result.whyOnePass);
+  const PassesOfFile passes(file);
+  result.whyOnePass = passes.whyNone;
   const KernelRequest kernel = kernelRequestOf(file, request, passes);
   explainWorkspace(request, kernel, result);
-  explainPasses(request, kernel, passes, result);
+  explainPasses(request, kernel, passes.passes, result);
   explainVariants(file, request.sizes, result);
   return result;
 }

@@ -1,7 +1,8 @@
 //===- KeptRows.cpp - the pairs of a pattern, row by row ----------------------===//
 #include "compiler/Views/KeptRows.h"
 #include "codegen/Cpu/JitPattern.h"
-#include "compiler/Driver/PatternFunctions.h"
+#include "codegen/Emit/PatternInfo.h"
+#include "compiler/Driver/CompileForCpu.h"
 #include "compiler/Driver/ProblemKey.h"
 
 #include <algorithm>
@@ -9,8 +10,8 @@
 namespace heddle::views {
 
 struct KeptRows::Compiled {
-  Compiled(JitPattern pattern, const attn::ProblemSizes &sizes, Operands operands);
-  JitPattern pattern;
+  Compiled(std::shared_ptr<const JitPattern> code, const attn::ProblemSizes &sizes, Operands operands);
+  std::shared_ptr<const JitPattern> code;
   JitContext context;
   Operands operands; ///< what the context points to
   std::vector<uint8_t> keeps;
@@ -21,48 +22,45 @@ KeptRows::KeptRows(KeptRows &&) noexcept = default;
 KeptRows::~KeptRows() = default;
 
 Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands) {
-  HEDDLE_ASSIGN(PatternFunctions functions, functionsOf(file));
-  llvm::FailureOr<JitPattern> pattern = JitPattern::create(*functions.module, functions.info);
-  if (failed(pattern))
-    return Status::unsupported("the predicate of '" + functions.info.name + "' has no form on this machine");
+  HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, compileForCpu(file));
   HEDDLE_TRY(checkMaskTensors(file, sizes));
-  return KeptRows(std::make_unique<Compiled>(std::move(*pattern), sizes, operands));
+  return KeptRows(std::make_unique<Compiled>(std::move(code), sizes, operands));
 }
 
-KeptRows::Compiled::Compiled(JitPattern pattern, const attn::ProblemSizes &sizes, Operands given)
-    : pattern(std::move(pattern)), operands(std::move(given)), keeps(sizes.seqlenK) {
+KeptRows::Compiled::Compiled(std::shared_ptr<const JitPattern> compiled, const attn::ProblemSizes &sizes, Operands given)
+    : code(std::move(compiled)), operands(std::move(given)), keeps(sizes.seqlenK) {
   context.heads = static_cast<int32_t>(sizes.heads);
   context.seqlenQ = static_cast<int32_t>(sizes.seqlenQ);
   context.seqlenK = static_cast<int32_t>(sizes.seqlenK);
   context.qOrigin = static_cast<int32_t>(sizes.qOrigin);
   context.kOrigin = static_cast<int32_t>(sizes.kOrigin);
   std::copy(sizes.parameters.begin(), sizes.parameters.end(), context.params.begin());
-  const std::vector<PatternOperand> &places = this->pattern.info().operands;
+  const std::vector<PatternOperand> &places = code->info().operands;
   for (size_t i = 0; i < places.size(); ++i)
     if (size_t argument = size_t(places[i].argument); argument < operands.size() && operands[argument])
       context.operands[i] = operands[argument].address();
 }
 
 void KeptRows::read(int64_t head, int64_t row, std::vector<uint16_t> &copies) {
-  auto &[pattern, context, operands, keeps] = *compiled;
+  auto &[code, context, operands, keeps] = *compiled;
   context.head = static_cast<int32_t>(head);
   copies.assign(keeps.size(), 0);
-  for (int32_t branch = 0; branch < pattern.info().branchCount; ++branch) {
+  for (int32_t branch = 0; branch < code->info().branchCount; ++branch) {
     const int32_t position = context.qOrigin + static_cast<int32_t>(row);
-    pattern.keepRow(context, {branch, position, context.kOrigin, 1, context.seqlenK}, keeps.data());
+    code->keepRow(context, {branch, position, context.kOrigin, 1, context.seqlenK}, keeps.data());
     for (size_t j = 0; j < keeps.size(); ++j)
       copies[j] += keeps[j];
   }
 }
 
 void KeptRows::changeScores(int64_t head, int64_t row, std::vector<double> &scores) {
-  auto &[pattern, context, operands, keeps] = *compiled;
-  if (!pattern.info().hasScore)
+  auto &[code, context, operands, keeps] = *compiled;
+  if (!code->info().hasScore)
     return;
   context.head = static_cast<int32_t>(head);
   const int32_t q = context.qOrigin + static_cast<int32_t>(row);
   for (size_t j = 0; j < scores.size(); ++j)
-    scores[j] = pattern.score(context, q, context.kOrigin + static_cast<int32_t>(j), static_cast<float>(scores[j]));
+    scores[j] = code->score(context, q, context.kOrigin + static_cast<int32_t>(j), static_cast<float>(scores[j]));
 }
 
 } // namespace heddle::views

@@ -5,12 +5,12 @@
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Nvrtc/KernelSource.h"
-#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "tests/fuzz/Fuzz.h"
+#include "support/ServedShapes.h"
 
 #include <algorithm>
 
@@ -93,18 +93,16 @@ void requirePlainHead(const std::string &source) {
                  "a foreign character in the head");
 }
 
-void emitFor(const PreparedPattern &prepared, const char *arch) {
-  KernelShape shape;
-  shape.arch = *findGpuArch(arch);
+void emitFor(const PreparedPattern &prepared, const KernelShape &shape) {
   if (!configFor(prepared, shape, ""))
     return;
   Result<KernelSource> source = variantSource(prepared, shape, "");
   FUZZ_REQUIRE(source.isOk(), "the default is infeasible: " + source.status().message());
   requirePlainHead(source->text);
-  if (prepared.passes.empty() || !configFor(prepared, shape, "chained_mib=32"))
+  if (prepared.passFunctions.empty() || !configFor(prepared, shape, "chained_mib=32"))
     return;
   Result<std::vector<KernelSource>> passes = variantSources(prepared, shape, "chained_mib=32");
-  FUZZ_REQUIRE(passes.isOk() && passes->size() == prepared.passes.size(), "a source for each pass");
+  FUZZ_REQUIRE(passes.isOk() && passes->size() == prepared.passFunctions.size(), "a source for each pass");
   for (const KernelSource &pass : *passes)
     requirePlainHead(pass.text);
 }
@@ -156,7 +154,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   requireOwnWords(withoutIncludes(prepared->functions));
   for (const std::string &functions : prepared->passFunctions)
     requireOwnWords(withoutIncludes(functions));
-  emitFor(*prepared, "sm_80");
-  emitFor(*prepared, "sm_90a");
+  emitFor(*prepared, KernelShape());
+  emitFor(*prepared, test::shapeServedBy("sm90_forward"));
   return 0;
 }

@@ -144,7 +144,7 @@ TEST_CASE("chained passes assemble without spills for the oldest architecture an
   std::vector<Job> jobs;
   size_t chained = 0;
   for (const PreparedPattern &pattern : prepared)
-    if (!pattern.passes.empty())
+    if (!pattern.passFunctions.empty())
       for (const GpuArch *arch : {&baselineGpuArch(), *findGpuArch("sm_90a")})
         for (int64_t headDim : {64, 128})
           if (chained++ % 5 == 0 || takesAll)

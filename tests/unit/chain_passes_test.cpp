@@ -3,6 +3,8 @@
 // its masks need; tiles of passes are exact; and the softmax that one pass hands to the next, computed on the CPU, is that
 // of the pattern.
 #include "codegen/Cpu/CpuAttention.h"
+#include "codegen/Cpu/JitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Oracle/AttentionOracle.h"

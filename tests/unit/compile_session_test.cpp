@@ -62,10 +62,10 @@ TEST_CASE("the default is chained where one kernel keeps little of what it visit
 
 TEST_CASE("chained passes are sources of their own, and one record of several codes") {
   PreparedPattern pattern = prepared("longnet");
-  REQUIRE(pattern.passes.size() == 2);
+  REQUIRE(pattern.rates->passes.size() == 2);
   CHECK(pattern.passFunctions.size() == 2);
-  CHECK(pattern.passes[0].variants[0].queryRate == 2);
-  CHECK(pattern.passes[1].variants[0].queryRate == 1);
+  CHECK(pattern.rates->passes[0].variants[0].queryRate == 2);
+  CHECK(pattern.rates->passes[1].variants[0].queryRate == 1);
   auto fused = variantSources(pattern, KernelShape(), ""), chained = variantSources(pattern, KernelShape(), "chained_mib=32");
   REQUIRE(chained.isOk());
   REQUIRE(chained->size() == 2);
@@ -118,29 +118,29 @@ TEST_CASE("rates and sizes reach the request") {
 
 TEST_CASE("patterns whose query tiles cost alike are known") {
   for (const char *name : {"full", "sliding_window", "dilated_window"})
-    CHECK_MESSAGE(prepared(name).balance.hasEqualTiles, name);
+    CHECK_MESSAGE(prepared(name).rates->balance.hasEqualTiles, name);
   for (const char *name : {"causal", "longformer", "dilated"}) // longer rows, global rows, head groups
-    CHECK_MESSAGE(!prepared(name).balance.hasEqualTiles, name);
+    CHECK_MESSAGE(!prepared(name).rates->balance.hasEqualTiles, name);
 }
 
 TEST_CASE("patterns whose query tiles are short are known") {
   for (const char *name : {"sliding_window", "dilated_window", "dilated"})
-    CHECK_MESSAGE(prepared(name).balance.hasFewTiles, name);
+    CHECK_MESSAGE(prepared(name).rates->balance.hasFewTiles, name);
   for (const char *name : {"full", "causal", "longformer"})
-    CHECK_MESSAGE(!prepared(name).balance.hasFewTiles, name);
+    CHECK_MESSAGE(!prepared(name).rates->balance.hasFewTiles, name);
 }
 
 TEST_CASE("patterns with rows many times longer than the others are known") {
-  CHECK(prepared("longformer").balance.hasLongRows);
+  CHECK(prepared("longformer").rates->balance.hasLongRows);
   for (const char *name : {"full", "causal", "sliding_window", "dilated_window", "dilated", "longnet"})
-    CHECK_MESSAGE(!prepared(name).balance.hasLongRows, name);
+    CHECK_MESSAGE(!prepared(name).rates->balance.hasLongRows, name);
 }
 
 TEST_CASE("patterns whose rows want other keys than their neighbours are known") {
   for (const char *name : {"random_blocks", "bigbird", "block_dilated"})
-    CHECK_MESSAGE(prepared(name).balance.hasOwnKeys, name);
+    CHECK_MESSAGE(prepared(name).rates->balance.hasOwnKeys, name);
   for (const char *name : {"full", "causal", "sliding_window", "block_strided", "block_window"})
-    CHECK_MESSAGE(!prepared(name).balance.hasOwnKeys, name);
+    CHECK_MESSAGE(!prepared(name).rates->balance.hasOwnKeys, name);
 }
 
 TEST_CASE("kernels of blocks rely on where key 0 stands only if the pattern fixes query 0") {
@@ -213,8 +213,10 @@ TEST_CASE("a record says which preferred skeleton was passed over, and why") {
   PreparedPattern pattern = prepared("causal");
   KernelShape shape;
   shape.arch = *findGpuArch("sm_90a");
+  PatternRates rates = *pattern.rates;
   for (int64_t rate = 2; rate <= 64; ++rate) // more tensor maps than a launch takes; no head uses them
-    pattern.variants.push_back({1, {rate}});
+    rates.variants.push_back({1, {rate}});
+  pattern.rates = std::make_shared<const PatternRates>(std::move(rates));
   auto variant = compileVariant(pattern, shape, "");
   REQUIRE_MESSAGE(variant.isOk(), variant.status().message());
   const KernelRecord &record = variant->record;

@@ -1,5 +1,6 @@
 // CPU attention against the fp64 definition: every hand-written pattern, odd lengths, shifted origins,
 // grouped heads, padded strides with NaN between the rows, and the edge cases of rows and carries.
+#include "codegen/Cpu/JitPattern.h"
 #include "support/AttentionCase.h"
 #include "support/ModuleLoader.h"
 #include <algorithm>
@@ -24,7 +25,7 @@ void runAndCompare(const JitPattern &jit, const HandPattern &pattern, const Case
   Result<CpuAttentionCounts> counts = runAttention(jit, args);
   REQUIRE(counts.isOk());
   AttentionCase::Errors errors = attention.compare(pattern);
-  INFO(pattern.info.name << " " << dtypeName(shape.dtype) << " q " << shape.seqlenQ << " k " << shape.seqlenK
+  INFO(pattern.name() << " " << dtypeName(shape.dtype) << " q " << shape.seqlenQ << " k " << shape.seqlenK
                          << " tile " << blockM << "x" << blockN);
   CHECK(errors.out <= 1.0);
   CHECK(errors.lse <= 1e-4);
@@ -179,7 +180,7 @@ TEST_CASE("a carry continues the softmax over the other keys") {
     tail.carryLse = carryLse.data();
     REQUIRE(runAttention(jit, tail).isOk());
     AttentionCase::Errors errors = attention.compare(pattern);
-    INFO(pattern.info.name);
+    INFO(pattern.name());
     CHECK(errors.out <= 1.0);
     CHECK(errors.lse <= 1e-4);
   }

@@ -1,5 +1,6 @@
 // Golden numbers of two heads of two dims, made outside of this project's code in fp64: the oracle must
 // meet them to 1e-11, the CPU target in fp32 to 1e-5.
+#include "codegen/Cpu/JitPattern.h"
 #include "support/AttentionCase.h"
 #include "support/ModuleLoader.h"
 #include <doctest/doctest.h>

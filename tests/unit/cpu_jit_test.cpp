@@ -1,4 +1,6 @@
 // The JIT alone: lines of keep values, use from many threads, and what it refuses.
+#include "codegen/Cpu/JitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "support/ModuleLoader.h"
 #include <algorithm>
 #include <atomic>
@@ -25,14 +27,14 @@ TEST_CASE("lines of keep values equal the values one by one") {
   for (const HandPattern &pattern : allHandPatterns()) {
     JitPattern jit = compileForCpu(pattern);
     JitContext context = contextOf(pattern);
-    for (int branch = 0; branch < pattern.info.branchCount; ++branch)
+    for (int branch = 0; branch < pattern.branchCount(); ++branch)
       for (int step : {1, 3, 4})
         for (int count : {0, 1, 7, 64, 131}) {
           JitKeepLine line{branch, 40, 17, step, count};
           std::vector<uint8_t> row(count + 1, 99), column(count + 1, 99);
           jit.keepRow(context, line, row.data());
           jit.keepColumn(context, line, column.data());
-          INFO(pattern.info.name << " branch " << branch << " step " << step << " count " << count);
+          INFO(pattern.name() << " branch " << branch << " step " << step << " count " << count);
           CHECK(row[count] == 99);
           CHECK(column[count] == 99);
           long wrong = 0;

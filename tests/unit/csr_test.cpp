@@ -1,6 +1,8 @@
 // attn.csr: tiles, counts, compiled functions and emitted text against the lists themselves, in blocks and alone, for each batch
 // element and head; lists that are made and lists that are refused.
+#include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Oracle/PatternOracle.h"
@@ -96,7 +98,7 @@ TEST_CASE("compiled functions and the text of kernels equal the lists, for each 
       auto file = parsed(patternText(mask, type));
       auto functions = functionsOf(*file);
       REQUIRE_MESSAGE(functions.isOk(), functions.status().message());
-      const PatternInfo &info = functions->info;
+      const PatternInfo &info = *functions->info;
       auto jit = JitPattern::create(*functions->module, info);
       REQUIRE(succeeded(jit));
       auto text = emitPatternFunctions(*functions->module, info);
@@ -109,7 +111,7 @@ TEST_CASE("compiled functions and the text of kernels equal the lists, for each 
         c.heads = int32_t(sizes.heads), c.seqlenQ = int32_t(sizes.seqlenQ), c.seqlenK = int32_t(sizes.seqlenK);
         for (size_t i = 0; i < 2; ++i)
           c.params[i] = int32_t(problem.parameters[i]), c.operands[i] = problem.operands[i].address();
-        HandPattern rule{info, "", [&](const JitContext &at, int branch, int q, int k) {
+        HandPattern rule{functions->info, "", [&](const JitContext &at, int branch, int q, int k) {
                            return definition.keeps(branch, at.head, q, k, at.batch);
                          }, {}};
         for (c.batch = 0; c.batch < sizes.batch; ++c.batch)

@@ -3,7 +3,7 @@
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Driver/CompileForCpu.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"
 #include "support/AttentionCase.h"
@@ -134,7 +134,7 @@ JitContext contextOf(const oracle::Problem &problem) {
 
 void checkWords(const Compiled &compiled, const HandPattern &rule, const JitContext &c) {
   long wrong = 0;
-  for (int branch = 0; branch < rule.info.branchCount; ++branch) {
+  for (int branch = 0; branch < rule.branchCount(); ++branch) {
     REQUIRE(compiled.text->hasKeptColumns(branch));
     for (int q = 0; q < c.seqlenQ; ++q)
       for (int first = 0; first < c.seqlenK; first += 8) {
@@ -161,7 +161,7 @@ void checkFunctions(const std::string &text, bool hasWords = true) {
                        return definition.keeps(branch, at.head, q - at.qOrigin, k - at.kOrigin);
                      }, {}};
     long wrong = 0;
-    for (int branch = 0; branch < compiled.info.branchCount; ++branch)
+    for (int branch = 0; branch < rule.branchCount(); ++branch)
       for (int q = c.qOrigin; q < c.qOrigin + c.seqlenQ; ++q)
         for (int k = 0; k < c.seqlenK; ++k)
           wrong += compiled.jit->keep(c, branch, q, k) != rule.keeps(c, branch, q, k) ||
@@ -187,10 +187,8 @@ struct Outcome {
     if (change)
       change(attention);
     auto file = parsed(text);
-    auto functions = functionsOf(*file);
-    REQUIRE(functions.isOk());
-    auto jit = JitPattern::create(*functions->module, functions->info);
-    REQUIRE(succeeded(jit));
+    auto jit = compileForCpu(*file);
+    REQUIRE(jit.isOk());
     const oracle::Problem problem = problemOf(*file, layout, 2);
     CpuAttentionArgs args = attention.args();
     args.qOrigin = int32_t(problem.qOrigin);
@@ -198,7 +196,7 @@ struct Outcome {
     for (const OperandTensor &tensor : problem.operands)
       args.operands.push_back(tensor.address());
     args.blockM = 16, args.blockN = 8;
-    REQUIRE(runAttention(*jit, args).isOk());
+    REQUIRE(runAttention(**jit, args).isOk());
   }
   double lse(int head, int row) const { return attention.lse[size_t(head * attention.shape.seqlenQ + row)]; }
 };

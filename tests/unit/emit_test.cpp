@@ -59,8 +59,8 @@ TEST_CASE("equal modules give equal bytes, and emission leaves the module alone"
   HandPattern pattern = dilatedPattern();
   CHECK(emitText(pattern) == emitText(pattern));
   ModuleLoader loader(pattern.module);
-  mlir::FailureOr<std::string> first = emitPatternFunctions(loader.get(), pattern.info);
-  mlir::FailureOr<std::string> second = emitPatternFunctions(loader.get(), pattern.info);
+  mlir::FailureOr<std::string> first = emitPatternFunctions(loader.get(), *pattern.info);
+  mlir::FailureOr<std::string> second = emitPatternFunctions(loader.get(), *pattern.info);
   REQUIRE(succeeded(first));
   REQUIRE(succeeded(second));
   CHECK(*first == *second);
@@ -90,7 +90,7 @@ TEST_CASE("an op without a C++ form is an error at its line") {
                                      "%low, %high = arith.mulsi_extended %k, %q : i32\n"
                                      "%kept = arith.cmpi sle, %k, %high : i32");
   ModuleLoader loader(pattern.module);
-  CHECK(failed(emitPatternFunctions(loader.get(), pattern.info)));
+  CHECK(failed(emitPatternFunctions(loader.get(), *pattern.info)));
   std::string line = std::to_string(lineOf(pattern.module, "mulsi_extended")) + ":";
   INFO(loader.errors());
   CHECK(contains("\n" + loader.errors(), "\n" + line));
@@ -101,7 +101,7 @@ TEST_CASE("a function of the wrong type is an error at its line, with both types
   HandPattern pattern = withReplaced(causalPattern(), "@pattern_query_rate(%variant: i32)",
                                      "@pattern_query_rate(%variant: i32, %more: i32)");
   ModuleLoader loader(pattern.module);
-  CHECK(failed(emitPatternFunctions(loader.get(), pattern.info)));
+  CHECK(failed(emitPatternFunctions(loader.get(), *pattern.info)));
   std::string line = std::to_string(lineOf(pattern.module, "@pattern_query_rate")) + ":";
   CHECK(loader.errors().rfind(line, 0) == 0);
   CHECK(contains(loader.errors(), "(i32) -> i32"));
@@ -111,7 +111,7 @@ TEST_CASE("a function of the wrong type is an error at its line, with both types
 TEST_CASE("a missing function is named") {
   HandPattern pattern = withReplaced(causalPattern(), "@pattern_keep(", "@pattern_other(");
   ModuleLoader loader(pattern.module);
-  CHECK(failed(emitPatternFunctions(loader.get(), pattern.info)));
+  CHECK(failed(emitPatternFunctions(loader.get(), *pattern.info)));
   CHECK(contains(loader.errors(), "pattern 'causal' has no function 'pattern_keep'"));
 }
 

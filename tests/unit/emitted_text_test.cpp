@@ -1,5 +1,7 @@
 // The emitted text, compiled by the host compiler, against the JIT of the same module and against the
 // rule in plain C++: every function, over odd lengths, shifted origins and tiles of any size.
+#include "codegen/Cpu/JitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "support/HostPattern.h"
 #include "support/ModuleLoader.h"
 #include "support/RangeCheck.h"
@@ -37,7 +39,7 @@ std::vector<JitContext> contextsOf(const HandPattern &pattern) {
 const std::vector<TileShape> shapes = {{1, 1}, {1, 7}, {5, 3}, {8, 8}, {16, 1}, {48, 20}, {64, 64}};
 
 std::string describe(const HandPattern &pattern, const JitContext &c, TileShape shape) {
-  return pattern.info.name + " head " + std::to_string(c.head) + " q " + std::to_string(c.seqlenQ) + "+" +
+  return pattern.name() + " head " + std::to_string(c.head) + " q " + std::to_string(c.seqlenQ) + "+" +
          std::to_string(c.qOrigin) + " k " + std::to_string(c.seqlenK) + "+" + std::to_string(c.kOrigin) + " tile " +
          std::to_string(shape.blockM) + "x" + std::to_string(shape.blockN);
 }
@@ -46,11 +48,11 @@ std::string describe(const HandPattern &pattern, const JitContext &c, TileShape 
 
 TEST_CASE("kept pairs are those of the rule, in the text and in the JIT") {
   for (const HandPattern &pattern : allHandPatterns()) {
-    HostPattern text(emitText(pattern), pattern.info);
+    HostPattern text(emitText(pattern), *pattern.info);
     JitPattern jit = compileForCpu(pattern);
     long kept = 0, wrongText = 0, wrongJit = 0;
     for (const JitContext &c : contextsOf(pattern))
-      for (int branch = 0; branch < pattern.info.branchCount; ++branch)
+      for (int branch = 0; branch < pattern.branchCount(); ++branch)
         for (int q = c.qOrigin; q < c.qOrigin + c.seqlenQ; ++q)
           for (int k = c.kOrigin; k < c.kOrigin + c.seqlenK; ++k) {
             bool expected = pattern.keeps(c, branch, q, k);
@@ -58,7 +60,7 @@ TEST_CASE("kept pairs are those of the rule, in the text and in the JIT") {
             wrongText += text.keep(c, branch, q, k) != expected;
             wrongJit += jit.keep(c, branch, q, k) != expected;
           }
-    INFO(pattern.info.name);
+    INFO(pattern.name());
     CHECK(kept > 0);
     CHECK(wrongText == 0);
     CHECK(wrongJit == 0);
@@ -67,7 +69,7 @@ TEST_CASE("kept pairs are those of the rule, in the text and in the JIT") {
 
 TEST_CASE("ranges visit every kept pair once and call full only what is full") {
   for (const HandPattern &pattern : allHandPatterns()) {
-    HostPattern text(emitText(pattern), pattern.info);
+    HostPattern text(emitText(pattern), *pattern.info);
     JitPattern jit = compileForCpu(pattern);
     long visited = 0;
     for (const JitContext &context : contextsOf(pattern))
@@ -100,18 +102,18 @@ TEST_CASE("simple patterns visit only tiles that keep something, and call every 
 
 TEST_CASE("rates, residues and variants agree between the text and the JIT") {
   for (const HandPattern &pattern : allHandPatterns()) {
-    HostPattern text(emitText(pattern), pattern.info);
+    HostPattern text(emitText(pattern), *pattern.info);
     JitPattern jit = compileForCpu(pattern);
-    INFO(pattern.info.name);
-    for (int variant = 0; variant < pattern.info.variantCount; ++variant) {
+    INFO(pattern.name());
+    for (int variant = 0; variant < pattern.variantCount(); ++variant) {
       CHECK(text.queryRate(variant) == jit.queryRate(variant));
-      for (int branch = 0; branch < pattern.info.branchCount; ++branch)
+      for (int branch = 0; branch < pattern.branchCount(); ++branch)
         CHECK(text.keyRate(variant, branch) == jit.keyRate(variant, branch));
     }
     for (const JitContext &context : contextsOf(pattern)) {
       CHECK(text.variant(context) == jit.variant(context));
       for (int tileFirst = -20; tileFirst < 40; ++tileFirst)
-        for (int branch = 0; branch < pattern.info.branchCount; ++branch)
+        for (int branch = 0; branch < pattern.branchCount(); ++branch)
           CHECK(text.keyResidue(context, jit.variant(context), branch, tileFirst) ==
                 jit.keyResidue(context, jit.variant(context), branch, tileFirst));
     }
@@ -120,10 +122,10 @@ TEST_CASE("rates, residues and variants agree between the text and the JIT") {
 
 TEST_CASE("the text states the counts of the pattern") {
   for (const HandPattern &pattern : allHandPatterns()) {
-    PatternInfo counts = HostPattern(emitText(pattern), pattern.info).counts();
-    CHECK(counts.variantCount == pattern.info.variantCount);
-    CHECK(counts.branchCount == pattern.info.branchCount);
-    CHECK(counts.hasScore == pattern.info.hasScore);
-    CHECK(counts.paramCount == pattern.info.paramCount);
+    PatternInfo counts = HostPattern(emitText(pattern), *pattern.info).counts();
+    CHECK(counts.variantCount == pattern.variantCount());
+    CHECK(counts.branchCount == pattern.branchCount());
+    CHECK(counts.hasScore == pattern.info->hasScore);
+    CHECK(counts.paramCount == pattern.info->paramCount);
   }
 }

@@ -3,7 +3,7 @@
 // writes them: the definition must meet them (inputs are rounded to fp32), and so must the CPU target.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/CpuAttention.h"
-#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Driver/CompileForCpu.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
 
@@ -67,10 +67,8 @@ Sums ofDefinition(const PatternFile &file, const AttentionInputs &inputs, int64_
 }
 
 Sums ofCpu(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
-  auto functions = functionsOf(file);
-  REQUIRE(functions.isOk());
-  auto pattern = JitPattern::create(*functions->module, functions->info);
-  REQUIRE(succeeded(pattern));
+  auto pattern = compileForCpu(file);
+  REQUIRE(pattern.isOk());
   std::vector<float> out(inputs.q.elements(), std::nanf(""));
   CpuAttentionArgs args;
   args.q = inputs.q.data.data();
@@ -83,7 +81,7 @@ Sums ofCpu(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
   args.headDim = args.valueDim = 2;
   args.scale = float(1 / std::sqrt(2.0));
   args.blockM = args.blockN = 4;
-  REQUIRE(runAttention(*pattern, args).isOk());
+  REQUIRE(runAttention(**pattern, args).isOk());
   Sums sums;
   for (float value : out)
     sums.add(value);

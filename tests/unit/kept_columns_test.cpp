@@ -3,6 +3,7 @@
 // lane of a quad: library patterns, compositions at their borders and random ones, and which predicates have no words.
 //===----------------------------------------------------------------------===//
 #include "codegen/Emit/EmitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternFunctions.h"
@@ -46,7 +47,7 @@ Loaded load(Result<std::unique_ptr<PatternFile>> file, const std::vector<std::st
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   auto functions = functionsOf(**file);
   REQUIRE_MESSAGE(functions.isOk(), functions.status().message());
-  const PatternInfo &info = functions->info;
+  const PatternInfo &info = *functions->info;
   auto text = emitPatternFunctions(*functions->module, info);
   REQUIRE(succeeded(text));
   auto values = (*file)->bindParameters(assignments);

@@ -2,10 +2,10 @@
 // of the parameter block, and the values that --operand refuses.
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Emit/EmitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFunctions.h"
@@ -59,13 +59,13 @@ struct Bound {
     sizes = sizesOf(*file, shape);
   }
   JitPattern compile() const {
-    auto jit = JitPattern::create(*functions, info);
+    auto jit = JitPattern::create(*functions, *info);
     REQUIRE(succeeded(jit));
     return *jit;
   }
-  JitPattern compileDerivative() const { return test::compileDerivative(*functions, file->pattern(), info); }
+  JitPattern compileDerivative() const { return test::compileDerivative(*functions, file->pattern(), *info); }
   std::string text() const {
-    auto emitted = emitPatternFunctions(*functions, info);
+    auto emitted = emitPatternFunctions(*functions, *info);
     REQUIRE(succeeded(emitted));
     return *emitted;
   }
@@ -86,12 +86,12 @@ struct Bound {
   }
   std::vector<const void *> pointers() const {
     const JitContext made = context();
-    return std::vector<const void *>(made.operands.begin(), made.operands.begin() + int64_t(info.operands.size()));
+    return std::vector<const void *>(made.operands.begin(), made.operands.begin() + int64_t(info->operands.size()));
   }
 
   ProblemShape shape;
   std::unique_ptr<PatternFile> file;
-  PatternInfo info;
+  std::shared_ptr<const PatternInfo> info;
   mlir::OwningOpRef<mlir::ModuleOp> functions;
   attn::ProblemSizes sizes;
 };
@@ -128,8 +128,8 @@ TEST_CASE("scores that tensors change, in the emitted text and in the compiled f
   for (const TypeCase &types : kTypes) {
     CAPTURE(types.bias);
     Bound bound(scoresText(types.bias, types.table), shapeOf(2, 3, 3, 11, 14, 3));
-    CHECK(bound.info.operands.size() == 2);
-    HostPattern host(bound.text(), bound.info);
+    CHECK(bound.info->operands.size() == 2);
+    HostPattern host(bound.text(), *bound.info);
     JitPattern jit = bound.compile(), derivative = bound.compileDerivative();
     oracle::ScoreOracle definition(bound.file->pattern(), bound.problem());
     int wrong = 0, changed = 0;
@@ -172,7 +172,7 @@ TEST_CASE("16-bit floats are widened exactly, whatever their bits") {
       bytes[2 * i] = std::byte(i & 255), bytes[2 * i + 1] = std::byte(i >> 8);
     bound.shape.operands[0].data = std::make_shared<const std::vector<std::byte>>(bytes);
     JitPattern jit = bound.compile();
-    HostPattern host(bound.text(), bound.info);
+    HostPattern host(bound.text(), *bound.info);
     const JitContext c = bound.context();
     int wrong = 0;
     for (int i = 0; i < 65536; ++i) {
@@ -222,7 +222,7 @@ TEST_CASE("sinks: a key without a value on the CPU and in the emitted text, also
       CAPTURE(sizes.seqlenQ);
       Bound bound(text, sizes);
       oracle::ScoreOracle definition(bound.file->pattern(), bound.problem());
-      HostPattern host(bound.text(), bound.info);
+      HostPattern host(bound.text(), *bound.info);
       JitPattern jit = bound.compile();
       JitContext c = bound.context();
       for (c.head = 0; c.head < c.heads; ++c.head) {
@@ -302,7 +302,7 @@ TEST_CASE("NVRTC compiles them for both families, and its parameter block has th
     REQUIRE(source.isOk());
     source->text += "static_assert(sizeof(heddle::KernelParams) == " +
                     std::to_string(skeleton->defaultPlan(request).paramBytes) + ", \"layout\");\n";
-    auto ptx = compile(*source, archName(*shapeForAll().arch));
+    auto ptx = compile(*source, shapeForAll().archName());
     CHECK_MESSAGE(ptx.isOk(), ptx.status().message());
   }
 }

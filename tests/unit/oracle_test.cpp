@@ -3,7 +3,8 @@
 // file and for odd compositions; and the judge of results itself: empty rows, GQA, multisets, planted errors.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/JitPattern.h"
-#include "compiler/Driver/PatternFunctions.h"
+#include "codegen/Emit/PatternInfo.h"
+#include "compiler/Driver/CompileForCpu.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
 #include "tests/unit/support/AnalysisChecks.h"
@@ -65,11 +66,9 @@ private:
   }
 
   static JitPattern compile(const PatternFile &file) {
-    auto functions = functionsOf(file);
-    REQUIRE(functions.isOk());
-    auto pattern = JitPattern::create(*functions->module, functions->info);
-    REQUIRE(succeeded(pattern));
-    return std::move(*pattern);
+    auto pattern = compileForCpu(file);
+    REQUIRE(pattern.isOk());
+    return **pattern;
   }
 
   std::string compareTile(unsigned variant, unsigned branch, attn::RowTile tile, int64_t blockN) {

@@ -1,6 +1,7 @@
 // The generated functions of real patterns, as the GPU and the CPU run them, against the definition of
 // the pattern pair by pair: every file in patterns/, and small relatives whose segments and lattices
 // fit many times into a short sequence.
+#include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/PatternFile.h"
@@ -37,14 +38,13 @@ Compiled compile(Result<std::unique_ptr<PatternFile>> loaded) {
   auto functions = functionsOf(*compiled.file);
   INFO(functions.status().message());
   REQUIRE(functions.isOk());
-  const PatternInfo &info = functions->info;
-  auto text = emitPatternFunctions(*functions->module, info);
+  compiled.pattern.info = functions->info;
+  auto text = emitPatternFunctions(*functions->module, *functions->info);
   REQUIRE(succeeded(text));
-  auto jit = JitPattern::create(*functions->module, info);
+  auto jit = JitPattern::create(*functions->module, *functions->info);
   REQUIRE(succeeded(jit));
-  compiled.text = std::make_unique<HostPattern>(*text, info);
+  compiled.text = std::make_unique<HostPattern>(*text, *functions->info);
   compiled.jit = std::make_unique<JitPattern>(*jit);
-  compiled.pattern.info = info;
   return compiled;
 }
 
@@ -157,7 +157,7 @@ std::function<double(int)> sinkOf(const Compiled &compiled, const JitContext &co
 
 void checkKeep(const Compiled &compiled, const JitContext &c) {
   long wrongText = 0, wrongJit = 0;
-  for (int branch = 0; branch < compiled.pattern.info.branchCount; ++branch)
+  for (int branch = 0; branch < compiled.pattern.branchCount(); ++branch)
     for (int q = c.qOrigin; q < c.qOrigin + c.seqlenQ; ++q)
       for (int k = c.kOrigin; k < c.kOrigin + c.seqlenK; ++k) {
         bool expected = compiled.pattern.keeps(c, branch, q, k);
@@ -170,7 +170,7 @@ void checkKeep(const Compiled &compiled, const JitContext &c) {
 
 void checkProblem(Compiled &compiled, const JitContext &context) {
   compiled.pattern.keeps = ruleOf(compiled, context);
-  INFO(compiled.pattern.info.name << " head " << context.head << " q " << context.seqlenQ << "+" << context.qOrigin
+  INFO(compiled.pattern.name() << " head " << context.head << " q " << context.seqlenQ << "+" << context.qOrigin
                                   << " k " << context.seqlenK << "+" << context.kOrigin);
   checkKeep(compiled, context);
   for (TileShape shape : {TileShape{1, 1}, {5, 3}, {16, 20}, {48, 8}, {64, 64}}) {
@@ -202,7 +202,7 @@ void checkAttention(Compiled &compiled, Sizes sizes) {
   compiled.pattern.scores = scoresOf(compiled, contextOf(compiled, sizes, 0));
   compiled.pattern.sink = sinkOf(compiled, contextOf(compiled, sizes, 0));
   AttentionCase::Errors errors = attention.compare(compiled.pattern);
-  INFO(compiled.pattern.info.name << " q " << sizes.seqlenQ << " k " << sizes.seqlenK);
+  INFO(compiled.pattern.name() << " q " << sizes.seqlenQ << " k " << sizes.seqlenK);
   CHECK(errors.out <= 1.0);
   CHECK(errors.lse <= 1e-4);
 }

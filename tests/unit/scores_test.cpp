@@ -1,10 +1,11 @@
 // Chains of score ops: the emitted text and the compiled functions against the definition, derivatives against finite
 // differences of the definition, whole rows on the CPU, and what a pattern without a chain must not notice.
+#include "codegen/Config/PatternRates.h"
 #include "codegen/Emit/EmitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternFunctions.h"
@@ -92,7 +93,7 @@ const std::vector<std::pair<const char *, const char *>> kFunctions = {
 
 // One chain in all its forms.
 struct Chain {
-  explicit Chain(const std::string &text) : file(parsed(text)), info() {
+  explicit Chain(const std::string &text) : file(parsed(text)) {
     auto built = functionsOf(*file);
     REQUIRE(built.isOk());
     info = built->info;
@@ -102,11 +103,11 @@ struct Chain {
     parameters = *values;
   }
   JitPattern compile() const {
-    auto jit = JitPattern::create(*functions, info);
+    auto jit = JitPattern::create(*functions, *info);
     REQUIRE(succeeded(jit));
     return *jit;
   }
-  JitPattern compileDerivative() const { return test::compileDerivative(*functions, file->pattern(), info); }
+  JitPattern compileDerivative() const { return test::compileDerivative(*functions, file->pattern(), *info); }
   oracle::Problem problem(int64_t heads) const { return {heads, 64, 64, 0, 0, parameters}; }
   JitContext context(int heads) const {
     JitContext context;
@@ -117,7 +118,7 @@ struct Chain {
   }
 
   std::unique_ptr<PatternFile> file;
-  PatternInfo info;
+  std::shared_ptr<const PatternInfo> info;
   mlir::OwningOpRef<mlir::ModuleOp> functions;
   std::vector<int64_t> parameters;
 };
@@ -151,10 +152,10 @@ TEST_CASE("scores in the emitted text and in the compiled functions are those of
   for (const ChainCase &each : chains()) {
     CAPTURE(each.name);
     Chain chain(chainText(each.chain, each.arguments));
-    REQUIRE(chain.info.hasScore);
-    auto text = emitPatternFunctions(*chain.functions, chain.info);
+    REQUIRE(chain.info->hasScore);
+    auto text = emitPatternFunctions(*chain.functions, *chain.info);
     REQUIRE(succeeded(text));
-    HostPattern host(*text, chain.info);
+    HostPattern host(*text, *chain.info);
     JitPattern jit = chain.compile();
     CHECK(host.counts().hasScore);
     int wrong = 0, seen = 0;
@@ -218,9 +219,9 @@ TEST_CASE("a region takes run-time numbers of the pattern") {
   CHECK(chain.compile().score(chain.context(2), 5, 2, 8.0f) == doctest::Approx(-13));
   oracle::ScoreOracle definition(chain.file->pattern(), chain.problem(2));
   CHECK(definition.score({0, 0, 5, 2}, 8.0) == doctest::Approx(-13));
-  auto text = emitPatternFunctions(*chain.functions, chain.info);
+  auto text = emitPatternFunctions(*chain.functions, *chain.info);
   REQUIRE(succeeded(text));
-  CHECK(HostPattern(*text, chain.info).score(chain.context(2), 5, 2, 8.0f) == doctest::Approx(-13));
+  CHECK(HostPattern(*text, *chain.info).score(chain.context(2), 5, 2, 8.0f) == doctest::Approx(-13));
 }
 
 TEST_CASE("a region that gives -inf is a mask; a row of nothing else is an empty row") {
@@ -304,12 +305,12 @@ TEST_CASE("scaled scores alone are no chain: the same functions, and the same di
   REQUIRE(second.isOk());
   CHECK(first->functions == second->functions);
   CHECK(first->functions.find("pattern_score") == std::string::npos);
-  CHECK_FALSE(second->hasScores);
+  CHECK_FALSE(second->rates->hasScores);
   CHECK(first->digest == second->digest);
   auto capped = preparePattern(*parsed(chainText("%t = attn.softcap %s by 20.0")));
   REQUIRE(capped.isOk());
   CHECK(capped->digest != first->digest);
-  CHECK(capped->hasScores);
+  CHECK(capped->rates->hasScores);
 }
 
 TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {
@@ -334,7 +335,7 @@ TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {
           ++replaced;
         }
       CHECK(replaced == 1);
-      auto with = compile(*source, archName(*shape.arch)), without = compile(bare, archName(*shape.arch));
+      auto with = compile(*source, shape.archName()), without = compile(bare, shape.archName());
       REQUIRE_MESSAGE(with.isOk(), with.status().message());
       REQUIRE_MESSAGE(without.isOk(), without.status().message());
       CHECK(with->ptx == without->ptx);

@@ -106,7 +106,7 @@ TEST_CASE("every row belongs to exactly one work item") {
     CAPTURE(prepared->name);
     CHECK(compileAndRun(*prepared, {48, 8, 1}) == 0);
     CHECK(compileAndRun(*prepared, {128, 1, 0}) == 0);
-    if (!prepared->passes.empty())
+    if (!prepared->passFunctions.empty())
       CHECK(compileAndRun(*prepared, {16, 8, 1, 1}) == 0);
   }
 }

@@ -135,7 +135,7 @@ static double allowedError(DType dtype, double value) {
 
 AttentionCase::Errors AttentionCase::compare(const HandPattern &pattern) const {
   OracleProblem p = problem();
-  p.branches = pattern.info.branchCount;
+  p.branches = pattern.branchCount();
   JitContext context;
   context.heads = shape.heads;
   context.seqlenQ = shape.seqlenQ;

@@ -18,14 +18,14 @@ struct Compiled {
     auto functions = functionsOf(file);
     REQUIRE_MESSAGE(functions.isOk(), functions.status().message());
     info = functions->info;
-    auto compiled = JitPattern::create(*functions->module, info);
+    auto compiled = JitPattern::create(*functions->module, *info);
     REQUIRE(succeeded(compiled));
     jit = std::make_unique<JitPattern>(*compiled);
-    auto emitted = emitPatternFunctions(*functions->module, info);
+    auto emitted = emitPatternFunctions(*functions->module, *info);
     REQUIRE(succeeded(emitted));
-    text = std::make_unique<HostPattern>(*emitted, info);
+    text = std::make_unique<HostPattern>(*emitted, *info);
   }
-  PatternInfo info;
+  std::shared_ptr<const PatternInfo> info;
   std::unique_ptr<JitPattern> jit;
   std::unique_ptr<HostPattern> text;
 };

@@ -1,6 +1,7 @@
 //===- HandPatterns.cpp - pattern modules written by hand -------------------===//
 // Puts each pattern together from the texts of HandPatternTexts.h and its rule in C++.
 #include "support/HandPatterns.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "support/HandPatternTexts.h"
 
 namespace heddle::test {
@@ -28,10 +29,14 @@ HandPattern makePattern(PatternInfo info, std::vector<const char *> parts, KeepR
     types += comma + std::string("i32");
   }
   module = replaceAll(replaceAll(replaceAll(module, "CTX", declared), "ARGS", passed), "TYPES", types);
-  return {std::move(info), std::move(module), std::move(keeps), std::move(params)};
+  return {std::make_shared<const PatternInfo>(std::move(info)), std::move(module), std::move(keeps), std::move(params)};
 }
 
 } // namespace
+
+const std::string &HandPattern::name() const { return info->name; }
+int HandPattern::variantCount() const { return info->variantCount; }
+int HandPattern::branchCount() const { return info->branchCount; }
 
 HandPattern fullPattern() {
   return makePattern({"full", 0, 1, 1}, {singleVariant, denseKeys, rangeHelper, fullBody},

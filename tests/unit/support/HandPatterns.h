@@ -4,11 +4,15 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_HANDPATTERNS_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_HANDPATTERNS_H
 
-#include "codegen/Cpu/JitPattern.h"
-#include "codegen/Emit/PatternInfo.h"
+#include "codegen/Cpu/JitContext.h"
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
+
+namespace heddle {
+struct PatternInfo;
+}
 
 namespace heddle::test {
 
@@ -20,12 +24,16 @@ using KeepRule = std::function<bool(const JitContext &context, int branch, int q
 using ScoreRule = std::function<double(const JitContext &context, int q, int k, double score)>;
 
 struct HandPattern {
-  PatternInfo info;
+  std::shared_ptr<const PatternInfo> info; // never null where the pattern is used
   std::string module;
   KeepRule keeps;
   std::vector<int32_t> params; // values for the run-time sizes
   ScoreRule scores = nullptr;  // null: scores stay as they are
   std::function<double(int head)> sink = nullptr; // score of a key without a value; null: there is none
+
+  const std::string &name() const;
+  int variantCount() const;
+  int branchCount() const;
 };
 
 HandPattern fullPattern();

@@ -4,9 +4,13 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_HOSTPATTERN_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_HOSTPATTERN_H
 
-#include "codegen/Cpu/JitPattern.h"
+#include "codegen/Cpu/JitContext.h"
 #include <memory>
 #include <string>
+
+namespace heddle {
+struct PatternInfo;
+}
 
 namespace heddle::test {
 

@@ -1,5 +1,6 @@
 //===- ModuleLoader.cpp - a module from text --------------------------------===//
 #include "support/ModuleLoader.h"
+#include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,17 +34,17 @@ ModuleLoader::ModuleLoader(const std::string &text) {
 
 JitPattern compileForCpu(const HandPattern &pattern) {
   ModuleLoader loader(pattern.module);
-  FailureOr<JitPattern> compiled = JitPattern::create(loader.get(), pattern.info);
+  FailureOr<JitPattern> compiled = JitPattern::create(loader.get(), *pattern.info);
   if (failed(compiled))
-    throw std::runtime_error(pattern.info.name + ": " + loader.errors());
+    throw std::runtime_error(pattern.name() + ": " + loader.errors());
   return *compiled;
 }
 
 std::string emitText(const HandPattern &pattern) {
   ModuleLoader loader(pattern.module);
-  FailureOr<std::string> text = emitPatternFunctions(loader.get(), pattern.info);
+  FailureOr<std::string> text = emitPatternFunctions(loader.get(), *pattern.info);
   if (failed(text))
-    throw std::runtime_error(pattern.info.name + ": " + loader.errors());
+    throw std::runtime_error(pattern.name() + ": " + loader.errors());
   return *text;
 }
 

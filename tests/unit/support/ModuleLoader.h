@@ -10,6 +10,10 @@
 #include "support/HandPatterns.h"
 #include <string>
 
+namespace heddle {
+class JitPattern;
+}
+
 namespace heddle::test {
 
 class ModuleLoader {

@@ -132,11 +132,11 @@ RangeReport checkRanges(const Functions &functions, const HandPattern &pattern, 
   RangeReport report;
   int variant = functions.variant(context);
   int rate = functions.queryRate(variant);
-  if (variant < 0 || variant >= pattern.info.variantCount || rate < 1)
+  if (variant < 0 || variant >= pattern.variantCount() || rate < 1)
     report.error = "variant " + std::to_string(variant) + " with query rate " + std::to_string(rate);
   for (int rho = 0; rho < rate; ++rho)
     for (int start = rho; start < context.seqlenQ; start += rate * shape.blockM)
-      for (int branch = 0; branch < pattern.info.branchCount && report.error.empty(); ++branch) {
+      for (int branch = 0; branch < pattern.branchCount() && report.error.empty(); ++branch) {
         detail::QueryTile tile{variant, branch, {}};
         for (int i = 0; i < shape.blockM && start + rate * i < context.seqlenQ; ++i)
           tile.rows.push_back(start + rate * i);
