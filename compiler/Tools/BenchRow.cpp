@@ -3,6 +3,7 @@
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/LauncherProcess.h"
 #include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Tools/KeptFlops.h"
 #include "runtime/Store/Store.h"
 
 #include <algorithm>
@@ -94,6 +95,16 @@ Status measureElsewhere(const BenchSetup &setup, const Found &found, uint64_t se
 
 } // namespace
 
+std::optional<double> BenchRow::tflops() const { return teraflops(flops, us); }
+
+std::optional<double> BenchRow::percentOfRoof() const {
+  return flops && roofUs > 0 ? std::optional(100 * (*flops / us) / (MatrixRoof::flops() / roofUs)) : std::nullopt;
+}
+
+std::optional<double> BenchRow::visitedPercentOfRoof() const {
+  return roofUs > 0 ? std::optional(100 * (visitedFlops / us) / (MatrixRoof::flops() / roofUs)) : std::nullopt;
+}
+
 Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   constexpr uint64_t kSeed = 2; // tuning used 1
   HEDDLE_ASSIGN(Found found, findKernel(setup));
@@ -115,8 +126,7 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
                                setup.skeleton + "; give a database of its own with --db");
   attn::ProblemSizes positions = sizesOf(setup.file, shape);
   double flopsPerPair = 2.0 * (workload.headDim + workload.valueDim) * shape.batch;
-  if (auto pairs = attn::countPairs(setup.file.analysis(), positions))
-    row.flops = flopsPerPair * static_cast<double>(*pairs);
+  HEDDLE_ASSIGN(row.flops, keptFlops(setup.file, shape, workload.headDim, workload.valueDim));
   attn::TileCounts tiles = attn::countTiles(setup.file.analysis(), positions, {config.blockM, config.blockN}, attn::Direction::Forward);
   row.visitedFlops = flopsPerPair * static_cast<double>(tiles.visited) * config.blockM * config.blockN;
 
@@ -138,9 +148,9 @@ void printRow(const BenchRow &row, bool withHeader) {
     std::printf("%-16s %5s %8s %6s %4s %10s %9s %7s %9s %10s %10s %6s  %s\n", "pattern", "batch", "seqlen", "heads", "d", "us",
                 "TFLOP/s", "% roof", "% visited", "error", "allowed", "right", "kernel");
   const ProblemShape &shape = row.workload.shape;
-  std::printf("%-16s %5lld %8lld %6lld %4lld %10.1f %9.1f %7.1f %9.1f %10.2e %10.2e %6s  %s: %s\n", row.pattern.c_str(),
+  std::printf("%-16s %5lld %8lld %6lld %4lld %10.1f %9s %7s %9s %10.2e %10.2e %6s  %s: %s\n", row.pattern.c_str(),
               (long long)shape.batch, (long long)shape.seqlenQ, (long long)shape.heads, (long long)row.workload.headDim, row.us,
-              row.tflops(), row.percentOfRoof(), row.visitedPercentOfRoof(), row.verified.maxError, row.verified.allowedError,
+              rateText(row.tflops()).c_str(), rateText(row.percentOfRoof()).c_str(), rateText(row.visitedPercentOfRoof()).c_str(), row.verified.maxError, row.verified.allowedError,
               row.verified.ok ? "yes" : "NO", row.match.c_str(), row.config.c_str());
   std::fflush(stdout);
 }
@@ -152,8 +162,8 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
     list.push_back({{"pattern", row.pattern}, {"batch", shape.batch}, {"seqlen_q", shape.seqlenQ}, {"seqlen_k", shape.seqlenK},
                     {"heads", shape.heads}, {"kv_heads", shape.kvHeads}, {"head_dim", row.workload.headDim}, {"value_dim", row.workload.valueDim},
                     {"dtype", dtypeName(row.workload.dtype)}, {"median_us", row.us}, {"roof_us", row.roofUs},
-                    {"launcher_us", row.launcherUs}, {"tflops", row.tflops()}, {"percent_of_roof", row.percentOfRoof()},
-                    {"visited_percent_of_roof", row.visitedPercentOfRoof()}, {"max_error", row.verified.maxError},
+                    {"launcher_us", row.launcherUs}, {"tflops", rateJson(row.tflops())}, {"percent_of_roof", rateJson(row.percentOfRoof())},
+                    {"visited_percent_of_roof", rateJson(row.visitedPercentOfRoof())}, {"max_error", row.verified.maxError},
                     {"allowed_error", row.verified.allowedError}, {"max_lse_error", row.verified.maxLseError},
                     {"missing", row.missing}, {"ok", row.verified.ok}, {"match", row.match}, {"config", row.config}});
   }

@@ -8,6 +8,8 @@
 #include "compiler/Driver/MatrixRoof.h"
 #include "compiler/Tools/Output.h"
 
+#include <optional>
+
 namespace heddle::cli {
 
 struct Workload {
@@ -31,15 +33,15 @@ struct BenchRow {
   Workload workload;
   double us = 0, roofUs = 0;  ///< medians; roofUs 0 if there was no roof
   double launcherUs = 0;      ///< median that the second process saw; 0 without one
-  double flops = 0;           ///< on kept pairs, whole call; 0 if they have no closed form
+  std::optional<double> flops; ///< on kept pairs, whole call; none if they are too many to count without a closed form
   double visitedFlops = 0;    ///< on the pairs of visited tiles, as the kernel's own tile shape counts them
   int64_t missing = 0;        ///< elements of out and lse that were NaN
   oracle::VerifyReport verified;
 
-  double tflops() const { return us > 0 ? flops / us * 1e-6 : 0; }
-  /// Percent of the matrix product's rate.
-  double percentOfRoof() const { return roofUs > 0 ? 100 * (flops / us) / (MatrixRoof::flops() / roofUs) : 0; }
-  double visitedPercentOfRoof() const { return roofUs > 0 ? 100 * (visitedFlops / us) / (MatrixRoof::flops() / roofUs) : 0; }
+  std::optional<double> tflops() const;
+  /// Percent of the matrix product's rate; none without a roof.
+  std::optional<double> percentOfRoof() const;
+  std::optional<double> visitedPercentOfRoof() const;
 };
 
 /// notFound: the database has no kernel for the workload.

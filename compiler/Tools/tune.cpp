@@ -2,6 +2,7 @@
 // Finds the fastest kernel for one problem on this machine's GPU and publishes it.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/TuneSession.h"
+#include "compiler/Tools/KeptFlops.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
@@ -32,14 +33,6 @@ struct TuneOptions {
 std::atomic<bool> interrupted{false};
 extern "C" void onInterrupt(int) { interrupted = true; }
 
-/// Kept pairs of the whole call, per second; 0 if they have no closed form.
-double teraflops(const PatternFile &file, const ProblemShape &shape, const TuneRequest &request, double us) {
-  std::optional<attn::WideInt> pairs = attn::countPairs(file.analysis(), sizesOf(file, shape));
-  if (!pairs || us <= 0)
-    return 0;
-  return 2.0 * (request.headDim + request.valueDim) * static_cast<double>(*pairs) * shape.batch / us * 1e-6;
-}
-
 Json outcomesJson(const tuner::TuningResult &search) {
   Json json;
   for (size_t i = 0; i < tuner::kOutcomeCount; ++i)
@@ -47,7 +40,7 @@ Json outcomesJson(const tuner::TuningResult &search) {
   return json;
 }
 
-Json describe(const TuneOutcome &outcome, const Device &device, double tflops, const std::string &database) {
+Json describe(const TuneOutcome &outcome, const Device &device, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
   Json json = {{"device", device.info().identity.deviceName}, {"database", database},
                {"end", tuner::endReasonName(search.end)}, {"feasible", search.feasible}, {"known", search.known},
@@ -57,13 +50,13 @@ Json describe(const TuneOutcome &outcome, const Device &device, double tflops, c
   json["first_usable_seconds"] = search.firstUsableSeconds ? Json(*search.firstUsableSeconds) : Json();
   json["winner"] = Json();
   if (outcome.record)
-    json["winner"] = {{"config", search.winner->config}, {"median_us", outcome.medianUs}, {"tflops", tflops},
+    json["winner"] = {{"config", search.winner->config}, {"median_us", outcome.medianUs}, {"tflops", rateJson(tflops)},
                       {"max_error", outcome.maxError}, {"registers", outcome.record->registers},
                       {"content_key", outcome.record->contentKey}, {"arch", outcome.record->kernelArch}};
   return json;
 }
 
-void print(const TuneOutcome &outcome, const Device &device, double tflops, const std::string &database) {
+void print(const TuneOutcome &outcome, const Device &device, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
   std::printf("%s: %zu feasible configurations, %zu known, %zu tried now (%s) in %.1f s\n",
               device.info().identity.deviceName.c_str(), search.feasible, search.known, search.measuredNow,
@@ -72,8 +65,8 @@ void print(const TuneOutcome &outcome, const Device &device, double tflops, cons
     if (search.outcomes[i])
       std::printf("  %-15s %zu\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)), search.outcomes[i]);
   if (outcome.record)
-    std::printf("winner: %.1f us, %.1f TFLOP/s on kept pairs, error %.2e\n  %s\n  published to %s\n", outcome.medianUs,
-                tflops, outcome.maxError, search.winner->config.c_str(), database.c_str());
+    std::printf("winner: %.1f us, %s TFLOP/s on kept pairs, error %.2e\n  %s\n  published to %s\n", outcome.medianUs,
+                rateText(tflops).c_str(), outcome.maxError, search.winner->config.c_str(), database.c_str());
 }
 
 TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, double budget, ProgressLine &progress) {
@@ -119,7 +112,10 @@ int runTune(const TuneOptions &options) {
   progress.finish();
   if (!outcome)
     return fail(outcome.status());
-  double tflops = teraflops(**file, *shape, request, outcome->medianUs);
+  Result<std::optional<double>> flops = keptFlops(**file, *shape, request.headDim, request.valueDim);
+  if (!flops)
+    return fail(flops.status());
+  const std::optional<double> tflops = teraflops(*flops, outcome->medianUs);
   if (options.json)
     printJson(describe(*outcome, *device, tflops, store->path()));
   else

@@ -6,11 +6,9 @@
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Driver/RatesOf.h"
-#include "compiler/Views/KeptRows.h"
+#include "compiler/Views/KeptPairs.h"
 #include "compiler/Views/PieceWords.h"
 #include "runtime/Core/LaunchPlan.h"
-
-#include <numeric>
 
 namespace heddle::views {
 
@@ -31,62 +29,6 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
 
 ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &request) {
   return configChoices(kernelRequestOf(file, request, PassesOfFile(file)));
-}
-
-/// The kept pairs of one batch element, each asked of the compiled predicate.
-static Result<WideInt> enumeratePairs(const PatternFile &file, const ExplainRequest &request) {
-  const ProblemSizes &sizes = request.sizes;
-  HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes, request.operands));
-  std::vector<uint16_t> copies;
-  WideInt total = 0;
-  for (int64_t head = 0; head < sizes.heads; ++head)
-    for (int64_t row = 0; row < sizes.seqlenQ; ++row) {
-      rows.read(head, row, copies);
-      total += std::accumulate(copies.begin(), copies.end(), int64_t(0));
-    }
-  return total;
-}
-
-static bool hasLists(const PatternAnalysis &analysis) {
-  for (const Variant &variant : analysis.variants)
-    for (const PieceList &pieces : variant.branches)
-      for (const Piece &piece : pieces)
-        if (piece.list)
-          return true;
-  return false;
-}
-
-/// A tensor that a mask reads says something else of each batch element.
-static bool isOfEachElement(const PatternFile &file) {
-  attn::PatternOp pattern = file.pattern();
-  return llvm::any_of(file.analysis().maskTensors, [&](unsigned argument) { return attn::hasExtent(pattern, argument, attn::Extent::Batch); });
-}
-
-static Status countKeptPairs(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
-  const ProblemSizes &sizes = request.sizes;
-  if (Status known = checkMaskTensors(file, sizes); !known.isOk()) {
-    result.keptPairsNote = "unknown: " + known.message();
-    return Status();
-  }
-  result.keptPairs = countPairs(file.analysis(), sizes);
-  if (result.keptPairs) {
-    result.keptPairsNote = hasLists(file.analysis()) ? "closed form, lists read entry by entry" : "closed form";
-    if (attn::lacksTensors(file.analysis(), {}))
-      result.keptPairsNote += isOfEachElement(file) ? " for what its tensors hold of batch element 0" : " for what its tensors hold";
-    return Status();
-  }
-  size_t branches = file.analysis().variants.front().branches.size();
-  WideInt pairs = WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK * WideInt(branches);
-  if (pairs > kMostEnumeratedPairs) {
-    const std::string why = hasLongLists(file.analysis(), sizes)
-                                ? "its lists have more than " + std::to_string(kMostListEntries) + " entries"
-                                : std::string("the pattern has a part without a closed form");
-    result.keptPairsNote = "unknown: " + why + ", and " + toString(pairs) + " pairs are more than the " + std::to_string(kMostEnumeratedPairs) + " that are tried one by one";
-    return Status();
-  }
-  HEDDLE_ASSIGN(result.keptPairs, enumeratePairs(file, request));
-  result.keptPairsNote = "counted pair by pair, for batch element 0";
-  return Status();
 }
 
 static void explainTiles(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
@@ -223,7 +165,9 @@ Result<Explanation> explain(const PatternFile &file, const ExplainRequest &reque
   Explanation result;
   result.gpu = request.gpu->name;
   result.gpuFullName = request.gpu->fullName;
-  HEDDLE_TRY(countKeptPairs(file, request, result));
+  HEDDLE_ASSIGN(KeptPairs kept, keptPairsOf(file, request.sizes, request.operands));
+  result.keptPairs = kept.count;
+  result.keptPairsNote = kept.note;
   explainTiles(file, request, result);
   explainTime(file.pattern(), request, result);
   const PassesOfFile passes(file);

@@ -75,9 +75,6 @@ struct Explanation {
   std::vector<VariantExplanation> variants;
 };
 
-/// Pairs of a pattern without a closed form are counted one by one up to this many.
-inline constexpr int64_t kMostEnumeratedPairs = int64_t(1) << 31;
-
 /// Fails with a diagnostic if a predicate has no form on this machine.
 Result<Explanation> explain(const PatternFile &file, const ExplainRequest &request);
 

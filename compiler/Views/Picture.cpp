@@ -159,6 +159,17 @@ std::string titleOf(const PatternFile &file, const ProblemSizes &sizes) {
   return pattern.getSymName().str() + (values.empty() ? "" : " (" + values + ")");
 }
 
+/// About three seconds of reading.
+static constexpr int64_t kMostDrawnEntries = int64_t(1) << 24;
+
+static Status checkLists(const attn::PatternAnalysis &analysis, const ProblemSizes &sizes) {
+  const attn::WideInt entries = attn::longestList(analysis, sizes);
+  if (entries <= kMostDrawnEntries)
+    return {};
+  return Status::unsupported("a picture reads every entry of a pattern's lists, and " + attn::toString(entries) + " are more than " +
+                             std::to_string(kMostDrawnEntries) + "; take a smaller --seqlen or shorter lists");
+}
+
 Result<Picture> draw(const PatternFile &file, const PictureRequest &request) {
   Picture picture{titleOf(file, request.sizes), request.sizes, false, !file.analysis().isStructural(), {}, {}, {}};
   const ProblemSizes &sizes = request.sizes;
@@ -168,6 +179,7 @@ Result<Picture> draw(const PatternFile &file, const PictureRequest &request) {
     HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes, request.operands));
     picture.panels = paintHeads(PairPainter(std::move(rows), sizes), request);
   } else {
+    HEDDLE_TRY(checkLists(file.analysis(), sizes));
     picture.panels = paintHeads(TilePainter(file.analysis(), request), request);
   }
   return picture;

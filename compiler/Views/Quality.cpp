@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Views/Quality.h"
 #include "compiler/Views/Explanation.h"
+#include "compiler/Views/KeptPairs.h"
 #include "compiler/Views/RowQuality.h"
 
 #include <algorithm>

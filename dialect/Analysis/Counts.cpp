@@ -296,7 +296,8 @@ bool lacksTensors(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
                      [&](unsigned argument) { return !holds(&sizes.tensors, argument); });
 }
 
-bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+WideInt longestList(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+  WideInt longest = 0;
   for (unsigned index = 0; index < analysis.variants.size(); ++index)
     for (const BranchRanges &branch : analysis.variants[index].forward.branches) {
       BranchEvaluator evaluator(branch, sizes.tensors);
@@ -305,10 +306,13 @@ bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
         auto valueOf = [&](Symbol symbol) { return symbolValue(sizes, head, symbol); };
         entries += analysis.variants[index].forward.rowRate * evaluator.listEntries(valueOf, sizes.seqlenQ);
       });
-      if (entries > kMostListEntries)
-        return true;
+      longest = std::max(longest, entries);
     }
-  return false;
+  return longest;
+}
+
+bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+  return longestList(analysis, sizes) > kMostListEntries;
 }
 
 std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes) {

@@ -96,6 +96,9 @@ std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const Problem
 /// True if a mask reads a tensor that is not given: visitTile then has no meaning.
 bool lacksTensors(const PatternAnalysis &analysis, const ProblemSizes &sizes);
 
+/// Entries of a branch's lists, over all rows and over heads that differ; of the branch that has most.
+WideInt longestList(const PatternAnalysis &analysis, const ProblemSizes &sizes);
+
 /// True if a list has more entries than are read for counts.
 bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes);
 

@@ -220,3 +220,15 @@ TEST_CASE("SVG is well formed and text fits the terminal") {
   CHECK(xmlProblem("<a><b></a></b>") != "");
   CHECK(xmlProblem("<a x=\"1>t</a>") != "");
 }
+
+TEST_CASE("lists that nobody would wait for are refused, not read") {
+  auto file = PatternFile::parse("attn.pattern @p(%c: i32) { %m = attn.random count %c seed 1 attn.softmax union(%m) }", "lists.mlir");
+  REQUIRE_MESSAGE(file.isOk(), file.status().message());
+  PictureRequest request;
+  request.sizes = {1, 1000000, 1000000, 0, 0, {1000000}};
+  auto picture = draw(**file, request);
+  CHECK(picture.status().code() == StatusCode::unsupported);
+  CHECK(picture.status().message().find("are more than 16777216; take a smaller --seqlen") != std::string::npos);
+  request.sizes.parameters = {4};
+  CHECK(draw(**file, request).isOk());
+}

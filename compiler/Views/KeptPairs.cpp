@@ -1,0 +1,72 @@
+//===- KeptPairs.cpp - how many pairs a pattern keeps -------------------------===//
+#include "compiler/Views/KeptPairs.h"
+#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Views/KeptRows.h"
+
+#include <numeric>
+
+namespace heddle::views {
+
+using namespace heddle::attn;
+
+/// The kept pairs of one batch element, each asked of the compiled predicate.
+static Result<WideInt> enumeratePairs(const PatternFile &file, const ProblemSizes &sizes, const Operands &operands) {
+  HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes, operands));
+  std::vector<uint16_t> copies;
+  WideInt total = 0;
+  for (int64_t head = 0; head < sizes.heads; ++head)
+    for (int64_t row = 0; row < sizes.seqlenQ; ++row) {
+      rows.read(head, row, copies);
+      total += std::accumulate(copies.begin(), copies.end(), int64_t(0));
+    }
+  return total;
+}
+
+static bool hasLists(const PatternAnalysis &analysis) {
+  for (const Variant &variant : analysis.variants)
+    for (const PieceList &pieces : variant.branches)
+      for (const Piece &piece : pieces)
+        if (piece.list)
+          return true;
+  return false;
+}
+
+/// A tensor that a mask reads says something else of each batch element.
+static bool isOfEachElement(const PatternFile &file) {
+  attn::PatternOp pattern = file.pattern();
+  return llvm::any_of(file.analysis().maskTensors, [&](unsigned argument) { return attn::hasExtent(pattern, argument, attn::Extent::Batch); });
+}
+
+/// What may have to be tried, over all heads.
+static WideInt pairsToTry(const PatternFile &file, const ProblemSizes &sizes) {
+  const size_t branches = file.analysis().variants.front().branches.size();
+  return WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK * WideInt(branches);
+}
+
+static std::string whyUncounted(const PatternFile &file, const ProblemSizes &sizes) {
+  const std::string why = hasLongLists(file.analysis(), sizes)
+                              ? "its lists have more than " + std::to_string(kMostListEntries) + " entries"
+                              : std::string("the pattern has a part without a closed form");
+  return "unknown: " + why + ", and " + toString(pairsToTry(file, sizes)) + " pairs are more than the " +
+         std::to_string(kMostEnumeratedPairs) + " that are tried one by one";
+}
+
+static std::string closedFormNote(const PatternFile &file) {
+  std::string note = hasLists(file.analysis()) ? "closed form, lists read entry by entry" : "closed form";
+  if (attn::lacksTensors(file.analysis(), {}))
+    note += isOfEachElement(file) ? " for what its tensors hold of batch element 0" : " for what its tensors hold";
+  return note;
+}
+
+Result<KeptPairs> keptPairsOf(const PatternFile &file, const ProblemSizes &sizes, const Operands &operands) {
+  if (Status known = checkMaskTensors(file, sizes); !known.isOk())
+    return KeptPairs{std::nullopt, "unknown: " + known.message()};
+  if (std::optional<WideInt> count = countPairs(file.analysis(), sizes))
+    return KeptPairs{count, closedFormNote(file)};
+  if (pairsToTry(file, sizes) > kMostEnumeratedPairs)
+    return KeptPairs{std::nullopt, whyUncounted(file, sizes)};
+  HEDDLE_ASSIGN(WideInt count, enumeratePairs(file, sizes, operands));
+  return KeptPairs{count, "counted pair by pair, for batch element 0"};
+}
+
+} // namespace heddle::views

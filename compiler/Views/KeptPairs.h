@@ -1,0 +1,28 @@
+//===- KeptPairs.h - how many pairs a pattern keeps --------------*- C++ -*-===//
+// Owns the choice between closed forms, lists that are read, and pairs that are tried one by one.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_VIEWS_KEPTPAIRS_H
+#define HEDDLE_COMPILER_VIEWS_KEPTPAIRS_H
+
+#include "compiler/Driver/PatternFile.h"
+#include "compiler/Io/OperandTensor.h"
+
+#include <optional>
+#include <string>
+
+namespace heddle::views {
+
+/// Pairs of a pattern without a closed form are tried one by one up to this many.
+inline constexpr int64_t kMostEnumeratedPairs = int64_t(1) << 31;
+
+struct KeptPairs {
+  std::optional<attn::WideInt> count; ///< of one batch element, summed over the heads; none: see the note
+  std::string note;                   ///< how they were counted, or why they were not
+};
+
+/// Fails with a diagnostic if pairs must be tried and the predicate has no form on this machine.
+Result<KeptPairs> keptPairsOf(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands);
+
+} // namespace heddle::views
+
+#endif
