@@ -12,7 +12,7 @@ if(TARGET heddle_config)
   target_compile_definitions(portable_forward_test PRIVATE
     HEDDLE_SKELETON_FOLDER="${PROJECT_SOURCE_DIR}/codegen/Skeletons")
   heddle_add_unit_test(nvrtc heddle_config heddle_nvrtc)
-  heddle_compile_unoptimised(nvrtc gpu_arch kernel_config smem_layout sm90_forward tensor_map_launch portable_forward)
+  heddle_compile_unoptimised(chained_launch nvrtc gpu_arch kernel_config smem_layout sm90_forward tensor_map_launch portable_forward)
   find_path(HEDDLE_NVRTC_INCLUDE nvrtc.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
   mark_as_advanced(HEDDLE_NVRTC_INCLUDE)
   if(HEDDLE_NVRTC_INCLUDE)
