@@ -17,12 +17,13 @@ def sizes_options(workload):
 
 
 def operand_options(workload, folder):
-    """The tensors of the pattern in a file of the folder, which is written."""
-    if not workload.operands:
+    """The tensors of the pattern in a file of the folder, which is written; those that are drawn heddle makes itself."""
+    written = {name: operand for name, operand in workload.operands.items() if isinstance(operand, operands.Operand)}
+    if not written:
         return []
     path = os.path.join(folder, f"{workload.name}.operands.safetensors")
-    operands.write(path, workload.operands)
-    return [word for name in workload.operands for word in ("--operand", f"{name}={path}")]
+    operands.write(path, written)
+    return [word for name in written for word in ("--operand", f"{name}={path}")]
 
 
 def length_options(workload, seqlen=0):

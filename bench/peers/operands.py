@@ -4,7 +4,7 @@ import json
 import struct
 from dataclasses import dataclass
 
-_CODES = {"I32": "i", "I64": "q"}
+_CODES = {"I32": "i", "I64": "q", "F32": "f"}
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,13 @@ class Operand:
     def data(self):
         values = array.array(_CODES[self.dtype], self.values)
         return values.tobytes()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Standard normal numbers, too many for a file: each process that needs some draws its own."""
+    dtype: str
+    shape: tuple
 
 
 def write(path, operands):

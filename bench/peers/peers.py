@@ -8,7 +8,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from peers.masks import Causal, Columns, DilatedWindow, Full, Groups, Longformer, Window
-from peers.reference import keeper, score_of
+from peers.reference import keeper, score_of, score_tensor
 from peers.tensor_masks import Documents
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -149,20 +149,34 @@ def flex(workload, q, k, v):
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
     torch.compiler.reset()  # after eight workloads it would give up and not compile
     heads, n = workload.heads, workload.seqlen
-    keep, change = keeper(workload, q.device), score_of(workload)
+    keep, change = keeper(workload, q.device), score_of(workload, q.device)
     block_mask = create_block_mask(lambda b, h, i, j: keep(h, i, j), None, heads if workload.differs_by_head else None, workload.rows, n,
                                    device=q.device, _compile=True)
     score_mod = (lambda score, b, h, i, j: change(score, h, i, j)) if workload.score or workload.has_copies else None
+    if workload.score == "sink":
+        return _flex_with_sink(score_tensor(workload, q.device), block_mask, *_heads_second(q, k, v))
     compiled = torch.compile(flex_attention, dynamic=False)
     q, k, v = _heads_second(q, k, v)
     return Launch(lambda: compiled(q, k, v, score_mod=score_mod, block_mask=block_mask, enable_gqa=heads != workload.kv).transpose(1, 2))
 
 
+def _flex_with_sink(sinks, block_mask, q, k, v):
+    """The sink takes its share of the weights afterwards, in the same compiled function."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    def attend(q, k, v):
+        out, lse = flex_attention(q, k, v, block_mask=block_mask, return_lse=True)
+        return (out * torch.sigmoid(lse - sinks[:, None]).unsqueeze(-1)).to(q.dtype)
+
+    compiled = torch.compile(attend, dynamic=False)
+    return Launch(lambda: compiled(q, k, v).transpose(1, 2))
+
+
 def sdpa_masked(workload, q, k, v):
     """SDPA with a mask of every pair, a bias where scores change by a sum; made beforehand."""
-    if workload.score == "softcap":
+    if workload.score in ("softcap", "sink"):
         return None
-    n, keep, change = workload.seqlen, keeper(workload, q.device), score_of(workload)
+    n, keep, change = workload.seqlen, keeper(workload, q.device), score_of(workload, q.device)
     is_bias = workload.score or workload.has_copies
     heads = workload.heads if workload.differs_by_head or is_bias else 1
     mask = torch.empty(1, heads, workload.rows, n, dtype=q.dtype if is_bias else torch.bool, device=q.device)

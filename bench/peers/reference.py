@@ -1,18 +1,34 @@
 """Sampled rows in fp64, straight from the definition: the kept keys of each row come from the workload's mask."""
+import functools
 import math
 import random
 
 import torch
+
+from peers.operands import Drawn
 
 TOLERANCE = 1e-2  # of a row's norm: bf16 probabilities and results
 COMPOSED_TOLERANCE = 2e-2  # where a peer mixes rounded results
 LSE_TOLERANCE = 2e-3
 
 
+DTYPES = {"I32": torch.int32, "I64": torch.int64, "F32": torch.float32, "BF16": torch.bfloat16}
+
+
+@functools.lru_cache(maxsize=4)
 def tensor_of(operand, device):
-    """A tensor of a pattern (operands.py)."""
-    dtype = {"I32": torch.int32, "I64": torch.int64}[operand.dtype]
-    return torch.tensor(operand.values, dtype=dtype, device=device).view(operand.shape)
+    """A tensor of a pattern (operands.py), the same for all who ask."""
+    if isinstance(operand, Drawn):
+        return _drawn(operand, device)
+    return torch.tensor(operand.values, dtype=DTYPES[operand.dtype], device=device).view(operand.shape)
+
+
+def _drawn(operand, device):
+    generator = torch.Generator(device=device).manual_seed(1)
+    whole = torch.empty(operand.shape, dtype=DTYPES[operand.dtype], device=device)
+    for part in whole.view(-1).split(1 << 26):
+        part.copy_(torch.randn(part.shape, generator=generator, device=device))
+    return whole
 
 
 def sample_rows(workload, count=96, seed=7):
@@ -35,10 +51,17 @@ def keeper(workload, device):
     return lambda head, q, k: workload.mask.look_up(table, head, q, k)
 
 
-def score_of(workload):
+def score_tensor(workload, device):
+    """The tensor that changes scores or is a sink; None if there is none."""
+    is_read = workload.score in ("relative", "bias", "sink")
+    return tensor_of(*workload.operands.values(), device) if is_read else None
+
+
+def score_of(workload, device):
     """What the pattern makes of scaled scores, with the logarithm of a pair's copies: (score, head, q, k) -> score. Also
     what FlexAttention calls a score_mod."""
-    cap = dict(workload.sizes).get("cap")
+    cap, reach = dict(workload.sizes).get("cap"), dict(workload.sizes).get("reach")
+    added = score_tensor(workload, device)
 
     def change(score, head, q, k):
         if workload.score == "alibi":
@@ -46,6 +69,10 @@ def score_of(workload):
             score = score - 2.0 ** (-8.0 * (head + 1) / workload.heads) * (q - k).abs()
         if workload.score == "softcap":
             score = cap * torch.tanh(score / cap)
+        if workload.score == "relative":
+            score = score + added[head, (q - k + reach).clamp(0, 2 * reach)]
+        if workload.score == "bias":
+            score = score + added[0, head, q, k]
         if workload.has_copies:
             score = score + workload.copies(head, q, k).to(score.dtype).log()
         return score
@@ -59,7 +86,7 @@ class Reference:
         self.workload = workload
         share = workload.heads // workload.kv
         keys = torch.arange(workload.seqlen, device=q.device)
-        keep = keeper(workload, q.device)
+        keep, change, sinks = keeper(workload, q.device), score_of(workload, q.device), score_tensor(workload, q.device)
         outs, lses = [], []
         for batch, head, row in self.rows:
             kept = keep(head, torch.full_like(keys, row), keys).nonzero().squeeze(1)
@@ -68,8 +95,10 @@ class Reference:
                 lses.append(torch.tensor(-math.inf, dtype=torch.float64, device=q.device))
                 continue
             scores = k[batch, kept, head // share].double() @ q[batch, row, head].double() / math.sqrt(q.shape[-1])
-            scores = score_of(workload)(scores, head, torch.full_like(kept, row), kept)
-            outs.append(scores.softmax(0) @ v[batch, kept, head // share].double())
+            scores = change(scores, head, torch.full_like(kept, row), kept)
+            if workload.score == "sink":
+                scores = torch.cat((scores, sinks[head:head + 1].double()))
+            outs.append(scores.softmax(0)[:len(kept)] @ v[batch, kept, head // share].double())
             lses.append(scores.logsumexp(0))
         self.out, self.lse = torch.stack(outs), torch.stack(lses)
         self.index = tuple(torch.tensor(column, device=q.device) for column in zip(*self.rows))

@@ -6,6 +6,7 @@ from peers.block_masks import (BlockDilatedHeads, BlockDistances, BlockGlobal, B
                                RandomBlocks)
 from peers.masks import (Causal, Columns, DilatedWindow, Full, Groups, Hierarchical, Longformer, Mixture, Partition, Prefix, Segment,
                          SparseFixed, SparseStrided, Streaming, Window, WindowStrided, segments)
+from peers import scores
 from peers.tensor_masks import BlockLists, DraftTree, binary_tree, chunked_documents, packed_documents
 
 
@@ -32,7 +33,7 @@ class Workload:
     sizes: tuple = field(default=())  # (name, value) of the pattern, in the order of its arguments
     companion: str = ""  # a workload of the same shape that is launched in the same rounds
     tune_seqlen: int = 0  # shorter length for the search where the steady state is the same
-    score: str = ""  # "alibi" or "softcap": what the pattern makes of scores
+    score: str = ""  # what the pattern makes of scores: "alibi", "softcap", "relative", "bias"; "sink": a key without a value
     queries: int = 0  # 0: as keys, of which there are `seqlen`
 
     @property
@@ -46,7 +47,9 @@ class Workload:
     @property
     def operands(self):
         """The pattern's tensors by name, in the order of its arguments, before its sizes."""
-        return self.mask.operands(self.heads, self.seqlen) if hasattr(self.mask, "operands") else {}
+        if hasattr(self.mask, "operands"):
+            return self.mask.operands(self.heads, self.seqlen)
+        return scores.operands(self.score, self.heads, self.seqlen, self.sizes)
 
     def keep(self, head, q, k):
         return self.mask.keep(head, self.heads, self.seqlen, q, k)
@@ -153,6 +156,9 @@ def _library(seqlen, label):
         ("block_csr", BlockLists(seqlen // 1280)), ("block_topk", BlockLists(16, 64, causal=True)),
         ("document", packed_documents(seqlen)), ("document_window", chunked_documents(seqlen, 1023), (("left", 1023),)),
         ("tree_decode", DraftTree(binary_tree(64), 64, seqlen)),
+        ("dilated_tiny", Partition(segments((2, 4, 8), (1, 2, 4)))),
+        ("longnet_tiny", Mixture(segments((4, 8, 16), (1, 2, 4), causal=True))),
+        ("relative_bias", Full(), (("reach", 127),), 12, "relative"), ("bias", Causal(), (), 12, "bias"), ("sink", Causal(), (), 12, "sink"),
         ("alibi", Causal(), (), 16, "alibi"), ("softcap", Causal(), (("cap", 50.0),), 12, "softcap"),
     ]
     for pattern, mask, *rest in rows:
