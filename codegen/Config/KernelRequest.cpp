@@ -3,6 +3,8 @@
 #include "codegen/Target/FindArch.h"
 #include "runtime/Core/LaunchExpr.h"
 
+#include <algorithm>
+
 namespace heddle {
 namespace {
 
@@ -54,7 +56,8 @@ std::string KernelRequest::str() const {
                      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
                      " arch=" + archName(*arch) + " q_origin=" + qOriginRuleName(qOrigin) +
                      " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
-                     (grain > 1 ? " grain=" + std::to_string(grain) : "");
+                     (grain > 1 ? " grain=" + std::to_string(grain) : "") +
+                     (bandedGrain > 1 ? " banded_grain=" + std::to_string(bandedGrain) : "");
   for (const OperandSlot &operand : operands)
     text += " operand" + std::to_string(operand.argument) + (operand.hasLength ? "=length" : "");
   for (const VariantRates &rates : variants) {
@@ -69,6 +72,7 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
   KernelRequest request = *this;
   request.variants = passes[index].variants;
   request.grain = passes[index].grain;
+  request.bandedGrain = passes[index].bandedGrain;
   request.outFloat32 = outFloat32 || index + 1 < passes.size();
   request.passes.clear();
   request.isPass = true;
@@ -76,8 +80,8 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
 }
 
 Status KernelRequest::validate() const {
-  if (grain < 1)
-    return Status::invalidArgument("kernel request: expected a grain of at least 1, got " + std::to_string(grain));
+  if (grain < 1 || bandedGrain < 1)
+    return Status::invalidArgument("kernel request: expected a grain of at least 1, got " + std::to_string(std::min(grain, bandedGrain)));
   if (headDim < 1 || valueDim < 1)
     return Status::invalidArgument("kernel request: expected head dims of at least 1, got " + std::to_string(headDim) +
                                    " and " + std::to_string(valueDim));

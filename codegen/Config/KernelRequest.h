@@ -40,8 +40,14 @@ struct KernelRequest : PatternRates {
   KernelRequest passRequest(size_t index) const;
 
   /// Every tile of `rows` x `columns` pairs is kept or dropped as a whole, if key 0 stands at a multiple of keyOriginStep().
-  bool keepsWholeTiles(int64_t rows, int64_t columns) const {
-    return qOrigin == QOriginRule::start && grain % rows == 0 && grain % columns == 0;
+  bool keepsWholeTiles(int64_t rows, int64_t columns) const { return liesIn(grain, rows, columns); }
+  /// Likewise, or what a tile keeps is what lies in the band.
+  bool keepsTilesInBand(int64_t rows, int64_t columns) const {
+    return keepsWholeTiles(rows, columns) || liesIn(bandedGrain, rows, columns);
+  }
+  /// KernelTraits::kTilesAreWhole: 1 if tiles are whole, 2 if they are but for the band, else 0.
+  int64_t tilesAreWhole(int64_t rows, int64_t columns) const {
+    return keepsWholeTiles(rows, columns) ? 1 : keepsTilesInBand(rows, columns) ? 2 : 0;
   }
 
   /// One line for people and comments: "forward bf16 head_dim=128 value_dim=128 ...".
@@ -49,6 +55,11 @@ struct KernelRequest : PatternRates {
   /// invalidArgument with what is wrong: no variant, a rate or dimension below 1, variants with
   /// different numbers of branches, a negative paramCount, a single pass.
   Status validate() const;
+
+private:
+  bool liesIn(int64_t squares, int64_t rows, int64_t columns) const {
+    return qOrigin == QOriginRule::start && squares % rows == 0 && squares % columns == 0;
+  }
 };
 
 } // namespace heddle

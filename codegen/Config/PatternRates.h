@@ -33,7 +33,7 @@ struct VariantRates {
 /// What a kernel of one pass of a pattern differs in from a kernel of the whole pattern.
 struct PassRates {
   std::vector<VariantRates> variants = {VariantRates()};
-  int64_t grain = 1; ///< as PatternRates::grain
+  int64_t grain = 1, bandedGrain = 1; ///< as in PatternRates
 };
 
 /// What defaults depend on, no part of the function: in a long sequence, with the sizes' defaults. Nothing is true if a size
@@ -44,6 +44,7 @@ struct TileBalance {
   bool hasLongRows = false;   ///< the first or the last query tile visits many times as many key tiles as those inside
   bool hasOwnKeys = false;    ///< of what large query tiles visit, their parts need much less than all
   bool gainsFromPasses = false; ///< one kernel visits many times the key tiles that the passes visit together
+  int64_t queries = 0;        ///< of the calls to come; 0: any number
 };
 
 /// A tensor that the pattern reads.
@@ -59,6 +60,7 @@ struct PatternRates {
   std::vector<OperandSlot> operands = {}; ///< those of them that are tensors, ascending
   QOriginRule qOrigin = QOriginRule::start;
   int64_t grain = 1; ///< every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
+  int64_t bandedGrain = 1; ///< likewise, but for a band of positions that every branch has a function for
   bool hasScores = false;             ///< a chain of the pattern changes scores
   TileBalance balance = {};           ///< hints for defaults, no part of the function
   std::vector<PassRates> passes = {}; ///< of the pattern in the order of their launches; none, or at least two

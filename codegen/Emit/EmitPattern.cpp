@@ -43,10 +43,11 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   for (const PatternFunction &known : functionsOf(info))
     if (function.getName() == known.symbol)
       writer.comment(describeArguments(known, info));
-  if (function.getName() == keptColumnsFunction().symbol) {
-    writer.comment(describeArguments(keptColumnsFunction(), info));
-    writer.line("template <class Columns>");
-  }
+  for (const PatternFunction *words : {&keptColumnsFunction(), &bandColumnsFunction()})
+    if (function.getName() == words->symbol) {
+      writer.comment(describeArguments(*words, info));
+      writer.line("template <class Columns>");
+    }
   std::string body;
   llvm::raw_string_ostream stream(body);
   if (failed(emitc::translateToCpp(function, stream)))
@@ -83,7 +84,7 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   for (auto function : lowered->getOps<emitc::FuncOp>())
     if (failed(printFunction(function, info, writer)))
       return failure();
-  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info), !files.empty()}));
+  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info), hasBandColumns(module), !files.empty()}));
   return writer.take();
 }
 

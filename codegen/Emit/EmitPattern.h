@@ -18,6 +18,7 @@ mlir::FailureOr<std::string> emitPatternFunctions(mlir::ModuleOp module, const P
 // What skeletons learn of a pattern's functions.
 struct PatternTraits {
   std::vector<bool> branchesWithWords; // of kept columns
+  bool hasBandColumns;
   bool asksTogether;                   // nextRange must be called by all lanes of a warp together
 };
 

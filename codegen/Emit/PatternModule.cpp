@@ -30,6 +30,14 @@ const PatternFunction &keptColumnsFunction() {
   return function;
 }
 
+const PatternFunction &bandColumnsFunction() {
+  static const PatternFunction function = {
+      "pattern_band_columns", true, {"variant", "branch", "q_position", "first_position"}, PatternResult::i32};
+  return function;
+}
+
+bool hasBandColumns(ModuleOp module) { return bool(module.lookupSymbol<func::FuncOp>(bandColumnsFunction().symbol)); }
+
 std::vector<bool> branchesWithKeptColumns(ModuleOp module, const PatternInfo &info) {
   std::vector<bool> branches(info.branchCount, false);
   if (auto function = module.lookupSymbol<func::FuncOp>(keptColumnsFunction().symbol))
@@ -40,7 +48,8 @@ std::vector<bool> branchesWithKeptColumns(ModuleOp module, const PatternInfo &in
 }
 
 void dropKeptColumns(ModuleOp module) {
-  for (llvm::StringRef symbol : {llvm::StringRef(keptColumnsFunction().symbol), llvm::StringRef(kColumnsBelowSymbol)})
+  for (llvm::StringRef symbol : {llvm::StringRef(keptColumnsFunction().symbol), llvm::StringRef(bandColumnsFunction().symbol),
+                                 llvm::StringRef(kColumnsBelowSymbol)})
     if (auto function = module.lookupSymbol<func::FuncOp>(symbol))
       function.erase();
 }
@@ -136,8 +145,10 @@ LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
     if (failed(verifyFunction(found, function, info)))
       return failure();
   }
-  auto keptColumns = module.lookupSymbol<func::FuncOp>(keptColumnsFunction().symbol);
-  return keptColumns ? verifyFunction(keptColumns, keptColumnsFunction(), info) : success();
+  for (const PatternFunction *function : {&keptColumnsFunction(), &bandColumnsFunction()})
+    if (auto words = module.lookupSymbol<func::FuncOp>(function->symbol); words && failed(verifyFunction(words, *function, info)))
+      return failure();
+  return success();
 }
 
 } // namespace heddle

@@ -36,10 +36,15 @@ llvm::ArrayRef<PatternFunction> patternFunctions();
 const PatternFunction &keptColumnsFunction();
 inline constexpr llvm::StringLiteral kColumnsBelowSymbol = "columns_below";
 
-// One for each branch: the function above answers for it.
+// The same for the band of positions that alone cuts the squares of a pattern (dialect/Analysis/Grain.h); answers for all
+// branches of the patterns that have it.
+const PatternFunction &bandColumnsFunction();
+bool hasBandColumns(mlir::ModuleOp module);
+
+// One for each branch: the function of kept columns answers for it.
 std::vector<bool> branchesWithKeptColumns(mlir::ModuleOp module, const PatternInfo &info);
 
-// Takes it out of a module that is not for text.
+// Takes both out of a module that is not for text.
 void dropKeptColumns(mlir::ModuleOp module);
 
 // What a chain makes of a score, in a pattern that has one.

@@ -37,7 +37,7 @@ struct Method {
 constexpr Method methods[] = {{"variant", "int"},    {"queryRate", "int"},      {"keyRate", "int"},
                               {"keyResidue", "int"}, {"nextRange", "KeyRange"}, {"keep", "bool"}};
 
-constexpr Method keptColumnsMethod = {"keptColumns", "uint32_t"};
+constexpr Method keptColumnsMethod = {"keptColumns", "uint32_t"}, bandColumnsMethod = {"bandColumns", "uint32_t"};
 
 std::string methodSignature(const Method &method, const PatternFunction &function) {
   std::vector<std::string> parameters;
@@ -63,9 +63,23 @@ void writeMethod(SourceWriter &writer, const Method &method, const PatternFuncti
   writer.line("return KeyRange{out[0], out[1], out[2], out[3], out[4]};");
 }
 
+void writeWords(SourceWriter &writer, const std::string &signature, const PatternFunction &function, const PatternInfo &info) {
+  std::vector<std::string> values;
+  for (const std::string &argument : argumentNames(function, info))
+    values.push_back(fieldOf(argument));
+  auto body = writer.function(signature);
+  writer.line("return " + SourceWriter::call(function.symbol + std::string("<Columns>"), values) + ";");
+}
+
+// A skeleton asks KernelTraits::kTilesAreWhole first, so a pattern without a band says nothing of it.
+void writeBandColumns(SourceWriter &writer, const PatternInfo &info) {
+  writer.line("template <class Columns>");
+  writeWords(writer, methodSignature(bandColumnsMethod, bandColumnsFunction()), bandColumnsFunction(), info);
+}
+
 // A skeleton asks kHasKeptColumns first, so the method of a pattern without words needs no body.
 void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const std::vector<bool> &branches) {
-  std::vector<std::string> answers, values;
+  std::vector<std::string> answers;
   for (bool hasWords : branches)
     answers.push_back(hasWords ? "true" : "false");
   writer.line("static constexpr bool kHasKeptColumns[] = {" + joinComma(answers) + "};");
@@ -73,10 +87,7 @@ void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const std::
   const std::string signature = methodSignature(keptColumnsMethod, keptColumnsFunction());
   if (std::find(branches.begin(), branches.end(), true) == branches.end())
     return writer.line(signature + ";");
-  for (const std::string &argument : argumentNames(keptColumnsFunction(), info))
-    values.push_back(fieldOf(argument));
-  auto body = writer.function(signature);
-  writer.line("return " + SourceWriter::call(keptColumnsFunction().symbol + std::string("<Columns>"), values) + ";");
+  writeWords(writer, signature, keptColumnsFunction(), info);
 }
 
 // A function that a pattern may lack: `flag` says whether it has it. Without it the method exists all the same, because
@@ -132,6 +143,8 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
   for (size_t i = 0; i < patternFunctions().size(); ++i)
     writeMethod(writer, methods[i], patternFunctions()[i], info);
   writeKeptColumns(writer, info, traits.branchesWithWords);
+  if (traits.hasBandColumns)
+    writeBandColumns(writer, info);
   writeOptional(writer, "kHasScore", info.hasScore, {"score", "float"}, scoreFunction(), info, "score");
   writeOptional(writer, "kHasSink", info.hasSink, {"sink", "float"}, sinkFunction(), info, "0.0f");
   writeOperands(writer, info);

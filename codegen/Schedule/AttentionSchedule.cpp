@@ -6,6 +6,7 @@
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/RangeFunction.h"
 #include "codegen/Schedule/ScoreFunction.h"
+#include "dialect/Analysis/Grain.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -35,6 +36,7 @@ public:
     buildNextRangeDispatch();
     buildKeep();
     buildKeptColumns();
+    buildBandColumns();
     return std::move(module);
   }
 
@@ -117,16 +119,13 @@ private:
   /// Left out if no branch has words for all variants.
   void buildKeptColumns() {
     FunctionBuilder f = start("pattern_kept_columns", true, {i32, i32, i32, i32}, {i32});
-    auto below = func::FuncOp::create(f.loc, kColumnsBelow, f.builder.getFunctionType(i32, i32));
-    below.setPrivate();
-    module->push_back(below);
+    func::FuncOp below = declareColumnsBelow(f);
     SmallVector<bool> hasWords(branchCount(), true);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
-      OwningOpRef<ModuleOp> scratch = ModuleOp::create(f.loc);
-      func::FuncOp predicate = buildColumnPredicate(*scratch, v, b);
-      SmallVector<Value> arguments(f.function.getArguments().drop_back(4)); // the context
-      arguments.append({f.extra(2), f.extra(3)});
-      if (Value word = buildColumnWord(f.builder, predicate, arguments, lowestParameters()))
+      auto keeps = [&](FunctionBuilder &predicate, Pair position) {
+        return buildBranchPredicate(predicate, analysis.variants[v], b, position, predicate.argumentValues(/*asReals=*/false));
+      };
+      if (Value word = columnWord(f, v, b, keeps))
         return word;
       hasWords[b] = false;
       return f.constant(0);
@@ -138,15 +137,64 @@ private:
     }
   }
 
-  /// (CTX, q_position, first_position, column) -> i1: the key exists and the pair is kept.
-  func::FuncOp buildColumnPredicate(ModuleOp scratch, unsigned v, unsigned b) {
+  /// Only where squares of the pattern are cut by a band (Grain.h), which always has words.
+  void buildBandColumns() {
+    const attn::BandedGrain banded = attn::bandedGrainOf(analysis);
+    if (banded.grain == 1)
+      return;
+    FunctionBuilder f = start("pattern_band_columns", true, {i32, i32, i32, i32}, {i32});
+    declareColumnsBelow(f);
+    f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
+      return columnWord(f, v, b, [&](FunctionBuilder &predicate, Pair position) { return isInBand(predicate, banded.bands[v][b], position); });
+    }));
+  }
+
+  func::FuncOp declareColumnsBelow(FunctionBuilder &f) {
+    if (auto known = module->lookupSymbol<func::FuncOp>(kColumnsBelow))
+      return known;
+    auto below = func::FuncOp::create(f.loc, kColumnsBelow, f.builder.getFunctionType(i32, i32));
+    below.setPrivate();
+    module->push_back(below);
+    return below;
+  }
+
+  struct Pair {
+    Value q, k;
+  };
+  using PairPredicate = llvm::function_ref<Value(FunctionBuilder &, Pair)>;
+
+  /// Of a branch, in the function of words `f`; null if there is none.
+  Value columnWord(FunctionBuilder &f, unsigned v, unsigned b, PairPredicate keeps) {
+    OwningOpRef<ModuleOp> scratch = ModuleOp::create(f.loc);
+    func::FuncOp predicate = buildColumnPredicate(*scratch, v, b, keeps);
+    SmallVector<Value> arguments(f.function.getArguments().drop_back(4)); // the context
+    arguments.append({f.extra(2), f.extra(3)});
+    return buildColumnWord(f.builder, predicate, arguments, lowestParameters());
+  }
+
+  Value isInBand(FunctionBuilder &f, const attn::Interval &band, Pair position) {
+    attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
+    Value ahead = arith::SubIOp::create(f.builder, f.loc, position.k, position.q), isInside;
+    auto holds = [&](arith::CmpIPredicate relation, const attn::IntExpr &bound) {
+      Value condition = arith::CmpIOp::create(f.builder, f.loc, relation, ahead, expressions.integer(bound));
+      isInside = isInside ? arith::AndIOp::create(f.builder, f.loc, isInside, condition).getResult() : condition;
+    };
+    if (band.lower)
+      holds(arith::CmpIPredicate::sge, band.lower);
+    if (band.upper)
+      holds(arith::CmpIPredicate::sle, band.upper);
+    return isInside ? isInside : arith::ConstantOp::create(f.builder, f.loc, f.builder.getBoolAttr(true)).getResult();
+  }
+
+  /// (CTX, q_position, first_position, column) -> i1: the key exists and `keeps` says so of the pair.
+  func::FuncOp buildColumnPredicate(ModuleOp scratch, unsigned v, unsigned b, PairPredicate keeps) {
     FunctionBuilder f(scratch, "keeps_column", pattern, true, {i32, i32, i32}, {i1});
     Value ahead = arith::MulIOp::create(f.builder, f.loc, f.extra(2), f.constant(ranges(v).branches[b].columnRate));
     Value key = arith::AddIOp::create(f.builder, f.loc, f.extra(1), ahead);
     Value end = arith::AddIOp::create(f.builder, f.loc, f.context(FunctionBuilder::KOrigin),
                                       f.context(FunctionBuilder::SeqlenK));
     Value exists = arith::CmpIOp::create(f.builder, f.loc, arith::CmpIPredicate::slt, key, end);
-    Value kept = buildBranchPredicate(f, analysis.variants[v], b, {f.extra(0), key}, f.argumentValues(/*asReals=*/false));
+    Value kept = keeps(f, {f.extra(0), key});
     f.finish(arith::AndIOp::create(f.builder, f.loc, exists, kept).getResult());
     return f.function;
   }
@@ -157,10 +205,6 @@ private:
       lowest.push_back(pattern.getParameterMinimum(index));
     return lowest;
   }
-
-  struct Pair {
-    Value q, k;
-  };
 
   Value buildBranchPredicate(FunctionBuilder &f, const attn::Variant &variant, unsigned branch, Pair position,
                              const attn::ArgumentValues &arguments) {

@@ -159,8 +159,8 @@ Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) 
          number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
 }
 
-bool hasWholeTiles(const KernelRequest &request, const KernelConfig &config) {
-  return request.keepsWholeTiles(config.blockM, config.blockN);
+int64_t tilesAreWhole(const KernelRequest &request, const KernelConfig &config) {
+  return request.tilesAreWhole(config.blockM, config.blockN);
 }
 
 class PortableForward final : public Skeleton {
@@ -274,7 +274,7 @@ LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const Kerne
   plan.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsPerHead(request, config.blockM);
   plan.block = config.threads();
   plan.sharedBytes = smemBytes(request, config);
-  plan.keyOriginStep = hasWholeTiles(request, config) ? keyOriginStep(request, config.blockN) : 1;
+  plan.keyOriginStep = tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1;
   appendForwardParams(plan, request);
   return plan;
 }
@@ -283,7 +283,7 @@ std::string PortableForward::traits(const KernelRequest &request, const KernelCo
   TraitsPrinter printer;
   printer.request(request);
   printer.config(config);
-  printer.constant("kTilesAreWhole", hasWholeTiles(request, config));
+  printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
   printer.smem(layoutOf(request, config));
   printer.constant("kSmemRowBytesQK", rowBytes(request.headDim));
   printer.constant("kSmemRowBytesV", rowBytes(request.valueDim));

@@ -25,6 +25,7 @@ using namespace sm90;
 
 constexpr int64_t kMaxHeadDim = 256;
 constexpr int64_t kAllHeadsMib = 4096;     // long rows of all heads first: what they leave to others is shared early
+constexpr int64_t kMostParts = 64;         // of an item of the last round; kMaxParts of sm90_parts.cuh
 constexpr int64_t kDefaultSplitTiles = 96; // of 48, 64, 96 and 128 the fastest on global rows of 32k keys
 
 std::string number(int64_t value) { return std::to_string(value); }
@@ -81,6 +82,34 @@ constexpr DefaultRow kOwnKeysRows[] = {
     {128, 128, 128, 2, 1, 1, 56, 1},
 };
 
+// At most 64 queries: one warpgroup, and wide key tiles, of which there are few to wait for. Parts of two blocks on an SM cost
+// more to join than they gain (64 queries, 8k and 32k keys, 12 heads: 28 and 53 us, 25 and 48 us with one).
+constexpr int64_t kFewQueries = kConsumerRows;
+constexpr DefaultRow kFewQueriesRows[] = {
+    {64, 64, 128, 3, 1, 0, 56},
+    {128, 64, 128, 3, 1, 0, 56},
+    {192, 64, 64, 3, 1, 0, 56},
+    {256, 64, 64, 2, 1, 0, 56},
+};
+
+// Calls of so few queries may have fewer query tiles than there are SMs: their keys are cut in parts.
+constexpr int64_t kMayBeCut = 256;
+
+bool isOf(const KernelRequest &request, int64_t mostQueries) {
+  return request.balance.queries > 0 && request.balance.queries <= mostQueries;
+}
+
+// Blocks of 64 keys are no multiples of wider tiles.
+DefaultRow fewQueriesRow(const KernelRequest &request) {
+  const DefaultRow *row = kFewQueriesRows;
+  while (row->mostDim < std::max(request.headDim, request.valueDim))
+    ++row;
+  DefaultRow fitting = *row;
+  if (request.keepsTilesInBand(kConsumerRows, kConsumerRows) && !request.keepsTilesInBand(kConsumerRows, row->blockN))
+    fitting.blockN = kConsumerRows;
+  return fitting;
+}
+
 // Null: none of them.
 const DefaultRow *ownKeysRow(const KernelRequest &request) {
   const bool hasShortItems = request.balance.hasFewTiles || request.balance.hasLongRows; // long ones fall into parts
@@ -88,11 +117,14 @@ const DefaultRow *ownKeysRow(const KernelRequest &request) {
     return nullptr;
   for (const DefaultRow &row : kOwnKeysRows)
     if (std::max(request.headDim, request.valueDim) <= row.mostDim)
-      return request.keepsWholeTiles(kConsumerRows, row.blockN) ? &row : nullptr;
+      return request.keepsTilesInBand(kConsumerRows, row.blockN) ? &row : nullptr;
   return nullptr;
 }
 
-const DefaultRow &defaultRow(const KernelRequest &request) {
+DefaultRow defaultRow(const KernelRequest &request) {
+  if (isOf(request, kFewQueries))
+    return fewQueriesRow(request);
+
   if (const DefaultRow *row = ownKeysRow(request))
     return *row;
 
@@ -112,8 +144,8 @@ const DefaultRow &defaultRow(const KernelRequest &request) {
 }
 
 // Every consumer judges its own rows.
-bool hasWholeTiles(const KernelRequest &request, const KernelConfig &config) {
-  return request.keepsWholeTiles(kConsumerRows, config.blockN);
+int64_t tilesAreWhole(const KernelRequest &request, const KernelConfig &config) {
+  return request.tilesAreWhole(kConsumerRows, config.blockN);
 }
 
 // Of the whole GPU.
@@ -209,10 +241,11 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
 }
 
 KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
-  const DefaultRow &row = defaultRow(request);
+  const DefaultRow row = defaultRow(request);
+  const bool mayBeCut = isOf(request, kMayBeCut) && sm90CanSplit(request);
   KernelConfig config;
   config.skeleton = name();
-  config.blockM = row.blockM;
+  config.blockM = isOf(request, row.blockM) ? (request.balance.queries + kConsumerRows - 1) / kConsumerRows * kConsumerRows : row.blockM;
   config.blockN = row.blockN;
   config.stages = row.stages;
   config.minBlocks = row.minBlocks;
@@ -220,13 +253,14 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.rescaleThreshold = 8;
   config.compactMask = 0;
   // What is shared must come first, or the parts are all that is left at the end.
-  const bool sharesParts = request.balance.hasLongRows && sm90CanSplit(request);
+  const bool sharesParts = request.balance.hasLongRows && sm90CanSplit(request) && !mayBeCut;
   config.rasterReversed = !hasShortRows(request) && !sharesParts;
   config.queryStages = row.queryStages;
-  config.turnTaking = row.turnTaking && !sharesParts;
-  config.grid = request.balance.hasEqualTiles ? kGridStride : kGridDynamic;
+  config.turnTaking = row.turnTaking && !sharesParts && config.blockM > kConsumerRows;
+  config.grid = request.balance.hasEqualTiles || mayBeCut ? kGridStride : kGridDynamic;
+  config.splitLast = mayBeCut;
   config.splitTiles = sharesParts ? kDefaultSplitTiles : 0;
-  config.softmax = wantsAnchoredSoftmax(request) ? kSoftmaxAnchored : kSoftmaxOnline;
+  config.softmax = wantsAnchoredSoftmax(request) && !mayBeCut ? kSoftmaxAnchored : kSoftmaxOnline;
   config.producerRegisters = row.producerRegisters;
   config.rasterMib = sharesParts ? kAllHeadsMib : 16;
   config.chainedMib = defaultChainedMib(request);
@@ -282,10 +316,11 @@ SmemLayout Sm90Forward::planSmem(const KernelRequest &request, const KernelConfi
 LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &config) const {
   LaunchPlan plan;
   const LaunchExpr items = workItems(request, config);
-  plan.grid[0] = config.grid == kGridTile ? items : min(items, residentBlocks(config));
+  const LaunchExpr units = config.splitLast ? items * LaunchExpr(kMostParts) : items;
+  plan.grid[0] = config.grid == kGridTile ? items : min(units, residentBlocks(config));
   plan.block = config.threads();
   plan.sharedBytes = sm90Smem(request, config).totalBytes();
-  plan.keyOriginStep = hasWholeTiles(request, config) ? keyOriginStep(request, config.blockN) : 1;
+  plan.keyOriginStep = tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1;
   planWorkspace(plan, request, config);
   appendTensorMapParams(plan, request, config);
   return plan;
@@ -296,7 +331,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   TraitsPrinter printer;
   printer.request(request);
   printer.config(config);
-  printer.constant("kTilesAreWhole", hasWholeTiles(request, config));
+  printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
   printer.smem(sm90Smem(request, config));
   printer.constant("kMapsPerRate", rates.mapsPerRate());
   printer.constant("kQueryRateCount", static_cast<int64_t>(rates.query.size()));

@@ -51,7 +51,7 @@ private:
   DEV KeyTile describe(int32_t number) const {
     int32_t rate = Pattern::keyRate(variant, branch);
     int32_t firstKey = residue + rate * number * KernelTraits::kBlockN;
-    bool isFull = KernelTraits::kTilesAreWhole || (number >= range.fullBegin && number < range.fullEnd);
+    bool isFull = KernelTraits::kTilesAreWhole == 1 || (number >= range.fullBegin && number < range.fullEnd);
     bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
     return KeyTile{firstKey, branch, !isFull || reachesEnd};
   }

@@ -13,7 +13,8 @@
 //   kRescaleThreshold    0: rescale after every chunk; n: only when a score exceeds the reference by n in log2
 //   kCompactMask         1: the predicate of masked tiles in a loop (long predicates), 0: unrolled; no difference
 //                        where the pattern gives its kept columns as words
-//   kTilesAreWhole       1: all pairs of a visited tile are kept; key 0 stands where a tile may begin
+//   kTilesAreWhole       1: all pairs of a visited tile are kept; key 0 stands where a tile may begin. 2: those of them that
+//                        lie in the pattern's band of positions
 //   kMinBlocks           CTAs per SM that the register allocation must allow
 //   kRasterHeads         (batch, head) pairs whose tiles are interleaved; 1: all tiles of one head in a row
 //   kRasterReversed      1: last query tile first

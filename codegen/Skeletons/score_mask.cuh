@@ -1,6 +1,7 @@
 // Removes the pairs of a masked tile that the branch does not keep, and the keys beyond the length. Runs on
 // masked tiles only; the branch is a compile-time constant of each instance, so the generated predicate folds.
-// Where tiles are kept or dropped whole (KernelTraits::kTilesAreWhole), only missing keys are removed.
+// Where tiles are kept or dropped whole (KernelTraits::kTilesAreWhole), only missing keys are removed; where a band of
+// positions cuts them besides, what lies outside of it.
 // Where the pattern gives the kept columns of a row as words, the cost hardly depends on the predicate; otherwise the
 // predicate is evaluated for every score.
 #pragma once
@@ -32,16 +33,22 @@ struct LanePlace {
 typedef uint32_t KeptColumns[kRowTiles][2];
 static_assert(kScoreTiles * 2 <= 32, "the kept columns of one row fit one word");
 
-template <int Branch>
+// What a tile keeps of its square, or of everything. Only patterns with a band have that function.
+constexpr bool kOnlyBandCuts = KernelTraits::kTilesAreWhole == 2;
+
+template <int Branch, class P = Pattern>
 DEV void findColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
-  const int32_t first = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * lane.column;
+  const int32_t first = scope.context.kOrigin + tile.firstKey + P::keyRate(scope.variant, Branch) * lane.column;
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      kept[i][half] = Pattern::keptColumns<LaneColumns>(scope.context, scope.variant, Branch,
-                                                        lane.position + scope.queryRate * (i * 16 + half * 8),
-                                                        scope.context.kOrigin + first);
+    for (int half = 0; half < 2; ++half) {
+      const int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
+      if constexpr (kOnlyBandCuts)
+        kept[i][half] = P::template bandColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
+      else
+        kept[i][half] = P::template keptColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
+    }
 }
 
 // Row by row and bit by bit: ptxas then moves seven bits at a time into predicates.
@@ -131,13 +138,14 @@ DEV void maskMissingKeys(Scores &scores, const MaskScope &scope, const KeyTile &
 template <int Branch>
 DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
   const LanePlace lane(scope, chunk);
-  if constexpr (KernelTraits::kTilesAreWhole) {
+  constexpr bool kHasWords = kOnlyBandCuts || Pattern::kHasKeptColumns[Branch];
+  if constexpr (KernelTraits::kTilesAreWhole == 1) {
     maskMissingKeys<Branch>(scores, scope, tile, lane);
-  } else if constexpr (!Pattern::kHasKeptColumns[Branch] && !KernelTraits::kCompactMask) {
+  } else if constexpr (!kHasWords && !KernelTraits::kCompactMask) {
     maskUnrolled<Branch>(scores, scope, tile, lane);
   } else {
     KeptColumns kept;
-    if constexpr (Pattern::kHasKeptColumns[Branch])
+    if constexpr (kHasWords)
       findColumns<Branch>(kept, scope, tile, lane);
     else
       findColumnsInLoop<Branch>(kept, scope, tile, lane);

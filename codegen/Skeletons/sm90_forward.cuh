@@ -13,7 +13,8 @@
 //   kSoftmax             0: every maximum is looked for; 1: anchored (sm90_softmax.cuh)
 //   kRescaleThreshold    growth of a maximum, in log2 units, that needs no rescaling; 0: rescale at every tile
 //   kCompactMask         1: the predicate of masked tiles in a loop, 0: unrolled
-//   kTilesAreWhole       1: a consumer keeps all pairs of a tile that it visits, or none; key 0 stands where a tile may begin
+//   kTilesAreWhole       1: a consumer keeps all pairs of a tile that it visits, or none; key 0 stands where a tile may begin.
+//                        2: likewise, of what lies in the pattern's band of positions
 //   kSplitLast, kSplitTiles   which items are computed in parts (sm90_parts.cuh); 0: none
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kRasterReversed      1: last query tile first

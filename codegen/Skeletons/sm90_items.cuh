@@ -74,11 +74,14 @@ private:
   // Of the last round: its first item and the number of parts of each. No item: nothing is cut. The parts are those with
   // the least time, when a part costs its share of an item and a little for itself.
   DEV void noteLastRound() const {
-    constexpr int32_t kItemCost = 1000, kPartCost = 30, kMostParts = 8;
+    constexpr int32_t kItemCost = 1000, kPartCost = 30, kMostParts = 8, kLeastTiles = 3;
     const int32_t blocks = ptx::rereadGridSize(), rest = p.items % blocks;
+    // A launch that is nothing but its last round is cut as far as parts of a few key tiles go.
+    const int32_t mostParts =
+        p.items < blocks ? min(kMaxParts, p.seqlenK / (kLeastTiles * KernelTraits::kBlockN)) : kMostParts;
     int32_t best = 1, least = kItemCost;
 #pragma unroll 1
-    for (int32_t parts = 2; parts <= kMostParts && rest * parts <= kPartSlots; ++parts) {
+    for (int32_t parts = 2; parts <= mostParts && rest * parts <= kPartSlots; ++parts) {
       const int32_t cost = ceilDiv(rest * parts, blocks) * (kItemCost / parts + kPartCost);
       best = cost < least ? parts : best;
       least = min(cost, least);

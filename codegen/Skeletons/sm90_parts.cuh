@@ -17,6 +17,9 @@ constexpr bool kHasParts = kSplitsLast || kSplitsLong;
 constexpr int kStatesOfPart = kSplitsLong ? kConsumers : 1; // of each row
 constexpr int kPartBarrier = 5;                             // behind those of turns
 
+// States that are on their way together where a warp adds them: one consumer alone has the registers of four others.
+constexpr int kStatesAtOnce = kConsumers > 1 || kValueTiles > 16 ? 1 : 32 / (kValueTiles > 8 ? kValueTiles : 8);
+
 constexpr int kMaxParts = 64;
 constexpr uint32_t kVoidEntry = 0xffffffff;
 constexpr int kPartSlots = 256; // states of parts that several blocks share; kSharedPartSlots of the host half
@@ -189,7 +192,7 @@ template <class StateAt> DEV void mergeStates(RowState &rows, int32_t first, int
     for (int half = 0; half < 2; ++half)
       rows.reference[0][half] = fmaxf(rows.reference[0][half], ends[half]);
   }
-#pragma unroll 1
+#pragma unroll kStatesAtOnce
   for (int32_t i = first; i < end; ++i)
     stateAt(i).addTo(rows);
 }

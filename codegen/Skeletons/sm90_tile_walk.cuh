@@ -84,7 +84,7 @@ private:
       int32_t range[4];
       ptx::loadShared16(kRanges + consumer * kRangeBytes, range);
       needed |= (number >= range[0] && number < range[1]) << consumer;
-      full |= (isWhole && (KernelTraits::kTilesAreWhole || (number >= range[2] && number < range[3]))) << consumer;
+      full |= (isWhole && (KernelTraits::kTilesAreWhole == 1 || (number >= range[2] && number < range[3]))) << consumer;
     }
     if (isShared())
       needed &= 1 << number % kConsumers;

@@ -26,6 +26,8 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.headDim = shape.headDim;
   request.valueDim = shape.valueDim;
   static_cast<PatternRates &>(request) = *prepared.rates;
+  if (shape.queries)
+    request.balance.queries = shape.queries;
   return request;
 }
 

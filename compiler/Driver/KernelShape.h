@@ -1,5 +1,5 @@
 //===- KernelShape.h - what is fixed beside the pattern -------*- C++ -*-===//
-// Owns the head dims, types and architecture that a kernel is compiled for.
+// Owns the head dims, types and architecture that a kernel is compiled for, and what its default may know of calls.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_DRIVER_KERNELSHAPE_H
 #define HEDDLE_COMPILER_DRIVER_KERNELSHAPE_H
@@ -21,6 +21,7 @@ struct KernelShape {
   bool outFloat32 = false;
   int64_t headDim = 64;
   int64_t valueDim = 64;
+  int64_t queries = 0; ///< of the calls that a default is chosen for; 0: any number
 
   /// As GpuArch spells it.
   std::string archName() const;

@@ -7,16 +7,16 @@
 namespace heddle {
 
 bool reliesOnBlocks(const PreparedPattern &prepared) {
-  const std::vector<PassRates> &passes = prepared.rates->passes;
-  return prepared.rates->grain > 1 ||
-         std::any_of(passes.begin(), passes.end(), [](const PassRates &pass) { return pass.grain > 1; });
+  const PatternRates &rates = *prepared.rates;
+  auto relies = [](const auto &kernel) { return kernel.grain > 1 || kernel.bandedGrain > 1; };
+  return relies(rates) || std::any_of(rates.passes.begin(), rates.passes.end(), relies);
 }
 
 PreparedPattern withoutBlocks(PreparedPattern prepared) {
   PatternRates rates = *prepared.rates;
-  rates.grain = 1;
+  rates.grain = rates.bandedGrain = 1;
   for (PassRates &pass : rates.passes)
-    pass.grain = 1;
+    pass.grain = pass.bandedGrain = 1;
   prepared.rates = std::make_shared<const PatternRates>(std::move(rates));
   return prepared;
 }

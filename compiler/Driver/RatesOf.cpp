@@ -40,10 +40,11 @@ PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {
       rates.operands.push_back({i, attn::lengthDimension(pattern, i).has_value()});
   rates.qOrigin = originRule(pattern.getQOrigin());
   rates.grain = attn::grainOf(file.analysis());
+  rates.bandedGrain = attn::bandedGrainOf(file.analysis()).grain;
   rates.hasScores = attn::changesScores(pattern.getSoftmax().getScores());
   rates.balance = tileBalance(file, passes.passes);
   for (const PatternFile::Pass &pass : passes.passes)
-    rates.passes.push_back({variantsOf(pass.analysis), attn::grainOf(pass.analysis)});
+    rates.passes.push_back({variantsOf(pass.analysis), attn::grainOf(pass.analysis), attn::bandedGrainOf(pass.analysis).grain});
   rates.whyOnePass = passes.whyNone;
   return rates;
 }

@@ -76,21 +76,40 @@ bool gainsFromPasses(const PatternFile &file, const attn::ProblemSizes &sizes, c
   return !passes.empty() && guessedVisits(file.analysis(), sizes) > double(kGainTimes) * apart;
 }
 
+/// The most that a mask of the pattern is made for; 0: none is made for few.
+int64_t fewQueries(attn::PatternOp pattern) {
+  int64_t queries = 0;
+  pattern.walk([&](attn::MaskOpInterface mask) { queries = std::max(queries, mask.fewQueries()); });
+  return queries;
+}
+
+/// Lists in tensors are made to skip keys, and every block has its own.
+TileBalance guessedFromLists(TileBalance balance, const attn::PatternAnalysis &analysis) {
+  for (const attn::Variant &variant : analysis.variants)
+    for (const attn::PieceList &pieces : variant.branches)
+      for (const attn::Piece &piece : pieces)
+        balance.hasOwnKeys = balance.hasFewTiles |= piece.list.has_value();
+  return balance;
+}
+
 } // namespace
 
 TileBalance tileBalance(const PatternFile &file, const std::vector<PatternFile::Pass> &passes) {
+  TileBalance balance;
+  balance.queries = fewQueries(file.pattern());
   Result<std::vector<int64_t>> parameters = file.bindParameters({});
   if (!parameters)
-    return {};
+    return balance;
   ProblemShape shape;
   shape.heads = shape.kvHeads = kHeads;
   shape.seqlenQ = shape.seqlenK = kSeqlen;
   shape.parameters = *parameters;
   attn::ProblemSizes sizes = sizesOf(file, shape);
   const attn::PatternAnalysis &analysis = file.analysis();
-  if (attn::lacksTensors(analysis, sizes) || attn::hasLongLists(analysis, sizes))
-    return {};
-  TileBalance balance;
+  if (attn::lacksTensors(analysis, sizes))
+    return guessedFromLists(balance, analysis);
+  if (attn::hasLongLists(analysis, sizes))
+    return balance;
   balance.gainsFromPasses = gainsFromPasses(file, sizes, passes);
   int64_t least = INT64_MAX, most = 0, mostInside = 0;
   LargeTiles large;

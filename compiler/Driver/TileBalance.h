@@ -11,8 +11,8 @@
 
 namespace heddle {
 
-/// Of a pattern whose masks read tensors, or have lists that counts do not read: nothing is true. `passes` are those of the
-/// file.
+/// Of a pattern whose masks read tensors, or have lists that counts do not read, no more is known than the number of queries
+/// that its masks are made for, and what lists in tensors are commonly made for. `passes` are those of the file.
 TileBalance tileBalance(const PatternFile &file, const std::vector<PatternFile::Pass> &passes);
 
 } // namespace heddle

@@ -122,6 +122,7 @@ static Result<std::shared_ptr<const TuneSpace>> makeSpace(const PatternFile &fil
   shape.dtype = request.dtype;
   shape.headDim = request.headDim;
   shape.valueDim = request.valueDim;
+  shape.queries = request.shape.seqlenQ;
   return TuneSpace::create(std::move(prepared), shape, request.skeleton);
 }
 

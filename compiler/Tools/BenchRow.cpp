@@ -26,6 +26,7 @@ Result<Found> findKernel(const BenchSetup &setup) {
   shape.dtype = setup.workload.dtype;
   shape.headDim = setup.workload.headDim;
   shape.valueDim = setup.workload.valueDim;
+  shape.queries = setup.workload.shape.seqlenQ;
   if (!setup.config.empty()) {
     HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, setup.config));
     return Found{std::move(variant.record), "compiled now", prepared.name};

@@ -27,6 +27,7 @@ void CompileOptions::add(CLI::App &command) {
   pattern.add(command);
   addArchOption(command, archs);
   shape.add(command);
+  shape.addQueries(command);
   command.add_option("--emit", emit, "Stage to stop at: ast, analysis, schedule, config, cuda, ptx, cubin or record")
       ->type_name("STAGE")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kStageNames), std::end(kStageNames))))

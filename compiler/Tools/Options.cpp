@@ -39,6 +39,12 @@ void ShapeOptions::add(CLI::App &command) {
       ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
 }
 
+void ShapeOptions::addQueries(CLI::App &command) {
+  command.add_option("--seqlen", queries, "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts [any number]")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(0x7fffffff)));
+}
+
 Status ShapeOptions::check() const {
   if (outDtype.empty() || outDtype == dtype || outDtype == "fp32")
     return {};
@@ -52,6 +58,7 @@ KernelShape ShapeOptions::shape(const GpuArch &arch) const {
   shape.outFloat32 = outDtype == "fp32";
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
+  shape.queries = queries;
   return shape;
 }
 

@@ -31,11 +31,13 @@ struct SizeOptions {
   void add(CLI::App &command);
 };
 
-/// --head-dim, --value-dim, --dtype, --out-dtype: what a kernel is compiled for, beside the architecture.
+/// --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside the architecture.
 struct ShapeOptions {
-  int64_t headDim = 64, valueDim = 0;
+  int64_t headDim = 64, valueDim = 0, queries = 0;
   std::string dtype = "bf16", outDtype;
   void add(CLI::App &command);
+  /// --seqlen, for verbs that know no call.
+  void addQueries(CLI::App &command);
   /// invalidArgument if out is neither of the type of q nor fp32.
   Status check() const;
   /// Options that passed check().

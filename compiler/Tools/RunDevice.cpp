@@ -43,6 +43,7 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &da
   shape.outFloat32 = outFloat32;
   shape.headDim = call.inputs.sizes.headDim;
   shape.valueDim = call.inputs.sizes.valueDim;
+  shape.queries = call.shape.seqlenQ;
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file));
   const bool cutsBlocks = call.splitKeys && reliesOnBlocks(prepared); // as what is stored may
   if (cutsBlocks)

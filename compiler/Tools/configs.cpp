@@ -78,6 +78,7 @@ Action addConfigs(CLI::App &command) {
   options->pattern.add(command);
   addArchOption(command, options->archs); // without it: this machine's GPU
   options->shape.add(command);
+  options->shape.addQueries(command);
   options->config.addSkeleton(command);
   command.add_option("--sample", options->sample, "So many of them, at random; a larger sample begins with a smaller one [all, in order]")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));

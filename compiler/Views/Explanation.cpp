@@ -24,6 +24,8 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.headDim = request.headDim;
   kernel.valueDim = request.valueDim;
   static_cast<PatternRates &>(kernel) = ratesOf(file, passes);
+  if (request.sizes.seqlenQ)
+    kernel.balance.queries = request.sizes.seqlenQ;
   return kernel;
 }
 

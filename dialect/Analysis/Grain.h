@@ -14,6 +14,15 @@ namespace heddle::attn {
 /// not exist in a tile apart. 1: none is known.
 int64_t grainOf(const PatternAnalysis &analysis);
 
+/// Squares that are cut by one band of positions and by nothing else.
+struct BandedGrain {
+  int64_t grain = 1;                        ///< of a tile that is visited, placed as above, what lies in the band is kept
+  std::vector<std::vector<Interval>> bands; ///< of k - q, for each variant and branch, without cells; none if grain is 1
+};
+
+/// Of patterns with lists, whose predicates are long; of others, and where there is no band, the grain is 1.
+BandedGrain bandedGrainOf(const PatternAnalysis &analysis);
+
 /// The largest known divisor of the values of `expr`; 0: they are all 0.
 int64_t knownDivisor(const IntExpr &expr);
 

@@ -22,7 +22,10 @@ def MaskOpInterface : OpInterface<"MaskOpInterface"> {
       }], "void", "complement", (ins "const ::heddle::attn::Frame &":$frame, "::heddle::attn::PieceList &":$out)>,
     InterfaceMethod<[{
         Builds i1: the pair at the frame's local coordinates is kept.
-      }], "::mlir::Value", "buildPredicate", (ins "::heddle::attn::PredicateFrame &":$frame)>
+      }], "::mlir::Value", "buildPredicate", (ins "::heddle::attn::PredicateFrame &":$frame)>,
+    InterfaceMethod<[{
+        How many queries a call has at most, where the mask is made for calls of few; a hint for defaults. 0: any number.
+      }], "int64_t", "fewQueries", (ins), "", [{ return 0; }]>
   ];
 }
 

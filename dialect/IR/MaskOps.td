@@ -222,7 +222,8 @@ def BlocksOp : MaskOp<"blocks"> {
   let hasVerifier = 1;
 }
 
-def TreeOp : MaskOp<"tree", [DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
+def TreeOp : MaskOp<"tree", [DeclareOpInterfaceMethods<MaskOpInterface, ["fewQueries"]>,
+                             DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
   let summary = "keeps what draft tokens see: everything before them, and of each other what a tensor says";
   let description = [{
     With n ancestors (1 to 64), the last n query positions and the last n key positions are draft tokens. Keeps (q, k) when

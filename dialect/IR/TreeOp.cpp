@@ -50,6 +50,7 @@ LogicalResult TreeOp::verify() {
   return success();
 }
 
+int64_t TreeOp::fewQueries() { return kMostTokens; }
 bool TreeOp::countsPositions() { return true; }
 OperandUse TreeOp::getOperandUse(unsigned) { return {{Extent::Length}}; }
 

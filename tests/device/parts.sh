@@ -5,7 +5,7 @@
 seconds=60
 launches=20
 base=skeleton=sm90_forward
-# pattern seqlen heads kv_heads head_dim configuration; with 64 heads there are more parts than places to share them.
+# pattern seqlen[/keys] heads kv_heads head_dim configuration; with 64 heads there are more parts than places to share them.
 cases=(
   "longformer 8192 4 4 64 $base"
   "longformer 6000 3 1 128 $base,split_tiles=32"
@@ -18,6 +18,9 @@ cases=(
   "full 5000 8 8 128 $base,split_last=1,grid=1"
   "full 3333 8 2 64 $base,split_last=1,grid=1,softmax=1"
   "sliding_window 5000 5 5 64 $base,split_last=1,grid=1"
+  "full 64/9000 5 1 64 $base" # few queries: one item for each head, in parts
+  "full 200/4000 3 3 128 $base"
+  "causal 40/3000 4 2 64 $base,block_n=32" # most parts without keys
 )
 
 try() { # try <case>
@@ -26,7 +29,7 @@ try() { # try <case>
   name="$pattern q=$seqlen heads=$heads/$kv_heads d=$head_dim ${config#"$base"}"
   inputs=$(mktemp -p "$HEDDLE_SCRATCH" --suffix=.safetensors)
   log=$(mktemp -p "$HEDDLE_SCRATCH")
-  prepare "make inputs for $name" "$seconds" "$HEDDLE" make-inputs --seqlen="$seqlen" --heads="$heads" \
+  prepare "make inputs for $name" "$seconds" "$HEDDLE" make-inputs --seqlen="${seqlen%/*}" --seqlen-k="${seqlen#*/}" --heads="$heads" \
     --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype=bf16 --seed=5 -o "$inputs"
   run_command "$pattern" "$inputs" --config="$config" --repeat="$launches" --verify
   limited "$seconds" "$log" "${command[@]}" || code=$?

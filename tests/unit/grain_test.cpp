@@ -62,6 +62,26 @@ TEST_CASE("a band of positions, a size of the call and a predicate have no grain
   CHECK(attn::grainOf(loaded(std::string(HEDDLE_PATTERNS) + "/sliding_window.mlir")->analysis()) == 1);
 }
 
+TEST_CASE("the banded grain is that beside one band, of patterns with lists") {
+  auto banded = [](const std::string &ops) { return attn::bandedGrainOf(parsed(unionText(ops))->analysis()).grain; };
+  const std::string blocks = "%a = attn.random count 3 seed 1 %w = attn.window [1, 1] %u = attn.or %a, %w %b = attn.blocks %u by [128] ";
+  CHECK(banded(blocks + "%c = attn.causal %m = attn.and %b, %c") == 128);
+  CHECK(banded(blocks + "%c = attn.window [300, 20] %m = attn.and %b, %c") == 128);
+  CHECK(banded(blocks + "%c = attn.causal %x = attn.box [0, 320, 64, 640] %m = attn.and %b, %c, %x") == 64);
+  CHECK(banded(blocks + "%m = attn.or %b, %b") == 1);                             // no band: the grain says it
+  CHECK(banded(blocks + "%c = attn.causal %m = attn.or %b, %c") == 1);            // pieces with different bands
+  CHECK(banded(blocks + "%c = attn.window [9, 0] %d = attn.causal %e = attn.blocks %a by [64] %f = attn.and %b, %c %g = attn.and %e, %d "
+                        "%m = attn.or %f, %g") == 1); // the same upper end
+  CHECK(banded("%w = attn.window [1, 1] %b = attn.blocks %w by [128] %c = attn.causal %m = attn.and %b, %c") == 1); // no list
+  CHECK(banded("%a = attn.random count 3 seed 1 %c = attn.causal %m = attn.and %a, %c") == 1);
+  auto ofFile = [](const char *name) { return attn::bandedGrainOf(loaded(std::string(HEDDLE_PATTERNS) + "/" + name + ".mlir")->analysis()).grain; };
+  CHECK(ofFile("random_blocks_causal") == 128);
+  CHECK(ofFile("bigbird_causal") == 64);
+  CHECK(ofFile("block_topk") == 64);
+  CHECK(ofFile("random_blocks") == 1);
+  CHECK(ofFile("causal") == 1);
+}
+
 TEST_CASE("visited tiles inside the grain are kept whole") {
   int withGrain = 0;
   for (const std::string &path : libraryPatterns()) {

@@ -218,6 +218,50 @@ TEST_CASE("blocks have words, lists too") {
   }
 }
 
+/// In the tiles of `side` rows and keys that the rows visit, the words of the band against the predicate.
+Tally compareBand(const Loaded &loaded, int side) {
+  Tally tally;
+  const JitContext &c = loaded.context;
+  const uint32_t inTile = side / 4 < 32 ? (1u << side / 4) - 1 : 0xffffffff; // a lane has every fourth column
+  for (int first = 0; first < c.seqlenQ; first += side) {
+    const int last = std::min(first + side, c.seqlenQ) - 1;
+    for (JitKeyRange run{0, 0, 0, 0, 0}; run.end < 0x7fffffff;) {
+      run = loaded.text->nextRange(c, 0, 0, first, last, side, run.end);
+      for (int tile = run.begin; tile < run.end; ++tile)
+        for (int q = first; q <= last; ++q)
+          for (int quad = 0; quad < 4; ++quad) {
+            const uint32_t expected = wordByPredicate(loaded, 0, q, int64_t(tile) * side + 2 * quad, 1) & inTile;
+            tally.wrong += (loaded.text->bandColumns(c, 0, q, tile * side + 2 * quad) & inTile) != expected;
+            tally.bits += __builtin_popcount(expected);
+            ++tally.words;
+          }
+    }
+  }
+  return tally;
+}
+
+TEST_CASE("in visited tiles inside the banded grain, the words of the band are those of the predicate") {
+  struct Case {
+    const char *name;
+    int side;
+  };
+  for (const Case &one : {Case{"random_blocks_causal", 128}, {"random_blocks_causal", 64}, {"bigbird_causal", 64}, {"bigbird_causal", 32}, {"block_topk", 64}}) {
+    CAPTURE(one.name);
+    Loaded loaded = load(PatternFile::load(std::string(HEDDLE_PATTERN_FOLDER) + "/" + one.name + ".mlir"));
+    REQUIRE(loaded.text->hasBandColumns());
+    loaded.place({700, 750, 0, 0}, 1, 4);
+    const Tally tally = compareBand(loaded, one.side);
+    CHECK(tally.wrong == 0);
+    CHECK(tally.bits > 1000);
+  }
+  const std::string blocks = "%a = attn.random count 4 seed 5\n %b = attn.blocks %a by [32]\n";
+  Loaded window = parse(blocks + "%c = attn.window [%l, %r]\n %m = attn.and %b, %c\n attn.softmax union(%m)", {"l=70", "r=9"}, "%l: i32, %r: i32");
+  window.place({300, 400, 0, 0}, 0, 1);
+  CHECK(compareBand(window, 32).wrong == 0);
+  CHECK(compareBand(window, 32).bits > 100);
+  CHECK_FALSE(load(PatternFile::load(std::string(HEDDLE_PATTERN_FOLDER) + "/random_blocks.mlir")).text->hasBandColumns());
+}
+
 TEST_CASE("a predicate of comparisons has words, a hash of the key has none") {
   auto predicate = [](const std::string &ops) {
     return parse("%m = attn.predicate {\n^bb0(%b: i32, %h: i32, %q: i32, %k: i32):\n" + ops +

@@ -59,6 +59,19 @@ Outcome checkGrain(const RandomCase &made) {
       });
 }
 
+/// Applies to patterns that have a banded grain.
+Outcome checkBandedGrain(const RandomCase &made) {
+  return checkWith(
+      made, [](attn::PatternOp pattern, const attn::PatternAnalysis &analysis, const oracle::Problem &problem) {
+        const attn::BandedGrain banded = attn::bandedGrainOf(analysis);
+        for (int64_t side = 2; side <= banded.grain; ++side)
+          if (banded.grain % side == 0)
+            if (std::string account = oracle::checkTilesInBand(pattern, analysis, banded, problem, side); !account.empty())
+              return Outcome{true, "banded grain " + std::to_string(banded.grain) + ": " + account};
+        return Outcome{banded.grain > 1, ""};
+      });
+}
+
 /// The smallest case on a path of simpler cases that all fail.
 template <class Fails> RandomCase shrunk(RandomCase failing, Fails fails) {
   for (bool isSmaller = true; isSmaller;) {
@@ -109,6 +122,12 @@ TEST_CASE("tiles inside the grain of random compositions are kept whole") {
   int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 5000 : 250;
   auto coarse = [](std::mt19937 &random, int64_t tried) { return test::coarseCase(random, 4, 2 + tried % 7); };
   checkMany(wanted, 6 * wanted + 100, coarse, checkGrain);
+}
+
+TEST_CASE("what tiles inside the banded grain of random compositions keep is what lies in the band") {
+  int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 3000 : 120;
+  auto banded = [](std::mt19937 &random, int64_t tried) { return test::bandedCase(random, 3, 2 + tried % 7); };
+  checkMany(wanted, 30 * wanted + 100, banded, checkBandedGrain);
 }
 
 TEST_CASE("a disagreement is found") {

@@ -8,6 +8,7 @@
 #include "runtime/Core/LaunchPlan.h"
 
 #include <doctest/doctest.h>
+#include <algorithm>
 #include <set>
 
 using namespace heddle;
@@ -270,4 +271,43 @@ TEST_CASE("tiles are whole, and key 0 stands at the first of one, where block_n 
   request.grain = 128;
   request.qOrigin = QOriginRule::given;
   CHECK_FALSE(isWhole());
+}
+
+TEST_CASE("what tiles keep is what lies in the band where block_n divides the banded grain") {
+  const Skeleton &skeleton = sm90ForwardSkeleton();
+  KernelRequest request = requestFor(64, 64);
+  request.bandedGrain = 128;
+  KernelConfig config = skeleton.defaultConfig(request);
+  config.blockN = config.chunkN = 64;
+  auto says = [&](const char *line) { return skeleton.traits(request, config).find(line) != std::string::npos; };
+  CHECK(says("kTilesAreWhole = 2"));
+  CHECK(skeleton.planLaunch(request, config).keyOriginStep == 64);
+  request.grain = 64;
+  CHECK(says("kTilesAreWhole = 1"));
+  request.grain = 1;
+  config.blockN = config.chunkN = 48;
+  CHECK(says("kTilesAreWhole = 0"));
+  config.blockN = config.chunkN = 64;
+  request.qOrigin = QOriginRule::end;
+  CHECK(says("kTilesAreWhole = 0"));
+}
+
+TEST_CASE("calls of few queries get few rows, and their keys are cut in parts where these merge") {
+  for (int64_t dim : {64, 128, 192, 256})
+    for (int64_t queries : {0, 1, 64, 65, 200, 256, 257, 100000}) {
+      CAPTURE(dim);
+      CAPTURE(queries);
+      KernelRequest request = requestFor(dim, dim);
+      request.balance.hasLongRows = true;
+      const int64_t usual = defaultFor(request).blockM;
+      request.balance.queries = queries;
+      const KernelConfig config = defaultFor(request);
+      CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, config));
+      const bool areFew = queries > 0 && queries <= 256;
+      CHECK(config.splitLast == (areFew && dim <= 192));
+      CHECK((config.splitTiles > 0) == (!areFew && dim <= 192));
+      CHECK(config.blockM == (queries > 0 ? std::min(usual, (queries + 63) / 64 * 64) : usual));
+      if (config.splitLast) // blocks beyond the items have parts to compute
+        CHECK(sm90ForwardSkeleton().planLaunch(request, config).grid[0].str().find("64") != std::string::npos);
+    }
 }

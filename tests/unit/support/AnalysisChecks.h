@@ -7,6 +7,7 @@
 #include "compiler/Oracle/PatternOracle.h"
 #include "dialect/Analysis/BranchEvaluator.h"
 #include "dialect/Analysis/Counts.h"
+#include "dialect/Analysis/Grain.h"
 
 #include <set>
 #include <sstream>
@@ -62,6 +63,42 @@ inline std::set<int64_t> tilesOf(const std::vector<attn::TileRun> &runs) {
       tiles.insert(tile);
   return tiles;
 }
+
+/// One branch of one head of a pattern whose squares a band cuts.
+struct TilesInBand {
+  const attn::VariantRanges &ranges;
+  unsigned branch;
+  const Problem &problem;
+  int64_t head;
+  const Pairs &pairs;
+  int64_t lower, upper; ///< of key - query
+
+  std::string check(int64_t side) const {
+    for (int64_t rowClass = 0; rowClass < std::min(ranges.rowRate, pairs.rows); ++rowClass)
+      for (int64_t index = 0; rowClass + ranges.rowRate * index * side < pairs.rows; ++index) {
+        const attn::TileVisit visit = attn::visitTile(ranges, branch, attn::Direction::Forward, toSizes(problem), head, {rowClass, index, side}, side);
+        for (int64_t tile : tilesOf(visit.visited))
+          if (std::string account = checkTile(rowClass, index, tile, side, tilesOf(visit.full).count(tile) != 0); !account.empty())
+            return account;
+      }
+    return {};
+  }
+
+private:
+  /// Columns of the branch begin at a multiple of their rate, or the pattern had no grain.
+  std::string checkTile(int64_t rowClass, int64_t index, int64_t tile, int64_t side, bool isFull) const {
+    const int64_t rate = ranges.branches[branch].columnRate;
+    for (int64_t residue = 0; residue < rate; ++residue)
+      for (int64_t r = index * side; r < (index + 1) * side && rowClass + ranges.rowRate * r < pairs.rows; ++r)
+        for (int64_t c = tile * side; c < (tile + 1) * side && residue + rate * c < pairs.columns; ++c) {
+          const int64_t row = rowClass + ranges.rowRate * r, column = residue + rate * c, ahead = column + pairs.columnOrigin - row - pairs.rowOrigin;
+          const bool isInBand = ahead >= lower && ahead <= upper;
+          if (rate == 1 ? pairs.at(row, column) != isInBand || (isFull && !isInBand) : pairs.at(row, column) && !isInBand)
+            return "row " + std::to_string(row) + ", key " + std::to_string(column) + " of side " + std::to_string(side) + (isFull ? ", full" : "");
+        }
+    return {};
+  }
+};
 
 /// Checks one branch of one head; returns an account of the first disagreement, empty if there is none.
 class BranchCheck {
@@ -245,6 +282,46 @@ inline std::string checkWholeTiles(attn::PatternOp pattern, const attn::PatternA
       if (!account.empty())
         return account;
     }
+  return {};
+}
+
+/// The value of a bound that no tile and no cell has a part in.
+inline int64_t valueOf(const attn::IntExpr &bound, const Problem &problem, int64_t head) {
+  attn::ExprProgram program;
+  const unsigned slot = program.add(bound);
+  attn::PlainDomain domain;
+  std::vector<int64_t> slots;
+  auto valueOfSymbol = [&](attn::Symbol symbol) -> int64_t {
+    using S = attn::Symbol;
+    return symbol.kind == S::Parameter ? problem.parameters[symbol.index] : symbol.kind == S::Head ? head
+           : symbol.kind == S::Heads                                      ? problem.heads
+           : symbol.kind == S::SeqlenQ                                    ? problem.seqlenQ
+           : symbol.kind == S::SeqlenK                                    ? problem.seqlenK
+           : symbol.kind == S::QOrigin                                    ? problem.qOrigin
+                                                                          : problem.kOrigin;
+  };
+  program.run(domain, valueOfSymbol, slots);
+  return slots[slot];
+}
+
+/// That of every visited tile of `side` rows and columns exactly the pairs in the band are kept, which a pattern owes where
+/// `side` divides its banded grain; and that tiles that are called full lie in the band.
+inline std::string checkTilesInBand(attn::PatternOp pattern, const attn::PatternAnalysis &analysis, const attn::BandedGrain &banded,
+                                    const Problem &problem, int64_t side) {
+  PatternOracle oracle(pattern, problem);
+  for (int64_t head = 0; head < problem.heads; ++head) {
+    const unsigned variant = attn::variantOf(analysis, toSizes(problem), head);
+    const attn::VariantRanges &ranges = analysis.variants[variant].forward;
+    for (unsigned branch = 0; branch < oracle.branchCount(); ++branch) {
+      const attn::Interval &band = banded.bands[variant][branch];
+      const int64_t lower = band.lower ? valueOf(band.lower, problem, head) : INT64_MIN;
+      const int64_t upper = band.upper ? valueOf(band.upper, problem, head) : INT64_MAX;
+      const Pairs pairs = pairsOf(oracle, problem, branch, head, attn::Direction::Forward);
+      std::string account = TilesInBand{ranges, branch, problem, head, pairs, lower, upper}.check(side);
+      if (!account.empty())
+        return account;
+    }
+  }
   return {};
 }
 

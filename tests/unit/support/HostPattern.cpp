@@ -62,6 +62,17 @@ SHIM int shim_has_kept_columns(int branch) { return Pattern::kHasKeptColumns[bra
 SHIM uint32_t shim_kept_columns(const JitContext *c, int variant, int branch, int q, int first) {
   return keptColumns<0>(Context(c), variant, branch, q, first);
 }
+template <class P> constexpr auto hasBand(int) -> decltype(P::template bandColumns<heddle::LaneColumns>(PatternContext(), 0, 0, 0, 0), true) { return true; }
+template <class P> constexpr bool hasBand(...) { return false; }
+template <class P> uint32_t bandColumns(const PatternContext &c, int variant, int branch, int q, int first) {
+  if constexpr (hasBand<P>(0))
+    return P::template bandColumns<heddle::LaneColumns>(c, variant, branch, q, first);
+  return 0;
+}
+SHIM int shim_has_band_columns() { return hasBand<Pattern>(0); }
+SHIM uint32_t shim_band_columns(const JitContext *c, int variant, int branch, int q, int first) {
+  return bandColumns<Pattern>(Context(c), variant, branch, q, first);
+}
 SHIM float shim_score(const JitContext *c, int q, int k, float score) { return Pattern::score(Context(c), q, k, score); }
 SHIM float shim_sink(const JitContext *c) { return Pattern::kHasSink ? Pattern::sink(Context(c)) : -__builtin_inff(); }
 SHIM void shim_counts(int *out) {
@@ -104,6 +115,8 @@ struct HostPattern::Library {
   int (*keep)(const JitContext *, int, int, int) = nullptr;
   int (*hasKeptColumns)(int) = nullptr;
   uint32_t (*keptColumns)(const JitContext *, int, int, int, int) = nullptr;
+  int (*hasBandColumns)() = nullptr;
+  uint32_t (*bandColumns)(const JitContext *, int, int, int, int) = nullptr;
   float (*score)(const JitContext *, int, int, float) = nullptr;
   float (*sink)(const JitContext *) = nullptr;
   void (*counts)(int *) = nullptr;
@@ -143,6 +156,8 @@ HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : lib
   library->find("shim_keep", library->keep);
   library->find("shim_has_kept_columns", library->hasKeptColumns);
   library->find("shim_kept_columns", library->keptColumns);
+  library->find("shim_has_band_columns", library->hasBandColumns);
+  library->find("shim_band_columns", library->bandColumns);
   library->find("shim_score", library->score);
   library->find("shim_sink", library->sink);
   library->find("shim_counts", library->counts);
@@ -175,6 +190,12 @@ bool HostPattern::hasKeptColumns(int branch) const { return library->hasKeptColu
 
 uint32_t HostPattern::keptColumns(const JitContext &context, int branch, int q, int firstKey) const {
   return library->keptColumns(&context, variant(context), branch, q, firstKey);
+}
+
+bool HostPattern::hasBandColumns() const { return library->hasBandColumns() != 0; }
+
+uint32_t HostPattern::bandColumns(const JitContext &context, int branch, int q, int firstKey) const {
+  return library->bandColumns(&context, variant(context), branch, q, firstKey);
 }
 
 float HostPattern::sink(const JitContext &context) const { return library->sink(&context); }

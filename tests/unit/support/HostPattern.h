@@ -33,6 +33,9 @@ public:
   bool hasKeptColumns(int branch) const;
   // The word of a lane whose first column is the key at position firstKey; asks only branches that have words.
   uint32_t keptColumns(const JitContext &context, int branch, int q, int firstKey) const;
+  // Of the band that alone cuts the squares of a pattern, likewise; hasBandColumns says whether there is one.
+  bool hasBandColumns() const;
+  uint32_t bandColumns(const JitContext &context, int branch, int q, int firstKey) const;
   float score(const JitContext &context, int q, int k, float score) const;
   float sink(const JitContext &context) const;
   // kVariantCount, kBranchCount, kParamCount and kHasScore as the text states them.

@@ -307,6 +307,29 @@ RandomCase coarseCase(std::mt19937 &random, int depth, int64_t grain) {
   return made;
 }
 
+RandomCase bandedCase(std::mt19937 &random, int depth, int64_t grain) {
+  RandomCase made = coarseCase(random, depth, grain);
+  for (MaskNode &branch : made.branches) {
+    MaskNode list, blocks, either, band, both;
+    list.kind = MaskNode::Random;
+    list.a = 1 + random() % 3;
+    list.b = random() % 100;
+    blocks.kind = MaskNode::Blocks;
+    blocks.a = grain * (1 + random() % 2);
+    blocks.operands = {list};
+    either.kind = random() % 2 ? MaskNode::Or : MaskNode::And;
+    either.operands = {branch, blocks};
+    band.kind = random() % 2 ? MaskNode::Causal : MaskNode::Window;
+    band.a = random() % 40;
+    band.b = random() % 20;
+    band.isRuntime = band.kind == MaskNode::Window && random() % 2;
+    both.kind = MaskNode::And;
+    both.operands = {either, band};
+    branch = both;
+  }
+  return made;
+}
+
 std::vector<RandomCase> simplerCases(const RandomCase &failing) {
   std::vector<RandomCase> cases;
   auto add = [&](auto change) {

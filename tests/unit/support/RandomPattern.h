@@ -60,6 +60,9 @@ RandomCase randomCase(std::mt19937 &random, int depth);
 /// known in the text are multiples of it, and position 0 is that of row and key 0.
 RandomCase coarseCase(std::mt19937 &random, int depth, int64_t grain);
 
+/// A coarse case with a list of random blocks in it, cut by a window of positions.
+RandomCase bandedCase(std::mt19937 &random, int depth, int64_t grain);
+
 /// Cases with one thing less: an op replaced by an operand or by full, a smaller number, a shorter sequence.
 std::vector<RandomCase> simplerCases(const RandomCase &failing);
 
