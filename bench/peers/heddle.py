@@ -115,10 +115,10 @@ class Kernel:
                     shared_bytes=info.shared_bytes, tuned_us=info.median_us)
 
     def arguments(self, q, k, v, out, lse, sizes=(), dtype="bf16", tensors=()):
-        """`tensors` are those of the pattern, in order, with the last extent as length; `sizes` the values of its run-time
-        sizes and numbers (float), in order, behind them."""
-        given = [(i, OPERAND_POINTER, tensor.data_ptr()) for i, tensor in enumerate(tensors)]
-        given += [(i, OPERAND_INT, tensor.shape[-1]) for i, tensor in enumerate(tensors)]
+        """`tensors` are those of the pattern, in order, each with the length that the kernel asks for or None; `sizes` the
+        values of its run-time sizes and numbers (float), in order, behind them."""
+        given = [(i, OPERAND_POINTER, tensor.data_ptr()) for i, (tensor, _) in enumerate(tensors)]
+        given += [(i, OPERAND_INT, length) for i, (_, length) in enumerate(tensors) if length is not None]
         given += [(i, OPERAND_FLOAT if isinstance(size, float) else OPERAND_INT, size) for i, size in enumerate(sizes, len(tensors))]
         operands = (Operand * max(1, len(given)))()
         for operand, (number, kind, value) in zip(operands, given):

@@ -9,10 +9,15 @@ _CODES = {"I32": "i", "I64": "q", "F32": "f"}
 
 @dataclass(frozen=True)
 class Operand:
-    """Row-major; the last dimension is the length that the pattern asks for."""
+    """Row-major."""
     dtype: str  # a name of safetensors
     shape: tuple
     values: tuple
+    has_length: bool = True  # the kernel asks for the last dimension
+
+    @property
+    def length(self):
+        return self.shape[-1] if self.has_length else None
 
     def data(self):
         values = array.array(_CODES[self.dtype], self.values)
@@ -24,6 +29,7 @@ class Drawn:
     """Standard normal numbers, too many for a file: each process that needs some draws its own."""
     dtype: str
     shape: tuple
+    length = None
 
 
 def write(path, operands):

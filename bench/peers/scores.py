@@ -10,7 +10,7 @@ def operands(score, heads, n, sizes):
     if score == "bias":
         return {"bias": Drawn("BF16", (1, heads, n, n))}
     if score == "sink":
-        return {"sinks": Operand("F32", (heads,), tuple(_level(5 * h) for h in range(heads)))}
+        return {"sinks": Operand("F32", (heads,), tuple(_level(5 * h) for h in range(heads)), has_length=False)}
     return {}
 
 

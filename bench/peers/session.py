@@ -34,7 +34,7 @@ class HeddleEntry:
         store.close()
         self.out = torch.empty_like(q)
         self.lse = torch.empty(workload.batch, workload.heads, workload.rows, dtype=torch.float32, device=q.device)
-        self.tensors = [tensor_of(operand, q.device) for operand in workload.operands.values()]
+        self.tensors = [(tensor_of(operand, q.device), operand.length) for operand in workload.operands.values()]
         args = self.kernel.arguments(q, k, v, self.out, self.lse, [value for _, value in workload.sizes], tensors=self.tensors)
         needed = self.kernel.workspace_bytes(args)
         self.workspace = torch.empty(max(256, needed), dtype=torch.uint8, device=q.device)

@@ -3,6 +3,8 @@
 
 #include "runtime/Core/FieldText.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <type_traits>
 
@@ -32,6 +34,10 @@ bool parseNumber(std::string_view text, int64_t &value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+bool isName(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
 // Fills one field from its text; `isKnown` tells whether the field exists.
 Status assign(KernelConfig &config, std::string_view field, std::string_view value, bool &isKnown) {
   Status status;
@@ -39,11 +45,14 @@ Status assign(KernelConfig &config, std::string_view field, std::string_view val
     if (field != name)
       return;
     isKnown = true;
-    if constexpr (std::is_same_v<decltype(member), std::string KernelConfig::*>)
+    if constexpr (std::is_same_v<decltype(member), std::string KernelConfig::*>) {
       config.*member = value;
-    else if (!parseNumber(value, config.*member))
+      if (!isName(value))
+        status = Status::invalidArgument("expected a name of letters, digits and _ for " + std::string(name));
+    } else if (!parseNumber(value, config.*member)) {
       status = Status::invalidArgument("expected a whole number for " + std::string(name) + ", got '" +
                                        std::string(value) + "'");
+    }
   });
   return status;
 }

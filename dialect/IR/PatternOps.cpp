@@ -110,6 +110,9 @@ ParseResult PatternOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   SmallVector<Type> types;
   for (OpAsmParser::Argument &argument : arguments) {
+    if (argument.ssaName.name.empty()) // MLIR's signatures of declarations have none
+      return parser.emitError(parser.getNameLoc(), "expected a name for every argument, as in %left: i32, got ")
+             << argument.type << " alone";
     rememberName(argument, parser.getContext());
     types.push_back(argument.type);
   }

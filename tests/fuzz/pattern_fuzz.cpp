@@ -23,7 +23,7 @@ const char *const kWords[] = {
     "static", "__device__", "__forceinline__", "void", "bool", "int", "int32_t", "uint32_t", "float", "size_t", "struct", "template",
     "class", "Columns", "below", "if", "else", "for", "return", "true", "false", "const", "constexpr", "pragma", "unroll", "out",
     "pattern_variant", "pattern_query_rate", "pattern_key_rate", "pattern_key_residue", "pattern_next_range", "pattern_keep",
-    "pattern_kept_columns", "pattern_score", "batch", "head", "heads", "seqlen_q", "seqlen_k", "q_origin", "k_origin", "seqlenQ", "seqlenK",
+    "pattern_kept_columns", "pattern_band_columns", "hasBandColumns", "bandColumns", "pattern_score", "batch", "head", "heads", "seqlen_q", "seqlen_k", "q_origin", "k_origin", "seqlenQ", "seqlenK",
     "qOrigin", "kOrigin", "param", "variant", "branch", "tile_first", "tile_last", "tileFirst", "tileLast", "block_n", "blockN", "from",
     "q_position", "k_position", "first_position", "qPosition", "kPosition", "firstPosition", "score", "PatternContext", "KeyRange", "Pattern",
     "begin", "end", "fullBegin", "fullEnd", "reach", "c", "kVariantCount", "kBranchCount", "kParamCount", "kHasScore", "kHasKeptColumns",

@@ -210,20 +210,24 @@ class Binding(unittest.TestCase):
             kernel.prepare(kernel.arguments(q, k, v, out, lse))  # the sizes of the pattern are missing
 
     def test_launch_with_tensors(self):
-        workload = dataclasses.replace(WORKLOADS["library_document_window_8k"], name="documents", heads=4)
+        for pattern in ("document_window", "tree_decode", "relative_bias", "bias", "sink"):
+            with self.subTest(pattern=pattern):
+                self.launch_with_tensors(dataclasses.replace(WORKLOADS[f"library_{pattern}_8k"], name=pattern, heads=4, seqlen=2048))
+
+    def launch_with_tensors(self, workload):
         kernel = self.kernel(workload)
         q, out = (DeviceArray(self.fake, (1, workload.rows, 4, 64), 2) for _ in range(2))
         k, v = (DeviceArray(self.fake, (1, workload.seqlen, 4, 64), 2) for _ in range(2))
         lse = DeviceArray(self.fake, (1, 4, workload.rows), 4)
-        tensors = [DeviceArray(self.fake, operand.shape, 4) for operand in workload.operands.values()]
+        tensors = [(DeviceArray(self.fake, operand.shape, 8), operand.length) for operand in workload.operands.values()]
         args = kernel.arguments(q, k, v, out, lse, [value for _, value in workload.sizes], tensors=tensors)
         workspace = DeviceArray(self.fake, (max(1, kernel.workspace_bytes(args)),), 1)
         args.workspace, args.workspace_bytes = workspace.data_ptr(), workspace.shape[0]
         before = self.fake.fakeCudaCalls(b"cuLaunchKernel")
         kernel.prepare(args)()
         self.assertEqual(self.fake.fakeCudaCalls(b"cuLaunchKernel") - before, 1)
-        with self.assertRaisesRegex(heddle.HeddleError, "number 2 of 4 is missing"):
-            kernel.prepare(kernel.arguments(q, k, v, out, lse, tensors=tensors[:2]))
+        with self.assertRaisesRegex(heddle.HeddleError, "is missing|no tensor|null"):
+            kernel.prepare(kernel.arguments(q, k, v, out, lse, tensors=tensors[:-1]))
 
     def test_refusals(self):
         with self.assertRaisesRegex(heddle.HeddleError, "heddle_store_open: .*missing.db"):

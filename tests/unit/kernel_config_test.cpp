@@ -85,6 +85,8 @@ TEST_CASE("a wrong configuration text is refused with its line") {
             .find("line 2: no configuration field 'block_q'; there is skeleton, block_m,") != std::string::npos);
   CHECK(message("block_m=12x\n") == "configuration: line 1: expected a whole number for block_m, got '12x'");
   CHECK(message("block_m=\n") == "configuration: line 1: expected a whole number for block_m, got ''");
+  CHECK(message("skeleton=a\\n\n") == "configuration: line 1: expected a name of letters, digits and _ for skeleton");
+  CHECK(message("skeleton=\n") == "configuration: line 1: expected a name of letters, digits and _ for skeleton");
   CHECK(message("skeleton=a\n") == "configuration: field block_m is missing");
   CHECK(KernelConfig::parse(good.substr(0, good.size() - 1)).isOk());
 }

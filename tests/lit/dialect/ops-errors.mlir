@@ -422,3 +422,11 @@ attn.pattern @bad() {
   %m = "attn.random"() <{sizes = array<i64: 1>}> : () -> !attn.mask
   attn.softmax union(%m)
 }
+
+// -----
+
+// expected-error @+1 {{expected a name for every argument, as in %left: i32, got 'i32' alone}}
+attn.pattern @bad(i32 {attn.default = 1 : i32}) {
+  %m = attn.full
+  attn.softmax union(%m)
+}
