@@ -21,6 +21,7 @@ constexpr int64_t kMaxBoxRows = 256;     // rows of one copy through a tensor ma
 constexpr int64_t kColumnElements = 64;  // elements of one row of a swizzled tile, 128 bytes
 constexpr int64_t kTileAlignment = 1024; // swizzled tiles start on it
 constexpr int64_t kBarrierBytes = 1024;
+constexpr int64_t kCellWordBytes = 4 * 160; // CellWords::kSlots and kSlotWords of cell_words.cuh
 constexpr int64_t kRegisterStep = 8, kLeastRegisters = 24, kMostRegisters = 240; // of setmaxnreg
 constexpr int64_t kStateRegisters = 30;   // softmax state and addresses of a consumer's thread
 constexpr int64_t kMaxThresholdHalf = 15; // weights up to 2^threshold stay finite in half
@@ -54,6 +55,8 @@ SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config) {
   layout.append("q", tileBytes(config.blockM, request.headDim), config.queryStages);
   layout.append("k", tileBytes(config.blockN, request.headDim), config.stages);
   layout.append("v", tileBytes(config.blockN, request.valueDim), config.stages);
+  if (request.searchesLists)
+    layout.append("cells", kCellWordBytes);
   return layout;
 }
 

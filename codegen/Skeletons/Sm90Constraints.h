@@ -28,7 +28,7 @@ inline constexpr int64_t kLargestSplitValueDim = 192; // merging wider parts spi
 /// In the order in which they are asked; each may rely on those before it.
 const std::vector<Constraint> &sm90Constraints();
 
-/// Barriers, then the rings of Q, K and V.
+/// Barriers, then the rings of Q, K and V, then what the planning warp notes of lists.
 SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config);
 
 /// Warps that consume block_m rows, and the producing warpgroup.

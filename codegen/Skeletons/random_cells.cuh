@@ -3,6 +3,8 @@
 // change all of them together, or none. Needs the warp's wrappers (Ptx/warp.cuh) before it.
 #pragma once
 
+#include "cell_words.cuh"
+
 namespace heddle {
 
 class KeyedPermutations {
@@ -73,32 +75,34 @@ DEV bool random_cells_has(int32_t count, int32_t seed, int32_t head, int32_t ext
   return isListed;
 }
 
-// All lanes answer one question after the other, each in its share of the permutations; lanes with the same question get
-// the answer at once. Count, seed and head are the same in all lanes.
-DEV int32_t random_cells_next(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from) {
-  constexpr int32_t kNoCell = 0x7fffffff;
-  int32_t next = kNoCell;
-  uint32_t waiting = 0xffffffff >> (32 - ptx::kWarpLanes);
-#pragma unroll 1
-  while (waiting != 0) {
-    const int32_t asking = ptx::lowestBitOf(waiting);
-    const int32_t theirRow = ptx::valueOfLane(row, asking), theirFrom = ptx::valueOfLane(from, asking);
-    const int32_t theirExtent = ptx::valueOfLane(extent, asking);
-    const int32_t length = random_cells_length(count, seed, head, theirExtent, theirRow);
-    const KeyedPermutations permutations(seed, head, theirExtent);
-    int32_t nearest = kNoCell;
-#pragma unroll 1
-    for (int32_t first = 0; first < length; first += ptx::kWarpLanes) {
-      const int32_t index = first + ptx::laneOfWarp();
-      const int32_t cell = permutations.image(theirRow, index);
-      nearest = index < length && cell >= theirFrom ? min(nearest, cell) : nearest;
-    }
-    nearest = ptx::smallestOfWarp(nearest);
-    const bool isMine = row == theirRow && from == theirFrom && extent == theirExtent;
-    next = isMine ? nearest : next;
-    waiting &= ~ptx::lanesWhere(isMine);
+// The list of one row. Count, seed and head are the same in all lanes.
+struct RandomList {
+  int32_t count, seed, head, extent, row;
+
+  DEV ListKey key() const { return ListKey{row, {extent, count, seed, head, 0}}; }
+  DEV int32_t length() const { return random_cells_length(count, seed, head, extent, row); }
+  DEV int32_t cell(int32_t index) const { return KeyedPermutations(seed, head, extent).image(row, index); }
+  DEV RandomList ofLane(int32_t lane) const {
+    return RandomList{count, seed, head, ptx::valueOfLane(extent, lane), ptx::valueOfLane(row, lane)};
   }
-  return next;
+};
+
+// Each lane in its share of the permutations.
+DEV int32_t searchRandomCells(const RandomList &list, int32_t from) {
+  const int32_t length = list.length();
+  int32_t nearest = kNoListedCell;
+#pragma unroll 1
+  for (int32_t first = 0; first < length; first += ptx::kWarpLanes) {
+    const int32_t index = first + ptx::laneOfWarp(), cell = list.cell(index);
+    nearest = index < length && cell >= from ? min(nearest, cell) : nearest;
+  }
+  return ptx::smallestOfWarp(nearest);
+}
+
+DEV int32_t random_cells_next(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from) {
+  return answerInTurn(RandomList{count, seed, head, extent, row}, from, [](const RandomList &list, int32_t first) {
+    return ptx::kHasCellMemory ? CellWords(list.row).next(list, first) : searchRandomCells(list, first);
+  });
 }
 
 } // namespace heddle

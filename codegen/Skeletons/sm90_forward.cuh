@@ -22,6 +22,7 @@
 //   kIsBf16, kOutFloat32
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount]   distinct rates, ascending
 //   kMapsPerRate         tensor maps of one rate (sm90_params.cuh)
+//   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_words.cuh)
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
 //   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
 #pragma once
@@ -31,7 +32,9 @@
 #include "Ptx/registers.cuh"
 #include "Ptx/scalar.cuh"
 #include "Ptx/tensor_copy.cuh"
+#include "Ptx/warp.cuh"
 #include "Ptx/warpgroup_product.cuh"
+#include "cell_words.cuh"
 #include "elements.cuh"
 #include "sm90_params.cuh"
 #include "work_items.cuh"

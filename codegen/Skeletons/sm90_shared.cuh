@@ -161,6 +161,7 @@ DEV void initShared() {
     ptx::initBarrier(kPlanFull + 8 * slot, 1);
     ptx::initBarrier(kPlanEmpty + 8 * slot, 1);
   }
+  CellWords::clear();
   ptx::initBarrier(kVerdict, kConsumerWarps);
   ptx::storeShared4(kSecondPass, 0);
   if (KernelTraits::kSoftmax == 1)

@@ -30,6 +30,15 @@ static std::vector<VariantRates> variantsOf(const attn::PatternAnalysis &analysi
   return variants;
 }
 
+static bool searchesLists(const attn::PatternAnalysis &analysis) {
+  bool searches = false;
+  for (const attn::Variant &variant : analysis.variants)
+    for (const attn::PieceList &pieces : variant.branches)
+      for (const attn::Piece &piece : pieces)
+        searches |= piece.list && piece.list->rule->isSearched();
+  return searches;
+}
+
 PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {
   attn::PatternOp pattern = file.pattern();
   PatternRates rates;
@@ -41,6 +50,7 @@ PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {
   rates.qOrigin = originRule(pattern.getQOrigin());
   rates.grain = attn::grainOf(file.analysis());
   rates.bandedGrain = attn::bandedGrainOf(file.analysis()).grain;
+  rates.searchesLists = searchesLists(file.analysis());
   rates.hasScores = attn::changesScores(pattern.getSoftmax().getScores());
   rates.balance = tileBalance(file, passes.passes);
   for (const PatternFile::Pass &pass : passes.passes)

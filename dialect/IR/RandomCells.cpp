@@ -22,6 +22,7 @@ class RandomCells : public ListRule {
 public:
   const char *name() const override { return "random_cells"; }
   const char *deviceFile() const override { return "random_cells.cuh"; }
+  bool isSearched() const override { return true; }
 
   std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed,
                              const TensorData *) const override {

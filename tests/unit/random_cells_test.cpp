@@ -4,6 +4,7 @@
 #include "dialect/IR/ListCalls.h"
 #include "dialect/IR/RandomCells.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <doctest/doctest.h>
 #include <mutex>
@@ -70,6 +71,12 @@ static uint32_t lanesWhere(bool condition) {
   return word;
 }
 static int32_t lowestBitOf(uint32_t word) { return __builtin_ffs(static_cast<int>(word)) - 1; }
+static void syncWarp() { warp.exchange(ownLane, 0); }
+constexpr bool kHasCellMemory = true;
+static std::atomic<int32_t> cellMemory[4 * (kWarpLanes + 8)];
+static int32_t loadCellWord(int32_t number) { return cellMemory[number]; }
+static void storeCellWord(int32_t number, int32_t word) { cellMemory[number] = word; }
+static void orCellWord(int32_t number, uint32_t bits) { cellMemory[number] |= static_cast<int32_t>(bits); }
 } // namespace heddle::ptx
 
 #include "codegen/Skeletons/random_cells.cuh"
@@ -175,6 +182,39 @@ TEST_CASE("transposed lists name the rows that name a cell") {
     }
     CHECK(forward == transposed);
   }
+}
+
+/// What all lanes give, side by side.
+template <class Ask> static std::vector<int32_t> askTogether(Ask ask) {
+  std::vector<int32_t> answers(Warp::kLanes);
+  std::vector<std::thread> lanes;
+  for (int lane = 0; lane < Warp::kLanes; ++lane)
+    lanes.emplace_back([&, lane] {
+      ownLane = lane;
+      answers[lane] = ask(lane);
+    });
+  for (std::thread &lane : lanes)
+    lane.join();
+  return answers;
+}
+
+TEST_CASE("rows that take turns in one place, and cells of several windows, from wherever one asks") {
+  const int32_t count = 40, seed = 3;
+  heddle::CellWords::clear();
+  std::mt19937 random(11);
+  for (int32_t extent : {1, 33, 1024, 1025, 5000, 100000}) // windows of 1024 cells
+    for (int round = 0; round < 12; ++round) {
+      const int32_t row = round % 3 * heddle::CellWords::kSlots % extent, head = round % 2;
+      int32_t from = round % 4 ? int32_t(random() % uint32_t(extent + 2)) : -5;
+      for (int step = 0; step < 3 && from != kNoCell; ++step) {
+        const int32_t expected = heddle::attn::randomCellsNext(count, seed, head, extent, row, from);
+        auto ask = [&](int) { return heddle::random_cells_next(count, seed, head, extent, row, from); };
+        CHECK(askTogether(ask) == std::vector<int32_t>(Warp::kLanes, expected));
+        auto search = [&](int) { return heddle::searchRandomCells({count, seed, head, extent, row}, from); };
+        CHECK(askTogether(search) == std::vector<int32_t>(Warp::kLanes, expected));
+        from = expected == kNoCell ? kNoCell : expected + 1;
+      }
+    }
 }
 
 TEST_CASE("a warp finds the next cells of all its lanes") {

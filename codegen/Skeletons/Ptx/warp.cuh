@@ -18,6 +18,32 @@ DEV int32_t valueOfLane(int32_t value, int32_t lane) { return __shfl_sync(0xffff
 // A bit for each lane.
 DEV uint32_t lanesWhere(bool condition) { return __ballot_sync(0xffffffff, condition); }
 DEV int32_t lowestBitOf(uint32_t word) { return __ffs(word) - 1; }
+DEV void syncWarp() { __syncwarp(); }
+
+// Shared memory for what one warp of a block notes of lists (cell_words.cuh): where KernelTraits has kSmemCells, an offset
+// behind what the driver reserves of every block.
+template <class Traits, class = void> struct CellMemory {
+  static constexpr bool kExists = false;
+  static constexpr uint32_t kAddress = 0;
+};
+template <class Traits> struct CellMemory<Traits, decltype(void(Traits::kSmemCells))> {
+  static constexpr bool kExists = true;
+  static constexpr uint32_t kAddress = 1024 + Traits::kSmemCells;
+};
+constexpr bool kHasCellMemory = CellMemory<KernelTraits>::kExists;
+constexpr uint32_t kCellMemory = CellMemory<KernelTraits>::kAddress;
+
+DEV int32_t loadCellWord(int32_t number) {
+  int32_t word;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(kCellMemory + 4 * number) : "memory");
+  return word;
+}
+DEV void storeCellWord(int32_t number, int32_t word) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(kCellMemory + 4 * number), "r"(word) : "memory");
+}
+DEV void orCellWord(int32_t number, uint32_t bits) {
+  asm volatile("red.shared.or.b32 [%0], %1;" ::"r"(kCellMemory + 4 * number), "r"(bits) : "memory");
+}
 
 } // namespace ptx
 

@@ -39,6 +39,12 @@ inline int32_t smallestOfWarp(int32_t value) { return value; }
 inline int32_t valueOfLane(int32_t value, int32_t) { return value; }
 inline uint32_t lanesWhere(bool condition) { return condition; }
 inline int32_t lowestBitOf(uint32_t word) { return __builtin_ffs(word) - 1; }
+inline void syncWarp() {}
+constexpr bool kHasCellMemory = true;
+inline int32_t *cellMemory() { static int32_t words[4 * (kWarpLanes + 8)]; return words; }
+inline int32_t loadCellWord(int32_t number) { return cellMemory()[number]; }
+inline void storeCellWord(int32_t number, int32_t word) { cellMemory()[number] = word; }
+inline void orCellWord(int32_t number, uint32_t bits) { cellMemory()[number] |= bits; }
 } // namespace ptx
 inline int32_t largest_of_warp(int32_t value) { return value; }
 } // namespace heddle
