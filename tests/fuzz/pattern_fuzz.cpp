@@ -29,7 +29,7 @@ const char *const kWords[] = {
     "begin", "end", "fullBegin", "fullEnd", "reach", "c", "kVariantCount", "kBranchCount", "kParamCount", "kHasScore", "kHasKeptColumns",
     "queryRate", "keyRate", "keyResidue", "nextRange", "keep", "keptColumns", "heddle", "ptx", "exp2Approx", "reciprocalApprox",
     "largest_of_warp", "random_cells_next", "random_cells_has", "strided_cells_next", "near_cells_next",
-    "last_not_above", "csr_cells_next", "csr_cells_has", "csr_cells_length", "csr_cells_entry", "__clz", "random_cells_length", "random_cells_entry", "kHasSink", "sink", "pattern_sink", "kOperandCount",
+    "last_not_above", "pattern_band_columns", "bandColumns", "csr_cells_next", "csr_cells_has", "csr_cells_length", "csr_cells_entry", "__clz", "random_cells_length", "random_cells_entry", "kHasSink", "sink", "pattern_sink", "kOperandCount",
     "bindOperands", "operands", "static_cast", "kAsksTogether", "int8_t", "uint8_t", "int16_t", "uint16_t", "int64_t", "uint64_t", "ptrdiff_t",
     "__int_as_float", "__float_as_int", "fabsf", "ceilf", "cosf", "erff", "expf", "exp2f", "expm1f", "floorf", "fmaf", "logf", "log1pf", "log2f",
     "powf", "rsqrtf", "sinf", "sqrtf", "tanhf", "INFINITY", "NAN", "f", "e", "E"};

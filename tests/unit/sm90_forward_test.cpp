@@ -311,3 +311,17 @@ TEST_CASE("calls of few queries get few rows, and their keys are cut in parts wh
         CHECK(sm90ForwardSkeleton().planLaunch(request, config).grid[0].str().find("64") != std::string::npos);
     }
 }
+
+TEST_CASE("only patterns that search lists have memory for what the planning warp notes of them, behind the tiles") {
+  const Skeleton &skeleton = sm90ForwardSkeleton();
+  KernelRequest request = requestFor(64, 64);
+  const KernelConfig config = skeleton.defaultConfig(request);
+  CHECK(skeleton.traits(request, config).find("kSmemCells") == std::string::npos);
+  const int64_t tiles = skeleton.planSmem(request, config).totalBytes();
+  request.searchesLists = true;
+  const SmemLayout layout = skeleton.planSmem(request, config);
+  REQUIRE(layout.find("cells") != nullptr);
+  CHECK(layout.find("cells")->offsetBytes == tiles);
+  CHECK(layout.find("cells")->bytes() >= 4 * 4 * (32 + 8)); // four rows: a word for each lane, the key of the list
+  CHECK(skeleton.traits(request, config).find("kSmemCells = " + std::to_string(tiles)) != std::string::npos);
+}
