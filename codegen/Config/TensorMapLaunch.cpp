@@ -4,6 +4,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 
+#include <algorithm>
 #include <set>
 
 namespace heddle {
@@ -52,9 +53,9 @@ void appendAllMaps(LaunchPlan &plan, const KernelRequest &request, const KernelC
   const Operand q = {PointerSource::Kind::q, Symbol::seqlenQ,     Symbol::heads,   Symbol::qStrideBatch,
                      Symbol::qStrideRow,     Symbol::qStrideHead, request.headDim, config.blockM};
   const Operand k = {PointerSource::Kind::k, Symbol::seqlenK,     Symbol::kvHeads, Symbol::kStrideBatch,
-                     Symbol::kStrideRow,     Symbol::kStrideHead, request.headDim, config.blockN};
+                     Symbol::kStrideRow,     Symbol::kStrideHead, request.headDim, config.blockN / clusterBlocks(config)};
   const Operand v = {PointerSource::Kind::v, Symbol::seqlenK,     Symbol::kvHeads,  Symbol::vStrideBatch,
-                     Symbol::vStrideRow,     Symbol::vStrideHead, request.valueDim, config.blockN};
+                     Symbol::vStrideRow,     Symbol::vStrideHead, request.valueDim, config.blockN / clusterBlocks(config)};
   appendMaps(plan, q, request.dtype, rates.query, perRate);
   appendMaps(plan, k, request.dtype, rates.key, perRate);
   appendMaps(plan, v, request.dtype, rates.key, perRate);
@@ -78,8 +79,10 @@ int64_t MapRates::mapsPerRate() const {
 
 int64_t MapRates::mapCount() const { return mapsPerRate() * static_cast<int64_t>(query.size() + 2 * key.size()); }
 
+int64_t clusterBlocks(const KernelConfig &config) { return std::max<int64_t>(config.cluster, 1); }
+
 LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config) {
-  return LaunchExpr(Symbol::batch) * Symbol::heads * itemsPerHead(request, config.blockM);
+  return LaunchExpr(Symbol::batch) * Symbol::heads * itemsPerHead(request, config.blockM * clusterBlocks(config));
 }
 
 LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config) {

@@ -154,6 +154,17 @@ LaunchExpr residentBlocks(const KernelConfig &config) {
                                : LaunchSymbol::smCount * LaunchExpr(config.minBlocks);
 }
 
+// The blocks of a cluster take their items together.
+LaunchExpr gridBlocks(const KernelRequest &request, const KernelConfig &config) {
+  const LaunchExpr items = workItems(request, config);
+  const LaunchExpr units = config.splitLast ? items * LaunchExpr(kMostParts) : items;
+  const int64_t blocks = clusterBlocks(config);
+  if (blocks == 1)
+    return config.grid == kGridTile ? items : min(units, residentBlocks(config));
+  const LaunchExpr clusters = config.grid == kGridTile ? items : min(units, max(floorDiv(residentBlocks(config), blocks), 1));
+  return clusters * LaunchExpr(blocks);
+}
+
 // The layout is that of sm90_parts.cuh: the counter of a dynamic grid and words of parts, cleared; the states of parts; the
 // chains of items that blocks got from the counter.
 void planWorkspace(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config) {
@@ -264,6 +275,7 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.producerRegisters = row.producerRegisters;
   config.rasterMib = sharesParts ? kAllHeadsMib : 16;
   config.chainedMib = defaultChainedMib(request);
+  config.cluster = 1; // no knob of searches: 2 was slower on all that was measured (docs/kernels.md)
   if (!sm90CanChain(request, config))
     config.chainedMib = 0;
   deriveFields(request, config);
@@ -315,9 +327,7 @@ SmemLayout Sm90Forward::planSmem(const KernelRequest &request, const KernelConfi
 
 LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &config) const {
   LaunchPlan plan;
-  const LaunchExpr items = workItems(request, config);
-  const LaunchExpr units = config.splitLast ? items * LaunchExpr(kMostParts) : items;
-  plan.grid[0] = config.grid == kGridTile ? items : min(units, residentBlocks(config));
+  plan.grid[0] = gridBlocks(request, config);
   plan.block = config.threads();
   plan.sharedBytes = sm90Smem(request, config).totalBytes();
   plan.keyOriginStep = tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1;
@@ -338,7 +348,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));
   printer.array("kQueryRates", rates.query);
   printer.array("kKeyRates", rates.key);
-  return printer.str();
+  return printer.str() + (config.cluster > 1 ? "#define HEDDLE_CLUSTER " + number(config.cluster) + "\n" : "");
 }
 
 } // namespace

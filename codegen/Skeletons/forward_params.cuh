@@ -20,6 +20,9 @@ struct KernelParams : PatternOperands, PassRows {
 };
 
 // (batch, head) pairs whose query tiles run side by side.
+constexpr int32_t kBlocksOfItem = 1;
+DEV int32_t blockOfItem() { return 0; }
+
 DEV int32_t rasterPairs(const KernelParams &) { return KernelTraits::kRasterHeads; }
 
 } // namespace heddle

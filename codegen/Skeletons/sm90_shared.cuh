@@ -9,7 +9,8 @@ constexpr int kGroupRows = 64; // of a warpgroup's products
 constexpr int kConsumers = KernelTraits::kBlockM / kGroupRows;
 constexpr int kWarpgroupThreads = 128;
 constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
-constexpr int kConsumerWarps = kConsumers * 4, kMaxConsumerWarps = 16;
+constexpr int kMaxConsumers = 4;
+constexpr int kConsumerWarps = kConsumers * 4, kMaxConsumerWarps = kMaxConsumers * 4;
 constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
 constexpr int kQueryStages = KernelTraits::kQueryStages;
@@ -20,8 +21,21 @@ constexpr int kColumnRowBytes = kColumnElements * kElementBytes;
 
 template <int Dim> constexpr int kColumns = (Dim + kColumnElements - 1) / kColumnElements;
 
-// The driver reserves the first 1024 bytes of every block; verified at entry.
+// Places in shared memory are constants. The driver reserves the first 1024 bytes of every block; verified at entry.
 constexpr uint32_t kSharedBase = 1024;
+
+extern __shared__ __align__(1024) unsigned char sharedMemory[];
+
+// The address of a place, which instructions take, but for descriptors of products. In a cluster the number of the block is
+// part of it (and a place by itself an illegal instruction in all blocks but the first).
+DEV uint32_t at(uint32_t place) {
+  return kBlocksOfItem == 1 ? place : ptx::sharedAddress(sharedMemory) + (place - kSharedBase);
+}
+
+DEV bool placesAreRight() {
+  const uint32_t base = ptx::sharedAddress(sharedMemory);
+  return (kBlocksOfItem == 1 ? base : ptx::addressInBlock(base, 0)) == kSharedBase;
+}
 
 constexpr uint32_t kBarriers = kSharedBase + KernelTraits::kSmemBarriers;
 constexpr uint32_t kQueryFull = kBarriers;
@@ -45,9 +59,11 @@ constexpr uint32_t kPreviousItem = kLastRound;                     // in a dynam
 constexpr uint32_t kNotedUnit = kPartLimits + 16;                  // item number and record of the part in the making
 constexpr uint32_t kWalkWords = kNotedUnit + 8;                    // branch in which the walk stands, place of its class
 constexpr uint32_t kLoaderWords = kPartLimits + 32;                // item words of the item that is loaded
-constexpr uint32_t kRanges = kLoaderWords + kItemWordsBytes;       // of each consumer: begin, end, full begin, full end
+constexpr uint32_t kOwnRanges = kLoaderWords + kItemWordsBytes;    // of each consumer: begin, end, full begin, full end
 constexpr uint32_t kRangeBytes = 16;
-constexpr uint32_t kPlan = kRanges + 4 * kRangeBytes;              // what the loader is told, in order
+constexpr uint32_t kRanges = kBlocksOfItem == 1 ? kOwnRanges : kRedoBits; // of all of a cluster, which computes nothing again
+static_assert(kMaxConsumers * kBlocksOfItem * kRangeBytes <= 4 * kRedoWords, "the ranges of a cluster fit there");
+constexpr uint32_t kPlan = kOwnRanges + kMaxConsumers * kRangeBytes; // what the loader is told, in order
 constexpr int kPlanSlots = 8;
 constexpr uint32_t kPlanFull = kPlan + kItemWordsBytes * kPlanSlots;
 constexpr uint32_t kPlanEmpty = kPlanFull + 8 * kPlanSlots;
@@ -134,8 +150,8 @@ DEV bool hasBit(int32_t flags, int bit) { return flags >> bit & 1; }
 // The item whose words lie there. Read again where it is needed rather than kept: registers are scarce in the loops.
 DEV WorkItem readItem(uint32_t from) {
   int32_t place[4], rest[4];
-  ptx::loadShared16(from, place);
-  ptx::loadShared16(from + 16, rest);
+  ptx::loadShared16(at(from), place);
+  ptx::loadShared16(at(from + 16), rest);
   WorkItem item;
   item.batch = place[0];
   item.head = place[1];
@@ -148,25 +164,25 @@ DEV WorkItem readItem(uint32_t from) {
 
 DEV void initShared() {
   for (int slot = 0; slot < kQueryStages; ++slot) {
-    ptx::initBarrier(kQueryFull + 8 * slot, 1);
-    ptx::initBarrier(kQueryEmpty + 8 * slot, kConsumerWarps);
+    ptx::initBarrier(at(kQueryFull + 8 * slot), 1);
+    ptx::initBarrier(at(kQueryEmpty + 8 * slot), kConsumerWarps);
   }
   for (int slot = 0; slot < kStages; ++slot) {
-    ptx::initBarrier(kKeyFull + 8 * slot, 1);
-    ptx::initBarrier(kKeyEmpty + 8 * slot, kConsumerWarps);
-    ptx::initBarrier(kValueFull + 8 * slot, 1);
-    ptx::initBarrier(kValueEmpty + 8 * slot, kConsumerWarps);
+    ptx::initBarrier(at(kKeyFull + 8 * slot), 1);
+    ptx::initBarrier(at(kKeyEmpty + 8 * slot), kBlocksOfItem * kConsumerWarps);
+    ptx::initBarrier(at(kValueFull + 8 * slot), 1);
+    ptx::initBarrier(at(kValueEmpty + 8 * slot), kBlocksOfItem * kConsumerWarps);
   }
   for (int slot = 0; slot < kPlanSlots; ++slot) {
-    ptx::initBarrier(kPlanFull + 8 * slot, 1);
-    ptx::initBarrier(kPlanEmpty + 8 * slot, 1);
+    ptx::initBarrier(at(kPlanFull + 8 * slot), 1);
+    ptx::initBarrier(at(kPlanEmpty + 8 * slot), 1);
   }
   CellWords::clear();
-  ptx::initBarrier(kVerdict, kConsumerWarps);
-  ptx::storeShared4(kSecondPass, 0);
+  ptx::initBarrier(at(kVerdict), kConsumerWarps);
+  ptx::storeShared4(at(kSecondPass), 0);
   if (KernelTraits::kSoftmax == 1)
     for (int word = 0; word < kRedoWords; ++word)
-      ptx::storeShared4(kRedoBits + 4 * word, 0);
+      ptx::storeShared4(at(kRedoBits + 4 * word), 0);
   ptx::fenceBarrierInit();
 }
 

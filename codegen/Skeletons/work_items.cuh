@@ -1,23 +1,26 @@
-// Who computes which rows: the numbered work items of a launch, each one query tile of one head. Rows are addressed
-// as rho + R * Q: row number Q of residue class rho, R = query rate. Needs KernelParams and rasterPairs before it.
+// Who computes which rows: the numbered work items of a launch, each one query tile of one head, or as many neighbouring
+// ones as blocks compute an item together (kBlocksOfItem). Rows are addressed as rho + R * Q: row number Q of residue
+// class rho, R = query rate. Needs KernelParams, rasterPairs, kBlocksOfItem and blockOfItem before it.
 #pragma once
 
 namespace heddle {
 
 DEV int32_t ceilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
-// One query tile of one head.
+constexpr int32_t kRowsOfItem = kBlocksOfItem * KernelTraits::kBlockM;
+
+// One query tile of one head: what this block computes of an item.
 struct WorkItem {
   int32_t batch, head, kvHead;
   int32_t variant, queryRate;
   int32_t firstRow; // row index of the tile's first row; the next rows follow at queryRate
-  int32_t lastRow;  // row index of its last existing row
+  int32_t lastRow;  // row index of its last existing row; below firstRow: of the item, only other blocks have rows
 };
 
-// Query tiles of one head of this variant, all residue classes together.
+// Items of one head of this variant, all residue classes together.
 DEV int32_t itemsOfVariant(int32_t variant, int32_t seqlenQ) {
   int32_t rate = Pattern::queryRate(variant);
-  return rate * ceilDiv(ceilDiv(seqlenQ, rate), KernelTraits::kBlockM);
+  return rate * ceilDiv(ceilDiv(seqlenQ, rate), kRowsOfItem);
 }
 
 DEV int32_t itemsPerHead(int32_t seqlenQ) {
@@ -83,11 +86,11 @@ DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
   int32_t tile = number / item.queryRate;
   int32_t residue = number - tile * item.queryRate;
   int32_t rowsInClass = ceilDiv(seqlenQ - residue, item.queryRate);
-  int32_t firstNumber = tile * KernelTraits::kBlockM;
+  int32_t firstOfItem = tile * kRowsOfItem, firstNumber = firstOfItem + blockOfItem() * KernelTraits::kBlockM;
   int32_t lastNumber = min(firstNumber + KernelTraits::kBlockM, rowsInClass) - 1;
   item.firstRow = p.firstRow() + residue + item.queryRate * firstNumber;
   item.lastRow = p.firstRow() + residue + item.queryRate * lastNumber;
-  return firstNumber < rowsInClass;
+  return firstOfItem < rowsInClass;
 }
 
 } // namespace heddle
