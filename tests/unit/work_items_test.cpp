@@ -1,7 +1,7 @@
 //===- work_items_test.cpp - who computes which rows ----------------------===//
 // Compiles the device's work item decoding with the emitted functions of every pattern file for the host and walks the
 // whole grid, also in rounds of rows: every row of every head belongs to exactly one CTA, and its tile names existing rows
-// of its round.
+// of its round. Where blocks compute an item together, all of them find it or none.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFile.h"
@@ -27,7 +27,26 @@ const char *kBefore = R"(
 #define DEV inline
 using std::max;
 using std::min;
-struct KernelTraits { static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED, kChainedMib = CHAINED; };
+struct KernelTraits {
+  static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED, kChainedMib = CHAINED, kCluster = CLUSTER;
+  static constexpr int kQueryRateCount = 1, kKeyRateCount = 1, kMapsPerRate = 1, kQueryRates[1] = {1}, kKeyRates[1] = {1}; // of maps, not used
+};
+)";
+
+const char *kParams = R"(
+#if CLUSTER > 1
+namespace heddle {
+struct TensorMap {};
+namespace ptx {
+int thisBlock;
+int blockOfCluster() { return thisBlock; }
+} // namespace ptx
+} // namespace heddle
+#include "codegen/Skeletons/sm90_params.cuh"
+#else
+#include "codegen/Skeletons/forward_params.cuh"
+#endif
+#include "codegen/Skeletons/work_items.cuh"
 )";
 
 const char *kAfter = R"(
@@ -48,10 +67,19 @@ int check(int batch, int heads, int rows) {
     p.roundFirst = first;
     p.roundRows = end - first;
 #endif
-    int items = batch * heads * heddle::itemsPerHead(end - first);
-    for (int index = 0; index < items; ++index) {
+#if CLUSTER > 1
+    p.raster = RASTER;
+#endif
+    int items = batch * heads * heddle::itemsPerHead(end - first), found[CLUSTER] = {};
+    for (int index = 0; index < items * CLUSTER; ++index) {
+#if CLUSTER > 1
+      heddle::ptx::thisBlock = index % CLUSTER;
+#endif
       heddle::WorkItem item{};
-      if (!heddle::decodeWorkItem(p, index, item)) continue;
+      if (!heddle::decodeWorkItem(p, index / CLUSTER, item)) continue;
+      ++found[index % CLUSTER];
+      if (index % CLUSTER && found[index % CLUSTER] != found[0]) return 1;
+      if (index % CLUSTER && item.firstRow > item.lastRow) continue; // the first block has the item's last rows
       if (item.firstRow > item.lastRow || item.batch >= batch || item.head >= heads) return 1;
       if (item.firstRow < first || item.lastRow >= end) return 1;
       if ((item.lastRow - item.firstRow) / item.queryRate >= KernelTraits::kBlockM) return 1;
@@ -72,7 +100,7 @@ int main() {
 )";
 
 struct Raster {
-  int blockM, heads, reversed, chained = 0;
+  int blockM, heads, reversed, chained = 0, cluster = 1;
 };
 
 /// Exit code of the compiled program; -1 if it does not compile.
@@ -82,13 +110,11 @@ int compileAndRun(const PreparedPattern &prepared, Raster raster) {
   std::filesystem::create_directories(folder + "/Ptx");
   std::ofstream(folder + "/Ptx/warp.cuh") << test::kHostWarp; // found before the skeletons'
   std::ofstream(base + ".cpp")
-      << test::kHostDevice << kBefore << prepared.functions
-      << "#include \"codegen/Skeletons/forward_params.cuh\"\n#include \"codegen/Skeletons/work_items.cuh\"\n"
-      << kAfter;
+      << test::kHostDevice << kBefore << prepared.functions << kParams << kAfter;
   std::string command = std::string(HEDDLE_HOST_CXX) +
                         " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR "/codegen/Skeletons -DBLOCK_M=" + std::to_string(raster.blockM) +
                         " -DRASTER=" + std::to_string(raster.heads) + " -DREVERSED=" + std::to_string(raster.reversed) +
-                        " -DCHAINED=" + std::to_string(raster.chained) +
+                        " -DCHAINED=" + std::to_string(raster.chained) + " -DCLUSTER=" + std::to_string(raster.cluster) +
                         " -o " + base + " " + base + ".cpp";
   int code = std::system(command.c_str()) == 0 ? std::system(base.c_str()) : -1;
   std::filesystem::remove_all(folder);
@@ -108,5 +134,17 @@ TEST_CASE("every row belongs to exactly one work item") {
     CHECK(compileAndRun(*prepared, {128, 1, 0}) == 0);
     if (!prepared->passFunctions.empty())
       CHECK(compileAndRun(*prepared, {16, 8, 1, 1}) == 0);
+  }
+}
+
+TEST_CASE("every row belongs to one block of a cluster, and its blocks find an item together") {
+  for (const char *name : {"full", "dilated", "longnet"}) {
+    auto file = PatternFile::load(HEDDLE_SOURCE_DIR "/patterns/" + std::string(name) + ".mlir");
+    REQUIRE(file.isOk());
+    auto prepared = preparePattern(**file);
+    REQUIRE(prepared.isOk());
+    CAPTURE(prepared->name);
+    CHECK(compileAndRun(*prepared, {48, 8, 1, 0, 2}) == 0);
+    CHECK(compileAndRun(*prepared, {16, 1, 0, 0, 2}) == 0);
   }
 }
