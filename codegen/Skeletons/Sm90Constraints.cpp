@@ -228,6 +228,8 @@ Reason checkCluster(const KernelRequest &request, const KernelConfig &config) {
     return std::string("which items are computed again is known to one block of a cluster only");
   if (config.splitTiles)
     return std::string("parts that blocks share are taken by one block, not by a cluster");
+  if (request.searchesLists)
+    return std::string("notes of listed cells are found by constant addresses, which only the first block of a cluster has");
   if (!request.passes.empty())
     return std::string("a round of passes may end amid the rows of a cluster");
   return std::nullopt;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Blocks that copy key tiles together: right, and the same bits in every launch. Neighbouring query tiles want the same
-# keys (full), others (causal, windows, lists) or none (an odd tile out, whose neighbour has no rows).
+# keys (full), others (causal, windows) or none (an odd tile out, whose neighbour has no rows).
 # shellcheck disable=SC2154 # run_command leaves its command there
 . tests/device/long/cases.bash
 seconds=60
@@ -23,7 +23,7 @@ cases=(
   "dilated 3001 3001 6 3 64 $base,grid=2,split_last=0"
   "dilated_window 3001 3001 4 2 128 $base,grid=1,split_last=0"
   "longformer 2500 2500 3 3 64 $base,block_m=192,grid=2,split_last=0"
-  "random_blocks 3000 3000 4 2 128 $base,grid=1,split_last=0"
+  "block_window 3000 3000 4 2 128 $base,grid=1,split_last=0"
 )
 
 try() { # try <case>

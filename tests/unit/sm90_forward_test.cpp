@@ -258,6 +258,10 @@ TEST_CASE("clusters are off by default, feasible where every block of one has th
     CHECK_FALSE(skeleton.whyInfeasible(request, config));
   }
   CHECK(skeleton.traits(request, config).find("};\n#define HEDDLE_CLUSTER 2\n") != std::string::npos);
+  request.searchesLists = true;
+  REQUIRE(skeleton.whyInfeasible(request, config));
+  CHECK(skeleton.whyInfeasible(request, config)->reason.find("notes of listed cells") == 0);
+  request.searchesLists = false;
   request.passes.resize(2);
   const auto refusal = skeleton.whyInfeasible(request, config);
   REQUIRE(refusal);
