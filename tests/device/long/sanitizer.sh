@@ -7,17 +7,17 @@ inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors 
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
 configs=(
   ""
-  "skeleton=sm90_forward,softmax=0,grid=3,block_m=128,block_n=64"
+  "skeleton=sm90_forward,softmax=0,grid=3,split_last=0,block_m=128,block_n=64"
   "skeleton=sm90_forward,softmax=1,grid=1"
   "skeleton=sm90_forward,softmax=1,grid=2,block_m=128,block_n=64"
-  "skeleton=sm90_forward,softmax=1,grid=3"
+  "skeleton=sm90_forward,softmax=1,grid=3,split_last=0"
   "skeleton=sm90_forward,grid=1,split_last=1,split_tiles=0"
   "skeleton=sm90_forward,softmax=0,grid=1,split_last=1,split_tiles=0,block_m=128,producer_registers=56,cluster=2"
   "skeleton=portable_forward"
 )
 shared_parts=( # of longformer's global rows
   "skeleton=sm90_forward,grid=1,split_tiles=32,block_n=32"
-  "skeleton=sm90_forward,grid=3,split_tiles=32,block_n=32,softmax=1"
+  "skeleton=sm90_forward,grid=3,split_last=0,split_tiles=32,block_n=32,softmax=1"
 )
 
 # sanitize <tool> <pattern> <configuration>
