@@ -84,3 +84,23 @@ draw() {
   shift 3
   limited 60 "$file" "$HEDDLE" configs "patterns/$pattern.mlir" --skeleton="$skeleton" "$@"
 }
+
+# check_repeated <case> <base>: ok if 20 launches give the same bits, and the right ones. A case is "pattern seqlen[/keys] heads
+# kv_heads head_dim configuration", in bf16; what its configuration has in common with others, <base>, is left out of the name.
+check_repeated() {
+  local pattern seqlen heads kv_heads head_dim config inputs name log seconds=60 code=0
+  read -r pattern seqlen heads kv_heads head_dim config <<<"$1"
+  name="$pattern q=$seqlen heads=$heads/$kv_heads d=$head_dim ${config#"$2"}"
+  inputs=$(mktemp -p "$HEDDLE_SCRATCH" --suffix=.safetensors)
+  log=$(mktemp -p "$HEDDLE_SCRATCH")
+  prepare "make inputs for $name" "$seconds" "$HEDDLE" make-inputs --seqlen="${seqlen%/*}" --seqlen-k="${seqlen#*/}" --heads="$heads" \
+    --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype=bf16 --seed=5 -o "$inputs"
+  run_command "$pattern" "$inputs" --config="$config" --repeat=20 --verify
+  limited "$seconds" "$log" "${command[@]}" || code=$?
+  if [ "$code" != 0 ] && grep -qE "needs .* lacks" "$log"; then
+    echo "skip $name: $(grep -m1 -oE "needs .* lacks[^;]*" "$log")"
+  else
+    report "$name" "$code" "$seconds" "$log"
+  fi
+  rm -f "$inputs"
+}
