@@ -154,7 +154,9 @@ template <class SymbolValues> std::vector<int64_t> BranchEvaluator::headValues(S
 template <class SymbolValues> WideInt BranchEvaluator::listEntries(SymbolValues valueOf, int64_t rows) const {
   WideInt entries = 0;
   forEachList(valueOf, [&](const ListRule &rule, int64_t span, int64_t longest) {
-    entries += (rule.movesWithRow() ? WideInt(1) : WideInt(rows / span + 2)) * longest;
+    const WideInt cellRows = rows / span + 2;
+    // A list that moves is read whenever an entry of it enters or leaves the columns.
+    entries += (rule.movesWithRow() ? std::min<WideInt>(cellRows, longest) : cellRows) * longest;
   });
   return entries;
 }

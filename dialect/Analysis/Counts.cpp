@@ -118,8 +118,8 @@ public:
   BranchCount(const BranchRanges &branch, int64_t rowRate, Direction direction, const TensorData &tensors)
       : rowRate(rowRate), direction(direction), whole(branch, tensors), plain(withoutLists(branch), tensors) {}
 
-  /// Branch number `index` of a variant. What lists are too long for is asked of the other axis if that has none: tiles are
-  /// the same from both, if all rows and all columns are one class.
+  /// Branch number `index` of a variant. What has lists is asked of the other axis if that has none: tiles are the same from
+  /// both, if all rows and all columns are one class.
   static BranchCount of(const Variant &variant, size_t index, Direction direction, const TensorData &tensors) {
     const VariantRanges &own = rangesOf(variant, direction), &other = rangesOf(variant, opposite(direction));
     BranchCount count(own.branches[index], own.rowRate, direction, tensors);
@@ -127,7 +127,7 @@ public:
       const BranchRanges &branch = side.branches[index];
       return side.rowRate == 1 && branch.columnRate == 1 && !branch.masked && !branch.mayVisitGaps;
     };
-    if (isExact(own) && isExact(other) && !hasLists(other.branches[index]))
+    if (hasLists(own.branches[index]) && isExact(own) && isExact(other) && !hasLists(other.branches[index]))
       count.fromOtherAxis.emplace(other.branches[index], tensors);
     return count;
   }
@@ -137,11 +137,11 @@ public:
   TileCounts count(const ProblemSizes &sizes, int64_t head, TileShape shape) {
     const RowAxis axis = rowAxis(sizes, direction);
     auto valueOf = [&](Symbol symbol) { return symbolValue(sizes, head, symbol); };
+    if (fromOtherAxis)
+      return sumClasses(*fromOtherAxis, 1, sizes, head, {shape.columns, shape.rows}, rowAxis(sizes, opposite(direction)));
     entries += rowRate * whole.listEntries(valueOf, axis.count);
     if (entries <= kMostListEntries)
       return sumClasses(whole, rowRate, sizes, head, shape, axis);
-    if (fromOtherAxis)
-      return sumClasses(*fromOtherAxis, 1, sizes, head, {shape.columns, shape.rows}, rowAxis(sizes, opposite(direction)));
     TileCounts bound = sumClasses(plain, rowRate, sizes, head, shape, axis);
     bound.visited += rowRate * whole.listTiles(valueOf, axis.count, shape);
     bound.isBound = true;

@@ -52,7 +52,7 @@ struct TileCounts {
 };
 
 /// Lists of more entries in all, summed over the rows of a head and over heads that differ, are not read for counts.
-inline constexpr int64_t kMostListEntries = int64_t(1) << 17;
+inline constexpr int64_t kMostListEntries = int64_t(1) << 20;
 
 class BranchEvaluator;
 

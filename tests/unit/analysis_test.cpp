@@ -258,7 +258,7 @@ TEST_CASE("lists that are too long to be read give bounds") {
   auto parsed = parse("", unionOf("%r = attn.random count 3 seed 5 %b = attn.blocks %r by [16] %w = attn.window [64, 0] "
                                   "%m = attn.or %b, %w"));
   PatternAnalysis analysis = analyze(parsed->pattern);
-  ProblemSizes few{1, 16 * 40000, 16 * 40000, 0, 0, {}}, many{1, 16 * 50000, 16 * 50000, 0, 0, {}};
+  ProblemSizes few{1, 16 * 40000, 16 * 40000, 0, 0, {}}, many{1, 16 * 400000, 16 * 400000, 0, 0, {}};
   CHECK_FALSE(hasLongLists(analysis, few));
   CHECK(countPairs(analysis, few).has_value());
   CHECK(hasLongLists(analysis, many));
