@@ -105,6 +105,10 @@ std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names) {
 
 void DatabaseOptions::add(CLI::App &command) {
   command.add_option("--db", given, "Kernel database [$HEDDLE_DB, else heddle/kernels.db in the cache folder]")->type_name("FILE");
+  addPermissions(command);
+}
+
+void DatabaseOptions::addPermissions(CLI::App &command) {
   command.add_flag("--db-allow-foreign-writers", allowForeignWriters, "Accept a database that other users may write");
   command.add_flag("--db-force-network", forceNetwork, "Write on a network file system");
 }

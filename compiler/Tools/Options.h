@@ -64,6 +64,8 @@ struct DatabaseOptions {
   std::string given;
   bool allowForeignWriters = false, forceNetwork = false;
   void add(CLI::App &command);
+  /// --db-allow-foreign-writers, --db-force-network, for verbs that name databases otherwise.
+  void addPermissions(CLI::App &command);
   /// What was given, else $HEDDLE_DB, else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache.
   std::string path() const;
   /// Opens path(); for writing the default folder is made if it is missing.

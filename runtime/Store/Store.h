@@ -14,6 +14,7 @@
 
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Status.h"
+#include "runtime/Store/Exchange.h"
 
 #include <memory>
 #include <optional>
@@ -57,10 +58,6 @@ struct KernelSummary {
   int64_t cubinBytes = 0;
   int64_t ptxBytes = 0;
   int64_t winnerCount = 0; // rows that refer to it
-};
-
-struct StoreCounts {
-  int64_t kernels = 0, winners = 0, trials = 0, devices = 0, names = 0;
 };
 
 // Rows that are not selected by any condition stay. Conditions combine with "or".
@@ -120,15 +117,25 @@ public:
   Result<VerifyReport> verify() const;
   // Counts what went, or would go.
   Result<StoreCounts> prune(const PruneOptions &options);
-  // Adds everything of the file at `path` (opened read-only with `options` otherwise) in one transaction and
-  // counts the rows added or replaced. Of two tuned winners of one key the faster stays; of two trials of one
-  // configuration the newer. The other file stays as it is.
-  Result<StoreCounts> merge(const std::string &path, const StoreOptions &options = {});
+  // Adds everything of the files at `paths` (opened read-only, with `options` otherwise) in one transaction: all
+  // of them or, where one cannot be read whole, nothing; one report for each. Of two tuned winners of one key the
+  // faster stays, a tuned one before an untuned one; of two trials of one configuration, two devices and two names
+  // the newer. What the merged file holds depends neither on order nor on grouping, and merging again changes
+  // nothing. The other files stay as they are. invalidArgument if a file is given twice or is this one.
+  Result<std::vector<MergeReport>> merge(const std::vector<std::string> &paths, const StoreOptions &options = {});
+  // What merging each of the files by itself into the one at `into`, which need not exist, would do; the same
+  // failures as merge. Changes nothing.
+  static Result<std::vector<MergeReport>> previewMerge(const std::string &into, const std::vector<std::string> &paths,
+                                                       const StoreOptions &options = {});
+  // Writes what the filter accepts to a new file fit to ship, which appears whole or not at all. invalidArgument
+  // if there is a file of that name, notFound if no winner and no trial is meant.
+  Result<StoreCounts> exportTo(const std::string &path, const RowFilter &filter) const;
   // Makes the file fit to ship: no side files, smallest size, rollback journal.
   Status finalise();
 
 private:
   struct Impl;
+  struct Merger;
   explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl;
 };

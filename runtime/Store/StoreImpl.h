@@ -27,13 +27,14 @@ struct Store::Impl {
   Result<KernelRecord> readKernel(const std::string &contentKey);
   Result<StoreCounts> readCounts();
 
-  // Each returns the number of rows added or replaced. Times of 0 become now.
-  Result<int64_t> addKernel(const KernelRecord &record);
-  enum class OnConflict { publish, merge };
-  Result<int64_t> addWinner(Winner winner, OnConflict rule);
-  Result<int64_t> addTrial(Trial trial, OnConflict rule);
-  Result<int64_t> addDevice(DeviceRecord device, OnConflict rule);
-  Result<int64_t> addName(NameRecord name, OnConflict rule);
+  // What happens to the row of the same key. `publish` keeps a kernel, and a tuned winner against an untuned one;
+  // `replace` keeps nothing. Trials, devices and names are always replaced.
+  enum class OnConflict { publish, replace };
+  Status addKernel(const KernelRecord &record, OnConflict rule);
+  Status addWinner(const Winner &winner, OnConflict rule);
+  Status addTrial(const Trial &trial);
+  Status addDevice(const DeviceRecord &device);
+  Status addName(const NameRecord &name);
 
   // All rows of `sql`, whose columns are columnList<T>().
   template <class T> Result<std::vector<T>> readAll(const std::string &sql, const std::string &value = "") {

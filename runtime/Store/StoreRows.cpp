@@ -10,18 +10,19 @@ namespace {
 
 using sqlite::Statement;
 
-void stamp(int64_t &createdUnix) {
-  if (createdUnix == 0)
-    createdUnix = int64_t(std::time(nullptr));
+// A row whose time is 0 was written now.
+template <class T> T stamped(T row) {
+  if (row.createdUnix == 0)
+    row.createdUnix = int64_t(std::time(nullptr));
+  return row;
 }
 
-template <class T> Result<int64_t> insertRow(sqlite::Database &database, const std::string &sql, const std::string &key, const T &row) {
+template <class T> Status insertRow(sqlite::Database &database, const std::string &sql, const std::string &key, const T &row) {
   HEDDLE_ASSIGN(Statement statement, database.prepare(sql));
   if (!key.empty())
     statement.bind(key);
   sqlite::bindRow(statement, row);
-  HEDDLE_TRY(statement.run());
-  return database.changes();
+  return statement.run();
 }
 
 } // namespace
@@ -57,41 +58,33 @@ Result<StoreCounts> Store::Impl::readCounts() {
   return counts;
 }
 
-Result<int64_t> Store::Impl::addKernel(const KernelRecord &record) {
+Status Store::Impl::addKernel(const KernelRecord &record, OnConflict rule) {
   // The checksum goes in as the extra column; equal content keys mean interchangeable kernels.
-  std::string sql = sqlite::insertSql<KernelRecord>("kernels", "checksum") + " ON CONFLICT (content_key) DO NOTHING";
+  std::string sql = sqlite::insertSql<KernelRecord>("kernels", "checksum") + " ON CONFLICT (content_key) DO ";
+  sql += rule == OnConflict::publish ? "NOTHING" : "UPDATE SET checksum = excluded.checksum, " + sqlite::updateList<KernelRecord>();
   return insertRow(database, sql, fieldDigest(record), record);
 }
 
-Result<int64_t> Store::Impl::addWinner(Winner winner, OnConflict rule) {
-  stamp(winner.createdUnix);
+Status Store::Impl::addWinner(const Winner &winner, OnConflict rule) {
   std::string sql = sqlite::insertSql<Winner>("winners", "winner_key") + " ON CONFLICT (winner_key) DO UPDATE SET " + sqlite::updateList<Winner>();
-  sql += rule == OnConflict::publish
-             ? " WHERE excluded.is_tuned >= winners.is_tuned"
-             : " WHERE excluded.is_tuned > winners.is_tuned OR (excluded.is_tuned = 1 AND winners.is_tuned = 1 AND excluded.median_us < winners.median_us)";
+  if (rule == OnConflict::publish)
+    sql += " WHERE excluded.is_tuned >= winners.is_tuned";
   return insertRow(database, sql, fieldDigest(static_cast<const WinnerKey &>(winner)), winner);
 }
 
-Result<int64_t> Store::Impl::addTrial(Trial trial, OnConflict rule) {
-  stamp(trial.createdUnix);
-  std::string sql = sqlite::insertSql<Trial>("trials", "session_key") + " ON CONFLICT (session_key, config_digest) DO UPDATE SET " + sqlite::updateList<Trial>();
-  if (rule == OnConflict::merge)
-    sql += " WHERE excluded.created_unix > trials.created_unix";
-  return insertRow(database, sql, Trial::sessionKey(trial), trial);
+Status Store::Impl::addTrial(const Trial &trial) {
+  std::string sql = sqlite::insertSql<Trial>("trials", "session_key") + " ON CONFLICT (session_key, config_digest) DO UPDATE SET ";
+  return insertRow(database, sql + sqlite::updateList<Trial>(), Trial::sessionKey(trial), trial);
 }
 
-Result<int64_t> Store::Impl::addDevice(DeviceRecord device, OnConflict rule) {
-  stamp(device.createdUnix);
-  std::string sql = sqlite::insertSql<DeviceRecord>("devices", "device_key") + " ON CONFLICT (device_key) DO ";
-  sql += rule == OnConflict::publish ? "UPDATE SET " + sqlite::updateList<DeviceRecord>() : std::string("NOTHING");
-  return insertRow(database, sql, fieldDigest(static_cast<const DeviceIdentity &>(device)), device);
+Status Store::Impl::addDevice(const DeviceRecord &device) {
+  std::string sql = sqlite::insertSql<DeviceRecord>("devices", "device_key") + " ON CONFLICT (device_key) DO UPDATE SET ";
+  return insertRow(database, sql + sqlite::updateList<DeviceRecord>(), fieldDigest(static_cast<const DeviceIdentity &>(device)), device);
 }
 
-Result<int64_t> Store::Impl::addName(NameRecord name, OnConflict rule) {
-  stamp(name.createdUnix);
-  std::string sql = sqlite::insertSql<NameRecord>("names", "") + " ON CONFLICT (name) DO ";
-  sql += rule == OnConflict::publish ? "UPDATE SET " + sqlite::updateList<NameRecord>() : std::string("NOTHING");
-  return insertRow(database, sql, "", name);
+Status Store::Impl::addName(const NameRecord &name) {
+  std::string sql = sqlite::insertSql<NameRecord>("names", "") + " ON CONFLICT (name) DO UPDATE SET ";
+  return insertRow(database, sql + sqlite::updateList<NameRecord>(), "", name);
 }
 
 namespace {
@@ -114,8 +107,8 @@ Status Store::publish(const KernelRecord &record, const Winner &winner) {
   HEDDLE_TRY(checkPublishable(record, winner));
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
-  HEDDLE_TRY(impl->addKernel(record).status());
-  HEDDLE_TRY(impl->addWinner(winner, Impl::OnConflict::publish).status());
+  HEDDLE_TRY(impl->addKernel(record, Impl::OnConflict::publish));
+  HEDDLE_TRY(impl->addWinner(stamped(winner), Impl::OnConflict::publish));
   return transaction.commit();
 }
 
@@ -129,7 +122,7 @@ Status Store::setName(const NameRecord &name) {
     return Status::invalidArgument("name a pattern: expected a name and a pattern digest, got '" + name.name + "' and '" + name.pattern + "'");
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
-  HEDDLE_TRY(impl->addName(name, Impl::OnConflict::publish).status());
+  HEDDLE_TRY(impl->addName(stamped(name)));
   return transaction.commit();
 }
 
@@ -150,14 +143,14 @@ Status Store::recordTrial(const Trial &trial) {
     return Status::invalidArgument("record trial: expected a configuration digest and an outcome, got '" + trial.configDigest + "' and '" + trial.outcome + "'");
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
-  HEDDLE_TRY(impl->addTrial(trial, Impl::OnConflict::publish).status());
+  HEDDLE_TRY(impl->addTrial(stamped(trial)));
   return transaction.commit();
 }
 
 Status Store::recordDevice(const DeviceRecord &device) {
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
-  HEDDLE_TRY(impl->addDevice(device, Impl::OnConflict::publish).status());
+  HEDDLE_TRY(impl->addDevice(stamped(device)));
   return transaction.commit();
 }
 

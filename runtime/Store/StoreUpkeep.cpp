@@ -1,8 +1,6 @@
-//===- StoreUpkeep.cpp - verify, prune, merge, finalise ---------------------===//
+//===- StoreUpkeep.cpp - verify, prune, finalise ---------------------===//
 #include "runtime/Core/LaunchPlan.h"
 #include "runtime/Store/StoreImpl.h"
-
-#include <sys/stat.h>
 
 namespace heddle {
 namespace {
@@ -21,23 +19,11 @@ Result<std::vector<std::string>> readTexts(sqlite::Database &database, const cha
   }
 }
 
-bool isSameFile(const std::string &a, const std::string &b) {
-  struct stat first, second;
-  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
-}
-
 Result<int64_t> runDelete(sqlite::Database &database, const char *sql, const PruneOptions &options) {
   HEDDLE_ASSIGN(Statement statement, database.prepare(sql));
   statement.bind(options.olderThanUnix).bind(options.keepGenerator);
   HEDDLE_TRY(statement.run());
   return database.changes();
-}
-
-// Adds the number of changed rows to `count`.
-Status tally(const Result<int64_t> &changed, int64_t &count) {
-  HEDDLE_TRY(changed.status());
-  count += *changed;
-  return {};
 }
 
 } // namespace
@@ -81,38 +67,6 @@ Result<StoreCounts> Store::prune(const PruneOptions &options) {
   if (!options.isDryRun)
     HEDDLE_TRY(transaction.commit());
   return gone;
-}
-
-Result<StoreCounts> Store::merge(const std::string &path, const StoreOptions &options) {
-  StoreOptions reading = options;
-  if (reading.mode == StoreMode::readWrite)
-    reading.mode = StoreMode::readOnly;
-  HEDDLE_ASSIGN(Store other, Store::open(path, reading));
-  if (isSameFile(path, impl->path))
-    return Status::invalidArgument("merge store '" + path + "': expected another file than the one merged into");
-  HEDDLE_ASSIGN(sqlite::Transaction snapshot, other.impl->beginReading());
-  std::lock_guard<std::mutex> lock(impl->mutex);
-  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
-  StoreCounts added;
-  HEDDLE_ASSIGN(std::vector<std::string> keys, readTexts(other.impl->database, "SELECT content_key FROM kernels ORDER BY content_key"));
-  for (const std::string &key : keys) {
-    HEDDLE_ASSIGN(KernelRecord record, other.impl->readKernel(key));
-    HEDDLE_TRY(tally(impl->addKernel(record), added.kernels));
-  }
-  HEDDLE_ASSIGN(std::vector<Winner> winners, other.winners());
-  for (const Winner &winner : winners)
-    HEDDLE_TRY(tally(impl->addWinner(winner, Impl::OnConflict::merge), added.winners));
-  HEDDLE_ASSIGN(std::vector<Trial> trials, other.allTrials());
-  for (const Trial &trial : trials)
-    HEDDLE_TRY(tally(impl->addTrial(trial, Impl::OnConflict::merge), added.trials));
-  HEDDLE_ASSIGN(std::vector<DeviceRecord> devices, other.devices());
-  for (const DeviceRecord &device : devices)
-    HEDDLE_TRY(tally(impl->addDevice(device, Impl::OnConflict::merge), added.devices));
-  HEDDLE_ASSIGN(std::vector<NameRecord> names, other.names());
-  for (const NameRecord &name : names)
-    HEDDLE_TRY(tally(impl->addName(name, Impl::OnConflict::merge), added.names));
-  HEDDLE_TRY(transaction.commit());
-  return added;
 }
 
 Status Store::finalise() {

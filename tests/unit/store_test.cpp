@@ -266,43 +266,6 @@ TEST_CASE("prune drops what is old, of other generators, or unreferenced, and on
   CHECK(store.verify()->problems.empty());
 }
 
-TEST_CASE("merge keeps the faster winner and the newer trial, and leaves the other file alone") {
-  ScratchFolder folder;
-  Store ours = openStore(folder / "ours.db", writing());
-  KernelRecord slow = someKernel("slow"), fast = someKernel("fast"), only = someKernel("only");
-  Winner slowWinner = someWinner(slow), fastWinner = someWinner(fast);
-  slowWinner.medianUs = 20;
-  fastWinner.medianUs = 10;
-  require(ours.publish(slow, slowWinner));
-  Trial older = someTrial("block_m=64", 5), newer = someTrial("block_m=64", 6);
-  older.createdUnix = 100;
-  newer.createdUnix = 200;
-  require(ours.recordTrial(older));
-  {
-    Store theirs = openStore(folder / "theirs.db", writing());
-    require(theirs.publish(fast, fastWinner));
-    require(theirs.publish(only, someWinner(only, {9, 9, 1})));
-    require(theirs.recordTrial(newer));
-    require(theirs.setName({"causal", "digest-1", "", 0}));
-    require(theirs.finalise());
-  }
-  std::string before = readFile(folder / "theirs.db");
-  Result<StoreCounts> added = ours.merge(folder / "theirs.db");
-  REQUIRE_MESSAGE(added.isOk(), added.status().str());
-  CHECK(added->kernels == 2);
-  CHECK(added->winners == 2);
-  CHECK(added->trials == 1);
-  CHECK(added->names == 1);
-  CHECK(find(ours, keyOf()).record.contentKey == "fast");
-  CHECK(ours.trials(Trial::sessionKey(keyOf()))->at(0).medianUs == 6);
-  StoreCounts again = *ours.merge(folder / "theirs.db");
-  CHECK(again.kernels + again.winners + again.trials + again.names + again.devices == 0);
-  CHECK(readFile(folder / "theirs.db") == before);
-  require(ours.publish(slow, slowWinner));
-  CHECK(ours.merge(folder / "ours.db").status().code() == StatusCode::invalidArgument);
-  CHECK(ours.merge(folder / "none.db").status().code() == StatusCode::notFound);
-}
-
 TEST_CASE("migrations run once, in order, from any version") {
   ScratchFolder folder;
   std::string path = folder / "a.db";

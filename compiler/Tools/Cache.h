@@ -1,0 +1,59 @@
+//===- Cache.h - the operations of heddle cache -----------------*- C++ -*-===//
+// Owns what the operations of `heddle cache` share: the list of them, and how rows look as text and as JSON.
+// One operation or a few close ones a file; cache.cpp lists them.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_TOOLS_CACHE_H
+#define HEDDLE_COMPILER_TOOLS_CACHE_H
+
+#include "compiler/Tools/Options.h"
+#include "compiler/Tools/Output.h"
+#include "compiler/Tools/Verb.h"
+
+#include <map>
+
+namespace heddle::cli {
+
+Action addCacheShow(CLI::App &command);
+Action addCacheMerge(CLI::App &command);
+Action addCacheImport(CLI::App &command);
+Action addCacheExport(CLI::App &command);
+Action addCacheDiff(CLI::App &command);
+
+inline Json valueJson(const std::string &value) { return value; }
+inline Json valueJson(int64_t value) { return value; }
+inline Json valueJson(double value) { return value; }
+inline Json valueJson(DType value) { return dtypeName(value); }
+
+/// The fields of a row, in the order of its list.
+template <class T> Json rowJson(const T &row) {
+  Json json;
+  T::fields([&](const char *name, auto member) { json[name] = valueJson(row.*member); });
+  return json;
+}
+
+/// The digest that names a winner: what `show` takes, and its first letters what `ls` prints.
+std::string winnerId(const Winner &winner);
+/// The row behind its id.
+Json winnerJson(const Winner &winner);
+/// The row without its code, whose sizes are given instead.
+Json kernelJson(KernelRecord record, int64_t cubinBytes, int64_t ptxBytes);
+Json countsJson(const StoreCounts &counts);
+std::string countsText(const StoreCounts &counts);
+
+/// With blanks up to `width` letters (of ASCII), and two more.
+std::string padded(std::string text, size_t width);
+/// "12.5 us", or "untuned".
+std::string timeText(const Winner &winner);
+/// What a winner is for, in columns: pattern, kind, dtype, dims, bucket, device.
+std::string keyText(const WinnerKey &key, const std::vector<NameRecord> &names);
+/// "2026-11-22 00:31:07 UTC".
+std::string dateText(int64_t unixSeconds);
+
+/// The fields of a configuration as it is stored for kernels (a line each) or trials (one line), by name.
+std::map<std::string, std::string> configFields(const std::string &config);
+/// "block_m=128 -> 64, stages=2 -> 3": what `to` says otherwise than `from`, of the fields that both have.
+std::string configChanges(const std::string &from, const std::string &to);
+
+} // namespace heddle::cli
+
+#endif

@@ -1,0 +1,87 @@
+//===- CacheExport.cpp - heddle cache export ------------------------------===//
+// Writes the winners that are meant, with what belongs to them, to a file of its own that is fit to ship.
+//===----------------------------------------------------------------------===//
+#include "compiler/Tools/Cache.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+#include <set>
+
+namespace heddle::cli {
+namespace {
+
+struct ExportOptions {
+  DatabaseOptions database;
+  std::string output;
+  std::vector<std::string> patterns, dtypes;
+  RowFilter filter;
+  bool noTrials = false, json = false;
+};
+
+/// The digest of a pattern that is named, or whose digest begins so.
+Result<std::string> patternDigest(const Store &store, const std::string &word) {
+  HEDDLE_ASSIGN(std::vector<Winner> winners, store.winners());
+  std::set<std::string> digests;
+  for (const Winner &winner : winners)
+    if (winner.pattern.compare(0, word.size(), word) == 0)
+      digests.insert(winner.pattern);
+  Result<NameRecord> named = store.findName(word);
+  if (named)
+    return named->pattern;
+  if (digests.size() > 1)
+    return Status::invalidArgument("the digests of " + std::to_string(digests.size()) + " patterns of '" + store.path() + "' begin with '" + word +
+                                   "': give more letters");
+  return digests.empty() ? Result<std::string>(named.status()) : Result<std::string>(*digests.begin());
+}
+
+Status exportRows(const ExportOptions &options) {
+  HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
+  RowFilter filter = options.filter;
+  for (const std::string &word : options.patterns) {
+    HEDDLE_ASSIGN(std::string digest, patternDigest(store, word));
+    filter.patterns.push_back(digest);
+  }
+  for (const std::string &dtype : options.dtypes)
+    filter.dtypes.push_back(*parseDType(dtype));
+  filter.hasTrials = !options.noTrials;
+  HEDDLE_ASSIGN(StoreCounts written, store.exportTo(options.output, filter));
+  if (options.json)
+    printJson(Json{{"database", store.path()}, {"file", options.output}, {"written", countsJson(written)}});
+  else
+    std::cout << options.output << ": " << countsText(written) << '\n';
+  return {};
+}
+
+/// An option that may be given several times, or with values between commas.
+void addList(CLI::App &command, const char *name, std::vector<std::string> &values, const char *type, const char *help) {
+  command.add_option(name, values, help)->type_name(type)->delimiter(',')->allow_extra_args(false);
+}
+
+} // namespace
+
+Action addCacheExport(CLI::App &command) {
+  auto options = std::make_shared<ExportOptions>();
+  options->database.add(command);
+  command.add_option("-o,--output", options->output, "File to write; there must be none of that name")->type_name("FILE")->required();
+  addList(command, "--pattern", options->patterns, "NAME", "Only patterns of this name, or whose digest begins so; as those below, may be repeated");
+  addList(command, "--kind", options->filter.kinds, "KIND", "Only kernels of this kind: forward");
+  command.add_option("--dtype", options->dtypes, "Only kernels of this element type")
+      ->type_name("TYPE")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+  command.add_option("--head-dim", options->filter.headDims, "Only kernels of this head dim")->type_name("N")->delimiter(',')->allow_extra_args(false);
+  addList(command, "--arch", options->filter.archs, "ARCH", "Only winners on GPUs of this architecture, as the driver calls it");
+  command.add_option("--device", options->filter.deviceNames, "Only winners on GPUs of this name")->type_name("NAME")->allow_extra_args(false);
+  addList(command, "--generator", options->filter.generators, "VERSION", "Only what this version of the generator wrote");
+  command.add_flag("--tuned", options->filter.onlyTuned, "No winners that stand in untuned");
+  command.add_flag("--no-trials", options->noTrials, "No trials: launching needs none");
+  addJsonOption(command, options->json);
+  return [options] {
+    Status status = exportRows(*options);
+    return status.isOk() ? int(Ok) : fail(status);
+  };
+}
+
+} // namespace heddle::cli

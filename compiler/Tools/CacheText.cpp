@@ -1,0 +1,109 @@
+//===- CacheText.cpp - rows of a database as text and JSON ----------------===//
+#include "compiler/Tools/Cache.h"
+#include "runtime/Core/FieldText.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+namespace heddle::cli {
+
+std::string winnerId(const Winner &winner) { return fieldDigest(static_cast<const WinnerKey &>(winner)); }
+
+Json winnerJson(const Winner &winner) {
+  Json json{{"winner_key", winnerId(winner)}};
+  json.update(rowJson(winner));
+  return json;
+}
+
+Json kernelJson(KernelRecord record, int64_t cubinBytes, int64_t ptxBytes) {
+  record.cubin.clear();
+  record.ptx.clear();
+  Json json = rowJson(record);
+  json["cubin"] = cubinBytes;
+  json["ptx"] = ptxBytes;
+  return json;
+}
+
+Json countsJson(const StoreCounts &counts) {
+  Json json;
+  json["kernels"] = counts.kernels;
+  json["winners"] = counts.winners;
+  json["trials"] = counts.trials;
+  json["devices"] = counts.devices;
+  json["names"] = counts.names;
+  return json;
+}
+
+std::string countsText(const StoreCounts &counts) {
+  return std::to_string(counts.kernels) + " kernels, " + std::to_string(counts.winners) + " winners, " +
+         std::to_string(counts.trials) + " trials, " + std::to_string(counts.devices) + " devices, " +
+         std::to_string(counts.names) + " names";
+}
+
+std::string padded(std::string text, size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text + "  ";
+}
+
+std::string timeText(const Winner &winner) {
+  if (!winner.isTuned)
+    return "untuned";
+  char text[48];
+  std::snprintf(text, sizeof(text), "%.1f us", winner.medianUs);
+  return text;
+}
+
+/// What a pattern is called here, else the start of its digest.
+static std::string patternLabel(const std::vector<NameRecord> &names, const std::string &digest) {
+  for (const NameRecord &name : names)
+    if (name.pattern == digest)
+      return name.name;
+  return digest.substr(0, 12);
+}
+
+/// "192/128" where v has dims of its own.
+static std::string dimsText(const KernelFamily &family) {
+  std::string text = std::to_string(family.headDim);
+  return family.valueDim == family.headDim ? text : text + "/" + std::to_string(family.valueDim);
+}
+
+std::string keyText(const WinnerKey &key, const std::vector<NameRecord> &names) {
+  std::string bucket = "work " + std::to_string(key.workPerSm) + " tiles " + std::to_string(key.tilesPerRow) + " gqa " + std::to_string(key.gqaRatio);
+  return padded(patternLabel(names, key.pattern), 16) + padded(key.kind, 8) + padded(dtypeName(key.dtype), 5) +
+         padded("d=" + dimsText(key), 5) + padded(bucket, 20) + (key.deviceName.empty() ? "any " + key.arch : key.deviceName);
+}
+
+std::string dateText(int64_t unixSeconds) {
+  std::time_t time = unixSeconds;
+  std::tm parts = {};
+  char text[64];
+  if (!::gmtime_r(&time, &parts) || !std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &parts))
+    return std::to_string(unixSeconds);
+  return text;
+}
+
+std::map<std::string, std::string> configFields(const std::string &config) {
+  std::map<std::string, std::string> fields;
+  for (size_t begin = 0; begin < config.size();) {
+    size_t end = std::min(config.find_first_of(" ,;\n", begin), config.size());
+    std::string field = config.substr(begin, end - begin);
+    if (size_t equals = field.find('='); equals != std::string::npos)
+      fields[field.substr(0, equals)] = field.substr(equals + 1);
+    begin = end + 1;
+  }
+  return fields;
+}
+
+std::string configChanges(const std::string &from, const std::string &to) {
+  std::map<std::string, std::string> before = configFields(from);
+  std::string text;
+  for (const auto &[name, value] : configFields(to)) {
+    auto old = before.find(name);
+    if (old != before.end() && old->second != value)
+      text += (text.empty() ? "" : ", ") + name + "=" + old->second + " -> " + value;
+  }
+  return text;
+}
+
+} // namespace heddle::cli

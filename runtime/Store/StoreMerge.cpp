@@ -1,0 +1,331 @@
+//===- StoreMerge.cpp - rows from one database into another -----------------===//
+// Owns merging, its preview and exporting: one walk over the rows of a source, which writes or only counts.
+// What stays of two rows of one key is decided by RowOrder.h.
+#include "runtime/Core/LaunchPlan.h"
+#include "runtime/Store/Location.h"
+#include "runtime/Store/RowOrder.h"
+#include "runtime/Store/StoreImpl.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace heddle {
+namespace {
+
+// A kernel row without reading its code. Of two rows of one content key, which are interchangeable, the one with
+// more code stays, then that of the larger checksum.
+struct KernelFacts {
+  int64_t hasCubin = 0, hasPtx = 0;
+  std::string checksum;
+  bool operator<(const KernelFacts &other) const {
+    return std::tie(hasCubin, hasPtx, checksum) < std::tie(other.hasCubin, other.hasPtx, other.checksum);
+  }
+};
+
+Result<std::map<std::string, KernelFacts>> readKernelFacts(sqlite::Database &database) {
+  HEDDLE_ASSIGN(sqlite::Statement statement,
+                database.prepare("SELECT content_key, length(cubin) > 0, length(CAST(ptx AS BLOB)) > 0, checksum FROM kernels"));
+  std::map<std::string, KernelFacts> all;
+  while (true) {
+    HEDDLE_ASSIGN(bool hasRow, statement.step());
+    if (!hasRow)
+      return all;
+    std::string key;
+    KernelFacts facts;
+    HEDDLE_TRY(statement.read(0, key));
+    HEDDLE_TRY(statement.read(1, facts.hasCubin));
+    HEDDLE_TRY(statement.read(2, facts.hasPtx));
+    HEDDLE_TRY(statement.read(3, facts.checksum));
+    all.emplace(std::move(key), std::move(facts));
+  }
+}
+
+std::string keyOf(const Winner &winner) { return fieldDigest(static_cast<const WinnerKey &>(winner)); }
+std::string keyOf(const Trial &trial) { return Trial::sessionKey(trial) + trial.configDigest; }
+std::string keyOf(const DeviceRecord &device) { return fieldDigest(static_cast<const DeviceIdentity &>(device)); }
+std::string keyOf(const NameRecord &name) { return name.name; }
+
+template <class T> std::string selectAll(const std::string &table, const std::string &order) {
+  return "SELECT " + sqlite::columnList<T>() + " FROM " + table + " ORDER BY " + order;
+}
+
+bool isSameFile(const std::string &a, const std::string &b) {
+  struct stat first, second;
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+Status checkSources(const std::string &into, const std::vector<std::string> &sources) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (isSameFile(into, sources[i]))
+      return Status::invalidArgument("merge store '" + sources[i] + "': expected another file than the one merged into");
+    for (size_t j = 0; j < i; ++j)
+      if (isSameFile(sources[j], sources[i]))
+        return Status::invalidArgument("merge store '" + sources[i] + "': it is given twice" +
+                                       (sources[j] == sources[i] ? "" : ", also as '" + sources[j] + "'"));
+  }
+  return {};
+}
+
+StoreOptions forReading(StoreOptions options) {
+  if (options.mode == StoreMode::readWrite)
+    options.mode = StoreMode::readOnly;
+  return options;
+}
+
+bool contains(const std::vector<std::string> &list, const std::string &value) {
+  return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// A file under a private name until it is whole.
+class PartFile {
+public:
+  explicit PartFile(std::string target) : target(std::move(target)), path(this->target + ".part-" + std::to_string(::getpid())) { remove(); }
+  ~PartFile() { remove(); }
+  const std::string target, path;
+
+  Status takeName() const {
+    if (::rename(path.c_str(), target.c_str()) != 0)
+      return Status::io("export to '" + target + "': cannot give the file its name: " + std::strerror(errno));
+    return {};
+  }
+
+private:
+  void remove() const {
+    for (const char *suffix : {"", "-journal", "-wal", "-shm"})
+      ::unlink((path + suffix).c_str());
+  }
+};
+
+Status checkExportTarget(const std::string &path) {
+  for (const char *suffix : {"", "-wal", "-journal"}) {
+    struct stat facts;
+    if (::lstat((path + suffix).c_str(), &facts) == 0)
+      return Status::invalidArgument("export to '" + path + "': '" + path + suffix + "' is there already; remove it, or merge into it");
+  }
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return {errno == EACCES || errno == EROFS ? StatusCode::denied : StatusCode::io,
+            "export to '" + path + "': cannot write in its folder: " + std::strerror(errno)};
+  return {};
+}
+
+} // namespace
+
+bool RowFilter::accepts(const WinnerKey &key) const {
+  return contains(patterns, key.pattern) && contains(kinds, key.kind) && contains(archs, key.arch) &&
+         contains(deviceNames, key.deviceName) && contains(generators, key.generator) &&
+         (dtypes.empty() || std::find(dtypes.begin(), dtypes.end(), key.dtype) != dtypes.end()) &&
+         (headDims.empty() || std::find(headDims.begin(), headDims.end(), key.headDim) != headDims.end());
+}
+
+// One walk from a source, in whose reading transaction it happens, into a store in whose transaction it happens.
+struct Store::Merger {
+  Impl &from;
+  Impl *into;              // null: an empty store
+  bool writes;
+  const RowFilter *filter; // null: everything
+  MergeReport report;
+  std::set<std::string> devices = {}, patterns = {}; // of the winners and trials that are meant
+
+  Status run() {
+    HEDDLE_ASSIGN(std::vector<Winner> winners, from.readAll<Winner>(winnersSql()));
+    if (filter)
+      winners.erase(std::remove_if(winners.begin(), winners.end(), [&](const Winner &row) { return !accepts(row); }), winners.end());
+    HEDDLE_TRY(mergeKernels(winners));
+    HEDDLE_TRY(mergeWinners(winners));
+    if (!filter || filter->hasTrials)
+      HEDDLE_TRY(mergeTrials());
+    HEDDLE_TRY(mergeDevices());
+    return mergeNames();
+  }
+
+private:
+  static std::string winnersSql() { return selectAll<Winner>("winners", "pattern, kind, dtype, head_dim, winner_key"); }
+
+  bool accepts(const Winner &winner) const { return filter->accepts(winner) && (winner.isTuned || !filter->onlyTuned); }
+
+  void note(const WinnerKey &key) {
+    devices.insert(fieldDigest(static_cast<const DeviceIdentity &>(key)));
+    patterns.insert(key.pattern);
+  }
+
+  // The rows of `table` in the target, by key.
+  template <class T> Result<std::map<std::string, T>> rowsOfTarget(const std::string &table) {
+    std::map<std::string, T> rows;
+    if (!into)
+      return rows;
+    HEDDLE_ASSIGN(std::vector<T> all, into->readAll<T>(selectAll<T>(table, "rowid")));
+    for (T &row : all)
+      rows.emplace(keyOf(row), std::move(row));
+    return rows;
+  }
+
+  // Tells whether `theirs` goes in, and counts it; `ours` is the row of its key that it replaces.
+  template <class T> bool takes(const T &theirs, const T *ours, int64_t StoreCounts::*count) {
+    if (ours && !isBetter(theirs, *ours))
+      return false;
+    (ours ? report.replaced : report.added).*count += 1;
+    return true;
+  }
+
+  template <class T> static const T *find(const std::map<std::string, T> &rows, const std::string &key) {
+    auto found = rows.find(key);
+    return found == rows.end() ? nullptr : &found->second;
+  }
+
+  Status mergeKernels(const std::vector<Winner> &winners) {
+    HEDDLE_ASSIGN(auto theirs, readKernelFacts(from.database));
+    std::map<std::string, KernelFacts> ours;
+    if (into) {
+      HEDDLE_ASSIGN(ours, readKernelFacts(into->database));
+    }
+    std::set<std::string> wanted;
+    for (const Winner &winner : winners) {
+      if (!theirs.count(winner.contentKey))
+        return Status::corrupt("store '" + from.path + "': winner " + keyOf(winner) + " names a kernel that is not there");
+      wanted.insert(winner.contentKey);
+    }
+    for (const auto &[key, facts] : theirs) {
+      const KernelFacts *mine = find(ours, key);
+      if ((filter && !wanted.count(key)) || (mine && !(*mine < facts)))
+        continue;
+      HEDDLE_ASSIGN(KernelRecord record, from.readKernel(key));
+      HEDDLE_TRY(checkCode(record));
+      (mine ? report.replaced : report.added).kernels += 1;
+      if (writes)
+        HEDDLE_TRY(into->addKernel(record, Impl::OnConflict::replace));
+    }
+    return {};
+  }
+
+  Status checkCode(const KernelRecord &record) const {
+    std::string prefix = "store '" + from.path + "': kernel " + record.contentKey + ": ";
+    if (record.cubin.empty() && record.ptx.empty())
+      return Status::corrupt(prefix + "expected a cubin or PTX, got neither");
+    Result<LaunchPlan> plan = LaunchPlan::parse(record.plan);
+    return plan ? Status() : Status::corrupt(prefix + plan.status().message());
+  }
+
+  Status mergeWinners(const std::vector<Winner> &winners) {
+    HEDDLE_ASSIGN(auto ours, rowsOfTarget<Winner>("winners"));
+    for (const Winner &winner : winners) {
+      note(winner);
+      const Winner *mine = find(ours, keyOf(winner));
+      if (!takes(winner, mine, &StoreCounts::winners))
+        continue;
+      report.winners.push_back({winner, mine ? std::optional<Winner>(*mine) : std::nullopt});
+      if (writes)
+        HEDDLE_TRY(into->addWinner(winner, Impl::OnConflict::replace));
+    }
+    return {};
+  }
+
+  Status mergeTrials() {
+    HEDDLE_ASSIGN(std::vector<Trial> trials, from.readAll<Trial>(selectAll<Trial>("trials", "session_key, created_unix, rowid")));
+    HEDDLE_ASSIGN(auto ours, rowsOfTarget<Trial>("trials"));
+    for (const Trial &trial : trials) {
+      if (filter && !filter->accepts(trial))
+        continue;
+      note(trial);
+      if (takes(trial, find(ours, keyOf(trial)), &StoreCounts::trials) && writes)
+        HEDDLE_TRY(into->addTrial(trial));
+    }
+    return {};
+  }
+
+  Status mergeDevices() {
+    HEDDLE_ASSIGN(std::vector<DeviceRecord> all, from.readAll<DeviceRecord>(selectAll<DeviceRecord>("devices", "device_key")));
+    HEDDLE_ASSIGN(auto ours, rowsOfTarget<DeviceRecord>("devices"));
+    for (const DeviceRecord &device : all)
+      if ((!filter || devices.count(keyOf(device))) && takes(device, find(ours, keyOf(device)), &StoreCounts::devices) && writes)
+        HEDDLE_TRY(into->addDevice(device));
+    return {};
+  }
+
+  Status mergeNames() {
+    HEDDLE_ASSIGN(std::vector<NameRecord> names, from.readAll<NameRecord>(selectAll<NameRecord>("names", "name")));
+    HEDDLE_ASSIGN(auto ours, rowsOfTarget<NameRecord>("names"));
+    for (const NameRecord &name : names) {
+      const NameRecord *mine = find(ours, keyOf(name));
+      if ((filter && !patterns.count(name.pattern)) || !takes(name, mine, &StoreCounts::names))
+        continue;
+      report.names.push_back({name, mine ? std::optional<NameRecord>(*mine) : std::nullopt});
+      if (writes)
+        HEDDLE_TRY(into->addName(name));
+    }
+    return {};
+  }
+};
+
+Result<std::vector<MergeReport>> Store::merge(const std::vector<std::string> &paths, const StoreOptions &options) {
+  HEDDLE_TRY(checkSources(impl->path, paths));
+  std::vector<Store> sources;
+  for (const std::string &path : paths) {
+    HEDDLE_ASSIGN(Store source, Store::open(path, forReading(options)));
+    sources.push_back(std::move(source));
+  }
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  std::vector<MergeReport> reports;
+  for (Store &source : sources) {
+    HEDDLE_ASSIGN(sqlite::Transaction snapshot, source.impl->beginReading());
+    Merger merger{*source.impl, impl.get(), /*writes=*/true, nullptr, {}};
+    HEDDLE_TRY(merger.run());
+    reports.push_back(std::move(merger.report));
+  }
+  HEDDLE_TRY(transaction.commit());
+  return reports;
+}
+
+Result<std::vector<MergeReport>> Store::previewMerge(const std::string &into, const std::vector<std::string> &paths, const StoreOptions &options) {
+  HEDDLE_TRY(checkSources(into, paths));
+  HEDDLE_ASSIGN(bool exists, storeFileExists(into));
+  std::optional<Store> target;
+  std::optional<sqlite::Transaction> pinned;
+  if (exists) {
+    HEDDLE_ASSIGN(target, Store::open(into, forReading(options)));
+    HEDDLE_ASSIGN(sqlite::Transaction begun, target->impl->beginReading());
+    pinned.emplace(std::move(begun));
+  }
+  std::vector<MergeReport> reports;
+  for (const std::string &path : paths) {
+    HEDDLE_ASSIGN(Store source, Store::open(path, forReading(options)));
+    HEDDLE_ASSIGN(sqlite::Transaction snapshot, source.impl->beginReading());
+    Merger merger{*source.impl, target ? target->impl.get() : nullptr, /*writes=*/false, nullptr, {}};
+    HEDDLE_TRY(merger.run());
+    reports.push_back(std::move(merger.report));
+  }
+  return reports;
+}
+
+Result<StoreCounts> Store::exportTo(const std::string &path, const RowFilter &filter) const {
+  HEDDLE_TRY(checkExportTarget(path));
+  PartFile part(path);
+  StoreOptions writing;
+  writing.mode = StoreMode::readWrite;
+  writing.forceNetwork = true; // nobody else knows the name
+  Result<Store> target = Store::open(part.path, writing);
+  if (!target)
+    return Status(target.status().code(), "export to '" + path + "': " + target.status().message());
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction snapshot, impl->beginReading());
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, target->impl->beginWriting());
+  Merger merger{*impl, target->impl.get(), /*writes=*/true, &filter, {}};
+  HEDDLE_TRY(merger.run());
+  if (merger.report.added.winners + merger.report.added.trials == 0)
+    return Status::notFound("export from '" + impl->path + "': no winner and no trial is meant; nothing was written");
+  HEDDLE_TRY(transaction.commit());
+  HEDDLE_TRY(target->finalise());
+  target = Status::notFound("closed");
+  HEDDLE_TRY(part.takeName());
+  return merger.report.added;
+}
+
+} // namespace heddle
