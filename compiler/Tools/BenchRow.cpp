@@ -19,6 +19,19 @@ struct Found {
   std::string name;
 };
 
+/// Those that whoever launches reads.
+Result<StoreStack> openStores(const BenchSetup &setup) {
+  StoreStack stores;
+  if (setup.launcher.empty()) {
+    HEDDLE_ASSIGN(stores, setup.database.openForLookup());
+  }
+  if (stores.isEmpty()) {
+    HEDDLE_ASSIGN(Store own, setup.database.open(StoreMode::readOnly));
+    stores.add(std::move(own));
+  }
+  return stores;
+}
+
 Result<Found> findKernel(const BenchSetup &setup) {
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(setup.file));
   KernelShape shape;
@@ -31,13 +44,13 @@ Result<Found> findKernel(const BenchSetup &setup) {
     HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, setup.config));
     return Found{std::move(variant.record), "compiled now", prepared.name};
   }
-  HEDDLE_ASSIGN(Store store, Store::open(setup.database));
+  HEDDLE_ASSIGN(StoreStack stores, openStores(setup));
   WinnerKey key = winnerKey(setup.file, setup.workload.shape, familyOf(prepared, shape),
                         setup.device.info().identity);
-  HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key, setup.device.info().driverVersion)));
+  HEDDLE_ASSIGN(StackLookup found, stores.lookup(LookupQuery(key, setup.device.info().driverVersion)));
   if (found.match == MatchKind::none)
     return Status::notFound("no kernel for '" + prepared.name + "' " + dtypeName(shape.dtype) + " d=" +
-                            std::to_string(shape.headDim) + " in " + setup.database +
+                            std::to_string(shape.headDim) + " in " + stores.paths() +
                             ": tune it first, or give bench --tune=SECONDS or --config");
   return Found{std::move(found.record), matchKindName(found.match), prepared.name};
 }
@@ -86,7 +99,7 @@ oracle::VerifyReport compareTensors(const HostTensor &out, const HostTensor &lse
 Status measureElsewhere(const BenchSetup &setup, const Found &found, uint64_t seed, BenchRow &row,
                         const oracle::ReferenceRows &reference) {
   const Workload &workload = setup.workload;
-  const LauncherCall call{setup.launcher, setup.database, found.name, workload.dtype, workload.headDim, workload.valueDim, seed, setup.repetitions};
+  const LauncherCall call{setup.launcher, setup.database.path(), found.name, workload.dtype, workload.headDim, workload.valueDim, seed, setup.repetitions};
   HEDDLE_ASSIGN(LauncherAnswer answer, launchElsewhere(setup.file, workload.shape, call));
   row.launcherUs = answer.medianUs;
   row.match = answer.match;
@@ -123,7 +136,7 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(found.record.config));
   row.config = config.skeleton + " " + config.line;
   if (!setup.skeleton.empty() && config.skeleton != setup.skeleton)
-    return Status::unsupported("the fastest kernel that " + setup.database + " knows is of " + config.skeleton + ", not of " +
+    return Status::unsupported("the fastest kernel that " + setup.database.path() + " knows is of " + config.skeleton + ", not of " +
                                setup.skeleton + "; give a database of its own with --db");
   attn::ProblemSizes positions = sizesOf(setup.file, shape);
   double flopsPerPair = 2.0 * (workload.headDim + workload.valueDim) * shape.batch;

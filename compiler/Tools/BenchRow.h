@@ -6,6 +6,7 @@
 
 #include "compiler/Driver/DeviceProblem.h"
 #include "compiler/Driver/MatrixRoof.h"
+#include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 
 #include <optional>
@@ -22,7 +23,8 @@ struct BenchSetup {
   const PatternFile &file;
   Workload workload;
   Device device;
-  std::string database, launcher; ///< launcher empty: this process launches
+  DatabaseOptions database;
+  std::string launcher;           ///< empty: this process launches; it reads the user's own database alone
   std::string config;             ///< changes to the default: compiled now, whatever the database has; or empty
   std::string skeleton;           ///< what the kernel must be of; or empty
   int64_t verifiedRows, repetitions;

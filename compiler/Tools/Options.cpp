@@ -113,6 +113,13 @@ void DatabaseOptions::addPermissions(CLI::App &command) {
   command.add_flag("--db-force-network", forceNetwork, "Write on a network file system");
 }
 
+void DatabaseOptions::addShipped(CLI::App &command) {
+  command.add_option("--shipped-db", givenShipped,
+                     "Database that is only read, asked after the one of --db; may be repeated [$HEDDLE_SHIPPED_DB, separated by colons]")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+}
+
 static std::string variable(const char *name) {
   const char *value = std::getenv(name);
   return value ? value : "";
@@ -143,6 +150,31 @@ Result<Store> DatabaseOptions::open(StoreMode mode) const {
   if (error)
     return Status::io("cannot make the folder of '" + path() + "': " + error.message());
   return Store::open(path(), options);
+}
+
+static std::vector<std::string> splitPaths(const std::string &list) {
+  std::vector<std::string> paths;
+  for (size_t begin = 0; begin < list.size();) {
+    size_t end = std::min(list.find(':', begin), list.size());
+    if (end > begin)
+      paths.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return paths;
+}
+
+Result<StoreStack> DatabaseOptions::openForLookup() const {
+  StoreStack stores;
+  std::error_code ignored;
+  if (fs::exists(path(), ignored)) {
+    HEDDLE_ASSIGN(Store own, open(StoreMode::readOnly));
+    stores.add(std::move(own));
+  }
+  for (const std::string &shipped : givenShipped.empty() ? splitPaths(variable("HEDDLE_SHIPPED_DB")) : givenShipped) {
+    HEDDLE_ASSIGN(Store store, openShipped(shipped, allowForeignWriters));
+    stores.add(std::move(store));
+  }
+  return stores;
 }
 
 void addJsonOption(CLI::App &command, bool &json) {

@@ -6,7 +6,7 @@
 
 #include "compiler/Driver/KernelShape.h"
 #include "compiler/Driver/PatternFile.h"
-#include "runtime/Store/Store.h"
+#include "runtime/Store/StoreStack.h"
 
 #include <string>
 #include <vector>
@@ -62,14 +62,19 @@ std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names);
 /// --db=FILE.
 struct DatabaseOptions {
   std::string given;
+  std::vector<std::string> givenShipped;
   bool allowForeignWriters = false, forceNetwork = false;
   void add(CLI::App &command);
   /// --db-allow-foreign-writers, --db-force-network, for verbs that name databases otherwise.
   void addPermissions(CLI::App &command);
+  /// --shipped-db, for verbs that look kernels up.
+  void addShipped(CLI::App &command);
   /// What was given, else $HEDDLE_DB, else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache.
   std::string path() const;
   /// Opens path(); for writing the default folder is made if it is missing.
   Result<Store> open(StoreMode mode) const;
+  /// path(), if there is such a file, over what was given as --shipped-db, else $HEDDLE_SHIPPED_DB; may be empty.
+  Result<StoreStack> openForLookup() const;
 };
 
 /// --json.

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 
 namespace heddle::cli {
@@ -21,21 +20,18 @@ struct ChosenKernel {
   std::string origin; ///< in words
 };
 
-/// The winner of the database, or an empty record if there is no database or nothing in it fits.
-Result<ChosenKernel> lookUp(const RunCall &call, const DatabaseOptions &database, const Device &device,
+/// The winner of the databases, or an empty record if nothing in them fits.
+Result<ChosenKernel> lookUp(const RunCall &call, const StoreStack &stores, const Device &device,
                             const KernelFamily &family) {
-  if (!std::filesystem::exists(database.path()))
-    return ChosenKernel{};
-  HEDDLE_ASSIGN(Store store, database.open(StoreMode::readOnly));
   WinnerKey key = winnerKey(call.file, call.shape, family, device.info().identity);
-  HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key, device.info().driverVersion)));
+  HEDDLE_ASSIGN(StackLookup found, stores.lookup(LookupQuery(key, device.info().driverVersion)));
   if (found.match == MatchKind::none)
     return ChosenKernel{};
   return ChosenKernel{std::move(found.record),
-                      std::string("from ") + store.path() + ", match: " + matchKindName(found.match)};
+                      "from " + found.path + ", match: " + matchKindName(found.match)};
 }
 
-Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &database, const Device &device,
+Result<ChosenKernel> chooseKernel(const RunCall &call, const StoreStack &stores, const Device &device,
                                   bool outFloat32) {
   KernelShape shape;
   HEDDLE_ASSIGN(shape.arch, archOf(device));
@@ -49,14 +45,14 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const DatabaseOptions &da
   if (cutsBlocks)
     prepared = withoutBlocks(std::move(prepared));
   if (call.config.empty() && !cutsBlocks) {
-    HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, database, device, familyOf(prepared, shape)));
+    HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, stores, device, familyOf(prepared, shape)));
     if (!stored.origin.empty())
       return stored;
   }
   HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, call.config));
   if (!call.config.empty())
     return ChosenKernel{std::move(variant.record), "compiled now, " + call.config};
-  return ChosenKernel{std::move(variant.record), "compiled now, untuned default: no kernel in " + database.path()};
+  return ChosenKernel{std::move(variant.record), "compiled now, untuned default: " + (stores.isEmpty() ? "there is no database" : "no kernel in " + stores.paths())};
 }
 
 /// Milliseconds of the second of two launches.
@@ -89,9 +85,9 @@ double largestDifference(const HostTensor &a, const HostTensor &b) {
 }
 
 /// The call again, as two launches; `result` holds what one launch gave, and then what the two did.
-Status runSplit(const RunCall &call, const DatabaseOptions &database, const Kernel &kernel, DeviceProblem &problem,
+Status runSplit(const RunCall &call, const StoreStack &stores, const Kernel &kernel, DeviceProblem &problem,
                 RunResult &result) {
-  HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, database, kernel.device(), /*outFloat32=*/true));
+  HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, stores, kernel.device(), /*outFloat32=*/true));
   HEDDLE_ASSIGN(Kernel first, Kernel::load(kernel.device(), chosen.record));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(KeySplit split, KeySplit::create(first, kernel, args, *call.splitKeys));
@@ -108,8 +104,12 @@ Status runSplit(const RunCall &call, const DatabaseOptions &database, const Kern
 Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &database) {
   if (call.scale == 0)
     return Status::unsupported("scale 0 is served by --target=cpu only");
+  StoreStack stores; // with --config nothing is looked up
+  if (call.config.empty()) {
+    HEDDLE_ASSIGN(stores, database.openForLookup());
+  }
   HEDDLE_ASSIGN(Device device, Device::open());
-  HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, database, device, call.outFloat32));
+  HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, stores, device, call.outFloat32));
   std::cerr << "heddle: kernel " << chosen.origin << '\n';
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, chosen.record));
   RunResult result = emptyResult(call);
@@ -120,7 +120,7 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_TRY(launchInto(result, call, device, problem, [&] { return launch.launch(nullptr); }));
   if (call.splitKeys)
-    HEDDLE_TRY(runSplit(call, database, kernel, problem, result));
+    HEDDLE_TRY(runSplit(call, stores, kernel, problem, result));
   return result;
 }
 

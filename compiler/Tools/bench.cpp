@@ -90,7 +90,7 @@ private:
 
   Status runWorkload(const PatternFile &file, const Workload &workload) {
     HEDDLE_TRY(tuneFirst(options, file, workload, device));
-    BenchSetup setup{file, workload, device, options.database.path(), options.launcher,
+    BenchSetup setup{file, workload, device, options.database, options.launcher,
                      options.tuneBudget.empty() ? options.config.changes() : "", options.config.skeleton, options.rows, options.repetitions};
     HEDDLE_ASSIGN(BenchRow row, measure(setup, roof ? &*roof : nullptr));
     if (!options.json)
@@ -116,6 +116,7 @@ Action addBench(CLI::App &command) {
   command.add_option("--dtype", options->dtype, "element type of q, k, v and out")->capture_default_str()->check(CLI::IsMember({"bf16", "fp16"}));
   options->problem.add(command, /*withSeqlen=*/false);
   options->database.add(command);
+  options->database.addShipped(command);
   auto *tune = command.add_option("--tune", options->tuneBudget, "tune each workload for this long first: 10, 10s, 1m");
   auto *launcher = command.add_option("--launcher", options->launcher,
                      "program without a compiler that looks up and launches the kernels (heddle-launch); default: this process");

@@ -23,6 +23,7 @@ Exit codes: 0 ok, 1 the input is wrong, 2 usage, 3 this machine lacks something.
 
 Environment:
   HEDDLE_DB                   kernel database (else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache); --db wins
+  HEDDLE_SHIPPED_DB           databases that are only read, after the one above, separated by colons; --shipped-db wins
   HEDDLE_NVRTC_LIBRARY        the NVRTC library file, or the folder that holds it; nothing else is tried
   HEDDLE_CUDA_DRIVER_LIBRARY  the CUDA driver library file
   CUDA_HOME                   a CUDA toolkit; its NVRTC is tried first

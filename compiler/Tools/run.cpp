@@ -220,6 +220,7 @@ Action addRun(CLI::App &command) {
   command.add_option("--rows", options->rows, "How many rows --verify compares")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->capture_default_str();
   options->database.add(command);
+  options->database.addShipped(command);
   addJsonOption(command, options->json);
   return [options] { return runRun(*options); };
 }

@@ -2,7 +2,7 @@
 // Owns the translation of handles, codes and messages. Every exported function catches everything.
 #include "runtime/Device/Kernel.h"
 #include "runtime/Include/heddle.h"
-#include "runtime/Store/Store.h"
+#include "runtime/Store/StoreStack.h"
 
 #include <algorithm>
 #include <new>
@@ -10,7 +10,7 @@
 using namespace heddle;
 
 struct heddle_store {
-  Store store;
+  StoreStack stores; // not empty
 };
 struct heddle_device {
   Device device;
@@ -56,9 +56,18 @@ Status missing(const char *function, const char *argument) {
   return Status::invalidArgument(std::string(function) + ": " + argument + ": expected an address, got null");
 }
 
+Result<Store> openStore(const char *path, uint32_t flags) {
+  if ((flags & ~uint32_t(HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS | HEDDLE_OPEN_IMMUTABLE)) != 0)
+    return Status::unsupported("open store: flags: no such flag in " + std::to_string(flags));
+  StoreOptions options;
+  options.allowForeignWriters = (flags & HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS) != 0;
+  options.mode = (flags & HEDDLE_OPEN_IMMUTABLE) != 0 ? StoreMode::immutable : StoreMode::readOnly;
+  return Store::open(path, options);
+}
+
 // The digest that a name leads to; text that is no name is taken for a digest.
-Result<std::string> resolvePattern(const Store &store, const std::string &pattern) {
-  Result<NameRecord> named = store.findName(pattern);
+Result<std::string> resolvePattern(const StoreStack &stores, const std::string &pattern) {
+  Result<NameRecord> named = stores.findName(pattern);
   if (named)
     return named->pattern;
   bool isDigest = pattern.size() == 64 && pattern.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -67,7 +76,7 @@ Result<std::string> resolvePattern(const Store &store, const std::string &patter
   return named.status();
 }
 
-Result<LookupQuery> makeQuery(const Store &store, const DeviceInfo &info, const heddle_kernel_query &query) {
+Result<LookupQuery> makeQuery(const StoreStack &stores, const DeviceInfo &info, const heddle_kernel_query &query) {
   if (query.struct_size < sizeof(query))
     return Status::invalidArgument("find kernel: struct_size: expected at least " + std::to_string(sizeof(query)) + ", got " + std::to_string(query.struct_size));
   if (query.dtype < HEDDLE_BF16 || query.dtype > HEDDLE_FP32)
@@ -75,7 +84,7 @@ Result<LookupQuery> makeQuery(const Store &store, const DeviceInfo &info, const 
   if (!query.pattern)
     return missing("find kernel", "pattern");
   LookupQuery wanted;
-  HEDDLE_ASSIGN(wanted.pattern, resolvePattern(store, query.pattern));
+  HEDDLE_ASSIGN(wanted.pattern, resolvePattern(stores, query.pattern));
   wanted.kind = query.kind ? query.kind : "forward";
   wanted.dtype = DType(query.dtype - 1);
   wanted.headDim = query.head_dim;
@@ -91,11 +100,11 @@ Result<LookupQuery> makeQuery(const Store &store, const DeviceInfo &info, const 
   return wanted;
 }
 
-Status findKernel(const Store &store, const Device &device, const heddle_kernel_query &query, heddle_kernel **kernel) {
-  HEDDLE_ASSIGN(LookupQuery wanted, makeQuery(store, device.info(), query));
-  HEDDLE_ASSIGN(StoreLookup found, store.lookup(wanted));
+Status findKernel(const StoreStack &stores, const Device &device, const heddle_kernel_query &query, heddle_kernel **kernel) {
+  HEDDLE_ASSIGN(LookupQuery wanted, makeQuery(stores, device.info(), query));
+  HEDDLE_ASSIGN(StackLookup found, stores.lookup(wanted));
   if (found.match == MatchKind::none)
-    return Status::notFound("find kernel: store '" + store.path() + "' has no kernel for pattern '" + query.pattern + "' " + wanted.kind + " " +
+    return Status::notFound("find kernel: store " + stores.paths() + " has no kernel for pattern '" + query.pattern + "' " + wanted.kind + " " +
                             dtypeName(wanted.dtype) + " head_dim=" + std::to_string(wanted.headDim) + " value_dim=" + std::to_string(wanted.valueDim) +
                             " that runs on " + wanted.arch + "; compile or tune the pattern for it");
   HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
@@ -117,13 +126,20 @@ heddle_status heddle_store_open(const char *path, uint32_t flags, heddle_store *
   return guarded([&]() -> Status {
     if (!path || !store)
       return missing("open store", path ? "store" : "path");
-    if ((flags & ~uint32_t(HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS | HEDDLE_OPEN_IMMUTABLE)) != 0)
-      return Status::unsupported("open store: flags: no such flag in " + std::to_string(flags));
-    StoreOptions options;
-    options.allowForeignWriters = (flags & HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS) != 0;
-    options.mode = (flags & HEDDLE_OPEN_IMMUTABLE) != 0 ? StoreMode::immutable : StoreMode::readOnly;
-    HEDDLE_ASSIGN(Store opened, Store::open(path, options));
-    *store = new heddle_store{std::move(opened)};
+    HEDDLE_ASSIGN(Store opened, openStore(path, flags));
+    auto made = std::make_unique<heddle_store>();
+    made->stores.add(std::move(opened));
+    *store = made.release();
+    return {};
+  });
+}
+
+heddle_status heddle_store_add(heddle_store *store, const char *path, uint32_t flags) {
+  return guarded([&]() -> Status {
+    if (!store || !path)
+      return missing("add store", store ? "path" : "store");
+    HEDDLE_ASSIGN(Store opened, openStore(path, flags));
+    store->stores.add(std::move(opened));
     return {};
   });
 }
@@ -146,7 +162,7 @@ heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, con
   return guarded([&]() -> Status {
     if (!store || !device || !query || !kernel)
       return missing("find kernel", !store ? "store" : !device ? "device" : !query ? "query" : "kernel");
-    return findKernel(store->store, device->device, *query, kernel);
+    return findKernel(store->stores, device->device, *query, kernel);
   });
 }
 

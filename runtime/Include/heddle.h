@@ -143,6 +143,10 @@ HEDDLE_API const char *heddle_last_message(void);
 /* Opens a store for reading. flags: HEDDLE_OPEN_*. NOT_FOUND, CORRUPT, NEWER, DENIED, IO. Close with
  * heddle_store_close; kernels found through it outlive it. */
 HEDDLE_API heddle_status heddle_store_open(const char *path, uint32_t flags, heddle_store **store);
+/* Adds a store that is asked after those before it: the shipped one under the user's own. The best match of all
+ * answers, of equally good ones that of the earlier store; a name leads where the first store that knows it says.
+ * Failures as heddle_store_open, the store is then as it was. Not while another thread uses the store. */
+HEDDLE_API heddle_status heddle_store_add(heddle_store *store, const char *path, uint32_t flags);
 HEDDLE_API void heddle_store_close(heddle_store *store);
 
 /* Opens GPU number ordinal, or with -1 the one whose context is current on this thread (GPU 0 if none is).

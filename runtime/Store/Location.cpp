@@ -113,6 +113,16 @@ Status checkStoreHeader(const std::string &path, int64_t newestVersion) {
   return {};
 }
 
+Status checkNoSideFiles(const std::string &path) {
+  for (const char *suffix : {"-wal", "-journal"}) {
+    struct stat facts;
+    if (::stat((path + suffix).c_str(), &facts) == 0 && facts.st_size > 0)
+      return Status::invalidArgument("open store '" + path + "' as one that never changes: '" + path + suffix +
+                                     "' holds rows that are not in it; export it to a file that is fit to ship");
+  }
+  return {};
+}
+
 std::string fileUri(const std::string &path, const std::string &query) {
   constexpr const char *kHex = "0123456789ABCDEF";
   std::string uri = "file:";

@@ -29,6 +29,9 @@ Status checkForeignWriters(const std::string &path);
 // application's), newer (a schema beyond `newestVersion`).
 Status checkStoreHeader(const std::string &path, int64_t newestVersion);
 
+// invalidArgument if a side file holds rows that a reader without locks would not see.
+Status checkNoSideFiles(const std::string &path);
+
 // A file: URI for the path with the query appended ("immutable=1").
 std::string fileUri(const std::string &path, const std::string &query);
 

@@ -60,6 +60,8 @@ Status checkBeforeOpening(const std::string &path, const StoreOptions &options) 
   if (!options.allowForeignWriters)
     HEDDLE_TRY(checkForeignWriters(path));
   Status header = checkStoreHeader(path, newestStoreVersion());
+  if (header.isOk() && options.mode == StoreMode::immutable)
+    return checkNoSideFiles(path);
   bool isFresh = header.code() == StatusCode::notFound && options.mode == StoreMode::readWrite;
   return isFresh ? Status() : header;
 }

@@ -1,9 +1,9 @@
 //===- StoreLookup.cpp - choosing a winner ----------------------------------===//
 #include "runtime/Core/FieldText.h"
+#include "runtime/Store/LookupRank.h"
 #include "runtime/Store/StoreImpl.h"
 
 #include <cstdlib>
-#include <tuple>
 
 namespace heddle {
 namespace {
@@ -22,16 +22,6 @@ int64_t fieldDistance(int64_t wanted, int64_t found) { return wanted < 0 ? 0 : s
 int64_t bucketDistance(const ProblemBucket &wanted, const ProblemBucket &found) {
   int64_t ratio = wanted.gqaRatio < 0 ? 0 : std::llabs(sizeBucket(wanted.gqaRatio, 1) - sizeBucket(found.gqaRatio, 1));
   return fieldDistance(wanted.workPerSm, found.workPerSm) + fieldDistance(wanted.tilesPerRow, found.tilesPerRow) + ratio;
-}
-
-MatchKind matchOf(const LookupQuery &query, const Winner &winner) {
-  if (!winner.isTuned)
-    return MatchKind::untunedDefault;
-  bool isSameDevice = fieldsEqual(static_cast<const DeviceIdentity &>(query), static_cast<const DeviceIdentity &>(winner));
-  bool isSameBucket = fieldsEqual(static_cast<const ProblemBucket &>(query), static_cast<const ProblemBucket &>(winner));
-  if (isSameDevice)
-    return isSameBucket ? MatchKind::exact : MatchKind::nearestBucket;
-  return query.arch == winner.arch ? MatchKind::sameArchitecture : MatchKind::untunedDefault;
 }
 
 bool canRun(const LookupQuery &query, const Candidate &candidate) {
@@ -63,11 +53,30 @@ Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const 
 
 // Smaller is better; the last field makes the order total.
 auto rankOf(const LookupQuery &query, const Winner &winner) {
-  return std::make_tuple(matchOf(query, winner), query.arch != winner.arch, bucketDistance(query, winner), -winner.isTuned,
-                         -winner.createdUnix, winner.contentKey);
+  return std::make_tuple(lookupRank(query, winner), -winner.createdUnix, winner.contentKey);
 }
 
 } // namespace
+
+MatchKind matchOf(const LookupQuery &query, const Winner &winner) {
+  if (!winner.isTuned)
+    return MatchKind::untunedDefault;
+  bool isSameDevice = fieldsEqual(static_cast<const DeviceIdentity &>(query), static_cast<const DeviceIdentity &>(winner));
+  bool isSameBucket = fieldsEqual(static_cast<const ProblemBucket &>(query), static_cast<const ProblemBucket &>(winner));
+  if (isSameDevice)
+    return isSameBucket ? MatchKind::exact : MatchKind::nearestBucket;
+  return query.arch == winner.arch ? MatchKind::sameArchitecture : MatchKind::untunedDefault;
+}
+
+bool mayName(const Winner &winner, const KernelRecord &kernel) {
+  KernelFamily expected = winner;
+  expected.pattern = kernel.pattern;
+  return fieldsEqual(expected, static_cast<const KernelFamily &>(kernel));
+}
+
+LookupRank lookupRank(const LookupQuery &query, const Winner &winner) {
+  return {matchOf(query, winner), query.arch != winner.arch, bucketDistance(query, winner), !winner.isTuned};
+}
 
 Result<StoreLookup> Store::lookup(const LookupQuery &query) const {
   std::lock_guard<std::mutex> lock(impl->mutex);
@@ -83,6 +92,9 @@ Result<StoreLookup> Store::lookup(const LookupQuery &query) const {
   found.match = matchOf(query, best->winner);
   found.winner = best->winner;
   HEDDLE_ASSIGN(found.record, impl->readKernel(best->winner.contentKey));
+  if (!mayName(found.winner, found.record))
+    return Status::corrupt("store '" + impl->path + "': a winner for " + query.kind + " " + dtypeName(query.dtype) + " head_dim=" +
+                           std::to_string(query.headDim) + " names kernel " + found.record.contentKey + ", which computes something else");
   return found;
 }
 

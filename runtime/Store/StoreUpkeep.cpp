@@ -1,6 +1,10 @@
 //===- StoreUpkeep.cpp - verify, prune, finalise ---------------------===//
+#include "runtime/Core/FieldText.h"
 #include "runtime/Core/LaunchPlan.h"
+#include "runtime/Store/LookupRank.h"
 #include "runtime/Store/StoreImpl.h"
+
+#include <map>
 
 namespace heddle {
 namespace {
@@ -38,11 +42,21 @@ Result<VerifyReport> Store::verify() const {
       report.problems.push_back("SQLite: " + finding);
   HEDDLE_ASSIGN(report.counts, impl->readCounts());
   HEDDLE_ASSIGN(std::vector<std::string> keys, readTexts(impl->database, "SELECT content_key FROM kernels ORDER BY content_key"));
+  HEDDLE_ASSIGN(std::vector<Winner> winners, impl->readAll<Winner>("SELECT " + sqlite::columnList<Winner>() + " FROM winners"));
+  std::multimap<std::string, const Winner *> named;
+  for (const Winner &winner : winners)
+    named.emplace(winner.contentKey, &winner);
   for (const std::string &key : keys) {
     Result<KernelRecord> record = impl->readKernel(key);
     Status plan = record ? LaunchPlan::parse(record->plan).status() : record.status();
     if (!plan.isOk())
       report.problems.push_back((record ? "kernel " + key + ": " : "") + plan.message());
+    if (!record)
+      continue;
+    for (auto [winner, end] = named.equal_range(key); winner != end; ++winner)
+      if (!mayName(*winner->second, *record))
+        report.problems.push_back("winner " + fieldDigest(static_cast<const WinnerKey &>(*winner->second)) + " names kernel " + key +
+                                  ", which computes something else");
   }
   HEDDLE_ASSIGN(std::vector<std::string> orphans,
                 readTexts(impl->database, "SELECT winner_key FROM winners WHERE content_key NOT IN (SELECT content_key FROM kernels)"));

@@ -125,6 +125,60 @@ TEST_CASE("a digest works as well as a name, and a full bucket is an exact match
   heddle_kernel_close(kernel);
 }
 
+TEST_CASE("a shipped store answers under the user's own, where it fits better") {
+  Session session;
+  ScratchFolder folder;
+  std::string shipped = folder / "shipped.db", full(64, 'c');
+  {
+    Store store = test::openStore(shipped, test::writing());
+    KernelRecord record = test::forwardRecord(), other = test::forwardRecord();
+    record.contentKey = "shipped-exact";
+    other.contentKey = "shipped-full";
+    other.pattern = full;
+    for (const KernelRecord &kernel : {record, other}) {
+      Winner winner;
+      static_cast<WinnerKey &>(winner) = WinnerKey(kernel, {0, 4, 2}, {"Fake GPU", "sm_90", 132, 140});
+      winner.contentKey = kernel.contentKey;
+      winner.isTuned = 1;
+      test::require(store.publish(kernel, winner));
+    }
+    test::require(store.setName({"full", full, "", 0}));
+    test::require(store.setName({"causal", full, "", 0}));
+    test::require(store.finalise());
+  }
+  auto found = [&](const char *pattern, int64_t tiles) -> std::string {
+    heddle_kernel_query query = causalQuery();
+    query.pattern = pattern;
+    query.tiles_per_row = tiles;
+    heddle_kernel *kernel = nullptr;
+    if (heddle_kernel_find(session.store, session.device, &query, &kernel) != HEDDLE_OK)
+      return heddle_last_message();
+    heddle_kernel_info info = {};
+    info.struct_size = sizeof(info);
+    REQUIRE(heddle_kernel_get_info(kernel, &info) == HEDDLE_OK);
+    std::string key = info.content_key;
+    heddle_kernel_close(kernel);
+    return key;
+  };
+  CHECK(found("full", 16).find("it names causal") != std::string::npos);
+  CHECK(found("causal", 16) == "kernel-1");
+  CHECK(heddle_store_add(session.store, (folder / "none.db").c_str(), HEDDLE_OPEN_IMMUTABLE) == HEDDLE_NOT_FOUND);
+  CHECK(heddle_store_add(session.store, shipped.c_str(), 64) == HEDDLE_UNSUPPORTED);
+  CHECK(heddle_store_add(session.store, nullptr, 0) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(lastMessageHas("add store: path: expected an address, got null"));
+  CHECK(heddle_store_add(nullptr, shipped.c_str(), 0) == HEDDLE_INVALID_ARGUMENT);
+  CHECK(found("causal", 16) == "kernel-1");
+  REQUIRE(heddle_store_add(session.store, shipped.c_str(), HEDDLE_OPEN_IMMUTABLE) == HEDDLE_OK);
+  CHECK(found("causal", 16) == "shipped-exact"); // the user's own names the pattern, the shipped file has the better match
+  CHECK(found("causal", 8) == "kernel-1");       // an exact match of the user's own
+  CHECK(found("full", 16) == "shipped-full");
+  heddle_kernel_query query = causalQuery();
+  query.head_dim = 96;
+  heddle_kernel *kernel = nullptr;
+  CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_NOT_FOUND);
+  CHECK(lastMessageHas("kernels.db' and '"));
+}
+
 TEST_CASE("[2] failures leave a code and a message for their own thread") {
   Session session;
   heddle_kernel_query query = causalQuery();

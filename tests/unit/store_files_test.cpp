@@ -1,17 +1,13 @@
 //===- store_files_test.cpp - files that are broken, foreign or in the wrong place ---===//
 // Numbers in brackets are the promises of runtime/Store/Store.h.
+#include "process_fixture.h"
 #include "runtime/Store/Location.h"
 #include "store_fixture.h"
+#include "store_sql.h"
 
-#include <sqlite3.h>
-
-#include <csignal>
 #include <fcntl.h>
-#include <functional>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -29,13 +25,6 @@ std::string makeStore(const std::string &path) {
   return readFile(path);
 }
 
-void runSql(const std::string &path, const std::string &sql) {
-  sqlite3 *handle = nullptr;
-  REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
-  REQUIRE(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
-  sqlite3_close(handle);
-}
-
 StatusCode openCode(const std::string &path, StoreMode mode) {
   StoreOptions options;
   options.mode = mode;
@@ -43,14 +32,7 @@ StatusCode openCode(const std::string &path, StoreMode mode) {
 }
 
 // Runs `work` in a child process and returns its exit code; 200 + signal if it was killed.
-int inChild(const std::function<int()> &work) {
-  pid_t child = fork();
-  if (child == 0)
-    _exit(work());
-  int state = 0;
-  waitpid(child, &state, 0);
-  return WIFEXITED(state) ? WEXITSTATUS(state) : 200 + WTERMSIG(state);
-}
+int inChild(const std::function<int()> &work) { return waitFor(startChild(work)); }
 
 } // namespace
 
@@ -113,6 +95,54 @@ TEST_CASE("[4] a changed byte of a kernel is noticed by lookup and verify") {
   CHECK(report->problems[0].find("checksum") != std::string::npos);
 }
 
+TEST_CASE("[4] the code of another kernel in place of one's own is noticed, and never loaded") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  {
+    Store store = openStore(path, writing());
+    KernelRecord first = someKernel("k1"), second = someKernel("k2"), half = someKernel("k3");
+    half.headDim = half.valueDim = 128;
+    REQUIRE(store.publish(first, someWinner(first)).isOk());
+    REQUIRE(store.publish(second, someWinner(second, {9, 9, 1})).isOk());
+    REQUIRE(store.publish(half, someWinner(half)).isOk());
+    REQUIRE(store.finalise().isOk());
+  }
+  LookupQuery query(WinnerKey(someFamily(), {3, 2, 1}, someDevice()));
+  std::filesystem::copy_file(path, folder / "b.db");
+  runSql(path, "UPDATE kernels SET cubin = (SELECT cubin FROM kernels WHERE content_key = 'k2') WHERE content_key = 'k1'");
+  CHECK(openStore(path, {}).lookup(query).status().code() == StatusCode::corrupt);
+  CHECK(openStore(path, {}).verify()->problems.size() == 1);
+  // The winner of one head dim leads to the kernel of another: both kernels are as they were published.
+  runSql(folder / "b.db", "UPDATE winners SET content_key = 'k3' WHERE head_dim = 64 AND work_per_sm = 3");
+  Store store = openStore(folder / "b.db", {});
+  Status refused = store.lookup(query).status();
+  CHECK(refused.code() == StatusCode::corrupt);
+  CHECK_MESSAGE(refused.message().find("names kernel k3, which computes something else") != std::string::npos, refused.message());
+  REQUIRE(store.verify()->problems.size() == 1);
+  CHECK(store.verify()->problems[0].find("names kernel k3") != std::string::npos);
+}
+
+TEST_CASE("[3] a file cut at any length is refused or read right, never changed") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db", good = makeStore(path);
+  std::string original = openStore(path, {}).kernel("k1")->cubin;
+  int refused = 0, cuts = 0;
+  for (size_t length = 0; length < good.size(); length += 1024, ++cuts) {
+    CAPTURE(length);
+    std::string bytes = good.substr(0, length);
+    writeFile(path, bytes);
+    Result<Store> store = Store::open(path);
+    Result<KernelRecord> record = store ? store->kernel("k1") : Result<KernelRecord>(store.status());
+    if (record)
+      CHECK(record->cubin == original);
+    else
+      ++refused;
+    CHECK((!store || !store->verify() || !store->verify()->problems.empty()));
+    CHECK(readFile(path) == bytes);
+  }
+  CHECK(refused > cuts / 2);
+}
+
 TEST_CASE("[3] any damaged page is an error or unnoticed data, never a crash or a wrong kernel") {
   ScratchFolder folder;
   std::string path = folder / "a.db", good = makeStore(path);
@@ -160,6 +190,22 @@ TEST_CASE("[6] a file that others may write is refused unless allowed") {
   CHECK(openCode(path, StoreMode::readOnly) == StatusCode::ok);
 }
 
+TEST_CASE("[6] a file of another user is refused unless allowed") {
+  ScratchFolder folder;
+  std::string path = folder / "a.db";
+  makeStore(path);
+  if (chown(path.c_str(), 65534, 65534) != 0) {
+    MESSAGE("skipped: this process may not give files away");
+    return;
+  }
+  for (StoreMode mode : {StoreMode::readOnly, StoreMode::readWrite, StoreMode::immutable})
+    CHECK(openCode(path, mode) == StatusCode::denied);
+  CHECK(Store::open(path).status().message().find("another user owns it") != std::string::npos);
+  StoreOptions allowed;
+  allowed.allowForeignWriters = true;
+  CHECK(Store::open(path, allowed).isOk());
+}
+
 TEST_CASE("[5] network file systems: reading works, writing is refused unless forced") {
   ScratchFolder folder;
   std::string path = folder / "a.db";
@@ -201,6 +247,7 @@ TEST_CASE("a shipped file in a folder that nobody may write") {
   ScratchFolder folder;
   std::string path = folder / "strange name%?#.db";
   makeStore(path);
+  makeStore(folder / "other.db");
   CHECK(!std::filesystem::exists(path + "-wal"));
   chmod(path.c_str(), 0444);
   chmod(folder.path().c_str(), 0555);
@@ -224,7 +271,13 @@ TEST_CASE("a shipped file in a folder that nobody may write") {
     if (status.code() != StatusCode::denied)
       return 3;
     Status missing = Store::open(path + ".new", options).status();
-    return missing.code() == StatusCode::io || missing.code() == StatusCode::denied ? 0 : 4;
+    if (missing.code() != StatusCode::io && missing.code() != StatusCode::denied)
+      return 4;
+    Status merge = refused ? refused->merge({folder / "other.db"}, options).status() : refused.status();
+    if (merge.code() != StatusCode::denied)
+      return 5;
+    Status exported = immutable->exportTo(path + ".out", {}).status();
+    return exported.code() == StatusCode::denied && exported.message().find("cannot write in its folder") != std::string::npos ? 0 : 6;
   });
   chmod(folder.path().c_str(), 0755);
   CHECK(code == 0);

@@ -2,9 +2,9 @@
 // The laws of merging hold on random stores, compared by contents; what is refused leaves no trace.
 #include "runtime/Store/StoreDiff.h"
 #include "store_contents.h"
+#include "store_sql.h"
 
 #include <map>
-#include <sqlite3.h>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -39,13 +39,6 @@ public:
 private:
   int count = 0;
 };
-
-void runSql(const std::string &path, const std::string &sql) {
-  sqlite3 *handle = nullptr;
-  REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
-  REQUIRE_MESSAGE(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK, sqlite3_errmsg(handle));
-  sqlite3_close(handle);
-}
 
 std::string digestOf(const Winner &winner) { return fieldDigest(static_cast<const WinnerKey &>(winner)); }
 

@@ -1,16 +1,13 @@
 //===- store_process_test.cpp - many threads, many processes, kill -9 -------===//
 // Numbers in brackets are the promises of runtime/Store/Store.h.
+#include "process_fixture.h"
 #include "store_fixture.h"
 
 #include <sqlite3.h>
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
-#include <functional>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -41,19 +38,6 @@ std::string findDamage(const Store &store) {
       return "kernel " + winner.contentKey + " has other bytes";
   }
   return "";
-}
-
-pid_t startChild(const std::function<int()> &work) {
-  pid_t child = fork();
-  if (child == 0)
-    _exit(work());
-  return child;
-}
-
-int waitFor(pid_t child) {
-  int state = 0;
-  waitpid(child, &state, 0);
-  return WIFEXITED(state) ? WEXITSTATUS(state) : 200 + WTERMSIG(state);
 }
 
 // Writes a byte to `report` after each kernel, unless that is -1.

@@ -1,0 +1,49 @@
+//===- StoreStack.cpp -------------------------------------------------------===//
+#include "runtime/Store/StoreStack.h"
+
+#include "runtime/Store/LookupRank.h"
+
+namespace heddle {
+
+Result<StackLookup> StoreStack::lookup(const LookupQuery &query) const {
+  StackLookup best;
+  for (const Store &store : stores) {
+    HEDDLE_ASSIGN(StoreLookup found, store.lookup(query));
+    bool isBetter = found.match != MatchKind::none &&
+                    (best.match == MatchKind::none || lookupRank(query, found.winner) < lookupRank(query, best.winner));
+    if (isBetter)
+      best = {std::move(found), store.path()};
+    if (best.match == MatchKind::exact)
+      break;
+  }
+  return best;
+}
+
+Result<NameRecord> StoreStack::findName(const std::string &name) const {
+  std::string known;
+  for (const Store &store : stores) {
+    HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
+    for (const NameRecord &row : names) {
+      if (row.name == name)
+        return row;
+      known += (known.empty() ? "" : ", ") + row.name;
+    }
+  }
+  return Status::notFound("store " + paths() + ": no pattern is named '" + name + "'; " + (known.empty() ? "it names none" : "it names " + known));
+}
+
+std::string StoreStack::paths() const {
+  std::string text;
+  for (const Store &store : stores)
+    text += (text.empty() ? "'" : " and '") + store.path() + "'";
+  return text;
+}
+
+Result<Store> openShipped(const std::string &path, bool allowForeignWriters) {
+  StoreOptions options;
+  options.mode = StoreMode::immutable;
+  options.allowForeignWriters = allowForeignWriters;
+  return Store::open(path, options);
+}
+
+} // namespace heddle
