@@ -42,7 +42,11 @@ std::string countsText(const StoreCounts &counts);
 
 /// With blanks up to `width` letters (of ASCII), and two more.
 std::string padded(std::string text, size_t width);
-/// "12.5 us", or "untuned".
+/// "12.5 us".
+std::string microseconds(double us);
+/// With a blank for each newline.
+std::string inOneLine(std::string text);
+/// The time of a winner, or "untuned".
 std::string timeText(const Winner &winner);
 /// What a winner is for, in columns: pattern, kind, dtype, dims, bucket, device.
 std::string keyText(const WinnerKey &key, const std::vector<NameRecord> &names);

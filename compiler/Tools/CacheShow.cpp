@@ -91,8 +91,8 @@ void printTrials(const std::vector<Trial> &trials, const std::string &config, in
     const Trial &trial = trials[i];
     bool isMeasured = trial.outcome == "measured";
     std::string changes = configChanges(config, trial.config);
-    std::cout << "    " << padded(isMeasured ? std::to_string(trial.medianUs) + " us" : trial.outcome, 15)
-              << (changes.empty() ? "this configuration" : changes) << (trial.message.empty() ? "" : ": " + trial.message) << '\n';
+    std::cout << "    " << padded(isMeasured ? microseconds(trial.medianUs) : trial.outcome, 14)
+              << (changes.empty() ? "this configuration" : changes) << (trial.message.empty() ? "" : ": " + inOneLine(trial.message)) << '\n';
   }
 }
 

@@ -46,13 +46,18 @@ std::string padded(std::string text, size_t width) {
   return text + "  ";
 }
 
-std::string timeText(const Winner &winner) {
-  if (!winner.isTuned)
-    return "untuned";
-  char text[48];
-  std::snprintf(text, sizeof(text), "%.1f us", winner.medianUs);
+std::string microseconds(double us) {
+  char text[400]; // the largest double has 309 digits
+  std::snprintf(text, sizeof(text), "%.1f us", us);
   return text;
 }
+
+std::string inOneLine(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+std::string timeText(const Winner &winner) { return winner.isTuned ? microseconds(winner.medianUs) : "untuned"; }
 
 /// What a pattern is called here, else the start of its digest.
 static std::string patternLabel(const std::vector<NameRecord> &names, const std::string &digest) {

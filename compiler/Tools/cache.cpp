@@ -16,11 +16,30 @@ struct CacheOptions {
   DatabaseOptions database;
   std::string keepGenerator;
   double olderThanDays = 0;
-  bool keepsUnreferenced = false, dryRun = false, json = false;
+  bool keepsUnreferenced = false, dryRun = false, trials = false, json = false;
 };
+
+Status listTrials(const Store &store, const CacheOptions &options) {
+  HEDDLE_ASSIGN(std::vector<Trial> trials, store.allTrials());
+  HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
+  Json json{{"database", store.path()}, {"trials", Json::array()}};
+  for (const Trial &trial : trials) {
+    json["trials"].push_back(rowJson(trial));
+    if (!options.json)
+      std::cout << padded(trial.outcome == "measured" ? microseconds(trial.medianUs) : trial.outcome, 14) << padded(keyText(trial, names), 70)
+                << inOneLine(trial.config) << (trial.message.empty() ? "" : ": " + inOneLine(trial.message)) << '\n';
+  }
+  if (options.json)
+    printJson(json);
+  else
+    std::cout << store.path() << ": " << trials.size() << " trials\n";
+  return {};
+}
 
 Status list(const CacheOptions &options) {
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
+  if (options.trials)
+    return listTrials(store, options);
   HEDDLE_ASSIGN(std::vector<KernelSummary> kernels, store.kernels());
   HEDDLE_ASSIGN(std::vector<Winner> winners, store.winners());
   HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
@@ -90,6 +109,8 @@ template <Status (*operation)(const CacheOptions &)> Action addPlain(CLI::App &c
   auto options = std::make_shared<CacheOptions>();
   options->database.add(command);
   addJsonOption(command, options->json);
+  if constexpr (operation == list)
+    command.add_flag("--trials", options->trials, "List what was tried instead, with the reasons of what failed");
   if constexpr (operation == prune) {
     command.add_option("--older-than", options->olderThanDays, "Drop winners and trials of more days ago")
         ->type_name("DAYS")

@@ -171,7 +171,8 @@ private:
   template <class T> bool takes(const T &theirs, const T *ours, int64_t StoreCounts::*count) {
     if (ours && !isBetter(theirs, *ours))
       return false;
-    (ours ? report.replaced : report.added).*count += 1;
+    StoreCounts &counts = ours ? report.replaced : report.added; // named, since g++ 12 applies .* to a copy of (a ? b : c)
+    counts.*count += 1;
     return true;
   }
 

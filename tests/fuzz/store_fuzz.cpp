@@ -25,13 +25,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static test::OwnFile place("kernels.db");
   StoreOptions options;
   options.mode = StoreMode::readWrite;
-  Result<Store> store = Store::open(place.write(data, size), options);
+  const std::string path = place.write(data, size);
+  (void)Store::previewMerge(path + ".none", {path});
+  FUZZ_REQUIRE(place.holds(data, size), "a preview changed a file");
+  Result<Store> store = Store::open(path, options);
   if (!store) {
     FUZZ_REQUIRE(size == 0 || place.holds(data, size), "a refused file was changed");
     return 0;
   }
   readAll(*store);
   (void)store->verify();
+  (void)store->exportTo(path + ".out", {});
   (void)store->prune({});
   DeviceRecord device;
   device.deviceName = "GPU";
