@@ -1,5 +1,6 @@
 //===- TensorMapLaunch.cpp - tensor maps and the fields behind them -------------------------===//
 #include "codegen/Config/TensorMapLaunch.h"
+#include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
@@ -82,7 +83,7 @@ int64_t MapRates::mapCount() const { return mapsPerRate() * static_cast<int64_t>
 int64_t clusterBlocks(const KernelConfig &config) { return std::max<int64_t>(config.cluster, 1); }
 
 LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config) {
-  return LaunchExpr(Symbol::batch) * Symbol::heads * itemsPerHead(request, config.blockM * clusterBlocks(config));
+  return LaunchExpr(Symbol::batch) * Symbol::heads * itemsOfHead(request, config, config.blockM * clusterBlocks(config));
 }
 
 LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config) {

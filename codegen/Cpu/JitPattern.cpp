@@ -81,7 +81,7 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
                               << " tensors, got " << info.operands.size();
   loadMachineDialects(module.getContext());
   OwningOpRef<ModuleOp> lowered = module.clone();
-  dropKeptColumns(*lowered);
+  dropTextFunctions(*lowered);
   addBridgeFunctions(*lowered, info);
   if (failed(lowerToLlvm(*lowered)))
     return failure();

@@ -43,6 +43,9 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   for (const PatternFunction &known : functionsOf(info))
     if (function.getName() == known.symbol)
       writer.comment(describeArguments(known, info));
+  for (const PatternFunction *documents : {&documentCountFunction(), &documentRowFunction()})
+    if (function.getName() == documents->symbol)
+      writer.comment(describeArguments(*documents, info));
   for (const PatternFunction *words : {&keptColumnsFunction(), &bandColumnsFunction()})
     if (function.getName() == words->symbol) {
       writer.comment(describeArguments(*words, info));
@@ -84,7 +87,7 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   for (auto function : lowered->getOps<emitc::FuncOp>())
     if (failed(printFunction(function, info, writer)))
       return failure();
-  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info), hasBandColumns(module), !files.empty()}));
+  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info), hasBandColumns(module), hasDocumentRows(module), !files.empty()}));
   return writer.take();
 }
 

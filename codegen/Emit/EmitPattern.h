@@ -19,6 +19,7 @@ mlir::FailureOr<std::string> emitPatternFunctions(mlir::ModuleOp module, const P
 struct PatternTraits {
   std::vector<bool> branchesWithWords; // of kept columns
   bool hasBandColumns;
+  bool hasDocumentRows;
   bool asksTogether;                   // nextRange must be called by all lanes of a warp together
 };
 

@@ -47,8 +47,21 @@ std::vector<bool> branchesWithKeptColumns(ModuleOp module, const PatternInfo &in
   return branches;
 }
 
-void dropKeptColumns(ModuleOp module) {
+const PatternFunction &documentCountFunction() {
+  static const PatternFunction function = {"pattern_document_count", true, {}, PatternResult::i32};
+  return function;
+}
+
+const PatternFunction &documentRowFunction() {
+  static const PatternFunction function = {"pattern_document_row", true, {"document"}, PatternResult::i32};
+  return function;
+}
+
+bool hasDocumentRows(ModuleOp module) { return bool(module.lookupSymbol<func::FuncOp>(documentRowFunction().symbol)); }
+
+void dropTextFunctions(ModuleOp module) {
   for (llvm::StringRef symbol : {llvm::StringRef(keptColumnsFunction().symbol), llvm::StringRef(bandColumnsFunction().symbol),
+                                 llvm::StringRef(documentCountFunction().symbol), llvm::StringRef(documentRowFunction().symbol),
                                  llvm::StringRef(kColumnsBelowSymbol)})
     if (auto function = module.lookupSymbol<func::FuncOp>(symbol))
       function.erase();
@@ -145,8 +158,8 @@ LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
     if (failed(verifyFunction(found, function, info)))
       return failure();
   }
-  for (const PatternFunction *function : {&keptColumnsFunction(), &bandColumnsFunction()})
-    if (auto words = module.lookupSymbol<func::FuncOp>(function->symbol); words && failed(verifyFunction(words, *function, info)))
+  for (const PatternFunction *function : {&keptColumnsFunction(), &bandColumnsFunction(), &documentCountFunction(), &documentRowFunction()})
+    if (auto found = module.lookupSymbol<func::FuncOp>(function->symbol); found && failed(verifyFunction(found, *function, info)))
       return failure();
   return success();
 }

@@ -44,8 +44,13 @@ bool hasBandColumns(mlir::ModuleOp module);
 // One for each branch: the function of kept columns answers for it.
 std::vector<bool> branchesWithKeptColumns(mlir::ModuleOp module, const PatternInfo &info);
 
-// Takes both out of a module that is not for text.
-void dropKeptColumns(mlir::ModuleOp module);
+// How many documents the rows lie in, and where one begins; only in modules of patterns with documents, and there both.
+const PatternFunction &documentCountFunction();
+const PatternFunction &documentRowFunction();
+bool hasDocumentRows(mlir::ModuleOp module);
+
+// Takes words of columns and documents, which only kernels ask for, out of a module that is not for text.
+void dropTextFunctions(mlir::ModuleOp module);
 
 // What a chain makes of a score, in a pattern that has one.
 const PatternFunction &scoreFunction();

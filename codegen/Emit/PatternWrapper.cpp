@@ -90,6 +90,13 @@ void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const std::
   writeWords(writer, signature, keptColumnsFunction(), info);
 }
 
+// A skeleton asks only where configurations have tiles of documents (Skeletons/work_items.cuh), so a pattern without them says
+// nothing of them.
+void writeDocuments(SourceWriter &writer, const PatternInfo &info) {
+  writeMethod(writer, {"documentCount", "int"}, documentCountFunction(), info);
+  writeMethod(writer, {"documentRow", "int"}, documentRowFunction(), info);
+}
+
 // A function that a pattern may lack: `flag` says whether it has it. Without it the method exists all the same, because
 // device code names it, and gives `otherwise`.
 void writeOptional(SourceWriter &writer, const char *flag, bool isPresent, const Method &method,
@@ -147,6 +154,8 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
     writeBandColumns(writer, info);
   writeOptional(writer, "kHasScore", info.hasScore, {"score", "float"}, scoreFunction(), info, "score");
   writeOptional(writer, "kHasSink", info.hasSink, {"sink", "float"}, sinkFunction(), info, "0.0f");
+  if (traits.hasDocumentRows)
+    writeDocuments(writer, info);
   writeOperands(writer, info);
   pattern.end();
   return writer.take();

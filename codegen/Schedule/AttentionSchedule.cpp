@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "codegen/Schedule/ColumnWords.h"
+#include "codegen/Schedule/DocumentFunctions.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/RangeFunction.h"
 #include "codegen/Schedule/ScoreFunction.h"
@@ -285,6 +286,7 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
   schedule.functions = FunctionModule(pattern, analysis).build();
   schedule.hasScore = appendScoreFunction(*schedule.functions, pattern);
   schedule.hasSink = appendSinkFunction(*schedule.functions, pattern);
+  appendDocumentFunctions(*schedule.functions, pattern);
   if (failed(verify(*schedule.functions)) || failed(simplify(*schedule.functions)))
     return failure();
   return schedule;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
+#include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/FieldRange.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
@@ -88,6 +89,7 @@ Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
       {&KernelConfig::rasterHeads, 1, kLargestField},
       {&KernelConfig::rasterReversed, 0, 1},
       {&KernelConfig::chainedMib, 0, kLargestField},
+      {&KernelConfig::documentTiles, 0, 1},
   };
   return outsideRange(config, ranges);
 }
@@ -160,7 +162,7 @@ Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) 
 }
 
 int64_t tilesAreWhole(const KernelRequest &request, const KernelConfig &config) {
-  return request.tilesAreWhole(config.blockM, config.blockN);
+  return config.documentTiles ? 0 : request.tilesAreWhole(config.blockM, config.blockN); // documents begin anywhere
 }
 
 class PortableForward final : public Skeleton {
@@ -214,6 +216,7 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &request) const {
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
   };
   appendChainedKnob(knobs, request, 0);
+  appendDocumentKnob(knobs, request, 0);
   return knobs;
 }
 
@@ -229,6 +232,7 @@ const std::vector<Constraint> &PortableForward::constraints() const {
       {"smem_blocks", "shared memory of min_blocks blocks", checkSmemOfAllBlocks},
       {"registers", "least registers of one thread", checkRegisters},
       {"chained", "a pattern of several passes", checkChained},
+      {"document_tiles", "a pattern whose rows lie in documents, in one kernel", checkDocumentTiles},
   };
   return list;
 }
@@ -271,7 +275,7 @@ SmemLayout PortableForward::planSmem(const KernelRequest &request, const KernelC
 
 LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const KernelConfig &config) const {
   LaunchPlan plan;
-  plan.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsPerHead(request, config.blockM);
+  plan.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsOfHead(request, config, config.blockM);
   plan.block = config.threads();
   plan.sharedBytes = smemBytes(request, config);
   plan.keyOriginStep = tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1;

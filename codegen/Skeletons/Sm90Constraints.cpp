@@ -1,6 +1,7 @@
 //===- Sm90Constraints.cpp - what a configuration of the Hopper skeleton may be -------------------===//
 #include "codegen/Skeletons/Sm90Constraints.h"
 #include "codegen/Config/ChainedLaunch.h"
+#include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/FieldRange.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TensorMapLaunch.h"
@@ -97,6 +98,7 @@ Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
       {&KernelConfig::rasterMib, 0, kLargestField},
       {&KernelConfig::chainedMib, 0, kLargestField},
       {&KernelConfig::cluster, 1, kLargestCluster},
+      {&KernelConfig::documentTiles, 0, 1},
   };
   return outsideRange(config, ranges);
 }
@@ -275,6 +277,7 @@ const std::vector<Constraint> &sm90Constraints() {
       {"turns", "turns are taken by at least two", checkTurns},
       {"cluster", "blocks of a cluster walk the same key tiles", checkCluster},
       {"chained", "a pattern of several passes, and parameters of all of them", checkPasses},
+      {"document_tiles", "a pattern whose rows lie in documents, in one kernel", checkDocumentTiles},
   };
   return list;
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
+#include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/FieldRange.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
@@ -145,7 +146,7 @@ DefaultRow defaultRow(const KernelRequest &request) {
 
 // Every consumer judges its own rows.
 int64_t tilesAreWhole(const KernelRequest &request, const KernelConfig &config) {
-  return request.tilesAreWhole(kConsumerRows, config.blockN);
+  return config.documentTiles ? 0 : request.tilesAreWhole(kConsumerRows, config.blockN); // documents begin anywhere
 }
 
 // Of the whole GPU.
@@ -248,6 +249,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
       {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16, kAllHeadsMib}, {}, kRest},
   };
   appendChainedKnob(knobs, request, kRest);
+  appendDocumentKnob(knobs, request, kRest);
   return knobs;
 }
 

@@ -9,7 +9,7 @@ struct LaneRows {
   int32_t batch, head, first, rate, end;
 
   DEV LaneRows(const KernelParams &p, const WorkItem &item)
-      : batch(item.batch), head(item.head), rate(item.queryRate), end(p.seqlenQ) {
+      : batch(item.batch), head(item.head), rate(item.queryRate), end(item.endRow(p)) {
     first = item.firstRow + rate * laneRowNumber();
   }
   DEV int32_t index(int i, int half) const { return first + rate * (i * 16 + half * 8); }

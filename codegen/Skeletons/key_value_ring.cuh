@@ -19,7 +19,7 @@ DEV const char *headBase(const void *tensor, const int64_t (&stride)[3], int32_t
 
 DEV void loadQuery(const KernelParams &p, const WorkItem &item, uint32_t tile) {
   QueryTile::load(tile, StridedRows{headBase(p.q, p.qStride, item.batch, item.head), p.qStride[1] * kElementBytes,
-                                    item.firstRow, item.queryRate, p.seqlenQ});
+                                    item.firstRow, item.queryRate, item.endRow(p)});
 }
 
 class KeyValueRing {

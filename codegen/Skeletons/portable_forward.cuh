@@ -15,6 +15,7 @@
 //                        where the pattern gives its kept columns as words
 //   kTilesAreWhole       1: all pairs of a visited tile are kept; key 0 stands where a tile may begin. 2: those of them that
 //                        lie in the pattern's band of positions
+//   kDocumentTiles       1: documents have query tiles of their own (document_items.cuh)
 //   kMinBlocks           CTAs per SM that the register allocation must allow
 //   kRasterHeads         (batch, head) pairs whose tiles are interleaved; 1: all tiles of one head in a row
 //   kRasterReversed      1: last query tile first

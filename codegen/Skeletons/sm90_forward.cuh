@@ -17,6 +17,7 @@
 //                        2: likewise, of what lies in the pattern's band of positions
 //   kSplitLast, kSplitTiles   which items are computed in parts (sm90_parts.cuh); 0: none
 //   kCluster             blocks that compute an item together and copy each key tile for all of them, 1 or 2
+//   kDocumentTiles       1: documents have query tiles of their own (document_items.cuh)
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kRasterReversed      1: last query tile first
 //   kHeadDim, kValueDim  multiples of 8, up to 256

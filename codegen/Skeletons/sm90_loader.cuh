@@ -126,7 +126,7 @@ private:
   DEV void copyQuery(uint32_t full) const {
     int32_t place[4];
     ptx::loadShared16(at(kLoaderWords), place);
-    const int32_t batch = place[0], head = place[1], rate = place[3];
+    const int32_t batch = place[0], head = place[1], rate = kHasDocumentTiles ? 1 : place[3];
     const int32_t row = place[2] / rate, residue = place[2] - row * rate;
     const int32_t map = mapOfClass(queryRateSlot(rate), rate, residue, p.seqlenQ);
     const uint32_t to = kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ;

@@ -108,7 +108,7 @@ private:
   DEV bool enterRowGroup(WorkItem &item, PartRecord record) const {
     if (kSplitsLong)
       item.firstRow += record.group() * kGroupRows * item.queryRate;
-    return !kSplitsLong || item.firstRow < p.seqlenQ;
+    return !kSplitsLong || item.firstRow < item.endRow(p);
   }
 
   // The walk has found the first tile of the whole item, or of its row group. Of a part, limits are set; the walk finds its
@@ -138,7 +138,7 @@ private:
   DEV int32_t partsOfLane(const GroupTileWalk &walk) const {
     const WorkItem item = readItem(kPlannerWords);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
-    const bool hasRows = lane < kConsumers && item.firstRow + lane * kGroupRows * item.queryRate < p.seqlenQ;
+    const bool hasRows = lane < kConsumers && item.firstRow + lane * kGroupRows * item.queryRate < item.endRow(p);
     return hasRows ? partsOf(walk.stretchOfLane()) : 0;
   }
 
@@ -172,7 +172,7 @@ private:
   DEV static void noteItem(const WorkItem &item, int32_t flags, int32_t ordinal) {
     __syncwarp(); // all lanes are done with the item before
     if (isWriter()) {
-      ptx::storeShared16(at(kPlannerWords), item.batch, item.head, item.firstRow, item.queryRate);
+      ptx::storeShared16(at(kPlannerWords), item.batch, item.head, item.firstRow, item.wordOfRate(item.queryRate));
       ptx::storeShared16(at(kPlannerWords + 16), item.variant, flags, ordinal, item.kvHead);
       if (kHasParts)
         ptx::storeShared8(at(kPartLimits), 0, kNoTile);

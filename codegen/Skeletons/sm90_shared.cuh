@@ -120,7 +120,7 @@ private:
   uint32_t state;
 };
 
-// Item words: batch, head, first row, query rate; then variant, flags, the note, kv head. The note is the record of a
+// Item words: batch, head, first row, query rate (or ItemEnd); then variant, flags, the note, kv head. The note is the record of a
 // part (sm90_parts.cuh), of a whole item its ordinal in the block.
 constexpr uint32_t kItemFlagsOffset = 20, kItemNoteOffset = 24;
 
@@ -156,7 +156,7 @@ DEV WorkItem readItem(uint32_t from) {
   item.batch = place[0];
   item.head = place[1];
   item.firstRow = place[2];
-  item.queryRate = place[3];
+  item.queryRate = item.rateOfWord(place[3]);
   item.variant = rest[0];
   item.kvHead = rest[3];
   return item;

@@ -138,13 +138,13 @@ private:
     const WorkItem item = readItem(kPlannerWords);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     int32_t first = item.firstRow + (isShared() ? 0 : rowsBefore(lane, item.queryRate));
-    const bool hasRows = lane < kClusterConsumers && first < p.seqlenQ;
+    const bool hasRows = lane < kClusterConsumers && first < item.endRow(p);
     if constexpr (Pattern::kAsksTogether) {
       first = hasRows ? first : item.firstRow;
     } else if (!hasRows) {
       return noRange();
     }
-    const int32_t following = min(kGroupRows - 1, (p.seqlenQ - 1 - first) / item.queryRate);
+    const int32_t following = min(kGroupRows - 1, (item.endRow(p) - 1 - first) / item.queryRate);
     const int32_t position = p.qOrigin + first;
     const KeyRange next =
         Pattern::nextRange(freshContext(item), variant(), branch(), position, position + following * item.queryRate,

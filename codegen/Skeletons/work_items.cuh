@@ -1,7 +1,10 @@
 // Who computes which rows: the numbered work items of a launch, each one query tile of one head, or as many neighbouring
 // ones as blocks compute an item together (kBlocksOfItem). Rows are addressed as rho + R * Q: row number Q of residue
-// class rho, R = query rate. Needs KernelParams, rasterPairs, kBlocksOfItem and blockOfItem before it.
+// class rho, R = query rate. With kDocumentTiles items are those of document_items.cuh. Needs KernelParams, rasterPairs,
+// kBlocksOfItem and blockOfItem before it.
 #pragma once
+
+#include "document_items.cuh"
 
 namespace heddle {
 
@@ -10,7 +13,7 @@ DEV int32_t ceilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 constexpr int32_t kRowsOfItem = kBlocksOfItem * KernelTraits::kBlockM;
 
 // One query tile of one head: what this block computes of an item.
-struct WorkItem {
+struct WorkItem : ItemEnd<kHasDocumentTiles> {
   int32_t batch, head, kvHead;
   int32_t variant, queryRate;
   int32_t firstRow; // row index of the tile's first row; the next rows follow at queryRate
@@ -21,14 +24,6 @@ struct WorkItem {
 DEV int32_t itemsOfVariant(int32_t variant, int32_t seqlenQ) {
   int32_t rate = Pattern::queryRate(variant);
   return rate * ceilDiv(ceilDiv(seqlenQ, rate), kRowsOfItem);
-}
-
-DEV int32_t itemsPerHead(int32_t seqlenQ) {
-  int32_t items = 0;
-#pragma unroll
-  for (int variant = 0; variant < Pattern::kVariantCount; ++variant)
-    items = max(items, itemsOfVariant(variant, seqlenQ));
-  return items;
 }
 
 DEV PatternContext makeContext(const KernelParams &p, int32_t batch, int32_t head) {
@@ -57,6 +52,39 @@ DEV void keepOutOfLoops(PatternContext &context) {
     asm volatile("" : "+r"(context.param[i]));
 }
 
+// Items of one head of so many rows; variants with fewer leave the last numbers empty.
+template <class P = Pattern> DEV int32_t itemsPerHead(const KernelParams &p, int32_t rows) {
+  if constexpr (kHasDocumentTiles) {
+    PatternContext context = makeContext(p, 0, 0); // all heads have the same documents
+    keepOutOfLoops(context);
+    return DocumentItems<P, kRowsOfItem>::perHead(context, rows);
+  } else {
+    int32_t items = 0;
+#pragma unroll
+    for (int variant = 0; variant < P::kVariantCount; ++variant)
+      items = max(items, itemsOfVariant(variant, rows));
+    return items;
+  }
+}
+
+// The rows of item `number` of this head; false: it has none.
+template <class P = Pattern>
+DEV bool placeRows(const KernelParams &p, const PatternContext &context, int32_t seqlenQ, int32_t number, WorkItem &item) {
+  if constexpr (kHasDocumentTiles) {
+    return DocumentItems<P, kRowsOfItem>::place(context, number, item);
+  } else {
+    item.queryRate = P::queryRate(item.variant);
+    int32_t tile = number / item.queryRate;
+    int32_t residue = number - tile * item.queryRate;
+    int32_t rowsInClass = ceilDiv(seqlenQ - residue, item.queryRate);
+    int32_t firstOfItem = tile * kRowsOfItem, firstNumber = firstOfItem + blockOfItem() * KernelTraits::kBlockM;
+    int32_t lastNumber = min(firstNumber + KernelTraits::kBlockM, rowsInClass) - 1;
+    item.firstRow = p.firstRow() + residue + item.queryRate * firstNumber;
+    item.lastRow = p.firstRow() + residue + item.queryRate * lastNumber;
+    return firstOfItem < rowsInClass;
+  }
+}
+
 // Raster order: sections of rasterPairs(p) consecutive (batch, head) pairs; inside a section all heads of one
 // item follow each other, items ascending, or descending when kRasterReversed. 0 <= index < batch * heads *
 // itemsPerHead(rows of the round). Returns false when the head has no such item.
@@ -64,7 +92,7 @@ DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
   int32_t seqlenQ = p.rowCount(p.seqlenQ), batch = p.batch, heads = p.heads, kvHeads = p.kvHeads, sectionPairs = rasterPairs(p);
   // As above, for the sizes.
   asm volatile("" : "+r"(seqlenQ), "+r"(batch), "+r"(heads), "+r"(kvHeads), "+r"(sectionPairs));
-  int32_t items = itemsPerHead(seqlenQ);
+  int32_t items = itemsPerHead(p, seqlenQ);
   int32_t pairs = batch * heads;
   sectionPairs = min(sectionPairs, pairs);
   int32_t section = index / (sectionPairs * items);
@@ -82,15 +110,7 @@ DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
   PatternContext context = makeContext(p, item.batch, item.head);
   keepOutOfLoops(context);
   item.variant = Pattern::variant(context);
-  item.queryRate = Pattern::queryRate(item.variant);
-  int32_t tile = number / item.queryRate;
-  int32_t residue = number - tile * item.queryRate;
-  int32_t rowsInClass = ceilDiv(seqlenQ - residue, item.queryRate);
-  int32_t firstOfItem = tile * kRowsOfItem, firstNumber = firstOfItem + blockOfItem() * KernelTraits::kBlockM;
-  int32_t lastNumber = min(firstNumber + KernelTraits::kBlockM, rowsInClass) - 1;
-  item.firstRow = p.firstRow() + residue + item.queryRate * firstNumber;
-  item.lastRow = p.firstRow() + residue + item.queryRate * lastNumber;
-  return firstOfItem < rowsInClass;
+  return placeRows(p, context, seqlenQ, number, item);
 }
 
 } // namespace heddle

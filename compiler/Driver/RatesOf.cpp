@@ -4,6 +4,10 @@
 #include "compiler/Driver/TileBalance.h"
 #include "dialect/Analysis/Grain.h"
 
+#include "llvm/Support/ErrorHandling.h"
+
+#include <cassert>
+
 namespace heddle {
 
 static QOriginRule originRule(attn::Origin origin) {
@@ -39,6 +43,29 @@ static bool searchesLists(const attn::PatternAnalysis &analysis) {
   return searches;
 }
 
+/// Of lengths of tensors.
+static LaunchExpr countOf(const attn::IntExpr &expr) {
+  const attn::IntExpr::Node &node = *expr.get();
+  auto operand = [&](unsigned index) { return countOf(node.operands[index]); };
+  switch (node.op) {
+  case attn::IntExpr::Constant:
+    return node.value;
+  case attn::IntExpr::Symbolic:
+    assert(node.symbol.kind == attn::Symbol::Parameter && "a length is the word of a tensor");
+    return LaunchExpr::param(node.symbol.index);
+  case attn::IntExpr::Add:
+    return operand(0) + operand(1);
+  case attn::IntExpr::Sub:
+    return operand(0) - operand(1);
+  case attn::IntExpr::Min:
+    return min(operand(0), operand(1));
+  case attn::IntExpr::Max:
+    return max(operand(0), operand(1));
+  default:
+    llvm_unreachable("documents are counted by sums and extremes of lengths");
+  }
+}
+
 PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {
   attn::PatternOp pattern = file.pattern();
   PatternRates rates;
@@ -56,6 +83,8 @@ PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {
   for (const PatternFile::Pass &pass : passes.passes)
     rates.passes.push_back({variantsOf(pass.analysis), attn::grainOf(pass.analysis), attn::bandedGrainOf(pass.analysis).grain});
   rates.whyOnePass = passes.whyNone;
+  if (const auto documents = attn::documentRowsOf(file.lowered(), rates.whyNoDocuments))
+    rates.documents = countOf(documents->count);
   return rates;
 }
 

@@ -28,13 +28,16 @@ bool countsRows(DocumentsOp op) {
   return op->getParentOfType<PatternOp>().getQOrigin() == Origin::end && op.getOffsetsK();
 }
 
+IntExpr countExpr(DocumentsOp op) {
+  IntExpr count = min(lengthExpr(op.getOffsetsQ()), lengthExpr(keyOffsets(op))) - 1;
+  return op.getUsed() ? min(count, lengthExpr(op.getUsed())) : count;
+}
+
 /// Documents of a frame, and the frame inside one.
 struct Documents {
   Documents(DocumentsOp op, const Frame &outer) : inner(outer) {
     const unsigned q = argumentOf(op.getOffsetsQ()), k = argumentOf(keyOffsets(op));
-    IntExpr count = min(lengthExpr(op.getOffsetsQ()), lengthExpr(keyOffsets(op))) - 1;
-    if (op.getUsed())
-      count = min(count, lengthExpr(op.getUsed()));
+    IntExpr count = countExpr(op);
     loop = outer.cells->get({0, {countsRows(op) ? symbol(Symbol::QOrigin) : IntExpr(0), q}, {0, k}, {}, count});
     IntExpr number = symbol(Symbol::Cell, loop.cell);
     auto length = [&](unsigned offsets) { return entry(offsets, number + 1) - entry(offsets, number); };
@@ -96,6 +99,11 @@ void DocumentsOp::complement(const Frame &frame, PieceList &out) {
   Piece unused = documents.cell;
   unused.k = {documents.cell.k.upper + 1, documents.loop.last(documents.loop.k)};
   out.push_back(intersect(frame.region, unused));
+}
+
+std::optional<DocumentRows> DocumentsOp::documentRows() {
+  IntExpr begin = entry(argumentOf(getOffsetsQ()), symbol(Symbol::Cell));
+  return DocumentRows{countExpr(*this), countsRows(*this) ? begin : begin - symbol(Symbol::QOrigin)};
 }
 
 Value DocumentsOp::buildPredicate(PredicateFrame &frame) {

@@ -25,7 +25,10 @@ def MaskOpInterface : OpInterface<"MaskOpInterface"> {
       }], "::mlir::Value", "buildPredicate", (ins "::heddle::attn::PredicateFrame &":$frame)>,
     InterfaceMethod<[{
         How many queries a call has at most, where the mask is made for calls of few; a hint for defaults. 0: any number.
-      }], "int64_t", "fewQueries", (ins), "", [{ return 0; }]>
+      }], "int64_t", "fewQueries", (ins), "", [{ return 0; }]>,
+    InterfaceMethod<[{
+        The documents in which the rows lie for the mask, if there are any, as its tensors say (dialect/Analysis/DocumentRows.h).
+      }], "std::optional<::heddle::attn::DocumentRows>", "documentRows", (ins), "", [{ return std::nullopt; }]>
   ];
 }
 

@@ -256,7 +256,8 @@ def CsrOp : MaskOp<"csr", [DeclareOpInterfaceMethods<OperandOpInterface, ["check
   let hasVerifier = 1;
 }
 
-def DocumentsOp : MaskOp<"documents", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
+def DocumentsOp : MaskOp<"documents", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MaskOpInterface, ["documentRows"]>,
+                                       DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
   let summary = "evaluates a mask inside documents that lie behind one another (a ragged batch)";
   let description = [{
     Document s holds the queries from offsets_q[s] to offsets_q[s + 1] - 1 and the keys from offsets_k[s] to

@@ -80,7 +80,7 @@ TEST_CASE("a wrong configuration text is refused with its line") {
   const std::string good = numbered().str();
   const auto message = [](const std::string &text) { return KernelConfig::parse(text).status().message(); };
   CHECK(message("block_m") == "configuration: line 1: expected name=value, got 'block_m'");
-  CHECK(message(good + "block_m=1\n") == "configuration: line 25: block_m is given twice");
+  CHECK(message(good + "block_m=1\n") == "configuration: line 26: block_m is given twice");
   CHECK(message("skeleton=a\nblock_q=1\n")
             .find("line 2: no configuration field 'block_q'; there is skeleton, block_m,") != std::string::npos);
   CHECK(message("block_m=12x\n") == "configuration: line 1: expected a whole number for block_m, got '12x'");
@@ -213,6 +213,9 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"registers", [](KernelConfig &c) { c.blockM = 192; },
        "need at least 296 registers per thread, sm_90a leaves 255 with 1 blocks"},
       {"chained", [](KernelConfig &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
+      {"ranges", [](KernelConfig &c) { c.documentTiles = -1; }, "document_tiles is -1, expected 0 to 1"},
+      {"document_tiles", [](KernelConfig &c) { c.documentTiles = 1; },
+       "tiles cannot begin where documents do: the documents of the pattern are not known"},
   };
   const KernelRequest request = requestFor("sm_90a", 128);
   std::set<std::string> refused;

@@ -134,6 +134,9 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"cluster", bf16, [](KernelConfig &c) { c.cluster = 2, c.grid = 1, c.splitTiles = 64; },
        "parts that blocks share are taken by one block, not by a cluster"},
       {"chained", bf16, [](KernelConfig &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
+      {"ranges", bf16, [](KernelConfig &c) { c.documentTiles = 2; }, "document_tiles is 2, expected 0 to 1"},
+      {"document_tiles", bf16, [](KernelConfig &c) { c.documentTiles = 1; },
+       "tiles cannot begin where documents do: the documents of the pattern are not known"},
   };
   std::set<std::string> refused;
   for (const Witness &witness : witnesses) {

@@ -28,7 +28,7 @@ const char *kBefore = R"(
 using std::max;
 using std::min;
 struct KernelTraits {
-  static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED, kChainedMib = CHAINED, kCluster = CLUSTER;
+  static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED, kChainedMib = CHAINED, kCluster = CLUSTER, kDocumentTiles = 0;
   static constexpr int kQueryRateCount = 1, kKeyRateCount = 1, kMapsPerRate = 1, kQueryRates[1] = {1}, kKeyRates[1] = {1}; // of maps, not used
 };
 )";
@@ -70,7 +70,7 @@ int check(int batch, int heads, int rows) {
 #if CLUSTER > 1
     p.raster = RASTER;
 #endif
-    int items = batch * heads * heddle::itemsPerHead(end - first), found[CLUSTER] = {};
+    int items = batch * heads * heddle::itemsPerHead(p, end - first), found[CLUSTER] = {};
     for (int index = 0; index < items * CLUSTER; ++index) {
 #if CLUSTER > 1
       heddle::ptx::thisBlock = index % CLUSTER;
