@@ -48,6 +48,8 @@ public:
   /// Sets the fields that are no choice but follow from others, so that changing one knob alone stays meaningful.
   /// The configuration may be infeasible.
   virtual void deriveFields(const KernelRequest &, KernelConfig &) const {}
+  /// Takes back choices of the default that other fields, changed since, do not allow.
+  virtual void takeBack(KernelConfig &) const {}
 
   /// The functions from here on need a feasible configuration.
   virtual SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const = 0;

@@ -199,6 +199,7 @@ public:
   KernelConfig defaultConfig(const KernelRequest &request) const override;
   std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
   void deriveFields(const KernelRequest &request, KernelConfig &config) const override;
+  void takeBack(KernelConfig &config) const override;
   SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
@@ -321,6 +322,15 @@ void Sm90Forward::deriveFields(const KernelRequest &request, KernelConfig &confi
     return;
   config.warps = sm90Warps(config.blockM);
   config.consumerRegisters = sm90ConsumerRegisters(*request.arch, config);
+}
+
+void Sm90Forward::takeBack(KernelConfig &config) const {
+  if (config.grid == kGridTile)
+    config.splitTiles = 0;
+  if (config.grid != kGridStride || config.splitTiles)
+    config.splitLast = 0;
+  if (config.blockM == kConsumerRows)
+    config.turnTaking = 0;
 }
 
 SmemLayout Sm90Forward::planSmem(const KernelRequest &request, const KernelConfig &config) const {

@@ -91,7 +91,8 @@ Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string
   KernelConfig config = skeleton->defaultConfig(request);
   for (const std::string &item : items)
     HEDDLE_TRY(assignField(config, item));
-  // Fields that follow from others do so unless they are typed in.
+  // What follows from other fields does so unless it is typed in.
+  skeleton->takeBack(config);
   skeleton->deriveFields(request, config);
   for (const std::string &item : items)
     HEDDLE_TRY(assignField(config, item));

@@ -8,6 +8,8 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 
@@ -123,6 +125,10 @@ int main(int argc, char **argv) {
   int code = CommandLine().run(argc, argv);
   std::cout.flush();
   if (!std::cout)
-    return fail(Status::io("cannot write to stdout"));
-  return code;
+    code = fail(Status::io("cannot write to stdout"));
+  // A search that ends leaves compilations behind, which cannot be stopped: no handlers of exit may run beside them, or what
+  // they use is gone (a tune on a busy machine crashed so after its last line).
+  std::cerr.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
 }

@@ -89,6 +89,25 @@ TEST_CASE("without a sample, and with one that asks for too many, all are listed
   CHECK(listOf(pattern, "", SampleSize{1, 1}).skeleton == skeletons().front()->name());
 }
 
+TEST_CASE("a typed-in field takes back what the default chose beside it, and no typed-in one") {
+  KernelShape shape = hopperShape();
+  shape.queries = 65; // few: the keys of the last round are cut
+  const KernelRequest request = makeRequest(prepared("causal"), shape);
+  REQUIRE(parseConfig(request, "")->splitLast == 1);
+  auto refusal = [&](const char *text) {
+    KernelConfig config = *parseConfig(request, text);
+    auto rejection = (*findSkeleton(config.skeleton))->whyInfeasible(request, config);
+    return rejection ? rejection->constraint : std::string();
+  };
+  for (const char *text : {"grid=0", "grid=2", "grid=3", "grid=1", "split_tiles=64", "block_m=64", "block_m=64,grid=0"}) {
+    CAPTURE(text);
+    CHECK(refusal(text).empty());
+  }
+  CHECK(refusal("grid=0,split_last=1") == "splits");
+  CHECK(refusal("split_last=1,split_tiles=64") == "splits");
+  CHECK(refusal("block_m=64,turn_taking=1") == "turns");
+}
+
 TEST_CASE("an unknown skeleton is refused with those that exist") {
   auto list = listConfigs(prepared("full"), hopperShape(), "nothing", {});
   CHECK(list.status().code() == StatusCode::notFound);
