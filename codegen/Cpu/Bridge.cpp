@@ -2,10 +2,10 @@
 // Pointers are memrefs of static shape, because only those become bare pointers; the shape of an
 // output line is an upper bound, nothing is allocated.
 #include "codegen/Cpu/Bridge.h"
+#include "codegen/Cpu/BridgeMemory.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Emit/PatternModule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -66,27 +66,10 @@ SmallVector<Value> BridgeBuilder::loadContext(Value words) {
   return values;
 }
 
-// The memref dialect knows no pointers in memory, so the descriptor that stands for a tensor is put together by hand.
 Value BridgeBuilder::loadOperand(Value contextAddress, size_t index) {
-  MLIRContext *context = module.getContext();
-  MemRefType type = operandTypeOf(context, info.operands[index]);
-  auto constant = [&](int64_t value) -> Value { return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value)); };
-  Value place = arith::AddIOp::create(builder, loc, contextAddress, constant(contextPointerOffset + 8 * int64_t(index)));
-  auto pointerType = LLVM::LLVMPointerType::get(context);
-  Value slot = LLVM::IntToPtrOp::create(builder, loc, pointerType, place);
-  Value pointer = LLVM::LoadOp::create(builder, loc, pointerType, slot);
-  auto extents = LLVM::LLVMArrayType::get(builder.getI64Type(), 1);
-  auto descriptorType = LLVM::LLVMStructType::getLiteral(context, {pointerType, pointerType, builder.getI64Type(), extents, extents});
-  Value descriptor = LLVM::PoisonOp::create(builder, loc, descriptorType);
-  auto insert = [&](Value value, llvm::ArrayRef<int64_t> where) {
-    descriptor = LLVM::InsertValueOp::create(builder, loc, descriptor, value, where);
-  };
-  insert(pointer, {0});
-  insert(pointer, {1});
-  insert(constant(0), {2});
-  insert(constant(type.getDimSize(0)), {3, 0});
-  insert(constant(1), {4, 0});
-  return UnrealizedConversionCastOp::create(builder, loc, TypeRange{type}, descriptor).getResult(0);
+  Value offset = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(contextPointerOffset + 8 * int64_t(index)));
+  Value place = arith::AddIOp::create(builder, loc, contextAddress, offset);
+  return loadTensor(builder, loc, place, operandTypeOf(module.getContext(), info.operands[index]));
 }
 
 void BridgeBuilder::addEntry(const PatternFunction &function) {
@@ -168,7 +151,7 @@ void BridgeBuilder::addScoreColumn() {
 std::string bridgeSymbol(const char *patternFunction) { return std::string("heddle_jit_") + patternFunction; }
 
 void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
-  auto internal = LLVM::LinkageAttr::get(module.getContext(), LLVM::linkage::Linkage::Internal);
+  const Attribute internal = internalLinkage(module.getContext());
   for (auto function : module.getOps<func::FuncOp>())
     if (!function.isExternal())
       function->setAttr("llvm.linkage", internal);

@@ -1,5 +1,6 @@
 //===- Registry.cpp - the list of skeletons ----------------------------------------------------===//
 #include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/SkeletonNames.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 
@@ -11,6 +12,13 @@ const std::vector<const Skeleton *> &skeletons() {
       &portableForwardSkeleton(),
   };
   return list;
+}
+
+std::vector<std::string> skeletonNames() {
+  std::vector<std::string> names;
+  for (const Skeleton *skeleton : skeletons())
+    names.emplace_back(skeleton->name());
+  return names;
 }
 
 Result<const Skeleton *> findSkeleton(std::string_view name) {

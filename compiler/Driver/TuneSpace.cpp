@@ -1,6 +1,7 @@
 //===- TuneSpace.cpp - the configurations of a pattern as a tuner's space ---===//
 #include "compiler/Driver/TuneSpace.h"
 #include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/ConfigSpace.h"
 
 namespace heddle {
@@ -35,27 +36,27 @@ Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_p
   return tuner::SearchSpace::create(std::string(skeleton.name()), std::move(dimensions), judge, names);
 }
 
-TuneSpace::TuneSpace(PreparedPattern prepared, KernelRequest kernel, const Skeleton &skeleton,
+TuneSpace::TuneSpace(PreparedPattern prepared, std::shared_ptr<const KernelRequest> kernel, const Skeleton &skeleton,
                      std::shared_ptr<const ConfigSpace> configs, tuner::SearchSpace points)
     : prepared(std::move(prepared)), kernel(std::move(kernel)), skeleton(skeleton), configs(std::move(configs)),
       points(std::move(points)) {}
 
 Result<std::shared_ptr<const TuneSpace>> TuneSpace::create(PreparedPattern prepared, const KernelShape &shape,
                                                            const std::string &skeletonName) {
-  KernelRequest kernel = makeRequest(prepared, shape);
-  HEDDLE_ASSIGN(const Skeleton *skeleton, skeletonFor(kernel, skeletonName));
-  auto configs = std::make_shared<const ConfigSpace>(*skeleton, kernel);
+  auto kernel = std::make_shared<const KernelRequest>(makeRequest(prepared, shape));
+  HEDDLE_ASSIGN(const Skeleton *skeleton, skeletonFor(*kernel, skeletonName));
+  auto configs = std::make_shared<const ConfigSpace>(*skeleton, *kernel);
   HEDDLE_ASSIGN(tuner::SearchSpace points, searchSpaceOf(*skeleton, configs));
   return std::shared_ptr<const TuneSpace>(
       new TuneSpace(std::move(prepared), std::move(kernel), *skeleton, std::move(configs), std::move(points)));
 }
 
 Result<CompiledVariant> TuneSpace::compile(const tuner::Point &point) const {
-  return compileVariant(prepared, kernel, configs->configAt(point.index));
+  return compileVariant(prepared, *kernel, configs->configAt(point.index));
 }
 
 double TuneSpace::distanceFromDefault(const tuner::Point &point) const {
-  const KernelConfig base = skeleton.defaultConfig(kernel);
+  const KernelConfig base = skeleton.defaultConfig(*kernel);
   double distance = 0;
   tuner::PointValues values = points.values(point);
   for (const auto &[field, value] : base.coordinates())
@@ -72,7 +73,7 @@ Result<std::string> TuneSpace::pointOf(const std::string &stored) const {
   if (!config || config->skeleton != skeleton.name())
     return std::string();
   std::string text;
-  for (const Knob &knob : skeleton.knobs(kernel)) {
+  for (const Knob &knob : skeleton.knobs(*kernel)) {
     HEDDLE_ASSIGN(int64_t value, config->get(knob.name));
     text += (text.empty() ? "" : " ") + knob.name + "=" + spelling(knob, value);
   }

@@ -4,7 +4,6 @@
 #ifndef HEDDLE_COMPILER_DRIVER_TUNESPACE_H
 #define HEDDLE_COMPILER_DRIVER_TUNESPACE_H
 
-#include "codegen/Config/KernelRequest.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "tuner/Search/SearchSpace.h"
@@ -13,6 +12,7 @@
 
 namespace heddle {
 
+struct KernelRequest;
 struct Knob;
 class ConfigSpace;
 class Skeleton;
@@ -32,7 +32,7 @@ public:
                                                          const std::string &skeleton);
 
   const PreparedPattern &pattern() const { return prepared; }
-  const KernelRequest &request() const { return kernel; }
+  const KernelRequest &request() const { return *kernel; }
   const tuner::SearchSpace &space() const { return points; }
 
   Result<CompiledVariant> compile(const tuner::Point &point) const;
@@ -43,11 +43,11 @@ public:
   Result<std::string> pointOf(const std::string &config) const;
 
 private:
-  TuneSpace(PreparedPattern prepared, KernelRequest kernel, const Skeleton &skeleton,
+  TuneSpace(PreparedPattern prepared, std::shared_ptr<const KernelRequest> kernel, const Skeleton &skeleton,
             std::shared_ptr<const ConfigSpace> configs, tuner::SearchSpace points);
 
   PreparedPattern prepared;
-  KernelRequest kernel;
+  std::shared_ptr<const KernelRequest> kernel;
   const Skeleton &skeleton;
   std::shared_ptr<const ConfigSpace> configs;
   tuner::SearchSpace points;

@@ -1,6 +1,6 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/SkeletonNames.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Driver/Suggest.h"
 
@@ -63,12 +63,9 @@ KernelShape ShapeOptions::shape(const GpuArch &arch) const {
 }
 
 void ConfigOptions::addSkeleton(CLI::App &command) {
-  std::vector<std::string> names;
-  for (const Skeleton *known : skeletons())
-    names.emplace_back(known->name());
   command.add_option("--skeleton", skeleton, "Family of kernels [the first that serves the request]")
       ->type_name("NAME")
-      ->check(CLI::IsMember(names));
+      ->check(CLI::IsMember(skeletonNames()));
 }
 
 CLI::Option *ConfigOptions::addFields(CLI::App &command) {

@@ -1,0 +1,19 @@
+//===- BridgeMemory.h - what entry points need of the LLVM dialect ----------===//
+// Apart from the entry points themselves: the dialect's headers take seconds to read.
+#ifndef HEDDLE_CODEGEN_CPU_BRIDGEMEMORY_H
+#define HEDDLE_CODEGEN_CPU_BRIDGEMEMORY_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace heddle {
+
+/// The tensor whose pointer lies at address `place`, an i64. `type` is of one dimension and static shape.
+mlir::Value loadTensor(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value place, mlir::MemRefType type);
+
+/// The attribute that keeps a function to its module.
+mlir::Attribute internalLinkage(mlir::MLIRContext *context);
+
+} // namespace heddle
+
+#endif
