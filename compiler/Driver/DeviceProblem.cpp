@@ -96,11 +96,13 @@ Result<AttentionArgs> DeviceProblem::argumentsFor(const Kernel &kernel) {
   args.operands = operands.data();
   args.operand_count = operands.size();
   HEDDLE_ASSIGN(int64_t bytes, kernel.workspaceBytes(args));
-  if (bytes > workspace.bytes()) {
-    HEDDLE_ASSIGN(workspace, DeviceBuffer::allocate(device, bytes));
+  const int64_t largest = workspaces.empty() ? 0 : workspaces.back().bytes();
+  if (bytes > largest) {
+    HEDDLE_ASSIGN(DeviceBuffer larger, DeviceBuffer::allocate(device, std::max(bytes, 2 * largest)));
+    workspaces.push_back(std::move(larger));
   }
   AttentionArgs result = args;
-  result.workspace = bytes > 0 ? workspace.data() : nullptr;
+  result.workspace = bytes > 0 ? workspaces.back().data() : nullptr;
   result.workspace_bytes = bytes;
   return result;
 }

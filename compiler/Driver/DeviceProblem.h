@@ -31,7 +31,7 @@ public:
   static Result<DeviceProblem> create(const Device &device, const PatternFile &file, const ProblemShape &shape,
                                       const AttentionInputs &inputs, float scale, std::optional<DType> outDType = {});
 
-  /// Arguments with the workspace that `kernel` asks for. Valid until the next call or the end of this object.
+  /// Arguments with the workspace that `kernel` asks for, shared with every other call. Valid as long as this object.
   Result<AttentionArgs> argumentsFor(const Kernel &kernel);
 
   /// Fills out and lse with NaN.
@@ -51,7 +51,8 @@ private:
   Device device;
   AttentionSizes sizes;
   DType outDType = DType::bf16;
-  DeviceBuffer q, k, v, out, lse, workspace;
+  DeviceBuffer q, k, v, out, lse;
+  std::vector<DeviceBuffer> workspaces;      ///< the last is the largest and in use; launches were prepared with the others
   std::vector<DeviceBuffer> tensors; ///< that the pattern reads
   std::vector<heddle_operand> operands;
   AttentionArgs args{};

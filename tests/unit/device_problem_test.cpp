@@ -18,6 +18,17 @@ template <class T> T slotAt(int64_t offset) {
   return value;
 }
 
+AttentionInputs someInputs() { return require(randomAttentionInputs({1, 5, 7, 3, 3, 64, 128}, DType::bf16, 1)); }
+
+ProblemShape shapeWithTable(PatternFile &file) {
+  ProblemShape shape;
+  shape.heads = shape.kvHeads = 3;
+  shape.seqlenQ = 5, shape.seqlenK = 7;
+  shape.parameters = require(file.bindParameters({"reach=9"}));
+  require(bindOperands(file, {{}, {}, OperandSources::Missing::make}, shape));
+  return shape;
+}
+
 } // namespace
 
 TEST_CASE("a tensor travels to device memory, its address and its length to the kernel") {
@@ -31,12 +42,8 @@ TEST_CASE("a tensor travels to device memory, its address and its length to the 
   Kernel kernel = require(Kernel::load(device, record));
 
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
-  AttentionInputs inputs = require(randomAttentionInputs({1, 5, 7, 3, 3, 64, 128}, DType::bf16, 1));
-  ProblemShape shape;
-  shape.heads = shape.kvHeads = 3;
-  shape.seqlenQ = 5, shape.seqlenK = 7;
-  shape.parameters = require(file->bindParameters({"reach=9"}));
-  require(bindOperands(*file, {{}, {}, OperandSources::Missing::make}, shape));
+  AttentionInputs inputs = someInputs();
+  ProblemShape shape = shapeWithTable(*file);
   DeviceProblem problem = require(DeviceProblem::create(device, *file, shape, inputs, 1));
   require(kernel.launch(nullptr, require(problem.argumentsFor(kernel))));
 
@@ -55,4 +62,29 @@ TEST_CASE("a tensor travels to device memory, its address and its length to the 
       operand.value.ptr = nullptr;
   args.operands = operands.data();
   CHECK(kernel.launch(nullptr, args).message().find("operands: pointer number 0: expected device memory, got null") != std::string::npos);
+}
+
+TEST_CASE("a prepared launch keeps its workspace when another kernel asks for a larger one") {
+  startFake();
+  Device device = require(Device::open(0));
+  auto kernelWith = [&](const char *name, int64_t bytes) {
+    KernelRecord record = forwardRecord(name);
+    LaunchPlan plan = forwardPlan();
+    plan.appendPointer({PointerSource::Kind::operand, 0});
+    plan.appendI32(LaunchExpr::param(0)), plan.appendI32(LaunchExpr::param(1));
+    plan.workspaceBytes = bytes;
+    plan.clears.push_back({{PointerSource::Kind::workspace}, 0, bytes / 4, 0});
+    record.plan = plan.str();
+    return require(Kernel::load(device, record));
+  };
+  Kernel small = kernelWith("needs a little", 4096), large = kernelWith("needs more", 1 << 20);
+  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  AttentionInputs inputs = someInputs();
+  ProblemShape shape = shapeWithTable(*file);
+  DeviceProblem problem = require(DeviceProblem::create(device, *file, shape, inputs, 1));
+  const AttentionArgs first = require(problem.argumentsFor(small));
+  require(large.launch(nullptr, require(problem.argumentsFor(large))));
+  // The driver refuses to clear, and the runtime to use, memory that was freed.
+  require(small.launch(nullptr, first));
+  CHECK(require(problem.argumentsFor(small)).workspace == require(problem.argumentsFor(large)).workspace);
 }

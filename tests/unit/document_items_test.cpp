@@ -11,6 +11,7 @@
 #include "compiler/Driver/PreparedPattern.h"
 #include "runtime/Core/LaunchExpr.h"
 #include "support/HostDevice.h"
+#include "support/HostWorkItems.h"
 
 #include <doctest/doctest.h>
 
@@ -25,33 +26,7 @@ using namespace heddle;
 
 namespace {
 
-const char *kBefore = R"(
-#include <algorithm>
-#include <vector>
-#define DEV inline
-using std::max;
-using std::min;
-struct KernelTraits {
-  static constexpr int kBlockM = BLOCK_M, kRasterHeads = 3, kRasterReversed = REVERSED, kChainedMib = 0, kCluster = CLUSTER, kDocumentTiles = 1;
-  static constexpr int kQueryRateCount = 1, kKeyRateCount = 1, kMapsPerRate = 1, kQueryRates[1] = {1}, kKeyRates[1] = {1}; // of maps, not used
-};
-)";
-
 const char *kAfter = R"(
-#if CLUSTER > 1
-namespace heddle {
-struct TensorMap {};
-namespace ptx {
-int thisBlock;
-int blockOfCluster() { return thisBlock; }
-} // namespace ptx
-} // namespace heddle
-#include "codegen/Skeletons/sm90_params.cuh"
-#else
-#include "codegen/Skeletons/forward_params.cuh"
-#endif
-#include "codegen/Skeletons/work_items.cuh"
-
 // Rows [first, last] of item `index` and where they must end; false: the item has none.
 static bool rowsOf(const heddle::KernelParams &p, int index, int block, heddle::WorkItem &item) {
 #if CLUSTER > 1
@@ -108,10 +83,10 @@ public:
     static int libraries = 0;
     const std::string base = folder + "/items" + std::to_string(libraries++); // a library by a name that is known is not opened again
     std::filesystem::create_directories(folder);
-    std::ofstream(base + ".cpp") << test::kHostDevice << kBefore << prepared.functions << kAfter;
+    std::ofstream(base + ".cpp") << test::kHostDevice << test::kHostItemTraits << prepared.functions << test::kHostItems << kAfter;
     const std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -w -shared -fPIC -I " HEDDLE_SOURCE_DIR
                                 " -I " HEDDLE_SOURCE_DIR "/codegen/Skeletons -DBLOCK_M=" + std::to_string(blockM) + " -DREVERSED=" +
-                                std::to_string(reversed) + " -DCLUSTER=" + std::to_string(cluster) + " -o " + base + ".so " + base + ".cpp";
+                                std::to_string(reversed) + " -DCLUSTER=" + std::to_string(cluster) + " -DDOCUMENT_TILES=1 -o " + base + ".so " + base + ".cpp";
     REQUIRE(std::system(command.c_str()) == 0);
     library = dlopen((base + ".so").c_str(), RTLD_NOW);
     REQUIRE(library != nullptr);

@@ -7,6 +7,7 @@
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "support/HostDevice.h"
+#include "support/HostWorkItems.h"
 
 #include <doctest/doctest.h>
 
@@ -18,36 +19,6 @@
 using namespace heddle;
 
 namespace {
-
-const char *kBefore = R"(
-#include <algorithm>
-#include <cstdio>
-#include <numeric>
-#include <vector>
-#define DEV inline
-using std::max;
-using std::min;
-struct KernelTraits {
-  static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED, kChainedMib = CHAINED, kCluster = CLUSTER, kDocumentTiles = 0;
-  static constexpr int kQueryRateCount = 1, kKeyRateCount = 1, kMapsPerRate = 1, kQueryRates[1] = {1}, kKeyRates[1] = {1}; // of maps, not used
-};
-)";
-
-const char *kParams = R"(
-#if CLUSTER > 1
-namespace heddle {
-struct TensorMap {};
-namespace ptx {
-int thisBlock;
-int blockOfCluster() { return thisBlock; }
-} // namespace ptx
-} // namespace heddle
-#include "codegen/Skeletons/sm90_params.cuh"
-#else
-#include "codegen/Skeletons/forward_params.cuh"
-#endif
-#include "codegen/Skeletons/work_items.cuh"
-)";
 
 const char *kAfter = R"(
 int check(int batch, int heads, int rows) {
@@ -110,7 +81,7 @@ int compileAndRun(const PreparedPattern &prepared, Raster raster) {
   std::filesystem::create_directories(folder + "/Ptx");
   std::ofstream(folder + "/Ptx/warp.cuh") << test::kHostWarp; // found before the skeletons'
   std::ofstream(base + ".cpp")
-      << test::kHostDevice << kBefore << prepared.functions << kParams << kAfter;
+      << test::kHostDevice << test::kHostItemTraits << prepared.functions << test::kHostItems << kAfter;
   std::string command = std::string(HEDDLE_HOST_CXX) +
                         " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR "/codegen/Skeletons -DBLOCK_M=" + std::to_string(raster.blockM) +
                         " -DRASTER=" + std::to_string(raster.heads) + " -DREVERSED=" + std::to_string(raster.reversed) +
