@@ -9,12 +9,12 @@ namespace heddle {
 LaunchExpr itemsOfHead(const KernelRequest &request, const KernelConfig &config, int64_t rows) {
   if (!config.documentTiles)
     return itemsPerHead(request, rows);
-  return floorDiv(LaunchSymbol::seqlenQ, rows) + *request.documents;
+  return floorDiv(LaunchSymbol::seqlenQ, rows) + request.documents;
 }
 
 // Whatever the configuration.
 static std::optional<std::string> whyPacked(const KernelRequest &request) {
-  if (!request.documents)
+  if (!request.hasDocuments)
     return "tiles cannot begin where documents do: " +
            (request.whyNoDocuments.empty() ? "the documents of the pattern are not known" : request.whyNoDocuments);
   for (const VariantRates &variant : request.variants)

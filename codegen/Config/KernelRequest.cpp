@@ -92,9 +92,9 @@ Status KernelRequest::validate() const {
     if (operands[i].argument < (i ? operands[i - 1].argument + 1 : 0) || operands[i].argument >= paramCount)
       return Status::invalidArgument("kernel request: expected ascending numbers of operands below " + std::to_string(paramCount) +
                                      ", got " + std::to_string(operands[i].argument));
-  if (documents && documents->paramCount() > paramCount)
+  if (hasDocuments && documents.paramCount() > paramCount)
     return Status::invalidArgument("kernel request: expected a number of documents from " + std::to_string(paramCount) +
-                                   " arguments, got " + documents->str());
+                                   " arguments, got " + documents.str());
   if (variants.empty() || variants.front().keyRates.empty())
     return Status::invalidArgument("kernel request: expected at least one variant with one branch");
   for (size_t i = 0; i < variants.size(); ++i)

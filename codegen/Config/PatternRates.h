@@ -11,7 +11,6 @@
 #include "runtime/Core/Status.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,8 +67,9 @@ struct PatternRates {
   TileBalance balance = {};           ///< hints for defaults, no part of the function
   std::vector<PassRates> passes = {}; ///< of the pattern in the order of their launches; none, or at least two
   std::string whyOnePass = {};        ///< why there are none
-  std::optional<LaunchExpr> documents = {}; ///< how many the rows lie in, where the pattern has functions that say where they begin
-  std::string whyNoDocuments = {};          ///< why it has none
+  bool hasDocuments = false;          ///< the rows lie in documents, and the pattern has functions that say where they begin
+  LaunchExpr documents = 1;           ///< how many documents
+  std::string whyNoDocuments = {};    ///< why it has none
 
   /// Key rates per variant; the same for all variants.
   int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }

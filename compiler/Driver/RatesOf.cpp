@@ -84,7 +84,7 @@ PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {
     rates.passes.push_back({variantsOf(pass.analysis), attn::grainOf(pass.analysis), attn::bandedGrainOf(pass.analysis).grain});
   rates.whyOnePass = passes.whyNone;
   if (const auto documents = attn::documentRowsOf(file.lowered(), rates.whyNoDocuments))
-    rates.documents = countOf(documents->count);
+    rates.documents = countOf(documents->count), rates.hasDocuments = true;
   return rates;
 }
 

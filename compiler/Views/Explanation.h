@@ -7,7 +7,6 @@
 
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
-#include "compiler/Views/ConfigChoices.h"
 #include "runtime/Core/DType.h"
 
 namespace heddle {
@@ -77,9 +76,6 @@ struct Explanation {
 
 /// Fails with a diagnostic if a predicate has no form on this machine.
 Result<Explanation> explain(const PatternFile &file, const ExplainRequest &request);
-
-/// The configurations of kernels for these sizes.
-ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &request);
 
 } // namespace heddle::views
 

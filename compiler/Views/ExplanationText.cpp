@@ -1,4 +1,5 @@
 //===- ExplanationText.cpp - an explanation for people ------------------------===//
+#include "compiler/Views/ExplainKernel.h"
 #include "compiler/Views/ExplanationPrint.h"
 
 #include <cstdarg>

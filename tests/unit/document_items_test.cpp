@@ -240,10 +240,10 @@ TEST_CASE("offsets that decrease leave no item with rows outside of the call") {
 }
 
 TEST_CASE("patterns say how many documents their rows lie in, or why that is not known") {
-  CHECK(library("document").rates->documents->str() == "max(add(param0,-1),1)");
-  CHECK(library("document_window").rates->documents->str() == "max(min(add(min(param0,param1),-1),param2),1)");
+  CHECK(library("document").rates->documents.str() == "max(add(param0,-1),1)");
+  CHECK(library("document_window").rates->documents.str() == "max(min(add(min(param0,param1),-1),param2),1)");
   const PreparedPattern causal = library("causal");
-  CHECK_FALSE(causal.rates->documents);
+  CHECK_FALSE(causal.rates->hasDocuments);
   CHECK(causal.rates->whyNoDocuments == "its rows do not lie in documents");
   CHECK(causal.functions.find("document") == std::string::npos);
   auto branches = [](const std::string &arguments, const std::string &other) {
@@ -256,13 +256,13 @@ TEST_CASE("patterns say how many documents their rows lie in, or why that is not
   };
   CHECK(branches("%a: memref<?xi32>, %b: memref<5xi32>", "%b : memref<5xi32>").rates->whyNoDocuments ==
         "its masks lay the rows into documents of different tensors");
-  CHECK(branches("%a: memref<?xi32>", "%a : memref<?xi32>").rates->documents->str() == "max(add(param0,-1),1)");
-  CHECK(branches("%a: memref<?xi32>, %b: memref<5xi32>", "%a, %b : memref<?xi32>, memref<5xi32>").rates->documents->str() ==
+  CHECK(branches("%a: memref<?xi32>", "%a : memref<?xi32>").rates->documents.str() == "max(add(param0,-1),1)");
+  CHECK(branches("%a: memref<?xi32>, %b: memref<5xi32>", "%a, %b : memref<?xi32>, memref<5xi32>").rates->documents.str() ==
         "max(min(add(param0,-1),add(min(param0,5),-1)),1)");
   const PreparedPattern fixed = parsed(R"(attn.pattern @fixed(%a: memref<5xi32>) {
     %f = attn.full
     %m = attn.documents %f at %a : memref<5xi32>
     attn.softmax union(%m)
   })");
-  CHECK(fixed.rates->documents->str() == "4");
+  CHECK(fixed.rates->documents.str() == "4");
 }

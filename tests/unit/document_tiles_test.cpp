@@ -22,6 +22,7 @@ KernelRequest documentRequest() {
   request.headDim = request.valueDim = 64;
   request.paramCount = 2;
   request.operands = {{0, true}, {1, true}};
+  request.hasDocuments = true;
   request.documents = max(LaunchExpr::param(0) - 1, 1);
   return request;
 }
@@ -81,7 +82,7 @@ TEST_CASE("the knob is there where rows lie in documents, packed is the default,
     int64_t own = 0;
     space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) { own += !rejection && space.configAt(point).documentTiles; });
     CHECK(own > 0);
-    request.documents.reset();
+    request.hasDocuments = false;
     CHECK_FALSE(hasKnob(*skeleton, request));
   }
 }
@@ -90,7 +91,7 @@ TEST_CASE("what forbids tiles of documents is a sentence") {
   for (const Skeleton *skeleton : skeletons()) {
     CAPTURE(skeleton->name());
     KernelRequest request = documentRequest();
-    request.documents.reset();
+    request.hasDocuments = false;
     CHECK(refusal(*skeleton, request) == "document_tiles: tiles cannot begin where documents do: the documents of the pattern are not known");
     request.whyNoDocuments = "its rows do not lie in documents";
     CHECK(refusal(*skeleton, request) == "document_tiles: tiles cannot begin where documents do: its rows do not lie in documents");

@@ -1,24 +1,15 @@
-// Tensors that patterns read: the emitted text, the compiled functions and whole rows against the definition, the layout
-// of the parameter block, and the values that --operand refuses.
-#include "codegen/Config/KernelRequest.h"
+// Tensors that patterns read: the emitted text, the compiled functions and whole rows against the definition, and the values
+// that --operand refuses.
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
-#include "codegen/Nvrtc/Compiler.h"
-#include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "codegen/Skeletons/Skeleton.h"
 #include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFunctions.h"
-#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Io/Safetensors.h"
 #include "compiler/Oracle/ScoreOracle.h"
-#include "runtime/Core/LaunchPlan.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
 #include "support/ScoreDerivative.h"
-#include "support/ServedShapes.h"
 #include <doctest/doctest.h>
-#include <cstddef>
 #include <filesystem>
 #include <unistd.h>
 
@@ -112,9 +103,6 @@ template <class Check> void forEachPair(const Bound &bound, Check check) {
         for (int k = 0; k < c.seqlenK; ++k)
           check(c, oracle::ScorePlace{c.batch, c.head, c.qOrigin + q, c.kOrigin + k});
 }
-
-// Of an architecture that every family of kernels serves.
-KernelShape shapeForAll() { return test::shapeServedBy("sm90_forward"); }
 
 // A file of the process's own that is gone when this is.
 struct TemporaryFile {
@@ -256,55 +244,6 @@ TEST_CASE("the CPU target names a tensor that is missing or null") {
   CHECK(runAttention(jit, args).status().message() == "pattern 'p' reads 2 tensors, got 0");
   args.operands = {bound.pointers()[0], nullptr};
   CHECK(runAttention(jit, args).status().message() == "the tensor that is argument 2 of pattern 'p' must not be null");
-}
-
-TEST_CASE("pointers come first in the parameter block, and words of tensors without a length are nobody's") {
-  struct HostOperands {
-    const void *operand[2];
-  };
-  struct PortableParams {
-    const void *operand[2];
-    const void *q;
-  };
-  Bound bound(scoresText("memref<1x?x?x?xbf16>", "memref<?x?xf32>"), shapeOf(1, 2, 2, 8, 8));
-  auto prepared = preparePattern(*bound.file);
-  REQUIRE(prepared.isOk());
-  const KernelRequest request = makeRequest(*prepared, shapeForAll());
-  CHECK(request.str().find(" operand0 operand2=length") != std::string::npos);
-  for (const Skeleton *skeleton : skeletons()) {
-    CAPTURE(skeleton->name());
-    const LaunchPlan plan = skeleton->defaultPlan(request);
-    CHECK(plan.validate().isOk());
-    CHECK(plan.usedParams() == std::vector<bool>{false, true, true});
-    REQUIRE(plan.slots.size() > 3);
-    CHECK(plan.slots[0].pointer.str() == "operand0");
-    CHECK(plan.slots[0].offset == int64_t(offsetof(HostOperands, operand)));
-    CHECK(plan.slots[1].pointer.str() == "operand2");
-    CHECK(plan.slots[1].offset == 8);
-    const bool startsWithMaps = plan.slots[2].kind == SlotSpec::Kind::tensorMap;
-    CHECK(plan.slots[2].offset == (startsWithMaps ? 64 : int64_t(offsetof(PortableParams, q))));
-    CHECK(LaunchPlan::parse(plan.str())->slots.size() == plan.slots.size());
-  }
-}
-
-TEST_CASE("NVRTC compiles them for both families, and its parameter block has the size of the plan") {
-  if (!NvrtcLibrary::shared()) {
-    MESSAGE("skipped: no NVRTC");
-    return;
-  }
-  Bound bound(scoresText("memref<1x?x?x?xbf16>", "memref<?x?xf16>"), shapeOf(1, 2, 2, 8, 8));
-  auto prepared = preparePattern(*bound.file);
-  REQUIRE(prepared.isOk());
-  const KernelRequest request = makeRequest(*prepared, shapeForAll());
-  for (const Skeleton *skeleton : skeletons()) {
-    CAPTURE(skeleton->name());
-    auto source = variantSource(*prepared, shapeForAll(), "skeleton=" + std::string(skeleton->name()));
-    REQUIRE(source.isOk());
-    source->text += "static_assert(sizeof(heddle::KernelParams) == " +
-                    std::to_string(skeleton->defaultPlan(request).paramBytes) + ", \"layout\");\n";
-    auto ptx = compile(*source, shapeForAll().archName());
-    CHECK_MESSAGE(ptx.isOk(), ptx.status().message());
-  }
 }
 
 TEST_CASE("tensors from files: by name, by assignment, and what does not fit") {

@@ -1,0 +1,85 @@
+//===- ExplainKernel.cpp - what kernels of a pattern need --------------------===//
+#include "compiler/Views/ExplainKernel.h"
+#include "codegen/Config/ChainedLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Target/FindArch.h"
+#include "codegen/Target/GpuModel.h"
+#include "compiler/Driver/RatesOf.h"
+#include "compiler/Views/Explanation.h"
+#include "runtime/Core/LaunchPlan.h"
+
+namespace heddle::views {
+
+using namespace heddle::attn;
+
+/// What a kernel for these sizes is asked to be.
+static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request, const PassesOfFile &passes) {
+  KernelRequest kernel;
+  Result<const GpuArch *> arch = findGpuArch(request.gpu->arch);
+  if (arch)
+    kernel.arch = *arch;
+  kernel.dtype = request.dtype;
+  kernel.headDim = request.headDim;
+  kernel.valueDim = request.valueDim;
+  static_cast<PatternRates &>(kernel) = ratesOf(file, passes);
+  if (request.sizes.seqlenQ)
+    kernel.balance.queries = request.sizes.seqlenQ;
+  return kernel;
+}
+
+ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &request) {
+  return configChoices(kernelRequestOf(file, request, PassesOfFile(file)));
+}
+
+static LaunchSymbols symbolsOf(const ExplainRequest &request) {
+  LaunchSymbols symbols;
+  symbols[LaunchSymbol::batch] = request.batch;
+  symbols[LaunchSymbol::heads] = request.sizes.heads;
+  symbols[LaunchSymbol::kvHeads] = request.kvHeads;
+  symbols[LaunchSymbol::seqlenQ] = request.sizes.seqlenQ;
+  symbols[LaunchSymbol::seqlenK] = request.sizes.seqlenK;
+  symbols[LaunchSymbol::headDim] = request.headDim;
+  symbols[LaunchSymbol::valueDim] = request.valueDim;
+  symbols[LaunchSymbol::smCount] = request.gpu->smCount;
+  return symbols;
+}
+
+static void explainWorkspace(const ExplainRequest &request, const KernelRequest &kernel, Explanation &result) {
+  Result<LaunchPlan> plan = defaultLaunchPlan(kernel);
+  if (!plan) {
+    result.workspaceNote = plan.status().message();
+    return;
+  }
+  Result<int64_t> bytes = plan->workspaceBytes.evaluate(symbolsOf(request));
+  if (bytes)
+    result.workspaceBytes = *bytes;
+  else
+    result.workspaceNote = bytes.status().message();
+}
+
+static void explainPasses(const ExplainRequest &request, const KernelRequest &kernel,
+                          const std::vector<PatternFile::Pass> &passes, Explanation &result) {
+  for (const PatternFile::Pass &pass : passes) {
+    PassExplanation &said = result.passes.emplace_back();
+    for (const Variant &variant : pass.analysis.variants)
+      said.queryRates.push_back(variant.forward.rowRate);
+    said.tiles = countTiles(pass.analysis, request.sizes, request.tile, Direction::Forward);
+  }
+  if (passes.empty())
+    return;
+  result.chainedMib = kChainedMib[1];
+  Result<LaunchPlan> plan = chainedLaunchPlan(kernel);
+  Result<int64_t> bytes = plan ? plan->workspaceBytes.evaluate(symbolsOf(request)) : Result<int64_t>(plan.status());
+  if (bytes)
+    result.chainedWorkspaceBytes = *bytes;
+}
+
+void explainKernel(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
+  const PassesOfFile passes(file);
+  result.whyOnePass = passes.whyNone;
+  const KernelRequest kernel = kernelRequestOf(file, request, passes);
+  explainWorkspace(request, kernel, result);
+  explainPasses(request, kernel, passes.passes, result);
+}
+
+} // namespace heddle::views
