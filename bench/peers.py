@@ -13,7 +13,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from peers import database, report
 from peers.workloads import DEFAULT, GROUPS, WORKLOADS
@@ -37,8 +39,10 @@ def parse():
     parser.add_argument("--reps", type=int, default=20, help="timed launches of each entry [20]")
     parser.add_argument("--flex", action="store_true", help="FlexAttention and SDPA with a mask too: slow to build")
     parser.add_argument("--limit", type=float, default=180, help="seconds after which a workload counts as hanging [180]")
+    parser.add_argument("--processes", type=int, default=1, help="processes that prepare workloads at the same time; one alone measures [1]")
     parser.add_argument("--command", default="", help="what the header calls the command")
-    parser.add_argument("--lines", help=argparse.SUPPRESS)  # set for the process that measures
+    parser.add_argument("--lines", help=argparse.SUPPRESS)  # set for the processes that measure
+    parser.add_argument("--turns", help=argparse.SUPPRESS)  # likewise, if there are several
     options = parser.parse_args()
     options.workloads = [name for word in options.workloads for name in GROUPS.get(word, [word])]
     unknown = [name for name in options.workloads if name not in WORKLOADS]
@@ -46,6 +50,8 @@ def parse():
         parser.error(f"no workload {', '.join(unknown)}; there are {' '.join(WORKLOADS)}")
     if options.build and not options.heddle:
         parser.error("expected --heddle with --build")
+    if options.processes < 1:
+        parser.error(f"expected at least 1 process, got {options.processes}")
     if options.output and not options.library:
         parser.error("expected --library with --output")
     options.workloads = options.workloads or list(DEFAULT)
@@ -61,33 +67,68 @@ def with_companions(names):
     return [WORKLOADS[name] for name in result]
 
 
-class Parent:
-    """Runs the measuring process, and starts another one behind a workload that crashed it or hangs."""
+class Results:
+    """What is known so far, written anew with every row, in the order asked for. Any number of threads adds."""
 
     def __init__(self, options):
-        self.options = options
-        self.rows, self.machine, self.seen, self.begun = {}, {}, 0, False
-        self.scratch = tempfile.TemporaryDirectory()
-        self.lines = os.path.join(self.scratch.name, "lines")
+        self.options, self.lock = options, threading.Lock()
+        self.rows, self.machine = {}, {}
+
+    def add(self, row):
+        with self.lock:
+            self.rows[row["name"]] = row
+            self.write()
+
+    def write(self):
+        rows = [self.rows[name] for name in self.options.workloads if name in self.rows]
+        measured = [row for row in rows if "entries" in row]
+        broken = {row["name"]: row["verdict"] for row in rows if "entries" not in row}
+        results = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+                   "command": self.options.command or " ".join(sys.argv), "machine": self.machine,
+                   "method": METHOD.format(reps=self.options.reps, flush=256), "workloads": measured, "not_measured": broken}
+        with open(self.options.output, "w") as file:
+            json.dump(results, file, indent=1)
+            file.write("\n")
+        with open(os.path.splitext(self.options.output)[0] + ".md", "w") as file:
+            file.write(report.markdown(results) + "".join(f"- {name} was not measured: {reason}\n" for name, reason in broken.items()))
+
+    def is_right(self):
+        def right(row):
+            own = [entry for entry in row.get("entries", ()) if report.is_heddle(entry)]
+            return bool(own) and all(entry["ok"] for entry in own)
+        return all(right(row) for row in self.rows.values())
+
+
+class Worker:
+    """Measures its workloads in a process of their own, and the rest in another one where a workload crashed it or hangs."""
+
+    def __init__(self, options, results, scratch, number):
+        self.options, self.results = options, results
+        self.names = options.workloads[number::options.processes]
+        self.lines = os.path.join(scratch, f"lines{number}")
+        self.turns = [f"--turns={scratch}"] if options.processes > 1 else []
+        self.seen, self.begun = 0, False
         open(self.lines, "w").close()
 
     def run(self):
-        remaining = list(self.options.workloads)
+        remaining = self.names
         while remaining:
             self.begun = False
             reason = self.attempt(remaining)
             if not self.begun and reason:
                 raise SystemExit(f"peers.py: {reason} before the first workload")
-            remaining = [name for name in remaining if name not in self.rows]
+            remaining = [name for name in remaining if name not in self.results.rows]
             if remaining:  # the first of them was under way
                 print(f"{remaining[0]}: {reason}", file=sys.stderr, flush=True)
-                self.rows[remaining[0]] = {"name": remaining[0], "verdict": reason}
+                self.results.add({"name": remaining[0], "verdict": reason})
                 remaining = remaining[1:]
-                self.write()
+
+    def command(self, names):
+        return [sys.executable, os.path.abspath(__file__), f"--lines={self.lines}", *self.turns, f"--db={self.options.db}",
+                f"--library={self.options.library}", f"--reps={self.options.reps}", *(["--flex"] if self.options.flex else []), *names]
 
     def attempt(self, names):
-        child = subprocess.Popen([sys.executable, os.path.abspath(__file__), f"--lines={self.lines}", f"--db={self.options.db}",
-                                  f"--library={self.options.library}", f"--reps={self.options.reps}", *(["--flex"] if self.options.flex else []), *names])
+        child = subprocess.Popen(self.command(names))
         last = time.time()
         while child.poll() is None:
             time.sleep(0.2)
@@ -109,31 +150,22 @@ class Parent:
         self.seen += len(whole)
         for line in whole.splitlines():
             part = json.loads(line)
-            self.machine.update(part.get("machine", {}))
+            self.results.machine.update(part.get("machine", {}))
             self.begun = self.begun or "begin" in part
             if "row" in part:
-                self.rows[part["row"]["name"]] = part["row"]
                 print(report.summary_line(part["row"]), flush=True)
-                self.write()
+                self.results.add(part["row"])
         return bool(whole)
 
-    def write(self):
-        measured = [row for row in self.rows.values() if "entries" in row]
-        broken = {row["name"]: row["verdict"] for row in self.rows.values() if "entries" not in row}
-        results = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-                   "command": self.options.command or " ".join(sys.argv), "machine": self.machine,
-                   "method": METHOD.format(reps=self.options.reps, flush=256), "workloads": measured, "not_measured": broken}
-        with open(self.options.output, "w") as file:
-            json.dump(results, file, indent=1)
-            file.write("\n")
-        with open(os.path.splitext(self.options.output)[0] + ".md", "w") as file:
-            file.write(report.markdown(results) + "".join(f"- {name} was not measured: {reason}\n" for name, reason in broken.items()))
 
-    def is_right(self):
-        def right(row):
-            own = [entry for entry in row.get("entries", ()) if report.is_heddle(entry)]
-            return bool(own) and all(entry["ok"] for entry in own)
-        return all(right(row) for row in self.rows.values())
+def measure(options, worker=Worker):
+    """True if every workload was measured and heddle is right in all."""
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.processes) as pool:
+        results = Results(options)
+        workers = [worker(options, results, scratch, number) for number in range(options.processes)]
+        for running in [pool.submit(worker.run) for worker in workers]:
+            running.result()
+    return results.is_right()
 
 
 def main():
@@ -147,9 +179,7 @@ def main():
         database.build(options.heddle, ROOT, options.db, with_companions(options.workloads), budget)
     if not options.output:
         return 0
-    parent = Parent(options)
-    parent.run()
-    return 0 if parent.is_right() else 1
+    return 0 if measure(options) else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # heddle beside its peers: makes a database for each workload and measures them, one command.
-#   bench/peers.sh [--default | --measure] [--flex] [--budget=20s] OUT.json [reps, default 20] [workload...]
+#   bench/peers.sh [--default | --measure] [--flex] [--processes=1] [--budget=20s] OUT.json [reps, default 20] [workload...]
 # --default compiles the default configurations and searches nothing; else each workload is tuned for the budget and both are
 # measured; --measure takes the databases in $HEDDLE_BENCH_DB as they are, without $HEDDLE. Needs a GPU, a python3 with torch,
 # $HEDDLE and $HEDDLE_RUNTIME (libheddle_runtime.so; default: the build folders) and NVRTC. $HEDDLE_BENCH_DB keeps the

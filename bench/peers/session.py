@@ -11,6 +11,7 @@ from peers.heddle import HeddleError, Library
 from peers.peers import PEERS, SLOW_PEERS, Launch
 from peers.reference import COMPOSED_TOLERANCE, Reference, tensor_of
 from peers.timing import Clock, Rounds
+from peers.turns import Turns
 from peers.workloads import WORKLOADS
 
 
@@ -32,6 +33,7 @@ class HeddleEntry:
         store = library.open_store(path)
         self.kernel = library.find_kernel(store, device, workload)
         store.close()
+        self.inputs = q, k, v
         self.out = torch.empty_like(q)
         self.lse = torch.empty(workload.batch, workload.heads, workload.rows, dtype=torch.float32, device=q.device)
         self.tensors = [(tensor_of(operand, q.device), operand.length) for operand in workload.operands.values()]
@@ -52,13 +54,19 @@ class HeddleEntry:
 
 class Session:
     def __init__(self, options):
+        self.options = options
+        self.turns = Turns(options.turns)
+        with self.turns.preparing():
+            self.start(options)
+
+    def start(self, options):
         torch.cuda.init()
         torch.zeros(1, device="cuda")
-        self.options = options
         self.library = Library(os.path.abspath(options.library))
         self.device = self.library.open_device()
         self.rounds = Rounds()
         self.product = Product()
+        torch.cuda.synchronize()
 
     def machine(self):
         try:
@@ -70,6 +78,15 @@ class Session:
                 "CUDA of torch": torch.version.cuda, "cuDNN": torch.backends.cudnn.version(), "heddle runtime": self.library.version()}
 
     def measure(self, workload):
+        with self.turns.preparing():
+            launches, entries, failed = self.prepare_all(workload)
+            torch.cuda.synchronize()
+        with self.turns.measuring(), Clock() as clock:
+            times = self.rounds.measure(dict(launches, product=Launch(self.product)), self.options.reps)
+        return self.row(workload, entries, times, failed, clock)
+
+    def prepare_all(self, workload):
+        """Launches and what is known about them by label, and why others failed; the launches keep their tensors alive."""
         q, k, v = self.inputs(workload)
         group = [workload] + ([WORKLOADS[workload.companion]] if workload.companion else [])
         launches, entries, failed = {}, {}, {}
@@ -84,9 +101,7 @@ class Session:
                     launches.pop(label, None)
                 if launches.get(label, True) is None:
                     del launches[label], entries[label]
-        with Clock() as clock:
-            times = self.rounds.measure(dict(launches, product=Launch(self.product)), self.options.reps)
-        return self.row(workload, entries, times, failed, clock)
+        return launches, entries, failed
 
     def inputs(self, workload):
         generator = torch.Generator(device="cuda").manual_seed(0)

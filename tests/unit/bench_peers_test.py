@@ -3,12 +3,16 @@ ctypes against the recording driver, the report. Parts whose program or library 
 skipped: HEDDLE, HEDDLE_RUNTIME, HEDDLE_FAKE_CUDA_LIBRARY."""
 import ctypes
 import dataclasses
+import fcntl
+import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import threading
+import types
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -16,6 +20,7 @@ sys.path.insert(0, os.path.join(ROOT, "bench"))
 sys.dont_write_bytecode = True
 
 from peers import database, heddle, report  # noqa: E402
+from peers.turns import Turns  # noqa: E402
 from peers.block_masks import *  # noqa: E402, F403
 from peers.masks import *  # noqa: E402, F403
 from peers.tensor_masks import *  # noqa: E402, F403
@@ -291,6 +296,90 @@ class Report(unittest.TestCase):
         self.assertIn("2.00 x FA2", text)
         self.assertIn("| must |", text)
         self.assertIn("- cuDNN: refused", text)
+
+
+class SharedGpu(unittest.TestCase):
+    def test_turns(self):
+        """Two prepare at once; who measures waits for them and is alone, also before those who came later to prepare."""
+        with tempfile.TemporaryDirectory() as folder:
+            order = []
+            both, wants = threading.Barrier(3), threading.Event()
+
+            def prepare():
+                with Turns(folder).preparing():
+                    both.wait()
+                    wants.wait()
+                    order.append("prepared")
+
+            def late():
+                with Turns(folder).preparing():
+                    order.append("late")
+
+            preparing = [threading.Thread(target=prepare) for _ in range(2)]
+            for thread in preparing:
+                thread.start()
+            both.wait()
+            come_late = threading.Thread(target=late)
+
+            def measure():
+                with Turns(folder).measuring():
+                    order.append("measured")
+
+            measuring = threading.Thread(target=measure)
+            measuring.start()
+            while _is_free(os.path.join(folder, "door")):
+                pass
+            come_late.start()
+            wants.set()
+            for thread in (*preparing, measuring, come_late):
+                thread.join()
+            self.assertEqual(order, ["prepared", "prepared", "measured", "late"])
+
+    def test_alone_without_a_folder(self):
+        with Turns().preparing(), Turns().measuring():
+            pass
+
+    def test_several_processes(self):
+        """Rows of all of them, in the order asked for; a workload that ends its process costs no other."""
+        script = os.path.join(ROOT, "bench", "peers.py")
+        specification = importlib.util.spec_from_file_location("peers_script", script)
+        loaded = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(loaded)
+
+        class Fake(loaded.Worker):
+            def command(self, names):
+                program = ("import json, sys\n"
+                           "for name in sys.argv[2:]:\n"
+                           "    with open(sys.argv[1], 'a') as lines:\n"
+                           "        print(json.dumps({'begin': name}), file=lines)\n"
+                           "        if name == 'two_ranges': sys.exit(7)\n"
+                           "        row = {'name': name, 'shape': '', 'pattern': '', 'entries': [{'name': 'heddle', 'workload': name, 'ok': True, 'ms': 1, 'tflops': 1,\n"
+                           "               'percent_of_product': 1, 'best_ms': 1, 'worst_ms': 1, 'error': 0}], 'failed': {}, 'judged': {'heddle': 'heddle'},\n"
+                           "               'kept_pairs': 1, 'product_tflops': 1, 'clock': {}}\n"
+                           "        print(json.dumps({'row': row}), file=lines)\n")
+                return [sys.executable, "-c", program, self.lines, *names]
+
+        with tempfile.TemporaryDirectory() as folder:
+            names = ["win1k_32k", "two_ranges", "dilwin_32k", "one_range", "win4k_1m"]
+            options = types.SimpleNamespace(workloads=names, processes=2, output=os.path.join(folder, "out.json"), reps=3, command="", limit=60)
+            self.assertFalse(loaded.measure(options, Fake))
+            with open(options.output) as file:
+                results = json.load(file)
+            self.assertEqual([row["name"] for row in results["workloads"]], [name for name in names if name != "two_ranges"])
+            self.assertEqual(results["not_measured"], {"two_ranges": "the measuring process ended with 7"})
+            options.workloads = ["win1k_32k", "win4k_1m", "dilwin_32k"]
+            self.assertTrue(loaded.measure(options, Fake))
+
+
+def _is_free(path):
+    if not os.path.exists(path):
+        return True
+    with open(path, "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
 
 
 if __name__ == "__main__":
