@@ -14,6 +14,7 @@ const std::vector<Verb> &verbs() {
       {"tune", "find the fastest kernel on this machine's GPU", addTune},
       {"run", "compute attention on tensors from a file", addRun},
       {"bench", "measure kernels beside the roof of the same run", addBench},
+      {"pack", "compile every kernel of a plan into one file to ship", addPack},
       {"cache", "look into, tidy, compare and pass on kernel databases", addCache},
       /* make_inputs.cpp */ {"make-inputs", "write random q, k, v to a tensor file", addMakeInputs},
   };

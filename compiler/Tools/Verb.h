@@ -38,6 +38,7 @@ Action addShow(CLI::App &command);
 Action addDiff(CLI::App &command);
 Action addCompile(CLI::App &command);
 Action addConfigs(CLI::App &command);
+Action addPack(CLI::App &command);
 Action addTune(CLI::App &command);
 Action addRun(CLI::App &command);
 Action addBench(CLI::App &command);

@@ -61,29 +61,33 @@ class Database:
         self.insert("names", {"name": name, "pattern": pattern, "parameters": "left", "created_unix": 1795305600})
 
 
-path, which = sys.argv[1:]
-store = Database(path)
-first, second = key(WINDOW, 1, "Some GPU"), key(WINDOW, 2, "Some GPU")
-if which == "a":
-    store.kernel("1111aaaa", WINDOW, "block_m=128\nblock_n=64\nstages=2\n")
-    store.winner("1111aaaa", first, 20)
-    store.winner("1111aaaa", second, 30)
-    store.trial(first, "block_m=128 block_n=64", 20)
-    store.trial(first, "block_m=64 block_n=64", 25.5)
-    store.trial(first, "block_m=64 block_n=128", 22)
-    store.trial(first, "block_m=256 block_n=64", 0, "spilled", "200 bytes")
-    store.trial(second, "block_m=128 block_n=64", 30)
-    store.name("window", WINDOW)
-else:
-    store.kernel("2222bbbb", WINDOW, "block_m=64\nblock_n=64\nstages=2\n")
-    store.kernel("3333cccc", CAUSAL, "block_m=64\nblock_n=64\nstages=2\n")
-    store.winner("2222bbbb", first, 10)
-    store.winner("3333cccc", key(CAUSAL, 1, "Other GPU"), 0, tuned=0)
-    store.trial(first, "block_m=64 block_n=64", 25.5)
-    store.trial(first, "block_m=32 block_n=64", 10)
-    store.name("window", WINDOW)
-    store.name("causal", CAUSAL)
-    if which == "swapped":
-        store.file.execute("UPDATE kernels SET cubin = (SELECT cubin FROM kernels WHERE content_key = '3333cccc') WHERE content_key = '2222bbbb'")
-store.file.commit()
-store.file.close()
+def make(path, which):
+    store = Database(path)
+    first, second = key(WINDOW, 1, "Some GPU"), key(WINDOW, 2, "Some GPU")
+    if which == "a":
+        store.kernel("1111aaaa", WINDOW, "block_m=128\nblock_n=64\nstages=2\n")
+        store.winner("1111aaaa", first, 20)
+        store.winner("1111aaaa", second, 30)
+        store.trial(first, "block_m=128 block_n=64", 20)
+        store.trial(first, "block_m=64 block_n=64", 25.5)
+        store.trial(first, "block_m=64 block_n=128", 22)
+        store.trial(first, "block_m=256 block_n=64", 0, "spilled", "200 bytes")
+        store.trial(second, "block_m=128 block_n=64", 30)
+        store.name("window", WINDOW)
+    else:
+        store.kernel("2222bbbb", WINDOW, "block_m=64\nblock_n=64\nstages=2\n")
+        store.kernel("3333cccc", CAUSAL, "block_m=64\nblock_n=64\nstages=2\n")
+        store.winner("2222bbbb", first, 10)
+        store.winner("3333cccc", key(CAUSAL, 1, "Other GPU"), 0, tuned=0)
+        store.trial(first, "block_m=64 block_n=64", 25.5)
+        store.trial(first, "block_m=32 block_n=64", 10)
+        store.name("window", WINDOW)
+        store.name("causal", CAUSAL)
+        if which == "swapped":
+            store.file.execute("UPDATE kernels SET cubin = (SELECT cubin FROM kernels WHERE content_key = '3333cccc') WHERE content_key = '2222bbbb'")
+    store.file.commit()
+    store.file.close()
+
+
+if __name__ == "__main__":
+    make(*sys.argv[1:])

@@ -1,0 +1,193 @@
+//===- ReadWorkPlan.cpp - a plan from JSON --------------------------------===//
+#include "compiler/Plan/WorkPlan.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+
+namespace heddle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A value and where it stands: "plan.json: patterns[2].set".
+struct Place {
+  const Json &value;
+  std::string where;
+  const char *separator = "."; ///< before the name of what is inside
+
+  Status expected(const std::string &what) const { return Status::invalidArgument(where + ": expected " + what + ", got " + value.dump()); }
+  Place at(const std::string &key) const { return {value.at(key), where + separator + key}; }
+  Place at(size_t index) const { return {value[index], where + "[" + std::to_string(index) + "]"}; }
+};
+
+using Readers = std::map<std::string, std::function<Status(const Place &)>>;
+
+Status readObject(const Place &place, const Readers &readers) {
+  std::string known;
+  for (const auto &reader : readers)
+    known += (known.empty() ? "" : ", ") + reader.first;
+  if (!place.value.is_object())
+    return place.expected("an object with " + known);
+  for (const auto &entry : place.value.items()) {
+    const auto reader = readers.find(entry.key());
+    if (reader == readers.end())
+      return Status::invalidArgument(place.where + ": unknown key '" + entry.key() + "'; there are " + known);
+    HEDDLE_TRY(reader->second(place.at(entry.key())));
+  }
+  return {};
+}
+
+/// A list, or one value in place of a list of one.
+template <class Read> Status readList(const Place &place, Read read) {
+  if (!place.value.is_array())
+    return read(place);
+  if (place.value.empty())
+    return place.expected("at least one value");
+  for (size_t i = 0; i < place.value.size(); ++i)
+    HEDDLE_TRY(read(place.at(i)));
+  return {};
+}
+
+Status readText(const Place &place, std::string &text) {
+  if (!place.value.is_string() || place.value.get<std::string>().empty())
+    return place.expected("a text");
+  text = place.value.get<std::string>();
+  return {};
+}
+
+Status readCount(const Place &place, int64_t &count) {
+  constexpr int64_t kMost = int64_t(1) << 40;
+  if (!place.value.is_number_integer() || place.value.get<int64_t>() < 1 || place.value.get<int64_t>() > kMost)
+    return place.expected("an integer of at least 1");
+  count = place.value.get<int64_t>();
+  return {};
+}
+
+Status readSizes(const Place &place, std::vector<std::string> &sizes) {
+  if (!place.value.is_object())
+    return place.expected("an object of sizes, such as {\"left\": 1023}");
+  for (const auto &entry : place.value.items()) {
+    if (!entry.value().is_number())
+      return place.at(entry.key()).expected("a number");
+    sizes.push_back(entry.key() + "=" + entry.value().dump());
+  }
+  return {};
+}
+
+class PlanReader {
+public:
+  PlanReader(WorkPlan &plan, std::string folder) : plan(plan), folder(std::move(folder)) {}
+
+  Status read(const Place &top) {
+    HEDDLE_TRY(readObject(top, {
+        {"patterns", [this](const Place &place) { return readList(place, [this](const Place &one) { return addPattern(one); }); }},
+        {"head_dims", [this](const Place &place) { return readList(place, [this](const Place &one) { return addHeadDims(one); }); }},
+        {"dtypes", [this](const Place &place) { return readList(place, [this](const Place &one) { return addDType(one); }); }},
+        {"archs", [this](const Place &place) { return readTexts(place, plan.archs); }},
+        {"problems", [this](const Place &place) { return readList(place, [this](const Place &one) { return addProblem(one); }); }},
+        {"gpus", [this](const Place &place) { return readTexts(place, plan.gpus); }},
+    }));
+    if (plan.patterns.empty())
+      return Status::invalidArgument(top.where + ": expected \"patterns\", a list of files");
+    if (plan.headDims.empty())
+      plan.headDims = {{64, 64}, {128, 128}};
+    if (plan.dtypes.empty())
+      plan.dtypes = {DType::bf16};
+    return {};
+  }
+
+private:
+  static Status readTexts(const Place &place, std::vector<std::string> &texts) {
+    return readList(place, [&](const Place &one) { return readText(one, texts.emplace_back()); });
+  }
+
+  Status addPattern(const Place &place) {
+    PlanPattern &pattern = plan.patterns.emplace_back();
+    if (place.value.is_string())
+      HEDDLE_TRY(readText(place, pattern.file));
+    else
+      HEDDLE_TRY(readObject(place, {{"file", [&](const Place &at) { return readText(at, pattern.file); }},
+                                    {"pattern", [&](const Place &at) { return readText(at, pattern.pattern); }},
+                                    {"name", [&](const Place &at) { return readText(at, pattern.name); }},
+                                    {"set", [&](const Place &at) { return readSizes(at, pattern.sizes); }}}));
+    if (pattern.file.empty())
+      return place.expected("\"file\"");
+    if (std::filesystem::path(pattern.file).is_relative() && !folder.empty())
+      pattern.file = (std::filesystem::path(folder) / pattern.file).string();
+    return {};
+  }
+
+  Status addHeadDims(const Place &place) {
+    PlanHeadDims &dims = plan.headDims.emplace_back();
+    if (!place.value.is_object()) {
+      HEDDLE_TRY(readCount(place, dims.head));
+      dims.value = dims.head;
+      return {};
+    }
+    dims = {0, 0};
+    HEDDLE_TRY(readObject(place, {{"head", [&](const Place &at) { return readCount(at, dims.head); }},
+                                  {"value", [&](const Place &at) { return readCount(at, dims.value); }}}));
+    return dims.head && dims.value ? Status() : place.expected("\"head\" and \"value\"");
+  }
+
+  Status addDType(const Place &place) {
+    std::string name;
+    HEDDLE_TRY(readText(place, name));
+    const std::optional<DType> dtype = parseDType(name);
+    if (!dtype || *dtype == DType::fp32)
+      return place.expected("bf16 or fp16");
+    plan.dtypes.push_back(*dtype);
+    return {};
+  }
+
+  Status addProblem(const Place &place) {
+    PlanProblem problem{1, 0, 0, 0, 0};
+    HEDDLE_TRY(readObject(place, {{"batch", [&](const Place &at) { return readCount(at, problem.batch); }},
+                                  {"heads", [&](const Place &at) { return readCount(at, problem.heads); }},
+                                  {"kv_heads", [&](const Place &at) { return readCount(at, problem.kvHeads); }},
+                                  {"seqlen", [&](const Place &at) { return readCount(at, problem.seqlenQ); }},
+                                  {"seqlen_k", [&](const Place &at) { return readCount(at, problem.seqlenK); }}}));
+    if (!problem.heads || !problem.seqlenQ)
+      return place.expected("\"heads\" and \"seqlen\"");
+    if (!problem.kvHeads)
+      problem.kvHeads = problem.heads;
+    if (!problem.seqlenK)
+      problem.seqlenK = problem.seqlenQ;
+    if (problem.heads % problem.kvHeads)
+      return place.expected("heads that are a multiple of kv_heads");
+    plan.problems.push_back(problem);
+    return {};
+  }
+
+  WorkPlan &plan;
+  std::string folder;
+};
+
+} // namespace
+
+Result<WorkPlan> WorkPlan::parse(const std::string &text, const std::string &label, const std::string &folder) {
+  Json json;
+  try {
+    json = Json::parse(text, nullptr, true, /*ignore_comments=*/true);
+  } catch (const Json::parse_error &error) {
+    return Status::invalidArgument(label + ": expected a plan in JSON: " + error.what());
+  }
+  WorkPlan plan;
+  HEDDLE_TRY(PlanReader(plan, folder).read({json, label, ": "}));
+  return plan;
+}
+
+Result<WorkPlan> WorkPlan::load(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return Status::invalidArgument("'" + path + "': cannot read the plan");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return parse(text, path, std::filesystem::path(path).parent_path().string());
+}
+
+} // namespace heddle

@@ -1,0 +1,76 @@
+//===- WorkPlan.h - many kernels in one file --------------------*- C++ -*-===//
+// Owns plan files: JSON that names patterns, head dims, types, architectures and problems, and stands for all their
+// combinations. `heddle pack` compiles a plan, `heddle sweep` tunes it. docs/plans.md has the format.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_PLAN_WORKPLAN_H
+#define HEDDLE_COMPILER_PLAN_WORKPLAN_H
+
+#include "runtime/Core/DType.h"
+#include "runtime/Core/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// A pattern of a file, with the sizes that problems are tuned for.
+struct PlanPattern {
+  std::string file;               ///< as it can be opened from here
+  std::string pattern;            ///< which attn.pattern of the file; empty: the only one
+  std::string name;               ///< in the database; empty: the pattern's own
+  std::vector<std::string> sizes; ///< "left=1023"
+};
+
+struct PlanHeadDims {
+  int64_t head = 64, value = 64;
+};
+
+/// One problem: lengths in tokens, heads of queries and of keys and values.
+struct PlanProblem {
+  int64_t batch = 1, heads = 1, kvHeads = 1, seqlenQ = 1, seqlenK = 1;
+};
+
+/// One kernel to compile, for all sizes of the pattern.
+struct PackItem {
+  PlanPattern pattern;
+  PlanHeadDims dims;
+  DType dtype = DType::bf16;
+  std::string arch;
+
+  /// "sliding_window.mlir bf16 head_dim=64 sm_90a".
+  std::string str() const;
+};
+
+/// One problem to tune.
+struct TuneItem {
+  PlanPattern pattern;
+  PlanHeadDims dims;
+  DType dtype = DType::bf16;
+  PlanProblem problem;
+  std::string gpu; ///< its name; empty: any
+
+  /// "sliding_window.mlir left=1023 bf16 head_dim=64 1x16[8]x32768"; the same for equal items only.
+  std::string str() const;
+};
+
+struct WorkPlan {
+  std::vector<PlanPattern> patterns;  ///< at least one
+  std::vector<PlanHeadDims> headDims; ///< at least one
+  std::vector<DType> dtypes;          ///< at least one
+  std::vector<std::string> archs;     ///< may be empty
+  std::vector<PlanProblem> problems;  ///< may be empty
+  std::vector<std::string> gpus;      ///< names; empty: any
+
+  /// Reads a file; paths in it count from its folder. invalidArgument names the file and the place in it.
+  static Result<WorkPlan> load(const std::string &path);
+  static Result<WorkPlan> parse(const std::string &text, const std::string &label, const std::string &folder);
+
+  /// All combinations, the last list of the plan fastest; equal ones once.
+  std::vector<PackItem> packItems() const;
+  std::vector<TuneItem> tuneItems() const;
+};
+
+} // namespace heddle
+
+#endif

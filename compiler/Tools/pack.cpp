@@ -1,0 +1,135 @@
+//===- pack.cpp - heddle pack ---------------------------------------------===//
+// Compiles every kernel of a plan into one file, for applications that must not compile at run time.
+//===----------------------------------------------------------------------===//
+#include "codegen/Target/FindArch.h"
+#include "compiler/Driver/PackSession.h"
+#include "compiler/Tools/Cache.h"
+#include "compiler/Tools/Output.h"
+#include "compiler/Tools/ProgressLine.h"
+#include "compiler/Tools/ScratchFolder.h"
+#include "compiler/Tools/Verb.h"
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+namespace heddle::cli {
+namespace {
+
+struct PackingOptions {
+  std::string plan, output;
+  std::vector<std::string> archs, tuned;
+  DatabaseOptions permissions;
+  int workers = 0;
+  bool json = false;
+};
+
+Result<WorkPlan> planOf(const PackingOptions &options) {
+  HEDDLE_ASSIGN(WorkPlan plan, WorkPlan::load(options.plan));
+  if (!options.archs.empty())
+    plan.archs = options.archs;
+  if (plan.archs.empty() || plan.archs == std::vector<std::string>{"all"}) {
+    plan.archs.clear();
+    for (const GpuArch *arch : archsOf({"all"}))
+      plan.archs.push_back(KernelShape{arch}.archName());
+  }
+  for (const std::string &arch : plan.archs)
+    if (const Status known = findGpuArch(arch).status(); !known.isOk())
+      return Status::invalidArgument(options.plan + ": archs: " + known.message());
+  return plan;
+}
+
+/// The tuned winners of the other databases for what is packed, without their trials.
+Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &plan, const std::vector<PackedKernel> &kernels,
+                  const ScratchFolder &scratch) {
+  RowFilter filter;
+  filter.onlyTuned = true, filter.hasTrials = false;
+  filter.dtypes = plan.dtypes;
+  for (const PlanHeadDims &dims : plan.headDims)
+    filter.headDims.push_back(dims.head);
+  for (const PackedKernel &kernel : kernels)
+    filter.patterns.push_back(kernel.record.pattern);
+  for (size_t i = 0; i < options.tuned.size(); ++i) {
+    DatabaseOptions database = options.permissions;
+    database.given = options.tuned[i];
+    HEDDLE_ASSIGN(Store tuned, database.open(StoreMode::readOnly));
+    const std::string chosen = scratch.file("tuned" + std::to_string(i) + ".db");
+    Result<StoreCounts> counts = tuned.exportTo(chosen, filter);
+    if (!counts && counts.status().code() == StatusCode::notFound) {
+      std::cerr << "heddle: warning: '" << options.tuned[i] << "' has no tuned kernel for anything that is packed\n";
+      continue;
+    }
+    HEDDLE_TRY(counts.status());
+    HEDDLE_TRY(store.merge({chosen}).status());
+  }
+  return {};
+}
+
+Json describe(const PackedKernel &kernel) {
+  Json json = {{"item", kernel.item.str()}};
+  json.update(kernelJson(kernel.record, kernel.cubinBytes, kernel.ptxBytes));
+  return json;
+}
+
+void report(const PackingOptions &options, const std::vector<PackedKernel> &kernels, const StoreCounts &written) {
+  const int64_t bytes = int64_t(std::filesystem::file_size(options.output));
+  if (options.json) {
+    Json list = Json::array();
+    for (const PackedKernel &kernel : kernels)
+      list.push_back(describe(kernel));
+    printJson(Json{{"file", options.output}, {"bytes", bytes}, {"kernels", list}, {"written", countsJson(written)}});
+    return;
+  }
+  for (const PackedKernel &kernel : kernels)
+    std::cout << kernel.item.str() << ": " << kernel.cubinBytes << " B cubin, " << kernel.ptxBytes << " B PTX"
+              << (kernel.record.note.empty() ? "" : "; " + kernel.record.note) << '\n';
+  std::cout << options.output << ": " << countsText(written) << ", " << bytes << " bytes\n";
+}
+
+Status pack(const PackingOptions &options) {
+  HEDDLE_ASSIGN(WorkPlan plan, planOf(options));
+  if (std::filesystem::exists(options.output))
+    return Status::invalidArgument("'" + options.output + "': there is such a file already");
+  HEDDLE_ASSIGN(ScratchFolder scratch, ScratchFolder::beside(options.output));
+  StoreOptions writing;
+  writing.mode = StoreMode::readWrite;
+  writing.forceNetwork = options.permissions.forceNetwork;
+  HEDDLE_ASSIGN(Store store, Store::open(scratch.file("all.db"), writing));
+  ProgressLine progress;
+  PackOptions packing;
+  packing.workers = options.workers > 0 ? options.workers : int(std::max(1u, std::thread::hardware_concurrency()));
+  packing.progress = [&](size_t done, size_t total, const PackItem &last) {
+    progress.show(double(done) / double(total), std::to_string(done) + "/" + std::to_string(total) + " kernels, " + last.str());
+  };
+  Result<std::vector<PackedKernel>> kernels = packInto(store, plan, packing);
+  progress.finish();
+  HEDDLE_TRY(kernels.status());
+  HEDDLE_TRY(addWinners(store, options, plan, *kernels, scratch));
+  HEDDLE_ASSIGN(StoreCounts written, store.exportTo(options.output, RowFilter()));
+  report(options, *kernels, written);
+  return {};
+}
+
+} // namespace
+
+Action addPack(CLI::App &command) {
+  auto options = std::make_shared<PackingOptions>();
+  command.add_option("PLAN", options->plan, "Plan file (JSON): patterns, head_dims, dtypes, archs; docs/plans.md")->required();
+  command.add_option("-o,--output", options->output, "File to write, .heddle by custom; there must be none of that name")->type_name("FILE")->required();
+  addArchOption(command, options->archs);
+  command.get_option("--arch")->description(command.get_option("--arch")->get_description() + " [those of the plan, else all]");
+  command.add_option("--from", options->tuned, "Database whose tuned kernels for what is packed go in too; may be repeated")
+      ->type_name("DB")
+      ->allow_extra_args(false);
+  options->permissions.addPermissions(command);
+  command.add_option("--workers", options->workers, "threads that compile [one for each processor]")->check(CLI::PositiveNumber);
+  addJsonOption(command, options->json);
+  return [options] {
+    const Status status = pack(*options);
+    return status.isOk() ? int(Ok) : fail(status);
+  };
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,86 @@
+//===- work_plan_test.cpp - plan files --------------------------------------===//
+#include "compiler/Plan/WorkPlan.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+using namespace heddle;
+
+namespace {
+
+WorkPlan parsed(const std::string &text) {
+  Result<WorkPlan> plan = WorkPlan::parse(text, "plan.json", "/plans");
+  REQUIRE_MESSAGE(plan.isOk(), plan.status().message());
+  return plan.take();
+}
+
+std::string refusal(const std::string &text) {
+  const Status status = WorkPlan::parse(text, "plan.json", "/plans").status();
+  CHECK((status.isOk() || status.code() == StatusCode::invalidArgument));
+  return status.message();
+}
+
+} // namespace
+
+TEST_CASE("a plan stands for all combinations, in order") {
+  const WorkPlan plan = parsed(R"({ // of a server
+    "patterns": ["a.mlir", {"file": "/else/b.mlir", "pattern": "p", "name": "window", "set": {"left": 1023, "cap": 30.5}}],
+    "head_dims": [64, {"head": 192, "value": 128}], "dtypes": ["bf16", "fp16"], "archs": ["sm_80", "sm_90a"],
+    "problems": [{"heads": 16, "seqlen": 8192}, {"batch": 2, "heads": 8, "kv_heads": 2, "seqlen": 1, "seqlen_k": 4096}],
+    "gpus": "NVIDIA H200"})");
+  CHECK(plan.patterns[0].file == "/plans/a.mlir");
+  CHECK(plan.patterns[1].file == "/else/b.mlir");
+  CHECK(plan.patterns[1].sizes == std::vector<std::string>{"left=1023", "cap=30.5"});
+  const std::vector<PackItem> kernels = plan.packItems();
+  REQUIRE(kernels.size() == 16);
+  CHECK(kernels[0].str() == "a.mlir bf16 head_dim=64 sm_80");
+  CHECK(kernels[1].arch == "sm_90a");
+  CHECK(kernels[2].dtype == DType::fp16);
+  CHECK(kernels[15].str() == "b.mlir:p as window fp16 head_dim=192 value_dim=128 sm_90a");
+  const std::vector<TuneItem> items = plan.tuneItems();
+  REQUIRE(items.size() == 16);
+  CHECK(items[0].str() == "a.mlir bf16 head_dim=64 1x16x8192 on NVIDIA H200");
+  CHECK(items[15].str() == "b.mlir:p as window left=1023 cap=30.5 fp16 head_dim=192 value_dim=128 2x8[2]x1/4096 on NVIDIA H200");
+  std::set<std::string> texts;
+  for (const TuneItem &item : items)
+    texts.insert(item.str());
+  CHECK(texts.size() == items.size());
+}
+
+TEST_CASE("what is left out, and what is said twice") {
+  const WorkPlan plan = parsed(R"({"patterns": ["a.mlir", "a.mlir", {"file": "a.mlir", "set": {"left": 1}}], "archs": "sm_80",
+                                  "problems": {"heads": 4, "seqlen": 16}})");
+  CHECK(plan.headDims.size() == 2);
+  CHECK(plan.dtypes == std::vector<DType>{DType::bf16});
+  CHECK(plan.packItems().size() == 2); // one kernel serves all sizes
+  const std::vector<TuneItem> items = plan.tuneItems();
+  REQUIRE(items.size() == 4);
+  CHECK(items[0].problem.kvHeads == 4);
+  CHECK(items[0].problem.seqlenK == 16);
+  CHECK(items[0].gpu.empty());
+  CHECK(parsed(R"({"patterns": "a.mlir"})").packItems().empty());
+}
+
+TEST_CASE("two files of one name are two patterns") {
+  CHECK(parsed(R"({"patterns": ["x/a.mlir", "y/a.mlir"], "head_dims": 64, "archs": "sm_80"})").packItems().size() == 2);
+}
+
+TEST_CASE("what is wrong, and where") {
+  CHECK(refusal("{\"patterns\": [\"a\"],").find("plan.json: expected a plan in JSON: ") == 0);
+  CHECK(refusal("[]").find("plan.json: expected an object with archs, dtypes") == 0);
+  CHECK(refusal("{}") == "plan.json: expected \"patterns\", a list of files");
+  CHECK(refusal(R"({"patterns": "a", "head_dim": 64})") == "plan.json: unknown key 'head_dim'; there are archs, dtypes, gpus, head_dims, patterns, problems");
+  CHECK(refusal(R"({"patterns": []})") == "plan.json: patterns: expected at least one value, got []");
+  CHECK(refusal(R"({"patterns": [{"name": "x"}]})") == "plan.json: patterns[0]: expected \"file\", got {\"name\":\"x\"}");
+  CHECK(refusal(R"({"patterns": [{"file": "x", "set": [1]}]})") == "plan.json: patterns[0].set: expected an object of sizes, such as {\"left\": 1023}, got [1]");
+  CHECK(refusal(R"({"patterns": [{"file": "x", "set": {"left": "1"}}]})") == "plan.json: patterns[0].set.left: expected a number, got \"1\"");
+  CHECK(refusal(R"({"patterns": "a", "head_dims": [64, -8]})") == "plan.json: head_dims[1]: expected an integer of at least 1, got -8");
+  CHECK(refusal(R"({"patterns": "a", "head_dims": {"head": 64}})") == "plan.json: head_dims: expected \"head\" and \"value\", got {\"head\":64}");
+  CHECK(refusal(R"({"patterns": "a", "dtypes": "fp32"})") == "plan.json: dtypes: expected bf16 or fp16, got \"fp32\"");
+  CHECK(refusal(R"({"patterns": "a", "archs": [""]})") == "plan.json: archs[0]: expected a text, got \"\"");
+  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3}})") == "plan.json: problems: expected \"heads\" and \"seqlen\", got {\"heads\":3}");
+  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3, "kv_heads": 2, "seqlen": 9}})").find("expected heads that are a multiple of kv_heads") != std::string::npos);
+  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 99999999999999999999, "seqlen": 9}})").find("problems.heads: expected an integer of at least 1") != std::string::npos);
+  CHECK(WorkPlan::load("/nowhere/plan.json").status().message() == "'/nowhere/plan.json': cannot read the plan");
+}
