@@ -118,12 +118,16 @@ class PartState {
 public:
   static constexpr int kPieceBytes = 32 * 16; // of a warp
   static constexpr int kWarpBytes = (kValueTiles + 1) * kPieceBytes;
+  static constexpr int kStepBytes = (kSplitsLong ? 4 : kConsumerWarps) * kWarpBytes; // to the next state of the same rows
 
   DEV PartState(const KernelParams &p, int32_t slot, int32_t warp) {
     const int64_t place = static_cast<int64_t>(slot) * kConsumerWarps + warp;
     at = reinterpret_cast<char *>(p.workspace + workspace::kStates) + place * kWarpBytes +
          ptx::rereadThreadIndex() % 32 * 16;
   }
+
+  // To the next state of the same rows: in the slot that follows, or of the next consumer.
+  DEV void next() { at += kStepBytes; }
 
   // References must be whole numbers.
   DEV void store(const RowState &rows, bool isWanted = true) const {
@@ -158,8 +162,7 @@ public:
 
 private:
   DEV void storePiece(int n, bool isWanted, float a, float b, float c, float d) const {
-    ptx::storeGlobal16(at + n * kPieceBytes, isWanted, __float_as_uint(a), __float_as_uint(b), __float_as_uint(c),
-                       __float_as_uint(d));
+    ptx::storeGlobal16(at + n * kPieceBytes, isWanted, a, b, c, d);
   }
 
   char *at;
@@ -180,48 +183,45 @@ DEV bool arrivesLast(const KernelParams &p, PartRecord record) {
   return isLast;
 }
 
-// States number first <= i < end, in this order, as one; stateAt(i) is where one lies. Their references are looked at
-// first, side by side, so that the states need not wait for each other afterwards.
-template <class StateAt> DEV void mergeStates(RowState &rows, int32_t first, int32_t end, StateAt stateAt) {
+// `count` states, one behind the other, as one. Their references are looked at first, side by side, so that the states need
+// not wait for each other afterwards.
+DEV void mergeStates(RowState &rows, const PartState &first, int32_t count) {
   clearRows(rows);
+  PartState state = first;
 #pragma unroll 4
-  for (int32_t i = first; i < end; ++i) {
+  for (int32_t i = 0; i < count; ++i, state.next()) {
     float ends[4];
-    stateAt(i).loadEnds(ends);
+    state.loadEnds(ends);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       rows.reference[0][half] = fmaxf(rows.reference[0][half], ends[half]);
   }
+  state = first;
 #pragma unroll kStatesAtOnce
-  for (int32_t i = first; i < end; ++i)
-    stateAt(i).addTo(rows);
+  for (int32_t i = 0; i < count; ++i, state.next())
+    state.addTo(rows);
 }
 
-// All parts are computed here: after each one the first consumer adds what all left to what it has so far.
-DEV bool joinAlone(const KernelParams &p, PartRecord record, RowState &rows) {
-  const bool isFirst = uniform(partWarp() < 4);
-  const int32_t slot = record.slot();
+// After the tiles of a part: true if rows now hold all parts of the item's rows. Of parts that are all computed here, the
+// first consumer adds what all left to what it has so far, which lies where a consumer before the first would leave it.
+DEV bool joinParts(const KernelParams &p, PartRecord record, RowState &rows) {
+  const bool isAlone = kSplitsLong && record.isAlone(), isFirst = kSplitsLong && uniform(partWarp() < 4);
+  const int32_t slot = record.slot(), ownSlot = slot + (isAlone ? 1 : record.part());
   roundReferences(rows);
-  PartState(p, slot + 1, partWarp()).store(rows);
-  ptx::syncNamed(kPartBarrier, kConsumerThreads);
-  mergeStates(rows, record.part() == 0, isFirst ? 1 + kStatesOfPart : 0,
-              [&](int32_t i) { return PartState(p, slot + (i > 0), rowWarp() + max(i - 1, 0) * 4); });
-  PartState(p, slot, partWarp()).store(rows, isFirst);
+  PartState(p, ownSlot, partWarp()).store(rows);
+  bool joins = isFirst;
+  if (isAlone)
+    ptx::syncNamed(kPartBarrier, kConsumerThreads);
+  else
+    joins = arrivesLast(p, record);
+  const int32_t before = isAlone & record.part() > 0; // one state more
+  const int32_t states = (isAlone ? 1 : record.parts()) * kStatesOfPart + before;
+  mergeStates(rows, PartState(p, slot + isAlone, rowWarp() - before * 4), joins ? states : 0);
+  if (!isAlone)
+    return joins;
+  PartState(p, slot + 1, rowWarp() - 4).store(rows, isFirst);
   ptx::syncNamed(kPartBarrier, kConsumerThreads);
   return isFirst & record.isLast();
-}
-
-// After the tiles of a part: true if rows now hold all parts of the item's rows.
-DEV bool joinParts(const KernelParams &p, PartRecord record, RowState &rows) {
-  if (kSplitsLong && record.isAlone())
-    return joinAlone(p, record, rows);
-  const int32_t slot = record.slot();
-  roundReferences(rows);
-  PartState(p, slot + record.part(), partWarp()).store(rows);
-  const bool isLast = arrivesLast(p, record);
-  mergeStates(rows, 0, isLast ? record.parts() * kStatesOfPart : 0,
-              [&](int32_t i) { return PartState(p, slot + i / kStatesOfPart, rowWarp() + i % kStatesOfPart * 4); });
-  return isLast;
 }
 
 // Gives the parts of an item to whoever comes for them, this block among them, and keeps the first one; or all parts, if
