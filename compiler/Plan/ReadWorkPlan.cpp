@@ -117,6 +117,7 @@ private:
                                     {"set", [&](const Place &at) { return readSizes(at, pattern.sizes); }}}));
     if (pattern.file.empty())
       return place.expected("\"file\"");
+    pattern.label = pattern.file;
     if (std::filesystem::path(pattern.file).is_relative() && !folder.empty())
       pattern.file = (std::filesystem::path(folder) / pattern.file).string();
     return {};

@@ -1,13 +1,12 @@
 //===- WorkPlan.cpp - combinations of a plan ------------------------------===//
 #include "compiler/Plan/WorkPlan.h"
 
-#include <filesystem>
 #include <set>
 
 namespace heddle {
 
 static std::string kernelText(const PlanPattern &pattern, PlanHeadDims dims, DType dtype) {
-  std::string text = std::filesystem::path(pattern.file).filename().string();
+  std::string text = pattern.label;
   if (!pattern.pattern.empty())
     text += ":" + pattern.pattern;
   if (!pattern.name.empty())
@@ -37,7 +36,7 @@ template <class Item> class Distinct {
 public:
   explicit Distinct(std::vector<Item> &items) : items(items) {}
   void add(Item item) {
-    if (seen.insert(item.pattern.file + "\n" + item.str()).second)
+    if (seen.insert(item.str()).second)
       items.push_back(std::move(item));
   }
 

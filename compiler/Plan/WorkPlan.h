@@ -16,6 +16,7 @@ namespace heddle {
 
 /// A pattern of a file, with the sizes that problems are tuned for.
 struct PlanPattern {
+  std::string label;              ///< its path as the plan spells it
   std::string file;               ///< as it can be opened from here
   std::string pattern;            ///< which attn.pattern of the file; empty: the only one
   std::string name;               ///< in the database; empty: the pattern's own

@@ -32,6 +32,9 @@ struct Verb {
 /// All verbs, in the order in which --help lists them.
 const std::vector<Verb> &verbs();
 
+/// Makes the operations subcommands of a verb, which needs one of them.
+Action addOperations(CLI::App &command, const std::vector<Verb> &operations);
+
 Action addCheck(CLI::App &command);
 Action addExplain(CLI::App &command);
 Action addShow(CLI::App &command);
@@ -39,6 +42,7 @@ Action addDiff(CLI::App &command);
 Action addCompile(CLI::App &command);
 Action addConfigs(CLI::App &command);
 Action addPack(CLI::App &command);
+Action addSweep(CLI::App &command);
 Action addTune(CLI::App &command);
 Action addRun(CLI::App &command);
 Action addBench(CLI::App &command);

@@ -140,18 +140,7 @@ constexpr Verb kOperations[] = {
 } // namespace
 
 Action addCache(CLI::App &command) {
-  command.require_subcommand(1);
-  std::vector<std::pair<CLI::App *, Action>> operations;
-  for (const Verb &operation : kOperations) {
-    CLI::App *sub = command.add_subcommand(operation.name, operation.summary);
-    operations.emplace_back(sub, operation.add(*sub));
-  }
-  return [operations] {
-    for (const auto &[sub, action] : operations)
-      if (sub->parsed())
-        return action();
-    return int(Usage);
-  };
+  return addOperations(command, {std::begin(kOperations), std::end(kOperations)});
 }
 
 } // namespace heddle::cli

@@ -1,49 +1,17 @@
-// Rows and folders that the store tests share. A scratch folder is private, local and removed at the end;
-// rows are valid to publish and differ in whatever the caller changes.
+// Rows that the store tests share: valid to publish, they differ in whatever the caller changes.
 #ifndef HEDDLE_TESTS_UNIT_STORE_FIXTURE_H
 #define HEDDLE_TESTS_UNIT_STORE_FIXTURE_H
 
 #include "runtime/Core/Digest.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "runtime/Store/Store.h"
+#include "scratch_fixture.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 namespace heddle::test {
-
-class ScratchFolder {
-public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "heddle_test_XXXXXX").string();
-    folder = mkdtemp(pattern.data());
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
-  std::string operator/(const std::string &name) const { return folder + "/" + name; }
-  const std::string &path() const { return folder; }
-
-private:
-  std::string folder;
-};
-
-inline std::string readFile(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
-inline void writeFile(const std::string &path, const std::string &bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
 
 inline StoreOptions writing() {
   StoreOptions options;

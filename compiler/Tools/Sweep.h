@@ -1,0 +1,30 @@
+//===- Sweep.h - the operations of heddle sweep -----------------*- C++ -*-===//
+// Owns what the operations of `heddle sweep` share. One operation a file; sweep.cpp lists them.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_TOOLS_SWEEP_H
+#define HEDDLE_COMPILER_TOOLS_SWEEP_H
+
+#include "compiler/Plan/WorkPlan.h"
+#include "compiler/Tools/Verb.h"
+
+#include <string>
+
+namespace heddle::cli {
+
+Action addSweepRun(CLI::App &command);
+Action addSweepStatus(CLI::App &command);
+Action addSweepMerge(CLI::App &command);
+
+/// PLAN, and --dir=FOLDER for what a sweep writes.
+struct SweepPlanOptions {
+  std::string plan, folder;
+  bool json = false;
+  void add(CLI::App &command);
+  void addFolder(CLI::App &command);
+  /// invalidArgument if the plan has no problems to tune.
+  Result<WorkPlan> load() const;
+};
+
+} // namespace heddle::cli
+
+#endif

@@ -1,0 +1,286 @@
+//===- sweep_shard_test.cpp - shards of a sweep, killed and taken up again ------------===//
+#include "compiler/Driver/SweepShard.h"
+#include "compiler/Driver/TuneProcess.h"
+#include "process_fixture.h"
+#include "scratch_fixture.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <sys/stat.h>
+#include <thread>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+WorkPlan planOf(int problems, const std::string &rest = "") {
+  std::string text = "{\"patterns\": \"a.mlir\", \"head_dims\": 64" + rest + ", \"problems\": [";
+  for (int i = 1; i <= problems; ++i)
+    text += std::string(i > 1 ? ", " : "") + "{\"heads\": 1, \"seqlen\": " + std::to_string(i) + "}";
+  Result<WorkPlan> plan = WorkPlan::parse(text + "]}", "plan.json", "");
+  REQUIRE_MESSAGE(plan.isOk(), plan.status().message());
+  return plan.take();
+}
+
+SweepEntry done() {
+  SweepEntry entry;
+  entry.isDone = true;
+  entry.medianUs = 12.5;
+  return entry;
+}
+
+SweepEntry failed(const std::string &message) {
+  SweepEntry entry;
+  entry.message = message;
+  return entry;
+}
+
+/// Counts how often each item was tuned.
+struct Tunes {
+  std::mutex mutex;
+  std::map<std::string, int> counts;
+  std::map<std::string, std::set<std::string>> devices;
+  void add(const TuneItem &item, const SweepGpu &gpu) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ++counts[item.str()];
+    devices[item.str()].insert(gpu.name);
+  }
+};
+
+SweepOptions optionsFor(const std::string &folder, Shard shard = {}) {
+  SweepOptions options;
+  options.folder = folder;
+  options.shard = shard;
+  options.gpus = {{0, "One"}, {1, "Two"}};
+  return options;
+}
+
+SweepResult run(const WorkPlan &plan, const SweepOptions &options) {
+  Result<SweepResult> result = runShard(plan, options);
+  REQUIRE_MESSAGE(result.isOk(), result.status().message());
+  return result.take();
+}
+
+size_t doneIn(const std::string &folder) {
+  Result<std::vector<SweepEntry>> entries = readSweep(folder);
+  REQUIRE_MESSAGE(entries.isOk(), entries.status().message());
+  size_t count = 0;
+  for (const SweepEntry &entry : *entries)
+    count += entry.isDone;
+  return count;
+}
+
+} // namespace
+
+TEST_CASE("shards cover a plan once, and another cut of it takes up what they did") {
+  ScratchFolder folder;
+  const WorkPlan plan = planOf(10);
+  Tunes tunes;
+  auto tune = [&](const TuneItem &item, const SweepGpu &gpu) {
+    tunes.add(item, gpu);
+    return done();
+  };
+  for (int64_t index : {0, 2}) {
+    SweepOptions options = optionsFor(folder.path(), {index, 3});
+    options.tune = tune;
+    CHECK(run(plan, options).entries.size() == (index == 0 ? 4 : 3));
+  }
+  CHECK(doneIn(folder.path()) == 7);
+  SweepOptions all = optionsFor(folder.path());
+  all.tune = tune;
+  std::vector<size_t> ended;
+  all.progress = [&](const SweepProgress &now) { ended.push_back(now.ended); };
+  const SweepResult result = run(plan, all);
+  CHECK(result.items == 10);
+  CHECK(result.known == 7);
+  CHECK(result.entries.size() == 3);
+  CHECK(ended == std::vector<size_t>{1, 2, 3});
+  CHECK(tunes.counts.size() == 10);
+  for (const auto &[item, count] : tunes.counts)
+    CHECK_MESSAGE(count == 1, item);
+  CHECK(run(plan, all).entries.empty());
+  CHECK(shardJournals(folder.path()).size() == 3);
+}
+
+TEST_CASE("what failed is tried again by the next run; what is done stays done") {
+  ScratchFolder folder;
+  const WorkPlan plan = planOf(3);
+  SweepOptions options = optionsFor(folder.path());
+  options.tune = [](const TuneItem &item, const SweepGpu &) { return item.problem.seqlenQ == 2 ? failed("no luck") : done(); };
+  SweepResult first = run(plan, options);
+  CHECK(first.entries.size() == 3);
+  const std::vector<SweepEntry> entries = *readSweep(folder.path());
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[1].message == "no luck");
+  CHECK(entries[0].isDone);
+  CHECK(entries[0].medianUs == 12.5);
+  CHECK(entries[0].seconds >= 0);
+  CHECK(entries[0].endedUnix > 1700000000);
+  CHECK((entries[0].device == "One" || entries[0].device == "Two"));
+  options.tune = [](const TuneItem &, const SweepGpu &) { return done(); };
+  CHECK(run(plan, options).entries.size() == 1);
+  CHECK(doneIn(folder.path()) == 3);
+}
+
+TEST_CASE("items for a GPU go to it, and wait where it is not there") {
+  ScratchFolder folder;
+  Tunes tunes;
+  SweepOptions options = optionsFor(folder.path());
+  options.tune = [&](const TuneItem &item, const SweepGpu &gpu) {
+    tunes.add(item, gpu);
+    return done();
+  };
+  const SweepResult result = run(planOf(4, ", \"gpus\": [\"Two\", \"Three\"]"), options);
+  CHECK(result.items == 8);
+  CHECK(result.elsewhere == 4);
+  REQUIRE(tunes.devices.size() == 4);
+  for (const auto &[item, devices] : tunes.devices)
+    CHECK_MESSAGE(devices == std::set<std::string>{"Two"}, item);
+}
+
+TEST_CASE("a run that is cancelled leaves its items to the next one") {
+  ScratchFolder folder;
+  const WorkPlan plan = planOf(20);
+  std::atomic<bool> cancel{false};
+  SweepOptions options = optionsFor(folder.path());
+  options.cancel = &cancel;
+  options.tune = [&](const TuneItem &item, const SweepGpu &) {
+    if (item.problem.seqlenQ >= 5)
+      cancel = true;
+    return cancel ? failed("interrupted") : done();
+  };
+  const SweepResult result = run(plan, options);
+  CHECK(result.entries.size() >= 3);
+  CHECK(result.entries.size() <= 5);
+  const std::vector<SweepEntry> entries = *readSweep(folder.path());
+  for (const SweepEntry &entry : entries)
+    CHECK(entry.isDone);
+}
+
+TEST_CASE("one process a shard, and what a journal may hold") {
+  ScratchFolder folder;
+  const std::string path = shardJournal(folder.path(), {});
+  {
+    Result<SweepJournal> journal = SweepJournal::open(path);
+    REQUIRE(journal.isOk());
+    SweepEntry entry = done();
+    entry.item = "with \"quotes\", \xff and\nlines";
+    REQUIRE(journal->append(entry).isOk());
+    CHECK(SweepJournal::open(path).status().code() == StatusCode::unavailable);
+    CHECK(SweepJournal::open(path).status().message().find("another process runs this shard") != std::string::npos);
+  }
+  const std::string whole = readFile(path);
+  REQUIRE(readJournal(path)->size() == 1);
+  for (size_t cut = 0; cut < whole.size(); ++cut) { // a kill within the next line
+    writeFile(path, whole + whole.substr(0, cut));
+    REQUIRE(readJournal(path)->size() == 1);
+  }
+  {
+    Result<SweepJournal> journal = SweepJournal::open(path);
+    REQUIRE(journal.isOk());
+    REQUIRE(journal->append(done()).isOk());
+  }
+  CHECK(readJournal(path)->size() == 2);
+  writeFile(path, "nonsense\n" + whole);
+  CHECK(readJournal(path).status().message() == path + ":1: no entry of a sweep: nonsense");
+  CHECK(SweepJournal::open(path).status().code() == StatusCode::corrupt);
+  CHECK(readFile(path) == "nonsense\n" + whole);
+  CHECK(SweepJournal::open(folder / "none/journal").status().code() == StatusCode::io);
+  for (const char *wrong : {"", "1", "2/2", "-1/2", "0/0", "1/2x", "a/b", "0/2/3"})
+    CHECK_MESSAGE(Shard::parse(wrong).status().message().find("expected a shard as I/N") == 0, wrong);
+  CHECK(Shard::parse("7/8")->index == 7);
+}
+
+TEST_CASE("killed at random points, a sweep ends with every item done and none written down twice") {
+  ScratchFolder folder;
+  const WorkPlan plan = planOf(24);
+  std::mt19937 random(7);
+  auto work = [&] {
+    SweepOptions options = optionsFor(folder.path());
+    options.tune = [](const TuneItem &, const SweepGpu &) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      return done();
+    };
+    return runShard(plan, options).isOk() ? 0 : 1;
+  };
+  const int kills = std::getenv("HEDDLE_TEST_ALL") ? 200 : 12;
+  size_t before = 0;
+  for (int i = 0; i < kills && before < 24; ++i) {
+    const pid_t child = startChild(work);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
+    kill(child, SIGKILL);
+    const int code = waitFor(child);
+    CHECK((code == 0 || code == 200 + SIGKILL));
+    const size_t now = doneIn(folder.path());
+    CHECK(now >= before);
+    before = now;
+  }
+  CHECK(waitFor(startChild(work)) == 0);
+  std::map<std::string, int> times;
+  const std::vector<SweepEntry> entries = *readJournal(shardJournal(folder.path(), {}));
+  for (const SweepEntry &entry : entries)
+    ++times[entry.item];
+  CHECK(times.size() == 24);
+  for (const auto &[item, count] : times)
+    CHECK_MESSAGE(count == 1, item);
+}
+
+namespace {
+
+/// Tunes the first item of a plan by a script in place of heddle; `runs` counts how often it was started.
+struct Played {
+  Played(const std::string &script, double limit = 60) {
+    const std::string program = folder / "heddle";
+    writeFile(program, "#!/bin/sh\necho \"$@\" >> " + (folder / "calls") + "\necho \"$CUDA_VISIBLE_DEVICES\" >> " + (folder / "devices") + "\n" + script + "\n");
+    chmod(program.c_str(), 0755);
+    TuneCommand command{program, folder / "shard.db", folder.path(), {"--budget=3s"}, limit, 3};
+    entry = tuneElsewhere(command, planOf(1).tuneItems()[0], {1, "Two"});
+    for (char letter : readFile(folder / "calls"))
+      runs += letter == '\n';
+  }
+  ScratchFolder folder;
+  SweepEntry entry;
+  int runs = 0;
+};
+
+} // namespace
+
+TEST_CASE("an item is tuned in a process of its own, on one GPU") {
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  Played good(R"(echo noise >&2; echo '{"end": "budget", "winner": {"median_us": 41.5}}')");
+  CHECK(good.entry.isDone);
+  CHECK(good.entry.medianUs == 41.5);
+  CHECK(good.runs == 1);
+  CHECK(readFile(good.folder / "devices") == "1\n");
+  CHECK(readFile(good.folder / "calls") == "tune a.mlir --json --db=" + (good.folder / "shard.db") +
+                                              " --dtype=bf16 --head-dim=64 --value-dim=64 --batch=1 --heads=1 --kv-heads=1 --seqlen=1 --seqlen-k=1 --budget=3s\n");
+  setenv("CUDA_VISIBLE_DEVICES", "5,GPU-abc,7", 1);
+  CHECK(readFile(Played("exit 0").folder / "devices") == "GPU-abc\n");
+  unsetenv("CUDA_VISIBLE_DEVICES");
+
+  Played wrong("echo 'heddle: error: no such pattern' >&2; echo 'heddle: note: look' >&2; exit 1");
+  CHECK_FALSE(wrong.entry.isDone);
+  CHECK(wrong.entry.message == "heddle: error: no such pattern");
+  CHECK(wrong.runs == 1);
+  CHECK(Played(R"(echo '{"end": "cancelled", "winner": {"median_us": 41.5}}')").entry.message == "interrupted");
+  CHECK(Played("exit 0").entry.message == "the process that tunes answered no winner");
+
+  Played lost("echo 'heddle: error: a kernel that never ends holds the GPU' >&2; exit 3");
+  CHECK(lost.runs == 3);
+  CHECK(lost.entry.message == "heddle: error: a kernel that never ends holds the GPU");
+  Played crash("kill -SEGV $$");
+  CHECK(crash.runs == 3);
+  CHECK_FALSE(crash.entry.isDone);
+  CHECK_FALSE(crash.entry.message.empty());
+  Played better("[ -e \"$0.once\" ] || { touch \"$0.once\"; kill -KILL $$; }\n" R"(echo '{"end": "budget", "winner": {"median_us": 3}}')");
+  CHECK(better.entry.isDone);
+  CHECK(better.runs == 2);
+  Played hung("exec sleep 60", 1);
+  CHECK(hung.runs == 3);
+  CHECK(hung.entry.message.find("timed out") != std::string::npos);
+}
