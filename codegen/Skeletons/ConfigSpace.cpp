@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <type_traits>
 
 namespace heddle {
 namespace {
@@ -17,12 +18,25 @@ bool advance(ConfigSpace::Point &point, const std::vector<size_t> &chosen, const
   return false;
 }
 
+/// The field of this name; never null: a knob is a field.
+int64_t KernelConfig::*memberOf(const std::string &name) {
+  int64_t KernelConfig::*found = nullptr;
+  KernelConfig::fields([&](const char *field, auto member) {
+    if constexpr (std::is_same_v<decltype(member), int64_t KernelConfig::*>)
+      if (name == field)
+        found = member;
+  });
+  assert(found && "a knob is a field");
+  return found;
+}
+
 } // namespace
 
 ConfigSpace::ConfigSpace(const Skeleton &skeleton, const KernelRequest &request)
     : skeleton(skeleton), request(request), base(skeleton.defaultConfig(request)), knobList(skeleton.knobs(request)) {
   for (size_t i = 0; i < knobList.size(); ++i) {
-    defaults.push_back(*base.get(knobList[i].name));
+    members.push_back(memberOf(knobList[i].name));
+    defaults.push_back(base.*members.back());
     groups.resize(std::max<size_t>(groups.size(), knobList[i].group + 1));
     groups[knobList[i].group].knobs.push_back(i);
   }
@@ -53,9 +67,7 @@ size_t ConfigSpace::placeIn(const Group &group, const Point &point) const {
 }
 
 void ConfigSpace::set(KernelConfig &config, size_t knob, uint32_t index) const {
-  const Status status = config.set(knobList[knob].name, knobList[knob].values[index]);
-  assert(status.isOk() && "a knob is a field");
-  (void)status;
+  config.*members[knob] = knobList[knob].values[index];
 }
 
 const Rejection *ConfigSpace::refusal(const Point &point) const {

@@ -31,6 +31,8 @@ public:
   KernelConfig configAt(const Point &point) const;
   /// Knobs whose value is not that of the skeleton's default.
   size_t changesFromDefault(const Point &point) const;
+  int64_t valueAt(const Point &point, size_t knob) const { return knobList[knob].values[point[knob]]; }
+  int64_t defaultOf(size_t knob) const { return defaults[knob]; }
   /// Every point, the last knob varying fastest, with its refusal.
   void forEach(const std::function<void(const Point &, const Rejection *)> &visit) const;
 
@@ -52,7 +54,8 @@ private:
   KernelRequest request;
   KernelConfig base;
   std::vector<Knob> knobList;
-  std::vector<int64_t> defaults; // of the knobs
+  std::vector<int64_t> defaults;                // of the knobs
+  std::vector<int64_t KernelConfig::*> members; // likewise
   std::vector<Group> groups;
 };
 

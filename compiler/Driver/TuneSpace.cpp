@@ -39,7 +39,10 @@ Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_p
 TuneSpace::TuneSpace(PreparedPattern prepared, std::shared_ptr<const KernelRequest> kernel, const Skeleton &skeleton,
                      std::shared_ptr<const ConfigSpace> configs, tuner::SearchSpace points)
     : prepared(std::move(prepared)), kernel(std::move(kernel)), skeleton(skeleton), configs(std::move(configs)),
-      points(std::move(points)) {}
+      points(std::move(points)) {
+  blockKnob = this->points.knobIndex("block_n");
+  chunkKnob = blockKnob ? this->points.knobIndex("chunk_n") : std::nullopt;
+}
 
 Result<std::shared_ptr<const TuneSpace>> TuneSpace::create(PreparedPattern prepared, const KernelShape &shape,
                                                            const std::string &skeletonName) {
@@ -55,17 +58,16 @@ Result<CompiledVariant> TuneSpace::compile(const tuner::Point &point) const {
   return compileVariant(prepared, *kernel, configs->configAt(point.index));
 }
 
+KernelConfig TuneSpace::configAt(const tuner::Point &point) const { return configs->configAt(point.index); }
+
 double TuneSpace::distanceFromDefault(const tuner::Point &point) const {
-  const KernelConfig base = skeleton.defaultConfig(*kernel);
-  double distance = 0;
-  tuner::PointValues values = points.values(point);
-  for (const auto &[field, value] : base.coordinates())
-    if (field != "chunk_n")
-      distance += values.valueOr(field, value) != value;
-  if (!points.knobIndex("chunk_n"))
-    return distance;
-  int64_t blockN = values.valueOr("block_n", base.blockN), chunkN = values.valueOr("chunk_n", base.chunkN);
-  return distance + (blockN * base.chunkN != chunkN * base.blockN);
+  const size_t changes = configs->changesFromDefault(point.index);
+  if (!chunkKnob)
+    return double(changes);
+  const auto isOff = [&](size_t knob) { return configs->valueAt(point.index, knob) != configs->defaultOf(knob); };
+  const bool isOutOfStep = configs->valueAt(point.index, *blockKnob) * configs->defaultOf(*chunkKnob) !=
+                           configs->valueAt(point.index, *chunkKnob) * configs->defaultOf(*blockKnob);
+  return double(changes) - isOff(*chunkKnob) + isOutOfStep;
 }
 
 Result<std::string> TuneSpace::pointOf(const std::string &stored) const {

@@ -9,9 +9,11 @@
 #include "tuner/Search/SearchSpace.h"
 
 #include <memory>
+#include <optional>
 
 namespace heddle {
 
+struct KernelConfig;
 struct KernelRequest;
 struct Knob;
 class ConfigSpace;
@@ -35,7 +37,10 @@ public:
   const KernelRequest &request() const { return *kernel; }
   const tuner::SearchSpace &space() const { return points; }
 
+  const Skeleton &family() const { return skeleton; }
+
   Result<CompiledVariant> compile(const tuner::Point &point) const;
+  KernelConfig configAt(const tuner::Point &point) const;
   /// Fewer changes from the default come first: the default is meant to be close. Tiles that grow with their chunk count as
   /// one change.
   double distanceFromDefault(const tuner::Point &point) const;
@@ -51,6 +56,7 @@ private:
   const Skeleton &skeleton;
   std::shared_ptr<const ConfigSpace> configs;
   tuner::SearchSpace points;
+  std::optional<size_t> blockKnob, chunkKnob; ///< places of block_n and chunk_n, where both are knobs
 };
 
 } // namespace heddle

@@ -102,6 +102,11 @@ const PointTrial *RecordedTable::find(const std::string &config) const {
   return row == rowOf.end() ? nullptr : &rows[row->second];
 }
 
+std::string RecordedTable::fact(const std::string &word) const {
+  auto known = facts.find(word);
+  return known == facts.end() ? std::string() : known->second;
+}
+
 const PointTrial *RecordedTable::best() const {
   const PointTrial *best = nullptr;
   for (const PointTrial &row : rows)

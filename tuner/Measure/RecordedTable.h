@@ -3,7 +3,8 @@
 // tables without a GPU. One line per point, comma-separated, the message last and free of line breaks:
 //   config,outcome,median_us,spread,max_error,registers,spill_bytes,compile_seconds,message
 //   block_m=64 stages=2,measured,41.7,0.01,0.002,128,0,0.45,
-// The first line is the header; empty lines and lines that begin with '#' are skipped.
+// The first line is the header; empty lines and lines that begin with '#' are skipped, but for facts of one word,
+// "# problem: patterns/causal.mlir --seqlen=8192", which are kept. The median of a stopped row is its fastest sample.
 #ifndef HEDDLE_TUNER_MEASURE_RECORDEDTABLE_H
 #define HEDDLE_TUNER_MEASURE_RECORDEDTABLE_H
 
@@ -26,8 +27,12 @@ public:
   static Result<RecordedTable> parse(std::string name, std::string_view text);
   // Reads a file; the table's name is the path.
   static Result<RecordedTable> load(const std::string &path);
-  // The text form; parse(text()) has the same trials.
+  // The text form; parse(text()) has the same trials and facts.
   std::string text() const;
+
+  // What the table says of itself by this word; empty if nothing. Facts are one line each.
+  std::string fact(const std::string &word) const;
+  void setFact(const std::string &word, const std::string &text) { facts[word] = text; }
 
   // The space that the table spans: knobs in the order of the configurations, numbers ascending,
   // names in the order of appearance, and the constraint "recorded" that refuses points without a row.
@@ -44,6 +49,7 @@ private:
   SearchSpace recordedSpace;
   std::vector<PointTrial> rows;
   std::map<std::string, size_t> rowOf;
+  std::map<std::string, std::string> facts;
 };
 
 // Plays a table back: each stage ends as recorded. With a clock, a preparation takes its recorded

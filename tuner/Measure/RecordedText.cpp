@@ -60,17 +60,29 @@ Result<PointTrial> readRow(const std::string &line) {
   return trial;
 }
 
+// "# word: text", or nothing.
+std::optional<std::pair<std::string, std::string>> factOf(const std::string &line) {
+  const size_t colon = line.find(": ");
+  if (line.compare(0, 2, "# ") != 0 || colon == std::string::npos || line.find(' ', 2) < colon)
+    return std::nullopt;
+  return std::make_pair(line.substr(2, colon - 2), line.substr(colon + 2));
+}
+
 } // namespace
 
 Result<RecordedTable> RecordedTable::parse(std::string name, std::string_view text) {
   std::istringstream lines{std::string(text)};
   std::vector<PointTrial> trials;
+  std::map<std::string, std::string> facts;
   std::string line;
   bool hasHeader = false;
   for (size_t number = 1; std::getline(lines, line); ++number) {
     const std::string where = name + ":" + std::to_string(number) + ": ";
-    if (line.empty() || line.front() == '#')
+    if (line.empty() || line.front() == '#') {
+      if (auto fact = factOf(line))
+        facts.insert(std::move(*fact));
       continue;
+    }
     if (!hasHeader) {
       if (line != kHeader)
         return Status::corrupt(where + "expected the header '" + kHeader + "'");
@@ -82,7 +94,9 @@ Result<RecordedTable> RecordedTable::parse(std::string name, std::string_view te
       return Status::corrupt(where + trial.status().message());
     trials.push_back(trial.take());
   }
-  return create(std::move(name), std::move(trials));
+  HEDDLE_ASSIGN(RecordedTable table, create(std::move(name), std::move(trials)));
+  table.facts = std::move(facts);
+  return table;
 }
 
 Result<RecordedTable> RecordedTable::load(const std::string &path) {
@@ -94,7 +108,10 @@ Result<RecordedTable> RecordedTable::load(const std::string &path) {
 }
 
 std::string RecordedTable::text() const {
-  std::string result = std::string(kHeader) + "\n";
+  std::string result;
+  for (const auto &[word, fact] : facts)
+    result += "# " + word + ": " + fact + "\n";
+  result += std::string(kHeader) + "\n";
   for (const PointTrial &row : rows)
     result += row.config + "," + outcomeName(row.outcome) + "," + shortest(row.medianUs) + "," + shortest(row.spread) +
               "," + shortest(row.maxError) + "," + std::to_string(row.registers) + "," +

@@ -1,0 +1,82 @@
+//===- CostParameters.cpp - the cost model's parameters as data -----------===//
+// What `heddle model fit` makes of tests/data/tuner/h200_*.csv; tests/unit/cost_model_test.cpp holds one against the
+// other. The terms are relative to the data sheet's rates, so that other GPUs are predicted with their own row.
+//===----------------------------------------------------------------------===//
+#include "compiler/Driver/ScheduleCost.h"
+
+#include <fstream>
+#include <sstream>
+
+namespace heddle {
+namespace {
+
+constexpr const char *kParameters = R"(
+term tensor 0.2247
+term exp_online 0.2147
+term exp_anchored 0.1683
+term mask 0.1096
+term tile_latency 0.3854
+term key_latency 1.848
+term product_latency 0.2598
+term memory 0.126
+term item 3.681
+term part 66.52
+term launch 0.822
+factor block_m=64 -0.2439
+factor block_m=192 0.1232
+factor block_m=256 0.189
+factor block_n=32 0.3554
+factor block_n=48 0.1941
+factor block_n=64 0.1072
+factor block_n=80 0.06487
+factor block_n=96 0.02983
+factor block_n=112 0.00563
+factor min_blocks=2 0.1281
+factor min_blocks=3 0.2232
+factor stages=3 -0.02102
+factor stages=4 -0.02215
+factor stages=6 -0.02999
+factor rescale_threshold=0,online 0.07046
+factor rescale_threshold=0,anchored 0.001253
+factor compact_mask -0.01189
+factor raster_reversed 0.005273
+factor query_stages=2 0.01436
+factor turn_taking,block_m=128 0.002369
+factor turn_taking,block_m=192 0.0269
+factor turn_taking,block_m=256 0.05666
+factor grid=tile 0.0533
+factor grid=snake 0.0002993
+factor grid=dynamic -0.02286
+factor split_last 0.000542
+factor split_tiles=0,online -0.01792
+factor split_tiles=0,anchored -0.04534
+factor producer_registers=40 -0.004356
+factor producer_registers=56 -0.008563
+factor raster_mib=4 -0.000622
+factor raster_mib=4096 0.009252
+factor imbalance 0.5827
+factor changes 0.01142
+)";
+
+} // namespace
+
+const ShippedCosts &shippedCosts() {
+  static const ShippedCosts shipped = [] {
+    Result<tuner::CostModel> model = tuner::CostModel::parse(costModelStart(), kParameters);
+    return ShippedCosts{model ? model.take() : costModelStart(), "h200", "sm90_forward"};
+  }();
+  return shipped;
+}
+
+Result<tuner::CostModel> loadCostModel(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf()))
+    return Status::io("cost model '" + path + "' cannot be read");
+  Result<tuner::CostModel> model = tuner::CostModel::parse(costModelStart(), text.str());
+  if (!model)
+    return Status(model.status().code(), "cost model '" + path + "': " + model.status().message());
+  return model;
+}
+
+} // namespace heddle

@@ -1,0 +1,45 @@
+//===- Model.h - the operations of heddle model -----------------*- C++ -*-===//
+// Owns what the operations of `heddle model` share: the options that say which problem is meant. A recorded table keeps
+// them as text, and they are read back from there.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_TOOLS_MODEL_H
+#define HEDDLE_COMPILER_TOOLS_MODEL_H
+
+#include "compiler/Driver/TuneSpace.h"
+#include "compiler/Tools/ProblemOptions.h"
+#include "compiler/Tools/Verb.h"
+
+namespace heddle::cli {
+
+/// What a recorded table says of itself.
+inline constexpr const char *kProblemFact = "problem", *kGpuFact = "gpu";
+
+/// A pattern, a call and the kernels that may serve it.
+struct ModelProblem {
+  PatternOptions pattern;
+  ProblemOptions problem;
+  ShapeOptions shape;
+  ConfigOptions config;
+
+  void add(CLI::App &command);
+  /// As `add` takes it, on one line.
+  std::string text() const;
+  /// The inverse. invalidArgument: what the options do not take.
+  static Result<ModelProblem> parse(const std::string &text);
+};
+
+/// What a problem stands for on GPUs of one architecture.
+struct LoadedProblem {
+  std::unique_ptr<PatternFile> file;
+  ProblemShape shape;
+  std::shared_ptr<const TuneSpace> space;
+};
+Result<LoadedProblem> loadProblem(const ModelProblem &problem, const GpuArch &arch);
+
+Action addModelTable(CLI::App &command);
+Action addModelFit(CLI::App &command);
+Action addModelPredict(CLI::App &command);
+
+} // namespace heddle::cli
+
+#endif

@@ -1,0 +1,126 @@
+//===- ModelFit.cpp - heddle model fit ------------------------------------===//
+// Fits the parameters of the estimate to recorded tables and says how well it orders each: with all tables, with the
+// others only, with the shipped parameters, and without a model.
+//===----------------------------------------------------------------------===//
+#include "codegen/Target/FindArch.h"
+#include "codegen/Target/GpuModel.h"
+#include "compiler/Driver/CostTraining.h"
+#include "compiler/Io/AtomicFile.h"
+#include "compiler/Tools/Model.h"
+#include "compiler/Tools/Output.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+
+namespace heddle::cli {
+namespace {
+
+struct FitOptions {
+  std::vector<std::string> tables;
+  std::string output;
+  bool json = false;
+};
+
+Status addTable(CostTraining &training, const std::string &path) {
+  HEDDLE_ASSIGN(tuner::RecordedTable table, tuner::RecordedTable::load(path));
+  for (const char *fact : {kProblemFact, kGpuFact})
+    if (table.fact(fact).empty())
+      return Status::invalidArgument(path + ": expected a line '# " + fact + ": ...', as `heddle model table` writes it");
+  HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(table.fact(kGpuFact)));
+  HEDDLE_ASSIGN(const GpuArch *arch, findGpuArch(gpu->arch));
+  HEDDLE_ASSIGN(ModelProblem problem, ModelProblem::parse(table.fact(kProblemFact)));
+  HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(problem, *arch));
+  return training.add(std::move(table), loaded.space, *loaded.file, loaded.shape, *gpu);
+}
+
+struct NamedReport {
+  const char *order;
+  tuner::RankReport report;
+};
+
+Json regretJson(double regret) { return std::isfinite(regret) ? Json(regret) : Json(); }
+
+std::string percent(double regret) {
+  char text[32];
+  std::snprintf(text, sizeof text, std::isfinite(regret) ? "%.1f%%" : "none", 100 * regret);
+  return text;
+}
+
+Json reportJson(const tuner::RankReport &report) {
+  return {{"spearman", report.spearman}, {"regret_top1", regretJson(report.regret1)}, {"regret_top5", regretJson(report.regret5)},
+          {"regret_top10", regretJson(report.regret10)}, {"first_within_2_percent", report.firstGood}};
+}
+
+/// The orders that are compared on each table.
+Result<std::vector<std::vector<NamedReport>>> judge(const CostTraining &training, const tuner::CostModel &all) {
+  std::vector<std::vector<NamedReport>> result;
+  for (size_t i = 0; i < training.size(); ++i) {
+    std::vector<NamedReport> &reports = result.emplace_back();
+    reports.push_back({"changes", training.rankOfChanges(i)});
+    reports.push_back({"shipped", training.rank(i, shippedCosts().model)});
+    if (training.size() > 1) {
+      HEDDLE_ASSIGN(tuner::CostFit others, training.fit(i));
+      reports.push_back({"others", training.rank(i, others.model)});
+    }
+    reports.push_back({"all", training.rank(i, all)});
+  }
+  return result;
+}
+
+void print(const CostTraining &training, const tuner::CostFit &fit, const std::vector<std::vector<NamedReport>> &judged) {
+  std::printf("fit of %zu tables: %.3f rms of log time after %d steps\n", training.size(), fit.rms, fit.steps);
+  std::printf("order of candidates by: changes from the default; the shipped parameters; parameters of the other tables; of all\n");
+  std::printf("  %-9s %8s %9s %9s %9s  %s\n", "", "spearman", "top 1", "top 5", "top 10", "tried until one is within 2% of the best");
+  for (size_t i = 0; i < judged.size(); ++i) {
+    std::printf("%s: %s\n", training.table(i).space().name().c_str(), training.table(i).fact(kProblemFact).c_str());
+    for (const auto &[order, report] : judged[i])
+      std::printf("  %-9s %8.3f %9s %9s %9s  %zu of %zu\n", order, report.spearman, percent(report.regret1).c_str(),
+                  percent(report.regret5).c_str(), percent(report.regret10).c_str(), report.firstGood, report.trials);
+  }
+}
+
+Json describe(const CostTraining &training, const tuner::CostFit &fit, const std::vector<std::vector<NamedReport>> &judged) {
+  Json json = {{"rms_log", fit.rms}, {"steps", fit.steps}, {"tables", Json::array()}, {"parameters", Json::object()}};
+  for (const auto *list : {&fit.model.terms, &fit.model.factors})
+    for (const tuner::CostParameter &parameter : *list)
+      json["parameters"][parameter.name] = parameter.value;
+  for (size_t i = 0; i < judged.size(); ++i) {
+    Json table = {{"table", training.table(i).space().name()}, {"problem", training.table(i).fact(kProblemFact)},
+                  {"trials", training.table(i).trials().size()}, {"orders", Json::object()}};
+    for (const auto &[order, report] : judged[i])
+      table["orders"][order] = reportJson(report);
+    json["tables"].push_back(table);
+  }
+  return json;
+}
+
+Status fitTables(const FitOptions &options) {
+  CostTraining training;
+  for (const std::string &path : options.tables)
+    HEDDLE_TRY(addTable(training, path));
+  HEDDLE_ASSIGN(tuner::CostFit fit, training.fit(std::nullopt));
+  HEDDLE_ASSIGN(std::vector<std::vector<NamedReport>> judged, judge(training, fit.model));
+  if (!options.output.empty())
+    HEDDLE_TRY(writeFileAtomically(options.output, fit.model.text()));
+  if (options.json)
+    printJson(describe(training, fit, judged));
+  else
+    print(training, fit, judged);
+  return {};
+}
+
+} // namespace
+
+Action addModelFit(CLI::App &command) {
+  auto options = std::make_shared<FitOptions>();
+  command.add_option("TABLES", options->tables, "Tables that `heddle model table` wrote, of one GPU or several")->required();
+  command.add_option("-o,--output", options->output, "File for the parameters, as --model of `predict` takes them")->type_name("FILE");
+  addJsonOption(command, options->json);
+  return [options] {
+    Status status = fitTables(*options);
+    return status.isOk() ? int(Ok) : fail(status);
+  };
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,88 @@
+//===- ModelPredict.cpp - heddle model predict ----------------------------===//
+// Orders the configurations of a problem by their estimated time on a GPU that need not be at hand, and says what the
+// estimate rests on.
+//===----------------------------------------------------------------------===//
+#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Target/FindArch.h"
+#include "codegen/Target/GpuModel.h"
+#include "compiler/Driver/TunePrior.h"
+#include "compiler/Tools/Model.h"
+#include "compiler/Tools/Output.h"
+#include "tuner/Strategies/Strategy.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace heddle::cli {
+namespace {
+
+struct PredictOptions {
+  ModelProblem problem;
+  std::string gpu = "h200", model;
+  size_t top = 10;
+  bool json = false;
+};
+
+/// What the numbers rest on.
+std::string basisOf(const PredictOptions &options, const GpuModel &gpu, const TuneSpace &space) {
+  const std::string skeleton(space.family().name());
+  const ShippedCosts &shipped = shippedCosts();
+  if (!options.model.empty())
+    return "parameters of '" + options.model + "' at the rates of " + std::string(gpu.fullName);
+  std::string basis = "predicted from the data sheet of " + std::string(gpu.fullName) + ", with parameters fitted on " + shipped.gpu;
+  if (gpu.name == shipped.gpu && skeleton == shipped.skeleton)
+    return "parameters fitted on this GPU";
+  if (skeleton != shipped.skeleton)
+    basis += " for " + shipped.skeleton + ", not " + skeleton;
+  return basis + "; not measured";
+}
+
+Status predict(const PredictOptions &options) {
+  HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
+  HEDDLE_ASSIGN(const GpuArch *arch, findGpuArch(gpu->arch));
+  HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(options.problem, *arch));
+  tuner::CostModel model = shippedCosts().model;
+  if (!options.model.empty()) {
+    HEDDLE_ASSIGN(model, loadCostModel(options.model));
+  }
+  HEDDLE_ASSIGN(TunePrior prior, modelPrior(loaded.space, *loaded.file, loaded.shape, *gpu, model));
+  HEDDLE_ASSIGN(tuner::Enumeration all, loaded.space->space().enumerate());
+  tuner::sortByPrior(all.points, prior.cost);
+  const std::string basis = basisOf(options, *gpu, *loaded.space);
+  Json json = {{"gpu", gpu->name}, {"basis", basis}, {"skeleton", std::string(loaded.space->family().name())},
+               {"feasible", all.points.size()}, {"candidates", Json::array()}};
+  if (!options.json)
+    std::printf("%s: %zu feasible configurations of %s\n%s\n", std::string(gpu->fullName).c_str(), all.points.size(),
+                std::string(loaded.space->family().name()).c_str(), basis.c_str());
+  for (size_t i = 0; i < std::min(options.top, all.points.size()); ++i) {
+    const double us = prior.cost(all.points[i]);
+    const std::string config = loaded.space->space().text(all.points[i]);
+    if (options.json)
+      json["candidates"].push_back({{"estimate_us", us}, {"config", config}});
+    else
+      std::printf("  %10.1f us  %s\n", us, config.c_str());
+  }
+  if (options.json)
+    printJson(json);
+  return {};
+}
+
+} // namespace
+
+Action addModelPredict(CLI::App &command) {
+  auto options = std::make_shared<PredictOptions>();
+  options->problem.add(command);
+  command.add_option("--gpu", options->gpu, "GPU whose data sheet gives the rates")->type_name("NAME")->capture_default_str();
+  command.add_option("--model", options->model, "Parameters that `heddle model fit` wrote [those shipped]")->type_name("FILE");
+  command.add_option("--top", options->top, "So many of the fastest")->type_name("N")->capture_default_str()->check(CLI::Range(1, 1000000));
+  addJsonOption(command, options->json);
+  return [options] {
+    if (Status usage = options->problem.shape.check(); !usage.isOk())
+      return failUsage(usage);
+    Status status = predict(*options);
+    return status.isOk() ? int(Ok) : fail(status);
+  };
+}
+
+} // namespace heddle::cli

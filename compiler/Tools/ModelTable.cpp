@@ -1,0 +1,142 @@
+//===- ModelTable.cpp - heddle model table --------------------------------===//
+// Writes the trials that a database has of one problem on one GPU in the text form that fits and tests read.
+//===----------------------------------------------------------------------===//
+#include "codegen/Target/FindArch.h"
+#include "codegen/Target/GpuModel.h"
+#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Io/AtomicFile.h"
+#include "compiler/Tools/Cache.h"
+#include "compiler/Tools/Model.h"
+#include "tuner/Measure/RecordedTable.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <iostream>
+#include <set>
+
+namespace heddle::cli {
+namespace {
+
+struct TableOptions {
+  ModelProblem problem;
+  DatabaseOptions database;
+  std::string device, output;
+  std::vector<std::string> leftOut;
+};
+
+bool isOf(const WinnerKey &key, const KernelFamily &family) {
+  return key.pattern == family.pattern && key.kind == family.kind && key.dtype == family.dtype && key.headDim == family.headDim &&
+         key.valueDim == family.valueDim && key.generator == family.generator;
+}
+
+bool isOf(const WinnerKey &key, const ProblemBucket &bucket) {
+  return key.workPerSm == bucket.workPerSm && key.tilesPerRow == bucket.tilesPerRow && key.gqaRatio == bucket.gqaRatio;
+}
+
+Result<const GpuArch *> archOfDevice(const DeviceIdentity &device) {
+  Result<const GpuModel *> model = findGpuModel(device.deviceName);
+  return findGpuArch(model ? (*model)->arch : device.arch);
+}
+
+/// Of the problem, on the device that is named or the only one.
+Result<std::vector<Trial>> trialsOf(const Store &store, const LoadedProblem &loaded, const KernelFamily &family,
+                                    const std::string &device) {
+  HEDDLE_ASSIGN(std::vector<Trial> all, store.allTrials());
+  std::vector<Trial> trials;
+  std::set<std::string> devices;
+  for (const Trial &trial : all) {
+    if (!isOf(trial, family) || !isOf(trial, problemBucket(*loaded.file, loaded.shape, trial.smCount)))
+      continue;
+    if (!device.empty() && trial.deviceName != device)
+      continue;
+    devices.insert(trial.deviceName);
+    trials.push_back(trial);
+  }
+  if (trials.empty())
+    return Status::notFound("'" + store.path() + "' has no trials of this problem" + (device.empty() ? "" : " on '" + device + "'") +
+                            "; `heddle cache ls --trials` lists those it has");
+  std::string names;
+  for (const std::string &name : devices)
+    names += (names.empty() ? "" : ", ") + name;
+  if (devices.size() > 1)
+    return Status::invalidArgument("'" + store.path() + "' has trials of several GPUs, say which with --device: " + names);
+  return trials;
+}
+
+double rounded(double number, double parts) { return std::round(number * parts) / parts; }
+
+/// Short and on one line, with times to a hundredth.
+tuner::PointTrial rowOf(const Trial &trial, tuner::Outcome outcome) {
+  constexpr size_t kMostMessage = 60;
+  tuner::PointTrial row;
+  row.config = trial.config;
+  row.outcome = outcome;
+  row.medianUs = rounded(outcome == tuner::Outcome::stopped ? trial.minUs : trial.medianUs, 100);
+  row.maxError = rounded(trial.maxError, 1e5);
+  row.registers = trial.registers;
+  row.spillBytes = trial.spillBytes;
+  row.compileSeconds = rounded(trial.compileSeconds, 100);
+  if (tuner::isFailure(outcome))
+    row.message = inOneLine(trial.message).substr(0, kMostMessage);
+  return row;
+}
+
+Result<tuner::RecordedTable> tableOf(const TableOptions &options, const Store &store) {
+  ModelProblem anyKernels = options.problem; // trials are filed under what they compute, not how
+  anyKernels.config = {};
+  HEDDLE_ASSIGN(LoadedProblem probe, loadProblem(anyKernels, baselineGpuArch()));
+  const KernelFamily family = familyOf(probe.space->pattern(), probe.space->request());
+  HEDDLE_ASSIGN(std::vector<Trial> trials, trialsOf(store, probe, family, options.device));
+  HEDDLE_ASSIGN(const GpuArch *arch, archOfDevice(trials.front()));
+  HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(options.problem, *arch));
+  std::vector<tuner::PointTrial> rows;
+  for (const Trial &trial : trials) {
+    HEDDLE_ASSIGN(tuner::Outcome outcome, tuner::parseOutcome(trial.outcome));
+    const bool isLeftOut = std::any_of(options.leftOut.begin(), options.leftOut.end(), [&](const std::string &text) {
+      return trial.message.find(text) != std::string::npos;
+    });
+    if (!isLeftOut && loaded.space->space().parse(trial.config))
+      rows.push_back(rowOf(trial, outcome));
+  }
+  HEDDLE_ASSIGN(tuner::RecordedTable table, tuner::RecordedTable::create(store.path(), std::move(rows)));
+  table.setFact(kProblemFact, options.problem.text());
+  table.setFact(kGpuFact, trials.front().deviceName);
+  int64_t last = 0;
+  for (const Trial &trial : trials)
+    last = std::max(last, trial.createdUnix);
+  table.setFact("recorded", dateText(last) + ", " + family.generator);
+  return table;
+}
+
+Status writeTable(const TableOptions &options) {
+  HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
+  HEDDLE_ASSIGN(tuner::RecordedTable table, tableOf(options, store));
+  if (options.output.empty()) {
+    std::cout << table.text();
+    return {};
+  }
+  HEDDLE_TRY(writeFileAtomically(options.output, table.text()));
+  std::cout << options.output << ": " << table.trials().size() << " trials\n";
+  return {};
+}
+
+} // namespace
+
+Action addModelTable(CLI::App &command) {
+  auto options = std::make_shared<TableOptions>();
+  options->problem.add(command);
+  options->database.add(command);
+  command.add_option("--device", options->device, "GPU that the trials are of, as the driver calls it [the only one]")->type_name("NAME");
+  command.add_option("--leave-out", options->leftOut, "Leave out trials whose message has this text; may be repeated")
+      ->type_name("TEXT")->allow_extra_args(false);
+  command.add_option("-o,--output", options->output, "File to write [standard output]")->type_name("FILE");
+  return [options] {
+    if (Status usage = options->problem.shape.check(); !usage.isOk())
+      return failUsage(usage);
+    Status status = writeTable(*options);
+    return status.isOk() ? int(Ok) : fail(status);
+  };
+}
+
+} // namespace heddle::cli

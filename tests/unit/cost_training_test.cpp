@@ -1,0 +1,130 @@
+//===- cost_training_test.cpp - the cost model on what was measured ------------===//
+// How well the model orders recorded candidates of workloads that it was not fitted on, that the shipped parameters are
+// what the tables give, and the counts that it is made of.
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Target/GpuModel.h"
+#include "compiler/Driver/WorkCounts.h"
+#include "tests/unit/recorded_workloads.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+const CostTraining &training() {
+  static const CostTraining all = loadTraining();
+  return all;
+}
+
+WorkCounts countsOf(const LoadedWorkload &loaded) {
+  auto counts = WorkCounts::create({&loaded.file->analysis()}, sizesOf(*loaded.file, loaded.shape), loaded.shape.batch);
+  REQUIRE_MESSAGE(counts.isOk(), counts.status().message());
+  return counts.take();
+}
+
+RecordedWorkload smallWorkload(const char *pattern, int64_t seqlen) { return {"", pattern, {}, 2, 4, 4, seqlen, 64}; }
+
+Dealing dealing(int64_t blockM, Dealing::Order order, int64_t blocks) {
+  Dealing result;
+  result.blockM = blockM;
+  result.order = order;
+  result.blocks = blocks;
+  result.sectionPairs = 8;
+  return result;
+}
+
+} // namespace
+
+TEST_CASE("parameters fitted on the other workloads order the candidates of each") {
+  for (size_t i = 0; i < training().size(); ++i) {
+    CAPTURE(std::string(recordedWorkloads()[i].table));
+    auto fit = training().fit(i);
+    REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
+    const tuner::RankReport report = training().rank(i, fit->model), changes = training().rankOfChanges(i);
+    MESSAGE(std::string(recordedWorkloads()[i].table) << ": rank correlation " << report.spearman << " (changes from the default: "
+                                         << changes.spearman << "), regret of top 1, 5, 10: " << report.regret1 << ", "
+                                         << report.regret5 << ", " << report.regret10 << "; within 2% after "
+                                         << report.firstGood << " of " << report.trials);
+    CHECK(report.spearman > 0.65);
+    CHECK(report.spearman > changes.spearman + 0.3);
+    CHECK(report.regret10 < 0.15);
+    CHECK(report.firstGood * 10 <= report.trials);
+  }
+}
+
+TEST_CASE("the shipped parameters are what the tables give") {
+  auto fit = training().fit(std::nullopt);
+  REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
+  CHECK(fit->rms < 0.15);
+  for (size_t i = 0; i < training().size(); ++i)
+    for (const tuner::PointTrial &trial : training().table(i).trials()) {
+      const double fitted = training().estimate(i, fit->model, trial.point);
+      const double shipped = training().estimate(i, shippedCosts().model, trial.point);
+      REQUIRE(shipped == doctest::Approx(fitted).epsilon(0.002));
+    }
+}
+
+TEST_CASE("the estimate grows with the work and shrinks with the GPU") {
+  const LoadedWorkload few = load({"", "causal", {}, 1, 16, 16, 4096, 128}), many = load({"", "causal", {}, 1, 16, 16, 16384, 128});
+  const GpuModel h200 = **findGpuModel("h200");
+  GpuModel twice = h200;
+  twice.smCount *= 2, twice.bf16Tflops *= 2, twice.bandwidthGBps *= 2;
+  auto estimate = [](const LoadedWorkload &loaded, const GpuModel &gpu) {
+    auto prior = modelPrior(loaded.space, *loaded.file, loaded.shape, gpu, shippedCosts().model);
+    REQUIRE_MESSAGE(prior.isOk(), prior.status().message());
+    auto points = loaded.space->space().enumerate();
+    for (const tuner::Point &point : points->points)
+      if (loaded.space->distanceFromDefault(point) == 0)
+        return prior->cost(point);
+    return 0.0;
+  };
+  CHECK(estimate(many, h200) > 8 * estimate(few, h200));
+  CHECK(estimate(many, twice) < 0.7 * estimate(many, h200));
+}
+
+TEST_CASE("counts are those of the analysis") {
+  const LoadedWorkload loaded = load(smallWorkload("causal", 1024));
+  WorkCounts counts = countsOf(loaded);
+  const TileWork &work = counts.tiles(128, 128);
+  CHECK(work.items == 2 * 4 * 8);
+  CHECK(work.visited == 2 * 4 * 36);
+  CHECK(work.full == 2 * 4 * 28);
+  CHECK(counts.pairs() == 8);
+}
+
+TEST_CASE("equal items fill rounds, and the last one costs a whole one") {
+  const LoadedWorkload loaded = load(smallWorkload("full", 1024));
+  WorkCounts counts = countsOf(loaded);
+  for (Dealing::Order order : {Dealing::Order::stride, Dealing::Order::snake, Dealing::Order::asTheyEnd}) {
+    CHECK(counts.deal(dealing(128, order, 64)).imbalance == doctest::Approx(1));
+    CHECK(counts.deal(dealing(128, order, 63)).imbalance == doctest::Approx(2 * 63.0 / 64));
+  }
+}
+
+TEST_CASE("long items first end sooner, and parts of them sooner still") {
+  const LoadedWorkload loaded = load(smallWorkload("causal", 8192));
+  WorkCounts counts = countsOf(loaded);
+  Dealing ascending = dealing(128, Dealing::Order::asTheyEnd, 100), descending = ascending, inParts = ascending;
+  descending.isReversed = inParts.isReversed = true;
+  inParts.partKeys = 1024;
+  const double last = counts.deal(ascending).imbalance, first = counts.deal(descending).imbalance;
+  CHECK(first < last);
+  CHECK(counts.deal(descending).parts == 0);
+  CHECK(counts.deal(inParts).parts > 0);
+  CHECK(counts.deal(inParts).imbalance <= first);
+}
+
+TEST_CASE("what follows from tensors that are not given is not counted") {
+  auto file = PatternFile::load(HEDDLE_TEST_PATTERNS "/block_csr.mlir");
+  REQUIRE_MESSAGE(file.isOk(), file.status().message());
+  attn::ProblemSizes sizes;
+  sizes.heads = 1, sizes.seqlenQ = sizes.seqlenK = 1024;
+  sizes.parameters.assign((*file)->pattern().getNumArguments(), 128);
+  auto counts = WorkCounts::create({&(*file)->analysis()}, sizes, 1);
+  REQUIRE_FALSE(counts.isOk());
+  CHECK(counts.status().message() == "what the pattern keeps follows from tensors that are not given");
+}

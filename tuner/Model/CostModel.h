@@ -1,0 +1,44 @@
+//===- CostModel.h - an estimate of a point's time ---------------------------===//
+// Owns the form of the estimate and its parameters: a sum of terms, each the time of one kind of work on an ideal
+// machine, times factors that lengthen or shorten the whole. What the terms and factors of a point are is the
+// caller's to say; nothing here knows attention. Fitting is in Fit.h.
+#ifndef HEDDLE_TUNER_MODEL_COSTMODEL_H
+#define HEDDLE_TUNER_MODEL_COSTMODEL_H
+
+#include "runtime/Core/Status.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::tuner {
+
+// One point as a model sees it; places are those of CostModel::terms and factors.
+struct CostFeatures {
+  std::vector<double> terms;   // microseconds, none negative, at least one positive
+  std::vector<double> factors; // 0 where a factor does not apply
+};
+
+struct CostParameter {
+  std::string name;
+  double value = 0;
+  bool operator==(const CostParameter &other) const { return name == other.name && value == other.value; }
+};
+
+struct CostModel {
+  std::vector<CostParameter> terms;   // weights of the terms, positive
+  std::vector<CostParameter> factors; // exponents: a factor of x multiplies the time by exp(value * x)
+
+  // Microseconds. The features must have the places of this model.
+  double estimate(const CostFeatures &features) const;
+
+  // "term <name> <value>" and "factor <name> <value>", a line each, shortest digits that read back the same.
+  std::string text() const;
+  // The values of a text for the parameters of `shape`; '#' begins a comment line. Refused with the line: an unknown,
+  // repeated or missing parameter, a value that is no number, a weight that is not positive.
+  static Result<CostModel> parse(const CostModel &shape, std::string_view text);
+};
+
+} // namespace heddle::tuner
+
+#endif
