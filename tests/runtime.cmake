@@ -13,11 +13,17 @@ add_library(heddle_fake_cuda SHARED
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeDevice.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeKernel.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeState.cpp)
-foreach(topic device device_launch device_tensor_map device_arguments)
+foreach(topic device device_launch device_tensor_map device_arguments kernel_finder)
   heddle_add_unit_test(${topic} heddle_runtime heddle_fake_cuda)
   target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
   target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
 endforeach()
+
+# What finding a kernel costs, at most 20 times what is promised (1 us hot, 5 ms cold): other work runs beside tests.
+add_test(NAME bench.lookup COMMAND heddle-lookup --patterns=40 --cold-runs=9 --hot-runs=9 --hot-limit-ns=20000 --cold-limit-us=100000)
+add_test(NAME bench.lookup_limit COMMAND heddle-lookup --patterns=2 --cold-runs=1 --hot-runs=1 --hot-limit-ns=1)
+set_tests_properties(bench.lookup bench.lookup_limit PROPERTIES ENVIRONMENT "HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
+set_tests_properties(bench.lookup_limit PROPERTIES PASS_REGULAR_EXPRESSION "\"within_limits\": false")
 
 # The C interface as an application links it; the store is made through the C++ layer.
 heddle_add_unit_test(runtime_api heddle_runtime_shared heddle_runtime heddle_fake_cuda)

@@ -32,18 +32,18 @@ void Sha256::compress(const uint8_t *block) {
     uint32_t s1 = rotateRight(w[i - 2], 17) ^ rotateRight(w[i - 2], 19) ^ (w[i - 2] >> 10);
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }
-  uint32_t v[8]; // a b c d e f g h
+  uint32_t v[8]; // a b c d e f g h, of round i at (index - i) mod 8: nothing moves between rounds
   std::copy(state, state + 8, v);
-  for (int i = 0; i < 64; ++i) {
-    uint32_t s1 = rotateRight(v[4], 6) ^ rotateRight(v[4], 11) ^ rotateRight(v[4], 25);
-    uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-    uint32_t t1 = v[7] + s1 + choice + kRoundConstants[i] + w[i];
-    uint32_t s0 = rotateRight(v[0], 2) ^ rotateRight(v[0], 13) ^ rotateRight(v[0], 22);
-    uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-    std::copy_backward(v, v + 7, v + 8);
-    v[4] += t1;
-    v[0] = t1 + s0 + majority;
-  }
+  for (int begin = 0; begin < 64; begin += 8)
+    for (int i = 0; i < 8; ++i) {
+      auto at = [&](int index) -> uint32_t & { return v[(index + 8 - i) % 8]; };
+      const uint32_t a = at(0), b = at(1), c = at(2), e = at(4), f = at(5), g = at(6);
+      const uint32_t s1 = rotateRight(e, 6) ^ rotateRight(e, 11) ^ rotateRight(e, 25);
+      const uint32_t t1 = at(7) + s1 + ((e & f) ^ (~e & g)) + kRoundConstants[begin + i] + w[begin + i];
+      const uint32_t s0 = rotateRight(a, 2) ^ rotateRight(a, 13) ^ rotateRight(a, 22);
+      at(3) += t1;
+      at(7) = t1 + s0 + ((a & b) ^ (a & c) ^ (b & c));
+    }
   for (int i = 0; i < 8; ++i)
     state[i] += v[i];
 }
@@ -51,6 +51,11 @@ void Sha256::compress(const uint8_t *block) {
 Sha256 &Sha256::update(std::string_view bytes) {
   totalBytes += bytes.size();
   while (!bytes.empty()) {
+    if (pendingBytes == 0 && bytes.size() >= sizeof(pending)) {
+      compress(reinterpret_cast<const uint8_t *>(bytes.data()));
+      bytes.remove_prefix(sizeof(pending));
+      continue;
+    }
     size_t taken = std::min(sizeof(pending) - pendingBytes, bytes.size());
     std::memcpy(pending + pendingBytes, bytes.data(), taken);
     pendingBytes += taken;

@@ -7,15 +7,14 @@ namespace heddle {
 
 std::string fieldValueText(const std::string &value) {
   std::string text;
-  for (char c : value) {
-    if (c == '\n')
-      text += "\\n";
-    else if (c == '\\')
-      text += "\\\\";
-    else
-      text += c;
-  }
-  return text;
+  text.reserve(value.size() + value.size() / 64); // code has about so many to escape
+  size_t begin = 0;
+  for (size_t end = 0; end < value.size(); ++end)
+    if (value[end] == '\n' || value[end] == '\\') {
+      text.append(value, begin, end - begin).append(value[end] == '\n' ? "\\n" : "\\\\");
+      begin = end + 1;
+    }
+  return text.append(value, begin);
 }
 
 std::string fieldValueText(int64_t value) { return std::to_string(value); }

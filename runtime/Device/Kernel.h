@@ -10,6 +10,9 @@
 #include "runtime/Device/Device.h"
 #include "runtime/Include/heddle.h"
 
+#include <memory>
+#include <optional>
+
 namespace heddle {
 
 using AttentionArgs = heddle_attention_args;
@@ -65,8 +68,23 @@ public:
   Result<int64_t> workspaceBytes(const AttentionArgs &args) const;
 
 private:
+  friend class WeakKernel;
   explicit Kernel(std::shared_ptr<LoadedKernel> loaded) : loaded(std::move(loaded)) {}
   std::shared_ptr<LoadedKernel> loaded;
+};
+
+// Of a kernel, without keeping it loaded.
+class WeakKernel {
+public:
+  explicit WeakKernel(const Kernel &kernel) : loaded(kernel.loaded) {}
+  // While it is still loaded.
+  std::optional<Kernel> lock() const {
+    std::shared_ptr<LoadedKernel> kernel = loaded.lock();
+    return kernel ? std::optional<Kernel>(Kernel(std::move(kernel))) : std::nullopt;
+  }
+
+private:
+  std::weak_ptr<LoadedKernel> loaded;
 };
 
 } // namespace heddle

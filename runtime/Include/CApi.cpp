@@ -1,8 +1,7 @@
 //===- CApi.cpp - the C interface over the C++ layers -----------------------===//
 // Owns the translation of handles, codes and messages. Every exported function catches everything.
-#include "runtime/Device/Kernel.h"
+#include "runtime/Include/KernelFinder.h"
 #include "runtime/Include/heddle.h"
-#include "runtime/Store/StoreStack.h"
 
 #include <algorithm>
 #include <new>
@@ -10,15 +9,13 @@
 using namespace heddle;
 
 struct heddle_store {
-  StoreStack stores; // not empty
+  KernelFinder finder; // with at least one store
 };
 struct heddle_device {
   Device device;
 };
 struct heddle_kernel {
-  Kernel kernel;
-  MatchKind match;
-  double medianUs;
+  FoundKernel found;
 };
 struct heddle_prepared {
   PreparedLaunch launch;
@@ -65,18 +62,8 @@ Result<Store> openStore(const char *path, uint32_t flags) {
   return Store::open(path, options);
 }
 
-// The digest that a name leads to; text that is no name is taken for a digest.
-Result<std::string> resolvePattern(const StoreStack &stores, const std::string &pattern) {
-  Result<NameRecord> named = stores.findName(pattern);
-  if (named)
-    return named->pattern;
-  bool isDigest = pattern.size() == 64 && pattern.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (isDigest && named.status().code() == StatusCode::notFound)
-    return pattern;
-  return named.status();
-}
-
-Result<LookupQuery> makeQuery(const StoreStack &stores, const DeviceInfo &info, const heddle_kernel_query &query) {
+// The pattern as it was given.
+Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query &query) {
   if (query.struct_size < sizeof(query))
     return Status::invalidArgument("find kernel: struct_size: expected at least " + std::to_string(sizeof(query)) + ", got " + std::to_string(query.struct_size));
   if (query.dtype < HEDDLE_BF16 || query.dtype > HEDDLE_FP32)
@@ -84,13 +71,11 @@ Result<LookupQuery> makeQuery(const StoreStack &stores, const DeviceInfo &info, 
   if (!query.pattern)
     return missing("find kernel", "pattern");
   LookupQuery wanted;
-  HEDDLE_ASSIGN(wanted.pattern, resolvePattern(stores, query.pattern));
+  wanted.pattern = query.pattern;
   wanted.kind = query.kind ? query.kind : "forward";
   wanted.dtype = DType(query.dtype - 1);
   wanted.headDim = query.head_dim;
   wanted.valueDim = query.value_dim;
-  static_cast<DeviceIdentity &>(wanted) = info.identity;
-  wanted.driverVersion = info.driverVersion;
   constexpr int64_t kTile = 128; // buckets count the 128 x 128 tiling
   int64_t tiles = (std::clamp<int64_t>(query.seqlen_q, 0, INT32_MAX) + kTile - 1) / kTile;
   int64_t heads = std::clamp<int64_t>(query.heads, 0, 1 << 20) * std::clamp<int64_t>(query.batch, 0, 1 << 20);
@@ -100,15 +85,10 @@ Result<LookupQuery> makeQuery(const StoreStack &stores, const DeviceInfo &info, 
   return wanted;
 }
 
-Status findKernel(const StoreStack &stores, const Device &device, const heddle_kernel_query &query, heddle_kernel **kernel) {
-  HEDDLE_ASSIGN(LookupQuery wanted, makeQuery(stores, device.info(), query));
-  HEDDLE_ASSIGN(StackLookup found, stores.lookup(wanted));
-  if (found.match == MatchKind::none)
-    return Status::notFound("find kernel: store " + stores.paths() + " has no kernel for pattern '" + query.pattern + "' " + wanted.kind + " " +
-                            dtypeName(wanted.dtype) + " head_dim=" + std::to_string(wanted.headDim) + " value_dim=" + std::to_string(wanted.valueDim) +
-                            " that runs on " + wanted.arch + "; compile or tune the pattern for it");
-  HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
-  *kernel = new heddle_kernel{std::move(loaded), found.match, found.winner.medianUs};
+Status findKernel(KernelFinder &finder, const Device &device, const heddle_kernel_query &query, heddle_kernel **kernel) {
+  HEDDLE_ASSIGN(LookupQuery wanted, makeQuery(device.info(), query));
+  HEDDLE_ASSIGN(FoundKernel found, finder.find(device, std::move(wanted)));
+  *kernel = new heddle_kernel{std::move(found)};
   return {};
 }
 
@@ -128,7 +108,7 @@ heddle_status heddle_store_open(const char *path, uint32_t flags, heddle_store *
       return missing("open store", path ? "store" : "path");
     HEDDLE_ASSIGN(Store opened, openStore(path, flags));
     auto made = std::make_unique<heddle_store>();
-    made->stores.add(std::move(opened));
+    made->finder.add(std::move(opened));
     *store = made.release();
     return {};
   });
@@ -139,7 +119,7 @@ heddle_status heddle_store_add(heddle_store *store, const char *path, uint32_t f
     if (!store || !path)
       return missing("add store", store ? "path" : "store");
     HEDDLE_ASSIGN(Store opened, openStore(path, flags));
-    store->stores.add(std::move(opened));
+    store->finder.add(std::move(opened));
     return {};
   });
 }
@@ -162,7 +142,7 @@ heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, con
   return guarded([&]() -> Status {
     if (!store || !device || !query || !kernel)
       return missing("find kernel", !store ? "store" : !device ? "device" : !query ? "query" : "kernel");
-    return findKernel(store->stores, device->device, *query, kernel);
+    return findKernel(store->finder, device->device, *query, kernel);
   });
 }
 
@@ -173,10 +153,10 @@ heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_
     if (info->struct_size < sizeof(*info))
       return Status::invalidArgument("kernel info: struct_size: expected at least " + std::to_string(sizeof(*info)) + ", got " +
                                      std::to_string(info->struct_size));
-    const KernelRecord &record = kernel->kernel.record();
-    *info = {info->struct_size, int32_t(kernel->match), record.contentKey.c_str(), record.kernelArch.c_str(), record.generator.c_str(),
+    const KernelRecord &record = kernel->found.kernel.record();
+    *info = {info->struct_size, int32_t(kernel->found.match), record.contentKey.c_str(), record.kernelArch.c_str(), record.generator.c_str(),
              record.config.c_str(), record.note.c_str(), record.registers, record.spillBytes, record.sharedBytes,
-             kernel->kernel.plan().paramCount(), kernel->medianUs};
+             kernel->found.kernel.plan().paramCount(), kernel->found.medianUs};
     return {};
   });
 }
@@ -185,7 +165,7 @@ heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_
   return guarded([&]() -> Status {
     if (!kernel || !args || !bytes)
       return missing("workspace", !kernel ? "kernel" : !args ? "args" : "bytes");
-    HEDDLE_ASSIGN(int64_t needed, kernel->kernel.workspaceBytes(*args));
+    HEDDLE_ASSIGN(int64_t needed, kernel->found.kernel.workspaceBytes(*args));
     *bytes = uint64_t(needed);
     return {};
   });
@@ -195,7 +175,7 @@ heddle_status heddle_kernel_launch(const heddle_kernel *kernel, void *stream, co
   return guarded([&]() -> Status {
     if (!kernel || !args)
       return missing("launch", kernel ? "args" : "kernel");
-    return kernel->kernel.launch(static_cast<cuda::Stream>(stream), *args);
+    return kernel->found.kernel.launch(static_cast<cuda::Stream>(stream), *args);
   });
 }
 
@@ -205,7 +185,7 @@ heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention
   return guarded([&]() -> Status {
     if (!kernel || !args || !prepared)
       return missing("prepare", !kernel ? "kernel" : !args ? "args" : "prepared");
-    HEDDLE_ASSIGN(PreparedLaunch launch, kernel->kernel.prepare(*args));
+    HEDDLE_ASSIGN(PreparedLaunch launch, kernel->found.kernel.prepare(*args));
     *prepared = new heddle_prepared{std::move(launch)};
     return {};
   });

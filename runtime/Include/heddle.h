@@ -154,7 +154,9 @@ HEDDLE_API void heddle_store_close(heddle_store *store);
 HEDDLE_API heddle_status heddle_device_open(int32_t ordinal, heddle_device **device);
 HEDDLE_API void heddle_device_close(heddle_device *device);
 
-/* Finds the best kernel and loads it, once per device and kernel. NOT_FOUND if nothing fits. */
+/* Finds the best kernel and loads it, once per device and kernel. NOT_FOUND if nothing fits. While the kernel is open, the
+ * same question to the same store is answered from memory, in about a microsecond; a kernel that another process publishes
+ * meanwhile is found at most a second later. */
 HEDDLE_API heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, const heddle_kernel_query *query,
                                             heddle_kernel **kernel);
 /* info->struct_size is read, the rest written. */

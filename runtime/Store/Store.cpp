@@ -75,6 +75,11 @@ Store::~Store() = default;
 
 const std::string &Store::path() const { return impl->path; }
 
+Result<int64_t> Store::version() const {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  return impl->database.queryInteger("PRAGMA data_version");
+}
+
 Result<Store> Store::open(const std::string &path, const StoreOptions &options) {
   HEDDLE_TRY(checkBeforeOpening(path, options));
   bool usesWal = false;

@@ -83,6 +83,8 @@ public:
   ~Store();
 
   const std::string &path() const;
+  // Differs from what this handle said before if another handle or process has committed meanwhile.
+  Result<int64_t> version() const;
 
   // One transaction. The kernel is added unless its content key is there. The winner replaces the row
   // of the same key, except that an untuned one never replaces a tuned one.

@@ -3,6 +3,7 @@
 #include "runtime/Store/LookupRank.h"
 #include "runtime/Store/StoreImpl.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace heddle {
@@ -12,8 +13,6 @@ struct Candidate {
   Winner winner;
   std::string kernelArch;
   int64_t minDriver = 0;
-  int64_t hasCubin = 0;
-  int64_t hasPtx = 0;
 };
 
 int64_t fieldDistance(int64_t wanted, int64_t found) { return wanted < 0 ? 0 : std::llabs(wanted - found); }
@@ -24,16 +23,22 @@ int64_t bucketDistance(const ProblemBucket &wanted, const ProblemBucket &found) 
   return fieldDistance(wanted.workPerSm, found.workPerSm) + fieldDistance(wanted.tilesPerRow, found.tilesPerRow) + ratio;
 }
 
-bool canRun(const LookupQuery &query, const Candidate &candidate) {
+// If it has the code that its architecture lets one expect.
+bool mayRun(const LookupQuery &query, const Candidate &candidate) {
   if (query.driverVersion > 0 && candidate.minDriver > query.driverVersion)
     return false;
-  return (candidate.hasCubin && kernelRunsOn(candidate.kernelArch, query.arch)) ||
-         (candidate.hasPtx && kernelRunsOn(virtualArch(candidate.kernelArch), query.arch));
+  return kernelRunsOn(candidate.kernelArch, query.arch) || kernelRunsOn(virtualArch(candidate.kernelArch), query.arch);
 }
 
+bool hasCodeFor(const LookupQuery &query, const KernelRecord &record) {
+  return (!record.cubin.empty() && kernelRunsOn(record.kernelArch, query.arch)) ||
+         (!record.ptx.empty() && kernelRunsOn(virtualArch(record.kernelArch), query.arch));
+}
+
+// Without looking at code: where it is long, SQLite reads all of it to know its length.
 Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const LookupQuery &query) {
   HEDDLE_ASSIGN(sqlite::Statement statement,
-                database.prepare("SELECT k.kernel_arch, k.min_driver, length(k.cubin) > 0, length(k.ptx) > 0, " + sqlite::columnList<Winner>("w.") +
+                database.prepare("SELECT k.kernel_arch, k.min_driver, " + sqlite::columnList<Winner>("w.") +
                                  " FROM winners w JOIN kernels k ON k.content_key = w.content_key"
                                  " WHERE w.pattern = ? AND w.kind = ? AND w.dtype = ? AND w.head_dim = ? AND w.value_dim = ? AND (?6 = '' OR w.generator = ?6)"));
   KernelFamily::fields([&](const char *, auto member) { statement.bind(query.*member); });
@@ -45,9 +50,7 @@ Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const 
     Candidate &candidate = candidates.emplace_back();
     HEDDLE_TRY(statement.read(0, candidate.kernelArch));
     HEDDLE_TRY(statement.read(1, candidate.minDriver));
-    HEDDLE_TRY(statement.read(2, candidate.hasCubin));
-    HEDDLE_TRY(statement.read(3, candidate.hasPtx));
-    HEDDLE_TRY(sqlite::readRow(statement, candidate.winner, 4));
+    HEDDLE_TRY(sqlite::readRow(statement, candidate.winner, 2));
   }
 }
 
@@ -82,20 +85,20 @@ Result<StoreLookup> Store::lookup(const LookupQuery &query) const {
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction snapshot, impl->beginReading());
   HEDDLE_ASSIGN(std::vector<Candidate> candidates, readCandidates(impl->database, query));
-  const Candidate *best = nullptr;
-  for (const Candidate &candidate : candidates)
-    if (canRun(query, candidate) && (!best || rankOf(query, candidate.winner) < rankOf(query, best->winner)))
-      best = &candidate;
-  StoreLookup found;
-  if (!best)
-    return found;
-  found.match = matchOf(query, best->winner);
-  found.winner = best->winner;
-  HEDDLE_ASSIGN(found.record, impl->readKernel(best->winner.contentKey));
-  if (!mayName(found.winner, found.record))
-    return Status::corrupt("store '" + impl->path + "': a winner for " + query.kind + " " + dtypeName(query.dtype) + " head_dim=" +
-                           std::to_string(query.headDim) + " names kernel " + found.record.contentKey + ", which computes something else");
-  return found;
+  std::sort(candidates.begin(), candidates.end(),
+            [&](const Candidate &a, const Candidate &b) { return rankOf(query, a.winner) < rankOf(query, b.winner); });
+  for (const Candidate &candidate : candidates) {
+    if (!mayRun(query, candidate))
+      continue;
+    HEDDLE_ASSIGN(KernelRecord record, impl->readKernel(candidate.winner.contentKey));
+    if (!hasCodeFor(query, record))
+      continue;
+    if (!mayName(candidate.winner, record))
+      return Status::corrupt("store '" + impl->path + "': a winner for " + query.kind + " " + dtypeName(query.dtype) + " head_dim=" +
+                             std::to_string(query.headDim) + " names kernel " + record.contentKey + ", which computes something else");
+    return StoreLookup{matchOf(query, candidate.winner), std::move(record), candidate.winner};
+  }
+  return StoreLookup();
 }
 
 } // namespace heddle

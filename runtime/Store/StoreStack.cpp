@@ -32,6 +32,15 @@ Result<NameRecord> StoreStack::findName(const std::string &name) const {
   return Status::notFound("store " + paths() + ": no pattern is named '" + name + "'; " + (known.empty() ? "it names none" : "it names " + known));
 }
 
+Result<std::vector<int64_t>> StoreStack::versions() const {
+  std::vector<int64_t> versions;
+  for (const Store &store : stores) {
+    HEDDLE_ASSIGN(int64_t version, store.version());
+    versions.push_back(version);
+  }
+  return versions;
+}
+
 std::string StoreStack::paths() const {
   std::string text;
   for (const Store &store : stores)

@@ -24,6 +24,8 @@ public:
   Result<StackLookup> lookup(const LookupQuery &query) const;
   // From the first store that knows the name: a name of the user's own hides a shipped one. notFound lists all.
   Result<NameRecord> findName(const std::string &name) const;
+  // Store::version of each.
+  Result<std::vector<int64_t>> versions() const;
   // "'a.db'" or "'a.db' and 'b.db'"; for messages.
   std::string paths() const;
 

@@ -1,0 +1,124 @@
+// What a program that asks before every launch gets: answers from memory, and never ones that another store, device or
+// publication has overtaken.
+#include "device_fixture.h"
+#include "runtime/Include/KernelFinder.h"
+#include "store_fixture.h"
+
+#include <atomic>
+#include <thread>
+
+using namespace heddle;
+using namespace heddle::fake;
+using test::require;
+using test::ScratchFolder;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void publish(Store &store, const std::string &contentKey, const std::string &pattern, bool isTuned) {
+  KernelRecord record = test::forwardRecord(contentKey);
+  record.pattern = pattern;
+  Winner winner;
+  static_cast<WinnerKey &>(winner) = WinnerKey(record, {0, 3, 2}, {"Fake GPU", "sm_90", 132, 140});
+  winner.contentKey = contentKey;
+  winner.isTuned = isTuned;
+  winner.medianUs = isTuned ? 7.5 : 0;
+  require(store.publish(record, winner));
+}
+
+/// A store with an untuned kernel of "causal", held open by a writer, and a finder that reads it.
+struct Scene {
+  ScratchFolder folder;
+  std::string causal = std::string(64, 'a'), full = std::string(64, 'c');
+  Store writer = test::openStore(folder / "kernels.db", test::writing());
+  KernelFinder finder;
+  std::vector<Device> devices;
+
+  Scene() {
+    test::startFake();
+    publish(writer, "untuned", causal, false);
+    require(writer.setName({"causal", causal, "", 0}));
+    finder.add(test::openStore(folder / "kernels.db", {}));
+    for (int ordinal = 0; ordinal < 2; ++ordinal)
+      devices.push_back(require(Device::open(ordinal)));
+  }
+
+  Result<FoundKernel> find(const std::string &pattern, int device = 0) {
+    LookupQuery query;
+    query.pattern = pattern;
+    query.headDim = 64;
+    query.valueDim = 128;
+    query.workPerSm = query.tilesPerRow = query.gqaRatio = -1;
+    return finder.find(devices[device], query);
+  }
+  FoundKernel found(const std::string &pattern, int device = 0) { return require(find(pattern, device)); }
+};
+
+} // namespace
+
+TEST_CASE("a question asked again is answered from memory until the store is asked for changes") {
+  Scene scene;
+  const Clock::time_point begin = Clock::now();
+  FoundKernel first = scene.found("causal");
+  CHECK(first.match == MatchKind::untunedDefault);
+  publish(scene.writer, "tuned", scene.causal, true);
+  FoundKernel second = scene.found("causal");
+  if (Clock::now() - begin < KernelFinder::kTrustedFor) // else this machine stood still
+    CHECK(second.kernel.record().contentKey == "untuned");
+  std::this_thread::sleep_until(Clock::now() + KernelFinder::kTrustedFor);
+  FoundKernel third = scene.found("causal");
+  CHECK(third.kernel.record().contentKey == "tuned");
+  CHECK(third.match == MatchKind::nearestBucket);
+  CHECK(third.medianUs == 7.5);
+}
+
+TEST_CASE("a kernel that nobody holds is looked up and loaded again") {
+  Scene scene;
+  require(scene.find("causal").status());
+  require(scene.find("causal").status());
+  CHECK(fakeCudaCalls("cuModuleLoadDataEx") == 2);
+  FoundKernel held = scene.found("causal");
+  FoundKernel again = scene.found("causal");
+  CHECK(fakeCudaCalls("cuModuleLoadDataEx") == 3);
+  CHECK(&held.kernel.record() == &again.kernel.record());
+}
+
+TEST_CASE("every device, pattern and bucket has an answer of its own") {
+  Scene scene;
+  publish(scene.writer, "of full", scene.full, false);
+  FoundKernel zero = scene.found("causal", 0), one = scene.found("causal", 1), full = scene.found(scene.full);
+  CHECK(scene.found("causal", 0).kernel.device().state() == scene.devices[0].state());
+  CHECK(scene.found("causal", 1).kernel.device().state() == scene.devices[1].state());
+  CHECK(scene.found(scene.full).kernel.record().contentKey == "of full");
+  CHECK(scene.found(scene.causal).kernel.record().contentKey == "untuned");
+}
+
+TEST_CASE("failures are not remembered, and a store that is added answers at once") {
+  Scene scene;
+  CHECK(scene.find(scene.full).status().code() == StatusCode::notFound);
+  publish(scene.writer, "of full", scene.full, false);
+  CHECK(scene.found(scene.full).kernel.record().contentKey == "of full");
+  FoundKernel before = scene.found("causal");
+  Store shipped = test::openStore(scene.folder / "shipped.db", test::writing());
+  publish(shipped, "shipped", scene.causal, true);
+  scene.finder.add(std::move(shipped));
+  CHECK(scene.found("causal").kernel.record().contentKey == "shipped");
+}
+
+TEST_CASE("threads that ask together get the same kernel") {
+  Scene scene;
+  FoundKernel held = scene.found("causal");
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 1000; ++k) {
+        Result<FoundKernel> found = scene.find(k % 2 ? "causal" : scene.causal);
+        wrong += !found || &found->kernel.record() != &held.kernel.record();
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(wrong == 0);
+}
