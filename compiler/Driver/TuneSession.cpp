@@ -2,7 +2,9 @@
 #include "compiler/Driver/TuneSession.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/Publish.h"
+#include "compiler/Driver/TunePrior.h"
 #include "compiler/Driver/TuneSpace.h"
+#include "compiler/Driver/WarmStart.h"
 #include "tuner/Search/StoreSink.h"
 
 #include <cmath>
@@ -126,6 +128,15 @@ static Result<std::shared_ptr<const TuneSpace>> makeSpace(const PatternFile &fil
   return TuneSpace::create(std::move(prepared), shape, request.skeleton);
 }
 
+static Result<TunePrior> priorOf(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const TuneRequest &request,
+                                 const Device &device) {
+  Result<GpuModel> rates = ratesOfDevice(device.info().identity);
+  if (!request.model)
+    return shippedPrior(std::move(space), file, request.shape, rates);
+  HEDDLE_TRY(rates.status());
+  return modelPrior(std::move(space), file, request.shape, *rates, *request.model);
+}
+
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
   HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, makeSpace(file, request, device));
@@ -146,7 +157,13 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   task.evaluator = std::make_shared<KernelEvaluator>(space, problem, timer, reference, device);
   task.sink = &sink;
   task.strategy = request.strategy;
-  task.prior = [space](const tuner::Point &point) { return space->distanceFromDefault(point); };
+  HEDDLE_ASSIGN(TunePrior prior, priorOf(space, file, request, device));
+  task.prior = prior.cost;
+  outcome.order = prior.basis;
+  std::vector<const Store *> stores = request.shipped;
+  stores.insert(stores.begin(), &store);
+  HEDDLE_ASSIGN(task.first, warmStarts(stores, outcome.key, *space));
+  outcome.warmStarts = task.first.size();
   HEDDLE_ASSIGN(task.incumbent, incumbentOf(store, outcome.key, *space));
   const std::string name = request.name.empty() ? space->pattern().name : request.name;
   HEDDLE_TRY(serveMeanwhile(store, space->pattern(), kernel, LookupQuery(outcome.key, device.info().driverVersion), name));

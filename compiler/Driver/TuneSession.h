@@ -8,12 +8,13 @@
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/DeviceProblem.h"
 #include "runtime/Store/Store.h"
+#include "tuner/Model/CostModel.h"
 #include "tuner/Search/TuningSession.h"
 
 namespace heddle {
 
-/// All points that differ from the default in one choice come first, then the neighbours of the best.
-inline constexpr const char *kTuneStrategy = "climb:prior_first=24";
+/// What the cost model holds for fastest, as trials correct it (tuner/Strategies/Halving.cpp).
+inline constexpr const char *kTuneStrategy = "halving";
 
 /// What is tuned and how.
 struct TuneRequest {
@@ -26,6 +27,8 @@ struct TuneRequest {
   double launchLimitSeconds = 30; ///< a launch that takes longer is taken for one that never ends
   std::string strategy = kTuneStrategy;
   std::string skeleton;     ///< whose configurations are searched; empty: the first that serves the request
+  std::optional<tuner::CostModel> model; ///< of `heddle model fit`; none: the shipped one, where it serves
+  std::vector<const Store *> shipped;    ///< beside the store that is written: their winners are tried as well
   std::string name;         ///< the pattern's name in the store; empty: the pattern's own
   tuner::TuningOptions options;
 };
@@ -36,7 +39,8 @@ struct TuneOutcome {
   std::optional<KernelRecord> record; ///< of the winner; published
   double medianUs = 0;
   double maxError = 0;
-
+  std::string order;       ///< what the points were ordered by, in words
+  size_t warmStarts = 0;   ///< points that were tried first: the default and winners nearby
 };
 
 /// Tunes on `device` and publishes the winner and every trial to `store` (open for writing). A session without a

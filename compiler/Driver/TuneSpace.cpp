@@ -70,6 +70,11 @@ double TuneSpace::distanceFromDefault(const tuner::Point &point) const {
   return double(changes) - isOff(*chunkKnob) + isOutOfStep;
 }
 
+std::string TuneSpace::defaultPoint() const {
+  Result<std::string> text = pointOf(skeleton.defaultConfig(*kernel).str());
+  return text ? text.take() : std::string();
+}
+
 Result<std::string> TuneSpace::pointOf(const std::string &stored) const {
   Result<KernelConfig> config = KernelConfig::parse(stored);
   if (!config || config->skeleton != skeleton.name())

@@ -44,6 +44,8 @@ public:
   /// Fewer changes from the default come first: the default is meant to be close. Tiles that grow with their chunk count as
   /// one change.
   double distanceFromDefault(const tuner::Point &point) const;
+  /// The text of the point that the default is; empty if it is none.
+  std::string defaultPoint() const;
   /// The text of the point that a stored configuration (KernelRecord::config) is; empty if it is none of this space.
   Result<std::string> pointOf(const std::string &config) const;
 

@@ -115,7 +115,7 @@ Status fitTables(const FitOptions &options) {
 Action addModelFit(CLI::App &command) {
   auto options = std::make_shared<FitOptions>();
   command.add_option("TABLES", options->tables, "Tables that `heddle model table` wrote, of one GPU or several")->required();
-  command.add_option("-o,--output", options->output, "File for the parameters, as --model of `predict` takes them")->type_name("FILE");
+  command.add_option("-o,--output", options->output, "File for the parameters, as --model of `heddle tune` takes them")->type_name("FILE");
   addJsonOption(command, options->json);
   return [options] {
     Status status = fitTables(*options);

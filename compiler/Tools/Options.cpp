@@ -167,9 +167,17 @@ Result<StoreStack> DatabaseOptions::openForLookup() const {
     HEDDLE_ASSIGN(Store own, open(StoreMode::readOnly));
     stores.add(std::move(own));
   }
+  HEDDLE_ASSIGN(std::vector<Store> shipped, openShippedStores());
+  for (Store &store : shipped)
+    stores.add(std::move(store));
+  return stores;
+}
+
+Result<std::vector<Store>> DatabaseOptions::openShippedStores() const {
+  std::vector<Store> stores;
   for (const std::string &shipped : givenShipped.empty() ? splitPaths(variable("HEDDLE_SHIPPED_DB")) : givenShipped) {
     HEDDLE_ASSIGN(Store store, openShipped(shipped, allowForeignWriters));
-    stores.add(std::move(store));
+    stores.push_back(std::move(store));
   }
   return stores;
 }

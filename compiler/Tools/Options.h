@@ -73,6 +73,8 @@ struct DatabaseOptions {
   std::string path() const;
   /// Opens path(); for writing the default folder is made if it is missing.
   Result<Store> open(StoreMode mode) const;
+  /// What was given as --shipped-db, else $HEDDLE_SHIPPED_DB.
+  Result<std::vector<Store>> openShippedStores() const;
   /// path(), if there is such a file, over what was given as --shipped-db, else $HEDDLE_SHIPPED_DB; may be empty.
   Result<StoreStack> openForLookup() const;
 };

@@ -1,6 +1,7 @@
 //===- tune.cpp - heddle tune ---------------------------------------------===//
 // Finds the fastest kernel for one problem on this machine's GPU and publishes it.
 //===----------------------------------------------------------------------===//
+#include "compiler/Driver/ScheduleCost.h"
 #include "compiler/Driver/TuneSession.h"
 #include "compiler/Tools/KeptFlops.h"
 #include "compiler/Tools/Output.h"
@@ -24,7 +25,7 @@ struct TuneOptions {
   ShapeOptions shape;
   ConfigOptions config;
   DatabaseOptions database;
-  std::string budget = "20s", strategy = kTuneStrategy, name;
+  std::string budget = "20s", strategy = kTuneStrategy, model, name;
   int workers = 0;
   int64_t rows = 32;
   bool json = false;
@@ -46,7 +47,7 @@ Json describe(const TuneOutcome &outcome, const Device &device, const std::optio
                {"end", tuner::endReasonName(search.end)}, {"feasible", search.feasible}, {"known", search.known},
                {"measured_now", search.measuredNow}, {"outcomes", outcomesJson(search)},
                {"compile_seconds", search.compileSeconds}, {"measure_seconds", search.measureSeconds},
-               {"elapsed_seconds", search.elapsedSeconds}};
+               {"elapsed_seconds", search.elapsedSeconds}, {"order", outcome.order}, {"warm_starts", outcome.warmStarts}};
   json["first_usable_seconds"] = search.firstUsableSeconds ? Json(*search.firstUsableSeconds) : Json();
   json["winner"] = Json();
   if (outcome.record)
@@ -61,6 +62,7 @@ void print(const TuneOutcome &outcome, const Device &device, const std::optional
   std::printf("%s: %zu feasible configurations, %zu known, %zu tried now (%s) in %.1f s\n",
               device.info().identity.deviceName.c_str(), search.feasible, search.known, search.measuredNow,
               tuner::endReasonName(search.end), search.elapsedSeconds);
+  std::printf("  tried first: %zu, the default and winners nearby; then by %s\n", outcome.warmStarts, outcome.order.c_str());
   for (size_t i = 0; i < tuner::kOutcomeCount; ++i)
     if (search.outcomes[i])
       std::printf("  %-15s %zu\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)), search.outcomes[i]);
@@ -93,6 +95,13 @@ int runTune(const TuneOptions &options) {
   Result<double> budget = parseSeconds(options.budget);
   if (!budget)
     return failUsage(budget.status());
+  std::optional<tuner::CostModel> model;
+  if (!options.model.empty()) {
+    Result<tuner::CostModel> given = loadCostModel(options.model);
+    if (!given)
+      return fail(given.status());
+    model = given.take();
+  }
   auto file = options.pattern.load();
   if (!file)
     return fail(file.status());
@@ -105,9 +114,15 @@ int runTune(const TuneOptions &options) {
   Result<Store> store = options.database.open(StoreMode::readWrite);
   if (!store)
     return fail(store.status());
+  Result<std::vector<Store>> shipped = options.database.openShippedStores();
+  if (!shipped)
+    return fail(shipped.status());
   std::signal(SIGINT, onInterrupt);
   ProgressLine progress;
   TuneRequest request = requestOf(options, *shape, *budget, progress);
+  request.model = std::move(model);
+  for (const Store &other : *shipped)
+    request.shipped.push_back(&other);
   Result<TuneOutcome> outcome = tune(**file, request, *device, *store);
   progress.finish();
   if (!outcome)
@@ -135,11 +150,13 @@ Action addTune(CLI::App &command) {
   options->shape.add(command);
   options->config.addSkeleton(command);
   options->database.add(command);
+  options->database.addShipped(command);
   std::string strategies;
   for (const tuner::StrategyInfo &strategy : tuner::strategyRegistry())
     strategies += std::string(strategies.empty() ? "" : "; ") + strategy.name + ": " + strategy.summary;
   command.add_option("--budget", options->budget, "time for the search: 30, 30s, 2m")->capture_default_str();
   command.add_option("--strategy", options->strategy, "NAME or NAME:OPTION=N,...; " + strategies)->capture_default_str();
+  command.add_option("--model", options->model, "Parameters of the estimate that `heddle model fit` wrote [those shipped]")->type_name("FILE");
   command.add_option("--workers", options->workers, "threads that compile; default: one less than there are processors");
   command.add_option("--rows", options->rows, "rows of each candidate compared with the definition")->capture_default_str();
   command.add_option("--name", options->name, "name of the pattern in the database; default: its own");

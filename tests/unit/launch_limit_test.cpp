@@ -33,7 +33,7 @@ TuneRequest smallRequest() {
   request.shape.seqlenQ = request.shape.seqlenK = 128;
   request.verifiedRows = 1;
   request.launchLimitSeconds = 0.05;
-  request.strategy = "exhaustive:limit=2";
+  request.strategy = "exhaustive:limit=1";
   request.options.budgetSeconds = 60;
   request.options.workers = 0;
   return request;

@@ -14,8 +14,10 @@ namespace {
 
 StrategyInput inputOf(const RecordedTable &table, bool hasPrior) {
   StrategyInput input{&table.space(), table.space().enumerate().take().points, hasPrior};
-  if (hasPrior)
-    sortByPrior(input.feasible, modelPrior(table.space()));
+  if (hasPrior) {
+    input.cost = modelPrior(table.space());
+    sortByPrior(input.feasible, input.cost);
+  }
   return input;
 }
 
@@ -143,7 +145,7 @@ TEST_CASE("every strategy is deterministic under a seed, and the seed matters") 
   }
 }
 
-TEST_CASE("every strategy begins in prior order when there is a prior") {
+TEST_CASE("every strategy begins in prior order when there is a prior, unless it learns from the first trial") {
   const RecordedTable table = modelTable(5);
   const StrategyInput input = inputOf(table, true);
   for (const StrategyInfo &info : strategyRegistry()) {
@@ -151,9 +153,25 @@ TEST_CASE("every strategy begins in prior order when there is a prior") {
     auto strategy = create(info.name, table, true);
     const auto proposed = play(*strategy, table, 8, 0);
     REQUIRE(proposed.size() == 8);
-    for (size_t i = 0; i < proposed.size(); ++i)
+    const std::set<std::string> distinct(proposed.begin(), proposed.end());
+    CHECK(distinct.size() == 8);
+    for (size_t i = 0; i < (info.name == std::string("halving") ? 1 : proposed.size()); ++i)
       CHECK(proposed[i] == table.space().text(input.feasible[i]));
   }
+}
+
+TEST_CASE("halving learns from trials that the estimate is wrong about a knob") {
+  const RecordedTable table = modelTable(3);
+  // The estimate prefers what is slowest: one stage.
+  const auto cost = [&](const Point &point) { return table.space().values(point)["stages"] == 1 ? 1.0 : 1.3; };
+  StrategyInput input{&table.space(), table.space().enumerate().take().points, true, cost};
+  sortByPrior(input.feasible, cost);
+  auto learning = createStrategy("halving", input).take(), stubborn = createStrategy("exhaustive", input).take();
+  const size_t most = table.trials().size() / 8;
+  const auto learned = play(*learning, table, most, 4);
+  CHECK(bestOf(learned, table) < bestOf(play(*stubborn, table, most, 4), table));
+  const auto isOneStage = [](const std::string &config) { return config.find("stages=1") != std::string::npos; };
+  CHECK(std::count_if(learned.end() - 20, learned.end(), isOneStage) < 10);
 }
 
 TEST_CASE("no strategy is worse than uniform random at the same number of trials") {
@@ -218,7 +236,7 @@ TEST_CASE("specifications are parsed, and refused with what there is") {
   };
   CHECK(message("random:seed=3,prior_first=0").empty());
   CHECK(message("exhaustive:").empty());
-  CHECK(message("anneal") == "strategy 'anneal' does not exist; there are: exhaustive, random, climb");
+  CHECK(message("anneal") == "strategy 'anneal' does not exist; there are: halving, exhaustive, random, climb");
   CHECK(message("random:sed=3") == "strategy option 'sed': no such option; there are: seed, prior_first");
   CHECK(message("random:seed=x") == "strategy option 'seed': expected an integer from 0 to "
                                     "9223372036854775807, got 'x'");

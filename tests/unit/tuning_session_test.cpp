@@ -338,3 +338,45 @@ TEST_CASE("progress counts up to all feasible points, and its best only improves
   CHECK(reports.back().failed == failures);
   CHECK(reports.back().bestConfig == table.best()->config);
 }
+
+TEST_CASE("points that are given are tried first, once, and the strategy goes on from them") {
+  const RecordedTable table = countedTable(40);
+  Fixture fixture(table);
+  fixture.task.first = {"a=17", "a=no number", "a=3", "a=17", "a=4000"};
+  fixture.task.strategy = "exhaustive";
+  const TuningResult result = fixture.run();
+  CHECK(result.feasible == 40);
+  CHECK(result.measuredNow == 40);
+  REQUIRE(fixture.sink.trials().size() == 40);
+  CHECK(fixture.sink.trials()[0].config == "a=17");
+  CHECK(fixture.sink.trials()[1].config == "a=3");
+  CHECK(fixture.sink.trials()[2].config == "a=0");
+  CHECK(fixture.evaluator->prepareCounts().at("a=17") == 1);
+  CHECK(fixture.evaluator->prepareCounts().at("a=3") == 1);
+}
+
+TEST_CASE("[2] a point that is given and known is not prepared again") {
+  const RecordedTable table = countedTable(5);
+  Fixture fixture(table);
+  REQUIRE(fixture.sink.record(table.space(), table.trials()[2]).isOk());
+  fixture.task.first = {table.trials()[2].config};
+  size_t done = 0;
+  fixture.options.progress = [&](const Progress &progress) { done = progress.done; };
+  const TuningResult result = fixture.run();
+  CHECK(result.known == 1);
+  CHECK(result.measuredNow == 4);
+  CHECK(done == 5);
+  CHECK(fixture.evaluator->prepareCounts().count(table.trials()[2].config) == 0);
+}
+
+TEST_CASE("climbing begins at the points that are given") {
+  const RecordedTable table = countedTable(400);
+  Fixture fixture(table);
+  fixture.task.first = {"a=100"};
+  fixture.task.strategy = "climb:prior_first=0";
+  fixture.options.ahead = 1;
+  fixture.run();
+  const std::string &next = fixture.sink.trials()[1].config;
+  const bool isNeighbour = next == "a=99" || next == "a=101";
+  CHECK_MESSAGE(isNeighbour, next);
+}

@@ -145,3 +145,33 @@ TEST_CASE("[6] the winner does not depend on the number of workers") {
     CHECK(fixture.run().winner->config == table.best()->config);
   }
 }
+
+TEST_CASE("what is given is measured while the space is walked") {
+  const RecordedTable table = countedTable(50);
+  std::atomic<int> verified{0};
+  // Walking the space ends only after the first launch; the point that is given must pass the constraint at once.
+  const std::thread::id caller = std::this_thread::get_id();
+  Constraint slow{"slow", [&](const PointValues &) -> std::optional<std::string> {
+                    while (std::this_thread::get_id() != caller && verified == 0)
+                      std::this_thread::yield();
+                    return std::nullopt;
+                  }};
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < 50; ++i)
+    values.push_back(i);
+  const SearchSpace space = SearchSpace::create("slow", {Knob::integers("a", values, "")}, {slow}).take();
+  Fixture fixture(table);
+  fixture.task.space = &space;
+  auto wrapped = std::make_shared<Wrapped>(std::make_shared<RecordedEvaluator>(table, space, RecordedEvaluator::Options{}));
+  wrapped->onVerify = [&](Candidate &candidate) {
+    ++verified;
+    return wrapped->inner->verify(candidate);
+  };
+  fixture.task.evaluator = wrapped;
+  fixture.task.clock = nullptr;
+  fixture.task.first = {"a=7"};
+  fixture.options.workers = 2;
+  const TuningResult result = fixture.run();
+  CHECK(result.measuredNow == 50);
+  CHECK(fixture.sink.trials().front().config == "a=7");
+}

@@ -5,6 +5,7 @@
 #include "tuner/Strategies/Registry.h"
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <map>
 
@@ -55,7 +56,8 @@ public:
       : task(task), options(options), space(*task.space), clock(clock), startedAt(clock->now()) {}
 
   Status run() {
-    HEDDLE_TRY(prepareSearch());
+    HEDDLE_TRY(createStrategy(task.strategy, {&space, {}, false}).status());
+    HEDDLE_TRY(readKnown());
     HEDDLE_TRY(search());
     HEDDLE_TRY(runFinal());
     nameWinner();
@@ -71,7 +73,11 @@ private:
   bool hasFinal() const { return options.finalists > 1; }
   double searchShare() const { return hasFinal() ? 1 - options.finalShare : 1; }
 
-  Status prepareSearch();
+  Status readKnown();
+  std::vector<Point> firstPoints() const;
+  Result<Enumeration> otherPoints(const std::vector<Point> &first) const;
+  Status startStrategy(Enumeration others, const std::vector<Point> &first);
+  Status tryFirst(PreparePool &pool);
   Status search();
   bool fill(PreparePool &pool);
   Status evaluate(PreparedPoint prepared);
@@ -98,12 +104,7 @@ private:
   size_t failed = 0;                                      // of the met and the new ones
 };
 
-Status Session::prepareSearch() {
-  HEDDLE_ASSIGN(Enumeration all, space.enumerate());
-  if (all.points.empty())
-    return noFeasiblePoint(space, all);
-  result.examined = all.examined;
-  result.feasible = all.points.size();
+Status Session::readKnown() {
   HEDDLE_ASSIGN(std::vector<PointTrial> known, task.sink->known(space));
   for (PointTrial &trial : known) {
     if (space.whyInfeasible(trial.point))
@@ -118,10 +119,62 @@ Status Session::prepareSearch() {
     if (trial.isUsable() && (!best || isBetter(trial, *best)))
       best = &trial;
   }
+  return Status();
+}
+
+std::vector<Point> Session::firstPoints() const {
+  std::vector<Point> first;
+  for (const std::string &text : task.first) {
+    Result<Point> point = space.parse(text);
+    if (point && !space.whyInfeasible(*point) && std::find(first.begin(), first.end(), *point) == first.end())
+      first.push_back(point.take());
+  }
+  return first;
+}
+
+// Every feasible point but the first, most promising first. Runs beside the measurement of the first.
+Result<Enumeration> Session::otherPoints(const std::vector<Point> &first) const {
+  HEDDLE_ASSIGN(Enumeration all, space.enumerate());
+  if (all.points.empty())
+    return noFeasiblePoint(space, all);
+  auto isFirst = [&](const Point &point) { return std::find(first.begin(), first.end(), point) != first.end(); };
+  if (!first.empty())
+    all.points.erase(std::remove_if(all.points.begin(), all.points.end(), isFirst), all.points.end());
   if (task.prior)
     sortByPrior(all.points, task.prior);
-  HEDDLE_ASSIGN(strategy, createStrategy(task.strategy, {&space, std::move(all.points), task.prior != nullptr}));
+  return all;
+}
+
+Status Session::startStrategy(Enumeration others, const std::vector<Point> &first) {
+  result.examined = others.examined;
+  result.feasible = others.points.size() + first.size();
+  HEDDLE_ASSIGN(strategy, createStrategy(task.strategy, {&space, std::move(others.points), task.prior != nullptr, task.prior}));
+  for (const Point &point : first)
+    if (auto trial = trials.find(point); trial != trials.end())
+      strategy->observe(trial->second);
   return Status();
+}
+
+// The first points: those that are not known go to the pool, and are measured until the others are in order.
+Status Session::tryFirst(PreparePool &pool) {
+  const std::vector<Point> first = firstPoints();
+  for (const Point &point : first) {
+    auto known = trials.find(point);
+    if (known == trials.end()) {
+      pool.submit(point);
+      continue;
+    }
+    ++met;
+    failed += isFailure(known->second.outcome);
+  }
+  const auto policy = options.workers > 0 ? std::launch::async : std::launch::deferred;
+  std::future<Result<Enumeration>> others = std::async(policy, [this, &first] { return otherPoints(first); });
+  auto isReady = [&] { return others.wait_for(std::chrono::seconds(0)) != std::future_status::timeout; };
+  while (pool.pending() > 0 && !isReady() && !isOver(searchShare()))
+    if (std::optional<PreparedPoint> prepared = pool.next([&] { return isOver(searchShare()) || isReady(); }))
+      HEDDLE_TRY(evaluate(std::move(*prepared)));
+  HEDDLE_ASSIGN(Enumeration points, others.get());
+  return startStrategy(std::move(points), first);
 }
 
 // Keeps the pool busy. Known points are answered from their trials. True if nothing is left to wait for.
@@ -146,6 +199,7 @@ bool Session::fill(PreparePool &pool) {
 Status Session::search() {
   PreparePool pool(task.evaluator, clock, options.workers, options.prepareLimitSeconds);
   auto isInterrupted = [this] { return isOver(searchShare()); };
+  HEDDLE_TRY(tryFirst(pool));
   while (!fill(pool)) {
     if (isInterrupted()) {
       result.end = isCancelled() ? EndReason::cancelled : EndReason::budget;
@@ -231,7 +285,8 @@ Status Session::keep(PointTrial trial, std::shared_ptr<Candidate> candidate) {
       best = &kept;
     holdOnTo(point, std::move(candidate));
   }
-  strategy->observe(kept);
+  if (strategy)
+    strategy->observe(kept);
   report(false);
   return Status();
 }

@@ -57,7 +57,9 @@ struct TuningTask {
   const SearchSpace *space = nullptr;
   std::shared_ptr<Evaluator> evaluator;
   TrialSink *sink = nullptr;
-  std::string strategy = "climb";             // specification for createStrategy
+  std::string strategy = "halving";           // specification for createStrategy
+  std::vector<std::string> first;             // texts of points that are tried before any of the strategy's, in this
+                                              // order; what is no feasible point is left out
   std::function<double(const Point &)> prior; // estimated cost without running anything; may be null
   std::string incumbent;              // text of the winner published earlier, empty for none: stays the winner if
                                       // this session measures nothing, and takes part in the final

@@ -7,6 +7,7 @@
 #include <limits>
 
 #define HEDDLE_STRATEGIES(S)                                                                                           \
+  S(halving)                                                                                                           \
   S(exhaustive)                                                                                                        \
   S(random)                                                                                                            \
   S(climb)
@@ -58,14 +59,16 @@ Result<std::unique_ptr<Strategy>> createStrategy(const std::string &specificatio
 
 void sortByPrior(std::vector<Point> &points, const std::function<double(const Point &)> &cost) {
   std::vector<std::pair<double, size_t>> keys;
+  keys.reserve(points.size());
   for (size_t i = 0; i < points.size(); ++i) {
     const double estimate = cost(points[i]);
     keys.emplace_back(std::isnan(estimate) ? std::numeric_limits<double>::infinity() : estimate, i);
   }
   std::sort(keys.begin(), keys.end());
   std::vector<Point> sorted;
+  sorted.reserve(points.size());
   for (const auto &[estimate, index] : keys)
-    sorted.push_back(points[index]);
+    sorted.push_back(std::move(points[index]));
   points = std::move(sorted);
 }
 

@@ -22,7 +22,8 @@ public:
   // times before a trial is observed, since compilation runs ahead of measurement. Nothing means
   // "not before I observe more"; with no proposal outstanding it means the search is over.
   virtual std::optional<Point> propose() = 0;
-  // The trial of a proposed point, in any order, at most once per proposal.
+  // The trial of a proposed point, in any order, at most once per proposal; or of a point that the session tried by
+  // itself and did not give to the strategy.
   virtual void observe(const PointTrial &trial) = 0;
 };
 
@@ -31,6 +32,7 @@ struct StrategyInput {
   const SearchSpace *space = nullptr;
   std::vector<Point> feasible; // no duplicates
   bool hasPrior = false;       // the feasible points come most promising first
+  std::function<double(const Point &)> cost = {}; // the estimate that they are sorted by; null without a prior
 };
 
 // Sorts points by a cost that the caller estimates without running anything, cheapest first. Points of

@@ -1,0 +1,22 @@
+//===- WarmStart.h - what won nearby ----------------------------*- C++ -*-===//
+// Owns the points that a search tries first: the default, then winners of the same pattern, types and head dims at other
+// sizes or on other GPUs, the nearest first.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_DRIVER_WARMSTART_H
+#define HEDDLE_COMPILER_DRIVER_WARMSTART_H
+
+#include "compiler/Driver/TuneSpace.h"
+#include "runtime/Store/Store.h"
+
+namespace heddle {
+
+/// At most so many winners are taken over.
+inline constexpr size_t kMostWarmStarts = 8;
+
+/// Texts of points, without repetition. Tuned winners only, of every generator: a configuration that is no point of the
+/// space any more is left out. Failures are those of the stores.
+Result<std::vector<std::string>> warmStarts(const std::vector<const Store *> &stores, const WinnerKey &key, const TuneSpace &space);
+
+} // namespace heddle
+
+#endif
