@@ -1,12 +1,13 @@
 //===- launch.cpp - a stored kernel, launched without a compiler ----------===//
-// Looks a pattern up by name in a kernel database, launches it on seeded random inputs and writes out and lse. The tensors
-// that the pattern reads come from a file, under their numbers. Prints one JSON line: how the lookup matched, the median
+// Looks a pattern up by name in a kernel database (--db) and shipped ones under it (--shipped-db, else $HEDDLE_SHIPPED_DB,
+// separated by colons), launches it on seeded random inputs and writes out and lse. The tensors that the pattern reads come from
+// a file, under their numbers. Prints one JSON line: how the lookup matched, the median
 // time, registers. `heddle bench` checks the results in its own process (compiler/Driver/LauncherProcess).
 //===----------------------------------------------------------------------===//
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/Safetensors.h"
 #include "runtime/Device/Kernel.h"
-#include "runtime/Store/Store.h"
+#include "runtime/Store/StoreStack.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -128,9 +129,31 @@ private:
   AttentionArgs args = makeAttentionArgs();
 };
 
-Result<StoreLookup> findKernel(const Arguments &arguments, const Store &store, const Device &device, DType dtype,
+std::vector<std::string> shippedPaths(const Arguments &arguments) {
+  const char *named = std::getenv("HEDDLE_SHIPPED_DB");
+  const std::string given = arguments.text("shipped-db");
+  return splitPaths(!given.empty() || !named ? given : named);
+}
+
+// The one of --db may be missing if there are others.
+Result<StoreStack> openStores(const Arguments &arguments) {
+  StoreStack stores;
+  const std::vector<std::string> shipped = shippedPaths(arguments);
+  Result<Store> own = Store::open(arguments.text("db"));
+  if (own)
+    stores.add(own.take());
+  else if (shipped.empty() || own.status().code() != StatusCode::notFound)
+    return own.status();
+  for (const std::string &path : shipped) {
+    HEDDLE_ASSIGN(Store store, openShipped(path));
+    stores.add(std::move(store));
+  }
+  return stores;
+}
+
+Result<StackLookup> findKernel(const Arguments &arguments, const StoreStack &stores, const Device &device, DType dtype,
                                const AttentionSizes &sizes) {
-  HEDDLE_ASSIGN(NameRecord name, store.findName(arguments.text("name")));
+  HEDDLE_ASSIGN(NameRecord name, stores.findName(arguments.text("name")));
   KernelFamily family;
   family.pattern = name.pattern;
   family.dtype = dtype;
@@ -139,7 +162,7 @@ Result<StoreLookup> findKernel(const Arguments &arguments, const Store &store, c
   const DeviceInfo &info = device.info();
   ProblemBucket bucket = ProblemBucket::of(arguments.number("work-items"), info.identity.smCount,
                                            arguments.number("visited-tiles"), sizes.heads / sizes.kvHeads);
-  return store.lookup(LookupQuery(WinnerKey(family, bucket, info.identity), info.driverVersion));
+  return stores.lookup(LookupQuery(WinnerKey(family, bucket, info.identity), info.driverVersion));
 }
 
 Result<double> medianUs(const Device &device, const PreparedLaunch &launch, int64_t repetitions) {
@@ -161,7 +184,7 @@ Result<double> medianUs(const Device &device, const PreparedLaunch &launch, int6
 }
 
 Status run(const Arguments &arguments) {
-  HEDDLE_ASSIGN(Store store, Store::open(arguments.text("db")));
+  HEDDLE_ASSIGN(StoreStack stores, openStores(arguments));
   HEDDLE_ASSIGN(Device device, Device::open());
   std::optional<DType> parsed = parseDType(arguments.text("dtype"));
   if (!parsed)
@@ -171,9 +194,9 @@ Status run(const Arguments &arguments) {
                        arguments.number("heads"), arguments.number("kv-heads"), arguments.number("head-dim"),
                        arguments.number("value-dim") ? arguments.number("value-dim") : arguments.number("head-dim")};
   HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, dtype, arguments.number("seed")));
-  HEDDLE_ASSIGN(StoreLookup found, findKernel(arguments, store, device, dtype, sizes));
+  HEDDLE_ASSIGN(StackLookup found, findKernel(arguments, stores, device, dtype, sizes));
   if (found.match == MatchKind::none)
-    return Status::notFound("no kernel for '" + arguments.text("name") + "' in " + store.path());
+    return Status::notFound("no kernel for '" + arguments.text("name") + "' in " + stores.paths());
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, found.record));
   HEDDLE_ASSIGN(Call call, Call::create(arguments, device, inputs));
   HEDDLE_ASSIGN(PreparedLaunch launch, call.prepare(device, kernel));

@@ -11,6 +11,7 @@ namespace heddle {
 
 struct LauncherCall {
   std::string program, database;
+  std::vector<std::string> shipped; ///< databases under that one; none: what $HEDDLE_SHIPPED_DB says
   std::string name; ///< under which the database leads to the pattern
   DType dtype = DType::bf16;
   int64_t headDim = 0, valueDim = 0;

@@ -19,12 +19,8 @@ struct Found {
   std::string name;
 };
 
-/// Those that whoever launches reads.
 Result<StoreStack> openStores(const BenchSetup &setup) {
-  StoreStack stores;
-  if (setup.launcher.empty()) {
-    HEDDLE_ASSIGN(stores, setup.database.openForLookup());
-  }
+  HEDDLE_ASSIGN(StoreStack stores, setup.database.openForLookup());
   if (stores.isEmpty()) {
     HEDDLE_ASSIGN(Store own, setup.database.open(StoreMode::readOnly));
     stores.add(std::move(own));
@@ -99,7 +95,7 @@ oracle::VerifyReport compareTensors(const HostTensor &out, const HostTensor &lse
 Status measureElsewhere(const BenchSetup &setup, const Found &found, uint64_t seed, BenchRow &row,
                         const oracle::ReferenceRows &reference) {
   const Workload &workload = setup.workload;
-  const LauncherCall call{setup.launcher, setup.database.path(), found.name, workload.dtype, workload.headDim, workload.valueDim, seed, setup.repetitions};
+  const LauncherCall call{setup.launcher, setup.database.path(), setup.database.shippedPaths(), found.name, workload.dtype, workload.headDim, workload.valueDim, seed, setup.repetitions};
   HEDDLE_ASSIGN(LauncherAnswer answer, launchElsewhere(setup.file, workload.shape, call));
   row.launcherUs = answer.medianUs;
   row.match = answer.match;

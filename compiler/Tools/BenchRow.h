@@ -24,7 +24,7 @@ struct BenchSetup {
   Workload workload;
   Device device;
   DatabaseOptions database;
-  std::string launcher;           ///< empty: this process launches; it reads the user's own database alone
+  std::string launcher;           ///< empty: this process launches
   std::string config;             ///< changes to the default: compiled now, whatever the database has; or empty
   std::string skeleton;           ///< what the kernel must be of; or empty
   int64_t verifiedRows, repetitions;

@@ -149,15 +149,8 @@ Result<Store> DatabaseOptions::open(StoreMode mode) const {
   return Store::open(path(), options);
 }
 
-static std::vector<std::string> splitPaths(const std::string &list) {
-  std::vector<std::string> paths;
-  for (size_t begin = 0; begin < list.size();) {
-    size_t end = std::min(list.find(':', begin), list.size());
-    if (end > begin)
-      paths.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return paths;
+std::vector<std::string> DatabaseOptions::shippedPaths() const {
+  return givenShipped.empty() ? splitPaths(variable("HEDDLE_SHIPPED_DB")) : givenShipped;
 }
 
 Result<StoreStack> DatabaseOptions::openForLookup() const {
@@ -175,7 +168,7 @@ Result<StoreStack> DatabaseOptions::openForLookup() const {
 
 Result<std::vector<Store>> DatabaseOptions::openShippedStores() const {
   std::vector<Store> stores;
-  for (const std::string &shipped : givenShipped.empty() ? splitPaths(variable("HEDDLE_SHIPPED_DB")) : givenShipped) {
+  for (const std::string &shipped : shippedPaths()) {
     HEDDLE_ASSIGN(Store store, openShipped(shipped, allowForeignWriters));
     stores.push_back(std::move(store));
   }

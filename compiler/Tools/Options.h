@@ -74,8 +74,10 @@ struct DatabaseOptions {
   /// Opens path(); for writing the default folder is made if it is missing.
   Result<Store> open(StoreMode mode) const;
   /// What was given as --shipped-db, else $HEDDLE_SHIPPED_DB.
+  std::vector<std::string> shippedPaths() const;
+  /// Those of shippedPaths().
   Result<std::vector<Store>> openShippedStores() const;
-  /// path(), if there is such a file, over what was given as --shipped-db, else $HEDDLE_SHIPPED_DB; may be empty.
+  /// path(), if there is such a file, over shippedPaths(); may be empty.
   Result<StoreStack> openForLookup() const;
 };
 

@@ -36,7 +36,10 @@ Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Wor
     return {};
   HEDDLE_ASSIGN(double budget, parseSeconds(options.tuneBudget));
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
+  HEDDLE_ASSIGN(std::vector<Store> shipped, options.database.openShippedStores());
   TuneRequest request;
+  for (const Store &other : shipped)
+    request.shipped.push_back(&other);
   request.shape = workload.shape;
   request.dtype = workload.dtype;
   request.headDim = workload.headDim;

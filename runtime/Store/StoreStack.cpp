@@ -3,6 +3,8 @@
 
 #include "runtime/Store/LookupRank.h"
 
+#include <algorithm>
+
 namespace heddle {
 
 Result<StackLookup> StoreStack::lookup(const LookupQuery &query) const {
@@ -46,6 +48,17 @@ std::string StoreStack::paths() const {
   for (const Store &store : stores)
     text += (text.empty() ? "'" : " and '") + store.path() + "'";
   return text;
+}
+
+std::vector<std::string> splitPaths(const std::string &list) {
+  std::vector<std::string> paths;
+  for (size_t begin = 0; begin < list.size();) {
+    size_t end = std::min(list.find(':', begin), list.size());
+    if (end > begin)
+      paths.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return paths;
 }
 
 Result<Store> openShipped(const std::string &path, bool allowForeignWriters) {

@@ -33,6 +33,9 @@ private:
   std::vector<Store> stores;
 };
 
+// "a.db:b.db" apart; empty parts are none.
+std::vector<std::string> splitPaths(const std::string &list);
+
 // Opens a file that ships: immutable, on any file system. invalidArgument if rows lie in a side file and not yet in
 // this one (heddle cache export makes files fit to ship).
 Result<Store> openShipped(const std::string &path, bool allowForeignWriters = false);

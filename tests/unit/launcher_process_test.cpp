@@ -48,7 +48,8 @@ public:
   Result<LauncherAnswer> launch(const PatternFile &file, const ProblemShape &shape) const {
     LauncherCall call;
     call.program = HEDDLE_LAUNCH;
-    call.database = folder + "/kernels.db";
+    call.database = folder + "/" + own;
+    call.shipped = shipped;
     call.name = "patterned";
     call.headDim = kHeadDim;
     call.valueDim = kValueDim;
@@ -64,6 +65,11 @@ public:
     std::memcpy(&value, bytes.data() + offset, sizeof value);
     return value;
   }
+
+  const std::string &path() const { return folder; }
+
+  std::string own = "kernels.db";
+  std::vector<std::string> shipped;
 
 private:
   const std::string folder = (std::filesystem::temp_directory_path() / ("heddle-launcher-" + std::to_string(getpid()))).string();
@@ -122,6 +128,30 @@ TEST_CASE("a tensor without a length has no word, and the bits of a number trave
   require(scene.launch(*file, shapeWith(*file, {"cap=2.5"})).status());
   CHECK(scene.slotAt<const void *>(sinks) != nullptr);
   CHECK(scene.slotAt<float>(cap) == 2.5f);
+}
+
+TEST_CASE("a shipped database serves where the user's own is missing, from the command line or the environment") {
+  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/full.mlir", ""));
+  LaunchPlan plan;
+  plan.block = 128;
+  plan.appendPointer({PointerSource::Kind::q});
+  Scene scene(plan);
+  const ProblemShape shape = shapeWith(*file, {});
+  const std::string shipped = scene.path() + "/shipped.db";
+  require(require(Store::open(scene.path() + "/kernels.db")).exportTo(shipped, {}).status());
+  scene.own = "none.db";
+  CHECK(scene.launch(*file, shape).status().code() == StatusCode::internal);
+  scene.shipped = {scene.path() + "/nowhere.db"};
+  CHECK(scene.launch(*file, shape).status().code() == StatusCode::internal);
+  scene.shipped = {shipped};
+  CHECK(require(scene.launch(*file, shape)).match == "untuned default");
+  scene.shipped.clear();
+  setenv("HEDDLE_SHIPPED_DB", (":" + shipped).c_str(), 1);
+  CHECK(require(scene.launch(*file, shape)).match == "untuned default");
+  unsetenv("HEDDLE_SHIPPED_DB");
+  scene.own = "kernels.db";
+  scene.shipped = {shipped};
+  CHECK(require(scene.launch(*file, shape)).match == "untuned default");
 }
 
 TEST_CASE("a call that lacks a tensor fails, and leaves no files") {
