@@ -33,7 +33,11 @@ Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_p
     const Rejection *rejection = configs->refusal(values.where().index);
     return rejection ? std::optional(tuner::Refusal{rejection->constraint, rejection->reason}) : std::nullopt;
   };
-  return tuner::SearchSpace::create(std::string(skeleton.name()), std::move(dimensions), judge, names);
+  auto screen = [configs](const tuner::PointValues &values) -> const std::string * {
+    const Rejection *rejection = configs->refusal(values.where().index);
+    return rejection ? &rejection->constraint : nullptr;
+  };
+  return tuner::SearchSpace::create(std::string(skeleton.name()), std::move(dimensions), judge, names, screen);
 }
 
 TuneSpace::TuneSpace(PreparedPattern prepared, std::shared_ptr<const KernelRequest> kernel, const Skeleton &skeleton,

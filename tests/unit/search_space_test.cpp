@@ -190,3 +190,23 @@ TEST_CASE("a space too large to walk is refused, and its size does not overflow"
   REQUIRE_FALSE(all.isOk());
   CHECK(all.status().code() == StatusCode::invalidArgument);
 }
+
+TEST_CASE("a walk asks the screen, which gives no reasons, and counts what it refuses") {
+  int judged = 0;
+  const std::string rule = "odd";
+  auto judge = [&](const PointValues &values) -> std::optional<Refusal> {
+    ++judged;
+    return values["a"] % 2 ? std::optional(Refusal{rule, "is odd"}) : std::nullopt;
+  };
+  auto screen = [&](const PointValues &values) { return values["a"] % 2 ? &rule : nullptr; };
+  auto space = SearchSpace::create("s", {Knob::integers("a", {0, 1, 2, 3, 4}, "")}, judge, {rule}, screen);
+  REQUIRE_MESSAGE(space.isOk(), space.status().message());
+  const auto all = space->enumerate();
+  REQUIRE(all.isOk());
+  CHECK(all->points.size() == 3);
+  CHECK(all->examined == 5);
+  REQUIRE(all->refused.size() == 1);
+  CHECK(all->refused[0] == std::make_pair(rule, uint64_t(2)));
+  CHECK(judged == 0);
+  CHECK(space->whyInfeasible(space->parse("a=1").take()) == "odd: is odd");
+}

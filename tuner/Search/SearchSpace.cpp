@@ -112,7 +112,7 @@ Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knob
 }
 
 Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knobs, Judge judge,
-                                        std::vector<std::string> constraintNames) {
+                                        std::vector<std::string> constraintNames, Screen screen) {
   if (knobs.empty() || !judge)
     return Status::invalidArgument("search space '" + name + "': " + (judge ? "no knobs" : "no judge"));
   std::set<std::string> names;
@@ -125,6 +125,7 @@ Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knob
   space.spaceName = std::move(name);
   space.knobList = std::move(knobs);
   space.judge = std::move(judge);
+  space.screen = std::move(screen);
   space.constraintNameList = std::move(constraintNames);
   return space;
 }
@@ -175,8 +176,12 @@ Result<Enumeration> SearchSpace::enumerate() const {
   Point point{std::vector<uint32_t>(knobList.size(), 0)};
   do {
     ++result.examined;
-    if (std::optional<Refusal> refusal = judge(values(point)))
-      ++countOf(result.refused, refusal->constraint);
+    std::optional<Refusal> refusal;
+    const std::string *rule = screen ? screen(values(point)) : nullptr;
+    if (!screen && (refusal = judge(values(point))))
+      rule = &refusal->constraint;
+    if (rule)
+      ++countOf(result.refused, *rule);
     else
       result.points.push_back(point);
   } while (advance(point, knobList));

@@ -90,6 +90,8 @@ struct Refusal {
 // All rules in one call: nothing for a feasible point, else the first rule that refuses it. For callers whose
 // rules share work, such as turning the point into a configuration.
 using Judge = std::function<std::optional<Refusal>(const PointValues &)>;
+// The same without the reason, for walks over millions of points: the name of the rule, null for a feasible point.
+using Screen = std::function<const std::string *(const PointValues &)>;
 
 // The feasible points, and for every constraint how many points it was the first to refuse.
 struct Enumeration {
@@ -103,14 +105,15 @@ struct Enumeration {
 class SearchSpace {
 public:
   // Larger spaces are refused by enumerate(): they call for a different kind of strategy.
-  static constexpr uint64_t kMaxExamined = uint64_t(1) << 24;
+  static constexpr uint64_t kMaxExamined = uint64_t(1) << 26;
 
   // Refused (invalid argument): no knobs, a knob without values or with a repeated value, a
   // repeated or malformed knob name (letters, digits and '_' only), a nameless constraint.
   static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs, std::vector<Constraint> constraints);
   // The same with one judge; the names are those that its refusals carry, in the order of a report.
+  // A screen, if there is one, refuses what the judge refuses, by the same names.
   static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs, Judge judge,
-                                    std::vector<std::string> constraintNames);
+                                    std::vector<std::string> constraintNames, Screen screen = nullptr);
 
   const std::string &name() const { return spaceName; }
   const std::vector<Knob> &knobs() const { return knobList; }
@@ -150,6 +153,7 @@ private:
   std::string spaceName;
   std::vector<Knob> knobList;
   Judge judge;
+  Screen screen;
   std::vector<std::string> constraintNameList;
 };
 
