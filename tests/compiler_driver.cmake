@@ -19,6 +19,7 @@ if(TARGET heddle_compiler)
   endforeach()
   target_compile_definitions(config_sample_test PRIVATE HEDDLE_TEST_PATTERNS="${CMAKE_SOURCE_DIR}/patterns")
   heddle_add_unit_test(assemble_patterns heddle_compiler)
+  set_tests_properties(unit.assemble_patterns PROPERTIES TIMEOUT 3600) # 900 kernels with --all: a quarter of an hour on 2 cores
   heddle_add_unit_test(operand_kernels heddle_compiler)
   target_sources(operand_kernels_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/ServedShapes.cpp)
   target_include_directories(operand_kernels_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
