@@ -4,6 +4,9 @@
 
 namespace heddle {
 
+Result<const GpuArch *> archNamed(std::string_view name) { return findGpuArch(name); }
+std::vector<std::string> archNames() { return gpuArchNames(); }
+
 std::string KernelShape::archName() const { return heddle::archName(*arch); }
 
 } // namespace heddle

@@ -5,14 +5,22 @@
 #define HEDDLE_COMPILER_DRIVER_KERNELSHAPE_H
 
 #include "runtime/Core/DType.h"
+#include "runtime/Core/Status.h"
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace heddle {
 
 struct GpuArch;
 const GpuArch &baselineGpuArch();
+
+// As findGpuArch and gpuArchNames (codegen/Target/FindArch.h): for the programs, whose files take seconds each to build and
+// need not be built again when that header changes.
+Result<const GpuArch *> archNamed(std::string_view name);
+std::vector<std::string> archNames();
 
 /// `arch` is never null.
 struct KernelShape {

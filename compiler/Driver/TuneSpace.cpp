@@ -91,4 +91,6 @@ Result<std::string> TuneSpace::pointOf(const std::string &stored) const {
   return points.parse(text) ? text : std::string();
 }
 
+std::string TuneSpace::familyName() const { return std::string(skeleton.name()); }
+
 } // namespace heddle

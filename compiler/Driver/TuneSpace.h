@@ -38,6 +38,7 @@ public:
   const tuner::SearchSpace &space() const { return points; }
 
   const Skeleton &family() const { return skeleton; }
+  std::string familyName() const; ///< Skeleton::name
 
   Result<CompiledVariant> compile(const tuner::Point &point) const;
   KernelConfig configAt(const tuner::Point &point) const;

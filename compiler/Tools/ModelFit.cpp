@@ -2,9 +2,9 @@
 // Fits the parameters of the estimate to recorded tables and says how well it orders each: with all tables, with the
 // others only, with the shipped parameters, and without a model.
 //===----------------------------------------------------------------------===//
-#include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/CostTraining.h"
+#include "compiler/Driver/KernelShape.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
@@ -28,7 +28,7 @@ Status addTable(CostTraining &training, const std::string &path) {
     if (table.fact(fact).empty())
       return Status::invalidArgument(path + ": expected a line '# " + fact + ": ...', as `heddle model table` writes it");
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(table.fact(kGpuFact)));
-  HEDDLE_ASSIGN(const GpuArch *arch, findGpuArch(gpu->arch));
+  HEDDLE_ASSIGN(const GpuArch *arch, archNamed(gpu->arch));
   HEDDLE_ASSIGN(ModelProblem problem, ModelProblem::parse(table.fact(kProblemFact)));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(problem, *arch));
   return training.add(std::move(table), loaded.space, *loaded.file, loaded.shape, *gpu);

@@ -2,9 +2,8 @@
 // Orders the configurations of a problem by their estimated time on a GPU that need not be at hand, and says what the
 // estimate rests on.
 //===----------------------------------------------------------------------===//
-#include "codegen/Skeletons/Skeleton.h"
-#include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
+#include "compiler/Driver/KernelShape.h"
 #include "compiler/Driver/TunePrior.h"
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
@@ -26,7 +25,7 @@ struct PredictOptions {
 
 /// What the numbers rest on.
 std::string basisOf(const PredictOptions &options, const GpuModel &gpu, const TuneSpace &space) {
-  const std::string skeleton(space.family().name());
+  const std::string skeleton = space.familyName();
   const ShippedCosts &shipped = shippedCosts();
   if (!options.model.empty())
     return "parameters of '" + options.model + "' at the rates of " + std::string(gpu.fullName);
@@ -40,7 +39,7 @@ std::string basisOf(const PredictOptions &options, const GpuModel &gpu, const Tu
 
 Status predict(const PredictOptions &options) {
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
-  HEDDLE_ASSIGN(const GpuArch *arch, findGpuArch(gpu->arch));
+  HEDDLE_ASSIGN(const GpuArch *arch, archNamed(gpu->arch));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(options.problem, *arch));
   tuner::CostModel model = shippedCosts().model;
   if (!options.model.empty()) {
@@ -50,11 +49,11 @@ Status predict(const PredictOptions &options) {
   HEDDLE_ASSIGN(tuner::Enumeration all, loaded.space->space().enumerate());
   tuner::sortByPrior(all.points, prior.cost);
   const std::string basis = basisOf(options, *gpu, *loaded.space);
-  Json json = {{"gpu", gpu->name}, {"basis", basis}, {"skeleton", std::string(loaded.space->family().name())},
+  Json json = {{"gpu", gpu->name}, {"basis", basis}, {"skeleton", loaded.space->familyName()},
                {"feasible", all.points.size()}, {"candidates", Json::array()}};
   if (!options.json)
     std::printf("%s: %zu feasible configurations of %s\n%s\n", std::string(gpu->fullName).c_str(), all.points.size(),
-                std::string(loaded.space->family().name()).c_str(), basis.c_str());
+                loaded.space->familyName().c_str(), basis.c_str());
   for (size_t i = 0; i < std::min(options.top, all.points.size()); ++i) {
     const double us = prior.cost(all.points[i]);
     const std::string config = loaded.space->space().text(all.points[i]);

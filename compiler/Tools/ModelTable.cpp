@@ -1,8 +1,8 @@
 //===- ModelTable.cpp - heddle model table --------------------------------===//
 // Writes the trials that a database has of one problem on one GPU in the text form that fits and tests read.
 //===----------------------------------------------------------------------===//
-#include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
+#include "compiler/Driver/KernelShape.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/Cache.h"
@@ -36,7 +36,7 @@ bool isOf(const WinnerKey &key, const ProblemBucket &bucket) {
 
 Result<const GpuArch *> archOfDevice(const DeviceIdentity &device) {
   Result<const GpuModel *> model = findGpuModel(device.deviceName);
-  return findGpuArch(model ? (*model)->arch : device.arch);
+  return archNamed(model ? (*model)->arch : device.arch);
 }
 
 /// Of the problem, on the device that is named or the only one.

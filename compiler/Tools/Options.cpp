@@ -1,7 +1,6 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
 #include "codegen/Skeletons/SkeletonNames.h"
-#include "codegen/Target/FindArch.h"
 #include "compiler/Driver/Suggest.h"
 
 #include <CLI/CLI.hpp>
@@ -78,12 +77,12 @@ std::string ConfigOptions::changes() const {
 
 void addArchOption(CLI::App &command, std::vector<std::string> &names) {
   std::string known;
-  for (const std::string &name : gpuArchNames())
+  for (const std::string &name : archNames())
     known += (known.empty() ? "" : ", ") + name;
   auto check = [known](std::string &name) {
-    if (name == "all" || findGpuArch(name).isOk())
+    if (name == "all" || archNamed(name).isOk())
       return std::string();
-    return "no architecture '" + name + "'" + didYouMean(name, gpuArchNames()) + "; there is " + known + " and all";
+    return "no architecture '" + name + "'" + didYouMean(name, archNames()) + "; there is " + known + " and all";
   };
   command.add_option("--arch", names, "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
       ->type_name("ARCH")
@@ -94,9 +93,9 @@ void addArchOption(CLI::App &command, std::vector<std::string> &names) {
 
 std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names) {
   std::vector<const GpuArch *> archs;
-  for (const std::string &known : gpuArchNames())
+  for (const std::string &known : archNames())
     if (llvm::any_of(names, [&](const std::string &name) { return name == "all" || name == known; }))
-      archs.push_back(*findGpuArch(known));
+      archs.push_back(*archNamed(known));
   return archs;
 }
 

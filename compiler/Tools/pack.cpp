@@ -1,7 +1,7 @@
 //===- pack.cpp - heddle pack ---------------------------------------------===//
 // Compiles every kernel of a plan into one file, for applications that must not compile at run time.
 //===----------------------------------------------------------------------===//
-#include "codegen/Target/FindArch.h"
+#include "compiler/Driver/KernelShape.h"
 #include "compiler/Driver/PackSession.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Output.h"
@@ -36,7 +36,7 @@ Result<WorkPlan> planOf(const PackingOptions &options) {
       plan.archs.push_back(KernelShape{arch}.archName());
   }
   for (const std::string &arch : plan.archs)
-    if (const Status known = findGpuArch(arch).status(); !known.isOk())
+    if (const Status known = archNamed(arch).status(); !known.isOk())
       return Status::invalidArgument(options.plan + ": archs: " + known.message());
   return plan;
 }
