@@ -41,8 +41,8 @@ Result<SweepJournal> SweepJournal::open(const std::string &path) {
   SweepJournal journal(path, fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0)
     return Status::unavailable("journal '" + path + "': another process runs this shard");
+  HEDDLE_TRY(readJournal(path).status());
   // What a kill left of a line goes, so that the next one begins where a line does.
-  HEDDLE_ASSIGN(std::vector<SweepEntry> whole, readJournal(path));
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const size_t lastLine = text.rfind('\n');
