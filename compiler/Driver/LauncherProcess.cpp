@@ -1,32 +1,16 @@
 //===- LauncherProcess.cpp - a call in a process without a compiler -------===//
 #include "compiler/Driver/LauncherProcess.h"
+#include "compiler/Driver/OperandFile.h"
 #include "compiler/Io/Safetensors.h"
 #include "dialect/IR/Operands.h"
 
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <filesystem>
 #include <sstream>
-#include <unistd.h>
 
 namespace heddle {
 namespace {
-
-/// A path of this process in the temporary folder; the file is removed with the object, if there is one.
-class ScratchFile {
-public:
-  explicit ScratchFile(const std::string &what)
-      : path((std::filesystem::temp_directory_path() / ("heddle-" + std::to_string(getpid()) + "-" + what + ".safetensors")).string()) {}
-  ~ScratchFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-  }
-  ScratchFile(const ScratchFile &) = delete;
-  ScratchFile &operator=(const ScratchFile &) = delete;
-
-  const std::string path;
-};
 
 /// "NUMBER:WORD" of each argument that a kernel may ask the word of: sizes, numbers as their bits, lengths of tensors.
 std::string sizesText(const PatternFile &file, const ProblemShape &shape) {
@@ -36,17 +20,6 @@ std::string sizesText(const PatternFile &file, const ProblemShape &shape) {
     if (!pattern.isOperand(i) || attn::lengthDimension(pattern, i))
       text += (text.empty() ? "" : ",") + std::to_string(i) + ":" + std::to_string(shape.parameters[i]);
   return text;
-}
-
-/// The tensors under their numbers; none: no file is written.
-Result<bool> writeOperands(const std::string &path, const Operands &operands) {
-  std::map<std::string, OperandTensor> numbered;
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i])
-      numbered.emplace(std::to_string(i), operands[i]);
-  if (!numbered.empty())
-    HEDDLE_TRY(writeSafetensors(path, {}, {}, numbered));
-  return !numbered.empty();
 }
 
 std::string commandOf(const PatternFile &file, const ProblemShape &shape, const LauncherCall &call) {

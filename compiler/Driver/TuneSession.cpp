@@ -1,5 +1,7 @@
 //===- TuneSession.cpp - the fastest kernel for one problem ---------------===//
 #include "compiler/Driver/TuneSession.h"
+#include "compiler/Driver/DeviceProblem.h"
+#include "compiler/Driver/MeasureProcess.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/Publish.h"
 #include "compiler/Driver/TunePrior.h"
@@ -7,32 +9,31 @@
 #include "compiler/Driver/WarmStart.h"
 #include "tuner/Search/StoreSink.h"
 
-#include <cmath>
-
 namespace heddle {
 namespace {
 
-/// A compiled point; loaded when it is verified.
+/// A compiled point. The measurer knows it by its number from its verification on.
 struct KernelCandidate : tuner::Candidate {
+  ~KernelCandidate() override {
+    if (measurer)
+      measurer->release(number);
+  }
   KernelRecord record;
-  std::optional<Kernel> kernel;
-  std::optional<PreparedLaunch> launch;
+  int64_t number = 0;
+  std::shared_ptr<KernelMeasurer> measurer;
 };
 
-tuner::Failure failureOf(tuner::Outcome outcome, const Status &status) { return {outcome, status.message()}; }
-
-/// Compilation on any thread; verification and timing on the session's, within the life of problem and timer.
+/// Compilation on any thread; verification and timing on the session's.
 class KernelEvaluator : public tuner::Evaluator {
 public:
-  KernelEvaluator(std::shared_ptr<const TuneSpace> space, DeviceProblem &problem, LaunchTimer &timer,
-                  const oracle::ReferenceRows &reference, const Device &device)
-      : space(std::move(space)), problem(problem), timer(timer), reference(reference), device(device) {}
+  KernelEvaluator(std::shared_ptr<const TuneSpace> space, std::shared_ptr<KernelMeasurer> measurer)
+      : space(std::move(space)), measurer(std::move(measurer)) {}
 
   tuner::Preparation prepare(const tuner::Point &point, const std::atomic<bool> &) override {
     tuner::Preparation result;
     Result<CompiledVariant> variant = space->compile(point);
     if (!variant) {
-      result.failure = failureOf(tuner::Outcome::compileFailed, variant.status());
+      result.failure = tuner::Failure{tuner::Outcome::compileFailed, variant.status().message()};
       return result;
     }
     auto candidate = std::make_shared<KernelCandidate>();
@@ -43,55 +44,26 @@ public:
     return result;
   }
 
+  Status ready() override { return measurer->ready(); }
+
   tuner::Verification verify(tuner::Candidate &candidate) override {
-    tuner::Verification result;
-    Result<oracle::VerifyReport> report = runOnce(static_cast<KernelCandidate &>(candidate));
-    if (!report)
-      result.failure = launchFailure(report.status());
-    else if (result.maxError = report->maxError; !report->ok)
-      result.failure = tuner::Failure{tuner::Outcome::wrong, wrongness(*report)};
-    return result;
+    auto &kernel = static_cast<KernelCandidate &>(candidate);
+    kernel.measurer = measurer;
+    kernel.number = next++;
+    return measurer->verify(kernel.number, kernel.record);
   }
 
   tuner::Sample sample(tuner::Candidate &candidate) override {
-    PreparedLaunch &launch = *static_cast<KernelCandidate &>(candidate).launch;
-    Result<double> us = timer.time([&] { return launch.launch(nullptr); });
-    if (us)
-      return {std::nullopt, *us};
-    return {launchFailure(us.status()), 0};
+    auto &kernel = static_cast<KernelCandidate &>(candidate);
+    return measurer->sample(kernel.number, kernel.record);
   }
 
-  Status recover() override {
-    if (device.isAbandoned())
-      return Status::unavailable("a kernel that never ends holds the GPU, and its context is lost to this process; what was "
-                                 "measured is recorded, the same command goes on without this configuration");
-    return device.synchronize();
-  }
+  Status recover() override { return measurer->recover(); }
 
 private:
-  Result<oracle::VerifyReport> runOnce(KernelCandidate &candidate) {
-    HEDDLE_ASSIGN(candidate.kernel, Kernel::load(device, candidate.record));
-    HEDDLE_TRY(problem.poison());
-    HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(*candidate.kernel));
-    HEDDLE_ASSIGN(candidate.launch, candidate.kernel->prepare(args));
-    HEDDLE_TRY(timer.time([&] { return candidate.launch->launch(nullptr); }).status());
-    return problem.compare(reference);
-  }
-
-  tuner::Failure launchFailure(const Status &status) const {
-    return failureOf(device.isAbandoned() ? tuner::Outcome::timedOut : tuner::Outcome::launchFailed, status);
-  }
-
-  static std::string wrongness(const oracle::VerifyReport &report) {
-    return "error " + std::to_string(report.maxError) + ", allowed " + std::to_string(report.allowedError) +
-           "; lse error " + std::to_string(report.maxLseError);
-  }
-
   std::shared_ptr<const TuneSpace> space;
-  DeviceProblem &problem;
-  LaunchTimer &timer;
-  const oracle::ReferenceRows &reference;
-  Device device;
+  std::shared_ptr<KernelMeasurer> measurer;
+  int64_t next = 0;
 };
 
 Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const TuneSpace &space) {
@@ -137,24 +109,25 @@ static Result<TunePrior> priorOf(std::shared_ptr<const TuneSpace> space, const P
   return modelPrior(std::move(space), file, request.shape, *rates, *request.model);
 }
 
+static Result<std::shared_ptr<KernelMeasurer>> makeMeasurer(const PatternFile &file, const TuneRequest &request, const Device &device) {
+  if (request.measureProgram.empty())
+    return std::shared_ptr<KernelMeasurer>(measureHere(device, file, request));
+  HEDDLE_ASSIGN(std::unique_ptr<KernelMeasurer> elsewhere, measureElsewhere(request.measureProgram, file, device.info().ordinal, request));
+  return std::shared_ptr<KernelMeasurer>(std::move(elsewhere));
+}
+
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
+  HEDDLE_ASSIGN(std::shared_ptr<KernelMeasurer> measurer, makeMeasurer(file, request, device)); // it gets ready meanwhile
   HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, makeSpace(file, request, device));
   const KernelRequest &kernel = space->request();
-  const ProblemShape &shape = request.shape;
-  float scale = request.scale != 0 ? request.scale : 1 / std::sqrt(static_cast<float>(request.headDim));
-  AttentionSizes sizes{shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, request.headDim, request.valueDim};
-  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, request.dtype, request.seed));
-  oracle::ReferenceRows reference = referenceOf(file, shape, inputs, scale, request.verifiedRows);
-  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, file, shape, inputs, scale));
-  HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device, request.launchLimitSeconds));
 
   TuneOutcome outcome;
-  outcome.key = winnerKey(file, shape, familyOf(space->pattern(), kernel), device.info().identity);
+  outcome.key = winnerKey(file, request.shape, familyOf(space->pattern(), kernel), device.info().identity);
   tuner::StoreTrialSink sink(store, outcome.key);
   tuner::TuningTask task;
   task.space = &space->space();
-  task.evaluator = std::make_shared<KernelEvaluator>(space, problem, timer, reference, device);
+  task.evaluator = std::make_shared<KernelEvaluator>(space, measurer);
   task.sink = &sink;
   task.strategy = request.strategy;
   HEDDLE_ASSIGN(TunePrior prior, priorOf(space, file, request, device));

@@ -6,7 +6,7 @@
 #define HEDDLE_COMPILER_DRIVER_TUNESESSION_H
 
 #include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/DeviceProblem.h"
+#include "compiler/Driver/KernelMeasurer.h"
 #include "runtime/Store/Store.h"
 #include "tuner/Model/CostModel.h"
 #include "tuner/Search/TuningSession.h"
@@ -17,14 +17,10 @@ namespace heddle {
 inline constexpr const char *kTuneStrategy = "halving";
 
 /// What is tuned and how.
-struct TuneRequest {
-  ProblemShape shape;
-  DType dtype = DType::bf16;
-  int64_t headDim = 64, valueDim = 64;
-  float scale = 0;          ///< 0: 1 / sqrt(headDim)
-  uint64_t seed = 1;        ///< of the random inputs
-  int64_t verifiedRows = 32;
-  double launchLimitSeconds = 30; ///< a launch that takes longer is taken for one that never ends
+struct TuneRequest : MeasureSetup {
+  /// heddle, whose processes measure (MeasureProcess.h). Empty: this process does, and a kernel that breaks it is the end of
+  /// the session.
+  std::string measureProgram;
   std::string strategy = kTuneStrategy;
   std::string skeleton;     ///< whose configurations are searched; empty: the first that serves the request
   std::optional<tuner::CostModel> model; ///< of `heddle model fit`; none: the shipped one, where it serves
@@ -44,7 +40,7 @@ struct TuneOutcome {
 };
 
 /// Tunes on `device` and publishes the winner and every trial to `store` (open for writing). A session without a
-/// usable point is not a failure: `record` is empty. unavailable: a launch did not end; its trial and all before it are
+/// usable point is not a failure: `record` is empty. unavailable, where this process measures: a launch did not end; its trial and all before it are
 /// recorded, the device is abandoned, and a session of another process goes on without that point. Failures are those of the environment and of bad requests.
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store);
 

@@ -1,4 +1,5 @@
 //===- Registry.cpp - the list of verbs -----------------------------------===//
+#include "compiler/Driver/MeasureProcess.h"
 #include "compiler/Tools/Verb.h"
 
 namespace heddle::cli {
@@ -19,6 +20,7 @@ const std::vector<Verb> &verbs() {
       {"pack", "compile every kernel of a plan into one file to ship", addPack},
       {"cache", "look into, tidy, compare and pass on kernel databases", addCache},
       /* make_inputs.cpp */ {"make-inputs", "write random q, k, v to a tensor file", addMakeInputs},
+      /* measure_candidates.cpp */ {kMeasureVerb, "measure what a search asks for, over a socket", addMeasureCandidates, true},
   };
   return list;
 }

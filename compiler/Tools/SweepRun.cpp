@@ -4,6 +4,7 @@
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
 #include "compiler/Tools/Sweep.h"
+#include "compiler/Tools/ThisProgram.h"
 #include "runtime/Device/Device.h"
 
 #include <CLI/CLI.hpp>
@@ -53,7 +54,7 @@ Result<std::vector<SweepGpu>> gpusOf(const RunOptions &options) {
 TuneCommand commandOf(const RunOptions &options, const Shard &shard, size_t gpus) {
   const int processors = int(std::max(1u, std::thread::hardware_concurrency()));
   TuneCommand command;
-  command.program = std::filesystem::read_symlink("/proc/self/exe").string();
+  command.program = thisProgram();
   command.database = shardDatabase(options.folder, shard);
   command.folder = options.folder;
   command.options = {"--budget=" + options.budget,

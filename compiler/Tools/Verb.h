@@ -27,9 +27,10 @@ struct Verb {
   const char *summary;
   /// Adds options to `command`; the action sees them through state that it owns.
   Action (*add)(CLI::App &command);
+  bool isInternal = false; ///< started by other verbs: in no list
 };
 
-/// All verbs, in the order in which --help lists them.
+/// All verbs, in the order in which --help lists those that are not internal.
 const std::vector<Verb> &verbs();
 
 /// Makes the operations subcommands of a verb, which needs one of them.
@@ -49,6 +50,7 @@ Action addRun(CLI::App &command);
 Action addBench(CLI::App &command);
 Action addCache(CLI::App &command);
 Action addMakeInputs(CLI::App &command);
+Action addMeasureCandidates(CLI::App &command);
 
 /// invalidArgument, notFound, unsupported, corrupt, newer: BadInput; unavailable, io, denied, internal: Environment.
 int exitCodeOf(const Status &status);

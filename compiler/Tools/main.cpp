@@ -34,7 +34,8 @@ Environment:
 std::vector<std::string> verbNames() {
   std::vector<std::string> names;
   for (const Verb &verb : verbs())
-    names.push_back(verb.name);
+    if (!verb.isInternal)
+      names.push_back(verb.name);
   return names;
 }
 
@@ -82,6 +83,8 @@ public:
     app.footer(kFooter);
     for (const Verb &verb : verbs()) {
       CLI::App *command = app.add_subcommand(verb.name, verb.summary);
+      if (verb.isInternal)
+        command->group("");
       actions[command] = verb.add(*command);
     }
   }
@@ -92,9 +95,9 @@ public:
       return Usage;
     }
     std::string first = argv[1];
-    std::vector<std::string> known = verbNames();
-    if (first[0] != '-' && std::find(known.begin(), known.end(), first) == known.end())
-      return usage("unknown verb '" + first + "'" + didYouMean(first, known) + "; there is " + joined(known), "");
+    const std::vector<Verb> &known = verbs();
+    if (first[0] != '-' && std::none_of(known.begin(), known.end(), [&](const Verb &verb) { return verb.name == first; }))
+      return usage("unknown verb '" + first + "'" + didYouMean(first, verbNames()) + "; there is " + joined(verbNames()), "");
     try {
       app.parse(argc, argv);
     } catch (const CLI::Success &success) {

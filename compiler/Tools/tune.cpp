@@ -7,6 +7,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
+#include "compiler/Tools/ThisProgram.h"
 #include "compiler/Tools/Verb.h"
 #include "tuner/Strategies/Registry.h"
 
@@ -82,6 +83,7 @@ TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, dou
   request.strategy = options.strategy;
   request.skeleton = options.config.skeleton;
   request.name = options.name;
+  request.measureProgram = thisProgram();
   request.options.budgetSeconds = budget;
   int processors = std::max(1u, std::thread::hardware_concurrency());
   request.options.workers = options.workers > 0 ? options.workers : std::max(1, processors - 1);

@@ -53,6 +53,9 @@ public:
   // of the session): return early with any failure. A call that ignores it keeps its thread, and the
   // evaluator, alive until it returns.
   virtual Preparation prepare(const Point &point, const std::atomic<bool> &stop) = 0;
+  // Called before every verify, while points are being prepared already: waits until candidates can be
+  // measured, the first time. A failure ends the session.
+  virtual Status ready() { return Status(); }
   // Runs the candidate once and compares its result with a reference.
   virtual Verification verify(Candidate &candidate) = 0;
   // One timed launch of a verified candidate, in microseconds of device time. Whatever makes samples

@@ -240,6 +240,7 @@ Status Session::verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isI
     isInterrupted = true;
     return Status();
   }
+  HEDDLE_TRY(task.evaluator->ready());
   const double start = clock->now();
   const Verification verification = guardedVerify(*task.evaluator, candidate);
   trial.maxError = verification.maxError;
@@ -331,6 +332,7 @@ Status Session::runFinal() {
   if (finalists.size() < 2)
     return Status();
   report(true);
+  HEDDLE_TRY(task.evaluator->ready());
   const FinalConditions conditions{task.evaluator, clock, options, [this] { return isOver(1); }};
   FinalResult final = timeFinal(conditions, std::move(finalists));
   result.compileSeconds += final.compileSeconds;

@@ -1,7 +1,10 @@
 //===- FakeState.cpp - counters, orders and the control functions -----------===//
 #include "FakeState.h"
 
+#include <csignal>
 #include <cstdlib>
+#include <unistd.h>
+#include <utility>
 
 namespace heddle::fake {
 namespace {
@@ -22,15 +25,25 @@ int environmentNumber(const char *name, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
-// "symbol=code,symbol=code"
+// A number, or a word of FakeCuda.h.
+int readCode(const char *text) {
+  for (const auto &[word, code] : {std::pair{"crash", kCrash}, {"hang", kHang}})
+    if (std::strncmp(text, word, std::strlen(word)) == 0)
+      return code;
+  return std::atoi(text);
+}
+
+// "symbol=code,symbol=code@skip"
 void readOrders(const char *text) {
   while (text && *text) {
     const char *equals = std::strchr(text, '=');
     if (!equals)
       return;
-    if (Symbol *symbol = findSymbol(text, size_t(equals - text)))
-      symbol->failCode = std::atoi(equals + 1);
-    const char *comma = std::strchr(equals, ',');
+    const char *comma = std::strchr(equals, ','), *skip = std::strchr(equals, '@');
+    if (Symbol *symbol = findSymbol(text, size_t(equals - text))) {
+      symbol->failCode = readCode(equals + 1);
+      symbol->failSkip = skip && (!comma || skip < comma) ? std::atoi(skip + 1) : 0;
+    }
     text = comma ? comma + 1 : nullptr;
   }
 }
@@ -62,8 +75,13 @@ cuda::ContextStruct *currentContext() { return stack().depth > 0 ? stack().entri
 cuda::Code enter(const char *name) {
   Symbol *symbol = findSymbol(name, std::strlen(name));
   ++symbol->calls;
-  if (symbol->failCode != 0 && symbol->failSkip-- <= 0)
+  if (symbol->failCode != 0 && symbol->failSkip-- <= 0) {
+    if (symbol->failCode == kCrash)
+      std::raise(SIGSEGV);
+    while (symbol->failCode == kHang)
+      pause();
     return symbol->failCode;
+  }
   bool isFree = std::strcmp(name, "cuInit") == 0 || std::strncmp(name, "cuGetError", 10) == 0;
   return state().isInitialized || isFree ? cuda::kSuccess : kNotInitialized;
 }

@@ -1,0 +1,30 @@
+//===- OperandFile.h - tensors handed to another process --------*- C++ -*-===//
+#ifndef HEDDLE_COMPILER_DRIVER_OPERANDFILE_H
+#define HEDDLE_COMPILER_DRIVER_OPERANDFILE_H
+
+#include "compiler/Io/OperandTensor.h"
+#include "runtime/Core/Status.h"
+
+#include <string>
+
+namespace heddle {
+
+/// A path of its own in the temporary folder; the file is removed with the object, if there is one.
+class ScratchFile {
+public:
+  explicit ScratchFile(const std::string &what);
+  ~ScratchFile();
+  ScratchFile(const ScratchFile &) = delete;
+  ScratchFile &operator=(const ScratchFile &) = delete;
+
+  const std::string path;
+};
+
+/// The tensors under their numbers. None: no file is written, and the result is false.
+Result<bool> writeOperands(const std::string &path, const Operands &operands);
+/// What writeOperands wrote of `count` places.
+Result<Operands> readOperands(const std::string &path, size_t count);
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,25 @@
+//===- measure_candidates.cpp - heddle measure-candidates -----------------===//
+// The other process of a search (MeasureProcess.h). Nobody types it.
+//===----------------------------------------------------------------------===//
+#include "compiler/Driver/MeasureProcess.h"
+#include "compiler/Tools/Verb.h"
+
+#include <CLI/CLI.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace heddle::cli {
+
+static int measureCandidates() {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
+    return failUsage(Status::invalidArgument("this verb serves `heddle tune`, which starts it; there is no search to serve"));
+  const Status status = serveMeasurements(STDIN_FILENO);
+  return status.isOk() ? Ok : fail(status);
+}
+
+Action addMeasureCandidates(CLI::App &) { return measureCandidates; }
+
+} // namespace heddle::cli

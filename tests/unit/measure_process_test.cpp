@@ -1,0 +1,216 @@
+// Candidates in a process of their own, which is heddle with the recording driver: what hangs, crashes or breaks its context is
+// one trial with its reason, the process is started again, and the search goes on.
+#include "codegen/Nvrtc/NvrtcLibrary.h"
+#include "compiler/Driver/BindOperands.h"
+#include "compiler/Driver/ChildProcess.h"
+#include "compiler/Driver/MeasureMessages.h"
+#include "compiler/Driver/MeasureProcess.h"
+#include "compiler/Driver/TuneSession.h"
+#include "device_fixture.h"
+
+#include <filesystem>
+#include <unistd.h>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+/// What the recording driver of the child is told; this process's own has read its orders before.
+struct ChildDriver {
+  explicit ChildDriver(const std::string &orders) {
+    startFake();
+    fake::fakeCudaSetArch(80);
+    setenv("HEDDLE_FAKE_CUDA_ARCH", "80", 1); // whose kernels have as many threads as the recording driver launches
+    setenv("HEDDLE_FAKE_CUDA_FAIL", orders.c_str(), 1);
+  }
+  ~ChildDriver() { unsetenv("HEDDLE_FAKE_CUDA_FAIL"); }
+};
+
+std::unique_ptr<PatternFile> patternFile(const std::string &name) {
+  return require(PatternFile::load(std::string(HEDDLE_TEST_PATTERNS) + "/" + name));
+}
+
+/// Of a pattern with two sizes, as the kernel below takes them.
+constexpr const char *kPattern = "longformer.mlir";
+
+MeasureSetup smallSetup() {
+  MeasureSetup setup;
+  setup.shape.parameters = require(patternFile(kPattern)->bindParameters({}));
+  setup.shape.seqlenQ = setup.shape.seqlenK = 128;
+  setup.verifiedRows = 1;
+  setup.launchLimitSeconds = 0.2;
+  setup.answerLimitSeconds = 1;
+  return setup;
+}
+
+std::unique_ptr<KernelMeasurer> measurerOf(const PatternFile &file, const MeasureSetup &setup) {
+  return require(measureElsewhere(HEDDLE_PROGRAM, file, 0, setup));
+}
+
+KernelRecord smallKernel() {
+  KernelRecord record = forwardRecord();
+  record.headDim = record.valueDim = 64;
+  record.kernelArch = "sm_80";
+  return record;
+}
+
+std::string failureText(const tuner::Verification &verification) {
+  return verification.failure ? std::string(tuner::outcomeName(verification.failure->outcome)) + ": " + verification.failure->message : "none";
+}
+
+} // namespace
+
+TEST_CASE("messages keep every field, bytes that are no text too") {
+  MeasureTask task;
+  task.setup = smallSetup();
+  task.setup.shape = {2, 6, 3, 5, 7, 11, 13, {4, -5}, {}};
+  task.setup.dtype = DType::fp16;
+  task.setup.seed = ~uint64_t(0);
+  task.setup.scale = 0.25f;
+  task.pattern = "text";
+  task.operandFile = "/tmp/x";
+  task.operandCount = 2;
+  task.device = 3;
+  MeasureTask read = require(decodeTask(encode(task)));
+  CHECK(read.setup.shape.batch == 2);
+  CHECK(read.setup.shape.kvHeads == 3);
+  CHECK(read.setup.shape.seqlenK == 7);
+  CHECK(read.setup.shape.kOrigin == 13);
+  CHECK(read.setup.shape.parameters == std::vector<int64_t>{4, -5});
+  CHECK(read.setup.dtype == DType::fp16);
+  CHECK(read.setup.seed == ~uint64_t(0));
+  CHECK(read.setup.scale == 0.25f);
+  CHECK(read.operandFile == "/tmp/x");
+  CHECK(read.device == 3);
+
+  MeasureQuestion question{MeasureQuestion::What::sample, 9};
+  question.hasRecord = true;
+  question.record = smallKernel();
+  question.record.cubin = std::string("\xff\x00\x80", 3);
+  MeasureQuestion asked = require(decodeQuestion(encode(question)));
+  CHECK(asked.candidate == 9);
+  CHECK(asked.record.cubin == question.record.cubin);
+  CHECK(asked.record.plan == question.record.plan);
+
+  MeasureAnswer answer;
+  answer.number = 41.5;
+  answer.failure = tuner::Failure{tuner::Outcome::wrong, "error"};
+  answer.status = Status::unavailable("no GPU");
+  MeasureAnswer told = require(decodeAnswer(encode(answer)));
+  CHECK(told.number == 41.5);
+  CHECK(told.failure->outcome == tuner::Outcome::wrong);
+  CHECK(told.status.str() == answer.status.str());
+  CHECK(decodeAnswer("what is this").status().code() == StatusCode::corrupt);
+}
+
+TEST_CASE("a child that does not answer, and one that has ended, are told apart") {
+  ChildProcess silent = require(ChildProcess::start("/bin/sh", {"-c", "sleep 60"}));
+  CHECK(silent.ask("hello", 0.05).status().code() == StatusCode::unavailable);
+  ChildProcess ended = require(ChildProcess::start("/bin/sh", {"-c", "exit 7"}));
+  CHECK(ended.receive(10).status().message() == "its process ended with exit code 7");
+  ChildProcess killed = require(ChildProcess::start("/bin/sh", {"-c", "kill -SEGV $$"}));
+  CHECK(killed.receive(10).status().message() == "its process ended with signal 11 (Segmentation fault)");
+  CHECK(ChildProcess::start("/no/such/program", {}).status().message().find("cannot start '/no/such/program'") == 0);
+}
+
+TEST_CASE("a kernel is verified and timed in the other process") {
+  ChildDriver driver("");
+  auto file = patternFile(kPattern);
+  auto measurer = measurerOf(*file, smallSetup());
+  require(measurer->ready());
+  CHECK(failureText(measurer->verify(1, smallKernel())).find("wrong: error") == 0); // the recording driver computes nothing
+  CHECK(!measurer->sample(1, smallKernel()).failure);
+  measurer->release(1);
+  CHECK(!measurer->sample(1, smallKernel()).failure); // loaded again
+  CHECK(fake::fakeCudaCalls("cuLaunchKernel") == 0);
+}
+
+TEST_CASE("a call that fails is a reason, and the process stays while its context works") {
+  ChildDriver driver("cuLaunchKernel=701");
+  auto file = patternFile(kPattern);
+  auto measurer = measurerOf(*file, smallSetup());
+  require(measurer->ready());
+  CHECK(failureText(measurer->verify(1, smallKernel())).find("launch_failed: ") == 0);
+  require(measurer->recover());
+  CHECK(failureText(measurer->verify(2, smallKernel())).find("cuLaunchKernel") != std::string::npos);
+}
+
+TEST_CASE("a process that a kernel takes down is started again") {
+  ChildDriver driver("cuLaunchKernel=crash@1");
+  auto file = patternFile(kPattern);
+  auto measurer = measurerOf(*file, smallSetup());
+  require(measurer->ready());
+  CHECK(failureText(measurer->verify(1, smallKernel())).find("wrong: ") == 0);
+  CHECK(failureText(measurer->verify(2, smallKernel())) == "launch_failed: its process ended with signal 11 (Segmentation fault)");
+  CHECK(measurer->sample(1, smallKernel()).failure->message == "the process that measures is gone");
+  require(measurer->recover());
+  CHECK(!measurer->sample(1, smallKernel()).failure); // told again what candidate 1 is
+}
+
+TEST_CASE("a process that does not answer is killed and started again") {
+  ChildDriver driver("cuLaunchKernel=hang@1");
+  auto file = patternFile(kPattern);
+  auto measurer = measurerOf(*file, smallSetup());
+  require(measurer->ready());
+  CHECK(failureText(measurer->verify(1, smallKernel())).find("wrong: ") == 0);
+  CHECK(failureText(measurer->verify(2, smallKernel())).find("timed_out: ") == 0);
+  require(measurer->recover());
+  CHECK(failureText(measurer->verify(3, smallKernel())).find("wrong: ") == 0);
+}
+
+TEST_CASE("a launch that never ends costs its process") {
+  ChildDriver driver("cuEventQuery=600@1");
+  auto file = patternFile(kPattern);
+  auto measurer = measurerOf(*file, smallSetup());
+  require(measurer->ready());
+  CHECK(failureText(measurer->verify(1, smallKernel())).find("wrong: ") == 0);
+  CHECK(failureText(measurer->verify(2, smallKernel())) == "timed_out: the launch did not end within 0.2 s");
+  require(measurer->recover());
+  CHECK(failureText(measurer->verify(3, smallKernel())).find("wrong: ") == 0);
+}
+
+TEST_CASE("what keeps the process from measuring is no candidate's fault") {
+  ChildDriver driver("cuMemAlloc_v2=2@3");
+  auto file = patternFile(kPattern);
+  auto measurer = measurerOf(*file, smallSetup());
+  Status status = measurer->ready();
+  CHECK(status.code() == StatusCode::unavailable);
+  CHECK(status.message().find("memory") != std::string::npos);
+}
+
+TEST_CASE("tensors reach the other process") {
+  ChildDriver driver("");
+  auto file = patternFile("document.mlir");
+  MeasureSetup setup = smallSetup();
+  setup.shape.parameters = require(file->bindParameters({}));
+  OperandSources sources;
+  sources.missing = OperandSources::Missing::make;
+  require(bindOperands(*file, sources, setup.shape));
+  require(measurerOf(*file, setup)->ready());
+}
+
+TEST_CASE("a search survives kernels that take their process down, and its database has their reasons") {
+  if (!NvrtcLibrary::shared()) {
+    MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
+    return;
+  }
+  ChildDriver driver("cuLaunchKernel=crash@1");
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("heddle-measure-" + std::to_string(getpid()) + ".db");
+  StoreOptions options;
+  options.mode = StoreMode::readWrite;
+  Store store = require(Store::open(path.string(), options));
+  auto file = patternFile(kPattern);
+  TuneRequest request;
+  static_cast<MeasureSetup &>(request) = smallSetup();
+  request.measureProgram = HEDDLE_PROGRAM;
+  request.strategy = "exhaustive:limit=3";
+  request.options.budgetSeconds = 120;
+  request.options.workers = 1;
+  TuneOutcome outcome = require(tune(*file, request, require(Device::open(0)), store));
+  CHECK(outcome.search.measuredNow >= 3);
+  CHECK(outcome.search.outcomes[size_t(tuner::Outcome::launchFailed)] >= 1);
+  CHECK(outcome.search.outcomes[size_t(tuner::Outcome::wrong)] >= 1);
+  CHECK(!outcome.record);
+  std::filesystem::remove(path);
+}
