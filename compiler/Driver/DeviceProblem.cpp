@@ -26,10 +26,12 @@ oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &s
   return oracle::referenceRows(definition, oracle::sampleRows(inputs.sizes, count), inputs.dtype(), hasPredicate ? 1 : 0);
 }
 
-static Result<DeviceBuffer> copied(const Device &device, const HostTensor &tensor) {
-  HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, tensor.data.size()));
-  HEDDLE_TRY(buffer.copyFrom(tensor.data.data(), tensor.data.size()));
-  return buffer;
+Result<void *> DeviceProblem::copyInput(const std::string &name, const void *data, int64_t bytes) {
+  HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, std::max<int64_t>(bytes, 1)));
+  HEDDLE_TRY(buffer.copyFrom(data, bytes));
+  inputs.push_back(std::move(buffer));
+  fingerprints.emplace_back(name, data, bytes);
+  return inputs.back().data();
 }
 
 static heddle_operand sizeOperand(size_t argument, int64_t value) {
@@ -57,10 +59,8 @@ Status DeviceProblem::bindArguments(const PatternFile &file, const ProblemShape 
     if (!isTensor)
       continue;
     const OperandTensor &tensor = shape.operands.at(i);
-    HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, std::max<size_t>(tensor.data->size(), 1)));
-    HEDDLE_TRY(buffer.copyFrom(tensor.data->data(), tensor.data->size()));
-    operands.push_back(pointerOperand(i, buffer.data()));
-    tensors.push_back(std::move(buffer));
+    HEDDLE_ASSIGN(void *address, copyInput(pattern.getParameterName(i).str(), tensor.data->data(), tensor.data->size()));
+    operands.push_back(pointerOperand(i, address));
   }
   return {};
 }
@@ -71,18 +71,17 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternF
   const AttentionSizes &sizes = problem.sizes = inputs.sizes;
   DType dtype = inputs.dtype();
   problem.outDType = outDType.value_or(dtype);
-  HEDDLE_ASSIGN(problem.q, copied(device, inputs.q));
-  HEDDLE_ASSIGN(problem.k, copied(device, inputs.k));
-  HEDDLE_ASSIGN(problem.v, copied(device, inputs.v));
+  HEDDLE_ASSIGN(void *q, problem.copyInput("q", inputs.q.data.data(), inputs.q.data.size()));
+  HEDDLE_ASSIGN(void *k, problem.copyInput("k", inputs.k.data.data(), inputs.k.data.size()));
+  HEDDLE_ASSIGN(void *v, problem.copyInput("v", inputs.v.data.data(), inputs.v.data.size()));
   int64_t rows = sizes.batch * sizes.seqlenQ * sizes.heads;
-  HEDDLE_ASSIGN(problem.out, DeviceBuffer::allocate(device, rows * sizes.valueDim * dtypeBytes(problem.outDType)));
-  HEDDLE_ASSIGN(problem.lse, DeviceBuffer::allocate(device, rows * sizeof(float)));
-  HEDDLE_TRY(problem.poison());
+  HEDDLE_ASSIGN(problem.out, GuardedBuffer::allocate(device, "out", rows * sizes.valueDim * dtypeBytes(problem.outDType)));
+  HEDDLE_ASSIGN(problem.lse, GuardedBuffer::allocate(device, "lse", rows * sizeof(float)));
   HEDDLE_TRY(problem.bindArguments(file, shape));
   AttentionArgs &args = problem.args = makeAttentionArgs();
-  args.q = contiguousTensor(problem.q.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
-  args.k = contiguousTensor(problem.k.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);
-  args.v = contiguousTensor(problem.v.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
+  args.q = contiguousTensor(q, dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
+  args.k = contiguousTensor(k, dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);
+  args.v = contiguousTensor(v, dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
   args.out = contiguousTensor(problem.out.data(), problem.outDType, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim);
   args.lse = static_cast<float *>(problem.lse.data());
   attn::ProblemSizes positions = sizesOf(file, shape);
@@ -98,7 +97,7 @@ Result<AttentionArgs> DeviceProblem::argumentsFor(const Kernel &kernel) {
   HEDDLE_ASSIGN(int64_t bytes, kernel.workspaceBytes(args));
   const int64_t largest = workspaces.empty() ? 0 : workspaces.back().bytes();
   if (bytes > largest) {
-    HEDDLE_ASSIGN(DeviceBuffer larger, DeviceBuffer::allocate(device, std::max(bytes, 2 * largest)));
+    HEDDLE_ASSIGN(GuardedBuffer larger, GuardedBuffer::allocate(device, "workspace", std::max(bytes, 2 * largest)));
     workspaces.push_back(std::move(larger));
   }
   AttentionArgs result = args;
@@ -108,9 +107,23 @@ Result<AttentionArgs> DeviceProblem::argumentsFor(const Kernel &kernel) {
 }
 
 Status DeviceProblem::poison() {
-  constexpr uint8_t kNaNByte = 0xff;
-  HEDDLE_TRY(out.fillBytes(kNaNByte));
-  return lse.fillBytes(kNaNByte);
+  HEDDLE_TRY(out.poison());
+  return lse.poison();
+}
+
+Status DeviceProblem::checkGuards() const {
+  HEDDLE_TRY(out.checkGuards());
+  HEDDLE_TRY(lse.checkGuards());
+  for (const GuardedBuffer &workspace : workspaces)
+    HEDDLE_TRY(workspace.checkGuards());
+  return Status();
+}
+
+Status DeviceProblem::checkInputs() const {
+  HEDDLE_TRY(device.synchronize());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    HEDDLE_TRY(fingerprints[i].check(inputs[i]));
+  return Status();
 }
 
 Result<oracle::RowResult> DeviceProblem::readRow(const oracle::RowId &id) const {
@@ -129,6 +142,7 @@ Result<oracle::RowResult> DeviceProblem::readRow(const oracle::RowId &id) const 
 
 Result<oracle::VerifyReport> DeviceProblem::compare(const oracle::ReferenceRows &reference) const {
   HEDDLE_TRY(device.synchronize());
+  HEDDLE_TRY(checkGuards());
   Status failure;
   oracle::VerifyReport report = oracle::compareRows(reference, [&](const oracle::RowId &id) {
     Result<oracle::RowResult> row = readRow(id);

@@ -5,6 +5,8 @@
 #ifndef HEDDLE_COMPILER_DRIVER_DEVICEPROBLEM_H
 #define HEDDLE_COMPILER_DRIVER_DEVICEPROBLEM_H
 
+#include "compiler/Driver/Fingerprint.h"
+#include "compiler/Driver/GuardedBuffer.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Oracle/AttentionOracle.h"
@@ -36,8 +38,10 @@ public:
 
   /// Fills out and lse with NaN.
   Status poison();
-  /// Waits for the GPU and compares the reference rows.
+  /// Waits for the GPU and compares the reference rows. internal: a kernel wrote beside the results or its workspace.
   Result<oracle::VerifyReport> compare(const oracle::ReferenceRows &reference) const;
+  /// Waits for the GPU. internal: a kernel wrote into a tensor that it may only read. Reads all of them back.
+  Status checkInputs() const;
   /// Elements of out and lse that are NaN: never written, or wrong.
   Result<int64_t> countNaN() const;
   /// Waits for the GPU and copies the results; `out` and `lse` have the right shapes already.
@@ -46,14 +50,17 @@ public:
 private:
   explicit DeviceProblem(const Device &device) : device(device) {}
   Status bindArguments(const PatternFile &file, const ProblemShape &shape);
+  Result<void *> copyInput(const std::string &name, const void *data, int64_t bytes);
+  Status checkGuards() const;
   Result<oracle::RowResult> readRow(const oracle::RowId &id) const;
 
   Device device;
   AttentionSizes sizes;
   DType outDType = DType::bf16;
-  DeviceBuffer q, k, v, out, lse;
-  std::vector<DeviceBuffer> workspaces;      ///< the last is the largest and in use; launches were prepared with the others
-  std::vector<DeviceBuffer> tensors; ///< that the pattern reads
+  GuardedBuffer out, lse;
+  std::vector<GuardedBuffer> workspaces; ///< the last is the largest and in use; launches were prepared with the others
+  std::vector<DeviceBuffer> inputs;      ///< q, k, v, and what the pattern reads
+  std::vector<Fingerprint> fingerprints; ///< of inputs
   std::vector<heddle_operand> operands;
   AttentionArgs args{};
 };

@@ -34,6 +34,10 @@ public:
   /// One launch with a flushed L2 cache, in microseconds.
   virtual tuner::Sample sample(int64_t candidate, const KernelRecord &record) = 0;
   virtual void release(int64_t candidate) = 0;
+  /// internal: a candidate wrote into what all of them only read.
+  virtual Status checkInputs() = 0;
+  /// Fresh inputs; candidates are loaded again when they are needed.
+  virtual Status renew() = 0;
   /// After launchFailed and timedOut: other candidates can be measured again, or why not.
   virtual Status recover() = 0;
 };

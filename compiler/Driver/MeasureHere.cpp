@@ -58,6 +58,14 @@ public:
 
   void release(int64_t candidate) override { loaded.erase(candidate); }
 
+  Status checkInputs() override { return bench->problem.checkInputs(); }
+
+  Status renew() override {
+    loaded.clear();
+    bench.reset();
+    return ready();
+  }
+
   Status recover() override {
     if (device.isAbandoned())
       return Status::unavailable("a kernel that never ends holds the GPU, and its context is lost to this process; what was "

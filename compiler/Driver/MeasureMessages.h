@@ -20,14 +20,14 @@ struct MeasureTask {
 
 /// Every further one, each answered by one MeasureAnswer.
 struct MeasureQuestion {
-  enum class What : int { ready, verify, sample, release, recover } what = What::ready;
+  enum class What : int { ready, verify, sample, release, checkInputs, recover } what = What::ready;
   int64_t candidate = 0;
   KernelRecord record; ///< of a candidate that the process has not been told yet
   bool hasRecord = false;
 };
 
 struct MeasureAnswer {
-  Status status; ///< of ready and recover
+  Status status; ///< of ready, checkInputs and recover
   std::optional<tuner::Failure> failure;
   double number = 0; ///< the error of verify, the microseconds of sample
 };

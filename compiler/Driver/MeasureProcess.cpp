@@ -55,6 +55,15 @@ public:
     Result<MeasureAnswer> answer = exchange(MeasureQuestion{What::recover});
     if (answer && answer->status.isOk())
       return Status();
+    return renew();
+  }
+
+  Status checkInputs() override {
+    HEDDLE_ASSIGN(MeasureAnswer answer, exchange(MeasureQuestion{What::checkInputs}));
+    return answer.status;
+  }
+
+  Status renew() override {
     stop();
     return ready();
   }

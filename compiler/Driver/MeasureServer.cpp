@@ -42,6 +42,9 @@ public:
       answer.number = sample.us;
       break;
     }
+    case MeasureQuestion::What::checkInputs:
+      answer.status = measurer->checkInputs();
+      break;
     case MeasureQuestion::What::recover:
       answer.status = measurer->recover();
       break;

@@ -50,7 +50,15 @@ public:
     auto &kernel = static_cast<KernelCandidate &>(candidate);
     kernel.measurer = measurer;
     kernel.number = next++;
-    return measurer->verify(kernel.number, kernel.record);
+    const tuner::Verification first = measurer->verify(kernel.number, kernel.record);
+    const bool isWrong = first.failure && first.failure->outcome == tuner::Outcome::wrong;
+    return isWrong && !measurer->checkInputs().isOk() ? verifyAfresh(kernel) : first; // not its fault, maybe
+  }
+
+  tuner::Verification confirm(tuner::Candidate &candidate) override {
+    if (measurer->checkInputs().isOk())
+      return {};
+    return verifyAfresh(static_cast<KernelCandidate &>(candidate)); // this one, or one before it
   }
 
   tuner::Sample sample(tuner::Candidate &candidate) override {
@@ -61,6 +69,16 @@ public:
   Status recover() override { return measurer->recover(); }
 
 private:
+  /// With inputs that no other candidate has seen.
+  tuner::Verification verifyAfresh(const KernelCandidate &kernel) {
+    if (Status status = measurer->renew(); !status.isOk())
+      return {tuner::Failure{tuner::Outcome::launchFailed, status.message()}, 0};
+    tuner::Verification again = measurer->verify(kernel.number, kernel.record);
+    if (Status status = measurer->checkInputs(); !status.isOk() && !again.failure)
+      again.failure = tuner::Failure{tuner::Outcome::wrong, status.message()};
+    return again;
+  }
+
   std::shared_ptr<const TuneSpace> space;
   std::shared_ptr<KernelMeasurer> measurer;
   int64_t next = 0;

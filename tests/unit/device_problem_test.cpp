@@ -88,3 +88,51 @@ TEST_CASE("a prepared launch keeps its workspace when another kernel asks for a 
   require(small.launch(nullptr, first));
   CHECK(require(problem.argumentsFor(small)).workspace == require(problem.argumentsFor(large)).workspace);
 }
+
+TEST_CASE("what a kernel writes beside its results, its workspace and into its inputs is noticed") {
+  startFake();
+  Device device = require(Device::open(0));
+  KernelRecord record = forwardRecord("strays");
+  LaunchPlan plan = forwardPlan();
+  plan.appendPointer({PointerSource::Kind::operand, 0});
+  plan.appendI32(LaunchExpr::param(0)), plan.appendI32(LaunchExpr::param(1));
+  plan.workspaceBytes = 4096;
+  record.plan = plan.str();
+  Kernel kernel = require(Kernel::load(device, record));
+  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  AttentionInputs inputs = someInputs();
+  ProblemShape shape = shapeWithTable(*file);
+  DeviceProblem problem = require(DeviceProblem::create(device, *file, shape, inputs, 1));
+  const AttentionArgs args = require(problem.argumentsFor(kernel));
+  oracle::ReferenceRows nothing;
+  auto byteAt = [](const void *base, int64_t offset) -> uint8_t & {
+    return const_cast<uint8_t *>(static_cast<const uint8_t *>(base))[offset];
+  };
+  const int64_t outBytes = 5 * 3 * 128 * 2, lseBytes = 5 * 3 * 4;
+  struct {
+    uint8_t &byte;
+    const char *said;
+  } strays[] = {{byteAt(args.out.ptr, -2), "outside of 'out': 2 bytes before it"},
+                {byteAt(args.out.ptr, outBytes), "outside of 'out': 0 bytes behind it"},
+                {byteAt(args.lse, lseBytes + 7), "outside of 'lse': 7 bytes behind it"},
+                {byteAt(args.workspace, args.workspace_bytes), "outside of 'workspace': 0 bytes behind it"}};
+  for (auto &stray : strays) {
+    require(problem.compare(nothing));
+    const uint8_t before = stray.byte;
+    stray.byte = 0;
+    CHECK(problem.compare(nothing).status().message().find(stray.said) != std::string::npos);
+    stray.byte = before;
+  }
+  require(problem.checkInputs());
+  std::vector<const void *> read = {args.q.ptr, args.k.ptr, args.v.ptr};
+  for (size_t i = 0; i < args.operand_count; ++i)
+    if (args.operands[i].kind == HEDDLE_OPERAND_POINTER)
+      read.push_back(args.operands[i].value.ptr);
+  CHECK(read.size() == 4);
+  for (const void *input : read) {
+    byteAt(input, 3) ^= 1;
+    CHECK(problem.checkInputs().message().find("a kernel wrote into '") == 0);
+    byteAt(input, 3) ^= 1;
+  }
+  require(problem.checkInputs());
+}

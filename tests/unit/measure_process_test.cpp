@@ -170,6 +170,19 @@ TEST_CASE("a launch that never ends costs its process") {
   CHECK(failureText(measurer->verify(3, smallKernel())).find("wrong: ") == 0);
 }
 
+TEST_CASE("inputs that a kernel wrote into are noticed, and fresh ones had again") {
+  ChildDriver driver("cuLaunchKernel=scribble@1");
+  auto file = patternFile(kPattern);
+  auto measurer = measurerOf(*file, smallSetup());
+  require(measurer->ready());
+  measurer->verify(1, smallKernel());
+  require(measurer->checkInputs());
+  measurer->verify(2, smallKernel());
+  CHECK(measurer->checkInputs().message() == "a kernel wrote into 'q', which it may only read");
+  require(measurer->renew());
+  require(measurer->checkInputs());
+}
+
 TEST_CASE("what keeps the process from measuring is no candidate's fault") {
   ChildDriver driver("cuMemAlloc_v2=2@3");
   auto file = patternFile(kPattern);

@@ -57,6 +57,7 @@ public:
   Verification verify(Candidate &candidate) override {
     return onVerify ? onVerify(candidate) : inner->verify(candidate);
   }
+  Verification confirm(Candidate &candidate) override { return onConfirm ? onConfirm(candidate) : inner->confirm(candidate); }
   Sample sample(Candidate &candidate) override { return onSample ? onSample(candidate) : inner->sample(candidate); }
   Status recover() override {
     ++recoveries;
@@ -66,6 +67,7 @@ public:
   std::shared_ptr<Evaluator> inner;
   std::function<Preparation(const Point &, const std::atomic<bool> &)> onPrepare;
   std::function<Verification(Candidate &)> onVerify;
+  std::function<Verification(Candidate &)> onConfirm;
   std::function<Sample(Candidate &)> onSample;
   int recoveries = 0;
   Status recovery;

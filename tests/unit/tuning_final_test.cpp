@@ -41,6 +41,31 @@ TEST_CASE("the final undoes a drift that misled the search") {
   CHECK(withFinal.sink.trials().size() == 4);
 }
 
+TEST_CASE("[1] a winner that is not confirmed loses to the next, and its record says why") {
+  const RecordedTable table = tableOf({row("a=1", 100), row("a=2", 98), row("a=3", 96)});
+  for (int finalists : {0, 3}) {
+    Fixture fixture(table);
+    fixture.options.finalists = finalists;
+    auto evaluator = wrap(fixture);
+    int asked = 0;
+    evaluator->onConfirm = [&](Candidate &) {
+      Verification verification;
+      if (++asked == 1)
+        verification.failure = Failure{Outcome::wrong, "wrote into 'q'"};
+      return verification;
+    };
+    const TuningResult result = fixture.run();
+    REQUIRE(result.winner);
+    CHECK(result.winner->config == "a=2");
+    CHECK(bool(result.candidate)); // without a final it had been let go
+    CHECK(asked == 2);
+    CHECK(result.outcomes[size_t(Outcome::wrong)] == 1);
+    CHECK(fixture.sink.trials().back().config == "a=3");
+    CHECK(fixture.sink.trials().back().message == "as the winner: wrote into 'q'");
+    CHECK(fixture.sink.trials().back().outcome == Outcome::wrong);
+  }
+}
+
 TEST_CASE("the published winner stays unless something new is measured, and enters the final") {
   const RecordedTable table = countedTable(6);
   Fixture fixture(table);

@@ -42,4 +42,8 @@ Sample guardedSample(Evaluator &evaluator, Candidate &candidate) {
   return result;
 }
 
+Verification guardedConfirm(Evaluator &evaluator, Candidate &candidate) {
+  return guarded<Verification>(Outcome::launchFailed, [&] { return evaluator.confirm(candidate); });
+}
+
 } // namespace heddle::tuner

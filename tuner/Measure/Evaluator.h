@@ -62,6 +62,8 @@ public:
   // comparable (flushing the L2 cache, resetting a counter) happens inside, before the timed part.
   // A launch that does not end is the evaluator's to detect: Outcome::timedOut.
   virtual Sample sample(Candidate &candidate) = 0;
+  // Called for the winner at last: whether it left alone what is not its to write. A failure takes the win away.
+  virtual Verification confirm(Candidate &) { return {}; }
   // Called after verify or sample failed to launch or timed out: puts the device into a state in which
   // other candidates run. A failure ends the session, before it blames the next points.
   virtual Status recover() { return Status(); }
@@ -71,6 +73,7 @@ public:
 Preparation guardedPrepare(Evaluator &evaluator, const Point &point, const std::atomic<bool> &stop);
 Verification guardedVerify(Evaluator &evaluator, Candidate &candidate);
 Sample guardedSample(Evaluator &evaluator, Candidate &candidate);
+Verification guardedConfirm(Evaluator &evaluator, Candidate &candidate);
 
 } // namespace heddle::tuner
 

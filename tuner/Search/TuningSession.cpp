@@ -60,7 +60,7 @@ public:
     HEDDLE_TRY(readKnown());
     HEDDLE_TRY(search());
     HEDDLE_TRY(runFinal());
-    nameWinner();
+    HEDDLE_TRY(chooseWinner());
     result.elapsedSeconds = clock->now() - startedAt;
     return Status();
   }
@@ -85,7 +85,10 @@ private:
   Status keep(PointTrial trial, std::shared_ptr<Candidate> candidate);
   std::vector<Entrant> entrants() const;
   Status runFinal();
+  Status chooseWinner();
   void nameWinner();
+  std::optional<Failure> prepareWinner();
+  Status disqualify(const Failure &failure);
   void report(bool isFinal);
   void holdOnTo(const Point &point, std::shared_ptr<Candidate> candidate);
   std::vector<const PointTrial *> usableBestFirst() const;
@@ -354,7 +357,52 @@ Status Session::runFinal() {
   return Status();
 }
 
+// The best that is confirmed. One whose candidate is not at hand was confirmed when it won, or takes the place of one that
+// was not: then it is prepared once more.
+Status Session::chooseWinner() {
+  bool mustBeAtHand = false;
+  while (true) {
+    nameWinner();
+    if (!result.winner || (!result.candidate && !mustBeAtHand))
+      return Status();
+    std::optional<Failure> failure = result.candidate ? std::nullopt : prepareWinner();
+    if (!failure)
+      failure = guardedConfirm(*task.evaluator, *result.candidate).failure;
+    if (!failure)
+      return Status();
+    HEDDLE_TRY(disqualify(*failure));
+    mustBeAtHand = true;
+  }
+}
+
+std::optional<Failure> Session::prepareWinner() {
+  const std::atomic<bool> never{false};
+  Preparation prepared = guardedPrepare(*task.evaluator, result.winner->point, never);
+  if (prepared.failure)
+    return prepared.failure;
+  result.candidate = std::move(prepared.candidate);
+  return guardedVerify(*task.evaluator, *result.candidate).failure;
+}
+
+Status Session::disqualify(const Failure &failure) {
+  PointTrial trial = *result.winner;
+  trial.outcome = failure.outcome;
+  trial.message = "as the winner: " + failure.message;
+  trial.medianUs = trial.minUs = trial.spread = 0;
+  trial.samples = 0;
+  HEDDLE_TRY(task.sink->record(space, trial));
+  --result.outcomes[size_t(Outcome::measured)];
+  ++result.outcomes[size_t(trial.outcome)];
+  if (!result.finalists.empty())
+    result.finalists.erase(result.finalists.begin());
+  candidates.erase(trial.point);
+  trials[trial.point] = std::move(trial);
+  return Status();
+}
+
 void Session::nameWinner() {
+  result.winner.reset();
+  result.candidate.reset();
   const std::vector<const PointTrial *> usable = usableBestFirst();
   if (!result.finalists.empty()) {
     result.winner = result.finalists.front();

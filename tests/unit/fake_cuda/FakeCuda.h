@@ -2,8 +2,8 @@
 // Owns what tests may ask of and order from libheddle_fake_cuda.so, a stand-in for libcuda.so.1: it counts
 // calls, keeps launches, emulates device memory in host memory and fails on command. It checks what a
 // real driver would: a current context, live handles, addresses inside allocations, the parameter size.
-// Environment, for whole programs: HEDDLE_FAKE_CUDA_FAIL="cuInit=100,cuMemAlloc_v2=2@5" (after 5 good calls; crash and hang
-// in the place of a code take the process down, or never return),
+// Environment, for whole programs: HEDDLE_FAKE_CUDA_FAIL="cuInit=100,cuMemAlloc_v2=2@5" (after 5 good calls; in the
+// place of a code, crash takes the process down, hang never returns, scribble flips a bit amid every allocation),
 // HEDDLE_FAKE_CUDA_DEVICES (default 2), HEDDLE_FAKE_CUDA_ARCH (default 90), HEDDLE_FAKE_CUDA_PARAMS (a file that gets the
 // parameters of each launch in the place of those of the last one).
 #ifndef HEDDLE_TESTS_UNIT_FAKE_CUDA_FAKECUDA_H

@@ -27,7 +27,7 @@ int environmentNumber(const char *name, int otherwise) {
 
 // A number, or a word of FakeCuda.h.
 int readCode(const char *text) {
-  for (const auto &[word, code] : {std::pair{"crash", kCrash}, {"hang", kHang}})
+  for (const auto &[word, code] : {std::pair{"crash", kCrash}, {"hang", kHang}, {"scribble", kScribble}})
     if (std::strncmp(text, word, std::strlen(word)) == 0)
       return code;
   return std::atoi(text);
@@ -80,7 +80,10 @@ cuda::Code enter(const char *name) {
       std::raise(SIGSEGV);
     while (symbol->failCode == kHang)
       pause();
-    return symbol->failCode;
+    if (symbol->failCode != kScribble)
+      return symbol->failCode;
+    for (const auto &[address, bytes] : state().allocations)
+      *reinterpret_cast<unsigned char *>(address + bytes / 2) ^= 1;
   }
   bool isFree = std::strcmp(name, "cuInit") == 0 || std::strncmp(name, "cuGetError", 10) == 0;
   return state().isInitialized || isFree ? cuda::kSuccess : kNotInitialized;

@@ -53,7 +53,7 @@ constexpr cuda::Code kInvalidHandle = 400;
 constexpr cuda::Code kNotFound = 500;
 constexpr cuda::Code kInvalidDevice = 101;
 constexpr cuda::Code kNotInitialized = 3;
-constexpr cuda::Code kCrash = -1, kHang = -2; // orders, no codes
+constexpr cuda::Code kCrash = -1, kHang = -2, kScribble = -3; // orders, no codes
 
 // One counter and one order per exported symbol.
 struct Symbol {
