@@ -87,6 +87,17 @@ TEST_CASE("warm-up launches are not samples") {
   CHECK(timing.seconds == doctest::Approx((900 + 800 + 700 + 5 * 100) * 1e-6));
 }
 
+TEST_CASE("launches of the time that clocks need to settle are not samples") {
+  TimingOptions options;
+  options.warmups = 1;
+  options.warmSeconds = 950e-6;
+  const Timing timing = timeOne({90, 90, 90, 90, 90, 90, 90, 90, 90, 90, 90, 100}, options); // eleven begin before 950 us
+  CHECK(timing.statistics.medianUs == 100);
+  CHECK(timing.samples == options.minSamples);
+  options.warmSeconds = -1;
+  CHECK(checkTimingOptions(options).message().find("at least 0 s to warm up") != std::string::npos);
+}
+
 TEST_CASE("sampling goes on until the spread is small, and at most to the last sample") {
   TimingOptions options;
   options.warmups = 0;

@@ -29,7 +29,7 @@ std::string formatted(const char *format, double a, double b) {
 class InterleavedRun {
 public:
   InterleavedRun(Evaluator &evaluator, const TimingOptions &options, double bestUs, const Clock &clock)
-      : evaluator(evaluator), options(options), bestUs(bestUs), clock(clock) {}
+      : evaluator(evaluator), options(options), bestUs(bestUs), clock(clock), warmUntil(clock.now() + options.warmSeconds) {}
 
   std::vector<Timing> run(const std::vector<Candidate *> &candidates, const std::function<bool()> &isInterrupted) {
     entries.resize(candidates.size());
@@ -72,7 +72,7 @@ private:
       finish(entry, sample.failure->outcome, sample.failure->message);
       return;
     }
-    if (++entry.launches <= options.warmups) {
+    if (++entry.launches <= options.warmups || start < warmUntil) {
       if (entry.timing.seconds >= options.limitSeconds)
         finishAtLimit(entry);
       return;
@@ -124,6 +124,7 @@ private:
   const TimingOptions &options;
   double bestUs;
   const Clock &clock;
+  const double warmUntil;
   std::vector<Entry> entries;
 };
 
@@ -137,6 +138,8 @@ Status checkTimingOptions(const TimingOptions &options) {
   if (!(options.hopelessMargin >= 1) || !(options.targetSpread >= 0))
     return Status::invalidArgument("timing: expected a hopeless margin of at least 1 and a target "
                                    "spread of at least 0");
+  if (!(options.warmSeconds >= 0))
+    return Status::invalidArgument("timing: expected at least 0 s to warm up, got " + std::to_string(options.warmSeconds));
   if (!(options.limitSeconds > 0))
     return Status::invalidArgument("timing: expected a time limit of more than 0 s, got " +
                                    std::to_string(options.limitSeconds));

@@ -15,6 +15,7 @@ namespace heddle::tuner {
 
 struct TimingOptions {
   int warmups = 2;    // launches before the first sample of a candidate
+  double warmSeconds = 0; // of a run, whose launches until then are warm-ups too: clocks settle under load
   int minSamples = 5; // a median of fewer is not trusted
   int maxSamples = 25;
   double targetSpread = 0.01;  // enough samples once interquartile range / median is at most this

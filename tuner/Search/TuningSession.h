@@ -45,7 +45,7 @@ struct TuningOptions {
   double prepareLimitSeconds = 60;
   int maxAbandoned = 8; // preparations that never return before the session gives up
   TimingOptions timing;
-  int finalists = 3;                         // timed side by side at the end; 0 or 1 for no final
+  int finalists = 5;                         // timed side by side at the end; 0 or 1 for no final
   double finalShare = 0.15;                  // of the budget, kept for the final
   const std::atomic<bool> *cancel = nullptr; // may be set from a signal handler
   std::function<void(const Progress &)> progress;
