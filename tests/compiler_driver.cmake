@@ -9,7 +9,7 @@ if(TARGET heddle_compiler)
   target_include_directories(config_sample_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
   heddle_use_pch(config_sample_test pattern_test)
   heddle_use_pch(tune_space_test plain_test)
-  foreach(topic cost_training strategy_workloads warm_start)
+  foreach(topic cost_training recorded_tune strategy_workloads warm_start)
     heddle_add_unit_test(${topic} heddle_session)
     target_sources(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RecordedWorkloads.cpp)
     target_compile_definitions(${topic}_test PRIVATE HEDDLE_TEST_PATTERNS="${CMAKE_SOURCE_DIR}/patterns"
@@ -17,6 +17,7 @@ if(TARGET heddle_compiler)
     target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
     heddle_use_pch(${topic}_test pattern_test)
   endforeach()
+  set_tests_properties(unit.recorded_tune PROPERTIES TIMEOUT 1200) # 200 kills with --all
   target_compile_definitions(config_sample_test PRIVATE HEDDLE_TEST_PATTERNS="${CMAKE_SOURCE_DIR}/patterns")
   heddle_add_unit_test(assemble_patterns heddle_compiler)
   set_tests_properties(unit.assemble_patterns PROPERTIES TIMEOUT 3600) # 900 kernels with --all: a quarter of an hour on 2 cores

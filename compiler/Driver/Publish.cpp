@@ -7,8 +7,7 @@
 
 namespace heddle {
 
-/// The architecture that a GPU reports: without the letter of exact and family targets.
-static std::string deviceArch(std::string arch) {
+std::string deviceArch(std::string arch) {
   while (!arch.empty() && (arch.back() == 'a' || arch.back() == 'f'))
     arch.pop_back();
   return arch;

@@ -9,6 +9,9 @@
 
 namespace heddle {
 
+/// The architecture that a GPU reports, which kernels of `arch` are made for: without the letter of exact and family targets.
+std::string deviceArch(std::string arch);
+
 /// Files the kernel as the untuned default of every GPU that runs it; a tuned winner is never replaced.
 Status publishDefault(Store &store, const KernelRecord &record);
 

@@ -11,8 +11,8 @@
 
 namespace heddle::cli {
 
-/// What a recorded table says of itself.
-inline constexpr const char *kProblemFact = "problem", *kGpuFact = "gpu";
+/// What a recorded table says of itself, beside the GPU (compiler/Driver/RecordedTune.h).
+inline constexpr const char *kProblemFact = "problem";
 
 /// A pattern, a call and the kernels that may serve it.
 struct ModelProblem {

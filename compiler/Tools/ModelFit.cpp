@@ -8,6 +8,7 @@
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
+#include "compiler/Tools/RecordedTables.h"
 
 #include <CLI/CLI.hpp>
 
@@ -24,12 +25,10 @@ struct FitOptions {
 
 Status addTable(CostTraining &training, const std::string &path) {
   HEDDLE_ASSIGN(tuner::RecordedTable table, tuner::RecordedTable::load(path));
-  for (const char *fact : {kProblemFact, kGpuFact})
-    if (table.fact(fact).empty())
-      return Status::invalidArgument(path + ": expected a line '# " + fact + ": ...', as `heddle model table` writes it");
-  HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(table.fact(kGpuFact)));
+  HEDDLE_ASSIGN(ModelProblem problem, problemOf(table));
+  HEDDLE_ASSIGN(const DeviceIdentity device, deviceOf(table));
+  HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(device.deviceName));
   HEDDLE_ASSIGN(const GpuArch *arch, archNamed(gpu->arch));
-  HEDDLE_ASSIGN(ModelProblem problem, ModelProblem::parse(table.fact(kProblemFact)));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(problem, *arch));
   return training.add(std::move(table), loaded.space, *loaded.file, loaded.shape, *gpu);
 }

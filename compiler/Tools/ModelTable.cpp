@@ -4,10 +4,10 @@
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/KernelShape.h"
 #include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Driver/RecordedTune.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Model.h"
-#include "tuner/Measure/RecordedTable.h"
 
 #include <CLI/CLI.hpp>
 
@@ -101,7 +101,7 @@ Result<tuner::RecordedTable> tableOf(const TableOptions &options, const Store &s
   }
   HEDDLE_ASSIGN(tuner::RecordedTable table, tuner::RecordedTable::create(store.path(), std::move(rows)));
   table.setFact(kProblemFact, options.problem.text());
-  table.setFact(kGpuFact, trials.front().deviceName);
+  setDevice(table, trials.front());
   int64_t last = 0;
   for (const Trial &trial : trials)
     last = std::max(last, trial.createdUnix);

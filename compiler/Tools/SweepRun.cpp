@@ -3,6 +3,7 @@
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
+#include "compiler/Tools/RecordedTables.h"
 #include "compiler/Tools/Sweep.h"
 #include "compiler/Tools/ThisProgram.h"
 #include "runtime/Device/Device.h"
@@ -23,6 +24,7 @@ struct RunOptions : SweepPlanOptions {
   std::vector<int> gpus;
   int workers = 0;
   DatabaseOptions permissions;
+  RecordedOptions recorded;
 };
 
 std::atomic<bool> interrupted{false};
@@ -36,7 +38,19 @@ Result<Shard> shardOfMpi() {
   return Status::invalidArgument("--shard=mpi: expected OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID in the environment, as mpirun and srun set them");
 }
 
+/// One of each name that tables are of, for each number that was given.
+Result<std::vector<SweepGpu>> playedGpus(const RunOptions &options) {
+  HEDDLE_ASSIGN(const std::vector<std::string> names, gpusOf(options.recorded));
+  std::vector<SweepGpu> gpus;
+  for (int ordinal : options.gpus.empty() ? std::vector<int>{0} : options.gpus)
+    for (const std::string &name : names)
+      gpus.push_back({ordinal, name});
+  return gpus;
+}
+
 Result<std::vector<SweepGpu>> gpusOf(const RunOptions &options) {
+  if (options.recorded.isGiven())
+    return playedGpus(options);
   std::vector<int> ordinals = options.gpus;
   if (ordinals.empty()) {
     HEDDLE_ASSIGN(int count, Device::count());
@@ -82,13 +96,13 @@ size_t print(const RunOptions &options, const Shard &shard, const SweepResult &r
       std::cout << entry.item << ": " << (entry.isDone ? microseconds(entry.medianUs) : "failed: " + inOneLine(entry.message)) << '\n';
   }
   if (options.json)
-    printJson(Json{{"shard", shard.str()}, {"database", shardDatabase(options.folder, shard)}, {"items", result.items}, {"known", result.known},
+    printJson(Json{{"shard", shard.str()}, {"recorded", options.recorded.isGiven() ? Json(options.recorded.path) : Json()}, {"database", shardDatabase(options.folder, shard)}, {"items", result.items}, {"known", result.known},
                    {"elsewhere", result.elsewhere}, {"interrupted", interrupted.load()}, {"entries", entries}});
   else
     std::cout << "shard " << shard.str() << ": " << result.items << " items, " << result.known << " done before, "
               << result.entries.size() - failed << " now, " << failed << " failed"
               << (result.elsewhere ? ", " + std::to_string(result.elsewhere) + " for GPUs that are not here" : "")
-              << (interrupted ? ", interrupted" : "") << '\n';
+              << (interrupted ? ", interrupted" : "") << (options.recorded.isGiven() ? "; times are recorded, not measured" : "") << '\n';
   return failed;
 }
 
@@ -106,7 +120,13 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   running.shard = shard;
   running.gpus = gpus;
   running.cancel = &interrupted;
-  running.tune = [&](const TuneItem &item, const SweepGpu &gpu) { return tuneElsewhere(command, item, gpu); };
+  running.tune = [&](const TuneItem &item, const SweepGpu &gpu) {
+    TuneCommand here = command;
+    if (options.recorded.isGiven())
+      for (const std::string &word : options.recorded.wordsFor(gpu.name))
+        here.options.push_back(word);
+    return tuneElsewhere(here, item, gpu);
+  };
   running.progress = [&](const SweepProgress &now) {
     progress.show(now.total ? double(now.ended) / double(now.total) : 1,
                   std::to_string(now.ended) + "/" + std::to_string(now.total) + " items, " + std::to_string(now.failed) + " failed, " + now.last);
@@ -127,11 +147,12 @@ Action addSweepRun(CLI::App &command) {
   options->addFolder(command);
   command.add_option("--shard", options->shard, "I/N: the items whose number leaves I when divided by N; mpi: as the launcher of an MPI job numbers this process")
       ->capture_default_str();
-  command.add_option("--gpus", options->gpus, "Numbers of the GPUs to use [all that the driver shows]")->type_name("N")->delimiter(',')->allow_extra_args(false);
+  command.add_option("--gpus", options->gpus, "Numbers of the GPUs to use [all that the driver shows; with --recorded 0]")->type_name("N")->delimiter(',')->allow_extra_args(false);
   command.add_option("--budget", options->budget, "time for the search of each item: 30, 30s, 2m")->capture_default_str();
   command.add_option("--strategy", options->strategy, "As heddle tune takes it");
   command.add_option("--workers", options->workers, "threads that compile for each GPU [a share of the processors]")->check(CLI::PositiveNumber);
   options->permissions.addPermissions(command);
+  options->recorded.add(command);
   return [options] {
     Result<Shard> shard = options->shard == "mpi" ? shardOfMpi() : Shard::parse(options->shard);
     if (!shard)

@@ -1,5 +1,5 @@
 //===- tune.cpp - heddle tune ---------------------------------------------===//
-// Finds the fastest kernel for one problem on this machine's GPU and publishes it.
+// Finds the fastest kernel for one problem on this machine's GPU, or on one that a table remembers, and publishes it.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/ScheduleCost.h"
 #include "compiler/Driver/TuneSession.h"
@@ -7,6 +7,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
+#include "compiler/Tools/RecordedTables.h"
 #include "compiler/Tools/ThisProgram.h"
 #include "compiler/Tools/Verb.h"
 #include "tuner/Strategies/Registry.h"
@@ -26,6 +27,7 @@ struct TuneOptions {
   ShapeOptions shape;
   ConfigOptions config;
   DatabaseOptions database;
+  RecordedOptions recorded;
   std::string budget = "20s", strategy = kTuneStrategy, model, name;
   int workers = 0;
   int64_t rows = 32;
@@ -42,34 +44,49 @@ Json outcomesJson(const tuner::TuningResult &search) {
   return json;
 }
 
-Json describe(const TuneOutcome &outcome, const Device &device, const std::optional<double> &tflops, const std::string &database) {
+/// The GPU of this machine, or a table in its place.
+struct TunePlace {
+  std::optional<Device> device;
+  std::optional<tuner::RecordedTable> table;
+  std::string gpu() const { return table ? table->fact(kGpuFact) : device->info().identity.deviceName; }
+  Json recordedJson() const { return table ? Json{{"table", table->space().name()}, {"when", table->fact("recorded")}} : Json(); }
+};
+
+Json winnerJson(const RecordedOutcome &outcome, const std::optional<double> &tflops) {
+  if (!outcome.search.winner)
+    return Json();
+  const auto &record = outcome.record;
+  return {{"config", outcome.search.winner->config}, {"median_us", outcome.medianUs}, {"tflops", rateJson(tflops)},
+          {"max_error", outcome.maxError}, {"registers", record ? record->registers : outcome.search.winner->registers},
+          {"content_key", record ? Json(record->contentKey) : Json()}, {"arch", record ? Json(record->kernelArch) : Json()}};
+}
+
+Json describe(const RecordedOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
-  Json json = {{"device", device.info().identity.deviceName}, {"database", database},
+  Json json = {{"device", place.gpu()}, {"recorded", place.recordedJson()}, {"database", database},
                {"end", tuner::endReasonName(search.end)}, {"feasible", search.feasible}, {"known", search.known},
                {"measured_now", search.measuredNow}, {"outcomes", outcomesJson(search)},
                {"compile_seconds", search.compileSeconds}, {"measure_seconds", search.measureSeconds},
                {"elapsed_seconds", search.elapsedSeconds}, {"order", outcome.order}, {"warm_starts", outcome.warmStarts}};
   json["first_usable_seconds"] = search.firstUsableSeconds ? Json(*search.firstUsableSeconds) : Json();
-  json["winner"] = Json();
-  if (outcome.record)
-    json["winner"] = {{"config", search.winner->config}, {"median_us", outcome.medianUs}, {"tflops", rateJson(tflops)},
-                      {"max_error", outcome.maxError}, {"registers", outcome.record->registers},
-                      {"content_key", outcome.record->contentKey}, {"arch", outcome.record->kernelArch}};
+  json["winner"] = winnerJson(outcome, tflops);
   return json;
 }
 
-void print(const TuneOutcome &outcome, const Device &device, const std::optional<double> &tflops, const std::string &database) {
+void print(const RecordedOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
-  std::printf("%s: %zu feasible configurations, %zu known, %zu tried now (%s) in %.1f s\n",
-              device.info().identity.deviceName.c_str(), search.feasible, search.known, search.measuredNow,
-              tuner::endReasonName(search.end), search.elapsedSeconds);
+  std::printf("%s%s: %zu feasible configurations, %zu known, %zu tried now (%s) in %.1f s\n", place.gpu().c_str(),
+              place.table ? ", as recorded" : "", search.feasible, search.known, search.measuredNow, tuner::endReasonName(search.end),
+              search.elapsedSeconds);
   std::printf("  tried first: %zu, the default and winners nearby; then by %s\n", outcome.warmStarts, outcome.order.c_str());
   for (size_t i = 0; i < tuner::kOutcomeCount; ++i)
     if (search.outcomes[i])
       std::printf("  %-15s %zu\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)), search.outcomes[i]);
+  if (search.winner)
+    std::printf("winner: %.1f us%s, %s TFLOP/s on kept pairs, error %.2e\n  %s\n", outcome.medianUs, place.table ? " (recorded)" : "",
+                rateText(tflops).c_str(), outcome.maxError, search.winner->config.c_str());
   if (outcome.record)
-    std::printf("winner: %.1f us, %s TFLOP/s on kept pairs, error %.2e\n  %s\n  published to %s\n", outcome.medianUs,
-                rateText(tflops).c_str(), outcome.maxError, search.winner->config.c_str(), database.c_str());
+    std::printf("  published to %s\n", database.c_str());
 }
 
 TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, double budget, ProgressLine &progress) {
@@ -93,6 +110,42 @@ TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, dou
   return request;
 }
 
+Result<TunePlace> placeOf(const TuneOptions &options, const PatternFile &file, const ProblemShape &shape) {
+  TunePlace place;
+  if (!options.recorded.isGiven()) {
+    HEDDLE_ASSIGN(place.device, Device::open());
+    return place;
+  }
+  const ModelProblem problem{options.pattern, options.problem, options.shape, options.config};
+  HEDDLE_ASSIGN(place.table, findTable(options.recorded, problem, file, shape));
+  std::fprintf(stderr, "heddle: note: nothing is measured; times are those of %s (recorded %s)\n", place.table->space().name().c_str(),
+               place.table->fact("recorded").c_str());
+  return place;
+}
+
+Result<RecordedOutcome> tuneAt(const TunePlace &place, const PatternFile &file, const TuneRequest &request, double pace, Store &store) {
+  if (place.table)
+    return tuneRecorded(file, request, *place.table, pace, store);
+  RecordedOutcome outcome;
+  HEDDLE_ASSIGN(static_cast<TuneOutcome &>(outcome), tune(file, request, *place.device, store));
+  return outcome;
+}
+
+int report(const TuneOptions &options, const TunePlace &place, const RecordedOutcome &outcome, const std::optional<double> &flops,
+           const std::string &database) {
+  const std::optional<double> tflops = teraflops(flops, outcome.medianUs);
+  if (options.json)
+    printJson(describe(outcome, place, tflops, database));
+  else
+    print(outcome, place, tflops, database);
+  if (!outcome.search.winner)
+    return fail(Status::unsupported("no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
+                                    "--trials` shows why each failed"));
+  if (!outcome.whyNoKernel.empty())
+    std::fprintf(stderr, "heddle: note: the database gets no kernel of the winner: %s\n", outcome.whyNoKernel.c_str());
+  return Ok;
+}
+
 int runTune(const TuneOptions &options) {
   Result<double> budget = parseSeconds(options.budget);
   if (!budget)
@@ -110,9 +163,9 @@ int runTune(const TuneOptions &options) {
   Result<ProblemShape> shape = options.problem.shape(**file);
   if (!shape)
     return fail(shape.status());
-  Result<Device> device = Device::open();
-  if (!device)
-    return fail(device.status());
+  Result<TunePlace> place = placeOf(options, **file, *shape);
+  if (!place)
+    return fail(place.status());
   Result<Store> store = options.database.open(StoreMode::readWrite);
   if (!store)
     return fail(store.status());
@@ -125,22 +178,14 @@ int runTune(const TuneOptions &options) {
   request.model = std::move(model);
   for (const Store &other : *shipped)
     request.shipped.push_back(&other);
-  Result<TuneOutcome> outcome = tune(**file, request, *device, *store);
+  Result<RecordedOutcome> outcome = tuneAt(*place, **file, request, options.recorded.pace, *store);
   progress.finish();
   if (!outcome)
     return fail(outcome.status());
   Result<std::optional<double>> flops = keptFlops(**file, *shape, request.headDim, request.valueDim);
   if (!flops)
     return fail(flops.status());
-  const std::optional<double> tflops = teraflops(*flops, outcome->medianUs);
-  if (options.json)
-    printJson(describe(*outcome, *device, tflops, store->path()));
-  else
-    print(*outcome, *device, tflops, store->path());
-  if (!outcome->record)
-    return fail(Status::unsupported("no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
-                                    "--trials` shows why each failed"));
-  return Ok;
+  return report(options, *place, *outcome, *flops, store->path());
 }
 
 } // namespace
@@ -153,6 +198,7 @@ Action addTune(CLI::App &command) {
   options->config.addSkeleton(command);
   options->database.add(command);
   options->database.addShipped(command);
+  options->recorded.add(command);
   std::string strategies;
   for (const tuner::StrategyInfo &strategy : tuner::strategyRegistry())
     strategies += std::string(strategies.empty() ? "" : "; ") + strategy.name + ": " + strategy.summary;

@@ -18,6 +18,7 @@ for name in ("CUDA_HOME", "HEDDLE_NVRTC_LIBRARY"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%patterns", config.patterns))
+config.substitutions.append(("%tables", os.path.join(os.path.dirname(config.patterns), "tests", "data", "tuner")))
 config.substitutions.append(("%version", config.version))
 config.substitutions.append(("%python", sys.executable))
 

@@ -325,3 +325,20 @@ TEST_CASE("playback ends every stage as recorded, on the manual clock") {
     CHECK(seen[size_t(outcome)] > 0);
   CHECK(evaluator.prepareCounts().size() == table.trials().size());
 }
+
+TEST_CASE("with a pace the stages take real time, and a preparation that is told to stop takes no more") {
+  const RecordedTable table = modelTable(9);
+  const PointTrial &row = *table.best();
+  RecordedEvaluator::Options options;
+  options.pace = 0.05 / row.compileSeconds;
+  RecordedEvaluator evaluator(table, table.space(), options);
+  const SteadyClock clock;
+  auto secondsOf = [&](const std::atomic<bool> &stop) {
+    const double start = clock.now();
+    CHECK_FALSE(evaluator.prepare(row.point, stop).failure);
+    return clock.now() - start;
+  };
+  const std::atomic<bool> stop{true}, goOn{false};
+  CHECK(secondsOf(goOn) >= 0.05);
+  CHECK(secondsOf(stop) < 0.05);
+}

@@ -1,6 +1,10 @@
 //===- RecordedEvaluator.cpp ------------------------------------------------===//
 #include "tuner/Measure/RecordedTable.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 namespace heddle::tuner {
 
 namespace {
@@ -25,12 +29,15 @@ double scatter(uint64_t seed, const std::string &config, int number) {
 
 } // namespace
 
-void RecordedEvaluator::spend(double seconds) const {
+void RecordedEvaluator::spend(double seconds, const std::atomic<bool> *stop) const {
   if (options.clock)
     options.clock->advance(seconds);
+  constexpr double kNap = 0.01; // until a stop is noticed
+  for (double left = seconds * options.pace; left > 0 && !(stop && *stop); left -= kNap)
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(left, kNap)));
 }
 
-Preparation RecordedEvaluator::prepare(const Point &point, const std::atomic<bool> &) {
+Preparation RecordedEvaluator::prepare(const Point &point, const std::atomic<bool> &stop) {
   Preparation result;
   const std::string config = space.text(point);
   {
@@ -42,7 +49,7 @@ Preparation RecordedEvaluator::prepare(const Point &point, const std::atomic<boo
     result.failure = Failure{Outcome::compileFailed, "the table has no row for '" + config + "'"};
     return result;
   }
-  spend(row->compileSeconds);
+  spend(row->compileSeconds, &stop);
   result.registers = row->registers;
   result.spillBytes = row->spillBytes;
   if (row->outcome == Outcome::compileFailed || row->outcome == Outcome::spilled)

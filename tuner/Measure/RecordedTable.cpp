@@ -84,12 +84,13 @@ Result<RecordedTable> RecordedTable::create(std::string name, std::vector<PointT
       return Status::corrupt(name + ": two rows for '" + trial.config + "'");
     trial.config = bare.text(trial.point);
   }
-  Constraint hasRow{"recorded", [recorded](const PointValues &values) -> std::optional<std::string> {
-                      if (recorded->count(values.where()))
-                        return std::nullopt;
-                      return std::string("the table has no row for this point");
-                    }};
-  HEDDLE_ASSIGN(SearchSpace space, SearchSpace::create(name, std::move(knobs), {hasRow}));
+  static const std::string kRule = "recorded";
+  auto isRecorded = [recorded](const PointValues &values) { return recorded->count(values.where()) > 0; };
+  auto judge = [isRecorded](const PointValues &values) {
+    return isRecorded(values) ? std::nullopt : std::optional(Refusal{kRule, "the table has no row for this point"});
+  };
+  auto screen = [isRecorded](const PointValues &values) { return isRecorded(values) ? nullptr : &kRule; };
+  HEDDLE_ASSIGN(SearchSpace space, SearchSpace::create(name, std::move(knobs), judge, {kRule}, screen));
   RecordedTable table(std::move(space));
   table.rows = std::move(trials);
   for (size_t i = 0; i < table.rows.size(); ++i)

@@ -53,14 +53,15 @@ private:
 };
 
 // Plays a table back: each stage ends as recorded. With a clock, a preparation takes its recorded
-// seconds and a launch its time plus `launchSeconds`. Samples scatter around the median within the
-// recorded spread, the same for the same seed and the same order of calls.
+// seconds and a launch its time plus `launchSeconds`; with a pace they take real time. Samples scatter
+// around the median within the recorded spread, the same for the same seed and the same order of calls.
 class RecordedEvaluator : public Evaluator {
 public:
   struct Options {
     ManualClock *clock = nullptr; // must outlive the evaluator
     double launchSeconds = 0;
     uint64_t seed = 1;
+    double pace = 0; // real seconds that a recorded one takes; a preparation that is told to stop takes no more
   };
 
   // The table must outlive the evaluator. `space` may be any space whose texts the table knows;
@@ -77,7 +78,7 @@ public:
   const std::map<std::string, int> &sampleCounts() const { return sampled; }
 
 private:
-  void spend(double seconds) const;
+  void spend(double seconds, const std::atomic<bool> *stop = nullptr) const;
 
   const RecordedTable &table;
   const SearchSpace &space;

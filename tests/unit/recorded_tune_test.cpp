@@ -1,0 +1,181 @@
+//===- recorded_tune_test.cpp - searches that a table answers ------------------===//
+// Whole sessions with a database, without a GPU: what they find, what they keep, and that none is begun again. Kills are at
+// random points of a session: 8, or 200 with HEDDLE_TEST_ALL=1.
+#include "compiler/Driver/RecordedTune.h"
+#include "compiler/Driver/PreparedPattern.h"
+#include "process_fixture.h"
+#include "tests/unit/recorded_workloads.h"
+#include "tests/unit/store_fixture.h"
+
+#include <chrono>
+#include <map>
+#include <random>
+#include <thread>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+const RecordedWorkload &workload() { return recordedWorkloads().front(); }
+
+tuner::RecordedTable tableAt(const std::string &path) {
+  auto table = tuner::RecordedTable::load(path);
+  REQUIRE_MESSAGE(table.isOk(), table.status().message());
+  return table.take();
+}
+
+tuner::RecordedTable table() { return tableAt(std::string(HEDDLE_TEST_DATA "/tuner/") + workload().table + ".csv"); }
+
+TuneRequest requestFor(const LoadedWorkload &loaded) {
+  TuneRequest request;
+  request.shape = loaded.shape;
+  request.headDim = request.valueDim = workload().headDim;
+  request.options.budgetSeconds = 600;
+  return request;
+}
+
+/// The whole session, or its first trials.
+Result<RecordedOutcome> tuneInto(const std::string &path, double pace = 0, std::optional<size_t> trials = {}) {
+  const LoadedWorkload loaded = load(workload());
+  HEDDLE_ASSIGN(Store store, Store::open(path, writing()));
+  TuneRequest request = requestFor(loaded);
+  std::atomic<bool> cancel{false};
+  request.options.cancel = &cancel;
+  request.options.progress = [&](const tuner::Progress &now) { cancel = trials && now.done >= *trials; };
+  return tuneRecorded(*loaded.file, request, table(), pace, store);
+}
+
+RecordedOutcome tuned(const std::string &path) {
+  Result<RecordedOutcome> outcome = tuneInto(path);
+  REQUIRE_MESSAGE(outcome.isOk(), outcome.status().message());
+  return outcome.take();
+}
+
+/// When each configuration was tried.
+std::map<std::string, int64_t> trialsIn(const std::string &path) {
+  std::map<std::string, int64_t> trials;
+  Result<Store> store = Store::open(path, writing());
+  REQUIRE_MESSAGE(store.isOk(), store.status().message());
+  const std::vector<Trial> rows = *store->allTrials();
+  for (const Trial &trial : rows)
+    trials[trial.config] = trial.createdUnix;
+  CHECK(trials.size() == rows.size());
+  return trials;
+}
+
+} // namespace
+
+TEST_CASE("a session over all rows finds the best of the table and files it for the GPU that the table names") {
+  ScratchFolder folder;
+  const std::string path = folder / "a.db";
+  const RecordedOutcome outcome = tuned(path);
+  const size_t rows = table().trials().size();
+  CHECK(outcome.search.end == tuner::EndReason::exhausted);
+  CHECK(outcome.search.feasible == rows);
+  CHECK(outcome.search.measuredNow == rows);
+  REQUIRE(outcome.search.winner);
+  CHECK(outcome.medianUs == table().best()->medianUs);
+  CHECK(outcome.key.deviceName == "NVIDIA H200");
+  CHECK(outcome.key.arch == deviceOf(table())->arch);
+  CHECK(outcome.key.smCount == 132);
+  CHECK(outcome.key.memoryGib == 140);
+  CHECK(trialsIn(path).size() == rows);
+
+  Store store = openStore(path, writing());
+  if (outcome.whyNoKernel.empty()) {
+    const StoreLookup found = *store.lookup(LookupQuery(outcome.key));
+    CHECK(found.match == MatchKind::exact);
+    CHECK(found.winner.isTuned == 1);
+    CHECK(found.winner.medianUs == outcome.medianUs);
+    CHECK(found.winner.driverVersion == 0);
+    CHECK(found.record.contentKey == outcome.record->contentKey);
+  } else { // no compiler here
+    CHECK_FALSE(outcome.record);
+    CHECK(store.winners()->empty());
+  }
+}
+
+TEST_CASE("a session that was cut short goes on behind its trials, and a finished one has nothing to do") {
+  ScratchFolder folder;
+  const std::string path = folder / "a.db";
+  Result<RecordedOutcome> first = tuneInto(path, 0, 40);
+  REQUIRE_MESSAGE(first.isOk(), first.status().message());
+  const auto before = trialsIn(path);
+  const RecordedOutcome second = tuned(path);
+  CHECK(second.search.known == before.size());
+  CHECK(second.search.known + second.search.measuredNow == table().trials().size());
+  const auto after = trialsIn(path);
+  CHECK(first->search.end == tuner::EndReason::cancelled);
+  CHECK(before.size() == 40);
+  for (const auto &trial : before)
+    CHECK_MESSAGE(after.at(trial.first) == trial.second, trial.first);
+  CHECK(tuned(path).search.measuredNow == 0);
+}
+
+TEST_CASE("killed at random points, a session loses no trial and repeats none") {
+  ScratchFolder folder;
+  const std::string path = folder / "a.db";
+  std::mt19937 random(11);
+  std::map<std::string, int64_t> before;
+  int cutShort = 0; // kills while trials were recorded
+  const int kills = std::getenv("HEDDLE_TEST_ALL") ? 200 : 8;
+  const size_t rows = table().trials().size();
+  for (int i = 0; i < kills; ++i) {
+    const pid_t child = startChild([&] { return tuneInto(path, 0.02).isOk() ? 0 : 1; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 3000));
+    kill(child, SIGKILL);
+    const int code = waitFor(child);
+    CHECK((code == 0 || code == 200 + SIGKILL));
+    auto now = trialsIn(path);
+    CHECK(now.size() >= before.size());
+    for (const auto &trial : before)
+      CHECK_MESSAGE((now.count(trial.first) && now.at(trial.first) == trial.second), trial.first);
+    cutShort += now.size() > before.size() && code != 0;
+    before = std::move(now);
+    if (before.size() == rows) { // and from the beginning
+      before.clear();
+      std::filesystem::remove(path);
+    }
+  }
+  CHECK(cutShort > 0);
+  {
+    Store store = openStore(path, writing());
+    CHECK(store.verify()->problems.empty());
+  }
+  const RecordedOutcome last = tuned(path);
+  CHECK(last.search.known == before.size());
+  CHECK(last.search.known + last.search.measuredNow == rows);
+  CHECK(trialsIn(path).size() == rows);
+}
+
+TEST_CASE("a table says which GPU it is of") {
+  const std::string header = "config,outcome,median_us,spread,max_error,registers,spill_bytes,compile_seconds,message\na=1,measured,5,0,0,1,0,1,\n";
+  auto device = [&](const std::string &facts) { return deviceOf(*tuner::RecordedTable::parse("t.csv", facts + header)); };
+  CHECK(device("").status().message() == "t.csv: expected a line '# gpu: ...', as `heddle model table` writes it");
+  CHECK(device("# gpu: Voodoo 2\n").status().code() == StatusCode::notFound);
+  CHECK(device("# gpu: NVIDIA H200\n# sm_count: many\n").status().message() == "t.csv: expected a number above 0 after '# sm_count:', got 'many'");
+  CHECK(device("# gpu: NVIDIA H200\n# memory_gib: 0\n").status().message() == "t.csv: expected a number above 0 after '# memory_gib:', got '0'");
+  const Result<DeviceIdentity> sheet = device("# gpu: NVIDIA H200\n");
+  REQUIRE(sheet.isOk());
+  CHECK(sheet->smCount == 132);
+  CHECK(sheet->memoryGib == 0);
+  tuner::RecordedTable part = *tuner::RecordedTable::parse("t.csv", header);
+  setDevice(part, {"NVIDIA H200", sheet->arch, 66, 70});
+  const Result<DeviceIdentity> own = deviceOf(*tuner::RecordedTable::parse("t.csv", part.text()));
+  REQUIRE(own.isOk());
+  CHECK(own->smCount == 66);
+  CHECK(own->memoryGib == 70);
+}
+
+TEST_CASE("rows of other kernels are refused before anything is tried") {
+  ScratchFolder folder;
+  const LoadedWorkload loaded = load(workload());
+  Store store = openStore(folder / "a.db", writing());
+  tuner::RecordedTable other = tableAt(HEDDLE_TEST_DATA "/tuner/model_small.csv");
+  other.setFact(kGpuFact, "NVIDIA H200");
+  const Result<RecordedOutcome> outcome = tuneRecorded(*loaded.file, requestFor(loaded), other, 0, store);
+  CHECK(outcome.status().code() == StatusCode::invalidArgument);
+  CHECK(outcome.status().message().find("model_small.csv: no configuration of sm90_forward: ") != std::string::npos);
+  CHECK(store.allTrials()->empty());
+}
