@@ -86,10 +86,10 @@ public:
   Status read(const Place &top) {
     HEDDLE_TRY(readObject(top, {
         {"patterns", [this](const Place &place) { return readList(place, [this](const Place &one) { return addPattern(one); }); }},
-        {"head_dims", [this](const Place &place) { return readList(place, [this](const Place &one) { return addHeadDims(one); }); }},
+        {"head_dims", [this](const Place &place) { return readHeadDims(place, plan.headDims); }},
         {"dtypes", [this](const Place &place) { return readList(place, [this](const Place &one) { return addDType(one); }); }},
         {"archs", [this](const Place &place) { return readTexts(place, plan.archs); }},
-        {"problems", [this](const Place &place) { return readList(place, [this](const Place &one) { return addProblem(one); }); }},
+        {"problems", [this](const Place &place) { return readProblems(place, plan.problems); }},
         {"gpus", [this](const Place &place) { return readTexts(place, plan.gpus); }},
     }));
     if (plan.patterns.empty())
@@ -114,7 +114,9 @@ private:
       HEDDLE_TRY(readObject(place, {{"file", [&](const Place &at) { return readText(at, pattern.file); }},
                                     {"pattern", [&](const Place &at) { return readText(at, pattern.pattern); }},
                                     {"name", [&](const Place &at) { return readText(at, pattern.name); }},
-                                    {"set", [&](const Place &at) { return readSizes(at, pattern.sizes); }}}));
+                                    {"set", [&](const Place &at) { return readSizes(at, pattern.sizes); }},
+                                    {"head_dims", [&](const Place &at) { return readHeadDims(at, pattern.headDims); }},
+                                    {"problems", [&](const Place &at) { return readProblems(at, pattern.problems); }}}));
     if (pattern.file.empty())
       return place.expected("\"file\"");
     pattern.label = pattern.file;
@@ -123,8 +125,12 @@ private:
     return {};
   }
 
-  Status addHeadDims(const Place &place) {
-    PlanHeadDims &dims = plan.headDims.emplace_back();
+  static Status readHeadDims(const Place &place, std::vector<PlanHeadDims> &list) {
+    return readList(place, [&](const Place &one) { return addHeadDims(one, list); });
+  }
+
+  static Status addHeadDims(const Place &place, std::vector<PlanHeadDims> &list) {
+    PlanHeadDims &dims = list.emplace_back();
     if (!place.value.is_object()) {
       HEDDLE_TRY(readCount(place, dims.head));
       dims.value = dims.head;
@@ -146,7 +152,11 @@ private:
     return {};
   }
 
-  Status addProblem(const Place &place) {
+  static Status readProblems(const Place &place, std::vector<PlanProblem> &list) {
+    return readList(place, [&](const Place &one) { return addProblem(one, list); });
+  }
+
+  static Status addProblem(const Place &place, std::vector<PlanProblem> &list) {
     PlanProblem problem{1, 0, 0, 0, 0};
     HEDDLE_TRY(readObject(place, {{"batch", [&](const Place &at) { return readCount(at, problem.batch); }},
                                   {"heads", [&](const Place &at) { return readCount(at, problem.heads); }},
@@ -161,7 +171,7 @@ private:
       problem.seqlenK = problem.seqlenQ;
     if (problem.heads % problem.kvHeads)
       return place.expected("heads that are a multiple of kv_heads");
-    plan.problems.push_back(problem);
+    list.push_back(problem);
     return {};
   }
 

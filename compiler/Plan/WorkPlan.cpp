@@ -47,7 +47,7 @@ private:
 
 template <class Use> void forEachKernel(const WorkPlan &plan, Use use) {
   for (const PlanPattern &pattern : plan.patterns)
-    for (const PlanHeadDims &dims : plan.headDims)
+    for (const PlanHeadDims &dims : plan.headDimsOf(pattern))
       for (DType dtype : plan.dtypes)
         use(pattern, dims, dtype);
 }
@@ -70,7 +70,7 @@ std::vector<TuneItem> WorkPlan::tuneItems() const {
   std::vector<TuneItem> items;
   Distinct<TuneItem> distinct(items);
   forEachKernel(*this, [&](const PlanPattern &pattern, PlanHeadDims dims, DType dtype) {
-    for (const PlanProblem &problem : problems)
+    for (const PlanProblem &problem : problemsOf(pattern))
       for (const std::string &gpu : gpus.empty() ? anyGpu : gpus)
         distinct.add({pattern, dims, dtype, problem, gpu});
   });

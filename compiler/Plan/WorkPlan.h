@@ -14,15 +14,6 @@
 
 namespace heddle {
 
-/// A pattern of a file, with the sizes that problems are tuned for.
-struct PlanPattern {
-  std::string label;              ///< its path as the plan spells it
-  std::string file;               ///< as it can be opened from here
-  std::string pattern;            ///< which attn.pattern of the file; empty: the only one
-  std::string name;               ///< in the database; empty: the pattern's own
-  std::vector<std::string> sizes; ///< "left=1023"
-};
-
 struct PlanHeadDims {
   int64_t head = 64, value = 64;
 };
@@ -30,6 +21,17 @@ struct PlanHeadDims {
 /// One problem: lengths in tokens, heads of queries and of keys and values.
 struct PlanProblem {
   int64_t batch = 1, heads = 1, kvHeads = 1, seqlenQ = 1, seqlenK = 1;
+};
+
+/// A pattern of a file, with the sizes that problems are tuned for.
+struct PlanPattern {
+  std::string label;                  ///< its path as the plan spells it
+  std::string file;                   ///< as it can be opened from here
+  std::string pattern;                ///< which attn.pattern of the file; empty: the only one
+  std::string name;                   ///< in the database; empty: the pattern's own
+  std::vector<std::string> sizes;     ///< "left=1023"
+  std::vector<PlanHeadDims> headDims; ///< in the place of the plan's; empty: the plan's
+  std::vector<PlanProblem> problems;  ///< likewise
 };
 
 /// One kernel to compile, for all sizes of the pattern.
@@ -66,6 +68,10 @@ struct WorkPlan {
   /// Reads a file; paths in it count from its folder. invalidArgument names the file and the place in it.
   static Result<WorkPlan> load(const std::string &path);
   static Result<WorkPlan> parse(const std::string &text, const std::string &label, const std::string &folder);
+
+  /// Those of a pattern: its own, or the plan's.
+  const std::vector<PlanHeadDims> &headDimsOf(const PlanPattern &pattern) const { return pattern.headDims.empty() ? headDims : pattern.headDims; }
+  const std::vector<PlanProblem> &problemsOf(const PlanPattern &pattern) const { return pattern.problems.empty() ? problems : pattern.problems; }
 
   /// All combinations, the last list of the plan fastest; equal ones once.
   std::vector<PackItem> packItems() const;

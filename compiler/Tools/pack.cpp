@@ -47,8 +47,9 @@ Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &p
   RowFilter filter;
   filter.onlyTuned = true, filter.hasTrials = false;
   filter.dtypes = plan.dtypes;
-  for (const PlanHeadDims &dims : plan.headDims)
-    filter.headDims.push_back(dims.head);
+  for (const PlanPattern &pattern : plan.patterns)
+    for (const PlanHeadDims &dims : plan.headDimsOf(pattern))
+      filter.headDims.push_back(dims.head);
   for (const PackedKernel &kernel : kernels)
     filter.patterns.push_back(kernel.record.pattern);
   for (size_t i = 0; i < options.tuned.size(); ++i) {

@@ -22,8 +22,9 @@ void SweepPlanOptions::addFolder(CLI::App &command) {
 
 Result<WorkPlan> SweepPlanOptions::load() const {
   HEDDLE_ASSIGN(WorkPlan read, WorkPlan::load(plan));
-  if (read.problems.empty())
-    return Status::invalidArgument(plan + ": expected \"problems\", what the patterns are tuned for");
+  for (const PlanPattern &pattern : read.patterns)
+    if (read.problemsOf(pattern).empty())
+      return Status::invalidArgument(plan + ": expected \"problems\", what the patterns are tuned for");
   return read;
 }
 

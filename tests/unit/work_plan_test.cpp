@@ -62,6 +62,21 @@ TEST_CASE("what is left out, and what is said twice") {
   CHECK(parsed(R"({"patterns": "a.mlir"})").packItems().empty());
 }
 
+TEST_CASE("a pattern may have head dims and problems of its own, in the place of the plan's") {
+  const WorkPlan plan = parsed(R"({"patterns": ["a.mlir", {"file": "b.mlir", "head_dims": [64, {"head": 192, "value": 128}]},
+                                                {"file": "c.mlir", "problems": {"heads": 2, "seqlen": 99}}],
+                                  "head_dims": 128, "archs": "sm_80", "problems": {"heads": 4, "seqlen": 16}})");
+  std::vector<std::string> texts;
+  for (const TuneItem &item : plan.tuneItems())
+    texts.push_back(item.str());
+  CHECK(texts == std::vector<std::string>{"a.mlir bf16 head_dim=128 1x4x16", "b.mlir bf16 head_dim=64 1x4x16",
+                                          "b.mlir bf16 head_dim=192 value_dim=128 1x4x16", "c.mlir bf16 head_dim=128 1x2x99"});
+  CHECK(plan.packItems().size() == 4);
+  CHECK(refusal(R"({"patterns": {"file": "x", "problems": [{"heads": 3}]}})") ==
+        "plan.json: patterns.problems[0]: expected \"heads\" and \"seqlen\", got {\"heads\":3}");
+  CHECK(refusal(R"({"patterns": {"file": "x", "head_dims": 0}})") == "plan.json: patterns.head_dims: expected an integer of at least 1, got 0");
+}
+
 TEST_CASE("two files of one name are two patterns") {
   const std::vector<PackItem> items = parsed(R"({"patterns": ["x/a.mlir", "y/a.mlir"], "head_dims": 64, "archs": "sm_80"})").packItems();
   REQUIRE(items.size() == 2);
