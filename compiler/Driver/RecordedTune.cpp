@@ -24,18 +24,6 @@ Result<int64_t> countOf(const tuner::RecordedTable &table, const char *word, int
   return value;
 }
 
-Result<std::shared_ptr<const TuneSpace>> spaceOf(const PatternFile &file, const TuneRequest &request, const DeviceIdentity &device) {
-  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file));
-  HEDDLE_ASSIGN(const GpuModel *model, findGpuModel(device.deviceName));
-  KernelShape shape;
-  HEDDLE_ASSIGN(shape.arch, archNamed(model->arch));
-  shape.dtype = request.dtype;
-  shape.headDim = request.headDim;
-  shape.valueDim = request.valueDim;
-  shape.queries = request.shape.seqlenQ;
-  return TuneSpace::create(std::move(prepared), shape, request.skeleton);
-}
-
 /// The table, with configurations spelled as the space does, and the evaluator that reads it. Shared, because a preparation
 /// may still run when the session has ended.
 struct Playback {
@@ -70,15 +58,6 @@ private:
   }
 };
 
-Result<TunePrior> priorOf(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const TuneRequest &request,
-                          const DeviceIdentity &device) {
-  Result<GpuModel> rates = ratesOfDevice(device);
-  if (!request.model)
-    return shippedPrior(std::move(space), file, request.shape, rates);
-  HEDDLE_TRY(rates.status());
-  return modelPrior(std::move(space), file, request.shape, *rates, *request.model);
-}
-
 /// Those of the default and of winners nearby that the table knows.
 Result<std::vector<std::string>> firstOf(const TuneRequest &request, const Store &store, const WinnerKey &key, const TuneSpace &space,
                                          const tuner::RecordedTable &table) {
@@ -87,13 +66,6 @@ Result<std::vector<std::string>> firstOf(const TuneRequest &request, const Store
   HEDDLE_ASSIGN(std::vector<std::string> texts, warmStarts(stores, key, space));
   texts.erase(std::remove_if(texts.begin(), texts.end(), [&](const std::string &text) { return !table.find(text); }), texts.end());
   return texts;
-}
-
-Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const TuneSpace &space) {
-  HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key)));
-  if (found.match != MatchKind::exact || !found.winner.isTuned)
-    return std::string();
-  return space.pointOf(found.record.config);
 }
 
 Status publishWinner(Store &store, const RecordedOutcome &outcome, const PreparedPattern &prepared, const std::string &name) {
@@ -130,7 +102,9 @@ Result<RecordedOutcome> tuneRecorded(const PatternFile &file, const TuneRequest 
                                      double pace, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
   HEDDLE_ASSIGN(const DeviceIdentity device, deviceOf(table));
-  HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, spaceOf(file, request, device));
+  HEDDLE_ASSIGN(const GpuModel *model, findGpuModel(device.deviceName));
+  HEDDLE_ASSIGN(const GpuArch *arch, archNamed(model->arch));
+  HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, tuneSpaceOf(file, request, *arch));
   HEDDLE_ASSIGN(std::shared_ptr<Playback> playback, Playback::create(table, *space, pace));
 
   RecordedOutcome outcome;
@@ -141,7 +115,7 @@ Result<RecordedOutcome> tuneRecorded(const PatternFile &file, const TuneRequest 
   task.evaluator = std::shared_ptr<tuner::Evaluator>(playback, &playback->evaluator);
   task.sink = &sink;
   task.strategy = request.strategy;
-  HEDDLE_ASSIGN(TunePrior prior, priorOf(space, file, request, device));
+  HEDDLE_ASSIGN(TunePrior prior, priorFor(space, file, request.shape, device, request.model));
   task.prior = [&](const tuner::Point &point) { return prior.cost(playback->compiled.at(point)); };
   outcome.order = prior.basis;
   HEDDLE_ASSIGN(task.first, firstOf(request, store, outcome.key, *space, playback->table));

@@ -40,6 +40,15 @@ TunePrior distancePrior(std::shared_ptr<const TuneSpace> space) {
   return prior;
 }
 
+Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
+                           const DeviceIdentity &device, const std::optional<tuner::CostModel> &given) {
+  Result<GpuModel> rates = ratesOfDevice(device);
+  if (!given)
+    return shippedPrior(std::move(space), file, shape, rates);
+  HEDDLE_TRY(rates.status());
+  return modelPrior(std::move(space), file, shape, *rates, *given);
+}
+
 TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
                        const Result<GpuModel> &gpu) {
   const ShippedCosts &shipped = shippedCosts();

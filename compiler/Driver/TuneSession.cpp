@@ -84,13 +84,6 @@ private:
   int64_t next = 0;
 };
 
-Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const TuneSpace &space) {
-  HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key)));
-  if (found.match != MatchKind::exact || !found.winner.isTuned)
-    return std::string();
-  return space.pointOf(found.record.config);
-}
-
 Status publishWinner(Store &store, const TuneOutcome &outcome, const Device &device, const PreparedPattern &prepared,
                      const std::string &name) {
   HEDDLE_TRY(store.recordDevice(device.info().record()));
@@ -106,25 +99,15 @@ Status publishWinner(Store &store, const TuneOutcome &outcome, const Device &dev
 
 } // namespace
 
-static Result<std::shared_ptr<const TuneSpace>> makeSpace(const PatternFile &file, const TuneRequest &request,
-                                                          const Device &device) {
+Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request, const GpuArch &arch) {
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file));
   KernelShape shape;
-  HEDDLE_ASSIGN(shape.arch, archOf(device));
+  shape.arch = &arch;
   shape.dtype = request.dtype;
   shape.headDim = request.headDim;
   shape.valueDim = request.valueDim;
   shape.queries = request.shape.seqlenQ;
   return TuneSpace::create(std::move(prepared), shape, request.skeleton);
-}
-
-static Result<TunePrior> priorOf(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const TuneRequest &request,
-                                 const Device &device) {
-  Result<GpuModel> rates = ratesOfDevice(device.info().identity);
-  if (!request.model)
-    return shippedPrior(std::move(space), file, request.shape, rates);
-  HEDDLE_TRY(rates.status());
-  return modelPrior(std::move(space), file, request.shape, *rates, *request.model);
 }
 
 static Result<std::shared_ptr<KernelMeasurer>> makeMeasurer(const PatternFile &file, const TuneRequest &request, const Device &device) {
@@ -137,7 +120,8 @@ static Result<std::shared_ptr<KernelMeasurer>> makeMeasurer(const PatternFile &f
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
   HEDDLE_ASSIGN(std::shared_ptr<KernelMeasurer> measurer, makeMeasurer(file, request, device)); // it gets ready meanwhile
-  HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, makeSpace(file, request, device));
+  HEDDLE_ASSIGN(const GpuArch *arch, archOf(device));
+  HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, tuneSpaceOf(file, request, *arch));
   const KernelRequest &kernel = space->request();
 
   TuneOutcome outcome;
@@ -148,7 +132,7 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   task.evaluator = std::make_shared<KernelEvaluator>(space, measurer);
   task.sink = &sink;
   task.strategy = request.strategy;
-  HEDDLE_ASSIGN(TunePrior prior, priorOf(space, file, request, device));
+  HEDDLE_ASSIGN(TunePrior prior, priorFor(space, file, request.shape, device.info().identity, request.model));
   task.prior = prior.cost;
   outcome.order = prior.basis;
   std::vector<const Store *> stores = request.shipped;

@@ -7,6 +7,7 @@
 
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/KernelMeasurer.h"
+#include "compiler/Driver/TuneSpace.h"
 #include "runtime/Store/Store.h"
 #include "tuner/Model/CostModel.h"
 #include "tuner/Search/TuningSession.h"
@@ -38,6 +39,9 @@ struct TuneOutcome {
   std::string order;       ///< what the points were ordered by, in words
   size_t warmStarts = 0;   ///< points that were tried first: the default and winners nearby
 };
+
+/// What is searched for the request on GPUs of one architecture.
+Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request, const GpuArch &arch);
 
 /// Tunes on `device` and publishes the winner and every trial to `store` (open for writing). A session without a
 /// usable point is not a failure: `record` is empty. unavailable, where this process measures: a launch did not end; its trial and all before it are

@@ -50,4 +50,11 @@ Result<std::vector<std::string>> warmStarts(const std::vector<const Store *> &st
   return texts;
 }
 
+Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const TuneSpace &space) {
+  HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key)));
+  if (found.match != MatchKind::exact || !found.winner.isTuned)
+    return std::string();
+  return space.pointOf(found.record.config);
+}
+
 } // namespace heddle
