@@ -19,6 +19,7 @@ const std::vector<Verb> &verbs() {
       {"bench", "measure kernels beside the roof of the same run", addBench},
       {"pack", "compile every kernel of a plan into one file to ship", addPack},
       {"cache", "look into, tidy, compare and pass on kernel databases", addCache},
+      {"report", "write what databases say as one page: winners, trials, roofs, differences", addReport},
       /* make_inputs.cpp */ {"make-inputs", "write random q, k, v to a tensor file", addMakeInputs},
       /* measure_candidates.cpp */ {kMeasureVerb, "measure what a search asks for, over a socket", addMeasureCandidates, true},
   };

@@ -49,6 +49,7 @@ Action addModel(CLI::App &command);
 Action addRun(CLI::App &command);
 Action addBench(CLI::App &command);
 Action addCache(CLI::App &command);
+Action addReport(CLI::App &command);
 Action addMakeInputs(CLI::App &command);
 Action addMeasureCandidates(CLI::App &command);
 

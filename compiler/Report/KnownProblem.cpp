@@ -1,0 +1,121 @@
+//===- KnownProblem.cpp - a call that rows of a database are of -----------===//
+#include "compiler/Report/KnownProblem.h"
+#include "codegen/Target/GpuModel.h"
+#include "compiler/Driver/CompileSession.h"
+#include "compiler/Driver/TunePrior.h"
+#include "compiler/Views/Explanation.h"
+#include "runtime/Core/FieldText.h"
+#include "tuner/Model/RankReport.h"
+#include "tuner/Search/Trial.h"
+
+namespace heddle::report {
+
+double timeOf(const Trial &trial) {
+  Result<tuner::Outcome> outcome = tuner::parseOutcome(trial.outcome);
+  if (!outcome || tuner::isFailure(*outcome))
+    return 0;
+  return trial.medianUs > 0 ? trial.medianUs : trial.minUs;
+}
+
+Result<PreparedProblem> PreparedProblem::create(KnownProblem problem) {
+  HEDDLE_TRY(checkShape(*problem.file, problem.shape));
+  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(*problem.file));
+  KernelFamily family = familyOf(prepared, problem.kernel);
+  return PreparedProblem(std::move(problem), std::move(prepared), std::move(family));
+}
+
+bool PreparedProblem::isSameAs(const PreparedProblem &other) const {
+  return label() == other.label() && fieldsEqual(family, other.family);
+}
+
+WinnerKey PreparedProblem::keyOn(const DeviceIdentity &device) const { return winnerKey(*problem.file, problem.shape, family, device); }
+
+bool PreparedProblem::mayBe(const WinnerKey &key) const {
+  if (key.pattern != family.pattern || key.kind != family.kind || key.dtype != family.dtype || key.headDim != family.headDim ||
+      key.valueDim != family.valueDim || key.smCount <= 0)
+    return false;
+  const ProblemBucket bucket = problemBucket(*problem.file, problem.shape, key.smCount);
+  return key.workPerSm == bucket.workPerSm && key.tilesPerRow == bucket.tilesPerRow && key.gqaRatio == bucket.gqaRatio;
+}
+
+Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
+  Rates rates;
+  const Result<const GpuModel *> gpu = findGpuModel(device.deviceName);
+  const ProblemShape &shape = problem.shape;
+  views::ExplainRequest request;
+  request.sizes = sizesOf(*problem.file, shape);
+  request.operands = shape.operands;
+  request.batch = shape.batch;
+  request.kvHeads = shape.kvHeads;
+  request.headDim = problem.kernel.headDim;
+  request.valueDim = problem.kernel.valueDim;
+  request.dtype = problem.kernel.dtype;
+  request.tile = {128, 128};
+  request.gpu = gpu ? *gpu : &gpuModels().front();
+  const Result<views::Explanation> said = views::explain(*problem.file, request);
+  if (!said || !said->flops) {
+    rates.note = said ? "kept pairs were not counted: " + said->keptPairsNote : said.status().message();
+    return rates;
+  }
+  rates.flops = double(*said->flops);
+  if (!gpu) {
+    rates.note = "no data sheet of '" + device.deviceName + "' is known, so there is no roof";
+  } else if (problem.kernel.dtype == DType::fp32) {
+    rates.note = "the data sheet's rate is that of bf16 and fp16, so there is no roof for fp32";
+  } else if (said->roofline && said->roofline->ms > 0) {
+    rates.roofUs = 1000 * said->roofline->ms;
+    rates.isComputeBound = said->roofline->isComputeBound;
+  } else {
+    rates.note = "nothing is kept, so there is no roof";
+  }
+  return rates;
+}
+
+/// The space in which a tune of the call on that GPU searches.
+static Result<std::shared_ptr<const TuneSpace>> spaceOn(const PreparedPattern &prepared, const KnownProblem &problem, const GpuModel &gpu) {
+  KernelShape shape = problem.kernel;
+  HEDDLE_ASSIGN(shape.arch, archNamed(gpu.arch));
+  shape.queries = problem.shape.seqlenQ;
+  return TuneSpace::create(prepared, shape, "");
+}
+
+static std::optional<double> correlation(const std::vector<Trial> &trials, const std::vector<double> &estimates) {
+  std::vector<double> cost, time;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (estimates[i] <= 0 || timeOf(trials[i]) <= 0)
+      continue;
+    cost.push_back(estimates[i]);
+    time.push_back(timeOf(trials[i]));
+  }
+  constexpr size_t kFewest = 3; // two always agree or disagree
+  return cost.size() < kFewest ? std::nullopt : std::optional<double>(tuner::spearman(cost, time));
+}
+
+Estimates PreparedProblem::estimatesOf(const std::vector<Trial> &trials, const DeviceIdentity &device, const std::string &winner) const {
+  Estimates result;
+  result.us.resize(trials.size());
+  const Result<GpuModel> gpu = ratesOfDevice(device);
+  if (!gpu) {
+    result.basis = gpu.status().message();
+    return result;
+  }
+  Result<std::shared_ptr<const TuneSpace>> space = spaceOn(prepared, problem, *gpu);
+  if (!space) {
+    result.basis = space.status().message();
+    return result;
+  }
+  result.defaultConfig = (*space)->defaultPoint();
+  if (Result<std::string> point = (*space)->pointOf(winner))
+    result.winnerConfig = point.take();
+  const TunePrior prior = shippedPrior(*space, *problem.file, problem.shape, gpu);
+  result.basis = prior.basis;
+  if (!prior.isModel)
+    return result;
+  for (size_t i = 0; i < trials.size(); ++i)
+    if (Result<tuner::Point> point = (*space)->space().parse(trials[i].config))
+      result.us[i] = prior.cost(*point);
+  result.spearman = correlation(trials, result.us);
+  return result;
+}
+
+} // namespace heddle::report

@@ -1,0 +1,16 @@
+//===- PageFiles.h - the parts of a page inside the program -----*- C++ -*-===//
+// The files of Page/ and the chart library as the distribution ships it, embedded at build time (cmake/HeddleEmbed.cmake).
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_REPORT_PAGEFILES_H
+#define HEDDLE_COMPILER_REPORT_PAGEFILES_H
+
+#include "codegen/Skeletons/EmbeddedSources.h"
+
+namespace heddle {
+
+const std::vector<EmbeddedFile> &reportPageFiles();
+const std::vector<EmbeddedFile> &reportChartFiles();
+
+} // namespace heddle
+
+#endif

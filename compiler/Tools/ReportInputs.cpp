@@ -1,0 +1,117 @@
+//===- ReportInputs.cpp - what a report is told beside databases ----------===//
+#include "compiler/Tools/ReportInputs.h"
+#include "compiler/Plan/WorkPlan.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+namespace heddle::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+ModelProblem problemOf(const TuneItem &item) {
+  ModelProblem problem;
+  problem.pattern.file = item.pattern.file;
+  problem.pattern.name = item.pattern.pattern;
+  problem.problem.batch = item.problem.batch;
+  problem.problem.heads = item.problem.heads;
+  problem.problem.kvHeads = item.problem.kvHeads == item.problem.heads ? 0 : item.problem.kvHeads; // as one leaves them out
+  problem.problem.seqlen = item.problem.seqlenQ;
+  problem.problem.seqlenK = item.problem.seqlenK == item.problem.seqlenQ ? 0 : item.problem.seqlenK;
+  problem.problem.sizes.assignments = item.pattern.sizes;
+  problem.shape.headDim = item.dims.head;
+  problem.shape.valueDim = item.dims.value;
+  problem.shape.dtype = dtypeName(item.dtype);
+  return problem;
+}
+
+/// "2x32[8]x8192 left=1023", without what a row of the report says elsewhere.
+std::string labelOf(const ModelProblem &problem) {
+  const ProblemOptions &call = problem.problem;
+  std::string text = std::to_string(call.batch) + "x" + std::to_string(call.heads);
+  if (call.kvHeads && call.kvHeads != call.heads)
+    text += "[" + std::to_string(call.kvHeads) + "]";
+  text += "x" + std::to_string(call.seqlen);
+  if (call.seqlenK && call.seqlenK != call.seqlen)
+    text += "x" + std::to_string(call.seqlenK);
+  for (const std::string &assignment : call.sizes.assignments)
+    text += " " + assignment;
+  return text;
+}
+
+Result<report::KnownProblem> known(const ModelProblem &problem) {
+  report::KnownProblem result;
+  HEDDLE_ASSIGN(result.file, problem.pattern.load());
+  HEDDLE_ASSIGN(result.shape, problem.problem.shape(*result.file));
+  result.kernel = problem.shape.shape(baselineGpuArch());
+  result.label = labelOf(problem);
+  return result;
+}
+
+} // namespace
+
+void ReportInputs::add(CLI::App &command) {
+  command.add_option("--plan", plans, "Plan of the sweep: says which calls were tuned, for rates, roof, estimates and defaults; may be repeated")
+      ->type_name("FILE")->allow_extra_args(false);
+  command.add_option("--problem", texts, "One such call, \"FILE --batch=2 --heads=16 --seqlen=8192 --head-dim=128\"; may be repeated")
+      ->type_name("CALL")->allow_extra_args(false);
+  command.add_option("--patterns", patternFolder, "Folder of pattern files, which name patterns that the database has no name for")->type_name("DIR");
+}
+
+Result<std::vector<report::KnownProblem>> ReportInputs::problems() const {
+  std::vector<ModelProblem> wanted;
+  for (const std::string &path : plans) {
+    HEDDLE_ASSIGN(WorkPlan plan, WorkPlan::load(path));
+    for (const TuneItem &item : plan.tuneItems())
+      wanted.push_back(problemOf(item));
+  }
+  for (const std::string &text : texts) {
+    HEDDLE_ASSIGN(ModelProblem problem, ModelProblem::parse(text));
+    wanted.push_back(std::move(problem));
+  }
+  std::vector<report::KnownProblem> result;
+  std::set<std::string> seen; // a plan has an item once for every GPU
+  for (const ModelProblem &problem : wanted) {
+    if (!seen.insert(problem.text()).second)
+      continue;
+    HEDDLE_ASSIGN(report::KnownProblem one, known(problem));
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+static Status addNames(const std::string &path, std::map<std::string, std::string> &names) {
+  HEDDLE_ASSIGN(std::string text, PatternFile::readText(path));
+  HEDDLE_ASSIGN(std::vector<std::string> patterns, PatternFile::listNames(text, path));
+  for (const std::string &name : patterns) {
+    HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::parse(text, path, name));
+    HEDDLE_ASSIGN(std::string digest, file->digest());
+    names.emplace(digest, name);
+  }
+  return {};
+}
+
+Result<std::map<std::string, std::string>> ReportInputs::patternFiles() const {
+  std::map<std::string, std::string> names;
+  if (patternFolder.empty())
+    return names;
+  std::error_code failed;
+  std::vector<std::string> files;
+  for (const fs::directory_entry &entry : fs::directory_iterator(patternFolder, failed))
+    if (entry.path().extension() == ".mlir")
+      files.push_back(entry.path().string());
+  if (failed)
+    return Status::notFound("--patterns '" + patternFolder + "': " + failed.message());
+  std::sort(files.begin(), files.end());
+  for (const std::string &file : files)
+    if (Status status = addNames(file, names); !status.isOk())
+      std::cerr << "heddle: warning: " << status.message() << "; '" << file << "' names nothing\n";
+  return names;
+}
+
+} // namespace heddle::cli

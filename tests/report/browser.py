@@ -1,0 +1,194 @@
+"""browser.py PAGE.html DATA.json [SCREENSHOTS]: opens the page of `heddle report` from its file with the network off and
+checks what a person would see. DATA is what --json prints. With a folder, leaves pictures there. Exits with 1 if a check fails.
+browser.py --find says whether there is a browser."""
+import json
+import os
+import sys
+
+import devtools
+
+HOSTILE = "</script><img src=x onerror=\"document.title='owned'\">"
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))"
+failures = []
+
+
+def check(holds, what, detail=""):
+    print(("ok    " if holds else "FAILED ") + what + (f": {detail}" if detail != "" and not holds else ""))
+    if not holds:
+        failures.append(what)
+
+
+def cells(page, table, column):
+    """What a column shows, row by row."""
+    return page.evaluate(f"[...document.querySelectorAll('#{table} tbody tr')].map((row) => row.cells[{column}].innerText)")
+
+
+def column(page, table, title):
+    return page.evaluate(f"[...document.querySelectorAll('#{table} th')].findIndex((head) => head.innerText.startsWith('{title}'))")
+
+
+def press(page, table, title):
+    page.evaluate(f"document.querySelectorAll('#{table} th button')[{column(page, table, title)}].click()")
+
+
+def put(page, element, value, event):
+    page.evaluate(f"(() => {{ const it = document.getElementById('{element}'); it.value = {json.dumps(value)}; it.dispatchEvent(new Event('{event}')); }})()")
+
+
+def points(page, chart):
+    """How many points or bars a chart has, but for the line that is drawn through them."""
+    return page.evaluate(f"(() => {{ const chart = Chart.getChart('{chart}'); return chart ? chart.data.datasets.filter((set) => set.type !== 'line')"
+                         ".reduce((sum, set) => sum + set.data.filter((point) => point !== null).length, 0) : 0; })()")
+
+
+def colours(page, chart):
+    """How many colours its canvas has."""
+    return page.evaluate(f"(() => {{ const it = document.getElementById('{chart}'); const copy = document.createElement('canvas'); copy.width = it.width; copy.height = it.height;"
+                         " const context = copy.getContext('2d', {willReadFrequently: true}); context.drawImage(it, 0, 0); const data = context.getImageData(0, 0, it.width, it.height).data;"
+                         " const seen = new Set(); for (let i = 0; i < data.length; i += 4) if (data[i + 3]) seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);"
+                         " return seen.size; })()")
+
+
+def numbers(texts):
+    return [float(text) for text in texts if text.replace(".", "", 1).isdigit()]
+
+
+def check_quiet(page, url):
+    check(page.errors == [], "no error and no warning in the console", page.errors)
+    elsewhere = [address for address in page.requests if address != url and not address.startswith("data:")]
+    check(elsewhere == [], "nothing is asked for", elsewhere)
+
+
+def check_hostile(page):
+    check(page.evaluate("document.title") == "heddle report", "no string of the database ran")
+    check(page.evaluate("document.querySelectorAll('main img, main script, main b b').length") == 0, "no string of the database is markup")
+    check(HOSTILE in cells(page, "winner-table", 0), "the hostile name stands there as text")
+
+
+def check_charts(page, data):
+    winners = [row for row in data["workloads"] if row["has_winner"]]
+    check(points(page, "roof-chart") == sum(row["percent_of_roof"] is not None for row in winners), "a bar for every winner with a roof")
+    shown = int(page.evaluate("document.getElementById('workload-choice').value"))
+    timed = [row for row in data["workloads"][shown]["trials"]["rows"] if row["us"] is not None]
+    check(len(timed) > 100 and points(page, "trial-chart") == len(timed), "a point for every trial with a time", points(page, "trial-chart"))
+    check(points(page, "estimate-chart") == sum(row["estimate_us"] is not None for row in timed), "a point for every estimate")
+    for chart in ("roof-chart", "trial-chart", "estimate-chart"):
+        check(colours(page, chart) > 3, f"{chart} is drawn", colours(page, chart))
+    check("Rank correlation 0." in page.evaluate("document.getElementById('estimate-note').innerText"), "the rank correlation is stated")
+
+
+def check_sorting(page, data):
+    ms = column(page, "winner-table", "ms")
+    press(page, "winner-table", "ms")
+    up = numbers(cells(page, "winner-table", ms))
+    check(len(up) > 10 and up == sorted(up), "pressing a heading sorts", up)
+    press(page, "winner-table", "ms")
+    check(numbers(cells(page, "winner-table", ms)) == up[::-1], "pressing it again sorts the other way")
+    press(page, "winner-table", "TFLOP/s")
+    rates = cells(page, "winner-table", column(page, "winner-table", "TFLOP/s"))
+    known = numbers(rates)
+    check(known == sorted(known, reverse=True) and len(known) < len(rates) and rates[len(known):] == ["–"] * (len(rates) - len(known)),
+          "the greatest rate first, what is not known last", rates)
+
+
+def check_filter(page, data):
+    everything = len(cells(page, "winner-table", 0))
+    put(page, "winner-filter", "SLIDING d=128", "input")
+    check(set(cells(page, "winner-table", 0)) == {"sliding_window"}, "words filter the rows")
+    check(points(page, "roof-chart") == len(cells(page, "winner-table", 0)), "the bars follow the filter")
+    check(page.evaluate("document.getElementById('winner-count').innerText") == f"2 of {everything} winners", "the count says how many are left")
+    put(page, "winner-gpu", "NVIDIA H200", "change")
+    check(cells(page, "winner-table", column(page, "winner-table", "GPU")) == ["NVIDIA H200"], "so does a GPU")
+    page.evaluate("document.querySelector('#winner-table tbody tr').click()")
+    shown = data["workloads"][int(page.evaluate("document.getElementById('workload-choice').value"))]
+    check(shown["pattern"] == "sliding_window" and shown["device"] == "NVIDIA H200", "pressing a row shows its trials")
+    check(points(page, "trial-chart") == sum(row["us"] is not None for row in shown["trials"]["rows"]), "and only those")
+    put(page, "trial-axis", "block_m", "change")
+    ticks = page.evaluate("Chart.getChart('trial-chart').scales.x.ticks.map((tick) => tick.label)")
+    values = {row["values"][shown["trials"]["knobs"].index("block_m")] for row in shown["trials"]["rows"] if row["us"] is not None}
+    check(set(ticks) == values, "trials across the values of a knob", ticks)
+    hover = page.evaluate("(() => { const chart = Chart.getChart('trial-chart'); return chart.options.plugins.tooltip.callbacks.label({raw: chart.data.datasets[0].data[0], dataset: chart.data.datasets[0]}).join(' '); })()")
+    check(" ms" in hover and "=" in hover, "pointing at a trial says its configuration", hover)
+    put(page, "winner-filter", "", "input")
+    put(page, "winner-gpu", "", "change")
+    check(len(cells(page, "winner-table", 0)) == everything, "without a filter everything is back")
+
+
+def check_sections(page, data):
+    check(len(cells(page, "gpu-table", 0)) == 6, "a row for each workload of both GPUs")
+    kinds = cells(page, "against-table", column(page, "against-table", "Here is"))
+    check(sorted(kinds) == sorted(row["kind"] for row in data["comparisons"]), "a row for each difference of the databases", kinds)
+    place = next(i for i, row in enumerate(data["workloads"]) if row["pattern"] == HOSTILE)
+    put(page, "workload-choice", str(place), "change")
+    check(HOSTILE in cells(page, "failure-table", 3), "failures say their reason, as text")
+    check("--plan" in page.evaluate("document.getElementById('workload-facts').innerText"), "what is not known is said, and why")
+
+
+def check_widths(page):
+    for width in (360, 390, 768, 1280, 1920):
+        page.resize(width)
+        page.evaluate(TWO_FRAMES)
+        wide = page.evaluate("document.scrollingElement.scrollWidth")
+        check(wide <= width, f"nothing is wider than the window at {width}", wide)
+    page.resize(1280)
+
+
+def check_schemes(page):
+    ink = "Chart.getChart('trial-chart').options.color"
+    page.prefer("light")
+    light = page.evaluate(ink)
+    page.prefer("dark")
+    page.evaluate(TWO_FRAMES)
+    dark = page.evaluate(ink)
+    check(light != dark and dark == page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()"), "charts follow the dark scheme", (light, dark))
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    check(page.evaluate(ink) == light, "printed pages are light")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    check(page.evaluate(ink) == dark, "and dark again afterwards")
+    page.prefer("light")
+    check(len(page.call("Page.printToPDF")["data"]) > 100000, "the page prints")
+
+
+def take_pictures(page, folder):
+    os.makedirs(folder, exist_ok=True)
+    for name, width, scheme in (("desktop", 1360, "light"), ("dark", 1360, "dark"), ("phone", 390, "light")):
+        page.resize(width)
+        page.prefer(scheme)
+        page.evaluate("new Promise((done) => setTimeout(done, 300))")
+        for part in ("header", "#winners", "#roof", "#gpus", "#against", "#workload"):
+            page.screenshot(os.path.join(folder, f"{name}-{part.strip('#')}.png"), part)
+
+
+def main():
+    browser = devtools.find()
+    if not browser:
+        print("skipped: no " + ", ".join(devtools.NAMES) + " here; ./dev test --all installs chromium")
+    if sys.argv[1] == "--find":
+        return 0 if browser else 1
+    path, data = os.path.abspath(sys.argv[1]), json.load(open(sys.argv[2]))
+    page = devtools.Browser(browser)
+    try:
+        page.resize(1280)
+        page.open("file://" + path)
+        check_hostile(page)
+        check_charts(page, data)
+        check_sorting(page, data)
+        check_filter(page, data)
+        check_sections(page, data)
+        check_widths(page)
+        check_schemes(page)
+        check_quiet(page, "file://" + path)
+        if len(sys.argv) > 3:
+            put(page, "workload-choice", "2", "change")
+            take_pictures(page, sys.argv[3])
+        page.call("Emulation.setScriptExecutionDisabled", value=True)
+        page.open("file://" + path)
+        root = page.call("DOM.getDocument")["root"]["nodeId"]
+        check(page.call("DOM.querySelector", nodeId=root, selector="noscript p")["nodeId"] != 0, "without scripts, the page says so")
+    finally:
+        page.close()
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
