@@ -8,6 +8,8 @@
 #include "tuner/Model/RankReport.h"
 #include "tuner/Search/Trial.h"
 
+#include <algorithm>
+
 namespace heddle::report {
 
 double timeOf(const Trial &trial) {
@@ -26,6 +28,11 @@ Result<PreparedProblem> PreparedProblem::create(KnownProblem problem) {
 
 bool PreparedProblem::isSameAs(const PreparedProblem &other) const {
   return label() == other.label() && fieldsEqual(family, other.family);
+}
+
+bool PreparedProblem::wasAskedForOn(const DeviceIdentity &device) const {
+  const std::vector<std::string> &gpus = problem.gpus;
+  return gpus.empty() || std::find(gpus.begin(), gpus.end(), device.deviceName) != gpus.end();
 }
 
 WinnerKey PreparedProblem::keyOn(const DeviceIdentity &device) const { return winnerKey(*problem.file, problem.shape, family, device); }

@@ -21,6 +21,7 @@ struct KnownProblem {
   std::shared_ptr<const PatternFile> file; ///< never null
   ProblemShape shape;                      ///< passed checkShape
   KernelShape kernel;                      ///< its architecture does not matter
+  std::vector<std::string> gpus = {};      ///< names as the driver spells them that it was asked for on; none: any
 };
 
 /// What a call computes, and how fast a GPU could be at best.
@@ -50,6 +51,7 @@ public:
   const std::string &label() const { return problem.label; }
   /// The same call, however its pattern file is called.
   bool isSameAs(const PreparedProblem &other) const;
+  bool wasAskedForOn(const DeviceIdentity &device) const;
   /// What the call is filed under on that GPU.
   WinnerKey keyOn(const DeviceIdentity &device) const;
   /// Rows of this key may be of the call, whatever wrote them: other calls may fall into the same bucket.

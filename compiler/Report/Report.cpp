@@ -141,9 +141,6 @@ private:
       HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(workload.key)));
       workload.match = found.match;
     }
-    std::sort(workload.trials.begin(), workload.trials.end(), [](const Trial &a, const Trial &b) {
-      return std::tie(a.createdUnix, a.config) < std::tie(b.createdUnix, b.config);
-    });
     if (const PreparedProblem *problem = problemOf(workload))
       describe(workload, *problem);
     workload.group = groupOf(workload);
@@ -208,7 +205,7 @@ private:
         const bool isServed = std::any_of(report.workloads.begin(), report.workloads.end(), [&](const Workload &workload) {
           return workload.winner && isOn(workload.key, device) && problem.mayBe(workload.key);
         });
-        if (!isServed)
+        if (!isServed && problem.wasAskedForOn(device))
           HEDDLE_TRY(addUnserved(problem, device));
       }
     return {};

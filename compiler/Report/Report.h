@@ -23,7 +23,7 @@ struct Workload {
   std::optional<Winner> winner;
   KernelRecord kernel; ///< of the winner, without code
   MatchKind match = MatchKind::none; ///< what a launch with this key is given
-  std::vector<Trial> trials;         ///< oldest first
+  std::vector<Trial> trials;         ///< oldest first, as Store::allTrials has them
 
   std::string pattern;     ///< its name, else the start of its digest
   std::string problem;     ///< the call, where it is known, else the bucket in words

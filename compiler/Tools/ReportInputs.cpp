@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <set>
 
 namespace heddle::cli {
 namespace {
@@ -64,24 +63,31 @@ void ReportInputs::add(CLI::App &command) {
 }
 
 Result<std::vector<report::KnownProblem>> ReportInputs::problems() const {
-  std::vector<ModelProblem> wanted;
+  std::vector<std::pair<ModelProblem, std::string>> wanted; // and the GPU
   for (const std::string &path : plans) {
     HEDDLE_ASSIGN(WorkPlan plan, WorkPlan::load(path));
     for (const TuneItem &item : plan.tuneItems())
-      wanted.push_back(problemOf(item));
+      wanted.emplace_back(problemOf(item), item.gpu);
   }
   for (const std::string &text : texts) {
     HEDDLE_ASSIGN(ModelProblem problem, ModelProblem::parse(text));
-    wanted.push_back(std::move(problem));
+    wanted.emplace_back(std::move(problem), "");
   }
   std::vector<report::KnownProblem> result;
-  std::set<std::string> seen; // a plan has an item once for every GPU
-  for (const ModelProblem &problem : wanted) {
-    if (!seen.insert(problem.text()).second)
-      continue;
-    HEDDLE_ASSIGN(report::KnownProblem one, known(problem));
-    result.push_back(std::move(one));
+  std::map<std::string, size_t> places; // a plan has an item once for every GPU
+  for (const auto &[problem, gpu] : wanted) {
+    const auto [place, isNew] = places.emplace(problem.text(), result.size());
+    if (isNew) {
+      HEDDLE_ASSIGN(report::KnownProblem one, known(problem));
+      one.gpus.push_back(gpu);
+      result.push_back(std::move(one));
+    } else {
+      result[place->second].gpus.push_back(gpu);
+    }
   }
+  for (report::KnownProblem &problem : result) // asked for on any GPU is more than on some
+    if (std::find(problem.gpus.begin(), problem.gpus.end(), "") != problem.gpus.end())
+      problem.gpus.clear();
   return result;
 }
 

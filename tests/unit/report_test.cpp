@@ -170,6 +170,16 @@ TEST_CASE("a call without rows is listed with what a launch of it would get") {
   CHECK(report.unserved[1].us == report.workloads[0].us());
 }
 
+TEST_CASE("a call that was asked for on another GPU is not missing here") {
+  Recorded recorded;
+  Store store = recorded.make(firstOnly());
+  std::vector<report::KnownProblem> problems = knownProblems(2);
+  problems[1].gpus = {"Some other GPU"};
+  CHECK(reportOf(store, problems).unserved.empty());
+  problems[1].gpus.push_back("NVIDIA H200");
+  CHECK(reportOf(store, problems).unserved.size() == 1);
+}
+
 TEST_CASE("a workload on two GPUs is one group, each with its own roof") {
   Recorded recorded;
   RecordedDatabase what;

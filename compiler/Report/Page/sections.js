@@ -120,6 +120,14 @@ function drawGpus(data) {
   byId("gpu-note").textContent = "In brackets: the time over that of the fastest GPU; then the percent of that GPU's own roof.";
 }
 
+/** "block_m=64 → 128": what `to` has otherwise than `from`. */
+function configChanges(from, to) {
+  const before = new Map(from.split(" ").map((field) => field.split("=")));
+  const changes = to.split(" ").map((field) => field.split("=")).filter(([name, value]) => before.has(name) && before.get(name) !== value)
+    .map(([name, value]) => name + "=" + before.get(name) + " → " + value);
+  return changes.length ? changes.join(", ") : "the same";
+}
+
 function drawAgainst(data) {
   const summary = byId("against-summary");
   if (data.against === null) {
@@ -142,8 +150,8 @@ function drawAgainst(data) {
     { title: "Speed here", kind: "number", startsDescending: true, value: (row) => row.ratio, text: (row) => times(row.ratio) },
     { title: "ms here", kind: "number", value: (row) => row.here && row.here.us, text: (row) => side(row, "here") },
     { title: "ms there", kind: "number", value: (row) => row.there && row.there.us, text: (row) => side(row, "there") },
-    { title: "Configuration here", class: "config", value: (row) => row.here && row.here.config, node: (row) => configCell(row.here && row.here.config) },
-    { title: "Configuration there", class: "config", value: (row) => row.there && row.there.config, node: (row) => configCell(row.there && row.there.config) },
+    { title: "Configuration", class: "config", value: (row) => (row.here && row.there ? configChanges(row.there.config, row.here.config) : (row.here || row.there).config),
+      node: (row) => (row.here && row.there ? element("span", { class: "mono" }, configChanges(row.there.config, row.here.config)) : configCell((row.here || row.there).config)) },
     { title: "Written by", value: (row) => [...new Set([row.here, row.there].filter(Boolean).map((one) => one.generator))].join(" | ") },
   ], data.comparisons, { onDraw: (shown, all) => { byId("against-count").textContent = shown.length === all ? plural(all, "difference") : shown.length + " of " + plural(all, "difference"); } });
   byId("against-filter").addEventListener("input", () => table.filter(byId("against-filter").value));

@@ -71,9 +71,9 @@ class SortedTable {
 
   line(row) {
     const cells = this.columns.map((column) => {
-      const type = [column.kind, column.key ? "key" : null, column.class].filter(Boolean).join(" ");
-      return element("td", { "data-label": column.title, class: type || null, title: column.hint ? column.hint(row) : null },
-        column.node ? column.node(row) : element("span", {}, String(column.text ? column.text(row) : column.value(row) ?? kDash)));
+      const content = column.node ? column.node(row) : element("span", {}, String(column.text ? column.text(row) : column.value(row) ?? kDash));
+      const type = [column.kind, column.key ? "key" : null, column.class, content.textContent === kDash ? "none" : null].filter(Boolean).join(" ");
+      return element("td", { "data-label": column.title, class: type || null, title: column.hint ? column.hint(row) : null }, content);
     });
     const line = element("tr", {}, ...cells);
     if (this.options.onChoose) {
