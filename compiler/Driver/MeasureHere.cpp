@@ -1,5 +1,6 @@
 //===- MeasureHere.cpp - candidates on a GPU of this process --------------===//
 #include "compiler/Driver/DeviceProblem.h"
+#include "compiler/Driver/GpuConditions.h"
 #include "compiler/Driver/KernelMeasurer.h"
 
 #include <cmath>
@@ -35,6 +36,8 @@ public:
     HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, setup.dtype, setup.seed));
     HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, file, shape, inputs, scale));
     HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device, setup.launchLimitSeconds));
+    if (Result<ConditionMeter> opened = ConditionMeter::open(device.info().pciBusId))
+      meter.emplace(opened.take());
     bench.emplace(Bench{std::move(problem), std::move(timer), referenceOf(file, shape, inputs, scale, setup.verifiedRows)});
     return Status();
   }
@@ -51,9 +54,10 @@ public:
 
   tuner::Sample sample(int64_t candidate, const KernelRecord &record) override {
     Result<double> us = timeOnce(candidate, record);
-    if (us)
-      return {std::nullopt, *us};
-    return {launchFailure(us.status()), 0};
+    if (!us)
+      return {launchFailure(us.status()), 0};
+    const Conditions now = meter ? meter->read() : Conditions();
+    return {std::nullopt, *us, now.smClockMhz, now.powerWatts};
   }
 
   void release(int64_t candidate) override { loaded.erase(candidate); }
@@ -109,6 +113,7 @@ private:
   const PatternFile &file;
   MeasureSetup setup;
   std::optional<Bench> bench;
+  std::optional<ConditionMeter> meter; ///< where there is one
   std::map<int64_t, LoadedCandidate> loaded;
 };
 

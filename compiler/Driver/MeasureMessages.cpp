@@ -105,7 +105,7 @@ Result<MeasureQuestion> decodeQuestion(const std::string &message) {
 }
 
 std::string encode(const MeasureAnswer &answer) {
-  Json json = {{"number", answer.number}};
+  Json json = {{"number", answer.number}, {"clock", answer.smClockMhz}, {"power", answer.powerWatts}};
   if (!answer.status.isOk())
     json["status"] = {static_cast<int>(answer.status.code()), answer.status.message()};
   if (answer.failure)
@@ -117,6 +117,8 @@ Result<MeasureAnswer> decodeAnswer(const std::string &message) {
   return unpacked<MeasureAnswer>(message, [](const Json &json) {
     MeasureAnswer answer;
     json.at("number").get_to(answer.number);
+    get(json, "clock", answer.smClockMhz);
+    json.at("power").get_to(answer.powerWatts);
     if (json.contains("status"))
       answer.status = Status(static_cast<StatusCode>(json["status"].at(0).get<int>()), json["status"].at(1).get<std::string>());
     if (json.contains("failure"))

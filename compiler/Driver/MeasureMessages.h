@@ -30,6 +30,8 @@ struct MeasureAnswer {
   Status status; ///< of ready, checkInputs and recover
   std::optional<tuner::Failure> failure;
   double number = 0; ///< the error of verify, the microseconds of sample
+  int64_t smClockMhz = 0;
+  double powerWatts = 0;
 };
 
 std::string encode(const MeasureTask &task);

@@ -43,7 +43,7 @@ public:
 
   tuner::Sample sample(int64_t candidate, const KernelRecord &record) override {
     MeasureAnswer answer = ask(What::sample, candidate, record);
-    return {answer.failure, answer.number};
+    return {answer.failure, answer.number, answer.smClockMhz, answer.powerWatts};
   }
 
   void release(int64_t candidate) override {

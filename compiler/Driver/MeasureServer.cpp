@@ -40,6 +40,8 @@ public:
       const tuner::Sample sample = measurer->sample(question.candidate, record);
       answer.failure = sample.failure;
       answer.number = sample.us;
+      answer.smClockMhz = sample.smClockMhz;
+      answer.powerWatts = sample.powerWatts;
       break;
     }
     case MeasureQuestion::What::checkInputs:

@@ -152,6 +152,8 @@ struct Trial : WinnerKey {
   double compileSeconds = 0;
   int64_t driverVersion = 0;
   int64_t createdUnix = 0; // seconds; the store fills it when 0
+  int64_t smClockMhz = 0;  // when it was timed; 0 unknown
+  double powerWatts = 0;   // of the whole card, likewise
 
   // Names the session this trial belongs to.
   static std::string sessionKey(const WinnerKey &key);
@@ -170,6 +172,8 @@ struct Trial : WinnerKey {
     f("compile_seconds", &Trial::compileSeconds);
     f("driver_version", &Trial::driverVersion);
     f("created_unix", &Trial::createdUnix);
+    f("sm_clock_mhz", &Trial::smClockMhz);
+    f("power_watts", &Trial::powerWatts);
   }
 };
 

@@ -2,6 +2,7 @@
 #include "runtime/Device/DeviceState.h"
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 namespace heddle {
@@ -18,7 +19,7 @@ Status readInfo(const Driver &driver, cuda::DeviceOrdinal ordinal, DeviceInfo &i
   HEDDLE_TRY(driver.check(driver.deviceGetName(name, sizeof(name) - 1, ordinal), kOperation, "cuDeviceGetName"));
   size_t memory = 0;
   HEDDLE_TRY(driver.check(driver.deviceTotalMem(&memory, ordinal), kOperation, "cuDeviceTotalMem"));
-  int64_t major = 0, minor = 0;
+  int64_t major = 0, minor = 0, pciDomain = 0, pciBus = 0, pciDevice = 0;
   const Attribute attributes[] = {{cuda::kAttributeComputeMajor, &major},
                                   {cuda::kAttributeComputeMinor, &minor},
                                   {cuda::kAttributeMultiprocessorCount, &info.identity.smCount},
@@ -26,12 +27,18 @@ Status readInfo(const Driver &driver, cuda::DeviceOrdinal ordinal, DeviceInfo &i
                                   {cuda::kAttributeMaxSharedPerBlockOptin, &info.sharedBytesPerBlock},
                                   {cuda::kAttributeClockRate, &info.clockKhz},
                                   {cuda::kAttributeMemoryClockRate, &info.memoryClockKhz},
-                                  {cuda::kAttributeGlobalMemoryBusWidth, &info.memoryBusBits}};
+                                  {cuda::kAttributeGlobalMemoryBusWidth, &info.memoryBusBits},
+                                  {cuda::kAttributePciDomainId, &pciDomain},
+                                  {cuda::kAttributePciBusId, &pciBus},
+                                  {cuda::kAttributePciDeviceId, &pciDevice}};
   for (const Attribute &attribute : attributes) {
     int value = 0;
     HEDDLE_TRY(driver.check(driver.deviceGetAttribute(&value, attribute.number, ordinal), kOperation, "cuDeviceGetAttribute"));
     *attribute.value = value;
   }
+  char busId[32];
+  std::snprintf(busId, sizeof busId, "%08x:%02x:%02x.0", unsigned(pciDomain), unsigned(pciBus), unsigned(pciDevice));
+  info.pciBusId = busId;
   info.ordinal = ordinal;
   info.driverVersion = driver.version;
   info.memoryBytes = int64_t(memory);

@@ -24,6 +24,7 @@ struct DeviceInfo {
   int64_t clockKhz = 0;            // peak SM clock
   int64_t memoryClockKhz = 0;
   int64_t memoryBusBits = 0;
+  std::string pciBusId; // "00000000:1b:00.0"
 
   DeviceRecord record() const; // for Store::recordDevice
 };

@@ -95,10 +95,14 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
 
   MeasureAnswer answer;
   answer.number = 41.5;
+  answer.smClockMhz = 1755;
+  answer.powerWatts = 612.5;
   answer.failure = tuner::Failure{tuner::Outcome::wrong, "error"};
   answer.status = Status::unavailable("no GPU");
   MeasureAnswer told = require(decodeAnswer(encode(answer)));
   CHECK(told.number == 41.5);
+  CHECK(told.smClockMhz == 1755);
+  CHECK(told.powerWatts == 612.5);
   CHECK(told.failure->outcome == tuner::Outcome::wrong);
   CHECK(told.status.str() == answer.status.str());
   CHECK(decodeAnswer("what is this").status().code() == StatusCode::corrupt);

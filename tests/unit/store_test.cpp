@@ -5,6 +5,7 @@
 #include "runtime/Store/Rows.h"
 #include "store_fixture.h"
 
+#include <algorithm>
 #include <sqlite3.h>
 
 using namespace heddle;
@@ -271,14 +272,13 @@ TEST_CASE("migrations run once, in order, from any version") {
   std::string path = folder / "a.db";
   sqlite::Database database =
       sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000).take();
+  CHECK(prepareToRead(database, 1).code() == StatusCode::notFound);
   std::vector<const char *> migrations = {"CREATE TABLE one (a INTEGER) STRICT; INSERT INTO one VALUES (1);"};
   require(migrateStore(database, migrations));
   require(migrateStore(database, migrations));
   CHECK(*database.queryInteger("SELECT sum(a) FROM one") == 1);
   migrations.push_back("ALTER TABLE one ADD COLUMN b INTEGER NOT NULL DEFAULT 7");
-  CHECK(checkStoreVersion(database, 2).code() == StatusCode::unsupported);
   require(migrateStore(database, migrations));
-  require(checkStoreVersion(database, 2));
   CHECK(*database.queryInteger("SELECT sum(b) FROM one") == 7);
   migrations.push_back("CREATE TABLE two (a INTEGER); broken");
   CHECK(!migrateStore(database, migrations).isOk());
@@ -286,4 +286,37 @@ TEST_CASE("migrations run once, in order, from any version") {
   CHECK(*database.queryInteger("SELECT count(*) FROM sqlite_schema WHERE name = 'two'") == 0);
   migrations.resize(1);
   CHECK(migrateStore(database, migrations).code() == StatusCode::newer);
+}
+
+TEST_CASE("a store of an older version is read as it is, and brought to the newest when it is written") {
+  ScratchFolder folder;
+  const std::string path = folder / "old.db";
+  {
+    sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000).take();
+    require(migrateStore(database, {storeMigrations().front()}));
+    std::string columns = "session_key, " + sqlite::columnList<Trial>(), values;
+    columns = columns.substr(0, columns.find(", sm_clock_mhz"));
+    for (size_t count = size_t(std::count(columns.begin(), columns.end(), ',')) + 1; count > 0; --count)
+      values += values.empty() ? "1" : ", 1";
+    require(database.execute(("INSERT INTO trials (" + columns + ") VALUES (" + values + ")").c_str()));
+    require(database.execute("UPDATE trials SET dtype = 'bf16'"));
+  }
+  for (StoreMode mode : {StoreMode::immutable, StoreMode::readOnly}) {
+    StoreOptions options;
+    options.mode = mode;
+    Store store = openStore(path, options);
+    Result<std::vector<Trial>> read = store.allTrials();
+    REQUIRE_MESSAGE(read.isOk(), read.status().str());
+    const std::vector<Trial> trials = read.take();
+    REQUIRE(trials.size() == 1);
+    CHECK(trials[0].smClockMhz == 0);
+    CHECK(trials[0].createdUnix == 1);
+  }
+  auto versionOf = [&] {
+    sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READONLY, 1000).take();
+    return *database.queryInteger("PRAGMA user_version");
+  };
+  CHECK(versionOf() == 1);
+  CHECK(openStore(path, writing()).allTrials()->size() == 1);
+  CHECK(versionOf() == newestStoreVersion());
 }

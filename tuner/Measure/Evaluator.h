@@ -42,6 +42,8 @@ struct Verification {
 struct Sample {
   std::optional<Failure> failure;
   double us = 0;
+  int64_t smClockMhz = 0; // at about this time; 0 unknown
+  double powerWatts = 0;  // likewise
 };
 
 // prepare is called from several threads at once; all other members are called from the one thread

@@ -78,6 +78,8 @@ private:
       return;
     }
     entry.samplesUs.push_back(sample.us);
+    entry.timing.smClockMhz = sample.smClockMhz;
+    entry.timing.powerWatts = sample.powerWatts;
     entry.timing.statistics = statisticsOf(entry.samplesUs);
     entry.timing.samples = int(entry.samplesUs.size());
     judge(entry);

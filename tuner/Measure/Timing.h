@@ -40,6 +40,8 @@ struct Timing {
   std::string message;                // empty if measured
   Statistics statistics;
   int samples = 0;
+  int64_t smClockMhz = 0;     // at the last sample; 0 unknown
+  double powerWatts = 0;      // likewise
   double seconds = 0;         // this candidate's share of the run
   bool isInterrupted = false; // stopped from outside: says nothing about the candidate
 };

@@ -114,6 +114,8 @@ private:
       entrant.trial.minUs = timings[i].statistics.minUs;
       entrant.trial.spread = timings[i].statistics.spread;
       entrant.trial.samples = timings[i].samples;
+      entrant.trial.smClockMhz = timings[i].smClockMhz;
+      entrant.trial.powerWatts = timings[i].powerWatts;
     }
     if (isInterrupted)
       return;

@@ -45,6 +45,8 @@ heddle::Trial toRecord(const SearchSpace &space, const PointTrial &trial, const 
   record.registers = trial.registers;
   record.spillBytes = trial.spillBytes;
   record.compileSeconds = trial.compileSeconds;
+  record.smClockMhz = trial.smClockMhz;
+  record.powerWatts = trial.powerWatts;
   return record;
 }
 
@@ -57,6 +59,8 @@ Result<PointTrial> fromRecord(const SearchSpace &space, const heddle::Trial &rec
   trial.config = space.text(trial.point);
   trial.message = record.message;
   trial.medianUs = record.medianUs;
+  trial.smClockMhz = record.smClockMhz;
+  trial.powerWatts = record.powerWatts;
   trial.minUs = record.minUs;
   trial.maxError = record.maxError;
   trial.registers = record.registers;

@@ -45,6 +45,8 @@ struct PointTrial {
   int64_t registers = 0;
   int64_t spillBytes = 0;
   double compileSeconds = 0;
+  int64_t smClockMhz = 0;    // at the last sample; 0 unknown
+  double powerWatts = 0;     // likewise
   double measureSeconds = 0; // verification, warm-up and samples
 
   bool isUsable() const { return outcome == Outcome::measured; }

@@ -260,6 +260,8 @@ Status Session::verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isI
     trial.minUs = timing.statistics.minUs;
     trial.spread = timing.statistics.spread;
     trial.samples = timing.samples;
+    trial.smClockMhz = timing.smClockMhz;
+    trial.powerWatts = timing.powerWatts;
     isInterrupted = timing.isInterrupted;
   }
   trial.measureSeconds = clock->now() - start;

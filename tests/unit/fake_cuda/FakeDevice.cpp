@@ -40,6 +40,12 @@ int attributeValue(int attribute) {
     return 50 << 20;
   case kAttributeMaxSharedPerBlockOptin:
     return 232448;
+  case kAttributePciDomainId:
+    return 0;
+  case kAttributePciBusId:
+    return 0x1b;
+  case kAttributePciDeviceId:
+    return 0;
   case kAttributeClockRate:
     return 1980000;
   case kAttributeMemoryClockRate:
