@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <iostream>
 #include <thread>
+#include <unistd.h>
 
 namespace heddle::cli {
 namespace {
@@ -71,7 +72,7 @@ TuneCommand commandOf(const RunOptions &options, const Shard &shard, size_t gpus
   command.program = thisProgram();
   command.database = shardDatabase(options.folder, shard);
   command.folder = options.folder;
-  command.options = {"--budget=" + options.budget,
+  command.options = {"--budget=" + options.budget, "--end-with=" + std::to_string(getpid()),
                      "--workers=" + std::to_string(options.workers > 0 ? options.workers : std::max(1, processors / int(gpus) - 1))};
   if (!options.strategy.empty())
     command.options.push_back("--strategy=" + options.strategy);

@@ -1,6 +1,7 @@
 //===- tune.cpp - heddle tune ---------------------------------------------===//
 // Finds the fastest kernel for one problem on this machine's GPU, or on one that a table remembers, and publishes it.
 //===----------------------------------------------------------------------===//
+#include "compiler/Driver/ChildProcess.h"
 #include "compiler/Driver/ScheduleCost.h"
 #include "compiler/Driver/TuneSession.h"
 #include "compiler/Tools/KeptFlops.h"
@@ -17,6 +18,7 @@
 #include <csignal>
 #include <iostream>
 #include <thread>
+#include <unistd.h>
 
 namespace heddle::cli {
 namespace {
@@ -29,7 +31,7 @@ struct TuneOptions {
   DatabaseOptions database;
   RecordedOptions recorded;
   std::string budget = "20s", strategy = kTuneStrategy, model, name;
-  int workers = 0;
+  int workers = 0, parent = 0;
   int64_t rows = 32;
   bool json = false;
 };
@@ -146,7 +148,16 @@ int report(const TuneOptions &options, const TunePlace &place, const RecordedOut
   return Ok;
 }
 
+/// A sweep that is killed leaves no child that goes on measuring beside that of the next run.
+Status endWith(int parent) {
+  ChildProcess::endWithParent();
+  return getppid() == parent ? Status() : Status::unavailable("the process that started this one has ended");
+}
+
 int runTune(const TuneOptions &options) {
+  if (options.parent)
+    if (Status alive = endWith(options.parent); !alive.isOk())
+      return fail(alive);
   Result<double> budget = parseSeconds(options.budget);
   if (!budget)
     return failUsage(budget.status());
@@ -173,6 +184,7 @@ int runTune(const TuneOptions &options) {
   if (!shipped)
     return fail(shipped.status());
   std::signal(SIGINT, onInterrupt);
+  std::signal(SIGTERM, onInterrupt);
   ProgressLine progress;
   TuneRequest request = requestOf(options, *shape, *budget, progress);
   request.model = std::move(model);
@@ -207,6 +219,7 @@ Action addTune(CLI::App &command) {
   command.add_option("--model", options->model, "Parameters of the estimate that `heddle model fit` wrote [those shipped]")->type_name("FILE");
   command.add_option("--workers", options->workers, "threads that compile; default: one less than there are processors");
   command.add_option("--rows", options->rows, "rows of each candidate compared with the definition")->capture_default_str();
+  command.add_option("--end-with", options->parent, "")->group(""); // of sweep run
   command.add_option("--name", options->name, "name of the pattern in the database; default: its own");
   addJsonOption(command, options->json);
   return [options] { return runTune(*options); };

@@ -1,6 +1,6 @@
 //===- recorded_tune_test.cpp - searches that a table answers ------------------===//
 // Whole sessions with a database, without a GPU: what they find, what they keep, and that none is begun again. Kills are at
-// random points of a session: 8, or 200 with HEDDLE_TEST_ALL=1.
+// random points of a session: 5, or 200 with HEDDLE_TEST_ALL=1.
 #include "compiler/Driver/RecordedTune.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "process_fixture.h"
@@ -17,7 +17,7 @@ using namespace heddle::test;
 
 namespace {
 
-const RecordedWorkload &workload() { return recordedWorkloads().front(); }
+const RecordedWorkload &first() { return recordedWorkloads().front(); }
 
 tuner::RecordedTable tableAt(const std::string &path) {
   auto table = tuner::RecordedTable::load(path);
@@ -25,25 +25,28 @@ tuner::RecordedTable tableAt(const std::string &path) {
   return table.take();
 }
 
-tuner::RecordedTable table() { return tableAt(std::string(HEDDLE_TEST_DATA "/tuner/") + workload().table + ".csv"); }
+tuner::RecordedTable table(const RecordedWorkload &workload = first()) {
+  return tableAt(std::string(HEDDLE_TEST_DATA "/tuner/") + workload.table + ".csv");
+}
 
-TuneRequest requestFor(const LoadedWorkload &loaded) {
+TuneRequest requestFor(const RecordedWorkload &workload, const LoadedWorkload &loaded) {
   TuneRequest request;
   request.shape = loaded.shape;
-  request.headDim = request.valueDim = workload().headDim;
+  request.headDim = request.valueDim = workload.headDim;
   request.options.budgetSeconds = 600;
   return request;
 }
 
 /// The whole session, or its first trials.
-Result<RecordedOutcome> tuneInto(const std::string &path, double pace = 0, std::optional<size_t> trials = {}) {
-  const LoadedWorkload loaded = load(workload());
+Result<RecordedOutcome> tuneInto(const std::string &path, double pace = 0, std::optional<size_t> trials = {},
+                                 const RecordedWorkload &workload = first()) {
+  const LoadedWorkload loaded = load(workload);
   HEDDLE_ASSIGN(Store store, Store::open(path, writing()));
-  TuneRequest request = requestFor(loaded);
+  TuneRequest request = requestFor(workload, loaded);
   std::atomic<bool> cancel{false};
   request.options.cancel = &cancel;
   request.options.progress = [&](const tuner::Progress &now) { cancel = trials && now.done >= *trials; };
-  return tuneRecorded(*loaded.file, request, table(), pace, store);
+  return tuneRecorded(*loaded.file, request, table(workload), pace, store);
 }
 
 RecordedOutcome tuned(const std::string &path) {
@@ -52,14 +55,14 @@ RecordedOutcome tuned(const std::string &path) {
   return outcome.take();
 }
 
-/// When each configuration was tried.
+/// When each configuration was tried, by session and configuration.
 std::map<std::string, int64_t> trialsIn(const std::string &path) {
   std::map<std::string, int64_t> trials;
   Result<Store> store = Store::open(path, writing());
   REQUIRE_MESSAGE(store.isOk(), store.status().message());
   const std::vector<Trial> rows = *store->allTrials();
   for (const Trial &trial : rows)
-    trials[trial.config] = trial.createdUnix;
+    trials[Trial::sessionKey(trial) + " " + trial.config] = trial.createdUnix;
   CHECK(trials.size() == rows.size());
   return trials;
 }
@@ -99,14 +102,14 @@ TEST_CASE("a session over all rows finds the best of the table and files it for 
 TEST_CASE("a session that was cut short goes on behind its trials, and a finished one has nothing to do") {
   ScratchFolder folder;
   const std::string path = folder / "a.db";
-  Result<RecordedOutcome> first = tuneInto(path, 0, 40);
-  REQUIRE_MESSAGE(first.isOk(), first.status().message());
+  Result<RecordedOutcome> cut = tuneInto(path, 0, 40);
+  REQUIRE_MESSAGE(cut.isOk(), cut.status().message());
   const auto before = trialsIn(path);
   const RecordedOutcome second = tuned(path);
   CHECK(second.search.known == before.size());
   CHECK(second.search.known + second.search.measuredNow == table().trials().size());
   const auto after = trialsIn(path);
-  CHECK(first->search.end == tuner::EndReason::cancelled);
+  CHECK(cut->search.end == tuner::EndReason::cancelled);
   CHECK(before.size() == 40);
   for (const auto &trial : before)
     CHECK_MESSAGE(after.at(trial.first) == trial.second, trial.first);
@@ -119,7 +122,7 @@ TEST_CASE("killed at random points, a session loses no trial and repeats none") 
   std::mt19937 random(11);
   std::map<std::string, int64_t> before;
   int cutShort = 0; // kills while trials were recorded
-  const int kills = std::getenv("HEDDLE_TEST_ALL") ? 200 : 8;
+  const int kills = std::getenv("HEDDLE_TEST_ALL") ? 200 : 5;
   const size_t rows = table().trials().size();
   for (int i = 0; i < kills; ++i) {
     const pid_t child = startChild([&] { return tuneInto(path, 0.02).isOk() ? 0 : 1; });
@@ -149,6 +152,24 @@ TEST_CASE("killed at random points, a session loses no trial and repeats none") 
   CHECK(trialsIn(path).size() == rows);
 }
 
+TEST_CASE("processes that tune into one file at once lose no trial and double none") {
+  ScratchFolder folder;
+  const std::string path = folder / "a.db";
+  const std::vector<RecordedWorkload> &all = recordedWorkloads();
+  const size_t processes = std::getenv("HEDDLE_TEST_ALL") ? 16 : 4;
+  std::vector<pid_t> children;
+  size_t rows = 0;
+  for (size_t i = 0; i < processes; ++i) {
+    const RecordedWorkload &workload = all[i % all.size()];
+    children.push_back(startChild([&] { return tuneInto(path, 0.001, {}, workload).isOk() ? 0 : 1; }));
+    rows += i < all.size() ? table(workload).trials().size() : 0;
+  }
+  for (const pid_t child : children)
+    CHECK(waitFor(child) == 0);
+  CHECK(trialsIn(path).size() == rows);
+  CHECK(openStore(path, writing()).verify()->problems.empty());
+}
+
 TEST_CASE("a table says which GPU it is of") {
   const std::string header = "config,outcome,median_us,spread,max_error,registers,spill_bytes,compile_seconds,message\na=1,measured,5,0,0,1,0,1,\n";
   auto device = [&](const std::string &facts) { return deviceOf(*tuner::RecordedTable::parse("t.csv", facts + header)); };
@@ -170,11 +191,11 @@ TEST_CASE("a table says which GPU it is of") {
 
 TEST_CASE("rows of other kernels are refused before anything is tried") {
   ScratchFolder folder;
-  const LoadedWorkload loaded = load(workload());
+  const LoadedWorkload loaded = load(first());
   Store store = openStore(folder / "a.db", writing());
   tuner::RecordedTable other = tableAt(HEDDLE_TEST_DATA "/tuner/model_small.csv");
   other.setFact(kGpuFact, "NVIDIA H200");
-  const Result<RecordedOutcome> outcome = tuneRecorded(*loaded.file, requestFor(loaded), other, 0, store);
+  const Result<RecordedOutcome> outcome = tuneRecorded(*loaded.file, requestFor(first(), loaded), other, 0, store);
   CHECK(outcome.status().code() == StatusCode::invalidArgument);
   CHECK(outcome.status().message().find("model_small.csv: no configuration of sm90_forward: ") != std::string::npos);
   CHECK(store.allTrials()->empty());

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
 
@@ -196,38 +197,88 @@ TEST_CASE("one process a shard, and what a journal may hold") {
   CHECK(Shard::parse("7/8")->index == 7);
 }
 
+namespace {
+
+/// A sweep of 24 items, a few milliseconds each; its exit code.
+int shortSweep(const std::string &folder) {
+  SweepOptions options = optionsFor(folder);
+  options.tune = [](const TuneItem &, const SweepGpu &) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return done();
+  };
+  return runShard(planOf(24), options).isOk() ? 0 : 1;
+}
+
+} // namespace
+
 TEST_CASE("killed at random points, a sweep ends with every item done and none written down twice") {
-  ScratchFolder folder;
-  const WorkPlan plan = planOf(24);
   std::mt19937 random(7);
-  auto work = [&] {
+  const int kills = std::getenv("HEDDLE_TEST_ALL") ? 200 : 40;
+  int cutShort = 0;
+  for (int killed = 0; killed < kills;) {
+    ScratchFolder folder;
+    for (size_t before = 0; before < 24 && killed < kills; ++killed) {
+      const pid_t child = startChild([&] { return shortSweep(folder.path()); });
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
+      kill(child, SIGKILL);
+      const int code = waitFor(child);
+      CHECK((code == 0 || code == 200 + SIGKILL));
+      const size_t now = doneIn(folder.path());
+      CHECK(now >= before);
+      cutShort += now > before && now < 24;
+      before = now;
+    }
+    CHECK(waitFor(startChild([&] { return shortSweep(folder.path()); })) == 0);
+    std::map<std::string, int> times;
+    const std::vector<SweepEntry> entries = *readJournal(shardJournal(folder.path(), {}));
+    for (const SweepEntry &entry : entries)
+      ++times[entry.item];
+    CHECK(times.size() == 24);
+    for (const auto &[item, count] : times)
+      CHECK_MESSAGE(count == 1, item);
+  }
+  CHECK(cutShort > kills / 10);
+}
+
+TEST_CASE("a full disk ends a sweep with an error, and the next run goes on where a line begins") {
+  ScratchFolder folder;
+  const int code = waitFor(startChild([&] {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {500, 500}; // within the fourth line or so
+    setrlimit(RLIMIT_FSIZE, &limit);
     SweepOptions options = optionsFor(folder.path());
-    options.tune = [](const TuneItem &, const SweepGpu &) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    options.tune = [](const TuneItem &, const SweepGpu &) { return done(); };
+    const Status status = runShard(planOf(24), options).status();
+    return status.code() == StatusCode::io && status.message().find("shard-0-of-1.jsonl': cannot write: ") != std::string::npos ? 0 : 1;
+  }));
+  CHECK(code == 0);
+  const std::string text = readFile(shardJournal(folder.path(), {}));
+  CHECK(text.size() == 500);
+  CHECK(text.back() != '\n');
+  const size_t before = doneIn(folder.path());
+  CHECK(before > 0);
+  CHECK(shortSweep(folder.path()) == 0);
+  CHECK(readJournal(shardJournal(folder.path(), {}))->size() == 24);
+  CHECK(doneIn(folder.path()) == 24);
+}
+
+TEST_CASE("a folder that cannot be written is refused before anything is tuned") {
+  ScratchFolder folder;
+  chmod(folder.path().c_str(), 0555);
+  const int code = waitFor(startChild([&] {
+    if (getuid() == 0 && setuid(65534) != 0)
+      return 9;
+    int tuned = 0;
+    SweepOptions options = optionsFor(folder.path());
+    options.tune = [&](const TuneItem &, const SweepGpu &) {
+      ++tuned;
       return done();
     };
-    return runShard(plan, options).isOk() ? 0 : 1;
-  };
-  const int kills = std::getenv("HEDDLE_TEST_ALL") ? 200 : 12;
-  size_t before = 0;
-  for (int i = 0; i < kills && before < 24; ++i) {
-    const pid_t child = startChild(work);
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
-    kill(child, SIGKILL);
-    const int code = waitFor(child);
-    CHECK((code == 0 || code == 200 + SIGKILL));
-    const size_t now = doneIn(folder.path());
-    CHECK(now >= before);
-    before = now;
-  }
-  CHECK(waitFor(startChild(work)) == 0);
-  std::map<std::string, int> times;
-  const std::vector<SweepEntry> entries = *readJournal(shardJournal(folder.path(), {}));
-  for (const SweepEntry &entry : entries)
-    ++times[entry.item];
-  CHECK(times.size() == 24);
-  for (const auto &[item, count] : times)
-    CHECK_MESSAGE(count == 1, item);
+    const Status status = runShard(planOf(2), options).status();
+    return status.code() == StatusCode::io && status.message().find("shard-0-of-1.jsonl': cannot open: Permission denied") != std::string::npos ? tuned : 8;
+  }));
+  chmod(folder.path().c_str(), 0755);
+  CHECK(code == 0);
 }
 
 namespace {
