@@ -110,6 +110,10 @@ Json trialsJson(const Workload &workload) {
     Json row{{"values", valuesOf(trial, knobs)}, {"outcome", trial.outcome}, {"us", measured(timeOf(trial))},
              {"estimate_us", measured(i < workload.estimates.us.size() ? workload.estimates.us[i] : 0)},
              {"registers", trial.registers}, {"spill_bytes", trial.spillBytes}};
+    if (trial.smClockMhz)
+      row["sm_clock_mhz"] = trial.smClockMhz;
+    if (trial.powerWatts > 0)
+      row["power_watts"] = trial.powerWatts;
     if (!trial.message.empty())
       row["message"] = trial.message;
     if (winner == i)

@@ -79,6 +79,13 @@ void printWinner(const Winner &winner) {
   line("created", dateText(winner.createdUnix));
 }
 
+std::string conditionsText(const Trial &trial) {
+  std::string text = trial.smClockMhz ? " at " + std::to_string(trial.smClockMhz) + " MHz" : "";
+  if (trial.powerWatts > 0)
+    text += (text.empty() ? " at " : ", ") + std::to_string(int64_t(trial.powerWatts)) + " W";
+  return text;
+}
+
 void printTrials(const std::vector<Trial> &trials, const std::string &config, int64_t most) {
   std::map<std::string, int64_t> outcomes;
   for (const Trial &trial : trials)
@@ -91,7 +98,7 @@ void printTrials(const std::vector<Trial> &trials, const std::string &config, in
     const Trial &trial = trials[i];
     bool isMeasured = trial.outcome == "measured";
     std::string changes = configChanges(config, trial.config);
-    std::cout << "    " << padded(isMeasured ? microseconds(trial.medianUs) : trial.outcome, 14)
+    std::cout << "    " << padded(isMeasured ? microseconds(trial.medianUs) + conditionsText(trial) : trial.outcome, 14)
               << (changes.empty() ? "this configuration" : changes) << (trial.message.empty() ? "" : ": " + inOneLine(trial.message)) << '\n';
   }
 }

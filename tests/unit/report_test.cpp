@@ -261,6 +261,27 @@ TEST_CASE("failures are counted by reason, without the numbers that differ") {
   CHECK(others == 1);
 }
 
+TEST_CASE("a trial says under which clock and power it was timed, where that is known") {
+  Recorded recorded;
+  const std::string path = recorded.scratch / "here.db";
+  recorded.make(firstOnly());
+  Trial trial = taken(openStore(path, {}).allTrials()).front();
+  trial.config = "another";
+  trial.configDigest = sha256Hex(trial.config);
+  trial.smClockMhz = 1755;
+  trial.powerWatts = 612.5;
+  REQUIRE(openStore(path, writing()).recordTrial(trial).isOk());
+  const Json data = report::reportJson(reportOf(openStore(path, {})));
+  int64_t noted = 0;
+  for (const Json &row : data["workloads"][0]["trials"]["rows"])
+    if (row.contains("sm_clock_mhz")) {
+      ++noted;
+      CHECK(row["sm_clock_mhz"] == 1755);
+      CHECK(row["power_watts"] == 612.5);
+    }
+  CHECK(noted == 1);
+}
+
 TEST_CASE("every trial is in the data, one of them is the winner's") {
   Recorded recorded;
   Store store = recorded.make(firstOnly());

@@ -160,12 +160,17 @@ function scatter(workload, series, x, y, scales) {
       plugins: { legend: legend(), tooltip: tooltip({ label: (item) => {
         const row = item.raw.trial;
         if (!row) return item.dataset.label;
-        return [milliseconds(row.us) + " ms" + (row.outcome === "stopped" ? ", given up" : "") + (row.estimate_us === null ? "" : ", estimated " + milliseconds(row.estimate_us) + " ms")]
+        return [milliseconds(row.us) + " ms" + (row.outcome === "stopped" ? ", given up" : "") + (row.estimate_us === null ? "" : ", estimated " + milliseconds(row.estimate_us) + " ms") + conditionsText(row)]
           .concat(configLines(row, knobs, winner));
       } }) },
       interaction: { mode: "nearest", intersect: true },
     }),
   };
+}
+
+/** What the GPU said of itself at the time. */
+function conditionsText(row) {
+  return (row.sm_clock_mhz ? ", at " + row.sm_clock_mhz + " MHz" : "") + (row.power_watts ? ", " + Math.round(row.power_watts) + " W" : "");
 }
 
 /** A number between -1 and 1 that is always the same for the same trial: points of one value lie side by side. */
