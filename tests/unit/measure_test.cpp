@@ -87,15 +87,16 @@ TEST_CASE("warm-up launches are not samples") {
   CHECK(timing.seconds == doctest::Approx((900 + 800 + 700 + 5 * 100) * 1e-6));
 }
 
-TEST_CASE("launches of the time that clocks need to settle are not samples") {
+TEST_CASE("the GPU rests in proportion to its launches") {
   TimingOptions options;
-  options.warmups = 1;
-  options.warmSeconds = 950e-6;
-  const Timing timing = timeOne({90, 90, 90, 90, 90, 90, 90, 90, 90, 90, 90, 100}, options); // eleven begin before 950 us
-  CHECK(timing.statistics.medianUs == 100);
-  CHECK(timing.samples == options.minSamples);
-  options.warmSeconds = -1;
-  CHECK(checkTimingOptions(options).message().find("at least 0 s to warm up") != std::string::npos);
+  options.warmups = 0;
+  options.busyShare = 0.25;
+  CHECK(timeOne({100}, options).seconds == doctest::Approx(options.minSamples * 400e-6));
+  CHECK(timeOne({20000}, options).seconds == doctest::Approx(options.minSamples * (20e-3 + kLongestRest)));
+  for (double share : {0.0, 1.5}) {
+    options.busyShare = share;
+    CHECK(checkTimingOptions(options).message().find("expected a busy share above 0 and at most 1") != std::string::npos);
+  }
 }
 
 TEST_CASE("sampling goes on until the spread is small, and at most to the last sample") {

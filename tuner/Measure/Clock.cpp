@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <thread>
 
 namespace heddle::tuner {
 
@@ -11,7 +12,12 @@ double SteadyClock::now() const {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-void ManualClock::advance(double seconds) {
+void SteadyClock::wait(double seconds) const {
+  if (seconds > 0)
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+void ManualClock::wait(double seconds) const {
   if (seconds > 0)
     microseconds += int64_t(std::llround(seconds * 1e6));
 }

@@ -29,7 +29,7 @@ std::string formatted(const char *format, double a, double b) {
 class InterleavedRun {
 public:
   InterleavedRun(Evaluator &evaluator, const TimingOptions &options, double bestUs, const Clock &clock)
-      : evaluator(evaluator), options(options), bestUs(bestUs), clock(clock), warmUntil(clock.now() + options.warmSeconds) {}
+      : evaluator(evaluator), options(options), bestUs(bestUs), clock(clock) {}
 
   std::vector<Timing> run(const std::vector<Candidate *> &candidates, const std::function<bool()> &isInterrupted) {
     entries.resize(candidates.size());
@@ -67,12 +67,13 @@ private:
   void step(Entry &entry) {
     const double start = clock.now();
     const Sample sample = guardedSample(evaluator, *entry.candidate);
+    clock.wait(std::min(kLongestRest, sample.us * 1e-6 * (1 / options.busyShare - 1)));
     entry.timing.seconds += clock.now() - start;
     if (sample.failure) {
       finish(entry, sample.failure->outcome, sample.failure->message);
       return;
     }
-    if (++entry.launches <= options.warmups || start < warmUntil) {
+    if (++entry.launches <= options.warmups) {
       if (entry.timing.seconds >= options.limitSeconds)
         finishAtLimit(entry);
       return;
@@ -126,7 +127,6 @@ private:
   const TimingOptions &options;
   double bestUs;
   const Clock &clock;
-  const double warmUntil;
   std::vector<Entry> entries;
 };
 
@@ -140,8 +140,8 @@ Status checkTimingOptions(const TimingOptions &options) {
   if (!(options.hopelessMargin >= 1) || !(options.targetSpread >= 0))
     return Status::invalidArgument("timing: expected a hopeless margin of at least 1 and a target "
                                    "spread of at least 0");
-  if (!(options.warmSeconds >= 0))
-    return Status::invalidArgument("timing: expected at least 0 s to warm up, got " + std::to_string(options.warmSeconds));
+  if (!(options.busyShare > 0 && options.busyShare <= 1))
+    return Status::invalidArgument("timing: expected a busy share above 0 and at most 1, got " + std::to_string(options.busyShare));
   if (!(options.limitSeconds > 0))
     return Status::invalidArgument("timing: expected a time limit of more than 0 s, got " +
                                    std::to_string(options.limitSeconds));
