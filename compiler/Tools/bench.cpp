@@ -8,6 +8,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
+#include "compiler/Tools/ThisProgram.h"
 #include "compiler/Tools/Verb.h"
 
 #include <CLI/CLI.hpp>
@@ -45,6 +46,7 @@ Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Wor
   request.headDim = workload.headDim;
   request.valueDim = workload.valueDim;
   request.skeleton = options.config.skeleton;
+  request.measureProgram = thisProgram();
   request.options.budgetSeconds = budget;
   request.options.workers = std::max(1u, std::thread::hardware_concurrency() - 1);
   request.options.ahead = 2 * request.options.workers;

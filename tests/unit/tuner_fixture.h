@@ -59,6 +59,7 @@ public:
   }
   Verification confirm(Candidate &candidate) override { return onConfirm ? onConfirm(candidate) : inner->confirm(candidate); }
   Sample sample(Candidate &candidate) override { return onSample ? onSample(candidate) : inner->sample(candidate); }
+  Status ready() override { return onReady ? onReady() : inner->ready(); }
   Status recover() override {
     ++recoveries;
     return recovery;
@@ -69,6 +70,7 @@ public:
   std::function<Verification(Candidate &)> onVerify;
   std::function<Verification(Candidate &)> onConfirm;
   std::function<Sample(Candidate &)> onSample;
+  std::function<Status()> onReady;
   int recoveries = 0;
   Status recovery;
 };

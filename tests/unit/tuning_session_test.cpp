@@ -230,6 +230,29 @@ TEST_CASE("[4] no launch begins after the budget") {
   }
 }
 
+TEST_CASE("[4] the wait for an evaluator to get ready is not the search's time") {
+  const RecordedTable table = countedTable(6);
+  Fixture fixture(table);
+  auto evaluator = wrap(fixture);
+  bool isReady = false;
+  evaluator->onReady = [&] {
+    fixture.clock->advance(isReady ? 0 : 1000);
+    isReady = true;
+    return Status();
+  };
+  fixture.options.budgetSeconds = 900;
+  const TuningResult result = fixture.run();
+  CHECK(result.end == EndReason::exhausted);
+  CHECK(result.measuredNow == 6);
+  CHECK(result.elapsedSeconds > 1000);
+
+  evaluator->onReady = [] { return Status::unavailable("no GPU"); };
+  Fixture refused(table);
+  wrap(refused)->onReady = evaluator->onReady;
+  CHECK(refused.failure().message() == "no GPU");
+  CHECK(refused.sink.trials().empty());
+}
+
 TEST_CASE("[4] a budget shorter than one compilation gives no winner and no trial") {
   const RecordedTable table = countedTable(3);
   Fixture fixture(table);

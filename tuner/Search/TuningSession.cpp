@@ -69,11 +69,12 @@ public:
 
 private:
   bool isCancelled() const { return options.cancel && options.cancel->load(); }
-  bool isOver(double share) const { return isCancelled() || clock->now() - startedAt >= options.budgetSeconds * share; }
+  bool isOver(double share) const { return isCancelled() || clock->now() - startedAt - waited >= options.budgetSeconds * share; }
   bool hasFinal() const { return options.finalists > 1; }
   double searchShare() const { return hasFinal() ? 1 - options.finalShare : 1; }
 
   Status readKnown();
+  Status beReady();
   std::vector<Point> firstPoints() const;
   Result<Enumeration> otherPoints(const std::vector<Point> &first) const;
   Status startStrategy(Enumeration others, const std::vector<Point> &first);
@@ -99,6 +100,7 @@ private:
   const SearchSpace &space;
   std::shared_ptr<const Clock> clock;
   double startedAt;
+  double waited = 0; // for the evaluator to get ready: not the search's time
   std::unique_ptr<Strategy> strategy;
   std::map<Point, PointTrial> trials;                     // known and new
   std::map<Point, std::shared_ptr<Candidate>> candidates; // of the best few new trials
@@ -122,6 +124,13 @@ Status Session::readKnown() {
     if (trial.isUsable() && (!best || isBetter(trial, *best)))
       best = &trial;
   }
+  return Status();
+}
+
+Status Session::beReady() {
+  const double before = clock->now();
+  HEDDLE_TRY(task.evaluator->ready());
+  waited += clock->now() - before;
   return Status();
 }
 
@@ -239,11 +248,11 @@ Status Session::evaluate(PreparedPoint prepared) {
 }
 
 Status Session::verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isInterrupted) {
+  HEDDLE_TRY(beReady());
   if (isOver(searchShare())) {
     isInterrupted = true;
     return Status();
   }
-  HEDDLE_TRY(task.evaluator->ready());
   const double start = clock->now();
   const Verification verification = guardedVerify(*task.evaluator, candidate);
   trial.maxError = verification.maxError;
@@ -337,7 +346,7 @@ Status Session::runFinal() {
   if (finalists.size() < 2)
     return Status();
   report(true);
-  HEDDLE_TRY(task.evaluator->ready());
+  HEDDLE_TRY(beReady());
   const FinalConditions conditions{task.evaluator, clock, options, [this] { return isOver(1); }};
   FinalResult final = timeFinal(conditions, std::move(finalists));
   result.compileSeconds += final.compileSeconds;
