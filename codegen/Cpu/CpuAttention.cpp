@@ -2,7 +2,7 @@
 // Checks the arguments, lists the query tiles of every head as a kernel's grid does, and spreads them
 // over threads.
 #include "codegen/Cpu/CpuAttention.h"
-#include "codegen/Cpu/ParallelFor.h"
+#include "runtime/Core/ParallelFor.h"
 #include "codegen/Cpu/QueryTile.h"
 #include "codegen/Emit/PatternInfo.h"
 #include <cmath>

@@ -1,5 +1,6 @@
 //===- RandomTensor.cpp -------------------------------------------------------===//
 #include "compiler/Io/RandomTensor.h"
+#include "runtime/Core/ParallelFor.h"
 
 namespace heddle {
 
@@ -32,11 +33,16 @@ float RandomStream::normal(uint64_t element) const {
   return static_cast<float>(sum - 6 * 65535) * 0x1p-16f;
 }
 
+constexpr int64_t kPiece = int64_t(1) << 18; // elements that one thread makes at a time
+
 HostTensor randomNormalTensor(DType dtype, std::vector<int64_t> shape, uint64_t seed, std::string_view name) {
   HostTensor tensor = HostTensor::zeros(dtype, std::move(shape));
   RandomStream stream(seed, name);
-  for (int64_t i = 0, count = tensor.elements(); i < count; ++i)
-    tensor.set(i, stream.normal(static_cast<uint64_t>(i)));
+  const int64_t count = tensor.elements(), pieces = (count + kPiece - 1) / kPiece;
+  parallelFor(pieces, threadCountFor(pieces, 0), [&](int, int64_t piece) {
+    for (int64_t i = piece * kPiece, end = std::min(count, i + kPiece); i < end; ++i)
+      tensor.set(i, stream.normal(static_cast<uint64_t>(i)));
+  });
   return tensor;
 }
 

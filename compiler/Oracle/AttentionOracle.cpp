@@ -1,12 +1,11 @@
 //===- AttentionOracle.cpp - rows, pair by pair -----------------------------===//
 #include "compiler/Oracle/AttentionOracle.h"
 #include "compiler/Io/RandomTensor.h"
+#include "runtime/Core/ParallelFor.h"
 
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <set>
-#include <thread>
 #include <tuple>
 
 namespace heddle::oracle {
@@ -103,23 +102,12 @@ static double granularity(double value, DType dtype) {
 
 ReferenceRows referenceRows(const AttentionOracle &oracle, const std::vector<RowId> &rows, DType dtype, int threads) {
   ReferenceRows reference{rows, std::vector<RowResult>(rows.size()), std::vector<RowResult>(rows.size()), dtype};
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i = next++; i < rows.size(); i = next++) {
-      AttentionOracle::Rows both = oracle.bothRows(rows[i]);
-      reference.exact[i] = std::move(both.exact);
-      reference.plain[i] = std::move(both.plain);
-    }
-  };
-  size_t count = threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
-  if (!oracle.isThreadSafe())
-    count = 1;
-  std::vector<std::thread> pool;
-  for (size_t i = 1; i < std::min(count, rows.size()); ++i)
-    pool.emplace_back(work);
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  const int64_t count = int64_t(rows.size());
+  parallelFor(count, oracle.isThreadSafe() ? threadCountFor(count, threads) : 1, [&](int, int64_t i) {
+    AttentionOracle::Rows both = oracle.bothRows(rows[i]);
+    reference.exact[i] = std::move(both.exact);
+    reference.plain[i] = std::move(both.plain);
+  });
   return reference;
 }
 

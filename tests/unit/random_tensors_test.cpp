@@ -31,6 +31,16 @@ TEST_CASE("a tensor depends on seed, name and element number only") {
     CHECK(brain.get(i) == bf16ToFloat(floatToBf16(small.get(i))));
 }
 
+TEST_CASE("a tensor that several threads make is that of its stream") {
+  const int64_t elements = (int64_t(5) << 18) + 7;
+  const HostTensor tensor = randomNormalTensor(DType::fp32, {elements}, 9, "q");
+  const RandomStream stream(9, "q");
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < elements; ++i)
+    wrong += tensor.get(i) != stream.normal(uint64_t(i));
+  CHECK(wrong == 0);
+}
+
 // Mean, variance and the distribution at -2, -1, 0, 1, 2 of a million values; five sigma of the
 // sampling error plus the 0.0025 that the header allows.
 TEST_CASE("the values are standard normal") {

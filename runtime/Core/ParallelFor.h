@@ -1,8 +1,7 @@
 //===- ParallelFor.h - threads over independent items -----------------------===//
-// Owns the only use of threads on the CPU path: items are taken from a counter, so that uneven items
-// spread by themselves.
-#ifndef HEDDLE_CODEGEN_CPU_PARALLELFOR_H
-#define HEDDLE_CODEGEN_CPU_PARALLELFOR_H
+// Items are taken from a counter, so that uneven items spread by themselves.
+#ifndef HEDDLE_RUNTIME_CORE_PARALLELFOR_H
+#define HEDDLE_RUNTIME_CORE_PARALLELFOR_H
 
 #include <algorithm>
 #include <atomic>
