@@ -22,7 +22,7 @@ struct MeasureTask {
 struct MeasureQuestion {
   enum class What : int { ready, verify, sample, release, checkInputs, recover } what = What::ready;
   int64_t candidate = 0;
-  KernelRecord record; ///< of a candidate that the process has not been told yet
+  KernelRecord record = {}; ///< of a candidate that the process has not been told yet
   bool hasRecord = false;
 };
 
