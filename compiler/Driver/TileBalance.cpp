@@ -17,26 +17,39 @@ constexpr int64_t kGainTimes = 4; // from passes: one kernel visits more than fo
 constexpr int64_t kLargeRows = 256, kPartRows = 64;
 constexpr double kOwnShare = 0.8; // own keys: the parts of a large tile need at most this share of its visits
 
-/// Key tiles of one query tile, all branches together.
-int64_t visitedTiles(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes, int64_t head, attn::RowTile tile,
-                     int64_t columns) {
-  int64_t visited = 0;
-  for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
-    for (const attn::TileRun &run :
-         attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, head, tile, columns).visited)
-      visited += run.end - run.begin;
-  return visited;
-}
+/// Counts the key tiles of query tiles of one head group. Made once for many: that takes longer than a count.
+class VisitCounter {
+public:
+  /// Both must outlive it.
+  VisitCounter(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes) {
+    for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
+      branches.emplace_back(ranges, branch, attn::Direction::Forward, sizes);
+  }
+
+  /// Of one query tile, all branches together.
+  int64_t count(int64_t head, attn::RowTile tile, int64_t columns) const {
+    int64_t visited = 0;
+    for (const attn::TileVisitor &branch : branches) {
+      const attn::TileVisit visit = branch.visit(head, tile, columns);
+      for (const attn::TileRun &run : visit.visited)
+        visited += run.end - run.begin;
+    }
+    return visited;
+  }
+
+private:
+  std::vector<attn::TileVisitor> branches;
+};
 
 /// Key tiles of large query tiles, and those of them that the parts of these need, a part each.
 struct LargeTiles {
   int64_t visits = 0, needs = 0;
 
-  void add(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes, int64_t head, int64_t index) {
+  void add(const VisitCounter &counter, int64_t head, int64_t index) {
     constexpr int64_t kParts = kLargeRows / kPartRows;
-    visits += kParts * visitedTiles(ranges, sizes, head, {0, index, kLargeRows}, kPartRows);
+    visits += kParts * counter.count(head, {0, index, kLargeRows}, kPartRows);
     for (int64_t part = 0; part < kParts; ++part)
-      needs += visitedTiles(ranges, sizes, head, {0, index * kParts + part, kPartRows}, kPartRows);
+      needs += counter.count(head, {0, index * kParts + part, kPartRows}, kPartRows);
   }
 };
 
@@ -56,12 +69,13 @@ double guessedVisits(const attn::PatternAnalysis &analysis, const attn::ProblemS
   double visits = 0;
   for (const auto &[head, heads] : headsOfVariants(analysis, sizes)) {
     const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].forward;
+    const VisitCounter counter(ranges, sizes);
     const int64_t tiles = std::max<int64_t>(sizes.seqlenQ / ranges.rowRate / kLargeRows, 1);
     int64_t seen = 0, samples = 0;
     for (int64_t rowClass = 0; rowClass < ranges.rowRate; rowClass += (ranges.rowRate + kClasses - 1) / kClasses)
       for (int64_t step = 0; step < kSamples; ++step) {
         const int64_t index = tiles * (step * 79 % 128) / 128 + (step > 0); // seldom where segments begin
-        seen += visitedTiles(ranges, sizes, head, {rowClass, std::min(index, tiles - 1), kLargeRows}, kPartRows);
+        seen += counter.count(head, {rowClass, std::min(index, tiles - 1), kLargeRows}, kPartRows);
         ++samples;
       }
     visits += double(heads) * double(ranges.rowRate) * double(tiles) * double(seen) / double(samples);
@@ -113,16 +127,19 @@ TileBalance tileBalance(const PatternFile &file, const std::vector<PatternFile::
   balance.gainsFromPasses = gainsFromPasses(file, sizes, passes);
   int64_t least = INT64_MAX, most = 0, mostInside = 0;
   LargeTiles large;
+  std::map<unsigned, VisitCounter> counters; // of variants
   for (int64_t head = 0; head < kHeads; ++head) { // heads of a group may begin elsewhere: rule(head)
-    const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].forward;
+    const unsigned variant = attn::variantOf(analysis, sizes, head);
+    const attn::VariantRanges &ranges = analysis.variants[variant].forward;
+    const VisitCounter &counter = counters.try_emplace(variant, ranges, sizes).first->second;
     int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
     if (last < 4)
       return balance;
     for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
-      int64_t visited = visitedTiles(ranges, sizes, head, {0, index, kTile}, kTile);
+      int64_t visited = counter.count(head, {0, index, kTile}, kTile);
       most = std::max(most, visited);
       if (index != 0 && index != last) {
-        large.add(ranges, sizes, head, index * kTile / kLargeRows);
+        large.add(counter, head, index * kTile / kLargeRows);
         least = std::min(least, visited);
         mostInside = std::max(mostInside, visited);
       }
