@@ -102,8 +102,8 @@ TEST_CASE("shards cover a plan once, and another cut of it takes up what they di
   CHECK(result.entries.size() == 3);
   CHECK(ended == std::vector<size_t>{1, 2, 3});
   CHECK(tunes.counts.size() == 10);
-  for (const auto &[item, count] : tunes.counts)
-    CHECK_MESSAGE(count == 1, item);
+  for (const auto &counted : tunes.counts)
+    CHECK_MESSAGE(counted.second == 1, counted.first);
   CHECK(run(plan, all).entries.empty());
   CHECK(shardJournals(folder.path()).size() == 3);
 }
@@ -140,8 +140,8 @@ TEST_CASE("items for a GPU go to it, and wait where it is not there") {
   CHECK(result.items == 8);
   CHECK(result.elsewhere == 4);
   REQUIRE(tunes.devices.size() == 4);
-  for (const auto &[item, devices] : tunes.devices)
-    CHECK_MESSAGE(devices == std::set<std::string>{"Two"}, item);
+  for (const auto &seen : tunes.devices)
+    CHECK_MESSAGE(seen.second == std::set<std::string>{"Two"}, seen.first);
 }
 
 TEST_CASE("a run that is cancelled leaves its items to the next one") {
@@ -234,8 +234,8 @@ TEST_CASE("killed at random points, a sweep ends with every item done and none w
     for (const SweepEntry &entry : entries)
       ++times[entry.item];
     CHECK(times.size() == 24);
-    for (const auto &[item, count] : times)
-      CHECK_MESSAGE(count == 1, item);
+    for (const auto &counted : times)
+      CHECK_MESSAGE(counted.second == 1, counted.first);
   }
   CHECK(cutShort > kills / 10);
 }
