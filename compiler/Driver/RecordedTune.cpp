@@ -68,16 +68,6 @@ Result<std::vector<std::string>> firstOf(const TuneRequest &request, const Store
   return texts;
 }
 
-Status publishWinner(Store &store, const RecordedOutcome &outcome, const PreparedPattern &prepared, const std::string &name) {
-  Winner winner;
-  static_cast<WinnerKey &>(winner) = outcome.key;
-  winner.contentKey = outcome.record->contentKey;
-  winner.isTuned = 1;
-  winner.medianUs = outcome.medianUs;
-  HEDDLE_TRY(store.publish(*outcome.record, winner));
-  return publishName(store, prepared, name.empty() ? prepared.name : name);
-}
-
 } // namespace
 
 void setDevice(tuner::RecordedTable &table, const DeviceIdentity &device) {
@@ -98,8 +88,8 @@ Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table) {
   return device;
 }
 
-Result<RecordedOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &request, tuner::RecordedTable table,
-                                     double pace, Store &store) {
+Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &request, tuner::RecordedTable table,
+                                 double pace, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
   HEDDLE_ASSIGN(const DeviceIdentity device, deviceOf(table));
   HEDDLE_ASSIGN(const GpuModel *model, findGpuModel(device.deviceName));
@@ -107,7 +97,7 @@ Result<RecordedOutcome> tuneRecorded(const PatternFile &file, const TuneRequest 
   HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, tuneSpaceOf(file, request, *arch));
   HEDDLE_ASSIGN(std::shared_ptr<Playback> playback, Playback::create(table, *space, pace));
 
-  RecordedOutcome outcome;
+  TuneOutcome outcome;
   outcome.key = winnerKey(file, request.shape, familyOf(space->pattern(), space->request()), device);
   tuner::StoreTrialSink sink(store, outcome.key);
   tuner::TuningTask task;
@@ -135,7 +125,7 @@ Result<RecordedOutcome> tuneRecorded(const PatternFile &file, const TuneRequest 
   }
   HEDDLE_TRY(variant.status());
   outcome.record = std::move(variant->record);
-  HEDDLE_TRY(publishWinner(store, outcome, space->pattern(), request.name));
+  HEDDLE_TRY(publishTuned(store, outcome, /*driverVersion=*/0, space->pattern(), request));
   return outcome;
 }
 

@@ -20,16 +20,12 @@ void setDevice(tuner::RecordedTable &table, const DeviceIdentity &device);
 /// names no GPU; notFound: one that has no data sheet here.
 Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table);
 
-struct RecordedOutcome : TuneOutcome {
-  std::string whyNoKernel; ///< why there is a winner and no record: no compiler; empty otherwise
-};
-
 /// As tune(), on the GPU of the table. The space are the rows of the table, and the sizes are not compared with those that
 /// it was recorded on. A recorded second takes `pace` seconds. The winner is compiled and published as tuned, with the
 /// recorded time and no driver; without a compiler it is left out. invalidArgument: a row that is no configuration of
 /// the kernels that serve the request.
-Result<RecordedOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &request, tuner::RecordedTable table,
-                                     double pace, Store &store);
+Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &request, tuner::RecordedTable table,
+                                 double pace, Store &store);
 
 } // namespace heddle
 

@@ -84,20 +84,18 @@ private:
   int64_t next = 0;
 };
 
-Status publishWinner(Store &store, const TuneOutcome &outcome, const Device &device, const PreparedPattern &prepared,
-                     const std::string &name) {
-  HEDDLE_TRY(store.recordDevice(device.info().record()));
+} // namespace
+
+Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVersion, const PreparedPattern &prepared, const TuneRequest &request) {
   Winner winner;
   static_cast<WinnerKey &>(winner) = outcome.key;
   winner.contentKey = outcome.record->contentKey;
   winner.isTuned = 1;
   winner.medianUs = outcome.medianUs;
-  winner.driverVersion = device.info().driverVersion;
+  winner.driverVersion = driverVersion;
   HEDDLE_TRY(store.publish(*outcome.record, winner));
-  return publishName(store, prepared, name);
+  return publishName(store, prepared, request.name.empty() ? prepared.name : request.name);
 }
-
-} // namespace
 
 Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request, const GpuArch &arch) {
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file));
@@ -155,7 +153,8 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
     HEDDLE_ASSIGN(CompiledVariant variant, space->compile(point));
     outcome.record = std::move(variant.record);
   }
-  HEDDLE_TRY(publishWinner(store, outcome, device, space->pattern(), name));
+  HEDDLE_TRY(store.recordDevice(device.info().record()));
+  HEDDLE_TRY(publishTuned(store, outcome, device.info().driverVersion, space->pattern(), request));
   return outcome;
 }
 

@@ -34,11 +34,15 @@ struct TuneOutcome {
   tuner::TuningResult search;
   WinnerKey key;
   std::optional<KernelRecord> record; ///< of the winner; published
+  std::string whyNoKernel;            ///< why there is a winner and no record: no compiler for a recorded one; else empty
   double medianUs = 0;
   double maxError = 0;
   std::string order;       ///< what the points were ordered by, in words
   size_t warmStarts = 0;   ///< points that were tried first: the default and winners nearby
 };
+
+/// Files the outcome's record as the tuned winner of its key, and the pattern under the name of the request, or its own.
+Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVersion, const PreparedPattern &prepared, const TuneRequest &request);
 
 /// What is searched for the request on GPUs of one architecture.
 Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request, const GpuArch &arch);

@@ -54,7 +54,7 @@ struct TunePlace {
   Json recordedJson() const { return table ? Json{{"table", table->space().name()}, {"when", table->fact("recorded")}} : Json(); }
 };
 
-Json winnerJson(const RecordedOutcome &outcome, const std::optional<double> &tflops) {
+Json winnerJson(const TuneOutcome &outcome, const std::optional<double> &tflops) {
   if (!outcome.search.winner)
     return Json();
   const auto &record = outcome.record;
@@ -63,7 +63,7 @@ Json winnerJson(const RecordedOutcome &outcome, const std::optional<double> &tfl
           {"content_key", record ? Json(record->contentKey) : Json()}, {"arch", record ? Json(record->kernelArch) : Json()}};
 }
 
-Json describe(const RecordedOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
+Json describe(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
   Json json = {{"device", place.gpu()}, {"recorded", place.recordedJson()}, {"database", database},
                {"end", tuner::endReasonName(search.end)}, {"feasible", search.feasible}, {"known", search.known},
@@ -75,7 +75,7 @@ Json describe(const RecordedOutcome &outcome, const TunePlace &place, const std:
   return json;
 }
 
-void print(const RecordedOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
+void print(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
   std::printf("%s%s: %zu feasible configurations, %zu known, %zu tried now (%s) in %.1f s\n", place.gpu().c_str(),
               place.table ? ", as recorded" : "", search.feasible, search.known, search.measuredNow, tuner::endReasonName(search.end),
@@ -125,15 +125,13 @@ Result<TunePlace> placeOf(const TuneOptions &options, const PatternFile &file, c
   return place;
 }
 
-Result<RecordedOutcome> tuneAt(const TunePlace &place, const PatternFile &file, const TuneRequest &request, double pace, Store &store) {
+Result<TuneOutcome> tuneAt(const TunePlace &place, const PatternFile &file, const TuneRequest &request, double pace, Store &store) {
   if (place.table)
     return tuneRecorded(file, request, *place.table, pace, store);
-  RecordedOutcome outcome;
-  HEDDLE_ASSIGN(static_cast<TuneOutcome &>(outcome), tune(file, request, *place.device, store));
-  return outcome;
+  return tune(file, request, *place.device, store);
 }
 
-int report(const TuneOptions &options, const TunePlace &place, const RecordedOutcome &outcome, const std::optional<double> &flops,
+int report(const TuneOptions &options, const TunePlace &place, const TuneOutcome &outcome, const std::optional<double> &flops,
            const std::string &database) {
   const std::optional<double> tflops = teraflops(flops, outcome.medianUs);
   if (options.json)
@@ -190,7 +188,7 @@ int runTune(const TuneOptions &options) {
   request.model = std::move(model);
   for (const Store &other : *shipped)
     request.shipped.push_back(&other);
-  Result<RecordedOutcome> outcome = tuneAt(*place, **file, request, options.recorded.pace, *store);
+  Result<TuneOutcome> outcome = tuneAt(*place, **file, request, options.recorded.pace, *store);
   progress.finish();
   if (!outcome)
     return fail(outcome.status());

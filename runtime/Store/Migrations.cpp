@@ -20,6 +20,9 @@ constexpr char kTrialConditionsSql[] = "ALTER TABLE trials ADD COLUMN sm_clock_m
 const char *const kViewsOfVersion[] = {
     "CREATE TEMP VIEW trials AS SELECT rowid, *, 0 AS sm_clock_mhz, 0.0 AS power_watts FROM main.trials;"};
 
+constexpr const char *kMigrations[] = {kSchemaSql, kTrialConditionsSql};
+static_assert(std::size(kViewsOfVersion) + 1 == std::size(kMigrations), "every older version can be read");
+
 struct StoreIdentity {
   int64_t application = 0, version = 0, tables = 0;
   bool isEmpty() const { return application == 0 && version == 0 && tables == 0; }
@@ -52,7 +55,7 @@ Status checkIdentity(const sqlite::Database &database, const StoreIdentity &iden
 } // namespace
 
 const std::vector<const char *> &storeMigrations() {
-  static const std::vector<const char *> migrations = {kSchemaSql, kTrialConditionsSql};
+  static const std::vector<const char *> migrations(std::begin(kMigrations), std::end(kMigrations));
   return migrations;
 }
 
@@ -74,19 +77,17 @@ Status migrateStore(sqlite::Database &database, const std::vector<const char *> 
   return transaction.commit();
 }
 
-Status prepareToRead(sqlite::Database &database, int64_t newest) {
+Status prepareToRead(sqlite::Database &database) {
   HEDDLE_ASSIGN(StoreIdentity identity, readIdentityAtOnce(database));
   if (identity.isEmpty())
     return Status::notFound("open store '" + database.path() + "': the file is empty");
-  HEDDLE_TRY(checkIdentity(database, identity, newest));
-  if (newest == newestStoreVersion() && identity.version >= 1 && identity.version <= int64_t(std::size(kViewsOfVersion))) {
-    HEDDLE_TRY(database.execute("PRAGMA temp_store = MEMORY"));
-    return database.execute(kViewsOfVersion[identity.version - 1]);
-  }
-  if (identity.version < newest)
-    return Status::unsupported("open store '" + database.path() + "': its schema has the old version " + std::to_string(identity.version) +
-                               "; open it once for writing to bring it to version " + std::to_string(newest));
-  return {};
+  HEDDLE_TRY(checkIdentity(database, identity, newestStoreVersion()));
+  if (identity.version < 1)
+    return Status::corrupt("open store '" + database.path() + "': it has no schema version");
+  if (identity.version == newestStoreVersion())
+    return {};
+  HEDDLE_TRY(database.execute("PRAGMA temp_store = MEMORY"));
+  return database.execute(kViewsOfVersion[identity.version - 1]);
 }
 
 } // namespace heddle

@@ -18,9 +18,9 @@ inline int64_t newestStoreVersion() { return int64_t(storeMigrations().size()); 
 // may do so at once. Refuses other applications' files (corrupt) and newer ones.
 Status migrateStore(sqlite::Database &database, const std::vector<const char *> &migrations);
 
-// For a file that is only read: ok if it is a store of the version `newest`, or of an older one that this connection
-// can see as one of that version (views of its own; the file stays as it is); unsupported if it is older still.
-Status prepareToRead(sqlite::Database &database, int64_t newest);
+// For a file that is only read: this connection sees a store of an older version as one of the newest, by views of its own;
+// the file stays as it is. notFound: the file is empty.
+Status prepareToRead(sqlite::Database &database);
 
 } // namespace heddle
 

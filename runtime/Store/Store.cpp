@@ -92,7 +92,7 @@ Result<Store> Store::open(const std::string &path, const StoreOptions &options) 
     HEDDLE_TRY(migrateStore(database, storeMigrations()));
     HEDDLE_TRY(setJournal(database, usesWal));
   }
-  HEDDLE_TRY(prepareToRead(database, newestStoreVersion()));
+  HEDDLE_TRY(prepareToRead(database));
   return Store(std::make_unique<Impl>(path, options, std::move(database)));
 }
 

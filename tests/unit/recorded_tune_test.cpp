@@ -38,7 +38,7 @@ TuneRequest requestFor(const RecordedWorkload &workload, const LoadedWorkload &l
 }
 
 /// The whole session, or its first trials.
-Result<RecordedOutcome> tuneInto(const std::string &path, double pace = 0, std::optional<size_t> trials = {},
+Result<TuneOutcome> tuneInto(const std::string &path, double pace = 0, std::optional<size_t> trials = {},
                                  const RecordedWorkload &workload = first()) {
   const LoadedWorkload loaded = load(workload);
   HEDDLE_ASSIGN(Store store, Store::open(path, writing()));
@@ -49,8 +49,8 @@ Result<RecordedOutcome> tuneInto(const std::string &path, double pace = 0, std::
   return tuneRecorded(*loaded.file, request, table(workload), pace, store);
 }
 
-RecordedOutcome tuned(const std::string &path) {
-  Result<RecordedOutcome> outcome = tuneInto(path);
+TuneOutcome tuned(const std::string &path) {
+  Result<TuneOutcome> outcome = tuneInto(path);
   REQUIRE_MESSAGE(outcome.isOk(), outcome.status().message());
   return outcome.take();
 }
@@ -72,7 +72,7 @@ std::map<std::string, int64_t> trialsIn(const std::string &path) {
 TEST_CASE("a session over all rows finds the best of the table and files it for the GPU that the table names") {
   ScratchFolder folder;
   const std::string path = folder / "a.db";
-  const RecordedOutcome outcome = tuned(path);
+  const TuneOutcome outcome = tuned(path);
   const size_t rows = table().trials().size();
   CHECK(outcome.search.end == tuner::EndReason::exhausted);
   CHECK(outcome.search.feasible == rows);
@@ -102,10 +102,10 @@ TEST_CASE("a session over all rows finds the best of the table and files it for 
 TEST_CASE("a session that was cut short goes on behind its trials, and a finished one has nothing to do") {
   ScratchFolder folder;
   const std::string path = folder / "a.db";
-  Result<RecordedOutcome> cut = tuneInto(path, 0, 40);
+  Result<TuneOutcome> cut = tuneInto(path, 0, 40);
   REQUIRE_MESSAGE(cut.isOk(), cut.status().message());
   const auto before = trialsIn(path);
-  const RecordedOutcome second = tuned(path);
+  const TuneOutcome second = tuned(path);
   CHECK(second.search.known == before.size());
   CHECK(second.search.known + second.search.measuredNow == table().trials().size());
   const auto after = trialsIn(path);
@@ -146,7 +146,7 @@ TEST_CASE("killed at random points, a session loses no trial and repeats none") 
     Store store = openStore(path, writing());
     CHECK(store.verify()->problems.empty());
   }
-  const RecordedOutcome last = tuned(path);
+  const TuneOutcome last = tuned(path);
   CHECK(last.search.known == before.size());
   CHECK(last.search.known + last.search.measuredNow == rows);
   CHECK(trialsIn(path).size() == rows);
@@ -195,7 +195,7 @@ TEST_CASE("rows of other kernels are refused before anything is tried") {
   Store store = openStore(folder / "a.db", writing());
   tuner::RecordedTable other = tableAt(HEDDLE_TEST_DATA "/tuner/model_small.csv");
   other.setFact(kGpuFact, "NVIDIA H200");
-  const Result<RecordedOutcome> outcome = tuneRecorded(*loaded.file, requestFor(first(), loaded), other, 0, store);
+  const Result<TuneOutcome> outcome = tuneRecorded(*loaded.file, requestFor(first(), loaded), other, 0, store);
   CHECK(outcome.status().code() == StatusCode::invalidArgument);
   CHECK(outcome.status().message().find("model_small.csv: no configuration of sm90_forward: ") != std::string::npos);
   CHECK(store.allTrials()->empty());

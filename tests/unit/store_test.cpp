@@ -272,7 +272,7 @@ TEST_CASE("migrations run once, in order, from any version") {
   std::string path = folder / "a.db";
   sqlite::Database database =
       sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000).take();
-  CHECK(prepareToRead(database, 1).code() == StatusCode::notFound);
+  CHECK(prepareToRead(database).code() == StatusCode::notFound);
   std::vector<const char *> migrations = {"CREATE TABLE one (a INTEGER) STRICT; INSERT INTO one VALUES (1);"};
   require(migrateStore(database, migrations));
   require(migrateStore(database, migrations));
