@@ -1,0 +1,145 @@
+/*===- heddle_compiler.h - the C interface of libheddle -----------------------===
+ * libheddle is heddle_runtime (heddle.h, every function of it) and the compiler: patterns from text, kernels compiled,
+ * tuned and kept in a database, attention on this machine's processors. A program links one of the two libraries.
+ * The promises of heddle.h hold here too, but for the environment: HEDDLE_DB, HEDDLE_SHIPPED_DB, HEDDLE_NVRTC_LIBRARY, CUDA_HOME,
+ * XDG_CACHE_HOME and HOME are read as `heddle --help` says, where options leave their place empty. And:
+ *  8. A kernel is compiled once per pattern, family, architecture and database, however many threads ask for it.
+ *  9. Handles of patterns are immutable; any number of threads may use one, and close it while a call of another uses it.
+ * 10. Work in the background never takes a kernel away: a found kernel stays as it is, a later question may give a better one.
+ *===------------------------------------------------------------------------===*/
+#ifndef HEDDLE_COMPILER_H
+#define HEDDLE_COMPILER_H
+
+#include "heddle.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_pattern heddle_pattern;
+typedef struct heddle_compiler heddle_compiler;
+typedef struct heddle_task heddle_task;
+
+/* Strings live as long as the pattern. */
+typedef struct heddle_pattern_info {
+  uint32_t struct_size;
+  int32_t argument_count;
+  int32_t takes_q_origin; /* 1: the position of query 0 is given per call */
+  int32_t reserved;
+  const char *name;
+  const char *digest; /* 64 hex digits; equal for two spellings of one pattern */
+  const char *text;   /* the verified pattern as MLIR */
+  const char *notes;  /* warnings, in LLVM's style; "" if none */
+} heddle_pattern_info;
+
+/* Argument number `id` of a pattern, which is the id of its operands in a call. */
+typedef struct heddle_pattern_argument {
+  uint32_t struct_size;
+  int32_t id;
+  int32_t kind;        /* heddle_operand_kind: POINTER for a tensor, INT for a size, FLOAT for a number */
+  int32_t has_default; /* 1: a call may leave it out */
+  const char *name;
+  const char *type;        /* as MLIR spells it: "i32", "f32", "memref<?xi32>" */
+  int64_t default_int;     /* of a size */
+  int64_t min_int, max_int; /* of a size; INT64_MIN and INT64_MAX where nothing bounds it */
+  double default_float;    /* of a number */
+} heddle_pattern_argument;
+
+/* One verified pattern from MLIR text. label stands for the file in diagnostics (null: "pattern"); name says which pattern of the
+ * text (null: the only one). INVALID_ARGUMENT with rendered diagnostics, file:line:column first. */
+HEDDLE_API heddle_status heddle_pattern_parse(const char *text, const char *label, const char *name, heddle_pattern **pattern);
+/* The same from a file. */
+HEDDLE_API heddle_status heddle_pattern_read(const char *path, const char *name, heddle_pattern **pattern);
+/* info->struct_size is read, the rest written. */
+HEDDLE_API heddle_status heddle_pattern_get_info(const heddle_pattern *pattern, heddle_pattern_info *info);
+/* Of argument 0 to argument_count - 1. argument->struct_size is read, the rest written. */
+HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index, heddle_pattern_argument *argument);
+HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
+
+/* Attention on this machine's processors, in fp32 inside, for the arguments of heddle.h with addresses of host memory: dtypes bf16,
+ * fp16 and fp32; strides in elements, the last one 1, otherwise any; workspace is not looked at, lse may be null. The machine code
+ * of a pattern is made once. Returns when everything is written. threads 0: all processors. */
+HEDDLE_API heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads);
+
+enum {
+  HEDDLE_COMPILER_READ_ONLY = 1,             /* never writes a database: what is compiled lives in memory */
+  HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS = 2, /* accept databases that other users may write */
+  HEDDLE_COMPILER_FORCE_NETWORK = 4          /* write on a network file system */
+};
+
+typedef struct heddle_compiler_options {
+  uint32_t struct_size;
+  uint32_t flags;             /* HEDDLE_COMPILER_* */
+  const char *database;       /* made if missing; null: $HEDDLE_DB, else heddle/kernels.db in the cache folder */
+  const char *shipped;        /* databases and packed files that are only read, separated by colons; null: $HEDDLE_SHIPPED_DB */
+  const char *program;        /* heddle, in whose processes searches run kernels; null: bin/heddle beside the folder of this library,
+                               * or PATH; "": they run in this process, where a kernel that hangs or faults takes the context along */
+  int32_t workers;            /* threads that compile for searches; 0: one less than there are processors */
+  int32_t reserved;
+} heddle_compiler_options;
+
+/* options may be null. Failures as heddle_store_open. */
+HEDDLE_API heddle_status heddle_compiler_open(const heddle_compiler_options *options, heddle_compiler **compiler);
+/* Cancels what runs in the background and waits for it: at most a compilation, or one measurement. Kernels and patterns outlive
+ * it; tasks are over. */
+HEDDLE_API void heddle_compiler_close(heddle_compiler *compiler);
+
+/* The calls that a kernel is for. Everything below dtype may be 0 if unknown, but head_dim. */
+typedef struct heddle_problem {
+  uint32_t struct_size;
+  int32_t dtype;    /* heddle_dtype of q, k and v: bf16 or fp16 */
+  const char *kind; /* null: "forward"; "forward_fp32_out" writes out in fp32 */
+  int64_t head_dim, value_dim; /* value_dim 0: head_dim */
+  int64_t batch, heads, kv_heads;
+  int64_t seqlen_q, seqlen_k;
+  int64_t q_origin, k_origin;
+  const heddle_operand *operands; /* sizes and numbers that differ from their defaults; tensors are not looked at */
+  uint64_t operand_count;
+} heddle_problem;
+
+enum {
+  HEDDLE_ONLY_STORED = 1, /* never compiles: NOT_FOUND says what is missing */
+  HEDDLE_FIRST_SOON = 2   /* where nothing is stored, the portable default is compiled and returned, and the one for this GPU in the
+                           * background: ask again later */
+};
+
+/* The best kernel of the databases, else the default for this GPU, compiled now and filed; loaded. A question that was asked before
+ * and whose kernel is open takes a few microseconds. UNAVAILABLE: there is no NVRTC. UNSUPPORTED: no kernel serves these sizes. */
+HEDDLE_API heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
+                                                const heddle_problem *problem, uint32_t flags, heddle_kernel **kernel);
+
+/* The end of work in the background, on a thread of the compiler: exactly once per task. kernel is null unless status is HEDDLE_OK,
+ * and then the callee's to close. message is valid during the call. Must not close the compiler. */
+typedef void (*heddle_task_done)(void *user, heddle_status status, const char *message, heddle_kernel *kernel);
+
+typedef struct heddle_tune_options {
+  uint32_t struct_size;
+  int32_t verified_rows; /* of each candidate compared with the definition; 0: 32 */
+  double budget_seconds; /* 0: 20 */
+  const char *strategy;  /* null: the default one; `heddle tune --help` names them */
+} heddle_tune_options;
+
+/* Compiles the default for this GPU in the background, unless it is stored. done may be null. */
+HEDDLE_API heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
+                                                 const heddle_problem *problem, heddle_task_done done, void *user, heddle_task **task);
+/* Searches the fastest kernel for the problem, whose sizes must all be given, in the background. Searches of a compiler run one
+ * after the other. options and done may be null. The GPU is shared with this process's own launches: times suffer from them. */
+HEDDLE_API heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
+                                              const heddle_problem *problem, const heddle_tune_options *options, heddle_task_done done,
+                                              void *user, heddle_task **task);
+/* Waits at most so many seconds (negative: forever). *is_done: whether it is over, its callback included. Returns the status of the work, with its
+ * message, or OK while it runs. */
+HEDDLE_API heddle_status heddle_task_wait(heddle_task *task, double seconds, int32_t *is_done);
+/* Asks it to end; what a search found until then is filed. */
+HEDDLE_API void heddle_task_cancel(heddle_task *task);
+/* Neither cancels nor waits. */
+HEDDLE_API void heddle_task_close(heddle_task *task);
+
+/* The command line, as the program heddle runs it; writes to stdout and stderr and ends the process. */
+HEDDLE_API void heddle_command_line(int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
