@@ -1,57 +1,21 @@
 //===- CApi.cpp - the C interface over the C++ layers -----------------------===//
 // Owns the translation of handles, codes and messages. Every exported function catches everything.
-#include "runtime/Include/KernelFinder.h"
-#include "runtime/Include/heddle.h"
+#include "runtime/Include/Handles.h"
 
 #include <algorithm>
-#include <new>
 
 using namespace heddle;
-
-struct heddle_store {
-  KernelFinder finder; // with at least one store
-};
-struct heddle_device {
-  Device device;
-};
-struct heddle_kernel {
-  FoundKernel found;
-};
-struct heddle_prepared {
-  PreparedLaunch launch;
-};
 
 static_assert(int(StatusCode::ok) == HEDDLE_OK && int(StatusCode::internal) == HEDDLE_INTERNAL, "codes are the same numbers");
 static_assert(int(MatchKind::none) == HEDDLE_MATCH_NONE, "matches are the same numbers");
 static_assert(int(DType::bf16) + 1 == HEDDLE_BF16 && int(DType::fp32) + 1 == HEDDLE_FP32, "dtypes are one apart");
 
-namespace {
-
-std::string &lastMessage() {
+std::string &heddle::lastMessage() {
   thread_local std::string message;
   return message;
 }
 
-heddle_status report(const Status &status) {
-  if (!status.isOk())
-    lastMessage() = status.message();
-  return heddle_status(status.code());
-}
-
-// Runs f, a function that returns a Status; nothing thrown gets past.
-template <class F> heddle_status guarded(F &&f) noexcept {
-  try {
-    return report(f());
-  } catch (const std::bad_alloc &) {
-    return HEDDLE_INTERNAL; // no memory for a message either
-  } catch (...) {
-    return HEDDLE_INTERNAL;
-  }
-}
-
-Status missing(const char *function, const char *argument) {
-  return Status::invalidArgument(std::string(function) + ": " + argument + ": expected an address, got null");
-}
+namespace {
 
 Result<Store> openStore(const char *path, uint32_t flags) {
   if ((flags & ~uint32_t(HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS | HEDDLE_OPEN_IMMUTABLE)) != 0)
@@ -64,8 +28,7 @@ Result<Store> openStore(const char *path, uint32_t flags) {
 
 // The pattern as it was given.
 Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query &query) {
-  if (query.struct_size < sizeof(query))
-    return Status::invalidArgument("find kernel: struct_size: expected at least " + std::to_string(sizeof(query)) + ", got " + std::to_string(query.struct_size));
+  HEDDLE_TRY(checkStructSize("find kernel", query));
   if (query.dtype < HEDDLE_BF16 || query.dtype > HEDDLE_FP32)
     return Status::invalidArgument("find kernel: dtype: expected bf16, fp16 or fp32 (1 to 3), got " + std::to_string(query.dtype));
   if (!query.pattern)
@@ -150,9 +113,7 @@ heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_
   return guarded([&]() -> Status {
     if (!kernel || !info)
       return missing("kernel info", kernel ? "info" : "kernel");
-    if (info->struct_size < sizeof(*info))
-      return Status::invalidArgument("kernel info: struct_size: expected at least " + std::to_string(sizeof(*info)) + ", got " +
-                                     std::to_string(info->struct_size));
+    HEDDLE_TRY(checkStructSize("kernel info", *info));
     const KernelRecord &record = kernel->found.kernel.record();
     *info = {info->struct_size, int32_t(kernel->found.match), record.contentKey.c_str(), record.kernelArch.c_str(), record.generator.c_str(),
              record.config.c_str(), record.note.c_str(), record.registers, record.spillBytes, record.sharedBytes,
