@@ -4,7 +4,7 @@
  * The promises of heddle.h hold here too, but for the environment: HEDDLE_DB, HEDDLE_SHIPPED_DB, HEDDLE_NVRTC_LIBRARY, CUDA_HOME,
  * XDG_CACHE_HOME and HOME are read as `heddle --help` says, where options leave their place empty. And:
  *  8. A kernel is compiled once per pattern, family, architecture and database, however many threads ask for it.
- *  9. Handles of patterns are immutable; any number of threads may use one, and close it while a call of another uses it.
+ *  9. A pattern is immutable and thread safe, a compiler thread safe; work in the background keeps what it needs of both.
  * 10. Work in the background never takes a kernel away: a found kernel stays as it is, a later question may give a better one.
  *===------------------------------------------------------------------------===*/
 #ifndef HEDDLE_COMPILER_H
@@ -32,17 +32,19 @@ typedef struct heddle_pattern_info {
   const char *notes;  /* warnings, in LLVM's style; "" if none */
 } heddle_pattern_info;
 
-/* Argument number `id` of a pattern, which is the id of its operands in a call. */
+/* Argument number `id` of a pattern, which is the id of its operands in a call. Strings live as long as the pattern. */
 typedef struct heddle_pattern_argument {
   uint32_t struct_size;
   int32_t id;
-  int32_t kind;        /* heddle_operand_kind: POINTER for a tensor, INT for a size, FLOAT for a number */
-  int32_t has_default; /* 1: a call may leave it out */
+  int32_t kind;         /* heddle_operand_kind: POINTER for a tensor, INT for a size, FLOAT for a number */
+  int32_t has_default;  /* of a size or a number; a launch must be given every value all the same */
+  int32_t takes_length; /* 1: a tensor whose length a call gives as well, as operand of kind INT with the same id */
+  int32_t reserved;
   const char *name;
-  const char *type;        /* as MLIR spells it: "i32", "f32", "memref<?xi32>" */
-  int64_t default_int;     /* of a size */
-  int64_t min_int, max_int; /* of a size; INT64_MIN and INT64_MAX where nothing bounds it */
-  double default_float;    /* of a number */
+  const char *type;     /* as MLIR spells it: "i32", "f32", "memref<?xi32>" */
+  const char *doc;      /* attn.doc; "" if none */
+  int64_t default_int, min_int;                /* of a size */
+  double default_float, min_float, max_float;  /* of a number; infinite where nothing bounds it */
 } heddle_pattern_argument;
 
 /* One verified pattern from MLIR text. label stands for the file in diagnostics (null: "pattern"); name says which pattern of the
@@ -62,7 +64,7 @@ HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
 HEDDLE_API heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads);
 
 enum {
-  HEDDLE_COMPILER_READ_ONLY = 1,             /* never writes a database: what is compiled lives in memory */
+  HEDDLE_COMPILER_READ_ONLY = 1,             /* never writes a database: what is compiled lives in memory; no searches */
   HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS = 2, /* accept databases that other users may write */
   HEDDLE_COMPILER_FORCE_NETWORK = 4          /* write on a network file system */
 };
@@ -93,7 +95,7 @@ typedef struct heddle_problem {
   int64_t batch, heads, kv_heads;
   int64_t seqlen_q, seqlen_k;
   int64_t q_origin, k_origin;
-  const heddle_operand *operands; /* sizes and numbers that differ from their defaults; tensors are not looked at */
+  const heddle_operand *operands; /* sizes and numbers that differ from their defaults, lengths of tensors; not tensors: searches make some */
   uint64_t operand_count;
 } heddle_problem;
 
@@ -104,7 +106,8 @@ enum {
 };
 
 /* The best kernel of the databases, else the default for this GPU, compiled now and filed; loaded. A question that was asked before
- * and whose kernel is open takes a few microseconds. UNAVAILABLE: there is no NVRTC. UNSUPPORTED: no kernel serves these sizes. */
+ * and whose kernel is open takes a few microseconds. A kernel that could not be filed serves all the same, and its note says why it was not.
+ * UNAVAILABLE: there is no NVRTC. UNSUPPORTED: no kernel serves these sizes. */
 HEDDLE_API heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
                                                 const heddle_problem *problem, uint32_t flags, heddle_kernel **kernel);
 

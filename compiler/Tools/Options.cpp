@@ -1,16 +1,14 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
 #include "codegen/Skeletons/SkeletonNames.h"
+#include "compiler/Driver/DatabasePaths.h"
 #include "compiler/Driver/Suggest.h"
 
 #include <CLI/CLI.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 
 namespace heddle::cli {
-
-namespace fs = std::filesystem;
 
 void PatternOptions::add(CLI::App &command) {
   command.add_option("FILE", file, "Pattern file (.mlir); - reads standard input")->required();
@@ -116,46 +114,22 @@ void DatabaseOptions::addShipped(CLI::App &command) {
       ->allow_extra_args(false);
 }
 
-static std::string variable(const char *name) {
-  const char *value = std::getenv(name);
-  return value ? value : "";
-}
-
-static fs::path defaultDatabase() {
-  fs::path cache = variable("XDG_CACHE_HOME");
-  if (!cache.is_absolute())
-    cache = fs::path(variable("HOME")) / ".cache";
-  return cache / "heddle" / "kernels.db";
-}
-
-std::string DatabaseOptions::path() const {
-  if (!given.empty())
-    return given;
-  std::string named = variable("HEDDLE_DB");
-  return named.empty() ? defaultDatabase().string() : named;
-}
+std::string DatabaseOptions::path() const { return given.empty() ? userDatabase() : given; }
 
 Result<Store> DatabaseOptions::open(StoreMode mode) const {
   StoreOptions options;
   options.mode = mode;
   options.allowForeignWriters = allowForeignWriters;
   options.forceNetwork = forceNetwork;
-  std::error_code error;
-  if (mode == StoreMode::readWrite && path() == defaultDatabase())
-    fs::create_directories(defaultDatabase().parent_path(), error);
-  if (error)
-    return Status::io("cannot make the folder of '" + path() + "': " + error.message());
-  return Store::open(path(), options);
+  return openUserDatabase(path(), options);
 }
 
-std::vector<std::string> DatabaseOptions::shippedPaths() const {
-  return givenShipped.empty() ? splitPaths(variable("HEDDLE_SHIPPED_DB")) : givenShipped;
-}
+std::vector<std::string> DatabaseOptions::shippedPaths() const { return givenShipped.empty() ? shippedDatabases() : givenShipped; }
 
 Result<StoreStack> DatabaseOptions::openForLookup() const {
   StoreStack stores;
   std::error_code ignored;
-  if (fs::exists(path(), ignored)) {
+  if (std::filesystem::exists(path(), ignored)) {
     HEDDLE_ASSIGN(Store own, open(StoreMode::readOnly));
     stores.add(std::move(own));
   }
