@@ -12,7 +12,22 @@ endforeach()
 add_library(heddle_fake_cuda SHARED
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeDevice.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeKernel.cpp
-  ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeState.cpp)
+  ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeState.cpp
+  ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/HostKernel.cpp)
+target_link_libraries(heddle_fake_cuda PRIVATE ${CMAKE_DL_LIBS})
+
+# A packed file whose kernels that driver runs on this machine's processors.
+add_library(heddle_host_attention MODULE ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/host_attention.c)
+set_target_properties(heddle_host_attention PROPERTIES C_STANDARD 99)
+target_link_libraries(heddle_host_attention PRIVATE m)
+add_executable(heddle-host-package ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/host_package.cpp)
+target_link_libraries(heddle-host-package PRIVATE heddle_runtime)
+set(HEDDLE_HOST_PACKAGE ${CMAKE_BINARY_DIR}/tests/host.heddle)
+add_custom_command(OUTPUT ${HEDDLE_HOST_PACKAGE}
+  COMMAND ${CMAKE_COMMAND} -E rm -f ${HEDDLE_HOST_PACKAGE}
+  COMMAND heddle-host-package ${HEDDLE_HOST_PACKAGE} $<TARGET_FILE:heddle_host_attention>
+  DEPENDS heddle-host-package heddle_host_attention VERBATIM)
+add_custom_target(heddle_host_package ALL DEPENDS ${HEDDLE_HOST_PACKAGE})
 foreach(topic device device_launch device_tensor_map device_arguments kernel_finder)
   heddle_add_unit_test(${topic} heddle_runtime heddle_fake_cuda)
   target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
@@ -40,4 +55,12 @@ find_path(HEDDLE_CUDA_INCLUDE cuda.h HINTS $ENV{CUDA_HOME}/include /usr/local/cu
 mark_as_advanced(HEDDLE_CUDA_INCLUDE)
 if(HEDDLE_CUDA_INCLUDE)
   target_include_directories(device_cuda_h_test SYSTEM PRIVATE ${HEDDLE_CUDA_INCLUDE})
+endif()
+
+# The installed tree alone, from another folder than it was installed to. Sanitizers have libraries of their own that a
+# program must load first, so the examples are not built against them.
+if(NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
+  add_test(NAME runtime.install COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/install/run.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}
+    ${HEDDLE_HOST_PACKAGE} $<TARGET_FILE:heddle_fake_cuda> ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
+  set_tests_properties(runtime.install PROPERTIES TIMEOUT 300)
 endif()

@@ -10,7 +10,6 @@ using namespace heddle::fake;
 
 namespace {
 
-// The size given by the launch's `extra` list, and the bytes; false if the list is not what a driver takes.
 // A kernel has one parameter of the size that the test announced, or as large as any.
 bool readParams(void **params, Launch &launch) {
   if (!params || !params[0])
@@ -30,6 +29,33 @@ void writeParams(const Launch &launch) {
   std::fclose(file);
 }
 
+// The launch as the driver would check it, noted in the state.
+Code recordLaunch(Function function, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned sharedBytes, Stream stream, void **params) {
+  FAKE_ENTER_CONTEXT(cuLaunchKernel);
+  bool isOurs = state().handles.count(function) && state().modules.count(function->module) &&
+                function->module->context == currentContext();
+  bool isStreamOurs = !stream || (state().handles.count(stream) && stream->context == currentContext());
+  if (!isOurs || !isStreamOurs)
+    return kInvalidHandle;
+  Launch &launch = state().lastLaunch;
+  bool isPossible = grid[0] && grid[1] && grid[2] && block[0] && block[0] <= 384 && sharedBytes <= unsigned(function->maxDynamicShared);
+  if (!isPossible || !readParams(params, launch))
+    return kErrorInvalidValue;
+  std::memcpy(launch.grid, grid, sizeof grid);
+  std::memcpy(launch.block, block, sizeof block);
+  launch.sharedBytes = sharedBytes;
+  launch.stream = stream;
+  launch.context = currentContext();
+  launch.entry = function->name;
+  writeParams(launch);
+  launch.function = function;
+  launch.clearsBefore = state().clearCount;
+  if (state().launchCount < int(std::size(state().launches)))
+    state().launches[state().launchCount] = launch;
+  ++state().launchCount;
+  return kSuccess;
+}
+
 } // namespace
 
 extern "C" {
@@ -44,7 +70,7 @@ Code cuModuleLoadDataEx(Module *module, const void *image, unsigned count, int *
                               4) == 0,
        isPtx = std::strncmp(text, "//", 2) == 0;
   if (isCubin || isPtx) {
-    *module = new ModuleStruct{currentContext()};
+    *module = new ModuleStruct{currentContext(), openHostKernel(image, "heddle_kernel")};
     state().handles.insert(*module);
     state().modules.insert(*module);
     return kSuccess;
@@ -95,29 +121,11 @@ Code cuFuncSetAttribute(Function function, int attribute, int value) {
 
 Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
                     unsigned blockZ, unsigned sharedBytes, Stream stream, void **params, void **extra) {
-  FAKE_ENTER_CONTEXT(cuLaunchKernel);
-  bool isOurs = state().handles.count(function) && state().modules.count(function->module) &&
-                function->module->context == currentContext();
-  bool isStreamOurs = !stream || (state().handles.count(stream) && stream->context == currentContext());
-  if (!isOurs || !isStreamOurs)
-    return kInvalidHandle;
-  Launch &launch = state().lastLaunch;
-  bool isPossible =
-      gridX && gridY && gridZ && blockX && blockX <= 384 && sharedBytes <= unsigned(function->maxDynamicShared);
-  if (!isPossible || extra || !readParams(params, launch))
-    return kErrorInvalidValue;
-  launch.grid[0] = gridX, launch.grid[1] = gridY, launch.grid[2] = gridZ;
-  launch.block[0] = blockX, launch.block[1] = blockY, launch.block[2] = blockZ;
-  launch.sharedBytes = sharedBytes;
-  launch.stream = stream;
-  launch.context = currentContext();
-  launch.entry = function->name;
-  writeParams(launch);
-  launch.function = function;
-  launch.clearsBefore = state().clearCount;
-  if (state().launchCount < int(std::size(state().launches)))
-    state().launches[state().launchCount] = launch;
-  ++state().launchCount;
+  const unsigned grid[3] = {gridX, gridY, gridZ}, block[3] = {blockX, blockY, blockZ};
+  if (Code code = recordLaunch(function, grid, block, sharedBytes, stream, extra ? nullptr : params))
+    return code;
+  if (function->module->hostKernel) // without the lock: kernels of several streams run at once
+    function->module->hostKernel(params[0], grid);
   return kSuccess;
 }
 

@@ -100,7 +100,7 @@ bool isInside(uint64_t address, size_t bytes) {
 extern "C" {
 
 void fakeCudaReset() {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  std::lock_guard<SpinLock> lock(state().mutex);
   for (Symbol &symbol : symbols)
     symbol.calls = symbol.failCode = symbol.failSkip = 0;
   State &now = state();
@@ -115,7 +115,7 @@ void fakeCudaReset() {
 }
 
 void fakeCudaFail(const char *name, int code, int skip) {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  std::lock_guard<SpinLock> lock(state().mutex);
   Symbol *symbol = findSymbol(name, std::strlen(name));
   if (!symbol)
     std::abort(); // a test names a function that does not exist
@@ -124,7 +124,7 @@ void fakeCudaFail(const char *name, int code, int skip) {
 }
 
 int fakeCudaCalls(const char *name) {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  std::lock_guard<SpinLock> lock(state().mutex);
   int calls = 0;
   for (const Symbol &symbol : symbols)
     if (!name || std::strcmp(symbol.name, name) == 0)
