@@ -22,22 +22,40 @@ Status publishDefault(Store &store, const KernelRecord &record) {
   return store.publish(record, winner);
 }
 
+static const char *const kStopgapNote = "stopgap until the default for this GPU is compiled";
+
+bool isStopgap(const KernelRecord &record) { return record.note.find(kStopgapNote) != std::string::npos; }
+
+Result<CompiledVariant> compileStopgap(const PreparedPattern &prepared, const KernelRequest &request) {
+  HEDDLE_ASSIGN(const Skeleton *preferred, chooseSkeleton(request));
+  const std::vector<const Skeleton *> &all = skeletons();
+  Status refused;
+  for (auto skeleton = all.rbegin(); skeleton != all.rend(); ++skeleton) {
+    if (!(*skeleton)->appliesTo(request).isOk())
+      continue;
+    auto variant = compileVariant(prepared, request, (*skeleton)->defaultConfig(request));
+    if (!variant) {
+      refused = variant.status();
+      continue;
+    }
+    std::string &note = variant->record.note;
+    if (*skeleton != preferred)
+      note += (note.empty() ? "" : "; ") + std::string(kStopgapNote);
+    return variant;
+  }
+  return refused;
+}
+
 Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const KernelRequest &request, const LookupQuery &wanted,
                       const std::string &name) {
   HEDDLE_ASSIGN(StoreLookup found, store.lookup(wanted));
   if (found.match != MatchKind::none)
     return {};
-  const std::vector<const Skeleton *> &all = skeletons();
-  for (auto skeleton = all.rbegin(); skeleton != all.rend(); ++skeleton) {
-    if (!(*skeleton)->appliesTo(request).isOk())
-      continue;
-    auto variant = compileVariant(prepared, request, (*skeleton)->defaultConfig(request));
-    if (!variant)
-      continue;
-    HEDDLE_TRY(publishDefault(store, variant->record));
-    return publishName(store, prepared, name);
-  }
-  return {};
+  auto variant = compileStopgap(prepared, request);
+  if (!variant)
+    return {};
+  HEDDLE_TRY(publishDefault(store, variant->record));
+  return publishName(store, prepared, name);
 }
 
 Status publishName(Store &store, const PreparedPattern &prepared, const std::string &name) {

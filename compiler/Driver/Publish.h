@@ -15,8 +15,13 @@ std::string deviceArch(std::string arch);
 /// Files the kernel as the untuned default of every GPU that runs it; a tuned winner is never replaced.
 Status publishDefault(Store &store, const KernelRecord &record);
 
-/// If the store has nothing that runs `wanted`, files the default of the least particular skeleton that serves the request,
-/// under the pattern's name as well: other processes are served while a search runs. Leaves it if none compiles.
+/// The default of the least particular skeleton that serves the request: the soonest compiled. Its record says so if another
+/// skeleton is preferred.
+Result<CompiledVariant> compileStopgap(const PreparedPattern &prepared, const KernelRequest &request);
+/// The record stands in for a default that is yet to be compiled.
+bool isStopgap(const KernelRecord &record);
+
+/// If the store has nothing that runs `wanted`, files the stopgap, under the pattern's name as well: other processes are served while a search runs. Leaves it if none compiles.
 Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const KernelRequest &request, const LookupQuery &wanted,
                       const std::string &name);
 

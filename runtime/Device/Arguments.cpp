@@ -275,10 +275,14 @@ Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {
   return needs;
 }
 
+Status readArguments(const heddle_attention_args &args, heddle_attention_args &known) {
+  HEDDLE_TRY(copyKnown(args, known));
+  return checkUnserved(known);
+}
+
 Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
                       const heddle_attention_args &args, CallInputs &inputs) {
-  HEDDLE_TRY(copyKnown(args, inputs.args));
-  HEDDLE_TRY(checkUnserved(inputs.args));
+  HEDDLE_TRY(readArguments(args, inputs.args));
   HEDDLE_TRY(checkTensors(family, inputs.args));
   HEDDLE_TRY(checkFloats(inputs.args));
   if (inputs.args.k_origin % needs.keyOriginStep != 0)

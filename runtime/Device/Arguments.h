@@ -41,6 +41,9 @@ struct CallRequirements {
   static Result<CallRequirements> of(const LaunchPlan &plan);
 };
 
+// The fields that the caller's version of the struct has; fails if one is set that nothing serves yet.
+Status readArguments(const heddle_attention_args &args, heddle_attention_args &known);
+
 // Fills `inputs`, or names the first offending field. Does not look at the workspace.
 Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
                       const heddle_attention_args &args, CallInputs &inputs);

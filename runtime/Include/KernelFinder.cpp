@@ -70,6 +70,11 @@ void KernelFinder::remember(const std::string &question, const FoundKernel &foun
   answers.insert_or_assign(question, Answer{WeakKernel(found.kernel), found.match, found.medianUs});
 }
 
+void KernelFinder::distrust() {
+  std::lock_guard<std::mutex> lock(mutex);
+  trustedUntil = {};
+}
+
 void KernelFinder::renewTrust(std::chrono::steady_clock::time_point now) {
   Result<std::vector<int64_t>> current = stores.versions();
   if (!current || *current != versions) {

@@ -32,6 +32,9 @@ public:
   // here. notFound if nothing fits.
   Result<FoundKernel> find(const Device &device, LookupQuery query);
 
+  // The next question is put to the stores: this process has published.
+  void distrust();
+
 private:
   struct Answer {
     WeakKernel kernel;

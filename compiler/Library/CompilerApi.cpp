@@ -1,0 +1,220 @@
+//===- CompilerApi.cpp - the compiler of the C interface ------------------===//
+#include "compiler/Driver/DatabasePaths.h"
+#include "compiler/Driver/DeviceProblem.h"
+#include "compiler/Library/EmbeddedCompiler.h"
+#include "runtime/Include/Handles.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <unistd.h>
+
+using namespace heddle;
+
+struct heddle_compiler {
+  std::unique_ptr<EmbeddedCompiler> compiler;
+};
+struct heddle_task {
+  std::shared_ptr<Task> task;
+};
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// bin/heddle beside the folder of this library, else of PATH; empty if there is none.
+std::string findProgram() {
+  std::vector<fs::path> folders;
+  Dl_info here = {};
+  if (::dladdr(reinterpret_cast<const void *>(&heddle_compiler_open), &here) && here.dli_fname) {
+    std::error_code error;
+    folders.push_back(fs::canonical(here.dli_fname, error).parent_path().parent_path() / "bin");
+  }
+  const char *path = std::getenv("PATH");
+  for (const std::string &folder : splitPaths(path ? path : ""))
+    folders.push_back(folder);
+  for (const fs::path &folder : folders)
+    if (const fs::path program = folder / "heddle"; ::access(program.c_str(), X_OK) == 0 && !fs::is_directory(program))
+      return program.string();
+  return {};
+}
+
+Result<CompilerOptions> optionsOf(const heddle_compiler_options *given) {
+  CompilerOptions options;
+  if (!given || !given->program)
+    options.program = findProgram();
+  options.shipped = given && given->shipped ? splitPaths(given->shipped) : shippedDatabases();
+  if (!given)
+    return options;
+  HEDDLE_TRY(checkStructSize("open compiler", *given));
+  constexpr uint32_t kKnown = HEDDLE_COMPILER_READ_ONLY | HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS | HEDDLE_COMPILER_FORCE_NETWORK;
+  if ((given->flags & ~kKnown) != 0 || given->reserved != 0)
+    return Status::unsupported("open compiler: flags: no such flag in " + std::to_string(given->flags) + ", or the reserved field is not zero");
+  if (given->workers < 0)
+    return Status::invalidArgument("open compiler: workers: expected 0 or more, got " + std::to_string(given->workers));
+  options.database = given->database ? given->database : "";
+  options.isReadOnly = (given->flags & HEDDLE_COMPILER_READ_ONLY) != 0;
+  options.allowForeignWriters = (given->flags & HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS) != 0;
+  options.forceNetwork = (given->flags & HEDDLE_COMPILER_FORCE_NETWORK) != 0;
+  if (given->program)
+    options.program = given->program;
+  options.workers = given->workers;
+  return options;
+}
+
+Result<bool> writesFloat32(const char *kind) {
+  const std::string name = kind ? kind : "forward";
+  if (name == "forward")
+    return false;
+  const std::string inFloat32 = std::string("forward").append(KernelFamily::kFloatOutSuffix);
+  if (name == inFloat32)
+    return true;
+  return Status::unsupported("kernel for a problem: kind: expected forward or " + inFloat32 + ", got '" + name + "'");
+}
+
+Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_pattern &pattern, const heddle_problem &problem) {
+  const std::string who = "kernel for a problem: ";
+  HEDDLE_TRY(checkStructSize("kernel for a problem", problem));
+  if (problem.dtype != HEDDLE_BF16 && problem.dtype != HEDDLE_FP16)
+    return Status::invalidArgument(who + "dtype: expected bf16 or fp16 (1 or 2), got " + std::to_string(problem.dtype));
+  if (problem.head_dim < 1)
+    return Status::invalidArgument(who + "head_dim: expected 1 or more, got " + std::to_string(problem.head_dim));
+  KernelQuestion question{pattern.pattern, device.device, {}, {}, false};
+  HEDDLE_ASSIGN(question.kernel.arch, archOf(device.device));
+  HEDDLE_ASSIGN(question.kernel.outFloat32, writesFloat32(problem.kind));
+  question.kernel.dtype = DType(problem.dtype - 1);
+  question.kernel.headDim = problem.head_dim;
+  question.kernel.valueDim = problem.value_dim ? problem.value_dim : problem.head_dim;
+  question.hasSizes = problem.batch > 0 && problem.heads > 0 && problem.kv_heads > 0 && problem.seqlen_q > 0 && problem.seqlen_k > 0;
+  question.problem.batch = problem.batch;
+  question.problem.heads = problem.heads;
+  question.problem.kvHeads = problem.kv_heads;
+  question.problem.seqlenQ = problem.seqlen_q;
+  question.problem.seqlenK = problem.seqlen_k;
+  question.problem.qOrigin = problem.q_origin;
+  question.problem.kOrigin = problem.k_origin;
+  if (question.hasSizes) { // without them a size without a default needs no value
+    HEDDLE_ASSIGN(question.problem.parameters, pattern.pattern->parameters(problem.operands, problem.operand_count, /*needsLengths=*/false));
+  }
+  return question;
+}
+
+/// Hands the kernel, or the reason, to the caller's function.
+EmbeddedCompiler::Done calling(heddle_task_done done, void *user) {
+  return [done, user](Result<FoundKernel> found) {
+    if (!done)
+      return;
+    const Status status = found.status();
+    done(user, heddle_status(status.code()), status.message().c_str(), found ? new heddle_kernel{found.take()} : nullptr);
+  };
+}
+
+Status findKernel(heddle_compiler &compiler, const KernelQuestion &question, uint32_t flags, heddle_kernel **kernel) {
+  Result<FoundKernel> found = Status::unsupported("kernel for a problem: flags: expected 0, ONLY_STORED or FIRST_SOON, got " + std::to_string(flags));
+  switch (flags) {
+  case 0: found = compiler.compiler->best(question); break;
+  case HEDDLE_ONLY_STORED: found = compiler.compiler->stored(question); break;
+  case HEDDLE_FIRST_SOON: found = compiler.compiler->soon(question); break;
+  default: break;
+  }
+  HEDDLE_TRY(found.status());
+  *kernel = new heddle_kernel{found.take()};
+  return {};
+}
+
+Result<SearchOptions> searchOptionsOf(const heddle_tune_options *given) {
+  SearchOptions options;
+  if (!given)
+    return options;
+  HEDDLE_TRY(checkStructSize("tune", *given));
+  if (!std::isfinite(given->budget_seconds) || given->budget_seconds < 0)
+    return Status::invalidArgument("tune: budget_seconds: expected 0 or more, got " + std::to_string(given->budget_seconds));
+  if (given->verified_rows < 0)
+    return Status::invalidArgument("tune: verified_rows: expected 0 or more, got " + std::to_string(given->verified_rows));
+  if (given->budget_seconds > 0)
+    options.budgetSeconds = given->budget_seconds;
+  if (given->verified_rows > 0)
+    options.verifiedRows = given->verified_rows;
+  options.strategy = given->strategy ? given->strategy : "";
+  return options;
+}
+
+Status checkSearchable(const heddle_compiler &compiler, const KernelQuestion &question) {
+  if (!question.hasSizes)
+    return Status::invalidArgument("tune: batch, heads, kv_heads, seqlen_q and seqlen_k must all be given");
+  if (question.kernel.outFloat32)
+    return Status::unsupported("tune: kind: searches are for \"forward\"");
+  if (compiler.compiler->isReadOnly())
+    return Status::denied("tune: this compiler was opened for reading only, and a search needs a database to write to");
+  return {};
+}
+
+} // namespace
+
+extern "C" {
+
+heddle_status heddle_compiler_open(const heddle_compiler_options *options, heddle_compiler **compiler) {
+  return guarded([&]() -> Status {
+    if (!compiler)
+      return missing("open compiler", "compiler");
+    HEDDLE_ASSIGN(CompilerOptions known, optionsOf(options));
+    HEDDLE_ASSIGN(std::unique_ptr<EmbeddedCompiler> made, EmbeddedCompiler::open(known));
+    *compiler = new heddle_compiler{std::move(made)};
+    return {};
+  });
+}
+
+void heddle_compiler_close(heddle_compiler *compiler) { delete compiler; }
+
+heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern, const heddle_problem *problem,
+                                     uint32_t flags, heddle_kernel **kernel) {
+  return guarded([&]() -> Status {
+    if (!compiler || !device || !pattern || !problem || !kernel)
+      return missing("kernel for a problem", !compiler ? "compiler" : !device ? "device" : !pattern ? "pattern" : !problem ? "problem" : "kernel");
+    HEDDLE_ASSIGN(KernelQuestion question, questionOf(*device, *pattern, *problem));
+    return findKernel(*compiler, question, flags, kernel);
+  });
+}
+
+heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern, const heddle_problem *problem,
+                                      heddle_task_done done, void *user, heddle_task **task) {
+  return guarded([&]() -> Status {
+    if (!compiler || !device || !pattern || !problem || !task)
+      return missing("compile", !compiler ? "compiler" : !device ? "device" : !pattern ? "pattern" : !problem ? "problem" : "task");
+    HEDDLE_ASSIGN(KernelQuestion question, questionOf(*device, *pattern, *problem));
+    *task = new heddle_task{compiler->compiler->compileLater(std::move(question), calling(done, user))};
+    return {};
+  });
+}
+
+heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern, const heddle_problem *problem,
+                                   const heddle_tune_options *options, heddle_task_done done, void *user, heddle_task **task) {
+  return guarded([&]() -> Status {
+    if (!compiler || !device || !pattern || !problem || !task)
+      return missing("tune", !compiler ? "compiler" : !device ? "device" : !pattern ? "pattern" : !problem ? "problem" : "task");
+    HEDDLE_ASSIGN(SearchOptions search, searchOptionsOf(options));
+    HEDDLE_ASSIGN(KernelQuestion question, questionOf(*device, *pattern, *problem));
+    HEDDLE_TRY(checkSearchable(*compiler, question));
+    *task = new heddle_task{compiler->compiler->searchLater(std::move(question), std::move(search), calling(done, user))};
+    return {};
+  });
+}
+
+heddle_status heddle_task_wait(heddle_task *task, double seconds, int32_t *is_done) {
+  return guarded([&]() -> Status {
+    if (!task || !is_done)
+      return missing("wait", task ? "is_done" : "task");
+    *is_done = task->task->wait(seconds);
+    return task->task->status();
+  });
+}
+
+void heddle_task_cancel(heddle_task *task) {
+  if (task)
+    task->task->cancel();
+}
+
+void heddle_task_close(heddle_task *task) { delete task; }
+
+} // extern "C"

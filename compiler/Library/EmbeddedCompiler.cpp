@@ -1,0 +1,214 @@
+//===- EmbeddedCompiler.cpp -----------------------------------------------===//
+#include "compiler/Library/EmbeddedCompiler.h"
+
+#include "codegen/Config/KernelRequest.h"
+#include "compiler/Driver/BindOperands.h"
+#include "compiler/Driver/DatabasePaths.h"
+#include "compiler/Driver/Publish.h"
+#include "compiler/Driver/TuneSession.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+namespace heddle {
+namespace {
+
+/// Needs no analysis of the pattern, so that a warm start does none.
+KernelFamily familyOf(const KernelQuestion &question) {
+  KernelFamily family;
+  family.pattern = question.pattern->info().digest;
+  family.kind = std::string("forward").append(question.kernel.outFloat32 ? KernelFamily::kFloatOutSuffix : "");
+  family.dtype = question.kernel.dtype;
+  family.headDim = question.kernel.headDim;
+  family.valueDim = question.kernel.valueDim;
+  family.generator = kGenerator;
+  return family;
+}
+
+std::string textOf(const KernelFamily &family, const std::string &arch) {
+  return family.pattern + " " + family.kind + " " + dtypeName(family.dtype) + " " + std::to_string(family.headDim) + " " +
+         std::to_string(family.valueDim) + " " + arch;
+}
+
+Result<FoundKernel> load(const Device &device, const Result<KernelRecord> &record) {
+  HEDDLE_TRY(record.status());
+  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, *record));
+  return FoundKernel{std::move(kernel), MatchKind::untunedDefault, 0};
+}
+
+/// A default that is to be replaced by a better one.
+bool isStopgap(const FoundKernel &found) { return found.match == MatchKind::untunedDefault && isStopgap(found.kernel.record()); }
+
+bool isMissing(const Result<FoundKernel> &found) { return !found && found.status().code() == StatusCode::notFound; }
+
+} // namespace
+
+Result<std::unique_ptr<EmbeddedCompiler>> EmbeddedCompiler::open(const CompilerOptions &given) {
+  std::unique_ptr<EmbeddedCompiler> made(new EmbeddedCompiler);
+  CompilerOptions &options = made->options = given;
+  if (options.database.empty())
+    options.database = userDatabase();
+  StoreOptions store;
+  store.allowForeignWriters = options.allowForeignWriters;
+  store.forceNetwork = options.forceNetwork;
+  if (!options.isReadOnly) {
+    store.mode = StoreMode::readWrite;
+    HEDDLE_ASSIGN(made->own, openUserDatabase(options.database, store));
+  }
+  std::error_code ignored;
+  store.mode = StoreMode::readOnly;
+  if (made->own || std::filesystem::exists(options.database, ignored)) {
+    HEDDLE_ASSIGN(Store reader, Store::open(options.database, store));
+    made->finder.add(std::move(reader));
+  }
+  for (const std::string &path : options.shipped) {
+    HEDDLE_ASSIGN(Store shipped, openShipped(path, options.allowForeignWriters));
+    made->finder.add(std::move(shipped));
+  }
+  return made;
+}
+
+Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
+  constexpr ProblemBucket kUnknown{-1, -1, -1};
+  ProblemBucket bucket = kUnknown;
+  if (question.hasSizes) {
+    HEDDLE_ASSIGN(bucket, question.pattern->bucket(question.problem, question.device.info().identity.smCount));
+  }
+  return finder.find(question.device, LookupQuery(WinnerKey(familyOf(question), bucket, {})));
+}
+
+Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
+  Result<FoundKernel> found = stored(question);
+  const bool isToBeMade = isMissing(found) || (found && isStopgap(*found));
+  return isToBeMade ? made(question, Made::preferred) : std::move(found);
+}
+
+Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) {
+  Result<FoundKernel> found = stored(question);
+  if (!isMissing(found) && !(found && isStopgap(*found)))
+    return found;
+  const std::string key = textOf(familyOf(question), question.kernel.archName());
+  bool isBegun = false;
+  std::shared_future<Record> preferred;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (auto known = making.find(key); known != making.end()) {
+      isBegun = true;
+      preferred = known->second;
+    }
+  }
+  if (isBegun && preferred.wait_for(std::chrono::seconds(0)) == std::future_status::ready && preferred.get()->isOk())
+    return load(question.device, *preferred.get());
+  if (!isBegun)
+    compileLater(question, [](Result<FoundKernel>) {});
+  return found ? std::move(found) : made(question, Made::stopgap);
+}
+
+Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made which) {
+  return load(question.device, *madeOnce(question, which));
+}
+
+EmbeddedCompiler::Record EmbeddedCompiler::madeOnce(const KernelQuestion &question, Made which) {
+  const std::string key = textOf(familyOf(question), question.kernel.archName()) + (which == Made::stopgap ? " stopgap" : "");
+  std::promise<Record> promise;
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (auto known = making.find(key); known != making.end()) {
+      std::shared_future<Record> other = known->second;
+      lock.unlock();
+      return other.get();
+    }
+    making.emplace(key, promise.get_future().share());
+  }
+  Record record;
+  try {
+    record = std::make_shared<const Result<KernelRecord>>(make(question, which));
+  } catch (const std::exception &error) {
+    record = std::make_shared<const Result<KernelRecord>>(Status::internal(error.what()));
+  }
+  promise.set_value(record);
+  if (!record->isOk() && record->status().code() != StatusCode::unsupported) { // may go better another time
+    std::lock_guard<std::mutex> lock(mutex);
+    making.erase(key);
+  }
+  return record;
+}
+
+Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which) {
+  HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared, question.pattern->prepared());
+  Result<CompiledVariant> variant =
+      which == Made::stopgap ? compileStopgap(*prepared, makeRequest(*prepared, question.kernel)) : compileVariant(*prepared, question.kernel, "");
+  HEDDLE_TRY(variant.status());
+  if (own)
+    file(variant->record, *prepared, which);
+  return std::move(variant->record);
+}
+
+void EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepared, Made which) {
+  std::lock_guard<std::mutex> lock(filing);
+  bool &isFiled = filed[textOf(record, deviceArch(record.kernelArch))];
+  if (which == Made::stopgap && isFiled)
+    return; // the other one was sooner
+  isFiled = isFiled || which == Made::preferred;
+  Status status = publishDefault(*own, record);
+  if (status.isOk())
+    status = publishName(*own, prepared, prepared.name);
+  if (!status.isOk())
+    record.note += (record.note.empty() ? "" : "; ") + ("not filed: " + status.message());
+  finder.distrust();
+}
+
+std::shared_ptr<Task> EmbeddedCompiler::compileLater(KernelQuestion question, Done done) {
+  return compilations.add([this, question = std::move(question), done = std::move(done)](const Task &task) {
+    Result<FoundKernel> found = task.isCancelled() ? Result<FoundKernel>(Status::unavailable("compile: cancelled")) : best(question);
+    Status status = found.status();
+    done(std::move(found));
+    return status;
+  });
+}
+
+std::shared_ptr<Task> EmbeddedCompiler::searchLater(KernelQuestion question, SearchOptions search, Done done) {
+  return searches.add([this, question = std::move(question), search = std::move(search), done = std::move(done)](const Task &task) {
+    Result<FoundKernel> found = task.isCancelled() ? Result<FoundKernel>(Status::unavailable("tune: cancelled")) : this->search(question, search, task);
+    Status status = found.status();
+    done(std::move(found));
+    return status;
+  });
+}
+
+Result<FoundKernel> EmbeddedCompiler::search(const KernelQuestion &question, const SearchOptions &search, const Task &task) {
+  HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, question.pattern->parseAgain());
+  TuneRequest request;
+  request.shape = question.problem;
+  HEDDLE_TRY(checkShape(*file, request.shape));
+  HEDDLE_TRY(bindOperands(*file, {{}, {}, OperandSources::Missing::make}, request.shape));
+  request.dtype = question.kernel.dtype;
+  request.headDim = question.kernel.headDim;
+  request.valueDim = question.kernel.valueDim;
+  request.verifiedRows = search.verifiedRows;
+  request.measureProgram = options.program;
+  request.strategy = search.strategy.empty() ? kTuneStrategy : search.strategy;
+  request.options.budgetSeconds = search.budgetSeconds;
+  const int processors = int(std::max(1u, std::thread::hardware_concurrency()));
+  request.options.workers = options.workers > 0 ? options.workers : std::max(1, processors - 1);
+  request.options.ahead = 2 * request.options.workers;
+  request.options.cancel = &task.isCancelled();
+  std::vector<Store> shipped;
+  for (const std::string &path : options.shipped) {
+    HEDDLE_ASSIGN(Store store, openShipped(path, options.allowForeignWriters));
+    shipped.push_back(std::move(store));
+  }
+  for (const Store &store : shipped)
+    request.shipped.push_back(&store);
+  HEDDLE_ASSIGN(TuneOutcome outcome, tune(*file, request, question.device, *own));
+  finder.distrust();
+  if (!outcome.record)
+    return Status::unavailable(task.isCancelled() ? "tune: cancelled before a kernel was found"
+                                                  : "tune: no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
+                                                    "--trials` shows why each failed");
+  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(question.device, *outcome.record));
+  return FoundKernel{std::move(kernel), MatchKind::exact, outcome.medianUs};
+}
+
+} // namespace heddle

@@ -1,0 +1,84 @@
+//===- EmbeddedCompiler.h - kernels for a program, made when they are missing -*- C++ -*-===//
+// Owns the databases of a program and what it compiles and searches: each kernel is made once, filed, and found from then on.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_LIBRARY_EMBEDDEDCOMPILER_H
+#define HEDDLE_COMPILER_LIBRARY_EMBEDDEDCOMPILER_H
+
+#include "compiler/Driver/KernelShape.h"
+#include "compiler/Library/Background.h"
+#include "compiler/Library/EmbeddedPattern.h"
+#include "runtime/Include/KernelFinder.h"
+
+#include <future>
+#include <optional>
+
+namespace heddle {
+
+struct CompilerOptions {
+  std::string database;             ///< empty: the user's own
+  std::vector<std::string> shipped; ///< only read
+  bool isReadOnly = false;
+  bool allowForeignWriters = false, forceNetwork = false;
+  std::string program; ///< heddle, in whose processes searches run kernels; empty: this one
+  int workers = 0;     ///< 0: one less than there are processors
+};
+
+/// What a program asks for: a kernel of a pattern, for a GPU and a kind of call.
+struct KernelQuestion {
+  std::shared_ptr<EmbeddedPattern> pattern;
+  Device device;
+  KernelShape kernel;
+  ProblemShape problem;
+  bool hasSizes = false; ///< of the problem: all that a bucket needs
+};
+
+struct SearchOptions {
+  double budgetSeconds = 20;
+  int64_t verifiedRows = 32;
+  std::string strategy; ///< empty: the default
+};
+
+/// Thread safe.
+class EmbeddedCompiler {
+public:
+  static Result<std::unique_ptr<EmbeddedCompiler>> open(const CompilerOptions &options);
+
+  bool isReadOnly() const { return options.isReadOnly; }
+
+  /// Of the databases. notFound if nothing fits.
+  Result<FoundKernel> stored(const KernelQuestion &question);
+  /// Stored, else the default for this GPU, compiled now.
+  Result<FoundKernel> best(const KernelQuestion &question);
+  /// Stored, else one that compiles sooner, and the default for this GPU in the background.
+  Result<FoundKernel> soon(const KernelQuestion &question);
+
+  using Done = std::function<void(Result<FoundKernel>)>;
+  std::shared_ptr<Task> compileLater(KernelQuestion question, Done done);
+  std::shared_ptr<Task> searchLater(KernelQuestion question, SearchOptions options, Done done);
+
+private:
+  EmbeddedCompiler() = default;
+  enum class Made { preferred, stopgap };
+  using Record = std::shared_ptr<const Result<KernelRecord>>;
+
+  Result<FoundKernel> made(const KernelQuestion &question, Made which);
+  Record madeOnce(const KernelQuestion &question, Made which);
+  Result<KernelRecord> make(const KernelQuestion &question, Made which);
+  void file(KernelRecord &record, const PreparedPattern &prepared, Made which);
+  Result<FoundKernel> search(const KernelQuestion &question, const SearchOptions &options, const Task &task);
+
+  CompilerOptions options;
+  std::optional<Store> own; ///< for writing
+  KernelFinder finder;
+
+  std::mutex mutex;                                       ///< guards making
+  std::map<std::string, std::shared_future<Record>> making; ///< what is made, and was, by key of question
+  std::mutex filing;                  ///< held while a default is filed; guards filed
+  std::map<std::string, bool> filed; ///< families and architectures whose preferred default this process has filed
+
+  Background compilations, searches; ///< last: they use all of the above
+};
+
+} // namespace heddle
+
+#endif

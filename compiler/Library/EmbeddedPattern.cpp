@@ -1,0 +1,149 @@
+//===- EmbeddedPattern.cpp ------------------------------------------------===//
+#include "compiler/Library/EmbeddedPattern.h"
+
+#include "codegen/Cpu/JitPattern.h"
+#include "compiler/Driver/CompileForCpu.h"
+#include "compiler/Driver/CompileSession.h"
+#include "dialect/IR/Operands.h"
+#include "dialect/IR/RealWord.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kMostBuckets = 4096; // then all are forgotten: programs may never call twice with one length
+
+std::string typeText(mlir::Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+} // namespace
+
+Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::string &text, const std::string &label, const std::string &name) {
+  std::shared_ptr<EmbeddedPattern> made(new EmbeddedPattern);
+  HEDDLE_ASSIGN(made->file, PatternFile::parse(text, label, name));
+  HEDDLE_ASSIGN(std::string digest, made->file->digest());
+  made->facts.digest = made->keep(std::move(digest));
+  made->describe();
+  return made;
+}
+
+void EmbeddedPattern::describe() {
+  attn::PatternOp pattern = file->pattern();
+  facts.struct_size = sizeof(facts);
+  facts.argument_count = int32_t(pattern.getNumArguments());
+  facts.takes_q_origin = pattern.getQOrigin() == attn::Origin::given;
+  facts.name = keep(pattern.getSymName().str());
+  facts.text = keep(file->text());
+  facts.notes = keep(file->notes());
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {
+    heddle_pattern_argument &argument = described.emplace_back();
+    const bool isTensor = pattern.isOperand(i), isNumber = !isTensor && pattern.isRealParameter(i);
+    argument.struct_size = sizeof(argument);
+    argument.id = int32_t(i);
+    argument.kind = isTensor ? HEDDLE_OPERAND_POINTER : isNumber ? HEDDLE_OPERAND_FLOAT : HEDDLE_OPERAND_INT;
+    argument.takes_length = isTensor && attn::lengthDimension(pattern, i).has_value();
+    argument.name = keep(pattern.getParameterName(i).str());
+    argument.type = keep(typeText(pattern.getArgumentTypes()[i]));
+    argument.doc = keep(pattern.getParameterDoc(i).str());
+    const std::optional<int64_t> word = isTensor ? std::nullopt : pattern.getParameterDefault(i);
+    argument.has_default = word.has_value();
+    if (isNumber) {
+      argument.default_float = word ? attn::realOfWord(*word) : 0;
+      argument.min_float = pattern.getRealMinimum(i);
+      argument.max_float = pattern.getRealMaximum(i);
+    } else if (!isTensor) {
+      argument.default_int = word.value_or(0);
+      argument.min_int = pattern.getParameterMinimum(i);
+    }
+  }
+}
+
+Result<std::string> EmbeddedPattern::assignment(const heddle_operand &operand, std::map<int32_t, int64_t> &lengths) const {
+  const std::string who = std::string("pattern '") + facts.name + "': operand " + std::to_string(operand.id) + ": ";
+  if (operand.id < 0 || operand.id >= facts.argument_count)
+    return Status::invalidArgument(who + "it has " + std::to_string(facts.argument_count) + " arguments");
+  const heddle_pattern_argument &argument = described[size_t(operand.id)];
+  const std::string name = argument.name;
+  if (argument.kind == HEDDLE_OPERAND_POINTER && operand.kind == HEDDLE_OPERAND_INT && argument.takes_length) {
+    if (operand.value.i64 < 0 || operand.value.i64 > INT32_MAX)
+      return Status::invalidArgument(who + "length of '" + name + "': expected 0 to 2^31 - 1, got " + std::to_string(operand.value.i64));
+    lengths[operand.id] = operand.value.i64;
+    return std::string();
+  }
+  if (operand.kind != argument.kind)
+    return Status::invalidArgument(who + "'" + name + "' is a " + argument.type + ", the operand is of kind " + std::to_string(operand.kind));
+  if (operand.kind == HEDDLE_OPERAND_INT)
+    return name + "=" + std::to_string(operand.value.i64);
+  char number[64];
+  std::snprintf(number, sizeof number, "%.9g", operand.value.f64);
+  return name + "=" + number;
+}
+
+Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *operands, uint64_t count, bool needsLengths) {
+  if (count > 0 && !operands)
+    return Status::invalidArgument("operands: expected an address, got null");
+  std::vector<std::string> assignments;
+  std::map<int32_t, int64_t> lengths;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (operands[i].kind == HEDDLE_OPERAND_POINTER)
+      continue;
+    HEDDLE_ASSIGN(std::string text, assignment(operands[i], lengths));
+    if (!text.empty())
+      assignments.push_back(std::move(text));
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  HEDDLE_ASSIGN(std::vector<int64_t> words, file->bindParameters(assignments));
+  for (const heddle_pattern_argument &argument : described)
+    if (argument.takes_length && needsLengths && lengths.count(argument.id) == 0)
+      return Status::invalidArgument(std::string("pattern '") + facts.name + "': the length of tensor '" + argument.name +
+                                     "' is missing: operand " + std::to_string(argument.id) + " of kind int");
+  for (const auto &[id, length] : lengths)
+    words[size_t(id)] = length;
+  return words;
+}
+
+int64_t EmbeddedPattern::queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const {
+  switch (file->pattern().getQOrigin()) {
+  case attn::Origin::start: return 0;
+  case attn::Origin::end: return seqlenK - seqlenQ;
+  case attn::Origin::given: break;
+  }
+  return given;
+}
+
+Result<std::shared_ptr<const PreparedPattern>> EmbeddedPattern::prepared() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!preparedOnce) {
+    HEDDLE_ASSIGN(PreparedPattern made, preparePattern(*file));
+    preparedOnce = std::make_shared<const PreparedPattern>(std::move(made));
+  }
+  return preparedOnce;
+}
+
+Result<std::shared_ptr<const JitPattern>> EmbeddedPattern::machineCode() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!machineCodeOnce) {
+    HEDDLE_ASSIGN(machineCodeOnce, compileForCpu(*file));
+  }
+  return machineCodeOnce;
+}
+
+Result<ProblemBucket> EmbeddedPattern::bucket(const ProblemShape &shape, int64_t smCount) {
+  std::vector<int64_t> asked = {shape.batch, shape.heads, shape.kvHeads, shape.seqlenQ, shape.seqlenK, shape.qOrigin, shape.kOrigin, smCount};
+  asked.insert(asked.end(), shape.parameters.begin(), shape.parameters.end());
+  std::lock_guard<std::mutex> lock(mutex);
+  if (auto known = buckets.find(asked); known != buckets.end())
+    return known->second;
+  HEDDLE_TRY(checkShape(*file, shape));
+  if (buckets.size() >= kMostBuckets)
+    buckets.clear();
+  return buckets.emplace(std::move(asked), problemBucket(*file, shape, smCount)).first->second;
+}
+
+Result<std::unique_ptr<PatternFile>> EmbeddedPattern::parseAgain() const { return PatternFile::parse(facts.text, file->path(), facts.name); }
+
+} // namespace heddle

@@ -1,0 +1,67 @@
+//===- EmbeddedPattern.h - a pattern that a program holds -------*- C++ -*-===//
+// Owns a parsed pattern for callers on any thread: what they are told of it, the sizes of their calls, and what is made of it
+// once and used often.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_LIBRARY_EMBEDDEDPATTERN_H
+#define HEDDLE_COMPILER_LIBRARY_EMBEDDEDPATTERN_H
+
+#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Library/heddle_compiler.h"
+
+#include <deque>
+#include <map>
+#include <mutex>
+
+namespace heddle {
+
+class JitPattern;
+
+/// Thread safe.
+class EmbeddedPattern {
+public:
+  /// The failures of PatternFile::parse.
+  static Result<std::shared_ptr<EmbeddedPattern>> create(const std::string &text, const std::string &label, const std::string &name);
+
+  const heddle_pattern_info &info() const { return facts; }
+  const std::vector<heddle_pattern_argument> &arguments() const { return described; }
+
+  /// Words of all arguments (ProblemShape::parameters): defaults, and what the caller gives. invalidArgument names the
+  /// argument that is unknown, missing, of another kind or out of bounds.
+  Result<std::vector<int64_t>> parameters(const heddle_operand *operands, uint64_t count, bool needsLengths);
+  /// Position of query 0 of a call.
+  int64_t queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const;
+
+  Result<std::shared_ptr<const PreparedPattern>> prepared();
+  Result<std::shared_ptr<const JitPattern>> machineCode();
+  /// Of a checked shape. Sizes that were asked for before are answered from memory.
+  Result<ProblemBucket> bucket(const ProblemShape &shape, int64_t smCount);
+
+  /// The same pattern for one thread that works on it for long.
+  Result<std::unique_ptr<PatternFile>> parseAgain() const;
+
+private:
+  EmbeddedPattern() = default;
+  void describe();
+  const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
+  /// "NAME=VALUE"; empty for the length of a tensor, which goes to `lengths`.
+  Result<std::string> assignment(const heddle_operand &operand, std::map<int32_t, int64_t> &lengths) const;
+
+  std::unique_ptr<PatternFile> file;
+  heddle_pattern_info facts = {};
+  std::vector<heddle_pattern_argument> described;
+  std::deque<std::string> texts; ///< what facts and described point to
+
+  std::mutex mutex; ///< guards the use of file, and what follows
+  std::shared_ptr<const PreparedPattern> preparedOnce;
+  std::shared_ptr<const JitPattern> machineCodeOnce;
+  std::map<std::vector<int64_t>, ProblemBucket> buckets;
+};
+
+} // namespace heddle
+
+struct heddle_pattern {
+  std::shared_ptr<heddle::EmbeddedPattern> pattern;
+};
+
+#endif

@@ -1,0 +1,170 @@
+//===- PatternApi.cpp - patterns of the C interface, and attention on the CPU -===//
+#include "codegen/Cpu/CpuAttention.h"
+#include "compiler/Library/EmbeddedPattern.h"
+#include "runtime/Device/Arguments.h"
+#include "runtime/Include/Handles.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace heddle;
+
+namespace {
+
+Status openPattern(const std::string &text, const char *label, const char *name, heddle_pattern **pattern) {
+  HEDDLE_ASSIGN(std::shared_ptr<EmbeddedPattern> made, EmbeddedPattern::create(text, label, name ? name : ""));
+  *pattern = new heddle_pattern{std::move(made)};
+  return {};
+}
+
+/// Copies what both versions of a struct have; the caller's struct_size stays.
+template <class T> Status fill(const char *function, T &out, const T &facts) {
+  HEDDLE_TRY(checkStructSize(function, out));
+  const uint32_t size = out.struct_size;
+  out = facts;
+  out.struct_size = size;
+  return {};
+}
+
+Status bad(const std::string &what) { return Status::invalidArgument("attention arguments: " + what); }
+
+struct CpuTensor {
+  const char *name;
+  const heddle_tensor &tensor;
+  int64_t expected[4];
+};
+
+Status checkTensor(const CpuTensor &check, int32_t dtype) {
+  static const char *const kDims[] = {"batch", "row", "head", "dim"};
+  const std::string name = check.name;
+  if (check.tensor.dtype != dtype)
+    return bad(name + ": dtype: expected that of q, number " + std::to_string(dtype) + ", got number " + std::to_string(check.tensor.dtype));
+  bool isEmpty = false;
+  for (int i = 0; i < 4; ++i) {
+    if (check.tensor.size[i] < 0 || check.tensor.size[i] > INT32_MAX || check.tensor.size[i] != check.expected[i])
+      return bad(name + ": size of " + kDims[i] + ": expected " + std::to_string(check.expected[i]) + ", got " + std::to_string(check.tensor.size[i]));
+    isEmpty = isEmpty || check.tensor.size[i] == 0;
+  }
+  if (!isEmpty && check.tensor.size[3] > 1 && check.tensor.stride[3] != 1)
+    return bad(name + ": stride of dim: expected 1, got " + std::to_string(check.tensor.stride[3]) + "; make the tensor contiguous in dim");
+  if (!isEmpty && !check.tensor.ptr)
+    return bad(name + ": address: expected host memory, got null");
+  return {};
+}
+
+Status checkTensors(const heddle_attention_args &args) {
+  if (args.q.dtype < HEDDLE_BF16 || args.q.dtype > HEDDLE_FP32)
+    return bad("q: dtype: expected bf16, fp16 or fp32 (1 to 3), got number " + std::to_string(args.q.dtype));
+  const int64_t batch = args.q.size[0], rows = args.q.size[1], heads = args.q.size[2];
+  const int64_t keys = args.k.size[1], kvHeads = args.k.size[2], valueDim = args.v.size[3];
+  const CpuTensor checks[] = {{"q", args.q, {batch, rows, heads, args.q.size[3]}}, {"k", args.k, {batch, keys, kvHeads, args.q.size[3]}},
+                              {"v", args.v, {batch, keys, kvHeads, valueDim}}, {"out", args.out, {batch, rows, heads, valueDim}}};
+  for (const CpuTensor &check : checks)
+    HEDDLE_TRY(checkTensor(check, args.q.dtype));
+  if (heads > 0 && (kvHeads == 0 || heads % kvHeads != 0))
+    return bad("k: size of head: expected a divisor of the " + std::to_string(heads) + " query heads, got " + std::to_string(kvHeads));
+  if (!std::isfinite(args.scale))
+    return bad("scale: expected a finite number, got " + std::to_string(args.scale));
+  return {};
+}
+
+/// The pattern's tensors, in order of its arguments.
+Result<std::vector<const void *>> operandsOf(const EmbeddedPattern &pattern, const heddle_attention_args &args) {
+  std::vector<const void *> operands;
+  for (const heddle_pattern_argument &argument : pattern.arguments()) {
+    if (argument.kind != HEDDLE_OPERAND_POINTER)
+      continue;
+    const void *address = nullptr;
+    for (uint64_t i = 0; i < args.operand_count; ++i)
+      if (args.operands[i].kind == HEDDLE_OPERAND_POINTER && args.operands[i].id == argument.id)
+        address = args.operands[i].value.ptr;
+    if (!address)
+      return bad(std::string("operands: tensor '") + argument.name + "', number " + std::to_string(argument.id) + ", is missing");
+    operands.push_back(address);
+  }
+  return operands;
+}
+
+CpuStrides stridesOf(const heddle_tensor &tensor) { return {tensor.stride[0], tensor.stride[1], tensor.stride[2]}; }
+
+Status attend(EmbeddedPattern &pattern, const heddle_attention_args &given, int32_t threads) {
+  heddle_attention_args args;
+  HEDDLE_TRY(readArguments(given, args));
+  HEDDLE_TRY(checkTensors(args));
+  CpuAttentionArgs call;
+  HEDDLE_ASSIGN(std::vector<int64_t> words, pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true));
+  call.params.assign(words.begin(), words.end());
+  HEDDLE_ASSIGN(call.operands, operandsOf(pattern, args));
+  call.dtype = DType(args.q.dtype - 1);
+  call.q = args.q.ptr, call.k = args.k.ptr, call.v = args.v.ptr, call.out = args.out.ptr;
+  call.lse = args.lse;
+  call.carryOut = args.carry_out, call.carryLse = args.carry_lse;
+  call.qStride = stridesOf(args.q), call.kStride = stridesOf(args.k), call.vStride = stridesOf(args.v), call.outStride = stridesOf(args.out);
+  call.batch = int32_t(args.q.size[0]), call.seqlenQ = int32_t(args.q.size[1]), call.heads = int32_t(args.q.size[2]);
+  call.headDim = int32_t(args.q.size[3]), call.valueDim = int32_t(args.v.size[3]);
+  call.seqlenK = int32_t(args.k.size[1]), call.kvHeads = int32_t(args.k.size[2]);
+  for (int64_t origin : {args.q_origin, args.k_origin})
+    if (origin < INT32_MIN || origin > INT32_MAX)
+      return bad("origins: expected 32 bits, got " + std::to_string(origin));
+  call.qOrigin = int32_t(pattern.queryOrigin(args.q_origin, call.seqlenQ, call.seqlenK));
+  call.kOrigin = int32_t(args.k_origin);
+  call.scale = args.scale != 0 ? args.scale : float(1 / std::sqrt(double(std::max(call.headDim, 1))));
+  call.threads = threads;
+  HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode());
+  return runAttention(*code, call).status();
+}
+
+} // namespace
+
+extern "C" {
+
+heddle_status heddle_pattern_parse(const char *text, const char *label, const char *name, heddle_pattern **pattern) {
+  return guarded([&]() -> Status {
+    if (!text || !pattern)
+      return missing("parse pattern", text ? "pattern" : "text");
+    return openPattern(text, label ? label : "pattern", name, pattern);
+  });
+}
+
+heddle_status heddle_pattern_read(const char *path, const char *name, heddle_pattern **pattern) {
+  return guarded([&]() -> Status {
+    if (!path || !pattern)
+      return missing("read pattern", path ? "pattern" : "path");
+    HEDDLE_ASSIGN(std::string text, PatternFile::readText(path));
+    return openPattern(text, path, name, pattern);
+  });
+}
+
+heddle_status heddle_pattern_get_info(const heddle_pattern *pattern, heddle_pattern_info *info) {
+  return guarded([&]() -> Status {
+    if (!pattern || !info)
+      return missing("pattern info", pattern ? "info" : "pattern");
+    return fill("pattern info", *info, pattern->pattern->info());
+  });
+}
+
+heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index, heddle_pattern_argument *argument) {
+  return guarded([&]() -> Status {
+    if (!pattern || !argument)
+      return missing("pattern argument", pattern ? "argument" : "pattern");
+    const std::vector<heddle_pattern_argument> &all = pattern->pattern->arguments();
+    if (index < 0 || size_t(index) >= all.size())
+      return Status::invalidArgument("pattern argument: index: expected 0 to " + std::to_string(int64_t(all.size()) - 1) + ", got " +
+                                     std::to_string(index));
+    return fill("pattern argument", *argument, all[size_t(index)]);
+  });
+}
+
+void heddle_pattern_close(heddle_pattern *pattern) { delete pattern; }
+
+heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads) {
+  return guarded([&]() -> Status {
+    if (!pattern || !args)
+      return missing("attention on the CPU", pattern ? "args" : "pattern");
+    if (threads < 0)
+      return Status::invalidArgument("attention on the CPU: threads: expected 0 or more, got " + std::to_string(threads));
+    return attend(*pattern->pattern, *args, threads);
+  });
+}
+
+} // extern "C"

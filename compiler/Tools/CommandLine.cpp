@@ -1,0 +1,139 @@
+//===- CommandLine.cpp - heddle <verb> ------------------------------------===//
+// Owns the command line as a whole: the table of verbs, --help and --version, what a usage error looks like, and
+// that a result that could not be written is an error.
+//===----------------------------------------------------------------------===//
+#include "compiler/Tools/CommandLine.h"
+
+#include "compiler/Driver/Suggest.h"
+#include "compiler/Tools/Verb.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+
+using namespace heddle;
+using namespace heddle::cli;
+
+namespace {
+
+constexpr const char *kFooter = R"(
+Results go to stdout, progress and diagnostics to stderr. 'heddle VERB --help' lists a verb's options.
+
+Exit codes: 0 ok, 1 the input is wrong, 2 usage, 3 this machine lacks something.
+
+Environment:
+  HEDDLE_DB                   kernel database (else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache); --db wins
+  HEDDLE_SHIPPED_DB           databases that are only read, after the one above, separated by colons; --shipped-db wins
+  HEDDLE_NVRTC_LIBRARY        the NVRTC library file, or the folder that holds it; nothing else is tried
+  HEDDLE_CUDA_DRIVER_LIBRARY  the CUDA driver library file
+  CUDA_HOME                   a CUDA toolkit; its NVRTC is tried first
+)";
+
+std::vector<std::string> verbNames() {
+  std::vector<std::string> names;
+  for (const Verb &verb : verbs())
+    if (!verb.isInternal)
+      names.push_back(verb.name);
+  return names;
+}
+
+std::string joined(const std::vector<std::string> &words) {
+  std::string text;
+  for (const std::string &word : words)
+    text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+/// The long options of a command and of its subcommands that were named, as they are typed.
+std::vector<std::string> optionNames(const CLI::App &command) {
+  std::vector<std::string> names;
+  for (const CLI::Option *option : command.get_options())
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+  for (const CLI::App *sub : command.get_subcommands())
+    for (const std::string &name : optionNames(*sub))
+      names.push_back(name);
+  return names;
+}
+
+int usage(const std::string &message, const std::string &verb) {
+  std::cerr << "heddle: error: " << message << "\n"
+            << "heddle: note: 'heddle " << verb << (verb.empty() ? "" : " ") << "--help' says what there is\n";
+  return Usage;
+}
+
+int unknownWord(const CLI::App &command, const std::string &verb) {
+  std::vector<std::string> rest = command.remaining(true);
+  if (rest.empty())
+    return usage("unexpected arguments", verb);
+  std::string word = rest.front().substr(0, rest.front().find('='));
+  bool isOption = word.size() > 1 && word[0] == '-';
+  if (!isOption)
+    return usage("unexpected argument '" + word + "'", verb);
+  return usage("unknown option '" + word + "'" + didYouMean(word, optionNames(command)), verb);
+}
+
+class CommandLine {
+public:
+  CommandLine() : app("Compile, tune and run attention kernels from patterns.", "heddle") {
+    app.set_help_flag("-h,--help", "Print this help and exit");
+    app.set_version_flag("--version", std::string("heddle " HEDDLE_VERSION), "Print the version and exit");
+    app.footer(kFooter);
+    for (const Verb &verb : verbs()) {
+      CLI::App *command = app.add_subcommand(verb.name, verb.summary);
+      if (verb.isInternal)
+        command->group("");
+      actions[command] = verb.add(*command);
+    }
+  }
+
+  int run(int argc, char **argv) {
+    if (argc < 2) {
+      std::cerr << app.help();
+      return Usage;
+    }
+    std::string first = argv[1];
+    const std::vector<Verb> &known = verbs();
+    if (first[0] != '-' && std::none_of(known.begin(), known.end(), [&](const Verb &verb) { return verb.name == first; }))
+      return usage("unknown verb '" + first + "'" + didYouMean(first, verbNames()) + "; there is " + joined(verbNames()), "");
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success &success) {
+      return app.exit(success);
+    } catch (const CLI::ExtrasError &) {
+      return unknownWord(chosen() ? *chosen() : app, verbName());
+    } catch (const CLI::ParseError &error) {
+      return usage(error.what(), verbName());
+    }
+    return chosen() ? actions[chosen()]() : usage("expected a verb: " + joined(verbNames()), "");
+  }
+
+private:
+  CLI::App *chosen() {
+    std::vector<CLI::App *> parsed = app.get_subcommands();
+    return parsed.empty() ? nullptr : parsed.front();
+  }
+  std::string verbName() { return chosen() ? chosen()->get_name() : ""; }
+
+  CLI::App app;
+  std::map<const CLI::App *, Action> actions;
+};
+
+} // namespace
+
+void heddle::cli::runCommandLine(int argc, char **argv) {
+  std::ios::sync_with_stdio(false);
+  int code = CommandLine().run(argc, argv);
+  std::cout.flush();
+  if (!std::cout)
+    code = fail(Status::io("cannot write to stdout"));
+  // A search that ends leaves compilations behind, which cannot be stopped: no handlers of exit may run beside them, or what
+  // they use is gone (a tune on a busy machine crashed so after its last line).
+  std::cerr.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
