@@ -7,7 +7,7 @@ set(heddle_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/heddle_runtime)
 install(TARGETS heddle_runtime_shared EXPORT heddle_runtime COMPONENT heddle_runtime
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT heddle_runtime
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.h
+install(FILES ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.h ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle COMPONENT heddle_runtime)
 install(EXPORT heddle_runtime NAMESPACE heddle:: FILE heddle_runtime-targets.cmake
   DESTINATION ${heddle_package_folder} COMPONENT heddle_runtime)

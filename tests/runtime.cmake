@@ -19,6 +19,7 @@ target_link_libraries(heddle_fake_cuda PRIVATE ${CMAKE_DL_LIBS})
 # A packed file whose kernels that driver runs on this machine's processors.
 add_library(heddle_host_attention MODULE ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/host_attention.c)
 set_target_properties(heddle_host_attention PROPERTIES C_STANDARD 99)
+target_compile_options(heddle_host_attention PRIVATE -O3 -funsafe-math-optimizations) # infinities are needed
 target_link_libraries(heddle_host_attention PRIVATE m)
 add_executable(heddle-host-package ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/host_package.cpp)
 target_link_libraries(heddle-host-package PRIVATE heddle_runtime)
@@ -41,9 +42,11 @@ set_tests_properties(bench.lookup bench.lookup_limit PROPERTIES ENVIRONMENT "HED
 set_tests_properties(bench.lookup_limit PROPERTIES PASS_REGULAR_EXPRESSION "\"within_limits\": false")
 
 # The C interface as an application links it; the store is made through the C++ layer.
-heddle_add_unit_test(runtime_api heddle_runtime_shared heddle_runtime heddle_fake_cuda)
-target_include_directories(runtime_api_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
-target_compile_definitions(runtime_api_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
+foreach(topic runtime_api runtime_hpp)
+  heddle_add_unit_test(${topic} heddle_runtime_shared heddle_runtime heddle_fake_cuda)
+  target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
+  target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
+endforeach()
 add_test(NAME runtime.exports
   COMMAND sh -c "nm -D --defined-only $<TARGET_FILE:heddle_runtime_shared> | grep -q ' T heddle_kernel_launch' && ! nm -D --defined-only $<TARGET_FILE:heddle_runtime_shared> | grep -v ' heddle_'")
 add_test(NAME runtime.header_is_c

@@ -16,7 +16,7 @@ install_and_move() {
   mv "$scratch/first" "$scratch/tree"
   library=$(find "$scratch/tree" -name 'libheddle_runtime.so')
   libdir=$(dirname "$library")
-  for file in include/heddle/heddle.h "${libdir#"$scratch/tree/"}/pkgconfig/heddle_runtime.pc"; do
+  for file in include/heddle/heddle.h include/heddle/heddle.hpp "${libdir#"$scratch/tree/"}/pkgconfig/heddle_runtime.pc"; do
     [ -e "$scratch/tree/$file" ] || fail "$file is not installed"
   done
   ! grep -rl "$scratch\|$build\|$source" "$libdir/cmake" "$libdir/pkgconfig" || fail "a package file names a folder of this machine"
@@ -47,6 +47,12 @@ refuse() { # refuse <text> <command...>
   grep -qE "$text" <<<"$output" || fail "$* said: $output"
 }
 
+build_example() { # build_example <folder of examples/>
+  cmake -S "$source/examples/$1" -B "$scratch/$1" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_PREFIX_PATH="$scratch/tree" >"$scratch/$1.log" 2>&1 && cmake --build "$scratch/$1" >>"$scratch/$1.log" 2>&1 ||
+    { cat "$scratch/$1.log" >&2; fail "examples/$1 does not build against the installed package"; }
+}
+
 run_attention() { # run_attention <program>
   expect '300 rows of 8 heads are right' "$1" "$package" causal 300
   expect '300 rows of 8 heads are right' "$1" "$package" sliding_window 300 17
@@ -59,12 +65,16 @@ run_attention() { # run_attention <program>
 
 install_and_move
 check_library
-cmake -S "$source/examples/c" -B "$scratch/c" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$scratch/tree" -DCMAKE_BUILD_TYPE=Release >"$scratch/c.log"
-cmake --build "$scratch/c" >>"$scratch/c.log" || { cat "$scratch/c.log" >&2; fail "examples/c does not build against the installed package"; }
+build_example c
 run_attention "$scratch/c/attention"
 
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 # shellcheck disable=SC2046 # flags are words
 "$cc" -std=c99 -pedantic -Wall -Wextra -Werror -O1 "$source/examples/c/attention.c" -o "$scratch/attention" $(pkg-config --cflags --libs heddle_runtime) -ldl
 LD_LIBRARY_PATH=$libdir run_attention "$scratch/attention"
+
+build_example cpp
+expect '100 requests of 40 lengths, 8 threads on 4 streams: .* 0 results differ' "$scratch/cpp/server" "$package" sliding_window 8 4 100 50
+HEDDLE_FAKE_CUDA_FAIL=cuMemcpyDtoHAsync_v2=scribble@70 refuse 'results of the pool differ' "$scratch/cpp/server" "$package" sliding_window 8 4 50 50
+refuse 'unavailable: open driver: cannot open' env HEDDLE_CUDA_DRIVER_LIBRARY=/nowhere/libcuda.so "$scratch/cpp/server" "$package" causal
 echo "ok"

@@ -1,16 +1,17 @@
 //===- runtime_api_test.cpp - the C interface, through the shared library ---===//
 // Numbers in brackets are the promises of runtime/Include/heddle.h.
-#include "device_fixture.h"
-#include "runtime/Include/heddle.h"
-#include "store_fixture.h"
+#include "runtime_fixture.h"
 
 #include <new>
 #include <thread>
 
 using namespace heddle;
 using namespace heddle::fake;
+using test::causalQuery;
 using test::ForwardCall;
+using test::lastMessageHas;
 using test::ScratchFolder;
+using test::Session;
 
 namespace {
 
@@ -29,60 +30,6 @@ thread_local long allocationsLeft = -1;
 [[gnu::noinline]] void operator delete(void *memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
-namespace {
-
-// A store with one tuned kernel under the name "causal".
-std::string makeNamedStore(const ScratchFolder &folder) {
-  std::string path = folder / "kernels.db";
-  Store store = test::openStore(path, test::writing());
-  KernelRecord record = test::forwardRecord();
-  record.config = "block_m=128";
-  Winner winner;
-  static_cast<WinnerKey &>(winner) = WinnerKey(record, {0, 3, 2}, {"Fake GPU", "sm_90", 132, 140});
-  winner.contentKey = record.contentKey;
-  winner.isTuned = 1;
-  winner.medianUs = 7.5;
-  test::require(store.publish(record, winner));
-  test::require(store.setName({"causal", record.pattern, "left right", 0}));
-  test::require(store.finalise());
-  return path;
-}
-
-heddle_kernel_query causalQuery() {
-  heddle_kernel_query query = {};
-  query.struct_size = sizeof(query);
-  query.dtype = HEDDLE_BF16;
-  query.pattern = "causal";
-  query.head_dim = 64;
-  query.value_dim = 128;
-  query.batch = 2, query.heads = 8, query.kv_heads = 4, query.seqlen_q = 1000;
-  return query;
-}
-
-// Opened handles, closed at the end.
-struct Session {
-  ScratchFolder folder;
-  heddle_store *store = nullptr;
-  heddle_device *device = nullptr;
-  heddle_kernel *kernel = nullptr;
-
-  Session() {
-    test::startFake();
-    REQUIRE(heddle_store_open(makeNamedStore(folder).c_str(), 0, &store) == HEDDLE_OK);
-    REQUIRE(heddle_device_open(0, &device) == HEDDLE_OK);
-    heddle_kernel_query query = causalQuery();
-    REQUIRE_MESSAGE(heddle_kernel_find(store, device, &query, &kernel) == HEDDLE_OK, heddle_last_message());
-  }
-  ~Session() {
-    heddle_kernel_close(kernel);
-    heddle_device_close(device);
-    heddle_store_close(store);
-  }
-};
-
-bool lastMessageHas(const char *text) { return std::string(heddle_last_message()).find(text) != std::string::npos; }
-
-} // namespace
 
 TEST_CASE("find, describe, launch and close") {
   int before = fakeCudaLiveModules();

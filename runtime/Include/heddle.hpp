@@ -1,0 +1,210 @@
+//===- heddle.hpp - heddle.h for C++17 --------------------------------------===//
+// Owns nothing that heddle.h does not: handles that close themselves, failures as values that hold their message, arguments
+// that cannot be forgotten to be zero. Header only, no exceptions of its own; std::bad_alloc where a message, an argument list
+// or a string is copied. The promises of heddle.h hold; launches through this header allocate nothing either.
+//
+//   auto store = heddle::api::Store::open("kernels.heddle", HEDDLE_OPEN_IMMUTABLE);
+//   if (!store) return complain(store.status().message());
+//
+// A moved-from handle is empty: only to be destroyed or assigned to.
+#ifndef HEDDLE_HPP
+#define HEDDLE_HPP
+
+#include "heddle.h"
+
+#include <cassert>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace heddle::api {
+
+// HEDDLE_OK, or a code and what was wrong. A value.
+class [[nodiscard]] Status {
+public:
+  Status() = default;
+  Status(heddle_status code, std::string message) : statusCode(code), text(std::move(message)) {}
+  // What the last call of this thread returned, with its message.
+  static Status of(heddle_status code) { return code == HEDDLE_OK ? Status() : Status(code, heddle_last_message()); }
+
+  bool isOk() const { return statusCode == HEDDLE_OK; }
+  explicit operator bool() const { return isOk(); }
+  heddle_status code() const { return statusCode; }
+  const std::string &message() const { return text; } // "" if ok
+
+private:
+  heddle_status statusCode = HEDDLE_OK;
+  std::string text;
+};
+
+// A T, or the status that says why there is none. Dereferencing one without a value is the caller's error.
+template <class T> class [[nodiscard]] Result {
+public:
+  Result(T value) : content(std::move(value)) {}
+  Result(Status failure) : failure(std::move(failure)) { assert(!this->failure.isOk()); }
+
+  explicit operator bool() const { return content.has_value(); }
+  const Status &status() const { return failure; }
+  T &operator*() { return *content; }
+  const T &operator*() const { return *content; }
+  T *operator->() { return &*content; }
+  const T *operator->() const { return &*content; }
+
+private:
+  Status failure;
+  std::optional<T> content;
+};
+
+// A contiguous tensor [batch, rows, heads, dim] at an address in device memory.
+inline heddle_tensor contiguous(void *address, heddle_dtype dtype, int64_t batch, int64_t rows, int64_t heads, int64_t dim) {
+  return {address, dtype, 0, {batch, rows, heads, dim}, {rows * heads * dim, heads * dim, dim, 1}};
+}
+
+// The arguments of a call: the fields of heddle_attention_args, all zero at first, and what the pattern takes beside them.
+// A value; copies share nothing.
+class Arguments : public heddle_attention_args {
+public:
+  Arguments() : heddle_attention_args{} { struct_size = sizeof(heddle_attention_args); }
+
+  // Argument number `id` of the pattern: a run-time size, a run-time number, a tensor in device memory. Each id once.
+  Arguments &size(int32_t id, int64_t value) { return add(id, HEDDLE_OPERAND_INT).i64 = value, *this; }
+  Arguments &number(int32_t id, double value) { return add(id, HEDDLE_OPERAND_FLOAT).f64 = value, *this; }
+  Arguments &tensor(int32_t id, const void *address) { return add(id, HEDDLE_OPERAND_POINTER).ptr = address, *this; }
+
+  // As the C functions take it; valid while this object lives and is not changed. operands and operand_count are those of
+  // this object, whatever the fields of that name hold.
+  heddle_attention_args c() const {
+    heddle_attention_args args = *this;
+    args.operands = values.data();
+    args.operand_count = values.size();
+    return args;
+  }
+
+private:
+  decltype(heddle_operand::value) &add(int32_t id, heddle_operand_kind kind) {
+    values.push_back({id, kind, {}});
+    return values.back().value;
+  }
+  std::vector<heddle_operand> values;
+};
+
+// Which kernel is wanted. The text of `pattern` must live as long as this.
+struct Query : heddle_kernel_query {
+  explicit Query(const char *pattern) : heddle_kernel_query{} {
+    struct_size = sizeof(heddle_kernel_query);
+    this->pattern = pattern;
+  }
+  // For calls like this one.
+  Query(const char *pattern, const heddle_attention_args &typical) : Query(pattern) {
+    dtype = typical.q.dtype;
+    head_dim = typical.q.size[3], value_dim = typical.v.size[3];
+    batch = typical.q.size[0], heads = typical.q.size[2], kv_heads = typical.k.size[2], seqlen_q = typical.q.size[1];
+  }
+};
+
+// Databases and packages. Thread safe, but for add.
+class Store {
+public:
+  // flags: HEDDLE_OPEN_*. Failures as of heddle_store_open.
+  static Result<Store> open(const std::string &path, uint32_t flags = 0) {
+    heddle_store *store = nullptr;
+    const heddle_status status = heddle_store_open(path.c_str(), flags, &store);
+    return status == HEDDLE_OK ? Result<Store>(Store(store)) : Result<Store>(Status::of(status));
+  }
+  // Asked after those before it. Not while another thread uses the store.
+  Status add(const std::string &path, uint32_t flags = 0) { return Status::of(heddle_store_add(get(), path.c_str(), flags)); }
+  heddle_store *get() const { return handle.get(); }
+
+private:
+  struct Close {
+    void operator()(heddle_store *store) const { heddle_store_close(store); }
+  };
+  explicit Store(heddle_store *store) : handle(store) {}
+  std::unique_ptr<heddle_store, Close> handle;
+};
+
+// A GPU. Thread safe.
+class Device {
+public:
+  // -1: that of the context which is current on this thread, or GPU 0.
+  static Result<Device> open(int32_t ordinal = -1) {
+    heddle_device *device = nullptr;
+    const heddle_status status = heddle_device_open(ordinal, &device);
+    return status == HEDDLE_OK ? Result<Device>(Device(device)) : Result<Device>(Status::of(status));
+  }
+  heddle_device *get() const { return handle.get(); }
+
+private:
+  struct Close {
+    void operator()(heddle_device *device) const { heddle_device_close(device); }
+  };
+  explicit Device(heddle_device *device) : handle(device) {}
+  std::unique_ptr<heddle_device, Close> handle;
+};
+
+// A call whose arguments are frozen. Thread safe; outlives its kernel.
+class Prepared {
+public:
+  // On a CUstream or cudaStream_t; null: the default stream.
+  Status launch(void *stream = nullptr) const { return Status::of(heddle_prepared_launch(handle.get(), stream)); }
+  heddle_prepared *get() const { return handle.get(); }
+
+private:
+  friend class Kernel;
+  struct Close {
+    void operator()(heddle_prepared *prepared) const { heddle_prepared_close(prepared); }
+  };
+  explicit Prepared(heddle_prepared *prepared) : handle(prepared) {}
+  std::unique_ptr<heddle_prepared, Close> handle;
+};
+
+// A loaded kernel. Thread safe; outlives store and device.
+class Kernel {
+public:
+  // The best one for the query; NOT_FOUND if nothing fits.
+  static Result<Kernel> find(const Store &store, const Device &device, const heddle_kernel_query &query) {
+    heddle_kernel *kernel = nullptr;
+    const heddle_status status = heddle_kernel_find(store.get(), device.get(), &query, &kernel);
+    return status == HEDDLE_OK ? Result<Kernel>(Kernel(kernel)) : Result<Kernel>(Status::of(status));
+  }
+  // Its strings live as long as the kernel.
+  heddle_kernel_info info() const {
+    heddle_kernel_info info = {};
+    info.struct_size = sizeof(info);
+    const heddle_status status = heddle_kernel_get_info(get(), &info);
+    assert(status == HEDDLE_OK);
+    (void)status;
+    return info;
+  }
+  // Bytes; the workspace fields are not looked at.
+  Result<uint64_t> workspaceBytes(const Arguments &arguments) const {
+    const heddle_attention_args args = arguments.c();
+    uint64_t bytes = 0;
+    const heddle_status status = heddle_kernel_workspace(get(), &args, &bytes);
+    return status == HEDDLE_OK ? Result<uint64_t>(bytes) : Result<uint64_t>(Status::of(status));
+  }
+  Status launch(const Arguments &arguments, void *stream = nullptr) const {
+    const heddle_attention_args args = arguments.c();
+    return Status::of(heddle_kernel_launch(get(), stream, &args));
+  }
+  Result<Prepared> prepare(const Arguments &arguments) const {
+    const heddle_attention_args args = arguments.c();
+    heddle_prepared *prepared = nullptr;
+    const heddle_status status = heddle_prepare(get(), &args, &prepared);
+    return status == HEDDLE_OK ? Result<Prepared>(Prepared(prepared)) : Result<Prepared>(Status::of(status));
+  }
+  heddle_kernel *get() const { return handle.get(); }
+
+private:
+  struct Close {
+    void operator()(heddle_kernel *kernel) const { heddle_kernel_close(kernel); }
+  };
+  explicit Kernel(heddle_kernel *kernel) : handle(kernel) {}
+  std::unique_ptr<heddle_kernel, Close> handle;
+};
+
+} // namespace heddle::api
+
+#endif
