@@ -1,0 +1,20 @@
+# Unit tests of compiler/Library, through the C interface of the shared library alone.
+if(TARGET heddle_shared)
+  heddle_add_unit_test(library_pattern heddle_shared)
+  add_library(heddle_counting_nvrtc SHARED ${CMAKE_SOURCE_DIR}/tests/unit/counting_nvrtc.c)
+  target_link_libraries(heddle_counting_nvrtc PRIVATE ${CMAKE_DL_LIBS})
+  heddle_add_unit_test(library_compiler heddle_shared heddle_fake_cuda heddle_counting_nvrtc heddle_nvrtc)
+  target_compile_definitions(library_compiler_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>"
+    HEDDLE_COUNTING_NVRTC="$<TARGET_FILE:heddle_counting_nvrtc>")
+  foreach(topic library_pattern library_compiler)
+    target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
+    heddle_use_pch(${topic}_test plain_test)
+  endforeach()
+  add_test(NAME library.header_is_c
+    COMMAND ${CMAKE_C_COMPILER} -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c -I${CMAKE_SOURCE_DIR}/runtime/Include
+      ${CMAKE_SOURCE_DIR}/compiler/Library/heddle_compiler.h)
+  add_test(NAME library.exports
+    COMMAND sh -c "nm -D --defined-only $<TARGET_FILE:heddle_shared> | grep -q ' T heddle_compiler_kernel' && nm -D --defined-only $<TARGET_FILE:heddle_shared> | grep -q ' T heddle_kernel_launch' && ! nm -D --defined-only $<TARGET_FILE:heddle_shared> | grep -v ' heddle_'")
+  add_test(NAME library.program COMMAND heddle_program explain ${CMAKE_SOURCE_DIR}/patterns/causal.mlir --seqlen=128)
+  set_tests_properties(library.program PROPERTIES PASS_REGULAR_EXPRESSION "kept pairs")
+endif()

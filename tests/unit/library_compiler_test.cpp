@@ -1,0 +1,255 @@
+// Kernels through libheddle's C interface, with the recording driver and NVRTC: compiled once, filed, found again, replaced by better ones.
+#include "codegen/Nvrtc/NvrtcLibrary.h"
+#include "fake_cuda/FakeCuda.h"
+#include "library_fixture.h"
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+#include <sys/resource.h>
+#include <vector>
+
+extern "C" int counting_nvrtc_compilations(void);
+
+using namespace heddle::test;
+
+namespace {
+
+// The recording driver, and NVRTC that counts; false says why a test is skipped.
+bool start() {
+  setenv("HEDDLE_CUDA_DRIVER_LIBRARY", HEDDLE_FAKE_CUDA_LIBRARY, 1);
+  heddle::fake::fakeCudaReset();
+  heddle::fake::fakeCudaSetCurrent(-1);
+  static const auto real = heddle::NvrtcLibrary::open(heddle::NvrtcSearch::fromEnvironment());
+  if (!real.isOk()) {
+    MESSAGE("skipped: " << real.status().message());
+    return false;
+  }
+  setenv("HEDDLE_REAL_NVRTC", (*real)->loadedFile().c_str(), 1);
+  setenv("HEDDLE_NVRTC_LIBRARY", HEDDLE_COUNTING_NVRTC, 1);
+  return true;
+}
+
+DeviceHandle openDevice() {
+  heddle_device *device = nullptr;
+  CHECK_OK(heddle_device_open(0, &device));
+  return DeviceHandle(device);
+}
+
+struct Session {
+  ScratchFolder folder;
+  std::string database = folder / "kernels.db";
+  PatternHandle pattern = parse(kWindowText);
+  DeviceHandle device = openDevice();
+  CompilerHandle compiler;
+
+  explicit Session(uint32_t flags = 0) : compiler(openCompiler(database, flags)) {}
+
+  heddle_status find(uint32_t flags, KernelHandle &kernel, const heddle_problem &problem = smallProblem()) {
+    heddle_kernel *found = nullptr;
+    heddle_status status = heddle_compiler_kernel(compiler.get(), device.get(), pattern.get(), &problem, flags, &found);
+    kernel.reset(found);
+    return status;
+  }
+  KernelHandle found(uint32_t flags, const heddle_problem &problem = smallProblem()) {
+    KernelHandle kernel;
+    CHECK_OK(find(flags, kernel, problem));
+    return kernel;
+  }
+};
+
+// What a task said at its end.
+struct Ending {
+  std::atomic<int> times{0};
+  heddle_status status = HEDDLE_INTERNAL;
+  std::string message, contentKey;
+  static void done(void *user, heddle_status status, const char *message, heddle_kernel *kernel) {
+    Ending &ending = *static_cast<Ending *>(user);
+    ending.status = status;
+    ending.message = message;
+    if (KernelHandle owned{kernel})
+      ending.contentKey = infoOf(owned.get()).content_key;
+    ++ending.times;
+  }
+};
+
+} // namespace
+
+TEST_CASE("[8] a kernel is compiled once, filed, and found by the next process") {
+  if (!start())
+    return;
+  Session session;
+  KernelHandle none;
+  CHECK_REFUSED(session.find(HEDDLE_ONLY_STORED, none), HEDDLE_NOT_FOUND, "compile or tune the pattern");
+  const int before = counting_nvrtc_compilations();
+  std::vector<std::string> keys(8);
+  std::vector<std::thread> threads;
+  for (std::string &key : keys)
+    threads.emplace_back([&] { key = infoOf(session.found(0).get()).content_key; });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(counting_nvrtc_compilations() == before + 1);
+  for (const std::string &key : keys)
+    CHECK(key == keys[0]);
+  heddle_problem longer = smallProblem();
+  longer.seqlen_q = longer.seqlen_k = 100000;
+  heddle_operand left = {0, HEDDLE_OPERAND_INT, {}};
+  left.value.i64 = 4000;
+  longer.operands = &left;
+  longer.operand_count = 1;
+  CHECK(infoOf(session.found(0, longer).get()).content_key == keys[0]);
+  CHECK(infoOf(session.found(HEDDLE_ONLY_STORED).get()).match == HEDDLE_MATCH_UNTUNED_DEFAULT);
+  CompilerHandle next = openCompiler(session.database, HEDDLE_COMPILER_READ_ONLY);
+  std::swap(session.compiler, next);
+  CHECK(infoOf(session.found(0).get()).content_key == keys[0]);
+  CHECK(counting_nvrtc_compilations() == before + 1);
+}
+
+TEST_CASE("[10] the first kernel is there soon, a better one later") {
+  if (!start())
+    return;
+  Session session;
+  KernelHandle first = session.found(HEDDLE_FIRST_SOON);
+  const std::string note = infoOf(first.get()).note, config = infoOf(first.get()).config;
+  CHECK_MESSAGE(note.find("stopgap") != std::string::npos, note);
+  CHECK(config.find("portable") != std::string::npos);
+  KernelHandle best = session.found(0);
+  CHECK(std::string(infoOf(best.get()).note).find("stopgap") == std::string::npos);
+  CHECK(std::string(infoOf(best.get()).config).find("portable") == std::string::npos);
+  CHECK(infoOf(session.found(HEDDLE_FIRST_SOON).get()).content_key == std::string(infoOf(best.get()).content_key));
+  CHECK(infoOf(session.found(HEDDLE_ONLY_STORED).get()).content_key == std::string(infoOf(best.get()).content_key));
+  CHECK(infoOf(first.get()).config == config); // still there
+}
+
+TEST_CASE("a compiler for reading only makes no file and serves what it compiled") {
+  if (!start())
+    return;
+  Session session(HEDDLE_COMPILER_READ_ONLY);
+  const int before = counting_nvrtc_compilations();
+  const std::string key = infoOf(session.found(0).get()).content_key;
+  CHECK(infoOf(session.found(0).get()).content_key == key);
+  CHECK(counting_nvrtc_compilations() == before + 1);
+  CHECK(!std::filesystem::exists(session.database));
+  heddle_task *task = nullptr;
+  const heddle_problem problem = smallProblem();
+  CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, nullptr, nullptr, nullptr, &task),
+                HEDDLE_DENIED, "reading only");
+}
+
+TEST_CASE("a kernel that cannot be filed serves, and says so") {
+  if (!start())
+    return;
+  Session session;
+  rlimit before = {};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit none = {0, before.rlim_max};
+  std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &none); // as a full disk
+  KernelHandle kernel = session.found(0);
+  setrlimit(RLIMIT_FSIZE, &before);
+  const std::string note = infoOf(kernel.get()).note;
+  CHECK_MESSAGE(note.find("not filed: ") != std::string::npos, note);
+  CHECK(infoOf(session.found(0).get()).content_key == std::string(infoOf(kernel.get()).content_key));
+}
+
+TEST_CASE("work in the background ends once, with a kernel or a reason") {
+  if (!start())
+    return;
+  Session session;
+  const heddle_problem problem = smallProblem();
+  Ending compiled, cancelled, refused, closed;
+  auto begin = [&](Ending &ending, const heddle_problem &wanted) {
+    heddle_task *task = nullptr;
+    CHECK_OK(heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &wanted, Ending::done, &ending, &task));
+    return TaskHandle(task);
+  };
+  heddle_problem huge = problem;
+  huge.head_dim = 4096;
+  TaskHandle first = begin(compiled, problem), second = begin(cancelled, problem), third = begin(refused, huge);
+  heddle_task_cancel(second.get());
+  int32_t isDone = 0;
+  CHECK_OK(heddle_task_wait(first.get(), -1, &isDone));
+  CHECK(isDone == 1);
+  CHECK(compiled.times == 1);
+  CHECK(compiled.contentKey == infoOf(session.found(HEDDLE_ONLY_STORED).get()).content_key);
+  CHECK_REFUSED(heddle_task_wait(second.get(), -1, &isDone), HEDDLE_UNAVAILABLE, "cancelled");
+  CHECK(cancelled.times == 1);
+  CHECK(heddle_task_wait(third.get(), -1, &isDone) == HEDDLE_UNSUPPORTED);
+  CHECK(refused.status == HEDDLE_UNSUPPORTED);
+  CHECK(refused.message.find("4096") != std::string::npos);
+
+  heddle_problem other = problem;
+  other.dtype = HEDDLE_FP16;
+  TaskHandle running = begin(compiled, other), waiting = begin(closed, other);
+  session.compiler.reset();
+  CHECK(compiled.times == 2);
+  CHECK(closed.times == 1);
+  CHECK(closed.status == HEDDLE_UNAVAILABLE);
+  CHECK(heddle_task_wait(waiting.get(), 0, &isDone) == HEDDLE_UNAVAILABLE);
+  CHECK(isDone == 1);
+}
+
+TEST_CASE("a search without a right kernel ends with the reason, and its time") {
+  if (!start())
+    return;
+  Session session; // whose GPU computes nothing
+  const heddle_problem problem = smallProblem();
+  auto options = sized<heddle_tune_options>();
+  options.budget_seconds = 3;
+  options.verified_rows = 4;
+  Ending ending;
+  heddle_task *task = nullptr;
+  CHECK_OK(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, &options, Ending::done, &ending, &task));
+  TaskHandle owned(task);
+  int32_t isDone = 0;
+  CHECK_REFUSED(heddle_task_wait(task, 120, &isDone), HEDDLE_UNAVAILABLE, "no configuration gave a correct");
+  CHECK(isDone == 1);
+  CHECK(ending.times == 1);
+  CHECK(infoOf(session.found(HEDDLE_ONLY_STORED).get()).match == HEDDLE_MATCH_UNTUNED_DEFAULT); // which served meanwhile
+}
+
+TEST_CASE("questions that make no sense are refused and named") {
+  if (!start())
+    return;
+  Session session;
+  KernelHandle kernel;
+  auto refused = [&](heddle_problem problem, uint32_t flags, heddle_status code, const char *words) {
+    CHECK_REFUSED(session.find(flags, kernel, problem), code, words);
+  };
+  heddle_problem problem = smallProblem();
+  problem.dtype = HEDDLE_FP32;
+  refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "dtype: expected bf16 or fp16");
+  problem = smallProblem();
+  problem.head_dim = 0;
+  refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "head_dim");
+  problem = smallProblem();
+  problem.kind = "backward";
+  refused(problem, 0, HEDDLE_UNSUPPORTED, "'backward'");
+  problem = smallProblem();
+  problem.kv_heads = 3;
+  refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "multiple of kv heads");
+  problem = smallProblem();
+  problem.struct_size = 8;
+  refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "struct_size");
+  refused(smallProblem(), 3, HEDDLE_UNSUPPORTED, "flags");
+  heddle_compiler *compiler = nullptr;
+  auto options = sized<heddle_compiler_options>();
+  options.flags = 64;
+  CHECK_REFUSED(heddle_compiler_open(&options, &compiler), HEDDLE_UNSUPPORTED, "flags");
+  options.flags = 0, options.workers = -1;
+  CHECK_REFUSED(heddle_compiler_open(&options, &compiler), HEDDLE_INVALID_ARGUMENT, "workers");
+  options.workers = 0, options.database = "/no/such/folder/kernels.db";
+  CHECK(heddle_compiler_open(&options, &compiler) != HEDDLE_OK);
+  CHECK(compiler == nullptr);
+  heddle_task *task = nullptr;
+  problem = smallProblem();
+  problem.seqlen_k = 0;
+  CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, nullptr, nullptr, nullptr, &task),
+                HEDDLE_INVALID_ARGUMENT, "must all be given");
+  auto tuning = sized<heddle_tune_options>();
+  tuning.budget_seconds = -1;
+  problem = smallProblem();
+  CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, &tuning, nullptr, nullptr, &task),
+                HEDDLE_INVALID_ARGUMENT, "budget_seconds");
+}
