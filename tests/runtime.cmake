@@ -42,7 +42,7 @@ set_tests_properties(bench.lookup bench.lookup_limit PROPERTIES ENVIRONMENT "HED
 set_tests_properties(bench.lookup_limit PROPERTIES PASS_REGULAR_EXPRESSION "\"within_limits\": false")
 
 # The C interface as an application links it; the store is made through the C++ layer.
-foreach(topic runtime_api runtime_hpp)
+foreach(topic runtime_api runtime_bad_input runtime_hpp)
   heddle_add_unit_test(${topic} heddle_runtime_shared heddle_runtime heddle_fake_cuda)
   target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
   target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")

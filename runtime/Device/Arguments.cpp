@@ -1,8 +1,10 @@
 //===- Arguments.cpp - the checks, in the order of the fields ---------------===//
 #include "runtime/Device/Arguments.h"
+#include "runtime/Include/VersionedStruct.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 
@@ -11,25 +13,13 @@ namespace {
 
 constexpr const char *kDimNames[] = {"batch", "row", "head", "dim"};
 constexpr int64_t kSpanLimit = int64_t(1) << 40; // bytes
-constexpr uint32_t kMaxStructBytes = 4096;
 
 std::string num(int64_t value) { return std::to_string(value); }
 
 Status bad(const std::string &what) { return Status::invalidArgument("attention arguments: " + what); }
 
-// Copies what the caller's version of the struct has; fields that it appends after ours must be zero.
-Status copyKnown(const heddle_attention_args &args, heddle_attention_args &known) {
-  uint32_t bytes = args.struct_size;
-  if (bytes < sizeof(known) || bytes > kMaxStructBytes)
-    return bad("struct_size: expected at least " + num(sizeof(known)) + ", got " + num(bytes));
-  std::memcpy(&known, &args, sizeof(known));
-  const unsigned char *raw = reinterpret_cast<const unsigned char *>(&args);
-  for (uint32_t i = sizeof(known); i < bytes; ++i)
-    if (raw[i] != 0)
-      return Status::unsupported("attention arguments: byte " + num(i) + " belongs to a field of a newer version and is not zero; "
-                                 "update the runtime or leave the field zero");
-  return {};
-}
+// Callers of every version have the tensors and lse.
+constexpr size_t kLeastStructBytes = offsetof(heddle_attention_args, q_origin);
 
 Status checkUnserved(const heddle_attention_args &args) {
   struct Field {
@@ -276,7 +266,7 @@ Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {
 }
 
 Status readArguments(const heddle_attention_args &args, heddle_attention_args &known) {
-  HEDDLE_TRY(copyKnown(args, known));
+  HEDDLE_TRY(readVersioned("attention arguments", args, kLeastStructBytes, known));
   return checkUnserved(known);
 }
 

@@ -30,9 +30,11 @@ constexpr Code kErrorInvalidValue = 1;
 constexpr Code kErrorOutOfMemory = 2;
 constexpr Code kErrorNoDevice = 100;
 constexpr Code kErrorInvalidImage = 200;
+constexpr Code kErrorInvalidContext = 201;
 constexpr Code kErrorNoBinaryForGpu = 209;
 constexpr Code kErrorInvalidPtx = 218;
 constexpr Code kErrorUnsupportedPtxVersion = 222;
+constexpr Code kErrorInvalidHandle = 400;
 constexpr Code kErrorNotReady = 600;
 
 // CUdevice_attribute
@@ -47,7 +49,13 @@ constexpr int kAttributeL2CacheSize = 38;
 constexpr int kAttributePciDomainId = 50;
 constexpr int kAttributeComputeMajor = 75;
 constexpr int kAttributeComputeMinor = 76;
+constexpr int kAttributePageableMemoryAccess = 88;
 constexpr int kAttributeMaxSharedPerBlockOptin = 97;
+
+// CUpointer_attribute
+constexpr int kPointerMemoryType = 2;
+constexpr int kPointerDevicePointer = 3;
+constexpr int kPointerDeviceOrdinal = 9;
 
 // CUfunction_attribute
 constexpr int kFunctionMaxThreadsPerBlock = 0;
@@ -114,8 +122,11 @@ constexpr int kTensorMapFillZero = 0;
   X(eventElapsedTime, cuEventElapsedTime, float *, Event, Event)                                                       \
   X(eventDestroy, cuEventDestroy_v2, Event)
 
-// Absent in drivers before CUDA 12; only kernels with tensor maps need it.
+// The last is absent in drivers before CUDA 12; only kernels with tensor maps need it. The others say what is wrong with an
+// address or a stream.
 #define HEDDLE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                              \
+  X(pointerGetAttribute, cuPointerGetAttribute, void *, int, DevicePointer)                                            \
+  X(streamGetCtx, cuStreamGetCtx, Stream, Context *)                                                                   \
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled, TensorMap *, int, uint32_t, void *, const uint64_t *,                \
     const uint64_t *, const uint32_t *, const uint32_t *, int, int, int, int)
 

@@ -1,5 +1,5 @@
 //===- Launch.cpp - from checked arguments to a launch ----------------------===//
-#include "runtime/Device/LoadedKernel.h"
+#include "runtime/Device/Addresses.h"
 #include "runtime/Device/TensorMap.h"
 
 #include <algorithm>
@@ -171,14 +171,15 @@ static Status launchOne(const LoadedKernel &kernel, const EvaluatedCall &call, s
   const Driver &driver = *kernel.device.state()->driver;
   const EvaluatedLaunch &launch = call.launches[index];
   for (int i = index == 0 ? 0 : call.launches[index - 1].clearEnd; i < launch.clearEnd; ++i)
-    HEDDLE_TRY(driver.check(driver.memsetWords(call.clears[i].address, call.clears[i].value, call.clears[i].words, stream), "launch", "cuMemsetD32Async"));
+    if (cuda::Code code = driver.memsetWords(call.clears[i].address, call.clears[i].value, call.clears[i].words, stream))
+      return explainRefusal(kernel, stream, code, driver.check(code, "launch", "cuMemsetD32Async"));
   // The kernel has one parameter. The driver knows where it lies: a block that holds tensor maps is aligned to 64 bytes.
   void *params[] = {const_cast<unsigned char *>(call.params) + launch.paramBegin};
   const LaunchGeometry &geometry = launch.geometry;
   cuda::Code result = driver.launchKernel(kernel.codes[index].function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]),
                                           unsigned(geometry.grid[2]), unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream,
                                           params, nullptr);
-  return result == cuda::kSuccess ? Status() : launchFailure(kernel, index, launch, result);
+  return result == cuda::kSuccess ? Status() : explainRefusal(kernel, stream, result, launchFailure(kernel, index, launch, result));
 }
 
 Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::Stream stream) {
@@ -237,6 +238,9 @@ Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   state->kernel = loaded;
   HEDDLE_TRY(checkCall(*loaded, args, state->checked));
   HEDDLE_TRY(evaluateFirst(*loaded, state->checked, state->call));
+  ContextScope scope(*loaded->device.state());
+  HEDDLE_TRY(scope.status("prepare"));
+  HEDDLE_TRY(checkAddresses(*loaded, state->checked.inputs));
   return PreparedLaunch(std::move(state));
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/Include/Handles.h"
 
 #include <algorithm>
+#include <cstddef>
 
 using namespace heddle;
 
@@ -27,8 +28,9 @@ Result<Store> openStore(const char *path, uint32_t flags) {
 }
 
 // The pattern as it was given.
-Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query &query) {
-  HEDDLE_TRY(checkStructSize("find kernel", query));
+Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query &given) {
+  heddle_kernel_query query;
+  HEDDLE_TRY(readVersioned("find kernel", given, offsetof(heddle_kernel_query, batch), query));
   if (query.dtype < HEDDLE_BF16 || query.dtype > HEDDLE_FP32)
     return Status::invalidArgument("find kernel: dtype: expected bf16, fp16 or fp32 (1 to 3), got " + std::to_string(query.dtype));
   if (!query.pattern)
@@ -70,24 +72,25 @@ heddle_status heddle_store_open(const char *path, uint32_t flags, heddle_store *
     if (!path || !store)
       return missing("open store", path ? "store" : "path");
     HEDDLE_ASSIGN(Store opened, openStore(path, flags));
-    auto made = std::make_unique<heddle_store>();
-    made->finder.add(std::move(opened));
-    *store = made.release();
+    auto finder = std::make_unique<KernelFinder>();
+    finder->add(std::move(opened));
+    *store = new heddle_store{std::move(finder)};
     return {};
   });
 }
 
 heddle_status heddle_store_add(heddle_store *store, const char *path, uint32_t flags) {
   return guarded([&]() -> Status {
-    if (!store || !path)
-      return missing("add store", store ? "path" : "store");
+    HEDDLE_TRY(checkOpen("add store", "store", store));
+    if (!path)
+      return missing("add store", "path");
     HEDDLE_ASSIGN(Store opened, openStore(path, flags));
-    store->finder.add(std::move(opened));
+    store->finder->add(std::move(opened));
     return {};
   });
 }
 
-void heddle_store_close(heddle_store *store) { delete store; }
+void heddle_store_close(heddle_store *store) { closeHandle(store); }
 
 heddle_status heddle_device_open(int32_t ordinal, heddle_device **device) {
   return guarded([&]() -> Status {
@@ -99,33 +102,36 @@ heddle_status heddle_device_open(int32_t ordinal, heddle_device **device) {
   });
 }
 
-void heddle_device_close(heddle_device *device) { delete device; }
+void heddle_device_close(heddle_device *device) { closeHandle(device); }
 
 heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, const heddle_kernel_query *query, heddle_kernel **kernel) {
   return guarded([&]() -> Status {
-    if (!store || !device || !query || !kernel)
-      return missing("find kernel", !store ? "store" : !device ? "device" : !query ? "query" : "kernel");
-    return findKernel(store->finder, device->device, *query, kernel);
+    HEDDLE_TRY(checkOpen("find kernel", "store", store));
+    HEDDLE_TRY(checkOpen("find kernel", "device", device));
+    if (!query || !kernel)
+      return missing("find kernel", query ? "kernel" : "query");
+    return findKernel(*store->finder, device->device, *query, kernel);
   });
 }
 
 heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_info *info) {
   return guarded([&]() -> Status {
-    if (!kernel || !info)
-      return missing("kernel info", kernel ? "info" : "kernel");
-    HEDDLE_TRY(checkStructSize("kernel info", *info));
+    HEDDLE_TRY(checkOpen("kernel info", "kernel", kernel));
+    if (!info)
+      return missing("kernel info", "info");
     const KernelRecord &record = kernel->found.kernel.record();
-    *info = {info->struct_size, int32_t(kernel->found.match), record.contentKey.c_str(), record.kernelArch.c_str(), record.generator.c_str(),
-             record.config.c_str(), record.note.c_str(), record.registers, record.spillBytes, record.sharedBytes,
-             kernel->found.kernel.plan().paramCount(), kernel->found.medianUs};
-    return {};
+    const heddle_kernel_info known = {sizeof(known), int32_t(kernel->found.match), record.contentKey.c_str(), record.kernelArch.c_str(),
+                                      record.generator.c_str(), record.config.c_str(), record.note.c_str(), record.registers, record.spillBytes,
+                                      record.sharedBytes, kernel->found.kernel.plan().paramCount(), kernel->found.medianUs};
+    return writeVersioned("kernel info", known, offsetof(heddle_kernel_info, content_key), *info);
   });
 }
 
 heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_attention_args *args, uint64_t *bytes) {
   return guarded([&]() -> Status {
-    if (!kernel || !args || !bytes)
-      return missing("workspace", !kernel ? "kernel" : !args ? "args" : "bytes");
+    HEDDLE_TRY(checkOpen("workspace", "kernel", kernel));
+    if (!args || !bytes)
+      return missing("workspace", args ? "bytes" : "args");
     HEDDLE_ASSIGN(int64_t needed, kernel->found.kernel.workspaceBytes(*args));
     *bytes = uint64_t(needed);
     return {};
@@ -134,18 +140,20 @@ heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_
 
 heddle_status heddle_kernel_launch(const heddle_kernel *kernel, void *stream, const heddle_attention_args *args) {
   return guarded([&]() -> Status {
-    if (!kernel || !args)
-      return missing("launch", kernel ? "args" : "kernel");
+    HEDDLE_TRY(checkOpen("launch", "kernel", kernel));
+    if (!args)
+      return missing("launch", "args");
     return kernel->found.kernel.launch(static_cast<cuda::Stream>(stream), *args);
   });
 }
 
-void heddle_kernel_close(heddle_kernel *kernel) { delete kernel; }
+void heddle_kernel_close(heddle_kernel *kernel) { closeHandle(kernel); }
 
 heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention_args *args, heddle_prepared **prepared) {
   return guarded([&]() -> Status {
-    if (!kernel || !args || !prepared)
-      return missing("prepare", !kernel ? "kernel" : !args ? "args" : "prepared");
+    HEDDLE_TRY(checkOpen("prepare", "kernel", kernel));
+    if (!args || !prepared)
+      return missing("prepare", args ? "prepared" : "args");
     HEDDLE_ASSIGN(PreparedLaunch launch, kernel->found.kernel.prepare(*args));
     *prepared = new heddle_prepared{std::move(launch)};
     return {};
@@ -154,12 +162,11 @@ heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention
 
 heddle_status heddle_prepared_launch(const heddle_prepared *prepared, void *stream) {
   return guarded([&]() -> Status {
-    if (!prepared)
-      return missing("launch", "prepared");
+    HEDDLE_TRY(checkOpen("launch", "prepared", prepared));
     return prepared->launch.launch(static_cast<cuda::Stream>(stream));
   });
 }
 
-void heddle_prepared_close(heddle_prepared *prepared) { delete prepared; }
+void heddle_prepared_close(heddle_prepared *prepared) { closeHandle(prepared); }
 
 } // extern "C"

@@ -4,22 +4,29 @@
 #ifndef HEDDLE_RUNTIME_INCLUDE_HANDLES_H
 #define HEDDLE_RUNTIME_INCLUDE_HANDLES_H
 
+#include "runtime/Include/HandleLife.h"
 #include "runtime/Include/KernelFinder.h"
+#include "runtime/Include/VersionedStruct.h"
 #include "runtime/Include/heddle.h"
 
+#include <memory>
 #include <string>
 
 struct heddle_store {
-  heddle::KernelFinder finder; // with at least one store
+  std::unique_ptr<heddle::KernelFinder> finder; // with at least one store
+  heddle::HandleLife life{};
 };
 struct heddle_device {
   heddle::Device device;
+  heddle::HandleLife life{};
 };
 struct heddle_kernel {
   heddle::FoundKernel found;
+  heddle::HandleLife life{};
 };
 struct heddle_prepared {
   heddle::PreparedLaunch launch;
+  heddle::HandleLife life{};
 };
 
 namespace heddle {
@@ -44,14 +51,6 @@ template <class F> heddle_status guarded(F &&f) noexcept {
 
 inline Status missing(const char *function, const char *argument) {
   return Status::invalidArgument(std::string(function) + ": " + argument + ": expected an address, got null");
-}
-
-// invalidArgument unless the caller's struct reaches as far as T does here.
-template <class T> Status checkStructSize(const char *function, const T &given) {
-  if (given.struct_size >= sizeof(T))
-    return {};
-  return Status::invalidArgument(std::string(function) + ": struct_size: expected at least " + std::to_string(sizeof(T)) + ", got " +
-                                 std::to_string(given.struct_size));
 }
 
 } // namespace heddle

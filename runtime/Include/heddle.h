@@ -1,16 +1,26 @@
 /*===- heddle.h - the C interface of the shipped runtime ----------------------===
  * Owns the binary interface. Structs that may grow start with struct_size; set it to sizeof the struct you
- * compiled against. Fields are appended only. Promises, each with a test of the same number in
- * tests/unit/runtime_api_test.cpp or tests/unit/device_launch_test.cpp:
+ * compiled against. Promises, each with a test of the same number in tests/unit/runtime_*_test.cpp or
+ * tests/unit/device_*_test.cpp; 8 to 10 are those of heddle_compiler.h:
  *  1. No function throws, prints, exits or reads the environment, with one exception:
  *     HEDDLE_CUDA_DRIVER_LIBRARY names the driver library to open instead of libcuda.so.1.
- *  2. Every failing call returns a code and leaves a message for the calling thread.
+ *  2. Every failing call returns a code and leaves a message for the calling thread. What it was to write is unchanged.
  *  3. Fields that the kernel does not serve must be zero; anything else is HEDDLE_UNSUPPORTED, never ignored.
  *  4. A launch allocates no memory, takes no lock and does not wait for the GPU, and works on any stream,
  *     also while that stream is captured into a graph.
  *  5. A refused argument is named, with the value found and the value expected; nothing was launched.
  *  6. Handles may be shared by threads. Closing one while another thread uses it is the caller's error.
  *  7. A launch whose sizes leave nothing to do succeeds without touching the GPU.
+ * 11. Fields are appended only, in multiples of 8 bytes. A struct_size below this header's is that of an older
+ *     version: fields behind it are zero, or are not written. One above is that of a newer version: what this
+ *     version does not know must be zero (else HEDDLE_UNSUPPORTED), and is set to zero where it is asked for.
+ * 12. Closing null, or a handle twice, does nothing. A closed handle is refused with HEDDLE_INVALID_ARGUMENT, as
+ *     long as fewer than 1024 other handles of its kind were closed after it; then using it is the caller's error.
+ * 13. A store whose file is deleted, replaced, cut or damaged while it is open answers from what it had, or
+ *     returns a code; kernels that were found keep working.
+ * Unless a function says otherwise: it may be called from any thread; strings that are passed are UTF-8, end with
+ * a zero and are not kept; what it opens is the caller's, closed by the function of that name; and it can fail with
+ * HEDDLE_INVALID_ARGUMENT for null and closed handles and with HEDDLE_INTERNAL when memory runs out.
  *===------------------------------------------------------------------------===*/
 #ifndef HEDDLE_H
 #define HEDDLE_H
@@ -133,43 +143,59 @@ typedef struct heddle_kernel_info {
 
 enum { HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS = 1, HEDDLE_OPEN_IMMUTABLE = 2 };
 
-/* "0.1.0". Static. */
+/* "0.1.0". Static; cannot fail. */
 HEDDLE_API const char *heddle_version(void);
-/* The name of a code; static. */
+/* The name of a code, "notFound"; static; cannot fail. */
 HEDDLE_API const char *heddle_status_name(heddle_status status);
-/* What went wrong in the last failing call of this thread; valid until its next failing call; "" if none. */
+/* What went wrong in the last failing call of this thread; valid until its next failing call; "" if none failed. */
 HEDDLE_API const char *heddle_last_message(void);
 
-/* Opens a store for reading. flags: HEDDLE_OPEN_*. NOT_FOUND, CORRUPT, NEWER, DENIED, IO. Close with
- * heddle_store_close; kernels found through it outlive it. */
+/* Opens a store, a database or a package, for reading. flags: HEDDLE_OPEN_*; IMMUTABLE is for files that nobody writes
+ * while they are open: no locks, no side files, any file system. NOT_FOUND: no such file. CORRUPT: damaged, or no store.
+ * NEWER: written by a later version. DENIED: others may write the file. IO: the system refuses. UNSUPPORTED: no such flag.
+ * Kernels found through the store outlive it. */
 HEDDLE_API heddle_status heddle_store_open(const char *path, uint32_t flags, heddle_store **store);
 /* Adds a store that is asked after those before it: the shipped one under the user's own. The best match of all
  * answers, of equally good ones that of the earlier store; a name leads where the first store that knows it says.
  * Failures as heddle_store_open, the store is then as it was. Not while another thread uses the store. */
 HEDDLE_API heddle_status heddle_store_add(heddle_store *store, const char *path, uint32_t flags);
+/* Promise 12. */
 HEDDLE_API void heddle_store_close(heddle_store *store);
 
 /* Opens GPU number ordinal, or with -1 the one whose context is current on this thread (GPU 0 if none is).
- * Uses the current context if it belongs to that GPU, else the primary one. UNAVAILABLE without driver or GPU. */
+ * Uses the current context if it belongs to that GPU, else the primary one, which is held until the handle and all
+ * kernels are closed. The thread's current context stays as it is. UNAVAILABLE without driver or GPU, NOT_FOUND if
+ * there is no GPU of that number. */
 HEDDLE_API heddle_status heddle_device_open(int32_t ordinal, heddle_device **device);
+/* Promise 12. Waits for nothing. */
 HEDDLE_API void heddle_device_close(heddle_device *device);
 
-/* Finds the best kernel and loads it, once per device and kernel. NOT_FOUND if nothing fits. While the kernel is open, the
- * same question to the same store is answered from memory, in about a microsecond; a kernel that another process publishes
- * meanwhile is found at most a second later. */
+/* Finds the best kernel and loads it, once per context and kernel: code is copied to the GPU, which may wait for work
+ * that is under way there. NOT_FOUND if nothing fits, with what is missing. UNSUPPORTED if what was found cannot run here: an
+ * older driver. CORRUPT or IO if the store cannot be read, INTERNAL with the driver's words if it refuses the code.
+ * While the kernel is open, the same question to the same store is answered from memory, in about a
+ * microsecond; a kernel that another process publishes meanwhile is found at most a second later. */
 HEDDLE_API heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, const heddle_kernel_query *query,
                                             heddle_kernel **kernel);
 /* info->struct_size is read, the rest written. */
 HEDDLE_API heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_info *info);
-/* Bytes of workspace a call with these arguments needs; their workspace fields are not looked at. */
+/* Bytes of workspace a call with these arguments needs, a formula of the sizes; 0 for most kernels. The workspace
+ * fields are not looked at. Failures as heddle_kernel_launch. */
 HEDDLE_API heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_attention_args *args, uint64_t *bytes);
-/* Checks the arguments and launches on stream (a CUstream or cudaStream_t; null: the default stream). */
+/* Checks the arguments and launches on stream (a CUstream or cudaStream_t of the kernel's context; null: the default
+ * stream). Returns when the work is enqueued. INVALID_ARGUMENT or UNSUPPORTED name the field; INTERNAL holds the driver's error,
+ * which may be that of earlier work on the GPU. Whether the GPU can reach the addresses is asked by heddle_prepare only.
+ * Two launches at once must not share out, lse or workspace. */
 HEDDLE_API heddle_status heddle_kernel_launch(const heddle_kernel *kernel, void *stream, const heddle_attention_args *args);
+/* Promise 12. Work that was launched must have finished; prepared calls keep the kernel loaded. */
 HEDDLE_API void heddle_kernel_close(heddle_kernel *kernel);
 
-/* Checks once, launches often: the arguments, addresses included, are frozen. */
+/* Checks once, launches often: the arguments, addresses included, are frozen. args is not kept. Failures as
+ * heddle_kernel_launch, and INVALID_ARGUMENT for addresses that the driver knows this GPU cannot reach. */
 HEDDLE_API heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention_args *args, heddle_prepared **prepared);
+/* As heddle_kernel_launch with the frozen arguments: one driver call per kernel, and one per clear of its workspace. */
 HEDDLE_API heddle_status heddle_prepared_launch(const heddle_prepared *prepared, void *stream);
+/* Promise 12. Work that was launched must have finished. */
 HEDDLE_API void heddle_prepared_close(heddle_prepared *prepared);
 
 #ifdef __cplusplus

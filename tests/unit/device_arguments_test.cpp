@@ -130,7 +130,7 @@ TEST_CASE("[5] scale, positions, carry and operands") {
               {[](ForwardCall &c) { c.operands[1].kind = HEDDLE_OPERAND_POINTER; },
                "operands: this kernel has no pointer number 1"},
               {[](ForwardCall &c) { c.args.operands = nullptr; }, "operands: expected"},
-              {[](ForwardCall &c) { c.args.struct_size = 8; }, "struct_size: expected at least"}},
+              {[](ForwardCall &c) { c.args.struct_size = 8; }, "struct_size: expected at least 336, at most 4096 and a multiple of 8, got 8; set it to the sizeof"}},
              StatusCode::invalidArgument);
 }
 

@@ -57,6 +57,11 @@ void fakeCudaSetJitLog(const char *text);
 // Makes this thread's current context null, or the primary one of a GPU (retained for good).
 void fakeCudaSetCurrent(int ordinal);
 void *fakeCudaCurrent();
+// Addresses at `address` are of another GPU (-1: of nobody that the driver knows), out of reach of all others. All other
+// addresses are taken for memory of the GPU that asks. Forgotten by a reset.
+void fakeCudaSetOwner(const void *address, int ordinal);
+// Whether kernels read memory that the driver does not know.
+void fakeCudaSetPageable(int isRead);
 
 const Launch *fakeCudaLastLaunch();
 // The first 16 launches since the reset; `count` is of all.

@@ -21,6 +21,7 @@ constexpr ErrorText kErrors[] = {
     {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
     {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
@@ -40,6 +41,8 @@ int attributeValue(int attribute) {
     return 50 << 20;
   case kAttributeMaxSharedPerBlockOptin:
     return 232448;
+  case kAttributePageableMemoryAccess:
+    return state().readsPageable;
   case kAttributePciDomainId:
     return 0;
   case kAttributePciBusId:
@@ -183,6 +186,21 @@ Code cuMemGetInfo_v2(size_t *available, size_t *total) {
   FAKE_ENTER_CONTEXT(cuMemGetInfo_v2);
   *available = kMemoryBytes / 2;
   *total = kMemoryBytes;
+  return kSuccess;
+}
+
+Code cuPointerGetAttribute(void *value, int attribute, DevicePointer pointer) {
+  FAKE_ENTER_CONTEXT(cuPointerGetAttribute);
+  const auto owner = state().owners.find(pointer);
+  const bool isForeign = owner != state().owners.end();
+  if (attribute == kPointerDevicePointer && !isForeign) {
+    std::memcpy(value, &pointer, sizeof pointer);
+    return kSuccess;
+  }
+  if ((attribute != kPointerMemoryType && attribute != kPointerDeviceOrdinal) || !isForeign || owner->second < 0)
+    return kErrorInvalidValue;
+  const int found = attribute == kPointerMemoryType ? 2 : owner->second;
+  std::memcpy(value, &found, sizeof found);
   return kSuccess;
 }
 

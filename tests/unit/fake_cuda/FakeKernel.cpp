@@ -136,6 +136,14 @@ Code cuStreamCreate(Stream *stream, unsigned) {
   return kSuccess;
 }
 
+Code cuStreamGetCtx(Stream stream, Context *context) {
+  FAKE_ENTER(cuStreamGetCtx);
+  if (!state().handles.count(stream))
+    return kInvalidHandle;
+  *context = stream->context;
+  return kSuccess;
+}
+
 Code cuStreamSynchronize(Stream stream) {
   FAKE_ENTER_CONTEXT(cuStreamSynchronize);
   return !stream || state().handles.count(stream) ? kSuccess : kInvalidHandle;

@@ -112,6 +112,8 @@ void fakeCudaReset() {
   now.launchCount = 0;
   now.clearCount = 0;
   now.lastMap = {};
+  now.readsPageable = 0;
+  now.owners.clear();
 }
 
 void fakeCudaFail(const char *name, int code, int skip) {
@@ -144,6 +146,9 @@ void fakeCudaSetCurrent(int ordinal) {
   stack().entries[0] = &state().contexts[ordinal];
   stack().depth = 1;
 }
+
+void fakeCudaSetOwner(const void *address, int ordinal) { state().owners[reinterpret_cast<uintptr_t>(address)] = ordinal; }
+void fakeCudaSetPageable(int isRead) { state().readsPageable = isRead; }
 
 void *fakeCudaCurrent() { return currentContext(); }
 const Launch *fakeCudaLastLaunch() { return &state().lastLaunch; }

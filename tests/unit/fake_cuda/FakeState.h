@@ -52,8 +52,8 @@ struct EventStruct {
 
 namespace heddle::fake {
 
-constexpr cuda::Code kInvalidContext = 201;
-constexpr cuda::Code kInvalidHandle = 400;
+constexpr cuda::Code kInvalidContext = cuda::kErrorInvalidContext;
+constexpr cuda::Code kInvalidHandle = cuda::kErrorInvalidHandle;
 constexpr cuda::Code kNotFound = 500;
 constexpr cuda::Code kInvalidDevice = 101;
 constexpr cuda::Code kNotInitialized = 3;
@@ -86,6 +86,8 @@ struct State {
   bool isInitialized = false;
   int deviceCount = 2, arch = 90, driverVersion = 13000;
   size_t expectedParamBytes = 0;
+  int readsPageable = 0;
+  std::map<uint64_t, int> owners; // of addresses out of reach
   char jitLog[256] = {};
   cuda::ContextStruct contexts[8];
   std::map<uint64_t, size_t> allocations;
