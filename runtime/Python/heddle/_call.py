@@ -1,0 +1,201 @@
+"""One call: its tensors as views, checked, and the argument struct of heddle.h that stands for it."""
+import ctypes as C
+import math
+from typing import NamedTuple, Optional, Tuple
+
+from . import _engine, _header, _library
+from . import _structs as S
+from .errors import InvalidArgumentError
+
+_DIMS = ("batch", "row", "head", "dim")
+_ELEMENT_BYTES = {S.BF16: 2, S.FP16: 2, S.FP32: 4}
+
+
+class View(NamedTuple):
+    """A tensor in memory, whoever owns it. Strides in elements; `device`: the number of the GPU, None for host memory."""
+    ptr: int
+    dtype: str  # bf16, fp16, fp32, i32, i64, ... as the adapters spell it
+    shape: Tuple[int, ...]
+    stride: Tuple[int, ...]
+    device: Optional[int]
+
+
+_CODES = {"bf16": S.BF16, "fp16": S.FP16, "fp32": S.FP32}
+_MLIR_TYPES = {"bf16": "bf16", "f16": "fp16", "f32": "fp32", "i32": "i32", "i64": "i64"}
+
+
+def bad(what):
+    return InvalidArgumentError(f"attention arguments: {what}")
+
+
+def place(device):
+    return "host memory" if device is None else f"GPU {device}"
+
+
+def check_tensors(q, k, v):
+    """Ranks, dtypes, devices and sizes that have to agree, before a kernel is looked for."""
+    for name, view in (("q", q), ("k", k), ("v", v)):
+        if len(view.shape) != 4:
+            raise bad(f"{name}: expected 4 dimensions (batch, row, head, dim), got {len(view.shape)}")
+        if view.dtype not in _CODES:
+            raise bad(f"{name}: dtype: expected bf16, fp16 or fp32, got {view.dtype}")
+    for name, view in (("k", k), ("v", v)):
+        if view.dtype != q.dtype:
+            raise bad(f"{name}: dtype: expected {q.dtype} as q, got {view.dtype}")
+        if view.device != q.device:
+            raise bad(f"{name}: expected a tensor in {place(q.device)} as q, got one in {place(view.device)}")
+    (batch, _, heads, head_dim), (_, keys, kv_heads, _) = q.shape, k.shape
+    check_sizes("k", k, (batch, keys, kv_heads, head_dim))
+    check_sizes("v", v, (batch, keys, kv_heads, v.shape[3]))
+    if heads > 0 and (kv_heads == 0 or heads % kv_heads):
+        raise bad(f"k: size of head: expected a divisor of the {heads} query heads, got {kv_heads}")
+
+
+def check_sizes(name, view, expected):
+    for dim, want, got in zip(_DIMS, expected, view.shape):
+        if want != got:
+            raise bad(f"{name}: size of {dim}: expected {want}, got {got}")
+
+
+def check_results(q, v, out, lse):
+    """Of results that the caller brings."""
+    if out is not None:
+        if len(out.shape) != 4:
+            raise bad(f"out: expected 4 dimensions (batch, row, head, dim), got {len(out.shape)}")
+        if out.dtype not in (q.dtype, "fp32"):
+            raise bad(f"out: dtype: expected {q.dtype} or fp32, got {out.dtype}")
+        check_sizes("out", out, (*q.shape[:3], v.shape[3]))
+        _check_place("out", out, q)
+    if lse is not None:
+        expected = (q.shape[0], q.shape[2], q.shape[1])
+        if lse.dtype != "fp32" or tuple(lse.shape) != expected or not is_row_major(lse):
+            raise bad(f"lse: expected row-major fp32 of {list(expected)} (batch, heads, seqlen_q), got {lse.dtype} of {list(lse.shape)}")
+        _check_place("lse", lse, q)
+
+
+def _check_place(name, view, q):
+    if view.device != q.device:
+        raise bad(f"{name}: expected a tensor in {place(q.device)} as q, got one in {place(view.device)}")
+
+
+def is_row_major(view):
+    step = 1
+    for extent, stride in zip(reversed(view.shape), reversed(view.stride)):
+        if extent != 1 and stride != step and 0 not in view.shape:
+            return False
+        step *= extent
+    return True
+
+
+def check_operand(pattern, argument, view, q, k):
+    """A tensor that the pattern reads, against its type and the call."""
+    extents, element = _header.extents_of(argument.type)
+    name = f"pattern {pattern.name}: {argument.name}"
+    if view.dtype != _MLIR_TYPES.get(element, element):
+        raise InvalidArgumentError(f"{name}: dtype: expected {element}, got {view.dtype}")
+    if len(view.shape) != len(extents):
+        raise InvalidArgumentError(f"{name}: expected {len(extents)} dimensions ({argument.type}), got {len(view.shape)}")
+    if view.device != q.device:
+        raise InvalidArgumentError(f"{name}: expected a tensor in {place(q.device)} as q, got one in {place(view.device)}")
+    batch, rows, heads, _ = q.shape
+    # What ? stands for, by rank: biases, index lists, relative tables, one number per head.
+    calls = {4: (batch, heads, rows, k.shape[1]), 3: (batch, heads, None), 2: (heads, None), 1: (None if argument.takes_length else heads,)}
+    for number, (extent, size, got) in enumerate(zip(extents, calls.get(len(extents), ()), view.shape)):
+        expected = extent if extent != -1 else size
+        if expected is not None and got != expected:
+            raise InvalidArgumentError(f"{name}: size of dimension {number}: expected {expected}, got {got}")
+    if not is_row_major(view):
+        raise InvalidArgumentError(f"{name}: expected a row-major tensor, got strides {list(view.stride)} of {list(view.shape)}")
+
+
+def call_values(pattern, given):
+    """Values of all sizes and numbers of the pattern, checked, and its tensors: those of the call over those of the pattern."""
+    tensors, values = {}, {}
+    for name, value in given.items():
+        if pattern.argument(name).kind == "tensor":
+            tensors[name] = value
+        else:
+            values[name] = pattern.checked(name, value)
+    for argument in pattern.arguments:
+        if argument.kind == "tensor":
+            if argument.name not in tensors:
+                raise InvalidArgumentError(f"pattern {pattern.name}: {argument.name}: expected a tensor ({argument.type}), none is given")
+        elif argument.name not in values:
+            value = pattern.default_of(argument)
+            if value is None:
+                raise InvalidArgumentError(f"pattern {pattern.name}: {argument.name}: expected a value, it has no default")
+            values[argument.name] = value
+    return values, tensors
+
+
+def _describe(tensor, view):
+    tensor.ptr, tensor.dtype = view.ptr, _CODES[view.dtype]
+    tensor.size[:], tensor.stride[:] = view.shape, view.stride
+
+
+class Call:
+    """The argument struct of calls with these sizes, strides and values; only addresses change. Not for two threads at once."""
+
+    def __init__(self, pattern, q, k, v, out, scale, q_origin, k_origin, values, tensors):
+        """Views; `tensors` by the names of the pattern's arguments."""
+        check_tensors(q, k, v)
+        check_results(q, v, out, None)
+        self.pattern, self.values, self.device = pattern, values, q.device
+        self.lse_shape = (q.shape[0], q.shape[2], q.shape[1])
+        self.args = args = S.sized(S.AttentionArgs)
+        for tensor, view in ((args.q, q), (args.k, k), (args.v, v), (args.out, out)):
+            _describe(tensor, view)
+        args.q_origin, args.k_origin = _origin(pattern, q_origin), k_origin
+        args.scale = _scale(scale)
+        for name, view in tensors.items():
+            check_operand(pattern, pattern.argument(name), view, q, k)
+        self._set_operands(tensors)
+        self.reference = C.byref(args)
+        self.kind = b"forward_fp32_out" if out.dtype != q.dtype else None
+        self._sizes = dict(batch=q.shape[0], heads=q.shape[2], kv_heads=k.shape[2], seqlen_q=q.shape[1], seqlen_k=k.shape[1],
+                           q_origin=args.q_origin, k_origin=k_origin)
+        self._dims = (q.shape[3], v.shape[3])
+
+    def _set_operands(self, tensors):
+        self.lengths = lengths = {name: view.shape[-1] for name, view in tensors.items() if self.pattern.argument(name).takes_length}
+        operands = (S.Operand * max(1, len(tensors) + len(lengths) + len(self.values)))()
+        places = iter(operands)
+        self.tensor_operands = {}
+        for name, view in tensors.items():
+            operand = self.tensor_operands[name] = next(places)
+            operand.id, operand.kind, operand.value.ptr = self.pattern.argument(name).id, S.OPERAND_POINTER, view.ptr
+        for name, value in (*lengths.items(), *self.values.items()):
+            _engine.set_operand(next(places), self.pattern.argument(name), value)
+        self.args.operands, self.args.operand_count = operands, len(operands) if tensors or self.values else 0
+
+    def question(self):
+        return _engine.Question(self.pattern, self.device, self.args.q.dtype, self.kind, *self._dims, self._sizes,
+                                {**self.lengths, **self.values})
+
+    def workspace_bytes(self, kernel):
+        needed = C.c_uint64()
+        _engine.engine().library.call("heddle_kernel_workspace", kernel.handle, self.reference, C.byref(needed))
+        return needed.value
+
+
+def _origin(pattern, q_origin):
+    if pattern.takes_q_origin:
+        if q_origin is None:
+            raise bad(f"q_origin: pattern {pattern.name} takes the position of query 0, none is given")
+        return q_origin
+    if q_origin is not None:
+        raise bad(f"q_origin: pattern {pattern.name} takes none, only patterns with q_origin(given) do; got {q_origin}")
+    return 0
+
+
+def _scale(scale):
+    if scale is None:
+        return 0.0
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale) or scale <= 0:
+        raise bad(f"scale: expected a finite number above 0 (or None for 1 / sqrt(head_dim)), got {scale}")
+    return float(scale)
+
+
+def run_on_host(call, threads=0):
+    library = _library.compiler_library("attention on the processor")
+    library.call("heddle_cpu_attention", call.pattern.handle, call.reference, threads)

@@ -1,0 +1,78 @@
+"""Tensors of anybody who speaks DLPack, numpy arrays among them, as views; and results made by whoever made the input."""
+import ctypes as C
+
+from ._call import View
+from .errors import InvalidArgumentError, UnsupportedError
+
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
+_CODES = {(0, 32): "i32", (0, 64): "i64", (1, 8): "u8", (2, 16): "fp16", (2, 32): "fp32", (2, 64): "fp64", (4, 16): "bf16"}
+_TYPESTRINGS = {"<f2": "fp16", "<f4": "fp32", "<f8": "fp64", "<i4": "i32", "<i8": "i64"}
+
+
+class _DLTensor(C.Structure):
+    _fields_ = [("data", C.c_void_p), ("device_type", C.c_int32), ("device_id", C.c_int32), ("ndim", C.c_int32), ("code", C.c_uint8),
+                ("bits", C.c_uint8), ("lanes", C.c_uint16), ("shape", C.POINTER(C.c_int64)), ("strides", C.POINTER(C.c_int64)),
+                ("byte_offset", C.c_uint64)]
+
+
+_pointer_of = C.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype, _pointer_of.argtypes = C.c_void_p, (C.py_object, C.c_char_p)
+
+
+def is_host_array(tensor):
+    return hasattr(tensor, "__array_interface__")
+
+
+def view(tensor, name, stream=None):
+    """A View; the tensor's owner keeps it alive. `stream`: the CUDA stream that will read it, which its owner makes wait for its work."""
+    if is_host_array(tensor):
+        return _of_array(tensor, name)
+    if not hasattr(tensor, "__dlpack__"):
+        raise InvalidArgumentError(f"{name}: expected a tensor (PyTorch, numpy, or anything with DLPack), got {type(tensor).__name__}")
+    device_type, device_id = tensor.__dlpack_device__()
+    if device_type not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+        raise UnsupportedError(f"{name}: expected memory of a CUDA device or of the host, got DLPack device {int(device_type)}")
+    is_device = device_type in (_CUDA, _CUDA_MANAGED)
+    # 1 is DLPack's name of CUDA's default stream; 0 is not allowed.
+    capsule = tensor.__dlpack__(stream=stream or 1) if is_device else tensor.__dlpack__()
+    return _of_capsule(capsule, int(device_id) if is_device else None, name)
+
+
+def _of_capsule(capsule, device, name):
+    found = _DLTensor.from_address(_pointer_of(capsule, b"dltensor"))
+    dtype = _CODES.get((found.code, found.bits)) if found.lanes == 1 else None
+    shape = tuple(found.shape[i] for i in range(found.ndim))
+    stride = tuple(found.strides[i] for i in range(found.ndim)) if found.strides else row_major(shape)
+    return View((found.data or 0) + found.byte_offset, dtype or f"DLPack type {found.code} of {found.bits} bits", shape, stride, device)
+
+
+def _of_array(array, name):
+    """numpy, without the capsule: numpy exports no read-only array, and some of its types have no name in DLPack."""
+    interface = array.__array_interface__
+    dtype = _TYPESTRINGS.get(interface["typestr"]) or ("bf16" if str(array.dtype) == "bfloat16" else interface["typestr"])
+    shape, strides = interface["shape"], interface.get("strides")
+    if strides is None:
+        return View(interface["data"][0], dtype, shape, row_major(shape), None)
+    for stride in strides:
+        if stride % array.itemsize:
+            raise InvalidArgumentError(f"{name}: expected strides of whole elements, got {stride} bytes")
+    return View(interface["data"][0], dtype, shape, tuple(stride // array.itemsize for stride in strides), None)
+
+
+def row_major(shape):
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def empty(like, shape, dtype):
+    """A new tensor of the library that `like` belongs to: of its dtype, or of fp32."""
+    if is_host_array(like):
+        import numpy
+        return numpy.empty(shape, like.dtype if dtype is None else numpy.float32)
+    if hasattr(like, "__array_namespace__") and not type(like).__module__.startswith("jax"):
+        space = like.__array_namespace__()
+        return space.empty(shape, dtype=like.dtype if dtype is None else space.float32, device=like.device)
+    raise UnsupportedError(f"out: {type(like).__name__} says no way to make tensors that may be written; give out= and lse=")

@@ -1,0 +1,48 @@
+"""Calls on tensors that are not PyTorch's: numpy arrays and whatever speaks DLPack."""
+import ctypes as C
+
+from . import _call, _dlpack, _engine
+from .errors import InvalidArgumentError
+
+
+class Bound:
+    """One call with its tensors: results allocated, the kernel found, workspace there. `launch` may be repeated."""
+
+    def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream):
+        values, tensors = _call.call_values(pattern, arguments)
+        views = [_dlpack.view(each, name, stream) for name, each in (("q", q), ("k", k), ("v", v))]
+        operands = {name: _dlpack.view(each, name, stream) for name, each in tensors.items()}
+        _call.check_tensors(*views)
+        shape = (*views[0].shape[:3], views[2].shape[3])
+        self.out = _dlpack.empty(q, shape, None) if out is None else out
+        self.lse = _dlpack.empty(q, (shape[0], shape[2], shape[1]), "fp32") if lse is None else lse
+        out_view, lse_view = _dlpack.view(self.out, "out", stream), _dlpack.view(self.lse, "lse", stream)
+        self.call = _call.Call(pattern, *views, out_view, scale, q_origin, k_origin, values, operands)
+        _call.check_results(views[0], views[2], out_view, lse_view)
+        self.call.args.lse = lse_view.ptr
+        self.stream = stream or 0
+        self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).kernel
+        self._keep = (q, k, v, tensors)
+        self._set_workspace()
+
+    def _set_workspace(self):
+        """Device memory of the same library that the tensors are of."""
+        needed = self.call.workspace_bytes(self.kernel) if self.kernel else 0
+        if needed:
+            self.workspace = _dlpack.empty(self._keep[0], (needed // 4 + 64,), "fp32")
+            start = _dlpack.view(self.workspace, "workspace", self.stream).ptr
+            self.call.args.workspace, self.call.args.workspace_bytes = (start + 255) // 256 * 256, needed
+
+    def launch(self):
+        if self.kernel is None:
+            _call.run_on_host(self.call)
+            return
+        library = _engine.engine().library
+        library.call("heddle_kernel_launch", self.kernel.handle, C.c_void_p(self.stream), self.call.reference)
+
+
+def bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream):
+    for name, each in (("k", k), ("v", v)):
+        if type(each).__module__.partition(".")[0] == "torch":
+            raise InvalidArgumentError(f"{name}: expected a tensor of the same library as q, {type(q).__name__}, got a PyTorch tensor")
+    return Bound(q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream)

@@ -1,0 +1,214 @@
+"""Calls on PyTorch tensors: on their device's current stream, results and workspace from PyTorch's allocator.
+
+A call with the sizes, strides and values of an earlier one of the same thread changes addresses in an argument struct and launches.
+"""
+import ctypes as C
+import threading
+import time
+
+import torch
+
+from . import _call, _dlpack, _engine
+from .errors import Error, InvalidArgumentError, UnsupportedError
+
+_DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32",
+           torch.int64: "i64"}
+_MOST_CALLS = 512  # kept by a thread
+_empty = torch.empty
+_grad_enabled = torch.is_grad_enabled
+_now = time.monotonic
+_float32, _uint8 = torch.float32, torch.uint8
+
+try:
+    current_stream = torch._C._cuda_getCurrentRawStream  # what Triton's launchers call too
+except AttributeError:
+    def current_stream(index):
+        return torch.cuda.current_stream(index).cuda_stream if torch.cuda.is_available() else 0
+
+
+def is_plain(tensor):
+    """A tensor with memory, not one that only stands for another (fake, functional, distributed ...)."""
+    return type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter
+
+
+def view(tensor, name):
+    if not isinstance(tensor, torch.Tensor):
+        raise InvalidArgumentError(f"{name}: expected a PyTorch tensor as q, got {type(tensor).__name__}")
+    device = tensor.device
+    if device.type not in ("cuda", "cpu"):
+        raise UnsupportedError(f"{name}: expected a tensor on a CUDA device or in host memory, got device {device}")
+    if tensor.layout is not torch.strided:
+        raise UnsupportedError(f"{name}: expected a strided tensor, got {tensor.layout}")
+    index = None if device.type == "cpu" else device.index
+    return _call.View(tensor.data_ptr(), _DTYPES.get(tensor.dtype, str(tensor.dtype)), tuple(tensor.shape), tensor.stride(), index)
+
+
+def refuse_gradients(*tensors):
+    if _grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise UnsupportedError("heddle has no backward pass yet: call it under torch.no_grad() or torch.inference_mode(), or on q.detach(), "
+                               "k.detach(), v.detach()")
+
+
+class _Ready:
+    """A Call with its kernel and what its launches need."""
+
+    def __init__(self, call, found, device):
+        self.call, self.found, self.device = call, found, device
+        self.generation = _engine.generation
+        self.args, self.reference = call.args, call.reference
+        self.q, self.k, self.v, self.out = call.args.q, call.args.k, call.args.v, call.args.out
+        self.out_shape, self.lse_shape = tuple(call.args.out.size), call.lse_shape
+        if found is not None:
+            self.library = _engine.engine().library
+            self.launch = self.library.quick("heddle_kernel_launch")
+            self.use_kernel()
+
+    def use_kernel(self):
+        self.kernel = self.found.kernel
+        self.handle = C.c_void_p(self.kernel.handle)
+        self.workspace_bytes = self.call.workspace_bytes(self.kernel)
+        self.next_check = self.found.next_check
+
+    def look_again(self):
+        """A better kernel may be there; not while a stream is captured, where nothing may be loaded."""
+        if torch.cuda.is_current_stream_capturing():
+            return
+        if _now() >= self.found.next_check:
+            self.found.refresh()
+        self.use_kernel()
+
+
+class _Calls(threading.local):
+    def __init__(self):
+        self.ready = {}
+
+
+_calls = _Calls()
+
+
+def _prepare(q, k, v, out, pattern, scale, q_origin, k_origin, arguments):
+    """The slow way: everything is checked, the kernel is found."""
+    values, tensors = _call.call_values(pattern, arguments)
+    views = [view(each, name) for name, each in (("q", q), ("k", k), ("v", v))]
+    _call.check_tensors(*views)
+    if out is None:
+        shape = (*views[0].shape[:3], views[2].shape[3])
+        results = views[0]._replace(shape=shape, stride=_dlpack.row_major(shape))
+    else:
+        results = view(out, "out")
+    operands = {name: view(each, name) for name, each in tensors.items()}
+    call = _call.Call(pattern, *views, results, scale, q_origin, k_origin, values, operands)
+    found = None if call.device is None else _engine.engine().find(call.question())
+    return _Ready(call, found, q.device)
+
+
+def _key(q, k, v, out, pattern, scale, q_origin, k_origin, arguments):
+    parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
+             scale, q_origin, k_origin]
+    if out is not None:
+        parts += (out.dtype, out.device, out.shape, out.stride())
+    for name, value in arguments.items():
+        parts.append(name)
+        parts += (value.shape, value.stride(), value.dtype, value.device) if isinstance(value, torch.Tensor) else (type(value), value)
+    return tuple(parts)
+
+
+def _ready(q, k, v, out, pattern, scale, q_origin, k_origin, arguments):
+    """The call that is kept for these sizes, else a new one."""
+    try:
+        if (q.requires_grad or k.requires_grad or v.requires_grad) and _grad_enabled():
+            refuse_gradients(q, k, v)
+        key = _key(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+        ready = _calls.ready.get(key)
+    except (AttributeError, TypeError):
+        # Not a tensor, or no value: the slow way says what is wrong.
+        return _prepare(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+    if ready is None or ready.generation != _engine.generation:
+        ready = _prepare(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+        if len(_calls.ready) >= _MOST_CALLS:
+            _calls.ready.clear()
+        _calls.ready[key] = ready
+    return ready
+
+
+def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, arguments):
+    ready = _ready(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+    device = ready.device
+    if out is None:
+        out = _empty(ready.out_shape, dtype=q.dtype, device=device)
+    if lse is None:
+        lse = _empty(ready.lse_shape, dtype=_float32, device=device)
+    else:
+        _call.check_results(view(q, "q"), view(v, "v"), None, view(lse, "lse"))
+    ready.q.ptr, ready.k.ptr, ready.v.ptr, ready.out.ptr = q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr()
+    ready.args.lse = lse.data_ptr()
+    for name, operand in ready.call.tensor_operands.items():
+        operand.value.ptr = arguments[name].data_ptr()
+    if ready.found is None:
+        _call.run_on_host(ready.call)
+    else:
+        _launch(ready, device)
+    return (out, lse) if return_lse else out
+
+
+def _launch(ready, device):
+    if _now() >= ready.next_check:
+        ready.look_again()
+    if ready.workspace_bytes:
+        workspace = _empty(ready.workspace_bytes, dtype=_uint8, device=device)
+        ready.args.workspace, ready.args.workspace_bytes = workspace.data_ptr(), ready.workspace_bytes
+    status = ready.launch(ready.handle, current_stream(device.index), ready.reference)
+    if status:
+        raise ready.library.error(status)
+
+
+class Prepared:
+    """See heddle.prepare."""
+
+    def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments):
+        refuse_gradients(q, k, v)
+        for name, each in (("q", q), ("k", k), ("v", v)):
+            view(each, name)
+        self._ready = ready = _prepare(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+        self.pattern, self.kernel = pattern, None if ready.found is None else ready.kernel
+        self.out = _empty(ready.out_shape, dtype=q.dtype, device=q.device) if out is None else out
+        self.lse = _empty(ready.lse_shape, dtype=_float32, device=q.device) if lse is None else lse
+        _call.check_results(view(q, "q"), view(v, "v"), view(self.out, "out"), view(self.lse, "lse"))
+        ready.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
+        self._keep = (q, k, v, dict(arguments))
+        self._handle = None
+        if ready.found is not None:
+            self._freeze(ready)
+
+    def _freeze(self, ready):
+        self.workspace = _empty(ready.workspace_bytes, dtype=_uint8, device=ready.device) if ready.workspace_bytes else None
+        if self.workspace is not None:
+            ready.args.workspace, ready.args.workspace_bytes = self.workspace.data_ptr(), ready.workspace_bytes
+        self._library = ready.library
+        self._handle = self._library.opened("heddle_prepare", self.kernel.handle, ready.reference)
+        self._pointer = C.c_void_p(self._handle)
+        self._index = ready.device.index
+        self._launch = self._library.quick("heddle_prepared_launch")
+
+    def __call__(self):
+        if self._ready is None:
+            raise InvalidArgumentError("this prepared call is closed")
+        if self._handle is None:
+            _call.run_on_host(self._ready.call)
+        else:
+            status = self._launch(self._pointer, current_stream(self._index))
+            if status:
+                raise self._library.error(status)
+        return self.out
+
+    def close(self):
+        """Lets go of the tensors and the launch. Calls raise from then on."""
+        if self._handle is not None:
+            self._library.close("prepared", self._handle)
+        self._handle = self._ready = self._keep = None
+
+    def __del__(self):
+        try:
+            self.close()
+        except (AttributeError, TypeError, Error):
+            pass  # half made, or the interpreter is ending

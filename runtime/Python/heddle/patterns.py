@@ -1,0 +1,280 @@
+"""Patterns: from words, from MLIR text, from a file, from the library of the package, or known to a database by name."""
+import ctypes as C
+import functools
+import math
+import os
+import weakref
+from typing import Optional, Sequence, Union
+
+from . import _header, _library
+from . import _structs as S
+from .errors import Error, InvalidArgumentError, NotFoundError
+from .words import Mask, Softmax, union
+
+__all__ = ["Pattern", "Argument", "pattern", "load", "library", "library_names", "named"]
+
+Argument = _header.Argument
+
+
+class Pattern:
+    """A pattern and the values of its run-time sizes and numbers. Immutable; any number of threads may use one.
+
+    `name`, `text` (MLIR, as written), `values` (over the defaults), `arguments`, `takes_q_origin`. Two patterns are equal if text and
+    values are; `digest` is equal for two spellings of one pattern.
+    """
+
+    def __init__(self, text: str, name: Optional[str] = None, values: Optional[dict] = None, label: str = "pattern"):
+        """`name` says which pattern of the text; `label` stands for the file in diagnostics. The compiler, if there is one, verifies
+        the text now: InvalidArgumentError with its diagnostics."""
+        self.text = text
+        self.label = label
+        self._handle = None
+        self._info = None
+        if _library.library().has_compiler:
+            self._parse(name)
+        else:
+            self._take(_header.header(text, name))
+        self.values = {}
+        self._bind(values or {})
+        self._hash = hash((self.text, self.name, tuple(sorted(self.values.items()))))
+
+    def _take(self, header):
+        self.name, self.arguments, self.takes_q_origin = header.name, header.arguments, header.takes_q_origin
+        self.by_name = {each.name: each for each in self.arguments}
+
+    def _parse(self, name):
+        loaded = _library.library()
+        encoded = name.encode() if name is not None else None
+        self._handle = loaded.opened("heddle_pattern_parse", self.text.encode(), self.label.encode(), encoded)
+        weakref.finalize(self, loaded.close, "pattern", self._handle)
+        info = S.sized(S.PatternInfo)
+        loaded.call("heddle_pattern_get_info", self._handle, C.byref(info))
+        self._info = {field: getattr(info, field).decode() for field in ("digest", "text", "notes")}
+        arguments = []
+        for index in range(info.argument_count):
+            raw = S.sized(S.PatternArgument)
+            loaded.call("heddle_pattern_get_argument", self._handle, index, C.byref(raw))
+            arguments.append(_header.from_library(raw))
+        self._take(_header.Header(info.name.decode(), tuple(arguments), bool(info.takes_q_origin)))
+
+    def _bind(self, values):
+        for name, value in values.items():
+            self.values[name] = self.checked(name, value)
+
+    def checked(self, name, value):
+        """The value of a size or number as the kernel takes it; InvalidArgumentError if the pattern has none of that name, or the value is
+        out of bounds."""
+        argument = self.argument(name)
+        if argument.kind == "tensor":
+            raise InvalidArgumentError(f"pattern {self.name}: {name} is a tensor ({argument.type}), give it to the call")
+        return (self._number if argument.kind == "number" else self._size)(argument, value)
+
+    def _number(self, argument, value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise InvalidArgumentError(f"pattern {self.name}: {argument.name}: expected a finite number, got {value!r}")
+        return float(self._bounded(argument, value, -math.inf, math.inf))
+
+    def _size(self, argument, value):
+        try:
+            whole = value.__index__()
+        except (AttributeError, TypeError):
+            raise InvalidArgumentError(f"pattern {self.name}: {argument.name}: expected an int, got {value!r}") from None
+        return self._bounded(argument, whole, -2**31, 2**31 - 1)
+
+    def _bounded(self, argument, value, low, high):
+        low = low if argument.min is None else argument.min
+        high = high if argument.max is None else argument.max
+        if not low <= value <= high:
+            raise InvalidArgumentError(f"pattern {self.name}: {argument.name}: expected {low} to {high}, got {value}")
+        return value
+
+    def argument(self, name) -> Argument:
+        """The argument of that name; InvalidArgumentError names those that there are."""
+        found = self.by_name.get(name)
+        if found is None:
+            names = ", ".join(self.by_name) or "none"
+            raise InvalidArgumentError(f"pattern {self.name}: it has no argument {name!r}; it has {names}")
+        return found
+
+    def __call__(self, **values) -> "Pattern":
+        """The same pattern with other values of sizes and numbers.
+
+        >>> library("sliding_window")(left=511).values
+        {'left': 511}
+        """
+        made = object.__new__(Pattern)
+        made.__dict__.update(self.__dict__)
+        made._parent = self  # keeps the handle open
+        made.values = dict(self.values)
+        made._bind(values)
+        made._hash = hash((made.text, made.name, tuple(sorted(made.values.items()))))
+        return made
+
+    @property
+    def handle(self):
+        """Of the compiler; UnavailableError in the runtime alone."""
+        _library.compiler_library(f"pattern {self.name}")
+        return self._handle
+
+    @property
+    def key(self) -> str:
+        """What a database knows the pattern by: its digest, or its name where there is no compiler to make one."""
+        return self._info["digest"] if self._info else self.name
+
+    @property
+    def digest(self) -> str:
+        """64 hex digits, equal for two spellings of one pattern. Needs the compiler."""
+        _library.compiler_library("the digest of a pattern")
+        return self._info["digest"]
+
+    @property
+    def notes(self) -> str:
+        """Warnings of the compiler; "" if none."""
+        return self._info["notes"] if self._info else ""
+
+    @property
+    def mlir(self) -> str:
+        """The verified text as the compiler prints it, else as written."""
+        return self._info["text"] if self._info else self.text
+
+    def default_of(self, argument):
+        return self.values.get(argument.name, argument.default)
+
+    def __eq__(self, other):
+        if not isinstance(other, Pattern):
+            return NotImplemented
+        return (self.text, self.name, self.values) == (other.text, other.name, other.values)
+
+    def __hash__(self):
+        return self._hash
+
+    def __str__(self):
+        return self.text
+
+    def __repr__(self):
+        values = "".join(f", {name}={value}" for name, value in self.values.items())
+        return f"<heddle.Pattern {self.name}{values}>"
+
+    def __reduce__(self):
+        return _again, (self.text, self.name, self.values, self.label)
+
+    def explain(self, seqlen: int, **sizes) -> dict:
+        """Kept pairs, tiles, operations, bytes and the roof, as `heddle explain --json` gives them. `sizes`: seqlen_k, heads, kv_heads,
+        head_dim, value_dim, dtype, batch, block_m, block_n, q_origin, gpu, and the arguments of the pattern."""
+        from . import _command
+        return _command.explain(self, dict(sizes, seqlen=seqlen))
+
+    def draw(self, path: Optional[str] = None, seqlen: int = 2048, **sizes) -> str:
+        """The picture of `heddle show` as SVG text, also written to `path`. `sizes`: seqlen_k, heads, head, block_m, block_n,
+        max_cells, q_origin, and the arguments of the pattern."""
+        from . import _command
+        picture = _command.draw(self, dict(sizes, seqlen=seqlen))
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(picture)
+        return picture
+
+    def _repr_svg_(self):
+        if any(each.kind == "tensor" for each in self.arguments):
+            return None
+        try:
+            return self.draw()
+        except Error:
+            return None
+
+
+def _again(text, name, values, label):
+    return Pattern(text, name, values, label)
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_text(text, name, label):
+    return Pattern(text, name, label=label)
+
+
+def pattern(what: Union[Mask, Softmax, str, Pattern, None] = None, *, text: Optional[str] = None, name: Optional[str] = None,
+            q_origin: str = "start", arguments: Sequence = (), **values) -> Pattern:
+    """A pattern from a mask (one softmax over it), from `union(...)` or `lse(...)`, or from MLIR text.
+
+    `name` names a pattern made of words and chooses one of a text. `q_origin`: where query 0 stands, "start", "end" or "given".
+    `arguments`: named run-time values that come first, in this order. `values`: of run-time sizes, over their defaults.
+
+    >>> from heddle.words import causal, window, cols
+    >>> pattern(causal & window(left=1023) | cols(64), name="near").arguments[1].name
+    'first_cols'
+    """
+    if (what is None) == (text is None):
+        raise InvalidArgumentError("pattern: expected a mask, union(...), lse(...) or `text=`, and one of them only")
+    what = text if what is None else what
+    if isinstance(what, Pattern):
+        return what(**values) if values else what
+    if isinstance(what, Mask):
+        what = union(what)
+    if isinstance(what, Softmax):
+        called = name or "pattern"
+        made = _of_text(what.mlir(called, q_origin, tuple(arguments)), called, "pattern")
+    elif isinstance(what, str):
+        made = _of_text(what, name, "pattern")
+    else:
+        raise InvalidArgumentError(f"pattern: expected a mask, union(...), lse(...) or MLIR text, got {what!r}")
+    return made(**values) if values else made
+
+
+def load(path, name: Optional[str] = None, **values) -> Pattern:
+    """The pattern of a file, or the one of that name."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    made = _of_text(text, name, os.fspath(path))
+    return made(**values) if values else made
+
+
+def _library_folder():
+    package = _library.package_folder()
+    inside = os.path.join(package, "patterns")
+    # In a checkout the package is runtime/Python/heddle, and the patterns are a folder of the root.
+    return inside if os.path.isdir(inside) else os.path.join(package, "..", "..", "..", "patterns")
+
+
+def library_names() -> "list[str]":
+    """Names of the patterns that come with the package."""
+    return sorted(file[:-len(".mlir")] for file in os.listdir(_library_folder()) if file.endswith(".mlir"))
+
+
+def library(name: str, **values) -> Pattern:
+    """A pattern that comes with the package: `library("sliding_window", left=1023)`. docs/gallery.md shows all."""
+    path = os.path.join(_library_folder(), f"{name}.mlir")
+    if not os.path.exists(path):
+        raise NotFoundError(f"library: there is no pattern {name!r}; there are {', '.join(library_names())}")
+    return load(path, name, **values)
+
+
+def named(name: str, arguments: str = "", q_origin: str = "start", **values) -> Pattern:
+    """A pattern that a database or a packed file knows by this name or digest, for the runtime alone. `arguments`: its arguments as
+    its text has them, "%left: i32 {attn.default = 1023 : i32}"."""
+    origin = "" if q_origin == "start" else f" q_origin({q_origin})"
+    made = object.__new__(Pattern)
+    made.text, made.label, made._handle, made._info, made.values = "", "pattern", None, None, {}
+    made._take(_header.header(f"attn.pattern @p({arguments}){origin} {{", "p"))
+    made.name = name
+    made._bind(values)
+    made._hash = hash((name, arguments, tuple(sorted(made.values.items()))))
+    return made
+
+
+def resolved(what) -> Pattern:
+    """What a call takes as its pattern: a Pattern, words, MLIR text, or a name of the package's library."""
+    if isinstance(what, Pattern):
+        return what
+    if isinstance(what, str):
+        return _of_text(what, None, "pattern") if "attn.pattern" in what else _of_name(what)
+    return _of_words(what)
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_name(name):
+    return library(name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_words(what):
+    return pattern(what)

@@ -1,0 +1,30 @@
+# The Python package against the libraries of this build. Needs python3 with pytest (python3-pytest); what needs numpy or
+# PyTorch is skipped by the tests themselves where these are missing.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+set(HEDDLE_PYTEST_PYTHON "")
+foreach(python IN ITEMS ${Python3_EXECUTABLE} /usr/bin/python3)
+  if(NOT HEDDLE_PYTEST_PYTHON)
+    execute_process(COMMAND ${python} -c "import pytest" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(status EQUAL 0)
+      set(HEDDLE_PYTEST_PYTHON ${python})
+    endif()
+  endif()
+endforeach()
+
+# heddle_add_python_test(<name> <library>): all of tests/python with that library.
+function(heddle_add_python_test name library)
+  if(HEDDLE_PYTEST_PYTHON)
+    add_test(NAME ${name} COMMAND ${HEDDLE_PYTEST_PYTHON} -m pytest -q -rs -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/python)
+    # ASAN_OPTIONS: python, which is not built with the sanitizers, loads a library that may be.
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
+      "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0;PYTHONDONTWRITEBYTECODE=1;HEDDLE_LIBRARY=$<TARGET_FILE:${library}>;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
+  else()
+    add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: no python3 with pytest (python3-pytest) at configure time")
+    set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped:")
+  endif()
+endfunction()
+
+heddle_add_python_test(python.runtime heddle_runtime_shared)
+if(TARGET heddle_shared)
+  heddle_add_python_test(python.compiler heddle_shared)
+endif()

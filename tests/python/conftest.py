@@ -1,0 +1,28 @@
+"""Which library and which parts are there. HEDDLE_LIBRARY names the library; tests of the compiler, of numpy or of PyTorch are skipped,
+with the reason, where these are missing."""
+import os
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "runtime", "Python"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import heddle  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "compiler: needs libheddle, not the runtime alone")
+
+
+def pytest_collection_modifyitems(items):
+    if not heddle.has_compiler():
+        for item in items:
+            if item.get_closest_marker("compiler"):
+                item.add_marker(pytest.mark.skip(reason="HEDDLE_LIBRARY is the runtime alone"))
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT

@@ -1,0 +1,142 @@
+"""Words to text: what is a run-time value, how it is called, what is refused. No compiler is needed."""
+import pytest
+from heddle import InvalidArgumentError, UnsupportedError
+from heddle.words import (alibi, bias, box, causal, cols, csr, dilate, documents, full, heads, lse, number, predicate, prefix, random, relative,
+                          rows, scaled, score_map, segment, size, softcap, static, stride, tensor, tree, union, window)
+
+
+def test_operators_read_like_the_dialect():
+    assert str(causal & window(left=1023) | cols(64)) == """\
+attn.pattern @pattern(%left: i32 {attn.default = 1023 : i32}, %first_cols: i32 {attn.default = 64 : i32}) {
+  %causal = attn.causal
+  %window = attn.window [%left, 0]
+  %and = attn.and %causal, %window
+  %cols = attn.cols [%first_cols, 0]
+  %or = attn.or %and, %cols
+  attn.softmax union(%or)
+}
+"""
+
+
+def test_the_same_name_is_one_argument_and_numbers_tell_others_apart():
+    half = size("half", 256)
+    assert (window(half, half) | rows(half)).arguments() == ["half"]
+    assert (window(5, 7) | window(6, 8)).arguments() == ["left", "right", "left_2", "right_2"]
+
+
+def test_equal_parts_are_written_once():
+    text = str(window(3) & causal | window(3) & rows(4))
+    assert text.count("attn.window") == 1 and text.count("%left:") == 1
+
+
+def test_zero_and_static_are_literals():
+    text = str(window(static(4), 0) | cols(0, static(2)))
+    assert "%left" not in text and "attn.window [4, 0]" in text and "attn.cols [0, 2]" in text
+
+
+def test_rates_and_blocks_are_literals_and_segments_are_not():
+    text = str(causal.dilate(4, rule="every").segment(2048).blocks(128))
+    assert "by 4 rule(every)" in text and "by [128]" in text and "by [%segment]" in text
+    assert "attn.default = 2048" in text
+
+
+def test_results_never_take_the_name_of_an_argument():
+    text = str(full.segment(static(8)).segment(16) | full.segment(32))
+    assert text.count("%segment:") == 1 and "by [%segment]" in text and "by [%segment_2]" in text
+    names = [line.split("=")[0].strip() for line in text.splitlines()[1:-2]]
+    assert not set(names) & {"%segment", "%segment_2"} and len(set(names)) == len(names)
+
+
+def test_branches_scores_sink_and_gradient():
+    text = lse(causal, full, scores=softcap(50.0).alibi(), sink=0.0, gradient="detached").mlir("mixed", "end")
+    assert "attn.softmax lse(%causal, %full) of %alibi sink %sink gradient(detached)" in text
+    assert text.startswith("attn.pattern @mixed(%cap: f32 {attn.default = 50.0 : f32, attn.min = 1.0 : f32, attn.max = 512.0 : f32}, %sink: f32")
+    assert "q_origin(end) {" in text
+
+
+def test_declared_arguments_come_first_in_their_order():
+    a, b = size("a", 1), size("b", 2)
+    assert union(window(a, b)).mlir(arguments=[b, a]).startswith("attn.pattern @pattern(%b: i32 {attn.default = 2 : i32}, %a: i32")
+
+
+def test_tensors_keep_their_types():
+    text = str((csr(tensor("o", "1x?x?xi32"), tensor("i", "?xi32")).blocks(64)
+                | documents(causal, tensor("q", "?xi32"), tensor("k", "?xi32"), tensor("u", "?xi32"))) & tree(tensor("t", "memref<?xi64>")))
+    assert "attn.csr %o, %i : memref<1x?x?xi32>, memref<?xi32>" in text
+    assert "at %q, %k : memref<?xi32>, memref<?xi32> used %u : memref<?xi32>" in text and "attn.tree %t : memref<?xi64>" in text
+
+
+def test_equality_is_that_of_structure():
+    assert causal & window(3) == causal & window(3) and hash(causal & window(3)) == hash(causal & window(3))
+    assert causal & window(3) != causal & window(4) and ~~causal != causal
+    assert (causal | full) | rows(1) == causal | full | rows(1) and causal & causal == causal
+
+
+def test_doc_strings_are_quoted():
+    assert r'attn.doc = "a \"b\" \\ c"' in str(window(size("w", 1, doc='a "b" \\ c')))
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: window(left=-1), "left: expected 0 to 2^31 - 1, got -1"),
+    (lambda: window(left=2**31), "left: expected 0 to 2^31 - 1, got 2147483648"),
+    (lambda: window(left=1.5), "left: expected an int, heddle.size or heddle.static, got 1.5"),
+    (lambda: window(left=True), "got True"),
+    (lambda: segment(causal, 0), "segment: expected 1 to 2^31 - 1, got 0"),
+    (lambda: segment(3, 4), "segment: expected a mask, got 3"),
+    (lambda: causal & 3, "and: expected a mask, got 3"),
+    (lambda: dilate(causal, 0, at=0), "dilate: expected a rate >= 1, got 0"),
+    (lambda: dilate(causal, 4), "dilate: expected one of `at`, a residue class, and `rule`, one of modulo, block, group, every"),
+    (lambda: dilate(causal, 4, at=4), "dilate: at: expected 0 to 3, got 4"),
+    (lambda: dilate(causal, 4, rule="even"), "dilate: rule: expected one of modulo, block, group, every, got 'even'"),
+    (lambda: stride("x", 2, at=0), "stride: axis: expected 'q' or 'k', got 'x'"),
+    (lambda: stride("k", 2, rule="every"), "stride: rule: expected one of modulo, block, group, got 'every'"),
+    (lambda: heads(), "heads: expected at least one mask"),
+    (lambda: lse(), "lse: expected at least one mask"),
+    (lambda: lse(causal, gradient="none"), "lse: gradient: expected 'full' or 'detached', got 'none'"),
+    (lambda: lse(causal, scores=causal), "lse: scores: expected a chain such as softcap(50.0)"),
+    (lambda: documents(causal, tensor("q", "?xi32"), used=tensor("u", "?xi32")), "documents: expected offsets of the keys, `at_k`, beside `used`"),
+    (lambda: bias(3), "bias: expected heddle.tensor(name, type), got 3"),
+    (lambda: softcap(float("nan")), "expected a finite number, got nan"),
+    (lambda: size("1x", 3), "size: expected letters, digits and _, got '1x'"),
+    (lambda: str(window(size("w", 1)) | rows(size("w", 2))), "argument 'w' is defined twice"),
+    (lambda: union(causal).mlir(q_origin="middle"), "q_origin: expected 'start', 'end' or 'given', got 'middle'"),
+    (lambda: union(causal).mlir(name="a b"), "name of a pattern: expected letters, digits and _, got 'a b'"),
+])
+def test_what_is_refused(make, message):
+    with pytest.raises(InvalidArgumentError) as raised:
+        make()
+    assert message in str(raised.value)
+
+
+def test_python_functions_become_regions():
+    assert predicate(lambda b, h, q, k: (q - k <= 3) & ~(q < k)).body == """\
+{
+  ^bb0(%b: i32, %h: i32, %q: i32, %k: i32):
+    %0 = arith.subi %q, %k : i32
+    %1 = arith.constant 3 : i32
+    %2 = arith.cmpi sle, %0, %1 : i32
+    %3 = arith.cmpi slt, %q, %k : i32
+    %4 = arith.constant true
+    %5 = arith.xori %3, %4 : i1
+    %6 = arith.andi %2, %5 : i1
+    attn.yield %6 : i1
+  }"""
+    assert "arith.mulf %score" in score_map(lambda s, b, h, q, k: s * 0.5 + h).body
+
+
+@pytest.mark.parametrize("function, message", [
+    (lambda b, h, q, k: q >= k if q > 3 else True, "branches on a position"),
+    (lambda b, h, q, k: (q >= k) & "x", "reads str"),
+    (lambda b, h, q, k: q % k == 0, "divides by something that is no positive number"),
+    (lambda b, h, q, k: q & k, "uses &, | or ^ on something that is no comparison"),
+    (lambda b, h, q, k: [True, False][q], "branches on a position"),
+])
+def test_what_a_traced_function_may_not_do(function, message):
+    with pytest.raises(UnsupportedError) as raised:
+        predicate(function)
+    assert message in str(raised.value)
+
+
+def test_every_word_is_in_a_pattern_somewhere():
+    assert str(box(0, size("r"), 0, 4)) and str(prefix(3)) and str(random(3, per_head=True)) and relative(tensor("t", "?x?xf32"), 3)
+    assert alibi() == scaled.alibi() and number("n", 1.0).type == "f32"
