@@ -15,6 +15,9 @@ add_library(heddle_fake_cuda SHARED
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeState.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/HostKernel.cpp)
 target_link_libraries(heddle_fake_cuda PRIVATE ${CMAKE_DL_LIBS})
+if("${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize=thread") # FakeState.h, SpinLock, says why
+  target_compile_options(heddle_fake_cuda PRIVATE -fno-sanitize=thread)
+endif()
 
 # A packed file whose kernels that driver runs on this machine's processors.
 add_library(heddle_host_attention MODULE ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/host_attention.c)
@@ -42,11 +45,17 @@ set_tests_properties(bench.lookup bench.lookup_limit PROPERTIES ENVIRONMENT "HED
 set_tests_properties(bench.lookup_limit PROPERTIES PASS_REGULAR_EXPRESSION "\"within_limits\": false")
 
 # The C interface as an application links it; the store is made through the C++ layer.
-foreach(topic runtime_api runtime_bad_input runtime_hpp)
+set(HEDDLE_RUNTIME_TESTS runtime_api runtime_bad_input runtime_hpp runtime_threads)
+if(NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize") # it stands where sanitizers stand
+  list(APPEND HEDDLE_RUNTIME_TESTS runtime_steady_state)
+endif()
+foreach(topic IN LISTS HEDDLE_RUNTIME_TESTS)
   heddle_add_unit_test(${topic} heddle_runtime_shared heddle_runtime heddle_fake_cuda)
   target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
-  target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
+  target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>"
+    HEDDLE_HOST_PACKAGE="${HEDDLE_HOST_PACKAGE}")
 endforeach()
+add_dependencies(runtime_threads_test heddle_host_package)
 add_test(NAME runtime.exports
   COMMAND sh -c "nm -D --defined-only $<TARGET_FILE:heddle_runtime_shared> | grep -q ' T heddle_kernel_launch' && ! nm -D --defined-only $<TARGET_FILE:heddle_runtime_shared> | grep -v ' heddle_'")
 add_test(NAME runtime.header_is_c
