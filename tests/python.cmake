@@ -17,7 +17,7 @@ function(heddle_add_python_test name library)
     add_test(NAME ${name} COMMAND ${HEDDLE_PYTEST_PYTHON} -m pytest -q -rs -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/python)
     # ASAN_OPTIONS: python, which is not built with the sanitizers, loads a library that may be.
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
-      "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0;PYTHONDONTWRITEBYTECODE=1;HEDDLE_LIBRARY=$<TARGET_FILE:${library}>;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
+      "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0;PYTHONDONTWRITEBYTECODE=1;HEDDLE_LIBRARY=$<TARGET_FILE:${library}>;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>;HEDDLE_HOST_PACKAGE=${HEDDLE_HOST_PACKAGE}")
   else()
     add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: no python3 with pytest (python3-pytest) at configure time")
     set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped:")

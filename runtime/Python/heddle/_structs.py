@@ -71,6 +71,6 @@ class TuneOptions(C.Structure):
     _fields_ = [("struct_size", C.c_uint32), ("verified_rows", C.c_int32), ("budget_seconds", C.c_double), ("strategy", C.c_char_p)]
 
 
-def sized(kind, **fields):
+def sized(struct, /, **fields):
     """A struct that says its own size."""
-    return kind(struct_size=C.sizeof(kind), **fields)
+    return struct(struct_size=C.sizeof(struct), **fields)

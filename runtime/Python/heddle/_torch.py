@@ -14,10 +14,9 @@ from .errors import Error, InvalidArgumentError, UnsupportedError
 _DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32",
            torch.int64: "i64"}
 _MOST_CALLS = 512  # kept by a thread
-_empty = torch.empty
+_empty_like = torch.empty_like
 _grad_enabled = torch.is_grad_enabled
 _now = time.monotonic
-_float32, _uint8 = torch.float32, torch.uint8
 
 try:
     current_stream = torch._C._cuda_getCurrentRawStream  # what Triton's launchers call too
@@ -43,21 +42,36 @@ def view(tensor, name):
     return _call.View(tensor.data_ptr(), _DTYPES.get(tensor.dtype, str(tensor.dtype)), tuple(tensor.shape), tensor.stride(), index)
 
 
+def no_gradients():
+    return UnsupportedError("heddle has no backward pass yet: call it under torch.no_grad() or torch.inference_mode(), or on q.detach(), "
+                            "k.detach(), v.detach()")
+
+
 def refuse_gradients(*tensors):
     if _grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        raise UnsupportedError("heddle has no backward pass yet: call it under torch.no_grad() or torch.inference_mode(), or on q.detach(), "
-                               "k.detach(), v.detach()")
+        raise no_gradients()
+
+
+def _template(shape, dtype, device):
+    """What torch.empty_like makes a row-major tensor of this shape from, in half the time of torch.empty. One element of memory."""
+    if 0 in shape:
+        return torch.empty(shape, dtype=dtype, device=device)
+    template = torch.empty(1, dtype=dtype, device=device).expand(shape)
+    assert torch.empty_like(template).is_contiguous()
+    return template
 
 
 class _Ready:
     """A Call with its kernel and what its launches need."""
 
-    def __init__(self, call, found, device):
+    def __init__(self, call, found, q):
+        device = q.device
         self.call, self.found, self.device = call, found, device
         self.generation = _engine.generation
         self.args, self.reference = call.args, call.reference
         self.q, self.k, self.v, self.out = call.args.q, call.args.k, call.args.v, call.args.out
-        self.out_shape, self.lse_shape = tuple(call.args.out.size), call.lse_shape
+        self.new_out = _template(tuple(call.args.out.size), q.dtype, device)
+        self.new_lse = _template(call.lse_shape, torch.float32, device)
         if found is not None:
             self.library = _engine.engine().library
             self.launch = self.library.quick("heddle_kernel_launch")
@@ -66,7 +80,8 @@ class _Ready:
     def use_kernel(self):
         self.kernel = self.found.kernel
         self.handle = C.c_void_p(self.kernel.handle)
-        self.workspace_bytes = self.call.workspace_bytes(self.kernel)
+        self.args.workspace_bytes = self.workspace_bytes = self.call.workspace_bytes(self.kernel)
+        self.new_workspace = _template((self.workspace_bytes,), torch.uint8, self.device) if self.workspace_bytes else None
         self.next_check = self.found.next_check
 
     def look_again(self):
@@ -86,7 +101,7 @@ class _Calls(threading.local):
 _calls = _Calls()
 
 
-def _prepare(q, k, v, out, pattern, scale, q_origin, k_origin, arguments):
+def _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments):
     """The slow way: everything is checked, the kernel is found."""
     values, tensors = _call.call_values(pattern, arguments)
     views = [view(each, name) for name, each in (("q", q), ("k", k), ("v", v))]
@@ -96,35 +111,38 @@ def _prepare(q, k, v, out, pattern, scale, q_origin, k_origin, arguments):
         results = views[0]._replace(shape=shape, stride=_dlpack.row_major(shape))
     else:
         results = view(out, "out")
+    _call.check_results(views[0], views[2], results, None if lse is None else view(lse, "lse"))
     operands = {name: view(each, name) for name, each in tensors.items()}
     call = _call.Call(pattern, *views, results, scale, q_origin, k_origin, values, operands)
     found = None if call.device is None else _engine.engine().find(call.question())
-    return _Ready(call, found, q.device)
+    return _Ready(call, found, q)
 
 
-def _key(q, k, v, out, pattern, scale, q_origin, k_origin, arguments):
+def _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments):
     parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
              scale, q_origin, k_origin]
     if out is not None:
         parts += (out.dtype, out.device, out.shape, out.stride())
+    if lse is not None:
+        parts += ("lse", lse.dtype, lse.device, lse.shape, lse.stride())
     for name, value in arguments.items():
         parts.append(name)
         parts += (value.shape, value.stride(), value.dtype, value.device) if isinstance(value, torch.Tensor) else (type(value), value)
     return tuple(parts)
 
 
-def _ready(q, k, v, out, pattern, scale, q_origin, k_origin, arguments):
+def _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments):
     """The call that is kept for these sizes, else a new one."""
     try:
         if (q.requires_grad or k.requires_grad or v.requires_grad) and _grad_enabled():
             refuse_gradients(q, k, v)
-        key = _key(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+        key = _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
         ready = _calls.ready.get(key)
     except (AttributeError, TypeError):
         # Not a tensor, or no value: the slow way says what is wrong.
-        return _prepare(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+        return _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
     if ready is None or ready.generation != _engine.generation:
-        ready = _prepare(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+        ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
         if len(_calls.ready) >= _MOST_CALLS:
             _calls.ready.clear()
         _calls.ready[key] = ready
@@ -132,14 +150,12 @@ def _ready(q, k, v, out, pattern, scale, q_origin, k_origin, arguments):
 
 
 def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, arguments):
-    ready = _ready(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+    ready = _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
     device = ready.device
     if out is None:
-        out = _empty(ready.out_shape, dtype=q.dtype, device=device)
+        out = _empty_like(ready.new_out)
     if lse is None:
-        lse = _empty(ready.lse_shape, dtype=_float32, device=device)
-    else:
-        _call.check_results(view(q, "q"), view(v, "v"), None, view(lse, "lse"))
+        lse = _empty_like(ready.new_lse)
     ready.q.ptr, ready.k.ptr, ready.v.ptr, ready.out.ptr = q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr()
     ready.args.lse = lse.data_ptr()
     for name, operand in ready.call.tensor_operands.items():
@@ -155,8 +171,8 @@ def _launch(ready, device):
     if _now() >= ready.next_check:
         ready.look_again()
     if ready.workspace_bytes:
-        workspace = _empty(ready.workspace_bytes, dtype=_uint8, device=device)
-        ready.args.workspace, ready.args.workspace_bytes = workspace.data_ptr(), ready.workspace_bytes
+        workspace = _empty_like(ready.new_workspace)
+        ready.args.workspace = workspace.data_ptr()
     status = ready.launch(ready.handle, current_stream(device.index), ready.reference)
     if status:
         raise ready.library.error(status)
@@ -169,11 +185,10 @@ class Prepared:
         refuse_gradients(q, k, v)
         for name, each in (("q", q), ("k", k), ("v", v)):
             view(each, name)
-        self._ready = ready = _prepare(q, k, v, out, pattern, scale, q_origin, k_origin, arguments)
+        self._ready = ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
         self.pattern, self.kernel = pattern, None if ready.found is None else ready.kernel
-        self.out = _empty(ready.out_shape, dtype=q.dtype, device=q.device) if out is None else out
-        self.lse = _empty(ready.lse_shape, dtype=_float32, device=q.device) if lse is None else lse
-        _call.check_results(view(q, "q"), view(v, "v"), view(self.out, "out"), view(self.lse, "lse"))
+        self.out = _empty_like(ready.new_out) if out is None else out
+        self.lse = _empty_like(ready.new_lse) if lse is None else lse
         ready.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
         self._keep = (q, k, v, dict(arguments))
         self._handle = None
@@ -181,9 +196,9 @@ class Prepared:
             self._freeze(ready)
 
     def _freeze(self, ready):
-        self.workspace = _empty(ready.workspace_bytes, dtype=_uint8, device=ready.device) if ready.workspace_bytes else None
+        self.workspace = _empty_like(ready.new_workspace) if ready.workspace_bytes else None
         if self.workspace is not None:
-            ready.args.workspace, ready.args.workspace_bytes = self.workspace.data_ptr(), ready.workspace_bytes
+            ready.args.workspace = self.workspace.data_ptr()
         self._library = ready.library
         self._handle = self._library.opened("heddle_prepare", self.kernel.handle, ready.reference)
         self._pointer = C.c_void_p(self._handle)

@@ -139,6 +139,8 @@ class Symbol:
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
+        if name == "__getitem__":
+            return _refuse("reads a tensor; tensors are arguments of the pattern")
         if name == "where" and len(args) == 3:
             return where(*args)
         operator = {"logical_and": "__and__", "logical_or": "__or__", "logical_not": "__invert__", "bitwise_and": "__and__",

@@ -1,0 +1,50 @@
+"""A function with the argument order of torch.nn.attention.flex_attention, for what heddle can express."""
+import functools
+from typing import Optional
+
+from . import words
+from .calls import attention
+from .errors import InvalidArgumentError, UnsupportedError
+from .patterns import Pattern, library, pattern
+
+__all__ = ["flex_attention"]
+
+
+def flex_attention(query, key, value, score_mod=None, block_mask=None, scale: Optional[float] = None, enable_gqa: bool = False,
+                   return_lse: bool = False, kernel_options=None, **arguments):
+    """Attention on tensors [batch, heads, length, head_dim], in the order of FlexAttention's arguments.
+
+    block_mask  a heddle pattern (Pattern, words, a name of the package's library), a function mask_mod(b, h, q_idx, kv_idx), or a BlockMask
+                made of one. Functions are traced: plain arithmetic on positions, no tensors. They are exact but no tile is skipped for
+                their sake; words are what makes sparse patterns fast.
+    score_mod   a chain of heddle.words (softcap(50.0)), or a function score_mod(score, b, h, q_idx, kv_idx), which is traced
+    arguments   sizes, numbers and tensors of the pattern
+
+    Returns out, or (out, lse) with return_lse. kernel_options must be None: heddle tunes.
+    """
+    if kernel_options is not None:
+        raise UnsupportedError("flex_attention: kernel_options: heddle has none; heddle.tune searches for a faster kernel")
+    if not enable_gqa and query.shape[1] != key.shape[1]:
+        raise InvalidArgumentError(f"flex_attention: expected as many heads in key as in query, {query.shape[1]}, got {key.shape[1]}; "
+                                   "or give enable_gqa=True")
+    made = _pattern(block_mask, score_mod)
+    q, k, v = (each.transpose(1, 2) for each in (query, key, value))
+    out, lse = attention(q, k, v, made, scale=scale, return_lse=True, **arguments)
+    return (out.transpose(1, 2), lse) if return_lse else out.transpose(1, 2)
+
+
+@functools.lru_cache(maxsize=256)
+def _pattern(block_mask, score_mod):
+    mask = getattr(block_mask, "mask_mod", block_mask)
+    if score_mod is None and isinstance(mask, (str, Pattern)):
+        return library(mask) if isinstance(mask, str) and "attn.pattern" not in mask else pattern(mask)
+    if mask is None:
+        mask = words.full
+    elif not isinstance(mask, (words.Mask, words.Softmax)) and callable(mask):
+        mask = words.predicate(mask)
+    if score_mod is None:
+        return pattern(mask)
+    if not isinstance(mask, words.Mask):
+        raise InvalidArgumentError("flex_attention: block_mask: expected words or a function beside score_mod; a whole pattern says itself what "
+                                   "becomes of scores")
+    return pattern(words.union(mask, scores=score_mod if isinstance(score_mod, words.Scores) else words.score_map(score_mod)))

@@ -1,0 +1,231 @@
+"""PyTorch tensors: in host memory through the compiler's CPU target; as if on a GPU through the recording driver; as nodes of graphs."""
+import os
+import threading
+
+import heddle
+import pytest
+from heddle.words import causal, window
+
+torch = pytest.importorskip("torch")
+from heddle import _torch, _torch_op  # noqa: E402
+
+PACKAGE = os.environ.get("HEDDLE_HOST_PACKAGE", "")
+
+
+def draw(batch=2, n=37, heads=4, kv=2, d=64, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randn(batch, n, each, d, generator=generator).to(dtype) for each in (heads, kv, kv)]
+
+
+def masked(q, k, v, keep):
+    """SDPA in float64 with a mask."""
+    q, k, v = (each.double().transpose(1, 2) for each in (q, k, v))
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=keep, enable_gqa=True).transpose(1, 2)
+
+
+def near(n, left):
+    i = torch.arange(n)
+    return (i[None] <= i[:, None]) & (i[:, None] - i[None] <= left)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float16, 2e-3), (torch.bfloat16, 2e-2)])
+def test_host_tensors(dtype, tolerance):
+    q, k, v = draw(dtype=dtype)
+    out, lse = heddle.attention(q, k, v, "sliding_window", left=5, return_lse=True)
+    assert out.dtype == dtype and lse.shape == (2, 4, 37) and lse.dtype == torch.float32
+    torch.testing.assert_close(out.double(), masked(q, k, v, near(37, 5)), atol=tolerance, rtol=0)
+
+
+@pytest.mark.compiler
+def test_calls_of_the_same_sizes_read_other_tensors_and_values():
+    pattern = heddle.library("sliding_window")
+    for seed in range(3):
+        q, k, v = (each + seed for each in draw())
+        for left in (3, 7):
+            torch.testing.assert_close(heddle.attention(q, k, v, pattern, left=left).double(), masked(q, k, v, near(37, left)), atol=5e-5, rtol=0)
+
+
+@pytest.mark.compiler
+def test_views_and_results_of_the_caller():
+    q, k, v = (each.transpose(1, 2).contiguous().transpose(1, 2) for each in draw())
+    out = torch.full((2, 4, 37, 64), float("nan")).transpose(1, 2)
+    assert heddle.attention(q, k, v, causal, out=out) is out
+    torch.testing.assert_close(out.double(), masked(q, k, v, near(37, 99)), atol=1e-5, rtol=0)
+
+
+@pytest.mark.compiler
+def test_prepared_calls():
+    q, k, v = draw()
+    call = heddle.prepare(q, k, v, "sliding_window", left=4)
+    assert call() is call.out
+    q.mul_(2)
+    torch.testing.assert_close(call().double(), masked(q, k, v, near(37, 4)), atol=1e-5, rtol=0)
+    call.close()
+    with pytest.raises(heddle.InvalidArgumentError):
+        call()
+
+
+@pytest.mark.compiler
+def test_gradients_are_refused_with_what_to_do():
+    q, k, v = draw()
+    q.requires_grad_()
+    for call in (heddle.attention, heddle.prepare):
+        with pytest.raises(heddle.UnsupportedError) as raised:
+            call(q, k, v, causal)
+        assert "no backward pass yet" in str(raised.value) and "torch.no_grad()" in str(raised.value)
+    with torch.no_grad():
+        heddle.attention(q, k, v, causal)
+    heddle.attention(q.detach(), k, v, causal)
+    with pytest.raises(heddle.Error):
+        _torch_op.attention(q, k, v, heddle.library("causal"), None, False, None, None, None, 0, {})
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("change, message", [
+    (lambda q, k, v: (q[0], k, v), "q: expected 4 dimensions (batch, row, head, dim), got 3"),
+    (lambda q, k, v: (q, k[:1], v), "k: size of batch: expected 2, got 1"),
+    (lambda q, k, v: (q, k.bfloat16(), v), "k: dtype: expected fp32 as q, got bf16"),
+    (lambda q, k, v: (q.double(), k, v), "q: dtype: expected bf16, fp16 or fp32, got fp64"),
+    (lambda q, k, v: (q.to("meta"), k, v), "expected a tensor on a CUDA device or in host memory, got device meta"),
+    (lambda q, k, v: (q, 3, v), "k: expected a PyTorch tensor as q, got int"),
+    (lambda q, k, v: (q, k.numpy(), v), "k: expected a PyTorch tensor as q, got ndarray"),
+    (lambda q, k, v: (q.numpy(), k, v.numpy()), "k: expected a tensor of the same library as q"),
+    (lambda q, k, v: (q.to_sparse(), k, v), "expected a strided tensor"),
+])
+def test_bad_tensors(change, message):
+    with pytest.raises(heddle.Error) as raised:
+        heddle.attention(*change(*draw()), causal)
+    assert message in str(raised.value)
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(*draw(), causal, stream=0)
+    assert "PyTorch's current stream" in str(raised.value)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, pattern, **values):
+        super().__init__()
+        self.pattern, self.values = pattern, values
+
+    def forward(self, q, k, v):
+        return heddle.attention(q * 2, k, v, self.pattern, **self.values) + 1
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("pattern, values", [("sliding_window", {"left": 5}), (heddle.pattern(window(left=5)), {}),
+                                             (heddle.library("sliding_window", left=9), {"left": 5})])
+def test_torch_compile_makes_one_graph(backend, pattern, values):
+    q, k, v = draw()
+    model = Model(pattern, **values)
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    torch.testing.assert_close(compiled(q, k, v), model(q, k, v))
+    q, k, v = draw(n=41)
+    torch.testing.assert_close(compiled(q, k, v), model(q, k, v))
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("strict", [False, True])
+def test_torch_export_keeps_the_pattern(strict, tmp_path):
+    q, k, v = draw()
+    model = Model(heddle.library("sliding_window", left=5))
+    rows = torch.export.Dim("rows", min=2, max=4096)
+    program = torch.export.export(model, (q, k, v), dynamic_shapes=({1: rows}, {1: rows}, {1: rows}), strict=strict)
+    torch.export.save(program, tmp_path / "model.pt2")
+    again = torch.export.load(tmp_path / "model.pt2").module()
+    assert "heddle.attention" in str(program.graph)
+    for n in (37, 53):
+        q, k, v = draw(n=n)
+        torch.testing.assert_close(again(q, k, v), model(q, k, v))
+
+
+@pytest.mark.compiler
+def test_the_op_passes_torch_s_own_checks():
+    q, k, v = draw(n=9)
+    arguments = (q, k, v, [], "sliding_window", "", "left;;", [5], [], None, None, 0)
+    torch.library.opcheck(torch.ops.heddle.attention.default, arguments, test_utils=("test_schema", "test_faketensor"))
+
+
+@pytest.mark.compiler
+def test_fake_tensors_know_shapes_and_errors():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    with FakeTensorMode() as mode:
+        q, k, v = (mode.from_tensor(each) for each in draw())
+        out, lse = heddle.attention(q, k, v, "causal", return_lse=True)
+        assert out.shape == q.shape and lse.shape == (2, 4, 37) and lse.dtype == torch.float32
+
+
+@pytest.mark.compiler
+def test_words_in_a_graph_are_refused_with_what_to_do():
+    compiled = torch.compile(lambda q, k, v: heddle.attention(q, k, v, causal), backend="eager", fullgraph=True)
+    with pytest.raises(Exception) as raised:
+        compiled(*draw())
+    assert "heddle.pattern(" in str(raised.value)
+
+
+# ---------------------------------------------------------------- as if on a GPU
+@pytest.fixture
+def device(monkeypatch):
+    """PyTorch's host tensors stand for those of GPU 0; the recording driver takes their addresses."""
+    if not PACKAGE or heddle.has_compiler():
+        pytest.skip("HEDDLE_HOST_PACKAGE is not set, or the library is not the runtime alone")
+    heddle.configure(database=PACKAGE, immutable=True)
+    plain = _torch.view
+    monkeypatch.setattr(_torch, "view", lambda tensor, name: plain(tensor, name)._replace(device=0))
+    monkeypatch.setattr(_torch, "current_stream", lambda index: 0)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+
+
+def test_launches_of_the_quick_way(device):
+    q, k, v = draw(dtype=torch.bfloat16)
+    for left in (3, 5, 5, 3):
+        out, lse = heddle.attention(q, k, v, "sliding_window", left=left, return_lse=True)
+        torch.testing.assert_close(out.double(), masked(q, k, v, near(37, left)), atol=2e-2, rtol=0)
+    assert torch.isfinite(lse).all()
+
+
+def test_threads_have_their_own_calls(device):
+    wrong = []
+
+    def work(seed):
+        q, k, v = (each + seed for each in draw(dtype=torch.bfloat16))
+        wanted = masked(q, k, v, near(37, seed))
+        for _ in range(20):
+            out = heddle.attention(q, k, v, "sliding_window", left=seed)
+            if (out.double() - wanted).abs().max() > 5e-2:
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_prepared_launches(device):
+    q, k, v = draw(dtype=torch.bfloat16)
+    call = heddle.prepare(q, k, v, "sliding_window", left=3)
+    assert call.kernel.generator == "host"
+    torch.testing.assert_close(call().double(), masked(q, k, v, near(37, 3)), atol=2e-2, rtol=0)
+    call.close()
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        call()
+    assert str(raised.value) == "this prepared call is closed"
+
+
+def test_a_misaligned_tensor_is_refused_where_an_aligned_one_was_taken(device):
+    q, k, v = draw(dtype=torch.bfloat16)
+    heddle.attention(q, k, v, "causal")
+    moved = torch.empty(q.numel() + 3, dtype=q.dtype)[3:].view_as(q)
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(moved, k, v, "causal")
+    assert "attention arguments: q: address: expected device memory at a multiple of 16 bytes, got remainder 6" in str(raised.value)
+
+
+def test_another_configuration_is_asked_anew(device):
+    q, k, v = draw(dtype=torch.bfloat16)
+    heddle.attention(q, k, v, "causal")
+    heddle.configure(database="/nowhere/none.heddle")
+    with pytest.raises(heddle.NotFoundError):
+        heddle.attention(q, k, v, "causal")
