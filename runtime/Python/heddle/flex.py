@@ -40,7 +40,7 @@ def _pattern(block_mask, score_mod):
         return library(mask) if isinstance(mask, str) and "attn.pattern" not in mask else pattern(mask)
     if mask is None:
         mask = words.full
-    elif not isinstance(mask, (words.Mask, words.Softmax)) and callable(mask):
+    elif callable(mask) and not isinstance(mask, (words.Mask, words.Softmax, Pattern)):
         mask = words.predicate(mask)
     if score_mod is None:
         return pattern(mask)
