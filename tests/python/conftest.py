@@ -6,7 +6,8 @@ import sys
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "runtime", "Python"))
+if not os.environ.get("HEDDLE_TEST_INSTALLED"):  # else the package that is installed, tests/install/wheel.sh
+    sys.path.insert(0, os.path.join(ROOT, "runtime", "Python"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import heddle  # noqa: E402

@@ -106,7 +106,7 @@ def candidates():
     named = os.environ.get("HEDDLE_LIBRARY")
     if named:
         return [named]
-    names = ("libheddle.so", "libheddle_runtime.so")
+    names = ("libheddle.so.0", "libheddle_runtime.so.0")
     return [os.path.join(package_folder(), "lib", name) for name in names] + list(names)
 
 
