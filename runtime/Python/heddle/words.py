@@ -218,7 +218,7 @@ def heads(*masks: Mask) -> Mask:
 def predicate(keep) -> Mask:
     """Keeps (q, k) when `keep(batch, head, q, k)` says so: plain arithmetic on ints. No tile is skipped for its sake.
 
-    >>> print(predicate(lambda b, h, q, k: (q - k) % 3 == 0).body.splitlines()[1].strip())
+    >>> print(predicate(lambda b, h, q, k: (q - k) % 3 == 0).body.splitlines()[2].strip())
     %0 = arith.subi %q, %k : i32
     """
     from . import _trace

@@ -1,0 +1,68 @@
+"""What is written down runs: docstrings, docs/python.md, the examples."""
+import doctest
+import importlib
+import os
+import re
+import subprocess
+import sys
+
+import heddle
+import pytest
+
+
+@pytest.mark.parametrize("name", ["words", "patterns", "calls", "nn", "flex", "_engine"])
+def test_docstrings(name):
+    if name in ("nn", "flex"):
+        pytest.importorskip("torch")
+    failed, tried = doctest.testmod(importlib.import_module(f"heddle.{name}"))
+    assert not failed and (tried or name in ("calls", "flex", "_engine"))
+
+
+def python_blocks(root):
+    text = open(os.path.join(root, "docs", "python.md"), encoding="utf-8").read()
+    return re.findall(r"```python( needs-gpu)?\n(.*?)```", text, re.S)
+
+
+@pytest.mark.compiler
+def test_the_guide(root, tmp_path, monkeypatch):
+    """Its blocks in one go; those for a GPU must at least be Python."""
+    pytest.importorskip("torch")
+    pytest.importorskip("numpy")
+    monkeypatch.chdir(tmp_path)
+    blocks = python_blocks(root)
+    assert len(blocks) > 8
+    space = {}
+    for gpu, block in blocks:
+        code = compile(block, "docs/python.md", "exec")
+        if not gpu:
+            exec(code, space)
+
+
+def test_every_public_name_is_in_the_guide(root):
+    text = open(os.path.join(root, "docs", "python.md"), encoding="utf-8").read()
+    missing = [name for name in (*heddle.__all__, *heddle.words.__all__) if not re.search(rf"\b{name}\b", text)]
+    assert not missing
+
+
+def run(root, *words):
+    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"))
+    done = subprocess.run([sys.executable, os.path.join(root, "examples", "python", words[0]), *words[1:]], capture_output=True, text=True,
+                          env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.compiler
+def test_draw_and_time(root, tmp_path):
+    pytest.importorskip("numpy")
+    picture = tmp_path / "x.svg"
+    said = run(root, "draw_and_time.py", "causal & window(left=3)", "--seqlen", "64", "--heads", "2", "--repeats", "1", "-o", str(picture))
+    assert "x.svg: 500 pairs of 2 heads" in said and " ms on " in said and picture.read_text().startswith("<svg")
+
+
+@pytest.mark.compiler
+def test_byte_model(root):
+    pytest.importorskip("torch")
+    said = run(root, "byte_model.py", os.path.join(root, "LICENSE"), "--limit", "701", "--layers", "1", "--dim", "64")
+    assert "LICENSE: 701 bytes, 1 layers, loss " in said
+    assert 4.5 < float(re.search(r"loss ([\d.]+)", said).group(1)) < 7
