@@ -11,6 +11,7 @@ endforeach()
 # The recording stand-in for the CUDA driver; programs take it through HEDDLE_CUDA_DRIVER_LIBRARY.
 add_library(heddle_fake_cuda SHARED
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeDevice.cpp
+  ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeGraph.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeKernel.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeState.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/HostKernel.cpp)
@@ -43,6 +44,26 @@ add_test(NAME bench.lookup COMMAND heddle-lookup --patterns=40 --cold-runs=9 --h
 add_test(NAME bench.lookup_limit COMMAND heddle-lookup --patterns=2 --cold-runs=1 --hot-runs=1 --hot-limit-ns=1)
 set_tests_properties(bench.lookup bench.lookup_limit PROPERTIES ENVIRONMENT "HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
 set_tests_properties(bench.lookup_limit PROPERTIES PASS_REGULAR_EXPRESSION "\"within_limits\": false")
+
+# What the host pays for launches, at most 100 times what is promised (3 us, 50 ms), and what must hold beside it.
+set(HEDDLE_HOST_COST_OPTIONS --sizes=20 --heads=2 --launches=20 --rounds=5 --lengths=200 --threads=16 --launches-of-each=60 --graph=20
+  --memory-tokens=1000)
+set(HEDDLE_HOST_COST heddle-host-cost --db=${HEDDLE_HOST_PACKAGE} ${HEDDLE_HOST_COST_OPTIONS})
+add_test(NAME bench.host_cost COMMAND ${HEDDLE_HOST_COST} --prepared-limit-us=300 --first-limit-ms=5000)
+add_test(NAME bench.host_cost_limit COMMAND ${HEDDLE_HOST_COST} --prepared-limit-us=0.001)
+add_test(NAME bench.host_cost_wrong COMMAND ${HEDDLE_HOST_COST})
+set_tests_properties(bench.host_cost bench.host_cost_limit PROPERTIES ENVIRONMENT "HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
+set_tests_properties(bench.host_cost_wrong PROPERTIES ENVIRONMENT
+  "HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>;HEDDLE_FAKE_CUDA_FAIL=cuMemcpyDtoHAsync_v2=scribble")
+set_tests_properties(bench.host_cost PROPERTIES PASS_REGULAR_EXPRESSION "\"differing\": 0.*\"beyond_bytes\": 0.*\"stream_of_gpu_1\": \"invalidArgument\".*\"within_limits\": true")
+set_tests_properties(bench.host_cost_limit PROPERTIES PASS_REGULAR_EXPRESSION "\"within_limits\": false")
+set_tests_properties(bench.host_cost_wrong PROPERTIES PASS_REGULAR_EXPRESSION "error: first call: out is not 1 where v is")
+
+# The device test of the C interface, as far as it goes without a GPU.
+list(JOIN HEDDLE_HOST_COST_OPTIONS " " HEDDLE_HOST_COST_WORDS)
+add_test(NAME device.embedding COMMAND ${CMAKE_SOURCE_DIR}/tests/device/embedding.sh WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(device.embedding PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT 120 ENVIRONMENT
+  "HEDDLE=/bin/true;HEDDLE_SCRATCH=${CMAKE_BINARY_DIR}/tests;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_PACKAGE=${HEDDLE_HOST_PACKAGE};HEDDLE_ROWS=200;HEDDLE_REQUESTS=50;HEDDLE_HOST_COST_OPTIONS=${HEDDLE_HOST_COST_WORDS} --prepared-limit-us=300 --first-limit-ms=5000;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
 
 # The C interface as an application links it; the store is made through the C++ layer.
 set(HEDDLE_RUNTIME_TESTS runtime_api runtime_bad_input runtime_hpp runtime_threads)

@@ -25,6 +25,7 @@ constexpr ErrorText kErrors[] = {
     {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
     {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
     {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"}};
 
 constexpr size_t kMemoryBytes = size_t(143771) << 20;
@@ -165,7 +166,7 @@ Code cuCtxGetDevice(DeviceOrdinal *device) {
 }
 
 Code cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
-  FAKE_ENTER_CONTEXT(cuMemAlloc_v2);
+  FAKE_ENTER_UNCAPTURED(cuMemAlloc_v2);
   if (bytes > kMemoryBytes)
     return kErrorOutOfMemory;
   void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -232,6 +233,10 @@ Code cuMemsetD32Async(DevicePointer to, unsigned value, size_t words, Stream str
   FAKE_ENTER_CONTEXT(cuMemsetD32Async);
   if (!isInside(to, words * 4) || to % 4 != 0)
     return kErrorInvalidValue;
+  if (stream && stream->capture) {
+    stream->capture->nodes.push_back({nullptr, {}, {to, value, words, stream}, {}});
+    return kSuccess;
+  }
   unsigned *memory = reinterpret_cast<unsigned *>(static_cast<uintptr_t>(to));
   for (size_t i = 0; i < words; ++i)
     memory[i] = value;

@@ -53,6 +53,11 @@ Code recordLaunch(Function function, const unsigned (&grid)[3], const unsigned (
   if (state().launchCount < int(std::size(state().launches)))
     state().launches[state().launchCount] = launch;
   ++state().launchCount;
+  if (stream && stream->capture) {
+    GraphNode &node = stream->capture->nodes.emplace_back();
+    node = {function->module->hostKernel, {grid[0], grid[1], grid[2]}, {}, {}};
+    std::memcpy(node.params, launch.params, sizeof node.params);
+  }
   return kSuccess;
 }
 
@@ -62,7 +67,7 @@ extern "C" {
 
 // An image is a cubin if it opens like an ELF file and PTX if it opens with a comment.
 Code cuModuleLoadDataEx(Module *module, const void *image, unsigned count, int *options, void **values) {
-  FAKE_ENTER_CONTEXT(cuModuleLoadDataEx);
+  FAKE_ENTER_UNCAPTURED(cuModuleLoadDataEx);
   const char *text = static_cast<const char *>(image);
   bool isCubin = std::strncmp(text,
                               "\x7f"
@@ -124,14 +129,15 @@ Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned 
   const unsigned grid[3] = {gridX, gridY, gridZ}, block[3] = {blockX, blockY, blockZ};
   if (Code code = recordLaunch(function, grid, block, sharedBytes, stream, extra ? nullptr : params))
     return code;
-  if (function->module->hostKernel) // without the lock: kernels of several streams run at once
+  const bool isCaptured = stream && stream->capture;
+  if (function->module->hostKernel && !isCaptured) // without the lock: kernels of several streams run at once
     function->module->hostKernel(params[0], grid);
   return kSuccess;
 }
 
 Code cuStreamCreate(Stream *stream, unsigned) {
   FAKE_ENTER_CONTEXT(cuStreamCreate);
-  *stream = new StreamStruct{currentContext()};
+  *stream = new StreamStruct{currentContext(), nullptr};
   state().handles.insert(*stream);
   return kSuccess;
 }
@@ -145,7 +151,7 @@ Code cuStreamGetCtx(Stream stream, Context *context) {
 }
 
 Code cuStreamSynchronize(Stream stream) {
-  FAKE_ENTER_CONTEXT(cuStreamSynchronize);
+  FAKE_ENTER_UNCAPTURED(cuStreamSynchronize);
   return !stream || state().handles.count(stream) ? kSuccess : kInvalidHandle;
 }
 

@@ -15,6 +15,8 @@
 #include <sched.h>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 // The prototypes of everything that is exported: a definition with another signature does not compile.
 extern "C" {
@@ -24,6 +26,19 @@ HEDDLE_CUDA_FUNCTIONS(FAKE_PROTOTYPE)
 HEDDLE_CUDA_OPTIONAL_FUNCTIONS(FAKE_PROTOTYPE)
 #undef FAKE_PROTOTYPE
 }
+
+namespace heddle::fake {
+// A launch or a clear that was captured.
+struct GraphNode {
+  HostKernel hostKernel;
+  unsigned grid[3];
+  Clear clear;
+  alignas(64) unsigned char params[sizeof(Launch::params)];
+};
+struct Graph {
+  std::vector<GraphNode> nodes;
+};
+} // namespace heddle::fake
 
 // The driver's handle types are opaque to the runtime; here they are these.
 namespace heddle::cuda {
@@ -42,6 +57,7 @@ struct FunctionStruct {
 };
 struct StreamStruct {
   ContextStruct *context;
+  heddle::fake::Graph *capture; // null: launches happen
 };
 struct EventStruct {
   ContextStruct *context;
@@ -56,6 +72,7 @@ constexpr cuda::Code kInvalidContext = cuda::kErrorInvalidContext;
 constexpr cuda::Code kInvalidHandle = cuda::kErrorInvalidHandle;
 constexpr cuda::Code kNotFound = 500;
 constexpr cuda::Code kInvalidDevice = 101;
+constexpr cuda::Code kCaptureUnsupported = 900;
 constexpr cuda::Code kNotInitialized = 3;
 constexpr cuda::Code kCrash = -1, kHang = -2, kScribble = -3; // orders, no codes
 
@@ -99,6 +116,7 @@ struct State {
   Clear clears[64] = {};
   int clearCount = 0;
   TensorMapCall lastMap = {};
+  int captures = 0; // streams that are captured
 };
 
 State &state();
@@ -126,5 +144,10 @@ bool isInside(uint64_t address, size_t bytes);
   FAKE_ENTER(symbol);                                                                                                  \
   if (!heddle::fake::currentContext())                                                                                 \
   return heddle::fake::kInvalidContext
+// The same for functions that may not be called while a stream is captured.
+#define FAKE_ENTER_UNCAPTURED(symbol)                                                                                  \
+  FAKE_ENTER_CONTEXT(symbol);                                                                                          \
+  if (heddle::fake::state().captures > 0)                                                                              \
+  return heddle::fake::kCaptureUnsupported
 
 #endif
