@@ -1,5 +1,5 @@
 //===- CostParameters.cpp - the cost model's parameters as data -----------===//
-// What `heddle model fit` makes of tests/data/tuner/h200_*.csv; tests/unit/cost_model_test.cpp holds one against the
+// What `heddle model fit` makes of tests/data/tuner/h200_*.csv, of each family by itself; tests/unit/cost_model_test.cpp holds one against the
 // other. The terms are relative to the data sheet's rates, so that other GPUs are predicted with their own row.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/ScheduleCost.h"
@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-constexpr const char *kParameters = R"(
+constexpr const char *kParameters[] = {R"(family sm90_forward
 term tensor 0.2247
 term exp_online 0.2147
 term exp_anchored 0.1683
@@ -56,16 +56,68 @@ factor raster_mib=4 -0.000622
 factor raster_mib=4096 0.009252
 factor imbalance 0.5827
 factor changes 0.01142
-)";
+)",
+                                       R"(family portable_forward
+term tensor 0.6953
+term exp_online 0.6898
+term exp_anchored 0.3
+term mask 1.46
+term tile_latency 0.2435
+term key_latency 0.255
+term product_latency 0.1246
+term memory 0.5718
+term item 4.758
+term part 0.5
+term launch 1.212
+factor block_m=64 -0.2042
+factor block_m=192 0.1349
+factor block_n=32 0.1134
+factor block_n=48 0.09687
+factor block_n=64 0.05648
+factor block_n=80 0.05734
+factor block_n=96 0.0133
+factor block_n=112 0.02945
+factor chunk_n=16 0.2386
+factor chunk_n=32 0.1213
+factor chunk_n=48 0.05925
+factor chunk_n=64 0.04863
+factor warps=8,block_m=64 0
+factor warps=8,block_m=128 0.234
+factor warps=8,block_m=192 0
+factor stages=1 0.05748
+factor stages=3 0.01423
+factor min_blocks=2 -0.01281
+factor overlap_scores 0.02349
+factor query_in_registers -0.0316
+factor rescale_threshold=0 0.07674
+factor compact_mask 0.02456
+factor raster_heads=1 -0.003509
+factor raster_heads=32 0.007394
+factor raster_reversed 0.003636
+factor imbalance 0.8219
+factor changes 0.00268
+)"};
 
 } // namespace
 
-const ShippedCosts &shippedCosts() {
-  static const ShippedCosts shipped = [] {
-    Result<tuner::CostModel> model = tuner::CostModel::parse(costModelStart(), kParameters);
-    return ShippedCosts{model ? model.take() : costModelStart(), "h200", "sm90_forward"};
+static Result<tuner::CostModel> parseModel(std::string_view text) {
+  const std::string family = tuner::CostModel::familyOf(text);
+  HEDDLE_ASSIGN(const tuner::CostModel *start, costModelStart(family.empty() ? "sm90_forward" : family));
+  return tuner::CostModel::parse(*start, text);
+}
+
+const ShippedCosts *shippedCosts(const std::string &skeleton) {
+  static const std::vector<ShippedCosts> shipped = [] {
+    std::vector<ShippedCosts> all;
+    for (const char *text : kParameters)
+      if (Result<tuner::CostModel> model = parseModel(text))
+        all.push_back({model.take(), "h200"});
+    return all;
   }();
-  return shipped;
+  for (const ShippedCosts &costs : shipped)
+    if (costs.model.family == skeleton)
+      return &costs;
+  return nullptr;
 }
 
 Result<tuner::CostModel> loadCostModel(const std::string &path) {
@@ -73,7 +125,7 @@ Result<tuner::CostModel> loadCostModel(const std::string &path) {
   std::ostringstream text;
   if (!file || !(text << file.rdbuf()))
     return Status::io("cost model '" + path + "' cannot be read");
-  Result<tuner::CostModel> model = tuner::CostModel::parse(costModelStart(), text.str());
+  Result<tuner::CostModel> model = parseModel(text.str());
   if (!model)
     return Status(model.status().code(), "cost model '" + path + "': " + model.status().message());
   return model;

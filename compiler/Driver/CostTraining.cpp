@@ -6,6 +6,10 @@ namespace heddle {
 
 Status CostTraining::add(tuner::RecordedTable table, std::shared_ptr<const TuneSpace> space, const PatternFile &file,
                          const ProblemShape &shape, const GpuModel &gpu) {
+  HEDDLE_TRY(costModelStart(space->familyName()).status());
+  if (!workloads.empty() && space->familyName() != family)
+    return Status::invalidArgument(table.space().name() + ": kernels of " + space->familyName() + ", those of the tables before are of " + family +
+                                   "; fit each family by itself");
   HEDDLE_ASSIGN(std::shared_ptr<ScheduleCost> cost, ScheduleCost::create(file, shape, space->request(), gpu));
   Workload workload{std::move(table), {}, {}};
   if (!workload.table.best())
@@ -19,6 +23,7 @@ Status CostTraining::add(tuner::RecordedTable table, std::shared_ptr<const TuneS
     workload.changes[trial.point] = changes;
   }
   workloads.push_back(std::move(workload));
+  family = space->familyName();
   return {};
 }
 
@@ -28,7 +33,8 @@ Result<tuner::CostFit> CostTraining::fit(std::optional<size_t> without) const {
     for (const tuner::PointTrial &trial : workloads[i].table.trials())
       if (i != without && !tuner::isFailure(trial.outcome) && trial.medianUs > 0)
         samples.push_back({workloads[i].features.at(trial.point), trial.medianUs});
-  return tuner::fitCostModel(costModelStart(), samples);
+  HEDDLE_ASSIGN(const tuner::CostModel *start, costModelStart(family));
+  return tuner::fitCostModel(*start, samples);
 }
 
 double CostTraining::estimate(size_t index, const tuner::CostModel &model, const tuner::Point &point) const {

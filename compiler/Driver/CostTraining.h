@@ -16,10 +16,12 @@ namespace heddle {
 class CostTraining {
 public:
   /// The problem that the table was recorded on; only looked at during the call. invalidArgument: a row that is no point
-  /// of `space`. Other failures are those of ScheduleCost.
+  /// of `space`, kernels of another family than those before. Other failures are those of ScheduleCost.
   Status add(tuner::RecordedTable table, std::shared_ptr<const TuneSpace> space, const PatternFile &file,
              const ProblemShape &shape, const GpuModel &gpu);
 
+  /// The skeleton whose kernels the tables are of; empty before the first.
+  const std::string &familyName() const { return family; }
   size_t size() const { return workloads.size(); }
   const tuner::RecordedTable &table(size_t index) const { return workloads[index].table; }
 
@@ -38,6 +40,7 @@ private:
     std::map<tuner::Point, double> changes;
   };
   std::vector<Workload> workloads;
+  std::string family; ///< of their kernels
 };
 
 } // namespace heddle

@@ -6,6 +6,10 @@
 #include "compiler/Driver/RatesOf.h"
 #include "runtime/Core/DType.h"
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <cassert>
 #include <cmath>
 
 namespace heddle {
@@ -28,7 +32,7 @@ struct ChoiceFactor {
 };
 
 using C = KernelConfig;
-constexpr ChoiceFactor kChoices[] = {
+constexpr ChoiceFactor kHopperChoices[] = {
     {"block_m=64", &C::blockM, 64},
     {"block_m=192", &C::blockM, 192},
     {"block_m=256", &C::blockM, 256},
@@ -63,6 +67,45 @@ constexpr ChoiceFactor kChoices[] = {
     {"raster_mib=4096", &C::rasterMib, 4096},
 };
 
+constexpr ChoiceFactor kPortableChoices[] = {
+    {"block_m=64", &C::blockM, 64},
+    {"block_m=192", &C::blockM, 192},
+    {"block_n=32", &C::blockN, 32},
+    {"block_n=48", &C::blockN, 48},
+    {"block_n=64", &C::blockN, 64},
+    {"block_n=80", &C::blockN, 80},
+    {"block_n=96", &C::blockN, 96},
+    {"block_n=112", &C::blockN, 112},
+    {"chunk_n=16", &C::chunkN, 16},
+    {"chunk_n=32", &C::chunkN, 32},
+    {"chunk_n=48", &C::chunkN, 48},
+    {"chunk_n=64", &C::chunkN, 64},
+    {"warps=8,block_m=64", &C::warps, 8, &C::blockM, 64},
+    {"warps=8,block_m=128", &C::warps, 8, &C::blockM, 128},
+    {"warps=8,block_m=192", &C::warps, 8, &C::blockM, 192},
+    {"stages=1", &C::stages, 1},
+    {"stages=3", &C::stages, 3},
+    {"min_blocks=2", &C::minBlocks, 2},
+    {"overlap_scores", &C::overlapScores, 1},
+    {"query_in_registers", &C::queryInRegisters, 1},
+    {"rescale_threshold=0", &C::rescaleThreshold, 0},
+    {"compact_mask", &C::compactMask, 1},
+    {"raster_heads=1", &C::rasterHeads, 1},
+    {"raster_heads=32", &C::rasterHeads, 32},
+    {"raster_reversed", &C::rasterReversed, 1},
+};
+
+struct Family {
+  const char *skeleton;
+  llvm::ArrayRef<ChoiceFactor> choices;
+};
+const Family kFamilies[] = {{"sm90_forward", kHopperChoices}, {"portable_forward", kPortableChoices}};
+
+const Family *familyOf(const std::string &skeleton) {
+  const Family *family = llvm::find_if(kFamilies, [&](const Family &family) { return family.skeleton == skeleton; });
+  return family == std::end(kFamilies) ? nullptr : family;
+}
+
 /// Times on an ideal GPU. Latencies are of one warpgroup, whose steps wait for each other; blocks of an SM hide them.
 enum Term { tensor, expOnline, expAnchored, mask, tileLatency, keyLatency, productLatency, memory, item, part, launch, termCount };
 constexpr struct {
@@ -76,18 +119,29 @@ constexpr double kImbalanceStart = 0.7; // items overlap with what the others do
 
 } // namespace
 
-const tuner::CostModel &costModelStart() {
-  static const tuner::CostModel start = [] {
-    tuner::CostModel model;
-    for (const auto &term : kTerms)
-      model.terms.push_back({term.name, term.start});
-    for (const ChoiceFactor &choice : kChoices)
-      model.factors.push_back({choice.name, 0});
-    model.factors.push_back({"imbalance", kImbalanceStart});
-    model.factors.push_back({"changes", 0});
-    return model;
+static tuner::CostModel startOf(const Family &family) {
+  tuner::CostModel model;
+  model.family = family.skeleton;
+  for (const auto &term : kTerms)
+    model.terms.push_back({term.name, term.start});
+  for (const ChoiceFactor &choice : family.choices)
+    model.factors.push_back({choice.name, 0});
+  model.factors.push_back({"imbalance", kImbalanceStart});
+  model.factors.push_back({"changes", 0});
+  return model;
+}
+
+Result<const tuner::CostModel *> costModelStart(const std::string &skeleton) {
+  static const std::vector<tuner::CostModel> starts = [] {
+    std::vector<tuner::CostModel> models;
+    for (const Family &family : kFamilies)
+      models.push_back(startOf(family));
+    return models;
   }();
-  return start;
+  const Family *family = familyOf(skeleton);
+  if (!family)
+    return Status::notFound("there is no cost model for kernels of '" + skeleton + "'");
+  return &starts[size_t(family - kFamilies)];
 }
 
 struct ScheduleCost::Impl {
@@ -146,6 +200,8 @@ Result<std::shared_ptr<ScheduleCost>> ScheduleCost::create(const PatternFile &fi
 }
 
 void ScheduleCost::describe(const KernelConfig &config, size_t changes, tuner::CostFeatures &features) {
+  const Family *family = familyOf(config.skeleton);
+  assert(family && "the skeleton has a cost model");
   WorkCounts &counts = impl->counts(config);
   const TileWork &work = counts.tiles(config.blockM, config.blockN);
   const DealtWork &dealt = counts.deal(impl->dealingOf(config));
@@ -170,7 +226,7 @@ void ScheduleCost::describe(const KernelConfig &config, size_t changes, tuner::C
 
   std::vector<double> &factors = features.factors;
   factors.clear();
-  for (const ChoiceFactor &choice : kChoices)
+  for (const ChoiceFactor &choice : family->choices)
     factors.push_back(choice.applies(config));
   factors.push_back(std::log(dealt.imbalance));
   factors.push_back(double(changes));

@@ -17,17 +17,19 @@ struct GpuModel;
 struct KernelConfig;
 struct KernelRequest;
 
-/// The model before any trial: names of all parameters and where a fit starts.
-const tuner::CostModel &costModelStart();
+/// The model of a skeleton's kernels before any trial: names of all parameters and where a fit starts. Its family is the
+/// skeleton's name. notFound: nobody has said what tells its configurations apart.
+Result<const tuner::CostModel *> costModelStart(const std::string &skeleton);
 
 /// What the shipped parameters were fitted on.
 struct ShippedCosts {
   tuner::CostModel model;
-  std::string gpu, skeleton; ///< GpuModel::name, Skeleton::name()
+  std::string gpu; ///< GpuModel::name
 };
-const ShippedCosts &shippedCosts();
+/// Of a skeleton; null if there are none.
+const ShippedCosts *shippedCosts(const std::string &skeleton);
 
-/// Parameters that `heddle model fit` wrote. invalidArgument: not those of this model; io: no such file.
+/// Parameters that `heddle model fit` wrote. invalidArgument: not those of its family; io: no such file.
 Result<tuner::CostModel> loadCostModel(const std::string &path);
 
 /// The work of one call on one GPU. One thread at a time; the pattern file must outlive it.

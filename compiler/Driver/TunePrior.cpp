@@ -20,6 +20,8 @@ Result<GpuModel> ratesOfDevice(const DeviceIdentity &device) {
 
 Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
                              const GpuModel &gpu, const tuner::CostModel &model) {
+  if (model.family != space->familyName())
+    return Status::invalidArgument("the cost model is for kernels of " + model.family + ", not of " + space->familyName());
   HEDDLE_ASSIGN(std::shared_ptr<ScheduleCost> cost, ScheduleCost::create(file, shape, space->request(), gpu));
   auto features = std::make_shared<tuner::CostFeatures>();
   TunePrior prior;
@@ -51,14 +53,14 @@ Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const Pattern
 
 TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
                        const Result<GpuModel> &gpu) {
-  const ShippedCosts &shipped = shippedCosts();
+  const ShippedCosts *shipped = shippedCosts(space->familyName());
   std::string whyNot;
-  if (space->family().name() != shipped.skeleton) {
-    whyNot = "the cost model is fitted for " + shipped.skeleton + ", not " + std::string(space->family().name());
+  if (!shipped) {
+    whyNot = "no cost model is fitted for " + space->familyName();
   } else if (!gpu) {
     whyNot = gpu.status().message();
   } else {
-    Result<TunePrior> prior = modelPrior(space, file, shape, *gpu, shipped.model);
+    Result<TunePrior> prior = modelPrior(space, file, shape, *gpu, shipped->model);
     if (prior)
       return prior.take();
     whyNot = prior.status().message();

@@ -57,7 +57,8 @@ Result<std::vector<std::vector<NamedReport>>> judge(const CostTraining &training
   for (size_t i = 0; i < training.size(); ++i) {
     std::vector<NamedReport> &reports = result.emplace_back();
     reports.push_back({"changes", training.rankOfChanges(i)});
-    reports.push_back({"shipped", training.rank(i, shippedCosts().model)});
+    if (const ShippedCosts *shipped = shippedCosts(training.familyName()))
+      reports.push_back({"shipped", training.rank(i, shipped->model)});
     if (training.size() > 1) {
       HEDDLE_ASSIGN(tuner::CostFit others, training.fit(i));
       reports.push_back({"others", training.rank(i, others.model)});

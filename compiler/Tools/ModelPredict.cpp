@@ -25,26 +25,26 @@ struct PredictOptions {
 
 /// What the numbers rest on.
 std::string basisOf(const PredictOptions &options, const GpuModel &gpu, const TuneSpace &space) {
-  const std::string skeleton = space.familyName();
-  const ShippedCosts &shipped = shippedCosts();
   if (!options.model.empty())
     return "parameters of '" + options.model + "' at the rates of " + std::string(gpu.fullName);
-  std::string basis = "predicted from the data sheet of " + std::string(gpu.fullName) + ", with parameters fitted on " + shipped.gpu;
-  if (gpu.name == shipped.gpu && skeleton == shipped.skeleton)
+  const std::string fittedOn = shippedCosts(space.familyName())->gpu;
+  if (gpu.name == fittedOn)
     return "parameters fitted on this GPU";
-  if (skeleton != shipped.skeleton)
-    basis += " for " + shipped.skeleton + ", not " + skeleton;
-  return basis + "; not measured";
+  return "predicted from the data sheet of " + std::string(gpu.fullName) + ", with parameters fitted on " + fittedOn + "; not measured";
+}
+
+Result<tuner::CostModel> modelFor(const PredictOptions &options, const std::string &skeleton) {
+  if (!options.model.empty())
+    return loadCostModel(options.model);
+  const ShippedCosts *shipped = shippedCosts(skeleton);
+  return shipped ? Result<tuner::CostModel>(shipped->model) : Status::notFound("no cost model ships for kernels of " + skeleton + ": give one with --model");
 }
 
 Status predict(const PredictOptions &options) {
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
   HEDDLE_ASSIGN(const GpuArch *arch, archNamed(gpu->arch));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(options.problem, *arch));
-  tuner::CostModel model = shippedCosts().model;
-  if (!options.model.empty()) {
-    HEDDLE_ASSIGN(model, loadCostModel(options.model));
-  }
+  HEDDLE_ASSIGN(tuner::CostModel model, modelFor(options, loaded.space->familyName()));
   HEDDLE_ASSIGN(TunePrior prior, modelPrior(loaded.space, *loaded.file, loaded.shape, *gpu, model));
   HEDDLE_ASSIGN(tuner::Enumeration all, loaded.space->space().enumerate());
   tuner::sortByPrior(all.points, prior.cost);

@@ -56,6 +56,16 @@ TEST_CASE("parameters survive being written and read") {
   CHECK(back->factors == model.factors);
 }
 
+TEST_CASE("parameters say whose points they are for") {
+  CostModel model = startModel();
+  model.family = "round";
+  CHECK(CostModel::familyOf(model.text()) == "round");
+  CHECK(CostModel::parse(model, model.text()).isOk());
+  CHECK(CostModel::parse(model, startModel().text()).isOk()); // older texts name none
+  CHECK(CostModel::familyOf(startModel().text()).empty());
+  CHECK(parseMessage("# a fit\n" + model.text()) == "line 2: the parameters are of 'round', expected ''");
+}
+
 TEST_CASE("a text that is not of this model is refused with its line") {
   CHECK(parseMessage("term work 2\nterm work 3\n") == "line 2: term 'work' is given twice");
   CHECK(parseMessage("term speed 2\n") == "line 1: the model has no term 'speed'");

@@ -15,9 +15,35 @@ using namespace heddle::test;
 
 namespace {
 
-const CostTraining &training() {
-  static const CostTraining all = loadTraining();
+// Of both families.
+const std::vector<CostTraining> &trainings() {
+  static const std::vector<CostTraining> all = [] {
+    std::vector<CostTraining> families;
+    for (const std::string &skeleton : {kHopper, kPortable})
+      families.push_back(loadTraining(skeleton));
+    return families;
+  }();
   return all;
+}
+
+const tuner::CostModel &shippedModel(const std::string &skeleton) {
+  const ShippedCosts *shipped = shippedCosts(skeleton);
+  REQUIRE(shipped);
+  return shipped->model;
+}
+
+void checkOrder(const CostTraining &training, size_t i) {
+  auto fit = training.fit(i);
+  REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
+  const tuner::RankReport report = training.rank(i, fit->model), changes = training.rankOfChanges(i);
+  MESSAGE(training.familyName() << " " << std::string(recordedWorkloads()[i].table) << ": rank correlation " << report.spearman
+                                << " (changes from the default: " << changes.spearman << "), regret of top 1, 5, 10: " << report.regret1 << ", "
+                                << report.regret5 << ", " << report.regret10 << "; within 2% after " << report.firstGood << " of "
+                                << report.trials);
+  CHECK(report.spearman > 0.65);
+  CHECK(report.spearman > changes.spearman + 0.3);
+  CHECK(report.regret10 < 0.15);
+  CHECK(report.firstGood * 10 <= report.trials);
 }
 
 WorkCounts countsOf(const LoadedWorkload &loaded) {
@@ -40,32 +66,39 @@ Dealing dealing(int64_t blockM, Dealing::Order order, int64_t blocks) {
 } // namespace
 
 TEST_CASE("parameters fitted on the other workloads order the candidates of each") {
-  for (size_t i = 0; i < training().size(); ++i) {
-    CAPTURE(std::string(recordedWorkloads()[i].table));
-    auto fit = training().fit(i);
-    REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
-    const tuner::RankReport report = training().rank(i, fit->model), changes = training().rankOfChanges(i);
-    MESSAGE(std::string(recordedWorkloads()[i].table) << ": rank correlation " << report.spearman << " (changes from the default: "
-                                         << changes.spearman << "), regret of top 1, 5, 10: " << report.regret1 << ", "
-                                         << report.regret5 << ", " << report.regret10 << "; within 2% after "
-                                         << report.firstGood << " of " << report.trials);
-    CHECK(report.spearman > 0.65);
-    CHECK(report.spearman > changes.spearman + 0.3);
-    CHECK(report.regret10 < 0.15);
-    CHECK(report.firstGood * 10 <= report.trials);
-  }
+  for (const CostTraining &training : trainings())
+    for (size_t i = 0; i < training.size(); ++i) {
+      CAPTURE(std::string(recordedWorkloads()[i].table));
+      checkOrder(training, i);
+    }
 }
 
 TEST_CASE("the shipped parameters are what the tables give") {
-  auto fit = training().fit(std::nullopt);
-  REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
-  CHECK(fit->rms < 0.15);
-  for (size_t i = 0; i < training().size(); ++i)
-    for (const tuner::PointTrial &trial : training().table(i).trials()) {
-      const double fitted = training().estimate(i, fit->model, trial.point);
-      const double shipped = training().estimate(i, shippedCosts().model, trial.point);
-      REQUIRE(shipped == doctest::Approx(fitted).epsilon(0.002));
-    }
+  for (const CostTraining &training : trainings()) {
+    auto fit = training.fit(std::nullopt);
+    REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
+    CHECK(fit->rms < 0.15);
+    const tuner::CostModel &shipped = shippedModel(training.familyName());
+    for (size_t i = 0; i < training.size(); ++i)
+      for (const tuner::PointTrial &trial : training.table(i).trials())
+        REQUIRE(training.estimate(i, shipped, trial.point) == doctest::Approx(training.estimate(i, fit->model, trial.point)).epsilon(0.002));
+  }
+}
+
+TEST_CASE("tables of two families are not fitted together, and a model serves its own") {
+  const RecordedWorkload &workload = recordedWorkloads()[0];
+  CostTraining training = loadTraining(kHopper);
+  const LoadedWorkload loaded = load(workload, kPortable);
+  auto table = tuner::RecordedTable::load(std::string(HEDDLE_TEST_DATA "/tuner/portable/") + workload.table + ".csv");
+  REQUIRE_MESSAGE(table.isOk(), table.status().message());
+  const GpuModel &h200 = **findGpuModel("h200");
+  const Status added = training.add(table.take(), loaded.space, *loaded.file, loaded.shape, h200);
+  CHECK(added.code() == StatusCode::invalidArgument);
+  CHECK_MESSAGE(added.message().find("kernels of portable_forward, those of the tables before are of sm90_forward") != std::string::npos, added.message());
+  auto prior = modelPrior(loaded.space, *loaded.file, loaded.shape, h200, shippedModel(kHopper));
+  CHECK_MESSAGE(prior.status().message().find("is for kernels of sm90_forward, not of portable_forward") != std::string::npos, prior.status().message());
+  CHECK(shippedPrior(loaded.space, *loaded.file, loaded.shape, h200).isModel);
+  CHECK(!shippedCosts("another"));
 }
 
 TEST_CASE("the estimate grows with the work and shrinks with the GPU") {
@@ -74,7 +107,7 @@ TEST_CASE("the estimate grows with the work and shrinks with the GPU") {
   GpuModel twice = h200;
   twice.smCount *= 2, twice.bf16Tflops *= 2, twice.bandwidthGBps *= 2;
   auto estimate = [](const LoadedWorkload &loaded, const GpuModel &gpu) {
-    auto prior = modelPrior(loaded.space, *loaded.file, loaded.shape, gpu, shippedCosts().model);
+    auto prior = modelPrior(loaded.space, *loaded.file, loaded.shape, gpu, shippedModel(kHopper));
     REQUIRE_MESSAGE(prior.isOk(), prior.status().message());
     auto points = loaded.space->space().enumerate();
     for (const tuner::Point &point : points->points)

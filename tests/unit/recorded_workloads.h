@@ -27,10 +27,13 @@ struct LoadedWorkload {
   std::shared_ptr<const TuneSpace> space;
 };
 /// On an architecture with warpgroup products; fails the test case if something is missing.
-LoadedWorkload load(const RecordedWorkload &workload);
+LoadedWorkload load(const RecordedWorkload &workload, const std::string &skeleton = {});
 
-/// All of them.
-CostTraining loadTraining();
+/// The families of which tables are recorded.
+inline const std::string kHopper = "sm90_forward", kPortable = "portable_forward";
+
+/// All workloads, with kernels of one family.
+CostTraining loadTraining(const std::string &skeleton = kHopper);
 
 } // namespace heddle::test
 

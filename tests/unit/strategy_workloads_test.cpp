@@ -17,8 +17,14 @@ namespace {
 
 using Cost = std::function<double(const Point &)>;
 
-const CostTraining &training() {
-  static const CostTraining all = loadTraining();
+// Of both families.
+const std::vector<CostTraining> &trainings() {
+  static const std::vector<CostTraining> all = [] {
+    std::vector<CostTraining> families;
+    for (const std::string &skeleton : {kHopper, kPortable})
+      families.push_back(loadTraining(skeleton));
+    return families;
+  }();
   return all;
 }
 
@@ -48,30 +54,33 @@ size_t trialsUntilGood(const std::string &strategy, const RecordedTable &table, 
   return 0;
 }
 
+// With an estimate that was fitted on the other tables of the family.
+template <class F> void forEveryTable(F check) {
+  for (const CostTraining &training : trainings())
+    for (size_t i = 0; i < training.size(); ++i) {
+      auto fit = training.fit(i);
+      REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
+      const Cost cost = [&](const Point &point) { return training.estimate(i, fit->model, point); };
+      check(training.familyName() + " " + recordedWorkloads()[i].table, training.table(i), cost);
+    }
+}
+
 } // namespace
 
 TEST_CASE("the default strategy is within 2% of every table's best after at most a tenth of its trials") {
-  for (size_t i = 0; i < training().size(); ++i) {
-    const RecordedTable &table = training().table(i);
-    auto fit = training().fit(i);
-    REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
-    const Cost cost = [&](const Point &point) { return training().estimate(i, fit->model, point); };
+  forEveryTable([](const std::string &name, const RecordedTable &table, const Cost &cost) {
     for (size_t delay : {0, 4, 14, 30}) { // points in preparation: on one core, and on up to 16
-      CAPTURE(std::string(recordedWorkloads()[i].table));
+      CAPTURE(name);
       CAPTURE(delay);
       const size_t tried = trialsUntilGood(kTuneStrategy, table, cost, delay);
       CHECK(tried > 0);
       CHECK(tried * 10 <= table.trials().size());
     }
-  }
+  });
 }
 
 TEST_CASE("the default strategy needs far fewer trials than a random order") {
-  for (size_t i = 0; i < training().size(); ++i) {
-    const RecordedTable &table = training().table(i);
-    auto fit = training().fit(i);
-    REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
-    const Cost cost = [&](const Point &point) { return training().estimate(i, fit->model, point); };
+  forEveryTable([](const std::string &name, const RecordedTable &table, const Cost &cost) {
     constexpr size_t kDelay = 30;
     double random = 0, climb = 0;
     constexpr int kSeeds = 20;
@@ -82,9 +91,8 @@ TEST_CASE("the default strategy needs far fewer trials than a random order") {
     }
     const size_t tried = trialsUntilGood(kTuneStrategy, table, cost, kDelay);
     const size_t ordered = trialsUntilGood("exhaustive", table, cost, kDelay);
-    MESSAGE(std::string(recordedWorkloads()[i].table) << ": trials until within 2% of the best: " << std::string(kTuneStrategy) << " "
-                                                      << tried << ", in the order of the model " << ordered << ", climb "
-                                                      << climb << ", random " << random);
+    MESSAGE(name << ": trials until within 2% of the best: " << std::string(kTuneStrategy) << " " << tried << ", in the order of the model "
+                 << ordered << ", climb " << climb << ", random " << random << "; of " << table.trials().size());
     CHECK(double(tried) < 0.5 * random);
-  }
+  });
 }

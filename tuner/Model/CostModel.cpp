@@ -10,6 +10,10 @@ namespace heddle::tuner {
 
 namespace {
 
+constexpr std::string_view kFamily = "family ";
+
+bool namesFamily(std::string_view line) { return line.substr(0, kFamily.size()) == kFamily; }
+
 std::string shortest(double number) {
   char digits[32];
   const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number);
@@ -60,7 +64,7 @@ double CostModel::estimate(const CostFeatures &features) const {
 }
 
 std::string CostModel::text() const {
-  std::string result;
+  std::string result = family.empty() ? "" : std::string(kFamily) + family + "\n";
   for (const CostParameter &term : terms)
     result += "term " + term.name + " " + shortest(term.value) + "\n";
   for (const CostParameter &factor : factors)
@@ -76,6 +80,11 @@ Result<CostModel> CostModel::parse(const CostModel &shape, std::string_view text
   for (size_t number = 1; std::getline(lines, line); ++number) {
     if (line.empty() || line.front() == '#')
       continue;
+    if (namesFamily(line)) {
+      if (const std::string family = line.substr(kFamily.size()); family != shape.family)
+        return Status::invalidArgument("line " + std::to_string(number) + ": the parameters are of '" + family + "', expected '" + shape.family + "'");
+      continue;
+    }
     if (Status status = readLine(line, model, given); !status.isOk())
       return Status(status.code(), "line " + std::to_string(number) + ": " + status.message());
   }
@@ -84,6 +93,14 @@ Result<CostModel> CostModel::parse(const CostModel &shape, std::string_view text
       if (!given.count(&parameter))
         return Status::invalidArgument("the model lacks a value for '" + parameter.name + "'");
   return model;
+}
+
+std::string CostModel::familyOf(std::string_view text) {
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);)
+    if (namesFamily(line))
+      return line.substr(kFamily.size());
+  return {};
 }
 
 } // namespace heddle::tuner

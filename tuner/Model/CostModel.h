@@ -28,15 +28,19 @@ struct CostParameter {
 struct CostModel {
   std::vector<CostParameter> terms;   // weights of the terms, positive
   std::vector<CostParameter> factors; // exponents: a factor of x multiplies the time by exp(value * x)
+  std::string family;                 // whose points it is made for; empty: anybody's
 
   // Microseconds. The features must have the places of this model.
   double estimate(const CostFeatures &features) const;
 
-  // "term <name> <value>" and "factor <name> <value>", a line each, shortest digits that read back the same.
+  // "family <name>" if it has one, then "term <name> <value>" and "factor <name> <value>", a line each, shortest digits that read back the same.
   std::string text() const;
-  // The values of a text for the parameters of `shape`; '#' begins a comment line. Refused with the line: an unknown,
-  // repeated or missing parameter, a value that is no number, a weight that is not positive.
+  // The values of a text for the parameters of `shape`; '#' begins a comment line. Refused with the line: another family, an
+  // unknown, repeated or missing parameter, a value that is no number, a weight that is not positive. A text without a
+  // family is taken for one of this.
   static Result<CostModel> parse(const CostModel &shape, std::string_view text);
+  // That the text names; empty if none.
+  static std::string familyOf(std::string_view text);
 };
 
 } // namespace heddle::tuner

@@ -26,7 +26,7 @@ static const GpuModel &recordedGpu() {
   return **gpu;
 }
 
-LoadedWorkload load(const RecordedWorkload &workload) {
+LoadedWorkload load(const RecordedWorkload &workload, const std::string &skeleton) {
   LoadedWorkload loaded;
   auto file = PatternFile::load(std::string(HEDDLE_TEST_PATTERNS "/") + workload.pattern + ".mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
@@ -44,21 +44,22 @@ LoadedWorkload load(const RecordedWorkload &workload) {
   shape.arch = *findGpuArch(recordedGpu().arch);
   shape.headDim = shape.valueDim = workload.headDim;
   shape.queries = workload.seqlen;
-  auto space = TuneSpace::create(prepared.take(), shape, "");
+  auto space = TuneSpace::create(prepared.take(), shape, skeleton);
   REQUIRE_MESSAGE(space.isOk(), space.status().message());
   loaded.space = space.take();
   return loaded;
 }
 
-CostTraining loadTraining() {
+CostTraining loadTraining(const std::string &skeleton) {
+  const std::string folder = std::string(HEDDLE_TEST_DATA "/tuner/") + (skeleton == kPortable ? "portable/" : "");
   CostTraining training;
   for (const RecordedWorkload &workload : recordedWorkloads()) {
-    auto table = tuner::RecordedTable::load(std::string(HEDDLE_TEST_DATA "/tuner/") + workload.table + ".csv");
+    auto table = tuner::RecordedTable::load(folder + workload.table + ".csv");
     REQUIRE_MESSAGE(table.isOk(), table.status().message());
     CHECK(table->fact("gpu") == "NVIDIA H200");
     CHECK(table->fact("problem").find("patterns/" + std::string(workload.pattern) + ".mlir ") == 0);
     CHECK(table->fact("problem").find("--seqlen=" + std::to_string(workload.seqlen)) != std::string::npos);
-    LoadedWorkload loaded = load(workload);
+    LoadedWorkload loaded = load(workload, skeleton);
     Status added = training.add(table.take(), loaded.space, *loaded.file, loaded.shape, recordedGpu());
     REQUIRE_MESSAGE(added.isOk(), added.message());
   }
