@@ -77,6 +77,22 @@ int unknownWord(const CLI::App &command, const std::string &verb) {
   return usage("unknown option '" + word + "'" + didYouMean(word, optionNames(command)), verb);
 }
 
+/// `tune --fit` and `tune --predict` ask for what the verb model does.
+std::vector<std::string> withoutAliases(std::vector<std::string> words) {
+  if (words.empty() || words[0] != "tune")
+    return words;
+  for (const char *operation : {"fit", "predict"}) {
+    const auto option = std::find(words.begin(), words.end(), std::string("--") + operation);
+    if (option == words.end())
+      continue;
+    words.erase(option);
+    words[0] = operation;
+    words.insert(words.begin(), "model");
+    break;
+  }
+  return words;
+}
+
 class CommandLine {
 public:
   CommandLine() : app("Compile, tune and run attention kernels from patterns.", "heddle") {
@@ -96,12 +112,14 @@ public:
       std::cerr << app.help();
       return Usage;
     }
-    std::string first = argv[1];
+    std::vector<std::string> words = withoutAliases({argv + 1, argv + argc});
+    const std::string first = words[0];
     const std::vector<Verb> &known = verbs();
     if (first[0] != '-' && std::none_of(known.begin(), known.end(), [&](const Verb &verb) { return verb.name == first; }))
       return usage("unknown verb '" + first + "'" + didYouMean(first, verbNames()) + "; there is " + joined(verbNames()), "");
     try {
-      app.parse(argc, argv);
+      std::reverse(words.begin(), words.end()); // as CLI11 takes them
+      app.parse(words);
     } catch (const CLI::Success &success) {
       return app.exit(success);
     } catch (const CLI::ExtrasError &) {

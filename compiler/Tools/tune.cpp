@@ -202,6 +202,8 @@ int runTune(const TuneOptions &options) {
 
 Action addTune(CLI::App &command) {
   auto options = std::make_shared<TuneOptions>();
+  command.footer("\n'heddle tune --fit TABLES...' is 'heddle model fit', 'heddle tune --predict --gpu=NAME FILE' is 'heddle model predict'.\n" +
+                 command.get_footer());
   options->pattern.add(command);
   options->problem.add(command, /*withSeqlen=*/true);
   options->shape.add(command);
