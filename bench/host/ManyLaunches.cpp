@@ -40,7 +40,7 @@ Result<Json> tryLengths(Scene &scene) {
 
 namespace {
 
-constexpr int64_t kLongest = 48, kSlots = 20; // rows; results that a thread has before it looks at them
+constexpr int64_t kLongest = 32, kSlots = 10; // rows; results that a thread has before it looks at them
 
 struct ThreadScene {
   Scene &scene;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <optional>
 
 namespace heddle {
@@ -174,7 +175,7 @@ static Status launchOne(const LoadedKernel &kernel, const EvaluatedCall &call, s
     if (cuda::Code code = driver.memsetWords(call.clears[i].address, call.clears[i].value, call.clears[i].words, stream))
       return explainRefusal(kernel, stream, code, driver.check(code, "launch", "cuMemsetD32Async"));
   // The kernel has one parameter. The driver knows where it lies: a block that holds tensor maps is aligned to 64 bytes.
-  void *params[] = {const_cast<unsigned char *>(call.params) + launch.paramBegin};
+  void *params[] = {call.params + launch.paramBegin};
   const LaunchGeometry &geometry = launch.geometry;
   cuda::Code result = driver.launchKernel(kernel.codes[index].function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]),
                                           unsigned(geometry.grid[2]), unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream,
@@ -214,7 +215,8 @@ static Status evaluateFirst(const LoadedKernel &kernel, const CheckedCall &check
 
 Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
   CheckedCall checked;
-  EvaluatedCall call;
+  ParamRoom room;
+  EvaluatedCall call(room.bytes);
   HEDDLE_TRY(checkCall(*loaded, args, checked));
   HEDDLE_TRY(evaluateFirst(*loaded, checked, call));
   HEDDLE_TRY(launchCall(*loaded, call, stream));
@@ -228,19 +230,38 @@ Result<int64_t> Kernel::workspaceBytes(const AttentionArgs &args) const {
 }
 
 struct PreparedState {
+  struct Release {
+    void operator()(unsigned char *params) const { ::operator delete[](params, std::align_val_t(kParamAlignment)); }
+  };
   std::shared_ptr<LoadedKernel> kernel;
   CheckedCall checked;
-  EvaluatedCall call; // of the first round
+  EvaluatedCall call{nullptr}; // of the first round
+  std::unique_ptr<unsigned char[], Release> params;
 };
+
+// Servers keep thousands of prepared calls: each has room for its own parameters only. No less than what every driver takes,
+// which is what the recording driver of the tests copies.
+static void keepCall(const LoadedKernel &kernel, const EvaluatedCall &call, PreparedState &state) {
+  const EvaluatedLaunch &last = call.launches[kernel.codes.size() - 1];
+  const size_t used = last.paramBegin + last.paramBytes, kept = std::max(used, size_t(kSmallParamBytes));
+  state.params.reset(static_cast<unsigned char *>(::operator new[](kept, std::align_val_t(kParamAlignment))));
+  std::memset(state.params.get(), 0, kept);
+  std::memcpy(state.params.get(), call.params, used);
+  state.call = call;
+  state.call.params = state.params.get();
+}
 
 Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   auto state = std::make_unique<PreparedState>();
+  ParamRoom room;
+  EvaluatedCall call(room.bytes);
   state->kernel = loaded;
   HEDDLE_TRY(checkCall(*loaded, args, state->checked));
-  HEDDLE_TRY(evaluateFirst(*loaded, state->checked, state->call));
+  HEDDLE_TRY(evaluateFirst(*loaded, state->checked, call));
   ContextScope scope(*loaded->device.state());
   HEDDLE_TRY(scope.status("prepare"));
   HEDDLE_TRY(checkAddresses(*loaded, state->checked.inputs));
+  keepCall(*loaded, call, *state);
   return PreparedLaunch(std::move(state));
 }
 
@@ -253,7 +274,8 @@ Status PreparedLaunch::launch(cuda::Stream stream) const {
   HEDDLE_TRY(launchCall(*state->kernel, state->call, stream));
   if (state->checked.rounds == 1)
     return {};
-  EvaluatedCall call;
+  ParamRoom room;
+  EvaluatedCall call(room.bytes);
   return launchRounds(*state->kernel, state->checked, stream, call);
 }
 

@@ -45,8 +45,14 @@ struct EvaluatedLaunch {
   size_t paramBegin = 0, paramBytes = 0;
 };
 
-// One call, evaluated.
+// Room for the parameters of any call.
+struct ParamRoom {
+  alignas(kParamAlignment) unsigned char bytes[kMaxParamBlock];
+};
+
+// One call, evaluated into room that belongs to another and outlives it.
 struct EvaluatedCall {
+  explicit EvaluatedCall(unsigned char *params) : params(params) {}
   struct Clear {
     cuda::DevicePointer address;
     uint32_t value;
@@ -55,7 +61,7 @@ struct EvaluatedCall {
   EvaluatedLaunch launches[kMaxLaunches];
   Clear clears[kMaxClears];
   int clearCount = 0;
-  alignas(kParamAlignment) unsigned char params[kMaxParamBlock];
+  unsigned char *params;
 };
 
 // The checked arguments of a call and the rounds in which its launches are made.
