@@ -5,7 +5,10 @@ if(Python3_FOUND AND TARGET heddle)
   # ASAN_OPTIONS: python, which is not built with the sanitizers, loads a library that may be.
   set_tests_properties(bench.peers PROPERTIES TIMEOUT 120 ENVIRONMENT
     "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0;HEDDLE=$<TARGET_FILE:heddle>;HEDDLE_RUNTIME=$<TARGET_FILE:heddle_runtime_shared>;HEDDLE_FAKE_CUDA_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
+  add_test(NAME bench.table COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/bench_table_test.py)
+  set_tests_properties(bench.table PROPERTIES TIMEOUT 120)
 else()
   add_test(NAME bench.peers COMMAND ${CMAKE_COMMAND} -E echo "skipped: no python3 at configure time")
-  set_tests_properties(bench.peers PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped:")
+  add_test(NAME bench.table COMMAND ${CMAKE_COMMAND} -E echo "skipped: no python3 at configure time")
+  set_tests_properties(bench.peers bench.table PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped:")
 endif()

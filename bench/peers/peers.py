@@ -1,23 +1,14 @@
-"""What others offer on this machine. Each entry of PEERS takes a workload and its q, k, v ([b, n, h, d]) and gives a
-Launch, or None where it does not apply. A peer may use everything that does not depend on the values."""
-import contextlib
-from dataclasses import dataclass
-from typing import Callable
-
+"""What others offer on this machine; providers.py names them. Each takes a workload and its q, k, v ([b, n, h, d]) and gives a Launch, or None
+where it does not apply. A peer may make beforehand all that does not depend on the values; what it makes is its set-up."""
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from peers.launch import Launch
 from peers.masks import Causal, Columns, DilatedWindow, Full, Groups, Longformer, Window
 from peers.reference import keeper, score_of, score_tensor
 from peers.tensor_masks import Documents
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
-
-
-@dataclass
-class Launch:
-    run: Callable  # enqueues the work and returns out [b, n, h, d]
-    context: Callable = contextlib.nullcontext  # entered around run, outside of the timed part
 
 
 def _with(backend):
@@ -51,8 +42,9 @@ def cudnn(workload, q, k, v):
     if isinstance(mask, (Full, Causal)):
         return Launch(_sdpa(q, k, v, isinstance(mask, Causal)), context)
     if isinstance(mask, Columns):
-        k, v = (torch.cat([t[:, :mask.first], t[:, workload.seqlen - mask.last:]], 1) for t in (k, v))
-        return Launch(_sdpa(q, k, v, False), context)
+        def copies():
+            return [torch.cat([t[:, :mask.first], t[:, workload.seqlen - mask.last:]], 1) for t in (k, v)]
+        return Launch(_sdpa(q, *copies(), False), context, copies)
     return None
 
 
@@ -63,7 +55,7 @@ def fa2(workload, q, k, v):
     if isinstance(mask, (Full, Causal)):
         return Launch(_sdpa(q, k, v, isinstance(mask, Causal)), _with(SDPBackend.FLASH_ATTENTION))
     if isinstance(mask, Window):
-        return Launch(lambda: _flash(q, k, v, mask.left, mask.right)[0])
+        return Launch(lambda: _flash(q, k, v, mask.left, mask.right))
     return None
 
 
@@ -137,11 +129,16 @@ def fa2_varlen(workload, q, k, v):
     mask = workload.mask
     if not isinstance(mask, Documents) or workload.batch != 1:
         return None
-    starts = [torch.tensor(offsets, dtype=torch.int32, device=q.device) for offsets in (mask.queries, mask.keys)]
+
+    def offsets_on_device():
+        return [torch.tensor(offsets, dtype=torch.int32, device=q.device) for offsets in (mask.queries, mask.keys)]
+
+    starts = offsets_on_device()
     longest = [max(mask.length(offsets, s) for s in range(len(offsets) - 1)) for offsets in (mask.queries, mask.keys)]
     packed = [tensor[0] for tensor in (q, k, v)]
     return Launch(lambda: torch.ops.aten._flash_attention_forward(
-        *packed, *starts, *longest, 0.0, True, False, window_size_left=mask.left, window_size_right=None if mask.left is None else 0)[0][None])
+        *packed, *starts, *longest, 0.0, True, False, window_size_left=mask.left, window_size_right=None if mask.left is None else 0)[0][None],
+        set_up=offsets_on_device)
 
 
 def flex(workload, q, k, v):
@@ -150,17 +147,24 @@ def flex(workload, q, k, v):
     torch.compiler.reset()  # after eight workloads it would give up and not compile
     heads, n = workload.heads, workload.seqlen
     keep, change = keeper(workload, q.device), score_of(workload, q.device)
-    block_mask = create_block_mask(lambda b, h, i, j: keep(h, i, j), None, heads if workload.differs_by_head else None, workload.rows, n,
-                                   device=q.device, _compile=True)
+
+    def mask_mod(b, h, i, j):
+        return keep(h, i, j)
+
+    def make_mask():
+        return create_block_mask(mask_mod, None, heads if workload.differs_by_head else None, workload.rows, n, device=q.device, _compile=True)
+
+    block_mask = make_mask()
     score_mod = (lambda score, b, h, i, j: change(score, h, i, j)) if workload.score or workload.has_copies else None
     if workload.score == "sink":
-        return _flex_with_sink(score_tensor(workload, q.device), block_mask, *_heads_second(q, k, v))
+        return _flex_with_sink(score_tensor(workload, q.device), block_mask, make_mask, *_heads_second(q, k, v))
     compiled = torch.compile(flex_attention, dynamic=False)
     q, k, v = _heads_second(q, k, v)
-    return Launch(lambda: compiled(q, k, v, score_mod=score_mod, block_mask=block_mask, enable_gqa=heads != workload.kv).transpose(1, 2))
+    return Launch(lambda: compiled(q, k, v, score_mod=score_mod, block_mask=block_mask, enable_gqa=heads != workload.kv).transpose(1, 2),
+                  set_up=make_mask)
 
 
-def _flex_with_sink(sinks, block_mask, q, k, v):
+def _flex_with_sink(sinks, block_mask, make_mask, q, k, v):
     """The sink takes its share of the weights afterwards, in the same compiled function."""
     from torch.nn.attention.flex_attention import flex_attention
 
@@ -169,13 +173,21 @@ def _flex_with_sink(sinks, block_mask, q, k, v):
         return (out * torch.sigmoid(lse - sinks[:, None]).unsqueeze(-1)).to(q.dtype)
 
     compiled = torch.compile(attend, dynamic=False)
-    return Launch(lambda: compiled(q, k, v).transpose(1, 2))
+    return Launch(lambda: compiled(q, k, v).transpose(1, 2), set_up=make_mask)
 
 
 def sdpa_masked(workload, q, k, v):
     """SDPA with a mask of every pair, a bias where scores change by a sum; made beforehand."""
     if workload.score in ("softcap", "sink"):
         return None
+    mask = _dense_mask(workload, q)
+    q, k, v = _heads_second(q, k, v)
+    return Launch(lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=workload.heads != workload.kv).transpose(1, 2),
+                  set_up=lambda: _dense_mask(workload, q))
+
+
+def _dense_mask(workload, q):
+    """Of q's dtype and device."""
     n, keep, change = workload.seqlen, keeper(workload, q.device), score_of(workload, q.device)
     is_bias = workload.score or workload.has_copies
     heads = workload.heads if workload.differs_by_head or is_bias else 1
@@ -188,10 +200,4 @@ def sdpa_masked(workload, q, k, v):
             if is_bias:
                 kept = change(torch.zeros_like(kept, dtype=torch.float32), head, rows, keys).masked_fill(~kept, -torch.inf)
             mask[0, head, first:first + len(rows)] = kept
-    q, k, v = _heads_second(q, k, v)
-    return Launch(lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=workload.heads != workload.kv).transpose(1, 2))
-
-
-PEERS = {"cuDNN": cudnn, "FA2": fa2, "FA2 on the view": fa2_view, "cuDNN per group, copied": cudnn_permuted,
-         "cuDNN per group, strided": cudnn_strided, "FA2 composed": fa2_composed, "FA2 varlen": fa2_varlen}
-SLOW_PEERS = {"FlexAttention": flex, "SDPA with a mask": sdpa_masked}
+    return mask

@@ -19,7 +19,13 @@ def fastest(entries, wanted):
 
 
 def is_heddle(e):
+    """A stored kernel through the C interface: the entries that are judged."""
     return e["name"].split()[0] == "heddle"
+
+
+def is_own(e):
+    """Also through the Python package, which launches the same kernels."""
+    return is_heddle(e) or e["name"].startswith("heddle.")
 
 
 def judge(workload, entries):
@@ -30,7 +36,7 @@ def judge(workload, entries):
     if not best:
         return dict(result, verdict="no right result")
     result["heddle"] = best["name"]
-    peer = fastest(own, lambda e: not is_heddle(e))
+    peer = fastest(own, lambda e: not is_own(e))
     if peer:
         result["best_peer"], result["times_best_peer"] = peer["name"], peer["ms"] / best["ms"]
     cudnn = fastest(own, lambda e: e["name"] == "cuDNN")
@@ -74,25 +80,46 @@ def _clock_text(clock):
     return f"{clock['sm_mhz']:.0f} MHz, {clock['power_w']:.0f} W, {clock['temperature_c']:.0f} C" if clock else "clock not read"
 
 
-def details(row):
+def _label(row, e):
+    return e["name"] if e["workload"] == row["name"] else f"{e['workload']}: {e['name']}"
+
+
+def value_texts(e, columns):
+    """A text for each column; "-" where it has no value. Rows of older files have the times alone."""
+    values = e.get("values", e)
+    return [column.show(values[column.name]) if column.name in values else "-" for column in columns]
+
+
+def _gaps(e, columns):
+    """Why columns have no value: columns of one reason together."""
+    reasons = {}
+    for column in columns:
+        if column.name in e.get("no_value", {}):
+            reasons.setdefault(e["no_value"][column.name], []).append(column.title)
+    return [f"no {', '.join(titles)}: {reason}" for reason, titles in reasons.items()]
+
+
+def _line(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def details(row, columns):
     lines = [f"### {row['name']}", "",
              f"{row['shape']}, {row['kept_pairs']} kept pairs per batch element; product {row['product_tflops']:.0f} TFLOP/s; {_clock_text(row['clock'])}", "",
-             "| entry | ms | fastest .. slowest | TFLOP/s | % of the product | error | lse error | right | note |", "|---|---|---|---|---|---|---|---|---|"]
+             _line(["entry", *(column.title for column in columns), "right", "note"]), "|---" * (len(columns) + 3) + "|"]
     for e in sorted(row["entries"], key=lambda e: e["ms"]):
-        label = e["name"] if e["workload"] == row["name"] else f"{e['workload']}: {e['name']}"
-        lse = f"{e['lse_error']:.1e}" if "lse_error" in e else "-"
-        lines.append(f"| {label} | {e['ms']:.4f} | {e['best_ms']:.4f} .. {e['worst_ms']:.4f} | {e['tflops']:.0f} | {e['percent_of_product']:.1f} | "
-                     f"{e['error']:.1e} | {lse} | {'yes' if e['ok'] else '**no**'} | {e.get('note', '')} |")
+        lines.append(_line([_label(row, e), *value_texts(e, columns), "yes" if e["ok"] else "**no**", e.get("note", "")]))
     lines.append("")
     for e in row["entries"]:
         if "config" in e:
             lines.append(f"- {e['workload']}: {e['name']}: {e.get('arch')}, {e.get('match')}, {e.get('registers')} registers, {e.get('spill_bytes')} bytes "
                          f"spilled, {' '.join(e['config'].split())}")
+        lines += [f"- {_label(row, e)}: {gap}" for gap in _gaps(e, columns)]
     lines += [f"- {name}: {reason}" for name, reason in row["failed"].items()]
     return lines + [""]
 
 
-def markdown(results):
+def markdown(results, columns):
     lines = [f"# heddle and its peers, {results['date']}", "", f"    {results['command']}", ""]
     lines += [f"- {name}: {value}" for name, value in results["machine"].items()]
     lines += ["", results["method"], "",
@@ -100,5 +127,21 @@ def markdown(results):
               "|---|---|---|---|---|---|---|---|---|---|"]
     lines += [summary_line(row) for row in results["workloads"]] + [""]
     for row in results["workloads"]:
-        lines += details(row)
-    return "\n".join(lines)
+        lines += details(row, columns)
+    lines += [f"- {name} was not measured: {reason}" for name, reason in results.get("not_measured", {}).items()]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def compact(results, columns):
+    """One line for each provider of each workload, the fastest first, in columns of equal width."""
+    shown = [column for column in columns if column.in_table]
+    table = [["workload", "provider", *(column.title for column in shown)]]
+    for row in results["workloads"]:
+        for e in sorted(row["entries"], key=lambda e: e["ms"]):
+            table.append([row["name"], _label(row, e) + ("" if e["ok"] else " WRONG"), *value_texts(e, shown)])
+        table += [[row["name"], f"{name}: {reason[:120]}"] for name, reason in row["failed"].items()]
+    whole = [cells for cells in table if len(cells) == len(table[0])]
+    widths = [max(len(cells[i]) for cells in whole) for i in range(len(table[0]))]
+    lines = ["  ".join(cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(cells, widths))).rstrip()
+             for cells in table]
+    return "\n".join(lines + [f"{name} was not measured: {reason}" for name, reason in results["not_measured"].items()]) + "\n"

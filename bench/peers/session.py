@@ -1,169 +1,167 @@
-"""Measures workloads one after the other in this process and writes one JSON line for each, so that a parent process
-sees how far it came and a crash or a hang costs one workload."""
+"""Measures workloads one after the other in this process and writes JSON lines of what it does and finds, so that a parent
+process sees how far it came, and a crash or a hang costs what was under way. worker.py is the parent."""
 import json
-import os
 import subprocess
 
 import torch
 
-from peers import database, report
-from peers.heddle import HeddleError, Library
-from peers.peers import PEERS, SLOW_PEERS, Launch
-from peers.reference import COMPOSED_TOLERANCE, Reference, tensor_of
-from peers.timing import Clock, Rounds
+from peers import gpu as gpus
+from peers import report
+from peers.cell import Cell, describe, fill
+from peers.first_call import FirstCalls
+from peers.launch import Launch, results
+from peers.own import Runtime
+from peers.plugins import Bench
+from peers.providers import Providers
+from peers.reference import COMPOSED_TOLERANCE, TOLERANCE, Reference
+from peers.timing import Clock, Rounds, number
 from peers.turns import Turns
-from peers.workloads import WORKLOADS
 
 
-class Product:
-    """The bf16 matrix product 8192^3 of the same rounds."""
+class Lines:
+    """One JSON object a line, at once."""
 
-    def __init__(self):
-        self.a, self.b = (torch.randn(8192, 8192, device="cuda", dtype=torch.float32).to(torch.bfloat16) for _ in range(2))
-        self.c = torch.empty_like(self.a)
+    def __init__(self, file):
+        self.file = file
 
-    def __call__(self):
-        return torch.mm(self.a, self.b, out=self.c)
+    def write(self, **line):
+        self.file.write(json.dumps(line) + "\n")
+        self.file.flush()
 
-
-class HeddleEntry:
-    """A stored kernel on the given tensors, with results of its own."""
-
-    def __init__(self, library, device, path, workload, q, k, v):
-        store = library.open_store(path)
-        self.kernel = library.find_kernel(store, device, workload)
-        store.close()
-        self.inputs = q, k, v
-        self.out = torch.empty_like(q)
-        self.lse = torch.empty(workload.batch, workload.heads, workload.rows, dtype=torch.float32, device=q.device)
-        self.tensors = [(tensor_of(operand, q.device), operand.length) for operand in workload.operands.values()]
-        args = self.kernel.arguments(q, k, v, self.out, self.lse, [value for _, value in workload.sizes], tensors=self.tensors)
-        needed = self.kernel.workspace_bytes(args)
-        self.workspace = torch.empty(max(256, needed), dtype=torch.uint8, device=q.device)
-        args.workspace, args.workspace_bytes = (self.workspace.data_ptr(), needed) if needed else (None, 0)
-        self.launch = self.kernel.prepare(args, torch.cuda.current_stream().cuda_stream)
-
-    def run(self):
-        self.launch()
-        return self.out
-
-    def poison(self):
-        self.out.fill_(float("nan"))
-        self.lse.fill_(float("nan"))
+    def doing(self, workload, provider, stage):
+        """What is under way from now on; None: nothing that could be left out."""
+        self.write(doing=[workload, provider, stage] if stage else None)
 
 
 class Session:
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, lines, gpu=None):
+        self.options, self.lines = options, lines
+        self.gpu = gpu or gpus.Gpu()
+        self.bench = Bench(options.plugin)
+        self.columns = options.chosen_columns
+        self.skipped = {(workload, provider, stage): reason for workload, provider, stage, reason in map(json.loads, options.skip)}
         self.turns = Turns(options.turns)
         with self.turns.preparing():
-            self.start(options)
+            self.start()
 
-    def start(self, options):
-        torch.cuda.init()
-        torch.zeros(1, device="cuda")
-        self.library = Library(os.path.abspath(options.library))
-        self.device = self.library.open_device()
-        self.rounds = Rounds()
-        self.product = Product()
-        torch.cuda.synchronize()
+    def start(self):
+        self.gpu.start()
+        self.runtime = Runtime(self.options.library) if self.options.library else None
+        self.providers = Providers(self.runtime, self.options.db, self.options.providers, self.bench.providers)
+        request = {"plugins": self.options.plugin, "library": self.options.library, "db": self.options.db}
+        self.first_calls = FirstCalls(request)
+        self.rounds, self.product = Rounds(self.gpu), Launch(self.gpu.product())
+        self.gpu.synchronize()
 
     def machine(self):
         try:
-            driver = subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=driver_version,power.limit", "--format=csv,noheader"],
+            driver = subprocess.run(["nvidia-smi", "-i", number(), "--query-gpu=driver_version,power.limit", "--format=csv,noheader"],
                                     capture_output=True, text=True).stdout.strip()
         except OSError:
             driver = "unknown"
-        return {"GPU": torch.cuda.get_device_name(), "driver, power limit": driver, "torch": torch.__version__,
-                "CUDA of torch": torch.version.cuda, "cuDNN": torch.backends.cudnn.version(), "heddle runtime": self.library.version()}
+        return {"GPU": self.gpu.name(), "driver, power limit": driver, "torch": torch.__version__, "CUDA of torch": torch.version.cuda,
+                "cuDNN": torch.backends.cudnn.version(), "heddle runtime": self.runtime.library.version() if self.runtime else "-"}
 
     def measure(self, workload):
         with self.turns.preparing():
             launches, entries, failed = self.prepare_all(workload)
-            torch.cuda.synchronize()
-        with self.turns.measuring(), Clock() as clock:
-            times = self.rounds.measure(dict(launches, product=Launch(self.product)), self.options.reps)
-        return self.row(workload, entries, times, failed, clock)
+            self.gpu.synchronize()
+        with self.turns.measuring():
+            with Clock() as clock:
+                times = self.rounds.measure(dict(launches, product=self.product), self.options.reps)
+            rows = self.rows(workload, launches, entries, times)
+        return self.row(workload, rows, times, failed, clock)
 
     def prepare_all(self, workload):
         """Launches and what is known about them by label, and why others failed; the launches keep their tensors alive."""
-        q, k, v = self.inputs(workload)
-        group = [workload] + ([WORKLOADS[workload.companion]] if workload.companion else [])
+        q, k, v = gpus.inputs(workload, self.gpu)
         launches, entries, failed = {}, {}, {}
-        for member in group:
+        for member in self.group(workload):
             reference = Reference(member, q, k, v)
-            for name, make in self.makers(member, q, k, v).items():
-                label = name if member is workload else f"{member.name}: {name}"
+            for provider in self.providers.of(member):
+                label = provider.name if member is workload else f"{member.name}: {provider.name}"
+                if (workload.name, label, "run") in self.skipped:
+                    failed[label] = self.skipped[workload.name, label, "run"]
+                    continue
+                self.lines.doing(workload.name, label, "run")
                 try:
-                    launches[label], entries[label] = self.prepare(make, member, name, reference)
-                except (RuntimeError, HeddleError, NotImplementedError, ValueError, TypeError) as error:
-                    failed[label] = str(error).strip().split("\n")[0][:300]
-                    launches.pop(label, None)
-                if launches.get(label, True) is None:
-                    del launches[label], entries[label]
+                    made = provider.make(member, q, k, v)
+                    if made is not None:
+                        entries[label] = dict(name=provider.name, provider=provider, workload=member, **self.checked(made, reference))
+                        launches[label] = made
+                except Exception as error:
+                    failed[label] = describe(error)
+                    made = error = None
+                    self.gpu.synchronize()  # an error that the GPU keeps ends this process, while the provider is named as under way
+                    self.gpu.empty_cache()
+                self.lines.doing(workload.name, label, None)
         return launches, entries, failed
 
-    def inputs(self, workload):
-        generator = torch.Generator(device="cuda").manual_seed(0)
+    def group(self, workload):
+        return [workload] + ([self.bench.find(workload.companion)] if workload.companion else [])
 
-        def normal(rows, heads):
-            whole = torch.empty(workload.batch, rows, heads, workload.head_dim, dtype=torch.bfloat16, device="cuda")
-            for part in whole.view(-1).split(1 << 26):
-                part.copy_(torch.randn(part.shape, generator=generator, device="cuda"))
-            return whole
-
-        return normal(workload.rows, workload.heads), normal(workload.seqlen, workload.kv), normal(workload.seqlen, workload.kv)
-
-    def makers(self, workload, q, k, v):
-        """name -> function that gives an entry, or None where it does not apply."""
-        found = {}
-        for tag, path in database.find(self.options.db, workload).items():
-            found[f"heddle {tag}".strip()] = lambda path=path: HeddleEntry(self.library, self.device, path, workload, q, k, v)
-        peers = dict(PEERS, **(SLOW_PEERS if self.options.flex else {}))
-        for name, make in peers.items():
-            found[name] = lambda make=make: make(workload, q, k, v)
-        return found
-
-    def prepare(self, make, workload, name, reference):
-        """The launch of an entry and what is known about it; None twice where it does not apply."""
-        made = make()
-        if made is None:
-            return None, None
-        if isinstance(made, Launch):
-            with made.context():
-                check = reference.check(made.run(), tolerance=COMPOSED_TOLERANCE)
-            return made, dict(name=name, workload=workload, check=check, extra={})
-        made.poison()
-        made.run()
-        check = reference.check(made.out, made.lse)
-        info = made.kernel.info()
-        first = made.out.clone()
-        for _ in range(3):
-            made.poison()
-            made.run()
-            if not torch.equal(first, made.out) and not check["nan"]:
+    def checked(self, made, reference):
+        """The check of a launch's results, and what is known about it."""
+        with made.context():
+            if made.poison:
+                made.poison()
+            out, lse = results(made.run())
+            check, info = reference.check(out, lse, TOLERANCE if made.is_exact else COMPOSED_TOLERANCE), dict(made.info)
+            if made.is_exact and not check["nan"] and not self.repeats(made, out):
                 check = dict(check, ok=False)
-                info["note"] = (info["note"] + " results differ between launches").strip()
-        return Launch(made.run), dict(name=name, workload=workload, check=check, extra=info)
+                info["note"] = (info.get("note", "") + " results differ between launches").strip()
+        return {"check": check, "extra": info}
 
-    def row(self, workload, entries, times, failed, clock):
-        product = sorted(times["product"])[len(times["product"]) // 2]
-        rows = [report.entry(e["name"], e["workload"], times[label], product, e["check"], e["extra"]) for label, e in entries.items()]
+    @staticmethod
+    def repeats(made, out):
+        first = out.clone()
+        for _ in range(3):
+            if made.poison:
+                made.poison()
+            if not torch.equal(first, results(made.run())[0]):
+                return False
+        return True
+
+    def rows(self, workload, launches, entries, times):
+        """Entries with their columns."""
+        product, rows = median(times["product"]), []
+        for label, known in entries.items():
+            row = report.entry(known["name"], known["workload"], times[label], product, known["check"], known["extra"])
+            rows.append(row)
+            if known["workload"] is workload:
+                row["values"], row["no_value"] = self.filled(workload, known["provider"], row, launches[label])
+        return rows
+
+    def filled(self, workload, provider, row, launch):
+        cell = Cell(workload, provider, row, launch, self.gpu, self.first_calls)
+        skipped = {column.name: self.skipped.get((workload.name, provider.name, column.name)) for column in self.columns}
+        if not row["ok"]:
+            skipped = {column.name: "the result is wrong" for column in self.columns if column.is_measured}
+        return fill(cell, self.columns, {name: reason for name, reason in skipped.items() if reason},
+                    lambda column: self.lines.doing(workload.name, provider.name, column))
+
+    def row(self, workload, rows, times, failed, clock):
+        product = median(times["product"])
         return {"name": workload.name, "shape": workload.shape_text(), "pattern": workload.pattern, "sizes": dict(workload.sizes),
                 "kept_pairs": workload.kept_pairs, "flops": workload.flops, "product_ms": product,
                 "product_tflops": report.product_tflops(product), "clock": clock.median, "entries": rows, "failed": failed,
                 "judged": report.judge(workload, rows)}
 
 
-def run(options):
-    session = Session(options)
-    with open(options.lines, "a") as lines:
-        def write(line):
-            lines.write(json.dumps(line) + "\n")
-            lines.flush()
+def median(values):
+    return sorted(values)[len(values) // 2]
 
-        write({"machine": session.machine()})
-        for name in options.workloads:
-            write({"begin": name})
-            write({"row": session.measure(WORKLOADS[name])})
-            torch.cuda.empty_cache()
+
+def run(options, gpu=None):
+    with open(options.lines, "a") as file:
+        lines = Lines(file)
+        session = Session(options, lines, gpu)
+        lines.write(machine=session.machine())
+        try:
+            for name in options.workloads:
+                lines.write(begin=name)
+                lines.write(row=session.measure(session.bench.find(name)))
+                session.gpu.empty_cache()
+        except Exception as error:
+            lines.write(died=f"{type(error).__name__}: {describe(error)}")
+            raise

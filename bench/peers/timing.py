@@ -1,18 +1,14 @@
-"""Rounds of single launches in one process: every entry once a round, in an order drawn anew, the L2 flushed before each."""
+"""Rounds of single launches in one process: every entry once a round, in an order drawn anew, the L2 flushed before each. No torch
+here: `gpu` is a Gpu (gpu.py), or what a test puts in its place."""
+import os
 import random
 import subprocess
 import tempfile
 
-import torch
-
-FLUSH_BYTES = 256 << 20
-SLEEP_CYCLES = 500_000  # about 0.3 ms: the host is ahead of the GPU when the timed launch comes
-
 
 class Rounds:
-    def __init__(self, seed=1):
-        self.flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
-        self.random = random.Random(seed)
+    def __init__(self, gpu, seed=1):
+        self.gpu, self.random = gpu, random.Random(seed)
 
     def measure(self, launches, repetitions, warmups=2):
         """name -> Launch; milliseconds of each, in the order of the rounds."""
@@ -21,22 +17,16 @@ class Rounds:
             order = list(launches)
             self.random.shuffle(order)
             for name in order:
-                milliseconds = self.once(launches[name])
+                with launches[name].context():
+                    milliseconds = self.gpu.launch_ms(launches[name].run)
                 if round_number >= warmups:
                     times[name].append(milliseconds)
         return times
 
-    def once(self, launch):
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        with launch.context():
-            torch.cuda._sleep(SLEEP_CYCLES)
-            self.flush.zero_()
-            start.record()
-            result = launch.run()
-            stop.record()
-        stop.synchronize()
-        del result
-        return start.elapsed_time(stop)
+
+def number():
+    """Of the GPU in use, as nvidia-smi counts them."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
 
 
 class Clock:
@@ -47,7 +37,7 @@ class Clock:
         self.file = tempfile.TemporaryFile("w+")
         try:
             self.process = subprocess.Popen(
-                ["nvidia-smi", "-i", "0", "--query-gpu=" + ",".join(self.FIELDS.values()), "--format=csv,noheader,nounits", "-lms", "100"],
+                ["nvidia-smi", "-i", number(), "--query-gpu=" + ",".join(self.FIELDS.values()), "--format=csv,noheader,nounits", "-lms", "100"],
                 stdout=self.file, stderr=subprocess.DEVNULL)
         except OSError:
             self.process = None

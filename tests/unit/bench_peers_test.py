@@ -4,7 +4,6 @@ skipped: HEDDLE, HEDDLE_RUNTIME, HEDDLE_FAKE_CUDA_LIBRARY."""
 import ctypes
 import dataclasses
 import fcntl
-import importlib.util
 import json
 import os
 import re
@@ -12,14 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import types
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 sys.dont_write_bytecode = True
 
-from peers import database, heddle, report  # noqa: E402
+from peers import columns, database, heddle, report  # noqa: E402
 from peers.turns import Turns  # noqa: E402
 from peers.block_masks import *  # noqa: E402, F403
 from peers.masks import *  # noqa: E402, F403
@@ -255,7 +253,8 @@ class Commands(unittest.TestCase):
             self.assertTrue(os.path.exists(file))
 
     def test_default_names(self):
-        self.assertEqual([name for name in WORKLOADS if name not in DEFAULT + LIBRARY], ["dense_2k_d128", "causal_2k_d128", "one_range"])
+        self.assertEqual([name for name in WORKLOADS if name not in DEFAULT + LIBRARY],
+                         ["dense_2k_d128", "causal_2k_d128", "document_32k", "bsparse10_32k", "small_dense", "small_causal", "small_window", "one_range"])
         for name in DEFAULT:
             self.assertIsNotNone(WORKLOADS[name].target, name)
 
@@ -291,7 +290,8 @@ class Report(unittest.TestCase):
         row = {"name": workload.name, "shape": workload.shape_text(), "kept_pairs": workload.kept_pairs, "product_tflops": 785.0,
                "clock": {"sm_mhz": 1700.0, "power_w": 690.0, "temperature_c": 60.0}, "entries": entries, "failed": {"cuDNN": "refused"},
                "judged": report.judge(workload, entries)}
-        text = report.markdown({"date": "today", "command": "c", "machine": {"GPU": "g"}, "method": "m", "workloads": [row]})
+        results = {"date": "today", "command": "c", "machine": {"GPU": "g"}, "method": "m", "workloads": [row], "not_measured": {}}
+        text = report.markdown(results, columns.STANDARD)
         self.assertIn("| win1k_32k | 1x16x32768x128 | 1.000 | 271 |", text)
         self.assertIn("2.00 x FA2", text)
         self.assertIn("| must |", text)
@@ -338,37 +338,6 @@ class SharedGpu(unittest.TestCase):
     def test_alone_without_a_folder(self):
         with Turns().preparing(), Turns().measuring():
             pass
-
-    def test_several_processes(self):
-        """Rows of all of them, in the order asked for; a workload that ends its process costs no other."""
-        script = os.path.join(ROOT, "bench", "peers.py")
-        specification = importlib.util.spec_from_file_location("peers_script", script)
-        loaded = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(loaded)
-
-        class Fake(loaded.Worker):
-            def command(self, names):
-                program = ("import json, sys\n"
-                           "for name in sys.argv[2:]:\n"
-                           "    with open(sys.argv[1], 'a') as lines:\n"
-                           "        print(json.dumps({'begin': name}), file=lines)\n"
-                           "        if name == 'two_ranges': sys.exit(7)\n"
-                           "        row = {'name': name, 'shape': '', 'pattern': '', 'entries': [{'name': 'heddle', 'workload': name, 'ok': True, 'ms': 1, 'tflops': 1,\n"
-                           "               'percent_of_product': 1, 'best_ms': 1, 'worst_ms': 1, 'error': 0}], 'failed': {}, 'judged': {'heddle': 'heddle'},\n"
-                           "               'kept_pairs': 1, 'product_tflops': 1, 'clock': {}}\n"
-                           "        print(json.dumps({'row': row}), file=lines)\n")
-                return [sys.executable, "-c", program, self.lines, *names]
-
-        with tempfile.TemporaryDirectory() as folder:
-            names = ["win1k_32k", "two_ranges", "dilwin_32k", "one_range", "win4k_1m"]
-            options = types.SimpleNamespace(workloads=names, processes=2, output=os.path.join(folder, "out.json"), reps=3, command="", limit=60)
-            self.assertFalse(loaded.measure(options, Fake))
-            with open(options.output) as file:
-                results = json.load(file)
-            self.assertEqual([row["name"] for row in results["workloads"]], [name for name in names if name != "two_ranges"])
-            self.assertEqual(results["not_measured"], {"two_ranges": "the measuring process ended with 7"})
-            options.workloads = ["win1k_32k", "win4k_1m", "dilwin_32k"]
-            self.assertTrue(loaded.measure(options, Fake))
 
 
 def _is_free(path):

@@ -1,0 +1,131 @@
+"""heddle as providers: stored kernels through the C interface, and the Python package. torch is imported when a launch is made."""
+import functools
+import os
+
+from peers import database
+from peers.heddle import Library
+from peers.launch import Launch, Provider
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Runtime:
+    """libheddle_runtime.so and the GPU, opened when a kernel is asked for."""
+
+    def __init__(self, path):
+        self.path = path
+
+    @functools.cached_property
+    def library(self):
+        return Library(os.path.abspath(self.path))
+
+    @functools.cached_property
+    def device(self):
+        return self.library.open_device()
+
+    def find(self, path, workload):
+        store = self.library.open_store(path)
+        kernel = self.library.find_kernel(store, self.device, workload)
+        store.close()
+        return kernel
+
+
+def stored(runtime, path, workload, q, k, v):
+    """A kernel of a database, prepared; results in memory of its own."""
+    import torch
+    from peers.reference import tensor_of
+    kernel = runtime.find(path, workload)
+    out = torch.empty_like(q)
+    lse = torch.empty(workload.batch, workload.heads, workload.rows, dtype=torch.float32, device=q.device)
+    tensors = [(tensor_of(operand, q.device), operand.length) for operand in workload.operands.values()]
+    args = kernel.arguments(q, k, v, out, lse, [value for _, value in workload.sizes], tensors=tensors)
+    needed = kernel.workspace_bytes(args)
+    workspace = torch.empty(max(256, needed), dtype=torch.uint8, device=q.device)
+    args.workspace, args.workspace_bytes = (workspace.data_ptr(), needed) if needed else (None, 0)
+    stream = torch.cuda.current_stream().cuda_stream
+    launch = kernel.prepare(args, stream)
+    keep = q, k, v, tensors, workspace
+
+    def run():
+        launch()
+        return out, lse
+
+    def poison(keep=keep):
+        out.fill_(float("nan"))
+        lse.fill_(float("nan"))
+
+    return Launch(run, set_up=lambda: kernel.prepare(args, stream), workspace_bytes=needed, poison=poison, is_exact=True, info=kernel.info())
+
+
+def stored_providers(runtime, folder, workload):
+    """One for each database of the workload."""
+    return [Provider(f"heddle {tag}".strip(), functools.partial(stored, runtime, path),
+                     never_cold="the runtime alone compiles nothing: a database with the kernel is there")
+            for tag, path in database.find(folder, workload).items()]
+
+
+def is_package(name):
+    """Whether a provider is one of the Python package."""
+    return name.startswith("heddle.")
+
+
+class Package:
+    """The Python package `heddle`. In a first call (`caches`) kernels come from a database there, empty when it is cold; else from
+    the databases that were measured, or they are compiled for this GPU once."""
+
+    def __init__(self, folder, caches=None):
+        self.folder, self.caches, self.configured = folder, caches, None
+
+    def providers(self):
+        return [Provider("heddle.attention", self.attention), Provider("heddle.prepare", self.prepared)]
+
+    def attention(self, workload, q, k, v):
+        """heddle.attention, which allocates its results."""
+        heddle, given = self._loaded(workload), self._arguments(workload, q.device)
+        return Launch(lambda: heddle.attention(q, k, v, return_lse=True, **given), is_exact=True, settle=self._settle(heddle, q, k, v, given))
+
+    def prepared(self, workload, q, k, v):
+        """A call of heddle.prepare."""
+        heddle, given = self._loaded(workload), self._arguments(workload, q.device)
+        call = heddle.prepare(q, k, v, **given)
+        workspace = getattr(call, "workspace", None)
+
+        def poison():
+            call.out.fill_(float("nan"))
+            call.lse.fill_(float("nan"))
+
+        return Launch(lambda: (call(), call.lse), set_up=lambda: heddle.prepare(q, k, v, **given), poison=poison, is_exact=True,
+                      workspace_bytes=0 if workspace is None else workspace.numel(), settle=self._settle(heddle, q, k, v, given))
+
+    def _loaded(self, workload):
+        """The module with its databases set, once for a workload: calls ask anew where they were set anew."""
+        import heddle
+        if not heddle.has_compiler():
+            raise RuntimeError("the package holds the runtime alone: a pattern file needs the compiler")
+        if self.configured != workload.name:
+            self._configure(heddle, workload)
+            self.configured = workload.name
+        return heddle
+
+    def _configure(self, heddle, workload):
+        if self.caches:
+            heddle.configure(database=self._fresh_database())
+        else:
+            shipped = tuple(database.find(self.folder, workload).values())
+            heddle.configure(database=os.path.join(self.folder, "package.compiled"), shipped=shipped, first="best")
+
+    def _fresh_database(self):
+        return os.path.join(self.caches, "package.compiled")
+
+    def _arguments(self, workload, device):
+        from peers.reference import tensor_of
+        import heddle
+        tensors = {name: tensor_of(operand, device) for name, operand in workload.operands.items()}
+        return {"pattern": heddle.load(os.path.join(ROOT, workload.pattern)), **dict(workload.sizes), **tensors}
+
+    def _settle(self, heddle, q, k, v, given):
+        """The first call got the portable kernel; the one for this GPU, which is compiled in the background, is filed too."""
+        def settle():
+            heddle.configure(database=self._fresh_database(), first="best")
+            heddle.kernel(q, k, v, **given)
+        return settle if self.caches else None

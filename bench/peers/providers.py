@@ -1,0 +1,39 @@
+"""All providers of a workload: heddle's, its peers and those of plug-ins. torch is imported when one of them makes a launch."""
+import fnmatch
+
+from peers import own
+from peers.launch import Provider
+
+
+def _peer(name, function, is_slow=False):
+    def make(*arguments):
+        from peers import peers
+        return getattr(peers, function)(*arguments)
+    return Provider(name, make, is_slow)
+
+
+PEERS = (_peer("cuDNN", "cudnn"), _peer("FA2", "fa2"), _peer("FA2 on the view", "fa2_view"), _peer("cuDNN per group, copied", "cudnn_permuted"),
+         _peer("cuDNN per group, strided", "cudnn_strided"), _peer("FA2 composed", "fa2_composed"), _peer("FA2 varlen", "fa2_varlen"),
+         _peer("FlexAttention", "flex", is_slow=True), _peer("SDPA with a mask", "sdpa_masked", is_slow=True))
+
+
+class Providers:
+    """`folder`: of databases; `globs`: the names wanted, "fast" stands for those that are quickly prepared; `added`: of plug-ins; `caches`: see
+    own.Package."""
+
+    def __init__(self, runtime, folder, globs=("*",), added=(), caches=None):
+        self.runtime, self.folder, self.globs, self.added = runtime, folder, globs, added
+        self.package = own.Package(folder, caches)
+
+    def of(self, workload):
+        return [provider for provider in self._all(workload) if self._is_wanted(provider)]
+
+    def _all(self, workload):
+        stored = own.stored_providers(self.runtime, self.folder, workload) if self.runtime else []
+        return [*stored, *self.package.providers(), *PEERS, *self.added]
+
+    def _is_wanted(self, provider):
+        return any(not provider.is_slow if glob == "fast" else fnmatch.fnmatchcase(provider.name, glob) for glob in self.globs)
+
+    def named(self, workload, name):
+        return next(provider for provider in self._all(workload) if provider.name == name)

@@ -1,0 +1,502 @@
+"""bench/peers.py without a GPU and without torch: which workloads, columns and providers are asked for, what columns measure with a
+stand-in for the GPU, plug-ins, files of results, and measuring processes that crash or hang."""
+import contextlib
+import dataclasses
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+sys.dont_write_bytecode = True
+
+from peers import cell, columns, files, first_call, measures, plot, report  # noqa: E402
+from peers.launch import Launch, Provider  # noqa: E402
+from peers.plugins import Bench, PluginError  # noqa: E402
+from peers.timing import Rounds  # noqa: E402
+from peers.workloads import DEFAULT, GROUPS, WORKLOADS, find  # noqa: E402
+from peers.worker import Worker  # noqa: E402
+
+SCRIPT = os.path.join(ROOT, "bench", "peers.py")
+EXAMPLE = os.path.join(ROOT, "bench", "plugin_example.py")
+
+
+def load_script():
+    specification = importlib.util.spec_from_file_location("peers_script", SCRIPT)
+    loaded = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(loaded)
+    return loaded
+
+
+script = load_script()
+
+
+def parse(*arguments):
+    """Options, or what the command line says of an error."""
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
+        try:
+            return script.parse(list(arguments))
+        except SystemExit:
+            return errors.getvalue().split("error: ")[-1].strip()
+
+
+class FakeGpu:
+    """Counts what launches allocate; everything takes the milliseconds that it says."""
+
+    def __init__(self):
+        self.now = self.most = self.outside = 0
+
+    def allocate(self, count):
+        gpu = self
+
+        class Held:
+            def __del__(self):
+                gpu.now -= count
+        self.now += count
+        self.most = max(self.most, self.now)
+        return Held()
+
+    def synchronize(self):
+        pass
+
+    def allocated(self):
+        return self.now
+
+    def peak(self):
+        return self.most
+
+    def reset_peak(self):
+        self.most = self.now
+
+    def reserved(self):
+        return 0
+
+    def used(self):
+        return self.outside
+
+    def launch_ms(self, run):
+        run()
+        return 1.0
+
+
+WORKLOAD = WORKLOADS["small_causal"]
+OUT_BYTES, LSE_BYTES = 2 * 8 * 256 * 64, 4 * 8 * 256
+
+
+class Measures(unittest.TestCase):
+    def setUp(self):
+        self.gpu = FakeGpu()
+
+    def allocating(self, *, held, temporary=0, lse=None):
+        def run():
+            out = self.gpu.allocate(held)
+            self.gpu.allocate(temporary)
+            return (out, self.gpu.allocate(lse)) if lse else out
+        return run
+
+    def memory(self, launch):
+        return measures.memory(launch, WORKLOAD, self.gpu)
+
+    def test_results_are_no_memory_of_a_call(self):
+        self.assertEqual(self.memory(Launch(self.allocating(held=OUT_BYTES)))["total"], 0)
+        self.assertEqual(self.memory(Launch(self.allocating(held=OUT_BYTES, lse=LSE_BYTES)))["total"], 0)
+        self.assertEqual(self.memory(Launch(lambda: None))["total"], 0)
+
+    def test_what_a_call_holds_beside_its_results(self):
+        found = self.memory(Launch(self.allocating(held=OUT_BYTES, temporary=5000), workspace_bytes=300))
+        self.assertEqual((found["temporary"], found["workspace"], found["total"]), (5000, 300, 5300))
+        self.assertEqual(self.memory(Launch(self.allocating(held=OUT_BYTES + 40)))["total"], 40)
+        self.assertEqual(self.memory(Launch(self.allocating(held=OUT_BYTES, lse=None, temporary=LSE_BYTES)))["total"], LSE_BYTES)
+
+    def test_memory_past_the_allocator(self):
+        def leak():
+            self.gpu.outside += 1 << 20
+        self.assertEqual(self.memory(Launch(leak))["outside"], 1 << 20)
+
+    def test_set_up(self):
+        def mask():
+            self.gpu.allocate(700)
+            time.sleep(0.01)
+            return self.gpu.allocate(500)
+        found = measures.set_up(Launch(lambda: None, set_up=mask), self.gpu)
+        self.assertEqual((found["kept"], found["peak"]), (500, 700))
+        self.assertGreater(found["seconds"], 0.009)
+        self.assertEqual(self.gpu.now, 0)
+        self.assertEqual(measures.set_up(Launch(lambda: None), self.gpu), {"seconds": 0.0, "kept": 0, "peak": 0})
+
+    def test_host_time_of_a_call(self):
+        calls = []
+
+        def run():
+            calls.append(1)
+            time.sleep(0.001)
+        self.assertGreater(measures.host_us(Launch(run), self.gpu, 1.0), 900)
+        self.assertEqual(len(calls), 5 * 50)
+        calls.clear()
+        measures.host_us(Launch(run), self.gpu, 50.0)  # slow kernels: few, so that the queue does not fill
+        self.assertEqual(len(calls), 5 * 4)
+
+    def test_rounds(self):
+        """Every launch once in each round, in its context, and two rounds that do not count."""
+        order, inside = [], []
+
+        @contextlib.contextmanager
+        def context():
+            inside.append(True)
+            yield
+            inside.pop()
+        launches = {"a": Launch(lambda: order.append("a")), "b": Launch(lambda: order.append("b" if inside else "outside"), context)}
+        times = Rounds(self.gpu).measure(launches, 3)
+        self.assertEqual(times, {"a": [1.0] * 3, "b": [1.0] * 3})
+        self.assertEqual([sorted(order[i:i + 2]) for i in range(0, 10, 2)], [["a", "b"]] * 5)
+
+
+class FakeFirstCalls:
+    def __init__(self, answer):
+        self.answer, self.asked = answer, 0
+
+    def measure(self, workload, provider):
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def make_cell(first_calls=None, provider=Provider("p", None), launch=None):
+    entry = report.entry("p", WORKLOAD, [2.0, 1.0, 3.0], 1.4, {"error": 1e-3, "ok": True, "nan": False, "rows": 4})
+    return cell.Cell(WORKLOAD, provider, entry, launch or Launch(lambda: None), FakeGpu(), first_calls or FakeFirstCalls({"cold": 2.0, "warm": 0.01}))
+
+
+class Columns(unittest.TestCase):
+    def test_every_column_has_a_value(self):
+        first_calls = FakeFirstCalls({"cold": 2.0, "warm": 0.01})
+        values, missing = cell.fill(make_cell(first_calls), columns.STANDARD)
+        self.assertEqual(missing, {"lse_error": "it returns no lse"})
+        self.assertEqual(list(values), [column.name for column in columns.STANDARD if column.name != "lse_error"])
+        self.assertEqual((values["ms"], values["first_call_cold_seconds"], values["memory_bytes"]), (2.0, 2.0, 0))
+        self.assertEqual(first_calls.asked, 1)
+
+    def test_one_that_fails_costs_itself(self):
+        def broken():
+            raise ValueError("no such mask\nand more")
+        values, missing = cell.fill(make_cell(launch=Launch(lambda: None, set_up=broken)), columns.STANDARD)
+        self.assertEqual([missing[name] for name in ("set_up_seconds", "set_up_bytes")], ["no such mask"] * 2)
+        self.assertIn("host_us", values)
+
+    def test_no_cold_call(self):
+        provider = Provider("p", None, never_cold="nothing is compiled")
+        values, missing = cell.fill(make_cell(FakeFirstCalls({"warm": 1.0}), provider), columns.COSTS)
+        self.assertEqual((missing["first_call_cold_seconds"], values["first_call_warm_seconds"]), ("nothing is compiled", 1.0))
+
+    def test_skipped_are_not_tried_and_steps_are_told(self):
+        told = []
+        _, missing = cell.fill(make_cell(), columns.STANDARD[:2], {"ms": "it crashed"}, told.append)
+        self.assertEqual((missing, told), ({"ms": "it crashed"}, ["range", None]))
+
+    def test_an_error_that_the_gpu_keeps_is_raised(self):
+        broken = make_cell()
+
+        def dead():
+            raise RuntimeError("illegal memory access")
+        broken.gpu.synchronize = dead
+        told = []
+        with self.assertRaisesRegex(RuntimeError, "illegal memory access"):
+            cell.fill(broken, [columns.COSTS[0]], doing=told.append)
+        self.assertEqual(told, ["memory_bytes"])
+
+    def test_choice(self):
+        names = [column.name for column in columns.chosen(columns.STANDARD, ["first_*", "ms"])]
+        self.assertEqual(names, ["ms", "first_call_cold_seconds", "first_call_warm_seconds"])
+        self.assertEqual(columns.chosen(columns.STANDARD, ["times"]), list(columns.TIMES))
+        with self.assertRaisesRegex(ValueError, "no column speed; there are ms range"):
+            columns.chosen(columns.STANDARD, ["speed"])
+
+    def test_texts(self):
+        self.assertEqual([columns.bytes_text(count) for count in (0, 999, 1500, 17_000_000_000)], ["0", "999", "1.5 KB", "17 GB"])
+        self.assertEqual([columns.seconds_text(seconds) for seconds in (0, 12e-6, 0.03, 2.5)], ["0", "12 us", "30 ms", "2.5 s"])
+
+
+def built(request, workload, provider, caches):
+    """A provider that is slow until its folder holds a file."""
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"].startswith(caches) and "HEDDLE_DB" not in os.environ
+    path = os.path.join(caches, "compiled")
+
+    def call():
+        if provider == "crashes":
+            os._exit(9)
+        if provider == "hangs":
+            time.sleep(60)
+        if provider == "raises":
+            raise ValueError("not on this GPU")
+        if not os.path.exists(path):
+            time.sleep(0.3)
+        return Launch(lambda: None, settle=lambda: open(path, "w").close())
+    return call
+
+
+class FirstCalls(unittest.TestCase):
+    def measure(self, name, limit_s=60, **more):
+        calls = first_call.FirstCalls({}, limit_s, built)
+        return calls.measure(WORKLOAD, Provider(name, None, **more))
+
+    def test_cold_and_warm(self):
+        os.environ["HEDDLE_DB"] = "/nowhere"
+        found = self.measure("works")
+        self.assertGreater(found["cold"], 0.29)
+        self.assertLess(found["warm"], 0.25)
+        self.assertEqual(list(self.measure("works", never_cold="always there")), ["warm"])
+
+    def test_processes_that_fail(self):
+        for name, limit, text in (("crashes", 60, "cold: its process ended with 9"), ("raises", 60, "cold: not on this GPU"),
+                                  ("hangs", 0.5, "cold: still running after 0.5 s")):
+            with self.subTest(name), self.assertRaisesRegex(columns.NotMeasured, text):
+                self.measure(name, limit)
+
+
+class Selection(unittest.TestCase):
+    def test_names(self):
+        bench = Bench()
+        self.assertEqual(bench.names(["marks", "dense_8k_d128"]), DEFAULT)
+        self.assertEqual(bench.names(["causal_*k_d64", "small_w*"]), ["causal_8k_d64", "causal_32k_d64", "small_window"])
+        self.assertEqual(bench.names(["library_causal_1m_d256_gqa"]), ["library_causal_1m_d256_gqa"])
+        self.assertEqual(len(bench.names(["library_longnet_1m*"])), 6)
+        with self.assertRaisesRegex(PluginError, "no workload casual; --list names .* groups: marks kernels"):
+            bench.names(["casual"])
+
+    def test_library_at_any_size(self):
+        found = find("library_sliding_window_512k_d128_gqa")
+        self.assertEqual((found.shape_text(), found.sizes), ("1x12[3]x524288x128", (("left", 1023),)))
+        self.assertEqual(find("library_causal_8k"), WORKLOADS["library_causal_8k"])
+        self.assertEqual(find("library_tree_decode_2k_d256").shape_text(), "1x12x64/2048x256")
+        for name in ("library_causal_3k", "library_nothing_8k", "library_causal_8k_d96"):
+            self.assertIsNone(find(name))
+
+    def test_sweep(self):
+        """Every pattern, length from 2k to 1M, head dim, and shared keys; nothing that grows with the square at a million."""
+        sweep = [find(name) for name in GROUPS["sweep"]]
+        self.assertEqual({workload.seqlen for workload in sweep}, {2048, 8192, 32768, 131072, 1048576})
+        self.assertEqual({workload.head_dim for workload in sweep}, {64, 128, 256})
+        files_ = {file for file in os.listdir(os.path.join(ROOT, "patterns")) if file.endswith(".mlir")}
+        self.assertEqual({os.path.basename(workload.pattern) for workload in sweep}, files_)
+        self.assertEqual({workload.heads % workload.kv for workload in sweep}, {0})
+        longest = [workload for workload in sweep if workload.seqlen == 1048576 and workload.head_dim == 64]
+        self.assertLess(max(workload.flops for workload in longest), 1e14)
+
+    def test_shards(self):
+        names = list("abcde")
+        self.assertEqual([script.shard(names, f"{i}/2") for i in (1, 2)], [["a", "c", "e"], ["b", "d"]])
+        for text in ("0/2", "3/2", "2", "a/b"):
+            self.assertIn("--shard: expected ", parse(f"--shard={text}", "--list"))
+
+    def test_command_line(self):
+        self.assertEqual(parse("--list").workloads, [])
+        self.assertEqual(parse("--db=d", "--library=l", "--output=o").workloads, DEFAULT)
+        self.assertIn("no workload nothing", parse("nothing"))
+        self.assertIn("no column nothing", parse("--columns=nothing"))
+        self.assertEqual(parse("--output=o", "--library=l"), "expected --db, a folder of databases")
+        self.assertEqual(parse("--output=o", "--db=d"), "expected --library with --output")
+        self.assertEqual(parse("--build", "--db=d"), "expected --heddle with --build")
+        self.assertEqual(parse("--db=d", "--processes=0"), "expected at least 1 process, got 0")
+        self.assertEqual(parse("--db=d", "--reps=0"), "expected at least 1 timed launch, got --reps=0")
+        self.assertEqual(parse("--merge=a.json"), "expected --output with --merge and --resume")
+
+    def test_list(self):
+        done = subprocess.run([sys.executable, SCRIPT, "--list", "--plugin", EXAMPLE, "small_*", "example_window"], capture_output=True, text=True)
+        lines = done.stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in lines[:4]], ["small_dense", "small_causal", "small_window", "example_window"])
+        self.assertIn("  host_us: host us, us", lines)
+        self.assertIn("plugin_example (1)", done.stdout)
+
+
+class Plugins(unittest.TestCase):
+    def test_example(self):
+        bench = Bench([EXAMPLE])
+        self.assertEqual(bench.names(["plugin_example"]), ["example_window"])
+        workload = bench.find("example_window")
+        self.assertEqual(workload.kept_pairs, 4 * sum(min(512, q + 1) for q in range(4096)))
+        added = [column for column in bench.columns if column not in columns.STANDARD]
+        values, missing = cell.fill(make_cell(), added)
+        self.assertEqual((values, missing), ({"gigabytes_per_s": 4 * 2 * 8 * 256 * 64 / 2e-3 / 1e9}, {}))
+        self.assertEqual([provider.name for provider in bench.providers], ["SDPA, math"])
+
+    def test_refusals(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def refused(text):
+                path = os.path.join(folder, "mine.py")
+                with open(path, "w") as file:
+                    file.write(text)
+                with self.assertRaises(PluginError) as caught:
+                    Bench([path])
+                return str(caught.exception)[len(path):]
+            self.assertEqual(refused("x = 1"), ": expected one of the lists WORKLOADS, COLUMNS, PROVIDERS")
+            self.assertEqual(refused("COLUMNS = ['ms']"), ": COLUMNS: expected peers.columns.Column, got 'ms'")
+            self.assertEqual(refused("from peers.columns import Column\nCOLUMNS = [Column('ms', 'ms', None)]"), ": COLUMNS: there is already one named ms")
+            self.assertEqual(refused("from peers.launch import Provider\nPROVIDERS = [Provider('cuDNN', None)]"),
+                             ": PROVIDERS: there is already one named cuDNN")
+            self.assertEqual(refused("import nothing_like_it"), ": ModuleNotFoundError: No module named 'nothing_like_it'")
+        with self.assertRaisesRegex(PluginError, "/nowhere.py: no such file"):
+            Bench(["/nowhere.py"])
+
+
+# A measuring process: {workload: [what to do]}; "crash P" ends while P is under way unless it is to be left out, "crash" while nothing is.
+FAKE_SESSION = """
+import json, os, sys, time
+plan, path = json.loads(sys.argv[1]), sys.argv[2]
+skipped = [json.loads(word[len("--skip="):]) for word in sys.argv[3:] if word.startswith("--skip=")]
+def say(**line):
+    with open(path, "a") as file:
+        print(json.dumps(line), file=file)
+say(machine={"GPU": plan.get("GPU", "g")})
+for name in (word for word in sys.argv[3:] if not word.startswith("--")):
+    say(begin=name)
+    failed = {label: reason for workload, label, stage, reason in skipped if workload == name}
+    for step in plan.get(name, []):
+        what, _, label = step.partition(" ")
+        if label in failed:
+            continue
+        if label:
+            say(doing=[name, label, "run"])
+        if what == "died":
+            say(died="CUDA error: illegal memory access")
+        if what in ("crash", "died"):
+            os._exit(7)
+        if what == "hang":
+            time.sleep(60)
+        say(doing=None)
+    entry = {"name": "heddle", "workload": name, "ok": True, "ms": 1, "tflops": 1, "percent_of_product": 1, "values": {"ms": 1}, "no_value": {}}
+    say(row={"name": name, "shape": "", "pattern": "", "entries": [entry], "failed": failed, "judged": {"heddle": "heddle"}, "kept_pairs": 1,
+             "product_tflops": 1, "clock": {}})
+"""
+
+
+class Runs(unittest.TestCase):
+    NAMES = ["win1k_32k", "fkodom_32k", "dilwin_32k", "one_range"]
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.output = os.path.join(self.folder.name, "out.json")
+
+    def run_with(self, plan, *arguments, names=NAMES, limit=20, expected=0):
+        class Fake(Worker):
+            asked = []
+
+            def command(self, names):
+                Fake.asked.append(names)
+                skips = [f"--skip={json.dumps(skip)}" for skip in self.skipped]
+                return [sys.executable, "-c", FAKE_SESSION, json.dumps(plan), self.lines, *skips, *names]
+        options = parse("--db=d", "--library=l", f"--output={self.output}", "--columns=ms", "--plot=none", f"--limit={limit}", *arguments, *names)
+        self.assertNotIsInstance(options, str)
+        worker, script.Worker = script.Worker, Fake
+        text = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
+                code = script.run(options)
+        finally:
+            script.Worker = worker
+        self.assertEqual(code, expected)
+        self.asked, self.text = Fake.asked, text.getvalue()
+        with open(self.output) as file:
+            return json.load(file)
+
+    def test_crash_of_a_provider_costs_that_cell(self):
+        found = self.run_with({"fkodom_32k": ["crash FA2", "died cuDNN"]})
+        self.assertEqual([row["name"] for row in found["workloads"]], self.NAMES)
+        self.assertEqual(found["workloads"][1]["failed"],
+                         {"FA2": "the measuring process ended with 7", "cuDNN": "CUDA error: illegal memory access"})
+        self.assertEqual(self.asked, [self.NAMES, self.NAMES[1:], self.NAMES[1:]])
+        self.assertIn("FA2: the measuring process ended with 7", self.text)
+
+    def test_hang_of_a_provider_costs_that_cell(self):
+        found = self.run_with({"dilwin_32k": ["hang FA2"]}, limit=1)
+        self.assertEqual(found["workloads"][2]["failed"], {"FA2": "still running after 1 s"})
+
+    def test_crash_of_nothing_in_particular_costs_the_workload(self):
+        found = self.run_with({"fkodom_32k": ["crash"]}, expected=1)
+        self.assertEqual([row["name"] for row in found["workloads"]], [name for name in self.NAMES if name != "fkodom_32k"])
+        self.assertEqual(found["not_measured"], {"fkodom_32k": "the measuring process ended with 7"})
+
+    def test_several_processes(self):
+        found = self.run_with({"fkodom_32k": ["crash"]}, "--processes=2", expected=1)
+        self.assertEqual([row["name"] for row in found["workloads"]], [name for name in self.NAMES if name != "fkodom_32k"])
+
+    def test_resume(self):
+        self.run_with({"fkodom_32k": ["crash"]}, names=self.NAMES[:2], expected=1)
+        found = self.run_with({}, "--resume")
+        self.assertEqual(self.asked, [self.NAMES[1:]])
+        self.assertEqual(([row["name"] for row in found["workloads"]], found["not_measured"]), (self.NAMES, {}))
+        self.run_with({}, "--resume")
+        self.assertEqual(self.asked, [])
+
+    def test_resume_measures_rows_without_the_columns(self):
+        self.run_with({}, names=self.NAMES[:1])
+        results = files.Results(self.output, self.NAMES, columns.STANDARD, "", "")
+        results.resume(self.output)
+        self.assertEqual(results.missing(self.NAMES[:1]), self.NAMES[:1])
+
+    def test_resume_refuses_another_machine(self):
+        self.run_with({}, names=self.NAMES[:1])
+        with self.assertRaisesRegex(files.FileError, "its rows are of another machine: GPU g and h"):
+            self.run_with({"GPU": "h"}, "--resume")
+
+    def test_time_is_over(self):
+        found = self.run_with({"fkodom_32k": ["hang FA2"]}, "--stop-after=2", expected=1)
+        self.assertEqual(([row["name"] for row in found["workloads"]], found["not_measured"]), (self.NAMES[:1], {}))
+
+    def test_merge(self):
+        self.run_with({}, "--shard=2/2")
+        second = self.output + ".2"
+        os.rename(self.output, second)
+        self.run_with({}, "--shard=1/2")
+        merged = self.output + ".merged"
+        options = parse(f"--output={merged}", "--plot=none", "--columns=ms", "--json", f"--merge={self.output}", f"--merge={second}")
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            self.assertEqual(script.run(options), 0)
+        self.assertEqual([row["name"] for row in json.loads(text.getvalue())["workloads"]], self.NAMES[::2] + self.NAMES[1::2])
+        with self.assertRaisesRegex(files.FileError, "expected results of an earlier run"):
+            files.read(SCRIPT)
+
+
+class Tables(unittest.TestCase):
+    def results(self):
+        entry = report.entry("heddle", WORKLOAD, [0.5], 1.4, {"error": 1e-3, "ok": True, "nan": False, "rows": 4})
+        entry["values"], entry["no_value"] = {"ms": 0.5, "memory_bytes": 2048}, {"host_us": "the queue was full", "set_up_bytes": "the queue was full"}
+        peer = dict(entry, name="FA2", ms=1.0, ok=False)
+        row = {"name": WORKLOAD.name, "shape": "s", "kept_pairs": 1, "product_tflops": 785.0, "clock": {}, "entries": [peer, entry],
+               "failed": {"cuDNN": "refused"}, "judged": {"heddle": "heddle"}}
+        return {"date": "today", "command": "c", "machine": {"GPU": "g"}, "method": "m", "workloads": [row], "not_measured": {"win4k_1m": "it hung"}}
+
+    def test_compact(self):
+        lines = report.compact(self.results(), columns.STANDARD).splitlines()
+        self.assertRegex(lines[1], r"^small_causal +heddle +0\.5000 +- +- +2\.05 KB")
+        self.assertRegex(lines[2], "^small_causal +FA2 WRONG ")
+        self.assertRegex(lines[3], "^small_causal +cuDNN: refused$")
+        self.assertEqual(lines[4], "win4k_1m was not measured: it hung")
+
+    def test_reasons_stand_once(self):
+        text = report.markdown(self.results(), columns.STANDARD)
+        self.assertIn("- heddle: no set-up keeps, host us: the queue was full\n", text)
+        self.assertIn("- win4k_1m was not measured: it hung\n", text)
+
+    def test_bars(self):
+        self.assertEqual([(name, [bar[0] for bar in found]) for name, found in plot.bars(self.results())], [("small_causal", ["heddle"])])
+
+    @unittest.skipIf(plot.is_possible(), plot.is_possible())
+    def test_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out.svg")
+            plot.draw(self.results(), path)
+            with open(path) as file:
+                self.assertIn("<svg", file.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
