@@ -35,7 +35,7 @@ class Kernel:
 
     def __repr__(self):
         tuned = f", {self.median_us:.1f} us in its search" if self.median_us else ""
-        return f"<heddle.Kernel {self.arch}, {self.match}{tuned}: {self.config}>"
+        return f"<heddle.Kernel {self.arch}, {self.match}{tuned}: {' '.join(self.config.split())}>"
 
 
 class Found:

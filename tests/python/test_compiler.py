@@ -1,0 +1,171 @@
+"""Kernels of the compiler for tensors on a GPU, through the recording driver, which takes launches and runs nothing."""
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+
+import heddle
+import pytest
+from heddle import _engine
+from heddle.words import causal, documents, tensor, window
+
+np = pytest.importorskip("numpy")
+import device_arrays  # noqa: E402
+
+pytestmark = [pytest.mark.compiler,
+              pytest.mark.skipif("HEDDLE_CUDA_DRIVER_LIBRARY" not in os.environ, reason="HEDDLE_CUDA_DRIVER_LIBRARY is not set")]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    return tmp_path_factory.mktemp("db") / "kernels.db"
+
+
+@pytest.fixture(autouse=True)
+def compiler(database, driver):
+    """For a GPU whose kernels are the portable ones: the driver takes blocks of at most 384 threads."""
+    driver.fakeCudaSetArch(80)
+    heddle.configure(database=database, first="best")
+    try:
+        heddle.kernel(*draw(), "causal")
+    except heddle.UnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def driver():
+    return ctypes.CDLL(os.environ["HEDDLE_CUDA_DRIVER_LIBRARY"])
+
+
+def draw(n=37, heads=4, kv=2, batch=2, d=64):
+    return [device_arrays.bf16(np.zeros((batch, n, each, d))) for each in (heads, kv, kv)]
+
+
+def test_one_kernel_serves_all_lengths_and_values(driver):
+    loads = None
+    for n in (1, 37, 500, 4096):
+        for left in (0, 3, 1023):
+            heddle.attention(*draw(n), "sliding_window", left=left)
+            loads = loads or driver.fakeCudaCalls(b"cuModuleLoadDataEx")
+    assert driver.fakeCudaCalls(b"cuModuleLoadDataEx") == loads
+    assert heddle.kernel(*draw(5), window(left=7)).content_key == heddle.kernel(*draw(900), "sliding_window").content_key
+
+
+def test_calls_launch_and_questions_are_kept(driver):
+    tensors, launches = draw(), driver.fakeCudaCalls(b"cuLaunchKernel")
+    for _ in range(3):
+        heddle.attention(*tensors, "causal")
+    assert driver.fakeCudaCalls(b"cuLaunchKernel") == launches + 3
+    assert len(_engine.engine()._found) == 1
+    assert {found.kernel.content_key for found in _engine.engine()._found.values()} == {heddle.kernel(*tensors, "causal").content_key}
+
+
+def test_tensors_of_a_pattern_go_with_the_call():
+    packed = heddle.pattern(documents(causal, tensor("cu", "?xi32")))
+    bits = device_arrays.aligned((3,), np.int32)
+    bits[:] = 0, 9, 37
+    heddle.attention(*draw(batch=1), packed, cu=device_arrays.DeviceArray(bits, "int32"))
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(*draw(batch=1), packed, cu=bits)
+    assert "pattern pattern: cu: expected a tensor in GPU 0 as q, got one in host memory" in str(raised.value)
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(*draw(batch=1), packed)
+    assert "pattern pattern: cu: expected a tensor (memref<?xi32>), none is given" in str(raised.value)
+
+
+def test_fp32_results_have_a_kernel_of_their_own():
+    tensors = draw()
+    heddle.attention(*tensors, "causal", out=device_arrays.Space.empty((2, 37, 4, 64), "float32", 0))
+    heddle.attention(*tensors, "causal")
+    assert len({found.kernel.content_key for found in _engine.engine()._found.values()}) == 2
+
+
+def test_nothing_serves_other_head_dims():
+    with pytest.raises(heddle.Error) as raised:
+        heddle.attention(*draw(d=12), "causal")
+    assert "12" in str(raised.value)
+
+
+def test_stored_kernels_only(tmp_path):
+    heddle.configure(database=tmp_path / "empty.db", first="stored")
+    with pytest.raises(heddle.NotFoundError):
+        heddle.attention(*draw(), "causal")
+
+
+SOON = """
+import heddle, sys, time
+sys.path.insert(0, "tests/python")
+import device_arrays, numpy
+tensors = [device_arrays.bf16(numpy.zeros((1, 8, 1, 64)))] * 3
+heddle.configure(database=sys.argv[1], first="soon")
+first = heddle.kernel(*tensors, "causal")
+end = time.monotonic() + 60
+while heddle.kernel(*tensors, "causal").content_key == first.content_key and time.monotonic() < end:
+    time.sleep(0.05)
+print(first.config.splitlines()[0], heddle.kernel(*tensors, "causal").config.splitlines()[0])
+"""
+
+
+def test_the_portable_default_serves_until_a_better_one_is_there(root, tmp_path):
+    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"), HEDDLE_FAKE_CUDA_ARCH="90")
+    done = subprocess.run([sys.executable, "-c", SOON, tmp_path / "soon.db"], env=environment, cwd=root, capture_output=True, text=True)
+    assert done.stdout == "skeleton=portable_forward skeleton=sm90_forward\n", done.stderr
+
+
+def test_a_better_kernel_is_used_when_calls_ask_again(monkeypatch):
+    tensors = draw()
+    found = _engine.engine().find(_question(tensors))
+    before = found.kernel
+    monkeypatch.setattr(_engine.engine(), "ask", lambda question: "another")
+    found.refresh()
+    assert found.kernel == "another" and before is not found.kernel
+
+    def broken(question):
+        raise heddle.IoError("the disk is gone")
+
+    monkeypatch.setattr(_engine.engine(), "ask", broken)
+    found.refresh()
+    assert found.kernel == "another"
+    _engine.engine()._found.clear()
+
+
+def _question(tensors):
+    from heddle import calls, patterns
+    return calls._call_of(*tensors, patterns.resolved("causal"), None, None, 0, {}).question()
+
+
+def test_threads_compile_once(tmp_path):
+    heddle.configure(database=tmp_path / "threads.db", first="best")
+    keys = []
+    threads = [threading.Thread(target=lambda: keys.append(heddle.kernel(*draw(), causal & window(left=9)).content_key)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(keys) == 6 and len(set(keys)) == 1
+
+
+def test_searches_report_what_is_wrong(tmp_path):
+    heddle.configure(database=tmp_path / "tune.db", read_only=True)
+    with pytest.raises(heddle.Error):
+        heddle.tune("causal", *draw(), budget=1)
+    with pytest.raises(heddle.UnsupportedError) as raised:
+        heddle.tune("causal", *[np.zeros((1, 4, 1, 8), np.float32)] * 3)
+    assert "kernels are for tensors on a GPU" in str(raised.value)
+
+
+def test_importing_needs_nothing(root):
+    """Neither numpy nor PyTorch is imported, and no GPU is opened."""
+    code = "import sys, heddle; heddle.library('causal'); print([name for name in ('numpy', 'torch') if name in sys.modules])"
+    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"), HEDDLE_CUDA_DRIVER_LIBRARY="/nowhere")
+    assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_without_a_driver(root):
+    code = ("import heddle, numpy, sys; sys.path.insert(0, 'tests/python'); import device_arrays as d\n"
+            "try: heddle.attention(*[d.bf16(numpy.zeros((1, 4, 1, 64)))] * 3, 'causal')\n"
+            "except heddle.UnavailableError as error: print('said', error)")
+    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"), HEDDLE_CUDA_DRIVER_LIBRARY="/nowhere/libcuda.so")
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=root, capture_output=True, text=True)
+    assert "said" in done.stdout and "cannot open" in done.stdout, done.stderr
