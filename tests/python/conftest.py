@@ -27,3 +27,6 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def root():
     return ROOT
+
+
+collect_ignore = ["device_test.py"]  # a program for machines with a GPU

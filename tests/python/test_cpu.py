@@ -188,3 +188,29 @@ def test_named_sizes_are_shared():
     w = size("w", 4)
     q, k = reference.positions(37)
     check(*draw(), window(w, w), abs(q - k) <= 2, w=2)
+
+
+def test_the_last_dimension_must_be_contiguous():
+    q, k, v = draw(d=16)
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(q[..., ::2], k[..., ::2], v, causal)
+    assert str(raised.value) == "attention arguments: q: stride of dim: expected 1, got 2; make the tensor contiguous in dim"
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(q, k, v[..., ::-1], causal)
+    assert "v: stride of dim: expected 1, got -1" in str(raised.value)
+
+
+def test_read_only_arrays_are_read():
+    q, k, v = draw()
+    for each in (q, k, v):
+        each.flags.writeable = False
+    heddle.attention(q, k, v, causal)
+
+
+def test_results_must_be_writeable():
+    q, k, v = draw()
+    out = np.zeros_like(q)
+    out.flags.writeable = False
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(q, k, v, causal, out=out)
+    assert "out: expected an array that may be written" in str(raised.value)

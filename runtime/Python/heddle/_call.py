@@ -39,6 +39,8 @@ def check_tensors(q, k, v):
             raise bad(f"{name}: expected 4 dimensions (batch, row, head, dim), got {len(view.shape)}")
         if view.dtype not in _CODES:
             raise bad(f"{name}: dtype: expected bf16, fp16 or fp32, got {view.dtype}")
+        if view.shape[3] > 1 and view.stride[3] != 1 and 0 not in view.shape:
+            raise bad(f"{name}: stride of dim: expected 1, got {view.stride[3]}; make the tensor contiguous in dim")
     for name, view in (("k", k), ("v", v)):
         if view.dtype != q.dtype:
             raise bad(f"{name}: dtype: expected {q.dtype} as q, got {view.dtype}")

@@ -23,6 +23,10 @@ def is_host_array(tensor):
     return hasattr(tensor, "__array_interface__")
 
 
+def is_read_only(array):
+    return is_host_array(array) and array.__array_interface__["data"][1]
+
+
 def view(tensor, name, stream=None):
     """A View; the tensor's owner keeps it alive. `stream`: the CUDA stream that will read it, which its owner makes wait for its work."""
     if is_host_array(tensor):

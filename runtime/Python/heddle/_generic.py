@@ -16,6 +16,9 @@ class Bound:
         shape = (*views[0].shape[:3], views[2].shape[3])
         self.out = _dlpack.empty(q, shape, None) if out is None else out
         self.lse = _dlpack.empty(q, (shape[0], shape[2], shape[1]), "fp32") if lse is None else lse
+        for name, each in (("out", out), ("lse", lse)):
+            if _dlpack.is_read_only(each):
+                raise InvalidArgumentError(f"{name}: expected an array that may be written, got a read-only one")
         out_view, lse_view = _dlpack.view(self.out, "out", stream), _dlpack.view(self.lse, "lse", stream)
         self.call = _call.Call(pattern, *views, out_view, scale, q_origin, k_origin, values, operands)
         _call.check_results(views[0], views[2], out_view, lse_view)
