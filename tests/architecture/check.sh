@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
 # line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes,
-# registries, architectures, sizes, leftovers, banners, links, argument_order. selftest.sh shows that each one bites.
+# registries, architectures, sizes, leftovers, banners, links, argument_order, promises. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
 export LC_ALL=C
@@ -116,6 +116,23 @@ check_argument_order() {
   local files=()
   mapfile -t files < <(layer_code | grep -E '^(codegen/(Schedule|Emit)|dialect/IR)/.*\.(cpp|h)$')
   [ ${#files[@]} = 0 ] || awk -f "$here/argument_order.awk" pass=1 "${files[@]}" pass=2 "${files[@]}"
+}
+
+# Every numbered promise of a public header has a test that names its number: <header> <test files>...
+check_promises() {
+  local header files number line
+  while read -r header files; do
+    [ -e "$header" ] || continue
+    grep -nE '^( \*|//) +[0-9]+\. ' "$header" | while IFS= read -r line; do
+      number=$(sed -E 's,^[0-9]+:( \*|//) +([0-9]+)\. .*,\2,' <<<"$line")
+      # shellcheck disable=SC2086 # the files are patterns
+      grep -qsE "(TEST_CASE|SUBCASE)\\(\"[^\"]*\\[$number\\]" $files || echo "$header:${line%%:*}: no test of promise [$number] in $files"
+    done
+  done <<'TABLE'
+runtime/Include/heddle.h tests/unit/runtime_*_test.cpp tests/unit/device_*_test.cpp
+compiler/Library/heddle_compiler.h tests/unit/library_*_test.cpp
+runtime/Store/Store.h tests/unit/store*_test.cpp
+TABLE
 }
 
 declare -F "check_$check" >/dev/null || { echo "no check '$check'" >&2; exit 2; }

@@ -31,6 +31,8 @@ clean_tree() {
   put compiler/Tools/check.cpp '// Owns a verb.' '#include <CLI/CLI.hpp>'
   put compiler/Tools/Failure.cpp '// Owns help for verbs.'
   put compiler/Tools/main.cpp '// Owns main.' 'int main(int argc, char **argv) {}'
+  put runtime/Include/heddle.h '/* The interface.' ' *  1. It never prints.' ' * 11. It ends.' ' */'
+  put tests/unit/runtime_api_test.cpp '// [2] of another header' 'TEST_CASE("[1] quiet") {}' 'TEST_CASE("[3] [11] at the end") {}'
   put README.md '[here](docs/a.md) [there](https://example.org/x)'
   put docs/a.md '[back](../README.md#top)'
 }
@@ -49,7 +51,7 @@ expect() {
 }
 
 clean_tree
-for check in includes registries architectures sizes leftovers banners links argument_order; do
+for check in includes registries architectures sizes leftovers banners links argument_order promises; do
   bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
 done
 
@@ -75,6 +77,9 @@ put codegen/Skeletons/x.cuh '// x' '#include <cuda_bf16.h>'
 expect includes 'device code includes <cuda_bf16.h>'
 put compiler/New/X.cpp '// x' '#include <vector>'
 expect includes 'compiler/New/X.cpp:2: no rule in layers.txt'
+
+put runtime/Include/heddle.h '/* The interface.' ' *  1. It never prints.' ' *  2. It never fails.' ' */'
+expect promises 'runtime/Include/heddle.h:3: no test of promise [2]'
 
 put tuner/Strategies/Forgotten.cpp '// x'
 expect registries 'tuner/Strategies/Forgotten.cpp:1: not listed in tuner/Strategies/Registry.cpp'

@@ -13,6 +13,14 @@ using namespace heddle::fake;
 namespace api = heddle::api;
 namespace test = heddle::test;
 
+// Of the recording driver; the runtime calls none of them.
+extern "C" {
+int cuStreamBeginCapture_v2(heddle::cuda::Stream stream, int mode);
+int cuStreamEndCapture(heddle::cuda::Stream stream, void **graph);
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
+int cuGraphLaunch(void *executable, heddle::cuda::Stream stream);
+}
+
 namespace {
 
 constexpr int64_t kLongest = 16, kHeads = 2, kHeadDim = 64, kElements = kLongest * kHeads * kHeadDim;
@@ -128,6 +136,26 @@ TEST_CASE("[4] [6] 32 threads, 1000 launches each, on 8 streams: the same bits a
     thread.join();
   CHECK(wrong == 0);
   CHECK(fakeCudaCalls("cuLaunchKernel") == kThreads * kLaunches);
+}
+
+TEST_CASE("[4] launches are captured into a graph, and run when it does") {
+  auto scene = std::make_unique<Scene>();
+  const heddle::DeviceStream stream = test::require(heddle::DeviceStream::create(test::require(heddle::Device::open(0))));
+  Caller caller(*scene, stream.handle()), later(*scene, stream.handle());
+  REQUIRE(caller.isReady());
+  const Outputs expected = caller.launch(9, true);
+  Outputs poisoned;
+  std::memset(&poisoned, 0x7f, sizeof poisoned);
+  for (bool isPrepared : {true, false}) {
+    void *graph = nullptr, *executable = nullptr;
+    REQUIRE(cuStreamBeginCapture_v2(stream.handle(), 0) == 0);
+    const Outputs &captured = later.launch(9, isPrepared); // an allocation or a wait of the driver would fail now
+    REQUIRE(cuStreamEndCapture(stream.handle(), &graph) == 0);
+    CHECK(captured == poisoned);
+    REQUIRE(cuGraphInstantiateWithFlags(&executable, graph, 0) == 0);
+    REQUIRE(cuGraphLaunch(executable, stream.handle()) == 0);
+    CHECK(captured == expected);
+  }
 }
 
 TEST_CASE("10,000 different calls through one kernel: loaded once") {
