@@ -138,15 +138,23 @@ def measure(options, results):
             running.result()
 
 
+def draw(content, path):
+    """The measurements stand without a picture too."""
+    reason = plot.why_not()
+    if not reason:
+        try:
+            plot.draw(content, path)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+    if reason:
+        print(f"no plot: {reason}", file=sys.stderr)
+
+
 def finish(options, results):
     """The picture, and the results on stdout."""
     content = results.content()
     if options.plot != "none":
-        impossible = plot.is_possible()
-        if impossible:
-            print(f"no plot: {impossible}", file=sys.stderr)
-        else:
-            plot.draw(content, f"{os.path.splitext(options.output)[0]}.{options.plot}")
+        draw(content, f"{os.path.splitext(options.output)[0]}.{options.plot}")
     print(json.dumps(content, indent=1) if options.json else report.compact(content, results.columns), end="\n" if options.json else "")
     left = results.missing(options.workloads)
     if left and not options.merge:

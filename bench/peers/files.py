@@ -19,7 +19,8 @@ def read(path):
     try:
         with open(path) as file:
             found = json.load(file)
-        return dict(found, workloads=list(found["workloads"]), not_measured=dict(found["not_measured"]), machine=dict(found["machine"]))
+        texts = {name: str(found[name]) for name in ("date", "command", "method")}
+        return dict(found, **texts, workloads=list(found["workloads"]), not_measured=dict(found["not_measured"]), machine=dict(found["machine"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileError(f"{path}: expected results of an earlier run: {type(error).__name__}: {error}") from error
 
@@ -27,6 +28,10 @@ def read(path):
 def differences(first, second):
     """What keeps rows of two machines from standing in one table."""
     return [f"{name} {first[name]} and {second[name]}" for name in SAME if name in first and name in second and first[name] != second[name]]
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
 class Results:
@@ -46,7 +51,7 @@ class Results:
         self.names = list(dict.fromkeys([row["name"] for row in kept] + self.names))
 
     def has_all_columns(self, row):
-        """Of the fastest entries every provider is asked for the same."""
+        """Whether they were asked for; some may have no value."""
         entries = [entry for entry in row["entries"] if "values" in entry]
         return all(column.name in entry["values"] or column.name in entry["no_value"] for entry in entries for column in self.columns)
 
@@ -68,7 +73,7 @@ class Results:
 
     def content(self):
         rows = [self.rows[name] for name in self.names if name in self.rows]
-        return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), **self.header, "machine": self.machine,
+        return {"date": now(), **self.header, "machine": self.machine,
                 "columns": [{"name": column.name, "title": column.title, "unit": column.unit} for column in self.columns],
                 "workloads": [row for row in rows if "entries" in row],
                 "not_measured": {row["name"]: row["verdict"] for row in rows if "entries" not in row}}
@@ -92,13 +97,12 @@ class Results:
 
 def merge(results, paths):
     """Rows of several files, of which later ones win."""
-    commands = []
-    for path in paths:
-        part = read(path)
+    parts = [read(path) for path in paths]
+    for part in parts:
         results.set_machine(part["machine"])
-        commands.append(part.get("command", path))
         results.rows.update({name: {"name": name, "verdict": reason} for name, reason in part["not_measured"].items() if name not in results.rows})
         results.rows.update({row["name"]: row for row in part["workloads"]})
     results.names = list(dict.fromkeys(results.names + list(results.rows)))
-    results.header["command"] = "; ".join(dict.fromkeys(commands))
+    results.header = {"date": max(part["date"] for part in parts),
+                      **{name: "; ".join(dict.fromkeys(part[name] for part in parts)) for name in ("command", "method")}}
     results.write()

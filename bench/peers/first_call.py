@@ -5,6 +5,7 @@ A first call begins with tensors on the GPU and its modules imported, and ends w
 made, kernels found or compiled in it. Cold: the folders for caches and databases are empty. Warm: another process did the same before.
 """
 import contextlib
+import importlib
 import multiprocessing
 import os
 import shutil
@@ -82,8 +83,8 @@ def built(request, workload_name, provider_name, caches):
     q, k, v = gpus.inputs(workload, gpu)
     known = providers.Providers(own.Runtime(request["library"]), request["db"], added=bench.providers, caches=caches)
     provider = known.named(workload, provider_name)
-    if own.is_package(provider_name):
-        import heddle  # noqa: F401
+    for module in provider.modules:
+        importlib.import_module(module)
     gpu.synchronize()
 
     def call():

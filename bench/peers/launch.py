@@ -23,6 +23,7 @@ class Provider:
     make: Callable  # (workload, q, k, v) -> Launch, or None where it does not apply
     is_slow: bool = False  # to prepare: builds masks, compiles
     never_cold: str = ""  # why there is no first call with empty caches
+    modules: tuple = ("torch",)  # what a program that uses it has imported before its first call
 
 
 def results(returned):

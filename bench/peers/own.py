@@ -60,13 +60,8 @@ def stored(runtime, path, workload, q, k, v):
 def stored_providers(runtime, folder, workload):
     """One for each database of the workload."""
     return [Provider(f"heddle {tag}".strip(), functools.partial(stored, runtime, path),
-                     never_cold="the runtime alone compiles nothing: a database with the kernel is there")
+                     never_cold="the runtime alone compiles nothing: a database with the kernel is there", modules=("peers.reference",))
             for tag, path in database.find(folder, workload).items()]
-
-
-def is_package(name):
-    """Whether a provider is one of the Python package."""
-    return name.startswith("heddle.")
 
 
 class Package:
@@ -77,16 +72,20 @@ class Package:
         self.folder, self.caches, self.configured = folder, caches, None
 
     def providers(self):
-        return [Provider("heddle.attention", self.attention), Provider("heddle.prepare", self.prepared)]
+        modules = ("heddle", "peers.reference")
+        return [Provider("heddle.attention", self.attention, modules=modules),
+                Provider("heddle.prepare", self.prepared, modules=modules, never_cold="as of heddle.attention")]
 
     def attention(self, workload, q, k, v):
         """heddle.attention, which allocates its results."""
-        heddle, given = self._loaded(workload), self._arguments(workload, q.device)
+        heddle = self._loaded(workload)
+        given = self._arguments(heddle, workload, q.device)
         return Launch(lambda: heddle.attention(q, k, v, return_lse=True, **given), is_exact=True, settle=self._settle(heddle, q, k, v, given))
 
     def prepared(self, workload, q, k, v):
         """A call of heddle.prepare."""
-        heddle, given = self._loaded(workload), self._arguments(workload, q.device)
+        heddle = self._loaded(workload)
+        given = self._arguments(heddle, workload, q.device)
         call = heddle.prepare(q, k, v, **given)
         workspace = getattr(call, "workspace", None)
 
@@ -117,10 +116,11 @@ class Package:
     def _fresh_database(self):
         return os.path.join(self.caches, "package.compiled")
 
-    def _arguments(self, workload, device):
-        from peers.reference import tensor_of
-        import heddle
-        tensors = {name: tensor_of(operand, device) for name, operand in workload.operands.items()}
+    def _arguments(self, heddle, workload, device):
+        tensors = {}
+        if workload.operands:
+            from peers.reference import tensor_of
+            tensors = {name: tensor_of(operand, device) for name, operand in workload.operands.items()}
         return {"pattern": heddle.load(os.path.join(ROOT, workload.pattern)), **dict(workload.sizes), **tensors}
 
     def _settle(self, heddle, q, k, v, given):

@@ -151,8 +151,10 @@ def flex(workload, q, k, v):
     def mask_mod(b, h, i, j):
         return keep(h, i, j)
 
+    compiled_maker = torch.compile(create_block_mask)
+
     def make_mask():
-        return create_block_mask(mask_mod, None, heads if workload.differs_by_head else None, workload.rows, n, device=q.device, _compile=True)
+        return compiled_maker(mask_mod, 1, heads if workload.differs_by_head else 1, workload.rows, n, q.device)
 
     block_mask = make_mask()
     score_mod = (lambda score, b, h, i, j: change(score, h, i, j)) if workload.score or workload.has_copies else None

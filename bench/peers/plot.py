@@ -1,7 +1,7 @@
 """A picture of the results: rates on kept pairs of every provider, one row of bars for each workload. matplotlib is imported here only."""
 
 
-def is_possible():
+def why_not():
     """Why no picture can be drawn here; empty where one can."""
     try:
         import matplotlib  # noqa: F401
@@ -37,7 +37,7 @@ def draw(results, path):
         place += 1
     axes.set_yticks([at for at, _ in ticks], [name for _, name in ticks], fontsize=7)
     axes.invert_yaxis()
-    axes.margins(x=0.25)
+    axes.margins(x=0.25, y=0.01)
     axes.set_xlabel("TFLOP/s on kept pairs; % of the bf16 product 8192^3 of the same rounds")
     axes.set_title(f"{results['machine'].get('GPU', '')}, {results['date']}", fontsize=9)
     figure.savefig(path)

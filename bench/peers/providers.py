@@ -5,16 +5,17 @@ from peers import own
 from peers.launch import Provider
 
 
-def _peer(name, function, is_slow=False):
+def _peer(name, function, is_slow=False, modules=()):
     def make(*arguments):
         from peers import peers
         return getattr(peers, function)(*arguments)
-    return Provider(name, make, is_slow)
+    return Provider(name, make, is_slow, modules=("peers.peers", *modules))
 
 
 PEERS = (_peer("cuDNN", "cudnn"), _peer("FA2", "fa2"), _peer("FA2 on the view", "fa2_view"), _peer("cuDNN per group, copied", "cudnn_permuted"),
          _peer("cuDNN per group, strided", "cudnn_strided"), _peer("FA2 composed", "fa2_composed"), _peer("FA2 varlen", "fa2_varlen"),
-         _peer("FlexAttention", "flex", is_slow=True), _peer("SDPA with a mask", "sdpa_masked", is_slow=True))
+         _peer("FlexAttention", "flex", is_slow=True, modules=("torch.nn.attention.flex_attention", "torch._dynamo", "torch._inductor")),
+         _peer("SDPA with a mask", "sdpa_masked", is_slow=True))
 
 
 class Providers:

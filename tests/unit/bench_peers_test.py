@@ -22,7 +22,7 @@ from peers.turns import Turns  # noqa: E402
 from peers.block_masks import *  # noqa: E402, F403
 from peers.masks import *  # noqa: E402, F403
 from peers.tensor_masks import *  # noqa: E402, F403
-from peers.workloads import DEFAULT, GROUPS, LIBRARY, WORKLOADS, Target  # noqa: E402
+from peers.workloads import DEFAULT, GROUPS, LIBRARY, WORKLOADS, Target, find  # noqa: E402
 
 HEDDLE = os.environ.get("HEDDLE", "")
 RUNTIME = os.environ.get("HEDDLE_RUNTIME", "")
@@ -132,6 +132,13 @@ class Patterns(unittest.TestCase):
                 self.assertEqual(counted["kept_pairs"], workload.kept_pairs)
                 self.assertEqual(list(counted["sizes"].get("parameters") or {}), [name for name, _ in workload.sizes])
                 self.assertEqual(arguments_of(workload.pattern), [*workload.operands, *(name for name, _ in workload.sizes)])
+
+    def test_pairs_of_the_sweep(self):
+        """At sizes that no list of workloads holds."""
+        for name in ("library_longnet_2k_d128_gqa", "library_bigbird_2k_d256", "library_dilated_scaled_2k", "library_random_blocks_2k_d64_gqa",
+                     "library_document_window_4k", "library_longvit_32k_1m"):
+            with self.subTest(name):
+                self.assertEqual(explain(find(name))["kept_pairs"], find(name).kept_pairs)
 
     def test_ranges_visit_the_same_full_tiles(self):
         for block_n in (48, 64, 80, 96, 128):

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 sys.dont_write_bytecode = True
 
-from peers import cell, columns, files, first_call, measures, plot, report  # noqa: E402
+from peers import cell, columns, files, first_call, measures, own, plot, providers, report  # noqa: E402
 from peers.launch import Launch, Provider  # noqa: E402
 from peers.plugins import Bench, PluginError  # noqa: E402
 from peers.timing import Rounds  # noqa: E402
@@ -64,6 +65,9 @@ class FakeGpu:
         return Held()
 
     def synchronize(self):
+        pass
+
+    def empty_cache(self):
         pass
 
     def allocated(self):
@@ -258,6 +262,83 @@ class FirstCalls(unittest.TestCase):
                                   ("hangs", 0.5, "cold: still running after 0.5 s")):
             with self.subTest(name), self.assertRaisesRegex(columns.NotMeasured, text):
                 self.measure(name, limit)
+
+
+class FakePackage(types.ModuleType):
+    """`heddle` as a program imports it; records what it is asked."""
+
+    def __init__(self, has_compiler=True):
+        super().__init__("heddle")
+        self.configured, self.calls, self.has_compiler = [], [], lambda: has_compiler
+
+    def configure(self, **settings):
+        self.configured.append(settings)
+
+    def load(self, path):
+        assert os.path.exists(path)
+        return os.path.basename(path)
+
+    def attention(self, *tensors, **given):
+        self.calls.append(given)
+        return "out", "lse"
+
+    def prepare(self, *tensors, **given):
+        self.calls.append(given)
+
+        def call():
+            return call.out
+        call.out, call.lse, call.workspace = "out", "lse", types.SimpleNamespace(numel=lambda: 640)
+        return call
+
+    def kernel(self, *tensors, **given):
+        self.calls.append(given)
+
+
+class Package(unittest.TestCase):
+    WORKLOAD = WORKLOADS["win1k_32k"]
+    TENSORS = [types.SimpleNamespace(device="cuda")] * 3
+    GIVEN = {"pattern": "sliding_window.mlir", "left": 1023}
+
+    def launches(self, folder, caches=None, **more):
+        self.package = sys.modules["heddle"] = FakePackage(**more)
+        self.addCleanup(sys.modules.pop, "heddle")
+        return [provider.make(self.WORKLOAD, *self.TENSORS) for provider in own.Package(folder, caches).providers()]
+
+    def test_kernels_that_were_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stored = os.path.join(folder, "win1k_32k.default.db")
+            open(stored, "w").close()
+            attention, prepared = self.launches(folder)
+            self.assertEqual(self.package.configured, [{"database": os.path.join(folder, "package.compiled"), "shipped": (stored,), "first": "best"}])
+        self.assertEqual((attention.run(), prepared.run()), (("out", "lse"), ("out", "lse")))
+        self.assertEqual((prepared.workspace_bytes, attention.settle), (640, None))
+        self.assertEqual(self.package.calls, [self.GIVEN, {**self.GIVEN, "return_lse": True}])
+
+    def test_first_call_has_a_database_of_its_own(self):
+        attention, _ = self.launches("unused", "/caches")
+        self.assertEqual(self.package.configured, [{"database": "/caches/package.compiled"}])
+        attention.settle()
+        self.assertEqual(self.package.configured[1:], [{"database": "/caches/package.compiled", "first": "best"}])
+        self.assertEqual(self.package.calls[-1], self.GIVEN)
+
+    def test_package_without_compiler(self):
+        with self.assertRaisesRegex(RuntimeError, "a pattern file needs the compiler"):
+            self.launches("unused", has_compiler=False)
+
+    def test_no_package(self):
+        providers_ = own.Package("unused").providers()
+        sys.modules["heddle"] = None
+        self.addCleanup(sys.modules.pop, "heddle")
+        with self.assertRaises(ImportError):
+            providers_[0].make(self.WORKLOAD, *self.TENSORS)
+
+    def test_choice_of_providers(self):
+        def names(*globs):
+            with tempfile.TemporaryDirectory() as folder:
+                open(os.path.join(folder, "win1k_32k.db"), "w").close()
+                return [provider.name for provider in providers.Providers("runtime", folder, globs, [Provider("mine", None)]).of(self.WORKLOAD)]
+        self.assertEqual(names("heddle*", "mine"), ["heddle", "heddle.attention", "heddle.prepare", "mine"])
+        self.assertEqual(set(names("*")) - set(names("fast")), {"FlexAttention", "SDPA with a mask"})
 
 
 class Selection(unittest.TestCase):
@@ -489,7 +570,19 @@ class Tables(unittest.TestCase):
     def test_bars(self):
         self.assertEqual([(name, [bar[0] for bar in found]) for name, found in plot.bars(self.results())], [("small_causal", ["heddle"])])
 
-    @unittest.skipIf(plot.is_possible(), plot.is_possible())
+    def test_no_matplotlib(self):
+        sys.modules["matplotlib"], before = None, sys.modules.get("matplotlib")
+        errors = io.StringIO()
+        try:
+            with contextlib.redirect_stderr(errors):
+                script.draw(self.results(), "/nowhere/out.svg")
+        finally:
+            sys.modules.pop("matplotlib")
+            if before:
+                sys.modules["matplotlib"] = before
+        self.assertRegex(errors.getvalue(), "^no plot: .*matplotlib.*: python3 -m pip install matplotlib")
+
+    @unittest.skipIf(plot.why_not(), plot.why_not())
     def test_picture(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "out.svg")
