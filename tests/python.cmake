@@ -30,6 +30,8 @@ if(TARGET heddle_shared)
 endif()
 
 if(HEDDLE_PYTEST_PYTHON AND NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
+  add_test(NAME python.package COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/install/package.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${HEDDLE_PYTEST_PYTHON})
+  set_tests_properties(python.package PROPERTIES TIMEOUT 120)
   add_test(NAME python.wheel COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/install/wheel.sh ${CMAKE_SOURCE_DIR} ${HEDDLE_HOST_PACKAGE}
     $<TARGET_FILE:heddle_fake_cuda> ${HEDDLE_PYTEST_PYTHON})
   set_tests_properties(python.wheel PROPERTIES LABELS long TIMEOUT 600 SKIP_REGULAR_EXPRESSION "skipped:")

@@ -155,6 +155,21 @@ def test_searches_report_what_is_wrong(tmp_path):
     assert "kernels are for tensors on a GPU" in str(raised.value)
 
 
+def test_a_search_without_a_winner_says_so(tmp_path):
+    """The driver computes nothing, so no candidate is right."""
+    heddle.configure(database=tmp_path / "tune.db", program="")
+    task = heddle.tune("causal", *draw(), budget=1, wait=False)
+    assert not task.wait(0.0)
+    with pytest.raises(heddle.UnavailableError) as raised:
+        task.wait()
+    assert "no configuration gave a correct, measured kernel" in str(raised.value)
+    task = heddle.tune("causal", *draw(), budget=60, wait=False)
+    task.cancel()
+    with pytest.raises(heddle.UnavailableError) as raised:
+        task.wait(60)
+    assert "cancelled" in str(raised.value)
+
+
 def test_importing_needs_nothing(root):
     """Neither numpy nor PyTorch is imported, and no GPU is opened."""
     code = "import sys, heddle; heddle.library('causal'); print([name for name in ('numpy', 'torch') if name in sys.modules])"

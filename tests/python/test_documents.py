@@ -44,6 +44,15 @@ def test_every_public_name_is_in_the_guide(root):
     assert not missing
 
 
+@pytest.mark.compiler
+def test_the_page_of_words_is_what_its_program_writes(root, tmp_path):
+    subprocess.run([sys.executable, os.path.join(root, "docs", "make-words.py"), str(tmp_path)], check=True)
+    pictures = sorted(os.listdir(tmp_path / "words"))
+    assert len(pictures) > 15
+    for file in ["words.md", *(f"words/{each}" for each in pictures)]:
+        assert (tmp_path / file).read_text() == open(os.path.join(root, "docs", file), encoding="utf-8").read(), f"docs/{file}: run docs/make-words.py"
+
+
 def run(root, *words):
     environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"))
     done = subprocess.run([sys.executable, os.path.join(root, "examples", "python", words[0]), *words[1:]], capture_output=True, text=True,

@@ -2,6 +2,9 @@
 them on this machine's processors. HEDDLE_HOST_PACKAGE names the file."""
 import ctypes
 import os
+import shutil
+import subprocess
+import sys
 
 import heddle
 import pytest
@@ -210,6 +213,29 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(heddle.CorruptError):
         heddle.configure(database=tmp_path / "text")
         heddle.attention(*draw(), "causal")
+
+
+def test_a_file_that_is_taken_away_while_it_is_open(tmp_path):
+    copy = tmp_path / "copy.heddle"
+    shutil.copy(PACKAGE, copy)
+    heddle.configure(database=copy, immutable=True)
+    tensors = draw()
+    heddle.attention(*tensors, "causal")
+    copy.write_bytes(b"")
+    copy.unlink()
+    for n in (37, 90):
+        tensors = draw(n)
+        np.testing.assert_allclose(device_arrays.to_float(heddle.attention(*tensors, "causal")), expected(tensors)[0], atol=2e-2)
+
+
+def test_kernels_of_another_gpu_are_not_found(root):
+    code = ("import sys, heddle, numpy; sys.path.insert(0, 'tests/python'); import device_arrays as d\n"
+            "heddle.configure(database=sys.argv[1], immutable=True)\n"
+            "try: heddle.attention(*[d.bf16(numpy.zeros((1, 4, 1, 64)))] * 3, 'causal')\n"
+            "except heddle.NotFoundError as error: print(error)")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), HEDDLE_FAKE_CUDA_ARCH="80")
+    done = subprocess.run([sys.executable, "-c", code, PACKAGE], cwd=root, env=environment, capture_output=True, text=True)
+    assert "sm_80" in done.stdout, done.stderr
 
 
 def test_settings():
