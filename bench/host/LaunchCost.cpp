@@ -47,15 +47,19 @@ Result<Json> measureLaunches(Scene &scene, double &preparedUs) {
   HEDDLE_ASSIGN(const Call call, Call::prepare(scene, tensors.arguments(kRows)));
   HEDDLE_ASSIGN(const EmptyKernel empty, EmptyKernel::load(scene.device, 0));
   HEDDLE_ASSIGN(const EmptyKernel wide, EmptyKernel::load(scene.device, 2048));
+  HEDDLE_ASSIGN(const DeviceStream own, DeviceStream::create(scene.device));
+  void *const stream = own.handle();
   api::Arguments arguments = tensors.arguments(kRows);
   arguments.workspace = call.workspace.data();
   arguments.workspace_bytes = uint64_t(call.workspace.bytes());
   const heddle_attention_args args = arguments.c();
   const api::Query query = queryOf(scene.options, kRows);
-  std::vector<Kind> kinds = {{"empty", [&] { return empty.launch(nullptr); }, {}},
-                             {"empty_with_2048_bytes", [&] { return wide.launch(nullptr); }, {}},
-                             {"prepared", [&] { return said(heddle_prepared_launch(call.prepared.get(), nullptr)); }, {}},
-                             {"kernel_launch", [&] { return said(heddle_kernel_launch(scene.kernel.get(), nullptr, &args)); }, {}},
+  std::vector<Kind> kinds = {{"empty", [&] { return empty.launch(own.handle()); }, {}},
+                             {"empty_with_2048_bytes", [&] { return wide.launch(own.handle()); }, {}},
+                             {"prepared", [&] { return said(heddle_prepared_launch(call.prepared.get(), stream)); }, {}},
+                             {"kernel_launch", [&] { return said(heddle_kernel_launch(scene.kernel.get(), stream, &args)); }, {}},
+                             {"empty_default_stream", [&] { return empty.launch(nullptr); }, {}},
+                             {"prepared_default_stream", [&] { return said(heddle_prepared_launch(call.prepared.get(), nullptr)); }, {}},
                              {"find_again", [&] { return findAndClose(scene, query); }, {}},
                              {"prepare", [&] { return prepareAndClose(scene, args); }, {}}};
   for (int64_t round = 0; round <= scene.options.rounds; ++round)
