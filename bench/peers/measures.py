@@ -18,8 +18,8 @@ def memory(launch, workload, gpu):
         gpu.reset_peak()
         returned = launch.run()
         gpu.synchronize()
-        returned_bytes = min(gpu.allocated() - before, _result_bytes(workload, results(returned)[1] is not None))
-        temporary = gpu.peak() - before - returned_bytes
+        returned_bytes = max(0, min(gpu.allocated() - before, _result_bytes(workload, results(returned)[1] is not None)))
+        temporary = max(0, gpu.peak() - before - returned_bytes)
         _drop(returned, gpu)
         outside = gpu.used() - gpu.reserved() - outside
     total = launch.workspace_bytes + temporary + max(0, outside)

@@ -4,28 +4,28 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from peers.launch import Launch
-from peers.masks import Causal, Columns, DilatedWindow, Full, Groups, Longformer, Window
+from peers.masks import Causal, Columns, Full, Window
 from peers.reference import keeper, score_of, score_tensor
 from peers.tensor_masks import Documents
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 
 
-def _with(backend):
+def with_backend(backend):
     return lambda: sdpa_kernel(backend)
 
 
-def _heads_second(*tensors):
+def heads_second(*tensors):
     return (tensor.transpose(1, 2) for tensor in tensors)
 
 
 def _sdpa(q, k, v, causal):
-    q, k, v = _heads_second(q, k, v)
+    q, k, v = heads_second(q, k, v)
     shared = q.shape[1] != k.shape[1]
     return lambda: sdpa(q, k, v, is_causal=causal, enable_gqa=shared).transpose(1, 2)
 
 
-def _flash(q, k, v, left=None, right=None, causal=False):
+def flash(q, k, v, left=None, right=None, causal=False):
     """FlashAttention-2 as torch ships it, with its window: out [b, n, h, d] and lse [b, h, n]."""
     out, lse, *_ = torch.ops.aten._flash_attention_forward(
         q, k, v, None, None, q.shape[1], k.shape[1], 0.0, causal, False, window_size_left=left, window_size_right=right)
@@ -35,7 +35,7 @@ def _flash(q, k, v, left=None, right=None, causal=False):
 def cudnn(workload, q, k, v):
     """cuDNN where one call computes the pattern; for a block of first keys those keys alone, for first and last keys
     both blocks copied together beforehand."""
-    context = _with(SDPBackend.CUDNN_ATTENTION)
+    context = with_backend(SDPBackend.CUDNN_ATTENTION)
     mask = workload.mask
     if workload.score:
         return None
@@ -53,75 +53,10 @@ def fa2(workload, q, k, v):
     if workload.score:
         return None
     if isinstance(mask, (Full, Causal)):
-        return Launch(_sdpa(q, k, v, isinstance(mask, Causal)), _with(SDPBackend.FLASH_ATTENTION))
+        return Launch(_sdpa(q, k, v, isinstance(mask, Causal)), with_backend(SDPBackend.FLASH_ATTENTION))
     if isinstance(mask, Window):
-        return Launch(lambda: _flash(q, k, v, mask.left, mask.right))
+        return Launch(lambda: flash(q, k, v, mask.left, mask.right))
     return None
-
-
-def fa2_view(workload, q, k, v):
-    """A dilated window is a plain one on [b, n / r, r h, d]: residue and head are one index there, without a copy."""
-    mask = workload.mask
-    if not isinstance(mask, DilatedWindow) or workload.seqlen % mask.rate or workload.kv != workload.heads:
-        return None
-    shape = (workload.batch, workload.seqlen // mask.rate, mask.rate * workload.heads, workload.head_dim)
-    views = [t.view(shape) for t in (q, k, v)]
-    return Launch(lambda: _flash(*views, mask.half, mask.half)[0].reshape(q.shape))
-
-
-def _group_views(workload, group, *tensors):
-    """The kept rows of one group of heads as [segments, rows, heads, d]: a strided view of b = 1."""
-    mask, share = workload.mask, workload.heads // workload.mask.groups
-    segment, rate = mask.base << group, 1 << group
-    heads = slice(group * share, (group + 1) * share)
-    for tensor in tensors:
-        whole = tensor.view(workload.seqlen // segment, segment // rate, rate, workload.heads, workload.head_dim)
-        yield whole[:, :, group % rate, heads]
-
-
-def _per_group(workload, q, k, v, prepare):
-    if not isinstance(workload.mask, Groups) or workload.batch != 1 or workload.seqlen % (workload.mask.base << workload.mask.groups - 1):
-        return None
-    out = torch.full_like(q, float("nan"))
-    groups = [(list(_group_views(workload, g, q, k, v)), next(_group_views(workload, g, out))) for g in range(workload.mask.groups)]
-
-    def run():
-        out.zero_()
-        for tensors, result in groups:
-            result.copy_(sdpa(*_heads_second(*map(prepare, tensors))).transpose(1, 2))
-        return out
-
-    return Launch(run, _with(SDPBackend.CUDNN_ATTENTION))
-
-
-def cudnn_permuted(workload, q, k, v):
-    """cuDNN on a copy of each head group's rows; gathers and scatters count."""
-    return _per_group(workload, q, k, v, torch.Tensor.contiguous)
-
-
-def cudnn_strided(workload, q, k, v):
-    """The same without copies of the inputs, where cuDNN takes the strides."""
-    return _per_group(workload, q, k, v, lambda tensor: tensor)
-
-
-def fa2_composed(workload, q, k, v):
-    """Longformer from four calls of FlashAttention-2: the global rows; the rows whose window touches the global keys,
-    one causal block; window and global keys of the others, mixed by their lse."""
-    mask = workload.mask
-    if not isinstance(mask, Longformer):
-        return None
-    first, touched = mask.globals, mask.globals + mask.half
-
-    def run():
-        window, window_lse = _flash(q, k, v, mask.half, mask.half)
-        column, column_lse = _flash(q, k[:, :first], v[:, :first])
-        weight = torch.sigmoid(window_lse - column_lse).transpose(1, 2).unsqueeze(-1).to(q.dtype)
-        out = torch.lerp(column, window, weight)
-        out[:, :first] = _flash(q[:, :first], k, v)[0]
-        out[:, first:touched] = _flash(q[:, first:touched], k[:, :touched + mask.half], v[:, :touched + mask.half], causal=True)[0]
-        return out
-
-    return Launch(run)
 
 
 def fa2_varlen(workload, q, k, v):
@@ -159,9 +94,9 @@ def flex(workload, q, k, v):
     block_mask = make_mask()
     score_mod = (lambda score, b, h, i, j: change(score, h, i, j)) if workload.score or workload.has_copies else None
     if workload.score == "sink":
-        return _flex_with_sink(score_tensor(workload, q.device), block_mask, make_mask, *_heads_second(q, k, v))
+        return _flex_with_sink(score_tensor(workload, q.device), block_mask, make_mask, *heads_second(q, k, v))
     compiled = torch.compile(flex_attention, dynamic=False)
-    q, k, v = _heads_second(q, k, v)
+    q, k, v = heads_second(q, k, v)
     return Launch(lambda: compiled(q, k, v, score_mod=score_mod, block_mask=block_mask, enable_gqa=heads != workload.kv).transpose(1, 2),
                   set_up=make_mask)
 
@@ -183,7 +118,7 @@ def sdpa_masked(workload, q, k, v):
     if workload.score in ("softcap", "sink"):
         return None
     mask = _dense_mask(workload, q)
-    q, k, v = _heads_second(q, k, v)
+    q, k, v = heads_second(q, k, v)
     return Launch(lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=workload.heads != workload.kv).transpose(1, 2),
                   set_up=lambda: _dense_mask(workload, q))
 

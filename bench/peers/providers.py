@@ -1,21 +1,24 @@
 """All providers of a workload: heddle's, its peers and those of plug-ins. torch is imported when one of them makes a launch."""
 import fnmatch
+import importlib
 
 from peers import own
 from peers.launch import Provider
 
 
-def _peer(name, function, is_slow=False, modules=()):
+def _peer(name, where, is_slow=False, modules=()):
+    module, function = where.split(".")
+
     def make(*arguments):
-        from peers import peers
-        return getattr(peers, function)(*arguments)
-    return Provider(name, make, is_slow, modules=("peers.peers", *modules))
+        return getattr(importlib.import_module(f"peers.{module}"), function)(*arguments)
+    return Provider(name, make, is_slow, modules=(f"peers.{module}", *modules))
 
 
-PEERS = (_peer("cuDNN", "cudnn"), _peer("FA2", "fa2"), _peer("FA2 on the view", "fa2_view"), _peer("cuDNN per group, copied", "cudnn_permuted"),
-         _peer("cuDNN per group, strided", "cudnn_strided"), _peer("FA2 composed", "fa2_composed"), _peer("FA2 varlen", "fa2_varlen"),
-         _peer("FlexAttention", "flex", is_slow=True, modules=("torch.nn.attention.flex_attention", "torch._dynamo", "torch._inductor")),
-         _peer("SDPA with a mask", "sdpa_masked", is_slow=True))
+PEERS = (_peer("cuDNN", "peers.cudnn"), _peer("FA2", "peers.fa2"), _peer("FA2 on the view", "permuted.fa2_view"),
+         _peer("cuDNN per group, copied", "permuted.cudnn_permuted"), _peer("cuDNN per group, strided", "permuted.cudnn_strided"),
+         _peer("FA2 composed", "permuted.fa2_composed"), _peer("FA2 per branch", "permuted.fa2_branches"), _peer("FA2 varlen", "peers.fa2_varlen"),
+         _peer("FlexAttention", "peers.flex", is_slow=True, modules=("torch.nn.attention.flex_attention", "torch._dynamo", "torch._inductor")),
+         _peer("SDPA with a mask", "peers.sdpa_masked", is_slow=True))
 
 
 class Providers:

@@ -79,6 +79,8 @@ class Session:
         for member in self.group(workload):
             reference = Reference(member, q, k, v)
             for provider in self.providers.of(member):
+                if member is not workload and not report.is_heddle({"name": provider.name}):
+                    continue  # of a companion, what its workload is compared with
                 label = provider.name if member is workload else f"{member.name}: {provider.name}"
                 if (workload.name, label, "run") in self.skipped:
                     failed[label] = self.skipped[workload.name, label, "run"]

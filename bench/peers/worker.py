@@ -14,6 +14,7 @@ class Worker:
 
     def __init__(self, options, results, scratch, number, names):
         self.options, self.results, self.names = options, results, names
+        self.began = time.time()
         self.lines = os.path.join(scratch, f"lines{number}")
         self.turns = [f"--turns={scratch}"] if options.processes > 1 else []
         self.seen, self.begun, self.doing, self.died, self.skipped = 0, False, None, "", []
@@ -45,9 +46,8 @@ class Worker:
     def is_late(self):
         return time.time() > self.options.until
 
-    @staticmethod
-    def say(text):
-        print(text, file=sys.stderr, flush=True)
+    def say(self, text):
+        print(f"{time.time() - self.began:6.1f} s  {text}", file=sys.stderr, flush=True)
 
     def command(self, names):
         return [*self.options.self_command, f"--lines={self.lines}", *self.turns, *(f"--skip={json.dumps(skip)}" for skip in self.skipped), *names]

@@ -1,4 +1,5 @@
-"""The measuring process of bench/peers.py with providers of a plug-in and the processor in place of a GPU. Skipped without torch."""
+"""The measuring process of bench/peers.py with providers of a plug-in, and peers that are composed of several calls, with the processor in
+place of a GPU. Skipped without torch."""
 import io
 import json
 import os
@@ -18,7 +19,9 @@ except ImportError:
     print("skipped: no torch")
     sys.exit(0)
 
-from peers import columns, gpu, session  # noqa: E402
+from peers import columns, gpu, masks, permuted, session  # noqa: E402
+from peers.reference import COMPOSED_TOLERANCE, Reference  # noqa: E402
+from peers.workload import Workload  # noqa: E402
 
 PLUGIN = """
 import torch
@@ -126,6 +129,67 @@ class Sessions(unittest.TestCase):
         self.assertNotIn(["window", "own crashed", "run"], steps)
         self.assertNotIn(["window", "own right", "host_us"], steps)
         self.assertIsNone(steps[-1])
+
+
+def flash(q, k, v, left=None, right=None, causal=False):
+    """What peers.flash returns, by the definition; causal from the last key on, as FlashAttention-2 has it."""
+    share = q.shape[2] // k.shape[2]
+    k, v = (tensor.float().repeat_interleave(share, 2) for tensor in (k, v))
+    scores = torch.einsum("bqhd,bkhd->bhqk", q.float(), k) / q.shape[-1] ** 0.5
+    ahead = torch.arange(q.shape[1])[:, None] + k.shape[1] - q.shape[1] - torch.arange(k.shape[1])
+    kept = torch.ones_like(ahead, dtype=torch.bool)
+    if causal:
+        kept &= ahead >= 0
+    if left is not None:
+        kept &= (ahead <= left) & (ahead >= -right)
+    scores = scores.masked_fill(~kept, -torch.inf)
+    return torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v).to(q.dtype), scores.logsumexp(-1)
+
+
+class Peers(unittest.TestCase):
+    """Peers made of several calls, with calls by the definition."""
+
+    def setUp(self):
+        self.flash, permuted.flash = permuted.flash, flash
+
+    def tearDown(self):
+        permuted.flash = self.flash
+
+    def check(self, make, mask, heads=4, kv_heads=0, seqlen=64, applies=True):
+        workload = Workload("w", "", mask, 1, heads, seqlen, 16, kv_heads=kv_heads)
+        q, k, v = gpu.inputs(workload, Host())
+        launch = make(workload, q, k, v)
+        self.assertEqual(launch is not None, applies)
+        if applies:
+            check = Reference(workload, q, k, v).check(launch.run(), tolerance=COMPOSED_TOLERANCE)
+            self.assertTrue(check["ok"], check)
+
+    def test_groups_of_heads(self):
+        for make in (permuted.cudnn_permuted, permuted.cudnn_strided):
+            self.check(make, masks.Groups(16, 2))
+            self.check(make, masks.Groups(64, 2))  # the second segment is longer than the tokens
+            self.check(make, masks.Groups(16, 2), heads=8, kv_heads=4)
+            self.check(make, masks.Partition(masks.segments((16, 32), (2, 4), causal=True)))
+            self.check(make, masks.Partition(masks.segments((16, 32), (1, 2))), heads=8, kv_heads=2)
+            self.check(make, masks.Groups(16, 2), kv_heads=1, applies=False)  # a key's head in two groups
+            self.check(make, masks.Groups(24, 2), applies=False)
+            self.check(make, masks.Full(), applies=False)
+
+    def test_branches(self):
+        self.check(permuted.fa2_branches, masks.Mixture(masks.segments((8, 32), (1, 2), causal=True)))
+        self.check(permuted.fa2_branches, masks.Mixture(masks.segments((8, 16, 128), (1, 2, 8), causal=True)), heads=3)
+        self.check(permuted.fa2_branches, masks.Mixture(masks.segments((8, 16), (1, 2))))
+        self.check(permuted.fa2_branches, masks.Mixture(masks.segments((12, 16), (1, 2))), applies=False)
+        self.check(permuted.fa2_branches, masks.Causal(), applies=False)
+
+    def test_views(self):
+        self.check(permuted.fa2_view, masks.DilatedWindow(4, 3))
+        self.check(permuted.fa2_view, masks.DilatedWindow(4, 3), kv_heads=2)
+        self.check(permuted.fa2_view, masks.DilatedWindow(3, 3), applies=False)
+
+    def test_composed(self):
+        self.check(permuted.fa2_composed, masks.Longformer(5, 6))
+        self.check(permuted.fa2_composed, masks.Longformer(5, 6), kv_heads=2)
 
 
 if __name__ == "__main__":
