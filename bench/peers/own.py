@@ -93,7 +93,8 @@ class Package:
             call.out.fill_(float("nan"))
             call.lse.fill_(float("nan"))
 
-        return Launch(lambda: (call(), call.lse), set_up=lambda: heddle.prepare(q, k, v, **given), poison=poison, is_exact=True,
+        known = {name: getattr(call.kernel, name) for name in ("config", "arch", "match", "registers", "spill_bytes", "note") if call.kernel}
+        return Launch(lambda: (call(), call.lse), info=known, set_up=lambda: heddle.prepare(q, k, v, **given), poison=poison, is_exact=True,
                       workspace_bytes=0 if workspace is None else workspace.numel(), settle=self._settle(heddle, q, k, v, given))
 
     def _loaded(self, workload):

@@ -19,7 +19,7 @@ except ImportError:
     print("skipped: no torch")
     sys.exit(0)
 
-from peers import columns, gpu, masks, permuted, session  # noqa: E402
+from peers import columns, gpu, masks, peers, permuted, session  # noqa: E402
 from peers.reference import COMPOSED_TOLERANCE, Reference  # noqa: E402
 from peers.workload import Workload  # noqa: E402
 
@@ -186,6 +186,24 @@ class Peers(unittest.TestCase):
         self.check(permuted.fa2_view, masks.DilatedWindow(4, 3))
         self.check(permuted.fa2_view, masks.DilatedWindow(4, 3), kv_heads=2)
         self.check(permuted.fa2_view, masks.DilatedWindow(3, 3), applies=False)
+
+    def test_masks_made_beforehand(self):
+        """And made again, as the column of the set-up does."""
+        compiled, torch.compile = torch.compile, lambda function, **_: function
+        try:
+            for mask in (masks.Window(7, 0), masks.SparseStrided(8), masks.Mixture(masks.segments((8, 32), (1, 2), causal=True))):
+                self.check(peers.flex, mask, kv_heads=2)
+                self.check(peers.sdpa_masked, mask, kv_heads=2)
+            workload = Workload("w", "", masks.Window(7, 0), 1, 4, 64, 16)
+            tensors = gpu.inputs(workload, Host())
+            self.assertEqual(peers.flex(workload, *tensors).set_up().shape, (1, 1, 64, 64))
+            self.assertEqual(int(peers.sdpa_masked(workload, *tensors).set_up().sum()), workload.kept_pairs // 4)
+        finally:
+            torch.compile = compiled
+
+    def test_first_and_last_keys(self):
+        self.check(peers.cudnn, masks.Columns(5, 9))
+        self.check(peers.cudnn, masks.Columns(5, 0), kv_heads=2)
 
     def test_composed(self):
         self.check(permuted.fa2_composed, masks.Longformer(5, 6))

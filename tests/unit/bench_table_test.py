@@ -288,6 +288,7 @@ class FakePackage(types.ModuleType):
         def call():
             return call.out
         call.out, call.lse, call.workspace = "out", "lse", types.SimpleNamespace(numel=lambda: 640)
+        call.kernel = types.SimpleNamespace(config="block_m=128", arch="g", match="exact", registers=128, spill_bytes=0, note="")
         return call
 
     def kernel(self, *tensors, **given):
@@ -311,7 +312,7 @@ class Package(unittest.TestCase):
             attention, prepared = self.launches(folder)
             self.assertEqual(self.package.configured, [{"database": os.path.join(folder, "package.compiled"), "shipped": (stored,), "first": "best"}])
         self.assertEqual((attention.run(), prepared.run()), (("out", "lse"), ("out", "lse")))
-        self.assertEqual((prepared.workspace_bytes, attention.settle), (640, None))
+        self.assertEqual((prepared.workspace_bytes, prepared.info["config"], attention.settle), (640, "block_m=128", None))
         self.assertEqual(self.package.calls, [self.GIVEN, {**self.GIVEN, "return_lse": True}])
 
     def test_first_call_has_a_database_of_its_own(self):
