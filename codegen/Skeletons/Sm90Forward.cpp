@@ -348,6 +348,13 @@ LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelCon
   return plan;
 }
 
+// What the skeleton needs where templates do not reach: in names of instructions and attributes of the kernel.
+std::string macros(const KernelRequest &request, const KernelConfig &config) {
+  return (config.cluster > 1 ? "#define HEDDLE_CLUSTER " + number(config.cluster) + "\n" : "") +
+         "#define HEDDLE_SCORE_COLUMNS " + number(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS " +
+         number(request.valueDim) + "\n";
+}
+
 std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig &config) const {
   const MapRates rates = MapRates::of(request.variants);
   TraitsPrinter printer;
@@ -360,7 +367,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));
   printer.array("kQueryRates", rates.query);
   printer.array("kKeyRates", rates.key);
-  return printer.str() + (config.cluster > 1 ? "#define HEDDLE_CLUSTER " + number(config.cluster) + "\n" : "");
+  return printer.str() + macros(request, config);
 }
 
 } // namespace

@@ -25,8 +25,8 @@ struct LaneRows {
 };
 
 // The reference starts this far below the carried lse, so that weights of new keys keep their precision
-// in half; the next key above it raises the reference as usual. Log2 units.
-constexpr float kCarryHeadroom = 8.f;
+// in half, which bfloat16 does not need; the next key above it raises the reference as usual. Log2 units.
+constexpr float kCarryHeadroom = KernelTraits::kIsBf16 ? 0.f : 8.f;
 
 // rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the loads:
 // lanes stay together.
@@ -43,10 +43,12 @@ DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows
       rows.sum[i][half] = hasKeys && threadIdx.x % 4 == 0 ? weight : 0.f;
       const float *from = p.carryOut + lane.carryOffset(p, row) + threadIdx.x % 4 * 2;
 #pragma unroll
-      for (int n = 0; n < kValueTiles; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-          rows.out[i][n][2 * half + e] = hasKeys ? weight * from[n * 8 + e] : 0.f;
+      for (int n = 0; n < kValueTiles; ++n) {
+        float carried[2];
+        ptx::loadGlobal8(from + n * 8, hasKeys, carried);
+        rows.out[i][n][2 * half] = weight * carried[0];
+        rows.out[i][n][2 * half + 1] = weight * carried[1];
+      }
     }
 }
 

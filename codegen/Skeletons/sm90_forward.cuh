@@ -27,7 +27,9 @@
 //   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_words.cuh)
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
 //   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
-// and, if kCluster is not 1, the same number as macro HEDDLE_CLUSTER: attributes of a kernel are no template.
+// and macros, where templates do not reach:
+//   HEDDLE_CLUSTER       kCluster, if it is not 1: an attribute of the kernel
+//   HEDDLE_SCORE_COLUMNS, HEDDLE_OUTPUT_COLUMNS   kBlockN and kValueDim: part of the names of instructions
 #pragma once
 
 #include "Ptx/barriers.cuh"
@@ -98,8 +100,8 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
   using namespace heddle;
   if (!placesAreRight())
     __trap();
-  if (threadIdx.x == 0)
-    initShared();
+  if (threadIdx.x < 32)
+    initShared(threadIdx.x);
   __syncthreads();
   meetCluster();
   const int32_t warpgroup = uniform(threadIdx.x / kWarpgroupThreads);

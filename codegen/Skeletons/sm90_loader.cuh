@@ -9,34 +9,27 @@ public:
   DEV explicit Loader(const KernelParams &p) : p(p), plan(0), queries(1), keys(1), values(1) {}
 
   DEV void run() {
-    bool hasQuery = true; // the item's query tile is on its way
-    PlannedTile last{};
+    bool isFirst = true; // the next tile is the first of its item
+    PlannedTile last{};  // whose values are still to be sent
 #pragma unroll 1
     for (;;) {
       ptx::waitParity(at(kPlanFull + 8 * plan.slot()), plan.parity());
       const uint32_t from = kPlan + kItemWordsBytes * plan.slot();
       const int32_t flags = ptx::loadShared4(at(from + kPlanFlagsOffset));
-      if (hasBit(flags, words::kIsItem)) {
-        copyWords(kLoaderWords, from);
-        releasePlan();
-        hasQuery = !hasBit(flags, words::kNextExists);
-        if (hasQuery)
-          sendQuery(false);
-        if (hasBit(flags, words::kIsEnd))
-          return;
-        continue;
-      }
+      const bool isItem = hasBit(flags, words::kIsItem), hasNext = hasBit(flags, words::kNextExists);
       const PlannedTile tile(from);
+      if (isItem)
+        copyWords(kLoaderWords, from);
       releasePlan();
-      sendKeys(tile, flags);
-      if (hasQuery)
-        sendValues(last);
-      else
-        sendQuery(true);
-      hasQuery = true;
-      last = tile;
-      if (!hasBit(flags, words::kNextExists))
-        sendValues(last);
+      if (!isItem)
+        sendKeys(tile, flags);
+      if (isItem ? !hasNext : isFirst)
+        sendQuery(!isItem);
+      if (hasBit(flags, words::kIsEnd))
+        return;
+      if (!isItem)
+        sendValuesBehind(last, tile, isFirst, hasNext);
+      isFirst = isItem;
     }
   }
 
@@ -79,6 +72,17 @@ private:
     ptx::arriveExpecting(at(full), kKeyTileBytes);
     copyColumns<KernelTraits::kHeadDim>(kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK, full, kKeyMaps, tile);
     keys.next();
+  }
+
+  // Behind the keys of a tile: the values of the tile before, then its own if no keys follow. `last` becomes the tile.
+  DEV void sendValuesBehind(PlannedTile &last, const PlannedTile &tile, bool isFirst, bool hasNext) {
+    if (isFirst)
+      last = tile;
+#pragma unroll 1
+    for (int32_t rest = !isFirst + !hasNext; rest > 0; --rest) {
+      sendValues(last);
+      last = tile;
+    }
   }
 
   DEV void sendValues(const PlannedTile &tile) {

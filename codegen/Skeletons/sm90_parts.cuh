@@ -99,18 +99,11 @@ DEV float powerOfTwo(float exponent) {
   return __int_as_float(static_cast<int32_t>(fmaxf(exponent, -kBias) + kBias) << kMantissaBits);
 }
 
-// Moves the references up to whole numbers: states are then weighted by powers of two, which are exact, and in whatever
-// steps they are added, the bits are the same.
-DEV void roundReferences(RowState &rows) {
-  RowFactors factor;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float whole = ceilf(rows.reference[0][half]);
-    factor[half] = ptx::exp2Approx(rows.reference[0][half] - whole);
-    rows.reference[0][half] = whole;
-    rows.sum[0][half] *= factor[half];
-  }
-  scaleOutput(rows, factor);
+// 2^(reference - whole) for a whole number not below the reference. What the reference lacks to a whole number itself is one
+// factor, the rest a power of two, which is exact: in whatever steps states are added, the bits are the same.
+DEV float weightOfState(float reference, float whole) {
+  const float raised = ceilf(reference);
+  return ptx::exp2Approx(reference - raised) * powerOfTwo(raised - whole);
 }
 
 // The state that a warp left of its rows in a slot: for each lane, 16 bytes of every value tile, then references and sums.
@@ -129,7 +122,6 @@ public:
   // To the next state of the same rows: in the slot that follows, or of the next consumer.
   DEV void next() { at += kStepBytes; }
 
-  // References must be whole numbers.
   DEV void store(const RowState &rows, bool isWanted = true) const {
 #pragma unroll
     for (int n = 0; n < kValueTiles; ++n)
@@ -140,7 +132,7 @@ public:
   // References and sums of the lane's two rows.
   DEV void loadEnds(float (&ends)[4]) const { ptx::loadGlobal16(at + kValueTiles * kPieceBytes, ends); }
 
-  // rows += the state, whose references are at most those of the rows.
+  // rows += the state, whose references are at most those of the rows, which are whole numbers.
   DEV void addTo(RowState &rows) const {
     float ends[4], out[kValueTiles][4];
     loadEnds(ends);
@@ -150,7 +142,7 @@ public:
     float weight[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      weight[half] = powerOfTwo(ends[half] - rows.reference[0][half]);
+      weight[half] = weightOfState(ends[half], rows.reference[0][half]);
       rows.sum[0][half] = fmaf(ends[2 + half], weight[half], rows.sum[0][half]);
     }
 #pragma unroll
@@ -196,6 +188,9 @@ DEV void mergeStates(RowState &rows, const PartState &first, int32_t count) {
     for (int half = 0; half < 2; ++half)
       rows.reference[0][half] = fmaxf(rows.reference[0][half], ends[half]);
   }
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+    rows.reference[0][half] = ceilf(rows.reference[0][half]);
   state = first;
 #pragma unroll kStatesAtOnce
   for (int32_t i = 0; i < count; ++i, state.next())
@@ -207,7 +202,6 @@ DEV void mergeStates(RowState &rows, const PartState &first, int32_t count) {
 DEV bool joinParts(const KernelParams &p, PartRecord record, RowState &rows) {
   const bool isAlone = kSplitsLong && record.isAlone(), isFirst = kSplitsLong && uniform(partWarp() < 4);
   const int32_t slot = record.slot(), ownSlot = slot + (isAlone ? 1 : record.part());
-  roundReferences(rows);
   PartState(p, ownSlot, partWarp()).store(rows);
   bool joins = isFirst;
   if (isAlone)

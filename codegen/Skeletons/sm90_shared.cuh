@@ -162,27 +162,30 @@ DEV WorkItem readItem(uint32_t from) {
   return item;
 }
 
-DEV void initShared() {
-  for (int slot = 0; slot < kQueryStages; ++slot) {
-    ptx::initBarrier(at(kQueryFull + 8 * slot), 1);
-    ptx::initBarrier(at(kQueryEmpty + 8 * slot), kConsumerWarps);
+// By the lanes of one warp: each takes one slot of every ring, which is faster and shorter than one thread's loops.
+DEV void initShared(int32_t lane) {
+  static_assert(kMaxStages <= 32 && kPlanSlots <= 32 && kRedoWords == 32, "a lane for every slot and word");
+  if (lane < kQueryStages) {
+    ptx::initBarrier(at(kQueryFull + 8 * lane), 1);
+    ptx::initBarrier(at(kQueryEmpty + 8 * lane), kConsumerWarps);
   }
-  for (int slot = 0; slot < kStages; ++slot) {
-    ptx::initBarrier(at(kKeyFull + 8 * slot), 1);
-    ptx::initBarrier(at(kKeyEmpty + 8 * slot), kBlocksOfItem * kConsumerWarps);
-    ptx::initBarrier(at(kValueFull + 8 * slot), 1);
-    ptx::initBarrier(at(kValueEmpty + 8 * slot), kBlocksOfItem * kConsumerWarps);
+  if (lane < kStages) {
+    ptx::initBarrier(at(kKeyFull + 8 * lane), 1);
+    ptx::initBarrier(at(kKeyEmpty + 8 * lane), kBlocksOfItem * kConsumerWarps);
+    ptx::initBarrier(at(kValueFull + 8 * lane), 1);
+    ptx::initBarrier(at(kValueEmpty + 8 * lane), kBlocksOfItem * kConsumerWarps);
   }
-  for (int slot = 0; slot < kPlanSlots; ++slot) {
-    ptx::initBarrier(at(kPlanFull + 8 * slot), 1);
-    ptx::initBarrier(at(kPlanEmpty + 8 * slot), 1);
+  if (lane < kPlanSlots) {
+    ptx::initBarrier(at(kPlanFull + 8 * lane), 1);
+    ptx::initBarrier(at(kPlanEmpty + 8 * lane), 1);
   }
-  CellWords::clear();
-  ptx::initBarrier(at(kVerdict), kConsumerWarps);
-  ptx::storeShared4(at(kSecondPass), 0);
+  if (lane == 0) {
+    CellWords::clear();
+    ptx::initBarrier(at(kVerdict), kConsumerWarps);
+    ptx::storeShared4(at(kSecondPass), 0);
+  }
   if (KernelTraits::kSoftmax == 1)
-    for (int word = 0; word < kRedoWords; ++word)
-      ptx::storeShared4(at(kRedoBits + 4 * word), 0);
+    ptx::storeShared4(at(kRedoBits + 4 * lane), 0);
   ptx::fenceBarrierInit();
 }
 

@@ -3,6 +3,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
+#include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -246,6 +247,21 @@ TEST_CASE("the traits hold the rates and where tiles lie") {
         "kQueryRates[3] = {1, 2, 6};", "kKeyRates[2] = {1, 2};", "kSmemBarriers = 0;", "kSmemQ = 1024;",
         "kGrid = ", "kSoftmax = 0;", "kQueryStages = ", "kTurnTaking = ", "kConsumerRegisters = ", "kRasterMib = "})
     CHECK_MESSAGE(traits.find(std::string("  static constexpr int ") + line) != std::string::npos, line);
+}
+
+TEST_CASE("the source names the two sizes of products that the kernel uses, and the skeleton has every size that may be named") {
+  KernelRequest request = requestFor(192, 128);
+  const KernelConfig config = defaultFor(request);
+  const std::string macros = "\n#define HEDDLE_SCORE_COLUMNS " + std::to_string(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS 128\n";
+  CHECK(sm90ForwardSkeleton().traits(request, config).find(macros) != std::string::npos);
+  std::string products;
+  for (const EmbeddedFile &file : skeletonSources())
+    if (file.name == "Ptx/warpgroup_product.cuh")
+      products = file.text;
+  for (int64_t size = 8; size <= 256; size += 8) {
+    const std::string n = std::to_string(size), begin = "#define HEDDLE_PRODUCT_" + n + " " + n + ", " + std::to_string(size / 2);
+    CHECK_MESSAGE(products.find(begin + ", ") != std::string::npos, size);
+  }
 }
 
 TEST_CASE("clusters are off by default, feasible where every block of one has the same items, and not in rounds of passes") {

@@ -88,6 +88,15 @@ DEV void loadGlobal16(const void *global, float (&values)[4]) {
                : "memory");
 }
 
+// Two floats, zero where not `isPresent`, whose address is not read then; without a branch, so that lanes stay together.
+DEV void loadGlobal8(const float *global, bool isPresent, float (&values)[2]) {
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %3, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
+               "@present ld.global.v2.f32 {%0, %1}, [%2];\n}"
+               : "=&f"(values[0]), "=&f"(values[1])
+               : "l"(global), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+}
+
 DEV uint32_t addGlobal(uint32_t *counter, uint32_t value) {
   uint32_t before;
   asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(value) : "memory");

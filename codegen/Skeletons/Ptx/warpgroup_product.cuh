@@ -34,6 +34,7 @@ template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address, uin
 // WarpgroupProduct<N, IsBf16>: sum[N/8][4] (+)= A (64x16) times B (16xN).
 //   ofShared:    A and B in shared memory, rows along the summed dimension
 //   ofRegisters: A in registers, B in shared memory with rows along N
+// There are those for N = HEDDLE_SCORE_COLUMNS and N = HEDDLE_OUTPUT_COLUMNS, macros of the including source.
 template <int N, bool IsBf16> struct WarpgroupProduct;
 
 // clang-format off
@@ -103,8 +104,8 @@ template <int N, bool IsBf16> struct WarpgroupProduct;
 #define HEDDLE_SUMS_124 HEDDLE_SUMS_120, "+f"(d[30][0]), "+f"(d[30][1]), "+f"(d[30][2]), "+f"(d[30][3])
 #define HEDDLE_SUMS_128 HEDDLE_SUMS_124, "+f"(d[31][0]), "+f"(d[31][1]), "+f"(d[31][2]), "+f"(d[31][3])
 
-// N, its accumulator registers R, the type of the elements, and the operand numbers behind the accumulators.
-#define HEDDLE_PRODUCT(N, R, IS_BF16, TYPE, P0, P1, P2, P3, P4, P5)                                                    \
+// N, the type of the elements, accumulator registers R, and the operand numbers behind the accumulators.
+#define HEDDLE_PRODUCT(N, IS_BF16, TYPE, R, P0, P1, P2, P3, P4, P5)                                                    \
   template <> struct WarpgroupProduct<N, IS_BF16> {                                                                    \
     template <bool Accumulate> DEV static void ofShared(float (&d)[N / 8][4], uint64_t a, uint64_t b) {                \
       asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                                     \
@@ -119,42 +120,52 @@ template <int N, bool IsBf16> struct WarpgroupProduct;
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1));                                      \
     }                                                                                                                  \
   };
-#define HEDDLE_PRODUCTS(N, R, P0, P1, P2, P3, P4, P5)                                                                  \
-  HEDDLE_PRODUCT(N, R, true, "bf16", P0, P1, P2, P3, P4, P5)                                                           \
-  HEDDLE_PRODUCT(N, R, false, "f16", P0, P1, P2, P3, P4, P5)
+#define HEDDLE_PRODUCT_OF_TYPES(N, ...)                                                                                \
+  HEDDLE_PRODUCT(N, true, "bf16", __VA_ARGS__)                                                                         \
+  HEDDLE_PRODUCT(N, false, "f16", __VA_ARGS__)
+#define HEDDLE_PRODUCT_OF_NUMBERS(...) HEDDLE_PRODUCT_OF_TYPES(__VA_ARGS__)
+#define HEDDLE_PRODUCT_OF_SIZE(N) HEDDLE_PRODUCT_OF_NUMBERS(HEDDLE_PRODUCT_##N)
+#define HEDDLE_DEFINE_PRODUCT(N) HEDDLE_PRODUCT_OF_SIZE(N)
 
-HEDDLE_PRODUCTS(8, 4, 4, 5, 6, 7, 8, 9)
-HEDDLE_PRODUCTS(16, 8, 8, 9, 10, 11, 12, 13)
-HEDDLE_PRODUCTS(24, 12, 12, 13, 14, 15, 16, 17)
-HEDDLE_PRODUCTS(32, 16, 16, 17, 18, 19, 20, 21)
-HEDDLE_PRODUCTS(40, 20, 20, 21, 22, 23, 24, 25)
-HEDDLE_PRODUCTS(48, 24, 24, 25, 26, 27, 28, 29)
-HEDDLE_PRODUCTS(56, 28, 28, 29, 30, 31, 32, 33)
-HEDDLE_PRODUCTS(64, 32, 32, 33, 34, 35, 36, 37)
-HEDDLE_PRODUCTS(72, 36, 36, 37, 38, 39, 40, 41)
-HEDDLE_PRODUCTS(80, 40, 40, 41, 42, 43, 44, 45)
-HEDDLE_PRODUCTS(88, 44, 44, 45, 46, 47, 48, 49)
-HEDDLE_PRODUCTS(96, 48, 48, 49, 50, 51, 52, 53)
-HEDDLE_PRODUCTS(104, 52, 52, 53, 54, 55, 56, 57)
-HEDDLE_PRODUCTS(112, 56, 56, 57, 58, 59, 60, 61)
-HEDDLE_PRODUCTS(120, 60, 60, 61, 62, 63, 64, 65)
-HEDDLE_PRODUCTS(128, 64, 64, 65, 66, 67, 68, 69)
-HEDDLE_PRODUCTS(136, 68, 68, 69, 70, 71, 72, 73)
-HEDDLE_PRODUCTS(144, 72, 72, 73, 74, 75, 76, 77)
-HEDDLE_PRODUCTS(152, 76, 76, 77, 78, 79, 80, 81)
-HEDDLE_PRODUCTS(160, 80, 80, 81, 82, 83, 84, 85)
-HEDDLE_PRODUCTS(168, 84, 84, 85, 86, 87, 88, 89)
-HEDDLE_PRODUCTS(176, 88, 88, 89, 90, 91, 92, 93)
-HEDDLE_PRODUCTS(184, 92, 92, 93, 94, 95, 96, 97)
-HEDDLE_PRODUCTS(192, 96, 96, 97, 98, 99, 100, 101)
-HEDDLE_PRODUCTS(200, 100, 100, 101, 102, 103, 104, 105)
-HEDDLE_PRODUCTS(208, 104, 104, 105, 106, 107, 108, 109)
-HEDDLE_PRODUCTS(216, 108, 108, 109, 110, 111, 112, 113)
-HEDDLE_PRODUCTS(224, 112, 112, 113, 114, 115, 116, 117)
-HEDDLE_PRODUCTS(232, 116, 116, 117, 118, 119, 120, 121)
-HEDDLE_PRODUCTS(240, 120, 120, 121, 122, 123, 124, 125)
-HEDDLE_PRODUCTS(248, 124, 124, 125, 126, 127, 128, 129)
-HEDDLE_PRODUCTS(256, 128, 128, 129, 130, 131, 132, 133)
+// What stands behind each N: its accumulator registers R and the operand numbers behind them.
+#define HEDDLE_PRODUCT_8 8, 4, 4, 5, 6, 7, 8, 9
+#define HEDDLE_PRODUCT_16 16, 8, 8, 9, 10, 11, 12, 13
+#define HEDDLE_PRODUCT_24 24, 12, 12, 13, 14, 15, 16, 17
+#define HEDDLE_PRODUCT_32 32, 16, 16, 17, 18, 19, 20, 21
+#define HEDDLE_PRODUCT_40 40, 20, 20, 21, 22, 23, 24, 25
+#define HEDDLE_PRODUCT_48 48, 24, 24, 25, 26, 27, 28, 29
+#define HEDDLE_PRODUCT_56 56, 28, 28, 29, 30, 31, 32, 33
+#define HEDDLE_PRODUCT_64 64, 32, 32, 33, 34, 35, 36, 37
+#define HEDDLE_PRODUCT_72 72, 36, 36, 37, 38, 39, 40, 41
+#define HEDDLE_PRODUCT_80 80, 40, 40, 41, 42, 43, 44, 45
+#define HEDDLE_PRODUCT_88 88, 44, 44, 45, 46, 47, 48, 49
+#define HEDDLE_PRODUCT_96 96, 48, 48, 49, 50, 51, 52, 53
+#define HEDDLE_PRODUCT_104 104, 52, 52, 53, 54, 55, 56, 57
+#define HEDDLE_PRODUCT_112 112, 56, 56, 57, 58, 59, 60, 61
+#define HEDDLE_PRODUCT_120 120, 60, 60, 61, 62, 63, 64, 65
+#define HEDDLE_PRODUCT_128 128, 64, 64, 65, 66, 67, 68, 69
+#define HEDDLE_PRODUCT_136 136, 68, 68, 69, 70, 71, 72, 73
+#define HEDDLE_PRODUCT_144 144, 72, 72, 73, 74, 75, 76, 77
+#define HEDDLE_PRODUCT_152 152, 76, 76, 77, 78, 79, 80, 81
+#define HEDDLE_PRODUCT_160 160, 80, 80, 81, 82, 83, 84, 85
+#define HEDDLE_PRODUCT_168 168, 84, 84, 85, 86, 87, 88, 89
+#define HEDDLE_PRODUCT_176 176, 88, 88, 89, 90, 91, 92, 93
+#define HEDDLE_PRODUCT_184 184, 92, 92, 93, 94, 95, 96, 97
+#define HEDDLE_PRODUCT_192 192, 96, 96, 97, 98, 99, 100, 101
+#define HEDDLE_PRODUCT_200 200, 100, 100, 101, 102, 103, 104, 105
+#define HEDDLE_PRODUCT_208 208, 104, 104, 105, 106, 107, 108, 109
+#define HEDDLE_PRODUCT_216 216, 108, 108, 109, 110, 111, 112, 113
+#define HEDDLE_PRODUCT_224 224, 112, 112, 113, 114, 115, 116, 117
+#define HEDDLE_PRODUCT_232 232, 116, 116, 117, 118, 119, 120, 121
+#define HEDDLE_PRODUCT_240 240, 120, 120, 121, 122, 123, 124, 125
+#define HEDDLE_PRODUCT_248 248, 124, 124, 125, 126, 127, 128, 129
+#define HEDDLE_PRODUCT_256 256, 128, 128, 129, 130, 131, 132, 133
+
+// Only the sizes that the kernel uses: to read all 32 would take 2 to 3% of its compile time.
+HEDDLE_DEFINE_PRODUCT(HEDDLE_SCORE_COLUMNS)
+#if HEDDLE_OUTPUT_COLUMNS != HEDDLE_SCORE_COLUMNS
+HEDDLE_DEFINE_PRODUCT(HEDDLE_OUTPUT_COLUMNS)
+#endif
 // clang-format on
 
 } // namespace ptx
