@@ -235,7 +235,7 @@ def configure(database=None, shipped=(), *, first="soon", read_only=False, immut
             _retired.append(old)
 
 
-_retired = []
+_retired: list = []
 
 
 def engine():

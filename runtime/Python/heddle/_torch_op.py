@@ -17,8 +17,9 @@ def attention_op(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, tensors: Lis
                  k_origin: int) -> Tuple[torch.Tensor, torch.Tensor]:
     """out [batch, seqlen_q, heads, value_dim] and lse [batch, heads, seqlen_q]. `names`: of the sizes, the numbers, the tensors, with ;
     between the three and , inside each."""
+    given: list = [sizes, numbers, tensors]
     called = [part.split(",") if part else [] for part in names.split(";")]
-    arguments = {name: value for part, values in zip(called, (sizes, numbers, tensors)) for name, value in zip(part, values)}
+    arguments = {name: value for part, values in zip(called, given) for name, value in zip(part, values)}
     made = patterns.pattern(text=pattern, name=pattern_name) if pattern_name else patterns.resolved(pattern)
     out, lse = _torch.attention(q.detach(), k.detach(), v.detach(), made, scale, True, None, None, q_origin, k_origin, arguments)
     return out, lse

@@ -45,7 +45,7 @@ class Symbol:
         _refuse("branches on a position or a score; use `&`, `|`, `~` and torch.where")
 
     __int__ = __float__ = __index__ = __bool__
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def lifted(self, other, kind=None):
         """A symbol for the other side of an operator."""

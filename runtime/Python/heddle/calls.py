@@ -6,7 +6,7 @@ from typing import Any, Optional, Union
 
 from . import _call, _engine, _generic, _library, patterns
 from . import _structs as S
-from .errors import InvalidArgumentError, UnsupportedError, of_status
+from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
 from .words import Mask, Softmax
 
@@ -26,8 +26,8 @@ def _is_torch(tensor):
     return torch is not None and isinstance(tensor, torch.Tensor)
 
 
-_eager = None  # ours for PyTorch, once a PyTorch tensor was seen
-_plain_types = ()
+_eager: Any = None  # ours for PyTorch, once a PyTorch tensor was seen
+_plain_types: tuple = ()
 
 
 def _load_eager():
@@ -93,7 +93,7 @@ class Prepared:
 
     def __init__(self, bound):
         self._bound = bound
-        self.out, self.lse, self.kernel = bound.out, bound.lse, bound.kernel and bound.kernel
+        self.out, self.lse, self.kernel = bound.out, bound.lse, bound.kernel
 
     def __call__(self):
         if self._bound is None:
@@ -102,6 +102,7 @@ class Prepared:
         return self.out
 
     def close(self):
+        """Lets go of the tensors. Calls raise from then on."""
         self._bound = None
 
 
@@ -122,14 +123,13 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
 
 def _call_of(q, k, v, pattern, scale, q_origin, k_origin, arguments):
     """The Call of a question about kernels; its results are not there."""
-    prepared = pattern, scale, q_origin, k_origin, arguments
     if _is_torch(q):
         from . import _torch
         view = _torch.view
     else:
         from . import _dlpack
         view = _dlpack.view
-    values, tensors = _call.call_values(prepared[0], arguments)
+    values, tensors = _call.call_values(pattern, arguments)
     views = [view(each, name) for name, each in (("q", q), ("k", k), ("v", v))]
     _call.check_tensors(*views)
     out = views[0]._replace(shape=(*views[0].shape[:3], views[2].shape[3]))
@@ -159,9 +159,7 @@ class Task:
         while True:
             # In pieces, so that Ctrl-C is heard.
             piece = 0.2 if until is None else max(0.0, min(0.2, until - time.monotonic()))
-            status = self._library._functions.heddle_task_wait(self._handle, piece, C.byref(done))
-            if status:
-                raise of_status(status, self._library.last_message())
+            self._library.call("heddle_task_wait", self._handle, piece, C.byref(done))
             if done.value:
                 _engine.engine().expire()
                 return True

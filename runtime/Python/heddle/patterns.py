@@ -29,12 +29,13 @@ class Pattern:
         self.text = text
         self.label = label
         self._handle = None
-        self._info = None
+        self._info: dict = {}
         if _library.library().has_compiler:
             self._parse(name)
         else:
             self._take(_header.header(text, name))
-        self.values = {}
+        self.values: dict = {}
+        self._parent: Optional[Pattern] = None
         self._bind(values or {})
         self._hash = hash((self.text, self.name, tuple(sorted(self.values.items()))))
 
@@ -253,7 +254,7 @@ def named(name: str, arguments: str = "", q_origin: str = "start", **values) -> 
     its text has them, "%left: i32 {attn.default = 1023 : i32}"."""
     origin = "" if q_origin == "start" else f" q_origin({q_origin})"
     made = object.__new__(Pattern)
-    made.text, made.label, made._handle, made._info, made.values = "", "pattern", None, None, {}
+    made.text, made.label, made._handle, made._info, made._parent, made.values = "", "pattern", None, {}, None, {}
     made._take(_header.header(f"attn.pattern @p({arguments}){origin} {{", "p"))
     made.name = name
     made._bind(values)
