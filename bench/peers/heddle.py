@@ -55,6 +55,8 @@ class Library:
 
     def __init__(self, path):
         self.lib = C.CDLL(path)
+        self.launch = C.PyDLL(path).heddle_prepared_launch  # short: giving up the interpreter's lock would cost more
+        self.launch.argtypes, self.launch.restype = (C.c_void_p, C.c_void_p), C.c_int
         self.lib.heddle_last_message.restype = C.c_char_p
         self.lib.heddle_status_name.restype = C.c_char_p
         self.lib.heddle_version.restype = C.c_char_p
@@ -139,7 +141,7 @@ class Kernel:
     def prepare(self, args, stream=0):
         """A callable that launches on the stream. The tensors behind `args` must outlive it."""
         prepared = self.library._open("prepared", "heddle_prepare", self.handle.pointer, C.byref(args))
-        launch, pointer, stream_pointer = self.library.lib.heddle_prepared_launch, prepared.pointer, C.c_void_p(stream)
+        launch, pointer, stream_pointer = self.library.launch, prepared.pointer, C.c_void_p(stream)
 
         def run():
             if launch(pointer, stream_pointer):

@@ -36,8 +36,9 @@ def _drop(returned, gpu):
     gpu.synchronize()
 
 
-def set_up(launch, gpu, repetitions=3):
-    """Making masks and copies again, which the calls share: seconds, bytes kept, most bytes held meanwhile. Compilers have run."""
+def set_up(launch, gpu, repetitions=3, limit_s=1.0):
+    """Making masks and copies again, which the calls share: seconds, bytes kept, most bytes held meanwhile. Compilers have run. Slow
+    ones are made less often."""
     if launch.set_up is None:
         return {"seconds": 0.0, "kept": 0, "peak": 0}
     _drop(launch.set_up(), gpu)
@@ -52,6 +53,8 @@ def set_up(launch, gpu, repetitions=3):
         kept, peak = gpu.allocated() - before, gpu.peak() - before
         _drop(made, gpu)
         del made
+        if sum(seconds) > limit_s:
+            break
     return {"seconds": statistics.median(seconds), "kept": kept, "peak": peak}
 
 

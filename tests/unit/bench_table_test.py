@@ -133,6 +133,9 @@ class Measures(unittest.TestCase):
         self.assertEqual((found["kept"], found["peak"]), (500, 700))
         self.assertGreater(found["seconds"], 0.009)
         self.assertEqual(self.gpu.now, 0)
+        made = []
+        measures.set_up(Launch(lambda: None, set_up=lambda: made.append(time.sleep(0.02))), self.gpu, limit_s=0.01)
+        self.assertEqual(len(made), 2)  # once to warm up
         self.assertEqual(measures.set_up(Launch(lambda: None), self.gpu), {"seconds": 0.0, "kept": 0, "peak": 0})
 
     def test_host_time_of_a_call(self):
@@ -545,6 +548,30 @@ class Runs(unittest.TestCase):
         self.assertEqual([row["name"] for row in json.loads(text.getvalue())["workloads"]], self.NAMES[::2] + self.NAMES[1::2])
         with self.assertRaisesRegex(files.FileError, "expected results of an earlier run"):
             files.read(SCRIPT)
+
+
+class Shell(unittest.TestCase):
+    """peers.sh hands everything on."""
+    PEERS = os.path.join(ROOT, "bench", "peers.sh")
+
+    def test_list(self):
+        done = subprocess.run(["bash", self.PEERS, "--plugin=" + EXAMPLE, "--list", "example_window"], capture_output=True, text=True)
+        self.assertEqual((done.stdout.splitlines()[0].split(), done.returncode), (["example_window", "1x4x4096x64", "patterns/sliding_window.mlir"], 0))
+
+    def test_results_of_record_become_one_table(self):
+        record = os.path.join(ROOT, "bench", "results", "2026-11-22-h200-peers.json")
+        with tempfile.TemporaryDirectory() as folder:
+            output = os.path.join(folder, "out.json")
+            done = subprocess.run(["bash", self.PEERS, f"--merge={record}", "--columns=ms", "--plot=none", output], capture_output=True, text=True)
+            self.assertEqual((done.stderr, done.returncode), ("", 0))
+            self.assertRegex(done.stdout.splitlines()[1], "^dense_8k_d128 +heddle +1.3877$")
+            with open(output) as file, open(record) as part:
+                merged, part = json.load(file), json.load(part)
+            self.assertEqual([merged[name] for name in ("date", "command", "machine")], [part[name] for name in ("date", "command", "machine")])
+
+    def test_usage(self):
+        done = subprocess.run(["bash", self.PEERS], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr.split()[:2]), (2, ["usage:", "bench/peers.sh"]))
 
 
 class Tables(unittest.TestCase):
