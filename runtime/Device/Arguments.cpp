@@ -148,6 +148,8 @@ int64_t wordOf(double number) {
   return word;
 }
 
+int64_t lowestBit(uint64_t bits) { return __builtin_ctzll(bits); }
+
 Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
   const heddle_attention_args &args = inputs.args;
   uint64_t sizesSeen = 0, pointersSeen = 0;
@@ -172,15 +174,14 @@ Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
     else
       inputs.operands[operand.id] = operand.value.ptr;
   }
-  const bool hasRows = !isEmpty(args.q);
-  for (int64_t i = 0; i < kMaxRuntimeSizes; ++i) {
-    if ((needs.sizeMask & ~sizesSeen) >> i & 1)
-      return bad("operands: run-time size number " + num(i) + " of " + num(needs.paramCount) + " is missing");
-    if ((needs.operandMask & ~pointersSeen) >> i & 1)
-      return bad("operands: pointer number " + num(i) + " is missing");
-    if (hasRows && (needs.operandMask >> i & 1) && !inputs.operands[i])
-      return bad("operands: pointer number " + num(i) + ": expected device memory, got null");
-  }
+  if (const uint64_t missing = needs.sizeMask & ~sizesSeen)
+    return bad("operands: run-time size number " + num(lowestBit(missing)) + " of " + num(needs.paramCount) + " is missing");
+  if (const uint64_t missing = needs.operandMask & ~pointersSeen)
+    return bad("operands: pointer number " + num(lowestBit(missing)) + " is missing");
+  if (!isEmpty(args.q))
+    for (uint64_t left = needs.operandMask; left; left &= left - 1)
+      if (!inputs.operands[lowestBit(left)])
+        return bad("operands: pointer number " + num(lowestBit(left)) + ": expected device memory, got null");
   return {};
 }
 
