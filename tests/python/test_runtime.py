@@ -58,6 +58,25 @@ def test_lengths(n):
     np.testing.assert_allclose(device_arrays.to_float(out), expected(tensors)[0], atol=2e-2)
 
 
+class OldSpace:
+    """Makes tensors on the current device, as CuPy does."""
+    float32 = "float32"
+
+    @staticmethod
+    def empty(shape, dtype):
+        return device_arrays.Space.empty(shape, dtype, 0)
+
+
+def test_results_of_owners_without_devices(monkeypatch):
+    monkeypatch.setattr(device_arrays.DeviceArray, "__array_namespace__", lambda self: OldSpace)
+    tensors = draw()
+    np.testing.assert_allclose(device_arrays.to_float(heddle.attention(*tensors, "causal")), expected(tensors)[0], atol=2e-2)
+    monkeypatch.delattr(device_arrays.DeviceArray, "__array_namespace__")
+    with pytest.raises(heddle.UnsupportedError) as raised:
+        heddle.attention(*tensors, "causal")
+    assert str(raised.value) == "out: DeviceArray says no way to make tensors that may be written; give out= and lse="
+
+
 def test_the_stream_is_named_to_the_owner_of_a_tensor():
     tensors = draw()
     heddle.attention(*tensors, "causal")
@@ -236,6 +255,13 @@ def test_kernels_of_another_gpu_are_not_found(root):
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), HEDDLE_FAKE_CUDA_ARCH="80")
     done = subprocess.run([sys.executable, "-c", code, PACKAGE], cwd=root, env=environment, capture_output=True, text=True)
     assert "sm_80" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("path, message", [("/nowhere/libheddle.so", "/nowhere/libheddle.so: no such file"), ("libheddle_none.so.9", "libheddle_none.so.9: cannot open")])
+def test_a_library_that_is_not_there(path, message):
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), HEDDLE_LIBRARY=path)
+    done = subprocess.run([sys.executable, "-c", "import heddle; heddle.version()"], env=environment, capture_output=True, text=True)
+    assert f"heddle.errors.UnavailableError: no heddle library: {message}" in done.stderr and "set HEDDLE_LIBRARY to the file" in done.stderr
 
 
 def test_settings():

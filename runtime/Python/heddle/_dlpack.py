@@ -78,5 +78,9 @@ def empty(like, shape, dtype):
         return numpy.empty(shape, like.dtype if dtype is None else numpy.float32)
     if hasattr(like, "__array_namespace__") and not type(like).__module__.startswith("jax"):
         space = like.__array_namespace__()
-        return space.empty(shape, dtype=like.dtype if dtype is None else space.float32, device=like.device)
+        wanted = dict(dtype=like.dtype if dtype is None else space.float32)
+        try:
+            return space.empty(shape, device=like.device, **wanted)
+        except TypeError:  # CuPy's own functions make it on the current device, and know no such word
+            return space.empty(shape, **wanted)
     raise UnsupportedError(f"out: {type(like).__name__} says no way to make tensors that may be written; give out= and lse=")
