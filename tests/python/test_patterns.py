@@ -1,4 +1,5 @@
 """Patterns of the library, built in Python, from text and from files: the same digests, the same arguments, the same diagnostics."""
+import copy
 import pickle
 import re
 
@@ -215,7 +216,10 @@ def test_files_with_several_patterns(tmp_path):
 
 def test_patterns_travel_between_processes():
     pattern = heddle.library("sliding_window", left=7)
-    assert pickle.loads(pickle.dumps(pattern)) == pattern
+    assert pickle.loads(pickle.dumps(pattern)) == pattern and copy.deepcopy(pattern) == pattern
+    near = heddle.named("near", "%left: i32", "given")(left=3)
+    again = pickle.loads(pickle.dumps(near))
+    assert (again.name, again.values, again.arguments, again.takes_q_origin) == ("near", {"left": 3}, near.arguments, True)
 
 
 @pytest.mark.parametrize("make, message", [

@@ -36,6 +36,7 @@ class Pattern:
             self._take(_header.header(text, name))
         self.values: dict = {}
         self._parent: Optional[Pattern] = None
+        self._spelled: Optional[tuple] = None  # of `named`: its arguments and q_origin
         self._bind(values or {})
         self._hash = hash((self.text, self.name, tuple(sorted(self.values.items()))))
 
@@ -157,17 +158,20 @@ class Pattern:
         return f"<heddle.Pattern {self.name}{values}>"
 
     def __reduce__(self):
-        return _again, (self.text, self.name, self.values, self.label)
+        if self._spelled is not None:
+            return _named_again, (self.name, *self._spelled, self.values)
+        return Pattern, (self.text, self.name, self.values, self.label)
 
     def explain(self, seqlen: int, **sizes) -> dict:
         """Kept pairs, tiles, operations, bytes and the roof, as `heddle explain --json` gives them. `sizes`: seqlen_k, heads, kv_heads,
-        head_dim, value_dim, dtype, batch, block_m, block_n, q_origin, gpu, and the arguments of the pattern."""
+        head_dim, value_dim, dtype, batch, block_m, block_n, q_origin, gpu, and the arguments of the pattern, a tensor as
+        "FILE:TENSOR" of a safetensors file."""
         from . import _command
         return _command.explain(self, dict(sizes, seqlen=seqlen))
 
     def draw(self, path: Optional[str] = None, seqlen: int = 2048, **sizes) -> str:
         """The picture of `heddle show` as SVG text, also written to `path`. `sizes`: seqlen_k, heads, head, block_m, block_n,
-        max_cells, q_origin, and the arguments of the pattern."""
+        max_cells, q_origin, and the arguments of the pattern, as of `explain`."""
         from . import _command
         picture = _command.draw(self, dict(sizes, seqlen=seqlen))
         if path is not None:
@@ -184,8 +188,8 @@ class Pattern:
             return None
 
 
-def _again(text, name, values, label):
-    return Pattern(text, name, values, label)
+def _named_again(name, arguments, q_origin, values):
+    return named(name, arguments, q_origin, **values)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -256,7 +260,7 @@ def named(name: str, arguments: str = "", q_origin: str = "start", **values) -> 
     made = object.__new__(Pattern)
     made.text, made.label, made._handle, made._info, made._parent, made.values = "", "pattern", None, {}, None, {}
     made._take(_header.header(f"attn.pattern @p({arguments}){origin} {{", "p"))
-    made.name = name
+    made.name, made._spelled = name, (arguments, q_origin)
     made._bind(values)
     made._hash = hash((name, arguments, tuple(sorted(made.values.items()))))
     return made
