@@ -80,7 +80,7 @@ def built(request, workload_name, provider_name, caches):
     workload = bench.find(workload_name)
     gpu = gpus.Gpu()
     gpu.start()
-    q, k, v = gpus.inputs(workload, gpu)
+    q, k, v = gpu.inputs(workload)
     known = providers.Providers(own.Runtime(request["library"]), request["db"], added=bench.providers, caches=caches)
     provider = known.named(workload, provider_name)
     for module in provider.modules:

@@ -66,15 +66,14 @@ class Gpu:
         free, total = torch.cuda.mem_get_info()
         return total - free
 
+    def inputs(self, workload):
+        """q, k, v of a workload, [batch, rows, heads, dim], the same numbers in every process."""
+        generator = torch.Generator(device=self.device).manual_seed(0)
 
-def inputs(workload, gpu):
-    """q, k, v of a workload, [batch, rows, heads, dim], the same numbers in every process."""
-    generator = torch.Generator(device=gpu.device).manual_seed(0)
+        def normal(rows, heads):
+            whole = torch.empty(workload.batch, rows, heads, workload.head_dim, dtype=torch.bfloat16, device=self.device)
+            for part in whole.view(-1).split(1 << 26):
+                part.copy_(torch.randn(part.shape, generator=generator, device=self.device))
+            return whole
 
-    def normal(rows, heads):
-        whole = torch.empty(workload.batch, rows, heads, workload.head_dim, dtype=torch.bfloat16, device=gpu.device)
-        for part in whole.view(-1).split(1 << 26):
-            part.copy_(torch.randn(part.shape, generator=generator, device=gpu.device))
-        return whole
-
-    return normal(workload.rows, workload.heads), normal(workload.seqlen, workload.kv), normal(workload.seqlen, workload.kv)
+        return normal(workload.rows, workload.heads), normal(workload.seqlen, workload.kv), normal(workload.seqlen, workload.kv)

@@ -74,7 +74,7 @@ class Session:
 
     def prepare_all(self, workload):
         """Launches and what is known about them by label, and why others failed; the launches keep their tensors alive."""
-        q, k, v = gpus.inputs(workload, self.gpu)
+        q, k, v = self.gpu.inputs(workload)
         launches, entries, failed = {}, {}, {}
         for member in self.group(workload):
             reference = Reference(member, q, k, v)

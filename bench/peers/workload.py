@@ -1,5 +1,5 @@
 """What a workload is: a shape, a pattern file, a mask that says the same, and what must be reached. No torch here."""
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 from peers import scores
@@ -70,6 +70,12 @@ class Workload:
     @property
     def flops(self):
         return 4 * self.head_dim * self.batch * self.kept_pairs
+
+    def shortened(self, tokens):
+        """One batch element of at most so many tokens, under the same name; ValueError where the mask has one length."""
+        if hasattr(self.mask, "rows"):
+            raise ValueError("its mask has one length")
+        return replace(self, batch=1, seqlen=min(tokens, self.seqlen), companion="")
 
     def shape_text(self):
         heads = f"{self.heads}" + (f"[{self.kv}]" if self.kv != self.heads else "")

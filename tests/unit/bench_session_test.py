@@ -37,7 +37,7 @@ def heads_second(*tensors):
 
 
 def masked(workload, q, k, v):
-    places = torch.arange(workload.seqlen)
+    places = torch.arange(q.shape[1])
     ahead = places[:, None] - places
     mask = (ahead >= 0) & (ahead <= 7)
     q, k, v = heads_second(q, k, v)
@@ -104,7 +104,7 @@ class Sessions(unittest.TestCase):
                 file.write(PLUGIN)
             skips = [json.dumps(["window", "own crashed", "run", "it crashed"]), json.dumps(["window", "own right", "host_us", "it hung"])]
             options = types.SimpleNamespace(plugin=[path], library="", db=folder, providers=["own *"], reps=2, skip=skips, turns=None,
-                                            chosen_columns=columns.chosen(columns.STANDARD, ["times", "host_us", "memory_bytes"]))
+                                            chosen_columns=columns.chosen(columns.STANDARD, ["times", "host_*us", "memory_bytes"]))
             made = session.Session(options, session.Lines(lines), Host())
             self.assertEqual(made.machine()["GPU"], "the processor")
             row = made.measure(made.bench.find("window"))
@@ -117,6 +117,7 @@ class Sessions(unittest.TestCase):
         right = entries["own right"]
         self.assertLess(right["values"]["error"], 1e-2)
         self.assertEqual((right["values"]["memory_bytes"], right["values"]["ms"]), (0, right["ms"]))
+        self.assertGreater(right["values"]["host_small_us"], 0)
         self.assertEqual(right["no_value"], {"lse_error": "it returns no lse", "host_us": "it hung"})
         self.assertEqual(entries["own unmasked"]["no_value"]["memory_bytes"], "the result is wrong")
         self.check_steps(lines.getvalue())
@@ -157,7 +158,7 @@ class Peers(unittest.TestCase):
 
     def check(self, make, mask, heads=4, kv_heads=0, seqlen=64, applies=True):
         workload = Workload("w", "", mask, 1, heads, seqlen, 16, kv_heads=kv_heads)
-        q, k, v = gpu.inputs(workload, Host())
+        q, k, v = Host().inputs(workload)
         launch = make(workload, q, k, v)
         self.assertEqual(launch is not None, applies)
         if applies:
@@ -195,7 +196,7 @@ class Peers(unittest.TestCase):
                 self.check(peers.flex, mask, kv_heads=2)
                 self.check(peers.sdpa_masked, mask, kv_heads=2)
             workload = Workload("w", "", masks.Window(7, 0), 1, 4, 64, 16)
-            tensors = gpu.inputs(workload, Host())
+            tensors = Host().inputs(workload)
             self.assertEqual(peers.flex(workload, *tensors).set_up().shape, (1, 1, 64, 64))
             self.assertEqual(int(peers.sdpa_masked(workload, *tensors).set_up().sum()), workload.kept_pairs // 4)
         finally:

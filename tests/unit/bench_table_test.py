@@ -70,6 +70,10 @@ class FakeGpu:
     def empty_cache(self):
         pass
 
+    def inputs(self, workload):
+        self.asked = workload.shape_text()
+        return None, None, None
+
     def allocated(self):
         return self.now
 
@@ -176,9 +180,9 @@ class FakeFirstCalls:
         return self.answer
 
 
-def make_cell(first_calls=None, provider=Provider("p", None), launch=None):
+def make_cell(first_calls=None, provider=Provider("p", lambda *_: Launch(lambda: None)), launch=None, workload=WORKLOAD):
     entry = report.entry("p", WORKLOAD, [2.0, 1.0, 3.0], 1.4, {"error": 1e-3, "ok": True, "nan": False, "rows": 4})
-    return cell.Cell(WORKLOAD, provider, entry, launch or Launch(lambda: None), FakeGpu(), first_calls or FakeFirstCalls({"cold": 2.0, "warm": 0.01}))
+    return cell.Cell(workload, provider, entry, launch or Launch(lambda: None), FakeGpu(), first_calls or FakeFirstCalls({"cold": 2.0, "warm": 0.01}))
 
 
 class Columns(unittest.TestCase):
@@ -201,6 +205,15 @@ class Columns(unittest.TestCase):
         provider = Provider("p", None, never_cold="nothing is compiled")
         values, missing = cell.fill(make_cell(FakeFirstCalls({"warm": 1.0}), provider), columns.COSTS)
         self.assertEqual((missing["first_call_cold_seconds"], values["first_call_warm_seconds"]), ("nothing is compiled", 1.0))
+
+    def test_host_time_of_few_tokens(self):
+        asked = make_cell(workload=WORKLOADS["win4k_1m"])
+        self.assertGreater(asked.host_small_us(), 0)
+        self.assertEqual(asked.gpu.asked, "1x8x256x128")
+        with self.assertRaisesRegex(columns.NotMeasured, "it does not apply to 256 tokens"):
+            make_cell(provider=Provider("p", lambda *_: None)).host_small_us()
+        with self.assertRaisesRegex(ValueError, "its mask has one length"):
+            make_cell(workload=WORKLOADS["document_32k"]).host_small_us()
 
     def test_skipped_are_not_tried_and_steps_are_told(self):
         told = []
@@ -564,9 +577,10 @@ class Shell(unittest.TestCase):
             output = os.path.join(folder, "out.json")
             done = subprocess.run(["bash", self.PEERS, f"--merge={record}", "--columns=ms", "--plot=none", output], capture_output=True, text=True)
             self.assertEqual((done.stderr, done.returncode), ("", 0))
-            self.assertRegex(done.stdout.splitlines()[1], "^dense_8k_d128 +heddle +1.3877$")
             with open(output) as file, open(record) as part:
                 merged, part = json.load(file), json.load(part)
+            fastest = min(part["workloads"][0]["entries"], key=lambda entry: entry["ms"])
+            self.assertEqual(done.stdout.splitlines()[1].split(), [part["workloads"][0]["name"], *fastest["name"].split(), f"{fastest['ms']:.4f}"])
             self.assertEqual([merged[name] for name in ("date", "command", "machine")], [part[name] for name in ("date", "command", "machine")])
 
     def test_usage(self):
