@@ -26,9 +26,12 @@ class FirstCalls:
         self.context.set_forkserver_preload(["torch"])
 
     def measure(self, workload, provider):
-        """{"cold": seconds, "warm": seconds}, without cold where that is no question; NotMeasured says what went wrong."""
+        """{"cold": seconds, "warm": seconds}, without cold where that is no question, of one process where there are no caches to fill;
+        NotMeasured says what went wrong."""
         caches = tempfile.mkdtemp(prefix="first_call.")
         try:
+            if not provider.keeps_caches:
+                return dict.fromkeys(("cold", "warm"), self._once("cold", workload.name, provider.name, caches))
             kinds = ("warm",) if provider.never_cold else ("cold", "warm")
             return {kind: self._once(kind, workload.name, provider.name, caches) for kind in kinds}
         finally:

@@ -23,6 +23,7 @@ class Provider:
     make: Callable  # (workload, q, k, v) -> Launch, or None where it does not apply
     is_slow: bool = False  # to prepare: builds masks, compiles
     never_cold: str = ""  # why there is no first call with empty caches
+    keeps_caches: bool = True  # on disk, so that a second process is faster than the first
     modules: tuple = ("torch",)  # what a program that uses it has imported before its first call
 
 

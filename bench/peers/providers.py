@@ -7,11 +7,12 @@ from peers.launch import Provider
 
 
 def _peer(name, where, is_slow=False, modules=()):
+    """`modules`: of the compiler that it needs, which has caches."""
     module, function = where.split(".")
 
     def make(*arguments):
         return getattr(importlib.import_module(f"peers.{module}"), function)(*arguments)
-    return Provider(name, make, is_slow, modules=(f"peers.{module}", *modules))
+    return Provider(name, make, is_slow, keeps_caches=bool(modules), modules=(f"peers.{module}", *modules))
 
 
 PEERS = (_peer("cuDNN", "peers.cudnn"), _peer("FA2", "peers.fa2"), _peer("FA2 on the view", "permuted.fa2_view"),

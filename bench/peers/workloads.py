@@ -56,7 +56,7 @@ WORKLOADS = {workload.name: workload for workload in _ALL}
 LIBRARY = library.names()
 # What a run without names measures: the table of the Hopper forward issue.
 DEFAULT = [workload.name for workload in _ALL if workload.target]
-QUICK = ["small_causal", "causal_8k_d128", "gqa_causal_16k", "win1k_32k", "fkodom_32k"]
+QUICK = ["small_causal", "gqa_causal_16k", "win1k_32k", "fkodom_32k"]
 # Words that stand for several workloads.
 GROUPS = {"marks": DEFAULT, "kernels": [workload.name for workload in _ALL if workload.name not in LIBRARY], "quick": QUICK,
           "library": LIBRARY, "library_8k": library.names(("8k",)), "library_32k": library.names(("32k",)), "sweep": library.sweep()}

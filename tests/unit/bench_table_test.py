@@ -272,6 +272,9 @@ class FirstCalls(unittest.TestCase):
         self.assertGreater(found["cold"], 0.29)
         self.assertLess(found["warm"], 0.25)
         self.assertEqual(list(self.measure("works", never_cold="always there")), ["warm"])
+        without = self.measure("works", keeps_caches=False)
+        self.assertEqual(without["cold"], without["warm"])
+        self.assertGreater(without["warm"], 0.29)
 
     def test_processes_that_fail(self):
         for name, limit, text in (("crashes", 60, "cold: its process ended with 9"), ("raises", 60, "cold: not on this GPU"),
@@ -356,6 +359,7 @@ class Package(unittest.TestCase):
                 return [provider.name for provider in providers.Providers("runtime", folder, globs, [Provider("mine", None)]).of(self.WORKLOAD)]
         self.assertEqual(names("heddle*", "mine"), ["heddle", "heddle.attention", "heddle.prepare", "mine"])
         self.assertEqual(set(names("*")) - set(names("fast")), {"FlexAttention", "SDPA with a mask"})
+        self.assertEqual([provider.name for provider in providers.PEERS if provider.keeps_caches], ["FlexAttention"])
 
 
 class Selection(unittest.TestCase):
