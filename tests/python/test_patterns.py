@@ -238,6 +238,7 @@ def test_arguments_of_named_patterns():
     assert [(each.name, each.kind, each.default, each.takes_length) for each in named.arguments] == [
         ("left", "size", 5, False), ("t", "tensor", None, True), ("x", "number", None, False)]
     assert named.takes_q_origin and named.name == "near"
+    assert heddle.named("x", "%a: i32, %b: i32") != heddle.named("x", "%b: i32, %a: i32")
 
 
 @pytest.mark.compiler

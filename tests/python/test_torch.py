@@ -1,5 +1,7 @@
 """PyTorch tensors: in host memory through the compiler's CPU target; as if on a GPU through the recording driver; as nodes of graphs."""
 import os
+import subprocess
+import sys
 import threading
 
 import heddle
@@ -137,6 +139,19 @@ def test_torch_export_keeps_the_pattern(strict, tmp_path):
     for n in (37, 53):
         q, k, v = draw(n=n)
         torch.testing.assert_close(again(q, k, v), model(q, k, v))
+
+
+@pytest.mark.compiler
+def test_an_exported_program_runs_in_another_process(tmp_path):
+    q, k, v = draw()
+    model = Model(heddle.pattern(window(left=5)))
+    torch.export.save(torch.export.export(model, (q, k, v)), tmp_path / "model.pt2")
+    torch.save([q, k, v, model(q, k, v)], tmp_path / "tensors.pt")
+    code = ("import torch, heddle.nn; *inputs, wanted = torch.load('tensors.pt')\n"
+            "print(torch.equal(torch.export.load('model.pt2').module()(*inputs), wanted))")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr
 
 
 @pytest.mark.compiler

@@ -25,11 +25,6 @@ except AttributeError:
         return torch.cuda.current_stream(index).cuda_stream if torch.cuda.is_available() else 0
 
 
-def is_plain(tensor):
-    """A tensor with memory, not one that only stands for another (fake, functional, distributed ...)."""
-    return type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter
-
-
 def view(tensor, name):
     if not isinstance(tensor, torch.Tensor):
         raise InvalidArgumentError(f"{name}: expected a PyTorch tensor as q, got {type(tensor).__name__}")

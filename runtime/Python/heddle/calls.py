@@ -78,10 +78,11 @@ def _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, st
     if _is_torch(q):
         if stream is not None:
             raise InvalidArgumentError("attention: stream: PyTorch tensors run on PyTorch's current stream: with torch.cuda.stream(...)")
-        from . import _torch, _torch_op
         _load_eager()
-        run = _torch.attention if _torch.is_plain(q) else _torch_op.attention
-        return run(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, arguments)
+        if type(q) in _plain_types:
+            return _eager(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, arguments)
+        from . import _torch_op
+        return _torch_op.attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, arguments)
     bound = _generic.bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream)
     bound.launch()
     return (bound.out, bound.lse) if return_lse else bound.out

@@ -145,7 +145,7 @@ class Pattern:
     def __eq__(self, other):
         if not isinstance(other, Pattern):
             return NotImplemented
-        return (self.text, self.name, self.values) == (other.text, other.name, other.values)
+        return (self.text, self.name, self._spelled, self.values) == (other.text, other.name, other._spelled, other.values)
 
     def __hash__(self):
         return self._hash
