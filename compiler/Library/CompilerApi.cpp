@@ -14,9 +14,11 @@ using namespace heddle;
 
 struct heddle_compiler {
   std::unique_ptr<EmbeddedCompiler> compiler;
+  HandleLife life{};
 };
 struct heddle_task {
   std::shared_ptr<Task> task;
+  HandleLife life{};
 };
 
 namespace {
@@ -40,26 +42,24 @@ std::string findProgram() {
   return {};
 }
 
-Result<CompilerOptions> optionsOf(const heddle_compiler_options *given) {
+// Null is a struct of zeros.
+Result<CompilerOptions> optionsOf(const heddle_compiler_options *asked) {
+  heddle_compiler_options given = {};
+  if (asked)
+    HEDDLE_TRY(readVersioned("open compiler", *asked, sizeof(given), given));
   CompilerOptions options;
-  if (!given || !given->program)
-    options.program = findProgram();
-  options.shipped = given && given->shipped ? splitPaths(given->shipped) : shippedDatabases();
-  if (!given)
-    return options;
-  HEDDLE_TRY(checkStructSize("open compiler", *given));
   constexpr uint32_t kKnown = HEDDLE_COMPILER_READ_ONLY | HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS | HEDDLE_COMPILER_FORCE_NETWORK;
-  if ((given->flags & ~kKnown) != 0 || given->reserved != 0)
-    return Status::unsupported("open compiler: flags: no such flag in " + std::to_string(given->flags) + ", or the reserved field is not zero");
-  if (given->workers < 0)
-    return Status::invalidArgument("open compiler: workers: expected 0 or more, got " + std::to_string(given->workers));
-  options.database = given->database ? given->database : "";
-  options.isReadOnly = (given->flags & HEDDLE_COMPILER_READ_ONLY) != 0;
-  options.allowForeignWriters = (given->flags & HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS) != 0;
-  options.forceNetwork = (given->flags & HEDDLE_COMPILER_FORCE_NETWORK) != 0;
-  if (given->program)
-    options.program = given->program;
-  options.workers = given->workers;
+  if ((given.flags & ~kKnown) != 0 || given.reserved != 0)
+    return Status::unsupported("open compiler: flags: no such flag in " + std::to_string(given.flags) + ", or the reserved field is not zero");
+  if (given.workers < 0)
+    return Status::invalidArgument("open compiler: workers: expected 0 or more, got " + std::to_string(given.workers));
+  options.database = given.database ? given.database : "";
+  options.isReadOnly = (given.flags & HEDDLE_COMPILER_READ_ONLY) != 0;
+  options.allowForeignWriters = (given.flags & HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS) != 0;
+  options.forceNetwork = (given.flags & HEDDLE_COMPILER_FORCE_NETWORK) != 0;
+  options.program = given.program ? given.program : findProgram();
+  options.shipped = given.shipped ? splitPaths(given.shipped) : shippedDatabases();
+  options.workers = given.workers;
   return options;
 }
 
@@ -73,9 +73,10 @@ Result<bool> writesFloat32(const char *kind) {
   return Status::unsupported("kernel for a problem: kind: expected forward or " + inFloat32 + ", got '" + name + "'");
 }
 
-Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_pattern &pattern, const heddle_problem &problem) {
+Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_pattern &pattern, const heddle_problem &given) {
   const std::string who = "kernel for a problem: ";
-  HEDDLE_TRY(checkStructSize("kernel for a problem", problem));
+  heddle_problem problem;
+  HEDDLE_TRY(readVersioned("kernel for a problem", given, sizeof(problem), problem));
   if (problem.dtype != HEDDLE_BF16 && problem.dtype != HEDDLE_FP16)
     return Status::invalidArgument(who + "dtype: expected bf16 or fp16 (1 or 2), got " + std::to_string(problem.dtype));
   if (problem.head_dim < 1)
@@ -123,21 +124,28 @@ Status findKernel(heddle_compiler &compiler, const KernelQuestion &question, uin
   return {};
 }
 
-Result<SearchOptions> searchOptionsOf(const heddle_tune_options *given) {
+Result<SearchOptions> searchOptionsOf(const heddle_tune_options *asked) {
   SearchOptions options;
-  if (!given)
+  if (!asked)
     return options;
-  HEDDLE_TRY(checkStructSize("tune", *given));
-  if (!std::isfinite(given->budget_seconds) || given->budget_seconds < 0)
-    return Status::invalidArgument("tune: budget_seconds: expected 0 or more, got " + std::to_string(given->budget_seconds));
-  if (given->verified_rows < 0)
-    return Status::invalidArgument("tune: verified_rows: expected 0 or more, got " + std::to_string(given->verified_rows));
-  if (given->budget_seconds > 0)
-    options.budgetSeconds = given->budget_seconds;
-  if (given->verified_rows > 0)
-    options.verifiedRows = given->verified_rows;
-  options.strategy = given->strategy ? given->strategy : "";
+  heddle_tune_options given;
+  HEDDLE_TRY(readVersioned("tune", *asked, sizeof(given), given));
+  if (!std::isfinite(given.budget_seconds) || given.budget_seconds < 0)
+    return Status::invalidArgument("tune: budget_seconds: expected 0 or more, got " + std::to_string(given.budget_seconds));
+  if (given.verified_rows < 0)
+    return Status::invalidArgument("tune: verified_rows: expected 0 or more, got " + std::to_string(given.verified_rows));
+  if (given.budget_seconds > 0)
+    options.budgetSeconds = given.budget_seconds;
+  if (given.verified_rows > 0)
+    options.verifiedRows = given.verified_rows;
+  options.strategy = given.strategy ? given.strategy : "";
   return options;
+}
+
+Status checkHandles(const char *function, const heddle_compiler *compiler, const heddle_device *device, const heddle_pattern *pattern) {
+  HEDDLE_TRY(checkOpen(function, "compiler", compiler));
+  HEDDLE_TRY(checkOpen(function, "device", device));
+  return checkOpen(function, "pattern", pattern);
 }
 
 Status checkSearchable(const heddle_compiler &compiler, const KernelQuestion &question) {
@@ -165,13 +173,14 @@ heddle_status heddle_compiler_open(const heddle_compiler_options *options, heddl
   });
 }
 
-void heddle_compiler_close(heddle_compiler *compiler) { delete compiler; }
+void heddle_compiler_close(heddle_compiler *compiler) { closeHandle(compiler); }
 
 heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern, const heddle_problem *problem,
                                      uint32_t flags, heddle_kernel **kernel) {
   return guarded([&]() -> Status {
-    if (!compiler || !device || !pattern || !problem || !kernel)
-      return missing("kernel for a problem", !compiler ? "compiler" : !device ? "device" : !pattern ? "pattern" : !problem ? "problem" : "kernel");
+    HEDDLE_TRY(checkHandles("kernel for a problem", compiler, device, pattern));
+    if (!problem || !kernel)
+      return missing("kernel for a problem", problem ? "kernel" : "problem");
     HEDDLE_ASSIGN(KernelQuestion question, questionOf(*device, *pattern, *problem));
     return findKernel(*compiler, question, flags, kernel);
   });
@@ -180,8 +189,9 @@ heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *d
 heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern, const heddle_problem *problem,
                                       heddle_task_done done, void *user, heddle_task **task) {
   return guarded([&]() -> Status {
-    if (!compiler || !device || !pattern || !problem || !task)
-      return missing("compile", !compiler ? "compiler" : !device ? "device" : !pattern ? "pattern" : !problem ? "problem" : "task");
+    HEDDLE_TRY(checkHandles("compile", compiler, device, pattern));
+    if (!problem || !task)
+      return missing("compile", problem ? "task" : "problem");
     HEDDLE_ASSIGN(KernelQuestion question, questionOf(*device, *pattern, *problem));
     *task = new heddle_task{compiler->compiler->compileLater(std::move(question), calling(done, user))};
     return {};
@@ -191,8 +201,9 @@ heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *
 heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern, const heddle_problem *problem,
                                    const heddle_tune_options *options, heddle_task_done done, void *user, heddle_task **task) {
   return guarded([&]() -> Status {
-    if (!compiler || !device || !pattern || !problem || !task)
-      return missing("tune", !compiler ? "compiler" : !device ? "device" : !pattern ? "pattern" : !problem ? "problem" : "task");
+    HEDDLE_TRY(checkHandles("tune", compiler, device, pattern));
+    if (!problem || !task)
+      return missing("tune", problem ? "task" : "problem");
     HEDDLE_ASSIGN(SearchOptions search, searchOptionsOf(options));
     HEDDLE_ASSIGN(KernelQuestion question, questionOf(*device, *pattern, *problem));
     HEDDLE_TRY(checkSearchable(*compiler, question));
@@ -203,18 +214,19 @@ heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *dev
 
 heddle_status heddle_task_wait(heddle_task *task, double seconds, int32_t *is_done) {
   return guarded([&]() -> Status {
-    if (!task || !is_done)
-      return missing("wait", task ? "is_done" : "task");
+    HEDDLE_TRY(checkOpen("wait", "task", task));
+    if (!is_done)
+      return missing("wait", "is_done");
     *is_done = task->task->wait(seconds);
     return task->task->status();
   });
 }
 
 void heddle_task_cancel(heddle_task *task) {
-  if (task)
+  if (task && task->life.isOpen())
     task->task->cancel();
 }
 
-void heddle_task_close(heddle_task *task) { delete task; }
+void heddle_task_close(heddle_task *task) { closeHandle(task); }
 
 } // extern "C"

@@ -8,6 +8,7 @@
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Library/heddle_compiler.h"
+#include "runtime/Include/HandleLife.h"
 
 #include <deque>
 #include <map>
@@ -62,6 +63,7 @@ private:
 
 struct heddle_pattern {
   std::shared_ptr<heddle::EmbeddedPattern> pattern;
+  heddle::HandleLife life{};
 };
 
 #endif

@@ -17,15 +17,6 @@ Status openPattern(const std::string &text, const char *label, const char *name,
   return {};
 }
 
-/// Copies what both versions of a struct have; the caller's struct_size stays.
-template <class T> Status fill(const char *function, T &out, const T &facts) {
-  HEDDLE_TRY(checkStructSize(function, out));
-  const uint32_t size = out.struct_size;
-  out = facts;
-  out.struct_size = size;
-  return {};
-}
-
 Status bad(const std::string &what) { return Status::invalidArgument("attention arguments: " + what); }
 
 struct CpuTensor {
@@ -137,30 +128,33 @@ heddle_status heddle_pattern_read(const char *path, const char *name, heddle_pat
 
 heddle_status heddle_pattern_get_info(const heddle_pattern *pattern, heddle_pattern_info *info) {
   return guarded([&]() -> Status {
-    if (!pattern || !info)
-      return missing("pattern info", pattern ? "info" : "pattern");
-    return fill("pattern info", *info, pattern->pattern->info());
+    HEDDLE_TRY(checkOpen("pattern info", "pattern", pattern));
+    if (!info)
+      return missing("pattern info", "info");
+    return writeVersioned("pattern info", pattern->pattern->info(), sizeof(*info), *info);
   });
 }
 
 heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index, heddle_pattern_argument *argument) {
   return guarded([&]() -> Status {
-    if (!pattern || !argument)
-      return missing("pattern argument", pattern ? "argument" : "pattern");
+    HEDDLE_TRY(checkOpen("pattern argument", "pattern", pattern));
+    if (!argument)
+      return missing("pattern argument", "argument");
     const std::vector<heddle_pattern_argument> &all = pattern->pattern->arguments();
     if (index < 0 || size_t(index) >= all.size())
       return Status::invalidArgument("pattern argument: index: expected 0 to " + std::to_string(int64_t(all.size()) - 1) + ", got " +
                                      std::to_string(index));
-    return fill("pattern argument", *argument, all[size_t(index)]);
+    return writeVersioned("pattern argument", all[size_t(index)], sizeof(*argument), *argument);
   });
 }
 
-void heddle_pattern_close(heddle_pattern *pattern) { delete pattern; }
+void heddle_pattern_close(heddle_pattern *pattern) { closeHandle(pattern); }
 
 heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads) {
   return guarded([&]() -> Status {
-    if (!pattern || !args)
-      return missing("attention on the CPU", pattern ? "args" : "pattern");
+    HEDDLE_TRY(checkOpen("attention on the CPU", "pattern", pattern));
+    if (!args)
+      return missing("attention on the CPU", "args");
     if (threads < 0)
       return Status::invalidArgument("attention on the CPU: threads: expected 0 or more, got " + std::to_string(threads));
     return attend(*pattern->pattern, *args, threads);

@@ -253,3 +253,44 @@ TEST_CASE("questions that make no sense are refused and named") {
   CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, &tuning, nullptr, nullptr, &task),
                 HEDDLE_INVALID_ARGUMENT, "budget_seconds");
 }
+
+TEST_CASE("[11] what a newer version asks for is refused") {
+  Session session;
+  struct {
+    heddle_problem problem;
+    uint64_t added;
+  } newer = {smallProblem(), 0};
+  heddle_kernel *kernel = nullptr;
+  newer.problem.struct_size = sizeof newer;
+  newer.added = 1;
+  CHECK_REFUSED(heddle_compiler_kernel(session.compiler.get(), session.device.get(), session.pattern.get(), &newer.problem, 0, &kernel), HEDDLE_UNSUPPORTED,
+                "belongs to a field of a newer version");
+}
+
+TEST_CASE("[12] handles that were closed are refused") {
+  Session session;
+  heddle_kernel *kernel = nullptr;
+  heddle_task *task = nullptr;
+  int32_t isDone = 0;
+  const heddle_problem problem = smallProblem();
+  heddle_device *device = session.device.release();
+  heddle_device_close(device);
+  CHECK_REFUSED(heddle_compiler_kernel(session.compiler.get(), device, session.pattern.get(), &problem, 0, &kernel), HEDDLE_INVALID_ARGUMENT,
+                "kernel for a problem: device: this handle was closed");
+  CHECK_OK(heddle_device_open(0, &device));
+  session.device.reset(device);
+  CHECK_OK(heddle_compiler_compile(session.compiler.get(), device, session.pattern.get(), &problem, nullptr, nullptr, &task));
+  CHECK_OK(heddle_task_wait(task, -1, &isDone));
+  heddle_task_close(task);
+  heddle_task_close(task);
+  heddle_task_cancel(task);
+  CHECK_REFUSED(heddle_task_wait(task, 0, &isDone), HEDDLE_INVALID_ARGUMENT, "wait: task: this handle was closed");
+  heddle_compiler *compiler = session.compiler.release();
+  heddle_compiler_close(compiler);
+  heddle_compiler_close(compiler);
+  CHECK_REFUSED(heddle_compiler_kernel(compiler, device, session.pattern.get(), &problem, 0, &kernel), HEDDLE_INVALID_ARGUMENT,
+                "kernel for a problem: compiler: this handle was closed");
+  CHECK_REFUSED(heddle_compiler_compile(compiler, device, session.pattern.get(), &problem, nullptr, nullptr, &task), HEDDLE_INVALID_ARGUMENT,
+                "compile: compiler: this handle was closed");
+  CHECK(kernel == nullptr);
+}

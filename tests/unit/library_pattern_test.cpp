@@ -110,6 +110,32 @@ TEST_CASE("what is no pattern is refused with its place") {
   CHECK_REFUSED(heddle_pattern_get_info(good.get(), &old), HEDDLE_INVALID_ARGUMENT, "struct_size");
 }
 
+TEST_CASE("[11] information for callers of a newer version ends in zeros") {
+  PatternHandle pattern = parse(kWindowText);
+  struct {
+    heddle_pattern_info info;
+    uint64_t added;
+  } newer = {sized<heddle_pattern_info>(), 7};
+  newer.info.struct_size = sizeof newer;
+  CHECK_OK(heddle_pattern_get_info(pattern.get(), &newer.info));
+  CHECK(newer.info.struct_size == sizeof newer);
+  CHECK(std::string(newer.info.name) == "near");
+  CHECK(newer.added == 0);
+}
+
+TEST_CASE("[12] a pattern that was closed is refused, closing it again does nothing") {
+  heddle_pattern *pattern = parse(kWindowText).release();
+  heddle_pattern_close(pattern);
+  heddle_pattern_close(pattern);
+  auto info = sized<heddle_pattern_info>();
+  auto argument = sized<heddle_pattern_argument>();
+  heddle_attention_args args = {};
+  args.struct_size = sizeof args;
+  CHECK_REFUSED(heddle_pattern_get_info(pattern, &info), HEDDLE_INVALID_ARGUMENT, "pattern info: pattern: this handle was closed");
+  CHECK_REFUSED(heddle_pattern_get_argument(pattern, 0, &argument), HEDDLE_INVALID_ARGUMENT, "this handle was closed");
+  CHECK_REFUSED(heddle_cpu_attention(pattern, &args, 1), HEDDLE_INVALID_ARGUMENT, "this handle was closed");
+}
+
 TEST_CASE("attention on the CPU is the softmax over the kept keys, from any thread") {
   PatternHandle pattern = parse(kWindowText);
   std::vector<std::thread> threads;
