@@ -130,6 +130,28 @@ def test_a_better_kernel_is_used_when_calls_ask_again(monkeypatch):
     _engine.engine()._found.clear()
 
 
+def test_lengths_share_questions():
+    engine = _engine.engine()
+    engine._found.clear()
+    for n in range(1, 300):
+        engine.find(_question(draw(n, 1, 1, 1)))
+    assert len(engine._found) < 4 * 9 and [_engine.rounded(n) for n in (0, 7, 8, 9, 10, 15, 16, 1023, 2.5)] == [0, 7, 8, 8, 10, 14, 16, 896, 2.5]
+
+
+def test_calls_take_a_better_kernel_when_it_is_due(monkeypatch):
+    tensors = draw()
+    heddle.attention(*tensors, "causal")
+    found = _engine.engine().find(_question(tensors))
+    better, asked = found.kernel, []
+    monkeypatch.setattr(_engine.engine(), "ask", lambda question: asked.append(question) or better)
+    heddle.attention(*tensors, "causal")
+    assert not asked
+    _engine.engine().expire()
+    heddle.attention(*tensors, "causal")
+    heddle.attention(*tensors, "causal")
+    assert len(asked) == 1
+
+
 def _question(tensors):
     from heddle import calls, patterns
     return calls._call_of(*tensors, patterns.resolved("causal"), None, None, 0, {}).question()

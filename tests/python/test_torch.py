@@ -199,6 +199,30 @@ def test_launches_of_the_quick_way(device):
     assert torch.isfinite(lse).all()
 
 
+def test_a_text_that_grows(device):
+    """Every step has one more key: results are right, and the kernel is asked for a few times only."""
+    from heddle import _engine
+    q, k, v = draw(dtype=torch.bfloat16, n=200)
+    for n in range(1, 200):
+        out = heddle.attention(q[:, :n], k[:, :n], v[:, :n], "sliding_window", left=5)
+    torch.testing.assert_close(out.double(), masked(q[:, :n], k[:, :n], v[:, :n], near(n, 5)), atol=2e-2, rtol=0)
+    assert len(_engine.engine()._found) < 4 * 8
+
+
+def test_a_better_kernel_is_taken_when_a_search_has_ended(device, monkeypatch):
+    from heddle import _engine
+    q, k, v = draw(dtype=torch.bfloat16)
+    heddle.attention(q, k, v, "causal")
+    asked, plain = [], _engine.engine().ask
+    monkeypatch.setattr(_engine.engine(), "ask", lambda question: asked.append(question) or plain(question))
+    heddle.attention(q, k, v, "causal")
+    assert not asked
+    _engine.engine().expire()
+    heddle.attention(q, k, v, "causal")
+    heddle.attention(q, k, v, "causal")
+    assert len(asked) == 1
+
+
 def test_threads_have_their_own_calls(device):
     wrong = []
 

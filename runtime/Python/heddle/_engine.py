@@ -56,6 +56,12 @@ class Found:
         except Error:
             pass
 
+    def current(self):
+        """The kernel, after asking again where that is due."""
+        if time.monotonic() >= self.next_check:
+            self.refresh()
+        return self.kernel
+
     def expire(self):
         self._wait, self.next_check = _CHECKS[0], 0.0
 
@@ -68,8 +74,11 @@ class Question:
         self.head_dim, self.value_dim, self.sizes, self.values = head_dim, value_dim, sizes, values
 
     def key(self):
-        values = tuple(sorted(self.values.items()))
-        return (self.pattern.key, self.device, self.dtype, self.kind, self.head_dim, self.value_dim, tuple(self.sizes.values()), values)
+        """Of questions with one answer: sizes within a quarter of each other are not told apart, so that a text that grows is asked about
+        a few times only."""
+        values = tuple(sorted((name, rounded(value)) for name, value in self.values.items()))
+        return (self.pattern.key, self.device, self.dtype, self.kind, self.head_dim, self.value_dim,
+                tuple(map(rounded, self.sizes.values())), values)
 
     def problem(self):
         """The struct, and what its pointers need alive."""
@@ -80,6 +89,11 @@ class Question:
         problem = S.sized(S.Problem, dtype=self.dtype, kind=self.kind, head_dim=self.head_dim, value_dim=self.value_dim, **self.sizes)
         problem.operands, problem.operand_count = operands, len(given)
         return problem
+
+
+def rounded(size):
+    """The three highest bits of an int; numbers as they are."""
+    return size >> max(0, size.bit_length() - 3) << max(0, size.bit_length() - 3) if isinstance(size, int) and size > 0 else size
 
 
 def set_operand(operand, argument, value):
@@ -126,7 +140,9 @@ class Engine:
         return known
 
     def expire(self):
-        """A search has ended, or a database was changed: the next calls ask again."""
+        """A search has ended: the next calls ask again."""
+        global generation
+        generation += 1
         for found in list(self._found.values()):
             found.expire()
 

@@ -24,7 +24,7 @@ class Bound:
         _call.check_results(views[0], views[2], out_view, lse_view)
         self.call.args.lse = lse_view.ptr
         self.stream = stream or 0
-        self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).kernel
+        self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).current()
         self._keep = (q, k, v, tensors)
         self._set_workspace()
 

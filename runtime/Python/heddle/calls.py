@@ -186,8 +186,8 @@ def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = Tr
          q_origin: Optional[int] = None, k_origin: int = 0, **arguments: Any):
     """Searches the fastest kernel for calls with these sizes, for `budget` seconds, and files it in the database.
 
-    Returns the winner as a heddle.Kernel, or, with wait=False, a Task at once. Calls use the winner as soon as they ask for a better
-    kernel, at the latest a minute after the search. Needs the compiler and a GPU, which searches share with this process's own work.
+    Returns the winner as a heddle.Kernel, or, with wait=False, a Task at once. Calls use the winner once the Task was waited for, else when
+    they next ask for a better kernel, at the latest a minute after the search. Needs the compiler and a GPU, which searches share with this process's own work.
     """
     library = _library.compiler_library("heddle.tune")
     call = _call_of(q, k, v, patterns.resolved(pattern), None, q_origin, k_origin, arguments)
