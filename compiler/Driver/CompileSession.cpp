@@ -130,6 +130,8 @@ static std::vector<KernelSource> assembleAll(const PreparedPattern &prepared, co
 Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelRequest &request,
                                                  const KernelConfig &config) {
   HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+  if (config.chainedMib && prepared.passFunctions.empty())
+    return Status::internal("pattern '" + prepared.name + "' was prepared for defaults, which do not chain its passes");
   return assembleAll(prepared, request, config, *skeleton);
 }
 

@@ -33,8 +33,12 @@ struct CompiledVariant {
   StageTimes times; ///< source, nvrtc (to PTX), ptxas
 };
 
+/// For which configurations a preparation makes the functions of passes: they take as long to make as those of the
+/// whole pattern, and few unions are chained by default.
+enum class PassFunctions { ofAll, ofDefaults };
+
 /// The stages that need MLIR. invalidArgument with rendered diagnostics if something has no form on the device.
-Result<PreparedPattern> preparePattern(const PatternFile &file);
+Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions passes = PassFunctions::ofAll);
 
 // Everything below is thread safe and knows no MLIR.
 

@@ -40,7 +40,7 @@ static Status preparePasses(PreparedPattern &prepared, const PatternFile &file, 
   return {};
 }
 
-Result<PreparedPattern> preparePattern(const PatternFile &file) {
+Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions wanted) {
   PreparedPattern prepared;
   prepared.times = file.times();
   auto schedule = timeStage(prepared.times, "schedule", [&] { return file.schedule(); });
@@ -50,7 +50,9 @@ Result<PreparedPattern> preparePattern(const PatternFile &file) {
   HEDDLE_TRY(timeStage(prepared.times, "passes", [&] {
     const PassesOfFile passes(file);
     prepared.rates = std::make_shared<const PatternRates>(ratesOf(file, passes));
-    return preparePasses(prepared, file, passes.passes);
+    if (wanted == PassFunctions::ofAll || prepared.rates->balance.gainsFromPasses)
+      return preparePasses(prepared, file, passes.passes);
+    return Status();
   }));
   HEDDLE_ASSIGN(prepared.digest, timeStage(prepared.times, "digest", [&] { return file.digest(); }));
   return prepared;

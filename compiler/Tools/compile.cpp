@@ -62,7 +62,8 @@ private:
   }
 
   Status emitVariants(const PatternFile &file) {
-    HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file));
+    const bool isDefault = options.config.changes().empty();
+    HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file, isDefault ? PassFunctions::ofDefaults : PassFunctions::ofAll));
     for (const GpuArch *arch : archsOf(options.archs)) {
       HEDDLE_ASSIGN(Artefact artefact, makeArtefact(prepared, options, *arch));
       HEDDLE_TRY(deliver(artefact, outputFor(artefact.facts["arch"])));

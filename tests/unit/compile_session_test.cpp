@@ -60,6 +60,27 @@ TEST_CASE("the default is chained where one kernel keeps little of what it visit
     }
 }
 
+TEST_CASE("a preparation for defaults makes functions of passes only where the default chains them") {
+  for (const char *name : {"longvit_1k", "longnet"}) {
+    CAPTURE(name);
+    auto file = shipped(name);
+    auto all = preparePattern(*file), ofDefaults = preparePattern(*file, PassFunctions::ofDefaults);
+    REQUIRE(all.isOk());
+    REQUIRE(ofDefaults.isOk());
+    const bool isChained = std::string(name) == "longvit_1k";
+    CHECK(ofDefaults->passFunctions == (isChained ? all->passFunctions : std::vector<std::string>()));
+    CHECK(ofDefaults->functions == all->functions);
+    auto sources = variantSources(*ofDefaults, KernelShape(), ""), sourcesOfAll = variantSources(*all, KernelShape(), "");
+    REQUIRE(sources.isOk());
+    CHECK(sources->size() == sourcesOfAll->size());
+    CHECK((*sources)[0].text == (*sourcesOfAll)[0].text);
+    auto chained = variantSources(*ofDefaults, KernelShape(), "chained_mib=32");
+    CHECK(chained.isOk() == isChained);
+    if (!isChained)
+      CHECK(chained.status().message() == "pattern 'longnet' was prepared for defaults, which do not chain its passes");
+  }
+}
+
 TEST_CASE("chained passes are sources of their own, and one record of several codes") {
   PreparedPattern pattern = prepared("longnet");
   REQUIRE(pattern.rates->passes.size() == 2);
