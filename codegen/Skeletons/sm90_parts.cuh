@@ -8,6 +8,8 @@
 //                 tiles of a part in turn, for the same 64 rows, and leave a state each.
 #pragma once
 
+#include "part_record.cuh"
+
 namespace heddle {
 
 constexpr bool kSplitsLast = KernelTraits::kSplitLast != 0;
@@ -20,7 +22,6 @@ constexpr int kPartBarrier = 5;                             // behind those of t
 // States that are on their way together where a warp adds them: one consumer alone has the registers of four others.
 constexpr int kStatesAtOnce = kConsumers > 1 || kValueTiles > 16 ? 1 : 32 / (kValueTiles > 8 ? kValueTiles : 8);
 
-constexpr int kMaxParts = 64;
 constexpr uint32_t kVoidEntry = 0xffffffff;
 constexpr int kPartSlots = 256; // states of parts that several blocks share; kSharedPartSlots of the host half
 
@@ -34,53 +35,7 @@ constexpr int kEntries = kArrivals + kPartSlots * kMaxConsumerWarps;    // of ea
 constexpr int kStates = kEntries + 2 * kPartSlots;
 } // namespace workspace
 
-constexpr int32_t kNoTile = 0x7fffffff;
 constexpr int32_t kNoUnit = -1;
-
-// Key tiles [first, first + count) by their numbers.
-struct TileStretch {
-  int32_t first, count;
-};
-
-// Which part of how many, of which row group, and the slot of its part 0. Zero: the item in one piece. Pending: the parts
-// are shared, this one is next. Alone: there were not slots enough and one block computes all parts, one after the other,
-// in two slots of its own.
-struct PartRecord {
-  uint32_t bits;
-
-  DEV static PartRecord make(int32_t slot, int32_t group, int32_t parts, int32_t part) {
-    return PartRecord{static_cast<uint32_t>(slot << kSlotAt | group << kGroupAt | parts << kPartsAt | part)};
-  }
-  DEV int32_t part() const { return bits & (kMaxParts - 1); }
-  DEV int32_t parts() const { return bits >> kPartsAt & (2 * kMaxParts - 1); }
-  DEV int32_t group() const { return bits >> kGroupAt & 3; }
-  DEV int32_t slot() const { return bits >> kSlotAt & 0x7fff; }
-  DEV bool isAlone() const { return bits >> kAloneAt; }
-  DEV bool isPending() const { return bits >> kPendingAt & 1; }
-  DEV bool isPart() const { return bits != 0; }
-  DEV bool isLast() const { return part() + 1 == parts(); }
-
-  DEV PartRecord withParts(int32_t parts) const {
-    return PartRecord{(bits & ~((2 * kMaxParts - 1) << kPartsAt)) | parts << kPartsAt};
-  }
-  DEV PartRecord alone() const { return PartRecord{bits | 1u << kAloneAt}; }
-  DEV PartRecord pending() const { return PartRecord{bits | 1u << kPendingAt}; }
-  DEV PartRecord started() const { return PartRecord{bits & ~(1u << kPendingAt)}; }
-  DEV PartRecord following() const { return PartRecord{bits + 1}; }
-  // What is alone goes on with the next row group, whose parts are not known yet.
-  DEV PartRecord followingGroup() const { return make(slot(), group() + 1, 1, 0).alone(); }
-
-  // Cuts are where the longest range is cut evenly; what lies before or behind it belongs to the ends.
-  DEV int32_t firstTile(const TileStretch &longest) const {
-    if (part() == 0)
-      return 0;
-    return part() >= parts() ? kNoTile : longest.first + longest.count * part() / parts();
-  }
-
-private:
-  static constexpr int kPartsAt = 6, kGroupAt = 13, kSlotAt = 15, kPendingAt = 30, kAloneAt = 31;
-  static_assert(1 << kPartsAt == kMaxParts, "the number of a part fits");
-};
 
 // Parts of a row group whose longest range has so many tiles.
 DEV int32_t partsOf(int32_t tiles) { return min(max(tiles / max(kSplitTiles, 1), 1), kMaxParts); }

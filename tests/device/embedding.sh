@@ -34,10 +34,10 @@ check "causal in C" "$rows rows of 8 heads are right" "$programs/heddle-attentio
 check "sliding_window in C" "$rows rows of 8 heads are right" "$programs/heddle-attention" "$package" sliding_window "$rows" 1023
 check "one row in C" "1 rows of 8 heads are right" "$programs/heddle-attention" "$package" sliding_window 1 1023
 check "server in C++" " 0 results differ" "$programs/heddle-server" "$package" sliding_window 8 4 "${HEDDLE_REQUESTS:-1000}" 255
-# Medians; the first process may find the driver cold. The words are split on purpose.
+# Medians. A prepared launch costs at most 3 us, or what a bare one costs where the driver alone takes longer. The first process may find the driver cold. The words are split on purpose.
 # shellcheck disable=SC2086
 for run in 1 2 3; do
   check "host cost, run $run" '"differing": 0.*"beyond_bytes": 0.*"within_limits": true' "$programs/heddle-host-cost" --db="$package" --sizes=1023 \
-    --prepared-limit-us=3 --first-limit-ms=50 ${HEDDLE_HOST_COST_OPTIONS:-}
+    --prepared-limit-us=3 --prepared-limit-times=1.05 --first-limit-ms=50 ${HEDDLE_HOST_COST_OPTIONS:-}
 done
 exit $failed
