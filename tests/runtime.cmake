@@ -27,7 +27,6 @@ target_compile_options(heddle_host_attention PRIVATE -O3 -funsafe-math-optimizat
 target_link_libraries(heddle_host_attention PRIVATE m)
 add_executable(heddle-host-package ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/host_package.cpp)
 target_link_libraries(heddle-host-package PRIVATE heddle_runtime)
-set(HEDDLE_HOST_PACKAGE ${CMAKE_BINARY_DIR}/tests/host.heddle)
 add_custom_command(OUTPUT ${HEDDLE_HOST_PACKAGE}
   COMMAND ${CMAKE_COMMAND} -E rm -f ${HEDDLE_HOST_PACKAGE}
   COMMAND heddle-host-package ${HEDDLE_HOST_PACKAGE} $<TARGET_FILE:heddle_host_attention>
