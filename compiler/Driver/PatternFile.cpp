@@ -11,6 +11,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -250,6 +251,27 @@ static void stripNames(attn::PatternOp pattern) {
     pattern.setArgAttrs(i, ArrayRef<NamedAttribute>());
 }
 
+/// The op and what it reads, before it, as far as `placed` lacks them.
+static void placeBehindItsOperands(Operation *op, SetVector<Operation *> &placed) {
+  if (placed.contains(op))
+    return;
+  op->walk([&](Operation *nested) { // predicates and score maps have regions
+    for (Value operand : nested->getOperands())
+      if (Operation *maker = operand.getDefiningOp(); maker && maker->getBlock() == op->getBlock())
+        placeBehindItsOperands(maker, placed);
+  });
+  placed.insert(op);
+}
+
+/// Ops in the order in which the last one needs them, whatever the order of writing.
+static void orderByUse(attn::PatternOp pattern) {
+  Block &body = pattern.getBody().front();
+  SetVector<Operation *> placed;
+  placeBehindItsOperands(body.getTerminator(), placed);
+  for (Operation *op : placed)
+    op->moveBefore(&body, body.end());
+}
+
 Result<std::string> PatternFile::digest() const {
   OwningOpRef<ModuleOp> copy = ModuleOp::create(UnknownLoc::get(context.get()));
   auto pattern = cast<attn::PatternOp>(attn::PatternOp(chosen)->clone());
@@ -262,10 +284,11 @@ Result<std::string> PatternFile::digest() const {
   if (failed(passes.run(*copy)))
     return Status::internal("the pattern could not be normalised: " + diagnostics->take());
   stripNames(pattern);
+  orderByUse(pattern);
   std::string text;
   llvm::raw_string_ostream stream(text);
   copy->print(stream, OpPrintingFlags().printGenericOpForm());
-  return sha256Hex("attn-normal-form-1\n" + text);
+  return sha256Hex("attn-normal-form-2\n" + text);
 }
 
 } // namespace heddle

@@ -62,7 +62,8 @@ public:
   /// The verified pattern as MLIR text, ending with a newline.
   std::string text() const;
 
-  /// Hex digest of the normalised pattern without names and locations: equal for two spellings of one pattern.
+  /// Hex digest of the normalised pattern without names and locations: equal for two spellings of one pattern, also
+  /// with its ops in another order. The order of arguments counts: calls give them by number.
   Result<std::string> digest() const;
 
   /// Diagnostics below error level that loading produced (warnings, remarks), rendered.

@@ -109,6 +109,10 @@ TEST_CASE("names, order of writing, documentation and defaults do not change the
   CHECK(plain == digestOf(patternText("  %x = attn.causal\n  %y = attn.cols [4, 0]\n  %n = attn.or %x, %y\n"
                                       "  %d = attn.dilate %n by 1 at 0\n  attn.softmax union(%d)\n",
                                       "@other()")));
+  CHECK(plain == digestOf(patternText("  %b = attn.cols [4, 0]\n  %a = attn.causal\n  %m = attn.or %a, %b\n  attn.softmax union(%m)\n")));
+  const std::string branches = "  attn.softmax lse(%s, %t) of %e\n", scores = "  %c = attn.scaled\n  %e = attn.softcap %c by 2.0\n";
+  const std::string near = "  %a = attn.causal\n  %s = attn.segment %a by [8]\n", far = "  %d = attn.full\n  %t = attn.segment %d by [16]\n";
+  CHECK(digestOf(patternText(near + far + scores + branches)) == digestOf(patternText(scores + far + near + branches)));
   std::string sized = digestOf(patternText(kWindow, kWindowHead));
   CHECK(sized ==
         digestOf(patternText("  %m = attn.window [%n, 0]\n  attn.softmax union(%m)\n", "@v(%n: i32, %unused: i32)")));
