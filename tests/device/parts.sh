@@ -18,9 +18,10 @@ cases=(
   "full 64/9000 5 1 64 $base" # few queries: one item for each head, in parts
   "full 200/4000 3 3 128 $base"
   "causal 40/3000 4 2 64 $base,block_n=32" # most parts without keys
-  "full 40/20000 1 1 64 $base"             # as many parts as there may be
+  "full 40/20000 1 1 64 $base"             # 63 parts: the most that the last round is cut into
   "full 3/20000 2 1 128 $base"
-  "longformer 450000 1 1 64 $base"         # likewise, of long items
+  "longformer 450000 1 1 64 $base"         # 64 parts: the most of a long item
+  "longformer 270000 1 1 64 $base,split_tiles=64"
 )
 
 for case in "${cases[@]}"; do beside check_repeated "$case" "$base"; done
