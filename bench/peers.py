@@ -46,7 +46,7 @@ def parser():
     output.add_argument("--json", action="store_true", help="the results on stdout as JSON, else as a table")
     output.add_argument("--plot", choices=["svg", "png", "none"], default="svg", help="needs matplotlib [svg]")
     output.add_argument("--verbose", action="store_true", help="every step on stderr")
-    output.add_argument("--command", default="", help="what the header calls the command")
+    output.add_argument("--command", default="", help="what the header calls the command, with file names in place of its paths")
     run = made.add_argument_group("how")
     run.add_argument("--db", help="folder of databases, NAME[.TAG].db")
     run.add_argument("--library", help="libheddle_runtime.so")
@@ -162,9 +162,14 @@ def finish(options, results):
     return 0 if results.is_right() and (options.merge or not left) else 1
 
 
+def given_paths(options):
+    """The paths of the command line."""
+    return [path for path in (sys.argv[0], options.output, options.db, options.library, options.heddle, *options.plugin, *options.merge) if path]
+
+
 def run(options):
     results = files.Results(options.output, options.workloads, options.chosen_columns, options.command or " ".join(sys.argv),
-                            METHOD.format(reps=options.reps, flush=256))
+                            METHOD.format(reps=options.reps, flush=256), given_paths(options))
     if options.merge:
         results.names = []
         files.merge(results, options.merge)

@@ -2,6 +2,7 @@
 import datetime
 import json
 import os
+import re
 import threading
 
 from peers import report
@@ -30,15 +31,28 @@ def differences(first, second):
     return [f"{name} {first[name]} and {second[name]}" for name in SAME if name in first and name in second and first[name] != second[name]]
 
 
+def by_name(value, paths):
+    """With file names in place of these paths, wherever they stand in its texts: where a machine keeps its files is no result."""
+    if isinstance(value, dict):
+        return {name: by_name(each, paths) for name, each in value.items()}
+    if isinstance(value, list):
+        return [by_name(each, paths) for each in value]
+    if isinstance(value, str):
+        for path in sorted((path.rstrip("/") for path in paths), key=len, reverse=True):
+            if "/" in path:
+                value = re.sub(rf"(?<![\w./-]){re.escape(path)}(?!\w)", lambda _, name=os.path.basename(path): name, value)
+    return value
+
+
 def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
 class Results:
-    """What is known so far, in the order asked for. Any number of threads adds."""
+    """What is known so far, in the order asked for; of `paths` it gives file names alone. Any number of threads adds."""
 
-    def __init__(self, output, names, columns, command, method):
-        self.output, self.names, self.columns, self.lock = output, list(names), columns, threading.Lock()
+    def __init__(self, output, names, columns, command, method, paths=()):
+        self.output, self.names, self.columns, self.paths, self.lock = output, list(names), columns, paths, threading.Lock()
         self.header = {"command": command, "method": method}
         self.rows, self.machine = {}, {}
 
@@ -73,10 +87,11 @@ class Results:
 
     def content(self):
         rows = [self.rows[name] for name in self.names if name in self.rows]
-        return {"date": now(), **self.header, "machine": self.machine,
-                "columns": [{"name": column.name, "title": column.title, "unit": column.unit} for column in self.columns],
-                "workloads": [row for row in rows if "entries" in row],
-                "not_measured": {row["name"]: row["verdict"] for row in rows if "entries" not in row}}
+        content = {"date": now(), **self.header, "machine": self.machine,
+                   "columns": [{"name": column.name, "title": column.title, "unit": column.unit} for column in self.columns],
+                   "workloads": [row for row in rows if "entries" in row],
+                   "not_measured": {row["name"]: row["verdict"] for row in rows if "entries" not in row}}
+        return by_name(content, self.paths)
 
     def write(self):
         content = self.content()

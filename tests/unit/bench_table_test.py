@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -466,7 +467,7 @@ for name in (word for word in sys.argv[3:] if not word.startswith("--")):
         if label:
             say(doing=[name, label, "run"])
         if what == "died":
-            say(died="CUDA error: illegal memory access")
+            say(died=plan.get("reason", "CUDA error: illegal memory access"))
         if what in ("crash", "died"):
             os._exit(7)
         if what == "hang":
@@ -552,6 +553,16 @@ class Runs(unittest.TestCase):
         found = self.run_with({"fkodom_32k": ["hang FA2"]}, "--stop-after=2", expected=1)
         self.assertEqual(([row["name"] for row in found["workloads"]], found["not_measured"]), (self.NAMES[:1], {}))
 
+    def test_paths_of_the_machine_stay_out(self):
+        store = os.path.join(self.folder.name, "stores")
+        command = f"bench/peers.sh --plugin={EXAMPLE} --shard=1/1 {self.output} 20"
+        found = self.run_with({"fkodom_32k": ["died FA2"], "reason": f"{store}/fkodom_32k.db: no kernel"}, f"--db={store}/", f"--plugin={EXAMPLE}",
+                              f"--command={command}")
+        self.assertEqual(found["command"], "bench/peers.sh --plugin=plugin_example.py --shard=1/1 out.json 20")
+        self.assertEqual(found["workloads"][1]["failed"], {"FA2": "stores/fkodom_32k.db: no kernel"})
+        with open(self.output[:-len("json")] + "md") as file:
+            self.assertNotIn(self.folder.name, file.read())
+
     def test_merge(self):
         self.run_with({}, "--shard=2/2")
         second = self.output + ".2"
@@ -586,6 +597,20 @@ class Shell(unittest.TestCase):
             fastest = min(part["workloads"][0]["entries"], key=lambda entry: entry["ms"])
             self.assertEqual(done.stdout.splitlines()[1].split(), [part["workloads"][0]["name"], *fastest["name"].split(), f"{fastest['ms']:.4f}"])
             self.assertEqual([merged[name] for name in ("date", "command", "machine")], [part[name] for name in ("date", "command", "machine")])
+
+    def test_command_of_record(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output, words = os.path.join(folder, "out.json"), "--measure --stop-after=0.001 --plot=none"
+            done = subprocess.run(["bash", self.PEERS, *words.split(), output, "1", "small_causal"], capture_output=True, text=True,
+                                  env=dict(os.environ, HEDDLE_BENCH_DB=folder))
+            self.assertEqual((done.stderr, done.returncode), ("not measured in time: small_causal\n", 1))
+            self.assertEqual(files.read(output)["command"], f"bench/peers.sh {words} out.json 1 small_causal")
+
+    def test_results_of_record_name_no_folders_of_a_machine(self):
+        folder = os.path.join(ROOT, "bench", "results")
+        for name in os.listdir(folder):
+            with self.subTest(name), open(os.path.join(folder, name)) as file:
+                self.assertEqual(re.findall(r"/(?:tmp|root|home|work)/\S*", file.read()), [])
 
     def test_usage(self):
         done = subprocess.run(["bash", self.PEERS], capture_output=True, text=True)
