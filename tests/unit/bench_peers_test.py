@@ -22,7 +22,7 @@ from peers.turns import Turns  # noqa: E402
 from peers.block_masks import *  # noqa: E402, F403
 from peers.masks import *  # noqa: E402, F403
 from peers.tensor_masks import *  # noqa: E402, F403
-from peers.workloads import DEFAULT, GROUPS, LIBRARY, WORKLOADS, Target, find  # noqa: E402
+from peers.workloads import DEFAULT, LIBRARY, WORKLOADS, Target, find  # noqa: E402
 
 HEDDLE = os.environ.get("HEDDLE", "")
 RUNTIME = os.environ.get("HEDDLE_RUNTIME", "")

@@ -1,12 +1,8 @@
 """bench/peers.py without a GPU and without torch: which workloads, columns and providers are asked for, what columns measure with a
-stand-in for the GPU, plug-ins, files of results, and measuring processes that crash or hang."""
+stand-in for the GPU, plug-ins, and tables."""
 import contextlib
-import dataclasses
-import importlib.util
 import io
-import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -14,88 +10,14 @@ import time
 import types
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "bench"))
-sys.dont_write_bytecode = True
+from bench_support import EXAMPLE, ROOT, SCRIPT, WORKLOAD, FakeFirstCalls, FakeGpu, make_cell, parse, script
 
-from peers import cell, columns, files, first_call, measures, own, plot, providers, report  # noqa: E402
-from peers.launch import Launch, Provider  # noqa: E402
-from peers.plugins import Bench, PluginError  # noqa: E402
-from peers.timing import Rounds  # noqa: E402
-from peers.workloads import DEFAULT, GROUPS, WORKLOADS, find  # noqa: E402
-from peers.worker import Worker  # noqa: E402
+from peers import cell, columns, first_call, measures, own, plot, providers, report
+from peers.launch import Launch, Provider
+from peers.plugins import Bench, PluginError
+from peers.timing import Rounds
+from peers.workloads import DEFAULT, GROUPS, WORKLOADS, find
 
-SCRIPT = os.path.join(ROOT, "bench", "peers.py")
-EXAMPLE = os.path.join(ROOT, "bench", "plugin_example.py")
-
-
-def load_script():
-    specification = importlib.util.spec_from_file_location("peers_script", SCRIPT)
-    loaded = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(loaded)
-    return loaded
-
-
-script = load_script()
-
-
-def parse(*arguments):
-    """Options, or what the command line says of an error."""
-    errors = io.StringIO()
-    with contextlib.redirect_stderr(errors):
-        try:
-            return script.parse(list(arguments))
-        except SystemExit:
-            return errors.getvalue().split("error: ")[-1].strip()
-
-
-class FakeGpu:
-    """Counts what launches allocate; everything takes the milliseconds that it says."""
-
-    def __init__(self):
-        self.now = self.most = self.outside = 0
-
-    def allocate(self, count):
-        gpu = self
-
-        class Held:
-            def __del__(self):
-                gpu.now -= count
-        self.now += count
-        self.most = max(self.most, self.now)
-        return Held()
-
-    def synchronize(self):
-        pass
-
-    def empty_cache(self):
-        pass
-
-    def inputs(self, workload):
-        self.asked = workload.shape_text()
-        return None, None, None
-
-    def allocated(self):
-        return self.now
-
-    def peak(self):
-        return self.most
-
-    def reset_peak(self):
-        self.most = self.now
-
-    def reserved(self):
-        return 0
-
-    def used(self):
-        return self.outside
-
-    def launch_ms(self, run):
-        run()
-        return 1.0
-
-
-WORKLOAD = WORKLOADS["small_causal"]
 OUT_BYTES, LSE_BYTES = 2 * 8 * 256 * 64, 4 * 8 * 256
 
 
@@ -168,22 +90,6 @@ class Measures(unittest.TestCase):
         times = Rounds(self.gpu).measure(launches, 3)
         self.assertEqual(times, {"a": [1.0] * 3, "b": [1.0] * 3})
         self.assertEqual([sorted(order[i:i + 2]) for i in range(0, 10, 2)], [["a", "b"]] * 5)
-
-
-class FakeFirstCalls:
-    def __init__(self, answer):
-        self.answer, self.asked = answer, 0
-
-    def measure(self, workload, provider):
-        self.asked += 1
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-def make_cell(first_calls=None, provider=Provider("p", lambda *_: Launch(lambda: None)), launch=None, workload=WORKLOAD):
-    entry = report.entry("p", WORKLOAD, [2.0, 1.0, 3.0], 1.4, {"error": 1e-3, "ok": True, "nan": False, "rows": 4})
-    return cell.Cell(workload, provider, entry, launch or Launch(lambda: None), FakeGpu(), first_calls or FakeFirstCalls({"cold": 2.0, "warm": 0.01}))
 
 
 class Columns(unittest.TestCase):
@@ -446,175 +352,6 @@ class Plugins(unittest.TestCase):
             self.assertEqual(refused("import nothing_like_it"), ": ModuleNotFoundError: No module named 'nothing_like_it'")
         with self.assertRaisesRegex(PluginError, "/nowhere.py: no such file"):
             Bench(["/nowhere.py"])
-
-
-# A measuring process: {workload: [what to do]}; "crash P" ends while P is under way unless it is to be left out, "crash" while nothing is.
-FAKE_SESSION = """
-import json, os, sys, time
-plan, path = json.loads(sys.argv[1]), sys.argv[2]
-skipped = [json.loads(word[len("--skip="):]) for word in sys.argv[3:] if word.startswith("--skip=")]
-def say(**line):
-    with open(path, "a") as file:
-        print(json.dumps(line), file=file)
-say(machine={"GPU": plan.get("GPU", "g")})
-for name in (word for word in sys.argv[3:] if not word.startswith("--")):
-    say(begin=name)
-    failed = {label: reason for workload, label, stage, reason in skipped if workload == name}
-    for step in plan.get(name, []):
-        what, _, label = step.partition(" ")
-        if label in failed:
-            continue
-        if label:
-            say(doing=[name, label, "run"])
-        if what == "died":
-            say(died=plan.get("reason", "CUDA error: illegal memory access"))
-        if what in ("crash", "died"):
-            os._exit(7)
-        if what == "hang":
-            time.sleep(60)
-        say(doing=None)
-    entry = {"name": "heddle", "workload": name, "ok": True, "ms": 1, "tflops": 1, "percent_of_product": 1, "values": {"ms": 1}, "no_value": {}}
-    say(row={"name": name, "shape": "", "pattern": "", "entries": [entry], "failed": failed, "judged": {"heddle": "heddle"}, "kept_pairs": 1,
-             "product_tflops": 1, "clock": {}})
-"""
-
-
-class Runs(unittest.TestCase):
-    NAMES = ["win1k_32k", "fkodom_32k", "dilwin_32k", "one_range"]
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.output = os.path.join(self.folder.name, "out.json")
-
-    def run_with(self, plan, *arguments, names=NAMES, limit=20, expected=0):
-        class Fake(Worker):
-            asked = []
-
-            def command(self, names):
-                Fake.asked.append(names)
-                skips = [f"--skip={json.dumps(skip)}" for skip in self.skipped]
-                return [sys.executable, "-c", FAKE_SESSION, json.dumps(plan), self.lines, *skips, *names]
-        options = parse("--db=d", "--library=l", f"--output={self.output}", "--columns=ms", "--plot=none", f"--limit={limit}", *arguments, *names)
-        self.assertNotIsInstance(options, str)
-        worker, script.Worker = script.Worker, Fake
-        text = io.StringIO()
-        try:
-            with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-                code = script.run(options)
-        finally:
-            script.Worker = worker
-        self.assertEqual(code, expected)
-        self.asked, self.text = Fake.asked, text.getvalue()
-        with open(self.output) as file:
-            return json.load(file)
-
-    def test_crash_of_a_provider_costs_that_cell(self):
-        found = self.run_with({"fkodom_32k": ["crash FA2", "died cuDNN"]})
-        self.assertEqual([row["name"] for row in found["workloads"]], self.NAMES)
-        self.assertEqual(found["workloads"][1]["failed"],
-                         {"FA2": "the measuring process ended with 7", "cuDNN": "CUDA error: illegal memory access"})
-        self.assertEqual(self.asked, [self.NAMES, self.NAMES[1:], self.NAMES[1:]])
-        self.assertIn("FA2: the measuring process ended with 7", self.text)
-
-    def test_hang_of_a_provider_costs_that_cell(self):
-        found = self.run_with({"dilwin_32k": ["hang FA2"]}, limit=1)
-        self.assertEqual(found["workloads"][2]["failed"], {"FA2": "still running after 1 s"})
-
-    def test_crash_of_nothing_in_particular_costs_the_workload(self):
-        found = self.run_with({"fkodom_32k": ["crash"]}, expected=1)
-        self.assertEqual([row["name"] for row in found["workloads"]], [name for name in self.NAMES if name != "fkodom_32k"])
-        self.assertEqual(found["not_measured"], {"fkodom_32k": "the measuring process ended with 7"})
-
-    def test_several_processes(self):
-        found = self.run_with({"fkodom_32k": ["crash"]}, "--processes=2", expected=1)
-        self.assertEqual([row["name"] for row in found["workloads"]], [name for name in self.NAMES if name != "fkodom_32k"])
-
-    def test_resume(self):
-        self.run_with({"fkodom_32k": ["crash"]}, names=self.NAMES[:2], expected=1)
-        found = self.run_with({}, "--resume")
-        self.assertEqual(self.asked, [self.NAMES[1:]])
-        self.assertEqual(([row["name"] for row in found["workloads"]], found["not_measured"]), (self.NAMES, {}))
-        self.run_with({}, "--resume")
-        self.assertEqual(self.asked, [])
-
-    def test_resume_measures_rows_without_the_columns(self):
-        self.run_with({}, names=self.NAMES[:1])
-        results = files.Results(self.output, self.NAMES, columns.STANDARD, "", "")
-        results.resume(self.output)
-        self.assertEqual(results.missing(self.NAMES[:1]), self.NAMES[:1])
-
-    def test_resume_refuses_another_machine(self):
-        self.run_with({}, names=self.NAMES[:1])
-        with self.assertRaisesRegex(files.FileError, "its rows are of another machine: GPU g and h"):
-            self.run_with({"GPU": "h"}, "--resume")
-
-    def test_time_is_over(self):
-        found = self.run_with({"fkodom_32k": ["hang FA2"]}, "--stop-after=2", expected=1)
-        self.assertEqual(([row["name"] for row in found["workloads"]], found["not_measured"]), (self.NAMES[:1], {}))
-
-    def test_paths_of_the_machine_stay_out(self):
-        store = os.path.join(self.folder.name, "stores")
-        command = f"bench/peers.sh --plugin={EXAMPLE} --shard=1/1 {self.output} 20"
-        found = self.run_with({"fkodom_32k": ["died FA2"], "reason": f"{store}/fkodom_32k.db: no kernel"}, f"--db={store}/", f"--plugin={EXAMPLE}",
-                              f"--command={command}")
-        self.assertEqual(found["command"], "bench/peers.sh --plugin=plugin_example.py --shard=1/1 out.json 20")
-        self.assertEqual(found["workloads"][1]["failed"], {"FA2": "stores/fkodom_32k.db: no kernel"})
-        with open(self.output[:-len("json")] + "md") as file:
-            self.assertNotIn(self.folder.name, file.read())
-
-    def test_merge(self):
-        self.run_with({}, "--shard=2/2")
-        second = self.output + ".2"
-        os.rename(self.output, second)
-        self.run_with({}, "--shard=1/2")
-        merged = self.output + ".merged"
-        options = parse(f"--output={merged}", "--plot=none", "--columns=ms", "--json", f"--merge={self.output}", f"--merge={second}")
-        text = io.StringIO()
-        with contextlib.redirect_stdout(text):
-            self.assertEqual(script.run(options), 0)
-        self.assertEqual([row["name"] for row in json.loads(text.getvalue())["workloads"]], self.NAMES[::2] + self.NAMES[1::2])
-        with self.assertRaisesRegex(files.FileError, "expected results of an earlier run"):
-            files.read(SCRIPT)
-
-
-class Shell(unittest.TestCase):
-    """peers.sh hands everything on."""
-    PEERS = os.path.join(ROOT, "bench", "peers.sh")
-
-    def test_list(self):
-        done = subprocess.run(["bash", self.PEERS, "--plugin=" + EXAMPLE, "--list", "example_window"], capture_output=True, text=True)
-        self.assertEqual((done.stdout.splitlines()[0].split(), done.returncode), (["example_window", "1x4x4096x64", "patterns/sliding_window.mlir"], 0))
-
-    def test_results_of_record_become_one_table(self):
-        record = os.path.join(ROOT, "bench", "results", "2026-11-22-h200-peers.json")
-        with tempfile.TemporaryDirectory() as folder:
-            output = os.path.join(folder, "out.json")
-            done = subprocess.run(["bash", self.PEERS, f"--merge={record}", "--columns=ms", "--plot=none", output], capture_output=True, text=True)
-            self.assertEqual((done.stderr, done.returncode), ("", 0))
-            with open(output) as file, open(record) as part:
-                merged, part = json.load(file), json.load(part)
-            fastest = min(part["workloads"][0]["entries"], key=lambda entry: entry["ms"])
-            self.assertEqual(done.stdout.splitlines()[1].split(), [part["workloads"][0]["name"], *fastest["name"].split(), f"{fastest['ms']:.4f}"])
-            self.assertEqual([merged[name] for name in ("date", "command", "machine")], [part[name] for name in ("date", "command", "machine")])
-
-    def test_command_of_record(self):
-        with tempfile.TemporaryDirectory() as folder:
-            output, words = os.path.join(folder, "out.json"), "--measure --stop-after=0.001 --plot=none"
-            done = subprocess.run(["bash", self.PEERS, *words.split(), output, "1", "small_causal"], capture_output=True, text=True,
-                                  env=dict(os.environ, HEDDLE_BENCH_DB=folder))
-            self.assertEqual((done.stderr, done.returncode), ("not measured in time: small_causal\n", 1))
-            self.assertEqual(files.read(output)["command"], f"bench/peers.sh {words} out.json 1 small_causal")
-
-    def test_results_of_record_name_no_folders_of_a_machine(self):
-        folder = os.path.join(ROOT, "bench", "results")
-        for name in os.listdir(folder):
-            with self.subTest(name), open(os.path.join(folder, name)) as file:
-                self.assertEqual(re.findall(r"/(?:tmp|root|home|work)/\S*", file.read()), [])
-
-    def test_usage(self):
-        done = subprocess.run(["bash", self.PEERS], capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stderr.split()[:2]), (2, ["usage:", "bench/peers.sh"]))
 
 
 class Tables(unittest.TestCase):
