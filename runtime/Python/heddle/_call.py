@@ -1,6 +1,8 @@
 """One call: its tensors as views, checked, and the argument struct of heddle.h that stands for it."""
 import ctypes as C
 import math
+import numbers
+import operator
 from typing import NamedTuple, Optional, Tuple
 
 from . import _engine, _header, _library
@@ -147,7 +149,7 @@ class Call:
         self.args = args = S.sized(S.AttentionArgs)
         for tensor, view in ((args.q, q), (args.k, k), (args.v, v), (args.out, out)):
             _describe(tensor, view)
-        args.q_origin, args.k_origin = _origin(pattern, q_origin), k_origin
+        args.q_origin, args.k_origin = _origin(pattern, q_origin), _position("k_origin", k_origin)
         args.scale = _scale(scale)
         for name, view in tensors.items():
             check_operand(pattern, pattern.argument(name), view, q, k)
@@ -155,7 +157,7 @@ class Call:
         self.reference = C.byref(args)
         self.kind = b"forward_fp32_out" if out.dtype != q.dtype else None
         self._sizes = dict(batch=q.shape[0], heads=q.shape[2], kv_heads=k.shape[2], seqlen_q=q.shape[1], seqlen_k=k.shape[1],
-                           q_origin=args.q_origin, k_origin=k_origin)
+                           q_origin=args.q_origin, k_origin=args.k_origin)
         self._dims = (q.shape[3], v.shape[3])
 
     def _set_operands(self, tensors):
@@ -185,18 +187,42 @@ def _origin(pattern, q_origin):
     if pattern.takes_q_origin:
         if q_origin is None:
             raise bad(f"q_origin: pattern {pattern.name} takes the position of query 0, none is given")
-        return q_origin
+        return _position("q_origin", q_origin)
     if q_origin is not None:
         raise bad(f"q_origin: pattern {pattern.name} takes none, only patterns with q_origin(given) do; got {q_origin}")
     return 0
 
 
+def _position(name, value):
+    """An int of 32 bits: ctypes would cut longer ones off."""
+    try:
+        position = operator.index(value)
+    except TypeError:
+        raise bad(f"{name}: expected an int, got {value!r}") from None
+    if not -2**31 <= position < 2**31:
+        raise bad(f"{name}: expected 32 bits, got {position}")
+    return position
+
+
 def _scale(scale):
+    """As f32; 0 stands for None, so no number may become 0 on the way."""
     if scale is None:
         return 0.0
-    if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale) or scale <= 0:
+    is_number = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
+    if not is_number or not math.isfinite(scale) or not 0 < C.c_float(scale).value < math.inf:
         raise bad(f"scale: expected a finite number above 0 (or None for 1 / sqrt(head_dim)), got {scale}")
     return float(scale)
+
+
+def stream_address(stream):
+    """An address; None and 0 are the default stream."""
+    try:
+        address = operator.index(0 if stream is None else stream)
+    except TypeError:
+        raise bad(f"stream: expected an address (an int; None for the default stream), got {stream!r}") from None
+    if not 0 <= address < 2**64:
+        raise bad(f"stream: expected an address (an int; None for the default stream), got {address}")
+    return address
 
 
 def run_on_host(call, threads=0):

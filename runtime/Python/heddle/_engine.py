@@ -217,6 +217,9 @@ class Settings:
         if first not in _FIRST:
             raise InvalidArgumentError(f"configure: first: expected 'soon', 'best' or 'stored', got {first!r}")
         shipped = (shipped,) if isinstance(shipped, (str, os.PathLike)) else tuple(shipped)
+        for name, path in (("database", database), ("program", program), *(("shipped", each) for each in shipped)):
+            if path is not None and not isinstance(path, (str, os.PathLike)):
+                raise InvalidArgumentError(f"configure: {name}: expected a path, got {path!r}")
         self.database, self.shipped, self.first, self.read_only = database, shipped, first, bool(read_only)
         self.immutable, self.allow_foreign_writers, self.program, self.workers = bool(immutable), bool(allow_foreign_writers), program, workers
 

@@ -9,6 +9,7 @@ class Bound:
     """One call with its tensors: results allocated, the kernel found, workspace there. `launch` may be repeated."""
 
     def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream):
+        self.stream = stream = _call.stream_address(stream)
         values, tensors = _call.call_values(pattern, arguments)
         views = [_dlpack.view(each, name, stream) for name, each in (("q", q), ("k", k), ("v", v))]
         operands = {name: _dlpack.view(each, name, stream) for name, each in tensors.items()}
@@ -23,7 +24,6 @@ class Bound:
         self.call = _call.Call(pattern, *views, out_view, scale, q_origin, k_origin, values, operands)
         _call.check_results(views[0], views[2], out_view, lse_view)
         self.call.args.lse = lse_view.ptr
-        self.stream = stream or 0
         self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).current()
         self._keep = (q, k, v, tensors)
         self._set_workspace()

@@ -2,6 +2,7 @@
 import ctypes as C
 import functools
 import math
+import numbers
 import os
 import weakref
 from typing import Optional, Sequence, Union
@@ -72,7 +73,7 @@ class Pattern:
         return (self._number if argument.kind == "number" else self._size)(argument, value)
 
     def _number(self, argument, value):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
             raise InvalidArgumentError(f"pattern {self.name}: {argument.name}: expected a finite number, got {value!r}")
         return float(self._bounded(argument, value, -math.inf, math.inf))
 
@@ -121,7 +122,12 @@ class Pattern:
     @property
     def key(self) -> str:
         """What a database knows the pattern by: its digest, or its name where there is no compiler to make one."""
-        return self._info["digest"] if self._info else self.name
+        if self._info:
+            return self._info["digest"]
+        if self._spelled is None and _is_taken(self.name, self.text):
+            raise InvalidArgumentError(f"pattern {self.name}: without the compiler databases know patterns by name, and this text is not that of the "
+                                       f"library's {self.name}; give it another name, or say heddle.named({self.name!r}, ...)")
+        return self.name
 
     @property
     def digest(self) -> str:
@@ -221,8 +227,12 @@ def pattern(what: Union[Mask, Softmax, str, Pattern, None] = None, *, text: Opti
     elif isinstance(what, str):
         made = _of_text(what, name, "pattern")
     else:
-        raise InvalidArgumentError(f"pattern: expected a mask, union(...), lse(...) or MLIR text, got {what!r}")
+        raise _no_pattern(what)
     return made(**values) if values else made
+
+
+def _no_pattern(what):
+    return InvalidArgumentError(f"pattern: expected a mask, union(...), lse(...) or MLIR text, got {what!r}")
 
 
 def load(path, name: Optional[str] = None, **values) -> Pattern:
@@ -240,6 +250,20 @@ def _library_folder():
     return inside if os.path.isdir(inside) else os.path.join(package, "..", "..", "..", "patterns")
 
 
+@functools.lru_cache(maxsize=1024)
+def _is_taken(name, text):
+    """Whether the library has another pattern of that name: kernels of one are not for the other."""
+    try:
+        with open(library_path(name), encoding="utf-8") as file:
+            return file.read() not in text
+    except OSError:
+        return False
+
+
+def library_path(name):
+    return os.path.join(_library_folder(), f"{name}.mlir")
+
+
 def library_names() -> "list[str]":
     """Names of the patterns that come with the package."""
     return sorted(file[:-len(".mlir")] for file in os.listdir(_library_folder()) if file.endswith(".mlir"))
@@ -247,7 +271,7 @@ def library_names() -> "list[str]":
 
 def library(name: str, **values) -> Pattern:
     """A pattern that comes with the package: `library("sliding_window", left=1023)`. docs/gallery.md shows all."""
-    path = os.path.join(_library_folder(), f"{name}.mlir")
+    path = library_path(name)
     if not os.path.exists(path):
         raise NotFoundError(f"library: there is no pattern {name!r}; there are {', '.join(library_names())}")
     return load(path, name, **values)
@@ -272,6 +296,8 @@ def resolved(what) -> Pattern:
         return what
     if isinstance(what, str):
         return _of_text(what, None, "pattern") if "attn.pattern" in what else _of_name(what)
+    if not isinstance(what, (Mask, Softmax)):
+        raise _no_pattern(what)
     return _of_words(what)
 
 
