@@ -2,6 +2,7 @@
  * SIZEs are the run-time sizes of the pattern in their order: `attention kernels.heddle sliding_window 8192 1023`.
  * q and k are random and v is 1, so that whatever the pattern keeps every row of out must be 1. */
 #include "driver.h"
+#include "tensors.h"
 
 #include <heddle/heddle.h>
 
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { kHeads = 8, kHeadDim = 64, kMostSizes = 8, kLaunches = 20 };
+enum { kMostSizes = 8, kLaunches = 20 };
 
 static driver cuda;
 
@@ -25,28 +26,7 @@ static int driver_failed(const char *what, driver_code code) {
   return code != 0;
 }
 
-/* Contiguous [1, length, heads, head_dim] of bf16 in device memory. */
-static heddle_tensor make_tensor(driver_pointer memory, int64_t length) {
-  heddle_tensor tensor;
-  memset(&tensor, 0, sizeof tensor);
-  tensor.ptr = (void *)(uintptr_t)memory;
-  tensor.dtype = HEDDLE_BF16;
-  tensor.size[0] = 1, tensor.size[1] = length, tensor.size[2] = kHeads, tensor.size[3] = kHeadDim;
-  tensor.stride[0] = length * kHeads * kHeadDim, tensor.stride[1] = kHeads * kHeadDim;
-  tensor.stride[2] = kHeadDim, tensor.stride[3] = 1;
-  return tensor;
-}
-
 enum { kOne = 0x3f80, kNaN = 0x7fff }; /* as bf16 */
-
-/* bf16 numbers of magnitudes 0.5 to 2. */
-static void fill_random(uint16_t *elements, size_t count, uint32_t seed) {
-  size_t i;
-  for (i = 0; i < count; ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    elements[i] = (uint16_t)((seed >> 31 << 15) | (0x3f00u + (seed >> 23 & 0xff)));
-  }
-}
 
 /* q, k and v in one allocation each, out behind NaN: what a kernel leaves out shows. */
 static int make_inputs(driver_pointer memory[4], size_t bytes) {
@@ -123,10 +103,10 @@ static int run(const heddle_kernel *kernel, int64_t length, const heddle_operand
   memset(&args, 0, sizeof args);
   args.struct_size = sizeof args;
   bad = make_inputs(memory, bytes) || driver_failed("allocate", cuda.allocate(&lse, (size_t)length * kHeads * sizeof(float)));
-  args.q = make_tensor(memory[0], length);
-  args.k = make_tensor(memory[1], length);
-  args.v = make_tensor(memory[2], length);
-  args.out = make_tensor(memory[3], length);
+  args.q = make_tensor((void *)(uintptr_t)memory[0], length);
+  args.k = make_tensor((void *)(uintptr_t)memory[1], length);
+  args.v = make_tensor((void *)(uintptr_t)memory[2], length);
+  args.out = make_tensor((void *)(uintptr_t)memory[3], length);
   args.lse = (float *)(uintptr_t)lse;
   args.operands = sizes;
   args.operand_count = (uint64_t)size_count;

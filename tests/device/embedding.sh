@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The C interface on this GPU: the example programs and heddle-host-cost, with kernels packed by $HEDDLE. The programs lie beside
 # it, with the runtime inside: ./dev build --preset static heddle heddle-attention heddle-server heddle-host-cost
+# heddle-compile is run too if it is there; it wants libheddle.so.0 in the same folder or in ../lib.
 set -uo pipefail
 programs=${HEDDLE_PROGRAMS:-$(dirname "$HEDDLE")}
 for program in heddle-attention heddle-server heddle-host-cost; do
@@ -33,6 +34,9 @@ rows=${HEDDLE_ROWS:-8192}
 check "causal in C" "$rows rows of 8 heads are right" "$programs/heddle-attention" "$package" causal "$rows"
 check "sliding_window in C" "$rows rows of 8 heads are right" "$programs/heddle-attention" "$package" sliding_window "$rows" 1023
 check "one row in C" "1 rows of 8 heads are right" "$programs/heddle-attention" "$package" sliding_window 1 1023
+# Not with a package from outside: that is for a driver that runs no compiled kernels.
+[ -n "${HEDDLE_PACKAGE:-}" ] || [ ! -x "$programs/heddle-compile" ] ||
+  check "a pattern's text in C" "the GPU agrees with the processors" "$programs/heddle-compile" "$HEDDLE_SCRATCH/compiled.db" "$rows"
 check "server in C++" " 0 results differ" "$programs/heddle-server" "$package" sliding_window 8 4 "${HEDDLE_REQUESTS:-1000}" 255
 # Medians. A prepared launch costs at most 3 us, or what a bare one costs where the driver alone takes longer. The first process may find the driver cold. The words are split on purpose.
 # shellcheck disable=SC2086

@@ -8,22 +8,17 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export HEDDLE_CUDA_DRIVER_LIBRARY=$fake
 unset LD_LIBRARY_PATH
+. "$source/tests/install/common.sh"
 
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-install_and_move() {
-  cmake --install "$build" --component heddle_runtime --prefix "$scratch/first" >"$scratch/install.log"
-  mv "$scratch/first" "$scratch/tree"
-  library=$(find "$scratch/tree" -name 'libheddle_runtime.so')
-  libdir=$(dirname "$library")
-  for file in include/heddle/heddle.h include/heddle/heddle.hpp "${libdir#"$scratch/tree/"}/pkgconfig/heddle_runtime.pc"; do
-    [ -e "$scratch/tree/$file" ] || fail "$file is not installed"
-  done
-  ! grep -rl "$scratch\|$build\|$source" "$libdir/cmake" "$libdir/pkgconfig" || fail "a package file names a folder of this machine"
+check_files() {
+  local others
+  has_files include/heddle/heddle.h include/heddle/heddle.hpp "${libdir#"$tree/"}/pkgconfig/heddle_runtime.pc"
+  others=$(find "$tree" -type f | grep -vE '/heddle/heddle\.(h|hpp)$|/libheddle_runtime\.so[.0-9]*$|/cmake/heddle_runtime/[^/]*\.cmake$|/heddle_runtime\.pc$') &&
+    fail "the runtime alone installs $others"
+  return 0
 }
 
 check_library() {
-  readelf -d "$library" | grep -q 'SONAME.*\[libheddle_runtime\.so\.[0-9]\+\]' || fail "no soname with a version"
   local needed others bytes
   needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\].*/\1/p')
   others=$(grep -vE '^(libsqlite3|libstdc\+\+|libgcc_s|libm|libc|libdl|libpthread|ld-linux[-a-z0-9_]*)\.so' <<<"$needed") && fail "it needs $others"
@@ -31,26 +26,6 @@ check_library() {
   bytes=$(stat -c %s "$scratch/stripped.so")
   [ "$build_type" != Release ] || [ "$bytes" -lt 1000000 ] || fail "libheddle_runtime.so has $bytes bytes stripped, asked are less than 1000000"
   echo "libheddle_runtime.so: $bytes bytes stripped, needs" $needed
-}
-
-expect() { # expect <text> <command...>
-  local text=$1 output
-  shift
-  output=$("$@" 2>&1) || fail "$* said: $output"
-  grep -qE "$text" <<<"$output" || fail "$* said: $output"
-}
-
-refuse() { # refuse <text> <command...>
-  local text=$1 output
-  shift
-  output=$("$@" 2>&1) && fail "$* did not fail: $output"
-  grep -qE "$text" <<<"$output" || fail "$* said: $output"
-}
-
-build_example() { # build_example <folder of examples/>
-  cmake -S "$source/examples/$1" -B "$scratch/$1" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_PREFIX_PATH="$scratch/tree" >"$scratch/$1.log" 2>&1 && cmake --build "$scratch/$1" >>"$scratch/$1.log" 2>&1 ||
-    { cat "$scratch/$1.log" >&2; fail "examples/$1 does not build against the installed package"; }
 }
 
 run_attention() { # run_attention <program>
@@ -63,24 +38,17 @@ run_attention() { # run_attention <program>
   HEDDLE_FAKE_CUDA_FAIL=cuLaunchKernel=700 refuse 'CUDA_ERROR_ILLEGAL_ADDRESS' "$1" "$package" causal 300
 }
 
-install_and_move
+install_and_move heddle_runtime libheddle_runtime
+check_files
 check_library
 build_example c
 run_attention "$scratch/c/attention"
-
-export PKG_CONFIG_PATH=$libdir/pkgconfig
-# shellcheck disable=SC2046 # flags are words
-"$cc" -std=c99 -pedantic -Wall -Wextra -Werror -O1 "$source/examples/c/attention.c" -o "$scratch/attention" $(pkg-config --cflags --libs heddle_runtime) -ldl
+by_hand heddle_runtime "$source/examples/c/attention.c" "$scratch/attention" -ldl
 LD_LIBRARY_PATH=$libdir run_attention "$scratch/attention"
 
-# The blocks of docs/embedding.md that have a file name, as they stand there.
-awk -v folder="$scratch" '/^```/ { file = ""; if (NF == 2 && $2 ~ /\.(c|cpp)$/) file = folder "/" $2; next } file { print >file }' "$source/docs/embedding.md"
-mkdir -p "$scratch/compiler/heddle"
-cp "$scratch/tree/include/heddle/heddle.h" "$source/compiler/Library/heddle_compiler.h" "$scratch/compiler/heddle"
-for block in open call compile; do
-  "$cc" -std=c99 -pedantic -Wall -Wextra -Werror -I"$scratch/compiler" -fsyntax-only "$scratch/$block.c" || fail "$block.c of docs/embedding.md does not compile"
-done
-"$cxx" -std=c++17 -Wall -Wextra -Werror -I"$scratch/tree/include" -fsyntax-only "$scratch/serve.cpp" || fail "serve.cpp of docs/embedding.md does not compile"
+blocks_of docs/embedding.md
+is_correct_c "$scratch/open.c" "$scratch/call.c"
+"$cxx" -std=c++17 -Wall -Wextra -Werror -I"$tree/include" -fsyntax-only "$scratch/serve.cpp" || fail "serve.cpp of docs/embedding.md does not compile"
 
 build_example cpp
 expect '100 requests of 40 lengths, 8 threads on 4 streams: .* 0 results differ' "$scratch/cpp/server" "$package" sliding_window 8 4 100 50
