@@ -3,47 +3,22 @@
 Tensors are anything with data_ptr(), shape and stride(), [batch, rows, heads, dim]; torch is not needed here.
 """
 import ctypes as C
-
-DTYPES = {"bf16": 1, "fp16": 2, "fp32": 3}
-MATCHES = ("exact", "nearest bucket", "same architecture", "untuned default", "none")
-
-
-class Tensor(C.Structure):
-    _fields_ = [("ptr", C.c_void_p), ("dtype", C.c_int32), ("reserved", C.c_int32), ("size", C.c_int64 * 4), ("stride", C.c_int64 * 4)]
+import importlib.util
+import os
 
 
-class OperandValue(C.Union):
-    _fields_ = [("ptr", C.c_void_p), ("i64", C.c_int64), ("f64", C.c_double)]
+def _structs():
+    """Declared once, in the Python package; of this repository, whatever package is installed."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    found = importlib.util.spec_from_file_location("heddle_structs", os.path.join(root, "runtime", "Python", "heddle", "_structs.py"))
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
-class Operand(C.Structure):
-    _fields_ = [("id", C.c_int32), ("kind", C.c_int32), ("value", OperandValue)]
-
-
-class AttentionArgs(C.Structure):
-    _fields_ = [
-        ("struct_size", C.c_uint32), ("flags", C.c_uint32), ("q", Tensor), ("k", Tensor), ("v", Tensor), ("out", Tensor), ("lse", C.c_void_p),
-        ("q_origin", C.c_int64), ("k_origin", C.c_int64), ("cu_seqlens_q", C.c_void_p), ("cu_seqlens_k", C.c_void_p),
-        ("seqused_k", C.c_void_p), ("page_table", C.c_void_p), ("page_size", C.c_int32), ("scale", C.c_float),
-        ("descale_q", C.c_void_p), ("descale_k", C.c_void_p), ("descale_v", C.c_void_p), ("descale_q_stride", C.c_int64 * 2),
-        ("descale_k_stride", C.c_int64 * 2), ("descale_v_stride", C.c_int64 * 2), ("carry_out", C.c_void_p), ("carry_lse", C.c_void_p),
-        ("rng_seed", C.c_uint64), ("rng_offset", C.c_uint64), ("workspace", C.c_void_p), ("workspace_bytes", C.c_uint64),
-        ("operands", C.POINTER(Operand)), ("operand_count", C.c_uint64)]
-
-
-class KernelQuery(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("dtype", C.c_int32), ("pattern", C.c_char_p), ("kind", C.c_char_p), ("head_dim", C.c_int64),
-                ("value_dim", C.c_int64), ("batch", C.c_int64), ("heads", C.c_int64), ("kv_heads", C.c_int64), ("seqlen_q", C.c_int64),
-                ("tiles_per_row", C.c_int64)]
-
-
-class KernelInfo(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("match", C.c_int32), ("content_key", C.c_char_p), ("arch", C.c_char_p), ("generator", C.c_char_p),
-                ("config", C.c_char_p), ("note", C.c_char_p), ("registers", C.c_int64), ("spill_bytes", C.c_int64),
-                ("shared_bytes", C.c_int64), ("param_count", C.c_int64), ("median_us", C.c_double)]
-
-
-OPERAND_POINTER, OPERAND_INT, OPERAND_FLOAT = 1, 2, 3
+structs = _structs()
+DTYPES = {name: number for number, name in structs.DTYPE_NAMES.items()}
+_FIELD_OF_OPERAND = {structs.OPERAND_POINTER: "ptr", structs.OPERAND_INT: "i64", structs.OPERAND_FLOAT: "f64"}
 
 
 class HeddleError(RuntimeError):
@@ -81,8 +56,9 @@ class Library:
         return self._open("store", "heddle_store_open", path.encode(), C.c_uint32(0))
 
     def find_kernel(self, store, device, workload, dtype="bf16", name=None):
-        query = KernelQuery(C.sizeof(KernelQuery), DTYPES[dtype], (name or workload.name).encode(), None, workload.head_dim,
-                            workload.head_dim, workload.batch, workload.heads, workload.kv, workload.rows, 0)
+        query = structs.sized(structs.KernelQuery, dtype=DTYPES[dtype], pattern=(name or workload.name).encode(), head_dim=workload.head_dim,
+                              value_dim=workload.head_dim, batch=workload.batch, heads=workload.heads, kv_heads=workload.kv,
+                              seqlen_q=workload.rows)
         return Kernel(self, self._open("kernel", "heddle_kernel_find", store.pointer, device.pointer, C.byref(query)))
 
     def _open(self, kind, function, *arguments):
@@ -102,7 +78,7 @@ class Handle:
 
 
 def describe(tensor, dtype):
-    return Tensor(tensor.data_ptr(), DTYPES[dtype], 0, (C.c_int64 * 4)(*tensor.shape), (C.c_int64 * 4)(*tensor.stride()))
+    return structs.Tensor(tensor.data_ptr(), DTYPES[dtype], 0, (C.c_int64 * 4)(*tensor.shape), (C.c_int64 * 4)(*tensor.stride()))
 
 
 class Kernel:
@@ -110,24 +86,23 @@ class Kernel:
         self.library, self.handle = library, handle
 
     def info(self):
-        info = KernelInfo(C.sizeof(KernelInfo))
+        info = structs.sized(structs.KernelInfo)
         self.library.call("heddle_kernel_get_info", self.handle.pointer, C.byref(info))
         text = {name: (getattr(info, name) or b"").decode() for name in ("content_key", "arch", "generator", "config", "note")}
-        return dict(text, match=MATCHES[info.match], registers=info.registers, spill_bytes=info.spill_bytes,
+        return dict(text, match=structs.MATCH_NAMES[info.match], registers=info.registers, spill_bytes=info.spill_bytes,
                     shared_bytes=info.shared_bytes, tuned_us=info.median_us)
 
     def arguments(self, q, k, v, out, lse, sizes=(), dtype="bf16", tensors=()):
         """`tensors` are those of the pattern, in order, each with the length that the kernel asks for or None; `sizes` the
         values of its run-time sizes and numbers (float), in order, behind them."""
-        given = [(i, OPERAND_POINTER, tensor.data_ptr()) for i, (tensor, _) in enumerate(tensors)]
-        given += [(i, OPERAND_INT, length) for i, (_, length) in enumerate(tensors) if length is not None]
-        given += [(i, OPERAND_FLOAT if isinstance(size, float) else OPERAND_INT, size) for i, size in enumerate(sizes, len(tensors))]
-        operands = (Operand * max(1, len(given)))()
+        given = [(i, structs.OPERAND_POINTER, tensor.data_ptr()) for i, (tensor, _) in enumerate(tensors)]
+        given += [(i, structs.OPERAND_INT, length) for i, (_, length) in enumerate(tensors) if length is not None]
+        given += [(i, structs.OPERAND_FLOAT if isinstance(size, float) else structs.OPERAND_INT, size) for i, size in enumerate(sizes, len(tensors))]
+        operands = (structs.Operand * max(1, len(given)))()
         for operand, (number, kind, value) in zip(operands, given):
             operand.id, operand.kind = number, kind
-            setattr(operand.value, {OPERAND_POINTER: "ptr", OPERAND_INT: "i64", OPERAND_FLOAT: "f64"}[kind], value)
-        args = AttentionArgs()
-        args.struct_size = C.sizeof(AttentionArgs)
+            setattr(operand.value, _FIELD_OF_OPERAND[kind], value)
+        args = structs.sized(structs.AttentionArgs)
         args.q, args.k, args.v, args.out = (describe(tensor, dtype) for tensor in (q, k, v, out))
         args.lse = lse.data_ptr()
         args.operands, args.operand_count = operands, len(given)
