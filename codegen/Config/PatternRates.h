@@ -43,6 +43,7 @@ struct TileBalance {
   bool hasEqualTiles = false; ///< query tiles visit about as many key tiles as each other, but for shorter ones at the ends
   bool hasFewTiles = false;   ///< every query tile visits at most one key tile in eight
   bool hasLongRows = false;   ///< the first or the last query tile visits many times as many key tiles as those inside
+  bool longRowsAreLast = false; ///< if hasLongRows: the last query tile visits more than the first
   bool hasOwnKeys = false;    ///< of what large query tiles visit, their parts need much less than all
   bool gainsFromPasses = false; ///< one kernel visits many times the key tiles that the passes visit together
   int64_t queries = 0;        ///< of the calls to come; 0: any number

@@ -28,6 +28,7 @@ constexpr int64_t kMaxStages = 4;
 constexpr int64_t kMaxRescaleThreshold = 15; // weights up to 2^threshold stay finite in half
 constexpr int64_t kMaxChunk = 128;           // kept columns of one row fit one word
 constexpr int64_t kMaxHeadDim = 128;
+constexpr int64_t kMostRasterHeads = 32;
 constexpr int64_t kHeadDimStep = 64; // rows of shared memory are multiples of 128 bytes
 
 std::string number(int64_t value) { return std::to_string(value); }
@@ -212,7 +213,7 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &request) const {
        "the predicate of partial tiles in a loop: less code and fewer registers",
        {0, 1},
        {"no", "yes"}},
-      {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8, 32}},
+      {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8, kMostRasterHeads}},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
   };
   appendChainedKnob(knobs, request, 0);
@@ -254,8 +255,10 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
   config.queryInRegisters = !isWide;
   config.rescaleThreshold = 8;
   config.compactMask = 1;
-  config.rasterHeads = 8;
-  config.rasterReversed = 1;
+  // Long rows of all heads first, or they are all that is left at the end.
+  const bool hasLongRows = request.balance.hasLongRows;
+  config.rasterHeads = hasLongRows ? kMostRasterHeads : 8;
+  config.rasterReversed = !hasLongRows || request.balance.longRowsAreLast;
   config.chainedMib = defaultChainedMib(request);
   return config;
 }

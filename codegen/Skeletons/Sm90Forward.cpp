@@ -266,9 +266,9 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.overlapScores = 1;
   config.rescaleThreshold = 8;
   config.compactMask = 0;
-  // What is shared must come first, or the parts are all that is left at the end.
   const bool sharesParts = request.balance.hasLongRows && sm90CanSplit(request) && !mayBeCut;
-  config.rasterReversed = !hasShortRows(request) && !sharesParts;
+  // What is long must come first, or it is all that is left at the end.
+  config.rasterReversed = request.balance.hasLongRows ? request.balance.longRowsAreLast : !hasShortRows(request);
   config.queryStages = row.queryStages;
   config.turnTaking = row.turnTaking && !sharesParts && config.blockM > kConsumerRows;
   config.grid = request.balance.hasEqualTiles || mayBeCut ? kGridStride : kGridDynamic;

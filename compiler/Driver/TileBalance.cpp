@@ -125,7 +125,7 @@ TileBalance tileBalance(const PatternFile &file, const std::vector<PatternFile::
   if (attn::hasLongLists(analysis, sizes))
     return balance;
   balance.gainsFromPasses = gainsFromPasses(file, sizes, passes);
-  int64_t least = INT64_MAX, most = 0, mostInside = 0;
+  int64_t least = INT64_MAX, mostAtStart = 0, mostInside = 0, mostAtEnd = 0;
   LargeTiles large;
   std::map<unsigned, VisitCounter> counters; // of variants
   for (int64_t head = 0; head < kHeads; ++head) { // heads of a group may begin elsewhere: rule(head)
@@ -136,19 +136,21 @@ TileBalance tileBalance(const PatternFile &file, const std::vector<PatternFile::
     if (last < 4)
       return balance;
     for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
-      int64_t visited = counter.count(head, {0, index, kTile}, kTile);
+      const int64_t visited = counter.count(head, {0, index, kTile}, kTile);
+      int64_t &most = index == 0 ? mostAtStart : index == last ? mostAtEnd : mostInside;
       most = std::max(most, visited);
       if (index != 0 && index != last) {
         large.add(counter, head, index * kTile / kLargeRows);
         least = std::min(least, visited);
-        mostInside = std::max(mostInside, visited);
       }
     }
   }
+  const int64_t most = std::max({mostAtStart, mostInside, mostAtEnd});
   balance.hasEqualTiles = most <= least + std::max<int64_t>(1, least / 20);
   balance.hasFewTiles = most * kFewOf <= kSeqlen / kTile;
   balance.hasOwnKeys = double(large.needs) < kOwnShare * double(large.visits);
   balance.hasLongRows = most > kLongTimes * mostInside;
+  balance.longRowsAreLast = balance.hasLongRows && mostAtEnd > mostAtStart;
   return balance;
 }
 

@@ -153,8 +153,30 @@ TEST_CASE("patterns whose query tiles are short are known") {
 
 TEST_CASE("patterns with rows many times longer than the others are known") {
   CHECK(prepared("longformer").rates->balance.hasLongRows);
+  CHECK(!prepared("longformer").rates->balance.longRowsAreLast);
   for (const char *name : {"full", "causal", "sliding_window", "dilated_window", "dilated", "longnet"})
     CHECK_MESSAGE(!prepared(name).rates->balance.hasLongRows, name);
+}
+
+TEST_CASE("long rows begin first, at whichever end of the sequence they lie") {
+  for (const char *rows : {"[64, 0]", "[0, 64]"}) {
+    const std::string text = "attn.pattern @global_rows() {\n  %w = attn.window [256, 256]\n  %r = attn.rows " + std::string(rows) +
+                             "\n  %m = attn.or %w, %r\n  attn.softmax union(%m)\n}\n";
+    auto file = PatternFile::parse(text, "global_rows.mlir");
+    REQUIRE_MESSAGE(file.isOk(), file.status().message());
+    auto pattern = preparePattern(**file);
+    REQUIRE(pattern.isOk());
+    const TileBalance &balance = pattern->rates->balance;
+    CHECK(balance.hasLongRows);
+    CHECK(balance.longRowsAreLast == (rows[1] == '0'));
+    KernelShape portable, hopper;
+    hopper.arch = *findGpuArch("sm_90a");
+    for (const KernelShape &shape : {portable, hopper}) {
+      auto config = configFor(*pattern, shape, "");
+      REQUIRE_MESSAGE(config.isOk(), config.status().message());
+      CHECK_MESSAGE(config->text.find("raster_reversed=" + std::to_string(balance.longRowsAreLast)) != std::string::npos, config->text);
+    }
+  }
 }
 
 TEST_CASE("patterns whose rows want other keys than their neighbours are known") {

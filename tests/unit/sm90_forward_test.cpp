@@ -67,10 +67,12 @@ TEST_CASE("long rows are shared in parts by default where parts can be merged, e
     request.balance.hasLongRows = true;
     KernelConfig config = defaultFor(request);
     CHECK((config.splitTiles > 0) == (valueDim <= 192));
-    CHECK(config.rasterReversed == (valueDim > 192));
+    CHECK(config.rasterReversed == 0);
     CHECK(config.grid == 3);
     config.splitTiles = 32;
     CHECK(sm90ForwardSkeleton().whyInfeasible(request, config).has_value() == (valueDim > 192));
+    request.balance.longRowsAreLast = true;
+    CHECK(defaultFor(request).rasterReversed == 1);
   }
 }
 
