@@ -24,7 +24,6 @@ term part 66.52
 term launch 0.822
 factor block_m=64 -0.2439
 factor block_m=192 0.1232
-factor block_m=256 0.189
 factor block_n=32 0.3554
 factor block_n=48 0.1941
 factor block_n=64 0.1072
@@ -32,14 +31,15 @@ factor block_n=80 0.06487
 factor block_n=96 0.02983
 factor block_n=112 0.00563
 factor min_blocks=2 0.1281
-factor min_blocks=3 0.2232
 factor stages=3 -0.02102
+factor compact_mask -0.01189
+factor raster_reversed 0.005273
+factor block_m=256 0.189
+factor min_blocks=3 0.2232
 factor stages=4 -0.02215
 factor stages=6 -0.02999
 factor rescale_threshold=0,online 0.07046
 factor rescale_threshold=0,anchored 0.001253
-factor compact_mask -0.01189
-factor raster_reversed 0.005273
 factor query_stages=2 0.01436
 factor turn_taking,block_m=128 0.002369
 factor turn_taking,block_m=192 0.0269
@@ -77,6 +77,10 @@ factor block_n=64 0.05648
 factor block_n=80 0.05734
 factor block_n=96 0.0133
 factor block_n=112 0.02945
+factor min_blocks=2 -0.01281
+factor stages=3 0.01423
+factor compact_mask 0.02456
+factor raster_reversed 0.003636
 factor chunk_n=16 0.2386
 factor chunk_n=32 0.1213
 factor chunk_n=48 0.05925
@@ -85,15 +89,11 @@ factor warps=8,block_m=64 0
 factor warps=8,block_m=128 0.234
 factor warps=8,block_m=192 0
 factor stages=1 0.05748
-factor stages=3 0.01423
-factor min_blocks=2 -0.01281
 factor overlap_scores 0.02349
 factor query_in_registers -0.0316
 factor rescale_threshold=0 0.07674
-factor compact_mask 0.02456
 factor raster_heads=1 -0.003509
 factor raster_heads=32 0.007394
-factor raster_reversed 0.003636
 factor imbalance 0.8219
 factor changes 0.00268
 )"};

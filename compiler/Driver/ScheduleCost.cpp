@@ -11,6 +11,7 @@
 
 #include <cassert>
 #include <cmath>
+#include <vector>
 
 namespace heddle {
 namespace {
@@ -32,10 +33,10 @@ struct ChoiceFactor {
 };
 
 using C = KernelConfig;
-constexpr ChoiceFactor kHopperChoices[] = {
+/// Of every family, before its own.
+constexpr ChoiceFactor kSharedChoices[] = {
     {"block_m=64", &C::blockM, 64},
     {"block_m=192", &C::blockM, 192},
-    {"block_m=256", &C::blockM, 256},
     {"block_n=32", &C::blockN, 32},
     {"block_n=48", &C::blockN, 48},
     {"block_n=64", &C::blockN, 64},
@@ -43,14 +44,18 @@ constexpr ChoiceFactor kHopperChoices[] = {
     {"block_n=96", &C::blockN, 96},
     {"block_n=112", &C::blockN, 112},
     {"min_blocks=2", &C::minBlocks, 2},
-    {"min_blocks=3", &C::minBlocks, 3},
     {"stages=3", &C::stages, 3},
+    {"compact_mask", &C::compactMask, 1},
+    {"raster_reversed", &C::rasterReversed, 1},
+};
+
+constexpr ChoiceFactor kHopperChoices[] = {
+    {"block_m=256", &C::blockM, 256},
+    {"min_blocks=3", &C::minBlocks, 3},
     {"stages=4", &C::stages, 4},
     {"stages=6", &C::stages, 6},
     {"rescale_threshold=0,online", &C::rescaleThreshold, 0, &C::softmax, 0},
     {"rescale_threshold=0,anchored", &C::rescaleThreshold, 0, &C::softmax, kAnchored},
-    {"compact_mask", &C::compactMask, 1},
-    {"raster_reversed", &C::rasterReversed, 1},
     {"query_stages=2", &C::queryStages, 2},
     {"turn_taking,block_m=128", &C::turnTaking, 1, &C::blockM, 128},
     {"turn_taking,block_m=192", &C::turnTaking, 1, &C::blockM, 192},
@@ -68,14 +73,6 @@ constexpr ChoiceFactor kHopperChoices[] = {
 };
 
 constexpr ChoiceFactor kPortableChoices[] = {
-    {"block_m=64", &C::blockM, 64},
-    {"block_m=192", &C::blockM, 192},
-    {"block_n=32", &C::blockN, 32},
-    {"block_n=48", &C::blockN, 48},
-    {"block_n=64", &C::blockN, 64},
-    {"block_n=80", &C::blockN, 80},
-    {"block_n=96", &C::blockN, 96},
-    {"block_n=112", &C::blockN, 112},
     {"chunk_n=16", &C::chunkN, 16},
     {"chunk_n=32", &C::chunkN, 32},
     {"chunk_n=48", &C::chunkN, 48},
@@ -84,26 +81,29 @@ constexpr ChoiceFactor kPortableChoices[] = {
     {"warps=8,block_m=128", &C::warps, 8, &C::blockM, 128},
     {"warps=8,block_m=192", &C::warps, 8, &C::blockM, 192},
     {"stages=1", &C::stages, 1},
-    {"stages=3", &C::stages, 3},
-    {"min_blocks=2", &C::minBlocks, 2},
     {"overlap_scores", &C::overlapScores, 1},
     {"query_in_registers", &C::queryInRegisters, 1},
     {"rescale_threshold=0", &C::rescaleThreshold, 0},
-    {"compact_mask", &C::compactMask, 1},
     {"raster_heads=1", &C::rasterHeads, 1},
     {"raster_heads=32", &C::rasterHeads, 32},
-    {"raster_reversed", &C::rasterReversed, 1},
 };
 
 struct Family {
+  Family(const char *skeleton, llvm::ArrayRef<ChoiceFactor> own) : skeleton(skeleton), choices(std::begin(kSharedChoices), std::end(kSharedChoices)) {
+    choices.insert(choices.end(), own.begin(), own.end());
+  }
   const char *skeleton;
-  llvm::ArrayRef<ChoiceFactor> choices;
+  std::vector<ChoiceFactor> choices;
 };
-const Family kFamilies[] = {{"sm90_forward", kHopperChoices}, {"portable_forward", kPortableChoices}};
+
+const std::vector<Family> &families() {
+  static const std::vector<Family> list = {{"sm90_forward", kHopperChoices}, {"portable_forward", kPortableChoices}};
+  return list;
+}
 
 const Family *familyOf(const std::string &skeleton) {
-  const Family *family = llvm::find_if(kFamilies, [&](const Family &family) { return family.skeleton == skeleton; });
-  return family == std::end(kFamilies) ? nullptr : family;
+  auto family = llvm::find_if(families(), [&](const Family &family) { return family.skeleton == skeleton; });
+  return family == families().end() ? nullptr : &*family;
 }
 
 /// Times on an ideal GPU. Latencies are of one warpgroup, whose steps wait for each other; blocks of an SM hide them.
@@ -134,14 +134,14 @@ static tuner::CostModel startOf(const Family &family) {
 Result<const tuner::CostModel *> costModelStart(const std::string &skeleton) {
   static const std::vector<tuner::CostModel> starts = [] {
     std::vector<tuner::CostModel> models;
-    for (const Family &family : kFamilies)
+    for (const Family &family : families())
       models.push_back(startOf(family));
     return models;
   }();
   const Family *family = familyOf(skeleton);
   if (!family)
     return Status::notFound("there is no cost model for kernels of '" + skeleton + "'");
-  return &starts[size_t(family - kFamilies)];
+  return &starts[size_t(family - families().data())];
 }
 
 struct ScheduleCost::Impl {
