@@ -15,17 +15,6 @@ using namespace heddle::test;
 
 namespace {
 
-// Of both families.
-const std::vector<CostTraining> &trainings() {
-  static const std::vector<CostTraining> all = [] {
-    std::vector<CostTraining> families;
-    for (const std::string &skeleton : {kHopper, kPortable})
-      families.push_back(loadTraining(skeleton));
-    return families;
-  }();
-  return all;
-}
-
 const tuner::CostModel &shippedModel(const std::string &skeleton) {
   const ShippedCosts *shipped = shippedCosts(skeleton);
   REQUIRE(shipped);

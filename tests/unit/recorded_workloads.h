@@ -34,6 +34,8 @@ inline const std::string kHopper = "sm90_forward", kPortable = "portable_forward
 
 /// All workloads, with kernels of one family.
 CostTraining loadTraining(const std::string &skeleton = kHopper);
+/// That of each family, loaded once.
+const std::vector<CostTraining> &trainings();
 
 } // namespace heddle::test
 

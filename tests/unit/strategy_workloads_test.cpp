@@ -17,17 +17,6 @@ namespace {
 
 using Cost = std::function<double(const Point &)>;
 
-// Of both families.
-const std::vector<CostTraining> &trainings() {
-  static const std::vector<CostTraining> all = [] {
-    std::vector<CostTraining> families;
-    for (const std::string &skeleton : {kHopper, kPortable})
-      families.push_back(loadTraining(skeleton));
-    return families;
-  }();
-  return all;
-}
-
 // Trials until one within 2% of the best was proposed; each is told `delay` proposals late.
 size_t trialsUntilGood(const std::string &strategy, const RecordedTable &table, const Cost &cost, size_t delay) {
   StrategyInput input{&table.space(), {}, true, cost}; // a walk over all values of all knobs would take a second

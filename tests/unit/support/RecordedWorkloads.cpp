@@ -66,4 +66,14 @@ CostTraining loadTraining(const std::string &skeleton) {
   return training;
 }
 
+const std::vector<CostTraining> &trainings() {
+  static const std::vector<CostTraining> all = [] {
+    std::vector<CostTraining> families;
+    for (const std::string &skeleton : {kHopper, kPortable})
+      families.push_back(loadTraining(skeleton));
+    return families;
+  }();
+  return all;
+}
+
 } // namespace heddle::test
