@@ -78,10 +78,7 @@ Action addCacheExport(CLI::App &command) {
   command.add_flag("--tuned", options->filter.onlyTuned, "No winners that stand in untuned");
   command.add_flag("--no-trials", options->noTrials, "No trials: launching needs none");
   addJsonOption(command, options->json);
-  return [options] {
-    Status status = exportRows(*options);
-    return status.isOk() ? int(Ok) : fail(status);
-  };
+  return [options] { return finish(exportRows(*options)); };
 }
 
 } // namespace heddle::cli

@@ -110,8 +110,6 @@ Status import(const MergeOptions &options) {
   return {};
 }
 
-int finish(const Status &status) { return status.isOk() ? int(Ok) : fail(status); }
-
 } // namespace
 
 Action addCacheMerge(CLI::App &command) {

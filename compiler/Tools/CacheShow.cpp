@@ -182,10 +182,7 @@ Action addCacheShow(CLI::App &command) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   addJsonOption(command, options->json);
-  return [options] {
-    Status status = show(*options);
-    return status.isOk() ? int(Ok) : fail(status);
-  };
+  return [options] { return finish(show(*options)); };
 }
 
 } // namespace heddle::cli

@@ -45,4 +45,6 @@ int failUsage(const Status &status) {
   return Usage;
 }
 
+int finish(const Status &status) { return status.isOk() ? Ok : fail(status); }
+
 } // namespace heddle::cli

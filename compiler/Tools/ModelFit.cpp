@@ -117,10 +117,7 @@ Action addModelFit(CLI::App &command) {
   command.add_option("TABLES", options->tables, "Tables that `heddle model table` wrote, of one GPU or several")->required();
   command.add_option("-o,--output", options->output, "File for the parameters, as --model of `heddle tune` takes them")->type_name("FILE");
   addJsonOption(command, options->json);
-  return [options] {
-    Status status = fitTables(*options);
-    return status.isOk() ? int(Ok) : fail(status);
-  };
+  return [options] { return finish(fitTables(*options)); };
 }
 
 } // namespace heddle::cli

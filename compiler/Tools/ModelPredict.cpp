@@ -79,8 +79,7 @@ Action addModelPredict(CLI::App &command) {
   return [options] {
     if (Status usage = options->problem.shape.check(); !usage.isOk())
       return failUsage(usage);
-    Status status = predict(*options);
-    return status.isOk() ? int(Ok) : fail(status);
+    return finish(predict(*options));
   };
 }
 

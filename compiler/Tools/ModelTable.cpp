@@ -134,8 +134,7 @@ Action addModelTable(CLI::App &command) {
   return [options] {
     if (Status usage = options->problem.shape.check(); !usage.isOk())
       return failUsage(usage);
-    Status status = writeTable(*options);
-    return status.isOk() ? int(Ok) : fail(status);
+    return finish(writeTable(*options));
   };
 }
 

@@ -7,12 +7,18 @@
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
+#include <iostream>
 
 namespace heddle::cli {
 
 void PatternOptions::add(CLI::App &command) {
   command.add_option("FILE", file, "Pattern file (.mlir); - reads standard input")->required();
   command.add_option("--pattern", name, "Which attn.pattern of the file, if it has several")->type_name("NAME");
+}
+
+void printNotes(const PatternFile &file) {
+  if (!file.notes().empty())
+    std::cerr << file.notes() << '\n';
 }
 
 void SizeOptions::add(CLI::App &command) {

@@ -25,6 +25,9 @@ struct PatternOptions {
   Result<std::unique_ptr<PatternFile>> load() const { return PatternFile::load(file, name); }
 };
 
+/// What an author should know of the file, on stderr.
+void printNotes(const PatternFile &file);
+
 /// --set NAME=VALUE and --operand NAME=FILE:TENSOR, any number of times.
 struct SizeOptions {
   std::vector<std::string> assignments, operands;

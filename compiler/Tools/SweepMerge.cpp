@@ -57,10 +57,7 @@ Action addSweepMerge(CLI::App &command) {
   options->addFolder(command);
   command.add_option("-o,--output", options->database.given, "Database to add to; made if it is not there")->type_name("FILE")->required();
   options->database.addPermissions(command);
-  return [options] {
-    const Status status = mergeShards(*options);
-    return status.isOk() ? int(Ok) : fail(status);
-  };
+  return [options] { return finish(mergeShards(*options)); };
 }
 
 } // namespace heddle::cli

@@ -72,10 +72,7 @@ Action addSweepStatus(CLI::App &command) {
   options->add(command);
   options->addFolder(command);
   command.add_flag("--list", options->list, "Every item, not only those that failed");
-  return [options] {
-    const Status status = showStatus(*options);
-    return status.isOk() ? int(Ok) : fail(status);
-  };
+  return [options] { return finish(showStatus(*options)); };
 }
 
 } // namespace heddle::cli

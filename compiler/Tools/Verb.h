@@ -61,6 +61,8 @@ int exitCodeOf(const Status &status);
 int fail(const Status &status);
 /// The same for a wrong option value: always Usage.
 int failUsage(const Status &status);
+/// Ok, or what fail() returns.
+int finish(const Status &status);
 
 } // namespace heddle::cli
 

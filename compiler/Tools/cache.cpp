@@ -119,10 +119,7 @@ template <Status (*operation)(const CacheOptions &)> Action addPlain(CLI::App &c
     command.add_flag("--keep-unreferenced", options->keepsUnreferenced, "Keep kernels that no winner names");
     command.add_flag("--dry-run", options->dryRun, "Only count");
   }
-  return [options] {
-    Status status = operation(*options);
-    return status.isOk() ? int(Ok) : fail(status);
-  };
+  return [options] { return finish(operation(*options)); };
 }
 
 constexpr Verb kOperations[] = {

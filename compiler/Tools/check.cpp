@@ -49,11 +49,9 @@ private:
     Result<PatternReport> report = reportOf(**file);
     if (!report)
       return refuse(path, report.status());
-    const std::string &notes = (*file)->notes();
-    if (!notes.empty())
-      std::cerr << notes << '\n';
+    printNotes(**file);
     const std::vector<std::string> parts = maskedParts(**file);
-    bool isRefused = options.strict && (!parts.empty() || !notes.empty());
+    bool isRefused = options.strict && (!parts.empty() || !(*file)->notes().empty());
     if (options.json)
       files.push_back({{"file", path}, {"ok", !isRefused}, {"pattern", report->json}});
     else

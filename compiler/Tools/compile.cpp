@@ -41,8 +41,7 @@ public:
   Status run() {
     auto file = options.pattern.load();
     HEDDLE_TRY(file.status());
-    if (!(*file)->notes().empty())
-      std::cerr << (*file)->notes() << '\n';
+    printNotes(**file);
     if (stage < EmitStage::config)
       HEDDLE_TRY(emitPattern(**file));
     else
@@ -120,8 +119,7 @@ Action addCompile(CLI::App &command) {
   return [options] {
     if (Status usage = checkUsage(*options); !usage.isOk())
       return failUsage(usage);
-    Status status = Compile(*options).run();
-    return status.isOk() ? int(Ok) : fail(status);
+    return finish(Compile(*options).run());
   };
 }
 

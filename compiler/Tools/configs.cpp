@@ -87,8 +87,7 @@ Action addConfigs(CLI::App &command) {
   return [options] {
     if (Status usage = checkUsage(*options); !usage.isOk())
       return failUsage(usage);
-    Status status = listTo(std::cout, *options);
-    return status.isOk() ? int(Ok) : fail(status);
+    return finish(listTo(std::cout, *options));
   };
 }
 

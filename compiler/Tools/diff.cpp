@@ -53,8 +53,7 @@ Result<std::vector<Side>> loadSides(const DiffOptions &options) {
   size_t groups = 1;
   for (size_t i = 0; i < 2; ++i) {
     HEDDLE_ASSIGN(sides[i].file, PatternFile::load(options.files[i], options.names[i]));
-    if (!sides[i].file->notes().empty())
-      std::cerr << sides[i].file->notes() << '\n';
+    printNotes(*sides[i].file);
     groups = std::max(groups, sides[i].file->analysis().variants.size());
   }
   for (size_t i = 0; i < 2; ++i) {

@@ -92,8 +92,7 @@ int runExplain(ExplainOptions options) {
   auto file = options.pattern.load();
   if (!file)
     return fail(file.status());
-  if (!(*file)->notes().empty())
-    std::cerr << (*file)->notes() << '\n';
+  printNotes(**file);
   Result<views::ExplainRequest> request = requestOf(options, **file);
   if (!request)
     return fail(request.status());

@@ -16,8 +16,7 @@ static int measureCandidates() {
   socklen_t size = sizeof type;
   if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
     return failUsage(Status::invalidArgument("this verb serves `heddle tune`, which starts it; there is no search to serve"));
-  const Status status = serveMeasurements(STDIN_FILENO);
-  return status.isOk() ? Ok : fail(status);
+  return finish(serveMeasurements(STDIN_FILENO));
 }
 
 Action addMeasureCandidates(CLI::App &) { return measureCandidates; }

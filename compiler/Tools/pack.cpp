@@ -127,10 +127,7 @@ Action addPack(CLI::App &command) {
   options->permissions.addPermissions(command);
   command.add_option("--workers", options->workers, "threads that compile [one for each processor]")->check(CLI::PositiveNumber);
   addJsonOption(command, options->json);
-  return [options] {
-    const Status status = pack(*options);
-    return status.isOk() ? int(Ok) : fail(status);
-  };
+  return [options] { return finish(pack(*options)); };
 }
 
 } // namespace heddle::cli

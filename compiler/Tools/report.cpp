@@ -114,8 +114,7 @@ Action addReport(CLI::App &command) {
   return [options] {
     if (options->output.empty() && !options->json)
       return failUsage(Status::invalidArgument("expected -o FILE, or --json"));
-    const Status status = makeAndWrite(*options);
-    return status.isOk() ? int(Ok) : fail(status);
+    return finish(makeAndWrite(*options));
   };
 }
 

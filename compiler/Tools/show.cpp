@@ -9,8 +9,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <iostream>
-
 namespace heddle::cli {
 namespace {
 
@@ -57,16 +55,14 @@ int runShow(const ShowOptions &options) {
   auto file = options.pattern.load();
   if (!file)
     return fail(file.status());
-  if (!(*file)->notes().empty())
-    std::cerr << (*file)->notes() << '\n';
+  printNotes(**file);
   Result<views::PictureRequest> request = requestOf(options, **file);
   if (!request)
     return fail(request.status());
   Result<views::Picture> picture = views::draw(**file, *request);
   if (!picture)
     return fail(picture.status());
-  Status written = writeArtifact(options.output, isSvg(options) ? views::svg(*picture) : views::blockText(*picture));
-  return written.isOk() ? Ok : fail(written);
+  return finish(writeArtifact(options.output, isSvg(options) ? views::svg(*picture) : views::blockText(*picture)));
 }
 
 } // namespace

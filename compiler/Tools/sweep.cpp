@@ -49,10 +49,7 @@ Status listItems(const SweepPlanOptions &options) {
 Action addSweepPlan(CLI::App &command) {
   auto options = std::make_shared<SweepPlanOptions>();
   options->add(command);
-  return [options] {
-    const Status status = listItems(*options);
-    return status.isOk() ? int(Ok) : fail(status);
-  };
+  return [options] { return finish(listItems(*options)); };
 }
 
 } // namespace
