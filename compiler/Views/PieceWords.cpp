@@ -1,5 +1,6 @@
 //===- PieceWords.cpp - a piece in words ------------------------------------===//
 #include "compiler/Views/PieceWords.h"
+#include "dialect/Analysis/BoundTerms.h"
 #include "dialect/Analysis/ExprProgram.h"
 #include "dialect/Analysis/RowTiles.h"
 
@@ -27,18 +28,6 @@ std::optional<int64_t> valueOf(const IntExpr &expr, const ProblemSizes &sizes, i
 }
 
 namespace {
-
-/// The operands of a tree of max or min.
-void collectTerms(const IntExpr &bound, IntExpr::Op op, std::vector<IntExpr> &terms) {
-  if (!bound)
-    return;
-  if (bound.get()->op != op) {
-    terms.push_back(bound);
-    return;
-  }
-  collectTerms(bound.get()->operands[0], op, terms);
-  collectTerms(bound.get()->operands[1], op, terms);
-}
 
 class Words {
 public:
@@ -126,17 +115,14 @@ private:
 
   void bounds(const std::string &axis, const Interval &interval, const std::vector<CellLoop> &cells, int64_t first,
               int64_t last) {
-    std::vector<IntExpr> lowers, uppers;
-    collectTerms(interval.lower, IntExpr::Max, lowers);
-    collectTerms(interval.upper, IntExpr::Min, uppers);
     int64_t lower = first, upper = last;
     bool isBoundInCell = false;
-    for (const IntExpr &term : lowers)
+    for (const IntExpr &term : lowerTerms(interval))
       if (std::optional<int64_t> value = valueOf(term, sizes, head))
         lower = std::max(lower, *value);
       else
         isBoundInCell |= !isEdge(term, cells);
-    for (const IntExpr &term : uppers)
+    for (const IntExpr &term : upperTerms(interval))
       if (std::optional<int64_t> value = valueOf(term, sizes, head))
         upper = std::min(upper, *value);
       else

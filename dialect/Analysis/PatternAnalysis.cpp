@@ -1,5 +1,6 @@
 //===- PatternAnalysis.cpp - variants and their ranges --------------------===//
 #include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/Analysis/BoundTerms.h"
 
 #include <algorithm>
 
@@ -45,23 +46,9 @@ Variant analyzeVariant(PatternOp pattern, std::map<unsigned, unsigned> groupOfCo
   return variant;
 }
 
-/// `bound` as a list of terms of a max or min.
-void collectTerms(const IntExpr &bound, IntExpr::Op op, std::vector<IntExpr> &terms) {
-  if (!bound)
-    return;
-  if (bound.get()->op != op) {
-    terms.push_back(bound);
-    return;
-  }
-  collectTerms(bound.get()->operands[0], op, terms);
-  collectTerms(bound.get()->operands[1], op, terms);
-}
-
 /// True if upper - lower is a negative constant for some pair of their terms.
 bool provablyEmpty(const Interval &interval) {
-  std::vector<IntExpr> lowers, uppers;
-  collectTerms(interval.lower, IntExpr::Max, lowers);
-  collectTerms(interval.upper, IntExpr::Min, uppers);
+  const std::vector<IntExpr> lowers = lowerTerms(interval), uppers = upperTerms(interval);
   auto split = [](const IntExpr &term) -> std::pair<IntExpr, int64_t> {
     if (auto value = term.constant())
       return {IntExpr(), *value};
