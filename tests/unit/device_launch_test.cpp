@@ -1,28 +1,17 @@
 //===- device_launch_test.cpp - loading and launching -----------------------===//
 // Numbers in brackets are the promises of runtime/Include/heddle.h.
+#include "counted_allocations.h"
 #include "device_fixture.h"
 
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <thread>
 #include <vector>
 
 using namespace heddle;
 using namespace heddle::test;
 using namespace heddle::fake;
-
-static std::atomic<long> allocationCount{0};
-
-[[gnu::noinline]] void *operator new(size_t bytes) {
-  ++allocationCount;
-  if (void *memory = std::malloc(bytes ? bytes : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void *memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 TEST_CASE("the parameter block is the C++ struct, byte for byte") {
   startFake();

@@ -8,7 +8,7 @@
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuArch.h"
-#include "runtime/Core/LaunchPlan.h"
+#include "tests/unit/support/PlanSlots.h"
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +20,7 @@
 #include <thread>
 
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
 
@@ -162,41 +163,18 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
       portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
   CHECK(plan.validate().isOk());
   CHECK(plan.paramBytes == sizeof(HostParams));
-  std::map<std::string, int64_t> offsets;
-  for (const SlotSpec &slot : plan.slots) {
-    const bool isPointer = slot.kind == SlotSpec::Kind::ptr, isScale = slot.kind == SlotSpec::Kind::f32;
-    offsets[isPointer ? slot.pointer.str() : isScale ? "scale_log2" : slot.expr.str()] = slot.offset;
-  }
-  const std::map<std::string, size_t> expected = {
+  std::map<std::string, size_t> expected = commonOffsets<HostParams>();
+  expected.insert({
       {"q", offsetof(HostParams, q)},
       {"k", offsetof(HostParams, k)},
       {"v", offsetof(HostParams, v)},
-      {"out", offsetof(HostParams, out)},
-      {"lse", offsetof(HostParams, lse)},
-      {"carry_out", offsetof(HostParams, carryOut)},
-      {"carry_lse", offsetof(HostParams, carryLse)},
       {"q_stride_batch", offsetof(HostParams, qStride)},
       {"q_stride_row", offsetof(HostParams, qStride) + 8},
       {"q_stride_head", offsetof(HostParams, qStride) + 16},
       {"k_stride_row", offsetof(HostParams, kStride) + 8},
       {"v_stride_head", offsetof(HostParams, vStride) + 16},
-      {"out_stride_batch", offsetof(HostParams, outStride)},
-      {"batch", offsetof(HostParams, batch)},
-      {"heads", offsetof(HostParams, heads)},
-      {"kv_heads", offsetof(HostParams, kvHeads)},
-      {"seqlen_q", offsetof(HostParams, seqlenQ)},
-      {"seqlen_k", offsetof(HostParams, seqlenK)},
-      {"q_origin", offsetof(HostParams, qOrigin)},
-      {"k_origin", offsetof(HostParams, kOrigin)},
-      {"scale_log2", offsetof(HostParams, scaleLog2)},
-      {"param0", offsetof(HostParams, param)},
-      {"param1", offsetof(HostParams, param) + 4},
-  };
-  for (const auto &field : expected) {
-    CAPTURE(field.first);
-    REQUIRE(offsets.count(field.first) == 1);
-    CHECK(offsets[field.first] == static_cast<int64_t>(field.second));
-  }
+  });
+  checkOffsets(slotOffsets(plan), expected);
   CHECK(plan.slots.size() == 7 + 12 + 7 + 1 + 2);
 }
 

@@ -1,35 +1,18 @@
 //===- runtime_api_test.cpp - the C interface, through the shared library ---===//
 // Numbers in brackets are the promises of runtime/Include/heddle.h.
+#include "counted_allocations.h"
 #include "runtime_fixture.h"
 
-#include <new>
 #include <thread>
 
 using namespace heddle;
 using namespace heddle::fake;
+using test::allocationsLeft;
 using test::causalQuery;
 using test::ForwardCall;
 using test::lastMessageHas;
 using test::ScratchFolder;
 using test::Session;
-
-namespace {
-
-// Allocations of this thread until the next one fails; negative: none fails.
-thread_local long allocationsLeft = -1;
-
-} // namespace
-
-[[gnu::noinline]] void *operator new(size_t bytes) {
-  if (allocationsLeft >= 0 && allocationsLeft-- == 0)
-    throw std::bad_alloc();
-  if (void *memory = std::malloc(bytes ? bytes : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void *memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept { std::free(memory); }
-
 
 TEST_CASE("find, describe, launch and close") {
   int before = fakeCudaLiveModules();

@@ -1,25 +1,14 @@
 //===- runtime_hpp_test.cpp - heddle.hpp, through the shared library --------===//
 #include "runtime/Include/heddle.hpp"
+#include "counted_allocations.h"
 #include "runtime_fixture.h"
 
 #include <cstring>
-#include <new>
 #include <type_traits>
 
 using namespace heddle::fake;
 namespace api = heddle::api;
 namespace test = heddle::test;
-
-static thread_local long allocationCount = 0;
-
-[[gnu::noinline]] void *operator new(size_t bytes) {
-  ++allocationCount;
-  if (void *memory = std::malloc(bytes ? bytes : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void *memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -139,10 +128,10 @@ TEST_CASE("[4] launches through this header allocate nothing") {
   Opened opened;
   const api::Arguments arguments = forwardArguments();
   const api::Prepared prepared = require(opened.kernel.prepare(arguments));
-  const long before = allocationCount;
+  const long before = test::allocationCount;
   for (int i = 0; i < 10; ++i)
     if (!prepared.launch() || !opened.kernel.launch(arguments))
       FAIL("a launch failed");
-  CHECK(allocationCount == before);
+  CHECK(test::allocationCount == before);
   CHECK(fakeCudaCalls("cuLaunchKernel") == 20);
 }

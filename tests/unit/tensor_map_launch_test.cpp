@@ -1,11 +1,9 @@
 // The launch of forward kernels that copy through tensor maps: the plan against the device's parameter block, maps that
 // name exactly the rows of each residue class, grids.
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TensorMapLaunch.h"
-#include "codegen/Skeletons/Registry.h"
-#include "codegen/Target/FindArch.h"
+#include "tests/unit/support/PlanSlots.h"
+#include "tests/unit/support/Sm90Requests.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,21 +13,9 @@
 #include <set>
 
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
-
-const std::vector<VariantRates> kLattices = {{1, {1, 1}}, {4, {1, 4}}};
-
-KernelRequest requestFor(int64_t headDim, int64_t valueDim, DType dtype = DType::bf16) {
-  KernelRequest request;
-  request.arch = *findGpuArch("sm_90a");
-  request.headDim = headDim;
-  request.valueDim = valueDim;
-  request.dtype = dtype;
-  return request;
-}
-
-KernelConfig defaultFor(const KernelRequest &request) { return sm90ForwardSkeleton().defaultConfig(request); }
 
 // `KernelParams` of sm90_params.cuh for two run-time sizes and two rates of keys and queries.
 struct alignas(64) HostMap {
@@ -98,43 +84,20 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
   CHECK(plan.validate().isOk());
   CHECK(plan.paramBytes == sizeof(HostParams));
   CHECK(plan.paramBytes == tensorMapParamBytes(request));
-  std::map<std::string, int64_t> offsets;
-  for (const SlotSpec &slot : plan.slots) {
-    const bool isScale = slot.kind == SlotSpec::Kind::f32;
+  for (const SlotSpec &slot : plan.slots)
     if (slot.kind == SlotSpec::Kind::tensorMap)
       CHECK(slot.offset == 128 * slot.tensorMap);
-    else if (slot.kind == SlotSpec::Kind::ptr)
-      offsets[slot.pointer.str()] = slot.offset;
-    else
-      offsets[isScale ? "scale_log2" : slot.expr.str()] = slot.offset;
-  }
-  const std::map<std::string, size_t> expected = {
-      {"out", offsetof(HostParams, out)},
-      {"lse", offsetof(HostParams, lse)},
-      {"carry_out", offsetof(HostParams, carryOut)},
-      {"carry_lse", offsetof(HostParams, carryLse)},
+  std::map<std::string, size_t> expected = commonOffsets<HostParams>();
+  expected.insert({
       {"workspace", offsetof(HostParams, workspace)},
-      {"out_stride_batch", offsetof(HostParams, outStride)},
       {"out_stride_row", offsetof(HostParams, outStride) + 8},
       {"out_stride_head", offsetof(HostParams, outStride) + 16},
-      {"batch", offsetof(HostParams, batch)},
-      {"heads", offsetof(HostParams, heads)},
-      {"kv_heads", offsetof(HostParams, kvHeads)},
-      {"seqlen_q", offsetof(HostParams, seqlenQ)},
-      {"seqlen_k", offsetof(HostParams, seqlenK)},
-      {"q_origin", offsetof(HostParams, qOrigin)},
-      {"k_origin", offsetof(HostParams, kOrigin)},
-      {"scale_log2", offsetof(HostParams, scaleLog2)},
       {workItems(request, config).str(), offsetof(HostParams, items)},
       {rasterPairs(request, config).str(), offsetof(HostParams, raster)},
-      {"param0", offsetof(HostParams, param)},
-      {"param1", offsetof(HostParams, param) + 4},
-  };
+  });
+  const std::map<std::string, int64_t> offsets = slotOffsets(plan);
   REQUIRE(offsets.size() == expected.size());
-  for (const auto &field : expected) {
-    CAPTURE(field.first);
-    CHECK(offsets[field.first] == static_cast<int64_t>(field.second));
-  }
+  checkOffsets(offsets, expected);
 }
 
 TEST_CASE("maps come by operand, rate and kind") {

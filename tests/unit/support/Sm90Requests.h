@@ -1,0 +1,27 @@
+// Requests that the Hopper forward skeleton serves.
+#ifndef HEDDLE_TESTS_UNIT_SUPPORT_SM90REQUESTS_H
+#define HEDDLE_TESTS_UNIT_SUPPORT_SM90REQUESTS_H
+
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/Registry.h"
+#include "codegen/Target/FindArch.h"
+
+namespace heddle::test {
+
+inline const std::vector<VariantRates> kLattices = {{1, {1, 1}}, {4, {1, 4}}};
+
+inline KernelRequest requestFor(int64_t headDim, int64_t valueDim, DType dtype = DType::bf16) {
+  KernelRequest request;
+  request.arch = *findGpuArch("sm_90a");
+  request.headDim = headDim;
+  request.valueDim = valueDim;
+  request.dtype = dtype;
+  return request;
+}
+
+inline KernelConfig defaultFor(const KernelRequest &request) { return sm90ForwardSkeleton().defaultConfig(request); }
+
+} // namespace heddle::test
+
+#endif
