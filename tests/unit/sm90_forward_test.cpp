@@ -1,35 +1,17 @@
 // The Hopper forward skeleton without a GPU: constraints and their reasons, defaults for every head dim, shared memory
 // and constants.
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Skeletons/EmbeddedSources.h"
-#include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
+#include "tests/unit/support/Sm90Requests.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>
 #include <set>
 
 using namespace heddle;
-
-namespace {
-
-const std::vector<VariantRates> kLattices = {{1, {1, 1}}, {4, {1, 4}}};
-
-KernelRequest requestFor(int64_t headDim, int64_t valueDim, DType dtype = DType::bf16) {
-  KernelRequest request;
-  request.arch = *findGpuArch("sm_90a");
-  request.headDim = headDim;
-  request.valueDim = valueDim;
-  request.dtype = dtype;
-  return request;
-}
-
-KernelConfig defaultFor(const KernelRequest &request) { return sm90ForwardSkeleton().defaultConfig(request); }
-
-} // namespace
+using namespace heddle::test;
 
 TEST_CASE("the skeleton serves Hopper, both half types and every multiple of 8 up to 256") {
   const Skeleton &skeleton = sm90ForwardSkeleton();
