@@ -238,6 +238,14 @@ const std::vector<Constraint> &PortableForward::constraints() const {
   return list;
 }
 
+// Long rows of all heads come first, or they are all that is left at the end, and few of them in one block.
+static void shortenLongRows(const KernelRequest &request, KernelConfig &config) {
+  config.blockM = 64;
+  config.warps = 4;
+  config.rasterHeads = kMostRasterHeads;
+  config.rasterReversed = request.balance.longRowsAreLast;
+}
+
 // With wide heads, 32 rows per warp come close to the register limit; the range functions
 // of several head groups do not fit beside them.
 KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const {
@@ -255,10 +263,10 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
   config.queryInRegisters = !isWide;
   config.rescaleThreshold = 8;
   config.compactMask = 1;
-  // Long rows of all heads first, or they are all that is left at the end.
-  const bool hasLongRows = request.balance.hasLongRows;
-  config.rasterHeads = hasLongRows ? kMostRasterHeads : 8;
-  config.rasterReversed = !hasLongRows || request.balance.longRowsAreLast;
+  config.rasterHeads = 8;
+  config.rasterReversed = 1;
+  if (request.balance.hasLongRows)
+    shortenLongRows(request, config);
   config.chainedMib = defaultChainedMib(request);
   return config;
 }
@@ -266,7 +274,7 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
 // Half as many rows per warp.
 std::vector<KernelConfig> PortableForward::spareConfigs(const KernelRequest &request) const {
   KernelConfig spare = defaultConfig(request);
-  if (spare.warps == 8)
+  if (spare.warps == 8 || spare.blockM == kMmaRows * spare.warps)
     return {};
   spare.warps = 8;
   return {spare};
