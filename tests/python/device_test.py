@@ -135,6 +135,26 @@ def sinks_and_origins(place):
 
 
 @check()
+def carried(place):
+    """Over pieces of the keys, each launch continuing the one before: as far from fp64 as one launch over all of them may be."""
+    worst = 0.0
+    for pattern, copies, arguments in cases(777, place.device):
+        q, k, v = place.draw()
+        carry, cuts = None, (0, 128, 400, 777)
+        for begin, end in zip(cuts, cuts[1:]):
+            made = torch.full_like(q, float("nan"), dtype=torch.float32)
+            carry = heddle.attention(q, k[:, begin:end], v[:, begin:end], pattern, k_origin=begin, carry=carry, out=made, return_lse=True, **arguments)
+        expected, logs = reference(q, k, v, copies)
+        allowed = 2 * (same_precision(q, k, v, copies) - expected).abs().max().item() + 1e-5
+        error, kept = (carry[0].double() - expected).abs().max().item(), torch.isfinite(logs)
+        name = getattr(pattern, "name", pattern)
+        require(error <= allowed, f"{name}: error {error:.2e}, allowed {allowed:.2e}")
+        require((carry[1].double()[kept] - logs[kept]).abs().max() < 1e-3 and torch.isneginf(carry[1][~kept]).all(), f"{name}: lse")
+        worst = max(worst, error / allowed)
+    return f"worst error {100 * worst:.0f} % of the allowed one"
+
+
+@check()
 def gradients_are_refused(place):
     q, k, v = place.draw(n=64)
     q.requires_grad_()

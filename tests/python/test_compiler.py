@@ -81,6 +81,35 @@ def test_fp32_results_have_a_kernel_of_their_own():
     assert len({found.kernel.content_key for found in _engine.engine()._found.values()}) == 2
 
 
+class Launch(ctypes.Structure):
+    """Of tests/unit/fake_cuda/FakeCuda.h."""
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared_bytes", ctypes.c_uint), ("stream", ctypes.c_void_p),
+                ("context", ctypes.c_void_p), ("entry", ctypes.c_char_p), ("function", ctypes.c_void_p), ("clears_before", ctypes.c_int),
+                ("param_bytes", ctypes.c_size_t), ("unaligned", ctypes.c_ubyte * 8192)]
+
+
+def words_of_last_launch(driver):
+    """The parameters as addresses."""
+    driver.fakeCudaLastLaunch.restype = ctypes.POINTER(Launch)
+    launch = driver.fakeCudaLastLaunch().contents
+    start = -(-Launch.unaligned.offset // 64) * 64
+    return set((ctypes.c_uint64 * (launch.param_bytes // 8)).from_buffer_copy(ctypes.string_at(ctypes.addressof(launch) + start, launch.param_bytes)))
+
+
+def test_a_carry_goes_with_the_call(driver):
+    tensors = draw()
+    first = device_arrays.Space.empty((2, 37, 4, 64), "float32", 0)
+    carry = heddle.attention(*tensors, "causal", out=first, return_lse=True)
+    addresses = {each.bits.ctypes.data for each in carry}
+    assert carry[0] is first and addresses <= words_of_last_launch(driver)  # as results
+    heddle.attention(*tensors, "causal")
+    assert not addresses & words_of_last_launch(driver)
+    for call in (heddle.attention, lambda *given, **named: heddle.prepare(*given, **named)()):
+        heddle.attention(*tensors, "causal")
+        call(*tensors, "causal", k_origin=37, carry=carry)
+        assert addresses <= words_of_last_launch(driver)
+
+
 def test_nothing_serves_other_head_dims():
     with pytest.raises(heddle.Error) as raised:
         heddle.attention(*draw(d=12), "causal")

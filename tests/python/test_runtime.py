@@ -97,6 +97,47 @@ def test_prepared_calls_launch_once_each(driver):
     np.testing.assert_allclose(device_arrays.to_float(call.out), expected(tensors, 3)[0], atol=2e-2)
 
 
+def carry_of(tensors, keys):
+    """fp32 results of the keys before `keys`, as if on the GPU."""
+    q, k, v = map(device_arrays.to_float, tensors)
+    rows, columns = reference.positions(q.shape[1], keys)
+    carry = []
+    for each in reference.attention(q, k[:, :keys], v[:, :keys], columns <= rows):
+        bits = device_arrays.aligned(each.shape, np.float32)
+        bits[...] = each
+        carry.append(device_arrays.DeviceArray(bits, "float32"))
+    return carry
+
+
+def later_keys(tensors, keys):
+    return [device_arrays.DeviceArray(each.bits[:, keys:], "bfloat16") for each in tensors[1:]]
+
+
+def test_a_carry_is_continued():
+    tensors = draw()
+    carry, later = carry_of(tensors, 16), later_keys(tensors, 16)
+    wanted, logs = expected(tensors)
+    out, lse = heddle.attention(tensors[0], *later, "causal", k_origin=16, carry=carry, return_lse=True)
+    call = heddle.prepare(tensors[0], *later, "causal", k_origin=16, carry=carry)
+    for each in (out, call()):
+        np.testing.assert_allclose(device_arrays.to_float(each), wanted, atol=2e-2)
+    np.testing.assert_allclose(device_arrays.to_float(lse), logs, atol=1e-3)
+
+
+def test_a_carry_that_does_not_fit_is_named(driver):
+    tensors = draw()
+    (out, lse), before = carry_of(tensors, 16), launches(driver)
+    elsewhere = device_arrays.DeviceArray(out.bits, "float32", 1)
+    for carry, message in (((draw()[0], lse), "carry: out: expected row-major fp32 of [2, 37, 4, 64] (batch, seqlen_q, heads, value_dim); "
+                                              "have the earlier call write it into an out= of fp32, got bf16 of [2, 37, 4, 64]"),
+                           ((elsewhere, lse), "carry: out: expected a tensor in GPU 0 as q, got one in GPU 1"),
+                           ((out, lse.bits), "carry: lse: expected a tensor in GPU 0 as q, got one in host memory")):
+        with pytest.raises(heddle.InvalidArgumentError) as raised:
+            heddle.attention(*tensors, "causal", carry=carry)
+        assert message in str(raised.value)
+    assert launches(driver) == before
+
+
 def test_named_patterns_need_no_text():
     tensors = draw()
     near = heddle.named("sliding_window", "%left: i32")

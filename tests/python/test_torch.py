@@ -14,6 +14,9 @@ from heddle import _torch, _torch_op  # noqa: E402
 PACKAGE = os.environ.get("HEDDLE_HOST_PACKAGE", "")
 
 
+NEAR = heddle.library("sliding_window", left=5)
+
+
 def draw(batch=2, n=37, heads=4, kv=2, d=64, dtype=torch.float32):
     generator = torch.Generator().manual_seed(3)
     return [torch.randn(batch, n, each, d, generator=generator).to(dtype) for each in (heads, kv, kv)]
@@ -80,7 +83,56 @@ def test_gradients_are_refused_with_what_to_do():
         heddle.attention(q, k, v, causal)
     heddle.attention(q.detach(), k, v, causal)
     with pytest.raises(heddle.Error):
-        _torch_op.attention(q, k, v, heddle.library("causal"), None, False, None, None, None, 0, {})
+        _torch_op.attention(q, k, v, heddle.library("causal"), None, False, None, None, None, 0, None, {})
+
+
+def halves(k, v):
+    return [(each[:, :16], each[:, 16:]) for each in (k, v)]
+
+
+@pytest.mark.compiler
+def test_a_carry_is_continued_whatever_its_address():
+    for seed in range(3):  # from the second one on with the call that is kept for these sizes
+        q, k, v = (each + seed for each in draw())
+        (k0, k1), (v0, v1) = halves(k, v)
+        carry = heddle.attention(q, k0, v0, causal, return_lse=True)
+        whole = masked(q, k, v, near(37, 99))
+        torch.testing.assert_close(heddle.attention(q, k1, v1, causal, k_origin=16, carry=carry).double(), whole, atol=5e-5, rtol=0)
+        torch.testing.assert_close(heddle.prepare(q, k1, v1, causal, k_origin=16, carry=carry)().double(), whole, atol=5e-5, rtol=0)
+        alone = heddle.attention(q, k1, v1, causal, k_origin=16)
+        assert (alone[:, :16] == 0).all()
+
+
+@pytest.mark.compiler
+def test_a_carry_that_does_not_fit_is_named():
+    q, k, v = draw()
+    out, lse = heddle.attention(q, k, v, causal, return_lse=True)
+    for carry, message in (((out.bfloat16(), lse), "carry: out: expected row-major fp32 of [2, 37, 4, 64]"), ((out, None), "carry: lse: expected a PyTorch tensor"),
+                           ((out, lse[:, :2]), "carry: lse: expected row-major fp32 of [2, 4, 37]"), (out, "carry: expected (out, lse)")):
+        for call in (heddle.attention, heddle.prepare):
+            with pytest.raises(heddle.InvalidArgumentError) as raised:
+                call(q, k, v, causal, carry=carry)
+            assert message in str(raised.value)
+    for call in (heddle.attention, heddle.prepare):
+        for _ in range(2):
+            with pytest.raises(heddle.InvalidArgumentError) as raised:
+                call(q, k, v, causal, carry=(out, lse), out=out)
+            assert "carry: out: expected memory apart from the out that this call writes" in str(raised.value)
+        with pytest.raises(heddle.UnsupportedError) as raised:
+            call(q, k, v, causal, carry=(out.clone().requires_grad_(), lse))
+        assert "no backward pass yet" in str(raised.value)
+
+
+@pytest.mark.compiler
+def test_a_carry_inside_a_graph():
+    def both(q, k, v):
+        (k0, k1), (v0, v1) = halves(k, v)
+        carry = heddle.attention(q, k0, v0, NEAR, return_lse=True)
+        return heddle.attention(q, k1, v1, NEAR, k_origin=16, carry=carry)
+
+    q, k, v = draw()
+    compiled = torch.compile(both, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(q, k, v).double(), masked(q, k, v, near(37, 5)), atol=5e-5, rtol=0)
 
 
 @pytest.mark.compiler

@@ -77,6 +77,30 @@ def check_results(q, v, out, lse):
         _check_place("lse", lse, q)
 
 
+def pair_of(carry):
+    """out and lse of an earlier call, which this one continues."""
+    if not isinstance(carry, (tuple, list)) or len(carry) != 2:
+        raise bad(f"carry: expected (out, lse) of an earlier call, got {type(carry).__name__}")
+    return carry
+
+
+def check_carry(q, v, out, lse):
+    """Of a carry; kernels read it as rows behind one another."""
+    shapes = (*q.shape[:3], v.shape[3]), (q.shape[0], q.shape[2], q.shape[1])
+    words = "(batch, seqlen_q, heads, value_dim); have the earlier call write it into an out= of fp32", "(batch, heads, seqlen_q)"
+    for name, view, shape, meant in zip(("out", "lse"), (out, lse), shapes, words):
+        if view.dtype != "fp32" or tuple(view.shape) != shape or not is_row_major(view):
+            raise bad(f"carry: {name}: expected row-major fp32 of {list(shape)} {meant}, got {view.dtype} of {list(view.shape)}")
+        _check_place(f"carry: {name}", view, q)
+
+
+def check_apart(args):
+    """Rows that are written may be read again by then: a carry cannot be continued in place."""
+    for name, carried, written in (("out", args.carry_out, args.out.ptr), ("lse", args.carry_lse, args.lse)):
+        if carried and carried == written:
+            raise bad(f"carry: {name}: expected memory apart from the {name} that this call writes, got the same address")
+
+
 def _check_place(name, view, q):
     if view.device != q.device:
         raise bad(f"{name}: expected a tensor in {place(q.device)} as q, got one in {place(view.device)}")
@@ -140,10 +164,12 @@ def _describe(tensor, view):
 class Call:
     """The argument struct of calls with these sizes, strides and values; only addresses change. Not for two threads at once."""
 
-    def __init__(self, pattern, q, k, v, out, scale, q_origin, k_origin, values, tensors):
-        """Views; `tensors` by the names of the pattern's arguments."""
+    def __init__(self, pattern, q, k, v, out, scale, q_origin, k_origin, values, tensors, carry=None):
+        """Views; `tensors` by the names of the pattern's arguments; `carry`: of out and lse."""
         check_tensors(q, k, v)
         check_results(q, v, out, None)
+        if carry is not None:
+            check_carry(q, v, *carry)
         self.pattern, self.values, self.device = pattern, values, q.device
         self.lse_shape = (q.shape[0], q.shape[2], q.shape[1])
         self.args = args = S.sized(S.AttentionArgs)
@@ -151,6 +177,7 @@ class Call:
             _describe(tensor, view)
         args.q_origin, args.k_origin = _origin(pattern, q_origin), _position("k_origin", k_origin)
         args.scale = _scale(scale)
+        args.carry_out, args.carry_lse = (view.ptr for view in carry) if carry is not None else (None, None)
         for name, view in tensors.items():
             check_operand(pattern, pattern.argument(name), view, q, k)
         self._set_operands(tensors)
@@ -225,6 +252,6 @@ def stream_address(stream):
     return address
 
 
-def run_on_host(call, threads=0):
+def run_on_host(call):
     library = _library.compiler_library("attention on the processor")
-    library.call("heddle_cpu_attention", call.pattern.handle, call.reference, threads)
+    library.call("heddle_cpu_attention", call.pattern.handle, call.reference, _engine.threads())

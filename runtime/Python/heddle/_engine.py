@@ -213,15 +213,18 @@ class Settings:
     """What `configure` was last told."""
 
     def __init__(self, database=None, shipped=(), first="soon", read_only=False, immutable=False, allow_foreign_writers=False,
-                 program=None, workers=0):
+                 program=None, workers=0, threads=0):
         if first not in _FIRST:
             raise InvalidArgumentError(f"configure: first: expected 'soon', 'best' or 'stored', got {first!r}")
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
+            raise InvalidArgumentError(f"configure: threads: expected a whole number of 0 (all processors) or more, got {threads!r}")
         shipped = (shipped,) if isinstance(shipped, (str, os.PathLike)) else tuple(shipped)
         for name, path in (("database", database), ("program", program), *(("shipped", each) for each in shipped)):
             if path is not None and not isinstance(path, (str, os.PathLike)):
                 raise InvalidArgumentError(f"configure: {name}: expected a path, got {path!r}")
         self.database, self.shipped, self.first, self.read_only = database, shipped, first, bool(read_only)
         self.immutable, self.allow_foreign_writers, self.program, self.workers = bool(immutable), bool(allow_foreign_writers), program, workers
+        self.threads = threads
 
 
 _lock = threading.Lock()
@@ -231,8 +234,8 @@ generation = 0  # of engines; calls that are kept for their shapes belong to one
 
 
 def configure(database=None, shipped=(), *, first="soon", read_only=False, immutable=False, allow_foreign_writers=False, program=None,
-              workers=0):
-    """Where this process finds and keeps kernels. Without a call of this the environment says (`heddle --help`).
+              workers=0, threads=0):
+    """Where this process finds and keeps kernels, and what it computes on. Without a call of this the environment says (`heddle --help`).
 
     database    file, made if it is missing (with the compiler), else opened
     shipped     more files, which are only read: databases and packed files
@@ -242,11 +245,12 @@ def configure(database=None, shipped=(), *, first="soon", read_only=False, immut
     immutable   runtime alone: the files never change while they are open
     program     `heddle`, in whose processes searches run kernels; "" runs them in this one
     workers     threads that compile for searches; 0: one less than there are processors
+    threads     processors that attention in host memory uses; 0: all. They change no bit of the result
 
     The databases are opened by the first call that needs a kernel. Prepared calls of before keep their kernels.
     """
     global _settings, _engine, generation
-    settings = Settings(database, shipped, first, read_only, immutable, allow_foreign_writers, program, workers)
+    settings = Settings(database, shipped, first, read_only, immutable, allow_foreign_writers, program, workers, threads)
     with _lock:
         old, _engine, _settings = _engine, None, settings
         generation += 1
@@ -265,6 +269,11 @@ def engine():
                 loaded = _library.library()
                 _engine = (CompilerEngine if loaded.has_compiler else StoreEngine)(loaded, _settings)
     return _engine
+
+
+def threads():
+    """Of attention in host memory."""
+    return _settings.threads
 
 
 def opened():

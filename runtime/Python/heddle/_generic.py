@@ -8,7 +8,7 @@ from .errors import InvalidArgumentError
 class Bound:
     """One call with its tensors: results allocated, the kernel found, workspace there. `launch` may be repeated."""
 
-    def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream):
+    def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments, stream):
         self.stream = stream = _call.stream_address(stream)
         values, tensors = _call.call_values(pattern, arguments)
         views = [_dlpack.view(each, name, stream) for name, each in (("q", q), ("k", k), ("v", v))]
@@ -21,11 +21,13 @@ class Bound:
             if _dlpack.is_read_only(each):
                 raise InvalidArgumentError(f"{name}: expected an array that may be written, got a read-only one")
         out_view, lse_view = _dlpack.view(self.out, "out", stream), _dlpack.view(self.lse, "lse", stream)
-        self.call = _call.Call(pattern, *views, out_view, scale, q_origin, k_origin, values, operands)
+        carried = None if carry is None else [_dlpack.view(each, f"carry: {name}", stream) for name, each in zip(("out", "lse"), carry)]
+        self.call = _call.Call(pattern, *views, out_view, scale, q_origin, k_origin, values, operands, carried)
         _call.check_results(views[0], views[2], out_view, lse_view)
         self.call.args.lse = lse_view.ptr
+        _call.check_apart(self.call.args)
         self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).current()
-        self._keep = (q, k, v, tensors)
+        self._keep = (q, k, v, carry, tensors)
         self._set_workspace()
 
     def _set_workspace(self):
@@ -44,8 +46,8 @@ class Bound:
         library.call("heddle_kernel_launch", self.kernel.handle, C.c_void_p(self.stream), self.call.reference)
 
 
-def bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream):
+def bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments, stream):
     for name, each in (("k", k), ("v", v)):
         if type(each).__module__.partition(".")[0] == "torch":
             raise InvalidArgumentError(f"{name}: expected a tensor of the same library as q, {type(q).__name__}, got a PyTorch tensor")
-    return Bound(q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream)
+    return Bound(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments, stream)

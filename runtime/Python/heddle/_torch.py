@@ -107,7 +107,7 @@ class _Calls(threading.local):
 _calls = _Calls()
 
 
-def _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments):
+def _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
     """The slow way: everything is checked, the kernel is found."""
     values, tensors = _call.call_values(pattern, arguments)
     views = [view(each, name) for name, each in (("q", q), ("k", k), ("v", v))]
@@ -119,44 +119,50 @@ def _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments):
         results = view(out, "out")
     _call.check_results(views[0], views[2], results, None if lse is None else view(lse, "lse"))
     operands = {name: view(each, name) for name, each in tensors.items()}
-    call = _call.Call(pattern, *views, results, scale, q_origin, k_origin, values, operands)
+    carried = None if carry is None else [view(each, f"carry: {name}") for name, each in zip(("out", "lse"), carry)]
+    call = _call.Call(pattern, *views, results, scale, q_origin, k_origin, values, operands, carried)
     found = None if call.device is None else _engine.engine().find(call.question())
     return _Ready(call, found, q)
 
 
-def _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments):
+def _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
     parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
              scale, q_origin, k_origin]
     if out is not None:
         parts += (out.dtype, out.device, out.shape, out.stride())
     if lse is not None:
         parts += ("lse", lse.dtype, lse.device, lse.shape, lse.stride())
+    if carry is not None:
+        for each in carry:
+            parts += ("carry", each.dtype, each.device, each.shape, each.stride())
     for name, value in arguments.items():
         parts.append(name)
         parts += (value.shape, value.stride(), value.dtype, value.device) if isinstance(value, torch.Tensor) else (type(value), value)
     return tuple(parts)
 
 
-def _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments):
+def _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
     """The call that is kept for these sizes, else a new one."""
     try:
         if (q.requires_grad or k.requires_grad or v.requires_grad) and _grad_enabled():
             refuse_gradients(q, k, v)
-        key = _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
+        if carry is not None:
+            refuse_gradients(*carry)
+        key = _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
         ready = _calls.ready.get(key)
     except (AttributeError, TypeError):
         # Not a tensor, or no value: the slow way says what is wrong.
-        return _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
+        return _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
     if ready is None or ready.generation != _engine.generation:
-        ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
+        ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
         if len(_calls.ready) >= _MOST_CALLS:
             _calls.ready.clear()
         _calls.ready[key] = ready
     return ready
 
 
-def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, arguments):
-    ready = _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
+def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments):
+    ready = _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
     device = ready.device
     if out is None:
         out = ready.outs.new()
@@ -164,6 +170,9 @@ def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin,
         lse = ready.logs.new()
     ready.q.ptr, ready.k.ptr, ready.v.ptr, ready.out.ptr = q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr()
     ready.args.lse = lse.data_ptr()
+    if carry is not None:
+        ready.args.carry_out, ready.args.carry_lse = carry[0].data_ptr(), carry[1].data_ptr()
+        _call.check_apart(ready.args)
     for name, operand in ready.call.tensor_operands.items():
         operand.value.ptr = arguments[name].data_ptr()
     if ready.found is None:
@@ -187,16 +196,18 @@ def _launch(ready, device):
 class Prepared:
     """See heddle.prepare."""
 
-    def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments):
-        refuse_gradients(q, k, v)
-        for name, each in (("q", q), ("k", k), ("v", v)):
+    def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments):
+        carried = () if carry is None else carry
+        for name, each in (("q", q), ("k", k), ("v", v), *zip(("carry: out", "carry: lse"), carried)):
             view(each, name)
-        self._ready = ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, arguments)
+        refuse_gradients(q, k, v, *carried)
+        self._ready = ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
         self.pattern, self.kernel = pattern, None if ready.found is None else ready.kernel
         self.out = ready.outs.new() if out is None else out
         self.lse = ready.logs.new() if lse is None else lse
         ready.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
-        self._keep = (q, k, v, dict(arguments))
+        _call.check_apart(ready.args)
+        self._keep = (q, k, v, carry, dict(arguments))
         self._handle = None
         if ready.found is not None:
             self._freeze(ready)

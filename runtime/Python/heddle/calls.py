@@ -2,7 +2,7 @@
 import ctypes as C
 import sys
 import time
-from typing import Any, Optional, Union
+from typing import Any, Optional, Tuple, Union
 
 from . import _call, _engine, _generic, _library, patterns
 from . import _structs as S
@@ -13,6 +13,7 @@ from .words import Mask, Softmax
 __all__ = ["attention", "prepare", "kernel", "tune", "Prepared", "Task"]
 
 PatternLike = Union[Pattern, Mask, Softmax, str]
+Carry = Optional[Tuple[Any, Any]]
 
 
 def _is_compiling():
@@ -38,7 +39,7 @@ def _load_eager():
 
 
 def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None,
-              q_origin: Optional[int] = None, k_origin: int = 0, stream: Optional[int] = None, **arguments: Any):
+              q_origin: Optional[int] = None, k_origin: int = 0, carry: Carry = None, stream: Optional[int] = None, **arguments: Any):
     """Attention over exactly the pairs that the pattern keeps.
 
     q [batch, seqlen_q, heads, head_dim], k [batch, seqlen_k, kv_heads, head_dim], v [batch, seqlen_k, kv_heads, value_dim]; heads is a
@@ -50,6 +51,8 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     return_lse  returns (out, lse); lse is fp32 [batch, heads, seqlen_q], natural logarithm, -inf for rows that keep nothing
     out, lse    results to write, completely; out has the dtype of q, or fp32
     q_origin    position of query 0, of patterns whose q_origin is given; k_origin: position of key 0
+    carry       (out, lse) of an earlier call with the same queries over other keys, row-major fp32: the results are those of one call over the
+                keys of both. They go to other memory than the carry
     stream      the CUDA stream of tensors that are not PyTorch's (an address; None: the default stream). PyTorch's current one else
     arguments   sizes, numbers and tensors of the pattern, by name, over its defaults
 
@@ -57,15 +60,17 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     pattern finds or compiles its kernel. There is no backward pass: tensors that require gradients raise UnsupportedError.
     Raises InvalidArgumentError and the other classes of heddle.errors; nothing was launched then.
     """
+    if carry is not None:
+        carry = _call.pair_of(carry)
     if _is_compiling():
         from . import _torch_op
         return _torch_op.attention(q, k, v, pattern if isinstance(pattern, (str, Pattern)) else _resolved_in_graph(pattern), scale, return_lse,
-                                   out, lse, q_origin, k_origin, arguments)
+                                   out, lse, q_origin, k_origin, carry, arguments)
     if type(pattern) is not Pattern:
         pattern = patterns.resolved(pattern)
     if type(q) in _plain_types and stream is None:
-        return _eager(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, arguments)
-    return _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, stream, arguments)
+        return _eager(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
+    return _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, stream, arguments)
 
 
 def _resolved_in_graph(pattern):
@@ -73,17 +78,17 @@ def _resolved_in_graph(pattern):
                                "heddle.pattern(causal & window(left=1023))")
 
 
-def _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, stream, arguments):
+def _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, stream, arguments):
     """Fake and functional tensors of PyTorch, other libraries, and the first call with PyTorch."""
     if _is_torch(q):
         if stream is not None:
             raise InvalidArgumentError("attention: stream: PyTorch tensors run on PyTorch's current stream: with torch.cuda.stream(...)")
         _load_eager()
         if type(q) in _plain_types:
-            return _eager(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, arguments)
+            return _eager(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
         from . import _torch_op
-        return _torch_op.attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, arguments)
-    bound = _generic.bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream)
+        return _torch_op.attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
+    bound = _generic.bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments, stream)
     bound.launch()
     return (bound.out, bound.lse) if return_lse else bound.out
 
@@ -108,7 +113,7 @@ class Prepared:
 
 
 def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out=None, lse=None, q_origin: Optional[int] = None, k_origin: int = 0,
-            stream: Optional[int] = None, **arguments: Any):
+            carry: Carry = None, stream: Optional[int] = None, **arguments: Any):
     """Checks a call once; calling what it returns launches it, and returns `out`.
 
     Arguments as of heddle.attention. Addresses are frozen: write new values into q, k, v and read `prepared.out`, `prepared.lse`. The
@@ -116,10 +121,12 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
     CUDA graph.
     """
     pattern = patterns.resolved(pattern)
+    if carry is not None:
+        carry = _call.pair_of(carry)
     if _is_torch(q):
         from . import _torch
-        return _torch.Prepared(q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments)
-    return Prepared(_generic.bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, arguments, stream))
+        return _torch.Prepared(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments)
+    return Prepared(_generic.bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments, stream))
 
 
 def _call_of(q, k, v, pattern, scale, q_origin, k_origin, arguments):

@@ -14,6 +14,7 @@ struct params {
   int32_t batch, heads, kv_heads, seqlen_q, seqlen_k, q_origin, k_origin;
   float scale_log2;
   int32_t left; /* keys before the query */
+  const float *carry_out, *carry_lse;
 };
 
 static float from_bf16(uint16_t bits) {
@@ -46,12 +47,22 @@ static float score(const struct params *p, const uint16_t *q, const uint16_t *k)
   return dot * p->scale_log2;
 }
 
+/* The carry is one key with score lse and value out, as far as a softmax can tell. */
+static void add_carry(const struct params *p, int64_t row_of_out, float weights[kHeadDim], float *sum, float weight) {
+  int d;
+  *sum += weight;
+  for (d = 0; d < kHeadDim; ++d)
+    weights[d] += weight * p->carry_out[row_of_out * kHeadDim + d];
+}
+
 static void compute_row(const struct params *p, int batch, int head, int row) {
   const int kv_head = head / (p->heads / p->kv_heads);
   const int64_t position = (int64_t)p->q_origin + row;
   const uint16_t *q = p->q + at(p->q_stride, batch, row, head);
   uint16_t *out = p->out + at(p->out_stride, batch, row, head);
-  float sums[kHeadDim] = {0}, total = 0, highest = -INFINITY;
+  const int64_t row_of_lse = ((int64_t)batch * p->heads + head) * p->seqlen_q + row;
+  const float carried = p->carry_lse ? p->carry_lse[row_of_lse] * 1.44269504f : -INFINITY;
+  float sums[kHeadDim] = {0}, total = 0, highest = carried;
   int64_t first = position - p->left - p->k_origin, last = position - p->k_origin;
   int key, d;
   if (first < 0)
@@ -63,10 +74,11 @@ static void compute_row(const struct params *p, int batch, int head, int row) {
   for (key = (int)first; key <= last; ++key)
     add_key(sums, &total, exp2f(score(p, q, p->k + at(p->k_stride, batch, key, kv_head)) - highest),
             p->v + at(p->v_stride, batch, key, kv_head));
+  if (carried > -INFINITY)
+    add_carry(p, ((int64_t)batch * p->seqlen_q + row) * p->heads + head, sums, &total, exp2f(carried - highest));
   for (d = 0; d < kHeadDim; ++d)
     out[d] = to_bf16(total > 0 ? sums[d] / total : 0);
-  p->lse[((int64_t)batch * p->heads + head) * p->seqlen_q + row] =
-      total > 0 ? (highest + log2f(total)) * 0.69314718f : -INFINITY;
+  p->lse[row_of_lse] = total > 0 ? (highest + log2f(total)) * 0.69314718f : -INFINITY;
 }
 
 void heddle_kernel(const void *params, const unsigned *grid);

@@ -29,6 +29,8 @@ LaunchPlan planOf(LaunchExpr left) {
     plan.appendI32(symbol);
   plan.appendScaleLog2();
   plan.appendI32(left);
+  plan.appendPointer({Kind::carryOut});
+  plan.appendPointer({Kind::carryLse});
   return plan;
 }
 
