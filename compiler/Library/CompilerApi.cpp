@@ -5,6 +5,7 @@
 #include "runtime/Include/Handles.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
@@ -46,7 +47,7 @@ std::string findProgram() {
 Result<CompilerOptions> optionsOf(const heddle_compiler_options *asked) {
   heddle_compiler_options given = {};
   if (asked)
-    HEDDLE_TRY(readVersioned("open compiler", *asked, sizeof(given), given));
+    HEDDLE_TRY(readVersioned("open compiler", *asked, offsetof(heddle_compiler_options, database), given));
   CompilerOptions options;
   constexpr uint32_t kKnown = HEDDLE_COMPILER_READ_ONLY | HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS | HEDDLE_COMPILER_FORCE_NETWORK;
   if ((given.flags & ~kKnown) != 0 || given.reserved != 0)
@@ -76,7 +77,7 @@ Result<bool> writesFloat32(const char *kind) {
 Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_pattern &pattern, const heddle_problem &given) {
   const std::string who = "kernel for a problem: ";
   heddle_problem problem;
-  HEDDLE_TRY(readVersioned("kernel for a problem", given, sizeof(problem), problem));
+  HEDDLE_TRY(readVersioned("kernel for a problem", given, offsetof(heddle_problem, batch), problem));
   if (problem.dtype != HEDDLE_BF16 && problem.dtype != HEDDLE_FP16)
     return Status::invalidArgument(who + "dtype: expected bf16 or fp16 (1 or 2), got " + std::to_string(problem.dtype));
   if (problem.head_dim < 1)
@@ -129,7 +130,7 @@ Result<SearchOptions> searchOptionsOf(const heddle_tune_options *asked) {
   if (!asked)
     return options;
   heddle_tune_options given;
-  HEDDLE_TRY(readVersioned("tune", *asked, sizeof(given), given));
+  HEDDLE_TRY(readVersioned("tune", *asked, offsetof(heddle_tune_options, budget_seconds), given));
   if (!std::isfinite(given.budget_seconds) || given.budget_seconds < 0)
     return Status::invalidArgument("tune: budget_seconds: expected 0 or more, got " + std::to_string(given.budget_seconds));
   if (given.verified_rows < 0)

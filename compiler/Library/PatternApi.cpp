@@ -5,6 +5,7 @@
 #include "runtime/Include/Handles.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 
 using namespace heddle;
@@ -54,13 +55,32 @@ Status checkTensors(const heddle_attention_args &args) {
     HEDDLE_TRY(checkTensor(check, args.q.dtype));
   if (heads > 0 && (kvHeads == 0 || heads % kvHeads != 0))
     return bad("k: size of head: expected a divisor of the " + std::to_string(heads) + " query heads, got " + std::to_string(kvHeads));
-  if (!std::isfinite(args.scale))
-    return bad("scale: expected a finite number, got " + std::to_string(args.scale));
+  if (!std::isfinite(args.scale) || args.scale < 0)
+    return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " + std::to_string(args.scale));
+  return {};
+}
+
+/// Of tensors that the pattern does not have, or that are given twice.
+Status checkPointers(const EmbeddedPattern &pattern, const heddle_attention_args &args) {
+  std::vector<bool> isGiven(pattern.arguments().size());
+  for (uint64_t i = 0; i < args.operand_count; ++i) {
+    const heddle_operand &operand = args.operands[i];
+    if (operand.kind != HEDDLE_OPERAND_POINTER)
+      continue;
+    const std::string number = "pointer number " + std::to_string(operand.id);
+    const bool exists = operand.id >= 0 && size_t(operand.id) < isGiven.size();
+    if (!exists || pattern.arguments()[size_t(operand.id)].kind != HEDDLE_OPERAND_POINTER)
+      return bad("operands: this pattern has no " + number);
+    if (isGiven[size_t(operand.id)])
+      return bad("operands: " + number + " is given twice");
+    isGiven[size_t(operand.id)] = true;
+  }
   return {};
 }
 
 /// The pattern's tensors, in order of its arguments.
 Result<std::vector<const void *>> operandsOf(const EmbeddedPattern &pattern, const heddle_attention_args &args) {
+  HEDDLE_TRY(checkPointers(pattern, args));
   std::vector<const void *> operands;
   for (const heddle_pattern_argument &argument : pattern.arguments()) {
     if (argument.kind != HEDDLE_OPERAND_POINTER)
@@ -131,7 +151,7 @@ heddle_status heddle_pattern_get_info(const heddle_pattern *pattern, heddle_patt
     HEDDLE_TRY(checkOpen("pattern info", "pattern", pattern));
     if (!info)
       return missing("pattern info", "info");
-    return writeVersioned("pattern info", pattern->pattern->info(), sizeof(*info), *info);
+    return writeVersioned("pattern info", pattern->pattern->info(), offsetof(heddle_pattern_info, name), *info);
   });
 }
 
@@ -144,7 +164,7 @@ heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t
     if (index < 0 || size_t(index) >= all.size())
       return Status::invalidArgument("pattern argument: index: expected 0 to " + std::to_string(int64_t(all.size()) - 1) + ", got " +
                                      std::to_string(index));
-    return writeVersioned("pattern argument", all[size_t(index)], sizeof(*argument), *argument);
+    return writeVersioned("pattern argument", all[size_t(index)], offsetof(heddle_pattern_argument, name), *argument);
   });
 }
 

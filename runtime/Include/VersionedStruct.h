@@ -15,8 +15,8 @@ namespace heddle {
 
 constexpr uint32_t kMaxStructBytes = 4096;
 
-// `least` bytes are those that every caller has. `what` begins the message.
-template <class T> Status checkStructSize(const char *what, const T &given, size_t least = sizeof(T)) {
+// `least` bytes are those that every caller has: never sizeof, which grows. `what` begins the message.
+template <class T> Status checkStructSize(const char *what, const T &given, size_t least) {
   const uint32_t bytes = given.struct_size;
   if (bytes >= least && bytes <= kMaxStructBytes && bytes % 8 == 0)
     return {};

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <thread>
 #include <sys/resource.h>
@@ -265,6 +266,38 @@ TEST_CASE("[11] what a newer version asks for is refused") {
   newer.added = 1;
   CHECK_REFUSED(heddle_compiler_kernel(session.compiler.get(), session.device.get(), session.pattern.get(), &newer.problem, 0, &kernel), HEDDLE_UNSUPPORTED,
                 "belongs to a field of a newer version");
+  struct {
+    heddle_compiler_options options;
+    uint64_t added;
+  } options = {sized<heddle_compiler_options>(), 1};
+  heddle_compiler *compiler = nullptr;
+  options.options.struct_size = sizeof options;
+  CHECK_REFUSED(heddle_compiler_open(&options.options, &compiler), HEDDLE_UNSUPPORTED, "belongs to a field of a newer version");
+  options.added = 0, options.options.reserved = 1;
+  CHECK_REFUSED(heddle_compiler_open(&options.options, &compiler), HEDDLE_UNSUPPORTED, "the reserved field is not zero");
+  options.options.struct_size = 12;
+  CHECK_REFUSED(heddle_compiler_open(&options.options, &compiler), HEDDLE_INVALID_ARGUMENT, "open compiler: struct_size: expected at least");
+  CHECK(compiler == nullptr);
+}
+
+TEST_CASE("[11] structs of an older version end where they ended") {
+  if (!start())
+    return;
+  Session session;
+  const std::string key = infoOf(session.found(0).get()).content_key;
+  heddle_problem older = smallProblem();
+  older.operand_count = 77; // of a field that the caller's version does not have
+  older.struct_size = offsetof(heddle_problem, operands);
+  CHECK(infoOf(session.found(HEDDLE_ONLY_STORED, older).get()).content_key == key);
+  auto options = sized<heddle_compiler_options>();
+  const std::string database = session.database;
+  options.database = database.c_str();
+  options.flags = HEDDLE_COMPILER_READ_ONLY;
+  options.workers = -1;
+  options.struct_size = offsetof(heddle_compiler_options, workers);
+  heddle_compiler *compiler = nullptr;
+  CHECK_OK(heddle_compiler_open(&options, &compiler));
+  heddle_compiler_close(compiler);
 }
 
 TEST_CASE("[12] handles that were closed are refused") {

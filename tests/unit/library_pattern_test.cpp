@@ -2,8 +2,13 @@
 #include "library_fixture.h"
 
 #include <cmath>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
+#include <fcntl.h>
+#include <filesystem>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace heddle::test;
@@ -110,6 +115,45 @@ TEST_CASE("what is no pattern is refused with its place") {
   CHECK_REFUSED(heddle_pattern_get_info(good.get(), &old), HEDDLE_INVALID_ARGUMENT, "struct_size");
 }
 
+TEST_CASE("[1] what is refused writes nothing to the streams of the process") {
+  ScratchFolder folder;
+  const std::string path = folder / "streams";
+  std::fflush(nullptr);
+  const int file = ::open(path.c_str(), O_CREAT | O_WRONLY, 0600), out = ::dup(1), err = ::dup(2);
+  REQUIRE(file >= 0);
+  ::dup2(file, 1), ::dup2(file, 2);
+  heddle_pattern *pattern = nullptr;
+  std::vector<heddle_status> statuses;
+  for (const char *text : {"attn.pattern @p() { attn.softmax union(%x) }", "attn.pattern @p(", "", "module {}", "attn.pattern @p() { %m = attn.heads attn.softmax union(%m) }",
+                           "attn.pattern @p(%l: i32) { %w = attn.window [%l, -4] attn.softmax union(%w) }"})
+    statuses.push_back(heddle_pattern_parse(text, nullptr, nullptr, &pattern));
+  statuses.push_back(heddle_pattern_read("/no/such.mlir", nullptr, &pattern));
+  std::fflush(nullptr);
+  ::dup2(out, 1), ::dup2(err, 2);
+  for (int each : {file, out, err})
+    ::close(each);
+  for (heddle_status status : statuses)
+    CHECK(status == HEDDLE_INVALID_ARGUMENT);
+  CHECK(pattern == nullptr);
+  CHECK(std::filesystem::file_size(path) == 0);
+}
+
+TEST_CASE("[11] information for callers of an older version ends where their struct does") {
+  PatternHandle pattern = parse(kWindowText);
+  heddle_pattern_info info;
+  std::memset(&info, 0xee, sizeof info);
+  info.struct_size = offsetof(heddle_pattern_info, text);
+  CHECK_OK(heddle_pattern_get_info(pattern.get(), &info));
+  CHECK(std::string(info.name) == "near");
+  CHECK(reinterpret_cast<uintptr_t>(info.text) == 0xeeeeeeeeeeeeeeee);
+  heddle_pattern_argument argument;
+  std::memset(&argument, 0xee, sizeof argument);
+  argument.struct_size = offsetof(heddle_pattern_argument, default_int);
+  CHECK_OK(heddle_pattern_get_argument(pattern.get(), 0, &argument));
+  CHECK(std::string(argument.doc) == "keys before");
+  CHECK(uint64_t(argument.default_int) == 0xeeeeeeeeeeeeeeee);
+}
+
 TEST_CASE("[11] information for callers of a newer version ends in zeros") {
   PatternHandle pattern = parse(kWindowText);
   struct {
@@ -180,7 +224,12 @@ TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing
   call.args.v.ptr = nullptr;
   refused("v: address: expected host memory, got null");
   call.args.scale = NAN;
-  refused("scale");
+  refused("scale: expected a finite number above 0");
+  call.args.scale = -1;
+  refused("scale: expected a finite number above 0");
+  call.left.kind = HEDDLE_OPERAND_POINTER;
+  refused("operands: this pattern has no pointer number 0");
+  call.left.kind = HEDDLE_OPERAND_INT;
   call.left.value.i64 = -5;
   refused("expected left >= 0, got -5");
   call.left.value.i64 = 7, call.left.id = 3;
