@@ -78,6 +78,9 @@ endforeach()
 add_dependencies(runtime_threads_test heddle_host_package)
 add_test(NAME runtime.exports
   COMMAND sh -c "nm -D --defined-only $<TARGET_FILE:heddle_runtime_shared> | grep -q ' T heddle_kernel_launch' && ! nm -D --defined-only $<TARGET_FILE:heddle_runtime_shared> | grep -v ' heddle_'")
+# Promise 1: what it needs of others holds nothing that ends a process or writes to its streams, and one way to the environment.
+add_test(NAME runtime.silent
+  COMMAND sh -c "! nm -D --undefined-only $<TARGET_FILE:heddle_runtime_shared> | grep -E ' (_?exit|_Exit|quick_exit|abort|v?d?f?printf|puts|fputs|fputc|putchar|fwrite|perror|psignal|v?syslog|write|writev|std(out|err)|secure_getenv|environ|_ZSt4c(out|err|log))(@|$)' && test $(nm -D --undefined-only $<TARGET_FILE:heddle_runtime_shared> | grep -c ' getenv') = 1")
 add_test(NAME runtime.header_is_c
   COMMAND ${CMAKE_C_COMPILER} -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.h)
 

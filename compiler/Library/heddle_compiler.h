@@ -1,8 +1,9 @@
 /*===- heddle_compiler.h - the C interface of libheddle -----------------------===
  * libheddle is heddle_runtime (heddle.h, every function of it) and the compiler: patterns from text, kernels compiled,
  * tuned and kept in a database, attention on this machine's processors. A program links one of the two libraries.
- * The promises of heddle.h hold here too, but for the environment: HEDDLE_DB, HEDDLE_SHIPPED_DB, HEDDLE_NVRTC_LIBRARY, CUDA_HOME,
- * XDG_CACHE_HOME and HOME are read as `heddle --help` says, where options leave their place empty. And:
+ * The promises of heddle.h and what it says of all functions (threads, strings, who closes what, failures) hold here too, but for
+ * the environment: HEDDLE_DB, HEDDLE_SHIPPED_DB, HEDDLE_NVRTC_LIBRARY, CUDA_HOME, XDG_CACHE_HOME, HOME and PATH are read as
+ * `heddle --help` and heddle_compiler_options say, where options leave their place empty. And:
  *  8. A kernel is compiled once per pattern, family, architecture and database, however many threads ask for it.
  *  9. A pattern is immutable and thread safe, a compiler thread safe; work in the background keeps what it needs of both.
  * 10. Work in the background never takes a kernel away: a found kernel stays as it is, a later question may give a better one.
@@ -50,17 +51,19 @@ typedef struct heddle_pattern_argument {
 /* One verified pattern from MLIR text. label stands for the file in diagnostics (null: "pattern"); name says which pattern of the
  * text (null: the only one). INVALID_ARGUMENT with rendered diagnostics, file:line:column first. */
 HEDDLE_API heddle_status heddle_pattern_parse(const char *text, const char *label, const char *name, heddle_pattern **pattern);
-/* The same from a file. */
+/* The same from a file; one that cannot be read is INVALID_ARGUMENT too, with the system's words. */
 HEDDLE_API heddle_status heddle_pattern_read(const char *path, const char *name, heddle_pattern **pattern);
-/* info->struct_size is read, the rest written. */
+/* What the pattern is. info->struct_size is read, the rest written. */
 HEDDLE_API heddle_status heddle_pattern_get_info(const heddle_pattern *pattern, heddle_pattern_info *info);
 /* Of argument 0 to argument_count - 1. argument->struct_size is read, the rest written. */
 HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index, heddle_pattern_argument *argument);
+/* Promise 12. Work in the background keeps what it needs (promise 9). */
 HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
 
 /* Attention on this machine's processors, in fp32 inside, for the arguments of heddle.h with addresses of host memory: dtypes bf16,
  * fp16 and fp32; strides in elements, the last one 1, otherwise any; workspace is not looked at, lse may be null. The machine code
- * of a pattern is made once. Returns when everything is written. threads 0: all processors. */
+ * of a pattern is made once. Returns when everything is written. threads 0: all processors. INVALID_ARGUMENT or UNSUPPORTED name the
+ * field, and nothing was written. */
 HEDDLE_API heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads);
 
 enum {
@@ -80,10 +83,10 @@ typedef struct heddle_compiler_options {
   int32_t reserved;
 } heddle_compiler_options;
 
-/* options may be null. Failures as heddle_store_open. */
+/* options may be null. Failures as heddle_store_open, but for a database that is missing and is made. */
 HEDDLE_API heddle_status heddle_compiler_open(const heddle_compiler_options *options, heddle_compiler **compiler);
-/* Cancels what runs in the background and waits for it: at most a compilation, or one measurement. Kernels and patterns outlive
- * it; tasks are over. */
+/* Promise 12. Cancels what runs in the background and waits for it: at most a compilation, or one measurement. Kernels and patterns
+ * outlive it; tasks are over, and still to be closed. */
 HEDDLE_API void heddle_compiler_close(heddle_compiler *compiler);
 
 /* The calls that a kernel is for. Everything below dtype may be 0 if unknown, but head_dim. */
@@ -118,27 +121,30 @@ typedef void (*heddle_task_done)(void *user, heddle_status status, const char *m
 typedef struct heddle_tune_options {
   uint32_t struct_size;
   int32_t verified_rows; /* of each candidate compared with the definition; 0: 32 */
-  double budget_seconds; /* 0: 20 */
+  double budget_seconds; /* of wall time; 0: 20 */
   const char *strategy;  /* null: the default one; `heddle tune --help` names them */
 } heddle_tune_options;
 
-/* Compiles the default for this GPU in the background, unless it is stored. done may be null. */
+/* Compiles the default for this GPU in the background, unless it is stored. done may be null. *task is the caller's, to wait for and to
+ * close; closing it at once lets the work go on. What is wrong with the problem is said here, what goes wrong later by the task. */
 HEDDLE_API heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
                                                  const heddle_problem *problem, heddle_task_done done, void *user, heddle_task **task);
-/* Searches the fastest kernel for the problem, whose sizes must all be given, in the background. Searches of a compiler run one
- * after the other. options and done may be null. The GPU is shared with this process's own launches: times suffer from them. */
+/* Searches the fastest kernel for the problem, whose sizes must all be given, in the background; task and done as of
+ * heddle_compiler_compile, options may be null. Searches of a compiler run one after the other. DENIED: opened for reading only.
+ * The GPU is shared with this process's own launches: times suffer from them. */
 HEDDLE_API heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
                                               const heddle_problem *problem, const heddle_tune_options *options, heddle_task_done done,
                                               void *user, heddle_task **task);
 /* Waits at most so many seconds (negative: forever). *is_done: whether it is over, its callback included. Returns the status of the work, with its
  * message, or OK while it runs. */
 HEDDLE_API heddle_status heddle_task_wait(heddle_task *task, double seconds, int32_t *is_done);
-/* Asks it to end; what a search found until then is filed. */
+/* Asks it to end, and returns at once; what a search found until then is filed. Null, closed and ended tasks: nothing happens. */
 HEDDLE_API void heddle_task_cancel(heddle_task *task);
-/* Neither cancels nor waits. */
+/* Promise 12. Neither cancels nor waits. */
 HEDDLE_API void heddle_task_close(heddle_task *task);
 
-/* The command line, as the program heddle runs it; writes to stdout and stderr and ends the process. */
+/* The command line, as the program heddle runs it, on the thread that calls it. Promise 1 does not hold for it: it writes to stdout and
+ * stderr, reads the environment and ends the process. */
 HEDDLE_API void heddle_command_line(int argc, char **argv);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
 # line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes,
-# registries, architectures, sizes, leftovers, banners, links, argument_order, promises. selftest.sh shows that each one bites.
+# registries, architectures, sizes, leftovers, banners, links, argument_order, promises, documented. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
 export LC_ALL=C
@@ -133,6 +133,15 @@ runtime/Include/heddle.h tests/unit/runtime_*_test.cpp tests/unit/device_*_test.
 compiler/Library/heddle_compiler.h tests/unit/library_*_test.cpp
 runtime/Store/Store.h tests/unit/store*_test.cpp
 TABLE
+}
+
+# Every function of a public header has a comment of its own right above it.
+check_documented() {
+  local header
+  for header in runtime/Include/heddle.h compiler/Library/heddle_compiler.h; do
+    [ -e "$header" ] || continue
+    awk '/^HEDDLE_API/ && above !~ /\*\/$/ { print FILENAME ":" FNR ": a function without a comment right above it" } { above = $0 }' "$header"
+  done
 }
 
 declare -F "check_$check" >/dev/null || { echo "no check '$check'" >&2; exit 2; }

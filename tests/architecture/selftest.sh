@@ -51,7 +51,7 @@ expect() {
 }
 
 clean_tree
-for check in includes registries architectures sizes leftovers banners links argument_order promises; do
+for check in includes registries architectures sizes leftovers banners links argument_order promises documented; do
   bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
 done
 
@@ -81,6 +81,8 @@ expect includes 'compiler/New/X.cpp:2: no rule in layers.txt'
 put runtime/Include/heddle.h '/* The interface.' ' *  1. It never prints.' ' *  2. It never fails.' ' */'
 expect promises 'runtime/Include/heddle.h:3: no test of promise [2]'
 
+put runtime/Include/heddle.h '/* The interface.' ' */' '/* Opens. */' 'HEDDLE_API int heddle_open(void);' 'HEDDLE_API int heddle_shut(void);'
+expect documented 'runtime/Include/heddle.h:5: a function without a comment right above it'
 put tuner/Strategies/Forgotten.cpp '// x'
 expect registries 'tuner/Strategies/Forgotten.cpp:1: not listed in tuner/Strategies/Registry.cpp'
 put codegen/Skeletons/Forgotten.cpp '// x'

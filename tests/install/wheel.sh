@@ -45,4 +45,4 @@ cd "$scratch"
 "$scratch/venv/bin/heddle" --version 2>"$scratch/said" && fail "a wheel without the compiler has a command line"
 grep -q 'no program heddle' "$scratch/said" || fail "heddle said: $(cat "$scratch/said")"
 HEDDLE_TEST_INSTALLED=1 HEDDLE_HOST_PACKAGE=$package HEDDLE_CUDA_DRIVER_LIBRARY=$fake PYTHONDONTWRITEBYTECODE=1 \
-  "$scratch/venv/bin/python" -m pytest -q -rs -p no:cacheprovider "$source/tests/python/test_runtime.py" "$source/tests/python/test_words.py"
+  "$scratch/venv/bin/python" -m pytest -q -rs -p no:cacheprovider "$source/tests/python/test_runtime.py" "$source/tests/python/test_bad_input.py" "$source/tests/python/test_words.py"
