@@ -20,6 +20,8 @@ Status openPattern(const std::string &text, const char *label, const char *name,
 
 Status bad(const std::string &what) { return Status::invalidArgument("attention arguments: " + what); }
 
+constexpr const char *kDims[] = {"batch", "row", "head", "dim"};
+
 struct CpuTensor {
   const char *name;
   const heddle_tensor &tensor;
@@ -27,7 +29,6 @@ struct CpuTensor {
 };
 
 Status checkTensor(const CpuTensor &check, int32_t dtype) {
-  static const char *const kDims[] = {"batch", "row", "head", "dim"};
   const std::string name = check.name;
   if (check.tensor.dtype != dtype)
     return bad(name + ": dtype: expected that of q, number " + std::to_string(dtype) + ", got number " + std::to_string(check.tensor.dtype));
@@ -53,6 +54,9 @@ Status checkTensors(const heddle_attention_args &args) {
                               {"v", args.v, {batch, keys, kvHeads, valueDim}}, {"out", args.out, {batch, rows, heads, valueDim}}};
   for (const CpuTensor &check : checks)
     HEDDLE_TRY(checkTensor(check, args.q.dtype));
+  for (int i = 0; i < 3; ++i)
+    if (args.out.size[i] > 1 && args.out.stride[i] == 0 && batch * rows * heads * valueDim != 0)
+      return bad(std::string("out: stride of ") + kDims[i] + ": expected rows that do not overlap, got 0");
   if (heads > 0 && (kvHeads == 0 || heads % kvHeads != 0))
     return bad("k: size of head: expected a divisor of the " + std::to_string(heads) + " query heads, got " + std::to_string(kvHeads));
   if (!std::isfinite(args.scale) || args.scale < 0)

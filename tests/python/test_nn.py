@@ -124,6 +124,8 @@ def test_flex_attention_refuses_what_it_does_not_do():
     q, k, v = (each.transpose(1, 2) for each in draw())
     table = torch.zeros(23, dtype=torch.bool)
     for call, message in ((lambda: heddle.flex_attention(q, k[:, :2], v[:, :2]), "or give enable_gqa=True"),
+                          (lambda: heddle.flex_attention(None, k, v), "query: expected a tensor [batch, heads, length, head_dim], got NoneType"),
+                          (lambda: heddle.flex_attention(q, k[0], v), "key: expected a tensor [batch, heads, length, head_dim], got one of [4, 23, 8]"),
                           (lambda: heddle.flex_attention(q, k, v, kernel_options={}), "kernel_options: heddle has none"),
                           (lambda: heddle.flex_attention(q, k, v, block_mask=lambda b, h, q, k: table[q]), "reads a tensor; tensors are arguments of the pattern"),
                           (lambda: heddle.flex_attention(q, k, v, softcap(2.0), heddle.library("causal")), "expected words or a function beside")):

@@ -146,6 +146,7 @@ def test_a_carry_inside_a_graph():
     (lambda q, k, v: (q, k.numpy(), v), "k: expected a PyTorch tensor as q, got ndarray"),
     (lambda q, k, v: (q.numpy(), k, v.numpy()), "k: expected a tensor of the same library as q"),
     (lambda q, k, v: (q.to_sparse(), k, v), "expected a strided tensor"),
+    (lambda q, k, v: (torch._neg_view(q), k, v), "q: expected its numbers in memory, got a view that negates them; q.resolve_neg() makes a copy"),
 ])
 def test_bad_tensors(change, message):
     with pytest.raises(heddle.Error) as raised:
@@ -154,6 +155,21 @@ def test_bad_tensors(change, message):
     with pytest.raises(heddle.InvalidArgumentError) as raised:
         heddle.attention(*draw(), causal, stream=0)
     assert "PyTorch's current stream" in str(raised.value)
+
+
+@pytest.mark.compiler
+def test_tensors_without_memory_and_results_that_overlap():
+    q, k, v = draw()
+    heddle.attention(q, k, v, causal)  # kept: what comes must not be taken for it
+    with pytest.raises(heddle.UnsupportedError) as raised:
+        heddle.attention(torch._neg_view(q), k, v, causal)
+    assert "a view that negates them" in str(raised.value)
+    with pytest.raises(heddle.UnsupportedError) as raised:
+        torch.vmap(lambda q, k, v: heddle.attention(q, k, v, window(left=2)))(q[None], k[None], v[None])
+    assert "q: expected a tensor with memory of its own" in str(raised.value)
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(q, k, v, causal, out=torch.zeros(2, 1, 1, 64).expand(2, 37, 4, 64))
+    assert "out: stride of row: expected rows that do not overlap, got 0" in str(raised.value)
 
 
 class Model(torch.nn.Module):

@@ -219,6 +219,8 @@ TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing
   refused("out: dtype");
   call.args.v.stride[3] = 2;
   refused("v: stride of dim: expected 1, got 2");
+  call.args.out.stride[2] = 0;
+  refused("out: stride of head: expected rows that do not overlap, got 0");
   call.args.k.size[2] = call.args.v.size[2] = 3;
   refused("expected a divisor of the 2 query heads, got 3");
   call.args.v.ptr = nullptr;

@@ -216,8 +216,10 @@ class Settings:
                  program=None, workers=0, threads=0):
         if first not in _FIRST:
             raise InvalidArgumentError(f"configure: first: expected 'soon', 'best' or 'stored', got {first!r}")
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
-            raise InvalidArgumentError(f"configure: threads: expected a whole number of 0 (all processors) or more, got {threads!r}")
+        for name, count in (("workers", workers), ("threads", threads)):
+            if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**31:
+                every = " (all processors)" if name == "threads" else ""
+                raise InvalidArgumentError(f"configure: {name}: expected a whole number of 0{every} or more, got {count!r}")
         shipped = (shipped,) if isinstance(shipped, (str, os.PathLike)) else tuple(shipped)
         for name, path in (("database", database), ("program", program), *(("shipped", each) for each in shipped)):
             if path is not None and not isinstance(path, (str, os.PathLike)):

@@ -33,8 +33,14 @@ def view(tensor, name):
         raise UnsupportedError(f"{name}: expected a tensor on a CUDA device or in host memory, got device {device}")
     if tensor.layout is not torch.strided:
         raise UnsupportedError(f"{name}: expected a strided tensor, got {tensor.layout}")
+    if tensor.is_neg():
+        raise UnsupportedError(f"{name}: expected its numbers in memory, got a view that negates them; {name}.resolve_neg() makes a copy")
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError as error:  # of torch.vmap and other transforms
+        raise UnsupportedError(f"{name}: expected a tensor with memory of its own: {error}") from None
     index = None if device.type == "cpu" else device.index
-    return _call.View(tensor.data_ptr(), _DTYPES.get(tensor.dtype, str(tensor.dtype)), tuple(tensor.shape), tensor.stride(), index)
+    return _call.View(address, _DTYPES.get(tensor.dtype, str(tensor.dtype)), tuple(tensor.shape), tensor.stride(), index)
 
 
 def no_gradients():
@@ -127,7 +133,7 @@ def _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, argum
 
 def _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
     parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
-             scale, q_origin, k_origin]
+             q.is_neg() or k.is_neg() or v.is_neg(), scale, q_origin, k_origin]
     if out is not None:
         parts += (out.dtype, out.device, out.shape, out.stride())
     if lse is not None:

@@ -24,6 +24,10 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale: Op
     """
     if kernel_options is not None:
         raise UnsupportedError("flex_attention: kernel_options: heddle has none; heddle.tune searches for a faster kernel")
+    for name, each in (("query", query), ("key", key), ("value", value)):
+        if getattr(each, "ndim", None) != 4:
+            got = type(each).__name__ if not hasattr(each, "shape") else f"one of {list(each.shape)}"
+            raise InvalidArgumentError(f"flex_attention: {name}: expected a tensor [batch, heads, length, head_dim], got {got}")
     if not enable_gqa and query.shape[1] != key.shape[1]:
         raise InvalidArgumentError(f"flex_attention: expected as many heads in key as in query, {query.shape[1]}, got {key.shape[1]}; "
                                    "or give enable_gqa=True")
