@@ -113,6 +113,32 @@ def test_flex_attention_takes_words_and_functions():
     torch.testing.assert_close(heddle.flex_attention(q, k, v, None, "sliding_window", left=5).double(), sdpa(q, k, v, keep), atol=2e-5, rtol=0)
 
 
+@pytest.mark.parametrize("mask", ["causal", heddle.library("causal")])
+def test_flex_attention_in_a_graph(mask):
+    q, k, v = (each.transpose(1, 2) for each in draw())
+    compiled = torch.compile(lambda q, k, v: heddle.flex_attention(q, k, v, block_mask=mask), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(q, k, v), heddle.flex_attention(q, k, v, block_mask=causal))
+
+
+def test_flex_attention_reads_what_functions_close_over():
+    q, k, v = (each.transpose(1, 2) for each in draw())
+    i = torch.arange(23)
+    left = 5
+    lefts = [5]
+
+    def of_a_cell(b, h, q_idx, kv_idx):
+        return (q_idx >= kv_idx) & (q_idx - kv_idx <= left)
+
+    def of_a_list(b, h, q_idx, kv_idx):
+        return (q_idx >= kv_idx) & (q_idx - kv_idx <= lefts[0])
+
+    for left in (5, 2):
+        lefts[0] = left
+        keep = (i[None] <= i[:, None]) & (i[:, None] - i[None] <= left)
+        for mask in (of_a_cell, of_a_list, lambda b, h, q, k: of_a_cell(b, h, q, k)):
+            torch.testing.assert_close(heddle.flex_attention(q, k, v, block_mask=mask).double(), sdpa(q, k, v, keep), atol=2e-5, rtol=0)
+
+
 def test_flex_attention_takes_its_block_masks():
     flex = pytest.importorskip("torch.nn.attention.flex_attention")
     q, k, v = (each.transpose(1, 2) for each in draw())

@@ -5,7 +5,7 @@ from typing import Optional
 from . import words
 from .calls import attention
 from .errors import InvalidArgumentError, UnsupportedError
-from .patterns import Pattern, library, pattern
+from .patterns import Pattern, pattern
 
 __all__ = ["flex_attention"]
 
@@ -31,17 +31,35 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale: Op
     if not enable_gqa and query.shape[1] != key.shape[1]:
         raise InvalidArgumentError(f"flex_attention: expected as many heads in key as in query, {query.shape[1]}, got {key.shape[1]}; "
                                    "or give enable_gqa=True")
-    made = _pattern(block_mask, score_mod)
+    made = _pattern_of(block_mask, score_mod)
     q, k, v = (each.transpose(1, 2) for each in (query, key, value))
     out, lse = attention(q, k, v, made, scale=scale, return_lse=True, **arguments)
     return (out.transpose(1, 2), lse) if return_lse else out.transpose(1, 2)
 
 
+def _surroundings(function):
+    """What a Python function reads from outside of it: with other values it is another pattern."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ()
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    values = [*cells, *(function.__globals__.get(name) for name in code.co_names), function.__defaults__]
+    return (*values, *(_surroundings(each) for each in cells if each is not function))
+
+
+def _pattern_of(block_mask, score_mod):
+    if score_mod is None and isinstance(block_mask, (str, Pattern)):
+        return block_mask  # nothing to make: inside torch.compile too
+    around = tuple(_surroundings(getattr(each, "mask_mod", each)) for each in (block_mask, score_mod))
+    try:
+        return _pattern(block_mask, score_mod, around)
+    except TypeError:  # something that cannot be kept as a key
+        return _pattern.__wrapped__(block_mask, score_mod, around)
+
+
 @functools.lru_cache(maxsize=256)
-def _pattern(block_mask, score_mod):
+def _pattern(block_mask, score_mod, _around):
     mask = getattr(block_mask, "mask_mod", block_mask)
-    if score_mod is None and isinstance(mask, (str, Pattern)):
-        return library(mask) if isinstance(mask, str) and "attn.pattern" not in mask else pattern(mask)
     if mask is None:
         mask = words.full
     elif callable(mask) and not isinstance(mask, (words.Mask, words.Softmax, Pattern)):
