@@ -32,7 +32,7 @@ add_custom_command(OUTPUT ${HEDDLE_HOST_PACKAGE}
   COMMAND heddle-host-package ${HEDDLE_HOST_PACKAGE} $<TARGET_FILE:heddle_host_attention>
   DEPENDS heddle-host-package heddle_host_attention VERBATIM)
 add_custom_target(heddle_host_package ALL DEPENDS ${HEDDLE_HOST_PACKAGE})
-foreach(topic device device_launch device_tensor_map device_arguments kernel_finder)
+foreach(topic device device_launch device_graph device_tensor_map device_arguments kernel_finder)
   heddle_add_unit_test(${topic} heddle_runtime heddle_fake_cuda)
   target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
   target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")

@@ -60,15 +60,20 @@ Result<Json> measureLaunches(Scene &scene, LaunchTimes &times) {
   arguments.workspace = call.workspace.data();
   arguments.workspace_bytes = uint64_t(call.workspace.bytes());
   const heddle_attention_args args = arguments.c();
+  api::Arguments kernelByKernel = arguments;
+  kernelByKernel.flags = HEDDLE_WITHOUT_GRAPH;
+  HEDDLE_ASSIGN(const api::Prepared plain, said(scene.kernel.prepare(kernelByKernel)));
   const api::Query query = queryOf(scene.options, kRows);
   std::vector<Kind> kinds = {{"empty", [&] { return empty.launch(own.handle()); }, {}},
                              {"empty_with_2048_bytes", [&] { return wide.launch(own.handle()); }, {}},
                              {"prepared", [&] { return said(heddle_prepared_launch(call.prepared.get(), stream)); }, {}},
+                             {"prepared_without_graph", [&] { return said(heddle_prepared_launch(plain.get(), stream)); }, {}},
                              {"kernel_launch", [&] { return said(heddle_kernel_launch(scene.kernel.get(), stream, &args)); }, {}},
                              {"empty_default_stream", [&] { return empty.launch(nullptr); }, {}},
                              {"prepared_default_stream", [&] { return said(heddle_prepared_launch(call.prepared.get(), nullptr)); }, {}},
                              {"find_again", [&] { return findAndClose(scene, query); }, {}},
-                             {"prepare", [&] { return prepareAndClose(scene, args); }, {}}};
+                             {"prepare", [&] { return prepareAndClose(scene, args); }, {}},
+                             {"prepare_without_graph", [&] { return prepareAndClose(scene, kernelByKernel.c()); }, {}}};
   for (int64_t round = 0; round <= scene.options.rounds; ++round)
     for (Kind &kind : kinds) {
       HEDDLE_TRY(timeBatch(scene, own, kind));

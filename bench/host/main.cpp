@@ -58,12 +58,12 @@ Status parse(int argc, char **argv, Options &options) {
 Result<bool> measure(const Options &options) {
   FirstCall first;
   HEDDLE_ASSIGN(Scene scene, openScene(options, first));
+  HEDDLE_ASSIGN(const Json memory, measureMemory(scene));
   LaunchTimes times;
   HEDDLE_ASSIGN(const Json launches, measureLaunches(scene, times));
   HEDDLE_ASSIGN(const Json lengths, tryLengths(scene));
   HEDDLE_ASSIGN(const Json graph, tryGraph(scene));
   HEDDLE_ASSIGN(const Json threads, tryThreads(scene));
-  HEDDLE_ASSIGN(const Json memory, measureMemory(scene));
   HEDDLE_ASSIGN(const Json foreign, tryForeign(scene));
   const bool isGood = times.isWithin(options.preparedLimitUs, options.preparedLimitTimes) &&
                       (options.firstLimitMs == 0 || first.beyondMs <= options.firstLimitMs);

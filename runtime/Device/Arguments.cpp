@@ -27,7 +27,7 @@ Status checkUnserved(const heddle_attention_args &args) {
     bool isSet;
   };
   auto isAnySet = [](const int64_t (&strides)[2]) { return strides[0] != 0 || strides[1] != 0; };
-  const Field fields[] = {{"flags", args.flags != 0},
+  const Field fields[] = {{"flags", (args.flags & ~uint32_t(HEDDLE_WITHOUT_GRAPH)) != 0},
                           {"cu_seqlens_q", args.cu_seqlens_q != nullptr},
                           {"cu_seqlens_k", args.cu_seqlens_k != nullptr},
                           {"seqused_k", args.seqused_k != nullptr},

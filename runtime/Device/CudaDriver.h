@@ -19,10 +19,31 @@ using Module = struct ModuleStruct *;
 using Function = struct FunctionStruct *;
 using Stream = struct StreamStruct *;
 using Event = struct EventStruct *;
+using Graph = struct GraphStruct *;
+using GraphNode = struct GraphNodeStruct *;
+using GraphExec = struct GraphExecStruct *;
 
 // Headers before CUDA 13 ask for 64-byte alignment, later ones for 128.
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
+};
+
+// CUDA_KERNEL_NODE_PARAMS_v2
+struct KernelNodeParams {
+  Function function;
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  void **params;
+  void **extra;
+  void *kernel; // in the place of a function
+  Context context;
+};
+
+// CUDA_MEMSET_NODE_PARAMS
+struct MemsetNodeParams {
+  DevicePointer address;
+  size_t pitch; // of more rows than one
+  unsigned value, elementBytes;
+  size_t width, height;
 };
 
 constexpr Code kSuccess = 0;
@@ -65,6 +86,10 @@ constexpr int kFunctionMaxDynamicSharedBytes = 8;
 // CUjit_option
 constexpr int kJitErrorLogBuffer = 5;
 constexpr int kJitErrorLogBufferBytes = 6;
+
+// CUstreamCaptureStatus, CUstreamCaptureMode
+constexpr int kCaptureStatusNone = 0;
+constexpr int kCaptureModeRelaxed = 2;
 
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDefault = 0;
@@ -122,13 +147,23 @@ constexpr int kTensorMapFillZero = 0;
   X(eventElapsedTime, cuEventElapsedTime, float *, Event, Event)                                                       \
   X(eventDestroy, cuEventDestroy_v2, Event)
 
-// The last is absent in drivers before CUDA 12; only kernels with tensor maps need it. The others say what is wrong with an
-// address or a stream.
+// Those of tensor maps and of graphs are absent in drivers before CUDA 12; only kernels with tensor maps need the first, and
+// prepared calls are graphs where the others are. The first two say what is wrong with an address or a stream.
 #define HEDDLE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                              \
   X(pointerGetAttribute, cuPointerGetAttribute, void *, int, DevicePointer)                                            \
   X(streamGetCtx, cuStreamGetCtx, Stream, Context *)                                                                   \
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled, TensorMap *, int, uint32_t, void *, const uint64_t *,                \
-    const uint64_t *, const uint32_t *, const uint32_t *, int, int, int, int)
+    const uint64_t *, const uint32_t *, const uint32_t *, int, int, int, int)                                          \
+  X(streamIsCapturing, cuStreamIsCapturing, Stream, int *)                                                             \
+  X(threadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, int *)                                         \
+  X(graphCreate, cuGraphCreate, Graph *, unsigned)                                                                     \
+  X(graphDestroy, cuGraphDestroy, Graph)                                                                               \
+  X(graphAddKernelNode, cuGraphAddKernelNode_v2, GraphNode *, Graph, const GraphNode *, size_t, const KernelNodeParams *) \
+  X(graphAddMemsetNode, cuGraphAddMemsetNode, GraphNode *, Graph, const GraphNode *, size_t, const MemsetNodeParams *, \
+    Context)                                                                                                           \
+  X(graphInstantiate, cuGraphInstantiateWithFlags, GraphExec *, Graph, unsigned long long)                             \
+  X(graphLaunch, cuGraphLaunch, GraphExec, Stream)                                                                     \
+  X(graphExecDestroy, cuGraphExecDestroy, GraphExec)
 
 } // namespace heddle::cuda
 

@@ -22,6 +22,7 @@ struct DeviceState {
   bool isPrimaryRetained = false;
   std::atomic<bool> isAbandoned{false}; // set once; nothing is asked of the driver from then on
   DeviceInfo info;
+  std::atomic<int> graphCount{0}; // of prepared calls
 
   std::mutex kernelsMutex; // guards kernels; held while a module loads, never during a launch
   std::map<std::string, std::weak_ptr<LoadedKernel>> kernels;

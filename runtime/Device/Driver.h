@@ -21,6 +21,11 @@ struct Driver {
   using Stream = cuda::Stream;
   using Event = cuda::Event;
   using TensorMap = cuda::TensorMap;
+  using Graph = cuda::Graph;
+  using GraphNode = cuda::GraphNode;
+  using GraphExec = cuda::GraphExec;
+  using KernelNodeParams = cuda::KernelNodeParams;
+  using MemsetNodeParams = cuda::MemsetNodeParams;
   HEDDLE_CUDA_FUNCTIONS(HEDDLE_DECLARE)
   HEDDLE_CUDA_OPTIONAL_FUNCTIONS(HEDDLE_DECLARE)
 #undef HEDDLE_DECLARE

@@ -30,7 +30,8 @@ heddle_tensor contiguousTensor(void *ptr, DType dtype, int64_t batch, int64_t ro
 struct LoadedKernel;  // modules, functions, plan
 struct PreparedState; // one frozen call
 
-// Frozen arguments: launch() is one driver call per clear and one per kernel. Movable, thread safe.
+// Frozen arguments: launch() is one launch of a graph (LaunchGraph.h), else one driver call per clear and one per kernel. Movable,
+// thread safe.
 class PreparedLaunch {
 public:
   PreparedLaunch(PreparedLaunch &&) noexcept;

@@ -1,5 +1,6 @@
 //===- Launch.cpp - from checked arguments to a launch ----------------------===//
 #include "runtime/Device/Addresses.h"
+#include "runtime/Device/LaunchGraph.h"
 #include "runtime/Device/TensorMap.h"
 
 #include <algorithm>
@@ -237,6 +238,7 @@ struct PreparedState {
   CheckedCall checked;
   EvaluatedCall call{nullptr}; // of the first round
   std::unique_ptr<unsigned char[], Release> params;
+  std::unique_ptr<LaunchGraph> graph; // of all that one launch does, or null
 };
 
 // Servers keep thousands of prepared calls: each has room for its own parameters only. No less than what every driver takes,
@@ -262,6 +264,8 @@ Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   HEDDLE_TRY(scope.status("prepare"));
   HEDDLE_TRY(checkAddresses(*loaded, state->checked.inputs));
   keepCall(*loaded, call, *state);
+  if (state->checked.rounds == 1 && !(args.flags & HEDDLE_WITHOUT_GRAPH))
+    state->graph = LaunchGraph::make(*loaded, call); // while its parameters have the room of any call behind them
   return PreparedLaunch(std::move(state));
 }
 
@@ -271,6 +275,8 @@ PreparedLaunch &PreparedLaunch::operator=(PreparedLaunch &&) noexcept = default;
 PreparedLaunch::~PreparedLaunch() = default;
 
 Status PreparedLaunch::launch(cuda::Stream stream) const {
+  if (state->graph && state->graph->launch(stream))
+    return {};
   HEDDLE_TRY(launchCall(*state->kernel, state->call, stream));
   if (state->checked.rounds == 1)
     return {};

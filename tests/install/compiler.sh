@@ -30,7 +30,7 @@ run_compile() { # run_compile <program> <database>
   fi
   refuse "$nothing" "$1" "$2" 300
   refuse 'kernel [0-9a-f]{12} for sm_[0-9a-z]+, the default' env HEDDLE_NVRTC_LIBRARY=/nowhere/libnvrtc.so "$1" "$2" 300 # filed by then
-  HEDDLE_FAKE_CUDA_FAIL=cuLaunchKernel=700 refuse 'launch: internal: .*CUDA_ERROR_ILLEGAL_ADDRESS' "$1" "$2" 300
+  HEDDLE_FAKE_CUDA_FAIL=cuLaunchKernel=700,cuGraphLaunch=700 refuse 'launch: internal: .*CUDA_ERROR_ILLEGAL_ADDRESS' "$1" "$2" 300
 }
 
 install_and_move heddle libheddle

@@ -35,7 +35,7 @@ run_attention() { # run_attention <program>
   refuse "has no pattern 'dense'|it names causal" "$1" "$package" dense 300
   refuse 'notFound' "$1" "$scratch/none.heddle" causal 300
   HEDDLE_FAKE_CUDA_FAIL=cuMemcpyDtoHAsync_v2=scribble refuse '1 elements of out are not 1' "$1" "$package" causal 300
-  HEDDLE_FAKE_CUDA_FAIL=cuLaunchKernel=700 refuse 'CUDA_ERROR_ILLEGAL_ADDRESS' "$1" "$package" causal 300
+  HEDDLE_FAKE_CUDA_FAIL=cuLaunchKernel=700,cuGraphLaunch=700 refuse 'CUDA_ERROR_ILLEGAL_ADDRESS' "$1" "$package" causal 300
 }
 
 install_and_move heddle_runtime libheddle_runtime

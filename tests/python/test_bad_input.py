@@ -202,5 +202,5 @@ def test_structs_of_older_and_newer_versions(struct, refused):
 def test_reserved_fields(struct, refused, field, message):
     owner, _, last = f"args.{field}".rpartition(".")
     target = struct.args.q if owner == "args.q" else struct.args
-    setattr(target, last, 1)
+    setattr(target, last, 2)  # the lowest flag is served
     refused(heddle.UnsupportedError, message, struct.launch)

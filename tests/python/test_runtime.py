@@ -29,7 +29,7 @@ def driver():
 
 
 def launches(driver):
-    return driver.fakeCudaCalls(b"cuLaunchKernel")
+    return driver.fakeCudaCalls(b"cuLaunchKernel") + driver.fakeCudaCalls(b"cuGraphLaunch")
 
 
 def draw(n=37, heads=4, kv=2, batch=2, device=0):

@@ -179,7 +179,7 @@ TEST_CASE("[3] what no kernel serves must be zero") {
   static int32_t number = 0;
   static float scale = 0;
   checkCases(
-      {{[](ForwardCall &c) { c.args.flags = 1; }, "no kernel serves flags yet"},
+      {{[](ForwardCall &c) { c.args.flags = 2; }, "no kernel serves flags yet"},
        {[](ForwardCall &c) { c.args.cu_seqlens_q = &number; }, "no kernel serves cu_seqlens_q yet"},
        {[](ForwardCall &c) { c.args.cu_seqlens_k = &number; }, "no kernel serves cu_seqlens_k yet"},
        {[](ForwardCall &c) { c.args.seqused_k = &number; }, "no kernel serves seqused_k yet"},

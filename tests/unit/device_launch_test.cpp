@@ -58,7 +58,7 @@ TEST_CASE("a scale of 0 means 1 / sqrt(head_dim)") {
   CHECK(params.scaleLog2 == doctest::Approx(std::log2(std::exp(1.0)) / 8));
 }
 
-TEST_CASE("[4] a launch allocates nothing, waits for nothing and makes two driver calls") {
+TEST_CASE("[4] a launch allocates nothing, waits for nothing and makes two driver calls, a graph's three") {
   startFake();
   Device device = require(Device::open(0));
   Kernel kernel = require(Kernel::load(device, forwardRecord()));
@@ -72,9 +72,11 @@ TEST_CASE("[4] a launch allocates nothing, waits for nothing and makes two drive
     if (!kernel.launch(nullptr, call.args).isOk() || !prepared.launch(nullptr).isOk())
       FAIL("launch failed");
   CHECK(allocationCount == before);
-  CHECK(fakeCudaCalls("cuLaunchKernel") == 20);
+  CHECK(fakeCudaCalls("cuLaunchKernel") == 10);
+  CHECK(fakeCudaCalls("cuGraphLaunch") == 10);
+  CHECK(fakeCudaCalls("cuStreamIsCapturing") == 10);
   CHECK(fakeCudaCalls("cuCtxGetCurrent") == 20);
-  CHECK(fakeCudaCalls(nullptr) == 40);
+  CHECK(fakeCudaCalls(nullptr) == 50);
 }
 
 TEST_CASE("[4] from a thread without a context the launch pushes and pops it") {

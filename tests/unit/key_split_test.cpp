@@ -53,12 +53,13 @@ TEST_CASE("the second launch continues from what the first wrote") {
   KeySplit split = require(KeySplit::create(first, second, call.args, 1024));
   CHECK(fake::fakeCudaCalls("cuLaunchKernel") == 0);
 
-  fake::fakeCudaFail("cuLaunchKernel", 719, 1); // the second launch fails: what is recorded is the first
+  fake::fakeCudaFail("cuGraphLaunch", 719, 1); // the second launch fails: what is recorded is the first
+  fake::fakeCudaFail("cuLaunchKernel", 719, 0);
   CHECK(!split.launch(nullptr).isOk());
   ForwardParams head = lastParams();
   fake::fakeCudaReset();
   require(split.launch(nullptr));
-  CHECK(fake::fakeCudaCalls("cuLaunchKernel") == 2);
+  CHECK(fake::fakeCudaCalls("cuGraphLaunch") == 2);
   ForwardParams tail = lastParams();
 
   CHECK(head.seqlenK == 1024);

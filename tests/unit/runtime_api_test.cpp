@@ -35,7 +35,8 @@ TEST_CASE("find, describe, launch and close") {
     REQUIRE(heddle_prepare(session.kernel, &call.args, &prepared) == HEDDLE_OK);
     CHECK(heddle_prepared_launch(prepared, nullptr) == HEDDLE_OK);
     heddle_prepared_close(prepared);
-    CHECK(fakeCudaCalls("cuLaunchKernel") == 2);
+    CHECK(fakeCudaCalls("cuLaunchKernel") == 1);
+    CHECK(fakeCudaCalls("cuGraphLaunch") == 1);
   }
   CHECK(fakeCudaLiveModules() == before);
 }

@@ -69,7 +69,7 @@ TEST_CASE("[2] [3] [5] arguments that no kernel takes") {
       {"lse: expected device memory for batch x heads x seqlen_q floats, got null", kInvalid, [](auto &a) { a.lse = nullptr; }},
       {"scale: expected a finite number", kInvalid, [](auto &a) { a.scale = std::numeric_limits<float>::quiet_NaN(); }},
       {"run-time size number 1 of 2 is missing", kInvalid, [](auto &a) { a.operand_count = 1; }},
-      {"no kernel serves flags yet", kUnsupported, [](auto &a) { a.flags = 1; }},
+      {"no kernel serves flags yet", kUnsupported, [](auto &a) { a.flags = 2; }},
       {"the reserved field of a tensor is not zero", kUnsupported, [](auto &a) { a.out.reserved = 1; }},
       {"no kernel serves page_size yet", kUnsupported, [](auto &a) { a.page_size = 16; }},
       {"struct_size: expected at least 336, at most 4096 and a multiple of 8, got 0; set it to the sizeof of the struct", kInvalid,

@@ -49,7 +49,7 @@ int pthread_rwlock_wrlock(pthread_rwlock_t *lock) {
 
 } // extern "C"
 
-TEST_CASE("[4] a launch allocates nothing, takes no lock and asks the driver for the launch alone") {
+TEST_CASE("[4] a launch allocates nothing, takes no lock and asks the driver for little but the launch") {
   Session session;
   ForwardCall call;
   heddle_prepared *prepared = nullptr;
@@ -71,10 +71,12 @@ TEST_CASE("[4] a launch allocates nothing, takes no lock and asks the driver for
     CHECK(allocations == allocated);
     CHECK(locks == locked);
     CHECK(failed == 0);
-    CHECK(fakeCudaCalls("cuLaunchKernel") == 2000);
+    CHECK(fakeCudaCalls("cuLaunchKernel") == 1000);
+    CHECK(fakeCudaCalls("cuGraphLaunch") == 1000); // of the prepared call,
+    CHECK(fakeCudaCalls("cuStreamIsCapturing") == 1000); // which asks first
     CHECK(fakeCudaCalls("cuCtxGetCurrent") == 2000);
     CHECK(fakeCudaCalls("cuCtxPushCurrent_v2") == (isCurrent ? 0 : 2000));
-    CHECK(fakeCudaCalls(nullptr) == (isCurrent ? 4000 : 8000)); // with the pops: no wait, no copy, no question
+    CHECK(fakeCudaCalls(nullptr) == (isCurrent ? 5000 : 9000)); // with the pops: no wait, no copy, no other question
   }
   heddle_prepared_close(prepared);
   fakeCudaSetCurrent(-1);

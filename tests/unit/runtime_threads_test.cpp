@@ -13,7 +13,7 @@ using namespace heddle::fake;
 namespace api = heddle::api;
 namespace test = heddle::test;
 
-// Of the recording driver; the runtime calls none of them.
+// Of the recording driver: what a program calls to capture.
 extern "C" {
 int cuStreamBeginCapture_v2(heddle::cuda::Stream stream, int mode);
 int cuStreamEndCapture(heddle::cuda::Stream stream, void **graph);
@@ -135,7 +135,10 @@ TEST_CASE("[4] [6] 32 threads, 1000 launches each, on 8 streams: the same bits a
   for (std::thread &thread : threads)
     thread.join();
   CHECK(wrong == 0);
-  CHECK(fakeCudaCalls("cuLaunchKernel") == kThreads * kLaunches);
+  int launches = 0;
+  fakeCudaLaunches(&launches);
+  CHECK(launches == kThreads * kLaunches);
+  CHECK(fakeCudaCalls("cuLaunchKernel") + fakeCudaCalls("cuGraphLaunch") == launches);
 }
 
 TEST_CASE("[4] launches are captured into a graph, and run when it does") {

@@ -213,7 +213,7 @@ class Settings:
     """What `configure` was last told."""
 
     def __init__(self, database=None, shipped=(), first="soon", read_only=False, immutable=False, allow_foreign_writers=False,
-                 program=None, workers=0, threads=0):
+                 program=None, workers=0, threads=0, graphs=True):
         if first not in _FIRST:
             raise InvalidArgumentError(f"configure: first: expected 'soon', 'best' or 'stored', got {first!r}")
         for name, count in (("workers", workers), ("threads", threads)):
@@ -226,7 +226,7 @@ class Settings:
                 raise InvalidArgumentError(f"configure: {name}: expected a path, got {path!r}")
         self.database, self.shipped, self.first, self.read_only = database, shipped, first, bool(read_only)
         self.immutable, self.allow_foreign_writers, self.program, self.workers = bool(immutable), bool(allow_foreign_writers), program, workers
-        self.threads = threads
+        self.threads, self.graphs = threads, bool(graphs)
 
 
 _lock = threading.Lock()
@@ -236,7 +236,7 @@ generation = 0  # of engines; calls that are kept for their shapes belong to one
 
 
 def configure(database=None, shipped=(), *, first="soon", read_only=False, immutable=False, allow_foreign_writers=False, program=None,
-              workers=0, threads=0):
+              workers=0, threads=0, graphs=True):
     """Where this process finds and keeps kernels, and what it computes on. Without a call of this the environment says (`heddle --help`).
 
     database    file, made if it is missing (with the compiler), else opened
@@ -248,11 +248,12 @@ def configure(database=None, shipped=(), *, first="soon", read_only=False, immut
     program     `heddle`, in whose processes searches run kernels; "" runs them in this one
     workers     threads that compile for searches; 0: one less than there are processors
     threads     processors that attention in host memory uses; 0: all. They change no bit of the result
+    graphs      prepared calls are CUDA graphs, launched in a third of the host's time; False for profilers that show a graph as one
 
     The databases are opened by the first call that needs a kernel. Prepared calls of before keep their kernels.
     """
     global _settings, _engine, generation
-    settings = Settings(database, shipped, first, read_only, immutable, allow_foreign_writers, program, workers, threads)
+    settings = Settings(database, shipped, first, read_only, immutable, allow_foreign_writers, program, workers, threads, graphs)
     with _lock:
         old, _engine, _settings = _engine, None, settings
         generation += 1
@@ -276,6 +277,11 @@ def engine():
 def threads():
     """Of attention in host memory."""
     return _settings.threads
+
+
+def prepare_flags():
+    """Of prepared calls."""
+    return 0 if _settings.graphs else S.WITHOUT_GRAPH
 
 
 def opened():

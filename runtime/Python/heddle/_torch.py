@@ -223,6 +223,7 @@ class Prepared:
         if self.workspace is not None:
             ready.args.workspace = self.workspace.data_ptr()
         self._library = ready.library
+        ready.args.flags = _engine.prepare_flags()
         self._handle = self._library.opened("heddle_prepare", self.kernel.handle, ready.reference)
         self._pointer = C.c_void_p(self._handle)
         self._index = ready.device.index

@@ -69,6 +69,7 @@ const Launch *fakeCudaLaunches(int *count);
 const Clear *fakeCudaClears(int *count);
 const TensorMapCall *fakeCudaLastTensorMap();
 int fakeCudaLiveModules();
+int fakeCudaLiveGraphs(); // executable ones
 int fakeCudaLiveAllocations();
 int fakeCudaRetainedContexts();
 }

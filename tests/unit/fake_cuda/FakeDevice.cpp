@@ -63,6 +63,14 @@ int attributeValue(int attribute) {
 
 } // namespace
 
+void heddle::fake::clearWords(const Clear &clear, Stream stream) {
+  unsigned *memory = reinterpret_cast<unsigned *>(static_cast<uintptr_t>(clear.address));
+  for (size_t i = 0; i < clear.words; ++i)
+    memory[i] = clear.value;
+  if (state().clearCount < 64)
+    state().clears[state().clearCount++] = {clear.address, clear.value, clear.words, stream};
+}
+
 extern "C" {
 
 Code cuInit(unsigned flags) {
@@ -234,14 +242,10 @@ Code cuMemsetD32Async(DevicePointer to, unsigned value, size_t words, Stream str
   if (!isInside(to, words * 4) || to % 4 != 0)
     return kErrorInvalidValue;
   if (stream && stream->capture) {
-    stream->capture->nodes.push_back({nullptr, {}, {to, value, words, stream}, {}});
+    stream->capture->nodes.push_back({true, {to, value, words, stream}, nullptr, {}});
     return kSuccess;
   }
-  unsigned *memory = reinterpret_cast<unsigned *>(static_cast<uintptr_t>(to));
-  for (size_t i = 0; i < words; ++i)
-    memory[i] = value;
-  if (state().clearCount < 64)
-    state().clears[state().clearCount++] = {to, value, words, stream};
+  clearWords({to, value, words, stream}, stream);
   return kSuccess;
 }
 

@@ -1,11 +1,46 @@
 //===- FakeGraph.cpp - the exported driver functions for graphs -------------===//
-// The runtime calls none of them; programs that capture its launches do. A graph keeps launches and clears in their order, with
-// copies of the parameters, as the driver does. What must not happen while anything is captured (allocate, load, wait) fails with the
-// driver's code for that.
+// A graph keeps launches and clears in their order, with copies of the parameters, as the driver does; those of prepared calls are made
+// by the runtime, those of captures by programs. What must not happen while anything is captured (allocate, load, wait, make a graph in a
+// thread that has not relaxed its mode) fails with the driver's code for that. Graphs are launched on streams of any context.
 #include "FakeState.h"
 
 using namespace heddle::cuda;
 using namespace heddle::fake;
+
+namespace {
+
+int &captureModeOfThread() {
+  thread_local int mode = 0; // global
+  return mode;
+}
+
+// A node waits for the one before, which is what the runtime asks for; anything else is refused.
+Code addNode(GraphNodeStruct **node, GraphStruct *graph, GraphNodeStruct *const *before, size_t beforeCount, const heddle::fake::GraphNode &added) {
+  if (!graph || beforeCount != (graph->nodes.empty() ? 0 : 1) || (beforeCount && *before != &graph->last))
+    return kErrorInvalidValue;
+  graph->nodes.push_back(added);
+  *node = &graph->last;
+  return kSuccess;
+}
+
+Code checkGraphLaunch(Stream stream) {
+  FAKE_ENTER(cuGraphLaunch);
+  if (!stream && !currentContext())
+    return kInvalidContext;
+  if (stream && !state().handles.count(stream))
+    return kInvalidHandle;
+  return stream && stream->capture ? kCaptureUnsupported : kSuccess;
+}
+
+void noteNode(const heddle::fake::GraphNode &node, Stream stream) {
+  std::lock_guard<SpinLock> lock(state().mutex);
+  if (node.isClear)
+    clearWords(node.clear, stream);
+  else
+    noteLaunch(node.launch, stream);
+}
+
+} // namespace
 
 extern "C" {
 
@@ -13,12 +48,12 @@ __attribute__((visibility("default"))) Code cuStreamBeginCapture_v2(Stream strea
   std::lock_guard<SpinLock> lock(state().mutex);
   if (!stream || !state().handles.count(stream) || stream->capture)
     return kErrorInvalidValue;
-  stream->capture = new Graph;
+  stream->capture = new GraphStruct;
   ++state().captures;
   return kSuccess;
 }
 
-__attribute__((visibility("default"))) Code cuStreamEndCapture(Stream stream, void **graph) {
+__attribute__((visibility("default"))) Code cuStreamEndCapture(Stream stream, Graph *graph) {
   std::lock_guard<SpinLock> lock(state().mutex);
   if (!stream || !state().handles.count(stream) || !stream->capture)
     return kErrorInvalidValue;
@@ -27,19 +62,77 @@ __attribute__((visibility("default"))) Code cuStreamEndCapture(Stream stream, vo
   return kSuccess;
 }
 
-// Graphs and what is made of them live as long as the process.
-__attribute__((visibility("default"))) Code cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long) {
-  *executable = graph;
-  return graph ? kSuccess : kErrorInvalidValue;
+Code cuStreamIsCapturing(Stream stream, int *status) {
+  FAKE_ENTER(cuStreamIsCapturing);
+  if (stream && !state().handles.count(stream))
+    return kInvalidHandle;
+  *status = stream && stream->capture ? 1 : kCaptureStatusNone;
+  return kSuccess;
 }
 
-__attribute__((visibility("default"))) Code cuGraphLaunch(void *executable, Stream) {
-  for (const GraphNode &node : static_cast<Graph *>(executable)->nodes) {
-    if (node.hostKernel)
-      node.hostKernel(node.params, node.grid);
-    for (size_t i = 0; i < node.clear.words; ++i)
-      reinterpret_cast<unsigned *>(static_cast<uintptr_t>(node.clear.address))[i] = node.clear.value;
+Code cuThreadExchangeStreamCaptureMode(int *mode) {
+  FAKE_ENTER(cuThreadExchangeStreamCaptureMode);
+  std::swap(*mode, captureModeOfThread());
+  return kSuccess;
+}
+
+Code cuGraphCreate(Graph *graph, unsigned) {
+  FAKE_ENTER(cuGraphCreate);
+  *graph = new GraphStruct;
+  return kSuccess;
+}
+
+Code cuGraphDestroy(Graph graph) {
+  FAKE_ENTER(cuGraphDestroy);
+  delete graph;
+  return kSuccess;
+}
+
+Code cuGraphAddKernelNode_v2(heddle::cuda::GraphNode *node, Graph graph, const heddle::cuda::GraphNode *before, size_t beforeCount,
+                             const KernelNodeParams *asked) {
+  FAKE_ENTER_CONTEXT(cuGraphAddKernelNode_v2);
+  heddle::fake::GraphNode added = {false, {}, asked->function, {}};
+  if (Code code = describeLaunch(*asked, added.launch))
+    return code;
+  return addNode(node, graph, before, beforeCount, added);
+}
+
+Code cuGraphAddMemsetNode(heddle::cuda::GraphNode *node, Graph graph, const heddle::cuda::GraphNode *before, size_t beforeCount,
+                          const MemsetNodeParams *asked, Context context) {
+  FAKE_ENTER(cuGraphAddMemsetNode);
+  const bool isPossible = context && asked->elementBytes == 4 && asked->height == 1 && asked->address % 4 == 0 &&
+                          isInside(asked->address, asked->width * asked->elementBytes);
+  if (!isPossible)
+    return kErrorInvalidValue;
+  return addNode(node, graph, before, beforeCount, {true, {asked->address, asked->value, asked->width, nullptr}, nullptr, {}});
+}
+
+Code cuGraphInstantiateWithFlags(GraphExec *executable, Graph graph, unsigned long long) {
+  FAKE_ENTER(cuGraphInstantiateWithFlags);
+  if (state().captures > 0 && captureModeOfThread() != kCaptureModeRelaxed)
+    return kCaptureUnsupported;
+  if (!graph)
+    return kErrorInvalidValue;
+  *executable = new GraphExecStruct{graph->nodes};
+  ++state().graphExecs;
+  return kSuccess;
+}
+
+Code cuGraphLaunch(GraphExec executable, Stream stream) {
+  if (Code code = checkGraphLaunch(stream))
+    return code;
+  for (heddle::fake::GraphNode &node : executable->nodes) {
+    noteNode(node, stream);
+    if (!node.isClear && node.function->module->hostKernel) // without the lock, as cuLaunchKernel
+      node.function->module->hostKernel(node.launch.params, node.launch.grid);
   }
+  return kSuccess;
+}
+
+Code cuGraphExecDestroy(GraphExec executable) {
+  FAKE_ENTER(cuGraphExecDestroy);
+  --state().graphExecs;
+  delete executable;
   return kSuccess;
 }
 

@@ -29,35 +29,54 @@ void writeParams(const Launch &launch) {
   std::fclose(file);
 }
 
-// The launch as the driver would check it, noted in the state.
-Code recordLaunch(Function function, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned sharedBytes, Stream stream, void **params) {
-  FAKE_ENTER_CONTEXT(cuLaunchKernel);
-  bool isOurs = state().handles.count(function) && state().modules.count(function->module) &&
-                function->module->context == currentContext();
-  bool isStreamOurs = !stream || (state().handles.count(stream) && stream->context == currentContext());
-  if (!isOurs || !isStreamOurs)
+} // namespace
+
+namespace heddle::fake {
+
+// As the driver would check it.
+Code describeLaunch(const KernelNodeParams &asked, Launch &launch) {
+  const Function function = asked.function;
+  if (!state().handles.count(function) || !state().modules.count(function->module) || function->module->context != currentContext())
     return kInvalidHandle;
-  Launch &launch = state().lastLaunch;
-  bool isPossible = grid[0] && grid[1] && grid[2] && block[0] && block[0] <= 384 && sharedBytes <= unsigned(function->maxDynamicShared);
-  if (!isPossible || !readParams(params, launch))
+  const bool isPossible = asked.gridX && asked.gridY && asked.gridZ && asked.blockX && asked.blockX <= 384 &&
+                          asked.sharedBytes <= unsigned(function->maxDynamicShared);
+  if (!isPossible || !readParams(asked.params, launch))
     return kErrorInvalidValue;
+  const unsigned grid[3] = {asked.gridX, asked.gridY, asked.gridZ}, block[3] = {asked.blockX, asked.blockY, asked.blockZ};
   std::memcpy(launch.grid, grid, sizeof grid);
   std::memcpy(launch.block, block, sizeof block);
-  launch.sharedBytes = sharedBytes;
-  launch.stream = stream;
+  launch.sharedBytes = asked.sharedBytes;
   launch.context = currentContext();
   launch.entry = function->name;
-  writeParams(launch);
   launch.function = function;
-  launch.clearsBefore = state().clearCount;
+  return kSuccess;
+}
+
+void noteLaunch(const Launch &launch, Stream stream) {
+  Launch &noted = state().lastLaunch;
+  noted = launch;
+  noted.stream = stream;
+  noted.clearsBefore = state().clearCount;
+  writeParams(noted);
   if (state().launchCount < int(std::size(state().launches)))
-    state().launches[state().launchCount] = launch;
+    state().launches[state().launchCount] = noted;
   ++state().launchCount;
-  if (stream && stream->capture) {
-    GraphNode &node = stream->capture->nodes.emplace_back();
-    node = {function->module->hostKernel, {grid[0], grid[1], grid[2]}, {}, {}};
-    std::memcpy(node.params, launch.params, sizeof node.params);
-  }
+}
+
+} // namespace heddle::fake
+
+namespace {
+
+Code recordLaunch(const KernelNodeParams &asked, Stream stream) {
+  FAKE_ENTER_CONTEXT(cuLaunchKernel);
+  if (stream && (!state().handles.count(stream) || stream->context != currentContext()))
+    return kInvalidHandle;
+  Launch launch = {};
+  if (Code code = describeLaunch(asked, launch))
+    return code;
+  noteLaunch(launch, stream);
+  if (stream && stream->capture)
+    stream->capture->nodes.push_back({false, {}, asked.function, launch});
   return kSuccess;
 }
 
@@ -126,8 +145,10 @@ Code cuFuncSetAttribute(Function function, int attribute, int value) {
 
 Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
                     unsigned blockZ, unsigned sharedBytes, Stream stream, void **params, void **extra) {
-  const unsigned grid[3] = {gridX, gridY, gridZ}, block[3] = {blockX, blockY, blockZ};
-  if (Code code = recordLaunch(function, grid, block, sharedBytes, stream, extra ? nullptr : params))
+  const unsigned grid[3] = {gridX, gridY, gridZ};
+  const KernelNodeParams asked = {function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, extra ? nullptr : params, extra, nullptr,
+                                  nullptr};
+  if (Code code = recordLaunch(asked, stream))
     return code;
   const bool isCaptured = stream && stream->capture;
   if (function->module->hostKernel && !isCaptured) // without the lock: kernels of several streams run at once

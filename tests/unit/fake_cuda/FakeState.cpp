@@ -159,6 +159,7 @@ const Launch *fakeCudaLaunches(int *count) {
 }
 const TensorMapCall *fakeCudaLastTensorMap() { return &state().lastMap; }
 int fakeCudaLiveModules() { return int(state().modules.size()); }
+int fakeCudaLiveGraphs() { return state().graphExecs; }
 int fakeCudaLiveAllocations() { return int(state().allocations.size()); }
 
 const Clear *fakeCudaClears(int *count) {

@@ -28,20 +28,18 @@ HEDDLE_CUDA_OPTIONAL_FUNCTIONS(FAKE_PROTOTYPE)
 }
 
 namespace heddle::fake {
-// A launch or a clear that was captured.
+// A launch or a clear that was captured or added.
 struct GraphNode {
-  HostKernel hostKernel;
-  unsigned grid[3];
+  bool isClear;
   Clear clear;
-  alignas(64) unsigned char params[sizeof(Launch::params)];
-};
-struct Graph {
-  std::vector<GraphNode> nodes;
+  cuda::Function function;
+  Launch launch; // without a stream
 };
 } // namespace heddle::fake
 
 // The driver's handle types are opaque to the runtime; here they are these.
 namespace heddle::cuda {
+struct GraphStruct;
 struct ContextStruct {
   int ordinal;
   int retained;
@@ -57,7 +55,16 @@ struct FunctionStruct {
 };
 struct StreamStruct {
   ContextStruct *context;
-  heddle::fake::Graph *capture; // null: launches happen
+  GraphStruct *capture; // null: launches happen
+};
+// What begin and end of a capture give, or what the nodes were added to.
+struct GraphNodeStruct {};
+struct GraphStruct {
+  std::vector<heddle::fake::GraphNode> nodes;
+  GraphNodeStruct last; // what the last node is called
+};
+struct GraphExecStruct {
+  std::vector<heddle::fake::GraphNode> nodes;
 };
 struct EventStruct {
   ContextStruct *context;
@@ -117,6 +124,7 @@ struct State {
   int clearCount = 0;
   TensorMapCall lastMap = {};
   int captures = 0; // streams that are captured
+  int graphExecs = 0;
 };
 
 State &state();
@@ -131,6 +139,12 @@ ContextStack &stack();
 cuda::ContextStruct *currentContext();
 // True if the bytes lie in one allocation.
 bool isInside(uint64_t address, size_t bytes);
+
+// What launches and clears are, happening at once or as nodes of a graph. The state is locked, but for the runs of host kernels, which
+// may take their time and run side by side.
+cuda::Code describeLaunch(const cuda::KernelNodeParams &asked, Launch &launch);
+void noteLaunch(const Launch &launch, cuda::Stream stream);
+void clearWords(const Clear &clear, cuda::Stream stream);
 
 } // namespace heddle::fake
 
