@@ -154,6 +154,25 @@ TEST_CASE("a kernel that cannot be filed serves, and says so") {
   CHECK(infoOf(session.found(0).get()).content_key == std::string(infoOf(kernel.get()).content_key));
 }
 
+TEST_CASE("[13] a database that is taken away or damaged while it is open takes no kernel away") {
+  if (!start())
+    return;
+  for (bool isDeleted : {true, false}) {
+    Session session;
+    const std::string key = infoOf(session.found(0).get()).content_key;
+    if (isDeleted)
+      std::filesystem::remove(session.database);
+    else
+      std::filesystem::resize_file(session.database, 100);
+    CHECK(infoOf(session.found(0).get()).content_key == key);
+    heddle_problem other = smallProblem();
+    other.dtype = HEDDLE_FP16;
+    KernelHandle compiled = session.found(0, other); // where nothing can be filed any more
+    CHECK(infoOf(compiled.get()).content_key != key);
+    CHECK(infoOf(session.found(0, other).get()).content_key == std::string(infoOf(compiled.get()).content_key));
+  }
+}
+
 TEST_CASE("work in the background ends once, with a kernel or a reason") {
   if (!start())
     return;
