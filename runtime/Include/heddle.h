@@ -66,7 +66,8 @@ typedef struct heddle_tensor {
 
 typedef enum heddle_operand_kind {
   HEDDLE_OPERAND_NONE = 0,
-  HEDDLE_OPERAND_POINTER = 1, /* tensor in device memory, not null, row-major: argument number id of the pattern */
+  HEDDLE_OPERAND_POINTER = 1, /* tensor in device memory, not null, row-major: argument number id of the pattern. Its extents are those
+                               * of the call and of the pattern's type; that it has so many elements is the caller's word */
   HEDDLE_OPERAND_INT = 2,     /* run-time size number id of the pattern; the length of a tensor has the tensor's id */
   HEDDLE_OPERAND_FLOAT = 3    /* run-time number id of the pattern, rounded to f32; ids count sizes and numbers alike */
 } heddle_operand_kind;
@@ -86,7 +87,8 @@ typedef struct heddle_operand {
 enum { HEDDLE_WITHOUT_GRAPH = 1 };
 
 /* One forward call. Nothing is owned; everything must stay valid until the launched work has finished, the
- * struct itself only during the call. */
+ * struct itself only during the call. out, lse and workspace overlap neither each other nor q, k, v and the tensors of the pattern,
+ * which nobody checks. */
 typedef struct heddle_attention_args {
   uint32_t struct_size;
   uint32_t flags;             /* HEDDLE_WITHOUT_GRAPH; all other bits are zero */
@@ -181,7 +183,7 @@ HEDDLE_API void heddle_device_close(heddle_device *device);
  * microsecond; a kernel that another process publishes meanwhile is found at most a second later. */
 HEDDLE_API heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, const heddle_kernel_query *query,
                                             heddle_kernel **kernel);
-/* info->struct_size is read, the rest written. */
+/* What is known of the kernel. info->struct_size is read, the rest written. */
 HEDDLE_API heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_info *info);
 /* Bytes of workspace a call with these arguments needs, a formula of the sizes; 0 for most kernels. The workspace
  * fields are not looked at. Failures as heddle_kernel_launch. */

@@ -144,11 +144,15 @@ def test_a_text_of_ones_own_does_not_find_the_kernels_of_the_library(refused):
     heddle.attention(*draw(), str(heddle.library("causal")))
 
 
-def test_files_that_are_no_paths():
+def test_settings_that_are_none():
     for given, name in ((dict(database=3), "database"), (dict(shipped=[3]), "shipped"), (dict(program=3), "program")):
         with pytest.raises(heddle.InvalidArgumentError) as raised:
             heddle.configure(**given)
         assert str(raised.value) == f"configure: {name}: expected a path, got 3"
+    for workers in ("2", 1.5, -1, 2**40, True):
+        with pytest.raises(heddle.InvalidArgumentError) as raised:
+            heddle.configure(workers=workers)
+        assert str(raised.value) == f"configure: workers: expected a whole number of 0 or more, got {workers!r}"
 
 
 # ---------------------------------------------------------------- structs as programs of other versions and languages pass them

@@ -269,7 +269,8 @@ TEST_CASE("[5] a stream of another GPU") {
   heddle_prepared_close(prepared);
 }
 
-TEST_CASE("[2] a kernel for another GPU, a pattern for other heads, another type") {
+// Every pattern serves every number of heads; what may not fit is that of k to that of q, among the arguments above.
+TEST_CASE("[2] a kernel for another GPU, another head dim, another type") {
   Session session;
   heddle_kernel *kernel = nullptr;
   heddle_kernel_query query = causalQuery();
