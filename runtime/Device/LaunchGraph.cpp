@@ -29,7 +29,7 @@ private:
   bool isKept = false;
 };
 
-// Making a graph does not disturb what other streams capture meanwhile.
+// What else is captured meanwhile is not disturbed by making and destroying graphs.
 class RelaxedCapture {
 public:
   explicit RelaxedCapture(const Driver &driver) : driver(driver) { driver.threadExchangeStreamCaptureMode(&mode); }
@@ -134,7 +134,8 @@ LaunchGraph::~LaunchGraph() {
   --state.graphCount;
   if (state.isAbandoned)
     return;
-  ContextScope scope(state);
+  const ContextScope scope(state);
+  const RelaxedCapture relaxed(*state.driver);
   state.driver->graphExecDestroy(executable);
 }
 

@@ -106,7 +106,7 @@ TEST_CASE("a call may be prepared without a graph") {
   CHECK(launched() == 2);
 }
 
-TEST_CASE("[4] while a stream is captured its prepared calls are launched as kernels, and others are prepared") {
+TEST_CASE("[4] while a stream is captured its prepared calls are launched as kernels, and others are prepared and closed") {
   Scene scene = Scene::open();
   const PreparedLaunch prepared = require(scene.kernel.prepare(scene.call.args));
   const DeviceStream other = require(DeviceStream::create(scene.device));
@@ -115,10 +115,13 @@ TEST_CASE("[4] while a stream is captured its prepared calls are launched as ker
   require(prepared.launch(scene.stream.handle()));
   CHECK(fakeCudaCalls("cuLaunchKernel") == 1);
   CHECK(fakeCudaCalls("cuGraphLaunch") == 0);
-  const PreparedLaunch later = require(scene.kernel.prepare(scene.call.args));
-  CHECK(fakeCudaLiveGraphs() == 2);
-  require(later.launch(other.handle()));
-  CHECK(fakeCudaCalls("cuGraphLaunch") == 1);
+  {
+    const PreparedLaunch later = require(scene.kernel.prepare(scene.call.args));
+    CHECK(fakeCudaLiveGraphs() == 2);
+    require(later.launch(other.handle()));
+    CHECK(fakeCudaCalls("cuGraphLaunch") == 1);
+  }
+  CHECK(fakeCudaLiveGraphs() == 1);
   void *graph = nullptr;
   CHECK(cuStreamEndCapture(scene.stream.handle(), &graph) == 0);
   int mode = 1;

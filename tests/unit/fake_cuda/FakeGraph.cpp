@@ -1,7 +1,8 @@
 //===- FakeGraph.cpp - the exported driver functions for graphs -------------===//
 // A graph keeps launches and clears in their order, with copies of the parameters, as the driver does; those of prepared calls are made
-// by the runtime, those of captures by programs. What must not happen while anything is captured (allocate, load, wait, make a graph in a
-// thread that has not relaxed its mode) fails with the driver's code for that. Graphs are launched on streams of any context.
+// by the runtime, those of captures by programs. What must not happen while anything is captured (allocate, load, wait, make or
+// destroy a graph in a thread that has not relaxed its mode) fails with the driver's code for that. Graphs are launched on streams of
+// any context.
 #include "FakeState.h"
 
 using namespace heddle::cuda;
@@ -13,6 +14,8 @@ int &captureModeOfThread() {
   thread_local int mode = 0; // global
   return mode;
 }
+
+bool disturbsCapture() { return state().captures > 0 && captureModeOfThread() != kCaptureModeRelaxed; }
 
 // A node waits for the one before, which is what the runtime asks for; anything else is refused.
 Code addNode(GraphNodeStruct **node, GraphStruct *graph, GraphNodeStruct *const *before, size_t beforeCount, const heddle::fake::GraphNode &added) {
@@ -109,7 +112,7 @@ Code cuGraphAddMemsetNode(heddle::cuda::GraphNode *node, Graph graph, const hedd
 
 Code cuGraphInstantiateWithFlags(GraphExec *executable, Graph graph, unsigned long long) {
   FAKE_ENTER(cuGraphInstantiateWithFlags);
-  if (state().captures > 0 && captureModeOfThread() != kCaptureModeRelaxed)
+  if (disturbsCapture())
     return kCaptureUnsupported;
   if (!graph)
     return kErrorInvalidValue;
@@ -131,6 +134,8 @@ Code cuGraphLaunch(GraphExec executable, Stream stream) {
 
 Code cuGraphExecDestroy(GraphExec executable) {
   FAKE_ENTER(cuGraphExecDestroy);
+  if (disturbsCapture())
+    return kCaptureUnsupported;
   --state().graphExecs;
   delete executable;
   return kSuccess;
