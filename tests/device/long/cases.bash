@@ -75,7 +75,8 @@ finish() {
 run_command() {
   local pattern=$1 inputs=$2
   shift 2
-  command=("$HEDDLE" run "patterns/$pattern.mlir" --inputs="$inputs" --output="$(mktemp -p "$HEDDLE_SCRATCH")" --target=cuda "$@")
+  [[ $pattern == *.mlir ]] || pattern=patterns/$pattern.mlir
+  command=("$HEDDLE" run "$pattern" --inputs="$inputs" --output="$(mktemp -p "$HEDDLE_SCRATCH")" --target=cuda "$@")
 }
 
 # draw <pattern> <skeleton> <file> <argument of heddle configs...>: fails if the skeleton does not serve this GPU.
@@ -85,20 +86,22 @@ draw() {
   limited 60 "$file" "$HEDDLE" configs "patterns/$pattern.mlir" --skeleton="$skeleton" "$@"
 }
 
-# check_repeated <case> <base>: ok if 20 launches give the same bits, and the right ones. A case is "pattern seqlen[/keys] heads
-# kv_heads head_dim configuration", in bf16; what its configuration has in common with others, <base>, is left out of the name.
+# check_repeated <case> <base> [argument of run...]: ok if 20 launches give the same bits, and the right ones. A case is "pattern
+# seqlen[/keys] heads kv_heads head_dim[/value_dim] configuration", in bf16 unless $dtype is another; the pattern is a file if its name
+# ends so. What its configuration has in common with others, <base>, is left out of the name.
 check_repeated() {
-  local pattern seqlen heads kv_heads head_dim config inputs name log seconds=60 code=0
+  local pattern seqlen heads kv_heads head_dim config inputs name log base=$2 seconds=60 code=0 type=${dtype:-bf16}
   read -r pattern seqlen heads kv_heads head_dim config <<<"$1"
-  name="$pattern q=$seqlen heads=$heads/$kv_heads d=$head_dim ${config#"$2"}"
+  shift 2
+  name="$(basename "$pattern" .mlir) q=$seqlen heads=$heads/$kv_heads d=$head_dim${dtype:+ $dtype}${*:+ $*} ${config#"$base"}"
   inputs=$(mktemp -p "$HEDDLE_SCRATCH" --suffix=.safetensors)
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   prepare "make inputs for $name" "$seconds" "$HEDDLE" make-inputs --seqlen="${seqlen%/*}" --seqlen-k="${seqlen#*/}" --heads="$heads" \
-    --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype=bf16 --seed=5 -o "$inputs"
-  run_command "$pattern" "$inputs" --config="$config" --repeat=20 --verify
+    --kv-heads="$kv_heads" --head-dim="${head_dim%/*}" --value-dim="${head_dim#*/}" --dtype="$type" --seed=5 -o "$inputs"
+  run_command "$pattern" "$inputs" --config="$config" --repeat=20 --verify "$@"
   limited "$seconds" "$log" "${command[@]}" || code=$?
-  if [ "$code" != 0 ] && grep -qE "needs .* lacks" "$log"; then
-    echo "skip $name: $(grep -m1 -oE "needs .* lacks[^;]*" "$log")"
+  if [ "$code" != 0 ] && grep -qE "needs .* lacks|serves head dims 64 and 128" "$log"; then
+    echo "skip $name: $(grep -m1 -oE "needs .* lacks[^;]*|serves head dims[^;]*" "$log")"
   else
     report "$name" "$code" "$seconds" "$log"
   fi
