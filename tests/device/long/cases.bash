@@ -86,9 +86,9 @@ draw() {
   limited 60 "$file" "$HEDDLE" configs "patterns/$pattern.mlir" --skeleton="$skeleton" "$@"
 }
 
-# check_repeated <case> <base> [argument of run...]: ok if 20 launches give the same bits, and the right ones. A case is "pattern
-# seqlen[/keys] heads kv_heads head_dim[/value_dim] configuration", in bf16 unless $dtype is another; the pattern is a file if its name
-# ends so. What its configuration has in common with others, <base>, is left out of the name.
+# check_repeated <case> <base> [argument of run...]: ok if 20 launches, or $launches, give the same bits, and the right ones. A
+# case is "pattern seqlen[/keys] heads kv_heads head_dim[/value_dim] configuration", in bf16 or $dtype; the pattern may be a file.
+# What its configuration has in common with others, <base>, is left out of the name.
 check_repeated() {
   local pattern seqlen heads kv_heads head_dim config inputs name log base=$2 seconds=60 code=0 type=${dtype:-bf16}
   read -r pattern seqlen heads kv_heads head_dim config <<<"$1"
@@ -98,7 +98,7 @@ check_repeated() {
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   prepare "make inputs for $name" "$seconds" "$HEDDLE" make-inputs --seqlen="${seqlen%/*}" --seqlen-k="${seqlen#*/}" --heads="$heads" \
     --kv-heads="$kv_heads" --head-dim="${head_dim%/*}" --value-dim="${head_dim#*/}" --dtype="$type" --seed=5 -o "$inputs"
-  run_command "$pattern" "$inputs" --config="$config" --repeat=20 --verify "$@"
+  run_command "$pattern" "$inputs" --config="$config" --repeat="${launches:-20}" --verify "$@"
   limited "$seconds" "$log" "${command[@]}" || code=$?
   if [ "$code" != 0 ] && grep -qE "needs .* lacks|serves head dims 64 and 128" "$log"; then
     echo "skip $name: $(grep -m1 -oE "needs .* lacks[^;]*|serves head dims[^;]*" "$log")"
