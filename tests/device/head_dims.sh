@@ -22,6 +22,7 @@ for dims in 64 96 128 192 256 192/128 128/192 72 200 8/256 256/8; do
     try "$type" "dilated 4099 6 3 $dims"
     try "$type" "longformer 3001 3 3 $dims"
     try "$type" "dilated_window 1111 4 2 $dims"
+    try "$type" "longformer 600/900 6 2 $dims" --split-keys=301 # by a carry
   done
 done
 for dims in 96 192/128 192; do # parts that blocks share, and of a last round

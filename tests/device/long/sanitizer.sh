@@ -3,7 +3,7 @@
 # shellcheck disable=SC2317 # functions are called by beside
 . tests/device/long/cases.bash
 seconds=150
-inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors long=$HEDDLE_SCRATCH/long.safetensors
+inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors long=$HEDDLE_SCRATCH/long.safetensors mixed=$HEDDLE_SCRATCH/mixed.safetensors
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
 configs=(
   ""
@@ -20,13 +20,14 @@ shared_parts=( # of longformer's global rows
   "skeleton=sm90_forward,grid=3,split_last=0,split_tiles=32,block_n=32,softmax=1"
 )
 
-# sanitize <tool> <pattern> <configuration>
+# sanitize <tool> <pattern> <configuration> [inputs]
 sanitize() {
-  local tool=$1 pattern=$2 config=$3 name="$1 $2 ${3:-default}" data=$inputs log code=0 command
+  local tool=$1 pattern=$2 config=$3 name="$1 $2 ${3:-default}" data=${4:-$inputs} log code=0 command
   case "$config" in
     *split_tiles*) data=$long ;; # or nothing is long enough to be shared
     *softmax=1*) data=$wide ;;   # or no row is computed again
   esac
+  [ "$data" != "$mixed" ] || name+=", mixed shape"
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   run_command "$pattern" "$data" ${config:+--config="$config"}
   limited "$seconds" "$log" "$sanitizer" --tool "$tool" --error-exitcode 99 "${command[@]}" || code=$?
@@ -49,6 +50,8 @@ for file in "$inputs" "$wide"; do
   prepare "make inputs, scale $scale" 60 "$HEDDLE" make-inputs --seqlen=600 --heads=3 --head-dim=64 --scale=$scale -o "$file"
 done
 prepare "make inputs, long" 60 "$HEDDLE" make-inputs --seqlen=2200 --heads=2 --head-dim=64 -o "$long"
+prepare "make inputs, mixed" 60 "$HEDDLE" make-inputs --seqlen=300 --seqlen-k=530 --heads=4 --kv-heads=2 --head-dim=72 --value-dim=40 \
+  --dtype=fp16 -o "$mixed"
 log=$(mktemp -p "$HEDDLE_SCRATCH")
 run_command full "$inputs" --config=skeleton=portable_forward
 limited "$seconds" "$log" "$sanitizer" --tool memcheck "${command[@]}" || true
@@ -60,6 +63,7 @@ for tool in memcheck racecheck synccheck; do
   for config in "${shared_parts[@]}"; do beside sanitize $tool longformer "$config"; done
   for pattern in full sliding_window dilated longformer; do
     for config in "${configs[@]}"; do beside sanitize $tool "$pattern" "$config"; done
+    beside sanitize $tool "$pattern" skeleton=sm90_forward "$mixed"
   done
 done
 finish
