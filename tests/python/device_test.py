@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python package on a GPU: device_test.py [--json OUT] [--only WORD,...]. Needs PyTorch with CUDA; HEDDLE_LIBRARY, or an installed wheel.
 
-Prints one line for each check and a summary; exit code 1 if one failed. --device=cpu runs what needs no GPU, for trying the script.
+Prints one line for each check and a summary; exit code 1 if one failed or ran into its time limit. --device=cpu runs what needs no GPU, for trying the script.
 """
 import argparse
 import json
@@ -22,6 +22,7 @@ import torch  # noqa: E402
 import heddle  # noqa: E402
 from heddle import nn  # noqa: E402
 from heddle.words import causal, cols, documents, full, tensor, union, window  # noqa: E402
+from time_limit import time_limit  # noqa: E402
 
 CHECKS = []
 
@@ -36,8 +37,8 @@ def check(*needs):
 class Place:
     """Where tensors are and what they are made of."""
 
-    def __init__(self, device):
-        self.device, self.on_gpu = device, device == "cuda"
+    def __init__(self, device, limit):
+        self.device, self.on_gpu, self.limit = device, device == "cuda", limit
         self.dtype = torch.bfloat16 if self.on_gpu else torch.float32
         self.scratch = tempfile.mkdtemp()
 
@@ -411,7 +412,8 @@ RESULTS = {}
 def run(name, function, place):
     start = time.perf_counter()
     try:
-        said, ok = function(place) or "", True
+        with time_limit(place.limit):
+            said, ok = function(place) or "", True
     except Exception as error:
         said, ok = f"{type(error).__name__}: {error}", False
     seconds = time.perf_counter() - start
@@ -423,9 +425,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", help="file for the results")
     parser.add_argument("--only", default="", help="names of checks, separated by commas")
+    parser.add_argument("--limit", type=float, default=300, help="seconds of a check; one that hangs ends the program [300]")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     given = parser.parse_args()
-    place = Place(given.device)
+    place = Place(given.device, given.limit)
     heddle.configure(database=os.path.join(place.scratch, "kernels.db"), first="best")
     RESULTS["gpu"] = torch.cuda.get_device_name() if place.on_gpu else "none"
     RESULTS["torch"], RESULTS["heddle"] = torch.__version__, heddle.version()
