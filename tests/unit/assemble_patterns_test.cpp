@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 using namespace heddle;
 
@@ -27,6 +28,7 @@ namespace {
 struct Target {
   const GpuArch *arch;
   int64_t headDim;
+  int64_t valueDim;
 };
 
 struct Job {
@@ -41,11 +43,12 @@ std::vector<Target> targets() {
   std::vector<Target> list;
   for (const std::string &name : gpuArchNames())
     for (int64_t headDim : {64, 128})
-      list.push_back({*findGpuArch(name), headDim});
+      list.push_back({*findGpuArch(name), headDim, headDim});
+  constexpr std::pair<int64_t, int64_t> kHopperDims[] = {{40, 40}, {96, 96}, {192, 192}, {192, 128}, {256, 256}};
   for (const std::string &name : gpuArchNames())
-    for (int64_t headDim : {40, 192, 256})
+    for (auto [headDim, valueDim] : kHopperDims)
       if (sm90ForwardSkeleton().servesArch(**findGpuArch(name)))
-        list.push_back({*findGpuArch(name), headDim});
+        list.push_back({*findGpuArch(name), headDim, valueDim});
   return list;
 }
 
@@ -80,9 +83,11 @@ std::vector<PreparedPattern> preparedPatterns() {
 std::string assemble(const Job &job) {
   KernelShape shape;
   shape.arch = job.target.arch;
-  shape.headDim = shape.valueDim = job.target.headDim;
+  shape.headDim = job.target.headDim;
+  shape.valueDim = job.target.valueDim;
   const std::string where =
-      job.pattern->name + " " + archName(*shape.arch) + " d=" + std::to_string(shape.headDim) + " " + job.changes + ": ";
+      job.pattern->name + " " + archName(*shape.arch) + " d=" + std::to_string(shape.headDim) + "/" +
+                            std::to_string(shape.valueDim) + " " + job.changes + ": ";
   auto variant = compileVariant(*job.pattern, shape, job.changes); // refuses spills and lost performance
   if (!variant)
     return where + variant.status().message();
@@ -148,7 +153,7 @@ TEST_CASE("chained passes assemble without spills for the oldest architecture an
       for (const GpuArch *arch : {&baselineGpuArch(), *findGpuArch("sm_90a")})
         for (int64_t headDim : {64, 128})
           if (chained++ % 5 == 0 || takesAll)
-            jobs.push_back({&pattern, {arch, headDim}, kChained});
+            jobs.push_back({&pattern, {arch, headDim, headDim}, kChained});
   CHECK(jobs.size() >= 4);
   for (const std::string &failure : assembleAll(jobs))
     CHECK_MESSAGE(false, failure);
