@@ -200,6 +200,9 @@ class Binding(unittest.TestCase):
         store.close()
         return kernel
 
+    def launches(self):
+        return self.fake.fakeCudaCalls(b"cuLaunchKernel") + self.fake.fakeCudaCalls(b"cuGraphLaunch")
+
     def test_launch(self):
         workload = dataclasses.replace(WORKLOADS["two_ranges"], heads=4, kv_heads=2, seqlen=1920)
         kernel = self.kernel(workload)
@@ -212,10 +215,10 @@ class Binding(unittest.TestCase):
         args = kernel.arguments(q, k, v, out, lse, [value for _, value in workload.sizes])
         self.assertEqual(kernel.workspace_bytes(args), 0)
         run = kernel.prepare(args)
-        before = self.fake.fakeCudaCalls(b"cuLaunchKernel")
+        before = self.launches()
         run()
         run()
-        self.assertEqual(self.fake.fakeCudaCalls(b"cuLaunchKernel") - before, 2)
+        self.assertEqual(self.launches() - before, 2)
         with self.assertRaisesRegex(heddle.HeddleError, "heddle_prepare: "):
             kernel.prepare(kernel.arguments(q, k, v, out, lse))  # the sizes of the pattern are missing
 
@@ -233,9 +236,9 @@ class Binding(unittest.TestCase):
         args = kernel.arguments(q, k, v, out, lse, [value for _, value in workload.sizes], tensors=tensors)
         workspace = DeviceArray(self.fake, (max(1, kernel.workspace_bytes(args)),), 1)
         args.workspace, args.workspace_bytes = workspace.data_ptr(), workspace.shape[0]
-        before = self.fake.fakeCudaCalls(b"cuLaunchKernel")
+        before = self.launches()
         kernel.prepare(args)()
-        self.assertEqual(self.fake.fakeCudaCalls(b"cuLaunchKernel") - before, 1)
+        self.assertEqual(self.launches() - before, 1)
         with self.assertRaisesRegex(heddle.HeddleError, "is missing|no tensor|null"):
             kernel.prepare(kernel.arguments(q, k, v, out, lse, tensors=tensors[:-1]))
 

@@ -239,7 +239,7 @@ TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing
   call.left.id = 0, call.left.kind = HEDDLE_OPERAND_FLOAT, call.left.value.f64 = 7;
   refused("'left' is a i32");
   call.left.kind = HEDDLE_OPERAND_INT, call.left.value.i64 = 7;
-  call.args.flags = 1;
+  call.args.flags = 2;
   CHECK_REFUSED(heddle_cpu_attention(pattern.get(), &call.args, 0), HEDDLE_UNSUPPORTED, "flags");
   CHECK_REFUSED(heddle_cpu_attention(pattern.get(), nullptr, 0), HEDDLE_INVALID_ARGUMENT, "args: expected an address");
   call.args.flags = 0;

@@ -127,11 +127,11 @@ TEST_CASE("a kernel is verified and timed in the other process") {
   CHECK(!measurer->sample(1, smallKernel()).failure);
   measurer->release(1);
   CHECK(!measurer->sample(1, smallKernel()).failure); // loaded again
-  CHECK(fake::fakeCudaCalls("cuLaunchKernel") == 0);
+  CHECK(fake::fakeCudaCalls("cuLaunchKernel") + fake::fakeCudaCalls("cuGraphLaunch") == 0);
 }
 
 TEST_CASE("a call that fails is a reason, and the process stays while its context works") {
-  ChildDriver driver("cuLaunchKernel=701");
+  ChildDriver driver("cuGraphLaunch=701,cuLaunchKernel=701");
   auto file = patternFile(kPattern);
   auto measurer = measurerOf(*file, smallSetup());
   require(measurer->ready());
@@ -141,7 +141,7 @@ TEST_CASE("a call that fails is a reason, and the process stays while its contex
 }
 
 TEST_CASE("a process that a kernel takes down is started again") {
-  ChildDriver driver("cuLaunchKernel=crash@1");
+  ChildDriver driver("cuGraphLaunch=crash@1");
   auto file = patternFile(kPattern);
   auto measurer = measurerOf(*file, smallSetup());
   require(measurer->ready());
@@ -153,7 +153,7 @@ TEST_CASE("a process that a kernel takes down is started again") {
 }
 
 TEST_CASE("a process that does not answer is killed and started again") {
-  ChildDriver driver("cuLaunchKernel=hang@1");
+  ChildDriver driver("cuGraphLaunch=hang@1");
   auto file = patternFile(kPattern);
   auto measurer = measurerOf(*file, smallSetup());
   require(measurer->ready());
@@ -175,7 +175,7 @@ TEST_CASE("a launch that never ends costs its process") {
 }
 
 TEST_CASE("inputs that a kernel wrote into are noticed, and fresh ones had again") {
-  ChildDriver driver("cuLaunchKernel=scribble@1");
+  ChildDriver driver("cuGraphLaunch=scribble@1");
   auto file = patternFile(kPattern);
   auto measurer = measurerOf(*file, smallSetup());
   require(measurer->ready());
@@ -212,7 +212,7 @@ TEST_CASE("a search survives kernels that take their process down, and its datab
     MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
     return;
   }
-  ChildDriver driver("cuLaunchKernel=crash@1");
+  ChildDriver driver("cuGraphLaunch=crash@1");
   const std::filesystem::path path = std::filesystem::temp_directory_path() / ("heddle-measure-" + std::to_string(getpid()) + ".db");
   StoreOptions options;
   options.mode = StoreMode::readWrite;
