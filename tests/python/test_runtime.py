@@ -92,9 +92,24 @@ def test_what_is_known_of_a_kernel():
 def test_prepared_calls_launch_once_each(driver):
     tensors = draw()
     call = heddle.prepare(*tensors, "sliding_window", left=3)
-    before = launches(driver)
+    before, graphs = launches(driver), driver.fakeCudaCalls(b"cuGraphLaunch")
     assert before == launches(driver) and call() is call.out and launches(driver) == before + 1
+    assert driver.fakeCudaCalls(b"cuGraphLaunch") == graphs + 1
     np.testing.assert_allclose(device_arrays.to_float(call.out), expected(tensors, 3)[0], atol=2e-2)
+
+
+def test_prepared_calls_are_graphs_unless_they_shall_not(driver):
+    tensors = draw()
+    calls = [heddle.prepare(*tensors, "causal")]
+    heddle.configure(database=PACKAGE, immutable=True, graphs=False)
+    calls.append(heddle.prepare(*tensors, "causal"))
+    graphs = driver.fakeCudaLiveGraphs()
+    for call, is_graph in zip(calls, (1, 0)):
+        before = driver.fakeCudaCalls(b"cuGraphLaunch")
+        call()
+        assert driver.fakeCudaCalls(b"cuGraphLaunch") == before + is_graph
+        call.close()
+    assert driver.fakeCudaLiveGraphs() == graphs - 1
 
 
 def carry_of(tensors, keys):

@@ -252,6 +252,33 @@ def stream_address(stream):
     return address
 
 
+class Frozen:
+    """A prepared call of the C interface. Whoever makes it keeps the kernel and the tensors."""
+
+    def __init__(self, library, kernel, args):
+        args.flags = _engine.prepare_flags()
+        self._library = library
+        self._handle = library.opened("heddle_prepare", kernel.handle, C.byref(args))
+        self._pointer = C.c_void_p(self._handle)
+        self._launch = library.quick("heddle_prepared_launch")
+
+    def launch(self, stream):
+        status = self._launch(self._pointer, stream)
+        if status:
+            raise self._library.error(status)
+
+    def close(self):
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._library.close("prepared", handle)
+
+    def __del__(self):
+        try:
+            self.close()
+        except (AttributeError, TypeError):
+            pass  # half made, or the interpreter is ending
+
+
 def run_on_host(call):
     library = _library.compiler_library("attention on the processor")
     library.call("heddle_cpu_attention", call.pattern.handle, call.reference, _engine.threads())

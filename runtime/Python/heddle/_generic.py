@@ -28,6 +28,7 @@ class Bound:
         _call.check_apart(self.call.args)
         self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).current()
         self._keep = (q, k, v, carry, tensors)
+        self._frozen = None
         self._set_workspace()
 
     def _set_workspace(self):
@@ -38,9 +39,17 @@ class Bound:
             start = _dlpack.view(self.workspace, "workspace", self.stream).ptr
             self.call.args.workspace, self.call.args.workspace_bytes = (start + 255) // 256 * 256, needed
 
+    def freeze(self):
+        """Checks once: later launches are those of a prepared call."""
+        if self.kernel is not None:
+            self._frozen = _call.Frozen(_engine.engine().library, self.kernel, self.call.args)
+
     def launch(self):
         if self.kernel is None:
             _call.run_on_host(self.call)
+            return
+        if self._frozen is not None:
+            self._frozen.launch(self.stream)
             return
         library = _engine.engine().library
         library.call("heddle_kernel_launch", self.kernel.handle, C.c_void_p(self.stream), self.call.reference)

@@ -9,7 +9,7 @@ import time
 import torch
 
 from . import _call, _dlpack, _engine
-from .errors import Error, InvalidArgumentError, UnsupportedError
+from .errors import InvalidArgumentError, UnsupportedError
 
 _DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32",
            torch.int64: "i64"}
@@ -214,7 +214,7 @@ class Prepared:
         ready.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
         _call.check_apart(ready.args)
         self._keep = (q, k, v, carry, dict(arguments))
-        self._handle = None
+        self._frozen = None
         if ready.found is not None:
             self._freeze(ready)
 
@@ -222,32 +222,20 @@ class Prepared:
         self.workspace = ready.workspaces.new() if ready.workspace_bytes else None
         if self.workspace is not None:
             ready.args.workspace = self.workspace.data_ptr()
-        self._library = ready.library
-        ready.args.flags = _engine.prepare_flags()
-        self._handle = self._library.opened("heddle_prepare", self.kernel.handle, ready.reference)
-        self._pointer = C.c_void_p(self._handle)
+        self._frozen = _call.Frozen(ready.library, self.kernel, ready.args)
         self._index = ready.device.index
-        self._launch = self._library.quick("heddle_prepared_launch")
 
     def __call__(self):
         if self._ready is None:
             raise InvalidArgumentError("this prepared call is closed")
-        if self._handle is None:
+        if self._frozen is None:
             _call.run_on_host(self._ready.call)
         else:
-            status = self._launch(self._pointer, current_stream(self._index))
-            if status:
-                raise self._library.error(status)
+            self._frozen.launch(current_stream(self._index))
         return self.out
 
     def close(self):
         """Lets go of the tensors and the launch. Calls raise from then on."""
-        if self._handle is not None:
-            self._library.close("prepared", self._handle)
-        self._handle = self._ready = self._keep = None
-
-    def __del__(self):
-        try:
-            self.close()
-        except (AttributeError, TypeError, Error):
-            pass  # half made, or the interpreter is ending
+        if self._frozen is not None:
+            self._frozen.close()
+        self._frozen = self._ready = self._keep = None

@@ -98,6 +98,7 @@ class Prepared:
     what runs (None in host memory). It keeps its tensors alive; any thread may call it, on one stream at a time where it has a workspace."""
 
     def __init__(self, bound):
+        bound.freeze()
         self._bound = bound
         self.out, self.lse, self.kernel = bound.out, bound.lse, bound.kernel
 
