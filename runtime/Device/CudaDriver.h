@@ -148,7 +148,7 @@ constexpr int kTensorMapFillZero = 0;
   X(eventDestroy, cuEventDestroy_v2, Event)
 
 // Those of tensor maps and of graphs are absent in drivers before CUDA 12; only kernels with tensor maps need the first, and
-// prepared calls are graphs where the others are. The first two say what is wrong with an address or a stream.
+// prepared calls are graphs where the others are quick (LaunchGraph.cpp). The first two say what is wrong with an address or a stream.
 #define HEDDLE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                              \
   X(pointerGetAttribute, cuPointerGetAttribute, void *, int, DevicePointer)                                            \
   X(streamGetCtx, cuStreamGetCtx, Stream, Context *)                                                                   \

@@ -4,8 +4,11 @@
 namespace heddle {
 namespace {
 
-bool hasGraphs(const Driver &driver) {
-  return driver.graphCreate && driver.graphDestroy && driver.graphAddKernelNode && driver.graphAddMemsetNode && driver.graphInstantiate &&
+// From CUDA 12.6 on the driver launches chains of nodes at a constant cost; before, a graph of one kernel gained little or nothing.
+constexpr int kFirstQuickDriver = 12060;
+
+bool hasQuickGraphs(const Driver &driver) {
+  return driver.version >= kFirstQuickDriver && driver.graphCreate && driver.graphDestroy && driver.graphAddKernelNode && driver.graphAddMemsetNode && driver.graphInstantiate &&
          driver.graphLaunch && driver.graphExecDestroy && driver.streamIsCapturing && driver.streamGetCtx &&
          driver.threadExchangeStreamCaptureMode;
 }
@@ -117,7 +120,7 @@ std::unique_ptr<LaunchGraph> LaunchGraph::make(const LoadedKernel &kernel, const
   DeviceState &state = *kernel.device.state();
   GraphPlace place(state);
   ContextScope scope(state);
-  if (place.isTaken() || !hasGraphs(*state.driver) || !scope.status("prepare").isOk())
+  if (place.isTaken() || !hasQuickGraphs(*state.driver) || !scope.status("prepare").isOk())
     return nullptr;
   const RelaxedCapture relaxed(*state.driver);
   std::unique_ptr<LaunchGraph> result(new LaunchGraph(state));

@@ -198,7 +198,7 @@ HEDDLE_API void heddle_kernel_close(heddle_kernel *kernel);
 
 /* Checks once, launches often: the arguments, addresses included, are frozen. args is not kept. Failures as
  * heddle_kernel_launch, and INVALID_ARGUMENT for addresses that the driver knows this GPU cannot reach. Where the driver can
- * (CUDA 12), up to 64 prepared calls of a context are CUDA graphs, whose launch takes the host a third of the time; the driver may
+ * (CUDA 12.6), up to 64 prepared calls of a context are CUDA graphs, whose launch takes the host a third of the time; the driver may
  * keep about 113 KB of device memory for each until it is closed. flags may say that this one is none. */
 HEDDLE_API heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention_args *args, heddle_prepared **prepared);
 /* As heddle_kernel_launch with the frozen arguments: one launch of its graph, or one driver call per kernel and one per clear of its

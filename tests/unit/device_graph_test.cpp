@@ -4,6 +4,7 @@
 #include "runtime/Device/Driver.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -180,6 +181,21 @@ TEST_CASE("where the driver makes no graph, kernels are launched, and no place i
     fakeCudaFail(symbol, 0, 0);
     const PreparedLaunch prepared = require(scene.kernel.prepare(scene.call.args));
     CHECK(fakeCudaLiveGraphs() == 1);
+  }
+}
+
+TEST_CASE("drivers whose graphs are no quicker than kernels are asked for none") {
+  const std::string library = HEDDLE_FAKE_CUDA_LIBRARY;
+  const size_t slash = library.rfind('/');
+  for (auto [version, otherPath] : {std::pair{12050, "/./"}, {12060, "/././"}}) { // drivers are opened once per path
+    CAPTURE(version);
+    Scene scene = Scene::open();
+    fakeCudaSetDriverVersion(version);
+    setenv("HEDDLE_CUDA_DRIVER_LIBRARY", (library.substr(0, slash) + otherPath + library.substr(slash + 1)).c_str(), 1);
+    const Kernel kernel = require(Kernel::load(require(Device::open(0)), forwardRecord()));
+    const PreparedLaunch prepared = require(kernel.prepare(scene.call.args));
+    CHECK(fakeCudaLiveGraphs() == (version == 12060));
+    require(prepared.launch(nullptr));
   }
 }
 
