@@ -29,7 +29,7 @@ struct Options {
   int64_t headDim = 64, heads = 8; // of bf16 tensors
   int64_t launches = 200, rounds = 51;
   int64_t lengths = 10000, threads = 32, launchesOfEach = 1000, streams = 8, graphLaunches = 100, memoryTokens = 1 << 20;
-  double preparedLimitUs = 0, preparedLimitTimes = 0, firstLimitMs = 0; // 0: none
+  double preparedLimitUs = 0, firstLimitMs = 0; // 0: none
 };
 
 using Clock = std::chrono::steady_clock;
@@ -96,15 +96,8 @@ struct Call {
   static Result<Call> prepare(const Scene &scene, api::Arguments arguments);
 };
 
-// Of one launch, in microseconds of the host.
-struct LaunchTimes {
-  double emptyUs = 0, preparedUs = 0;
-  // Below one of the limits; 0: none, and without any everything is within.
-  bool isWithin(double limitUs, double limitTimes) const;
-};
-
 // The parts, each one object of the report. What is wrong is a failure; what is slow is in the numbers.
-Result<Json> measureLaunches(Scene &scene, LaunchTimes &times);
+Result<Json> measureLaunches(Scene &scene, double &preparedUs);
 Result<Json> tryLengths(Scene &scene);
 Result<Json> tryThreads(Scene &scene);
 Result<Json> tryGraph(Scene &scene);

@@ -2,8 +2,7 @@
 // heddle-host-cost --db=FILE [--pattern=NAME] [--sizes=N,N] [--NAME=N...]: what the host pays for launches through the C interface,
 // and what must hold beside it: many lengths through one kernel, many threads, a CUDA graph, no memory beyond what is given. A
 // recording driver in HEDDLE_CUDA_DRIVER_LIBRARY serves where no GPU is. Prints one JSON line; exit code 1 if something is
-// wrong or above --first-limit-ms, or above --prepared-limit-us and above --prepared-limit-times as much as a bare launch of an
-// empty kernel: where the driver alone takes longer than the limit, that is no fault of ours.
+// wrong or above --prepared-limit-us or --first-limit-ms.
 //===----------------------------------------------------------------------===//
 #include "Scene.h"
 
@@ -30,7 +29,6 @@ Status parseArgument(const std::string &argument, Options &options) {
       {"--streams=", &options.streams},  {"--graph=", &options.graphLaunches}, {"--launches-of-each=", &options.launchesOfEach},
       {"--memory-tokens=", &options.memoryTokens}};
   const std::pair<const char *, double *> limits[] = {{"--prepared-limit-us=", &options.preparedLimitUs},
-                                                      {"--prepared-limit-times=", &options.preparedLimitTimes},
                                                       {"--first-limit-ms=", &options.firstLimitMs}};
   const std::pair<const char *, std::string *> texts[] = {{"--db=", &options.database}, {"--pattern=", &options.pattern}};
   auto valueOf = [&](const char *name) { return argument.rfind(name, 0) == 0 ? argument.c_str() + std::string(name).size() : nullptr; };
@@ -46,7 +44,7 @@ Status parseArgument(const std::string &argument, Options &options) {
   if (const char *value = valueOf("--sizes="))
     return parseSizes(value, options.sizes);
   return Status::invalidArgument("no option '" + argument + "'; there are --db, --pattern, --sizes, --head-dim, --heads, --launches, --rounds, "
-                                 "--lengths, --threads, --launches-of-each, --streams, --graph, --memory-tokens, --prepared-limit-us, --prepared-limit-times, --first-limit-ms");
+                                 "--lengths, --threads, --launches-of-each, --streams, --graph, --memory-tokens, --prepared-limit-us, --first-limit-ms");
 }
 
 Status parse(int argc, char **argv, Options &options) {
@@ -59,13 +57,13 @@ Result<bool> measure(const Options &options) {
   FirstCall first;
   HEDDLE_ASSIGN(Scene scene, openScene(options, first));
   HEDDLE_ASSIGN(const Json memory, measureMemory(scene));
-  LaunchTimes times;
-  HEDDLE_ASSIGN(const Json launches, measureLaunches(scene, times));
+  double preparedUs = 0;
+  HEDDLE_ASSIGN(const Json launches, measureLaunches(scene, preparedUs));
   HEDDLE_ASSIGN(const Json lengths, tryLengths(scene));
   HEDDLE_ASSIGN(const Json graph, tryGraph(scene));
   HEDDLE_ASSIGN(const Json threads, tryThreads(scene));
   HEDDLE_ASSIGN(const Json foreign, tryForeign(scene));
-  const bool isGood = times.isWithin(options.preparedLimitUs, options.preparedLimitTimes) &&
+  const bool isGood = (options.preparedLimitUs == 0 || preparedUs <= options.preparedLimitUs) &&
                       (options.firstLimitMs == 0 || first.beyondMs <= options.firstLimitMs);
   const heddle_kernel_info info = scene.kernel.info();
   Json report;
