@@ -2,6 +2,7 @@
 #include "compiler/Library/EmbeddedCompiler.h"
 
 #include "codegen/Config/KernelRequest.h"
+#include "compiler/Driver/AnyKeyOrigin.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/DatabasePaths.h"
 #include "compiler/Driver/Publish.h"
@@ -81,10 +82,12 @@ Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
 Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
   const bool isToBeMade = isMissing(found) || (found && isStopgap(*found));
-  return isToBeMade ? made(question, Made::preferred) : std::move(found);
+  return serving(question, isToBeMade ? made(question, Made::preferred) : std::move(found));
 }
 
-Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) {
+Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) { return serving(question, soonest(question)); }
+
+Result<FoundKernel> EmbeddedCompiler::soonest(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
   if (!isMissing(found) && !(found && isStopgap(*found)))
     return found;
@@ -105,12 +108,20 @@ Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) {
   return found ? std::move(found) : made(question, Made::stopgap);
 }
 
+Result<FoundKernel> EmbeddedCompiler::serving(const KernelQuestion &question, Result<FoundKernel> found) {
+  if (!found || question.problem.kOrigin % found->kernel.plan().keyOriginStep == 0)
+    return found;
+  Result<FoundKernel> other = made(question, Made::anyKeyOrigin);
+  return other ? std::move(other) : std::move(found); // the call says what it wants
+}
+
 Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made which) {
   return load(question.device, *madeOnce(question, which));
 }
 
 EmbeddedCompiler::Record EmbeddedCompiler::madeOnce(const KernelQuestion &question, Made which) {
-  const std::string key = textOf(familyOf(question), question.kernel.archName()) + (which == Made::stopgap ? " stopgap" : "");
+  static const std::map<Made, std::string> kinds = {{Made::preferred, ""}, {Made::stopgap, " stopgap"}, {Made::anyKeyOrigin, " any k_origin"}};
+  const std::string key = textOf(familyOf(question), question.kernel.archName()) + kinds.at(which);
   std::promise<Record> promise;
   {
     std::unique_lock<std::mutex> lock(mutex);
@@ -137,10 +148,12 @@ EmbeddedCompiler::Record EmbeddedCompiler::madeOnce(const KernelQuestion &questi
 
 Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which) {
   HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared, question.pattern->prepared());
-  Result<CompiledVariant> variant =
-      which == Made::stopgap ? compileStopgap(*prepared, makeRequest(*prepared, question.kernel)) : compileVariant(*prepared, question.kernel, "");
+  auto request = [&] { return makeRequest(*prepared, question.kernel); };
+  Result<CompiledVariant> variant = which == Made::stopgap        ? compileStopgap(*prepared, request())
+                                    : which == Made::anyKeyOrigin ? compileForAnyKeyOrigin(*prepared, request())
+                                                                  : compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());
-  if (own)
+  if (own && which != Made::anyKeyOrigin)
     file(variant->record, *prepared, which);
   return std::move(variant->record);
 }

@@ -58,9 +58,12 @@ public:
 
 private:
   EmbeddedCompiler() = default;
-  enum class Made { preferred, stopgap };
+  enum class Made { preferred, stopgap, anyKeyOrigin };
   using Record = std::shared_ptr<const Result<KernelRecord>>;
 
+  Result<FoundKernel> soonest(const KernelQuestion &question);
+  /// What was found, or one made for any k_origin where it refuses that of the question. Only in memory: it is no default.
+  Result<FoundKernel> serving(const KernelQuestion &question, Result<FoundKernel> found);
   Result<FoundKernel> made(const KernelQuestion &question, Made which);
   Record madeOnce(const KernelQuestion &question, Made which);
   Result<KernelRecord> make(const KernelQuestion &question, Made which);

@@ -109,7 +109,8 @@ enum {
 };
 
 /* The best kernel of the databases, else the default for this GPU, compiled now and filed; loaded. A question that was asked before
- * and whose kernel is open takes a few microseconds. A kernel that could not be filed serves all the same, and its note says why it was not.
+ * and whose kernel is open takes a few microseconds. Where that kernel keeps or drops whole blocks of keys and refuses the problem's
+ * k_origin, one that takes any is compiled and kept in memory. A kernel that could not be filed serves all the same, and its note says why it was not.
  * UNAVAILABLE: there is no NVRTC. UNSUPPORTED: no kernel serves these sizes. */
 HEDDLE_API heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
                                                 const heddle_problem *problem, uint32_t flags, heddle_kernel **kernel);

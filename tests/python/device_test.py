@@ -141,8 +141,7 @@ def carried(place):
     worst = 0.0
     for pattern, copies, arguments in cases(777, place.device):
         q, k, v = place.draw()
-        in_tiles = any(op in str(pattern) for op in ("attn.blocks", "attn.segment", "attn.dilate"))  # pieces begin where these do
-        carry, cuts = None, (0, 128, 384 if in_tiles else 401, 777)
+        carry, cuts = None, (0, 128, 401, 777)  # the last inside a block or a segment of what has some
         for begin, end in zip(cuts, cuts[1:]):
             made = torch.full_like(q, float("nan"), dtype=torch.float32)
             carry = heddle.attention(q, k[:, begin:end], v[:, begin:end], pattern, k_origin=begin, carry=carry, out=made, return_lse=True, **arguments)

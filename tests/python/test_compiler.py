@@ -113,6 +113,13 @@ def test_a_carry_goes_with_the_call(driver):
     assert pointers_of_last_launch(driver) == [*addresses_of(tensors), *addresses_of(results), 0, 0]
 
 
+def test_keys_begin_anywhere_in_a_block():
+    q, k, v = draw()
+    for pattern in ("block_window", "random_blocks"):
+        for origin in (0, 64, 70, -3, 65):  # 64 and 70 have their highest bits in common
+            heddle.attention(q, k, v, pattern, k_origin=origin)
+
+
 def test_nothing_serves_other_head_dims():
     with pytest.raises(heddle.Error) as raised:
         heddle.attention(*draw(d=12), "causal")

@@ -123,6 +123,26 @@ TEST_CASE("[10] the first kernel is there soon, a better one later") {
   CHECK(infoOf(first.get()).config == config); // still there
 }
 
+TEST_CASE("keys that begin inside a block get a kernel of their own, which is no default") {
+  if (!start())
+    return;
+  Session session;
+  session.pattern = parse("attn.pattern @p() { %w = attn.window [1, 1] %m = attn.blocks %w by [128] attn.softmax union(%m) }");
+  auto keyAt = [&](int64_t origin, uint32_t flags) {
+    heddle_problem problem = smallProblem();
+    problem.k_origin = origin;
+    return std::string(infoOf(session.found(flags, problem).get()).content_key);
+  };
+  const int before = counting_nvrtc_compilations();
+  const std::string whole = keyAt(0, 0), any = keyAt(20, 0);
+  CHECK(any != whole);
+  CHECK(keyAt(-77, 0) == any);
+  CHECK(keyAt(401, HEDDLE_FIRST_SOON) == any);
+  CHECK(keyAt(1024, 0) == whole);
+  CHECK(keyAt(20, HEDDLE_ONLY_STORED) == whole);
+  CHECK(counting_nvrtc_compilations() == before + 2);
+}
+
 TEST_CASE("a compiler for reading only makes no file and serves what it compiled") {
   if (!start())
     return;

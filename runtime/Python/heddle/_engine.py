@@ -75,10 +75,10 @@ class Question:
 
     def key(self):
         """Of questions with one answer: sizes within a quarter of each other are not told apart, so that a text that grows is asked about
-        a few times only."""
+        a few times only. Where keys begin is: some kernels want it at a multiple of their tiles."""
         values = tuple(sorted((name, rounded(value)) for name, value in self.values.items()))
         return (self.pattern.key, self.device, self.dtype, self.kind, self.head_dim, self.value_dim,
-                tuple(map(rounded, self.sizes.values())), values)
+                tuple(map(rounded, self.sizes.values())), self.sizes["k_origin"], values)
 
     def problem(self):
         """The struct, and what its pointers need alive."""
