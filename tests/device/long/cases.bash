@@ -90,10 +90,11 @@ draw() {
 # case is "pattern seqlen[/keys] heads kv_heads head_dim[/value_dim] configuration", in bf16 or $dtype; the pattern may be a file.
 # What its configuration has in common with others, <base>, is left out of the name.
 check_repeated() {
-  local pattern seqlen heads kv_heads head_dim config inputs name log base=$2 seconds=60 code=0 type=${dtype:-bf16}
+  local pattern seqlen heads kv_heads head_dim config own inputs name log base=$2 seconds=60 code=0 type=${dtype:-bf16}
   read -r pattern seqlen heads kv_heads head_dim config <<<"$1"
   shift 2
-  name="$(basename "$pattern" .mlir) q=$seqlen heads=$heads/$kv_heads d=$head_dim${dtype:+ $dtype}${*:+ $*} ${config#"$base"}"
+  own=${config#"$base"}
+  name="$(basename "$pattern" .mlir) q=$seqlen heads=$heads/$kv_heads d=$head_dim${dtype:+ $dtype}${*:+ $*}${own:+ $own}"
   inputs=$(mktemp -p "$HEDDLE_SCRATCH" --suffix=.safetensors)
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   prepare "make inputs for $name" "$seconds" "$HEDDLE" make-inputs --seqlen="${seqlen%/*}" --seqlen-k="${seqlen#*/}" --heads="$heads" \
