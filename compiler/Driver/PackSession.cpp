@@ -4,12 +4,10 @@
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/Publish.h"
+#include "runtime/Core/ParallelFor.h"
 
-#include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
-#include <thread>
 
 namespace heddle {
 namespace {
@@ -43,25 +41,22 @@ public:
       HEDDLE_TRY(findGpuArch(item.arch).status());
       HEDDLE_TRY(patterns.add(item.pattern));
     }
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < std::min(items.size(), size_t(std::max(1, options.workers))); ++i)
-      threads.emplace_back([this] { work(); });
-    for (std::thread &thread : threads)
-      thread.join();
+    const int64_t count = int64_t(items.size());
+    parallelFor(count, threadCountFor(count, std::max(1, options.workers)), [this](int, int64_t item) { work(size_t(item)); });
     HEDDLE_TRY(failure);
     return std::move(kernels);
   }
 
 private:
-  void work() {
-    for (size_t index = next++; index < items.size() && !hasFailed; index = next++) {
-      const Status status = pack(index);
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (!status.isOk() && !hasFailed.exchange(true))
-        failure = Status(status.code(), items[index].str() + ": " + status.message());
-      if (status.isOk() && options.progress)
-        options.progress(++done, items.size(), items[index]);
-    }
+  void work(size_t index) {
+    if (hasFailed)
+      return;
+    const Status status = pack(index);
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!status.isOk() && !hasFailed.exchange(true))
+      failure = Status(status.code(), items[index].str() + ": " + status.message());
+    if (status.isOk() && options.progress)
+      options.progress(++done, items.size(), items[index]);
   }
 
   Status pack(size_t index) {
@@ -87,7 +82,6 @@ private:
   const PackOptions &options;
   PreparedPatterns patterns;
   std::vector<PackedKernel> kernels;
-  std::atomic<size_t> next{0};
   std::atomic<bool> hasFailed{false};
   std::mutex mutex; ///< of what follows
   Status failure;

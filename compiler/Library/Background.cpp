@@ -45,11 +45,11 @@ std::shared_ptr<Task> Background::add(Work work) {
   auto task = std::make_shared<Task>();
   {
     std::lock_guard<std::mutex> lock(mutex);
+    if (!thread.joinable()) // first: the system may have no thread
+      thread = std::thread([this] { run(); });
     pieces.push_back({task, std::move(work)});
     if (isClosing) // asked for by the last pieces
       task->cancel();
-    if (!thread.joinable())
-      thread = std::thread([this] { run(); });
   }
   changed.notify_all();
   return task;

@@ -47,6 +47,7 @@ public:
   Background() = default;
   /// Cancels everything and waits; pieces that have not begun are run all the same, cancelled.
   ~Background();
+  /// Throws std::system_error, and has not taken the work, if the system has no thread for it.
   std::shared_ptr<Task> add(Work work);
 
 private:

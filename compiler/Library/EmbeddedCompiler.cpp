@@ -41,6 +41,15 @@ Result<FoundKernel> load(const Device &device, const Result<KernelRecord> &recor
 /// A default that is to be replaced by a better one.
 bool isStopgap(const FoundKernel &found) { return found.match == MatchKind::untunedDefault && isStopgap(found.kernel.record()); }
 
+/// For threads that nobody catches exceptions of.
+template <class Make> Result<FoundKernel> withoutExceptions(const Make &make) {
+  try {
+    return make();
+  } catch (const std::exception &error) {
+    return Status::internal(error.what());
+  }
+}
+
 bool isMissing(const Result<FoundKernel> &found) { return !found && found.status().code() == StatusCode::notFound; }
 
 } // namespace
@@ -82,7 +91,10 @@ Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
 Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
   const bool isToBeMade = isMissing(found) || (found && isStopgap(*found));
-  return serving(question, isToBeMade ? made(question, Made::preferred) : std::move(found));
+  if (!isToBeMade)
+    return serving(question, std::move(found));
+  Result<FoundKernel> preferred = made(question, Made::preferred);
+  return serving(question, preferred || !found ? std::move(preferred) : std::move(found));
 }
 
 Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) { return serving(question, soonest(question)); }
@@ -133,20 +145,31 @@ EmbeddedCompiler::Record EmbeddedCompiler::madeOnce(const KernelQuestion &questi
     making.emplace(key, promise.get_future().share());
   }
   Record record;
+  bool isFiled = false;
   try {
-    record = std::make_shared<const Result<KernelRecord>>(make(question, which));
+    record = std::make_shared<const Result<KernelRecord>>(make(question, which, isFiled));
   } catch (const std::exception &error) {
     record = std::make_shared<const Result<KernelRecord>>(Status::internal(error.what()));
   }
   promise.set_value(record);
-  if (!record->isOk() && record->status().code() != StatusCode::unsupported) { // may go better another time
-    std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!record->isOk() && record->status().code() != StatusCode::unsupported) // may go better another time
     making.erase(key);
-  }
+  if (isFiled)
+    forgetOldestFiled(key);
   return record;
 }
 
-Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which) {
+void EmbeddedCompiler::forgetOldestFiled(const std::string &latest) {
+  constexpr size_t kKept = 64; // for threads that looked into the database before it was filed
+  filedLately.push_back(latest);
+  if (filedLately.size() <= kKept)
+    return;
+  making.erase(filedLately.front());
+  filedLately.pop_front();
+}
+
+Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which, bool &isFiled) {
   HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared, question.pattern->prepared());
   auto request = [&] { return makeRequest(*prepared, question.kernel); };
   Result<CompiledVariant> variant = which == Made::stopgap        ? compileStopgap(*prepared, request())
@@ -154,27 +177,29 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
                                                                   : compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());
   if (own && which != Made::anyKeyOrigin)
-    file(variant->record, *prepared, which);
+    isFiled = file(variant->record, *prepared, which);
   return std::move(variant->record);
 }
 
-void EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepared, Made which) {
+bool EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepared, Made which) {
   std::lock_guard<std::mutex> lock(filing);
-  bool &isFiled = filed[textOf(record, deviceArch(record.kernelArch))];
-  if (which == Made::stopgap && isFiled)
-    return; // the other one was sooner
-  isFiled = isFiled || which == Made::preferred;
+  bool &isPreferredFiled = filed[textOf(record, deviceArch(record.kernelArch))];
+  if (which == Made::stopgap && isPreferredFiled)
+    return true; // the other one was sooner
+  isPreferredFiled = isPreferredFiled || which == Made::preferred;
   Status status = publishDefault(*own, record);
   if (status.isOk())
     status = publishName(*own, prepared, prepared.name);
   if (!status.isOk())
     record.note += (record.note.empty() ? "" : "; ") + ("not filed: " + status.message());
   finder.distrust();
+  return status.isOk();
 }
 
 std::shared_ptr<Task> EmbeddedCompiler::compileLater(KernelQuestion question, Done done) {
   return compilations.add([this, question = std::move(question), done = std::move(done)](const Task &task) {
-    Result<FoundKernel> found = task.isCancelled() ? Result<FoundKernel>(Status::unavailable("compile: cancelled")) : best(question);
+    Result<FoundKernel> found = task.isCancelled() ? Result<FoundKernel>(Status::unavailable("compile: cancelled"))
+                                                   : withoutExceptions([&] { return best(question); });
     Status status = found.status();
     done(std::move(found));
     return status;
@@ -183,7 +208,8 @@ std::shared_ptr<Task> EmbeddedCompiler::compileLater(KernelQuestion question, Do
 
 std::shared_ptr<Task> EmbeddedCompiler::searchLater(KernelQuestion question, SearchOptions search, Done done) {
   return searches.add([this, question = std::move(question), search = std::move(search), done = std::move(done)](const Task &task) {
-    Result<FoundKernel> found = task.isCancelled() ? Result<FoundKernel>(Status::unavailable("tune: cancelled")) : this->search(question, search, task);
+    Result<FoundKernel> found = task.isCancelled() ? Result<FoundKernel>(Status::unavailable("tune: cancelled"))
+                                                   : withoutExceptions([&] { return this->search(question, search, task); });
     Status status = found.status();
     done(std::move(found));
     return status;

@@ -9,6 +9,7 @@
 #include "compiler/Library/EmbeddedPattern.h"
 #include "runtime/Include/KernelFinder.h"
 
+#include <deque>
 #include <future>
 #include <optional>
 
@@ -66,16 +67,20 @@ private:
   Result<FoundKernel> serving(const KernelQuestion &question, Result<FoundKernel> found);
   Result<FoundKernel> made(const KernelQuestion &question, Made which);
   Record madeOnce(const KernelQuestion &question, Made which);
-  Result<KernelRecord> make(const KernelQuestion &question, Made which);
-  void file(KernelRecord &record, const PreparedPattern &prepared, Made which);
+  Result<KernelRecord> make(const KernelQuestion &question, Made which, bool &isFiled);
+  /// Whether the database has a default then; a record that could not be filed says so.
+  bool file(KernelRecord &record, const PreparedPattern &prepared, Made which);
+  /// Needs the lock of making.
+  void forgetOldestFiled(const std::string &latest);
   Result<FoundKernel> search(const KernelQuestion &question, const SearchOptions &options, const Task &task);
 
   CompilerOptions options;
   std::optional<Store> own; ///< for writing
   KernelFinder finder;
 
-  std::mutex mutex;                                       ///< guards making
-  std::map<std::string, std::shared_future<Record>> making; ///< what is made, and was, by key of question
+  std::mutex mutex;                                         ///< guards making, filedLately
+  std::map<std::string, std::shared_future<Record>> making; ///< what is made, and was, by key of question; of what is filed the latest
+  std::deque<std::string> filedLately;                      ///< keys of making that the database has too, oldest first
   std::mutex filing;                  ///< held while a default is filed; guards filed
   std::map<std::string, bool> filed; ///< families and architectures whose preferred default this process has filed
 

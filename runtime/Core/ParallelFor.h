@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,7 +19,7 @@ inline int threadCountFor(int64_t items, int requested) {
 }
 
 // Calls work(worker, item) for every item in [0, items), worker < workers. The caller's thread is
-// worker 0. Returns when all are done; `work` must not throw.
+// worker 0, and does the work of those that the system has no threads for. Returns when all are done; `work` must not throw.
 template <class Work> void parallelFor(int64_t items, int workers, const Work &work) {
   std::atomic<int64_t> next{0};
   auto loop = [&](int worker) {
@@ -26,8 +27,12 @@ template <class Work> void parallelFor(int64_t items, int workers, const Work &w
       work(worker, item);
   };
   std::vector<std::thread> threads;
-  for (int worker = 1; worker < workers; ++worker)
-    threads.emplace_back(loop, worker);
+  threads.reserve(size_t(std::max(workers, 1)));
+  try {
+    for (int worker = 1; worker < workers; ++worker)
+      threads.emplace_back(loop, worker);
+  } catch (const std::system_error &) {
+  }
   loop(0);
   for (std::thread &thread : threads)
     thread.join();

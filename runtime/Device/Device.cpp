@@ -76,8 +76,11 @@ std::shared_ptr<DeviceState> shareState(std::shared_ptr<DeviceState> fresh) {
   std::lock_guard<std::mutex> lock(mutex);
   std::weak_ptr<DeviceState> &entry = (*states)[fresh->context];
   std::shared_ptr<DeviceState> existing = entry.lock();
-  if (existing && existing->driver == fresh->driver)
-    return existing; // the extra reference to the primary context goes with `fresh`
+  if (existing && existing->driver == fresh->driver) {
+    if (!existing->isPrimaryRetained) // its context was current, and its owner may release it
+      std::swap(existing->isPrimaryRetained, fresh->isPrimaryRetained);
+    return existing; // a second reference to the primary context goes with `fresh`
+  }
   entry = fresh;
   return fresh;
 }

@@ -68,6 +68,25 @@ private:
   bool isPushed = false;
 };
 
+// Streams that other threads capture meanwhile are not disturbed by what this thread does: load, make, destroy.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const Driver &driver) : exchange(driver.threadExchangeStreamCaptureMode) {
+    if (exchange)
+      exchange(&mode);
+  }
+  ~RelaxedCapture() {
+    if (exchange)
+      exchange(&mode);
+  }
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+private:
+  decltype(Driver::threadExchangeStreamCaptureMode) exchange; // null: the driver is older than captures of its kind
+  int mode = cuda::kCaptureModeRelaxed;                       // then that of before
+};
+
 } // namespace heddle
 
 #endif

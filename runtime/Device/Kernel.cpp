@@ -98,6 +98,7 @@ Result<std::shared_ptr<LoadedKernel>> loadFresh(const Device &device, const Kern
   std::string operation = "load kernel " + record.contentKey.substr(0, 12);
   ContextScope scope(*device.state());
   HEDDLE_TRY(scope.status(operation.c_str()));
+  const RelaxedCapture relaxed(driver);
   for (size_t i = 0; i < images.size(); ++i) {
     LoadedCode &loaded = kernel->codes.emplace_back();
     HEDDLE_TRY(loadModule(driver, operation, images[i], loaded));
@@ -106,12 +107,18 @@ Result<std::shared_ptr<LoadedKernel>> loadFresh(const Device &device, const Kern
   return kernel;
 }
 
+void forgetClosed(std::map<std::string, std::weak_ptr<LoadedKernel>> &kernels) {
+  for (auto kernel = kernels.begin(); kernel != kernels.end();)
+    kernel = kernel->second.expired() ? kernels.erase(kernel) : std::next(kernel);
+}
+
 } // namespace
 
 LoadedKernel::~LoadedKernel() {
   if (codes.empty() || device.state()->isAbandoned)
     return;
   ContextScope scope(*device.state());
+  const RelaxedCapture relaxed(*device.state()->driver);
   for (const LoadedCode &code : codes)
     if (code.module)
       device.state()->driver->moduleUnload(code.module);
@@ -122,11 +129,12 @@ Result<Kernel> Kernel::load(const Device &device, const KernelRecord &record) {
     return Status::invalidArgument("load kernel: the record has no content key");
   DeviceState &state = *device.state();
   std::lock_guard<std::mutex> lock(state.kernelsMutex);
-  std::weak_ptr<LoadedKernel> &entry = state.kernels[record.contentKey];
-  if (std::shared_ptr<LoadedKernel> existing = entry.lock())
-    return Kernel(std::move(existing));
+  if (auto known = state.kernels.find(record.contentKey); known != state.kernels.end())
+    if (std::shared_ptr<LoadedKernel> existing = known->second.lock())
+      return Kernel(std::move(existing));
   HEDDLE_ASSIGN(std::shared_ptr<LoadedKernel> kernel, loadFresh(device, record));
-  entry = kernel;
+  forgetClosed(state.kernels);
+  state.kernels[record.contentKey] = kernel;
   return Kernel(std::move(kernel));
 }
 

@@ -32,19 +32,6 @@ private:
   bool isKept = false;
 };
 
-// What else is captured meanwhile is not disturbed by making and destroying graphs.
-class RelaxedCapture {
-public:
-  explicit RelaxedCapture(const Driver &driver) : driver(driver) { driver.threadExchangeStreamCaptureMode(&mode); }
-  ~RelaxedCapture() { driver.threadExchangeStreamCaptureMode(&mode); }
-  RelaxedCapture(const RelaxedCapture &) = delete;
-  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
-
-private:
-  const Driver &driver;
-  int mode = cuda::kCaptureModeRelaxed; // then that of before
-};
-
 // A chain: every node waits for the one before.
 class Chain {
 public:

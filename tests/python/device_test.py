@@ -249,6 +249,33 @@ def cuda_graph(place):
 
 
 @check("gpu")
+def loaded_while_captured(place):
+    """A kernel that is compiled, loaded and closed by another thread leaves a capture alone, of the mode that forbids most."""
+    q, k, v = place.draw()
+    call = heddle.prepare(q, k, v, "causal")
+    call()
+    place.wait()
+    graph, failures = torch.cuda.CUDAGraph(), []
+
+    def load():
+        try:
+            heddle.kernel(q, k, v, heddle.pattern(window(left=12345)))
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    with torch.cuda.graph(graph, capture_error_mode="global"):
+        call()
+        loading = threading.Thread(target=load)
+        loading.start()
+        loading.join()
+        call()
+    graph.replay()
+    place.wait()
+    require(not failures, str(failures))
+    require(torch.equal(call.out, heddle.attention(q, k, v, "causal")), "the captured call")
+
+
+@check("gpu")
 def threads(place):
     """8 threads x 100 calls of different sizes on streams of their own, equal to one after the other."""
     inputs = [place.draw(n=100 + 37 * seed, seed=seed) for seed in range(8)]

@@ -132,6 +132,20 @@ TEST_CASE("[4] while a stream is captured its prepared calls are launched as ker
   require(Driver::open())->threadExchangeStreamCaptureMode(&mode);
 }
 
+TEST_CASE("kernels are loaded and closed while other threads or this one capture a stream") {
+  Scene scene = Scene::open();
+  REQUIRE(cuStreamBeginCapture_v2(scene.stream.handle(), 0) == 0);
+  KernelRecord another = forwardRecord();
+  another.contentKey += "2";
+  const int before = fakeCudaLiveModules();
+  std::optional<Kernel> loaded = require(Kernel::load(scene.device, another));
+  CHECK(fakeCudaLiveModules() == before + 1);
+  loaded.reset();
+  CHECK(fakeCudaLiveModules() == before);
+  void *graph = nullptr;
+  CHECK(cuStreamEndCapture(scene.stream.handle(), &graph) == 0);
+}
+
 TEST_CASE("[5] a stream of another GPU is refused, which the driver would not do for a graph") {
   Scene scene = Scene::open();
   const PreparedLaunch prepared = require(scene.kernel.prepare(scene.call.args));

@@ -78,6 +78,25 @@ TEST_CASE("the current context is used, else the primary one is retained and rel
   CHECK(fakeCudaRetainedContexts() == before);
 }
 
+TEST_CASE("a handle that was opened without a current context holds the primary one, whoever opened it before") {
+  startFake();
+  const int before = fakeCudaRetainedContexts();
+  fakeCudaSetCurrent(0); // as a program does that retained it
+  Device first = require(Device::open());
+  CHECK(fakeCudaRetainedContexts() == before);
+  fakeCudaSetCurrent(-1);
+  {
+    Device second = require(Device::open(0));
+    CHECK(second.state().get() == first.state().get());
+    CHECK(fakeCudaRetainedContexts() == before + 1);
+    Device third = require(Device::open(0));
+    CHECK(fakeCudaRetainedContexts() == before + 1);
+  }
+  CHECK(fakeCudaRetainedContexts() == before + 1); // what they loaded may be left
+  first = require(Device::open(1));
+  CHECK(fakeCudaRetainedContexts() == before + 1); // of the other GPU
+}
+
 TEST_CASE("buffers: copies, fills, ranges, and no leak") {
   startFake();
   Device device = require(Device::open(0));

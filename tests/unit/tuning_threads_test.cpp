@@ -1,6 +1,7 @@
 //===- tuning_threads_test.cpp ----------------------------------------------===//
 // Preparation in worker threads: overlap, bounds, hangs. Promises [3] and [6] of TuningSession.h.
 #include "tests/unit/tuner_fixture.h"
+#include "tests/unit/without_threads.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -52,6 +53,18 @@ TEST_CASE("a compilation that hangs is a timed-out trial and costs only its thre
   for (const PointTrial &trial : fixture.sink.trials())
     if (trial.outcome == Outcome::timedOut)
       CHECK(trial.message.find("the limit is 0.20 s") != std::string::npos);
+}
+
+TEST_CASE("a search that gets no threads does their work itself") {
+  const RecordedTable table = countedTable(8);
+  const auto outcome = test::withoutThreads([&] {
+    Fixture fixture(table);
+    fixture.options.workers = 2;
+    return fixture.run().measuredNow == 8;
+  });
+  if (outcome == test::Outcome::skipped)
+    MESSAGE("skipped: this process may not limit its threads");
+  CHECK(outcome != test::Outcome::bad);
 }
 
 TEST_CASE("too many compilations that hang end the session") {

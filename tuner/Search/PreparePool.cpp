@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace heddle::tuner {
@@ -39,7 +40,7 @@ Failure limitFailure(double seconds, double limitSeconds) {
 struct PreparePool::Shared {
   std::shared_ptr<Evaluator> evaluator;
   std::shared_ptr<const Clock> clock;
-  int workers = 0;
+  int workers = 0; // threads that may take jobs; without any, next() does their work
   double limitSeconds = 0;
 
   std::mutex mutex;
@@ -109,8 +110,14 @@ struct PreparePool::Shared {
     return nullptr;
   }
 
-  static void startWorker(const std::shared_ptr<Shared> &shared) {
-    std::thread([shared] { shared->work(); }).detach();
+  // False if the system has no thread.
+  static bool startWorker(const std::shared_ptr<Shared> &shared) {
+    try {
+      std::thread([shared] { shared->work(); }).detach();
+    } catch (const std::system_error &) {
+      return false;
+    }
+    return true;
   }
 };
 
@@ -119,10 +126,9 @@ PreparePool::PreparePool(std::shared_ptr<Evaluator> evaluator, std::shared_ptr<c
     : shared(std::make_shared<Shared>()) {
   shared->evaluator = std::move(evaluator);
   shared->clock = std::move(clock);
-  shared->workers = workers;
   shared->limitSeconds = limitSeconds;
-  for (int i = 0; i < workers; ++i)
-    Shared::startWorker(shared);
+  while (shared->workers < workers && Shared::startWorker(shared))
+    ++shared->workers;
 }
 
 PreparePool::~PreparePool() {
@@ -162,7 +168,8 @@ std::optional<PreparedPoint> PreparePool::next(const std::function<bool()> &isIn
       continue;
     }
     if (std::shared_ptr<Job> late = shared->abandonLate()) {
-      Shared::startWorker(shared);
+      if (!Shared::startWorker(shared))
+        --shared->workers;
       return shared->takeOut(late);
     }
     shared->changed.wait_for(lock, kPollInterval);

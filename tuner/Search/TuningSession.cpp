@@ -179,7 +179,7 @@ Status Session::tryFirst(PreparePool &pool) {
     ++met;
     failed += isFailure(known->second.outcome);
   }
-  const auto policy = options.workers > 0 ? std::launch::async : std::launch::deferred;
+  const auto policy = options.workers > 0 ? std::launch::async | std::launch::deferred : std::launch::deferred; // whichever there is a thread for
   std::future<Result<Enumeration>> others = std::async(policy, [this, &first] { return otherPoints(first); });
   auto isReady = [&] { return others.wait_for(std::chrono::seconds(0)) != std::future_status::timeout; };
   while (pool.pending() > 0 && !isReady() && !isOver(searchShare()))

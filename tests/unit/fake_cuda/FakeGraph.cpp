@@ -10,13 +10,6 @@ using namespace heddle::fake;
 
 namespace {
 
-int &captureModeOfThread() {
-  thread_local int mode = 0; // global
-  return mode;
-}
-
-bool disturbsCapture() { return state().captures > 0 && captureModeOfThread() != kCaptureModeRelaxed; }
-
 // A node waits for the one before, which is what the runtime asks for; anything else is refused.
 Code addNode(GraphNodeStruct **node, GraphStruct *graph, GraphNodeStruct *const *before, size_t beforeCount, const heddle::fake::GraphNode &added) {
   if (!graph || beforeCount != (graph->nodes.empty() ? 0 : 1) || (beforeCount && *before != &graph->last))
@@ -75,7 +68,7 @@ Code cuStreamIsCapturing(Stream stream, int *status) {
 
 Code cuThreadExchangeStreamCaptureMode(int *mode) {
   FAKE_ENTER(cuThreadExchangeStreamCaptureMode);
-  std::swap(*mode, captureModeOfThread());
+  std::swap(*mode, captureMode());
   return kSuccess;
 }
 

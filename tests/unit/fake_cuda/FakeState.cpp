@@ -65,6 +65,13 @@ State &state() {
   return *only;
 }
 
+int &captureMode() {
+  thread_local int mode = 0; // global
+  return mode;
+}
+
+bool disturbsCapture() { return state().captures > 0 && captureMode() != cuda::kCaptureModeRelaxed; }
+
 ContextStack &stack() {
   thread_local ContextStack own = {};
   return own;

@@ -137,6 +137,10 @@ struct ContextStack {
 };
 ContextStack &stack();
 cuda::ContextStruct *currentContext();
+// Of this thread, as cuThreadExchangeStreamCaptureMode has it.
+int &captureMode();
+// A stream is captured, and this thread has not relaxed its mode.
+bool disturbsCapture();
 // True if the bytes lie in one allocation.
 bool isInside(uint64_t address, size_t bytes);
 
@@ -158,10 +162,10 @@ void clearWords(const Clear &clear, cuda::Stream stream);
   FAKE_ENTER(symbol);                                                                                                  \
   if (!heddle::fake::currentContext())                                                                                 \
   return heddle::fake::kInvalidContext
-// The same for functions that may not be called while a stream is captured.
+// The same for functions that may not be called while a stream is captured, but by threads with a relaxed mode.
 #define FAKE_ENTER_UNCAPTURED(symbol)                                                                                  \
   FAKE_ENTER_CONTEXT(symbol);                                                                                          \
-  if (heddle::fake::state().captures > 0)                                                                              \
+  if (heddle::fake::disturbsCapture())                                                                                 \
   return heddle::fake::kCaptureUnsupported
 
 #endif

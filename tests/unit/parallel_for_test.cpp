@@ -1,0 +1,31 @@
+// Items spread over threads, and over none.
+#include "runtime/Core/ParallelFor.h"
+#include "without_threads.h"
+
+#include <doctest/doctest.h>
+
+using namespace heddle;
+using namespace heddle::test;
+
+static bool everyItemOnce(int workers) {
+  std::vector<std::atomic<int>> times(1000);
+  std::atomic<bool> isWorkerKnown{true};
+  parallelFor(int64_t(times.size()), workers, [&](int worker, int64_t item) {
+    ++times[size_t(item)];
+    if (worker < 0 || worker >= workers)
+      isWorkerKnown = false;
+  });
+  return isWorkerKnown && std::all_of(times.begin(), times.end(), [](const std::atomic<int> &count) { return count == 1; });
+}
+
+TEST_CASE("every item is worked on once") {
+  for (int workers : {1, 2, 7})
+    CHECK(everyItemOnce(workers));
+}
+
+TEST_CASE("what the system has no threads for is done by the caller") {
+  const Outcome outcome = withoutThreads([] { return everyItemOnce(4); });
+  if (outcome == Outcome::skipped)
+    MESSAGE("skipped: this process may not limit its threads");
+  CHECK(outcome != Outcome::bad);
+}
