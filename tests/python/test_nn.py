@@ -139,6 +139,90 @@ def test_flex_attention_reads_what_functions_close_over():
             torch.testing.assert_close(heddle.flex_attention(q, k, v, block_mask=mask).double(), sdpa(q, k, v, keep), atol=2e-5, rtol=0)
 
 
+WIDTH = 5
+
+
+def near_of_a_global(q_idx, kv_idx):
+    return (q_idx >= kv_idx) & (q_idx - kv_idx <= WIDTH)
+
+
+def through_a_helper(b, h, q_idx, kv_idx):
+    return near_of_a_global(q_idx, kv_idx)
+
+
+class Near:
+    def __init__(self, width):
+        self.width = width
+
+    def mask_mod(self, b, h, q_idx, kv_idx):
+        return (q_idx >= kv_idx) & (q_idx - kv_idx <= self.width)
+
+
+def what_changes(monkeypatch):
+    """(a mask, what gives it another width) of each way to read a width."""
+    near = Near(5)
+    settings = Near(5)
+
+    def of_an_attribute(b, h, q_idx, kv_idx):
+        return (q_idx >= kv_idx) & (q_idx - kv_idx <= settings.width)
+
+    return {"global of a helper": (through_a_helper, lambda width: monkeypatch.setitem(globals(), "WIDTH", width)),
+            "attribute": (of_an_attribute, lambda width: setattr(settings, "width", width)),
+            "self of a bound method": (near.mask_mod, lambda width: setattr(near, "width", width))}
+
+
+READ = ["global of a helper", "attribute", "self of a bound method"]
+
+
+def check_near(call, mask, width):
+    q, k, v = (each.transpose(1, 2) for each in draw())
+    i = torch.arange(23)
+    keep = (i[None] <= i[:, None]) & (i[:, None] - i[None] <= width)
+    torch.testing.assert_close(call(q, k, v, mask).double(), sdpa(q, k, v, keep), atol=2e-5, rtol=0)
+
+
+def flex_masked(q, k, v, mask):
+    return heddle.flex_attention(q, k, v, block_mask=mask)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("read", READ)
+def test_flex_attention_reads_values_of_the_moment(read, compiled, monkeypatch):
+    mask, change = what_changes(monkeypatch)[read]
+    call = torch.compile(flex_masked, backend="eager") if compiled else flex_masked
+    for width in (5, 2, 5):
+        change(width)
+        check_near(call, mask, width)
+
+
+@pytest.mark.parametrize("read", READ[:2])  # create_block_mask refuses bound methods
+def test_flex_attention_reads_values_of_the_moment_through_block_masks(read, monkeypatch):
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    mask, change = what_changes(monkeypatch)[read]
+    made = flex.create_block_mask(mask, None, None, 23, 23, device="cpu")
+    for width in (5, 2, 5):
+        change(width)
+        check_near(flex_masked, made, width)
+
+
+def test_flex_attention_reads_values_of_the_moment_in_scores():
+    cap = Near(2.0)
+    q, k, v = (each.transpose(1, 2) for each in draw())
+    i = torch.arange(23)
+
+    def score_mod(score, b, h, q_idx, kv_idx):
+        return score * cap.width
+
+    for cap.width in (2.0, 3.0):
+        expected = sdpa(q, k, v, i[None] <= i[:, None], lambda s: s * cap.width)
+        torch.testing.assert_close(heddle.flex_attention(q, k, v, score_mod, causal).double(), expected, atol=2e-5, rtol=0)
+
+
+def test_flex_attention_keeps_one_pattern_for_functions_that_do_the_same():
+    from heddle import flex
+    assert flex.pattern_now(lambda b, h, q, k: q >= k, None) is flex.pattern_now(lambda b, h, q, k: q >= k, None)
+
+
 def test_flex_attention_takes_its_block_masks():
     flex = pytest.importorskip("torch.nn.attention.flex_attention")
     q, k, v = (each.transpose(1, 2) for each in draw())

@@ -1,11 +1,12 @@
 """A function with the argument order of torch.nn.attention.flex_attention, for what heddle can express."""
-import functools
 from typing import Optional
+
+import torch
 
 from . import words
 from .calls import attention
 from .errors import InvalidArgumentError, UnsupportedError
-from .patterns import Pattern, pattern
+from .patterns import Pattern, resolved
 
 __all__ = ["flex_attention"]
 
@@ -15,10 +16,14 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale: Op
     """Attention on tensors [batch, heads, length, head_dim], in the order of FlexAttention's arguments.
 
     block_mask  a heddle pattern (Pattern, words, a name of the package's library), a function mask_mod(b, h, q_idx, kv_idx), or a BlockMask
-                made of one. Functions are traced: plain arithmetic on positions, no tensors. They are exact but no tile is skipped for
-                their sake; words are what makes sparse patterns fast.
-    score_mod   a chain of heddle.words (softcap(50.0)), or a function score_mod(score, b, h, q_idx, kv_idx), which is traced
+                made of one, which stands for its mask_mod: its blocks are not read. Functions are exact but no tile is skipped for their
+                sake; words are what makes sparse patterns fast.
+    score_mod   a chain of heddle.words (softcap(50.0)), or a function score_mod(score, b, h, q_idx, kv_idx)
     arguments   sizes, numbers and tensors of the pattern
+
+    Functions, that of a BlockMask too, are called with symbols at every call: plain arithmetic on positions and scores, no tensors. What
+    they read (globals, attributes, cells) counts as it is then, also if it was something else when create_block_mask ran. Inside
+    torch.compile they break the graph, as words do; a Pattern or a name does not.
 
     Returns out, or (out, lse) with return_lse. kernel_options must be None: heddle tunes.
     """
@@ -37,36 +42,29 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale: Op
     return (out.transpose(1, 2), lse) if return_lse else out.transpose(1, 2)
 
 
-def _surroundings(function):
-    """What a Python function reads from outside of it: with other values it is another pattern."""
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return ()
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    values = [*cells, *(function.__globals__.get(name) for name in code.co_names), function.__defaults__]
-    return (*values, *(_surroundings(each) for each in cells if each is not function))
-
-
 def _pattern_of(block_mask, score_mod):
     if score_mod is None and isinstance(block_mask, (str, Pattern)):
-        return block_mask  # nothing to make: inside torch.compile too
-    around = tuple(_surroundings(getattr(each, "mask_mod", each)) for each in (block_mask, score_mod))
-    try:
-        return _pattern(block_mask, score_mod, around)
-    except TypeError:  # something that cannot be kept as a key
-        return _pattern.__wrapped__(block_mask, score_mod, around)
+        return block_mask  # nothing to make: inside one graph too
+    if torch.compiler.is_compiling():
+        from . import _torch_flex
+        return _torch_flex.pattern_now(block_mask, score_mod)
+    return pattern_now(block_mask, score_mod)
 
 
-@functools.lru_cache(maxsize=256)
-def _pattern(block_mask, score_mod, _around):
-    mask = getattr(block_mask, "mask_mod", block_mask)
-    if mask is None:
-        mask = words.full
-    elif callable(mask) and not isinstance(mask, (words.Mask, words.Softmax, Pattern)):
-        mask = words.predicate(mask)
+def pattern_now(block_mask, score_mod) -> Pattern:
+    """Functions are traced at every call, so nothing that they read can be out of date; patterns are kept by what tracing yields."""
+    mask = _mask_of(block_mask)
     if score_mod is None:
-        return pattern(mask)
+        return resolved(mask)
     if not isinstance(mask, words.Mask):
         raise InvalidArgumentError("flex_attention: block_mask: expected words or a function beside score_mod; a whole pattern says itself what "
                                    "becomes of scores")
-    return pattern(words.union(mask, scores=score_mod if isinstance(score_mod, words.Scores) else words.score_map(score_mod)))
+    return resolved(words.union(mask, scores=score_mod if isinstance(score_mod, words.Scores) else words.score_map(score_mod)))
+
+
+def _mask_of(block_mask):
+    mask = getattr(block_mask, "mask_mod", block_mask)
+    if mask is None:
+        return words.full
+    is_function = callable(mask) and not isinstance(mask, (words.Mask, words.Softmax, Pattern))
+    return words.predicate(mask) if is_function else mask
