@@ -7,7 +7,7 @@ import threading
 
 import heddle
 import pytest
-from heddle import _engine
+from heddle import _call, _engine
 from heddle.words import causal, documents, tensor, window
 
 np = pytest.importorskip("numpy")
@@ -189,6 +189,106 @@ def test_calls_take_a_better_kernel_when_it_is_due(monkeypatch):
     heddle.attention(*tensors, "causal")
     heddle.attention(*tensors, "causal")
     assert len(asked) == 1
+
+
+@pytest.fixture
+def stream(driver):
+    """Of GPU 0."""
+    heddle.attention(*draw(), "causal")
+    context, made = ctypes.c_void_p(), ctypes.c_void_p()
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    driver.cuCtxPushCurrent_v2(context)
+    assert driver.cuStreamCreate(ctypes.byref(made), 1) == 0
+    driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+    return made
+
+
+def test_nothing_is_asked_while_the_stream_is_captured(driver, stream, monkeypatch):
+    tensors, graph, asked = draw(), ctypes.c_void_p(), []
+    engine, kernel = _engine.engine(), heddle.kernel(*tensors, "causal")
+    engine.expire()
+    monkeypatch.setattr(engine, "ask", lambda question: asked.append(question) or kernel)
+    assert driver.cuStreamBeginCapture_v2(stream, 0) == 0
+    heddle.attention(*tensors, "causal", stream=stream.value)
+    heddle.prepare(*tensors, "causal", stream=stream.value)
+    assert driver.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0 and not asked
+    heddle.attention(*tensors, "causal", stream=stream.value)
+    assert len(asked) == 1
+
+
+class Entered:
+    """A device or a stream of CuPy: a context in which tensors are made."""
+    now: list = []
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        Entered.now.append(self.name)
+
+    def __exit__(self, *error):
+        assert Entered.now.pop() == self.name
+
+
+class CupyLike:
+    """Makes tensors on the current device for the current stream, and can say which both are."""
+    float32, made = "float32", []
+
+    class cuda:
+        ExternalStream = Entered
+
+    @staticmethod
+    def empty(shape, dtype):
+        CupyLike.made.append((shape, list(Entered.now)))
+        number = next((each for each in reversed(Entered.now) if each in ("GPU 0", "GPU 1")), "GPU 0")
+        return CupyArray(device_arrays.aligned(shape, device_arrays.TYPES[dtype][2]), dtype, int(number[-1]))
+
+
+class CupyArray(device_arrays.DeviceArray):
+    def __init__(self, bits, dtype, number):
+        super().__init__(bits, dtype, Entered(f"GPU {number}"))
+        self.number = number
+
+    def __dlpack_device__(self):
+        return device_arrays.CUDA, self.number
+
+    def __dlpack__(self, stream=None):
+        self.device, device = self.number, self.device
+        try:
+            return super().__dlpack__(stream)
+        finally:
+            self.device = device
+
+    def __array_namespace__(self):
+        return CupyLike
+
+
+def test_workspaces_are_made_on_the_gpu_and_for_the_stream_of_the_call(stream, monkeypatch):
+    monkeypatch.setattr(_call.Call, "workspace_bytes", lambda call, kernel: 4096)
+    monkeypatch.setattr(CupyLike, "made", [])
+    tensors = [CupyArray(each.bits, each.dtype, 1) for each in draw()]
+    call = heddle.prepare(*tensors, "causal", stream=stream.value)
+    assert call.out.number == 1
+    assert [made for _, made in CupyLike.made] == [["GPU 1"], ["GPU 1"], ["GPU 1", stream.value, "GPU 1"]]
+
+
+class OtherGpu:
+    """Makes tensors on GPU 0, whatever is current."""
+    float32 = "float32"
+
+    @staticmethod
+    def empty(shape, dtype):
+        return device_arrays.Space.empty(shape, dtype, 0)
+
+
+def test_a_workspace_of_another_gpu_is_refused(monkeypatch):
+    monkeypatch.setattr(_call.Call, "workspace_bytes", lambda call, kernel: 4096)
+    monkeypatch.setattr(device_arrays.DeviceArray, "__array_namespace__", lambda self: OtherGpu)
+    q, k, v = (device_arrays.DeviceArray(each.bits, each.dtype, 1) for each in draw())
+    results = dict(out=device_arrays.Space.empty(q.bits.shape, "bfloat16", 1), lse=device_arrays.Space.empty((2, 4, 37), "float32", 1))
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(q, k, v, "causal", **results)
+    assert str(raised.value) == "attention arguments: workspace: expected a tensor in GPU 1 as q, got one in GPU 0"
 
 
 def _question(tensors):

@@ -46,8 +46,7 @@ def check_tensors(q, k, v):
     for name, view in (("k", k), ("v", v)):
         if view.dtype != q.dtype:
             raise bad(f"{name}: dtype: expected {q.dtype} as q, got {view.dtype}")
-        if view.device != q.device:
-            raise bad(f"{name}: expected a tensor in {place(q.device)} as q, got one in {place(view.device)}")
+        check_place(name, view, q.device)
     (batch, _, heads, head_dim), (_, keys, kv_heads, _) = q.shape, k.shape
     check_sizes("k", k, (batch, keys, kv_heads, head_dim))
     check_sizes("v", v, (batch, keys, kv_heads, v.shape[3]))
@@ -69,12 +68,12 @@ def check_results(q, v, out, lse):
         if out.dtype not in (q.dtype, "fp32"):
             raise bad(f"out: dtype: expected {q.dtype} or fp32, got {out.dtype}")
         check_sizes("out", out, (*q.shape[:3], v.shape[3]))
-        _check_place("out", out, q)
+        check_place("out", out, q.device)
     if lse is not None:
         expected = (q.shape[0], q.shape[2], q.shape[1])
         if lse.dtype != "fp32" or tuple(lse.shape) != expected or not is_row_major(lse):
             raise bad(f"lse: expected row-major fp32 of {list(expected)} (batch, heads, seqlen_q), got {lse.dtype} of {list(lse.shape)}")
-        _check_place("lse", lse, q)
+        check_place("lse", lse, q.device)
 
 
 def pair_of(carry):
@@ -91,7 +90,7 @@ def check_carry(q, v, out, lse):
     for name, view, shape, meant in zip(("out", "lse"), (out, lse), shapes, words):
         if view.dtype != "fp32" or tuple(view.shape) != shape or not is_row_major(view):
             raise bad(f"carry: {name}: expected row-major fp32 of {list(shape)} {meant}, got {view.dtype} of {list(view.shape)}")
-        _check_place(f"carry: {name}", view, q)
+        check_place(f"carry: {name}", view, q.device)
 
 
 def check_apart(args):
@@ -101,9 +100,10 @@ def check_apart(args):
             raise bad(f"carry: {name}: expected memory apart from the {name} that this call writes, got the same address")
 
 
-def _check_place(name, view, q):
-    if view.device != q.device:
-        raise bad(f"{name}: expected a tensor in {place(q.device)} as q, got one in {place(view.device)}")
+def check_place(name, view, device):
+    """`device`: of q."""
+    if view.device != device:
+        raise bad(f"{name}: expected a tensor in {place(device)} as q, got one in {place(view.device)}")
 
 
 def is_row_major(view):
@@ -253,7 +253,11 @@ def stream_address(stream):
 
 
 class Frozen:
-    """A prepared call of the C interface. Whoever makes it keeps the kernel and the tensors."""
+    """A prepared call of the C interface. Whoever makes it keeps the kernel and the tensors.
+
+    It may be closed while its launches are queued: kernels stay loaded until the process ends, and the driver frees a graph that runs
+    once it has run (cuGraphExecDestroy). Their memory is what has to outlive them.
+    """
 
     def __init__(self, library, kernel, args):
         args.flags = _engine.prepare_flags()

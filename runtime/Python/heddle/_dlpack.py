@@ -1,4 +1,5 @@
 """Tensors of anybody who speaks DLPack, numpy arrays among them, as views; and results made by whoever made the input."""
+import contextlib
 import ctypes as C
 
 from ._call import View
@@ -71,6 +72,24 @@ def row_major(shape):
     return tuple(reversed(strides))
 
 
+def _current(device):
+    """CuPy's devices are contexts, in which they are current."""
+    return device if hasattr(device, "__enter__") else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def stream_of(like, address):
+    """Inside, the library that `like` belongs to makes tensors for this CUDA stream, as CuPy can: their memory is given to others after
+    the work that is queued there when they end. Other libraries make them as ever."""
+    space = like.__array_namespace__() if hasattr(like, "__array_namespace__") else None
+    streams = getattr(getattr(space, "cuda", None), "ExternalStream", None)
+    if streams is None:
+        yield
+        return
+    with _current(like.device), streams(address):
+        yield
+
+
 def empty(like, shape, dtype):
     """A new tensor of the library that `like` belongs to: of its dtype, or of fp32."""
     if is_host_array(like):
@@ -82,5 +101,6 @@ def empty(like, shape, dtype):
         try:
             return space.empty(shape, device=like.device, **wanted)
         except TypeError:  # CuPy's own functions make it on the current device, and know no such word
-            return space.empty(shape, **wanted)
+            with _current(like.device):
+                return space.empty(shape, **wanted)
     raise UnsupportedError(f"out: {type(like).__name__} says no way to make tensors that may be written; give out= and lse=")

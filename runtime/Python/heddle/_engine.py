@@ -9,7 +9,7 @@ import os
 import threading
 import time
 
-from . import _library
+from . import _driver, _library
 from . import _structs as S
 from .errors import Error, InvalidArgumentError, UnavailableError
 
@@ -56,9 +56,9 @@ class Found:
         except Error:
             pass
 
-    def current(self):
-        """The kernel, after asking again where that is due."""
-        if time.monotonic() >= self.next_check:
+    def current(self, stream):
+        """The kernel for `stream`, an address, after asking again where that is due: not while it is captured, where nothing may be loaded."""
+        if time.monotonic() >= self.next_check and not _driver.is_captured(stream):
             self.refresh()
         return self.kernel
 

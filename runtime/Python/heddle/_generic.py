@@ -26,18 +26,21 @@ class Bound:
         _call.check_results(views[0], views[2], out_view, lse_view)
         self.call.args.lse = lse_view.ptr
         _call.check_apart(self.call.args)
-        self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).current()
+        self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).current(stream)
         self._keep = (q, k, v, carry, tensors)
         self._frozen = None
         self._set_workspace()
 
     def _set_workspace(self):
-        """Device memory of the same library that the tensors are of."""
+        """Device memory of the same library that the tensors are of: of the stream, so that it is given to others after the work there."""
         needed = self.call.workspace_bytes(self.kernel) if self.kernel else 0
         if needed:
-            self.workspace = _dlpack.empty(self._keep[0], (needed // 4 + 64,), "fp32")
-            start = _dlpack.view(self.workspace, "workspace", self.stream).ptr
-            self.call.args.workspace, self.call.args.workspace_bytes = (start + 255) // 256 * 256, needed
+            q = self._keep[0]
+            with _dlpack.stream_of(q, self.stream):
+                self.workspace = _dlpack.empty(q, (needed // 4 + 64,), "fp32")
+            workspace = _dlpack.view(self.workspace, "workspace", self.stream)
+            _call.check_place("workspace", workspace, self.call.device)
+            self.call.args.workspace, self.call.args.workspace_bytes = (workspace.ptr + 255) // 256 * 256, needed
 
     def freeze(self):
         """Checks once: later launches are those of a prepared call."""
