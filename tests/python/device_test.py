@@ -227,6 +227,24 @@ def streams(place):
 
 
 @check("gpu")
+def dropped_while_queued(place):
+    """Results of a prepared call that is dropped while a stream other than that of its making still writes them are given to nobody else."""
+    q, k, v = place.draw()
+    side = torch.cuda.Stream()
+    call = heddle.prepare(q, k, v, "causal")
+    addresses = call.out.data_ptr(), call.lse.data_ptr()
+    place.wait()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(200_000_000)
+        call()
+    call.close()
+    del call
+    others = [torch.empty_like(q) for _ in range(4)] + [torch.empty(q.shape[0], q.shape[2], q.shape[1], device=q.device) for _ in range(4)]
+    require(not {each.data_ptr() for each in others} & set(addresses), "memory that is still written was given away")
+    place.wait()
+
+
+@check("gpu")
 def cuda_graph(place):
     """100 launches of a prepared call and one heddle.attention in one graph, replayed with other inputs."""
     q, k, v = place.draw()

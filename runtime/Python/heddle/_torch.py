@@ -7,6 +7,7 @@ import threading
 import time
 
 import torch
+from torch.autograd import forward_ad
 
 from . import _call, _dlpack, _engine
 from .errors import InvalidArgumentError, UnsupportedError
@@ -48,9 +49,17 @@ def no_gradients():
                             "k.detach(), v.detach()")
 
 
-def refuse_gradients(*tensors):
+def no_tangents():
+    return UnsupportedError("heddle has no forward-mode derivatives: call it on q.detach(), k.detach(), v.detach(), and compiled functions outside "
+                            "of torch.autograd.forward_ad.dual_level()")
+
+
+def refuse_derivatives(tensors):
+    """Of either mode: results would come without them."""
     if _grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise no_gradients()
+    if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors):
+        raise no_tangents()
 
 
 class _Results:
@@ -96,9 +105,9 @@ class _Ready:
         self.workspaces = _Results((self.workspace_bytes,), torch.uint8, self.device)
         self.next_check = self.found.next_check
 
-    def look_again(self):
+    def look_again_if_due(self):
         """A better kernel may be there; not while a stream is captured, where nothing may be loaded."""
-        if torch.cuda.is_current_stream_capturing():
+        if _now() < self.next_check or torch.cuda.is_current_stream_capturing():
             return
         if _now() >= self.found.next_check:
             self.found.refresh()
@@ -126,34 +135,40 @@ def _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, argum
     _call.check_results(views[0], views[2], results, None if lse is None else view(lse, "lse"))
     operands = {name: view(each, name) for name, each in tensors.items()}
     carried = None if carry is None else [view(each, f"carry: {name}") for name, each in zip(("out", "lse"), carry)]
+    refuse_derivatives([each for each in (q, k, v, out, lse, *(carry or ()), *tensors.values()) if each is not None])
     call = _call.Call(pattern, *views, results, scale, q_origin, k_origin, values, operands, carried)
     found = None if call.device is None else _engine.engine().find(call.question())
     return _Ready(call, found, q)
+
+
+def _tensor_key(tensor):
+    """Of a tensor that few calls have."""
+    return (tensor.dtype, tensor.device, tensor.shape, tensor.stride(), tensor.is_neg(), tensor.requires_grad and _grad_enabled())
 
 
 def _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
     parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
              q.is_neg() or k.is_neg() or v.is_neg(), scale, q_origin, k_origin]
     if out is not None:
-        parts += (out.dtype, out.device, out.shape, out.stride())
+        parts += _tensor_key(out)
     if lse is not None:
-        parts += ("lse", lse.dtype, lse.device, lse.shape, lse.stride())
+        parts += ("lse", *_tensor_key(lse))
     if carry is not None:
         for each in carry:
-            parts += ("carry", each.dtype, each.device, each.shape, each.stride())
+            parts += ("carry", *_tensor_key(each))
     for name, value in arguments.items():
         parts.append(name)
-        parts += (value.shape, value.stride(), value.dtype, value.device) if isinstance(value, torch.Tensor) else (type(value), value)
+        parts += _tensor_key(value) if isinstance(value, torch.Tensor) else (type(value), value)
     return tuple(parts)
 
 
 def _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
     """The call that is kept for these sizes, else a new one."""
+    if forward_ad._current_level >= 0:  # the slow way looks at every tensor
+        return _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
     try:
         if (q.requires_grad or k.requires_grad or v.requires_grad) and _grad_enabled():
-            refuse_gradients(q, k, v)
-        if carry is not None:
-            refuse_gradients(*carry)
+            raise no_gradients()
         key = _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
         ready = _calls.ready.get(key)
     except (AttributeError, TypeError):
@@ -174,13 +189,18 @@ def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin,
         out = ready.outs.new()
     if lse is None:
         lse = ready.logs.new()
-    ready.q.ptr, ready.k.ptr, ready.v.ptr, ready.out.ptr = q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr()
-    ready.args.lse = lse.data_ptr()
+    try:
+        ready.q.ptr, ready.k.ptr, ready.v.ptr, ready.out.ptr = q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr()
+        ready.args.lse = lse.data_ptr()
+        if carry is not None:
+            ready.args.carry_out, ready.args.carry_lse = carry[0].data_ptr(), carry[1].data_ptr()
+        for name, operand in ready.call.tensor_operands.items():
+            operand.value.ptr = arguments[name].data_ptr()
+    except RuntimeError:  # of torch.vmap and other transforms: the slow way says of which tensor
+        _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+        raise
     if carry is not None:
-        ready.args.carry_out, ready.args.carry_lse = carry[0].data_ptr(), carry[1].data_ptr()
         _call.check_apart(ready.args)
-    for name, operand in ready.call.tensor_operands.items():
-        operand.value.ptr = arguments[name].data_ptr()
     if ready.found is None:
         _call.run_on_host(ready.call)
     else:
@@ -190,7 +210,7 @@ def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin,
 
 def _launch(ready, device):
     if _now() >= ready.next_check:
-        ready.look_again()
+        ready.look_again_if_due()
     if ready.workspace_bytes:
         workspace = ready.workspaces.new()
         ready.args.workspace = workspace.data_ptr()
@@ -203,27 +223,33 @@ class Prepared:
     """See heddle.prepare."""
 
     def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments):
-        carried = () if carry is None else carry
-        for name, each in (("q", q), ("k", k), ("v", v), *zip(("carry: out", "carry: lse"), carried)):
-            view(each, name)
-        refuse_gradients(q, k, v, *carried)
         self._ready = ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+        if ready.found is not None:
+            ready.look_again_if_due()
         self.pattern, self.kernel = pattern, None if ready.found is None else ready.kernel
         self.out = ready.outs.new() if out is None else out
         self.lse = ready.logs.new() if lse is None else lse
         ready.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
         _call.check_apart(ready.args)
         self._keep = (q, k, v, carry, dict(arguments))
-        self._frozen = None
+        self._frozen = self.workspace = None
         if ready.found is not None:
             self._freeze(ready)
+            self._own = [each for each, given in ((self.out, out), (self.lse, lse), (self.workspace, None)) if each is not given]
 
     def _freeze(self, ready):
-        self.workspace = ready.workspaces.new() if ready.workspace_bytes else None
-        if self.workspace is not None:
+        if ready.workspace_bytes:
+            self.workspace = ready.workspaces.new()
             ready.args.workspace = self.workspace.data_ptr()
         self._frozen = _call.Frozen(ready.library, self.kernel, ready.args)
         self._index = ready.device.index
+        self._streams = {current_stream(self._index)}  # those after whose work PyTorch's allocator gives our memory to others
+
+    def _add_stream(self, address):
+        stream = torch.cuda.current_stream(self._index)
+        for each in self._own:
+            each.record_stream(stream)
+        self._streams.add(address)
 
     def __call__(self):
         if self._ready is None:
@@ -231,11 +257,15 @@ class Prepared:
         if self._frozen is None:
             _call.run_on_host(self._ready.call)
         else:
-            self._frozen.launch(current_stream(self._index))
+            stream = current_stream(self._index)
+            if stream not in self._streams:
+                self._add_stream(stream)
+            self._frozen.launch(stream)
         return self.out
 
     def close(self):
-        """Lets go of the tensors and the launch. Calls raise from then on."""
+        """Lets go of the tensors and the launch, also while work is still queued, but not while a captured graph may be replayed that holds
+        it. Calls raise from then on."""
         if self._frozen is not None:
             self._frozen.close()
-        self._frozen = self._ready = self._keep = None
+        self._frozen = self._ready = self._keep = self._own = self.workspace = None

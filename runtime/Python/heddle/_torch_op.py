@@ -18,6 +18,8 @@ def attention_op(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, tensors: Lis
                  carry_lse: Optional[torch.Tensor] = None) -> Tuple[torch.Tensor, torch.Tensor]:
     """out [batch, seqlen_q, heads, value_dim] and lse [batch, heads, seqlen_q]. `names`: of the sizes, the numbers, the tensors, with ;
     between the three and , inside each."""
+    if _torch.forward_ad._current_level >= 0:
+        raise _torch.no_tangents()  # whether a tensor has one cannot be seen in here
     given: list = [sizes, numbers, tensors]
     called = [part.split(",") if part else [] for part in names.split(";")]
     arguments = {name: value for part, values in zip(called, given) for name, value in zip(part, values)}

@@ -57,7 +57,7 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     arguments   sizes, numbers and tensors of the pattern, by name, over its defaults
 
     Returns out [batch, seqlen_q, heads, value_dim] of the library that q belongs to. On a GPU the work is only queued; a first call of a
-    pattern finds or compiles its kernel. There is no backward pass: tensors that require gradients raise UnsupportedError.
+    pattern finds or compiles its kernel. There is no backward pass: tensors that require gradients or have tangents raise UnsupportedError.
     Raises InvalidArgumentError and the other classes of heddle.errors; nothing was launched then.
     """
     if carry is not None:
@@ -119,7 +119,7 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
 
     Arguments as of heddle.attention. Addresses are frozen: write new values into q, k, v and read `prepared.out`, `prepared.lse`. The
     kernel stays the one of this moment. PyTorch: on the stream that is current when it is called, also while that is captured into a
-    CUDA graph.
+    CUDA graph. Keep what this returns for as long as that graph is replayed; queued work does not need it.
     """
     pattern = patterns.resolved(pattern)
     if carry is not None:
