@@ -20,7 +20,7 @@ if not os.environ.get("HEDDLE_TEST_INSTALLED"):
 import torch  # noqa: E402
 
 import heddle  # noqa: E402
-from heddle import nn  # noqa: E402
+from heddle import _dlpack, _driver, nn  # noqa: E402
 from heddle.words import causal, cols, documents, full, tensor, union, window  # noqa: E402
 from time_limit import time_limit  # noqa: E402
 
@@ -242,6 +242,34 @@ def dropped_while_queued(place):
     others = [torch.empty_like(q) for _ in range(4)] + [torch.empty(q.shape[0], q.shape[2], q.shape[1], device=q.device) for _ in range(4)]
     require(not {each.data_ptr() for each in others} & set(addresses), "memory that is still written was given away")
     place.wait()
+
+
+@check("gpu")
+def cupy_arrays(place):
+    """On a stream of their own; its workspaces are given to others after its work, and nothing is loaded while it is captured."""
+    try:
+        import cupy
+    except ImportError:
+        return "not run: no CuPy here"
+    q, k, v = (each.half() for each in place.draw())
+    wanted = heddle.attention(q, k, v, "causal")
+    place.wait()
+    q, k, v = map(cupy.from_dlpack, (q, k, v))
+    side = cupy.cuda.Stream(non_blocking=True)
+    out = heddle.attention(q, k, v, "causal", stream=side.ptr)
+    side.synchronize()
+    require(torch.equal(torch.from_dlpack(out), wanted), "a call on CuPy's arrays")
+    with _dlpack.stream_of(q, side.ptr):
+        workspace = _dlpack.empty(q, (1 << 20,), "fp32")
+    address = workspace.data.ptr
+    del workspace
+    require(cupy.empty(1 << 20, cupy.float32).data.ptr != address, "the default stream got the memory of another")
+    with side:
+        require(cupy.empty(1 << 20, cupy.float32).data.ptr == address, "the memory did not belong to its stream")
+    side.begin_capture()
+    seen = _driver.is_captured(side.ptr)
+    side.end_capture()
+    require(seen and not _driver.is_captured(side.ptr), "is_captured")
 
 
 @check("gpu")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import heddle
 import pytest
@@ -235,7 +236,10 @@ class CupyLike:
     float32, made = "float32", []
 
     class cuda:
-        ExternalStream = Entered
+        @staticmethod
+        def ExternalStream(address):
+            warnings.warn("ExternalStream is deprecated", DeprecationWarning)
+            return Entered(address)
 
     @staticmethod
     def empty(shape, dtype):
@@ -263,6 +267,7 @@ class CupyArray(device_arrays.DeviceArray):
         return CupyLike
 
 
+@pytest.mark.filterwarnings("error")
 def test_workspaces_are_made_on_the_gpu_and_for_the_stream_of_the_call(stream, monkeypatch):
     monkeypatch.setattr(_call.Call, "workspace_bytes", lambda call, kernel: 4096)
     monkeypatch.setattr(CupyLike, "made", [])

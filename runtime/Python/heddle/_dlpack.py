@@ -1,6 +1,7 @@
 """Tensors of anybody who speaks DLPack, numpy arrays among them, as views; and results made by whoever made the input."""
 import contextlib
 import ctypes as C
+import warnings
 
 from ._call import View
 from .errors import InvalidArgumentError, UnsupportedError
@@ -77,6 +78,13 @@ def _current(device):
     return device if hasattr(device, "__enter__") else contextlib.nullcontext()
 
 
+def _external(streams, address):
+    """CuPy 14 deprecates ExternalStream for Stream.from_external, which destroys the stream when it ends."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return streams(address)
+
+
 @contextlib.contextmanager
 def stream_of(like, address):
     """Inside, the library that `like` belongs to makes tensors for this CUDA stream, as CuPy can: their memory is given to others after
@@ -86,7 +94,7 @@ def stream_of(like, address):
     if streams is None:
         yield
         return
-    with _current(like.device), streams(address):
+    with _current(like.device), _external(streams, address):
         yield
 
 
