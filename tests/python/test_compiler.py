@@ -232,7 +232,7 @@ class Entered:
 
 
 class CupyLike:
-    """Makes tensors on the current device for the current stream, and can say which both are."""
+    """A module that makes tensors on the current device for the current stream, and can say which both are."""
     float32, made = "float32", []
 
     class cuda:
@@ -249,6 +249,8 @@ class CupyLike:
 
 
 class CupyArray(device_arrays.DeviceArray):
+    __module__ = "cupy_like"
+
     def __init__(self, bits, dtype, number):
         super().__init__(bits, dtype, Entered(f"GPU {number}"))
         self.number = number
@@ -263,12 +265,15 @@ class CupyArray(device_arrays.DeviceArray):
         finally:
             self.device = device
 
+    @property
     def __array_namespace__(self):
-        return CupyLike
+        raise AttributeError("CuPy's arrays have none")
 
 
 @pytest.mark.filterwarnings("error")
 def test_workspaces_are_made_on_the_gpu_and_for_the_stream_of_the_call(stream, monkeypatch):
+    monkeypatch.setattr(CupyLike, "ndarray", CupyArray, raising=False)
+    monkeypatch.setitem(sys.modules, "cupy_like", CupyLike)
     monkeypatch.setattr(_call.Call, "workspace_bytes", lambda call, kernel: 4096)
     monkeypatch.setattr(CupyLike, "made", [])
     tensors = [CupyArray(each.bits, each.dtype, 1) for each in draw()]

@@ -1,6 +1,7 @@
 """Tensors of anybody who speaks DLPack, numpy arrays among them, as views; and results made by whoever made the input."""
 import contextlib
 import ctypes as C
+import sys
 import warnings
 
 from ._call import View
@@ -73,6 +74,14 @@ def row_major(shape):
     return tuple(reversed(strides))
 
 
+def _space_of(like):
+    """The module that makes tensors of this kind: its array namespace or, of CuPy, whose arrays know none, the one of its type."""
+    if hasattr(like, "__array_namespace__"):
+        return like.__array_namespace__()
+    module = sys.modules.get(type(like).__module__)
+    return module if getattr(module, "ndarray", None) is type(like) else None
+
+
 def _current(device):
     """CuPy's devices are contexts, in which they are current."""
     return device if hasattr(device, "__enter__") else contextlib.nullcontext()
@@ -89,8 +98,7 @@ def _external(streams, address):
 def stream_of(like, address):
     """Inside, the library that `like` belongs to makes tensors for this CUDA stream, as CuPy can: their memory is given to others after
     the work that is queued there when they end. Other libraries make them as ever."""
-    space = like.__array_namespace__() if hasattr(like, "__array_namespace__") else None
-    streams = getattr(getattr(space, "cuda", None), "ExternalStream", None)
+    streams = getattr(getattr(_space_of(like), "cuda", None), "ExternalStream", None)
     if streams is None:
         yield
         return
@@ -103,8 +111,8 @@ def empty(like, shape, dtype):
     if is_host_array(like):
         import numpy
         return numpy.empty(shape, like.dtype if dtype is None else numpy.float32)
-    if hasattr(like, "__array_namespace__") and not type(like).__module__.startswith("jax"):
-        space = like.__array_namespace__()
+    space = _space_of(like)
+    if space is not None and not type(like).__module__.startswith("jax"):
         wanted = dict(dtype=like.dtype if dtype is None else space.float32)
         try:
             return space.empty(shape, device=like.device, **wanted)
