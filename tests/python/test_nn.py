@@ -66,6 +66,12 @@ def test_multihead_dilated_attention(mixed):
         module(x, x, x)  # its weights want gradients
 
 
+def test_lengths_and_rates_of_arrays():
+    tensors = draw()
+    out = nn.LongNetAttention(4 * 2 ** np.arange(3), torch.tensor(RATES))(*tensors)
+    check(out, tensors, reference.mixture(4, 23, LENGTHS, RATES, False))
+
+
 def test_modules_are_one_graph():
     module = nn.MultiheadDilatedAttention(32, 4, RATES, LENGTHS).eval()
     x = torch.randn(2, 23, 32)
@@ -80,6 +86,12 @@ def test_modules_are_one_graph():
     (lambda: nn.MultiheadDilatedAttention(30, 4, [1], [4]), "embed_dim: expected a multiple of num_heads, got 30 and 4"),
     (lambda: nn.MultiheadDilatedAttention(24, 4, [1], [4]), "expected a multiple of 8, got 6"),
     (lambda: nn.BlockSparseAttention(4, -1), "expected local, global, random or strided blocks, got none"),
+    (lambda: nn.MultiheadDilatedAttention(32, 0, [1], [4]), "embed_dim: expected a multiple of num_heads, got 32 and 0"),
+    (lambda: nn.MultiheadDilatedAttention(32, -4, [1], [4]), "embed_dim: expected a multiple of num_heads, got 32 and -4"),
+    (lambda: nn.DilatedAttention(4, 1), "expected lists of segment_lengths and dilation_rates, got 4 and 1"),
+    (lambda: nn.DilatedAttention([4.0], [1]), "segment: expected an int, heddle.size or heddle.static, got Static(value=4.0)"),
+    (lambda: nn.BlockSparseAttention(4, 1.5), "size local_blocks: default: expected an int, got 1.5"),
+    (lambda: nn.BlockSparseAttention(4, 1, random_blocks=0.5), "size random_blocks: default: expected an int, got 0.5"),
 ])
 def test_what_is_refused(make, message):
     with pytest.raises(heddle.InvalidArgumentError) as raised:

@@ -140,3 +140,51 @@ def test_what_a_traced_function_may_not_do(function, message):
 def test_every_word_is_in_a_pattern_somewhere():
     assert str(box(0, size("r"), 0, 4)) and str(prefix(3)) and str(random(3, per_head=True)) and relative(tensor("t", "?x?xf32"), 3)
     assert alibi() == scaled.alibi() and number("n", 1.0).type == "f32"
+
+
+class Whole:
+    """An int that is not Python's own, as numpy's and PyTorch's are."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+def test_ints_of_others_are_ints():
+    assert str(window(Whole(5), static(Whole(2))).segment(Whole(8)).blocks(Whole(4))) == str(window(5, static(2)).segment(8).blocks(4))
+    assert str(causal.dilate(Whole(3), at=Whole(1)) | box(0, Whole(4), 0, 4) | stride("k", Whole(2), at=0)) == \
+        str(causal.dilate(3, at=1) | box(0, 4, 0, 4) | stride("k", 2, at=0))
+    assert size("w", Whole(3), min=Whole(1)) == size("w", 3, min=1)
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: size("w", 1.5), "size w: default: expected an int, got 1.5"),
+    (lambda: size("w", True), "size w: default: expected an int, got True"),
+    (lambda: size("w", 3, min=1.5), "size w: min: expected an int, got 1.5"),
+    (lambda: size("w", 3, doc=4), "size w: doc: expected a text, got 4"),
+    (lambda: number("x", "1.0"), "number x: default: expected a float, got '1.0'"),
+    (lambda: number("x", 1.0, max=10**400), "number x: max: expected a float, got an int that no float holds"),
+    (lambda: number("x", 1.0, min=float("nan")), "number x: min: expected a finite number, got nan"),
+    (lambda: tensor("t", None), "tensor t: expected a type such as '1x?x?x?xbf16', got None"),
+    (lambda: static("3, 0] } //"), "static: expected an int or a float, got '3, 0] } //'"),
+    (lambda: static(True), "static: expected an int or a float, got True"),
+    (lambda: window(static(1.5)), "left: expected an int, heddle.size or heddle.static, got Static(value=1.5)"),
+    (lambda: causal.blocks(static(4.0)), "blocks: expected an int, heddle.size or heddle.static, got Static(value=4.0)"),
+    (lambda: softcap(10**400), "cap: expected a float, heddle.number or heddle.static, got an int that no float holds"),
+    (lambda: random(2, seed=False), "seed: expected an int, heddle.size or heddle.static, got False"),
+    (lambda: union(causal).mlir(arguments=["w"]), "arguments: expected heddle.size, number or tensor with a name, got 'w'"),
+    (lambda: predicate(3), "predicate: expected a function, got 3"),
+])
+def test_values_that_are_no_numbers_of_a_pattern(make, message):
+    with pytest.raises(InvalidArgumentError) as raised:
+        make()
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("keep", [lambda b, h, q, k: q**2 > k, lambda b, h, q, k: q >> 2 == k >> 2, lambda b, h, q, k: 7 % q == k,
+                                  lambda b, h, q, k: 7 // q == k])
+def test_operators_that_regions_do_not_have(keep):
+    with pytest.raises(UnsupportedError, match=r"uses one of \*\*, <<, >>, @ and divmod, or divides a number by a position"):
+        predicate(keep)

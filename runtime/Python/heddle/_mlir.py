@@ -4,6 +4,7 @@ A node knows the text of its op, with places for what it stands on; the printer 
 it is used, and makes arguments of the run-time sizes, numbers and tensors in the order in which they are met.
 """
 import math
+import numbers
 import re
 from dataclasses import dataclass, field
 from typing import Optional, Tuple, Union
@@ -90,8 +91,7 @@ def literal(value):
 
 def _attributes(value):
     typed = [("attn.default", getattr(value, "default", None)), ("attn.min", getattr(value, "min", None)), ("attn.max", getattr(value, "max", None))]
-    cast = float if value.type == "f32" else int
-    found = [f"{name} = {literal(cast(number))} : {value.type}" for name, number in typed if number is not None]
+    found = [f"{name} = {literal(number)} : {value.type}" for name, number in typed if number is not None]
     if value.doc is not None:
         quoted = value.doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")
         found.append(f'attn.doc = "{quoted}"')
@@ -124,6 +124,8 @@ class Printer:
         self._named = {}
         self._declared = set()
         for value in declared:
+            if getattr(value, "name", None) is None:
+                raise InvalidArgumentError(f"arguments: expected heddle.size, number or tensor with a name, got {value!r}")
             self._argument(value, None)
 
     def _argument(self, value, place):
@@ -179,28 +181,45 @@ class Printer:
         return "\n".join([f"attn.pattern @{name}({arguments}){origin} {{", *self.lines, "  " + end, "}"]) + "\n"
 
 
-def is_int(value):
-    return isinstance(value, int) and not isinstance(value, bool)
+def whole(value):
+    """An int of anything that is one, numpy's among them; None of everything else, bool too."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return value.__index__()
+    except TypeError:  # tensors of several elements, or of floats
+        return None
+
+
+def finite(value, what, wanted="a float"):
+    """A float of any real number that is finite; InvalidArgumentError of everything else, bool too."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidArgumentError(f"{what}: expected {wanted}, got {value!r}")
+    try:
+        found = float(value)
+    except OverflowError:
+        raise InvalidArgumentError(f"{what}: expected {wanted}, got an int that no float holds") from None
+    if not math.isfinite(found):
+        raise InvalidArgumentError(f"{what}: expected a finite number, got {value!r}")
+    return found
 
 
 def size(value, role, least=0):
     """What a word makes of an int: a run-time size called after its role, but 0, which says that something is not there."""
-    if isinstance(value, (Size, Static)):
+    if isinstance(value, Size) or isinstance(value, Static) and isinstance(value.value, int):
         return value
-    if not is_int(value):
+    found = whole(value)
+    if found is None:
         raise InvalidArgumentError(f"{role}: expected an int, heddle.size or heddle.static, got {value!r}")
-    if not least <= value <= _INT32_MAX:
-        raise InvalidArgumentError(f"{role}: expected {least} to 2^31 - 1, got {value}")
-    return Static(0) if value == 0 else Size(value, role=role)
+    if not least <= found <= _INT32_MAX:
+        raise InvalidArgumentError(f"{role}: expected {least} to 2^31 - 1, got {found}")
+    return Static(0) if found == 0 else Size(found, role=role)
 
 
 def number(value, role, least=None, most=None):
     """Likewise of a float."""
     if isinstance(value, (Number, Static, Tensor)):
-        return Static(float(value.value)) if isinstance(value, Static) else value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidArgumentError(f"{role}: expected a float, heddle.number or heddle.static, got {value!r}")
-    value = float(value)
-    float_text(value)
+        return Static(finite(value.value, role)) if isinstance(value, Static) else value
+    value = finite(value, role, "a float, heddle.number or heddle.static")
     inside = (least is None or value >= least) and (most is None or value <= most)
     return Number(value, role=role, min=least, max=most) if inside else Static(value)

@@ -106,6 +106,12 @@ class Symbol:
     def __mod__(self, other):
         return self - (self // other) * other
 
+    def _no_such(self, *_):
+        return _refuse("uses one of **, <<, >>, @ and divmod, or divides a number by a position with // or %")
+
+    __pow__ = __rpow__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __matmul__ = __rmatmul__ = _no_such
+    __divmod__ = __rdivmod__ = __rfloordiv__ = __rmod__ = _no_such
+
     def _compare(self, other, how):
         a, b, kind = self._both(other)
         ints, floats = _COMPARE[how]
@@ -178,6 +184,8 @@ def _minus_infinity(region, value):
 
 
 def _traced(function, arguments, kind, what):
+    if not callable(function):
+        raise InvalidArgumentError(f"{what}: expected a function, got {function!r}")
     region = _Region()
     result = function(*(Symbol(region, f"%{name}", of) for name, of in arguments))
     if isinstance(result, (bool, int, float)):

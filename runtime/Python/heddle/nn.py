@@ -17,8 +17,15 @@ __all__ = ["BlockSparseAttention", "DilatedAttention", "LongNetAttention", "Mult
            "block_sparse_pattern"]
 
 
+def _lists(segment_lengths, dilation_rates):
+    try:
+        return list(segment_lengths), list(dilation_rates)
+    except TypeError:
+        raise InvalidArgumentError(f"expected lists of segment_lengths and dilation_rates, got {segment_lengths!r} and {dilation_rates!r}") from None
+
+
 def _branches(what, segment_lengths, dilation_rates):
-    lengths, rates = tuple(segment_lengths), tuple(dilation_rates)
+    lengths, rates = _lists(segment_lengths, dilation_rates)
     if len(lengths) != len(rates) or not lengths:
         raise InvalidArgumentError(f"{what}: expected as many segment_lengths as dilation_rates, at least one, got {len(lengths)} and {len(rates)}")
     return tuple(zip(lengths, rates))
@@ -101,7 +108,8 @@ class DilatedAttention(_Attention):
 
     def __init__(self, segment_lengths: Sequence[int], dilation_rates: Sequence[int], softmax_scale: Optional[float] = None,
                  attention_dropout: float = 0.0, *, divide_by_groups: bool = False):
-        self.segment_lengths, self.dilation_rates, self.divide_by_groups = list(segment_lengths), list(dilation_rates), divide_by_groups
+        self.segment_lengths, self.dilation_rates = _lists(segment_lengths, dilation_rates)
+        self.divide_by_groups = divide_by_groups
         super().__init__(softmax_scale, attention_dropout)
 
     def make_pattern(self, is_causal):
@@ -117,7 +125,8 @@ class LongNetAttention(_Attention):
 
     def __init__(self, segment_lengths: Sequence[int], dilation_rates: Sequence[int], softmax_scale: Optional[float] = None,
                  attention_dropout: float = 0.0, *, rule: str = "block"):
-        self.segment_lengths, self.dilation_rates, self.rule = list(segment_lengths), list(dilation_rates), rule
+        self.segment_lengths, self.dilation_rates = _lists(segment_lengths, dilation_rates)
+        self.rule = rule
         super().__init__(softmax_scale, attention_dropout)
 
     def make_pattern(self, is_causal):
@@ -149,7 +158,7 @@ class MultiheadDilatedAttention(nn.Module):
                  bias: bool = True, layer_norm: bool = True, layer_norm_eps: float = 1e-5, gamma_init: float = 1.0, device=None, dtype=None, *,
                  mixed: bool = False):
         super().__init__()
-        if embed_dim % num_heads:
+        if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
             raise InvalidArgumentError(f"embed_dim: expected a multiple of num_heads, got {embed_dim} and {num_heads}")
         if (embed_dim // num_heads) % 8:
             raise InvalidArgumentError(f"embed_dim / num_heads: expected a multiple of 8, got {embed_dim // num_heads}")

@@ -27,24 +27,46 @@ def size(name: str, default: Optional[int] = None, *, min: Optional[int] = None,
     >>> window(half, half).arguments()
     ['half']
     """
-    return Size(default, _mlir.check_name(name, "size"), min=min, doc=doc)
+    name = _mlir.check_name(name, "size")
+    return Size(_size_of(default, f"size {name}: default"), name, min=_size_of(min, f"size {name}: min"), doc=_doc(doc, f"size {name}"))
 
 
 def number(name: str, default: Optional[float] = None, *, min: Optional[float] = None, max: Optional[float] = None,
            doc: Optional[str] = None) -> Number:
     """A run-time f32 with a name of its own."""
-    return Number(default, _mlir.check_name(name, "number"), min=min, max=max, doc=doc)
+    name = _mlir.check_name(name, "number")
+    what = f"number {name}: "
+    given = (None if value is None else _mlir.finite(value, what + of) for value, of in ((default, "default"), (min, "min"), (max, "max")))
+    default, min, max = given
+    return Number(default, name, min=min, max=max, doc=_doc(doc, f"number {name}"))
 
 
 def tensor(name: str, type: str, *, doc: Optional[str] = None) -> Tensor:
     """A tensor that the pattern reads: its shape with ? for run-time extents, and its element type, as in "1x?x?x?xbf16"."""
+    name = _mlir.check_name(name, "tensor")
+    if not isinstance(type, str):
+        raise InvalidArgumentError(f"tensor {name}: expected a type such as '1x?x?x?xbf16', got {type!r}")
     spelled = type if type.startswith("memref<") else f"memref<{type}>"
-    return Tensor(_mlir.check_name(name, "tensor"), spelled, doc)
+    return Tensor(name, spelled, _doc(doc, f"tensor {name}"))
 
 
 def static(value: Union[int, float]) -> Static:
     """A literal of the kernel, where a number would be a run-time value."""
-    return Static(value)
+    found = _mlir.whole(value)
+    return Static(_mlir.finite(value, "static", "an int or a float") if found is None else found)
+
+
+def _size_of(value, what):
+    found = None if value is None else _mlir.whole(value)
+    if found is None and value is not None:
+        raise InvalidArgumentError(f"{what}: expected an int, got {value!r}")
+    return found
+
+
+def _doc(doc, what):
+    if doc is not None and not isinstance(doc, str):
+        raise InvalidArgumentError(f"{what}: doc: expected a text, got {doc!r}")
+    return doc
 
 
 # ---------------------------------------------------------------- masks
@@ -130,8 +152,8 @@ def cols(first: Union[int, Size, Static] = 0, last: Union[int, Size, Static] = 0
 
 def box(first_q, end_q, first_k, end_k) -> Mask:
     """Keeps (q, k) when first_q <= q < end_q and first_k <= k < end_k. Literals unless they are `size`."""
-    values = tuple(Static(value) if _mlir.is_int(value) else _mlir.size(value, role)
-                   for role, value in zip(("first_q", "end_q", "first_k", "end_k"), (first_q, end_q, first_k, end_k)))
+    given = zip(("first_q", "end_q", "first_k", "end_k"), (first_q, end_q, first_k, end_k))
+    values = tuple(_mlir.size(value, role) if _mlir.whole(value) is None else Static(_mlir.whole(value)) for role, value in given)
     return Mask("box", "attn.box [{v[0]}, {v[1]}, {v[2]}, {v[3]}]", values=values)
 
 
@@ -141,15 +163,16 @@ def prefix(length: Union[int, Size, Static]) -> Mask:
 
 
 def _residue(what, by, at, rule, rules):
-    if not _mlir.is_int(by) or by < 1:
+    rate, residue = _mlir.whole(by), _mlir.whole(at)
+    if rate is None or rate < 1:
         raise InvalidArgumentError(f"{what}: expected a rate >= 1, got {by!r}")
     if (at is None) == (rule is None):
         raise InvalidArgumentError(f"{what}: expected one of `at`, a residue class, and `rule`, one of {', '.join(rules)}")
     if rule is not None and rule not in rules:
         raise InvalidArgumentError(f"{what}: rule: expected one of {', '.join(rules)}, got {rule!r}")
-    if at is not None and not (_mlir.is_int(at) and 0 <= at < by):
-        raise InvalidArgumentError(f"{what}: at: expected 0 to {by - 1}, got {at!r}")
-    return f"by {by} at {at}" if rule is None else f"by {by} rule({rule})"
+    if at is not None and (residue is None or not 0 <= residue < rate):
+        raise InvalidArgumentError(f"{what}: at: expected 0 to {rate - 1}, got {at!r}")
+    return f"by {rate} at {residue}" if rule is None else f"by {rate} rule({rule})"
 
 
 def stride(axis: str, by: int, at: Optional[int] = None, rule: Optional[str] = None) -> Mask:
@@ -161,7 +184,7 @@ def stride(axis: str, by: int, at: Optional[int] = None, rule: Optional[str] = N
 
 def random(count: Union[int, Size, Static], seed: Union[int, Size, Static] = 0, per_head: bool = False) -> Mask:
     """`count` random keys of each query: the same on every machine; inside `blocks`, key blocks of each query block."""
-    seed_value = Size(0, role="seed") if seed == 0 and not isinstance(seed, (Size, Static)) else _mlir.size(seed, "seed")
+    seed_value = Size(0, role="seed") if _mlir.whole(seed) == 0 else _mlir.size(seed, "seed")
     text = "attn.random count {v[0]} seed {v[1]}" + (" per_head" if per_head else "")
     return Mask("random", text, values=(_mlir.size(count, "count"), seed_value))
 
@@ -190,7 +213,8 @@ def segment(mask: Mask, by: Union[int, Size, Static]) -> Mask:
 
 def blocks(mask: Mask, by: Union[int, Size]) -> Mask:
     """Evaluates a mask on the numbers of blocks of `by` positions. The size is a literal unless it is `size`."""
-    value = by if isinstance(by, (Size, Static)) else Static(_mlir.size(by, "blocks", 1).default)
+    value = _mlir.size(by, "blocks", 1)
+    value = value if value is by else Static(value.default)
     return Mask("blocks", "attn.blocks {m[0]} by [{v[0]}]", (_mask(mask, "blocks"),), (value,))
 
 
