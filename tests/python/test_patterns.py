@@ -1,5 +1,6 @@
 """Patterns of the library, built in Python, from text and from files: the same digests, the same arguments, the same diagnostics."""
 import copy
+import os
 import pickle
 
 import heddle
@@ -240,3 +241,86 @@ def test_explain_and_draw_run_the_command_line(tmp_path):
 
 def test_numbers_with_names():
     assert number("cap", 3.0, min=1.0, max=9.0).max == 9.0
+
+
+def refused(kind, message, call):
+    with pytest.raises(kind) as raised:
+        call()
+    assert message in str(raised.value)
+
+
+TEXT = "attn.pattern @mine() { %m = attn.causal  attn.softmax union(%m) }"
+
+
+def test_options_of_words_are_not_passed_over():
+    """A text says its q_origin and arguments itself: another mask would be computed than the one that was asked for."""
+    made = heddle.pattern(causal, name="mine")
+    for what in (TEXT, made):
+        refused(heddle.InvalidArgumentError, "q_origin and arguments are for patterns made of words", lambda: heddle.pattern(what, q_origin="end"))
+        refused(heddle.InvalidArgumentError, "q_origin and arguments are for patterns made of words",
+                lambda: heddle.pattern(what, arguments=[heddle.size("w", 3)]))
+    refused(heddle.InvalidArgumentError, "name: mine has a name already, got 'other'", lambda: heddle.pattern(made, name="other"))
+    assert heddle.pattern(made, name="mine") is made
+    refused(heddle.InvalidArgumentError, "arguments: expected a list of heddle.size, number and tensor",
+            lambda: heddle.pattern(window(3), arguments=heddle.size("w", 3)))
+
+
+@pytest.mark.parametrize("text", [TEXT + "\0 and more", TEXT + " // \ud800", causal, None, b"attn.pattern"])
+def test_texts_that_are_none(text):
+    refused(heddle.InvalidArgumentError, "pattern: text: expected ", lambda: heddle.Pattern(text))
+
+
+def test_names_that_are_none():
+    refused(heddle.InvalidArgumentError, "pattern: name: expected a str, got 3", lambda: heddle.Pattern(TEXT, 3))
+    for name in ("../patterns/causal", 3, None, "causal\0"):
+        refused(heddle.NotFoundError, f"library: there is no pattern {name!r}", lambda: heddle.library(name))
+
+
+def test_files_that_are_not_there_or_no_text(tmp_path):
+    refused(heddle.NotFoundError, "load: there is no file", lambda: heddle.load(tmp_path / "none.mlir"))
+    refused(heddle.IoError, "cannot be read", lambda: heddle.load(tmp_path))
+    refused(heddle.InvalidArgumentError, "load: expected a path, got 99", lambda: heddle.load(99))
+    refused(heddle.InvalidArgumentError, "expected a text in UTF-8", lambda: heddle.load("none\0.mlir"))
+    binary = tmp_path / "binary.mlir"
+    binary.write_bytes(b"\xff\xfe\x00")
+    refused(heddle.InvalidArgumentError, "expected a text in UTF-8", lambda: heddle.load(binary))
+
+
+def test_files_with_other_names_and_marks(tmp_path):
+    path = tmp_path / "größe ü.mlir"
+    path.write_text(TEXT, encoding="utf-8-sig")  # with the mark that some editors begin a file with
+    assert heddle.load(path).name == heddle.load(os.fsencode(path)).name == "mine"
+    odd = os.path.join(os.fsencode(tmp_path), b"b\xffd.mlir")
+    try:
+        with open(odd, "w", encoding="utf-8") as file:
+            file.write(TEXT)
+    except OSError:
+        pytest.skip("the file system takes only names in UTF-8")
+    assert heddle.load(odd).name == "mine"
+
+
+def test_values_of_any_name_and_kind():
+    own = heddle.pattern(window(heddle.size("self", 3)))
+    assert own(self=4).values == {"self": 4}
+    refused(heddle.InvalidArgumentError, "self: expected an int, got True", lambda: own(self=True))
+    capped = heddle.pattern(heddle.words.union(causal, sink=heddle.number("sink", 0.0)))
+    refused(heddle.InvalidArgumentError, "sink: expected a finite number, got an int that no float holds", lambda: capped(sink=10**400))
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ("%a: i32 {attn.default = x}", "argument a: expected numbers, got {attn.default = x}"),
+    ("%a: foo", "argument a: expected i32, f32 or a type such as memref<?x?xi32>, got foo"),
+])
+def test_named_patterns_with_other_arguments(arguments, message):
+    refused(heddle.InvalidArgumentError, message, lambda: heddle.named("x", arguments))
+
+
+@pytest.mark.parametrize("name, q_origin", [("x", "middle"), ("", "start"), (None, "start")])
+def test_named_patterns_without_a_name_or_place(name, q_origin):
+    refused(heddle.InvalidArgumentError, "named: expected a name, and q_origin 'start', 'end' or 'given'", lambda: heddle.named(name, "", q_origin))
+
+
+def test_pictures_that_cannot_be_written(tmp_path, monkeypatch):
+    from heddle import _command
+    monkeypatch.setattr(_command, "draw", lambda pattern, sizes: "<svg/>")
+    refused(heddle.IoError, "cannot be written", lambda: heddle.pattern(TEXT).draw(str(tmp_path / "none" / "picture.svg")))

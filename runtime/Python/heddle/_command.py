@@ -29,7 +29,7 @@ def program():
 
 def _run(verb, options, pattern):
     command = [program(), verb, *options, "--pattern", pattern.name, "-"]
-    done = subprocess.run(command, input=pattern.text, capture_output=True, text=True)
+    done = subprocess.run(command, input=pattern.text, capture_output=True, encoding="utf-8")
     if done.returncode:
         kind = UnavailableError if done.returncode == 3 else InvalidArgumentError
         raise kind(done.stderr.strip() or f"heddle {verb} ended with {done.returncode}")

@@ -26,6 +26,7 @@ class Argument:
 
 _START = re.compile(r"\battn\.pattern\s+@([A-Za-z_][\w$.]*)\s*\(")
 _ATTRIBUTE = re.compile(r'(attn\.\w+)\s*=\s*("(?:[^"\\]|\\.)*"|[^,}]+)')
+_MEMREF = re.compile(r"memref<((\?|\d+)x)+\w+>\Z")
 _ARGUMENT = re.compile(r"\s*%([\w$.-]+)\s*:\s*([^{]+?)\s*(\{.*\})?\s*\Z", re.S)
 
 
@@ -68,7 +69,12 @@ def _argument(number, text):
     cast = {"size": int, "number": float}.get(kind)
     given = dict(_ATTRIBUTE.findall(attributes or ""))
     doc = given.pop("attn.doc", '""')[1:-1].replace('\\"', '"')
-    values = {key: cast(value.split(":")[0]) for key, value in given.items()} if cast else {}
+    try:
+        values = {key: cast(value.split(":")[0]) for key, value in given.items()} if cast else {}
+    except ValueError:
+        raise InvalidArgumentError(f"pattern: argument {name}: expected numbers, got {attributes}") from None
+    if kind == "tensor" and not _MEMREF.match(type):
+        raise InvalidArgumentError(f"pattern: argument {name}: expected i32, f32 or a type such as memref<?x?xi32>, got {type}")
     return Argument(number, name, kind, type, values.get("attn.default"), values.get("attn.min", 0 if kind == "size" else None),
                     values.get("attn.max"), kind == "tensor" and has_length(type), doc)
 

@@ -2,14 +2,13 @@
 import ctypes as C
 import functools
 import math
-import numbers
 import os
 import weakref
 from typing import Optional, Sequence, Union
 
-from . import _header, _library
+from . import _header, _library, _mlir
 from . import _structs as S
-from .errors import Error, InvalidArgumentError, NotFoundError
+from .errors import Error, InvalidArgumentError, IoError, NotFoundError
 from .words import Mask, Softmax, union
 
 __all__ = ["Pattern", "Argument", "pattern", "load", "library", "library_names", "named"]
@@ -27,7 +26,9 @@ class Pattern:
     def __init__(self, text: str, name: Optional[str] = None, values: Optional[dict] = None, label: str = "pattern"):
         """`name` says which pattern of the text; `label` stands for the file in diagnostics. The compiler, if there is one, verifies
         the text now: InvalidArgumentError with its diagnostics."""
-        self.text = text
+        self.text = _checked_text(text, "text")
+        if name is not None:
+            _checked_text(name, "name")
         self.label = label
         self._handle = None
         self._info: dict = {}
@@ -48,7 +49,8 @@ class Pattern:
     def _parse(self, name):
         loaded = _library.library()
         encoded = name.encode() if name is not None else None
-        self._handle = loaded.opened("heddle_pattern_parse", self.text.encode(), self.label.encode(), encoded)
+        label = self.label.encode(errors="replace")  # a path may hold bytes that are no text
+        self._handle = loaded.opened("heddle_pattern_parse", self.text.encode(), label, encoded)
         weakref.finalize(self, loaded.close, "pattern", self._handle)
         info = S.sized(S.PatternInfo)
         loaded.call("heddle_pattern_get_info", self._handle, C.byref(info))
@@ -73,15 +75,13 @@ class Pattern:
         return (self._number if argument.kind == "number" else self._size)(argument, value)
 
     def _number(self, argument, value):
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-            raise InvalidArgumentError(f"pattern {self.name}: {argument.name}: expected a finite number, got {value!r}")
-        return float(self._bounded(argument, value, -math.inf, math.inf))
+        number = _mlir.finite(value, f"pattern {self.name}: {argument.name}", "a finite number")
+        return self._bounded(argument, number, -math.inf, math.inf)
 
     def _size(self, argument, value):
-        try:
-            whole = value.__index__()
-        except (AttributeError, TypeError):
-            raise InvalidArgumentError(f"pattern {self.name}: {argument.name}: expected an int, got {value!r}") from None
+        whole = _mlir.whole(value)
+        if whole is None:
+            raise InvalidArgumentError(f"pattern {self.name}: {argument.name}: expected an int, got {value!r}")
         return self._bounded(argument, whole, -2**31, 2**31 - 1)
 
     def _bounded(self, argument, value, low, high):
@@ -99,7 +99,7 @@ class Pattern:
             raise InvalidArgumentError(f"pattern {self.name}: it has no argument {name!r}; it has {names}")
         return found
 
-    def __call__(self, **values) -> "Pattern":
+    def __call__(self, /, **values) -> "Pattern":
         """The same pattern with other values of sizes and numbers.
 
         >>> library("sliding_window")(left=511).values
@@ -181,8 +181,11 @@ class Pattern:
         from . import _command
         picture = _command.draw(self, dict(sizes, seqlen=seqlen))
         if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(picture)
+            try:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(picture)
+            except (OSError, TypeError, ValueError) as error:
+                raise IoError(f"draw: {path!r} cannot be written: {error}") from None
         return picture
 
     def _repr_svg_(self):
@@ -192,6 +195,23 @@ class Pattern:
             return self.draw()
         except Error:
             return None
+
+
+def _checked_text(text, what):
+    """A str that the C interface can take: it ends texts at a NUL."""
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"pattern: {what}: expected a str, got {text!r}")
+    if "\0" in text or not _is_utf8(text):
+        raise InvalidArgumentError(f"pattern: {what}: expected text without NUL and half characters, got {text[:64]!r}")
+    return text
+
+
+def _is_utf8(text):
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _named_again(name, arguments, q_origin, values):
@@ -208,7 +228,8 @@ def pattern(what: Union[Mask, Softmax, str, Pattern, None] = None, *, text: Opti
     """A pattern from a mask (one softmax over it), from `union(...)` or `lse(...)`, or from MLIR text.
 
     `name` names a pattern made of words and chooses one of a text. `q_origin`: where query 0 stands, "start", "end" or "given".
-    `arguments`: named run-time values that come first, in this order. `values`: of run-time sizes, over their defaults.
+    `arguments`: named run-time values that come first, in this order; both are for words only, a text says them itself. `values`: of
+    run-time sizes, over their defaults.
 
     >>> from heddle.words import causal, window, cols
     >>> pattern(causal & window(left=1023) | cols(64), name="near").arguments[1].name
@@ -217,13 +238,15 @@ def pattern(what: Union[Mask, Softmax, str, Pattern, None] = None, *, text: Opti
     if (what is None) == (text is None):
         raise InvalidArgumentError("pattern: expected a mask, union(...), lse(...) or `text=`, and one of them only")
     what = text if what is None else what
+    if isinstance(what, (Pattern, str)):
+        _refuse_options(what, name, q_origin, arguments)
     if isinstance(what, Pattern):
         return what(**values) if values else what
     if isinstance(what, Mask):
         what = union(what)
     if isinstance(what, Softmax):
         called = name or "pattern"
-        made = _of_text(what.mlir(called, q_origin, tuple(arguments)), called, "pattern")
+        made = _of_text(what.mlir(called, q_origin, _sequence(arguments)), called, "pattern")
     elif isinstance(what, str):
         made = _of_text(what, name, "pattern")
     else:
@@ -231,16 +254,44 @@ def pattern(what: Union[Mask, Softmax, str, Pattern, None] = None, *, text: Opti
     return made(**values) if values else made
 
 
+def _refuse_options(what, name, q_origin, arguments):
+    """What is said already is not changed, nor passed over."""
+    if isinstance(what, Pattern) and name not in (None, what.name):
+        raise InvalidArgumentError(f"pattern: name: {what.name} has a name already, got {name!r}; give it when the pattern is made of words")
+    if q_origin != "start" or _sequence(arguments):
+        raise InvalidArgumentError("pattern: q_origin and arguments are for patterns made of words; a text says them itself: "
+                                   "attn.pattern @name(%left: i32) q_origin(end) {")
+
+
+def _sequence(arguments):
+    if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__iter__"):
+        raise InvalidArgumentError(f"pattern: arguments: expected a list of heddle.size, number and tensor, got {arguments!r}")
+    return tuple(arguments)
+
+
 def _no_pattern(what):
     return InvalidArgumentError(f"pattern: expected a mask, union(...), lse(...) or MLIR text, got {what!r}")
 
 
 def load(path, name: Optional[str] = None, **values) -> Pattern:
-    """The pattern of a file, or the one of that name."""
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    made = _of_text(text, name, os.fspath(path))
+    """The pattern of a file, or the one of that name. NotFoundError, IoError, or InvalidArgumentError of what it says."""
+    made = _of_text(_file_text(path), name, os.fsdecode(path))
     return made(**values) if values else made
+
+
+def _file_text(path):
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise InvalidArgumentError(f"load: expected a path, got {path!r}")
+    called = os.fsdecode(path)
+    try:
+        with open(path, encoding="utf-8-sig") as file:  # editors that begin a file with a mark of its encoding
+            return file.read()
+    except FileNotFoundError:
+        raise NotFoundError(f"load: there is no file {called!r}") from None
+    except OSError as error:
+        raise IoError(f"load: {called!r} cannot be read: {error.strerror}") from None
+    except ValueError as error:  # no UTF-8, or no path
+        raise InvalidArgumentError(f"load: {called!r}: expected a text in UTF-8: {error}") from None
 
 
 def _library_folder():
@@ -271,15 +322,17 @@ def library_names() -> "list[str]":
 
 def library(name: str, **values) -> Pattern:
     """A pattern that comes with the package: `library("sliding_window", left=1023)`. docs/gallery.md shows all."""
-    path = library_path(name)
-    if not os.path.exists(path):
+    if not isinstance(name, str) or name not in library_names():
         raise NotFoundError(f"library: there is no pattern {name!r}; there are {', '.join(library_names())}")
-    return load(path, name, **values)
+    return load(library_path(name), name, **values)
 
 
 def named(name: str, arguments: str = "", q_origin: str = "start", **values) -> Pattern:
     """A pattern that a database or a packed file knows by this name or digest, for the runtime alone. `arguments`: its arguments as
     its text has them, "%left: i32 {attn.default = 1023 : i32}"."""
+    if not name or q_origin not in ("start", "end", "given"):
+        raise InvalidArgumentError(f"named: expected a name, and q_origin 'start', 'end' or 'given', got {name!r} and {q_origin!r}")
+    _checked_text(name, "name")
     origin = "" if q_origin == "start" else f" q_origin({q_origin})"
     made = object.__new__(Pattern)
     made.text, made.label, made._handle, made._info, made._parent, made.values = "", "pattern", None, {}, None, {}
