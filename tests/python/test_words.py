@@ -1,4 +1,10 @@
 """Words to text: what is a run-time value, how it is called, what is refused. No compiler is needed."""
+import os
+import pickle
+import subprocess
+import sys
+
+import heddle
 import pytest
 from heddle import InvalidArgumentError, UnsupportedError
 from heddle.words import (alibi, bias, box, causal, cols, csr, dilate, documents, full, heads, lse, number, predicate, prefix, random, relative,
@@ -188,3 +194,13 @@ def test_values_that_are_no_numbers_of_a_pattern(make, message):
 def test_operators_that_regions_do_not_have(keep):
     with pytest.raises(UnsupportedError, match=r"uses one of \*\*, <<, >>, @ and divmod, or divides a number by a position"):
         predicate(keep)
+
+
+def test_masks_of_another_process_are_equal_parts():
+    """Hashes of texts differ from process to process; a mask that came from another one is still written once."""
+    code = "import pickle, sys; from heddle.words import window; sys.stdout.buffer.write(pickle.dumps(window(3)))"
+    paths = os.pathsep.join([os.path.dirname(os.path.dirname(heddle.__file__)), os.environ.get("PYTHONPATH", "")])
+    came = [pickle.loads(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True,
+                                        env=dict(os.environ, PYTHONHASHSEED=seed, PYTHONPATH=paths)).stdout) for seed in ("1", "2")]
+    assert {window(3)} == set(came)
+    assert (came[0] | came[1] & causal | window(3)).arguments() == ["left"]

@@ -76,6 +76,10 @@ class Node:
     def __hash__(self):
         return self._hash
 
+    def __reduce__(self):
+        # Without the hash: that of a text is another one in another process.
+        return type(self), (self.word, self.text, self.operands, self.values, self.body)
+
 
 def float_text(value):
     """As MLIR reads an f32: a point in the mantissa."""
