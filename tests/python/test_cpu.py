@@ -214,3 +214,29 @@ def test_results_must_be_writeable():
     with pytest.raises(heddle.InvalidArgumentError) as raised:
         heddle.attention(q, k, v, causal, out=out)
     assert "out: expected an array that may be written" in str(raised.value)
+
+
+class Interface:
+    """An array that says no more of itself than numpy's protocol asks for."""
+
+    def __init__(self, array):
+        self.array, self.__array_interface__ = array, array.__array_interface__
+
+
+class Exporter:
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self):
+        raise BufferError("read-only")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+def test_arrays_of_the_protocol_alone():
+    q, k, v = (np.random.default_rng(3).standard_normal((1, 2, 5, 8)).astype(np.float32).transpose(0, 2, 1, 3) for _ in range(3))
+    out = heddle.attention(Interface(q), Interface(k), Interface(v), "causal")
+    assert out.dtype == np.float32 and np.array_equal(out, heddle.attention(q, k, v, "causal"))
+    with pytest.raises(heddle.InvalidArgumentError, match="out: expected a tensor that its owner exports: read-only"):
+        heddle.attention(q, k, v, "causal", out=Exporter(q))

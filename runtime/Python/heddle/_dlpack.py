@@ -41,7 +41,10 @@ def view(tensor, name, stream=None):
         raise UnsupportedError(f"{name}: expected memory of a CUDA device or of the host, got DLPack device {int(device_type)}")
     is_device = device_type in (_CUDA, _CUDA_MANAGED)
     # 1 is DLPack's name of CUDA's default stream; 0 is not allowed.
-    capsule = tensor.__dlpack__(stream=stream or 1) if is_device else tensor.__dlpack__()
+    try:
+        capsule = tensor.__dlpack__(stream=stream or 1) if is_device else tensor.__dlpack__()
+    except BufferError as error:
+        raise InvalidArgumentError(f"{name}: expected a tensor that its owner exports: {error}") from None
     return _of_capsule(capsule, int(device_id) if is_device else None, name)
 
 
@@ -56,14 +59,16 @@ def _of_capsule(capsule, device, name):
 def _of_array(array, name):
     """numpy, without the capsule: numpy exports no read-only array, and some of its types have no name in DLPack."""
     interface = array.__array_interface__
-    dtype = _TYPESTRINGS.get(interface["typestr"]) or ("bf16" if str(array.dtype) == "bfloat16" else interface["typestr"])
+    typestring = interface["typestr"]
+    dtype = _TYPESTRINGS.get(typestring) or ("bf16" if str(getattr(array, "dtype", "")) == "bfloat16" else typestring)
     shape, strides = interface["shape"], interface.get("strides")
     if strides is None:
         return View(interface["data"][0], dtype, shape, row_major(shape), None)
+    size = max(1, getattr(array, "itemsize", None) or int(typestring[2:]))
     for stride in strides:
-        if stride % array.itemsize:
+        if stride % size:
             raise InvalidArgumentError(f"{name}: expected strides of whole elements, got {stride} bytes")
-    return View(interface["data"][0], dtype, shape, tuple(stride // array.itemsize for stride in strides), None)
+    return View(interface["data"][0], dtype, shape, tuple(stride // size for stride in strides), None)
 
 
 def row_major(shape):
@@ -110,7 +115,8 @@ def empty(like, shape, dtype):
     """A new tensor of the library that `like` belongs to: of its dtype, or of fp32."""
     if is_host_array(like):
         import numpy
-        return numpy.empty(shape, like.dtype if dtype is None else numpy.float32)
+        own = getattr(like, "dtype", None) or numpy.dtype(like.__array_interface__["typestr"])
+        return numpy.empty(shape, own if dtype is None else numpy.float32)
     space = _space_of(like)
     if space is not None and not type(like).__module__.startswith("jax"):
         wanted = dict(dtype=like.dtype if dtype is None else space.float32)
