@@ -100,6 +100,15 @@ def test_tensors_of_transforms_are_refused_where_a_call_was_kept(transform):
     refused(transform, "b: expected a tensor with memory of its own", lambda b: heddle.attention(q, k, v, pattern, b=b), b)
 
 
+def test_torch_jit_trace_is_refused():
+    """Sizes are tensors there; before they were written where ints belong."""
+    q = torch.randn(1, 5, 2, 8)
+    for call in (lambda q: heddle.attention(q, q, q, "causal"), lambda q: heddle.prepare(q, q, q, "causal")()):
+        with pytest.raises(heddle.UnsupportedError) as raised:
+            torch.jit.trace(call, (q,))
+        assert "torch.export" in str(raised.value)
+
+
 # ---------------------------------------------------------------- as if on a GPU
 @pytest.fixture(scope="module")
 def database(tmp_path_factory):

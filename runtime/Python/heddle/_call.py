@@ -236,9 +236,18 @@ def _scale(scale):
     if scale is None:
         return 0.0
     is_number = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
-    if not is_number or not math.isfinite(scale) or not 0 < C.c_float(scale).value < math.inf:
+    value = _float(scale) if is_number else math.nan
+    if not math.isfinite(value) or not 0 < C.c_float(value).value < math.inf:
         raise bad(f"scale: expected a finite number above 0 (or None for 1 / sqrt(head_dim)), got {scale}")
-    return float(scale)
+    return value
+
+
+def _float(number):
+    """Infinity for ints that no float reaches."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 def stream_address(stream):

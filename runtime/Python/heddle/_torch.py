@@ -124,6 +124,8 @@ _calls = _Calls()
 
 def _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
     """The slow way: everything is checked, the kernel is found."""
+    if torch.jit.is_tracing():  # where sizes are tensors
+        raise UnsupportedError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")
     values, tensors = _call.call_values(pattern, arguments)
     views = [view(each, name) for name, each in (("q", q), ("k", k), ("v", v))]
     _call.check_tensors(*views)
