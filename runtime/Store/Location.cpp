@@ -1,12 +1,16 @@
 //===- Location.cpp ---------------------------------------------------------===//
 #include "runtime/Store/Location.h"
 
+#include <sqlite3.h>
+
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include <vector>
 
 namespace heddle {
 namespace {
@@ -40,15 +44,51 @@ int64_t bigEndian(const unsigned char *bytes) {
 
 constexpr size_t kHeaderBytes = 100;
 
+// A file as SQLite opens it, which knows the connections of this process to it: whoever else closes a descriptor of a file takes
+// the process's locks on it away (fcntl(2)).
+class HeaderFile {
+public:
+  explicit HeaderFile(const std::string &path) {
+    if (sqlite3_initialize() != SQLITE_OK || !(system = sqlite3_vfs_find(nullptr)))
+      return;
+    std::vector<char> whole(size_t(system->mxPathname) + 1);
+    if (system->xFullPathname(system, path.c_str(), int(whole.size()), whole.data()) != SQLITE_OK)
+      return;
+    name = sqlite3_create_filename(whole.data(), "", "", 0, nullptr);
+    room.resize(size_t(system->szOsFile) / sizeof(std::max_align_t) + 1);
+    isOpen = name && system->xOpen(system, name, file(), SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK;
+  }
+  ~HeaderFile() {
+    if (isOpen)
+      file()->pMethods->xClose(file());
+    sqlite3_free_filename(name);
+  }
+  HeaderFile(const HeaderFile &) = delete;
+  HeaderFile &operator=(const HeaderFile &) = delete;
+
+  // The number of bytes read, at most kHeaderBytes; below 0: it cannot be read.
+  int64_t read(unsigned char *header) {
+    sqlite3_int64 bytes = 0;
+    if (!isOpen || file()->pMethods->xFileSize(file(), &bytes) != SQLITE_OK)
+      return -1;
+    bytes = std::min<sqlite3_int64>(bytes, kHeaderBytes);
+    return bytes == 0 || file()->pMethods->xRead(file(), header, int(bytes), 0) == SQLITE_OK ? bytes : -1;
+  }
+
+private:
+  sqlite3_file *file() { return reinterpret_cast<sqlite3_file *>(room.data()); }
+
+  sqlite3_vfs *system = nullptr;
+  decltype(sqlite3_create_filename("", "", "", 0, nullptr)) name = nullptr; // char *, or one to const in later versions
+  std::vector<std::max_align_t> room; // of what the system calls a file
+  bool isOpen = false;
+};
+
 // The number of bytes read, at most kHeaderBytes.
 Result<size_t> readHeader(const std::string &path, unsigned char *header) {
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    return ioFailure(path, "read it");
-  ssize_t count = ::pread(file, header, kHeaderBytes, 0);
-  int error = errno;
-  ::close(file);
-  errno = error;
+  errno = 0;
+  HeaderFile file(path);
+  const int64_t count = file.read(header);
   if (count < 0)
     return ioFailure(path, "read it");
   return size_t(count);

@@ -3,10 +3,14 @@
 #include "process_fixture.h"
 #include "store_fixture.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 using namespace heddle;
@@ -122,6 +126,38 @@ TEST_CASE("[2] threads share one handle and hold their own") {
   CHECK(failures == 0);
   CHECK(shared.counts()->winners == 80);
   CHECK(findDamage(shared) == "");
+}
+
+// Whether another process would find `path` locked as a connection locks it for as long as it lives.
+static bool isHeldOpen(const std::string &path) {
+  constexpr off_t kSharedBytes = 0x40000002, kSharedSize = 510; // SQLite's file format, of its locks
+  const pid_t child = fork();
+  if (child == 0) {
+    const int file = ::open(path.c_str(), O_RDWR);
+    struct flock asked = {};
+    asked.l_type = F_WRLCK, asked.l_whence = SEEK_SET, asked.l_start = kSharedBytes, asked.l_len = kSharedSize;
+    _exit(fcntl(file, F_GETLK, &asked) == 0 && asked.l_type != F_UNLCK);
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+TEST_CASE("[2] opening a store again takes no lock of the process away") {
+  ScratchFolder folder;
+  const std::string path = folder / "a.db";
+  std::optional<Store> first = openStore(path, writing());
+  REQUIRE(publishNumbered(*first, 0, 0).isOk());
+  CHECK(isHeldOpen(path));
+  {
+    const Result<Store> second = Store::open(path);
+    REQUIRE(second.isOk());
+    CHECK(isHeldOpen(path));
+    CHECK(Store::open(path, writing()).isOk());
+    CHECK_FALSE(Store::open(folder / "none.db").isOk());
+  }
+  CHECK(isHeldOpen(path));
+  first.reset();
+  CHECK_FALSE(isHeldOpen(path));
 }
 
 // A child publishes until it is killed and reports every kernel that is in. Two rounds of three kill it some
