@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
+#include <unistd.h>
 
 namespace heddle {
 
@@ -29,33 +31,43 @@ void Task::end(Status status) {
   over.notify_all();
 }
 
+Background::Background() : process(::getpid()), state(std::make_unique<State>()) {}
+
 Background::~Background() {
+  if (isInherited()) {
+    static_cast<void>(state.release()); // neither its lock nor its thread can be waited for here
+    return;
+  }
   {
-    std::lock_guard<std::mutex> lock(mutex);
-    isClosing = true;
-    for (Piece &piece : pieces)
+    std::lock_guard<std::mutex> lock(state->mutex);
+    state->isClosing = true;
+    for (Piece &piece : state->pieces)
       piece.task->cancel();
   }
-  changed.notify_all();
-  if (thread.joinable())
-    thread.join();
+  state->changed.notify_all();
+  if (state->thread.joinable())
+    state->thread.join();
 }
 
+bool Background::isInherited() const { return ::getpid() != process; }
+
 std::shared_ptr<Task> Background::add(Work work) {
+  if (isInherited())
+    throw std::runtime_error("work in the background belongs to the process that opened the compiler; after fork open another");
   auto task = std::make_shared<Task>();
   {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (!thread.joinable()) // first: the system may have no thread
-      thread = std::thread([this] { run(); });
-    pieces.push_back({task, std::move(work)});
-    if (isClosing) // asked for by the last pieces
+    std::lock_guard<std::mutex> lock(state->mutex);
+    if (!state->thread.joinable()) // first: the system may have no thread
+      state->thread = std::thread([state = state.get()] { state->run(); });
+    state->pieces.push_back({task, std::move(work)});
+    if (state->isClosing) // asked for by the last pieces
       task->cancel();
   }
-  changed.notify_all();
+  state->changed.notify_all();
   return task;
 }
 
-void Background::run() {
+void Background::State::run() {
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
     changed.wait(lock, [this] { return isClosing || !pieces.empty(); });

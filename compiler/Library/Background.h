@@ -41,13 +41,14 @@ private:
 /// The work gets its task, so that it can look for its cancellation; it says what became of it, and may not throw.
 using Work = std::function<Status(const Task &)>;
 
-/// Members are thread safe. The thread starts with the first piece.
+/// Members are thread safe. The thread starts with the first piece. A child of fork has no such thread: it may destroy what it
+/// inherited, and the work stays its parent's.
 class Background {
 public:
-  Background() = default;
+  Background();
   /// Cancels everything and waits; pieces that have not begun are run all the same, cancelled.
   ~Background();
-  /// Throws std::system_error, and has not taken the work, if the system has no thread for it.
+  /// Throws, and has not taken the work, if the system has no thread for it or in a child of fork.
   std::shared_ptr<Task> add(Work work);
 
 private:
@@ -55,13 +56,19 @@ private:
     std::shared_ptr<Task> task;
     Work work;
   };
-  void run();
+  struct State {
+    std::mutex mutex; ///< guards what follows
+    std::condition_variable changed;
+    std::deque<Piece> pieces; ///< the first one may be running
+    bool isClosing = false;
+    std::thread thread;
 
-  std::mutex mutex; ///< guards what follows
-  std::condition_variable changed;
-  std::deque<Piece> pieces; ///< the first one may be running
-  bool isClosing = false;
-  std::thread thread;
+    void run();
+  };
+  bool isInherited() const;
+
+  const int process; ///< that this was made in
+  std::unique_ptr<State> state;
 };
 
 } // namespace heddle

@@ -32,13 +32,14 @@ std::string findProgram() {
   Dl_info here = {};
   if (::dladdr(reinterpret_cast<const void *>(&heddle_compiler_open), &here) && here.dli_fname) {
     std::error_code error;
-    folders.push_back(fs::canonical(here.dli_fname, error).parent_path().parent_path() / "bin");
+    if (const fs::path library = fs::canonical(here.dli_fname, error); !error) // gone, or named from a folder that was left
+      folders.push_back(library.parent_path().parent_path() / "bin");
   }
   const char *path = std::getenv("PATH");
   for (const std::string &folder : splitPaths(path ? path : ""))
     folders.push_back(folder);
   for (const fs::path &folder : folders)
-    if (const fs::path program = folder / "heddle"; ::access(program.c_str(), X_OK) == 0 && !fs::is_directory(program))
+    if (const fs::path program = folder / "heddle"; program.is_absolute() && ::access(program.c_str(), X_OK) == 0 && !fs::is_directory(program))
       return program.string();
   return {};
 }

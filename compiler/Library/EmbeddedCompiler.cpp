@@ -116,7 +116,7 @@ Result<FoundKernel> EmbeddedCompiler::soonest(const KernelQuestion &question) {
   if (isBegun && preferred.wait_for(std::chrono::seconds(0)) == std::future_status::ready && preferred.get()->isOk())
     return load(question.device, *preferred.get());
   if (!isBegun)
-    compileLater(question, [](Result<FoundKernel>) {});
+    tryToCompileLater(question);
   return found ? std::move(found) : made(question, Made::stopgap);
 }
 
@@ -204,6 +204,13 @@ std::shared_ptr<Task> EmbeddedCompiler::compileLater(KernelQuestion question, Do
     done(std::move(found));
     return status;
   });
+}
+
+void EmbeddedCompiler::tryToCompileLater(const KernelQuestion &question) {
+  try {
+    compileLater(question, [](Result<FoundKernel>) {});
+  } catch (const std::exception &) { // no thread for it: the first kernel serves on
+  }
 }
 
 std::shared_ptr<Task> EmbeddedCompiler::searchLater(KernelQuestion question, SearchOptions search, Done done) {

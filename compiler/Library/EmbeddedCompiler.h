@@ -62,6 +62,7 @@ private:
   enum class Made { preferred, stopgap, anyKeyOrigin };
   using Record = std::shared_ptr<const Result<KernelRecord>>;
 
+  void tryToCompileLater(const KernelQuestion &question);
   Result<FoundKernel> soonest(const KernelQuestion &question);
   /// What was found, or one made for any k_origin where it refuses that of the question. Only in memory: it is no default.
   Result<FoundKernel> serving(const KernelQuestion &question, Result<FoundKernel> found);

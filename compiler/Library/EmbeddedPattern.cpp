@@ -9,6 +9,8 @@
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <charconv>
+
 namespace heddle {
 namespace {
 
@@ -78,9 +80,9 @@ Result<std::string> EmbeddedPattern::assignment(const heddle_operand &operand, s
     return Status::invalidArgument(who + "'" + name + "' is a " + argument.type + ", the operand is of kind " + std::to_string(operand.kind));
   if (operand.kind == HEDDLE_OPERAND_INT)
     return name + "=" + std::to_string(operand.value.i64);
-  char number[64];
-  std::snprintf(number, sizeof number, "%.9g", operand.value.f64);
-  return name + "=" + number;
+  char number[64]; // whatever the program's locale
+  const auto [end, error] = std::to_chars(number, number + sizeof number, float(operand.value.f64));
+  return name + "=" + std::string(number, end);
 }
 
 Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *operands, uint64_t count, bool needsLengths) {

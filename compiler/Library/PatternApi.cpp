@@ -125,6 +125,8 @@ Status attend(EmbeddedPattern &pattern, const heddle_attention_args &given, int3
   call.kOrigin = int32_t(args.k_origin);
   call.scale = args.scale != 0 ? args.scale : float(1 / std::sqrt(double(std::max(call.headDim, 1))));
   call.threads = threads;
+  if (call.batch == 0 || call.seqlenQ == 0 || call.heads == 0)
+    return {};
   HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode());
   return runAttention(*code, call).status();
 }

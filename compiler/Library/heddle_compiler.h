@@ -86,7 +86,8 @@ typedef struct heddle_compiler_options {
 /* options may be null. Failures as heddle_store_open, but for a database that is missing and is made. */
 HEDDLE_API heddle_status heddle_compiler_open(const heddle_compiler_options *options, heddle_compiler **compiler);
 /* Promise 12. Cancels what runs in the background and waits for it: at most a compilation, or one measurement. Kernels and patterns
- * outlive it; tasks are over, and still to be closed. */
+ * outlive it; tasks are over, and still to be closed. In a child of fork it waits for nothing, and work in the background is refused
+ * with INTERNAL: it stays with the parent. */
 HEDDLE_API void heddle_compiler_close(heddle_compiler *compiler);
 
 /* The calls that a kernel is for. Everything below dtype may be 0 if unknown, but head_dim. */

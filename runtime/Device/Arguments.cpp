@@ -119,6 +119,14 @@ Status checkTensors(const KernelFamily &family, const heddle_attention_args &arg
   return {};
 }
 
+Status checkPositions(const char *name, int64_t origin, int64_t rows) {
+  if (origin < INT32_MIN || origin > INT32_MAX)
+    return bad(std::string(name) + ": expected 32 bits, got " + num(origin));
+  if (origin + rows > INT32_MAX)
+    return bad(std::string(name) + ": positions must stay below 2^31 - 1, got " + num(origin) + " with " + num(rows) + " rows");
+  return {};
+}
+
 Status checkFloats(const heddle_attention_args &args) {
   bool isEmpty = args.q.size[0] == 0 || args.q.size[1] == 0 || args.q.size[2] == 0;
   if (!args.lse && !isEmpty)
@@ -134,10 +142,8 @@ Status checkFloats(const heddle_attention_args &args) {
     return bad(std::string(args.carry_out ? "carry_lse" : "carry_out") + ": expected both carry_out and carry_lse or neither, got null");
   if (!std::isfinite(args.scale) || args.scale < 0)
     return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " + std::to_string(args.scale));
-  for (int64_t origin : {args.q_origin, args.k_origin})
-    if (origin < INT32_MIN || origin > INT32_MAX)
-      return bad(std::string(origin == args.q_origin ? "q_origin" : "k_origin") + ": expected 32 bits, got " + num(origin));
-  return {};
+  HEDDLE_TRY(checkPositions("q_origin", args.q_origin, args.q.size[1]));
+  return checkPositions("k_origin", args.k_origin, args.k.size[1]);
 }
 
 // Kernels read a number from the bits of its slot.

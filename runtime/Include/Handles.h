@@ -43,8 +43,13 @@ inline heddle_status report(const Status &status) {
 // Runs f, a function that returns a Status; nothing thrown gets past.
 template <class F> heddle_status guarded(F &&f) noexcept {
   try {
-    return report(f());
+    try {
+      return report(f());
+    } catch (const std::exception &error) {
+      return report(Status::internal(error.what()));
+    }
   } catch (...) { // most likely no memory, for a message either
+    lastMessage().clear();
     return HEDDLE_INTERNAL;
   }
 }

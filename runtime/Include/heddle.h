@@ -68,7 +68,8 @@ typedef enum heddle_operand_kind {
   HEDDLE_OPERAND_NONE = 0,
   HEDDLE_OPERAND_POINTER = 1, /* tensor in device memory, not null, row-major: argument number id of the pattern. Its extents are those
                                * of the call and of the pattern's type; that it has so many elements is the caller's word */
-  HEDDLE_OPERAND_INT = 2,     /* run-time size number id of the pattern; the length of a tensor has the tensor's id */
+  HEDDLE_OPERAND_INT = 2,     /* run-time size number id of the pattern; the length of a tensor has the tensor's id. That it is no size
+                               * below attn.min, and of the argument's own kind, is the caller's word: kernels rely on both */
   HEDDLE_OPERAND_FLOAT = 3    /* run-time number id of the pattern, rounded to f32; ids count sizes and numbers alike */
 } heddle_operand_kind;
 

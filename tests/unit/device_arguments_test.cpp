@@ -121,6 +121,8 @@ TEST_CASE("[5] scale, positions, carry and operands") {
               {[](ForwardCall &c) { c.args.scale = -1; }, "scale: expected a finite number above 0"},
               {[](ForwardCall &c) { c.args.q_origin = int64_t(1) << 31; }, "q_origin: expected 32 bits"},
               {[](ForwardCall &c) { c.args.k_origin = -(int64_t(1) << 32); }, "k_origin: expected 32 bits"},
+              {[](ForwardCall &c) { c.args.q_origin = INT32_MAX; }, "q_origin: positions must stay below 2^31 - 1, got 2147483647 with "},
+              {[](ForwardCall &c) { c.args.k_origin = INT32_MAX; }, "k_origin: positions must stay below 2^31 - 1, got 2147483647 with "},
               {[](ForwardCall &c) { c.args.carry_out = c.args.lse; },
                "carry_lse: expected both carry_out and carry_lse or neither"},
               {[](ForwardCall &c) { c.args.operand_count = 1; }, "operands: run-time size number 1 of 2 is missing"},

@@ -2,6 +2,7 @@
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"
+#include "without_threads.h"
 
 #include <atomic>
 #include <csignal>
@@ -9,6 +10,8 @@
 #include <filesystem>
 #include <thread>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 extern "C" int counting_nvrtc_compilations(void);
@@ -228,6 +231,51 @@ TEST_CASE("work in the background ends once, with a kernel or a reason") {
   CHECK(closed.status == HEDDLE_UNAVAILABLE);
   CHECK(heddle_task_wait(waiting.get(), 0, &isDone) == HEDDLE_UNAVAILABLE);
   CHECK(isDone == 1);
+}
+
+TEST_CASE("[2] without a thread for the background the first kernel serves, and work there is refused with the reason") {
+  if (!start())
+    return;
+  const heddle_problem problem = smallProblem();
+  Session(HEDDLE_COMPILER_READ_ONLY).found(0, problem); // loads NVRTC, which the child may not read
+  const auto outcome = withoutThreads([&] {
+    Session session(HEDDLE_COMPILER_READ_ONLY);
+    heddle_task *task = nullptr;
+    KernelHandle first;
+    const bool isServed = session.find(HEDDLE_FIRST_SOON, first, problem) == HEDDLE_OK;
+    const auto status = heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, nullptr, nullptr, &task);
+    return isServed && status == HEDDLE_INTERNAL && std::string(heddle_last_message()).find("temporarily unavailable") != std::string::npos;
+  });
+  if (outcome == Outcome::skipped)
+    MESSAGE("skipped: this process may not limit its threads");
+  CHECK(outcome != Outcome::bad);
+}
+
+TEST_CASE("a child of fork closes what it inherited, and its parent's work goes on") {
+  if (!start())
+    return;
+  Session session;
+  heddle_problem problem = smallProblem();
+  Ending ended;
+  heddle_task *task = nullptr;
+  CHECK_OK(heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, Ending::done, &ended, &task));
+  TaskHandle running(task);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20); // where it hangs
+    heddle_task *other = nullptr;
+    const auto status = heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, nullptr, nullptr, &other);
+    const bool isRefused = status == HEDDLE_INTERNAL && std::string(heddle_last_message()).find("after fork") != std::string::npos;
+    session.compiler.reset();
+    _exit(isRefused ? 0 : 1);
+  }
+  int status = 0, isDone = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK_OK(heddle_task_wait(running.get(), -1, &isDone));
+  CHECK(ended.times == 1);
+  CHECK(infoOf(session.found(HEDDLE_ONLY_STORED).get()).content_key == ended.contentKey);
 }
 
 TEST_CASE("a search without a right kernel ends with the reason, and its time") {

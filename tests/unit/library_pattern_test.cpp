@@ -1,6 +1,7 @@
 // Patterns through libheddle's C interface, and attention on this machine's processors.
 #include "library_fixture.h"
 
+#include <clocale>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -200,6 +201,35 @@ TEST_CASE("attention on the CPU is the softmax over the kept keys, from any thre
         for (int64_t d = 0; d < 8; ++d)
           REQUIRE(calls[i].at(calls[i].out, row, head)[d] == doctest::Approx(calls[i].expected(row, head, d)).epsilon(1e-5));
   }
+}
+
+TEST_CASE("[7] calls on the CPU without rows or heads do nothing") {
+  PatternHandle pattern = parse(kWindowText);
+  for (auto [rows, heads] : {std::pair(16, 0), std::pair(0, 2)}) {
+    HostCall call(rows, heads, 8);
+    CHECK_OK(heddle_cpu_attention(pattern.get(), &call.args, 0));
+  }
+}
+
+TEST_CASE("numbers are passed on in any locale") {
+  PatternHandle pattern = parse(R"(attn.pattern @capped(%cap: f32 {attn.min = 0.25 : f32}) {
+    %m = attn.causal
+    %s = attn.scaled
+    %t = attn.softcap %s by %cap
+    attn.softmax union(%m) of %t
+  })");
+  HostCall call(4, 2, 8);
+  call.left.kind = HEDDLE_OPERAND_FLOAT, call.left.value.f64 = 0.5;
+  const locale_t comma = newlocale(LC_NUMERIC_MASK, "de_DE.UTF-8", nullptr);
+  if (!comma) {
+    MESSAGE("skipped: this machine has no locale with a decimal comma");
+    return;
+  }
+  const locale_t before = uselocale(comma);
+  const heddle_status status = heddle_cpu_attention(pattern.get(), &call.args, 0);
+  uselocale(before);
+  freelocale(comma);
+  CHECK_MESSAGE(status == HEDDLE_OK, std::string(heddle_last_message()));
 }
 
 TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing is written") {
