@@ -92,7 +92,7 @@ private:
   /// An item that ended because everything is to end has not failed: it is there for the next run.
   void finish(SweepEntry entry) {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (!entry.isDone && options.cancel && *options.cancel)
+    if (!failure.isOk() || (!entry.isDone && options.cancel && *options.cancel))
       return;
     if (Status written = journal.append(entry); !written.isOk())
       failure = written;

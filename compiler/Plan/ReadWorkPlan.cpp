@@ -185,7 +185,7 @@ Result<WorkPlan> WorkPlan::parse(const std::string &text, const std::string &lab
   Json json;
   try {
     json = Json::parse(text, nullptr, true, /*ignore_comments=*/true);
-  } catch (const Json::parse_error &error) {
+  } catch (const Json::exception &error) { // numbers beyond any double among them
     return Status::invalidArgument(label + ": expected a plan in JSON: " + error.what());
   }
   WorkPlan plan;
@@ -195,7 +195,8 @@ Result<WorkPlan> WorkPlan::parse(const std::string &text, const std::string &lab
 
 Result<WorkPlan> WorkPlan::load(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file)
+  std::error_code ignored;
+  if (!file || std::filesystem::is_directory(path, ignored))
     return Status::invalidArgument("'" + path + "': cannot read the plan");
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   return parse(text, path, std::filesystem::path(path).parent_path().string());

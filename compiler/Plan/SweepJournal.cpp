@@ -62,10 +62,14 @@ Status SweepJournal::append(const SweepEntry &entry) {
   const Json json = {{"item", entry.item},     {"done", entry.isDone},         {"message", entry.message}, {"device", entry.device},
                      {"host", entry.host},     {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"ended_unix", entry.endedUnix}};
   const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const off_t begin = ::lseek(fd, 0, SEEK_END);
   for (size_t at = 0; at < line.size();) {
     const ssize_t written = ::write(fd, line.data() + at, line.size() - at);
-    if (written < 0 && errno != EINTR)
-      return systemError(path, "write");
+    if (written < 0 && errno != EINTR) {
+      const Status failure = systemError(path, "write");
+      static_cast<void>(::ftruncate(fd, begin)); // if not, opening cuts the half line off
+      return failure;
+    }
     at += written > 0 ? size_t(written) : 0;
   }
   return ::fsync(fd) == 0 ? Status() : systemError(path, "flush");

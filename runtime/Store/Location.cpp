@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -44,6 +45,13 @@ int64_t bigEndian(const unsigned char *bytes) {
 
 constexpr size_t kHeaderBytes = 100;
 
+// Without links, as SQLite takes it: side files lie beside the file itself.
+std::string resolved(const std::string &path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::canonical(path, error);
+  return error ? path : whole.string();
+}
+
 // A file as SQLite opens it, which knows the connections of this process to it: whoever else closes a descriptor of a file takes
 // the process's locks on it away (fcntl(2)).
 class HeaderFile {
@@ -52,7 +60,8 @@ public:
     if (sqlite3_initialize() != SQLITE_OK || !(system = sqlite3_vfs_find(nullptr)))
       return;
     std::vector<char> whole(size_t(system->mxPathname) + 1);
-    if (system->xFullPathname(system, path.c_str(), int(whole.size()), whole.data()) != SQLITE_OK)
+    constexpr int kPrimaryCode = 0xff; // the others say that there is a link on the way
+    if ((system->xFullPathname(system, path.c_str(), int(whole.size()), whole.data()) & kPrimaryCode) != SQLITE_OK)
       return;
     name = sqlite3_create_filename(whole.data(), "", "", 0, nullptr);
     room.resize(size_t(system->szOsFile) / sizeof(std::max_align_t) + 1);
@@ -123,8 +132,9 @@ Result<bool> storeFileExists(const std::string &path) {
 }
 
 Status checkForeignWriters(const std::string &path) {
+  const std::string whole = resolved(path);
   for (const char *suffix : {"", "-wal", "-journal"}) {
-    std::string file = path + suffix;
+    std::string file = whole + suffix;
     struct stat facts;
     if (::stat(file.c_str(), &facts) != 0)
       continue;
@@ -154,10 +164,11 @@ Status checkStoreHeader(const std::string &path, int64_t newestVersion) {
 }
 
 Status checkNoSideFiles(const std::string &path) {
+  const std::string whole = resolved(path);
   for (const char *suffix : {"-wal", "-journal"}) {
     struct stat facts;
-    if (::stat((path + suffix).c_str(), &facts) == 0 && facts.st_size > 0)
-      return Status::invalidArgument("open store '" + path + "' as one that never changes: '" + path + suffix +
+    if (::stat((whole + suffix).c_str(), &facts) == 0 && facts.st_size > 0)
+      return Status::invalidArgument("open store '" + path + "' as one that never changes: '" + whole + suffix +
                                      "' holds rows that are not in it; export it to a file that is fit to ship");
   }
   return {};

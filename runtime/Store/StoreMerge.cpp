@@ -267,15 +267,11 @@ private:
 
 Result<std::vector<MergeReport>> Store::merge(const std::vector<std::string> &paths, const StoreOptions &options) {
   HEDDLE_TRY(checkSources(impl->path, paths));
-  std::vector<Store> sources;
-  for (const std::string &path : paths) {
-    HEDDLE_ASSIGN(Store source, Store::open(path, forReading(options)));
-    sources.push_back(std::move(source));
-  }
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
   std::vector<MergeReport> reports;
-  for (Store &source : sources) {
+  for (const std::string &path : paths) { // one after the other: there may be more than descriptors
+    HEDDLE_ASSIGN(Store source, Store::open(path, forReading(options)));
     HEDDLE_ASSIGN(sqlite::Transaction snapshot, source.impl->beginReading());
     Merger merger{*source.impl, impl.get(), /*writes=*/true, nullptr, {}};
     HEDDLE_TRY(merger.run());

@@ -172,6 +172,25 @@ TEST_CASE("verify finds a winner without its kernel") {
   CHECK(problems[0].find("names a kernel that is not there") != std::string::npos);
 }
 
+TEST_CASE("a store is opened through links to its file and its folder") {
+  ScratchFolder folder;
+  std::filesystem::create_directory(folder / "real");
+  std::filesystem::create_directory_symlink("real", folder / "linked");
+  makeStore(folder / "real/a.db");
+  std::filesystem::create_symlink("real/a.db", folder / "b.db");
+  for (const char *name : {"b.db", "linked/a.db"})
+    for (StoreMode mode : {StoreMode::readOnly, StoreMode::readWrite, StoreMode::immutable})
+      CHECK(openCode(folder / name, mode) == StatusCode::ok);
+  chmod((folder / "real/a.db").c_str(), 0666);
+  CHECK(openCode(folder / "b.db", StoreMode::readOnly) == StatusCode::denied);
+  chmod((folder / "real/a.db").c_str(), 0644);
+  std::ofstream(folder / "real/a.db-wal") << "rows";
+  chmod((folder / "real/a.db-wal").c_str(), 0644);
+  CHECK(openCode(folder / "b.db", StoreMode::immutable) == StatusCode::invalidArgument);
+  chmod((folder / "real/a.db-wal").c_str(), 0666);
+  CHECK(openCode(folder / "b.db", StoreMode::readOnly) == StatusCode::denied);
+}
+
 TEST_CASE("[6] a file that others may write is refused unless allowed") {
   ScratchFolder folder;
   std::string path = folder / "a.db";

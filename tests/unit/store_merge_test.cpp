@@ -5,6 +5,7 @@
 #include "store_sql.h"
 
 #include <map>
+#include <sys/resource.h>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -125,6 +126,26 @@ TEST_CASE("several sources at once are as good as one after another, and a previ
     CHECK(fresh.replaced.total() == 0);
     CHECK(!std::filesystem::exists(round.folder / "none"));
   }
+}
+
+TEST_CASE("more sources than a process may open are merged") {
+  Round round(0);
+  constexpr int kSources = 60, kDescriptors = 40;
+  std::vector<std::string> sources;
+  for (int i = 0; i < kSources; ++i) {
+    sources.push_back(round.folder / ("s" + std::to_string(i)));
+    std::filesystem::copy_file(round.b(), sources.back());
+  }
+  rlimit before = {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit few = {kDescriptors, before.rlim_max};
+  Store target = openStore(round.merged(round.a(), {}), writing());
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  const auto reports = target.merge(sources);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE_MESSAGE(reports.isOk(), reports.status().message());
+  CHECK(reports->size() == size_t(kSources));
+  CHECK(contentsOf(target.path()) == contentsOf(round.merged(round.a(), {round.b()})));
 }
 
 TEST_CASE("an export holds what is meant, and everything comes back by merging it") {
