@@ -58,6 +58,15 @@ class Space:
         return DeviceArray(bits, dtype, device)
 
 
+class SpaceOfGpu0:
+    """Knows no word for devices, and makes tensors on GPU 0."""
+    float32 = "float32"
+
+    @staticmethod
+    def empty(shape, dtype):
+        return Space.empty(shape, dtype, 0)
+
+
 def bf16(values, device=0):
     """Rounded by cutting off."""
     values = np.asarray(values, np.float32)

@@ -282,18 +282,9 @@ def test_workspaces_are_made_on_the_gpu_and_for_the_stream_of_the_call(stream, m
     assert [made for _, made in CupyLike.made] == [["GPU 1"], ["GPU 1"], ["GPU 1", stream.value, "GPU 1"]]
 
 
-class OtherGpu:
-    """Makes tensors on GPU 0, whatever is current."""
-    float32 = "float32"
-
-    @staticmethod
-    def empty(shape, dtype):
-        return device_arrays.Space.empty(shape, dtype, 0)
-
-
 def test_a_workspace_of_another_gpu_is_refused(monkeypatch):
     monkeypatch.setattr(_call.Call, "workspace_bytes", lambda call, kernel: 4096)
-    monkeypatch.setattr(device_arrays.DeviceArray, "__array_namespace__", lambda self: OtherGpu)
+    monkeypatch.setattr(device_arrays.DeviceArray, "__array_namespace__", lambda self: device_arrays.SpaceOfGpu0)
     q, k, v = (device_arrays.DeviceArray(each.bits, each.dtype, 1) for each in draw())
     results = dict(out=device_arrays.Space.empty(q.bits.shape, "bfloat16", 1), lse=device_arrays.Space.empty((2, 4, 37), "float32", 1))
     with pytest.raises(heddle.InvalidArgumentError) as raised:
