@@ -8,11 +8,8 @@
 #include <cstdint>
 #include <cstring>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 namespace heddle {
@@ -22,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 using Deadline = std::optional<Clock::time_point>;
 
 constexpr uint64_t kLongestMessage = uint64_t(1) << 31;
+constexpr double kLeaveSeconds = 5; ///< that a process which closed its socket takes to end
 
 Status gone() { return Status::io("the other process is gone"); }
 
@@ -98,44 +96,12 @@ Result<ChildProcess> ChildProcess::start(const std::string &program, const std::
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return Status::io(std::string("no socket to talk with another process: ") + std::strerror(errno));
   MessageSocket here(ends[0]), there(ends[1]);
-  std::vector<char *> words = {const_cast<char *>(program.c_str())};
-  for (const std::string &argument : arguments)
-    words.push_back(const_cast<char *>(argument.c_str()));
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, ends[1], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t process = -1;
-  const int error = posix_spawn(&process, program.c_str(), &files, &attributes, words.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  if (error)
-    return Status::unavailable("cannot start '" + program + "': " + std::strerror(error));
-  return ChildProcess(std::move(here), process);
-}
-
-/// Whether it ended within the limit; then `state` says how.
-static bool waitForEnd(pid_t process, double limitSeconds, int &state) {
-  const Deadline limit = deadlineAfter(limitSeconds);
-  pid_t ended = 0;
-  while ((ended = waitpid(process, &state, WNOHANG)) == 0 && Clock::now() < *limit)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return ended == process;
-}
-
-/// A process that a driver holds may take a while to go, or never does: it is left behind then.
-constexpr double kKillSeconds = 20, kLeaveSeconds = 5;
-
-ChildProcess::~ChildProcess() {
-  if (process < 0)
-    return;
-  kill(-process, SIGKILL); // and what it started: the group is its own
-  int state = 0;
-  waitForEnd(process, kKillSeconds, state);
+  ProgramCall call{program, arguments};
+  call.ownsGroup = true;
+  ProgramFiles files;
+  files.copy(ends[1], STDIN_FILENO).copy(STDERR_FILENO, STDOUT_FILENO);
+  HEDDLE_ASSIGN(RunningProgram process, RunningProgram::start(call, files));
+  return ChildProcess(std::move(here), std::move(process));
 }
 
 Status ChildProcess::send(const std::string &message) { return failureOf(socket.send(message)); }
@@ -156,13 +122,8 @@ Result<std::string> ChildProcess::ask(const std::string &message, double limitSe
 Status ChildProcess::failureOf(const Status &failure) {
   if (failure.code() != StatusCode::io)
     return failure;
-  int state = 0;
-  if (process < 0 || !waitForEnd(process, kLeaveSeconds, state))
-    return failure;
-  process = -1;
-  if (WIFSIGNALED(state))
-    return Status::io("its process ended with signal " + std::to_string(WTERMSIG(state)) + " (" + strsignal(WTERMSIG(state)) + ")");
-  return Status::io("its process ended with exit code " + std::to_string(WEXITSTATUS(state)));
+  const std::optional<ProgramEnd> end = process.waitForEnd(kLeaveSeconds);
+  return end ? Status::io("its process " + end->str()) : failure;
 }
 
 void ChildProcess::endWithParent() {

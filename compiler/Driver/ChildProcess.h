@@ -5,11 +5,11 @@
 #ifndef HEDDLE_COMPILER_DRIVER_CHILDPROCESS_H
 #define HEDDLE_COMPILER_DRIVER_CHILDPROCESS_H
 
+#include "compiler/Driver/RunningProgram.h"
 #include "runtime/Core/Status.h"
 
 #include <optional>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 namespace heddle {
@@ -35,9 +35,6 @@ private:
 class ChildProcess {
 public:
   static Result<ChildProcess> start(const std::string &program, const std::vector<std::string> &arguments);
-  ChildProcess(ChildProcess &&other) noexcept : socket(std::move(other.socket)), process(other.process) { other.process = -1; }
-  ChildProcess &operator=(ChildProcess &&) = delete;
-  ~ChildProcess(); ///< kills it
 
   /// Sends, and waits for the answer. unavailable: no answer within the limit; io: the process ended, and how.
   Result<std::string> ask(const std::string &message, double limitSeconds);
@@ -48,11 +45,11 @@ public:
   static void endWithParent();
 
 private:
-  ChildProcess(MessageSocket socket, pid_t process) : socket(std::move(socket)), process(process) {}
+  ChildProcess(MessageSocket socket, RunningProgram process) : socket(std::move(socket)), process(std::move(process)) {}
   Status failureOf(const Status &failure);
 
   MessageSocket socket;
-  pid_t process;
+  RunningProgram process; ///< killed with the object
 };
 
 } // namespace heddle

@@ -1,11 +1,11 @@
 //===- TuneProcess.cpp - a tune in a process of its own -------------------===//
 #include "compiler/Driver/TuneProcess.h"
+#include "compiler/Driver/RunningProgram.h"
 #include "runtime/Core/Digest.h"
-
-#include "llvm/Support/Program.h"
 
 #include <nlohmann/json.hpp>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,9 +20,12 @@ using Json = nlohmann::json;
 constexpr const char *kVisible = "CUDA_VISIBLE_DEVICES";
 constexpr int kEnvironmentLacks = 3; ///< exit code of heddle, also where a kernel that does not end holds the GPU
 
+/// As a word that no option begins like.
+std::string positional(const std::string &file) { return file.rfind('-', 0) == 0 ? "./" + file : file; }
+
 std::vector<std::string> argumentsOf(const TuneCommand &command, const TuneItem &item) {
   const PlanProblem &problem = item.problem;
-  std::vector<std::string> words = {command.program, "tune", item.pattern.file, "--json", "--db=" + command.database,
+  std::vector<std::string> words = {"tune", positional(item.pattern.file), "--json", "--db=" + command.database,
                                     std::string("--dtype=") + dtypeName(item.dtype)};
   auto add = [&](const char *option, int64_t value) { words.push_back(std::string(option) + "=" + std::to_string(value)); };
   add("--head-dim", item.dims.head), add("--value-dim", item.dims.value);
@@ -76,27 +79,35 @@ std::string lastWords(const std::string &text) {
   return error.empty() ? last : error;
 }
 
-/// Runs the child once; its exit code, negative if it crashed (-2), hung or could not be started.
-int runChild(const TuneCommand &command, const TuneItem &item, const SweepGpu &gpu, const std::string &base, std::string &message) {
-  const std::vector<std::string> words = argumentsOf(command, item), variables = environmentOf(gpu);
-  const std::vector<llvm::StringRef> arguments(words.begin(), words.end());
-  const std::vector<llvm::StringRef> environment(variables.begin(), variables.end());
-  const std::string out = base + ".json", said = base + ".log";
-  const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(out), llvm::StringRef(said)};
-  return llvm::sys::ExecuteAndWait(command.program, arguments, llvm::ArrayRef<llvm::StringRef>(environment), redirects,
-                                   unsigned(command.limitSeconds), /*MemoryLimit=*/0, &message);
+/// Runs the child once. unavailable: it could not be started, crashed or hung; the message says which.
+Result<int> exitCodeOf(const TuneCommand &command, const TuneItem &item, const SweepGpu &gpu, const std::string &base) {
+  ProgramCall call{command.program, argumentsOf(command, item), environmentOf(gpu)};
+  ProgramFiles files;
+  files.read("/dev/null", STDIN_FILENO).write(base + ".json", STDOUT_FILENO).write(base + ".log", STDERR_FILENO);
+  HEDDLE_ASSIGN(RunningProgram child, RunningProgram::start(call, files));
+  const std::optional<ProgramEnd> end = child.waitForEnd(command.limitSeconds);
+  if (!end) {
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%g", command.limitSeconds);
+    return Status::unavailable(std::string("timed out: the process that tunes did not end within ") + seconds + " s and was killed");
+  }
+  if (end->signal || end->code == ProgramEnd::kUnknown)
+    return Status::unavailable("the process that tunes " + end->str());
+  return end->code;
 }
 
-SweepEntry entryOf(int code, const std::string &base, const std::string &message) {
+SweepEntry entryOf(const Result<int> &code, const std::string &base) {
   SweepEntry entry;
+  if (!code) {
+    entry.message = code.status().message();
+    return entry;
+  }
   const Json said = Json::parse(textOf(base + ".json"), nullptr, /*allow_exceptions=*/false);
   const bool hasWinner = said.is_object() && said.contains("winner") && said["winner"].is_object();
-  entry.isDone = code == 0 && hasWinner && said.value("end", "") != "cancelled";
+  entry.isDone = *code == 0 && hasWinner && said.value("end", "") != "cancelled";
   if (entry.isDone)
     entry.medianUs = said["winner"].value("median_us", 0.0);
-  else if (code < 0)
-    entry.message = message.empty() ? "the process that tunes crashed" : message;
-  else if (code == 0)
+  else if (*code == 0)
     entry.message = hasWinner ? "interrupted" : "the process that tunes answered no winner";
   else
     entry.message = lastWords(textOf(base + ".log"));
@@ -109,10 +120,9 @@ SweepEntry tuneElsewhere(const TuneCommand &command, const TuneItem &item, const
   const std::string base = (std::filesystem::path(command.folder) / ("item-" + sha256Hex(item.str()).substr(0, 12))).string();
   SweepEntry entry;
   for (int attempt = 0; attempt < command.attempts; ++attempt) {
-    std::string message;
-    const int code = runChild(command, item, gpu, base, message);
-    entry = entryOf(code, base, message);
-    if (code >= 0 && code != kEnvironmentLacks)
+    const Result<int> code = exitCodeOf(command, item, gpu, base);
+    entry = entryOf(code, base);
+    if (code && *code != kEnvironmentLacks)
       break;
   }
   std::error_code ignored;

@@ -14,7 +14,7 @@ struct TuneCommand {
   std::string database;              ///< of the shard
   std::string folder;                ///< for what the child says; the file of a failed item stays there
   std::vector<std::string> options;  ///< as `heddle tune` takes them: --budget, --strategy, --workers
-  double limitSeconds = 600;         ///< after which the child hangs
+  double limitSeconds = 600;         ///< after which the child hangs and is killed, with its process that measures
   int attempts = 3;                  ///< of a child that crashes, hangs or gives its GPU up
 };
 

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -305,19 +307,27 @@ TEST_CASE("a folder that cannot be written is refused before anything is tuned")
 
 namespace {
 
+/// A script in place of heddle, which also notes what it is called with.
+std::string playedProgram(const ScratchFolder &folder, const std::string &script) {
+  const std::string program = folder / "heddle";
+  writeFile(program, "#!/bin/sh\necho \"$@\" >> " + (folder / "calls") + "\necho \"$CUDA_VISIBLE_DEVICES\" >> " + (folder / "devices") + "\n" + script + "\n");
+  chmod(program.c_str(), 0755);
+  return program;
+}
+
 /// Tunes the first item of a plan by a script in place of heddle; `runs` counts how often it was started.
 struct Played {
-  Played(const std::string &script, double limit = 60) {
-    const std::string program = folder / "heddle";
-    writeFile(program, "#!/bin/sh\necho \"$@\" >> " + (folder / "calls") + "\necho \"$CUDA_VISIBLE_DEVICES\" >> " + (folder / "devices") + "\n" + script + "\n");
-    chmod(program.c_str(), 0755);
-    TuneCommand command{program, folder / "shard.db", folder.path(), {"--budget=3s"}, limit, 3};
-    entry = tuneElsewhere(command, planOf(1).tuneItems()[0], {1, "Two"});
-    for (char letter : readFile(folder / "calls"))
-      runs += letter == '\n';
+  Played(const std::string &script, double limit = 60, const std::string &pattern = "a.mlir") {
+    const TuneCommand command{playedProgram(folder, script), folder / "shard.db", folder.path(), {"--budget=3s"}, limit, 3};
+    TuneItem item = planOf(1).tuneItems()[0];
+    item.pattern.file = pattern;
+    std::thread([&] { entry = tuneElsewhere(command, item, {1, "Two"}); }).join(); // as a sweep does, which has a thread for each GPU
+    calls = readFile(folder / "calls");
+    runs = int(std::count(calls.begin(), calls.end(), '\n'));
   }
   ScratchFolder folder;
   SweepEntry entry;
+  std::string calls;
   int runs = 0;
 };
 
@@ -349,11 +359,40 @@ TEST_CASE("an item is tuned in a process of its own, on one GPU") {
   Played crash("kill -SEGV $$");
   CHECK(crash.runs == 3);
   CHECK_FALSE(crash.entry.isDone);
-  CHECK_FALSE(crash.entry.message.empty());
+  CHECK(crash.entry.message == "the process that tunes ended with signal 11 (Segmentation fault)");
   Played better("[ -e \"$0.once\" ] || { touch \"$0.once\"; kill -KILL $$; }\n" R"(echo '{"end": "budget", "winner": {"median_us": 3}}')");
   CHECK(better.entry.isDone);
   CHECK(better.runs == 2);
   Played hung("exec sleep 60", 1);
   CHECK(hung.runs == 3);
-  CHECK(hung.entry.message.find("timed out") != std::string::npos);
+  CHECK(hung.entry.message == "timed out: the process that tunes did not end within 1 s and was killed");
+  CHECK(Played("exit 0", 60, "-a.mlir").calls.rfind("tune ./-a.mlir --json", 0) == 0);
+
+  ScratchFolder folder;
+  const SweepEntry absent = tuneElsewhere({folder / "none", folder / "shard.db", folder.path(), {}, 60, 1}, planOf(1).tuneItems()[0], {0, "One"});
+  CHECK(absent.message == "cannot start '" + (folder / "none") + "': No such file or directory");
+}
+
+TEST_CASE("an item that hangs is killed at its limit, and the sweep goes on") {
+  ScratchFolder folder;
+  const std::string pids = folder / "pids";
+  const TuneCommand command{playedProgram(folder, "case \"$*\" in *--seqlen=1*) echo $$ > " + pids + "; exec sleep 60;; esac\n"
+                                                  R"(echo '{"end": "budget", "winner": {"median_us": 3}}')"),
+                            folder / "shard.db", folder.path(), {}, 1, 1};
+  SweepOptions options = optionsFor(folder.path());
+  options.gpus.resize(1);
+  options.tune = [&](const TuneItem &item, const SweepGpu &gpu) { return tuneElsewhere(command, item, gpu); };
+  const auto begin = std::chrono::steady_clock::now();
+  const SweepResult result = run(planOf(3), options);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  CHECK(result.entries.size() == 3);
+  CHECK(doneIn(folder.path()) == 2);
+  const std::vector<SweepEntry> entries = *readJournal(shardJournal(folder.path(), {}));
+  REQUIRE(entries.size() == 3);
+  CHECK_FALSE(entries[0].isDone);
+  CHECK(entries[0].message == "timed out: the process that tunes did not end within 1 s and was killed");
+  CHECK(entries[0].seconds >= 1);
+  const pid_t hung = std::stoi(readFile(pids));
+  CHECK(kill(hung, 0) != 0);
+  CHECK(errno == ESRCH);
 }
