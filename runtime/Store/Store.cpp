@@ -48,7 +48,7 @@ Status setJournal(sqlite::Database &database, bool usesWal) {
       return changed.status();
     current = changed ? *changed : current;
   }
-  return database.execute(current == "wal" ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
+  return {};
 }
 
 Status checkBeforeOpening(const std::string &path, const StoreOptions &options) {

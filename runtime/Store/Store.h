@@ -9,6 +9,7 @@
 //  6. A file that others may write is refused unless allowed: a cubin is code.
 //  7. A lookup says how it matched; it never returns code that cannot run on the asking architecture.
 //  8. Only rows that were published are read back, unchanged.
+//  9. What publish, setName and merge reported a loss of power does not take away. It may take the last trials and devices.
 #ifndef HEDDLE_RUNTIME_STORE_STORE_H
 #define HEDDLE_RUNTIME_STORE_STORE_H
 

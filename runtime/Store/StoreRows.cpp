@@ -27,9 +27,11 @@ template <class T> Status insertRow(sqlite::Database &database, const std::strin
 
 } // namespace
 
-Result<sqlite::Transaction> Store::Impl::beginWriting() {
+Result<sqlite::Transaction> Store::Impl::beginWriting(Commit commit) {
   if (options.mode != StoreMode::readWrite)
     return Status::denied("write to store '" + path + "': it was opened for reading only");
+  HEDDLE_ASSIGN(std::string journal, database.queryText("PRAGMA journal_mode"));
+  HEDDLE_TRY(database.execute(commit == Commit::inLog && journal == "wal" ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL"));
   return sqlite::Transaction::begin(database, sqlite::Transaction::Kind::writing);
 }
 
@@ -142,14 +144,14 @@ Status Store::recordTrial(const Trial &trial) {
   if (trial.configDigest.empty() || trial.outcome.empty())
     return Status::invalidArgument("record trial: expected a configuration digest and an outcome, got '" + trial.configDigest + "' and '" + trial.outcome + "'");
   std::lock_guard<std::mutex> lock(impl->mutex);
-  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting(Impl::Commit::inLog));
   HEDDLE_TRY(impl->addTrial(stamped(trial)));
   return transaction.commit();
 }
 
 Status Store::recordDevice(const DeviceRecord &device) {
   std::lock_guard<std::mutex> lock(impl->mutex);
-  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting(Impl::Commit::inLog));
   HEDDLE_TRY(impl->addDevice(stamped(device)));
   return transaction.commit();
 }

@@ -87,6 +87,7 @@ Status Store::finalise() {
   std::lock_guard<std::mutex> lock(impl->mutex);
   if (impl->options.mode != StoreMode::readWrite)
     return Status::denied("finalise store '" + impl->path + "': it was opened for reading only");
+  HEDDLE_TRY(impl->database.execute("PRAGMA synchronous = FULL"));
   HEDDLE_ASSIGN(std::string mode, impl->database.queryText("PRAGMA journal_mode = DELETE"));
   if (mode != "delete")
     return Status::io("finalise store '" + impl->path + "': another process has it open; close that one first");
