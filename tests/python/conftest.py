@@ -28,5 +28,3 @@ def pytest_collection_modifyitems(items):
 def root():
     return ROOT
 
-
-collect_ignore = ["device_test.py"]  # a program for machines with a GPU
