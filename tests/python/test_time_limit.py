@@ -35,7 +35,9 @@ spec = importlib.util.spec_from_file_location("limited", {here!r} + "/device/con
 limited = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(limited)
 limited.LIMIT = 0.5
-globals().update({name: value for name, value in vars(limited).items() if not name.startswith("_")})
+for name in dir(limited):
+    if not name.startswith("_"):
+        globals()[name] = getattr(limited, name)
 """
 
 
