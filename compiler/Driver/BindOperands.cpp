@@ -146,12 +146,13 @@ private:
   attn::OperandUse use;
 };
 
-/// "NAME=FILE:TENSOR": a colon in the name of the file is part of it unless it is the last one.
+/// Of "NAME=FILE:TENSOR", what follows "NAME=": a colon in the name of the file is part of it unless it is the last one.
+std::string fileOf(const std::string &place) { return place.substr(0, place.rfind(':')); }
+
 Result<OperandTensor> readAssigned(const std::string &name, const std::string &place) {
   size_t colon = place.rfind(':');
-  std::string path = place.substr(0, colon), tensor = colon == std::string::npos ? name : place.substr(colon + 1);
-  HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
-  return file.readOperand(tensor);
+  HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(fileOf(place)));
+  return file.readOperand(colon == std::string::npos ? name : place.substr(colon + 1));
 }
 
 /// The last assignment to `name`, what follows "NAME=".
@@ -180,6 +181,11 @@ Status checkNames(attn::PatternOp pattern, const std::vector<std::string> &assig
 }
 
 } // namespace
+
+std::string fileOfAssignment(const std::string &assignment) {
+  const size_t equals = assignment.find('=');
+  return equals == std::string::npos ? "" : fileOf(assignment.substr(equals + 1));
+}
 
 Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape) {
   attn::PatternOp pattern = file.pattern();

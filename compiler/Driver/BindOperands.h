@@ -18,6 +18,9 @@ struct OperandSources {
   uint64_t seed = 1; ///< of the values that are made
 };
 
+/// The FILE of an assignment, "" if it is none.
+std::string fileOfAssignment(const std::string &assignment);
+
 /// Fills shape.operands, and the lengths of tensors in shape.parameters. invalidArgument and the failures of tensor files
 /// name the tensor, what was expected and what was found. A pattern without tensors takes no assignments.
 Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape);

@@ -22,6 +22,7 @@ namespace {
 
 constexpr const char *kFooter = R"(
 Results go to stdout, progress and diagnostics to stderr. 'heddle VERB --help' lists a verb's options.
+A file is written whole or not at all, and never in the place of one that the same command reads.
 
 Exit codes: 0 ok, 1 the input is wrong, 2 usage, 3 this machine lacks something.
 

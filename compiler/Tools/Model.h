@@ -24,6 +24,8 @@ struct ModelProblem {
   void add(CLI::App &command);
   /// As `add` takes it, on one line.
   std::string text() const;
+  /// What is read of it: the pattern, its tensors.
+  std::vector<std::string> files() const;
   /// The inverse. invalidArgument: what the options do not take.
   static Result<ModelProblem> parse(const std::string &text);
 };

@@ -23,9 +23,10 @@ struct FitOptions {
   bool json = false;
 };
 
-Status addTable(CostTraining &training, const std::string &path) {
+Status addTable(CostTraining &training, const std::string &path, const std::string &output) {
   HEDDLE_ASSIGN(tuner::RecordedTable table, tuner::RecordedTable::load(path));
   HEDDLE_ASSIGN(ModelProblem problem, problemOf(table));
+  HEDDLE_TRY(checkOutput("-o", output, problem.files()));
   HEDDLE_ASSIGN(const DeviceIdentity device, deviceOf(table));
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(device.deviceName));
   HEDDLE_ASSIGN(const GpuArch *arch, archNamed(gpu->arch));
@@ -96,9 +97,10 @@ Json describe(const CostTraining &training, const tuner::CostFit &fit, const std
 }
 
 Status fitTables(const FitOptions &options) {
+  HEDDLE_TRY(checkOutput("-o", options.output, options.tables));
   CostTraining training;
   for (const std::string &path : options.tables)
-    HEDDLE_TRY(addTable(training, path));
+    HEDDLE_TRY(addTable(training, path, options.output));
   HEDDLE_ASSIGN(tuner::CostFit fit, training.fit(std::nullopt));
   HEDDLE_ASSIGN(std::vector<std::vector<NamedReport>> judged, judge(training, fit.model));
   if (!options.output.empty())

@@ -8,6 +8,7 @@
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Model.h"
+#include "compiler/Tools/Output.h"
 
 #include <CLI/CLI.hpp>
 
@@ -110,6 +111,9 @@ Result<tuner::RecordedTable> tableOf(const TableOptions &options, const Store &s
 }
 
 Status writeTable(const TableOptions &options) {
+  std::vector<std::string> uses = options.problem.files();
+  uses.push_back(options.database.path());
+  HEDDLE_TRY(checkOutput("-o", options.output, uses));
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
   HEDDLE_ASSIGN(tuner::RecordedTable table, tableOf(options, store));
   if (options.output.empty()) {

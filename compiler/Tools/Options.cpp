@@ -1,6 +1,7 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
 #include "codegen/Skeletons/SkeletonNames.h"
+#include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/DatabasePaths.h"
 #include "compiler/Driver/Suggest.h"
 
@@ -28,6 +29,13 @@ void SizeOptions::add(CLI::App &command) {
   command.add_option("--operand", operands, "Tensor that the pattern reads, from a safetensors file; may be repeated")
       ->type_name("NAME=FILE:TENSOR")
       ->allow_extra_args(false);
+}
+
+std::vector<std::string> SizeOptions::files() const {
+  std::vector<std::string> files;
+  for (const std::string &assignment : operands)
+    files.push_back(fileOfAssignment(assignment));
+  return files;
 }
 
 void ShapeOptions::add(CLI::App &command) {

@@ -23,6 +23,8 @@ struct PatternOptions {
   std::string file, name;
   void add(CLI::App &command);
   Result<std::unique_ptr<PatternFile>> load() const { return PatternFile::load(file, name); }
+  /// The file that load() reads, under a name that the system knows standard input by, too.
+  std::string path() const { return file == "-" ? "/dev/stdin" : file; }
 };
 
 /// What an author should know of the file, on stderr.
@@ -32,6 +34,8 @@ void printNotes(const PatternFile &file);
 struct SizeOptions {
   std::vector<std::string> assignments, operands;
   void add(CLI::App &command);
+  /// Of the tensors.
+  std::vector<std::string> files() const;
 };
 
 /// --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside the architecture.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <unistd.h>
 
@@ -14,6 +15,26 @@ void printJson(const Json &value) {
 }
 
 bool stdoutIsTerminal() { return ::isatty(STDOUT_FILENO); }
+
+static bool isSameFile(const std::string &a, const std::string &b) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  if (fs::equivalent(a, b, failed))
+    return true;
+  if (fs::exists(a, failed) || fs::exists(b, failed))
+    return false;
+  auto place = [&](const std::string &path) { return fs::weakly_canonical(fs::absolute(path), failed); };
+  const fs::path first = place(a), second = place(b); // both are yet to be made
+  return !first.empty() && first == second;
+}
+
+Status checkOutput(const std::string &option, const std::string &output, const std::vector<std::string> &uses) {
+  for (const std::string &used : uses)
+    if (!output.empty() && !used.empty() && isSameFile(output, used))
+      return Status::invalidArgument(option + ": '" + output + "' would take the place of '" + used +
+                                     "', which the command uses too: give another file");
+  return {};
+}
 
 Status writeArtifact(const std::string &path, const std::string &bytes) {
   if (path != "-")

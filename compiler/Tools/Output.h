@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <vector>
 
 namespace heddle::cli {
 
@@ -20,6 +21,11 @@ using Json = nlohmann::ordered_json;
 void printJson(const Json &value);
 
 bool stdoutIsTerminal();
+
+/// For before the work: an output takes the place of no file that the command `uses` otherwise, read or written, whatever
+/// name it has: links and other spellings are the file itself. invalidArgument: it would, and `option` says which output.
+/// Names of files that do not exist are fine, "" is none.
+Status checkOutput(const std::string &option, const std::string &output, const std::vector<std::string> &uses);
 
 /// Writes to `path`, or to stdout for "-". io if it cannot be written; the file is then as it was.
 Status writeArtifact(const std::string &path, const std::string &bytes);

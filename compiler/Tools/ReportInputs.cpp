@@ -62,17 +62,33 @@ void ReportInputs::add(CLI::App &command) {
   command.add_option("--patterns", patternFolder, "Folder of pattern files, which name patterns that the database has no name for")->type_name("DIR");
 }
 
-Result<std::vector<report::KnownProblem>> ReportInputs::problems() const {
-  std::vector<std::pair<ModelProblem, std::string>> wanted; // and the GPU
+Result<std::vector<ReportInputs::Wanted>> ReportInputs::wanted() const {
+  std::vector<Wanted> wanted;
   for (const std::string &path : plans) {
     HEDDLE_ASSIGN(WorkPlan plan, WorkPlan::load(path));
     for (const TuneItem &item : plan.tuneItems())
-      wanted.emplace_back(problemOf(item), item.gpu);
+      wanted.push_back({problemOf(item), item.gpu});
   }
   for (const std::string &text : texts) {
     HEDDLE_ASSIGN(ModelProblem problem, ModelProblem::parse(text));
-    wanted.emplace_back(std::move(problem), "");
+    wanted.push_back({std::move(problem), ""});
   }
+  return wanted;
+}
+
+Result<std::vector<std::string>> ReportInputs::files() const {
+  std::vector<std::string> files = plans;
+  HEDDLE_ASSIGN(std::vector<Wanted> problems, wanted());
+  for (const Wanted &one : problems)
+    for (const std::string &file : one.problem.files())
+      files.push_back(file);
+  HEDDLE_ASSIGN(std::vector<std::string> named, filesOfFolder());
+  files.insert(files.end(), named.begin(), named.end());
+  return files;
+}
+
+Result<std::vector<report::KnownProblem>> ReportInputs::problems() const {
+  HEDDLE_ASSIGN(std::vector<Wanted> wanted, this->wanted());
   std::vector<report::KnownProblem> result;
   std::map<std::string, size_t> places; // a plan has an item once for every GPU
   for (const auto &[problem, gpu] : wanted) {
@@ -102,18 +118,23 @@ static Status addNames(const std::string &path, std::map<std::string, std::strin
   return {};
 }
 
-Result<std::map<std::string, std::string>> ReportInputs::patternFiles() const {
-  std::map<std::string, std::string> names;
-  if (patternFolder.empty())
-    return names;
-  std::error_code failed;
+Result<std::vector<std::string>> ReportInputs::filesOfFolder() const {
   std::vector<std::string> files;
+  if (patternFolder.empty())
+    return files;
+  std::error_code failed;
   for (const fs::directory_entry &entry : fs::directory_iterator(patternFolder, failed))
     if (entry.path().extension() == ".mlir")
       files.push_back(entry.path().string());
   if (failed)
     return Status::notFound("--patterns '" + patternFolder + "': " + failed.message());
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<std::map<std::string, std::string>> ReportInputs::patternFiles() const {
+  std::map<std::string, std::string> names;
+  HEDDLE_ASSIGN(std::vector<std::string> files, filesOfFolder());
   for (const std::string &file : files)
     if (Status status = addNames(file, names); !status.isOk())
       std::cerr << "heddle: warning: " << status.message() << "; '" << file << "' names nothing\n";

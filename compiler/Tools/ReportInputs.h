@@ -18,11 +18,22 @@ struct ReportInputs {
   std::string patternFolder;
 
   void add(CLI::App &command);
+  /// What the others read. As those of problems(): a plan or call that cannot be read is an error.
+  Result<std::vector<std::string>> files() const;
   /// Of all plans, then the others; equal labels once. A file or call that does not exist or fit is an error.
   Result<std::vector<report::KnownProblem>> problems() const;
   /// What the patterns of the folder's files are called, by digest. notFound: no such folder; a file that is no pattern
   /// is passed over with a word on stderr.
   Result<std::map<std::string, std::string>> patternFiles() const;
+
+private:
+  struct Wanted {
+    ModelProblem problem;
+    std::string gpu; ///< "" is any
+  };
+  Result<std::vector<Wanted>> wanted() const;
+  /// Of the folder, in order. notFound: there is none.
+  Result<std::vector<std::string>> filesOfFolder() const;
 };
 
 } // namespace heddle::cli

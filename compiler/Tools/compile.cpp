@@ -39,6 +39,7 @@ public:
   explicit Compile(const CompileOptions &options) : options(options), stage(parseStage(options.emit)) {}
 
   Status run() {
+    HEDDLE_TRY(checkOutputs());
     auto file = options.pattern.load();
     HEDDLE_TRY(file.status());
     printNotes(**file);
@@ -52,6 +53,16 @@ public:
   }
 
 private:
+  Status checkOutputs() const {
+    std::vector<std::string> uses = {options.pattern.path()};
+    if (!options.database.given.empty())
+      uses.push_back(options.database.path());
+    HEDDLE_TRY(checkOutput("-o", options.output, uses));
+    for (const GpuArch *arch : archsOf(options.archs))
+      HEDDLE_TRY(checkOutput("-o", outputFor(options.shape.shape(*arch).archName()), uses));
+    return {};
+  }
+
   Status emitPattern(const PatternFile &file) {
     Artefact artefact;
     artefact.times = file.times();

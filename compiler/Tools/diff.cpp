@@ -130,6 +130,11 @@ views::PictureRequest pictureRequest(const DiffOptions &options, const attn::Pro
 }
 
 int runDiff(const DiffOptions &options) {
+  std::vector<std::string> uses = options.sizes.files();
+  for (size_t i = 0; i < 2; ++i)
+    uses.push_back(PatternOptions{options.files[i], options.names[i]}.path());
+  if (Status output = checkOutput("--svg", options.svg, uses); !output.isOk())
+    return fail(output);
   auto sides = loadSides(options);
   if (!sides)
     return fail(sides.status());

@@ -4,6 +4,8 @@
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/ExtremeScores.h"
+#include "compiler/Tools/Options.h"
+#include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
 
 #include <CLI/CLI.hpp>
@@ -72,6 +74,9 @@ Result<std::map<std::string, OperandTensor>> makeOperands(const AttentionSizes &
 }
 
 int runMakeInputs(const MakeInputsOptions &options) {
+  const std::string pattern = PatternOptions{options.patternFile, options.patternName}.path();
+  if (Status output = checkOutput("-o", options.output, {pattern}); !output.isOk())
+    return fail(output);
   AttentionSizes sizes = options.sizes;
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
   sizes.kvHeads = options.kvHeads > 0 ? options.kvHeads : sizes.heads;

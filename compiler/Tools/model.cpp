@@ -46,6 +46,12 @@ std::string ModelProblem::text() const {
   return text;
 }
 
+std::vector<std::string> ModelProblem::files() const {
+  std::vector<std::string> files = problem.sizes.files();
+  files.push_back(pattern.path());
+  return files;
+}
+
 Result<ModelProblem> ModelProblem::parse(const std::string &text) {
   ModelProblem problem;
   CLI::App app;

@@ -36,14 +36,12 @@ struct ReportOptions {
 };
 
 /// A page must not take the place of what it was made from.
-Status checkOutput(const ReportOptions &options) {
-  std::vector<std::string> read = options.paths();
-  read.push_back(options.against);
-  std::error_code ignored;
-  for (const std::string &path : read)
-    if (!path.empty() && fs::equivalent(path, options.output, ignored))
-      return Status::invalidArgument("'" + options.output + "' is a database that the report is made from: give another file to -o");
-  return {};
+Status checkPage(const ReportOptions &options) {
+  HEDDLE_ASSIGN(std::vector<std::string> uses, options.inputs.files());
+  const std::vector<std::string> databases = options.paths();
+  uses.insert(uses.end(), databases.begin(), databases.end());
+  uses.push_back(options.against);
+  return checkOutput("-o", options.output, uses);
 }
 
 /// Of several files, what a merge makes of them, in a file that goes with the folder.
@@ -81,7 +79,7 @@ Result<Json> collect(const ReportOptions &options) {
 
 Status makeAndWrite(const ReportOptions &options) {
   if (!options.json)
-    HEDDLE_TRY(checkOutput(options));
+    HEDDLE_TRY(checkPage(options));
   HEDDLE_ASSIGN(Json data, collect(options));
   if (options.json) {
     printJson(data);

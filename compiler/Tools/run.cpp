@@ -152,7 +152,18 @@ int execute(const RunOptions &options, const RunCall &call) {
                                       " was written and is not to be trusted"));
 }
 
+/// Neither tensors nor kernels may give way to the result.
+Status checkRunOutput(const RunOptions &options) {
+  std::vector<std::string> uses = options.sizes.files();
+  uses.insert(uses.end(), {options.inputs, options.pattern.path(), options.database.path()});
+  for (const std::string &shipped : options.database.shippedPaths())
+    uses.push_back(shipped);
+  return checkOutput("--output", options.output, uses);
+}
+
 int runRun(const RunOptions &options) {
+  if (Status output = checkRunOutput(options); !output.isOk())
+    return fail(output);
   auto file = options.pattern.load();
   if (!file)
     return fail(file.status());

@@ -52,6 +52,10 @@ Result<views::PictureRequest> requestOf(const ShowOptions &options, const Patter
 }
 
 int runShow(const ShowOptions &options) {
+  std::vector<std::string> uses = options.sizes.files();
+  uses.push_back(options.pattern.path());
+  if (Status output = checkOutput("-o", options.output, uses); !output.isOk())
+    return fail(output);
   auto file = options.pattern.load();
   if (!file)
     return fail(file.status());
