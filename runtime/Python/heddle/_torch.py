@@ -18,6 +18,7 @@ _MOST_CALLS = 512  # kept by a thread
 _empty_like = torch.empty_like
 _grad_enabled = torch.is_grad_enabled
 _now = time.monotonic
+_is_traced = torch.compiler.is_dynamo_compiling
 
 try:
     current_stream = torch._C._cuda_getCurrentRawStream  # what Triton's launchers call too
@@ -254,6 +255,12 @@ class Prepared:
         self._streams.add(address)
 
     def __call__(self):
+        if _is_traced():
+            from . import _torch_outside
+            return _torch_outside.launch(self)
+        return self.launch()
+
+    def launch(self):
         if self._ready is None:
             raise InvalidArgumentError("this prepared call is closed")
         if self._frozen is None:

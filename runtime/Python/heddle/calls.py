@@ -22,6 +22,12 @@ def _is_compiling():
     return torch is not None and torch.compiler.is_compiling()
 
 
+def _is_traced():
+    """By torch.compile, which runs symbols through Python's code; torch.export does so where it is strict."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
+
+
 def _is_torch(tensor):
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(tensor, torch.Tensor)
@@ -63,9 +69,7 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     if carry is not None:
         carry = _call.pair_of(carry)
     if _is_compiling():
-        from . import _torch_op
-        return _torch_op.attention(q, k, v, pattern if isinstance(pattern, (str, Pattern)) else _resolved_in_graph(pattern), scale, return_lse,
-                                   out, lse, q_origin, k_origin, carry, arguments)
+        return _in_graph(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, stream, arguments)
     if type(pattern) is not Pattern:
         pattern = patterns.resolved(pattern)
     if type(q) in _plain_types and stream is None:
@@ -73,16 +77,28 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     return _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, stream, arguments)
 
 
-def _resolved_in_graph(pattern):
-    raise InvalidArgumentError("attention: inside torch.compile and torch.export give a heddle.Pattern, made outside: "
-                               "heddle.pattern(causal & window(left=1023))")
+def _in_graph(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, stream, arguments):
+    """A node; what cannot be one breaks the graph of torch.compile."""
+    if _is_traced() and not (isinstance(pattern, (str, Pattern)) and out is None and lse is None):
+        from . import _torch_outside
+        return _torch_outside.attention(q, k, v, pattern, scale=scale, return_lse=return_lse, out=out, lse=lse, q_origin=q_origin, k_origin=k_origin,
+                                        carry=carry, stream=stream, **arguments)
+    if stream is not None:
+        raise _no_stream("attention")
+    from . import _torch_op
+    made = pattern if isinstance(pattern, (str, Pattern)) else patterns.resolved(pattern)
+    return _torch_op.attention(q, k, v, made, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
+
+
+def _no_stream(what):
+    return InvalidArgumentError(f"{what}: stream: PyTorch tensors run on PyTorch's current stream: with torch.cuda.stream(...)")
 
 
 def _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, stream, arguments):
     """Fake and functional tensors of PyTorch, other libraries, and the first call with PyTorch."""
     if _is_torch(q):
         if stream is not None:
-            raise InvalidArgumentError("attention: stream: PyTorch tensors run on PyTorch's current stream: with torch.cuda.stream(...)")
+            raise _no_stream("attention")
         _load_eager()
         if type(q) in _plain_types:
             return _eager(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
@@ -121,10 +137,16 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
     kernel stays the one of this moment. PyTorch: on the stream that is current when it is called, also while that is captured into a
     CUDA graph. Keep what this returns for as long as that graph is replayed; queued work does not need it.
     """
+    if _is_traced():
+        from . import _torch_outside
+        return _torch_outside.prepare(q, k, v, pattern, scale=scale, out=out, lse=lse, q_origin=q_origin, k_origin=k_origin, carry=carry, stream=stream,
+                                      **arguments)
     pattern = patterns.resolved(pattern)
     if carry is not None:
         carry = _call.pair_of(carry)
     if _is_torch(q):
+        if stream is not None:
+            raise _no_stream("prepare")
         from . import _torch
         return _torch.Prepared(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments)
     return Prepared(_generic.bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments, stream))
@@ -151,6 +173,9 @@ def _call_of(q, k, v, pattern, scale, q_origin, k_origin, arguments):
 
 def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_origin: int = 0, **arguments: Any) -> _engine.Kernel:
     """The kernel that a call with these tensors would run now."""
+    if _is_traced():
+        from . import _torch_outside
+        return _torch_outside.kernel(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, **arguments)
     call = _call_of(q, k, v, patterns.resolved(pattern), None, q_origin, k_origin, arguments)
     return _engine.engine().ask(call.question())
 
@@ -197,6 +222,9 @@ def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = Tr
     Returns the winner as a heddle.Kernel, or, with wait=False, a Task at once. Calls use the winner once the Task was waited for, else when
     they next ask for a better kernel, at the latest a minute after the search. Needs the compiler and a GPU, which searches share with this process's own work.
     """
+    if _is_traced():
+        from . import _torch_outside
+        return _torch_outside.tune(pattern, q, k, v, budget=budget, wait=wait, strategy=strategy, q_origin=q_origin, k_origin=k_origin, **arguments)
     library = _library.compiler_library("heddle.tune")
     call = _call_of(q, k, v, patterns.resolved(pattern), None, q_origin, k_origin, arguments)
     engine, question = _engine.engine(), call.question()

@@ -46,8 +46,8 @@ def _pattern_of(block_mask, score_mod):
     if score_mod is None and isinstance(block_mask, (str, Pattern)):
         return block_mask  # nothing to make: inside one graph too
     if torch.compiler.is_compiling():
-        from . import _torch_flex
-        return _torch_flex.pattern_now(block_mask, score_mod)
+        from . import _torch_outside
+        return _torch_outside.pattern_now(block_mask, score_mod)
     return pattern_now(block_mask, score_mod)
 
 

@@ -1,0 +1,89 @@
+"""What torch.compile makes of calls: nodes of one graph, breaks of it, and errors that say which would be a node."""
+import heddle
+import pytest
+from heddle.words import causal, window
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.compiler
+
+WORDS = causal & window(left=5)
+NEAR = heddle.pattern(WORDS) if heddle.has_compiler() else None
+
+
+def draw(n=37):
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randn(2, n, each, 64, generator=generator) for each in (4, 2, 2)]
+
+
+def into_new_memory(q, k, v):
+    out, lse = torch.empty_like(q), torch.empty(q.shape[0], q.shape[2], q.shape[1])
+    return heddle.attention(q, k, v, NEAR, out=out, lse=lse) + lse.sum()
+
+
+BREAKS = {
+    "words": (lambda q, k, v: heddle.attention(q, k, v, WORDS), "heddle.pattern("),
+    "words made inside": (lambda q, k, v: heddle.attention(q, k, v, causal & window(left=5)), ""),
+    "words beside values": (lambda q, k, v: heddle.attention(q, k, v, WORDS, left=7), "heddle.pattern("),
+    "out": (into_new_memory, "take what the call returns"),
+    "prepare": (lambda q, k, v: heddle.prepare(q, k, v, NEAR)(), "heddle.prepare is no node of a graph"),
+    "words in flex_attention": (lambda q, k, v: heddle.flex_attention(*(each.transpose(1, 2) for each in (q, k, v)), block_mask=WORDS, enable_gqa=True),
+                                "heddle.pattern("),
+}
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_what_breaks_the_graph_is_right(name):
+    function, _ = BREAKS[name]
+    compiled = torch.compile(lambda *each: function(*each) * 2, backend="eager")
+    for n in (37, 41):
+        tensors = draw(n)
+        torch.testing.assert_close(compiled(*tensors), function(*tensors) * 2)
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_what_breaks_the_graph_is_no_full_graph(name):
+    function, said = BREAKS[name]
+    with pytest.raises(Exception) as raised:
+        torch.compile(function, backend="eager", fullgraph=True)(*draw())
+    assert isinstance(raised.value, torch._dynamo.exc.Unsupported) and said in str(raised.value)
+
+
+def test_a_prepared_call_breaks_the_graph_and_reads_its_tensors():
+    q, k, v = draw()
+    call = heddle.prepare(q, k, v, NEAR)
+    compiled = torch.compile(lambda other: call() + other, backend="eager")
+    for _ in range(3):
+        q += 1
+        torch.testing.assert_close(compiled(v[:, :1, :1] * 0), heddle.attention(q, k, v, NEAR))
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="heddle.Prepared is no node of a graph"):
+        torch.compile(lambda: call(), backend="eager", fullgraph=True)()
+
+
+def test_errors_are_those_of_calls_outside():
+    for function, kind, said in ((lambda q, k, v: heddle.attention(q, k, v, WORDS, rigth=5), heddle.InvalidArgumentError, "no argument 'rigth'"),
+                                 (lambda q, k, v: heddle.attention(q, k, v, 5), heddle.InvalidArgumentError, "expected a mask"),
+                                 (lambda q, k, v: heddle.attention(q, k, v, NEAR, stream=5), heddle.InvalidArgumentError, "stream: PyTorch tensors"),
+                                 (lambda q, k, v: heddle.kernel(q, k, v, NEAR), heddle.UnsupportedError, "kernels are for tensors on a GPU")):
+        for call in (function, torch.compile(function, backend="eager")):
+            with pytest.raises(kind, match=said):
+                call(*draw())
+
+
+def test_a_prepared_call_of_pytorch_takes_no_stream():
+    with pytest.raises(heddle.InvalidArgumentError, match="prepare: stream: PyTorch tensors run on PyTorch's current stream"):
+        heddle.prepare(*draw(), NEAR, stream=5)
+
+
+def test_words_are_exported_where_python_runs_them():
+    class Model(torch.nn.Module):
+        def forward(self, q, k, v):
+            return heddle.attention(q, k, v, WORDS)
+
+    program = torch.export.export(Model(), tuple(draw()), strict=False).module()
+    torch.testing.assert_close(program(*draw()), heddle.attention(*draw(), WORDS))
