@@ -35,4 +35,10 @@ if(HEDDLE_PYTEST_PYTHON AND NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
   add_test(NAME python.wheel COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/install/wheel.sh ${CMAKE_SOURCE_DIR} ${HEDDLE_HOST_PACKAGE}
     $<TARGET_FILE:heddle_fake_cuda> ${HEDDLE_PYTEST_PYTHON})
   set_tests_properties(python.wheel PROPERTIES LABELS long TIMEOUT 600 SKIP_REGULAR_EXPRESSION "skipped:")
+  if(TARGET heddle_shared)
+    add_test(NAME python.torch COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/install/torch.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}
+      $<TARGET_FILE:heddle_runtime_shared> $<TARGET_FILE:heddle_shared>)
+    set_tests_properties(python.torch PROPERTIES LABELS long TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "(^|\n)skipped: " ENVIRONMENT
+      "PYTHONDONTWRITEBYTECODE=1;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>;HEDDLE_HOST_PACKAGE=${HEDDLE_HOST_PACKAGE}")
+  endif()
 endif()
