@@ -116,7 +116,7 @@ public:
   Result<std::vector<DeviceRecord>> devices() const;
   Result<StoreCounts> counts() const;
 
-  // SQLite's own check, all checksums, plans that parse, winners with kernels.
+  // SQLite's own check, every row of every table read whole, all checksums and keys, plans that parse, winners with their kernels.
   Result<VerifyReport> verify() const;
   // Counts what went, or would go.
   Result<StoreCounts> prune(const PruneOptions &options);
@@ -139,6 +139,7 @@ public:
 private:
   struct Impl;
   struct Merger;
+  struct Verifier;
   explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl;
 };

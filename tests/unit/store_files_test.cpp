@@ -172,6 +172,46 @@ TEST_CASE("verify finds a winner without its kernel") {
   CHECK(problems[0].find("names a kernel that is not there") != std::string::npos);
 }
 
+TEST_CASE("verify reads every row of every table, and says which is wrong") {
+  ScratchFolder folder;
+  const std::string sound = folder / "sound.db", path = folder / "a.db";
+  {
+    Store store = openStore(sound, writing());
+    for (int64_t bucket : {1, 2})
+      REQUIRE(store.publish(someKernel("k1"), someWinner(someKernel("k1"), {bucket, 1, 1})).isOk());
+    for (const char *config : {"x=1", "x=2", "x=3"})
+      REQUIRE(store.recordTrial(someTrial(config)).isOk());
+    DeviceRecord device;
+    static_cast<DeviceIdentity &>(device) = someDevice();
+    REQUIRE(store.recordDevice(device).isOk());
+    REQUIRE(store.setName({"first", "pattern-a", "", 1}).isOk());
+    REQUIRE(store.setName({"second", "pattern-a", "", 1}).isOk());
+    REQUIRE(store.finalise().isOk());
+  }
+  CHECK(openStore(sound, {}).verify()->problems.empty());
+  const std::string no = std::string(64, '0');
+  const std::pair<std::string, std::string> damages[] = {
+      {"UPDATE winners SET winner_key = '" + no + "' WHERE rowid = 2", "winners, row 2: winner_key is " + no + ", the digest of its columns "},
+      {"UPDATE winners SET device_name = 'Other' WHERE rowid = 1", "winners, row 1: winner_key is "},
+      {"UPDATE winners SET dtype = 'int3' WHERE rowid = 2", "winners, row 2: store '" + path + "': expected a dtype bf16, fp16 or fp32, got 'int3'"},
+      {"UPDATE trials SET session_key = '" + no + "' WHERE rowid = 3", "trials, row 3: session_key is " + no + ", the digest of its columns "},
+      {"UPDATE trials SET head_dim = 32 WHERE rowid = 1", "trials, row 1: session_key is "},
+      {"UPDATE trials SET dtype = '' WHERE rowid = 2", "trials, row 2: store '" + path + "': expected a dtype"},
+      {"UPDATE trials SET outcome = '' WHERE rowid = 2", "trials, row 2: expected a configuration digest and an outcome, got '"},
+      {"UPDATE devices SET device_key = '" + no + "'", "devices, row 1: device_key is " + no + ", the digest of its columns "},
+      {"UPDATE devices SET sm_count = 7", "devices, row 1: device_key is "},
+      {"UPDATE names SET pattern = '' WHERE name = 'second'", "names, row 2: expected a name and a pattern digest, got 'second' and ''"},
+      {"UPDATE kernels SET registers = 7", "kernels, row 1: store '" + path + "': kernel k1 does not match its checksum"}};
+  for (const auto &[sql, said] : damages) {
+    CAPTURE(sql);
+    std::filesystem::copy_file(sound, path, std::filesystem::copy_options::overwrite_existing);
+    runSql(path, sql);
+    const std::vector<std::string> problems = openStore(path, {}).verify()->problems;
+    REQUIRE(problems.size() == 1);
+    CHECK_MESSAGE(problems[0].rfind(said, 0) == 0, problems[0]);
+  }
+}
+
 TEST_CASE("a store is opened through links to its file and its folder") {
   ScratchFolder folder;
   std::filesystem::create_directory(folder / "real");
