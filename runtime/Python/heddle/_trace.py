@@ -44,6 +44,11 @@ class Symbol:
     def __bool__(self):
         _refuse("branches on a position or a score; use `&`, `|`, `~` and torch.where")
 
+    def __getattr__(self, name):
+        if name.startswith("__"):  # what Python and numpy look for
+            raise AttributeError(name)
+        return _refuse(f"asks a position or a score for .{name}, which is for tensors")
+
     __int__ = __float__ = __index__ = __bool__
     __hash__ = None  # type: ignore[assignment]
 

@@ -1,4 +1,5 @@
 """A function with the argument order of torch.nn.attention.flex_attention, for what heddle can express."""
+import sys
 from typing import Optional
 
 import torch
@@ -16,7 +17,7 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale: Op
     """Attention on tensors [batch, heads, length, head_dim], in the order of FlexAttention's arguments.
 
     block_mask  a heddle pattern (Pattern, words, a name of the package's library), a function mask_mod(b, h, q_idx, kv_idx), or a BlockMask
-                made of one, which stands for its mask_mod: its blocks are not read. Functions are exact but no tile is skipped for their
+                made of one, which stands for its mask_mod: its blocks are not read, and one without a mask_mod is refused. Functions are exact but no tile is skipped for their
                 sake; words are what makes sparse patterns fast.
     score_mod   a chain of heddle.words (softcap(50.0)), or a function score_mod(score, b, h, q_idx, kv_idx)
     arguments   sizes, numbers and tensors of the pattern
@@ -62,8 +63,19 @@ def pattern_now(block_mask, score_mod) -> Pattern:
     return resolved(words.union(mask, scores=score_mod if isinstance(score_mod, words.Scores) else words.score_map(score_mod)))
 
 
+def _keeps_all(function):
+    """PyTorch's mask_mod of a BlockMask that was given none; it asks tensors what symbols do not know."""
+    loaded = sys.modules.get("torch.nn.attention.flex_attention")
+    return loaded is not None and function is getattr(loaded, "noop_mask", loaded)
+
+
 def _mask_of(block_mask):
     mask = getattr(block_mask, "mask_mod", block_mask)
+    if _keeps_all(mask):
+        if mask is not block_mask:
+            raise UnsupportedError("flex_attention: block_mask: a BlockMask without a mask_mod says in its blocks alone what it keeps, and they are not "
+                                   "read; give it a mask_mod, or lists of blocks as heddle.library('block_csr'), or None to keep every key")
+        return words.full
     if mask is None:
         return words.full
     is_function = callable(mask) and not isinstance(mask, (words.Mask, words.Softmax, Pattern))
