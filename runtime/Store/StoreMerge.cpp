@@ -7,9 +7,11 @@
 #include "runtime/Store/StoreImpl.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <map>
 #include <set>
 #include <sys/stat.h>
@@ -82,20 +84,41 @@ bool contains(const std::vector<std::string> &list, const std::string &value) {
   return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
 }
 
+std::string partName(const std::string &target) {
+  static std::atomic<unsigned> serial{0};
+  return target + ".part-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
+}
+
 // A file under a private name until it is whole.
 class PartFile {
 public:
-  explicit PartFile(std::string target) : target(std::move(target)), path(this->target + ".part-" + std::to_string(::getpid())) { remove(); }
+  explicit PartFile(std::string target) : target(std::move(target)), path(partName(this->target)) { remove(); }
   ~PartFile() { remove(); }
   const std::string target, path;
 
+  // invalidArgument: somebody else was faster, whose file stays.
   Status takeName() const {
-    if (::rename(path.c_str(), target.c_str()) != 0)
-      return Status::io("export to '" + target + "': cannot give the file its name: " + std::strerror(errno));
-    return {};
+    if (renameToNew() == 0)
+      return {};
+    if (errno == EEXIST)
+      return Status::invalidArgument("export to '" + target + "': another process made that file meanwhile; it stays as it is");
+    return Status::io("export to '" + target + "': cannot give the file its name: " + std::strerror(errno));
   }
 
 private:
+  // Some file systems do not rename so; a second name of the file is as safe, where files may have two.
+  int renameToNew() const {
+    if (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
+      return 0;
+    const bool isKnown = errno != EINVAL && errno != ENOSYS;
+    if (isKnown)
+      return -1;
+    if (::link(path.c_str(), target.c_str()) == 0)
+      return 0;
+    const bool hasLinks = errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS;
+    return hasLinks ? -1 : ::rename(path.c_str(), target.c_str());
+  }
+
   void remove() const {
     for (const char *suffix : {"", "-journal", "-wal", "-shm"})
       ::unlink((path + suffix).c_str());
