@@ -39,11 +39,12 @@ def _run(verb, options, pattern):
 def _options(pattern, sizes, known):
     """--name=value of what the verb knows, --set and --operand of what the pattern does."""
     options, values = [], dict(pattern.values)
+    pattern.refuse_unclear("sizes", set(known) & sizes.keys() - {"seqlen"})
     for name, value in sizes.items():
-        if name in pattern.by_name:
-            values[name] = value
-        elif name in known:
+        if name in known:
             options.append(f"--{name.replace('_', '-')}={value}")
+        elif name in pattern.by_name:
+            values[name] = value
         else:
             raise InvalidArgumentError(f"pattern {pattern.name}: {name!r}: expected one of {', '.join(known)} or an argument of the pattern")
     for name, value in values.items():

@@ -72,6 +72,9 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
         return _in_graph(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, stream, arguments)
     if type(pattern) is not Pattern:
         pattern = patterns.resolved(pattern)
+    if pattern.also_of_calls:
+        _refuse_unclear("attention", pattern, scale=scale, return_lse=return_lse or None, out=out, lse=lse, q_origin=q_origin, k_origin=k_origin or None,
+                        carry=carry, stream=stream)
     if type(q) in _plain_types and stream is None:
         return _eager(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
     return _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, stream, arguments)
@@ -87,7 +90,14 @@ def _in_graph(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin,
         raise _no_stream("attention")
     from . import _torch_op
     made = pattern if isinstance(pattern, (str, Pattern)) else patterns.resolved(pattern)
+    if isinstance(made, Pattern) and made.also_of_calls:
+        _refuse_unclear("attention", made, scale=scale, return_lse=return_lse or None, q_origin=q_origin, k_origin=k_origin or None, carry=carry)
     return _torch_op.attention(q, k, v, made, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
+
+
+def _refuse_unclear(what, pattern, **given):
+    """Of what a call was given, not None."""
+    pattern.refuse_unclear(what, [name for name, value in given.items() if value is not None])
 
 
 def _no_stream(what):
@@ -142,6 +152,7 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
         return _torch_outside.prepare(q, k, v, pattern, scale=scale, out=out, lse=lse, q_origin=q_origin, k_origin=k_origin, carry=carry, stream=stream,
                                       **arguments)
     pattern = patterns.resolved(pattern)
+    _refuse_unclear("prepare", pattern, scale=scale, out=out, lse=lse, q_origin=q_origin, k_origin=k_origin or None, carry=carry, stream=stream)
     if carry is not None:
         carry = _call.pair_of(carry)
     if _is_torch(q):
@@ -176,7 +187,9 @@ def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_o
     if _is_traced():
         from . import _torch_outside
         return _torch_outside.kernel(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, **arguments)
-    call = _call_of(q, k, v, patterns.resolved(pattern), None, q_origin, k_origin, arguments)
+    pattern = patterns.resolved(pattern)
+    _refuse_unclear("kernel", pattern, q_origin=q_origin, k_origin=k_origin or None)
+    call = _call_of(q, k, v, pattern, None, q_origin, k_origin, arguments)
     return _engine.engine().ask(call.question())
 
 
@@ -226,7 +239,10 @@ def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = Tr
         from . import _torch_outside
         return _torch_outside.tune(pattern, q, k, v, budget=budget, wait=wait, strategy=strategy, q_origin=q_origin, k_origin=k_origin, **arguments)
     library = _library.compiler_library("heddle.tune")
-    call = _call_of(q, k, v, patterns.resolved(pattern), None, q_origin, k_origin, arguments)
+    pattern = patterns.resolved(pattern)
+    _refuse_unclear("tune", pattern, q_origin=q_origin, k_origin=k_origin or None, strategy=strategy, budget=None if budget == 20.0 else budget,
+                    wait=None if wait else wait)
+    call = _call_of(q, k, v, pattern, None, q_origin, k_origin, arguments)
     engine, question = _engine.engine(), call.question()
     problem = question.problem()
     options = S.sized(S.TuneOptions, budget_seconds=budget, strategy=strategy.encode() if strategy else None)

@@ -15,6 +15,10 @@ __all__ = ["Pattern", "Argument", "pattern", "load", "library", "library_names",
 
 Argument = _header.Argument
 
+# What calls take by these names is not given to the pattern.
+_OF_CALLS = frozenset(("q", "k", "v", "pattern", "scale", "return_lse", "out", "lse", "q_origin", "k_origin", "carry", "stream", "budget", "wait",
+                       "strategy"))
+
 
 class Pattern:
     """A pattern and the values of its run-time sizes and numbers. Immutable; any number of threads may use one.
@@ -65,6 +69,15 @@ class Pattern:
     def _bind(self, values):
         for name, value in values.items():
             self.values[name] = self.checked(name, value)
+        self.also_of_calls = _OF_CALLS & (self.by_name.keys() - self.values)  # arguments that only another call, of the pattern, can give
+
+    def refuse_unclear(self, what, names):
+        """InvalidArgumentError if one of these, which the call `what` was given, may be meant for the pattern: it has one too, not bound."""
+        for name in names:
+            if name in self.by_name and name not in self.values:
+                bound = "" if self.by_name[name].kind == "tensor" else f"bind the pattern's before, pattern({name}=...), or "
+                raise InvalidArgumentError(f"{what}: {name}: pattern {self.name} has an argument of that name too, and which one is meant is not "
+                                           f"clear; {bound}give it another name")
 
     def checked(self, name, value):
         """The value of a size or number as the kernel takes it; InvalidArgumentError if the pattern has none of that name, or the value is
