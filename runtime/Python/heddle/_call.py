@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from . import _engine, _header, _library
 from . import _structs as S
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, UnsupportedError
 
 _DIMS = ("batch", "row", "head", "dim")
 _ELEMENT_BYTES = {S.BF16: 2, S.FP16: 2, S.FP32: 4}
@@ -65,6 +65,8 @@ def check_results(q, v, out, lse):
     if out is not None:
         if len(out.shape) != 4:
             raise bad(f"out: expected 4 dimensions (batch, row, head, dim), got {len(out.shape)}")
+        if q.device is None and out.dtype != q.dtype:
+            raise bad(f"out: dtype: expected {q.dtype} as q (fp32 beside bf16 is for a GPU), got {out.dtype}")
         if out.dtype not in (q.dtype, "fp32"):
             raise bad(f"out: dtype: expected {q.dtype} or fp32, got {out.dtype}")
         check_sizes("out", out, (*q.shape[:3], v.shape[3]))
@@ -94,7 +96,13 @@ def check_carry(q, v, out, lse):
 
 
 def check_apart(args):
-    """Rows that are written may be read again by then: a carry cannot be continued in place."""
+    """Rows that are written may be read again by then: neither can a carry be continued in place, nor a result replace an input."""
+    for name, written in (("out", args.out.ptr), ("lse", args.lse)):
+        for read, tensor in (("q", args.q), ("k", args.k), ("v", args.v)):
+            if written and tensor.ptr == written and 0 not in tensor.size[:]:
+                raise bad(f"{name}: expected memory apart from {read}, which is still read when it is written, got the same address")
+    if args.lse and args.lse == args.out.ptr and 0 not in args.out.size[:]:
+        raise bad("lse: expected memory apart from out, got the same address")
     for name, carried, written in (("out", args.carry_out, args.out.ptr), ("lse", args.carry_lse, args.lse)):
         if carried and carried == written:
             raise bad(f"carry: {name}: expected memory apart from the {name} that this call writes, got the same address")
@@ -238,7 +246,7 @@ def _scale(scale):
     is_number = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
     value = _float(scale) if is_number else math.nan
     if not math.isfinite(value) or not 0 < C.c_float(value).value < math.inf:
-        raise bad(f"scale: expected a finite number above 0 (or None for 1 / sqrt(head_dim)), got {scale}")
+        raise bad(f"scale: expected a finite number above 0 (or None for 1 / sqrt(head_dim)), got {scale!r}")
     return value
 
 
@@ -248,6 +256,11 @@ def _float(number):
         return float(number)
     except OverflowError:
         return math.inf
+
+
+def no_copy(prepared):
+    """The __reduce__ of prepared calls."""
+    raise UnsupportedError("a prepared call stands for its tensors where they are: it cannot be pickled or copied, heddle.prepare makes another")
 
 
 def stream_address(stream):

@@ -58,9 +58,11 @@ def _of_capsule(capsule, device, name):
 
 def _of_array(array, name):
     """numpy, without the capsule: numpy exports no read-only array, and some of its types have no name in DLPack."""
+    if type(array).__module__.startswith("numpy.ma"):
+        raise InvalidArgumentError(f"{name}: expected an array without a mask of its own, which nothing here reads; {name}.filled(0) has none")
     interface = array.__array_interface__
     typestring = interface["typestr"]
-    dtype = _TYPESTRINGS.get(typestring) or ("bf16" if str(getattr(array, "dtype", "")) == "bfloat16" else typestring)
+    dtype = _TYPESTRINGS.get(typestring) or ("bf16" if str(getattr(array, "dtype", "")) == "bfloat16" else str(getattr(array, "dtype", typestring)))
     shape, strides = interface["shape"], interface.get("strides")
     if strides is None:
         return View(interface["data"][0], dtype, shape, row_major(shape), None)

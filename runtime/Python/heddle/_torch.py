@@ -33,6 +33,8 @@ def view(tensor, name):
     device = tensor.device
     if device.type not in ("cuda", "cpu"):
         raise UnsupportedError(f"{name}: expected a tensor on a CUDA device or in host memory, got device {device}")
+    if tensor.is_nested:
+        raise UnsupportedError(f"{name}: expected a strided tensor, got a nested one; heddle.words.documents reads sequences that lie behind one another")
     if tensor.layout is not torch.strided:
         raise UnsupportedError(f"{name}: expected a strided tensor, got {tensor.layout}")
     if tensor.is_neg():
@@ -40,7 +42,8 @@ def view(tensor, name):
     try:
         address = tensor.data_ptr()
     except RuntimeError as error:  # of torch.vmap and other transforms
-        raise UnsupportedError(f"{name}: expected a tensor with memory of its own: {error}") from None
+        raise UnsupportedError(f"{name}: expected a tensor with memory of its own, which torch.vmap and other transforms give none (what they map can be "
+                               f"part of the batch): {error}") from None
     index = None if device.type == "cpu" else device.index
     return _call.View(address, _DTYPES.get(tensor.dtype, str(tensor.dtype)), tuple(tensor.shape), tensor.stride(), index)
 
@@ -177,6 +180,10 @@ def _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, argumen
     except (AttributeError, TypeError):
         # Not a tensor, or no value: the slow way says what is wrong.
         return _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+    except RuntimeError as error:
+        if isinstance(error, UnsupportedError):
+            raise
+        return _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)  # of nested tensors, which have no sizes
     if ready is None or ready.generation != _engine.generation:
         ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
         if len(_calls.ready) >= _MOST_CALLS:
@@ -188,6 +195,7 @@ def _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, argumen
 def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments):
     ready = _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
     device = ready.device
+    given = out is not None or lse is not None
     if out is None:
         out = ready.outs.new()
     if lse is None:
@@ -202,7 +210,7 @@ def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin,
     except RuntimeError:  # of torch.vmap and other transforms: the slow way says of which tensor
         _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
         raise
-    if carry is not None:
+    if carry is not None or given:
         _call.check_apart(ready.args)
     if ready.found is None:
         _call.run_on_host(ready.call)
@@ -224,6 +232,8 @@ def _launch(ready, device):
 
 class Prepared:
     """See heddle.prepare."""
+
+    __reduce__ = _call.no_copy
 
     def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments):
         self._ready = ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)

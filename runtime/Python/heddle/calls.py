@@ -123,6 +123,8 @@ class Prepared:
     """A call whose tensors are fixed: checked once, launched by calling it. `out` and `lse` hold the results of the last call, `kernel` is
     what runs (None in host memory). It keeps its tensors alive; any thread may call it, on one stream at a time where it has a workspace."""
 
+    __reduce__ = _call.no_copy
+
     def __init__(self, bound):
         bound.freeze()
         self._bound = bound

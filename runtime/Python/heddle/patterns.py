@@ -283,7 +283,9 @@ def _sequence(arguments):
 
 
 def _no_pattern(what):
-    return InvalidArgumentError(f"pattern: expected a mask, union(...), lse(...) or MLIR text, got {what!r}")
+    hint = "; heddle.words.predicate(function) makes a mask of one" if callable(what) else ""
+    got = f"{type(what).__name__} of {list(what.shape)}" if hasattr(what, "shape") else repr(what)
+    return InvalidArgumentError(f"pattern: expected a mask, union(...), lse(...) or MLIR text, got {got}{hint}")
 
 
 def load(path, name: Optional[str] = None, **values) -> Pattern:
