@@ -97,7 +97,8 @@ def test_nested_and_mapped_tensors_of_pytorch():
     torch = pytest.importorskip("torch")
     q, k, v = (torch.from_numpy(each) for each in draw())
     nested = torch.nested.nested_tensor([q[0], q[0, :5]])
-    for tensors, name in (((nested, k, v), "q"), ((q, nested, v), "k")):
+    jagged = torch.nested.nested_tensor([q[0], q[0, :5]], layout=torch.jagged)
+    for tensors, name in (((nested, k, v), "q"), ((q, nested, v), "k"), ((jagged, jagged, jagged), "q"), ((q, jagged, v), "k")):
         refused(heddle.UnsupportedError, f"{name}: expected a strided tensor, got a nested one; heddle.words.documents",
                 lambda: heddle.attention(*tensors, "causal"))
     refused(heddle.UnsupportedError, "what they map can be part of the batch",

@@ -87,3 +87,28 @@ def test_words_are_exported_where_python_runs_them():
 
     program = torch.export.export(Model(), tuple(draw()), strict=False).module()
     torch.testing.assert_close(program(*draw()), heddle.attention(*draw(), WORDS))
+
+
+@pytest.mark.parametrize("tracing_mode", ["real", "fake"])
+@pytest.mark.parametrize("pattern", ["causal", WORDS, NEAR])
+def test_make_fx_records_calls(pattern, tracing_mode):
+    from torch.fx.experimental.proxy_tensor import make_fx
+    program = make_fx(lambda q, k, v: heddle.attention(q, k, v, pattern) * 2, tracing_mode=tracing_mode)(*draw())
+    others = [each + 1 for each in draw()]
+    torch.testing.assert_close(program(*others), heddle.attention(*others, pattern) * 2)
+
+
+def test_counters_of_operations_see_calls():
+    class Seen(torch.utils._python_dispatch.TorchDispatchMode):
+        names = []
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.names.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    tensors = draw()
+    with Seen() as seen:
+        out = heddle.attention(*tensors, NEAR)
+        heddle.attention(*tensors, NEAR, out=torch.empty_like(tensors[0]))
+    assert seen.names.count("heddle.attention.default") == 1
+    torch.testing.assert_close(out, heddle.attention(*tensors, NEAR))

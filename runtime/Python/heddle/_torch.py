@@ -34,7 +34,7 @@ def view(tensor, name):
     if device.type not in ("cuda", "cpu"):
         raise UnsupportedError(f"{name}: expected a tensor on a CUDA device or in host memory, got device {device}")
     if tensor.is_nested:
-        raise UnsupportedError(f"{name}: expected a strided tensor, got a nested one; heddle.words.documents reads sequences that lie behind one another")
+        raise no_nested(name)
     if tensor.layout is not torch.strided:
         raise UnsupportedError(f"{name}: expected a strided tensor, got {tensor.layout}")
     if tensor.is_neg():
@@ -46,6 +46,10 @@ def view(tensor, name):
                                f"part of the batch): {error}") from None
     index = None if device.type == "cpu" else device.index
     return _call.View(address, _DTYPES.get(tensor.dtype, str(tensor.dtype)), tuple(tensor.shape), tensor.stride(), index)
+
+
+def no_nested(name):
+    return UnsupportedError(f"{name}: expected a strided tensor, got a nested one; heddle.words.documents reads sequences that lie behind one another")
 
 
 def no_gradients():

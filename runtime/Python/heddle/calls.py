@@ -37,11 +37,17 @@ _eager: Any = None  # ours for PyTorch, once a PyTorch tensor was seen
 _plain_types: tuple = ()
 
 
+def _is_watched():
+    """Whether something records what PyTorch does (make_fx, a counter of operations): it sees ops, not addresses."""
+    return 0
+
+
 def _load_eager():
-    global _eager, _plain_types
+    global _eager, _plain_types, _is_watched
     import torch
     from . import _torch
     _eager, _plain_types = _torch.attention, (torch.Tensor, torch.nn.Parameter)
+    _is_watched = getattr(torch._C, "_len_torch_dispatch_stack", _is_watched)
 
 
 def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None,
@@ -75,7 +81,7 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     if pattern.also_of_calls:
         _refuse_unclear("attention", pattern, scale=scale, return_lse=return_lse or None, out=out, lse=lse, q_origin=q_origin, k_origin=k_origin or None,
                         carry=carry, stream=stream)
-    if type(q) in _plain_types and stream is None:
+    if type(q) in _plain_types and stream is None and not _is_watched():
         return _eager(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
     return _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, stream, arguments)
 
@@ -110,9 +116,11 @@ def _other(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, ca
         if stream is not None:
             raise _no_stream("attention")
         _load_eager()
-        if type(q) in _plain_types:
+        if type(q) in _plain_types and not (_is_watched() and out is None and lse is None):
             return _eager(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
-        from . import _torch_op
+        from . import _torch, _torch_op
+        if q.is_nested:
+            raise _torch.no_nested("q")
         return _torch_op.attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments)
     bound = _generic.bind(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments, stream)
     bound.launch()
