@@ -91,7 +91,11 @@ void report(const PackingOptions &options, const std::vector<PackedKernel> &kern
 
 Status pack(const PackingOptions &options) {
   HEDDLE_ASSIGN(WorkPlan plan, planOf(options));
-  if (std::filesystem::exists(options.output))
+  std::error_code error;
+  const bool isThere = std::filesystem::exists(options.output, error);
+  if (error)
+    return Status::io("'" + options.output + "': cannot look for a file of that name: " + error.message());
+  if (isThere)
     return Status::invalidArgument("'" + options.output + "': there is such a file already");
   HEDDLE_ASSIGN(ScratchFolder scratch, ScratchFolder::beside(options.output));
   StoreOptions writing;
