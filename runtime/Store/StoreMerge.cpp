@@ -3,6 +3,7 @@
 // What stays of two rows of one key is decided by RowOrder.h.
 #include "runtime/Core/LaunchPlan.h"
 #include "runtime/Store/Location.h"
+#include "runtime/Store/Migrations.h"
 #include "runtime/Store/RowOrder.h"
 #include "runtime/Store/StoreImpl.h"
 
@@ -307,6 +308,7 @@ Result<std::vector<MergeReport>> Store::merge(const std::vector<std::string> &pa
 Result<std::vector<MergeReport>> Store::previewMerge(const std::string &into, const std::vector<std::string> &paths, const StoreOptions &options) {
   HEDDLE_TRY(checkSources(into, paths));
   HEDDLE_ASSIGN(bool exists, storeFileExists(into));
+  exists = exists && checkStoreHeader(into, newestStoreVersion()).code() != StatusCode::notFound; // a file without bytes becomes a store
   std::optional<Store> target;
   std::optional<sqlite::Transaction> pinned;
   if (exists) {

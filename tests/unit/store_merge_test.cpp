@@ -128,6 +128,20 @@ TEST_CASE("several sources at once are as good as one after another, and a previ
   }
 }
 
+TEST_CASE("a merge goes into a file without bytes as into none") {
+  ScratchFolder folder;
+  {
+    Store store = openStore(folder / "from", writing());
+    require(store.publish(someKernel("k1"), someWinner(someKernel("k1"))));
+  }
+  writeFile(folder / "into", "");
+  CHECK(require(Store::previewMerge(folder / "into", {folder / "from"})).at(0).added.winners == 1);
+  CHECK(readFile(folder / "into").empty());
+  Store into = openStore(folder / "into", writing());
+  require(into.merge({folder / "from"}));
+  CHECK(into.counts()->winners == 1);
+}
+
 TEST_CASE("more sources than a process may open are merged") {
   Round round(0);
   constexpr int kSources = 60, kDescriptors = 40;
