@@ -23,15 +23,16 @@ public:
 
   Status choose(const WorkPlan &plan) {
     HEDDLE_ASSIGN(std::vector<SweepEntry> ended, readSweep(options.folder));
-    std::set<std::string> done;
+    std::set<std::string> done, recorded;
     for (const SweepEntry &entry : ended)
       if (entry.isDone)
-        done.insert(entry.item);
+        (entry.isRecorded && !options.isRecorded ? recorded : done).insert(entry.item);
     const std::vector<TuneItem> items = plan.tuneItems();
     for (size_t i = 0; i < items.size(); ++i) {
       if (!options.shard.has(i))
         continue;
       ++result.items;
+      result.recordedOnly += recorded.count(items[i].str());
       if (done.count(items[i].str()))
         ++result.known;
       else if (!hasGpuFor(items[i]))
@@ -83,6 +84,7 @@ private:
     SweepEntry entry = options.tune(item, gpu);
     entry.item = item.str();
     entry.device = gpu.name;
+    entry.isRecorded = options.isRecorded;
     entry.host = host;
     entry.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     entry.endedUnix = int64_t(std::time(nullptr));

@@ -60,7 +60,8 @@ SweepJournal::~SweepJournal() {
 
 Status SweepJournal::append(const SweepEntry &entry) {
   const Json json = {{"item", entry.item},     {"done", entry.isDone},         {"message", entry.message}, {"device", entry.device},
-                     {"host", entry.host},     {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"ended_unix", entry.endedUnix}};
+                     {"host", entry.host},     {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"ended_unix", entry.endedUnix},
+                     {"recorded", entry.isRecorded}};
   const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   const off_t begin = ::lseek(fd, 0, SEEK_END);
   for (size_t at = 0; at < line.size();) {
@@ -87,6 +88,7 @@ static Result<SweepEntry> entryOf(const std::string &line) {
     entry.medianUs = json.at("median_us").get<double>();
     entry.seconds = json.at("seconds").get<double>();
     entry.endedUnix = json.at("ended_unix").get<int64_t>();
+    entry.isRecorded = json.value("recorded", false); // older journals do not say
   } catch (const Json::exception &) {
     return Status::corrupt("no entry of a sweep: " + line.substr(0, 80));
   }
@@ -95,7 +97,12 @@ static Result<SweepEntry> entryOf(const std::string &line) {
 
 Result<std::vector<SweepEntry>> readJournal(const std::string &path) {
   std::vector<SweepEntry> entries;
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
+  if (!file && errno == ENOENT)
+    return entries;
+  if (!file)
+    return systemError(path, "read");
   int64_t number = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) { // at the end of the file: a line that was cut
     ++number;
@@ -104,6 +111,8 @@ Result<std::vector<SweepEntry>> readJournal(const std::string &path) {
       return Status::corrupt(path + ":" + std::to_string(number) + ": " + entry.status().message());
     entries.push_back(entry.take());
   }
+  if (file.bad())
+    return systemError(path, "read");
   return entries;
 }
 
@@ -127,14 +136,26 @@ static std::vector<std::string> shardFiles(const std::string &folder, const std:
 std::vector<std::string> shardDatabases(const std::string &folder) { return shardFiles(folder, ".db"); }
 std::vector<std::string> shardJournals(const std::string &folder) { return shardFiles(folder, ".jsonl"); }
 
+/// Of two entries of one item the higher counts, of equally high ones the later.
+static int rank(const SweepEntry &entry) { return int(entry.isDone) + int(!entry.isRecorded); }
+
+static Status checkListed(const std::string &folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator(folder, error);
+  if (!error || error == std::errc::no_such_file_or_directory)
+    return {};
+  return Status::io("'" + folder + "': cannot list the folder: " + error.message());
+}
+
 Result<std::vector<SweepEntry>> readSweep(const std::string &folder) {
+  HEDDLE_TRY(checkListed(folder));
   std::map<std::string, SweepEntry> last;
   for (const std::string &path : shardJournals(folder)) {
     HEDDLE_ASSIGN(std::vector<SweepEntry> entries, readJournal(path));
     for (SweepEntry &entry : entries) {
-      SweepEntry &known = last[entry.item];
-      if (entry.isDone >= known.isDone)
-        known = std::move(entry);
+      const auto [known, isNew] = last.try_emplace(entry.item, entry);
+      if (!isNew && rank(entry) >= rank(known->second))
+        known->second = std::move(entry);
     }
   }
   std::vector<SweepEntry> result;

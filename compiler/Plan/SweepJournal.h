@@ -23,6 +23,7 @@ struct SweepEntry {
   double medianUs = 0;    ///< of the winner; 0 if failed
   double seconds = 0;     ///< that it took
   int64_t endedUnix = 0;
+  bool isRecorded = false; ///< its times are of tables, not of a GPU; a sweep that measures does it again
 };
 
 /// Part `index` of `count`: the items whose number has that remainder.
@@ -52,7 +53,7 @@ private:
   int fd;
 };
 
-/// The entries of a journal, in order; none if there is no file. corrupt: a line before the last is not ours.
+/// The entries of a journal, in order; none if there is no file. corrupt: a line before the last is not ours. io.
 Result<std::vector<SweepEntry>> readJournal(const std::string &path);
 
 /// The files of a sweep's folder.
@@ -62,7 +63,8 @@ std::string shardJournal(const std::string &folder, const Shard &shard);
 std::vector<std::string> shardDatabases(const std::string &folder);
 std::vector<std::string> shardJournals(const std::string &folder);
 
-/// The last entry of each item, of all journals of the folder; one that is done is never undone.
+/// The last entry of each item, of all journals of the folder, none if there is no folder. One that is done is never undone, and
+/// one that was measured not by recorded times. io: a journal cannot be read.
 Result<std::vector<SweepEntry>> readSweep(const std::string &folder);
 
 } // namespace heddle

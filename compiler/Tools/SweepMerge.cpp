@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <iostream>
-#include <set>
+#include <map>
 
 namespace heddle::cli {
 namespace {
@@ -15,22 +15,29 @@ struct SweepMergeOptions : SweepPlanOptions {
   DatabaseOptions database;
 };
 
-/// Items of the plan that nobody finished.
-Result<size_t> countOpen(const SweepMergeOptions &options) {
+/// Items of the plan that nobody finished, and those whose times are recorded, not measured.
+struct OpenItems {
+  size_t open = 0, recorded = 0;
+};
+
+Result<OpenItems> countOpen(const SweepMergeOptions &options) {
   HEDDLE_ASSIGN(WorkPlan plan, options.load());
   HEDDLE_ASSIGN(std::vector<SweepEntry> entries, readSweep(options.folder));
-  std::set<std::string> done;
+  std::map<std::string, bool> isRecorded; // of those that are done
   for (const SweepEntry &entry : entries)
     if (entry.isDone)
-      done.insert(entry.item);
-  size_t open = 0;
-  for (const TuneItem &item : plan.tuneItems())
-    open += !done.count(item.str());
-  return open;
+      isRecorded[entry.item] = entry.isRecorded;
+  OpenItems items;
+  for (const TuneItem &item : plan.tuneItems()) {
+    const auto done = isRecorded.find(item.str());
+    items.open += done == isRecorded.end();
+    items.recorded += done != isRecorded.end() && done->second;
+  }
+  return items;
 }
 
 Status mergeShards(const SweepMergeOptions &options) {
-  HEDDLE_ASSIGN(size_t open, countOpen(options));
+  HEDDLE_ASSIGN(const OpenItems items, countOpen(options));
   const std::vector<std::string> shards = shardDatabases(options.folder);
   if (shards.empty())
     return Status::notFound("'" + options.folder + "': there is no database of a shard");
@@ -40,10 +47,12 @@ Status mergeShards(const SweepMergeOptions &options) {
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
   HEDDLE_TRY(store.merge(shards, reading).status());
   HEDDLE_ASSIGN(StoreCounts counts, store.counts());
-  if (open > 0)
-    std::cerr << "heddle: warning: " << open << " items of the plan are not done; `heddle sweep status` says why\n";
+  if (items.recorded > 0)
+    std::cerr << "heddle: warning: " << items.recorded << " items of the plan have recorded times, which nobody measured here\n";
+  if (items.open > 0)
+    std::cerr << "heddle: warning: " << items.open << " items of the plan are not done; `heddle sweep status` says why\n";
   if (options.json)
-    printJson(Json{{"database", store.path()}, {"shards", shards}, {"not_done", open}, {"holds", countsJson(counts)}});
+    printJson(Json{{"database", store.path()}, {"shards", shards}, {"not_done", items.open}, {"recorded", items.recorded}, {"holds", countsJson(counts)}});
   else
     std::cout << store.path() << ": " << shards.size() << " shards, " << countsText(counts) << '\n';
   return {};

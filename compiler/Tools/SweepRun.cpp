@@ -120,6 +120,7 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   running.folder = options.folder;
   running.shard = shard;
   running.gpus = gpus;
+  running.isRecorded = options.recorded.isGiven();
   running.cancel = &interrupted;
   running.tune = [&](const TuneItem &item, const SweepGpu &gpu) {
     TuneCommand here = command;
@@ -137,6 +138,9 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   Result<SweepResult> result = runShard(plan, running);
   progress.finish();
   HEDDLE_TRY(result.status());
+  if (result->recordedOnly > 0)
+    std::cerr << "heddle: warning: " << result->recordedOnly << " items were done with recorded times, which '" << command.database
+              << "' may hold as trials that need no measuring; a folder of its own has none of them\n";
   return print(options, shard, *result);
 }
 

@@ -148,6 +148,50 @@ TEST_CASE("items for a GPU go to it, and wait where it is not there") {
     CHECK_MESSAGE(seen.second == std::set<std::string>{"Two"}, seen.first);
 }
 
+TEST_CASE("what is done with recorded times is done for such runs only") {
+  ScratchFolder folder;
+  const WorkPlan plan = planOf(3);
+  SweepOptions recorded = optionsFor(folder.path()), real = optionsFor(folder.path(), {0, 2});
+  recorded.tune = real.tune = [](const TuneItem &, const SweepGpu &) { return done(); };
+  recorded.isRecorded = true;
+  CHECK(run(plan, recorded).entries.size() == 3);
+  for (const SweepEntry &entry : *readSweep(folder.path()))
+    CHECK(entry.isRecorded);
+  CHECK(run(plan, recorded).known == 3);
+  const SweepResult first = run(plan, real);
+  CHECK(first.known == 0);
+  CHECK(first.recordedOnly == 2);
+  CHECK(first.entries.size() == 2);
+  CHECK(run(plan, real).known == 2);
+  CHECK(run(plan, recorded).known == 3);
+  real.shard = {1, 2};
+  real.tune = [](const TuneItem &, const SweepGpu &) { return failed("no luck"); };
+  CHECK(run(plan, real).entries.size() == 1);
+  CHECK(doneIn(folder.path()) == 2); // what failed when it was measured is not done because a table has it
+}
+
+TEST_CASE("a journal without a word of recorded times is of measured ones") {
+  ScratchFolder folder;
+  writeFile(folder / "shard-0-of-1.jsonl", R"({"item": "a", "done": true, "message": "", "device": "One", "host": "h", "median_us": 1.5, "seconds": 2, "ended_unix": 3})"
+                                           "\n");
+  const std::vector<SweepEntry> entries = *readSweep(folder.path());
+  REQUIRE(entries.size() == 1);
+  CHECK_FALSE(entries[0].isRecorded);
+}
+
+TEST_CASE("a journal that cannot be read is an error, not a shard that has done nothing") {
+  ScratchFolder folder;
+  const std::string path = folder / "shard-0-of-1.jsonl";
+  std::filesystem::create_symlink("shard-0-of-1.jsonl", path);
+  CHECK(readSweep(folder.path()).status().message() == "journal '" + path + "': cannot read: Too many levels of symbolic links");
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  CHECK(readSweep(folder.path()).status().message() == "journal '" + path + "': cannot read: Is a directory");
+  writeFile(folder / "file", "");
+  CHECK(readSweep(folder / "file").status().message() == "'" + (folder / "file") + "': cannot list the folder: Not a directory");
+  CHECK(readSweep(folder / "none")->empty());
+}
+
 TEST_CASE("a run that is cancelled leaves its items to the next one") {
   ScratchFolder folder;
   const WorkPlan plan = planOf(20);
