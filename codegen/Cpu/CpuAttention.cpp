@@ -3,10 +3,10 @@
 // over threads.
 #include "codegen/Cpu/CpuAttention.h"
 #include "runtime/Core/ParallelFor.h"
+#include "runtime/Core/Positions.h"
 #include "codegen/Cpu/QueryTile.h"
 #include "codegen/Emit/PatternInfo.h"
 #include <cmath>
-#include <limits>
 
 namespace heddle {
 namespace {
@@ -33,9 +33,7 @@ Status checkSizes(const CpuAttentionArgs &args) {
   if (args.blockM < 1 || args.blockN < 1)
     return Status::invalidArgument("expected block_m and block_n >= 1, got " + number(args.blockM) + " and " +
                                    number(args.blockN));
-  constexpr int64_t limit = std::numeric_limits<int32_t>::max();
-  if (int64_t(args.qOrigin) + args.seqlenQ > limit || int64_t(args.kOrigin) + args.seqlenK > limit)
-    return Status::invalidArgument("positions must stay below 2^31");
+  HEDDLE_TRY(checkPositions({args.qOrigin, args.seqlenQ, args.kOrigin, args.seqlenK}));
   if (!std::isfinite(args.scale))
     return Status::invalidArgument("expected a finite scale");
   return {};

@@ -16,10 +16,7 @@ ElementType elementOf(Type type) {
 }
 
 attn::TensorCall tensorCallOf(attn::PatternOp pattern, const ProblemShape &shape) {
-  const int64_t origin = pattern.getQOrigin() == attn::Origin::given ? shape.qOrigin
-                         : pattern.getQOrigin() == attn::Origin::end ? shape.seqlenK - shape.seqlenQ
-                                                                      : 0;
-  return {shape.batch, shape.heads, shape.seqlenQ, shape.seqlenK, origin, shape.kOrigin, shape.parameters, tensorDataOf(shape.operands)};
+  return {shape.batch, shape.heads, shape.seqlenQ, shape.seqlenK, queryOrigin(pattern, shape), shape.kOrigin, shape.parameters, tensorDataOf(shape.operands)};
 }
 
 /// True if every tensor of integers that the op reads is given.

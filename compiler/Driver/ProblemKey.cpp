@@ -1,5 +1,7 @@
 //===- ProblemKey.cpp - which tuned kernel a problem asks for -------------===//
 #include "compiler/Driver/ProblemKey.h"
+#include "dialect/Analysis/Piece.h"
+#include "runtime/Core/Positions.h"
 
 #include <algorithm>
 #include <limits>
@@ -41,6 +43,18 @@ Status checkMaskTensors(const PatternFile &file, const attn::ProblemSizes &sizes
                                  "' keeps, is not given: give it with --operand " + name + "=FILE:TENSOR");
 }
 
+int64_t queryOrigin(attn::PatternOp pattern, const ProblemShape &shape) {
+  switch (pattern.getQOrigin()) {
+  case attn::Origin::start:
+    return 0;
+  case attn::Origin::end:
+    return shape.seqlenK - shape.seqlenQ;
+  case attn::Origin::given:
+    break;
+  }
+  return shape.qOrigin;
+}
+
 attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape) {
   attn::ProblemSizes sizes;
   sizes.heads = shape.heads;
@@ -49,17 +63,7 @@ attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape) {
   sizes.kOrigin = shape.kOrigin;
   sizes.parameters = shape.parameters;
   sizes.tensors = tensorDataOf(shape.operands);
-  switch (file.pattern().getQOrigin()) {
-  case attn::Origin::start:
-    sizes.qOrigin = 0;
-    break;
-  case attn::Origin::end:
-    sizes.qOrigin = shape.seqlenK - shape.seqlenQ;
-    break;
-  case attn::Origin::given:
-    sizes.qOrigin = shape.qOrigin;
-    break;
-  }
+  sizes.qOrigin = queryOrigin(file.pattern(), shape);
   return sizes;
 }
 
@@ -76,6 +80,8 @@ Status checkShape(const PatternFile &file, const ProblemShape &shape) {
   HEDDLE_TRY(checkRange("kv heads", shape.kvHeads, 1));
   HEDDLE_TRY(checkRange("seqlen", shape.seqlenQ, 0));
   HEDDLE_TRY(checkRange("seqlen-k", shape.seqlenK, 0));
+  static_assert(attn::kFarthest == kFarthestPosition, "the analysis cuts sizes where positions end");
+  HEDDLE_TRY(checkPositions({queryOrigin(file.pattern(), shape), shape.seqlenQ, shape.kOrigin, shape.seqlenK}));
   if (shape.heads % shape.kvHeads != 0)
     return Status::invalidArgument("expected heads to be a multiple of kv heads, got " + std::to_string(shape.heads) +
                                    " and " + std::to_string(shape.kvHeads));

@@ -28,10 +28,13 @@ ProblemShape shapeOf(const AttentionSizes &sizes);
 /// What the analysis reads of tensors: those of integers.
 attn::TensorData tensorDataOf(const Operands &operands);
 
+/// The position of query 0: where the pattern says, or that of the shape if it is given per call.
+int64_t queryOrigin(attn::PatternOp pattern, const ProblemShape &shape);
+
 /// The sizes as the analysis takes them, with query 0 where the pattern's q_origin says and the tensors of the shape.
 attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape);
 
-/// invalidArgument: a size out of range, heads not a multiple of kvHeads.
+/// invalidArgument: a size or position out of range, heads not a multiple of kvHeads.
 Status checkShape(const PatternFile &file, const ProblemShape &shape);
 
 /// Status that names the first tensor that a mask reads and `sizes` lacks, and the option that gives it.

@@ -98,7 +98,7 @@ typedef struct heddle_problem {
   int64_t head_dim, value_dim; /* value_dim 0: head_dim */
   int64_t batch, heads, kv_heads;
   int64_t seqlen_q, seqlen_k;
-  int64_t q_origin, k_origin;
+  int64_t q_origin, k_origin; /* within the limits of heddle_attention_args */
   const heddle_operand *operands; /* sizes and numbers that differ from their defaults, lengths of tensors; not tensors: searches make some */
   uint64_t operand_count;
 } heddle_problem;

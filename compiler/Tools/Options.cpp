@@ -4,6 +4,7 @@
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/DatabasePaths.h"
 #include "compiler/Driver/Suggest.h"
+#include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
 
@@ -38,6 +39,32 @@ std::vector<std::string> SizeOptions::files() const {
   return files;
 }
 
+void OriginOption::add(CLI::App &command) {
+  command.add_option("--q-origin", position, "Position of query 0, for patterns whose q_origin is given")
+      ->type_name("P")
+      ->check(CLI::Range(-kFarthestPosition, kFarthestPosition));
+}
+
+Status OriginOption::check(const std::vector<const PatternFile *> &files) const {
+  bool isTaken = false;
+  std::string names;
+  for (const PatternFile *file : files) {
+    attn::PatternOp pattern = file->pattern();
+    const std::string name = "'" + pattern.getSymName().str() + "'";
+    const bool takesOne = pattern.getQOrigin() == attn::Origin::given;
+    if (takesOne && !position)
+      return Status::invalidArgument("pattern " + name + " takes the position of query 0 per call: give it with --q-origin=P");
+    isTaken |= takesOne;
+    names += (names.empty() ? "" : " and ") + name;
+  }
+  if (!position || isTaken)
+    return {};
+  return Status::invalidArgument(files.size() == 1 ? "pattern " + names + " fixes the position of query 0 itself: leave --q-origin out, or declare "
+                                                                          "the pattern with q_origin given"
+                                                   : "patterns " + names + " fix the position of query 0 themselves: leave --q-origin out, or declare "
+                                                                           "one with q_origin given");
+}
+
 void ShapeOptions::add(CLI::App &command) {
   command.add_option("--head-dim", headDim, "Elements of one head of q and k")->type_name("N")->capture_default_str();
   command.add_option("--value-dim", valueDim, "Elements of one head of v and out [head-dim]")->type_name("N");
@@ -53,7 +80,7 @@ void ShapeOptions::add(CLI::App &command) {
 void ShapeOptions::addQueries(CLI::App &command) {
   command.add_option("--seqlen", queries, "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts [any number]")
       ->type_name("N")
-      ->check(CLI::Range(int64_t(1), int64_t(0x7fffffff)));
+      ->check(CLI::Range(int64_t(1), kFarthestPosition));
 }
 
 Status ShapeOptions::check() const {

@@ -8,6 +8,7 @@
 #include "compiler/Driver/PatternFile.h"
 #include "runtime/Store/StoreStack.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,14 @@ struct SizeOptions {
   void add(CLI::App &command);
   /// Of the tensors.
   std::vector<std::string> files() const;
+};
+
+/// --q-origin, asked of exactly the patterns whose q_origin is `given`.
+struct OriginOption {
+  std::optional<int64_t> position;
+  void add(CLI::App &command);
+  /// Usage errors: a pattern of `files` wants a position that is not given, or none takes the one that is.
+  Status check(const std::vector<const PatternFile *> &files) const;
 };
 
 /// --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside the architecture.

@@ -6,6 +6,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/PatternDiff.h"
+#include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
 
@@ -18,7 +19,8 @@ struct DiffOptions {
   std::string files[2], names[2], svg;
   SizeOptions sizes;
   std::vector<std::string> ownSizes[2];
-  int64_t seqlen = 0, seqlenK = -1, heads = 0, qOrigin = 0, maxCells = 0;
+  int64_t seqlen = 0, seqlenK = -1, heads = 0, maxCells = 0;
+  OriginOption origin;
   std::optional<int64_t> head;
   bool json = false, exitCode = false;
 };
@@ -50,18 +52,23 @@ std::vector<std::string> assignmentsOf(const std::vector<std::string> &given, co
 
 Result<std::vector<Side>> loadSides(const DiffOptions &options) {
   std::vector<Side> sides(2);
-  size_t groups = 1;
   for (size_t i = 0; i < 2; ++i) {
     HEDDLE_ASSIGN(sides[i].file, PatternFile::load(options.files[i], options.names[i]));
     printNotes(*sides[i].file);
-    groups = std::max(groups, sides[i].file->analysis().variants.size());
   }
+  return sides;
+}
+
+Status bindSides(const DiffOptions &options, std::vector<Side> &sides) {
+  size_t groups = 1;
+  for (const Side &side : sides)
+    groups = std::max(groups, side.file->analysis().variants.size());
   for (size_t i = 0; i < 2; ++i) {
     ProblemShape shape;
     shape.heads = shape.kvHeads = options.heads ? options.heads : static_cast<int64_t>(groups);
     shape.seqlenQ = options.seqlen;
     shape.seqlenK = options.seqlenK >= 0 ? options.seqlenK : options.seqlen;
-    shape.qOrigin = options.qOrigin;
+    shape.qOrigin = options.origin.position.value_or(0);
     std::vector<std::string> sizes = assignmentsOf(options.sizes.assignments, sides, i);
     sizes.insert(sizes.end(), options.ownSizes[i].begin(), options.ownSizes[i].end());
     HEDDLE_ASSIGN(shape.parameters, sides[i].file->bindParameters(sizes));
@@ -73,7 +80,7 @@ Result<std::vector<Side>> loadSides(const DiffOptions &options) {
   if (options.head && *options.head >= sides[0].sizes.heads)
     return Status::invalidArgument("expected head < " + std::to_string(sides[0].sizes.heads) +
                                    ", the number of heads, got " + std::to_string(*options.head));
-  return sides;
+  return {};
 }
 
 Json countJson(attn::WideInt value) {
@@ -138,6 +145,10 @@ int runDiff(const DiffOptions &options) {
   auto sides = loadSides(options);
   if (!sides)
     return fail(sides.status());
+  if (Status origin = options.origin.check({(*sides)[0].file.get(), (*sides)[1].file.get()}); !origin.isOk())
+    return failUsage(origin);
+  if (Status bound = bindSides(options, *sides); !bound.isOk())
+    return fail(bound);
   const views::DiffSide first{*(*sides)[0].file, (*sides)[0].sizes, (*sides)[0].operands};
   const views::DiffSide second{*(*sides)[1].file, (*sides)[1].sizes, (*sides)[1].operands};
   auto counts = views::countDifference(first, second);
@@ -168,7 +179,7 @@ int runDiff(const DiffOptions &options) {
 
 Action addDiff(CLI::App &command) {
   auto options = std::make_shared<DiffOptions>();
-  CLI::Range lengths(int64_t(1), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
+  CLI::Range lengths(int64_t(1), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
   command.add_option("A", options->files[0], "Pattern file (.mlir)")->required();
   command.add_option("B", options->files[1], "Pattern file to compare it with")->required();
   command.add_option("--pattern-a", options->names[0], "Which attn.pattern of A")->type_name("NAME");
@@ -180,7 +191,7 @@ Action addDiff(CLI::App &command) {
   options->sizes.add(command);
   command.add_option("--set-a", options->ownSizes[0], "Like --set, for A alone")->type_name("NAME=VALUE")->allow_extra_args(false);
   command.add_option("--set-b", options->ownSizes[1], "Like --set, for B alone")->type_name("NAME=VALUE")->allow_extra_args(false);
-  command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")->type_name("P");
+  options->origin.add(command);
   command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1024)));
   command.add_option("--svg", options->svg, "Write a picture to this file too")->type_name("FILE");

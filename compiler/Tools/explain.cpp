@@ -7,6 +7,7 @@
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/ExplanationPrint.h"
+#include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
 
@@ -18,9 +19,11 @@ namespace {
 struct ExplainOptions {
   PatternOptions pattern;
   SizeOptions sizes;
-  int64_t seqlen = -1, seqlenK = -1, heads = 1, kvHeads = 0, headDim = 128, valueDim = 0, batch = 1, blockM = 128, blockN = 128;
-  int64_t qOrigin = 0;
-  std::string dtype = "bf16", gpu = "h200";
+  std::optional<int64_t> batch, seqlen, seqlenK, heads, kvHeads, headDim, valueDim;
+  std::optional<std::string> dtype;
+  OriginOption origin;
+  int64_t blockM = 128, blockN = 128;
+  std::string gpu = "h200";
   bool json = false, configs = false, quality = false;
   std::string inputs;
   uint64_t seed = 0;
@@ -29,12 +32,12 @@ struct ExplainOptions {
 Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const PatternFile &file) {
   views::ExplainRequest request;
   ProblemShape shape;
-  shape.batch = options.batch;
-  shape.heads = options.heads;
-  shape.kvHeads = options.kvHeads > 0 ? options.kvHeads : options.heads;
-  shape.seqlenQ = options.seqlen;
-  shape.seqlenK = options.seqlenK >= 0 ? options.seqlenK : options.seqlen;
-  shape.qOrigin = options.qOrigin;
+  shape.batch = options.batch.value_or(1);
+  shape.heads = options.heads.value_or(1);
+  shape.kvHeads = options.kvHeads.value_or(shape.heads);
+  shape.seqlenQ = *options.seqlen;
+  shape.seqlenK = options.seqlenK.value_or(shape.seqlenQ);
+  shape.qOrigin = options.origin.position.value_or(0);
   HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
   HEDDLE_TRY(checkShape(file, shape));
   // Quality needs every tensor: made like q, k and v, or beside them in their file.
@@ -45,26 +48,39 @@ Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const Pat
   request.sizes = sizesOf(file, shape);
   request.batch = shape.batch;
   request.kvHeads = shape.kvHeads;
-  request.headDim = options.headDim;
-  request.valueDim = options.valueDim ? options.valueDim : options.headDim;
-  request.dtype = *parseDType(options.dtype);
+  request.headDim = options.headDim.value_or(128);
+  request.valueDim = options.valueDim.value_or(request.headDim);
+  request.dtype = *parseDType(options.dtype.value_or("bf16"));
   request.tile = {options.blockM, options.blockN};
   HEDDLE_ASSIGN(request.gpu, findGpuModel(options.gpu));
   return request;
 }
 
-/// The sizes of the file, unless others were asked for.
-Status takeSizes(ExplainOptions &options, const AttentionSizes &sizes) {
-  if ((options.seqlen >= 0 && options.seqlen != sizes.seqlenQ) || (options.seqlenK >= 0 && options.seqlenK != sizes.seqlenK))
-    return Status::invalidArgument("expected the sizes of " + options.inputs + ": " + std::to_string(sizes.seqlenQ) +
-                                   " queries and " + std::to_string(sizes.seqlenK) + " keys");
-  options.seqlen = sizes.seqlenQ;
-  options.seqlenK = sizes.seqlenK;
-  options.batch = sizes.batch;
-  options.heads = sizes.heads;
-  options.kvHeads = sizes.kvHeads;
-  options.headDim = sizes.headDim;
-  options.valueDim = sizes.valueDim;
+Status contradiction(const std::string &option, const std::string &given, const std::string &file, const std::string &found) {
+  return Status::invalidArgument(option + "=" + given + ": " + file + " has " + found + "; leave " + option + " out");
+}
+
+/// The sizes and the element type of the file; options may say the same.
+Status takeSizes(ExplainOptions &options, const AttentionInputs &inputs) {
+  const AttentionSizes &sizes = inputs.sizes;
+  struct Size {
+    const char *option;
+    std::optional<int64_t> &given;
+    int64_t found;
+  };
+  const Size all[] = {{"--seqlen", options.seqlen, sizes.seqlenQ},     {"--seqlen-k", options.seqlenK, sizes.seqlenK},
+                      {"--batch", options.batch, sizes.batch},         {"--heads", options.heads, sizes.heads},
+                      {"--kv-heads", options.kvHeads, sizes.kvHeads},  {"--head-dim", options.headDim, sizes.headDim},
+                      {"--value-dim", options.valueDim, sizes.valueDim}};
+  for (const Size &size : all) {
+    if (size.given.value_or(size.found) != size.found)
+      return contradiction(size.option, std::to_string(*size.given), options.inputs, std::to_string(size.found));
+    size.given = size.found;
+  }
+  const std::string found = dtypeName(inputs.dtype());
+  if (options.dtype.value_or(found) != found)
+    return contradiction("--dtype", *options.dtype, options.inputs, found);
+  options.dtype = found;
   return {};
 }
 
@@ -82,17 +98,19 @@ int runExplain(ExplainOptions options) {
   std::optional<AttentionInputs> inputs;
   if (!options.inputs.empty()) {
     Result<AttentionInputs> read = readAttentionInputs(options.inputs);
-    Status status = read ? takeSizes(options, read->sizes) : read.status();
+    Status status = read ? takeSizes(options, *read) : read.status();
     if (!status.isOk())
       return fail(status);
     inputs = read.take();
-  } else if (options.seqlen < 0) {
+  } else if (!options.seqlen) {
     return failUsage(Status::invalidArgument("--seqlen is required"));
   }
   auto file = options.pattern.load();
   if (!file)
     return fail(file.status());
   printNotes(**file);
+  if (Status origin = options.origin.check({file->get()}); !origin.isOk())
+    return failUsage(origin);
   Result<views::ExplainRequest> request = requestOf(options, **file);
   if (!request)
     return fail(request.status());
@@ -121,7 +139,7 @@ int runExplain(ExplainOptions options) {
 Action addExplain(CLI::App &command) {
   auto options = std::make_shared<ExplainOptions>();
   options->pattern.add(command);
-  CLI::Range lengths(int64_t(0), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
+  CLI::Range lengths(int64_t(0), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
   command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given; required without --inputs")->check(lengths)->type_name("N");
   command.add_option("--seqlen-k", options->seqlenK, "Keys")->check(lengths)->type_name("M");
   command.add_option("--heads", options->heads, "Query heads (default 1)")->check(counts)->type_name("H");
@@ -132,11 +150,11 @@ Action addExplain(CLI::App &command) {
   command.add_option("--batch", options->batch, "Batch elements (default 1)")->check(counts)->type_name("B");
   command.add_option("--block-m", options->blockM, "Queries of a tile (default 128)")->check(counts)->type_name("M");
   command.add_option("--block-n", options->blockN, "Keys of a tile (default 128)")->check(counts)->type_name("N");
-  command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")->type_name("P");
+  options->origin.add(command);
   command.add_option("--gpu", options->gpu, "GPU of the roofline (default h200)")->type_name("NAME");
   command.add_flag("--configs", options->configs, "Count the configurations of the kernels, with what rules them out, and list the default and its neighbours");
   CLI::Option *quality = command.add_flag("--quality", options->quality, "Compare with dense attention: captured mass, output error, layers until all is connected, imbalance of tiles");
-  command.add_option("--inputs", options->inputs, "Tensors q, k, v of --quality, which also give the sizes [random]")->needs(quality)->type_name("X.safetensors");
+  command.add_option("--inputs", options->inputs, "Tensors q, k, v of --quality, which also give the sizes and the element type [random]")->needs(quality)->type_name("X.safetensors");
   command.add_option("--seed", options->seed, "Of random inputs and of the sample of rows (default 0)")->needs(quality)->type_name("S");
   options->sizes.add(command);
   addJsonOption(command, options->json);

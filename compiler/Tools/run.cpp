@@ -8,6 +8,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/RunTarget.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
 
@@ -24,24 +25,12 @@ struct RunOptions {
   DatabaseOptions database;
   std::string inputs, output, target;
   std::optional<double> scale;
-  std::optional<int64_t> qOrigin, splitKeys, repeat;
+  OriginOption origin;
+  std::optional<int64_t> splitKeys, repeat;
   std::string outDType, config;
   int64_t rows = 64;
   bool verifies = false, json = false, makesOperands = false;
 };
-
-/// A position per call is asked of exactly the patterns whose q_origin is `given`.
-Status checkOrigin(const PatternFile &file, const RunOptions &options) {
-  attn::PatternOp pattern = file.pattern();
-  std::string name = "pattern '" + pattern.getSymName().str() + "'";
-  bool isGiven = pattern.getQOrigin() == attn::Origin::given;
-  if (isGiven && !options.qOrigin)
-    return Status::invalidArgument(name + " takes the position of query 0 per call: give it with --q-origin=N");
-  if (!isGiven && options.qOrigin)
-    return Status::invalidArgument(name + " fixes the position of query 0 itself: leave --q-origin out, or declare the "
-                                          "pattern with q_origin given");
-  return {};
-}
 
 /// What only a GPU's kernels do, and where a cut through the keys is possible.
 Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, int64_t seqlenK) {
@@ -167,7 +156,7 @@ int runRun(const RunOptions &options) {
   auto file = options.pattern.load();
   if (!file)
     return fail(file.status());
-  Status origin = checkOrigin(**file, options);
+  Status origin = options.origin.check({file->get()});
   if (!origin.isOk())
     return failUsage(origin);
   Result<std::vector<int64_t>> parameters = (*file)->bindParameters(options.sizes.assignments);
@@ -178,7 +167,7 @@ int runRun(const RunOptions &options) {
     return fail(inputs.status());
   ProblemShape shape = shapeOf(inputs->sizes);
   shape.parameters = *parameters;
-  shape.qOrigin = options.qOrigin.value_or(0);
+  shape.qOrigin = options.origin.position.value_or(0);
   Status fits = checkShape(**file, shape);
   if (!fits.isOk())
     return fail(fits);
@@ -216,14 +205,13 @@ Action addRun(CLI::App &command) {
   };
   command.add_option("--scale", options->scale, "Factor of q . k [1 / sqrt(head_dim)]")->type_name("S")->check(isFinite);
   options->sizes.add(command);
-  command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")
-      ->type_name("N")->check(CLI::Range(int64_t(-0x7fffffff), int64_t(0x7fffffff)));
+  options->origin.add(command);
   command.add_option("--out-dtype", options->outDType, "Type of out on a GPU [that of q]")
       ->type_name("DTYPE")->check(CLI::IsMember({"fp32"}));
   command.add_option("--config", options->config, "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2")
       ->type_name("FIELDS");
   command.add_option("--split-keys", options->splitKeys, "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first")
-      ->type_name("N")->check(CLI::Range(int64_t(0), int64_t(0x7fffffff)));
+      ->type_name("N")->check(CLI::Range(int64_t(0), kFarthestPosition));
   command.add_option("--repeat", options->repeat, "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));
   command.add_flag("--make-operands", options->makesOperands, "Make the tensors that the pattern reads and nobody gives, for tests");

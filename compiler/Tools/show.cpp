@@ -6,6 +6,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/Picture.h"
+#include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
 
@@ -15,7 +16,8 @@ namespace {
 struct ShowOptions {
   PatternOptions pattern;
   SizeOptions sizes;
-  int64_t seqlen = 0, seqlenK = -1, heads = 0, blockM = 128, blockN = 128, qOrigin = 0, maxCells = 0;
+  int64_t seqlen = 0, seqlenK = -1, heads = 0, blockM = 128, blockN = 128, maxCells = 0;
+  OriginOption origin;
   std::optional<int64_t> head;
   std::string format, output = "-";
 };
@@ -33,7 +35,7 @@ Result<views::PictureRequest> requestOf(const ShowOptions &options, const Patter
   shape.heads = shape.kvHeads = options.heads ? options.heads : static_cast<int64_t>(file.analysis().variants.size());
   shape.seqlenQ = options.seqlen;
   shape.seqlenK = options.seqlenK >= 0 ? options.seqlenK : options.seqlen;
-  shape.qOrigin = options.qOrigin;
+  shape.qOrigin = options.origin.position.value_or(0);
   HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
   HEDDLE_TRY(checkShape(file, shape));
   HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::makeForMasks}, shape));
@@ -60,6 +62,8 @@ int runShow(const ShowOptions &options) {
   if (!file)
     return fail(file.status());
   printNotes(**file);
+  if (Status origin = options.origin.check({file->get()}); !origin.isOk())
+    return failUsage(origin);
   Result<views::PictureRequest> request = requestOf(options, **file);
   if (!request)
     return fail(request.status());
@@ -74,7 +78,7 @@ int runShow(const ShowOptions &options) {
 Action addShow(CLI::App &command) {
   auto options = std::make_shared<ShowOptions>();
   options->pattern.add(command);
-  CLI::Range lengths(int64_t(1), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
+  CLI::Range lengths(int64_t(1), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
   command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given")->required()->type_name("N")->check(lengths);
   command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]")->type_name("M")->check(lengths);
   command.add_option("--heads", options->heads, "Query heads [one for each head group]")->type_name("H")->check(counts);
@@ -82,7 +86,7 @@ Action addShow(CLI::App &command) {
   command.add_option("--block-m", options->blockM, "Queries of a tile")->type_name("M")->check(counts)->capture_default_str();
   command.add_option("--block-n", options->blockN, "Keys of a tile")->type_name("N")->check(counts)->capture_default_str();
   options->sizes.add(command);
-  command.add_option("--q-origin", options->qOrigin, "Position of query 0, for patterns whose q_origin is given")->type_name("P");
+  options->origin.add(command);
   command.add_option("--format", options->format, "svg or text [svg for a FILE.svg, else text]")
       ->type_name("FORMAT")->check(CLI::IsMember({"svg", "text"}));
   command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]")

@@ -19,7 +19,8 @@
 
 namespace heddle::attn {
 
-/// Positions lie within (-kFarthest, kFarthest): sums of two of them fit the 32 bits of device code.
+/// Positions lie in [-kFarthest, kFarthest) and those of one call within kFarthest of each other, as runtime/Core/Positions.h asks of
+/// every call: sums of two of them fit the 32 bits of device code, and a size beyond means "everything".
 constexpr int64_t kFarthest = int64_t(1) << 30;
 
 /// Inclusive bounds; an absent end is unbounded.

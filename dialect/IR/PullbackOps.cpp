@@ -63,8 +63,9 @@ Value SegmentOp::buildPredicate(PredicateFrame &frame) {
   PredicateFrame inner = frame;
   inner.q = frame.sub(frame.q, start);
   inner.k = frame.sub(frame.k, start);
-  inner.extentQ = frame.min(length, frame.sub(frame.extentQ, start));
-  inner.extentK = frame.min(length, frame.sub(frame.extentK, start));
+  Value end = frame.add(start, length); // fits where extent - start of a long segment before position 0 does not
+  inner.extentQ = frame.sub(frame.min(frame.extentQ, end), start);
+  inner.extentK = frame.sub(frame.min(frame.extentK, end), start);
   return frame.both(same, definition(getOperand()).buildPredicate(inner));
 }
 
@@ -229,13 +230,18 @@ void BlocksOp::complement(const Frame &frame, PieceList &out) {
   definition(getOperand()).complement(blockFrame(*this, frame), out);
 }
 Value BlocksOp::buildPredicate(PredicateFrame &frame) {
-  Value size = Sizes{getDynamicSizes(), getSizes()}.value(0, frame);
-  Value roundUp = frame.sub(size, frame.constant(1));
+  Sizes sizes{getDynamicSizes(), getSizes()};
+  Value size = sizes.value(0, frame), one = frame.constant(1);
+  auto blocksIn = [&](Value extent) -> Value { // ceilDiv; extent + size - 1 of a run-time size may be beyond 32 bits
+    if (!sizes.expr(0).constant())
+      return frame.add(frame.floorDiv(frame.sub(extent, one), size), one);
+    return frame.floorDiv(frame.add(extent, frame.sub(size, one)), size);
+  };
   PredicateFrame inner = frame;
   inner.q = frame.floorDiv(frame.q, size);
   inner.k = frame.floorDiv(frame.k, size);
-  inner.extentQ = frame.floorDiv(frame.add(frame.extentQ, roundUp), size);
-  inner.extentK = frame.floorDiv(frame.add(frame.extentK, roundUp), size);
+  inner.extentQ = blocksIn(frame.extentQ);
+  inner.extentK = blocksIn(frame.extentK);
   return definition(getOperand()).buildPredicate(inner);
 }
 

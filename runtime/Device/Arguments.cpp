@@ -1,5 +1,6 @@
 //===- Arguments.cpp - the checks, in the order of the fields ---------------===//
 #include "runtime/Device/Arguments.h"
+#include "runtime/Core/Positions.h"
 #include "runtime/Include/VersionedStruct.h"
 
 #include <algorithm>
@@ -119,12 +120,9 @@ Status checkTensors(const KernelFamily &family, const heddle_attention_args &arg
   return {};
 }
 
-Status checkPositions(const char *name, int64_t origin, int64_t rows) {
-  if (origin < INT32_MIN || origin > INT32_MAX)
-    return bad(std::string(name) + ": expected 32 bits, got " + num(origin));
-  if (origin + rows > INT32_MAX)
-    return bad(std::string(name) + ": positions must stay below 2^31 - 1, got " + num(origin) + " with " + num(rows) + " rows");
-  return {};
+Status checkCallPositions(const heddle_attention_args &args) {
+  const Status status = checkPositions({args.q_origin, args.q.size[1], args.k_origin, args.k.size[1]});
+  return status.isOk() ? status : bad(status.message());
 }
 
 Status checkFloats(const heddle_attention_args &args) {
@@ -142,8 +140,7 @@ Status checkFloats(const heddle_attention_args &args) {
     return bad(std::string(args.carry_out ? "carry_lse" : "carry_out") + ": expected both carry_out and carry_lse or neither, got null");
   if (!std::isfinite(args.scale) || args.scale < 0)
     return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " + std::to_string(args.scale));
-  HEDDLE_TRY(checkPositions("q_origin", args.q_origin, args.q.size[1]));
-  return checkPositions("k_origin", args.k_origin, args.k.size[1]);
+  return checkCallPositions(args);
 }
 
 // Kernels read a number from the bits of its slot.

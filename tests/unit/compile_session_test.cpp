@@ -385,7 +385,13 @@ TEST_CASE("shapes that no call can have are refused") {
   shape.kvHeads = 3;
   shape.seqlenK = -1;
   CHECK(checkShape(*window, shape).message() == "expected seqlen-k >= 0 and below 2^31, got -1");
+  shape.seqlenK = (1 << 30) + 1;
+  CHECK(checkShape(*window, shape).message() == "expected at most 1073741824 keys, got 1073741825: positions lie in [-2^30, 2^30)");
   shape.seqlenK = 1;
+  shape.kOrigin = 1 << 30;
+  CHECK(checkShape(*window, shape).message() ==
+        "k_origin: expected -1073741824 to 1073741823 for 1 keys, got 1073741824: positions lie in [-2^30, 2^30)");
+  shape.kOrigin = 0;
   CHECK(checkShape(*window, shape).isOk());
   shape.parameters.clear();
   CHECK_FALSE(checkShape(*window, shape).isOk());

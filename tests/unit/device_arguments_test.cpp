@@ -119,10 +119,14 @@ TEST_CASE("[5] scale, positions, carry and operands") {
               {[](ForwardCall &c) { c.args.scale = std::numeric_limits<float>::quiet_NaN(); },
                "scale: expected a finite number"},
               {[](ForwardCall &c) { c.args.scale = -1; }, "scale: expected a finite number above 0"},
-              {[](ForwardCall &c) { c.args.q_origin = int64_t(1) << 31; }, "q_origin: expected 32 bits"},
-              {[](ForwardCall &c) { c.args.k_origin = -(int64_t(1) << 32); }, "k_origin: expected 32 bits"},
-              {[](ForwardCall &c) { c.args.q_origin = INT32_MAX; }, "q_origin: positions must stay below 2^31 - 1, got 2147483647 with "},
-              {[](ForwardCall &c) { c.args.k_origin = INT32_MAX; }, "k_origin: positions must stay below 2^31 - 1, got 2147483647 with "},
+              {[](ForwardCall &c) { c.args.q_origin = int64_t(1) << 31; }, "q_origin: expected -1073741824 to 1073740824 for 1000 queries, got 2147483648"},
+              {[](ForwardCall &c) { c.args.k_origin = -(int64_t(1) << 32); }, "k_origin: expected -1073741824 to 1073738824 for 3000 keys, got -4294967296"},
+              {[](ForwardCall &c) { c.args.q_origin = INT64_MAX; }, "got 9223372036854775807: positions lie in [-2^30, 2^30)"},
+              {[](ForwardCall &c) { c.args.k_origin = INT64_MIN; }, "got -9223372036854775808: positions lie in [-2^30, 2^30)"},
+              {[](ForwardCall &c) { c.args.q_origin = (1 << 30) - 999; }, "q_origin: expected -1073741824 to 1073740824 for 1000 queries, got 1073740825"},
+              {[](ForwardCall &c) { c.args.k_origin = (1 << 30) - 2999; }, "k_origin: expected -1073741824 to 1073738824 for 3000 keys, got 1073738825"},
+              {[](ForwardCall &c) { c.args.q_origin = 3001 - (1 << 30) - 2; },
+               "q_origin and k_origin: expected queries and keys within 1073741824 positions, got 1073741825, from -1073738825 to 2999"},
               {[](ForwardCall &c) { c.args.carry_out = c.args.lse; },
                "carry_lse: expected both carry_out and carry_lse or neither"},
               {[](ForwardCall &c) { c.args.operand_count = 1; }, "operands: run-time size number 1 of 2 is missing"},
@@ -134,6 +138,18 @@ TEST_CASE("[5] scale, positions, carry and operands") {
               {[](ForwardCall &c) { c.args.operands = nullptr; }, "operands: expected"},
               {[](ForwardCall &c) { c.args.struct_size = 8; }, "struct_size: expected at least 336, at most 4096 and a multiple of 8, got 8; set it to the sizeof"}},
              StatusCode::invalidArgument);
+}
+
+TEST_CASE("[5] positions just inside the limit pass") {
+  ForwardCall call;
+  call.args.q_origin = (1 << 30) - 1000;
+  call.args.k_origin = (1 << 30) - 3000;
+  CHECK_MESSAGE(check(call.args).isOk(), check(call.args).str());
+  call.args.q_origin = call.args.k_origin = -(1 << 30);
+  CHECK_MESSAGE(check(call.args).isOk(), check(call.args).str());
+  call.args.q_origin = 3000 - (1 << 30);
+  call.args.k_origin = 0;
+  CHECK_MESSAGE(check(call.args).isOk(), check(call.args).str());
 }
 
 TEST_CASE("[5] tensors of the pattern: a pointer that is missing, null, or nobody's; lengths only where a kernel asks") {
