@@ -204,3 +204,19 @@ def test_masks_of_another_process_are_equal_parts():
                                         env=dict(os.environ, PYTHONHASHSEED=seed, PYTHONPATH=paths)).stdout) for seed in ("1", "2")]
     assert {window(3)} == set(came)
     assert (came[0] | came[1] & causal | window(3)).arguments() == ["left"]
+
+
+@pytest.mark.parametrize("write", [lambda: window(3, 3) and causal, lambda: window(3, 3) or causal, lambda: not causal, lambda: 1 if causal else 2])
+def test_a_mask_is_neither_true_nor_false(write):
+    with pytest.raises(heddle.InvalidArgumentError, match="write `a & b`, `a | b` and `~a`"):
+        write()
+
+
+def test_numbers_of_numpy_in_traced_functions():
+    np = pytest.importorskip("numpy")
+    for number in (np.int64(5), np.int32(5), np.array(5)):
+        assert predicate(lambda b, h, q, k: q - k < number) == predicate(lambda b, h, q, k: q - k < 5)
+    assert predicate(lambda b, h, q, k: q - k < np.float64(4.5)) == predicate(lambda b, h, q, k: q - k < 4.5)
+    assert predicate(lambda b, h, q, k: (q >= k) & np.bool_(True)) == predicate(lambda b, h, q, k: (q >= k) & True)
+    with pytest.raises(heddle.UnsupportedError, match="reads ndarray; tensors are arguments of the pattern"):
+        predicate(lambda b, h, q, k: q < np.arange(3)[:1].reshape(1, 1))

@@ -56,6 +56,8 @@ class Symbol:
         """A symbol for the other side of an operator."""
         if isinstance(other, Symbol):
             return other
+        if type(other).__module__ == "numpy" and getattr(other, "ndim", None) == 0:  # np.int64 and its like
+            other = other.item()
         if isinstance(other, bool):
             return self.region.constant(other, "i1")
         if isinstance(other, int):

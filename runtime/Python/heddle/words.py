@@ -82,6 +82,10 @@ class Mask(Node):
     def __invert__(self) -> "Mask":
         return Mask("not", "attn.not {m[0]}", (self,))
 
+    def __bool__(self):
+        # `a and b` would be b alone.
+        raise InvalidArgumentError("a mask is neither true nor false: write `a & b`, `a | b` and `~a` for `a and b`, `a or b` and `not a`")
+
     def dilate(self, by: int, at: Optional[int] = None, rule: Optional[str] = None) -> "Mask":
         return dilate(self, by, at, rule)
 
