@@ -148,7 +148,7 @@ void heddle::cli::runCommandLine(int argc, char **argv) {
   std::ios::sync_with_stdio(false);
   int code = CommandLine().run(argc, argv);
   std::cout.flush();
-  if (!std::cout)
+  if (!std::cout && code != Environment) // else an error was told, in most cases this one
     code = fail(Status::io("cannot write to stdout"));
   // A search that ends leaves compilations behind, which cannot be stopped: no handlers of exit may run beside them, or what
   // they use is gone (a tune on a busy machine crashed so after its last line).
