@@ -85,7 +85,10 @@ static std::string unknownOpNote(MLIRContext &context, const std::string &said) 
   if (begin == std::string::npos)
     return {};
   begin += before.size();
-  std::string word = said.substr(begin, said.find('\'', begin) - begin);
+  const size_t end = said.find('\'', begin);
+  if (end == std::string::npos || said.compare(end, 12, "' is unknown") != 0)
+    return {}; // another complaint about an op that there is
+  std::string word = said.substr(begin, end - begin);
   std::vector<std::string> names;
   for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("attn"))
     names.push_back(name.getStringRef().str());

@@ -38,6 +38,26 @@ std::vector<AttentionOracle::Key> AttentionOracle::keysOf(RowId id) const {
   return keys;
 }
 
+namespace {
+
+/// Sums up what rounding the result and every score once in fp32 changes in one channel: the derivative of the result by a
+/// score is the weight of its key times (value - result). No score, however large, changes more than its whole weight.
+class Fp32Unit {
+public:
+  explicit Fp32Unit(double result) : result(result), change(kSpacing * std::abs(result)) {}
+  void add(double score, double weight, double value) {
+    if (weight > 0)
+      change += std::min(kSpacing * std::abs(score), 1.0) * weight * std::abs(value - result);
+  }
+  operator double() const { return change; }
+
+private:
+  static constexpr double kSpacing = std::numeric_limits<float>::epsilon();
+  double result, change;
+};
+
+} // namespace
+
 template <class Number>
 RowResult AttentionOracle::attend(RowId id, const std::vector<Key> &keys, std::optional<DType> roundTo) const {
   const AttentionSizes &sizes = inputs.sizes;
@@ -64,17 +84,29 @@ RowResult AttentionOracle::attend(RowId id, const std::vector<Key> &keys, std::o
   Number sum = sink == nothing ? Number(0) : std::exp(sink - largest);
   for (size_t i = 0; i < keys.size(); ++i)
     sum += Number(keys[i].copies) * std::exp(scores[i] - largest);
+  auto weightOf = [&](size_t i) { return Number(keys[i].copies) * std::exp(scores[i] - largest) / sum; };
+  auto valueOf = [&](size_t i, int64_t c) { return Number(inputs.v.get(keyRow(keys[i].index) * sizes.valueDim + c)); };
   std::vector<Number> out(sizes.valueDim, Number(0));
   for (size_t i = 0; i < keys.size(); ++i) {
-    Number weight = Number(keys[i].copies) * std::exp(scores[i] - largest) / sum;
+    Number weight = weightOf(i);
     if (roundTo)
       weight = rounded(weight, *roundTo);
     for (int64_t c = 0; c < sizes.valueDim; ++c)
-      out[c] += weight * Number(inputs.v.get(keyRow(keys[i].index) * sizes.valueDim + c));
+      out[c] += weight * valueOf(i, c);
   }
   for (int64_t c = 0; c < sizes.valueDim; ++c)
     result.out[c] = roundTo ? rounded(out[c], *roundTo) : double(out[c]);
   result.lse = double(largest + std::log(sum));
+  if (roundTo || inputs.dtype() != DType::fp32)
+    return result;
+  std::vector<Fp32Unit> units(result.out.begin(), result.out.end());
+  for (size_t i = 0; i < keys.size(); ++i)
+    for (int64_t c = 0; c < sizes.valueDim; ++c)
+      units[c].add(double(scores[i]), double(weightOf(i)), double(valueOf(i, c)));
+  for (Fp32Unit &unit : units) {
+    unit.add(double(sink), double(std::exp(sink - largest) / sum), 0);
+    result.fp32Unit = std::max(result.fp32Unit, double(unit));
+  }
   return result;
 }
 
@@ -130,6 +162,7 @@ VerifyReport compareRows(const ReferenceRows &reference, const std::function<Row
       plainError = std::max(plainError, distance(plain.out[c], exact.out[c]));
       unit = std::max(unit, granularity(exact.out[c], reference.dtype));
     }
+    unit = std::max(unit, exact.fp32Unit);
     double error = distance(got.lse, exact.lse);
     if (error > report.maxLseError) {
       report.maxLseError = error;

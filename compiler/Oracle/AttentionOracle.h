@@ -22,6 +22,7 @@ struct RowId {
 struct RowResult {
   std::vector<double> out; ///< value_dim values; all 0 if the row keeps no key
   double lse;              ///< natural logarithm; -infinity if the row keeps no key
+  double fp32Unit = 0;     ///< of exact rows of fp32 inputs: what rounding every score and the result once changes at most
 };
 
 /// Attention over one set of inputs. Thread safe where PatternOracle is.
@@ -65,7 +66,7 @@ private:
 struct VerifyReport {
   int64_t rowsChecked = 0;
   double maxError = 0;      ///< max |K - R| over the checked rows, K the result under test, R exactRow
-  double allowedError = 0;  ///< 2 max |P - R| + 2 max |(R + 0.3 - 0.3) - R|, P plainRow
+  double allowedError = 0;  ///< 2 max |P - R| + 2 max U, P plainRow, U |(R + 0.3 - 0.3) - R| or, if it is more, R's fp32Unit
   double maxLseError = 0;
   double allowedLseError = 1e-3;
   RowId worst;              ///< where maxError was found

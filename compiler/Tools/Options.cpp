@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <filesystem>
 #include <iostream>
 
@@ -187,6 +188,30 @@ Result<std::vector<Store>> DatabaseOptions::openShippedStores() const {
     stores.push_back(std::move(store));
   }
   return stores;
+}
+
+CLI::Validator realBetween(double least, double most) {
+  auto check = [least, most](std::string &text) {
+    char *end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (!text.empty() && *end == '\0' && value >= least && value <= most) // a NaN is neither
+      return std::string();
+    char expected[80];
+    std::snprintf(expected, sizeof expected, "expected a number from %g to %g, got '", least, most);
+    return expected + text + "'";
+  };
+  return CLI::Validator(check, "", "REAL");
+}
+
+CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string &help) {
+  auto check = [](std::string &text) {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size())
+      return std::string();
+    return "expected a whole number from 0 to " + std::to_string(std::numeric_limits<uint64_t>::max()) + ", got '" + text + "'";
+  };
+  return command.add_option("--seed", seed, help)->type_name("S")->check(CLI::Validator(check, "", "SEED"));
 }
 
 void addJsonOption(CLI::App &command, bool &json) {

@@ -15,6 +15,7 @@
 namespace CLI {
 class App;
 class Option;
+class Validator;
 }
 
 namespace heddle::cli {
@@ -96,6 +97,11 @@ struct DatabaseOptions {
   /// path(), if there is such a file, over shippedPaths(); may be empty.
   Result<StoreStack> openForLookup() const;
 };
+
+/// For option values: a finite number between the two, both included; text that is no number in full is refused, too.
+CLI::Validator realBetween(double least, double most);
+/// --seed, any of 64 bits.
+CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string &help);
 
 /// --json.
 void addJsonOption(CLI::App &command, bool &json);

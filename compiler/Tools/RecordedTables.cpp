@@ -97,7 +97,7 @@ void RecordedOptions::add(CLI::App &command) {
       ->type_name("TABLE");
   command.add_option("--recorded-gpu", gpu, "With --recorded: the GPU whose table is taken [the only one]")->type_name("NAME")->needs("--recorded");
   command.add_option("--recorded-pace", pace, "With --recorded: real seconds that a recorded second takes")
-      ->capture_default_str()->check(CLI::Range(0.0, 1000.0))->needs("--recorded");
+      ->capture_default_str()->check(realBetween(0, 1000))->needs("--recorded");
 }
 
 std::vector<std::string> RecordedOptions::wordsFor(const std::string &gpuName) const {

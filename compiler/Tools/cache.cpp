@@ -114,7 +114,7 @@ template <Status (*operation)(const CacheOptions &)> Action addPlain(CLI::App &c
   if constexpr (operation == prune) {
     command.add_option("--older-than", options->olderThanDays, "Drop winners and trials of more days ago")
         ->type_name("DAYS")
-        ->check(CLI::PositiveNumber);
+        ->check(realBetween(1e-6, 1e6));
     command.add_option("--keep-generator", options->keepGenerator, "Drop what other versions of the generator wrote")->type_name("VERSION");
     command.add_flag("--keep-unreferenced", options->keepsUnreferenced, "Keep kernels that no winner names");
     command.add_flag("--dry-run", options->dryRun, "Only count");

@@ -82,7 +82,7 @@ Action addConfigs(CLI::App &command) {
   options->config.addSkeleton(command);
   command.add_option("--sample", options->sample, "So many of them, at random; a larger sample begins with a smaller one [all, in order]")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));
-  command.add_option("--seed", options->seed, "Seed of the random order")->type_name("S")->capture_default_str();
+  addSeedOption(command, options->seed, "Seed of the random order")->capture_default_str();
   addJsonOption(command, options->json);
   return [options] {
     if (Status usage = checkUsage(*options); !usage.isOk())

@@ -155,7 +155,7 @@ Action addExplain(CLI::App &command) {
   command.add_flag("--configs", options->configs, "Count the configurations of the kernels, with what rules them out, and list the default and its neighbours");
   CLI::Option *quality = command.add_flag("--quality", options->quality, "Compare with dense attention: captured mass, output error, layers until all is connected, imbalance of tiles");
   command.add_option("--inputs", options->inputs, "Tensors q, k, v of --quality, which also give the sizes and the element type [random]")->needs(quality)->type_name("X.safetensors");
-  command.add_option("--seed", options->seed, "Of random inputs and of the sample of rows (default 0)")->needs(quality)->type_name("S");
+  addSeedOption(command, options->seed, "Of random inputs and of the sample of rows (default 0)")->needs(quality);
   options->sizes.add(command);
   addJsonOption(command, options->json);
   return [options] { return runExplain(*options); };

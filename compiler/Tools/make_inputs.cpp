@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <optional>
@@ -40,16 +41,20 @@ std::optional<KeySpan> parseKeySpan(const std::string &text) {
   return span;
 }
 
-void multiply(HostTensor &tensor, double factor) {
-  for (int64_t i = 0; i < tensor.elements(); ++i)
+Status multiply(HostTensor &tensor, double factor) {
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
     tensor.set(i, static_cast<float>(tensor.get(i) * factor));
+    if (!std::isfinite(tensor.get(i)))
+      return Status::invalidArgument("--scale: elements become too large for " + std::string(dtypeName(tensor.dtype)) + ": give a smaller one");
+  }
+  return {};
 }
 
 Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options) {
   HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed));
   if (options.scale != 1)
     for (HostTensor *tensor : {&inputs.q, &inputs.k, &inputs.v})
-      multiply(*tensor, options.scale);
+      HEDDLE_TRY(multiply(*tensor, options.scale));
   if (options.spikes.count > 0)
     HEDDLE_TRY(plantSpikes(inputs, options.spikes, options.seed));
   if (std::optional<KeySpan> span = parseKeySpan(options.sunkKeys))
@@ -114,13 +119,13 @@ Action addMakeInputs(CLI::App &command) {
   command.add_option("--value-dim", options->valueDim, "Channels of v [as --head-dim]")->type_name("D")->check(counts);
   command.add_option("--dtype", options->dtype, "Element type: bf16, fp16 or fp32")
       ->type_name("TYPE")->check(CLI::IsMember({"bf16", "fp16", "fp32"}))->capture_default_str();
-  command.add_option("--seed", options->seed, "Seed of the random numbers")->type_name("S")->capture_default_str();
+  addSeedOption(command, options->seed, "Seed of the random numbers")->capture_default_str();
   command.add_option("--scale", options->scale, "Standard deviation of every element")->type_name("S")
-      ->check(CLI::PositiveNumber)->capture_default_str();
+      ->check(realBetween(1e-30, 1e30))->capture_default_str();
   command.add_option("--spikes", options->spikes.count, "So many random pairs of a query and a key in every head get a score near --spike-value")
       ->type_name("N")->check(CLI::Range(int64_t(0), int64_t(1) << 20))->capture_default_str();
   command.add_option("--spike-value", options->spikes.value, "That score, at a scale of 1 / sqrt(head_dim)")
-      ->type_name("S")->check(CLI::Range(-1e30, 1e30))->capture_default_str();
+      ->type_name("S")->check(realBetween(-1e30, 1e30))->capture_default_str();
   auto isSpan = [](const std::string &text) {
     return parseKeySpan(text) ? "" : "expected FIRST-LAST, got '" + text + "'";
   };

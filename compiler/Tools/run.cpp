@@ -198,12 +198,7 @@ Action addRun(CLI::App &command) {
       ->required()->type_name("Y.safetensors");
   command.add_option("--target", options->target, "Where to compute: cpu or cuda")
       ->required()->type_name("TARGET")->check(CLI::IsMember({"cpu", "cuda"}));
-  auto isFinite = [](const std::string &text) {
-    char *end = nullptr;
-    double value = std::strtod(text.c_str(), &end);
-    return !text.empty() && *end == '\0' && std::isfinite(value) ? "" : "expected a finite number, got '" + text + "'";
-  };
-  command.add_option("--scale", options->scale, "Factor of q . k [1 / sqrt(head_dim)]")->type_name("S")->check(isFinite);
+  command.add_option("--scale", options->scale, "Factor of q . k [1 / sqrt(head_dim)]")->type_name("S")->check(realBetween(-1e30, 1e30));
   options->sizes.add(command);
   options->origin.add(command);
   command.add_option("--out-dtype", options->outDType, "Type of out on a GPU [that of q]")

@@ -58,9 +58,24 @@ LogicalResult verifyTensor(PatternOp pattern, unsigned index) {
     if (!ShapedType::isDynamic(extent) && extent > std::numeric_limits<int32_t>::max())
       return pattern.emitOpError("expected extents of tensor '")
              << pattern.getParameterName(index) << "' to fit in 32 bits, got " << extent;
-  for (StringRef name : {kDefault, kMinimum, kMaximum})
-    if (pattern.getArgAttr(index, name))
-      return pattern.emitOpError("expected no ") << name << " of tensor '" << pattern.getParameterName(index) << "'";
+  return success();
+}
+
+/// An attribute that nobody reads would only look as if it did something.
+LogicalResult verifyAttributes(PatternOp pattern, unsigned index) {
+  static constexpr StringLiteral ofReals[] = {kDefault, kMinimum, kMaximum, kDoc}, ofSizes[] = {kDefault, kMinimum, kDoc}, ofTensors[] = {kDoc};
+  const bool isReal = pattern.isRealParameter(index), isTensor = pattern.isOperand(index);
+  const ArrayRef<StringLiteral> known = isReal ? ArrayRef(ofReals) : isTensor ? ArrayRef(ofTensors) : ArrayRef(ofSizes);
+  for (NamedAttribute attribute : function_interface_impl::getArgAttrs(pattern, index))
+    if (StringRef name = attribute.getName().getValue(); name.starts_with("attn.") && name != kName && !llvm::is_contained(known, name)) {
+      InFlightDiagnostic error = pattern.emitOpError("expected no ")
+                                 << name << " of " << (isReal ? "f32" : isTensor ? "tensor" : "i32") << " '" << pattern.getParameterName(index)
+                                 << "', which takes ";
+      llvm::interleaveComma(known, error);
+      return error;
+    }
+  if (Attribute doc = pattern.getArgAttr(index, kDoc); doc && !isa<StringAttr>(doc))
+    return pattern.emitOpError("expected attn.doc of '") << pattern.getParameterName(index) << "' to be a string, got " << doc;
   return success();
 }
 
@@ -166,7 +181,7 @@ LogicalResult PatternOp::verify() {
   if (!getResultTypes().empty())
     return emitOpError("expected no results");
   for (unsigned index = 0; index < getArgumentTypes().size(); ++index)
-    if (failed(verifyParameter(*this, index)))
+    if (failed(verifyParameter(*this, index)) || failed(verifyAttributes(*this, index)))
       return failure();
   return success();
 }

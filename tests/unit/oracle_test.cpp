@@ -308,3 +308,41 @@ TEST_CASE("sampled rows are different, in range, and include both ends") {
   CHECK(oracle::sampleRows({1, 0, 5, 2, 2, 8, 8}, 64).empty());
   CHECK(oracle::sampleRows({1, 3, 5, 2, 2, 8, 8}, 64).size() == 6);
 }
+
+TEST_CASE("in fp32 the rounding of scores and results is allowed and no more, however lucky plain attention is") {
+  auto file = parsed("attn.pattern @p() { %m = attn.full attn.softmax union(%m) sink -2.5 }");
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    CAPTURE(seed);
+    auto made = randomAttentionInputs({1, 1, 1, 2, 2, 8, 8}, DType::fp32, seed);
+    REQUIRE(made.isOk());
+    Perfect good(*file, *made);
+    CHECK(good.verify().ok);
+    int64_t largest = 0;
+    for (int64_t i = 0; i < good.out.elements(); ++i)
+      if (std::abs(good.out.get(i)) > std::abs(good.out.get(largest)))
+        largest = i;
+    const float right = good.out.get(largest), spacing = std::numeric_limits<float>::epsilon();
+    Perfect near = good, off = good;
+    near.out.set(largest, right * (1 + 2 * spacing));
+    CHECK(near.verify().ok);
+    off.out.set(largest, right * (1 + 16 * spacing));
+    CHECK_FALSE(off.verify().ok);
+  }
+}
+
+TEST_CASE("the rounding of fp32 is counted for fp32 alone, and vanishes where one key has all the weight") {
+  auto file = parsed(unionText("%m = attn.full"));
+  for (DType dtype : {DType::bf16, DType::fp16, DType::fp32}) {
+    CAPTURE(dtypeName(dtype));
+    AttentionInputs inputs = randomInputs({1, 9, 9, 1, 1, 16, 16}, dtype);
+    const oracle::Problem problem{1, 9, 9, 0, 0, {}};
+    auto unit = [&](double scale) { return oracle::AttentionOracle(file->pattern(), problem, inputs, scale).exactRow({0, 0, 4}).fp32Unit; };
+    if (dtype == DType::fp32) {
+      CHECK(unit(0.25) > 1e-8);
+      CHECK(unit(0.25) < 2e-6);
+      CHECK(unit(1e20) < 1e-6);
+    } else {
+      CHECK(unit(0.25) == 0);
+    }
+  }
+}

@@ -17,7 +17,7 @@ attn.pattern @bad(%x: memref<f32>) {
 
 // -----
 
-// expected-error @+1 {{'attn.pattern' op expected no attn.default of tensor 'x'}}
+// expected-error @+1 {{'attn.pattern' op expected no attn.default of tensor 'x', which takes attn.doc}}
 attn.pattern @bad(%x: memref<?xf32> {attn.default = 1.0 : f32}) {
   %m = attn.causal
   attn.softmax union(%m)
@@ -238,5 +238,37 @@ attn.pattern @bad(%x: memref<?x4x?xi32>, %y: memref<?xi32>) {
 attn.pattern @bad(%x: memref<?x?x1xi32>, %y: memref<?xi32>) {
   // expected-error @+1 {{'attn.csr' op expected at least 2 offsets in a list, got 'memref<?x?x1xi32>'}}
   %m = attn.csr %x, %y : memref<?x?x1xi32>, memref<?xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected no attn.max of i32 'left', which takes attn.default, attn.min, attn.doc}}
+attn.pattern @bad(%left: i32 {attn.max = 7 : i32}) {
+  %m = attn.window [%left, 0]
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected no attn.defalt of i32 'left', which takes attn.default, attn.min, attn.doc}}
+attn.pattern @bad(%left: i32 {attn.defalt = 7 : i32}) {
+  %m = attn.window [%left, 0]
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected no attn.maximum of f32 'cap', which takes attn.default, attn.min, attn.max, attn.doc}}
+attn.pattern @bad(%cap: f32 {attn.min = 1.0 : f32, attn.maximum = 7.0 : f32}) {
+  %m = attn.causal
+  attn.softmax union(%m)
+}
+
+// -----
+
+// expected-error @+1 {{'attn.pattern' op expected attn.doc of 'left' to be a string, got 7 : i64}}
+attn.pattern @bad(%left: i32 {attn.doc = 7}) {
+  %m = attn.window [%left, 0]
   attn.softmax union(%m)
 }
