@@ -64,12 +64,12 @@ def in_time(stderr_of_the_program):
 
 
 @pytest.fixture
-def says(record_property):
-    return lambda what: record_property("says", what)
+def says(request):
+    return lambda what: request.node.user_properties.append(("says", what))
 
 
 def pytest_terminal_summary(terminalreporter):
-    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+    for report in [each for end in ("passed", "failed", "skipped") for each in terminalreporter.getreports(end)]:
         for name, what in report.user_properties:
             if name == "says":
                 terminalreporter.write_line(f"{report.location[2]}: {what}")

@@ -59,14 +59,19 @@ def burst_us(call, wait, burst=200):
     return 1e6 * (time.perf_counter() - start) / burst
 
 
-def host_us(calls, wait, rounds=50, pause=0.03):
-    """By name, the median of bursts in turn: processors of shared machines are half as fast for some tenths of a second now and then."""
-    times = {name: [] for name in calls}
-    for _ in range(rounds):
+SDPA_US = 24  # at most, where a prepared call is to take 12 us and a heddle.attention 25
+
+
+def host_us(calls, wait, rounds=50, seconds=30, pause=0.03):
+    """By name, the medians of bursts in turn, and of how many rounds. Processors of shared machines are half as fast for a while now and then:
+    rounds in which `sdpa` takes longer than on the machine that the limits are for do not count, unless all are like that."""
+    counted, slow, until = [], [], time.monotonic() + seconds
+    while len(counted) < rounds and time.monotonic() < until:
         time.sleep(pause)
-        for name, call in calls.items():
-            times[name].append(burst_us(call, wait))
-    return {name: statistics.median(each) for name, each in times.items()}
+        took = {name: burst_us(call, wait) for name, call in calls.items()}
+        (counted if took["sdpa"] <= SDPA_US else slow).append(took)
+    chosen = counted or slow
+    return {name: statistics.median(took[name] for took in chosen) for name in calls}, len(counted), len(slow)
 
 
 @pytest.mark.gpu
@@ -78,13 +83,15 @@ def test_host_cost(place, says):
     sdpa = torch.nn.functional.scaled_dot_product_attention
     tq, tk, tv = (each.transpose(1, 2).contiguous() for each in (q, k, v))
     with torch.inference_mode():
-        figures = host_us({"prepared": call, "attention": lambda: heddle.attention(q, k, v, near),
-                           "attention left=": lambda: heddle.attention(q, k, v, near, left=31),
-                           "attention by name": lambda: heddle.attention(q, k, v, "causal"),
-                           "attention out=": lambda: heddle.attention(q, k, v, near, out=out),
-                           "sdpa causal": lambda: sdpa(tq, tk, tv, is_causal=True)}, place.wait)
-    said = ", ".join(f"{name} {value:.1f}" for name, value in figures.items())
-    says(said + " us")
+        figures, counted, slow = host_us({"prepared": call, "attention": lambda: heddle.attention(q, k, v, near),
+                                          "attention left=": lambda: heddle.attention(q, k, v, near, left=31),
+                                          "attention by name": lambda: heddle.attention(q, k, v, "causal"),
+                                          "attention out=": lambda: heddle.attention(q, k, v, near, out=out),
+                                          "sdpa": lambda: sdpa(tq, tk, tv, is_causal=True)}, place.wait)
+    said = ", ".join(f"{name} {value:.1f}" for name, value in figures.items()) + f" us ({counted} rounds, {slow} slow ones)"
+    says(said)
+    if not counted:
+        pytest.skip(f"this processor is slower than the one of the limits, SDPA takes more than {SDPA_US} us: {said}")
     assert figures["prepared"] <= 12 and figures["attention"] <= 25, said
 
 
