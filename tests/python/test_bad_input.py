@@ -121,7 +121,7 @@ def test_positions(refused, value, message):
 
 @pytest.mark.parametrize("scale", [0, float("nan"), 1e-60, 1e60, True, "1", 10**400])
 def test_scales_that_are_none_in_fp32(refused, scale):
-    refused(heddle.InvalidArgumentError, f"scale: expected a finite number above 0 (or None for 1 / sqrt(head_dim)), got {scale}",
+    refused(heddle.InvalidArgumentError, f"scale: expected a finite number above 0 (or None for 1 / sqrt(head_dim)), got {scale!r}",
             lambda: heddle.attention(*draw(), "causal", scale=scale))
 
 
