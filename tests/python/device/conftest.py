@@ -70,6 +70,6 @@ def says(request):
 
 def pytest_terminal_summary(terminalreporter):
     for report in [each for end in ("passed", "failed", "skipped") for each in terminalreporter.getreports(end)]:
-        for name, what in report.user_properties:
+        for name, what in getattr(report, "user_properties", ()):  # modules that are skipped have none
             if name == "says":
                 terminalreporter.write_line(f"{report.location[2]}: {what}")
