@@ -1,10 +1,10 @@
-# The Python package against the libraries of this build. Needs python3 with pytest (python3-pytest); what needs numpy or
-# PyTorch is skipped by the tests themselves where these are missing.
+# The Python package against the libraries of this build. Needs python3 with pytest and numpy (python3-pytest,
+# python3-numpy); what needs PyTorch is skipped by the tests themselves where it is missing.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 set(HEDDLE_PYTEST_PYTHON "")
 foreach(python IN ITEMS ${Python3_EXECUTABLE} /usr/bin/python3)
   if(NOT HEDDLE_PYTEST_PYTHON)
-    execute_process(COMMAND ${python} -c "import pytest" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    execute_process(COMMAND ${python} -c "import numpy, pytest" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
     if(status EQUAL 0)
       set(HEDDLE_PYTEST_PYTHON ${python})
     endif()
@@ -19,7 +19,7 @@ function(heddle_add_python_test name library)
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
       "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0;PYTHONDONTWRITEBYTECODE=1;HEDDLE_LIBRARY=$<TARGET_FILE:${library}>;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>;HEDDLE_HOST_PACKAGE=${HEDDLE_HOST_PACKAGE}")
   else()
-    add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: no python3 with pytest (python3-pytest) at configure time")
+    add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: no python3 with pytest and numpy (python3-pytest, python3-numpy) at configure time")
     set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped:")
   endif()
 endfunction()

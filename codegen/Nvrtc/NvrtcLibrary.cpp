@@ -27,16 +27,18 @@ void addFolderAndWheels(std::vector<std::string> &folders, const fs::path &folde
     folders.push_back((folder / inside).string());
 }
 
-void addFoldersNearBinary(std::vector<std::string> &folders) {
+fs::path runningProgram() {
   std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  if (error)
-    return;
-  const fs::path beside = binary.parent_path();
-  const fs::path above = beside.parent_path();
-  addFolderAndWheels(folders, beside / "nvrtc");
-  addFolderAndWheels(folders, above / "nvrtc");
-  folders.push_back(above / "lib");
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
+// The library that holds this function, or the program where it is linked into one.
+fs::path ownBinary() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void *>(&runningProgram), &info) || !info.dli_fname)
+    return {};
+  std::error_code error;
+  return fs::canonical(info.dli_fname, error);
 }
 
 // The files to try: every place for the newest version before any place for an older one. The place
@@ -52,8 +54,8 @@ std::vector<std::string> candidatesIn(const std::vector<std::string> &places) {
 }
 
 constexpr const char *kHowToGet =
-    "to get it: install the CUDA 13 toolkit and set CUDA_HOME, or unpack the nvidia-cuda-nvrtc wheel and set "
-    "HEDDLE_NVRTC_LIBRARY to its libnvrtc.so.13";
+    "to get it: install the CUDA 13 toolkit and set CUDA_HOME, or `pip install --target DIR nvidia-cuda-nvrtc` and "
+    "set HEDDLE_NVRTC_LIBRARY to DIR/nvidia/cu13/lib";
 
 template <class Function> bool take(void *handle, const char *name, Function &entry) {
   entry = reinterpret_cast<Function>(dlsym(handle, name));
@@ -67,12 +69,26 @@ NvrtcSearch NvrtcSearch::fromEnvironment() {
   search.library = environment("HEDDLE_NVRTC_LIBRARY");
   if (const std::string home = environment("CUDA_HOME"); !home.empty())
     search.folders.push_back(home + "/lib64");
+  for (const fs::path &binary : {ownBinary(), runningProgram()})
+    search.addFoldersNear(binary.string());
   search.folders.push_back("/usr/local/cuda/lib64");
-  addFoldersNearBinary(search.folders);
-#ifdef HEDDLE_NVRTC_HINT
-  addFolderAndWheels(search.folders, HEDDLE_NVRTC_HINT);
-#endif
   return search;
+}
+
+void NvrtcSearch::addFoldersNear(const std::string &binary) {
+  if (binary.empty())
+    return;
+  const fs::path beside = fs::path(binary).parent_path();
+  const fs::path above = beside.parent_path();
+  std::vector<std::string> near = {(beside / "heddle" / "nvrtc").string()};
+  addFolderAndWheels(near, beside / "nvrtc");
+  addFolderAndWheels(near, above / "nvrtc");
+  near.push_back((above / "lib").string());
+  for (const char *inside : kWheelFolders)
+    near.push_back((above.parent_path() / inside).string());
+  for (const std::string &folder : near)
+    if (std::find(folders.begin(), folders.end(), folder) == folders.end())
+      folders.push_back(folder);
 }
 
 Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const NvrtcSearch &search) {

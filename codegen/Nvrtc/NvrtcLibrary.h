@@ -51,10 +51,14 @@ struct NvrtcSearch {
   std::vector<std::string> folders;
   bool askLoader = true;
 
-  /// $HEDDLE_NVRTC_LIBRARY; $CUDA_HOME/lib64, /usr/local/cuda/lib64, folders called nvrtc (an
-  /// unpacked wheel is fine) or lib beside and above the running binary, the folder given at
-  /// configure time (HEDDLE_NVRTC_HINT).
+  /// $HEDDLE_NVRTC_LIBRARY; $CUDA_HOME/lib64; the folders near the library that holds this code and near the running
+  /// program; /usr/local/cuda/lib64.
   static NvrtcSearch fromEnvironment();
+
+  /// Appends where an NVRTC may lie that came along with the file `binary`: heddle/nvrtc beside it (what an installation
+  /// of libheddle holds), nvrtc beside and above it (an unpacked wheel is fine), lib above it, and the folders of the
+  /// vendor's wheels in the site-packages that holds a Python package's lib folder.
+  void addFoldersNear(const std::string &binary);
 };
 
 /// An open NVRTC. Immutable and safe to use from any number of threads; stays loaded until the

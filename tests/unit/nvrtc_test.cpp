@@ -86,6 +86,31 @@ TEST_CASE("a newer version in a later folder wins over an older one in an earlie
   fs::remove_all(root);
 }
 
+TEST_CASE("an NVRTC that was installed along with a library is found from there") {
+  if (!hasNvrtc())
+    return;
+  namespace fs = std::filesystem;
+  std::string pattern = (fs::temp_directory_path() / "heddle-nvrtc-XXXXXX").string();
+  REQUIRE(mkdtemp(pattern.data()) != nullptr);
+  const fs::path root = pattern;
+  const fs::path real = fs::canonical((*NvrtcLibrary::shared())->loadedFile());
+  for (const char *place : {"lib/heddle/nvrtc", "lib/nvrtc/nvidia/cu13/lib", "nvrtc", "nvidia/cu13/lib"}) {
+    const fs::path folder = root / "prefix" / place;
+    fs::create_directories(folder);
+    fs::create_symlink(real, folder / "libnvrtc.so.13");
+    const fs::path binary = std::string(place) == "nvidia/cu13/lib" ? root / "prefix/heddle/lib/libheddle.so.0"
+                                                                     : root / "prefix/lib/libheddle.so.0";
+    NvrtcSearch search;
+    search.askLoader = false;
+    search.addFoldersNear(binary.string());
+    const auto library = NvrtcLibrary::open(search);
+    REQUIRE_MESSAGE(library.isOk(), place << ": " << library.status().message());
+    CHECK((*library)->path() == (folder / "libnvrtc.so.13").string());
+    fs::remove_all(root / "prefix");
+  }
+  fs::remove_all(root);
+}
+
 #ifdef HEDDLE_HAS_NVRTC_H
 namespace {
 template <class T> struct Ours {
