@@ -9,7 +9,6 @@ Writes OUT.json, OUT.md and OUT.svg, anew after every workload. Exits 1 if a hed
 2 if the command is wrong.
 """
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -31,7 +30,7 @@ METHOD = ("Medians of {reps} single launches, CUDA events, {flush} MB written be
 
 def parser():
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("workloads", nargs="*", help="names, globs, or groups (--list); default: marks, those with a mark to reach")
+    made.add_argument("workloads", nargs="*", help="names, globs, or groups (--list); default: marks, the named ones with a target ratio")
     made.add_argument("--list", action="store_true", help="workloads (the chosen ones, if any are), groups and columns; measures nothing")
     choice = made.add_argument_group("what is measured")
     choice.add_argument("--columns", default="all", help="names and globs with commas, or `times` [all]")
@@ -155,7 +154,7 @@ def finish(options, results):
     content = results.content()
     if options.plot != "none":
         draw(content, f"{os.path.splitext(options.output)[0]}.{options.plot}")
-    print(json.dumps(content, indent=1) if options.json else report.compact(content, results.columns), end="\n" if options.json else "")
+    print(files.text(content) if options.json else report.compact(content, results.columns), end="")
     left = results.missing(options.workloads)
     if left and not options.merge:
         print(f"not measured in time: {' '.join(left)}", file=sys.stderr)

@@ -2,8 +2,8 @@
 # heddle beside its peers: makes a database for each workload and measures them, one command.
 #   bench/peers.sh [--default | --measure] [--budget=20s] [option...] OUT.json [reps, default 20] [workload...]
 # --default compiles the default configurations and searches nothing; else each workload is tuned for the budget and both are
-# measured; --measure takes the databases in $HEDDLE_BENCH_DB as they are, without $HEDDLE. --marks: as fast as the table of marks
-# needs, times alone and no FlexAttention. --list and all other options are those of peers.py (peers.py --help). Needs a GPU, a python3
+# measured; --measure takes the databases in $HEDDLE_BENCH_DB as they are, without $HEDDLE. --marks: the named rows with a
+# target ratio, as quickly as they can be had: times alone and no FlexAttention. --list and all other options are those of peers.py (peers.py --help). Needs a GPU, a python3
 # with torch, $HEDDLE and $HEDDLE_RUNTIME (libheddle_runtime.so; default: the build folders) and NVRTC, and for the rows of the Python
 # package that package in PYTHONPATH. $HEDDLE_BENCH_DB keeps the databases, else they are temporary. Writes OUT.json, OUT.md and OUT.svg;
 # exits 1 if a result is wrong.

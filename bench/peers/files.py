@@ -44,6 +44,15 @@ def by_name(value, paths):
     return value
 
 
+def text(content):
+    """JSON with a line for each name, and for each element of a list of objects."""
+    def lines(value):
+        if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+        return json.dumps(value)
+    return "{\n " + ",\n ".join(f"{json.dumps(name)}: {lines(value)}" for name, value in content.items()) + "\n}\n"
+
+
 def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
@@ -97,8 +106,7 @@ class Results:
         content = self.content()
         partial = self.output + ".partial"
         with open(partial, "w") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
+            file.write(text(content))
         os.replace(partial, self.output)
         with open(os.path.splitext(self.output)[0] + ".md", "w") as file:
             file.write(report.markdown(content, self.columns))

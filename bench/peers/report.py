@@ -76,10 +76,6 @@ def summary_line(row):
     return "| " + " | ".join(cells + [judged.get("verdict", "-")]) + " |"
 
 
-def _clock_text(clock):
-    return f"{clock['sm_mhz']:.0f} MHz, {clock['power_w']:.0f} W, {clock['temperature_c']:.0f} C" if clock else "clock not read"
-
-
 def _label(row, e):
     return e["name"] if e["workload"] == row["name"] else f"{e['workload']}: {e['name']}"
 
@@ -90,46 +86,49 @@ def value_texts(e, columns):
     return [column.show(values[column.name]) if column.name in values else "-" for column in columns]
 
 
-def _gaps(e, columns):
-    """Why columns have no value: columns of one reason together."""
-    reasons = {}
-    for column in columns:
-        if column.name in e.get("no_value", {}):
-            reasons.setdefault(e["no_value"][column.name], []).append(column.title)
-    return [f"no {', '.join(titles)}: {reason}" for reason, titles in reasons.items()]
-
-
 def _line(cells):
     return "| " + " | ".join(cells) + " |"
 
 
-def details(row, columns):
-    lines = [f"### {row['name']}", "",
-             f"{row['shape']}, {row['kept_pairs']} kept pairs per batch element; product {row['product_tflops']:.0f} TFLOP/s; {_clock_text(row['clock'])}", "",
-             _line(["entry", *(column.title for column in columns), "right", "note"]), "|---" * (len(columns) + 3) + "|"]
-    for e in sorted(row["entries"], key=lambda e: e["ms"]):
-        lines.append(_line([_label(row, e), *value_texts(e, columns), "yes" if e["ok"] else "**no**", e.get("note", "")]))
-    lines.append("")
+def entries_table(rows, columns):
+    """Every provider of every workload, the fastest first; without columns that nobody has a value for."""
+    entries = [(row, e) for row in rows for e in sorted(row["entries"], key=lambda e: e["ms"])]
+    shown = [column for column in columns if any(column.name in e.get("values", e) for _, e in entries)]
+    lines = [_line(["workload", "provider", *(column.title for column in shown), "right"]), "|---" * (len(shown) + 3) + "|"]
+    return lines + [_line([row["name"], _label(row, e), *value_texts(e, shown), "yes" if e["ok"] else "**no**"]) for row, e in entries]
+
+
+def _gaps(row, columns):
+    """(what is missing, why) of a workload: columns of one provider and reason together, and providers that failed."""
     for e in row["entries"]:
-        if "config" in e:
-            lines.append(f"- {e['workload']}: {e['name']}: {e.get('arch')}, {e.get('match')}, {e.get('registers')} registers, {e.get('spill_bytes')} bytes "
-                         f"spilled, {' '.join(e['config'].split())}")
-        lines += [f"- {_label(row, e)}: {gap}" for gap in _gaps(e, columns)]
-    lines += [f"- {name}: {reason}" for name, reason in row["failed"].items()]
-    return lines + [""]
+        reasons = {}
+        for column in columns:
+            if column.name in e.get("no_value", {}):
+                reasons.setdefault(e["no_value"][column.name], []).append(column.title)
+        for reason, titles in reasons.items():
+            yield f"{e['name']}: no {', '.join(titles)}", reason
+    for name, reason in row["failed"].items():
+        yield name, reason
+
+
+def missing_values(rows, columns, most_named=3):
+    """A line for each reason, with the workloads that it holds for."""
+    workloads = {}
+    for row in rows:
+        for what, reason in _gaps(row, columns):
+            workloads.setdefault(f"{what}: {reason[:120]}", []).append(row["name"])
+    return [f"- {text} ({', '.join(names) if len(names) <= most_named else f'{len(names)} workloads'})" for text, names in workloads.items()]
 
 
 def markdown(results, columns):
+    rows = results["workloads"]
     lines = [f"# heddle and its peers, {results['date']}", "", f"    {results['command']}", ""]
-    lines += [f"- {name}: {value}" for name, value in results["machine"].items()]
-    lines += ["", results["method"], "",
+    lines += [", ".join(f"{name}: {value}" for name, value in results["machine"].items()), "", results["method"], "",
               "| workload | b x h x n x d | ms | TFLOP/s | % of the product | over the best peer | value | must | aim | reached |",
               "|---|---|---|---|---|---|---|---|---|---|"]
-    lines += [summary_line(row) for row in results["workloads"]] + [""]
-    for row in results["workloads"]:
-        lines += details(row, columns)
-    lines += [f"- {name} was not measured: {reason}" for name, reason in results.get("not_measured", {}).items()]
-    return "\n".join(lines).rstrip("\n") + "\n"
+    lines += [summary_line(row) for row in rows] + ["", "## Every provider", ""] + entries_table(rows, columns)
+    missing = missing_values(rows, columns) + [f"- {name} was not measured: {reason}" for name, reason in results.get("not_measured", {}).items()]
+    return "\n".join(lines + ([""] + missing if missing else [])) + "\n"
 
 
 def compact(results, columns):

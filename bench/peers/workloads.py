@@ -54,7 +54,7 @@ _ALL = [
 _ALL += [library.workload(name) for name in library.names()]
 WORKLOADS = {workload.name: workload for workload in _ALL}
 LIBRARY = library.names()
-# What a run without names measures: the table of the Hopper forward issue.
+# What a run without names measures: the named rows with a target ratio.
 DEFAULT = [workload.name for workload in _ALL if workload.target]
 QUICK = ["small_causal", "gqa_causal_16k", "win1k_32k", "fkodom_32k"]
 # Words that stand for several workloads.

@@ -305,7 +305,7 @@ class Report(unittest.TestCase):
         self.assertIn("| win1k_32k | 1x16x32768x128 | 1.000 | 271 |", text)
         self.assertIn("2.00 x FA2", text)
         self.assertIn("| must |", text)
-        self.assertIn("- cuDNN: refused", text)
+        self.assertIn("- cuDNN: refused (win1k_32k)", text)
 
 
 class SharedGpu(unittest.TestCase):

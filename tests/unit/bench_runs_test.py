@@ -12,7 +12,7 @@ import unittest
 
 from bench_support import EXAMPLE, ROOT, SCRIPT, parse, script
 
-from peers import columns, files
+from peers import columns, files, report
 from peers.worker import Worker
 
 # A measuring process: {workload: [what to do]}; "crash P" ends while P is under way unless it is to be left out, "crash" while nothing is.
@@ -75,6 +75,12 @@ class Runs(unittest.TestCase):
         self.asked, self.text = Fake.asked, text.getvalue()
         with open(self.output) as file:
             return json.load(file)
+
+    def test_a_workload_is_one_line_of_the_file(self):
+        self.run_with({})
+        with open(self.output) as file:
+            rows = [line for line in file if line.lstrip().startswith('{"name"') and '"entries"' in line]
+        self.assertEqual([json.loads(line.rstrip(",\n"))["name"] for line in rows], self.NAMES)
 
     def test_crash_of_a_provider_costs_that_cell(self):
         found = self.run_with({"fkodom_32k": ["crash FA2", "died cuDNN"]})
@@ -154,7 +160,7 @@ class Shell(unittest.TestCase):
         self.assertEqual((done.stdout.splitlines()[0].split(), done.returncode), (["example_window", "1x4x4096x64", "patterns/sliding_window.mlir"], 0))
 
     def test_results_of_record_become_one_table(self):
-        record = os.path.join(ROOT, "bench", "results", "2026-11-22-h200-peers.json")
+        record = os.path.join(ROOT, "bench", "results", "h200-tuned.json")
         with tempfile.TemporaryDirectory() as folder:
             output = os.path.join(folder, "out.json")
             done = subprocess.run(["bash", self.PEERS, f"--merge={record}", "--columns=ms", "--plot=none", output], capture_output=True, text=True)
@@ -164,6 +170,14 @@ class Shell(unittest.TestCase):
             fastest = min(part["workloads"][0]["entries"], key=lambda entry: entry["ms"])
             self.assertEqual(done.stdout.splitlines()[1].split(), [part["workloads"][0]["name"], *fastest["name"].split(), f"{fastest['ms']:.4f}"])
             self.assertEqual([merged[name] for name in ("date", "command", "machine")], [part[name] for name in ("date", "command", "machine")])
+
+    def test_tables_of_record_are_those_of_their_files(self):
+        folder = os.path.join(ROOT, "bench", "results")
+        for name in ("h200-tuned", "h200-side-by-side"):
+            with self.subTest(name), open(os.path.join(folder, name + ".md")) as file:
+                record = files.read(os.path.join(folder, name + ".json"))
+                shown = columns.chosen(columns.STANDARD, [column["name"] for column in record["columns"]])
+                self.assertEqual(report.markdown(record, shown), file.read())
 
     def test_command_of_record(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -372,8 +372,19 @@ class Tables(unittest.TestCase):
 
     def test_reasons_stand_once(self):
         text = report.markdown(self.results(), columns.STANDARD)
-        self.assertIn("- heddle: no set-up keeps, host us: the queue was full\n", text)
+        self.assertIn("- heddle: no set-up keeps, host us: the queue was full (small_causal)\n- cuDNN: refused (small_causal)\n", text)
         self.assertIn("- win4k_1m was not measured: it hung\n", text)
+
+    def test_markdown_has_one_row_for_each_provider(self):
+        """The fastest first, and no column that nobody has a value for."""
+        rows = report.markdown(self.results(), columns.STANDARD).split("## Every provider\n\n")[1].splitlines()
+        self.assertEqual(rows[0], "| workload | provider | ms | memory | right |")
+        self.assertEqual(rows[2:4], ["| small_causal | heddle | 0.5000 | 2.05 KB | yes |", "| small_causal | FA2 | 0.5000 | 2.05 KB | **no** |"])
+
+    def test_a_reason_of_many_workloads_counts_them(self):
+        results = self.results()
+        results["workloads"] = [dict(results["workloads"][0], name=name) for name in "abcd"]
+        self.assertIn("- cuDNN: refused (4 workloads)\n", report.markdown(results, columns.STANDARD))
 
     def test_bars(self):
         self.assertEqual([(name, [bar[0] for bar in found]) for name, found in plot.bars(self.results())], [("small_causal", ["heddle"])])
