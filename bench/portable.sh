@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The table of the portable skeleton in bench/results: every pattern in bf16 at 8k and 32k, head dims 64 and 128, tuned on this GPU, launched from
 # the database by a second process without a compiler, verified, beside the bf16 matrix product of the same run.
-#   bench/portable.sh RESULTS.json [seconds of tuning per workload, default 8 [of the three with a mark to reach, default the same]]
-# Needs a GPU and $HEDDLE, $HEDDLE_LAUNCH (default: the build folders). Prints the table; exits 1 if a result is wrong.
+#   bench/portable.sh RESULTS.json [seconds of tuning per workload, default 8 [of the three that are compared most, default the same]]
+# Needs a GPU and $HEDDLE, $HEDDLE_LAUNCH (default: the build folders). Writes RESULTS.json and RESULTS.md; exits 1 if a result is wrong.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-results=$1 seconds=${2:-8} marked_seconds=${3:-${2:-8}}
+results=$1 seconds=${2:-8} longer_seconds=${3:-${2:-8}}
 find_program() { for place in "$@"; do [ -x "$place" ] && { echo "$place"; return; }; done; echo "$1"; }
 HEDDLE=${HEDDLE:-$(find_program build/bin/heddle build-static/bin/heddle)}
 HEDDLE_LAUNCH=${HEDDLE_LAUNCH:-$(find_program build/bin/heddle-launch build-static/bin/heddle-launch)}
@@ -16,7 +16,7 @@ patterns=(full causal sliding_window dilated dilated_window longformer longnet)
 status=0
 seconds_for() { # seconds_for <pattern> <seqlen> <head dim>
   case "$*" in
-    "causal 8192 128" | "sliding_window 32768 128" | "dilated_window 32768 128") echo "$marked_seconds" ;;
+    "causal 8192 128" | "sliding_window 32768 128" | "dilated_window 32768 128") echo "$longer_seconds" ;;
     *) echo "$seconds" ;;
   esac
 }
@@ -38,16 +38,6 @@ measure 2 8192 128 16
 measure 1 32768 128 16
 measure 2 8192 64 32
 measure 1 32768 64 32
-python3 - "$results" "$scratch"/*.json <<'PY'
-import json, sys
-merged = None
-for path in sys.argv[2:]:
-    try:
-        part = json.load(open(path))
-    except ValueError:
-        continue
-    merged = merged or dict(part, rows=[])
-    merged["rows"] += part["rows"]
-json.dump(merged, open(sys.argv[1], "w"), indent=1)
-PY
+driver=$(nvidia-smi -i 0 --query-gpu=driver_version --format=csv,noheader 2>/dev/null || echo unknown)
+python3 bench/portable_table.py "$results" "bench/portable.sh $(basename "$results") $seconds $longer_seconds" "$driver" "$scratch"/*.json
 exit $status

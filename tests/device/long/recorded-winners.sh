@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The winners of a table of marks, $HEDDLE_WINNERS (as bench/peers.sh --marks writes it) or the last one of bench/results, compiled
+# The winners of a table of tuned kernels, $HEDDLE_WINNERS (as bench/peers.sh --marks writes it) or the one of bench/results, compiled
 # again, with fewer heads and tokens: each verifies and gives the same bits 200 times.
 # shellcheck disable=SC2034 # check_repeated reads launches
 . tests/device/long/cases.bash
-table=${HEDDLE_WINNERS:-bench/results/2026-11-22-h200-marks.json}
+table=${HEDDLE_WINNERS:-bench/results/h200-tuned.json}
 launches=200
 wide=bench/patterns # patterns of the table that are in no library
 
