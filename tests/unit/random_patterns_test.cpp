@@ -4,7 +4,7 @@
 // starts elsewhere. A failure is shrunk first.
 //===----------------------------------------------------------------------===//
 #include "dialect/Analysis/Grain.h"
-#include "support/RandomPattern.h"
+#include "support/ManyCases.h"
 #include "tests/unit/support/AnalysisChecks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,18 +12,15 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 
-#include <cstdlib>
 #include <doctest/doctest.h>
 
 using namespace heddle;
+using heddle::test::checkMany;
+using heddle::test::Outcome;
 using heddle::test::RandomCase;
+using heddle::test::shrunk;
 
 namespace {
-
-struct Outcome {
-  bool isValid = false; ///< the verifier takes the pattern, and what is checked applies to it
-  std::string account;  ///< of the first disagreement; empty if there is none
-};
 
 /// `check` of the pattern, its analysis and its problem.
 template <class Check> Outcome checkWith(const RandomCase &made, Check check) {
@@ -72,60 +69,22 @@ Outcome checkBandedGrain(const RandomCase &made) {
       });
 }
 
-/// The smallest case on a path of simpler cases that all fail.
-template <class Fails> RandomCase shrunk(RandomCase failing, Fails fails) {
-  for (bool isSmaller = true; isSmaller;) {
-    isSmaller = false;
-    for (const RandomCase &simpler : test::simplerCases(failing)) {
-      if (!fails(simpler))
-        continue;
-      failing = simpler;
-      isSmaller = true;
-      break;
-    }
-  }
-  return failing;
-}
-
-int64_t fromEnvironment(const char *name, int64_t otherwise) {
-  const char *text = std::getenv(name);
-  return text ? std::strtoll(text, nullptr, 10) : otherwise;
-}
-
-/// Checks `wanted` cases that `check` applies to, of at most `limit`, and reports disagreements in their smallest form.
-template <class Make, class Check> void checkMany(int64_t wanted, int64_t limit, Make make, Check check) {
-  const int64_t seed = fromEnvironment("HEDDLE_TEST_SEED", 1);
-  auto disagrees = [&](const RandomCase &made) { return !check(made).account.empty(); };
-  for (int64_t tried = 0, checked = 0, failures = 0; checked < wanted && failures < 5; ++tried) {
-    REQUIRE_MESSAGE(tried < limit, "too many patterns are refused by the verifier");
-    std::mt19937 random(static_cast<uint32_t>(seed * 1000003 + tried));
-    RandomCase made = make(random, tried);
-    Outcome outcome = check(made);
-    checked += outcome.isValid;
-    if (outcome.account.empty())
-      continue;
-    ++failures;
-    RandomCase smallest = shrunk(made, disagrees);
-    CHECK_MESSAGE(false, smallest.describe(), "\n", check(smallest).account);
-  }
-}
-
 } // namespace
 
 TEST_CASE("random compositions agree with the definition") {
-  int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 10000 : 500;
+  int64_t wanted = test::fromEnvironment("HEDDLE_TEST_ALL", 0) ? 10000 : 500;
   checkMany(
       wanted, 2 * wanted + 100, [](std::mt19937 &random, int64_t) { return test::randomCase(random, 4); }, checkCase);
 }
 
 TEST_CASE("tiles inside the grain of random compositions are kept whole") {
-  int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 5000 : 250;
+  int64_t wanted = test::fromEnvironment("HEDDLE_TEST_ALL", 0) ? 5000 : 250;
   auto coarse = [](std::mt19937 &random, int64_t tried) { return test::coarseCase(random, 4, 2 + tried % 7); };
   checkMany(wanted, 6 * wanted + 100, coarse, checkGrain);
 }
 
 TEST_CASE("what tiles inside the banded grain of random compositions keep is what lies in the band") {
-  int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 3000 : 120;
+  int64_t wanted = test::fromEnvironment("HEDDLE_TEST_ALL", 0) ? 3000 : 120;
   auto banded = [](std::mt19937 &random, int64_t tried) { return test::bandedCase(random, 3, 2 + tried % 7); };
   checkMany(wanted, 30 * wanted + 100, banded, checkBandedGrain);
 }
