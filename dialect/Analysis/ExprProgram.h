@@ -40,6 +40,7 @@ private:
     unsigned operands[3];
   };
   unsigned addNode(const IntExpr &expr);
+  template <class Domain> static typename Domain::Number cut(Domain &domain, typename Domain::Number a);
   template <class Visit> static void forEachOperand(const Instruction &instruction, Visit visit) {
     for (unsigned i = 0; i < 3; ++i)
       if (instruction.node->operands[i])
@@ -108,6 +109,13 @@ private:
   Number limitToFloor(Number a, int64_t divisor);
 };
 
+template <class Domain> typename Domain::Number ExprProgram::cut(Domain &domain, typename Domain::Number a) {
+  const typename Domain::Number least = domain.constant(-kFarthest - 1), most = domain.constant(kFarthest);
+  if (domain.less(a, least))
+    return least;
+  return domain.less(most, a) ? most : a;
+}
+
 template <class Domain, class SymbolValues>
 void ExprProgram::run(Domain &domain, SymbolValues valueOf, std::vector<typename Domain::Number> &slots) const {
   slots.resize(instructions.size());
@@ -128,6 +136,7 @@ void ExprProgram::run(Domain &domain, SymbolValues valueOf, std::vector<typename
     case IntExpr::Less: slots[i] = domain.constant(domain.less(operand(0), operand(1))); break;
     case IntExpr::Equal: slots[i] = domain.constant(domain.equal(operand(0), operand(1))); break;
     case IntExpr::And: slots[i] = domain.mul(operand(0), operand(1)); break;
+    case IntExpr::Cut: slots[i] = cut(domain, operand(0)); break;
     case IntExpr::Entry: slots[i] = domain.entry(instruction.node->symbol.index, operand(0)); break;
     case IntExpr::Search: slots[i] = domain.search(instruction.node->symbol.index, operand(0), operand(1)); break;
     }

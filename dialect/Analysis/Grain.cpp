@@ -117,6 +117,8 @@ int64_t knownDivisor(const IntExpr &expr) {
     return std::gcd(of(0), of(1));
   case IntExpr::Select:
     return std::gcd(of(1), of(2));
+  case IntExpr::Cut: // no border lies where it cuts
+    return of(0);
   default:
     return 1;
   }

@@ -163,6 +163,12 @@ IntExpr select(IntExpr condition, IntExpr a, IntExpr b) {
   return IntExpr::make(IntExpr::Select, condition, a, b);
 }
 
+IntExpr cut(IntExpr a) {
+  if (auto value = a.constant())
+    return std::clamp(*value, -kFarthest - 1, kFarthest);
+  return a.get()->op == IntExpr::Cut ? a : IntExpr::make(IntExpr::Cut, a, {});
+}
+
 IntExpr IntExpr::read(Op op, unsigned argument, IntExpr a, IntExpr b) {
   auto fresh = std::make_shared<Node>();
   fresh->op = op;

@@ -13,6 +13,10 @@
 
 namespace heddle::attn {
 
+/// Positions lie in [-kFarthest, kFarthest) and those of one call within kFarthest of each other, as runtime/Core/Positions.h asks of
+/// every call: sums of two of them fit the 32 bits of device code, and a size beyond means "everything".
+constexpr int64_t kFarthest = int64_t(1) << 30;
+
 /// What an expression may refer to. `index` numbers parameters and cells, and is 0 for the rest.
 struct Symbol {
   enum Kind : uint8_t {
@@ -34,8 +38,9 @@ struct Symbol {
 class IntExpr {
 public:
   /// Entry: number operands[0] of a tensor. Search: the number of the last of the first operands[1] entries of a tensor,
-  /// which ascend, that is not above operands[0]; 0 if there is none.
-  enum Op : uint8_t { Constant, Symbolic, Add, Sub, Mul, FloorDiv, Mod, Min, Max, Select, Less, Equal, And, Entry, Search };
+  /// which ascend, that is not above operands[0]; 0 if there is none. Cut: operands[0], which 32 bits need not hold, between
+  /// -kFarthest - 1 and kFarthest: as a bound of positions the same.
+  enum Op : uint8_t { Constant, Symbolic, Add, Sub, Mul, FloorDiv, Mod, Min, Max, Select, Less, Equal, And, Entry, Search, Cut };
   struct Node;
 
   /// The absent expression: an unbounded end of an interval.
@@ -81,6 +86,8 @@ IntExpr mod(IntExpr a, IntExpr b);
 IntExpr min(IntExpr a, IntExpr b);
 IntExpr max(IntExpr a, IntExpr b);
 IntExpr select(IntExpr condition, IntExpr a, IntExpr b);
+/// A bound of positions or a number of them; sums, differences and products right below it are made in 64 bits.
+IntExpr cut(IntExpr a);
 /// Conditions are 0 or 1. An absent side of `lessEqual` is unbounded: true.
 IntExpr less(IntExpr a, IntExpr b);
 IntExpr lessEqual(IntExpr a, IntExpr b);

@@ -49,7 +49,8 @@ Variant analyzeVariant(PatternOp pattern, std::map<unsigned, unsigned> groupOfCo
 /// True if upper - lower is a negative constant for some pair of their terms.
 bool provablyEmpty(const Interval &interval) {
   const std::vector<IntExpr> lowers = lowerTerms(interval), uppers = upperTerms(interval);
-  auto split = [](const IntExpr &term) -> std::pair<IntExpr, int64_t> {
+  auto split = [](const IntExpr &bound) -> std::pair<IntExpr, int64_t> {
+    const IntExpr &term = bound.get()->op == IntExpr::Cut ? bound.get()->operands[0] : bound;
     if (auto value = term.constant())
       return {IntExpr(), *value};
     const IntExpr::Node *node = term.get();

@@ -69,12 +69,23 @@ IntExpr CellLoop::last(const CellAxis &axis) const {
   return isEven() ? start(axis) + span - 1 : startAfter(axis, 1) - 1;
 }
 
+/// Multiples of a span that sizes were cut for (Frame::cut).
+static bool fits(const IntExpr &steps, const IntExpr &span) {
+  return span.constant() && (steps.constant() || kFarthest % *span.constant() == 0);
+}
+
 IntExpr CellLoop::startAfter(const CellAxis &axis, const IntExpr &steps) const {
-  return isEven() ? start(axis) + steps * span : axis.base + entry(*axis.starts, symbol(Symbol::Cell, cell) + steps);
+  if (!isEven())
+    return axis.base + entry(*axis.starts, symbol(Symbol::Cell, cell) + steps);
+  IntExpr position = start(axis) + steps * span;
+  return fits(steps, span) || steps == IntExpr(1) ? position : attn::cut(position);
 }
 
 IntExpr CellLoop::lastAfter(const CellAxis &axis, const IntExpr &steps) const {
-  return isEven() ? last(axis) + steps * span : startAfter(axis, steps + 1) - 1;
+  if (!isEven())
+    return startAfter(axis, steps + 1) - 1;
+  IntExpr position = last(axis) + steps * span;
+  return fits(steps, span) || steps == IntExpr(-1) ? position : attn::cut(position);
 }
 
 IntExpr CellLoop::cellAt(const CellAxis &axis, const IntExpr &position) const {
@@ -137,9 +148,40 @@ Piece intersect(const Piece &a, const Piece &b) {
   return result;
 }
 
-IntExpr Frame::cut(const IntExpr &size) const {
+bool Frame::isWide() const {
   auto positions = step().constant();
-  return size.constant() || !positions ? size : min(size, kFarthest / *positions);
+  return !isFine() && (!positions || kFarthest % *positions != 0);
+}
+
+IntExpr Frame::cut(const IntExpr &size) const {
+  return min(size, step().constant() ? ceilDiv(kFarthest, step()) : IntExpr(kFarthest));
+}
+
+IntExpr Frame::reach(const IntExpr &size) const { return isFine() ? min(size, kFarthest / rate) : cut(size); }
+
+IntExpr Frame::bound(const IntExpr &position, const IntExpr &local) const {
+  return isWide() && !(local.constant() && step().constant()) ? attn::cut(position) : position;
+}
+
+IntExpr Frame::positions(const IntExpr &size) const { return bound(size * step(), size); }
+
+Frame Frame::inBlocks(const IntExpr &size) const {
+  Frame inner = *this;
+  const IntExpr counted = cut(size), wider = width * counted;
+  inner.width = isWide() ? min(attn::cut(wider), ceilDiv(kFarthest, rate)) : wider;
+  inner.extentQ = ceilDiv(extentQ, counted);
+  inner.extentK = ceilDiv(extentK, counted);
+  return inner;
+}
+
+IntExpr Frame::first(Interval Piece::*axis, const IntExpr &local) const {
+  return bound((axis == &Piece::q ? baseQ : baseK) + local * step(), local);
+}
+
+IntExpr Frame::last(Interval Piece::*axis, const IntExpr &local) const {
+  if (isFine())
+    return first(axis, local);
+  return bound((axis == &Piece::q ? baseQ : baseK) + (local + 1) * step() - rate, local);
 }
 
 Piece Frame::band(const Interval &steps) const {

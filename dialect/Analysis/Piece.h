@@ -19,10 +19,6 @@
 
 namespace heddle::attn {
 
-/// Positions lie in [-kFarthest, kFarthest) and those of one call within kFarthest of each other, as runtime/Core/Positions.h asks of
-/// every call: sums of two of them fit the 32 bits of device code, and a size beyond means "everything".
-constexpr int64_t kFarthest = int64_t(1) << 30;
-
 /// Inclusive bounds; an absent end is unbounded.
 struct Interval {
   IntExpr lower, upper;
@@ -57,7 +53,7 @@ struct CellLoop {
   /// First and last position of the cell.
   IntExpr start(const CellAxis &axis) const;
   IntExpr last(const CellAxis &axis) const;
-  /// First position of the cell `steps` after, last one of the cell `steps` after; of unequal cells at most one away.
+  /// First position of the cell `steps` after, last one of the cell `steps` after, as bounds; of unequal cells at most one away.
   IntExpr startAfter(const CellAxis &axis, const IntExpr &steps) const;
   IntExpr lastAfter(const CellAxis &axis, const IntExpr &steps) const;
   /// The cell that a position of the axis lies in; of unequal cells the nearest one.
@@ -137,20 +133,29 @@ struct Frame {
   bool isFine() const { return width == IntExpr(1); }
   /// Positions from one local coordinate to the next.
   IntExpr step() const { return width * IntExpr(rate); }
-  /// A size of the author, cut where it would reach beyond every position: what is made of it stays within 32 bits.
+  /// Blocks whose size is not known, or no divisor of where positions end: positions are made of sizes in 64 bits.
+  bool isWide() const;
+  /// A size of the author, counted from an edge, cut where it would reach beyond every position: what is made of it stays within
+  /// 32 bits, or is cut itself where the frame is wide.
   IntExpr cut(const IntExpr &size) const;
+  /// Likewise of a distance.
+  IntExpr reach(const IntExpr &size) const;
+  /// So many local coordinates, in positions.
+  IntExpr positions(const IntExpr &size) const;
+  /// The frame of blocks of so many local coordinates.
+  Frame inBlocks(const IntExpr &size) const;
   /// First and last position of a local coordinate on the axis &Piece::q or &Piece::k.
-  IntExpr first(Interval Piece::*axis, const IntExpr &local) const {
-    return (axis == &Piece::q ? baseQ : baseK) + local * step();
-  }
-  IntExpr last(Interval Piece::*axis, const IntExpr &local) const {
-    return isFine() ? first(axis, local) : first(axis, local + 1) - rate;
-  }
+  IntExpr first(Interval Piece::*axis, const IntExpr &local) const;
+  IntExpr last(Interval Piece::*axis, const IntExpr &local) const;
   /// The pairs of the region whose key lies `steps` local coordinates after the query.
   Piece band(const Interval &steps) const;
   /// The cells that local coordinates are.
   CellLoop blocks() const { return cells->get(evenCells(step())); }
   CellLoop evenCells(const IntExpr &span) const { return {0, {baseQ, {}}, {baseK, {}}, span, {}}; }
+
+private:
+  /// A position made of `local`, cut where 32 bits might not hold it.
+  IntExpr bound(const IntExpr &position, const IntExpr &local) const;
 };
 
 } // namespace heddle::attn

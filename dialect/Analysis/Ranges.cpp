@@ -116,6 +116,8 @@ std::optional<ListedColumns> listedColumns(const std::optional<CellList> &list, 
   const ColumnClass &own = numbers.own;
   const IntExpr &base = list->loop.k.base;
   IntExpr start = base + symbol(Symbol::ListedCell) * list->loop.span, last = start + list->loop.span - 1;
+  if (!list->loop.span.constant())
+    start = cut(start), last = cut(last);
   IntExpr position = numbers.origin + numbers.branch.columnResidue + symbol(Symbol::Column) * numbers.branch.columnRate;
   IntExpr member = ceilDiv(position - own.residue, own.rate) * own.rate + own.residue;
   return ListedColumns{list->rule,

@@ -21,7 +21,7 @@ Piece with(const Frame &frame, Interval Piece::*axis, Interval bounds) {
 
 /// Local coordinates in [0, first) or [extent - last, extent), on one axis.
 void edgePieces(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
-  IntExpr first = frame.cut(sizes.expr(0)), last = sizes.expr(1);
+  IntExpr first = frame.cut(sizes.expr(0)), last = frame.cut(sizes.expr(1));
   if (first != IntExpr(0))
     out.push_back(with(frame, axis, {frame.first(axis, 0), frame.last(axis, first - 1)}));
   if (last != IntExpr(0))
@@ -29,7 +29,7 @@ void edgePieces(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, c
 }
 
 void betweenEdges(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
-  IntExpr first = frame.cut(sizes.expr(0)), last = sizes.expr(1);
+  IntExpr first = frame.cut(sizes.expr(0)), last = frame.cut(sizes.expr(1));
   out.push_back(with(frame, axis, {frame.first(axis, max(first, 0)), frame.last(axis, extent - last - 1)}));
   if (frame.hasNegative)
     out.push_back(with(frame, axis, {{}, frame.last(axis, -1)}));
@@ -70,12 +70,12 @@ LogicalResult WindowOp::verify() {
 }
 void WindowOp::pieces(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
-  out.push_back(frame.band({IntExpr(0) - frame.cut(sizes.expr(0)), frame.cut(sizes.expr(1))}));
+  out.push_back(frame.band({IntExpr(0) - frame.reach(sizes.expr(0)), frame.reach(sizes.expr(1))}));
 }
 void WindowOp::complement(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
-  out.push_back(frame.band({{}, IntExpr(0) - (frame.cut(sizes.expr(0)) + 1)}));
-  out.push_back(frame.band({frame.cut(sizes.expr(1)) + 1, {}}));
+  out.push_back(frame.band({{}, IntExpr(0) - (frame.reach(sizes.expr(0)) + 1)}));
+  out.push_back(frame.band({frame.reach(sizes.expr(1)) + 1, {}}));
 }
 Value WindowOp::buildPredicate(PredicateFrame &frame) {
   Sizes sizes{getDynamicSizes(), getSizes()};

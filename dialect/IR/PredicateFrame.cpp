@@ -89,6 +89,25 @@ Value ExprBuilder::buildDivision(const IntExpr::Node &node) {
   return node.op == IntExpr::FloorDiv ? buildFloorDiv(builder, loc, a, b) : buildMod(builder, loc, a, b);
 }
 
+Value ExprBuilder::buildWide(const IntExpr &expr) {
+  const IntExpr::Node &node = *expr.get();
+  Type i64 = builder.getI64Type();
+  if (node.op == IntExpr::Constant)
+    return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(node.value));
+  if (node.op != IntExpr::Add && node.op != IntExpr::Sub && node.op != IntExpr::Mul)
+    return arith::ExtSIOp::create(builder, loc, i64, build(expr));
+  Value a = buildWide(node.operands[0]), b = buildWide(node.operands[1]);
+  if (node.op == IntExpr::Mul)
+    return arith::MulIOp::create(builder, loc, a, b);
+  return node.op == IntExpr::Add ? arith::AddIOp::create(builder, loc, a, b).getResult() : arith::SubIOp::create(builder, loc, a, b).getResult();
+}
+
+Value ExprBuilder::buildCut(const IntExpr &expr) {
+  Value wide = buildWide(expr), least = buildWide(-kFarthest - 1), most = buildWide(kFarthest);
+  Value within = arith::MinSIOp::create(builder, loc, arith::MaxSIOp::create(builder, loc, wide, least), most);
+  return arith::TruncIOp::create(builder, loc, builder.getI32Type(), within);
+}
+
 Value ExprBuilder::build(const IntExpr &expr) {
   const IntExpr::Node &node = *expr.get();
   Value &result = built[&node];
@@ -111,6 +130,7 @@ Value ExprBuilder::build(const IntExpr &expr) {
   case IntExpr::Max: { Value x = a(), y = b(); fresh = arith::MaxSIOp::create(builder, loc, x, y); break; }
   case IntExpr::FloorDiv:
   case IntExpr::Mod: fresh = buildDivision(node); break;
+  case IntExpr::Cut: fresh = buildCut(node.operands[0]); break;
   case IntExpr::Less: fresh = compare(arith::CmpIPredicate::slt); break;
   case IntExpr::Equal: fresh = compare(arith::CmpIPredicate::eq); break;
   case IntExpr::Entry: {

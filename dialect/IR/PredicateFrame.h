@@ -62,6 +62,9 @@ public:
 private:
   mlir::Value build(const IntExpr &expr);
   mlir::Value buildDivision(const IntExpr::Node &node);
+  /// i64.
+  mlir::Value buildWide(const IntExpr &expr);
+  mlir::Value buildCut(const IntExpr &expr);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;

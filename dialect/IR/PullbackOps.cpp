@@ -25,7 +25,7 @@ namespace {
 struct Segments {
   Segments(SegmentOp op, const Frame &outer) : inner(outer) {
     IntExpr length = outer.cut(Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0));
-    loop = outer.cells->get(outer.evenCells(length * outer.step()));
+    loop = outer.cells->get(outer.evenCells(outer.positions(length)));
     IntExpr index = symbol(Symbol::Cell, loop.cell);
     Piece cell;
     cell.cells = {loop};
@@ -216,12 +216,7 @@ LogicalResult BlocksOp::verify() { return verifySizes(*this, {getDynamicSizes(),
 
 /// The frame whose coordinates are blocks.
 static Frame blockFrame(BlocksOp op, const Frame &outer) {
-  IntExpr size = outer.cut(Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0));
-  Frame inner = outer;
-  inner.width = outer.width * size;
-  inner.extentQ = ceilDiv(outer.extentQ, size);
-  inner.extentK = ceilDiv(outer.extentK, size);
-  return inner;
+  return outer.inBlocks(Sizes{op.getDynamicSizes(), op.getSizes()}.expr(0));
 }
 void BlocksOp::pieces(const Frame &frame, PieceList &out) {
   definition(getOperand()).pieces(blockFrame(*this, frame), out);

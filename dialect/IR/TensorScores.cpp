@@ -110,9 +110,11 @@ Value RelativeOp::buildScore(const ScoreFrame &frame, Value score) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   Value offset = sizes.dynamicSize(0) ? frame.arguments->values.lookup(sizes.dynamicSize(0))
                                       : frame.integer(static_cast<int32_t>(sizes.values[0]));
-  Value moved = frame.make<arith::AddIOp>(difference(frame, frame.q, frame.k), offset);
-  Value last = difference(frame, entries, frame.integer(1));
-  Value entry = least(frame, most(frame, moved, frame.integer(0)), last);
+  // Cut before it is moved: distance + offset may be beyond 32 bits.
+  Value lowest = difference(frame, frame.integer(0), offset);
+  Value highest = difference(frame, difference(frame, entries, frame.integer(1)), offset);
+  Value within = least(frame, most(frame, difference(frame, frame.q, frame.k), lowest), highest);
+  Value entry = frame.make<arith::AddIOp>(within, offset);
   SmallVector<Dimension> axes;
   if (type.isDynamicDim(0))
     axes.push_back({frame.heads, frame.head});

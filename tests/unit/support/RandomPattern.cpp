@@ -2,6 +2,7 @@
 #include "support/RandomPattern.h"
 
 #include <functional>
+#include <iterator>
 
 namespace heddle::test {
 
@@ -225,6 +226,36 @@ void makeCoarse(std::mt19937 &random, MaskNode &node, int64_t grain) {
   node = std::move(blocks);
 }
 
+int64_t extremeSize(std::mt19937 &random, int64_t otherwise) {
+  constexpr int64_t end = int64_t(1) << 30;
+  static const int64_t sizes[] = {2 * end - 1, 2 * end - 1, end + 1, end, end - 1, end / 2 + 1, 700000000, 65536, 46341};
+  const size_t chosen = random() % 16;
+  return chosen < std::size(sizes) ? sizes[chosen] : otherwise;
+}
+
+void makeExtreme(std::mt19937 &random, MaskNode &node) {
+  for (MaskNode &operand : node.operands)
+    makeExtreme(random, operand);
+  const bool isLength = node.kind == MaskNode::Segment || node.kind == MaskNode::Blocks;
+  const bool hasEdges = node.kind == MaskNode::Window || node.kind == MaskNode::Rows || node.kind == MaskNode::Cols;
+  if (isLength || hasEdges || node.kind == MaskNode::Prefix)
+    node.a = extremeSize(random, node.a);
+  if (hasEdges || node.kind == MaskNode::Box)
+    node.b = extremeSize(random, node.b);
+  if (node.kind == MaskNode::Box)
+    node.d = extremeSize(random, node.d);
+  if (isLength || random() % 2)
+    node.isRuntime = random() % 4 != 0;
+  if (!node.operands.empty() || node.kind == MaskNode::Full || random() % 2)
+    return;
+  MaskNode inBlocks;
+  inBlocks.kind = random() % 4 ? MaskNode::Blocks : MaskNode::Segment;
+  inBlocks.a = extremeSize(random, 1 + random() % 9);
+  inBlocks.isRuntime = random() % 4 != 0;
+  inBlocks.operands.push_back(std::move(node));
+  node = std::move(inBlocks);
+}
+
 /// What one node may be replaced by.
 std::vector<MaskNode> simplerNodes(const MaskNode &node) {
   std::vector<MaskNode> simpler = node.operands;
@@ -304,6 +335,13 @@ RandomCase coarseCase(std::mt19937 &random, int depth, int64_t grain) {
   for (MaskNode &branch : made.branches)
     makeCoarse(random, branch, grain);
   made.qOrigin = made.kOrigin = 0;
+  return made;
+}
+
+RandomCase extremeCase(std::mt19937 &random, int depth) {
+  RandomCase made = randomCase(random, depth);
+  for (MaskNode &branch : made.branches)
+    makeExtreme(random, branch);
   return made;
 }
 
