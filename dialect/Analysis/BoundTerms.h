@@ -11,6 +11,9 @@ std::vector<IntExpr> lowerTerms(const Interval &interval);
 /// Each of them is an upper bound, the smallest counts.
 std::vector<IntExpr> upperTerms(const Interval &interval);
 
+/// True if no sizes >= 0 make the lower bound larger than the upper one, as far as that is seen.
+bool isNeverEmpty(const Interval &interval);
+
 } // namespace heddle::attn
 
 #endif

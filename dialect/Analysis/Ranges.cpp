@@ -1,5 +1,6 @@
 //===- Ranges.cpp - visited and full columns of a tile --------------------===//
 #include "dialect/Analysis/Ranges.h"
+#include "dialect/Analysis/BoundTerms.h"
 #include "dialect/Analysis/Lattice.h"
 #include "dialect/Analysis/StridedCells.h"
 
@@ -74,7 +75,7 @@ Interval visitedPositions(const Piece &piece, const TileRows &rows, int64_t rowR
   first = roundUpToClass(first, tileFirst, rowRate);
   last = roundDownToClass(last, tileFirst, rowRate);
   nonEmpty = lessEqual(first, last);
-  if (piece.diagonal.lower.readsTensors() || piece.diagonal.upper.readsTensors()) // bands that do not meet in every document
+  if (!isNeverEmpty(piece.diagonal)) // bands that do not meet for every size, or in every document
     nonEmpty = both(nonEmpty, lessEqual(piece.diagonal.lower, piece.diagonal.upper));
   return {max(piece.k.lower, plus(first, piece.diagonal.lower)), min(piece.k.upper, plus(last, piece.diagonal.upper))};
 }

@@ -1,6 +1,7 @@
 //===- analysis_test.cpp - tiles and counts against the definition --------===//
 // Every op alone, conjunctions on one lattice, unions and pullbacks, at odd lengths and tile shapes.
 //===----------------------------------------------------------------------===//
+#include "dialect/Analysis/BoundTerms.h"
 #include "tests/unit/support/AnalysisChecks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -341,6 +342,26 @@ TEST_CASE("blocks have closed forms") {
     CHECK(isExact("%c = attn.causal %a = attn.dilate %c by 3 rule(every)", direction));
     CHECK(!isExact("%c = attn.cols [2, 0] %a = attn.dilate %c by 3 rule(every)", direction));
     CHECK(!isExact("%w = attn.window [5, 3] %a = attn.dilate %w by 3 at 1", direction));
+  }
+}
+
+TEST_CASE("bands that sizes make empty") {
+  for (std::vector<int64_t> sizes : {std::vector<int64_t>{5, 3}, {3, 3}, {3, 5}, {0, 0}, {40, 1}}) {
+    check(unionOf("%w = attn.window [0, %a] %v = attn.window [0, %b] %n = attn.not %w %m = attn.and %n, %v"), "%a: i32, %b: i32", sizes);
+    check(unionOf("%w = attn.window [%a, 9] %v = attn.window [%b, 9] %n = attn.not %w %i = attn.and %n, %v %m = attn.dilate %i by 3 rule(every)"),
+          "%a: i32, %b: i32", sizes);
+    check(unionOf("%w = attn.window [0, %a] %v = attn.window [0, %b] %n = attn.not %w %i = attn.and %n, %v %m = attn.segment %i by [17]"),
+          "%a: i32, %b: i32", sizes);
+  }
+}
+
+TEST_CASE("bands that no size makes empty are not asked whether they are") {
+  for (const char *mask : {"%m = attn.window [%a, %b]", "%w = attn.window [%a, 0] %c = attn.causal %m = attn.and %w, %c",
+                           "%w = attn.window [%a, %b] %m = attn.dilate %w by 4 rule(every)", "%w = attn.window [7, %b] %m = attn.segment %w by [100]"}) {
+    auto parsed = parse("%a: i32, %b: i32", unionOf(mask));
+    const PatternAnalysis analysis = analyze(parsed->pattern);
+    for (const Piece &piece : analysis.variants[0].branches[0])
+      CHECK(isNeverEmpty(piece.diagonal));
   }
 }
 
