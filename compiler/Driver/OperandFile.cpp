@@ -2,24 +2,13 @@
 #include "compiler/Driver/OperandFile.h"
 #include "compiler/Io/Safetensors.h"
 
-#include <atomic>
 #include <filesystem>
-#include <unistd.h>
 
 namespace heddle {
 
-static std::string scratchPath(const std::string &what) {
-  static std::atomic<int> number{0};
-  const std::string name = "heddle-" + std::to_string(getpid()) + "-" + std::to_string(number++) + "-" + what + ".safetensors";
-  return (std::filesystem::temp_directory_path() / name).string();
-}
-
-ScratchFile::ScratchFile(const std::string &what) : path(scratchPath(what)) {}
-
-ScratchFile::~ScratchFile() {
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
-}
+ScratchFile::ScratchFile(const std::string &name)
+    : folder(PartFolder::beside((std::filesystem::temp_directory_path() / name).string())),
+      path(folder ? folder->file(name + ".safetensors") : "/dev/null/" + name) {}
 
 Result<bool> writeOperands(const std::string &path, const Operands &operands) {
   std::map<std::string, OperandTensor> numbered;

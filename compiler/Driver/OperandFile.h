@@ -3,20 +3,24 @@
 #define HEDDLE_COMPILER_DRIVER_OPERANDFILE_H
 
 #include "compiler/Io/OperandTensor.h"
-#include "runtime/Core/Status.h"
+#include "runtime/Core/PartFolder.h"
 
 #include <string>
 
 namespace heddle {
 
-/// A path of its own in the temporary folder; the file is removed with the object, if there is one.
+/// A path of its own in the temporary folder; the file is removed with the object, if there is one. Where no file can be made
+/// there, writing to the path says so.
 class ScratchFile {
 public:
-  explicit ScratchFile(const std::string &what);
-  ~ScratchFile();
+  explicit ScratchFile(const std::string &name);
   ScratchFile(const ScratchFile &) = delete;
   ScratchFile &operator=(const ScratchFile &) = delete;
 
+private:
+  Result<PartFolder> folder;
+
+public:
   const std::string path;
 };
 

@@ -1,7 +1,6 @@
 //===- AtomicFile.cpp ----------------------------------------------------------===//
 #include "compiler/Io/AtomicFile.h"
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -19,31 +18,34 @@ static std::string behindLinks(const std::string &path) {
   return target;
 }
 
+static std::string partOf(const PartFolder &folder) { return folder.file("part"); }
+
 Result<AtomicFile> AtomicFile::create(const std::string &path) {
   struct stat info;
   bool exists = ::stat(path.c_str(), &info) == 0;
   if (exists && !S_ISREG(info.st_mode))
     return Status::invalidArgument("cannot write '" + path + "': it exists and is not a regular file");
-  static std::atomic<unsigned> serial{0};
-  AtomicFile file;
-  file.target = exists ? behindLinks(path) : path;
-  file.temporary = file.target + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
-  file.fd = ::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  std::string target = exists ? behindLinks(path) : path;
+  Result<PartFolder> folder = PartFolder::beside(target);
+  if (!folder)
+    return Status(folder.status().code(), "cannot write " + folder.status().message());
+  AtomicFile file(folder.take(), std::move(target));
   if (file.fd < 0)
     return file.failed("create a file beside it");
   return file;
 }
 
+AtomicFile::AtomicFile(PartFolder made, std::string target)
+    : folder(std::move(made)), target(std::move(target)), fd(::open(partOf(folder).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
+
 AtomicFile::AtomicFile(AtomicFile &&other) noexcept
-    : target(std::move(other.target)), temporary(std::move(other.temporary)), fd(other.fd) {
+    : folder(std::move(other.folder)), target(std::move(other.target)), fd(other.fd) {
   other.fd = -1;
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd < 0)
-    return;
-  ::close(fd);
-  ::unlink(temporary.c_str());
+  if (fd >= 0)
+    ::close(fd);
 }
 
 Status AtomicFile::failed(const char *operation) const {
@@ -67,7 +69,7 @@ Status AtomicFile::write(const void *data, size_t bytes) {
 Status AtomicFile::publish() {
   if (::fsync(fd) != 0 && errno != EINVAL)
     return failed("flush");
-  if (::rename(temporary.c_str(), target.c_str()) != 0)
+  if (::rename(partOf(folder).c_str(), target.c_str()) != 0)
     return failed("rename");
   ::close(fd);
   fd = -1;

@@ -1,12 +1,11 @@
 //===- AtomicFile.h - a file that appears whole or not at all -------------------===//
-// Owns the way every artefact of the compiler reaches the disk: written under a temporary name in
-// the same folder, flushed, renamed. A process killed at any point leaves the old file as it was.
+// Owns the way every artefact of the compiler reaches the disk: written in a PartFolder beside it,
+// flushed, renamed. A process killed at any point leaves the old file as it was.
 #ifndef HEDDLE_COMPILER_IO_ATOMICFILE_H
 #define HEDDLE_COMPILER_IO_ATOMICFILE_H
 
-#include "runtime/Core/Status.h"
+#include "runtime/Core/PartFolder.h"
 #include <cstddef>
-#include <string>
 #include <string_view>
 
 namespace heddle {
@@ -15,7 +14,7 @@ namespace heddle {
 class AtomicFile {
 public:
   // A link is followed. invalidArgument when the path names something that is not a regular file,
-  // io when the folder is missing or not writable.
+  // io or denied when the folder is missing or not writable.
   static Result<AtomicFile> create(const std::string &path);
   AtomicFile(AtomicFile &&other) noexcept;
   AtomicFile &operator=(AtomicFile &&other) = delete;
@@ -26,10 +25,11 @@ public:
   Status publish();
 
 private:
-  AtomicFile() = default;
+  AtomicFile(PartFolder folder, std::string target);
   Status failed(const char *operation) const;
 
-  std::string target, temporary;
+  PartFolder folder;
+  std::string target;
   int fd = -1;
 };
 

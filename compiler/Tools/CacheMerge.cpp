@@ -17,11 +17,7 @@ struct MergeOptions {
   std::vector<std::string> sources;
   bool yes = false, dryRun = false, json = false;
 
-  StoreOptions reading() const {
-    StoreOptions options;
-    options.allowForeignWriters = database.allowForeignWriters;
-    return options;
-  }
+  StoreOptions reading() const { return database.options(StoreMode::readOnly); }
 };
 
 Json changeJson(const WinnerChange &change) {

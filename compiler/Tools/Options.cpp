@@ -158,13 +158,20 @@ void DatabaseOptions::addShipped(CLI::App &command) {
 
 std::string DatabaseOptions::path() const { return given.empty() ? userDatabase() : given; }
 
-Result<Store> DatabaseOptions::open(StoreMode mode) const {
+static void sayWait(const StoreWait &wait) {
+  std::cerr << "heddle: waiting for " << wait.holder << ", which holds '" << wait.path << "'; at most " << wait.limitMs / 1000 << " s\n";
+}
+
+StoreOptions DatabaseOptions::options(StoreMode mode) const {
   StoreOptions options;
   options.mode = mode;
   options.allowForeignWriters = allowForeignWriters;
   options.forceNetwork = forceNetwork;
-  return openUserDatabase(path(), options);
+  options.onWait = sayWait;
+  return options;
 }
+
+Result<Store> DatabaseOptions::open(StoreMode mode) const { return openUserDatabase(path(), options(mode)); }
 
 std::vector<std::string> DatabaseOptions::shippedPaths() const { return givenShipped.empty() ? shippedDatabases() : givenShipped; }
 

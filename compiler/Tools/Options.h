@@ -88,6 +88,8 @@ struct DatabaseOptions {
   void addShipped(CLI::App &command);
   /// What was given, else $HEDDLE_DB, else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache.
   std::string path() const;
+  /// With the permissions that were given; long waits are told on stderr.
+  StoreOptions options(StoreMode mode) const;
   /// Opens path(); for writing the default folder is made if it is missing.
   Result<Store> open(StoreMode mode) const;
   /// What was given as --shipped-db, else $HEDDLE_SHIPPED_DB.

@@ -41,8 +41,7 @@ Status mergeShards(const SweepMergeOptions &options) {
   const std::vector<std::string> shards = shardDatabases(options.folder);
   if (shards.empty())
     return Status::notFound("'" + options.folder + "': there is no database of a shard");
-  StoreOptions reading;
-  reading.allowForeignWriters = options.database.allowForeignWriters;
+  const StoreOptions reading = options.database.options(StoreMode::readOnly);
   HEDDLE_TRY(Store::previewMerge(options.database.path(), shards, reading).status()); // a target is not made in vain
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
   HEDDLE_TRY(store.merge(shards, reading).status());

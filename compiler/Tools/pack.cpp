@@ -6,8 +6,8 @@
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ProgressLine.h"
-#include "compiler/Tools/ScratchFolder.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/PartFolder.h"
 
 #include <CLI/CLI.hpp>
 
@@ -41,9 +41,17 @@ Result<WorkPlan> planOf(const PackingOptions &options) {
   return plan;
 }
 
+/// For files in a folder that is this process's alone; who else may write beside it owns the result.
+StoreOptions inScratch(StoreMode mode) {
+  StoreOptions options;
+  options.mode = mode;
+  options.allowForeignWriters = true;
+  return options;
+}
+
 /// The tuned winners of the other databases for what is packed, without their trials.
 Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &plan, const std::vector<PackedKernel> &kernels,
-                  const ScratchFolder &scratch) {
+                  const PartFolder &scratch) {
   RowFilter filter;
   filter.onlyTuned = true, filter.hasTrials = false;
   filter.dtypes = plan.dtypes;
@@ -63,7 +71,7 @@ Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &p
       continue;
     }
     HEDDLE_TRY(counts.status());
-    HEDDLE_TRY(store.merge({chosen}).status());
+    HEDDLE_TRY(store.merge({chosen}, inScratch(StoreMode::readOnly)).status());
   }
   return {};
 }
@@ -97,9 +105,8 @@ Status pack(const PackingOptions &options) {
     return Status::io("'" + options.output + "': cannot look for a file of that name: " + error.message());
   if (isThere)
     return Status::invalidArgument("'" + options.output + "': there is such a file already");
-  HEDDLE_ASSIGN(ScratchFolder scratch, ScratchFolder::beside(options.output));
-  StoreOptions writing;
-  writing.mode = StoreMode::readWrite;
+  HEDDLE_ASSIGN(PartFolder scratch, PartFolder::beside(options.output));
+  StoreOptions writing = inScratch(StoreMode::readWrite);
   writing.forceNetwork = options.permissions.forceNetwork;
   HEDDLE_ASSIGN(Store store, Store::open(scratch.file("all.db"), writing));
   ProgressLine progress;

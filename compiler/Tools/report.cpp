@@ -7,8 +7,8 @@
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ReportInputs.h"
-#include "compiler/Tools/ScratchFolder.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/PartFolder.h"
 
 #include <CLI/CLI.hpp>
 
@@ -28,11 +28,7 @@ struct ReportOptions {
   bool json = false;
 
   std::vector<std::string> paths() const { return databases.empty() ? std::vector<std::string>{database.path()} : databases; }
-  StoreOptions reading() const {
-    StoreOptions options;
-    options.allowForeignWriters = database.allowForeignWriters;
-    return options;
-  }
+  StoreOptions reading() const { return database.options(StoreMode::readOnly); }
 };
 
 /// A page must not take the place of what it was made from.
@@ -45,11 +41,11 @@ Status checkPage(const ReportOptions &options) {
 }
 
 /// Of several files, what a merge makes of them, in a file that goes with the folder.
-Result<Store> openAll(const ReportOptions &options, std::optional<ScratchFolder> &folder) {
+Result<Store> openAll(const ReportOptions &options, std::optional<PartFolder> &folder) {
   const std::vector<std::string> paths = options.paths();
   if (paths.size() == 1)
     return Store::open(paths.front(), options.reading());
-  HEDDLE_ASSIGN(ScratchFolder made, ScratchFolder::beside((fs::temp_directory_path() / "merged.db").string()));
+  HEDDLE_ASSIGN(PartFolder made, PartFolder::beside((fs::temp_directory_path() / "merged.db").string()));
   folder.emplace(std::move(made));
   StoreOptions writing;
   writing.mode = StoreMode::readWrite;
@@ -60,7 +56,7 @@ Result<Store> openAll(const ReportOptions &options, std::optional<ScratchFolder>
 }
 
 Result<Json> collect(const ReportOptions &options) {
-  std::optional<ScratchFolder> folder; // goes last
+  std::optional<PartFolder> folder; // goes last
   HEDDLE_ASSIGN(Store store, openAll(options, folder));
   std::optional<Store> against;
   if (!options.against.empty()) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <vector>
 
@@ -44,13 +45,6 @@ int64_t bigEndian(const unsigned char *bytes) {
 }
 
 constexpr size_t kHeaderBytes = 100;
-
-// Without links, as SQLite takes it: side files lie beside the file itself.
-std::string resolved(const std::string &path) {
-  std::error_code error;
-  const std::filesystem::path whole = std::filesystem::canonical(path, error);
-  return error ? path : whole.string();
-}
 
 // A file as SQLite opens it, which knows the connections of this process to it: whoever else closes a descriptor of a file takes
 // the process's locks on it away (fcntl(2)).
@@ -94,13 +88,35 @@ private:
 };
 
 // The number of bytes read, at most kHeaderBytes.
-Result<size_t> readHeader(const std::string &path, unsigned char *header) {
+Result<size_t> readHeader(const StorePlace &place, unsigned char *header) {
   errno = 0;
-  HeaderFile file(path);
+  HeaderFile file(place.path);
   const int64_t count = file.read(header);
   if (count < 0)
-    return ioFailure(path, "read it");
+    return ioFailure(place.shown, "read it");
   return size_t(count);
+}
+
+bool isForeignOwner(const struct stat &facts) { return facts.st_uid != ::geteuid() && facts.st_uid != 0; }
+
+Status checkFiles(const StorePlace &place) {
+  for (const char *suffix : {"", "-wal", "-journal", "-shm"}) {
+    const std::string file = place.path + suffix;
+    struct stat facts;
+    if (::lstat(file.c_str(), &facts) != 0)
+      continue;
+    const bool isForeign = isForeignOwner(facts), isShared = (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+    if (isForeign || isShared)
+      return Status::denied("open store '" + file + "': " + (isForeign ? "another user owns it" : "other users may write it") +
+                            ", and it holds code; take away their right to write, or allow foreign writers explicitly");
+  }
+  return {};
+}
+
+// A group that has its user's number is that user's alone, unless a list of rights beside the mode says more.
+bool othersMayWrite(const std::string &folder, const struct stat &facts) {
+  const bool isGroupPrivate = facts.st_gid == facts.st_uid && ::getxattr(folder.c_str(), "system.posix_acl_access", nullptr, 0) < 0;
+  return (facts.st_mode & S_IWOTH) || ((facts.st_mode & S_IWGRP) && !isGroupPrivate);
 }
 
 } // namespace
@@ -119,58 +135,82 @@ Result<int64_t> fileSystemType(const std::string &path) {
   return ioFailure(path, "look at its folder");
 }
 
-Result<bool> storeFileExists(const std::string &path) {
+Result<StorePlace> findPlace(const std::string &path) {
+  StorePlace place{path, path};
   struct stat facts;
-  if (::stat(path.c_str(), &facts) == 0) {
-    if (!S_ISREG(facts.st_mode))
-      return Status::invalidArgument("open store '" + path + "': expected a regular file");
-    return true;
-  }
-  if (errno == ENOENT)
-    return false;
-  return ioFailure(path, "look at it");
+  place.exists = ::stat(path.c_str(), &facts) == 0;
+  if (!place.exists && errno != ENOENT)
+    return ioFailure(path, "look at it");
+  if (place.exists && !S_ISREG(facts.st_mode))
+    return Status::invalidArgument("open store '" + path + "': expected a regular file");
+  if (!place.exists && ::lstat(path.c_str(), &facts) == 0)
+    return Status::invalidArgument("open store '" + path + "': it is a link to a file that is not there");
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path whole = place.exists ? fs::canonical(path, error) : fs::canonical(folderOf(path), error) / fs::path(path).filename();
+  if (!error)
+    place.path = whole.string();
+  return place;
 }
 
-Status checkForeignWriters(const std::string &path) {
-  const std::string whole = resolved(path);
-  for (const char *suffix : {"", "-wal", "-journal"}) {
-    std::string file = whole + suffix;
+Result<bool> othersMayAddFiles(const StorePlace &place) {
+  HEDDLE_TRY(checkFiles(place));
+  bool isNearest = true, mayAdd = false;
+  for (std::string folder = folderOf(place.path);; folder = folderOf(folder), isNearest = false) {
     struct stat facts;
-    if (::stat(file.c_str(), &facts) != 0)
-      continue;
-    bool isForeign = facts.st_uid != ::geteuid() && facts.st_uid != 0;
-    bool isShared = (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-    if (isForeign || isShared)
-      return Status::denied("open store '" + file + "': " + (isForeign ? "another user owns it" : "other users may write it") +
-                            ", and it holds code; take away their right to write, or allow foreign writers explicitly");
+    if (::stat(folder.c_str(), &facts) != 0)
+      return ioFailure(place.shown, "look at its folder");
+    const bool isForeign = isNearest && isForeignOwner(facts), isShared = othersMayWrite(folder, facts), isSticky = facts.st_mode & S_ISVTX;
+    if (isForeign || (isShared && !isSticky))
+      return Status::denied("open store '" + place.shown + "': " + (isForeign ? "another user owns" : "other users may write") + " the folder '" + folder +
+                            "', who could put code in its place; keep it in a folder of your own, or allow foreign writers explicitly");
+    mayAdd |= isNearest && isShared;
+    if (folder == "/" || folder == ".")
+      return mayAdd;
   }
+}
+
+Status checkSchemaVersion(const std::string &shownPath, int64_t found, int64_t version) {
+  const std::string text = "open store '" + shownPath + "': its schema has version " + std::to_string(found) + ", this program ";
+  if (found > version)
+    return Status::newer(text + "knows up to " + std::to_string(version) + "; update the program, the file was left as it is");
+  if (found < version)
+    return Status::unsupported(text + "reads version " + std::to_string(version) + " only; compile or tune into a new file, this one was left as it is");
   return {};
 }
 
-Status checkStoreHeader(const std::string &path, int64_t newestVersion) {
+static bool hasBytes(const std::string &file) {
+  struct stat facts;
+  return ::stat(file.c_str(), &facts) == 0 && facts.st_size > 0;
+}
+
+bool hasJournal(const StorePlace &place) { return hasBytes(place.path + "-journal"); }
+
+Status checkStoreHeader(const StorePlace &place, int64_t version) {
   unsigned char header[kHeaderBytes] = {};
-  HEDDLE_ASSIGN(size_t count, readHeader(path, header));
-  if (count == 0)
-    return Status::notFound("open store '" + path + "': the file is empty");
+  HEDDLE_ASSIGN(size_t count, readHeader(place, header));
+  // Pages reach the disk in any order: where the journal of its making is left, the first may be missing.
+  const bool isUnwritten = count == 0 || (hasJournal(place) && std::all_of(header, header + count, [](unsigned char byte) { return byte == 0; }));
+  if (isUnwritten)
+    return Status::notFound("open store '" + place.shown + "': the file is empty; publishing or tuning fills it");
   if (count < kHeaderBytes || std::memcmp(header, "SQLite format 3", 16) != 0)
-    return Status::corrupt("open store '" + path + "': this is not a store (no SQLite header); it was left as it is");
-  int64_t version = bigEndian(header + 60), application = bigEndian(header + 68);
-  if (application != kStoreApplicationId)
-    return Status::corrupt("open store '" + path + "': this SQLite file belongs to another application; it was left as it is");
-  if (version > newestVersion)
-    return Status::newer("open store '" + path + "': its schema has version " + std::to_string(version) + ", this program knows up to " +
-                         std::to_string(newestVersion) + "; update the program, the file was left as it is");
-  return {};
+    return Status::corrupt("open store '" + place.shown + "': this is not a store (no SQLite header); it was left as it is");
+  if (bigEndian(header + 68) != kStoreApplicationId)
+    return Status::corrupt("open store '" + place.shown + "': this SQLite file belongs to another application; it was left as it is");
+  return checkSchemaVersion(place.shown, bigEndian(header + 60), version);
 }
 
-Status checkNoSideFiles(const std::string &path) {
-  const std::string whole = resolved(path);
-  for (const char *suffix : {"-wal", "-journal"}) {
-    struct stat facts;
-    if (::stat((whole + suffix).c_str(), &facts) == 0 && facts.st_size > 0)
-      return Status::invalidArgument("open store '" + path + "' as one that never changes: '" + whole + suffix +
-                                     "' holds rows that are not in it; export it to a file that is fit to ship");
-  }
+std::string recoveryAdvice(const StorePlace &place) {
+  return "'" + place.path + "-journal' holds what undoes a write that was not finished; run `heddle cache verify --db=" + place.shown +
+         "` as a user who may write the file and its folder";
+}
+
+Status checkNoSideFiles(const StorePlace &place) {
+  const std::string text = "open store '" + place.shown + "' as one that never changes: ";
+  if (hasJournal(place))
+    return Status::invalidArgument(text + recoveryAdvice(place));
+  if (hasBytes(place.path + "-wal"))
+    return Status::invalidArgument(text + "'" + place.path + "-wal' holds rows that are not in it; export it to a file that is fit to ship");
   return {};
 }
 

@@ -1,5 +1,5 @@
 //===- Location.h - where a store file lies and who may write it ------------===//
-// Owns what is decided before SQLite sees the file: existence, who may write it, what its header claims,
+// Owns what is decided before SQLite sees the file: existence, who may write it and beside it, what its header claims,
 // and whether its file system can hold a write-ahead log. Never changes anything. Internal to runtime/Store.
 #ifndef HEDDLE_RUNTIME_STORE_LOCATION_H
 #define HEDDLE_RUNTIME_STORE_LOCATION_H
@@ -19,18 +19,31 @@ std::optional<std::string> networkFileSystemName(int64_t type);
 // The type of the file system that holds `path`, or its folder if there is no such file.
 Result<int64_t> fileSystemType(const std::string &path);
 
-// True if something exists at `path`; io if that cannot be told, invalidArgument for folders and the like.
-Result<bool> storeFileExists(const std::string &path);
+// A path as it was given, for messages, and without links, as SQLite opens it: side files lie beside the file itself.
+struct StorePlace {
+  std::string shown, path;
+  bool exists = false;
+};
 
-// denied if a user other than this one and root may write the file or its side files.
-Status checkForeignWriters(const std::string &path);
+// io if it cannot be told whether something exists there; invalidArgument for folders, links that lead nowhere and the like.
+Result<StorePlace> findPlace(const std::string &path);
+
+// Whether users other than this one and root may put files beside the store, but not replace what is there (a sticky folder):
+// side files are then nobody's word. denied if they may replace the file, or may write it or its side files.
+Result<bool> othersMayAddFiles(const StorePlace &place);
 
 // The header of an existing file: corrupt (not SQLite, too short), notFound (empty), corrupt (another
-// application's), newer (a schema beyond `newestVersion`).
-Status checkStoreHeader(const std::string &path, int64_t newestVersion);
+// application's), newer or unsupported (a schema of another version).
+Status checkStoreHeader(const StorePlace &place, int64_t version);
+// Of a file that is ours.
+Status checkSchemaVersion(const std::string &shownPath, int64_t found, int64_t version);
 
+// Whether the journal of a transaction that was not finished is there.
+bool hasJournal(const StorePlace &place);
+// What to do about it where this process may not.
+std::string recoveryAdvice(const StorePlace &place);
 // invalidArgument if a side file holds rows that a reader without locks would not see.
-Status checkNoSideFiles(const std::string &path);
+Status checkNoSideFiles(const StorePlace &place);
 
 // A file: URI for the path with the query appended ("immutable=1").
 std::string fileUri(const std::string &path, const std::string &query);

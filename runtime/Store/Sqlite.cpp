@@ -1,7 +1,10 @@
 //===- Sqlite.cpp -----------------------------------------------------------===//
 #include "runtime/Store/Sqlite.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <iterator>
 #include <limits>
 #include <sqlite3.h>
 
@@ -31,8 +34,6 @@ StatusCode codeOf(int code) {
 
 const char *adviceOf(int code) {
   switch (code & 0xff) {
-  case SQLITE_BUSY:
-  case SQLITE_LOCKED: return "; another process holds the file, try again later";
   case SQLITE_FULL: return "; free some disk space";
   case SQLITE_CANTOPEN: return "; the folder must exist and be accessible";
   case SQLITE_READONLY: return "; the file and its folder must be writable, or open it read-only";
@@ -43,6 +44,8 @@ const char *adviceOf(int code) {
 }
 
 } // namespace
+
+double storedReal(double value) { return std::isnan(value) ? std::numeric_limits<double>::infinity() : value + 0.0; }
 
 Statement::Statement(Statement &&other) noexcept
     : database(other.database), statement(other.statement), bound(other.bound), bindError(other.bindError) {
@@ -57,7 +60,7 @@ Statement &Statement::bind(int64_t value) {
 }
 
 Statement &Statement::bind(double value) {
-  bindError |= sqlite3_bind_double(statement, ++bound, std::isnan(value) ? std::numeric_limits<double>::infinity() : value);
+  bindError |= sqlite3_bind_double(statement, ++bound, storedReal(value));
   return *this;
 }
 
@@ -133,24 +136,56 @@ Status Statement::read(int index, DType &value) {
   return {};
 }
 
-Result<Database> Database::open(const std::string &uri, const std::string &path, int flags, int busyTimeoutMs) {
+Result<Database> Database::open(const std::string &uri, const std::string &path, int flags, const BusyRule &busy) {
   sqlite3 *handle = nullptr;
   int code = sqlite3_open_v2(uri.c_str(), &handle, flags, nullptr);
   Database database(handle, path); // also a failed open gives a handle that must be closed
   if (code != SQLITE_OK)
     return database.check(code, "open");
   sqlite3_extended_result_codes(handle, 1);
-  sqlite3_busy_timeout(handle, busyTimeoutMs);
+  const char *file = sqlite3_db_filename(handle, "main");
+  database.waiting = std::make_unique<Waiting>(Waiting{busy, file ? file : "", path});
+  sqlite3_busy_handler(handle, onBusy, database.waiting.get());
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  for (int off : {SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW})
+    sqlite3_db_config(handle, off, 0, nullptr);
   return database;
 }
 
-Database::Database(Database &&other) noexcept : handle(other.handle), shownPath(std::move(other.shownPath)) { other.handle = nullptr; }
+int Database::onBusy(void *argument, int calls) {
+  constexpr int kSleepsMs[] = {1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100}, kSaidAfterMs = 1000; // SQLite's own steps
+  Waiting &waiting = *static_cast<Waiting *>(argument);
+  if (calls == 0)
+    waiting.begin = std::chrono::steady_clock::now(), waiting.isSaid = false;
+  waiting.waitedMs = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - waiting.begin).count();
+  const int64_t step = std::min<int64_t>(kSleepsMs[std::min<size_t>(size_t(calls), std::size(kSleepsMs) - 1)], waiting.rule.limitMs - waiting.waitedMs);
+  if (step <= 0)
+    return 0;
+  sqlite3_sleep(int(step));
+  if (!waiting.isSaid && waiting.waitedMs >= kSaidAfterMs && waiting.rule.onWait) {
+    waiting.isSaid = true;
+    waiting.rule.onWait({waiting.shownPath, lockHolder(waiting.file), waiting.rule.limitMs});
+  }
+  return 1;
+}
+
+std::string Database::busyAdvice() const {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.3g s", waiting ? double(waiting->waitedMs) / 1000 : 0.0);
+  return "; another process holds the file: " + lockHolder(waiting ? waiting->file : "") + "; waited " + seconds +
+         " for its lock: try again when that has ended, or end it";
+}
+
+Database::Database(Database &&other) noexcept
+    : handle(other.handle), shownPath(std::move(other.shownPath)), lastFailure(other.lastFailure), waiting(std::move(other.waiting)) {
+  other.handle = nullptr;
+}
 
 Database &Database::operator=(Database &&other) noexcept {
   std::swap(handle, other.handle);
   std::swap(shownPath, other.shownPath);
+  std::swap(lastFailure, other.lastFailure);
+  std::swap(waiting, other.waiting);
   return *this;
 }
 
@@ -194,8 +229,11 @@ Status Database::check(int code, const char *operation) const {
   StatusCode status = codeOf(code);
   if (status == StatusCode::ok)
     return {};
+  lastFailure = code;
   const char *detail = handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code);
-  return {status, std::string(operation) + " store '" + shownPath + "': " + detail + " (SQLite code " + std::to_string(code) + ")" + adviceOf(code)};
+  const bool isBusy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
+  return {status, std::string(operation) + " store '" + shownPath + "': " + detail + " (SQLite code " + std::to_string(code) + ")" +
+                      (isBusy ? busyAdvice() : adviceOf(code))};
 }
 
 Result<Transaction> Transaction::begin(Database &database, Kind kind) {

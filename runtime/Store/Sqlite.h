@@ -7,7 +7,11 @@
 #include "runtime/Core/DType.h"
 #include "runtime/Core/Status.h"
 
+#include "runtime/Store/StoreWait.h"
+
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 struct sqlite3;
@@ -20,6 +24,9 @@ struct Blob {
   const std::string &bytes;
 };
 
+// What a real is when it is read back: SQLite has neither a NaN, which becomes infinity, nor a negative zero.
+double storedReal(double value);
+
 class Database;
 
 // One prepared statement. Errors of binds are kept and reported by the next step.
@@ -31,7 +38,7 @@ public:
   ~Statement();
 
   Statement &bind(int64_t value);
-  Statement &bind(double value); // NaN is stored as infinity: SQLite has no NaN
+  Statement &bind(double value); // as storedReal
   Statement &bind(const std::string &value);
   Statement &bind(DType value);
   Statement &bind(Blob value);
@@ -63,8 +70,9 @@ private:
 // One connection. Not thread safe: the Store serialises.
 class Database {
 public:
-  // `flags` are SQLITE_OPEN_*; `uri` may be a path or file: URI, `path` is what messages show.
-  static Result<Database> open(const std::string &uri, const std::string &path, int flags, int busyTimeoutMs);
+  // `flags` are SQLITE_OPEN_*; `uri` may be a path or file: URI, `path` is what messages show. No trigger fires and no view is
+  // read, whatever the file has.
+  static Result<Database> open(const std::string &uri, const std::string &path, int flags, const BusyRule &busy);
   Database(Database &&other) noexcept;
   Database &operator=(Database &&other) noexcept;
   ~Database();
@@ -75,6 +83,10 @@ public:
   Result<int64_t> queryInteger(const char *sql);
   Result<std::string> queryText(const char *sql);
   int64_t changes() const;
+  // How long other connections are waited for from here on.
+  void setBusyLimit(int ms) { waiting->rule.limitMs = ms; }
+  // The SQLITE_* code of the last failure, without what its upper bits say in addition.
+  int failureCode() const { return lastFailure & 0xff; }
   // Ends the transaction, if one is open; failures do not matter and nothing is allocated.
   void rollback() noexcept;
 
@@ -83,9 +95,22 @@ public:
   const std::string &path() const { return shownPath; }
 
 private:
+  // Of the wait for another connection that goes on, or the last.
+  struct Waiting {
+    BusyRule rule;
+    std::string file, shownPath;
+    std::chrono::steady_clock::time_point begin = {};
+    int64_t waitedMs = 0;
+    bool isSaid = false;
+  };
   Database(sqlite3 *handle, std::string path) : handle(handle), shownPath(std::move(path)) {}
+  static int onBusy(void *waiting, int calls);
+  std::string busyAdvice() const;
+
   sqlite3 *handle = nullptr;
   std::string shownPath;
+  mutable int lastFailure = 0;
+  std::unique_ptr<Waiting> waiting; // in one place, which SQLite knows
 };
 
 // One transaction; rolled back unless committed. A reading one pins a snapshot, a writing one excludes others.

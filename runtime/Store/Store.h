@@ -16,6 +16,7 @@
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Status.h"
 #include "runtime/Store/Exchange.h"
+#include "runtime/Store/StoreWait.h"
 
 #include <memory>
 #include <optional>
@@ -34,6 +35,7 @@ struct StoreOptions {
   bool allowForeignWriters = false; // accept a file that other users may write
   bool forceNetwork = false;        // write on a network file system (rollback journal, slow)
   int busyTimeoutMs = 10000;        // how long to wait for other writers
+  std::function<void(const StoreWait &)> onWait = {}; // called in a wait that has taken a second, once; may be empty
   // The file system type to assume instead of asking statfs: for mounts whose type misleads, and tests.
   std::optional<int64_t> fileSystemType;
 };

@@ -38,9 +38,9 @@ struct Store::Impl {
   Status addDevice(const DeviceRecord &device);
   Status addName(const NameRecord &name);
 
-  // All rows of `sql`, whose columns are columnList<T>().
-  template <class T> Result<std::vector<T>> readAll(const std::string &sql, const std::string &value = "") {
-    HEDDLE_ASSIGN(sqlite::Statement statement, database.prepare(sql));
+  // The rows of T's table that `rest` of the statement asks for, each checked against its checksum (promise 4).
+  template <class T> Result<std::vector<T>> readAll(const std::string &rest, const std::string &value = "") {
+    HEDDLE_ASSIGN(sqlite::Statement statement, database.prepare(sqlite::selectSql<T>() + rest));
     if (!value.empty())
       statement.bind(value);
     std::vector<T> rows;
@@ -48,7 +48,7 @@ struct Store::Impl {
       HEDDLE_ASSIGN(bool hasRow, statement.step());
       if (!hasRow)
         return rows;
-      HEDDLE_TRY(sqlite::readRow(statement, rows.emplace_back()));
+      HEDDLE_TRY(sqlite::readCheckedRow(statement, rows.emplace_back(), path));
     }
   }
 };

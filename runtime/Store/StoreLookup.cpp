@@ -11,8 +11,7 @@ namespace {
 
 struct Candidate {
   Winner winner;
-  std::string kernelArch;
-  int64_t minDriver = 0;
+  sqlite::KernelNeeds kernel;
 };
 
 int64_t fieldDistance(int64_t wanted, int64_t found) { return wanted < 0 ? 0 : std::llabs(wanted - found); }
@@ -25,9 +24,10 @@ int64_t bucketDistance(const ProblemBucket &wanted, const ProblemBucket &found) 
 
 // If it has the code that its architecture lets one expect.
 bool mayRun(const LookupQuery &query, const Candidate &candidate) {
-  if (query.driverVersion > 0 && candidate.minDriver > query.driverVersion)
+  const sqlite::KernelNeeds &kernel = candidate.kernel;
+  if (query.driverVersion > 0 && kernel.minDriver > query.driverVersion)
     return false;
-  return kernelRunsOn(candidate.kernelArch, query.arch) || kernelRunsOn(virtualArch(candidate.kernelArch), query.arch);
+  return kernelRunsOn(kernel.kernelArch, query.arch) || kernelRunsOn(virtualArch(kernel.kernelArch), query.arch);
 }
 
 bool hasCodeFor(const LookupQuery &query, const KernelRecord &record) {
@@ -35,22 +35,47 @@ bool hasCodeFor(const LookupQuery &query, const KernelRecord &record) {
          (!record.ptx.empty() && kernelRunsOn(virtualArch(record.kernelArch), query.arch));
 }
 
-// Without looking at code: where it is long, SQLite reads all of it to know its length.
-Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const LookupQuery &query) {
+// Of the row that the statement stands at. What decides whether a winner is passed by is held against checksums like the winner.
+Status readCandidate(sqlite::Statement &statement, const std::string &path, Candidate &candidate) {
+  std::string needsChecksum;
+  int64_t hasKernel = 0;
+  HEDDLE_TRY(statement.read(0, hasKernel));
+  constexpr int kFirstOfWinner = 5;
+  HEDDLE_TRY(sqlite::readCheckedRow(statement, candidate.winner, path, kFirstOfWinner));
+  if (!hasKernel)
+    return Status::corrupt("store '" + path + "': a winner names kernel " + candidate.winner.contentKey + ", which is not there");
+  HEDDLE_TRY(statement.read(1, needsChecksum));
+  HEDDLE_TRY(sqlite::readRow(statement, candidate.kernel, 2));
+  if (needsChecksum == fieldDigest(candidate.kernel) && candidate.kernel.contentKey == candidate.winner.contentKey)
+    return {};
+  return Status::corrupt("store '" + path + "': kernel " + candidate.winner.contentKey + " does not match its checksum");
+}
+
+bool isForAnyGenerator(const KernelFamily &wanted, KernelFamily found) {
+  found.generator = wanted.generator;
+  return fieldsEqual(wanted, found);
+}
+
+// Without looking at code: where it is long, SQLite reads all of it to know its length. Rows of other generators are read too: until
+// its checksum is compared, a row may only seem to be one.
+Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const std::string &path, const LookupQuery &query) {
   HEDDLE_ASSIGN(sqlite::Statement statement,
-                database.prepare("SELECT k.kernel_arch, k.min_driver, " + sqlite::columnList<Winner>("w.") +
-                                 " FROM winners w JOIN kernels k ON k.content_key = w.content_key"
-                                 " WHERE w.pattern = ? AND w.kind = ? AND w.dtype = ? AND w.head_dim = ? AND w.value_dim = ? AND (?6 = '' OR w.generator = ?6)"));
-  KernelFamily::fields([&](const char *, auto member) { statement.bind(query.*member); });
+                database.prepare("SELECT k.content_key IS NOT NULL, k.needs_checksum, " + sqlite::columnList<sqlite::KernelNeeds>("k.") +
+                                 ", w.rowid, w.checksum, " + sqlite::columnList<Winner>("w.") +
+                                 " FROM winners w LEFT JOIN kernels k ON k.content_key = w.content_key"
+                                 " WHERE w.pattern = ? AND w.kind = ? AND w.dtype = ? AND w.head_dim = ? AND w.value_dim = ?"));
+  statement.bind(query.pattern).bind(query.kind).bind(query.dtype).bind(query.headDim).bind(query.valueDim);
   std::vector<Candidate> candidates;
   while (true) {
     HEDDLE_ASSIGN(bool hasRow, statement.step());
     if (!hasRow)
       return candidates;
-    Candidate &candidate = candidates.emplace_back();
-    HEDDLE_TRY(statement.read(0, candidate.kernelArch));
-    HEDDLE_TRY(statement.read(1, candidate.minDriver));
-    HEDDLE_TRY(sqlite::readRow(statement, candidate.winner, 2));
+    Candidate candidate;
+    HEDDLE_TRY(readCandidate(statement, path, candidate));
+    if (!isForAnyGenerator(query, candidate.winner))
+      return Status::corrupt("store '" + path + "': its index of winners leads to the winner of another pattern");
+    if (query.generator.empty() || candidate.winner.generator == query.generator)
+      candidates.push_back(std::move(candidate));
   }
 }
 
@@ -84,7 +109,7 @@ LookupRank lookupRank(const LookupQuery &query, const Winner &winner) {
 Result<StoreLookup> Store::lookup(const LookupQuery &query) const {
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction snapshot, impl->beginReading());
-  HEDDLE_ASSIGN(std::vector<Candidate> candidates, readCandidates(impl->database, query));
+  HEDDLE_ASSIGN(std::vector<Candidate> candidates, readCandidates(impl->database, impl->path, query));
   std::sort(candidates.begin(), candidates.end(),
             [&](const Candidate &a, const Candidate &b) { return rankOf(query, a.winner) < rankOf(query, b.winner); });
   for (const Candidate &candidate : candidates) {

@@ -2,13 +2,11 @@
 // Owns merging, its preview and exporting: one walk over the rows of a source, which writes or only counts.
 // What stays of two rows of one key is decided by RowOrder.h.
 #include "runtime/Core/LaunchPlan.h"
-#include "runtime/Store/Location.h"
-#include "runtime/Store/Migrations.h"
+#include "runtime/Core/PartFolder.h"
 #include "runtime/Store/RowOrder.h"
 #include "runtime/Store/StoreImpl.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -54,10 +52,6 @@ std::string keyOf(const Trial &trial) { return Trial::sessionKey(trial) + trial.
 std::string keyOf(const DeviceRecord &device) { return fieldDigest(static_cast<const DeviceIdentity &>(device)); }
 std::string keyOf(const NameRecord &name) { return name.name; }
 
-template <class T> std::string selectAll(const std::string &table, const std::string &order) {
-  return "SELECT " + sqlite::columnList<T>() + " FROM " + table + " ORDER BY " + order;
-}
-
 bool isSameFile(const std::string &a, const std::string &b) {
   struct stat first, second;
   return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
@@ -85,46 +79,27 @@ bool contains(const std::vector<std::string> &list, const std::string &value) {
   return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
 }
 
-std::string partName(const std::string &target) {
-  static std::atomic<unsigned> serial{0};
-  return target + ".part-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
+// Some file systems do not rename so; a second name of the file is as safe, where files may have two.
+int renameToNew(const std::string &path, const std::string &target) {
+  if (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
+    return 0;
+  const bool isKnown = errno != EINVAL && errno != ENOSYS;
+  if (isKnown)
+    return -1;
+  if (::link(path.c_str(), target.c_str()) == 0)
+    return 0;
+  const bool hasLinks = errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS;
+  return hasLinks ? -1 : ::rename(path.c_str(), target.c_str());
 }
 
-// A file under a private name until it is whole.
-class PartFile {
-public:
-  explicit PartFile(std::string target) : target(std::move(target)), path(partName(this->target)) { remove(); }
-  ~PartFile() { remove(); }
-  const std::string target, path;
-
-  // invalidArgument: somebody else was faster, whose file stays.
-  Status takeName() const {
-    if (renameToNew() == 0)
-      return {};
-    if (errno == EEXIST)
-      return Status::invalidArgument("export to '" + target + "': another process made that file meanwhile; it stays as it is");
-    return Status::io("export to '" + target + "': cannot give the file its name: " + std::strerror(errno));
-  }
-
-private:
-  // Some file systems do not rename so; a second name of the file is as safe, where files may have two.
-  int renameToNew() const {
-    if (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
-      return 0;
-    const bool isKnown = errno != EINVAL && errno != ENOSYS;
-    if (isKnown)
-      return -1;
-    if (::link(path.c_str(), target.c_str()) == 0)
-      return 0;
-    const bool hasLinks = errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS;
-    return hasLinks ? -1 : ::rename(path.c_str(), target.c_str());
-  }
-
-  void remove() const {
-    for (const char *suffix : {"", "-journal", "-wal", "-shm"})
-      ::unlink((path + suffix).c_str());
-  }
-};
+// invalidArgument: somebody else was faster, whose file stays.
+Status takeName(const std::string &path, const std::string &target) {
+  if (renameToNew(path, target) == 0)
+    return {};
+  if (errno == EEXIST)
+    return Status::invalidArgument("export to '" + target + "': another process made that file meanwhile; it stays as it is");
+  return Status::io("export to '" + target + "': cannot give the file its name: " + std::strerror(errno));
+}
 
 Status checkExportTarget(const std::string &path) {
   for (const char *suffix : {"", "-wal", "-journal"}) {
@@ -132,11 +107,6 @@ Status checkExportTarget(const std::string &path) {
     if (::lstat((path + suffix).c_str(), &facts) == 0)
       return Status::invalidArgument("export to '" + path + "': '" + path + suffix + "' is there already; remove it, or merge into it");
   }
-  size_t slash = path.rfind('/');
-  std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    return {errno == EACCES || errno == EROFS ? StatusCode::denied : StatusCode::io,
-            "export to '" + path + "': cannot write in its folder: " + std::strerror(errno)};
   return {};
 }
 
@@ -159,7 +129,7 @@ struct Store::Merger {
   std::set<std::string> devices = {}, patterns = {}; // of the winners and trials that are meant
 
   Status run() {
-    HEDDLE_ASSIGN(std::vector<Winner> winners, from.readAll<Winner>(winnersSql()));
+    HEDDLE_ASSIGN(std::vector<Winner> winners, from.readAll<Winner>("ORDER BY pattern, kind, dtype, head_dim, winner_key"));
     if (filter)
       winners.erase(std::remove_if(winners.begin(), winners.end(), [&](const Winner &row) { return !accepts(row); }), winners.end());
     HEDDLE_TRY(mergeKernels(winners));
@@ -171,8 +141,6 @@ struct Store::Merger {
   }
 
 private:
-  static std::string winnersSql() { return selectAll<Winner>("winners", "pattern, kind, dtype, head_dim, winner_key"); }
-
   bool accepts(const Winner &winner) const { return filter->accepts(winner) && (winner.isTuned || !filter->onlyTuned); }
 
   void note(const WinnerKey &key) {
@@ -180,12 +148,12 @@ private:
     patterns.insert(key.pattern);
   }
 
-  // The rows of `table` in the target, by key.
-  template <class T> Result<std::map<std::string, T>> rowsOfTarget(const std::string &table) {
+  // The rows of the target, by key.
+  template <class T> Result<std::map<std::string, T>> rowsOfTarget() {
     std::map<std::string, T> rows;
     if (!into)
       return rows;
-    HEDDLE_ASSIGN(std::vector<T> all, into->readAll<T>(selectAll<T>(table, "rowid")));
+    HEDDLE_ASSIGN(std::vector<T> all, into->readAll<T>("ORDER BY rowid"));
     for (T &row : all)
       rows.emplace(keyOf(row), std::move(row));
     return rows;
@@ -239,7 +207,7 @@ private:
   }
 
   Status mergeWinners(const std::vector<Winner> &winners) {
-    HEDDLE_ASSIGN(auto ours, rowsOfTarget<Winner>("winners"));
+    HEDDLE_ASSIGN(auto ours, rowsOfTarget<Winner>());
     for (const Winner &winner : winners) {
       note(winner);
       const Winner *mine = find(ours, keyOf(winner));
@@ -253,8 +221,8 @@ private:
   }
 
   Status mergeTrials() {
-    HEDDLE_ASSIGN(std::vector<Trial> trials, from.readAll<Trial>(selectAll<Trial>("trials", "session_key, created_unix, rowid")));
-    HEDDLE_ASSIGN(auto ours, rowsOfTarget<Trial>("trials"));
+    HEDDLE_ASSIGN(std::vector<Trial> trials, from.readAll<Trial>("ORDER BY session_key, created_unix, rowid"));
+    HEDDLE_ASSIGN(auto ours, rowsOfTarget<Trial>());
     for (const Trial &trial : trials) {
       if (filter && !filter->accepts(trial))
         continue;
@@ -266,8 +234,8 @@ private:
   }
 
   Status mergeDevices() {
-    HEDDLE_ASSIGN(std::vector<DeviceRecord> all, from.readAll<DeviceRecord>(selectAll<DeviceRecord>("devices", "device_key")));
-    HEDDLE_ASSIGN(auto ours, rowsOfTarget<DeviceRecord>("devices"));
+    HEDDLE_ASSIGN(std::vector<DeviceRecord> all, from.readAll<DeviceRecord>("ORDER BY device_key"));
+    HEDDLE_ASSIGN(auto ours, rowsOfTarget<DeviceRecord>());
     for (const DeviceRecord &device : all)
       if ((!filter || devices.count(keyOf(device))) && takes(device, find(ours, keyOf(device)), &StoreCounts::devices) && writes)
         HEDDLE_TRY(into->addDevice(device));
@@ -275,8 +243,8 @@ private:
   }
 
   Status mergeNames() {
-    HEDDLE_ASSIGN(std::vector<NameRecord> names, from.readAll<NameRecord>(selectAll<NameRecord>("names", "name")));
-    HEDDLE_ASSIGN(auto ours, rowsOfTarget<NameRecord>("names"));
+    HEDDLE_ASSIGN(std::vector<NameRecord> names, from.readAll<NameRecord>("ORDER BY name"));
+    HEDDLE_ASSIGN(auto ours, rowsOfTarget<NameRecord>());
     for (const NameRecord &name : names) {
       const NameRecord *mine = find(ours, keyOf(name));
       if ((filter && !patterns.count(name.pattern)) || !takes(name, mine, &StoreCounts::names))
@@ -307,14 +275,13 @@ Result<std::vector<MergeReport>> Store::merge(const std::vector<std::string> &pa
 
 Result<std::vector<MergeReport>> Store::previewMerge(const std::string &into, const std::vector<std::string> &paths, const StoreOptions &options) {
   HEDDLE_TRY(checkSources(into, paths));
-  HEDDLE_ASSIGN(bool exists, storeFileExists(into));
-  exists = exists && checkStoreHeader(into, newestStoreVersion()).code() != StatusCode::notFound; // a file without bytes becomes a store
-  std::optional<Store> target;
+  Result<Store> target = Store::open(into, forReading(options));
   std::optional<sqlite::Transaction> pinned;
-  if (exists) {
-    HEDDLE_ASSIGN(target, Store::open(into, forReading(options)));
+  if (target) {
     HEDDLE_ASSIGN(sqlite::Transaction begun, target->impl->beginReading());
     pinned.emplace(std::move(begun));
+  } else if (target.status().code() != StatusCode::notFound) { // no file, and one without bytes, become a store
+    return target.status();
   }
   std::vector<MergeReport> reports;
   for (const std::string &path : paths) {
@@ -329,11 +296,14 @@ Result<std::vector<MergeReport>> Store::previewMerge(const std::string &into, co
 
 Result<StoreCounts> Store::exportTo(const std::string &path, const RowFilter &filter) const {
   HEDDLE_TRY(checkExportTarget(path));
-  PartFile part(path);
+  const Result<PartFolder> folder = PartFolder::beside(path);
+  if (!folder)
+    return Status(folder.status().code(), "export to " + folder.status().message());
+  const std::string part = folder->file("part.db");
   StoreOptions writing;
   writing.mode = StoreMode::readWrite;
-  writing.forceNetwork = true; // nobody else knows the name
-  Result<Store> target = Store::open(part.path, writing);
+  writing.forceNetwork = writing.allowForeignWriters = true; // nobody else has the folder, and who may write beside it owns the result
+  Result<Store> target = Store::open(part, writing);
   if (!target)
     return Status(target.status().code(), "export to '" + path + "': " + target.status().message());
   std::lock_guard<std::mutex> lock(impl->mutex);
@@ -346,7 +316,7 @@ Result<StoreCounts> Store::exportTo(const std::string &path, const RowFilter &fi
   HEDDLE_TRY(transaction.commit());
   HEDDLE_TRY(target->finalise());
   target = Status::notFound("closed");
-  HEDDLE_TRY(part.takeName());
+  HEDDLE_TRY(takeName(part, path));
   return merger.report.added;
 }
 

@@ -17,10 +17,12 @@ template <class T> T stamped(T row) {
   return row;
 }
 
-template <class T> Status insertRow(sqlite::Database &database, const std::string &sql, const std::string &key, const T &row) {
-  HEDDLE_ASSIGN(Statement statement, database.prepare(sql));
+// `key` is the first of the extra columns, unless it is empty; the checksum is the other.
+template <class T> Status insertRow(sqlite::Database &database, const std::string &conflict, const std::string &key, const T &row) {
+  HEDDLE_ASSIGN(Statement statement, database.prepare(sqlite::insertSql<T>() + " ON CONFLICT " + conflict));
   if (!key.empty())
     statement.bind(key);
+  statement.bind(fieldDigest(row));
   sqlite::bindRow(statement, row);
   return statement.run();
 }
@@ -36,16 +38,19 @@ Result<sqlite::Transaction> Store::Impl::beginWriting(Commit commit) {
 }
 
 Result<KernelRecord> Store::Impl::readKernel(const std::string &contentKey) {
-  HEDDLE_ASSIGN(Statement statement, database.prepare("SELECT checksum, " + sqlite::columnList<KernelRecord>() + " FROM kernels WHERE content_key = ?"));
+  HEDDLE_ASSIGN(Statement statement, database.prepare("SELECT needs_checksum, checksum, " + sqlite::columnList<KernelRecord>() +
+                                                      " FROM kernels WHERE content_key = ?"));
   statement.bind(contentKey);
   HEDDLE_ASSIGN(bool hasRow, statement.step());
   if (!hasRow)
     return Status::notFound("store '" + path + "': no kernel with content key " + contentKey);
-  std::string checksum;
+  std::string needsChecksum, checksum;
   KernelRecord record;
-  HEDDLE_TRY(statement.read(0, checksum));
-  HEDDLE_TRY(sqlite::readRow(statement, record, 1));
-  if (checksum != fieldDigest(record))
+  HEDDLE_TRY(statement.read(0, needsChecksum));
+  HEDDLE_TRY(statement.read(1, checksum));
+  HEDDLE_TRY(sqlite::readRow(statement, record, 2));
+  const bool isSound = checksum == fieldDigest(record) && needsChecksum == fieldDigest(sqlite::needsOf(record)) && record.contentKey == contentKey;
+  if (!isSound)
     return Status::corrupt("store '" + path + "': kernel " + contentKey + " does not match its checksum; restore the file from a copy or tune again into a new one");
   return record;
 }
@@ -61,32 +66,30 @@ Result<StoreCounts> Store::Impl::readCounts() {
 }
 
 Status Store::Impl::addKernel(const KernelRecord &record, OnConflict rule) {
-  // The checksum goes in as the extra column; equal content keys mean interchangeable kernels.
-  std::string sql = sqlite::insertSql<KernelRecord>("kernels", "checksum") + " ON CONFLICT (content_key) DO ";
-  sql += rule == OnConflict::publish ? "NOTHING" : "UPDATE SET checksum = excluded.checksum, " + sqlite::updateList<KernelRecord>();
-  return insertRow(database, sql, fieldDigest(record), record);
+  // Equal content keys mean interchangeable kernels.
+  const std::string update = rule == OnConflict::publish ? "NOTHING" : "UPDATE SET " + sqlite::updateList<KernelRecord>();
+  return insertRow(database, "(content_key) DO " + update, fieldDigest(sqlite::needsOf(record)), record);
 }
 
-Status Store::Impl::addWinner(const Winner &winner, OnConflict rule) {
-  std::string sql = sqlite::insertSql<Winner>("winners", "winner_key") + " ON CONFLICT (winner_key) DO UPDATE SET " + sqlite::updateList<Winner>();
-  if (rule == OnConflict::publish)
-    sql += " WHERE excluded.is_tuned >= winners.is_tuned";
-  return insertRow(database, sql, fieldDigest(static_cast<const WinnerKey &>(winner)), winner);
+Status Store::Impl::addWinner(const Winner &given, OnConflict rule) {
+  const Winner winner = sqlite::asStored(given);
+  const char *unless = rule == OnConflict::publish ? " WHERE excluded.is_tuned >= winners.is_tuned" : "";
+  return insertRow(database, "(winner_key) DO UPDATE SET " + sqlite::updateList<Winner>() + unless,
+                   fieldDigest(static_cast<const WinnerKey &>(winner)), winner);
 }
 
-Status Store::Impl::addTrial(const Trial &trial) {
-  std::string sql = sqlite::insertSql<Trial>("trials", "session_key") + " ON CONFLICT (session_key, config_digest) DO UPDATE SET ";
-  return insertRow(database, sql + sqlite::updateList<Trial>(), Trial::sessionKey(trial), trial);
+Status Store::Impl::addTrial(const Trial &given) {
+  const Trial trial = sqlite::asStored(given);
+  return insertRow(database, "(session_key, config_digest) DO UPDATE SET " + sqlite::updateList<Trial>(), Trial::sessionKey(trial), trial);
 }
 
 Status Store::Impl::addDevice(const DeviceRecord &device) {
-  std::string sql = sqlite::insertSql<DeviceRecord>("devices", "device_key") + " ON CONFLICT (device_key) DO UPDATE SET ";
-  return insertRow(database, sql + sqlite::updateList<DeviceRecord>(), fieldDigest(static_cast<const DeviceIdentity &>(device)), device);
+  return insertRow(database, "(device_key) DO UPDATE SET " + sqlite::updateList<DeviceRecord>(),
+                   fieldDigest(static_cast<const DeviceIdentity &>(device)), device);
 }
 
 Status Store::Impl::addName(const NameRecord &name) {
-  std::string sql = sqlite::insertSql<NameRecord>("names", "") + " ON CONFLICT (name) DO UPDATE SET ";
-  return insertRow(database, sql + sqlite::updateList<NameRecord>(), "", name);
+  return insertRow(database, "(name) DO UPDATE SET " + sqlite::updateList<NameRecord>(), "", name);
 }
 
 namespace {
@@ -129,13 +132,16 @@ Status Store::setName(const NameRecord &name) {
 }
 
 Result<NameRecord> Store::findName(const std::string &name) const {
+  {
+    std::lock_guard<std::mutex> lock(impl->mutex);
+    HEDDLE_ASSIGN(std::vector<NameRecord> rows, name.empty() ? std::vector<NameRecord>() : impl->readAll<NameRecord>("WHERE name = ?", name));
+    if (!rows.empty() && rows.front().name == name)
+      return rows.front();
+  }
   HEDDLE_ASSIGN(std::vector<NameRecord> all, names());
   std::string known;
-  for (const NameRecord &row : all) {
-    if (row.name == name)
-      return row;
+  for (const NameRecord &row : all)
     known += (known.empty() ? "" : ", ") + row.name;
-  }
   return Status::notFound("store '" + impl->path + "': no pattern is named '" + name + "'; " +
                           (known.empty() ? "it names none" : "it names " + known));
 }

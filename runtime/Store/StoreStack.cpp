@@ -22,14 +22,16 @@ Result<StackLookup> StoreStack::lookup(const LookupQuery &query) const {
 }
 
 Result<NameRecord> StoreStack::findName(const std::string &name) const {
+  for (const Store &store : stores) {
+    Result<NameRecord> found = store.findName(name);
+    if (found || found.status().code() != StatusCode::notFound)
+      return found;
+  }
   std::string known;
   for (const Store &store : stores) {
     HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
-    for (const NameRecord &row : names) {
-      if (row.name == name)
-        return row;
+    for (const NameRecord &row : names)
       known += (known.empty() ? "" : ", ") + row.name;
-    }
   }
   return Status::notFound("store " + paths() + ": no pattern is named '" + name + "'; " + (known.empty() ? "it names none" : "it names " + known));
 }

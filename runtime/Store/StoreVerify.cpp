@@ -14,8 +14,6 @@ namespace {
 
 using sqlite::Statement;
 
-constexpr const char *kNoKey = "''"; // of tables whose rows have no digest
-
 // What is wrong with a row whose digest column holds `key`. Empty: nothing.
 std::string otherKey(const char *column, const std::string &key, const std::string &expected) {
   return key == expected ? "" : std::string(column) + " is " + key + ", the digest of its columns " + expected;
@@ -49,11 +47,11 @@ struct Store::Verifier {
   Status run() {
     HEDDLE_TRY(checkPages());
     HEDDLE_ASSIGN(report.counts, impl.readCounts());
-    HEDDLE_TRY(checkTable<Winner>("winners", "winner_key"));
+    HEDDLE_TRY(checkTable<Winner>());
     HEDDLE_TRY(checkKernels());
-    HEDDLE_TRY(checkTable<Trial>("trials", "session_key"));
-    HEDDLE_TRY(checkTable<DeviceRecord>("devices", "device_key"));
-    HEDDLE_TRY(checkTable<NameRecord>("names", kNoKey));
+    HEDDLE_TRY(checkTable<Trial>());
+    HEDDLE_TRY(checkTable<DeviceRecord>());
+    HEDDLE_TRY(checkTable<NameRecord>());
     return checkOrphans();
   }
 
@@ -86,18 +84,25 @@ private:
   template <class T> void keep(const T &) {}
 
   // Reads every row whole.
-  template <class T> Status checkTable(const char *table, const char *keyColumn) {
-    const std::string sql = std::string("SELECT rowid, ") + keyColumn + ", " + sqlite::columnList<T>() + " FROM " + table + " ORDER BY rowid";
+  template <class T> Status checkTable() {
+    const std::vector<std::string> extras = sqlite::Table<T>::extras();
+    const std::string key = extras.size() > 1 ? extras.front() : "''";
+    const std::string sql = "SELECT rowid, " + key + ", checksum, " + sqlite::columnList<T>() + " FROM " + sqlite::Table<T>::name + " ORDER BY rowid";
     return eachRow(sql, [&](Statement &statement) {
       int64_t number = 0;
-      std::string key;
+      std::string found, checksum;
       T row;
       Status read = statement.read(0, number);
       if (read.isOk())
-        read = statement.read(1, key);
+        read = statement.read(1, found);
       if (read.isOk())
-        read = sqlite::readRow(statement, row, 2);
-      add(table, number, read.isOk() ? wrongWith(row, key) : read.message());
+        read = statement.read(2, checksum);
+      if (read.isOk())
+        read = sqlite::readRow(statement, row, 3);
+      std::string wrong = read.isOk() ? wrongWith(row, found) : read.message();
+      if (wrong.empty())
+        wrong = otherKey("checksum", checksum, fieldDigest(row));
+      add(sqlite::Table<T>::name, number, wrong);
       if (read.isOk())
         keep(row);
     });

@@ -1,10 +1,6 @@
--- Version 1 of a heddle store. The columns are the field lists of runtime/Core/KernelRecord.h (a test
--- compares them) plus the keys; later changes are migrations in Migrations.cpp, never edits of this file.
-CREATE TABLE meta (
-  key TEXT PRIMARY KEY NOT NULL,
-  value TEXT NOT NULL
-) WITHOUT ROWID, STRICT;
-
+-- The schema of a heddle store. The columns are the field lists of runtime/Core/KernelRecord.h (a test compares them), the keys
+-- and, of every row, `checksum`: the SHA-256 of the fields. A store must have exactly these tables, as they are spelled here;
+-- a change of this file, also of its blanks, goes with kStoreVersion of Schema.h.
 CREATE TABLE kernels (
   content_key TEXT PRIMARY KEY NOT NULL,
   pattern TEXT NOT NULL,
@@ -15,6 +11,7 @@ CREATE TABLE kernels (
   generator TEXT NOT NULL,
   kernel_arch TEXT NOT NULL,
   min_driver INTEGER NOT NULL,
+  needs_checksum TEXT NOT NULL, -- SHA-256 of content_key, kernel_arch, min_driver, which lookups read of kernels that they pass by
   config TEXT NOT NULL,
   plan TEXT NOT NULL,
   cubin BLOB NOT NULL,
@@ -25,7 +22,7 @@ CREATE TABLE kernels (
   compile_log TEXT NOT NULL,
   nvrtc_version TEXT NOT NULL,
   note TEXT NOT NULL,
-  checksum TEXT NOT NULL            -- SHA-256 of all other columns
+  checksum TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE winners (
@@ -47,7 +44,8 @@ CREATE TABLE winners (
   is_tuned INTEGER NOT NULL,
   median_us REAL NOT NULL,
   driver_version INTEGER NOT NULL,
-  created_unix INTEGER NOT NULL
+  created_unix INTEGER NOT NULL,
+  checksum TEXT NOT NULL
 ) STRICT;
 CREATE INDEX winners_by_family ON winners (pattern, kind, dtype, head_dim, value_dim);
 CREATE INDEX winners_by_kernel ON winners (content_key);
@@ -79,6 +77,9 @@ CREATE TABLE trials (
   compile_seconds REAL NOT NULL,
   driver_version INTEGER NOT NULL,
   created_unix INTEGER NOT NULL,
+  sm_clock_mhz INTEGER NOT NULL,
+  power_watts REAL NOT NULL,
+  checksum TEXT NOT NULL,
   PRIMARY KEY (session_key, config_digest)
 ) STRICT;
 
@@ -90,12 +91,14 @@ CREATE TABLE devices (
   memory_gib INTEGER NOT NULL,
   driver_version INTEGER NOT NULL,
   l2_bytes INTEGER NOT NULL,
-  created_unix INTEGER NOT NULL
+  created_unix INTEGER NOT NULL,
+  checksum TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE names (
   name TEXT PRIMARY KEY NOT NULL,
   pattern TEXT NOT NULL,
   parameters TEXT NOT NULL,
-  created_unix INTEGER NOT NULL
+  created_unix INTEGER NOT NULL,
+  checksum TEXT NOT NULL
 ) STRICT;

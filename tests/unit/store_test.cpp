@@ -1,9 +1,10 @@
 //===- store_test.cpp - rows in, rows out, lookups, upkeep ------------------===//
 // Numbers in brackets are the promises of runtime/Store/Store.h.
 #include "runtime/Core/FieldText.h"
-#include "runtime/Store/Migrations.h"
 #include "runtime/Store/Rows.h"
+#include "runtime/Store/Schema.h"
 #include "store_fixture.h"
+#include "store_sql.h"
 
 #include <algorithm>
 #include <sqlite3.h>
@@ -25,16 +26,17 @@ WinnerKey keyOf(ProblemBucket bucket = {3, 2, 1}, DeviceIdentity device = someDe
   return WinnerKey(someFamily(), bucket, std::move(device));
 }
 
-template <class T>
-std::string tableColumns(const std::string &path, const std::string &table, const std::string &extra) {
-  sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READONLY, 1000).take();
-  sqlite::Statement statement =
-      database.prepare("SELECT name FROM pragma_table_info(?) WHERE name <> ? ORDER BY cid").take();
-  statement.bind(table).bind(extra);
+// The columns of T's table without the extra ones.
+template <class T> std::string tableColumns(const std::string &path) {
+  sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READONLY, {1000}).take();
+  sqlite::Statement statement = database.prepare("SELECT name FROM pragma_table_info(?) ORDER BY cid").take();
+  statement.bind(std::string(sqlite::Table<T>::name));
+  const std::vector<std::string> extras = sqlite::Table<T>::extras();
   std::string names, name;
   while (*statement.step()) {
     require(statement.read(0, name));
-    names += (names.empty() ? "" : ", ") + name;
+    if (std::find(extras.begin(), extras.end(), name) == extras.end())
+      names += (names.empty() ? "" : ", ") + name;
   }
   return names;
 }
@@ -62,11 +64,11 @@ TEST_CASE("the schema has exactly the columns of the field lists") {
   ScratchFolder folder;
   std::string path = folder / "a.db";
   openStore(path, writing());
-  CHECK(tableColumns<KernelRecord>(path, "kernels", "checksum") == sqlite::columnList<KernelRecord>());
-  CHECK(tableColumns<Winner>(path, "winners", "winner_key") == sqlite::columnList<Winner>());
-  CHECK(tableColumns<Trial>(path, "trials", "session_key") == sqlite::columnList<Trial>());
-  CHECK(tableColumns<DeviceRecord>(path, "devices", "device_key") == sqlite::columnList<DeviceRecord>());
-  CHECK(tableColumns<NameRecord>(path, "names", "") == sqlite::columnList<NameRecord>());
+  CHECK(tableColumns<KernelRecord>(path) == sqlite::columnList<KernelRecord>());
+  CHECK(tableColumns<Winner>(path) == sqlite::columnList<Winner>());
+  CHECK(tableColumns<Trial>(path) == sqlite::columnList<Trial>());
+  CHECK(tableColumns<DeviceRecord>(path) == sqlite::columnList<DeviceRecord>());
+  CHECK(tableColumns<NameRecord>(path) == sqlite::columnList<NameRecord>());
 }
 
 TEST_CASE("[7] a lookup says how it matched, best first") {
@@ -267,56 +269,30 @@ TEST_CASE("prune drops what is old, of other generators, or unreferenced, and on
   CHECK(store.verify()->problems.empty());
 }
 
-TEST_CASE("migrations run once, in order, from any version") {
-  ScratchFolder folder;
-  std::string path = folder / "a.db";
-  sqlite::Database database =
-      sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000).take();
-  CHECK(prepareToRead(database).code() == StatusCode::notFound);
-  std::vector<const char *> migrations = {"CREATE TABLE one (a INTEGER) STRICT; INSERT INTO one VALUES (1);"};
-  require(migrateStore(database, migrations));
-  require(migrateStore(database, migrations));
-  CHECK(*database.queryInteger("SELECT sum(a) FROM one") == 1);
-  migrations.push_back("ALTER TABLE one ADD COLUMN b INTEGER NOT NULL DEFAULT 7");
-  require(migrateStore(database, migrations));
-  CHECK(*database.queryInteger("SELECT sum(b) FROM one") == 7);
-  migrations.push_back("CREATE TABLE two (a INTEGER); broken");
-  CHECK(!migrateStore(database, migrations).isOk());
-  CHECK(*database.queryInteger("PRAGMA user_version") == 2);
-  CHECK(*database.queryInteger("SELECT count(*) FROM sqlite_schema WHERE name = 'two'") == 0);
-  migrations.resize(1);
-  CHECK(migrateStore(database, migrations).code() == StatusCode::newer);
-}
-
-TEST_CASE("a store of an older version is read as it is, and brought to the newest when it is written") {
+TEST_CASE("a store of an older version is refused with what to do, and stays as it is") {
   ScratchFolder folder;
   const std::string path = folder / "old.db";
-  {
-    sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000).take();
-    require(migrateStore(database, {storeMigrations().front()}));
-    std::string columns = "session_key, " + sqlite::columnList<Trial>(), values;
-    columns = columns.substr(0, columns.find(", sm_clock_mhz"));
-    for (size_t count = size_t(std::count(columns.begin(), columns.end(), ',')) + 1; count > 0; --count)
-      values += values.empty() ? "1" : ", 1";
-    require(database.execute(("INSERT INTO trials (" + columns + ") VALUES (" + values + ")").c_str()));
-    require(database.execute("UPDATE trials SET dtype = 'bf16'"));
-  }
-  for (StoreMode mode : {StoreMode::immutable, StoreMode::readOnly}) {
+  require(openStore(path, writing()).finalise());
+  runSql(path, "PRAGMA user_version = 2");
+  const std::string before = readFile(path);
+  for (StoreMode mode : {StoreMode::immutable, StoreMode::readOnly, StoreMode::readWrite}) {
     StoreOptions options;
     options.mode = mode;
-    Store store = openStore(path, options);
-    Result<std::vector<Trial>> read = store.allTrials();
-    REQUIRE_MESSAGE(read.isOk(), read.status().str());
-    const std::vector<Trial> trials = read.take();
-    REQUIRE(trials.size() == 1);
-    CHECK(trials[0].smClockMhz == 0);
-    CHECK(trials[0].createdUnix == 1);
+    const Status refused = Store::open(path, options).status();
+    CHECK(refused.code() == StatusCode::unsupported);
+    CHECK_MESSAGE(refused.message().find("its schema has version 2, this program reads version 3 only; compile or tune into a new file") != std::string::npos,
+                  refused.message());
   }
-  auto versionOf = [&] {
-    sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READONLY, 1000).take();
-    return *database.queryInteger("PRAGMA user_version");
-  };
-  CHECK(versionOf() == 1);
-  CHECK(openStore(path, writing()).allTrials()->size() == 1);
-  CHECK(versionOf() == newestStoreVersion());
+  CHECK(readFile(path) == before);
+}
+
+TEST_CASE("the schema is made once") {
+  ScratchFolder folder;
+  const std::string path = folder / "a.db";
+  sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, {1000}).take();
+  CHECK(checkSchema(database).code() == StatusCode::notFound);
+  require(createSchema(database));
+  require(createSchema(database));
+  require(checkSchema(database));
+  CHECK(*database.queryInteger("PRAGMA user_version") == kStoreVersion);
 }

@@ -14,6 +14,8 @@ WINDOW, CAUSAL = "aa" * 32, "bb" * 32
 
 def digest(row):
     def text(value):
+        if isinstance(value, float):
+            return str(value).removesuffix(".0")
         return value.decode() if isinstance(value, bytes) else str(value)
 
     lines = (f"{name}=" + text(value).replace("\\", "\\\\").replace("\n", "\\n") + "\n" for name, value in row.items())
@@ -35,9 +37,10 @@ class Database:
             if os.path.exists(path + suffix):
                 os.remove(path + suffix)
         self.file = sqlite3.connect(path)
-        self.file.executescript(open(SCHEMA).read() + "PRAGMA application_id = 0x68656464; PRAGMA user_version = 1;")
+        self.file.executescript(open(SCHEMA).read() + "PRAGMA application_id = 0x68656464; PRAGMA user_version = 3;")
 
-    def insert(self, table, row):
+    def insert(self, table, row, extras={}):
+        row = {**extras, **row, "checksum": digest(row)}
         marks = ", ".join("?" * len(row))
         self.file.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
 
@@ -45,17 +48,18 @@ class Database:
         row = {"content_key": content, **family(pattern), "kernel_arch": "sm_90a", "min_driver": 12040, "config": config,
                "plan": PLAN, "cubin": b"code of " + content.encode(), "ptx": "// " + content, "registers": 168, "spill_bytes": 0,
                "shared_bytes": 65536, "compile_log": "", "nvrtc_version": "13.0", "note": ""}
-        self.insert("kernels", {**row, "checksum": digest(row)})
+        needs = {name: row[name] for name in ("content_key", "kernel_arch", "min_driver")}
+        self.insert("kernels", row, {"needs_checksum": digest(needs)})
 
     def winner(self, content, of, us, tuned=1):
-        self.insert("winners", {"winner_key": digest(of), **of, "content_key": content, "is_tuned": tuned, "median_us": float(us),
-                                "driver_version": 13000, "created_unix": 1795305600})
+        self.insert("winners", {**of, "content_key": content, "is_tuned": tuned, "median_us": float(us),
+                                "driver_version": 13000, "created_unix": 1795305600}, {"winner_key": digest(of)})
 
     def trial(self, of, config, us, outcome="measured", message=""):
-        self.insert("trials", {"session_key": digest(of), **of, "config_digest": digest({"config": config}), "config": config,
+        self.insert("trials", {**of, "config_digest": digest({"config": config}), "config": config,
                                "outcome": outcome, "median_us": float(us), "min_us": float(us), "max_error": 0.001, "message": message,
                                "registers": 168, "spill_bytes": 0, "compile_seconds": 1.5, "driver_version": 13000,
-                               "created_unix": 1795305600})
+                               "created_unix": 1795305600, "sm_clock_mhz": 0, "power_watts": 0.0}, {"session_key": digest(of)})
 
     def name(self, name, pattern):
         self.insert("names", {"name": name, "pattern": pattern, "parameters": "left", "created_unix": 1795305600})
