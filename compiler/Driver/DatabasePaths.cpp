@@ -33,8 +33,10 @@ std::string userDatabase() {
 Result<Store> openUserDatabase(const std::string &path, const StoreOptions &options) {
   const fs::path inCache = databaseInCache();
   std::error_code error;
-  if (options.mode == StoreMode::readWrite && path == inCache)
-    fs::create_directories(inCache.parent_path(), error);
+  const bool isMade =
+      options.mode == StoreMode::readWrite && path == inCache && fs::create_directories(inCache.parent_path(), error);
+  if (isMade) // whatever the mask says: others may put nothing there
+    fs::permissions(inCache.parent_path(), fs::perms::owner_all, error);
   if (error)
     return Status::io("cannot make the folder of '" + path + "': " + error.message());
   return Store::open(path, options);

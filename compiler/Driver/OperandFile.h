@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-/// A path of its own in the temporary folder; the file is removed with the object, if there is one. Where no file can be made
-/// there, writing to the path says so.
+/// A path of its own in the temporary folder; the file is removed with the object, if there is one. Where no file can
+/// be made there, writing to the path says so.
 class ScratchFile {
 public:
   explicit ScratchFile(const std::string &name);

@@ -36,7 +36,8 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
 }
 
 AtomicFile::AtomicFile(PartFolder made, std::string target)
-    : folder(std::move(made)), target(std::move(target)), fd(::open(partOf(folder).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
+    : folder(std::move(made)), target(std::move(target)),
+      fd(::open(partOf(folder).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
 
 AtomicFile::AtomicFile(AtomicFile &&other) noexcept
     : folder(std::move(other.folder)), target(std::move(other.target)), fd(other.fd) {

@@ -159,7 +159,8 @@ void DatabaseOptions::addShipped(CLI::App &command) {
 std::string DatabaseOptions::path() const { return given.empty() ? userDatabase() : given; }
 
 static void sayWait(const StoreWait &wait) {
-  std::cerr << "heddle: waiting for " << wait.holder << ", which holds '" << wait.path << "'; at most " << wait.limitMs / 1000 << " s\n";
+  std::cerr << "heddle: waiting for " << wait.holder << ", which holds '" << wait.path << "'; at most "
+            << wait.limitMs / 1000 << " s\n";
 }
 
 StoreOptions DatabaseOptions::options(StoreMode mode) const {

@@ -50,8 +50,8 @@ StoreOptions inScratch(StoreMode mode) {
 }
 
 /// The tuned winners of the other databases for what is packed, without their trials.
-Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &plan, const std::vector<PackedKernel> &kernels,
-                  const PartFolder &scratch) {
+Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &plan,
+                  const std::vector<PackedKernel> &kernels, const PartFolder &scratch) {
   RowFilter filter;
   filter.onlyTuned = true, filter.hasTrials = false;
   filter.dtypes = plan.dtypes;

@@ -19,8 +19,8 @@ constexpr const char *kPrefix = ".heddle-part-";
 
 constexpr int kTaken = -1, kNoLocks = -2;
 
-// A descriptor of the folder that holds its lock. kTaken: another process holds it, or it is gone or another user's. kNoLocks: a
-// file system that cannot say who lives.
+// A descriptor of the folder that holds its lock. kTaken: another process holds it, or it is gone or another user's.
+// kNoLocks: a file system that cannot say who lives.
 int lockFolder(const std::string &path) {
   const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0)

@@ -1,7 +1,7 @@
 //===- PartFolder.h - where a file is until it is whole ---------------------===//
-// Owns the folder beside a result in which the result is made, so that it takes its name by one rename. The folder is this
-// user's alone and locked (flock) as long as its process lives; whoever makes one removes those in the same place whose
-// processes are gone.
+// Owns the folder beside a result in which the result is made, so that it takes its name by one rename. The folder is
+// this user's alone and locked (flock) as long as its process lives; whoever makes one removes those in the same place
+// whose processes are gone.
 #ifndef HEDDLE_RUNTIME_CORE_PARTFOLDER_H
 #define HEDDLE_RUNTIME_CORE_PARTFOLDER_H
 
@@ -26,7 +26,8 @@ private:
   PartFolder(std::string path, int lock) : path(std::move(path)), lock(lock) {}
 
   std::string path;
-  int lock; // a descriptor of the folder; below 0 where the file system has no such locks, whose folders stay when left behind
+  int lock; // a descriptor of the folder; below 0 where the file system has no such locks, whose folders stay when left
+            // behind
 };
 
 } // namespace heddle

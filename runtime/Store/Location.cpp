@@ -107,7 +107,8 @@ Status checkFiles(const StorePlace &place) {
       continue;
     const bool isForeign = isForeignOwner(facts), isShared = (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0;
     if (isForeign || isShared)
-      return Status::denied("open store '" + file + "': " + (isForeign ? "another user owns it" : "other users may write it") +
+      return Status::denied("open store '" + file +
+                            "': " + (isForeign ? "another user owns it" : "other users may write it") +
                             ", and it holds code; take away their right to write, or allow foreign writers explicitly");
   }
   return {};
@@ -115,7 +116,8 @@ Status checkFiles(const StorePlace &place) {
 
 // A group that has its user's number is that user's alone, unless a list of rights beside the mode says more.
 bool othersMayWrite(const std::string &folder, const struct stat &facts) {
-  const bool isGroupPrivate = facts.st_gid == facts.st_uid && ::getxattr(folder.c_str(), "system.posix_acl_access", nullptr, 0) < 0;
+  const bool isGroupPrivate =
+      facts.st_gid == facts.st_uid && ::getxattr(folder.c_str(), "system.posix_acl_access", nullptr, 0) < 0;
   return (facts.st_mode & S_IWOTH) || ((facts.st_mode & S_IWGRP) && !isGroupPrivate);
 }
 
@@ -147,7 +149,8 @@ Result<StorePlace> findPlace(const std::string &path) {
     return Status::invalidArgument("open store '" + path + "': it is a link to a file that is not there");
   namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path whole = place.exists ? fs::canonical(path, error) : fs::canonical(folderOf(path), error) / fs::path(path).filename();
+  const fs::path whole =
+      place.exists ? fs::canonical(path, error) : fs::canonical(folderOf(path), error) / fs::path(path).filename();
   if (!error)
     place.path = whole.string();
   return place;
@@ -160,10 +163,13 @@ Result<bool> othersMayAddFiles(const StorePlace &place) {
     struct stat facts;
     if (::stat(folder.c_str(), &facts) != 0)
       return ioFailure(place.shown, "look at its folder");
-    const bool isForeign = isNearest && isForeignOwner(facts), isShared = othersMayWrite(folder, facts), isSticky = facts.st_mode & S_ISVTX;
+    const bool isForeign = isNearest && isForeignOwner(facts), isShared = othersMayWrite(folder, facts),
+               isSticky = facts.st_mode & S_ISVTX;
     if (isForeign || (isShared && !isSticky))
-      return Status::denied("open store '" + place.shown + "': " + (isForeign ? "another user owns" : "other users may write") + " the folder '" + folder +
-                            "', who could put code in its place; keep it in a folder of your own, or allow foreign writers explicitly");
+      return Status::denied(
+          "open store '" + place.shown + "': " + (isForeign ? "another user owns" : "other users may write") +
+          " the folder '" + folder +
+          "', who could put code in its place; keep it in a folder of your own, or allow foreign writers explicitly");
     mayAdd |= isNearest && isShared;
     if (folder == "/" || folder == ".")
       return mayAdd;
@@ -171,11 +177,14 @@ Result<bool> othersMayAddFiles(const StorePlace &place) {
 }
 
 Status checkSchemaVersion(const std::string &shownPath, int64_t found, int64_t version) {
-  const std::string text = "open store '" + shownPath + "': its schema has version " + std::to_string(found) + ", this program ";
+  const std::string text =
+      "open store '" + shownPath + "': its schema has version " + std::to_string(found) + ", this program ";
   if (found > version)
-    return Status::newer(text + "knows up to " + std::to_string(version) + "; update the program, the file was left as it is");
+    return Status::newer(text + "knows up to " + std::to_string(version) +
+                         "; update the program, the file was left as it is");
   if (found < version)
-    return Status::unsupported(text + "reads version " + std::to_string(version) + " only; compile or tune into a new file, this one was left as it is");
+    return Status::unsupported(text + "reads version " + std::to_string(version) +
+                               " only; compile or tune into a new file, this one was left as it is");
   return {};
 }
 
@@ -190,18 +199,23 @@ Status checkStoreHeader(const StorePlace &place, int64_t version) {
   unsigned char header[kHeaderBytes] = {};
   HEDDLE_ASSIGN(size_t count, readHeader(place, header));
   // Pages reach the disk in any order: where the journal of its making is left, the first may be missing.
-  const bool isUnwritten = count == 0 || (hasJournal(place) && std::all_of(header, header + count, [](unsigned char byte) { return byte == 0; }));
+  const bool isUnwritten =
+      count == 0 ||
+      (hasJournal(place) && std::all_of(header, header + count, [](unsigned char byte) { return byte == 0; }));
   if (isUnwritten)
     return Status::notFound("open store '" + place.shown + "': the file is empty; publishing or tuning fills it");
   if (count < kHeaderBytes || std::memcmp(header, "SQLite format 3", 16) != 0)
-    return Status::corrupt("open store '" + place.shown + "': this is not a store (no SQLite header); it was left as it is");
+    return Status::corrupt("open store '" + place.shown +
+                           "': this is not a store (no SQLite header); it was left as it is");
   if (bigEndian(header + 68) != kStoreApplicationId)
-    return Status::corrupt("open store '" + place.shown + "': this SQLite file belongs to another application; it was left as it is");
+    return Status::corrupt("open store '" + place.shown +
+                           "': this SQLite file belongs to another application; it was left as it is");
   return checkSchemaVersion(place.shown, bigEndian(header + 60), version);
 }
 
 std::string recoveryAdvice(const StorePlace &place) {
-  return "'" + place.path + "-journal' holds what undoes a write that was not finished; run `heddle cache verify --db=" + place.shown +
+  return "'" + place.path +
+         "-journal' holds what undoes a write that was not finished; run `heddle cache verify --db=" + place.shown +
          "` as a user who may write the file and its folder";
 }
 
@@ -210,7 +224,8 @@ Status checkNoSideFiles(const StorePlace &place) {
   if (hasJournal(place))
     return Status::invalidArgument(text + recoveryAdvice(place));
   if (hasBytes(place.path + "-wal"))
-    return Status::invalidArgument(text + "'" + place.path + "-wal' holds rows that are not in it; export it to a file that is fit to ship");
+    return Status::invalidArgument(text + "'" + place.path +
+                                   "-wal' holds rows that are not in it; export it to a file that is fit to ship");
   return {};
 }
 

@@ -25,11 +25,12 @@ struct StorePlace {
   bool exists = false;
 };
 
-// io if it cannot be told whether something exists there; invalidArgument for folders, links that lead nowhere and the like.
+// io if it cannot be told whether something exists there; invalidArgument for folders, links that lead nowhere and the
+// like.
 Result<StorePlace> findPlace(const std::string &path);
 
-// Whether users other than this one and root may put files beside the store, but not replace what is there (a sticky folder):
-// side files are then nobody's word. denied if they may replace the file, or may write it or its side files.
+// Whether users other than this one and root may put files beside the store, but not replace what is there (a sticky
+// folder): side files are then nobody's word. denied if they may replace the file, or may write it or its side files.
 Result<bool> othersMayAddFiles(const StorePlace &place);
 
 // The header of an existing file: corrupt (not SQLite, too short), notFound (empty), corrupt (another

@@ -20,8 +20,8 @@ template <class T> std::string columnList(const std::string &prefix = "") {
   return text;
 }
 
-// The table of T, and the columns that it has beside T's fields, in the order in which they are written; the first is the digest
-// of the key, where no field is the key, and `checksum` the digest of the fields.
+// The table of T, and the columns that it has beside T's fields, in the order in which they are written; the first is
+// the digest of the key, where no field is the key, and `checksum` the digest of the fields.
 template <class T> struct Table;
 template <> struct Table<KernelRecord> {
   static constexpr const char *name = "kernels";
@@ -55,7 +55,9 @@ struct KernelNeeds {
     f("min_driver", &KernelNeeds::minDriver);
   }
 };
-inline KernelNeeds needsOf(const KernelRecord &record) { return {record.contentKey, record.kernelArch, record.minDriver}; }
+inline KernelNeeds needsOf(const KernelRecord &record) {
+  return {record.contentKey, record.kernelArch, record.minDriver};
+}
 
 // "INSERT INTO table (extra, a, b) VALUES (?, ?, ?)": the extra columns before those of T.
 template <class T> std::string insertSql() {
@@ -107,7 +109,8 @@ template <class T> std::string selectSql() {
   return "SELECT rowid, checksum, " + columnList<T>() + " FROM " + Table<T>::name + " ";
 }
 
-// Reads a row of selectSql from column `first` on; corrupt if it is not the row that its checksum is of. `path` is for messages.
+// Reads a row of selectSql from column `first` on; corrupt if it is not the row that its checksum is of. `path` is for
+// messages.
 template <class T> Status readCheckedRow(Statement &statement, T &row, const std::string &path, int first = 0) {
   int64_t number = 0;
   std::string checksum;

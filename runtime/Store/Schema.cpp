@@ -26,7 +26,8 @@ struct SchemaObject {
 using Objects = std::vector<SchemaObject>; // sorted
 
 Result<Objects> readObjects(sqlite::Database &database) {
-  HEDDLE_ASSIGN(sqlite::Statement statement, database.prepare("SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema"));
+  HEDDLE_ASSIGN(sqlite::Statement statement,
+                database.prepare("SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema"));
   Objects objects;
   while (true) {
     HEDDLE_ASSIGN(bool hasRow, statement.step());
@@ -43,7 +44,8 @@ Result<Objects> readObjects(sqlite::Database &database) {
 
 // What schema.sql makes, once for the process.
 Result<Objects> makeExpected() {
-  HEDDLE_ASSIGN(sqlite::Database database, sqlite::Database::open(":memory:", ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, {}));
+  HEDDLE_ASSIGN(sqlite::Database database,
+                sqlite::Database::open(":memory:", ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, {}));
   HEDDLE_TRY(database.execute(kSchemaSql));
   return readObjects(database);
 }
@@ -62,19 +64,21 @@ Result<Identity> readIdentity(sqlite::Database &database) {
   return identity;
 }
 
-// As one moment has it: between two statements another process may create the store. A schema that SQLite cannot make sense of is
-// damage, also where SQLite calls it a mistake in a statement.
+// As one moment has it: between two statements another process may create the store. A schema that SQLite cannot make
+// sense of is damage, also where SQLite calls it a mistake in a statement.
 Result<Identity> readIdentityAtOnce(sqlite::Database &database) {
   HEDDLE_ASSIGN(sqlite::Transaction snapshot, sqlite::Transaction::begin(database, sqlite::Transaction::Kind::reading));
   Result<Identity> identity = readIdentity(database);
   if (identity.status().code() == StatusCode::internal && database.failureCode() == SQLITE_ERROR)
-    return Status::corrupt(identity.status().message() + "; the file was left as it is, restore it from a copy or tune into a new one");
+    return Status::corrupt(identity.status().message() +
+                           "; the file was left as it is, restore it from a copy or tune into a new one");
   return identity;
 }
 
 Status checkOwner(const sqlite::Database &database, const Identity &identity) {
   if (identity.application != kStoreApplicationId)
-    return Status::corrupt("open store '" + database.path() + "': this SQLite file belongs to another application; it was left as it is");
+    return Status::corrupt("open store '" + database.path() +
+                           "': this SQLite file belongs to another application; it was left as it is");
   return checkSchemaVersion(database.path(), identity.version, kStoreVersion);
 }
 
@@ -92,7 +96,8 @@ Status createSchema(sqlite::Database &database) {
   HEDDLE_ASSIGN(Identity before, readIdentityAtOnce(database));
   if (!before.isEmpty())
     return checkOwner(database, before);
-  HEDDLE_ASSIGN(sqlite::Transaction transaction, sqlite::Transaction::begin(database, sqlite::Transaction::Kind::writing));
+  HEDDLE_ASSIGN(sqlite::Transaction transaction,
+                sqlite::Transaction::begin(database, sqlite::Transaction::Kind::writing));
   HEDDLE_ASSIGN(Identity now, readIdentity(database)); // another process may have been faster
   if (!now.isEmpty())
     return checkOwner(database, now);
@@ -110,7 +115,8 @@ Status checkSchema(sqlite::Database &database) {
     return Status::notFound("open store '" + database.path() + "': the file is empty; publishing or tuning fills it");
   HEDDLE_TRY(checkOwner(database, identity));
   if (identity.objects != *expected)
-    return Status::corrupt("open store '" + database.path() + "': its schema is not that of a store: " + firstDifference(identity.objects, *expected) +
+    return Status::corrupt("open store '" + database.path() +
+                           "': its schema is not that of a store: " + firstDifference(identity.objects, *expected) +
                            "; the file was left as it is, restore it from a copy or tune into a new one");
   return {};
 }

@@ -157,8 +157,10 @@ int Database::onBusy(void *argument, int calls) {
   Waiting &waiting = *static_cast<Waiting *>(argument);
   if (calls == 0)
     waiting.begin = std::chrono::steady_clock::now(), waiting.isSaid = false;
-  waiting.waitedMs = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - waiting.begin).count();
-  const int64_t step = std::min<int64_t>(kSleepsMs[std::min<size_t>(size_t(calls), std::size(kSleepsMs) - 1)], waiting.rule.limitMs - waiting.waitedMs);
+  waiting.waitedMs =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - waiting.begin).count();
+  const int64_t step = std::min<int64_t>(kSleepsMs[std::min<size_t>(size_t(calls), std::size(kSleepsMs) - 1)],
+                                         waiting.rule.limitMs - waiting.waitedMs);
   if (step <= 0)
     return 0;
   sqlite3_sleep(int(step));
@@ -177,7 +179,8 @@ std::string Database::busyAdvice() const {
 }
 
 Database::Database(Database &&other) noexcept
-    : handle(other.handle), shownPath(std::move(other.shownPath)), lastFailure(other.lastFailure), waiting(std::move(other.waiting)) {
+    : handle(other.handle), shownPath(std::move(other.shownPath)), lastFailure(other.lastFailure),
+      waiting(std::move(other.waiting)) {
   other.handle = nullptr;
 }
 
@@ -232,8 +235,8 @@ Status Database::check(int code, const char *operation) const {
   lastFailure = code;
   const char *detail = handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code);
   const bool isBusy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
-  return {status, std::string(operation) + " store '" + shownPath + "': " + detail + " (SQLite code " + std::to_string(code) + ")" +
-                      (isBusy ? busyAdvice() : adviceOf(code))};
+  return {status, std::string(operation) + " store '" + shownPath + "': " + detail + " (SQLite code " +
+                      std::to_string(code) + ")" + (isBusy ? busyAdvice() : adviceOf(code))};
 }
 
 Result<Transaction> Transaction::begin(Database &database, Kind kind) {

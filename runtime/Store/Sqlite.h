@@ -70,8 +70,8 @@ private:
 // One connection. Not thread safe: the Store serialises.
 class Database {
 public:
-  // `flags` are SQLITE_OPEN_*; `uri` may be a path or file: URI, `path` is what messages show. No trigger fires and no view is
-  // read, whatever the file has.
+  // `flags` are SQLITE_OPEN_*; `uri` may be a path or file: URI, `path` is what messages show. No trigger fires and no
+  // view is read, whatever the file has.
   static Result<Database> open(const std::string &uri, const std::string &path, int flags, const BusyRule &busy);
   Database(Database &&other) noexcept;
   Database &operator=(Database &&other) noexcept;

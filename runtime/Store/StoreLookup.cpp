@@ -35,7 +35,8 @@ bool hasCodeFor(const LookupQuery &query, const KernelRecord &record) {
          (!record.ptx.empty() && kernelRunsOn(virtualArch(record.kernelArch), query.arch));
 }
 
-// Of the row that the statement stands at. What decides whether a winner is passed by is held against checksums like the winner.
+// Of the row that the statement stands at. What decides whether a winner is passed by is held against checksums like
+// the winner.
 Status readCandidate(sqlite::Statement &statement, const std::string &path, Candidate &candidate) {
   std::string needsChecksum;
   int64_t hasKernel = 0;
@@ -43,12 +44,14 @@ Status readCandidate(sqlite::Statement &statement, const std::string &path, Cand
   constexpr int kFirstOfWinner = 5;
   HEDDLE_TRY(sqlite::readCheckedRow(statement, candidate.winner, path, kFirstOfWinner));
   if (!hasKernel)
-    return Status::corrupt("store '" + path + "': a winner names kernel " + candidate.winner.contentKey + ", which is not there");
+    return Status::corrupt("store '" + path + "': a winner names kernel " + candidate.winner.contentKey +
+                           ", which is not there");
   HEDDLE_TRY(statement.read(1, needsChecksum));
   HEDDLE_TRY(sqlite::readRow(statement, candidate.kernel, 2));
   if (needsChecksum == fieldDigest(candidate.kernel) && candidate.kernel.contentKey == candidate.winner.contentKey)
     return {};
-  return Status::corrupt("store '" + path + "': kernel " + candidate.winner.contentKey + " does not match its checksum");
+  return Status::corrupt("store '" + path + "': kernel " + candidate.winner.contentKey +
+                         " does not match its checksum");
 }
 
 bool isForAnyGenerator(const KernelFamily &wanted, KernelFamily found) {
@@ -56,14 +59,17 @@ bool isForAnyGenerator(const KernelFamily &wanted, KernelFamily found) {
   return fieldsEqual(wanted, found);
 }
 
-// Without looking at code: where it is long, SQLite reads all of it to know its length. Rows of other generators are read too: until
-// its checksum is compared, a row may only seem to be one.
-Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const std::string &path, const LookupQuery &query) {
-  HEDDLE_ASSIGN(sqlite::Statement statement,
-                database.prepare("SELECT k.content_key IS NOT NULL, k.needs_checksum, " + sqlite::columnList<sqlite::KernelNeeds>("k.") +
-                                 ", w.rowid, w.checksum, " + sqlite::columnList<Winner>("w.") +
-                                 " FROM winners w LEFT JOIN kernels k ON k.content_key = w.content_key"
-                                 " WHERE w.pattern = ? AND w.kind = ? AND w.dtype = ? AND w.head_dim = ? AND w.value_dim = ?"));
+// Without looking at code: where it is long, SQLite reads all of it to know its length. Rows of other generators are
+// read too: until its checksum is compared, a row may only seem to be one.
+Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const std::string &path,
+                                              const LookupQuery &query) {
+  HEDDLE_ASSIGN(
+      sqlite::Statement statement,
+      database.prepare("SELECT k.content_key IS NOT NULL, k.needs_checksum, " +
+                       sqlite::columnList<sqlite::KernelNeeds>("k.") + ", w.rowid, w.checksum, " +
+                       sqlite::columnList<Winner>("w.") +
+                       " FROM winners w LEFT JOIN kernels k ON k.content_key = w.content_key"
+                       " WHERE w.pattern = ? AND w.kind = ? AND w.dtype = ? AND w.head_dim = ? AND w.value_dim = ?"));
   statement.bind(query.pattern).bind(query.kind).bind(query.dtype).bind(query.headDim).bind(query.valueDim);
   std::vector<Candidate> candidates;
   while (true) {

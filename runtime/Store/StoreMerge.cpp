@@ -97,7 +97,8 @@ Status takeName(const std::string &path, const std::string &target) {
   if (renameToNew(path, target) == 0)
     return {};
   if (errno == EEXIST)
-    return Status::invalidArgument("export to '" + target + "': another process made that file meanwhile; it stays as it is");
+    return Status::invalidArgument("export to '" + target +
+                                   "': another process made that file meanwhile; it stays as it is");
   return Status::io("export to '" + target + "': cannot give the file its name: " + std::strerror(errno));
 }
 
@@ -129,7 +130,8 @@ struct Store::Merger {
   std::set<std::string> devices = {}, patterns = {}; // of the winners and trials that are meant
 
   Status run() {
-    HEDDLE_ASSIGN(std::vector<Winner> winners, from.readAll<Winner>("ORDER BY pattern, kind, dtype, head_dim, winner_key"));
+    HEDDLE_ASSIGN(std::vector<Winner> winners,
+                  from.readAll<Winner>("ORDER BY pattern, kind, dtype, head_dim, winner_key"));
     if (filter)
       winners.erase(std::remove_if(winners.begin(), winners.end(), [&](const Winner &row) { return !accepts(row); }), winners.end());
     HEDDLE_TRY(mergeKernels(winners));
@@ -302,7 +304,8 @@ Result<StoreCounts> Store::exportTo(const std::string &path, const RowFilter &fi
   const std::string part = folder->file("part.db");
   StoreOptions writing;
   writing.mode = StoreMode::readWrite;
-  writing.forceNetwork = writing.allowForeignWriters = true; // nobody else has the folder, and who may write beside it owns the result
+  // Nobody else has the folder, and who may write beside it owns the result.
+  writing.forceNetwork = writing.allowForeignWriters = true;
   Result<Store> target = Store::open(part, writing);
   if (!target)
     return Status(target.status().code(), "export to '" + path + "': " + target.status().message());

@@ -1,6 +1,6 @@
 //===- StoreOpen.cpp - from a path to a store -------------------------------===//
-// Owns the order of what is asked before a row is read: who may write here, what the file claims to be, what an ended process left
-// to undo, and whether the schema is a store's.
+// Owns the order of what is asked before a row is read: who may write here, what the file claims to be, what an ended
+// process left to undo, and whether the schema is a store's.
 #include "runtime/Store/Location.h"
 #include "runtime/Store/Schema.h"
 #include "runtime/Store/StoreImpl.h"
@@ -22,8 +22,9 @@ Result<bool> allowsWal(const StorePlace &place, const StoreOptions &options) {
   }
   std::optional<std::string> network = networkFileSystemName(type);
   if (network && !options.forceNetwork)
-    return Status::denied("open store '" + place.shown + "' for writing: it lies on " + *network +
-                          ", where locks cannot be trusted; write to a local file, then merge, or force it if no other machine writes");
+    return Status::denied(
+        "open store '" + place.shown + "' for writing: it lies on " + *network +
+        ", where locks cannot be trusted; write to a local file, then merge, or force it if no other machine writes");
   return !network;
 }
 
@@ -33,7 +34,8 @@ Result<sqlite::Database> connect(const StorePlace &place, StoreMode mode, const 
                   : mode == StoreMode::readOnly ? SQLITE_OPEN_READONLY
                                                 : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
   const std::string name = mode == StoreMode::immutable ? fileUri(place.path, "immutable=1") : place.path;
-  HEDDLE_ASSIGN(sqlite::Database database, sqlite::Database::open(name, place.shown, kCommon | how, {options.busyTimeoutMs, options.onWait}));
+  HEDDLE_ASSIGN(sqlite::Database database,
+                sqlite::Database::open(name, place.shown, kCommon | how, {options.busyTimeoutMs, options.onWait}));
   HEDDLE_TRY(database.execute("PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON"));
   return database;
 }
@@ -46,7 +48,8 @@ Status setJournal(sqlite::Database &database, bool usesWal, int busyTimeoutMs) {
   if (current == wanted)
     return {};
   database.setBusyLimit(std::min(kPatienceMs, busyTimeoutMs));
-  const Status changed = database.queryText(usesWal ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE").status();
+  const Status changed =
+      database.queryText(usesWal ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE").status();
   database.setBusyLimit(busyTimeoutMs);
   return changed.code() == StatusCode::io ? Status() : changed;
 }
@@ -71,12 +74,14 @@ Result<sqlite::Database> openAs(const StorePlace &place, StoreMode mode, const S
 // Undoes what a process that was killed had begun to write; a connection that only reads may not.
 Status undoUnfinished(const StorePlace &place, const StoreOptions &options) {
   auto refused = [&](const Status &why) {
-    return Status(why.code(), "open store '" + place.shown + "': " + recoveryAdvice(place) + " (here: " + why.message() + ")");
+    return Status(why.code(),
+                  "open store '" + place.shown + "': " + recoveryAdvice(place) + " (here: " + why.message() + ")");
   };
   if (const Status allowed = allowsWal(place, options).status(); !allowed.isOk())
     return refused(allowed);
   Result<sqlite::Database> database = connect(place, StoreMode::readWrite, options);
-  const Status undone = database ? database->queryInteger("SELECT count(*) FROM sqlite_schema").status() : database.status();
+  const Status undone =
+      database ? database->queryInteger("SELECT count(*) FROM sqlite_schema").status() : database.status();
   return undone.isOk() || undone.code() == StatusCode::corrupt ? Status() : refused(undone);
 }
 
@@ -93,20 +98,24 @@ Result<sqlite::Database> openForReading(const StorePlace &place, const StoreOpti
     return database;
   if (const Status whole = checkNoSideFiles(place); !whole.isOk())
     return Status::denied("open store '" + place.shown + "': reading the log '" + place.path +
-                          "-wal' takes the right to write in its folder; open it as a user who may, or copy both files to a folder of your own");
+                          "-wal' takes the right to write in its folder; open it as a user who may, or copy both files "
+                          "to a folder of your own");
   return openAs(place, StoreMode::immutable, options, code);
 }
 
 // What may be read at all, before SQLite sees the file. True: it is to be taken as one that never changes.
 Result<bool> checkBeforeOpening(const StorePlace &place, const StoreOptions &options) {
   if (!place.exists && options.mode != StoreMode::readWrite)
-    return Status::notFound("open store '" + place.shown + "': there is no such file; publishing or tuning creates one");
+    return Status::notFound("open store '" + place.shown +
+                            "': there is no such file; publishing or tuning creates one");
   bool isImmutable = options.mode == StoreMode::immutable;
   if (!options.allowForeignWriters) {
     HEDDLE_ASSIGN(const bool mayAdd, othersMayAddFiles(place));
     if (mayAdd && options.mode == StoreMode::readWrite)
-      return Status::denied("open store '" + place.shown + "' for writing: other users may put a log or a journal beside it, whose rows would be its own; " +
-                            "choose a folder that is yours alone, or allow foreign writers explicitly");
+      return Status::denied(
+          "open store '" + place.shown +
+          "' for writing: other users may put a log or a journal beside it, whose rows would be its own; " +
+          "choose a folder that is yours alone, or allow foreign writers explicitly");
     isImmutable |= mayAdd;
   }
   const Status header = place.exists ? checkStoreHeader(place, kStoreVersion) : Status();
@@ -124,9 +133,9 @@ Result<Store> Store::open(const std::string &path, const StoreOptions &options) 
   HEDDLE_ASSIGN(const StorePlace place, findPlace(path));
   HEDDLE_ASSIGN(const bool isImmutable, checkBeforeOpening(place, options));
   int ignored = 0;
-  Result<sqlite::Database> database = isImmutable                             ? openAs(place, StoreMode::immutable, options, ignored)
+  Result<sqlite::Database> database = isImmutable ? openAs(place, StoreMode::immutable, options, ignored)
                                       : options.mode == StoreMode::readWrite ? openForWriting(place, options)
-                                                                              : openForReading(place, options);
+                                                                             : openForReading(place, options);
   HEDDLE_TRY(database.status());
   return Store(std::make_unique<Impl>(path, options, database.take()));
 }

@@ -18,7 +18,8 @@ template <class T> T stamped(T row) {
 }
 
 // `key` is the first of the extra columns, unless it is empty; the checksum is the other.
-template <class T> Status insertRow(sqlite::Database &database, const std::string &conflict, const std::string &key, const T &row) {
+template <class T>
+Status insertRow(sqlite::Database &database, const std::string &conflict, const std::string &key, const T &row) {
   HEDDLE_ASSIGN(Statement statement, database.prepare(sqlite::insertSql<T>() + " ON CONFLICT " + conflict));
   if (!key.empty())
     statement.bind(key);
@@ -38,8 +39,9 @@ Result<sqlite::Transaction> Store::Impl::beginWriting(Commit commit) {
 }
 
 Result<KernelRecord> Store::Impl::readKernel(const std::string &contentKey) {
-  HEDDLE_ASSIGN(Statement statement, database.prepare("SELECT needs_checksum, checksum, " + sqlite::columnList<KernelRecord>() +
-                                                      " FROM kernels WHERE content_key = ?"));
+  HEDDLE_ASSIGN(Statement statement,
+                database.prepare("SELECT needs_checksum, checksum, " + sqlite::columnList<KernelRecord>() +
+                                 " FROM kernels WHERE content_key = ?"));
   statement.bind(contentKey);
   HEDDLE_ASSIGN(bool hasRow, statement.step());
   if (!hasRow)
@@ -49,7 +51,8 @@ Result<KernelRecord> Store::Impl::readKernel(const std::string &contentKey) {
   HEDDLE_TRY(statement.read(0, needsChecksum));
   HEDDLE_TRY(statement.read(1, checksum));
   HEDDLE_TRY(sqlite::readRow(statement, record, 2));
-  const bool isSound = checksum == fieldDigest(record) && needsChecksum == fieldDigest(sqlite::needsOf(record)) && record.contentKey == contentKey;
+  const bool isSound = checksum == fieldDigest(record) && needsChecksum == fieldDigest(sqlite::needsOf(record)) &&
+                       record.contentKey == contentKey;
   if (!isSound)
     return Status::corrupt("store '" + path + "': kernel " + contentKey + " does not match its checksum; restore the file from a copy or tune again into a new one");
   return record;
@@ -67,7 +70,8 @@ Result<StoreCounts> Store::Impl::readCounts() {
 
 Status Store::Impl::addKernel(const KernelRecord &record, OnConflict rule) {
   // Equal content keys mean interchangeable kernels.
-  const std::string update = rule == OnConflict::publish ? "NOTHING" : "UPDATE SET " + sqlite::updateList<KernelRecord>();
+  const std::string update =
+      rule == OnConflict::publish ? "NOTHING" : "UPDATE SET " + sqlite::updateList<KernelRecord>();
   return insertRow(database, "(content_key) DO " + update, fieldDigest(sqlite::needsOf(record)), record);
 }
 
@@ -80,7 +84,8 @@ Status Store::Impl::addWinner(const Winner &given, OnConflict rule) {
 
 Status Store::Impl::addTrial(const Trial &given) {
   const Trial trial = sqlite::asStored(given);
-  return insertRow(database, "(session_key, config_digest) DO UPDATE SET " + sqlite::updateList<Trial>(), Trial::sessionKey(trial), trial);
+  return insertRow(database, "(session_key, config_digest) DO UPDATE SET " + sqlite::updateList<Trial>(),
+                   Trial::sessionKey(trial), trial);
 }
 
 Status Store::Impl::addDevice(const DeviceRecord &device) {
@@ -134,7 +139,8 @@ Status Store::setName(const NameRecord &name) {
 Result<NameRecord> Store::findName(const std::string &name) const {
   {
     std::lock_guard<std::mutex> lock(impl->mutex);
-    HEDDLE_ASSIGN(std::vector<NameRecord> rows, name.empty() ? std::vector<NameRecord>() : impl->readAll<NameRecord>("WHERE name = ?", name));
+    HEDDLE_ASSIGN(std::vector<NameRecord> rows,
+                  name.empty() ? std::vector<NameRecord>() : impl->readAll<NameRecord>("WHERE name = ?", name));
     if (!rows.empty() && rows.front().name == name)
       return rows.front();
   }

@@ -87,7 +87,8 @@ private:
   template <class T> Status checkTable() {
     const std::vector<std::string> extras = sqlite::Table<T>::extras();
     const std::string key = extras.size() > 1 ? extras.front() : "''";
-    const std::string sql = "SELECT rowid, " + key + ", checksum, " + sqlite::columnList<T>() + " FROM " + sqlite::Table<T>::name + " ORDER BY rowid";
+    const std::string sql = "SELECT rowid, " + key + ", checksum, " + sqlite::columnList<T>() + " FROM " +
+                            sqlite::Table<T>::name + " ORDER BY rowid";
     return eachRow(sql, [&](Statement &statement) {
       int64_t number = 0;
       std::string found, checksum;

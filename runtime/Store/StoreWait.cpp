@@ -28,7 +28,9 @@ bool parse(const std::string &line, Lock &lock) {
 }
 
 // SQLite's file formats: where locks of the file lie, and of the index of its log.
-bool isOfSqlite(uint64_t first, bool isIndex) { return isIndex ? first >= 120 && first < 128 : first >> 12 == 0x40000000 >> 12; }
+bool isOfSqlite(uint64_t first, bool isIndex) {
+  return isIndex ? first >= 120 && first < 128 : first >> 12 == 0x40000000 >> 12;
+}
 
 uint64_t inodeOf(const std::string &path) {
   struct stat facts;
@@ -50,8 +52,9 @@ std::string lockHolder(const std::string &path) {
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
     Lock lock;
-    const bool isOurs = parse(line, lock) && lock.kind == "POSIX" && lock.file != 0 &&
-                        ((lock.file == file && isOfSqlite(lock.first, false)) || (lock.file == index && isOfSqlite(lock.first, true)));
+    const bool isOurs =
+        parse(line, lock) && lock.kind == "POSIX" && lock.file != 0 &&
+        ((lock.file == file && isOfSqlite(lock.first, false)) || (lock.file == index && isOfSqlite(lock.first, true)));
     if (isOurs && lock.process > 0 && lock.process != ::getpid())
       (lock.mode == "WRITE" ? writers : readers).insert(lock.process);
   }

@@ -20,8 +20,8 @@ struct BusyRule {
   std::function<void(const StoreWait &)> onWait = {}; // once for each such wait; may be empty
 };
 
-// Who holds a lock of the SQLite file at `path`, or of the index of its log, as the system has it: "process 4711 (heddle)";
-// "another process" where it does not say.
+// Who holds a lock of the SQLite file at `path`, or of the index of its log, as the system has it: "process 4711
+// (heddle)"; "another process" where it does not say.
 std::string lockHolder(const std::string &path);
 
 } // namespace heddle

@@ -15,12 +15,14 @@ constexpr int kPatterns = 3, kBuckets = 8;
 
 std::string patternOf(int number) { return "pattern-" + std::to_string(number); }
 
-// A row of every kind that a lookup, a tune or a report reads, fit to ship; little code, so that flips hit everything else.
+// A row of every kind that a lookup, a tune or a report reads, fit to ship; little code, so that flips hit everything
+// else.
 void makeStore(const std::string &path) {
   Store store = openStore(path, writing());
   for (int pattern = 0; pattern < kPatterns; ++pattern) {
     for (int bucket = 0; bucket < kBuckets; ++bucket) {
-      const KernelRecord record = someKernel("k" + std::to_string(pattern) + std::to_string(bucket / 2), patternOf(pattern), 300);
+      const KernelRecord record =
+          someKernel("k" + std::to_string(pattern) + std::to_string(bucket / 2), patternOf(pattern), 300);
       Winner winner = someWinner(record, {bucket, 2, 1});
       winner.medianUs = 10.5 + bucket, winner.createdUnix = 1000 + bucket;
       require(store.publish(record, winner));
@@ -50,8 +52,8 @@ template <class T> std::string rowsText(const Result<std::vector<T>> &rows) {
   });
 }
 
-// What lookups answer, "refused" for each that fails: of every key exactly, of one between buckets, of a GPU of another kind, of a
-// driver that is too old for nothing here, and of every name.
+// What lookups answer, "refused" for each that fails: of every key exactly, of one between buckets, of a GPU of another
+// kind, of a driver that is too old for nothing here, and of every name.
 std::vector<std::string> lookups(const Store &store) {
   std::vector<std::string> answers;
   auto ask = [&](const LookupQuery &query) {
@@ -65,7 +67,8 @@ std::vector<std::string> lookups(const Store &store) {
       ask(WinnerKey(family, {bucket, 2, 1}, someDevice()));
     ask(WinnerKey(family, {4, 5, 8}, someDevice()));
     ask(LookupQuery(WinnerKey(family, {-1, -1, -1}, {"Another GPU", "sm_90", 100, 80}), 12000));
-    answers.push_back(said<NameRecord>(store.findName("name-" + std::to_string(pattern)), [](const NameRecord &name) { return fieldText(name); }));
+    answers.push_back(said<NameRecord>(store.findName("name-" + std::to_string(pattern)),
+                                       [](const NameRecord &name) { return fieldText(name); }));
   }
   return answers;
 }
@@ -123,7 +126,8 @@ TEST_CASE("[3] a store whose schema is not exactly ours is refused, and nothing 
   const std::string sound = folder / "sound.db", path = folder / "a.db";
   makeStore(sound);
   const std::pair<const char *, const char *> changes[] = {
-      {"CREATE TRIGGER x AFTER INSERT ON kernels BEGIN DELETE FROM winners; END", "the trigger x is not one of a store's"},
+      {"CREATE TRIGGER x AFTER INSERT ON kernels BEGIN DELETE FROM winners; END",
+       "the trigger x is not one of a store's"},
       {"CREATE VIEW v AS SELECT * FROM winners", "the view v is not one of a store's"},
       {"CREATE TABLE t (a)", "the table t is not one of a store's"},
       {"CREATE INDEX i ON winners (generator)", "the index i is not one of a store's"},
@@ -165,7 +169,8 @@ TEST_CASE("[3] a letter of the schema that is another is corruption, wherever it
   const std::string sound = folder / "sound.db", path = folder / "a.db";
   makeStore(sound);
   const std::string bytes = readFile(sound);
-  for (const char *word : {"CREATE TABLE kernels", "median_us REAL", "PRIMARY KEY NOT NULL", "needs_checksum TEXT", ") STRICT"}) {
+  for (const char *word :
+       {"CREATE TABLE kernels", "median_us REAL", "PRIMARY KEY NOT NULL", "needs_checksum TEXT", ") STRICT"}) {
     std::string damaged = bytes;
     const size_t at = damaged.find(word);
     REQUIRE(at != std::string::npos);

@@ -125,7 +125,8 @@ TEST_CASE("[4] the code of another kernel in place of one's own is noticed, and 
   // The winner of one head dim leads to the kernel of another: every row is as somebody published it.
   Winner misled = find(folder / "b.db", query).winner;
   misled.contentKey = "k3";
-  runSql(folder / "b.db", "UPDATE winners SET content_key = 'k3', checksum = '" + fieldDigest(misled) + "' WHERE head_dim = 64 AND work_per_sm = 3");
+  runSql(folder / "b.db", "UPDATE winners SET content_key = 'k3', checksum = '" + fieldDigest(misled) +
+                              "' WHERE head_dim = 64 AND work_per_sm = 3");
   Store store = openStore(folder / "b.db", {});
   Status refused = store.lookup(query).status();
   CHECK(refused.code() == StatusCode::corrupt);
@@ -196,23 +197,31 @@ TEST_CASE("verify reads every row of every table, and says which is wrong") {
   CHECK(openStore(sound, {}).verify()->problems.empty());
   const std::string no = std::string(64, '0');
   const std::pair<std::string, std::string> damages[] = {
-      {"UPDATE winners SET winner_key = '" + no + "' WHERE rowid = 2", "winners, row 2: winner_key is " + no + ", the digest of its columns "},
+      {"UPDATE winners SET winner_key = '" + no + "' WHERE rowid = 2",
+       "winners, row 2: winner_key is " + no + ", the digest of its columns "},
       {"UPDATE winners SET device_name = 'Other' WHERE rowid = 1", "winners, row 1: winner_key is "},
       {"UPDATE winners SET median_us = 1.0 WHERE rowid = 2", "winners, row 2: checksum is "},
-      {"UPDATE winners SET dtype = 'int3' WHERE rowid = 2", "winners, row 2: store '" + path + "': expected a dtype bf16, fp16 or fp32, got 'int3'"},
-      {"UPDATE trials SET session_key = '" + no + "' WHERE rowid = 3", "trials, row 3: session_key is " + no + ", the digest of its columns "},
+      {"UPDATE winners SET dtype = 'int3' WHERE rowid = 2",
+       "winners, row 2: store '" + path + "': expected a dtype bf16, fp16 or fp32, got 'int3'"},
+      {"UPDATE trials SET session_key = '" + no + "' WHERE rowid = 3",
+       "trials, row 3: session_key is " + no + ", the digest of its columns "},
       {"UPDATE trials SET head_dim = 32 WHERE rowid = 1", "trials, row 1: session_key is "},
       {"UPDATE trials SET median_us = 1.0 WHERE rowid = 2", "trials, row 2: checksum is "},
       {"UPDATE trials SET config_digest = '" + no + "' WHERE rowid = 2", "trials, row 2: checksum is "},
       {"UPDATE devices SET l2_bytes = 7", "devices, row 1: checksum is "},
       {"UPDATE names SET pattern = 'pattern-b' WHERE name = 'second'", "names, row 2: checksum is "},
-      {"UPDATE kernels SET needs_checksum = '" + no + "'", "kernels, row 1: store '" + path + "': kernel k1 does not match its checksum"},
+      {"UPDATE kernels SET needs_checksum = '" + no + "'",
+       "kernels, row 1: store '" + path + "': kernel k1 does not match its checksum"},
       {"UPDATE trials SET dtype = '' WHERE rowid = 2", "trials, row 2: store '" + path + "': expected a dtype"},
-      {"UPDATE trials SET outcome = '' WHERE rowid = 2", "trials, row 2: expected a configuration digest and an outcome, got '"},
-      {"UPDATE devices SET device_key = '" + no + "'", "devices, row 1: device_key is " + no + ", the digest of its columns "},
+      {"UPDATE trials SET outcome = '' WHERE rowid = 2",
+       "trials, row 2: expected a configuration digest and an outcome, got '"},
+      {"UPDATE devices SET device_key = '" + no + "'",
+       "devices, row 1: device_key is " + no + ", the digest of its columns "},
       {"UPDATE devices SET sm_count = 7", "devices, row 1: device_key is "},
-      {"UPDATE names SET pattern = '' WHERE name = 'second'", "names, row 2: expected a name and a pattern digest, got 'second' and ''"},
-      {"UPDATE kernels SET registers = 7", "kernels, row 1: store '" + path + "': kernel k1 does not match its checksum"}};
+      {"UPDATE names SET pattern = '' WHERE name = 'second'",
+       "names, row 2: expected a name and a pattern digest, got 'second' and ''"},
+      {"UPDATE kernels SET registers = 7",
+       "kernels, row 1: store '" + path + "': kernel k1 does not match its checksum"}};
   for (const auto &[sql, said] : damages) {
     CAPTURE(sql);
     std::filesystem::copy_file(sound, path, std::filesystem::copy_options::overwrite_existing);

@@ -21,7 +21,8 @@ std::string schemaOf(const std::string &path) {
   sqlite3 *handle = nullptr;
   sqlite3_stmt *statement = nullptr;
   REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
-  REQUIRE(sqlite3_prepare_v2(handle, "SELECT group_concat(sql, ';') FROM sqlite_schema", -1, &statement, nullptr) == SQLITE_OK);
+  REQUIRE(sqlite3_prepare_v2(handle, "SELECT group_concat(sql, ';') FROM sqlite_schema", -1, &statement, nullptr) ==
+          SQLITE_OK);
   REQUIRE(sqlite3_step(statement) == SQLITE_ROW);
   const std::string sql = reinterpret_cast<const char *>(sqlite3_column_text(statement, 0));
   sqlite3_finalize(statement);
@@ -33,9 +34,10 @@ std::string schemaOf(const std::string &path) {
 void killWithin(const std::string &path, const std::string &sql) {
   CHECK(waitFor(startChild([&] {
           sqlite3 *handle = nullptr;
-          const bool isWritten = sqlite3_open(path.c_str(), &handle) == SQLITE_OK &&
-                                 sqlite3_exec(handle, ("BEGIN IMMEDIATE;" + sql).c_str(), nullptr, nullptr, nullptr) == SQLITE_OK &&
-                                 sqlite3_db_cacheflush(handle) == SQLITE_OK;
+          const bool isWritten =
+              sqlite3_open(path.c_str(), &handle) == SQLITE_OK &&
+              sqlite3_exec(handle, ("BEGIN IMMEDIATE;" + sql).c_str(), nullptr, nullptr, nullptr) == SQLITE_OK &&
+              sqlite3_db_cacheflush(handle) == SQLITE_OK;
           if (isWritten)
             raise(SIGKILL);
           return 1;
@@ -91,7 +93,8 @@ TEST_CASE("[1] killed while a store is made: reading finds nothing, and whoever 
   REQUIRE(std::filesystem::file_size(path) > 0);
   const Status empty = Store::open(path).status();
   CHECK(empty.code() == StatusCode::notFound);
-  CHECK_MESSAGE(empty.message().find("the file is empty; publishing or tuning fills it") != std::string::npos, empty.message());
+  CHECK_MESSAGE(empty.message().find("the file is empty; publishing or tuning fills it") != std::string::npos,
+                empty.message());
   removeStore(path);
   killWithin(path, sql);
   require(Store::previewMerge(path, {other}).status());
@@ -112,7 +115,8 @@ TEST_CASE("[1] who may not undo what was killed is told who can") {
   }
   CHECK(asReader([&] {
           const Status refused = Store::open(path, reading()).status();
-          const bool isSaid = refused.message().find("run `heddle cache verify --db=" + path + "` as a user who may write") != std::string::npos;
+          const bool isSaid = refused.message().find("run `heddle cache verify --db=" + path +
+                                                     "` as a user who may write") != std::string::npos;
           if (!isSaid)
             std::fprintf(stderr, "%s\n", refused.str().c_str());
           return isSaid ? 0 : 1;

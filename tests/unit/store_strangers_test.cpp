@@ -1,6 +1,6 @@
 //===- store_strangers_test.cpp - folders that others may write -------------===//
-// Another user puts a log with code of their own beside the store, again and again, while it is opened: 500 times, 5000 with
-// HEDDLE_TEST_ALL=1. Numbers in brackets are the promises of runtime/Store/Store.h.
+// Another user puts a log with code of their own beside the store, again and again, while it is opened: 500 times, 5000
+// with HEDDLE_TEST_ALL=1. Numbers in brackets are the promises of runtime/Store/Store.h.
 #include "process_fixture.h"
 #include "runtime/Core/FieldText.h"
 #include "store_contents.h"
@@ -21,7 +21,8 @@ std::string evilLog(const ScratchFolder &folder, const std::string &path, const 
   std::filesystem::copy_file(path, copy);
   sqlite3 *handle = nullptr;
   REQUIRE(sqlite3_open(copy.c_str(), &handle) == SQLITE_OK);
-  const std::string sql = "UPDATE kernels SET cubin = CAST('" + evil.cubin + "' AS BLOB), checksum = '" + fieldDigest(evil) + "'";
+  const std::string sql =
+      "UPDATE kernels SET cubin = CAST('" + evil.cubin + "' AS BLOB), checksum = '" + fieldDigest(evil) + "'";
   REQUIRE_MESSAGE(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK, sqlite3_errmsg(handle));
   const std::string log = readFile(copy + "-wal");
   REQUIRE(!log.empty());
@@ -94,7 +95,8 @@ TEST_CASE("[6] a log that another user puts beside the store while it is opened 
     gid_t group;
     bool isRead; // as one that never changes, or never
   };
-  for (const Place &place : {Place{0777, 0, false}, Place{01777, 0, true}, Place{0775, kStranger, false}, Place{0700, 0, true}})
+  for (const Place &place :
+       {Place{0777, 0, false}, Place{01777, 0, true}, Place{0775, kStranger, false}, Place{0700, 0, true}})
     for (StoreMode mode : {StoreMode::readOnly, StoreMode::immutable, StoreMode::readWrite}) {
       ScratchFolder folder;
       const Tally tally = race(folder, place.mode, place.group, mode);
@@ -121,7 +123,9 @@ TEST_CASE("[6] folders: whose writers are trusted, and what is said otherwise") 
   for (StoreMode mode : {StoreMode::readOnly, StoreMode::readWrite, StoreMode::immutable})
     CHECK(codeOf(mode) == StatusCode::denied);
   const std::string said = Store::open(path).status().message();
-  CHECK_MESSAGE(said.find("other users may write the folder '" + place + "', who could put code in its place") != std::string::npos, said);
+  CHECK_MESSAGE(said.find("other users may write the folder '" + place + "', who could put code in its place") !=
+                    std::string::npos,
+                said);
   StoreOptions allowed;
   allowed.allowForeignWriters = true;
   CHECK(Store::open(path, allowed).isOk());
@@ -129,7 +133,8 @@ TEST_CASE("[6] folders: whose writers are trusted, and what is said otherwise") 
   CHECK(codeOf(StoreMode::readOnly) == StatusCode::ok);
   CHECK(codeOf(StoreMode::immutable) == StatusCode::ok);
   CHECK(codeOf(StoreMode::readWrite) == StatusCode::denied);
-  CHECK(Store::open(place + "/new.db", writing()).status().message().find("choose a folder that is yours alone") != std::string::npos);
+  CHECK(Store::open(place + "/new.db", writing()).status().message().find("choose a folder that is yours alone") !=
+        std::string::npos);
   chmod(place.c_str(), 0755);
   chmod(folder.path().c_str(), 0777); // who may write above may put another folder in the place of this one
   CHECK(codeOf(StoreMode::readOnly) == StatusCode::denied);

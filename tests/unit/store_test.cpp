@@ -280,7 +280,9 @@ TEST_CASE("a store of an older version is refused with what to do, and stays as 
     options.mode = mode;
     const Status refused = Store::open(path, options).status();
     CHECK(refused.code() == StatusCode::unsupported);
-    CHECK_MESSAGE(refused.message().find("its schema has version 2, this program reads version 3 only; compile or tune into a new file") != std::string::npos,
+    CHECK_MESSAGE(refused.message().find(
+                      "its schema has version 2, this program reads version 3 only; compile or tune into a new file") !=
+                      std::string::npos,
                   refused.message());
   }
   CHECK(readFile(path) == before);
@@ -289,7 +291,8 @@ TEST_CASE("a store of an older version is refused with what to do, and stays as 
 TEST_CASE("the schema is made once") {
   ScratchFolder folder;
   const std::string path = folder / "a.db";
-  sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, {1000}).take();
+  sqlite::Database database =
+      sqlite::Database::open(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, {1000}).take();
   CHECK(checkSchema(database).code() == StatusCode::notFound);
   require(createSchema(database));
   require(createSchema(database));

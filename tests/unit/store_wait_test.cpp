@@ -70,8 +70,11 @@ TEST_CASE("[2] a wait is told once after a second, is bounded, and its end names
       refused = store ? store->setName({"causal", "pattern-a", "", 0}) : store.status();
     });
     CHECK(refused.code() == StatusCode::io);
-    CHECK_MESSAGE(refused.message().find("another process holds the file: " + expected) != std::string::npos, refused.message());
-    CHECK_MESSAGE(refused.message().find("s for its lock: try again when that has ended, or end it") != std::string::npos, refused.message());
+    CHECK_MESSAGE(refused.message().find("another process holds the file: " + expected) != std::string::npos,
+                  refused.message());
+    CHECK_MESSAGE(refused.message().find("s for its lock: try again when that has ended, or end it") !=
+                      std::string::npos,
+                  refused.message());
     CHECK(seconds > 1.4);
     CHECK(seconds < 10);
     REQUIRE(waits.size() == 1);

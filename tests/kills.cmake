@@ -1,0 +1,11 @@
+# Every verb that writes, killed at random moments: a few in every run, 300 among the long tests.
+if(TARGET heddle)
+  find_package(Python3 COMPONENTS Interpreter QUIET)
+  if(Python3_FOUND)
+    set(HEDDLE_KILLS ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/kills/kills.py $<TARGET_FILE:heddle>)
+    add_test(NAME kills.some COMMAND ${HEDDLE_KILLS} 9)
+    add_test(NAME kills.verbs COMMAND ${HEDDLE_KILLS} 300)
+    set_tests_properties(kills.some PROPERTIES TIMEOUT 120)
+    set_tests_properties(kills.verbs PROPERTIES LABELS long TIMEOUT 2400)
+  endif()
+endif()
