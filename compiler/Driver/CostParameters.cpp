@@ -3,8 +3,8 @@
 // other. The terms are relative to the data sheet's rates, so that other GPUs are predicted with their own row.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/ScheduleCost.h"
+#include "runtime/Core/ReadFile.h"
 
-#include <fstream>
 #include <sstream>
 
 namespace heddle {
@@ -121,11 +121,8 @@ const ShippedCosts *shippedCosts(const std::string &skeleton) {
 }
 
 Result<tuner::CostModel> loadCostModel(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    return Status::io("cost model '" + path + "' cannot be read");
-  Result<tuner::CostModel> model = parseModel(text.str());
+  HEDDLE_ASSIGN(const std::string text, readTextFile(path, {"cost model"}));
+  Result<tuner::CostModel> model = parseModel(text);
   if (!model)
     return Status(model.status().code(), "cost model '" + path + "': " + model.status().message());
   return model;

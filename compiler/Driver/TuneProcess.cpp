@@ -2,6 +2,8 @@
 #include "compiler/Driver/TuneProcess.h"
 #include "compiler/Driver/RunningProgram.h"
 #include "runtime/Core/Digest.h"
+#include "runtime/Core/ReadFile.h"
+#include "runtime/Core/SafeText.h"
 
 #include <nlohmann/json.hpp>
 
@@ -9,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <unistd.h>
 
 namespace heddle {
@@ -60,8 +61,9 @@ std::vector<std::string> environmentOf(const SweepGpu &gpu) {
 }
 
 std::string textOf(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  constexpr int64_t kMostBytes = int64_t(64) << 20;
+  Result<std::string> text = readTextFile(path, {"output of a tune", kMostBytes});
+  return text ? text.take() : text.status().message();
 }
 
 /// The last error that the child printed, else its last line.
@@ -76,7 +78,7 @@ std::string lastWords(const std::string &text) {
       error = line;
     begin = end + 1;
   }
-  return error.empty() ? last : error;
+  return safeLine(error.empty() ? last : error, kMostLineBytes);
 }
 
 /// Runs the child once. unavailable: it could not be started, crashed or hung; the message says which.

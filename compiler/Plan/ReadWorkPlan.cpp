@@ -1,12 +1,11 @@
 //===- ReadWorkPlan.cpp - a plan from JSON --------------------------------===//
 #include "compiler/Plan/WorkPlan.h"
+#include "runtime/Core/ReadFile.h"
 
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 
 namespace heddle {
@@ -194,12 +193,11 @@ Result<WorkPlan> WorkPlan::parse(const std::string &text, const std::string &lab
 }
 
 Result<WorkPlan> WorkPlan::load(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::error_code ignored;
-  if (!file || std::filesystem::is_directory(path, ignored))
-    return Status::invalidArgument("'" + path + "': cannot read the plan");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return parse(text, path, std::filesystem::path(path).parent_path().string());
+  constexpr int64_t kMostBytes = int64_t(16) << 20;
+  const Result<std::string> text = readTextFile(path, {"plan", kMostBytes});
+  if (!text)
+    return Status::invalidArgument(text.status().message());
+  return parse(*text, path, std::filesystem::path(path).parent_path().string());
 }
 
 } // namespace heddle

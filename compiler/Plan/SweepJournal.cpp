@@ -1,5 +1,7 @@
 //===- SweepJournal.cpp - what became of the items of a sweep -------------===//
 #include "compiler/Plan/SweepJournal.h"
+#include "runtime/Core/ReadFile.h"
+#include "runtime/Core/SafeText.h"
 
 #include <nlohmann/json.hpp>
 
@@ -9,7 +11,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <sys/file.h>
 #include <unistd.h>
@@ -34,6 +35,11 @@ static Status systemError(const std::string &path, const char *what) {
   return Status::io("journal '" + path + "': cannot " + what + ": " + std::strerror(errno));
 }
 
+static Result<std::string> readJournalText(const std::string &path) {
+  constexpr int64_t kMostBytes = int64_t(256) << 20; // hundreds of thousands of items
+  return readTextFile(path, {"journal", kMostBytes});
+}
+
 Result<SweepJournal> SweepJournal::open(const std::string &path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0)
@@ -43,8 +49,7 @@ Result<SweepJournal> SweepJournal::open(const std::string &path) {
     return Status::unavailable("journal '" + path + "': another process runs this shard");
   HEDDLE_TRY(readJournal(path).status());
   // What a kill left of a line goes, so that the next one begins where a line does.
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  HEDDLE_ASSIGN(const std::string text, readJournalText(path));
   const size_t lastLine = text.rfind('\n');
   if (::ftruncate(fd, lastLine == std::string::npos ? 0 : off_t(lastLine + 1)) != 0 || ::lseek(fd, 0, SEEK_END) < 0)
     return systemError(path, "write");
@@ -90,29 +95,26 @@ static Result<SweepEntry> entryOf(const std::string &line) {
     entry.endedUnix = json.at("ended_unix").get<int64_t>();
     entry.isRecorded = json.value("recorded", false); // older journals do not say
   } catch (const Json::exception &) {
-    return Status::corrupt("no entry of a sweep: " + line.substr(0, 80));
+    return Status::corrupt("no entry of a sweep: " + safeLine(line, 80));
   }
   return entry;
 }
 
 Result<std::vector<SweepEntry>> readJournal(const std::string &path) {
   std::vector<SweepEntry> entries;
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file && errno == ENOENT)
+  const Result<std::string> text = readJournalText(path);
+  if (!text && text.status().code() == StatusCode::notFound)
     return entries;
-  if (!file)
-    return systemError(path, "read");
+  HEDDLE_TRY(text.status());
   int64_t number = 0;
-  for (std::string line; std::getline(file, line) && !file.eof();) { // at the end of the file: a line that was cut
+  size_t end = 0; // what follows the last newline is a line that was cut
+  for (size_t begin = 0; (end = text->find('\n', begin)) != std::string::npos; begin = end + 1) {
     ++number;
-    Result<SweepEntry> entry = entryOf(line);
+    Result<SweepEntry> entry = entryOf(text->substr(begin, end - begin));
     if (!entry)
       return Status::corrupt(path + ":" + std::to_string(number) + ": " + entry.status().message());
     entries.push_back(entry.take());
   }
-  if (file.bad())
-    return systemError(path, "read");
   return entries;
 }
 

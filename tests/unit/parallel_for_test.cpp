@@ -23,6 +23,14 @@ TEST_CASE("every item is worked on once") {
     CHECK(everyItemOnce(workers));
 }
 
+TEST_CASE("what an item throws reaches the caller, on whatever thread it was") {
+  for (int workers : {1, 2, 7}) {
+    std::atomic<int> begun{0};
+    CHECK_THROWS_AS(parallelFor(100000, workers, [&](int, int64_t item) { ++begun; if (item >= 50) throw std::bad_alloc(); }), std::bad_alloc);
+    CHECK(begun < 100000);
+  }
+}
+
 TEST_CASE("what the system has no threads for is done by the caller") {
   const Outcome outcome = withoutThreads([] { return everyItemOnce(4); });
   if (outcome == Outcome::skipped)

@@ -183,10 +183,10 @@ TEST_CASE("a journal that cannot be read is an error, not a shard that has done 
   ScratchFolder folder;
   const std::string path = folder / "shard-0-of-1.jsonl";
   std::filesystem::create_symlink("shard-0-of-1.jsonl", path);
-  CHECK(readSweep(folder.path()).status().message() == "journal '" + path + "': cannot read: Too many levels of symbolic links");
+  CHECK(readSweep(folder.path()).status().message() == "cannot read journal '" + path + "': Too many levels of symbolic links");
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
-  CHECK(readSweep(folder.path()).status().message() == "journal '" + path + "': cannot read: Is a directory");
+  CHECK(readSweep(folder.path()).status().message() == "cannot read journal '" + path + "': Is a directory");
   writeFile(folder / "file", "");
   CHECK(readSweep(folder / "file").status().message() == "'" + (folder / "file") + "': cannot list the folder: Not a directory");
   CHECK(readSweep(folder / "none")->empty());

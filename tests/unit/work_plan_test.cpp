@@ -99,5 +99,5 @@ TEST_CASE("what is wrong, and where") {
   CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3}})") == "plan.json: problems: expected \"heads\" and \"seqlen\", got {\"heads\":3}");
   CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3, "kv_heads": 2, "seqlen": 9}})").find("expected heads that are a multiple of kv_heads") != std::string::npos);
   CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 99999999999999999999, "seqlen": 9}})").find("problems.heads: expected an integer of at least 1") != std::string::npos);
-  CHECK(WorkPlan::load("/nowhere/plan.json").status().message() == "'/nowhere/plan.json': cannot read the plan");
+  CHECK(WorkPlan::load("/nowhere/plan.json").status().message() == "cannot read plan '/nowhere/plan.json': No such file or directory");
 }

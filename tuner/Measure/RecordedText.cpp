@@ -1,8 +1,8 @@
 //===- RecordedText.cpp - reading and writing recorded tables ---------------===//
+#include "runtime/Core/ReadFile.h"
 #include "tuner/Measure/RecordedTable.h"
 
 #include <charconv>
-#include <fstream>
 #include <sstream>
 
 namespace heddle::tuner {
@@ -100,11 +100,9 @@ Result<RecordedTable> RecordedTable::parse(std::string name, std::string_view te
 }
 
 Result<RecordedTable> RecordedTable::load(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (!file || !(content << file.rdbuf()))
-    return Status::io("recorded table '" + path + "' cannot be read");
-  return parse(path, content.str());
+  constexpr int64_t kMostBytes = int64_t(256) << 20;
+  HEDDLE_ASSIGN(const std::string text, readTextFile(path, {"recorded table", kMostBytes}));
+  return parse(path, text);
 }
 
 std::string RecordedTable::text() const {
