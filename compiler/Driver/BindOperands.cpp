@@ -1,5 +1,6 @@
 //===- BindOperands.cpp - tensors for one call ----------------------------===//
 #include "compiler/Driver/BindOperands.h"
+#include "compiler/Io/Memory.h"
 #include "compiler/Io/Safetensors.h"
 
 #include <algorithm>
@@ -62,19 +63,22 @@ public:
   }
 
   /// Of the readers, the first that says what it wants decides.
-  OperandTensor make(uint64_t seed) const {
+  Result<OperandTensor> make(uint64_t seed) const {
     const attn::TensorCall call = tensorCallOf(pattern, shape);
     for (OpOperand &use : pattern.getArgument(argument).getUses())
       if (auto reader = dyn_cast<attn::OperandOpInterface>(use.getOwner()))
         if (std::vector<int64_t> made = reader.makeTensor(use.getOperandNumber(), call, seed); !made.empty())
           return madeOf(made);
-    std::vector<int64_t> extents;
-    int64_t count = 1;
-    for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
-      count *= extents.emplace_back(extentOf(dimension).value_or(kMadeLength));
     const ElementType element = elementOf(type.getElementType());
+    std::vector<int64_t> extents;
+    double elements = 1;
+    for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
+      elements *= double(extents.emplace_back(extentOf(dimension).value_or(kMadeLength)));
+    // Integers are made in 64 bits before they are narrowed.
+    HEDDLE_TRY(checkMemory("tensor '" + name + "' " + shapeText(extents), elements * (isInteger(element) ? 12 : elementBytes(element)),
+                           "choose smaller sizes, or give the tensor with --operand " + name + "=FILE:TENSOR"));
     if (isInteger(element))
-      return madeOf(std::vector<int64_t>(size_t(count), 0));
+      return madeOf(std::vector<int64_t>(size_t(elements), 0));
     return OperandTensor::randomNormal(element, extents, seed, name);
   }
 
@@ -204,7 +208,7 @@ Status bindOperands(const PatternFile &file, const OperandSources &sources, Prob
       HEDDLE_ASSIGN(tensor, inputs->readOperand(name));
     } else if (sources.missing == OperandSources::Missing::make ||
                (sources.missing == OperandSources::Missing::makeForMasks && binder.isOfMask())) {
-      tensor = binder.make(sources.seed);
+      HEDDLE_ASSIGN(tensor, binder.make(sources.seed));
     } else if (sources.missing == OperandSources::Missing::refuse) {
       return binder.missing();
     }

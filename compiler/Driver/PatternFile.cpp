@@ -1,56 +1,51 @@
 //===- PatternFile.cpp - a pattern from text ------------------------------===//
 #include "compiler/Driver/PatternFile.h"
 #include "codegen/Schedule/AttentionSchedule.h"
+#include "compiler/Driver/PatternDiagnostics.h"
 #include "compiler/Driver/PatternText.h"
 #include "compiler/Driver/Suggest.h"
 #include "dialect/IR/RealWord.h"
 #include "dialect/Transforms/Passes.h"
 #include "runtime/Core/Digest.h"
+#include "runtime/Core/ReadFile.h"
+#include "runtime/Core/SafeText.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SourceMgr.h"
 
 #include <charconv>
 #include <cmath>
+#include <new>
 
 using namespace mlir;
 
 namespace heddle {
 
-/// Renders what MLIR says of the author's text, with the source line, into strings.
-struct PatternFile::Diagnostics {
-  explicit Diagnostics(MLIRContext *context)
-      : stream(text), handler(sources, context, stream) {}
-  llvm::SourceMgr sources;
-  std::string text;
-  llvm::raw_string_ostream stream;
-  SourceMgrDiagnosticHandler handler;
+[[noreturn]] static void throwBadAlloc(void *, const char *, bool) { throw std::bad_alloc(); }
 
-  std::string take() {
-    std::string taken = std::move(text);
-    text.clear();
-    while (!taken.empty() && taken.back() == '\n')
-      taken.pop_back();
-    return taken;
+/// A parsed text, which its patterns share.
+struct PatternFile::Source {
+  Source() : context(MLIRContext::Threading::DISABLED), diagnostics(&context) {
+    // LLVM allocates with malloc too, and would end the process.
+    static const bool installed = (llvm::install_bad_alloc_error_handler(throwBadAlloc), true);
+    static_cast<void>(installed);
+    loadScheduleDialects(context);
   }
+  MLIRContext context;
+  PatternDiagnostics diagnostics;
+  OwningOpRef<ModuleOp> module;
 };
 
-PatternFile::PatternFile() : context(std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED)) {
-  loadScheduleDialects(*context);
-  diagnostics = std::make_unique<Diagnostics>(context.get());
-}
+PatternFile::PatternFile() = default;
 PatternFile::~PatternFile() = default;
 
 Result<std::string> PatternFile::readText(const std::string &path) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
-  if (!buffer)
-    return Status::invalidArgument("cannot read pattern file '" + path + "': " + buffer.getError().message());
-  return (*buffer)->getBuffer().str();
+  Result<std::string> text = readTextFile(path, {"pattern file", kMaxPatternBytes, /*readsStdin=*/true});
+  return text ? std::move(text) : Status::invalidArgument(text.status().message());
 }
 
 Result<std::unique_ptr<PatternFile>> PatternFile::load(const std::string &path, const std::string &name) {
@@ -59,10 +54,11 @@ Result<std::unique_ptr<PatternFile>> PatternFile::load(const std::string &path, 
 }
 
 static std::string listOf(ArrayRef<attn::PatternOp> patterns) {
+  constexpr size_t kMostNames = 30;
   std::string names;
-  for (attn::PatternOp pattern : patterns)
-    names += (names.empty() ? "" : ", ") + pattern.getSymName().str();
-  return names;
+  for (attn::PatternOp pattern : patterns.take_front(kMostNames))
+    names += (names.empty() ? "" : ", ") + safeLine(pattern.getSymName());
+  return names + (patterns.size() > kMostNames ? " and " + std::to_string(patterns.size() - kMostNames) + " more" : "");
 }
 
 static Result<attn::PatternOp> choosePattern(ModuleOp module, const std::string &label, const std::string &name) {
@@ -100,40 +96,51 @@ Result<std::unique_ptr<PatternFile>> PatternFile::parseModule(const std::string 
   HEDDLE_TRY(checkPatternText(text, label));
   std::unique_ptr<PatternFile> file(new PatternFile());
   file->label = label;
-  file->diagnostics->sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, label), SMLoc());
-  file->module = timeStage(file->stageTimes, "parse", [&] {
-    return parseSourceFile<ModuleOp>(file->diagnostics->sources, ParserConfig(file->context.get()));
+  file->source = std::make_shared<Source>();
+  Source &source = *file->source;
+  source.diagnostics.sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, label), SMLoc());
+  source.module = timeStage(file->stageTimes, "parse", [&] {
+    return parseSourceFile<ModuleOp>(source.diagnostics.sources, ParserConfig(&source.context));
   });
-  std::string said = file->diagnostics->take();
-  if (!file->module)
+  std::string said = source.diagnostics.take();
+  if (!source.module)
     return Status::invalidArgument(said.empty() ? label + ": error: cannot be parsed"
-                                                : said + unknownOpNote(*file->context, said));
+                                                : said + unknownOpNote(source.context, said));
   file->warnings = std::move(said);
   return file;
 }
 
-Result<std::vector<std::string>> PatternFile::listNames(const std::string &text, const std::string &label) {
+Status PatternFile::forEach(const std::string &text, const std::string &label, const std::function<void(const PatternFile &)> &visit) {
   HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, parseModule(text, label));
-  std::vector<std::string> names;
-  for (attn::PatternOp pattern : file->module->getOps<attn::PatternOp>())
-    names.push_back(pattern.getSymName().str());
-  if (names.empty())
-    return choosePattern(*file->module, label, "").status();
-  return names;
+  ModuleOp module = *file->source->module;
+  if (module.getOps<attn::PatternOp>().empty())
+    return choosePattern(module, label, "").status();
+  for (attn::PatternOp pattern : module.getOps<attn::PatternOp>()) {
+    PatternFile one;
+    one.source = file->source;
+    one.label = label;
+    one.warnings = file->warnings;
+    one.stageTimes = file->stageTimes;
+    one.analyse(pattern);
+    visit(one);
+  }
+  return {};
 }
 
 Result<std::unique_ptr<PatternFile>> PatternFile::parse(const std::string &text, const std::string &label,
                                                         const std::string &name) {
   HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, parseModule(text, label));
-  Result<attn::PatternOp> chosen = choosePattern(*file->module, label, name);
-  if (!chosen.isOk())
-    return chosen.status();
-  file->chosen = *chosen;
-  timeStage(file->stageTimes, "analyse", [&] { file->analyse(); });
+  HEDDLE_ASSIGN(attn::PatternOp chosen, choosePattern(*file->source->module, label, name));
+  file->analyse(chosen);
   return file;
 }
 
-void PatternFile::analyse() {
+void PatternFile::analyse(attn::PatternOp pattern) {
+  chosen = pattern;
+  timeStage(stageTimes, "analyse", [&] { analyseChosen(); });
+}
+
+void PatternFile::analyseChosen() {
   analysed = attn::analyze(chosen);
   if (auto split = attn::withSplitUnion(chosen, analysed); succeeded(split)) {
     loweredModule = std::move(*split);
@@ -214,7 +221,7 @@ Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::
 Result<AttentionSchedule> PatternFile::schedule() const {
   FailureOr<AttentionSchedule> schedule = buildSchedule(lowered(), analysed);
   if (failed(schedule))
-    return Status::invalidArgument(diagnostics->take());
+    return Status::invalidArgument(source->diagnostics.take());
   return std::move(*schedule);
 }
 
@@ -234,7 +241,7 @@ std::vector<PatternFile::Pass> PatternFile::passes(std::string &whyNone) const {
 Result<AttentionSchedule> PatternFile::schedule(const Pass &pass) const {
   FailureOr<AttentionSchedule> schedule = buildSchedule(pass.pattern, pass.analysis);
   if (failed(schedule))
-    return Status::invalidArgument(diagnostics->take());
+    return Status::invalidArgument(source->diagnostics.take());
   return std::move(*schedule);
 }
 
@@ -245,7 +252,7 @@ std::string PatternFile::text() const {
   return printed + "\n";
 }
 
-std::string PatternFile::takeDiagnostics() const { return diagnostics->take(); }
+std::string PatternFile::takeDiagnostics() const { return source->diagnostics.take(); }
 
 /// Drops what has no meaning: names, documentation, defaults.
 static void stripNames(attn::PatternOp pattern) {
@@ -276,16 +283,16 @@ static void orderByUse(attn::PatternOp pattern) {
 }
 
 Result<std::string> PatternFile::digest() const {
-  OwningOpRef<ModuleOp> copy = ModuleOp::create(UnknownLoc::get(context.get()));
+  OwningOpRef<ModuleOp> copy = ModuleOp::create(UnknownLoc::get(&source->context));
   auto pattern = cast<attn::PatternOp>(attn::PatternOp(chosen)->clone());
   copy->push_back(pattern);
-  PassManager passes(context.get());
+  PassManager passes(&source->context);
   OpPassManager &nested = passes.nest<attn::PatternOp>();
   nested.addPass(attn::createAttnNormalize());
   nested.addPass(createCanonicalizerPass());
   nested.addPass(createCSEPass());
   if (failed(passes.run(*copy)))
-    return Status::internal("the pattern could not be normalised: " + diagnostics->take());
+    return Status::internal("the pattern could not be normalised: " + source->diagnostics.take());
   stripNames(pattern);
   orderByUse(pattern);
   std::string text;

@@ -12,6 +12,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,8 +32,9 @@ public:
 
   /// The text of a file, or of standard input for "-". invalidArgument if it cannot be read.
   static Result<std::string> readText(const std::string &path);
-  /// The names of the patterns of a text, in order; invalidArgument if it is no module or holds none.
-  static Result<std::vector<std::string>> listNames(const std::string &text, const std::string &label);
+  /// Calls `visit` with every pattern of a text, in order, after parsing it once; what it is given ends with the call.
+  /// invalidArgument if the text is no module or holds no pattern.
+  static Status forEach(const std::string &text, const std::string &label, const std::function<void(const PatternFile &)> &visit);
 
   attn::PatternOp pattern() const { return chosen; }
   /// The pattern as it is analysed and compiled: its union may have become branches (attn-split-union).
@@ -66,7 +68,7 @@ public:
   /// with its ops in another order. The order of arguments counts: calls give them by number.
   Result<std::string> digest() const;
 
-  /// Diagnostics below error level that loading produced (warnings, remarks), rendered.
+  /// Diagnostics below error level that reading the text produced (warnings, remarks), rendered.
   const std::string &notes() const { return warnings; }
 
   /// Renders and forgets the diagnostics since the last call: the reason, after a stage on this file's context failed.
@@ -80,11 +82,11 @@ public:
 private:
   PatternFile();
   static Result<std::unique_ptr<PatternFile>> parseModule(const std::string &text, const std::string &label);
-  void analyse();
-  struct Diagnostics;
-  std::unique_ptr<mlir::MLIRContext> context;
-  std::unique_ptr<Diagnostics> diagnostics;
-  mlir::OwningOpRef<mlir::ModuleOp> module, loweredModule; ///< the second only where lowering changed the pattern
+  void analyse(attn::PatternOp pattern);
+  void analyseChosen();
+  struct Source;
+  std::shared_ptr<Source> source;
+  mlir::OwningOpRef<mlir::ModuleOp> loweredModule; ///< only where lowering changed the pattern
   attn::PatternOp chosen, loweredPattern;
   attn::PatternAnalysis analysed;
   std::string label, warnings;

@@ -1,5 +1,6 @@
 //===- AttentionInputs.cpp -----------------------------------------------------===//
 #include "compiler/Io/AttentionInputs.h"
+#include "compiler/Io/Memory.h"
 #include "compiler/Io/RandomTensor.h"
 #include "compiler/Io/Safetensors.h"
 #include <algorithm>
@@ -68,6 +69,9 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
   if (elements({sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim}) > 0x1p40 ||
       elements({sizes.batch, sizes.seqlenK, sizes.kvHeads, std::max(sizes.headDim, sizes.valueDim)}) > 0x1p40)
     return Status::invalidArgument("random inputs: more than 2^40 elements in one tensor");
+  const double all = elements({sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim}) +
+                     elements({sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim + sizes.valueDim});
+  HEDDLE_TRY(checkMemory("random inputs: q, k and v", all * dtypeBytes(dtype), "choose a smaller batch, length, number of heads or head dim"));
   return makeAttentionInputs(
       randomNormalTensor(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim}, seed, "q"),
       randomNormalTensor(dtype, {sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim}, seed, "k"),

@@ -41,6 +41,7 @@ public:
 
 private:
   Result<const TensorEntry *> find(const std::string &name) const;
+  Status checkRoom(const std::string &name, const TensorEntry &entry) const;
   Status readData(const TensorEntry &entry, std::byte *to) const;
   std::string filePath;
   std::shared_ptr<const int> descriptor; // closes the file with the last reader

@@ -1,7 +1,9 @@
 //===- SafetensorsReader.cpp - checks a tensor file, then reads it -------------===//
 // Every size in a header is hostile until it was compared with the file's real size; products are
 // formed with overflow checks. Nothing is allocated by a number from the header alone.
+#include "compiler/Io/Memory.h"
 #include "compiler/Io/Safetensors.h"
+#include "runtime/Core/SafeText.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -58,19 +60,56 @@ static std::optional<uint64_t> elementBytes(const std::string &name) {
   return found == sizes.end() ? std::nullopt : std::optional<uint64_t>(found->second);
 }
 
-static Result<Json> parseHeader(const std::string &text, const std::string &path) {
+namespace {
+
+// What the text of a header must be checked for before it becomes values: a name that stands twice, which the values would not show,
+// and how many values there are. (The parser's own callbacks cost a walk over all tensors for every tensor.)
+class HeaderWatch : public nlohmann::json_sax<Json> {
+public:
+  std::optional<std::string> twice;
+  bool isTooLarge = false;
+
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(int64_t) override { return count(); }
+  bool number_unsigned(uint64_t) override { return count(); }
+  bool number_float(double, const std::string &) override { return count(); }
+  bool string(std::string &) override { return count(); }
+  bool binary(Json::binary_t &) override { return count(); }
+  bool start_object(size_t) override { return ++depth, count(); }
+  bool end_object() override { return --depth, true; }
+  bool start_array(size_t) override { return ++depth, count(); }
+  bool end_array() override { return --depth, true; }
+  bool key(std::string &name) override {
+    if (depth == 1 && !twice && !names.insert(name).second)
+      twice = name;
+    return count();
+  }
+  bool parse_error(size_t, const std::string &, const nlohmann::detail::exception &) override { return false; }
+
+private:
+  static constexpr int64_t kMostValues = 8'000'000; // half a million tensors, a gigabyte of values
+  bool count() {
+    isTooLarge = ++values > kMostValues;
+    return !isTooLarge;
+  }
+  int64_t values = 0;
+  int depth = 0;
   std::set<std::string> names;
-  std::string twice;
-  auto watch = [&](int depth, Json::parse_event_t event, Json &parsed) {
-    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(parsed.get<std::string>()).second)
-      twice = parsed.get<std::string>();
-    return true;
-  };
-  Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
+};
+
+} // namespace
+
+static Result<Json> parseHeader(const std::string &text, const std::string &path) {
+  HeaderWatch watch;
+  const bool isJson = Json::sax_parse(text, &watch);
+  if (watch.isTooLarge)
+    return corrupt(path, "the header holds too many values to be true; expected a safetensors file");
+  Json header = isJson ? Json::parse(text, nullptr, /*allow_exceptions=*/false) : Json();
   if (!header.is_object())
     return corrupt(path, "the header is not a JSON object; expected a safetensors file");
-  if (!twice.empty())
-    return corrupt(path, "the header names '" + twice + "' twice");
+  if (watch.twice)
+    return corrupt(path, "the header names '" + safeLine(*watch.twice) + "' twice");
   return header;
 }
 
@@ -92,7 +131,7 @@ static std::optional<uint64_t> byteCount(const std::vector<int64_t> &shape, uint
 }
 
 static Result<TensorEntry> parseEntry(const std::string &name, const Json &value, const std::string &path) {
-  std::string who = "tensor '" + name + "' ";
+  std::string who = "tensor '" + safeLine(name) + "' ";
   if (!value.is_object() || !value.contains("dtype") || !value["dtype"].is_string() || !value.contains("shape") ||
       !isSizeList(value["shape"]) || !value.contains("data_offsets") || !isSizeList(value["data_offsets"]) ||
       value["data_offsets"].size() != 2)
@@ -112,7 +151,7 @@ static Result<TensorEntry> parseEntry(const std::string &name, const Json &value
   if (!expected)
     return corrupt(path, who + "has a shape too large to be true: " + shapeText(entry.shape));
   if (entry.end - entry.begin != *expected)
-    return corrupt(path, who + entry.fileDType + " " + shapeText(entry.shape) + " needs " + std::to_string(*expected) +
+    return corrupt(path, who + safeLine(entry.fileDType) + " " + shapeText(entry.shape) + " needs " + std::to_string(*expected) +
                              " bytes, its data_offsets give " + std::to_string(entry.end - entry.begin));
   return entry;
 }
@@ -129,10 +168,10 @@ static Status checkCoverage(const std::map<std::string, TensorEntry> &entries, u
   uint64_t at = 0;
   for (const auto &[name, entry] : order) {
     if (entry->end > dataBytes)
-      return corrupt(path, "cut short: tensor '" + *name + "' ends at byte " + std::to_string(entry->end) +
+      return corrupt(path, "cut short: tensor '" + safeLine(*name) + "' ends at byte " + std::to_string(entry->end) +
                                " of the data, the file holds " + std::to_string(dataBytes));
     if (entry->begin != at)
-      return corrupt(path, "tensor '" + *name + "' begins at byte " + std::to_string(entry->begin) +
+      return corrupt(path, "tensor '" + safeLine(*name) + "' begins at byte " + std::to_string(entry->begin) +
                                " of the data, expected " + std::to_string(at) +
                                (entry->begin < at ? " (it overlaps its neighbour)" : " (a gap)"));
     at = entry->end;
@@ -147,7 +186,7 @@ static Status readNotes(const Json &value, std::map<std::string, std::string> &n
     return corrupt(path, "__metadata__ is not a JSON object");
   for (const auto &[key, note] : value.items()) {
     if (!note.is_string())
-      return corrupt(path, "__metadata__ '" + key + "' is not a string");
+      return corrupt(path, "__metadata__ '" + safeLine(key) + "' is not a string");
     notes[key] = note.get<std::string>();
   }
   return {};
@@ -212,13 +251,22 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
 Result<const TensorEntry *> SafetensorsFile::find(const std::string &name) const {
   auto found = tensors.find(name);
   if (found == tensors.end()) {
+    constexpr size_t kMostNames = 30;
     std::string names;
-    for (const auto &entry : tensors)
-      names += (names.empty() ? "'" : ", '") + entry.first + "'";
-    return Status::notFound("tensor file '" + filePath + "' has no tensor '" + name + "'; it has " +
+    size_t count = 0;
+    for (auto entry = tensors.begin(); entry != tensors.end() && count < kMostNames; ++entry, ++count)
+      names += (names.empty() ? "'" : ", '") + safeLine(entry->first) + "'";
+    if (tensors.size() > count)
+      names += " and " + std::to_string(tensors.size() - count) + " more";
+    return Status::notFound("tensor file '" + filePath + "' has no tensor '" + safeLine(name) + "'; it has " +
                             (names.empty() ? "none" : names));
   }
   return &found->second;
+}
+
+Status SafetensorsFile::checkRoom(const std::string &name, const TensorEntry &entry) const {
+  return checkMemory("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' " + shapeText(entry.shape),
+                     double(entry.end - entry.begin), "give a smaller file, or more memory");
 }
 
 Status SafetensorsFile::readData(const TensorEntry &entry, std::byte *to) const {
@@ -229,8 +277,9 @@ Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
   HEDDLE_ASSIGN(const TensorEntry *found, find(name));
   const TensorEntry &entry = *found;
   if (!entry.dtype)
-    return Status::unsupported("tensor file '" + filePath + "': tensor '" + name + "' is " + entry.fileDType +
+    return Status::unsupported("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' is " + safeLine(entry.fileDType) +
                                "; expected BF16, F16 or F32");
+  HEDDLE_TRY(checkRoom(name, entry));
   HostTensor tensor = HostTensor::zeros(*entry.dtype, entry.shape);
   HEDDLE_TRY(readData(entry, tensor.data.data()));
   return tensor;
@@ -243,11 +292,12 @@ Result<OperandTensor> SafetensorsFile::readOperand(const std::string &name) cons
                                    std::pair("I64", ElementType::i64)}) {
     if (entry->fileDType != fileName)
       continue;
+    HEDDLE_TRY(checkRoom(name, *entry));
     auto data = std::make_shared<std::vector<std::byte>>(entry->end - entry->begin);
     HEDDLE_TRY(readData(*entry, data->data()));
     return OperandTensor{element, entry->shape, std::move(data)};
   }
-  return Status::unsupported("tensor file '" + filePath + "': tensor '" + name + "' is " + entry->fileDType +
+  return Status::unsupported("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' is " + safeLine(entry->fileDType) +
                              "; expected I32, I64, F32, BF16 or F16");
 }
 

@@ -109,13 +109,15 @@ Result<std::vector<report::KnownProblem>> ReportInputs::problems() const {
 
 static Status addNames(const std::string &path, std::map<std::string, std::string> &names) {
   HEDDLE_ASSIGN(std::string text, PatternFile::readText(path));
-  HEDDLE_ASSIGN(std::vector<std::string> patterns, PatternFile::listNames(text, path));
-  for (const std::string &name : patterns) {
-    HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::parse(text, path, name));
-    HEDDLE_ASSIGN(std::string digest, file->digest());
-    names.emplace(digest, name);
-  }
-  return {};
+  Status failure;
+  HEDDLE_TRY(PatternFile::forEach(text, path, [&](const PatternFile &file) {
+    Result<std::string> digest = file.digest();
+    if (digest)
+      names.emplace(*digest, attn::PatternOp(file.pattern()).getSymName().str());
+    else if (failure.isOk())
+      failure = digest.status();
+  }));
+  return failure;
 }
 
 Result<std::vector<std::string>> ReportInputs::filesOfFolder() const {

@@ -4,10 +4,12 @@
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/PatternReport.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/SafeText.h"
 
 #include <CLI/CLI.hpp>
 
 #include <iostream>
+#include <utility>
 
 namespace heddle::cli {
 namespace {
@@ -33,25 +35,33 @@ public:
 private:
   void checkFile(const std::string &path) {
     Result<std::string> text = PatternFile::readText(path);
-    Result<std::vector<std::string>> names = text ? PatternFile::listNames(*text, path) : text.status();
-    if (!names)
-      return refuse(path, names.status());
-    if (!options.pattern.empty())
-      names = std::vector<std::string>{options.pattern};
-    for (const std::string &name : *names)
-      checkPattern(path, *text, name);
+    if (!text)
+      return refuse(path, text.status());
+    bool isFirst = true;
+    Status status = eachPattern(path, *text, [&](const PatternFile &file) {
+      if (std::exchange(isFirst, false))
+        printNotes(file); // of the whole text
+      checkPattern(path, file);
+    });
+    if (!status.isOk())
+      refuse(path, status);
   }
 
-  void checkPattern(const std::string &path, const std::string &text, const std::string &name) {
-    auto file = PatternFile::parse(text, path, name);
-    if (!file)
-      return refuse(path, file.status());
-    Result<PatternReport> report = reportOf(**file);
+  Status eachPattern(const std::string &path, const std::string &text, const std::function<void(const PatternFile &)> &visit) {
+    if (options.pattern.empty())
+      return PatternFile::forEach(text, path, visit);
+    HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::parse(text, path, options.pattern));
+    visit(*file);
+    return {};
+  }
+
+  void checkPattern(const std::string &path, const PatternFile &file) {
+    const std::string name = safeLine(attn::PatternOp(file.pattern()).getSymName());
+    Result<PatternReport> report = reportOf(file);
     if (!report)
       return refuse(path, report.status());
-    printNotes(**file);
-    const std::vector<std::string> parts = maskedParts(**file);
-    bool isRefused = options.strict && (!parts.empty() || !(*file)->notes().empty());
+    const std::vector<std::string> parts = maskedParts(file);
+    bool isRefused = options.strict && (!parts.empty() || !file.notes().empty());
     if (options.json)
       files.push_back({{"file", path}, {"ok", !isRefused}, {"pattern", report->json}});
     else
@@ -70,7 +80,7 @@ private:
   void refuse(const std::string &path, const Status &status) {
     complain(status);
     if (options.json)
-      files.push_back({{"file", path}, {"ok", false}, {"error", status.message()}});
+      files.push_back({{"file", path}, {"ok", false}, {"error", safeMessage(status.message())}});
   }
 
   void complain(const Status &status) { code = std::max(code, fail(status)); }

@@ -7,6 +7,7 @@
 #include "dialect/IR/Sizes.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
 
@@ -177,11 +178,23 @@ void PatternOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn set
       setName(argument, name);
 }
 
+/// Names stand in files, databases, sources of kernels and on screens.
+static LogicalResult verifyName(PatternOp pattern, StringRef name) {
+  constexpr size_t kMaxNameBytes = 256;
+  if (name.size() > kMaxNameBytes)
+    return pattern.emitOpError("expected names of at most ") << kMaxNameBytes << " bytes, got " << name.size();
+  if (llvm::any_of(name, [](char c) { return llvm::isASCII(c) && !llvm::isPrint(c); }))
+    return pattern.emitOpError("expected names without control characters");
+  return success();
+}
+
 LogicalResult PatternOp::verify() {
+  if (failed(verifyName(*this, getSymName())))
+    return failure();
   if (!getResultTypes().empty())
     return emitOpError("expected no results");
   for (unsigned index = 0; index < getArgumentTypes().size(); ++index)
-    if (failed(verifyParameter(*this, index)) || failed(verifyAttributes(*this, index)))
+    if (failed(verifyName(*this, getParameterName(index))) || failed(verifyParameter(*this, index)) || failed(verifyAttributes(*this, index)))
       return failure();
   return success();
 }

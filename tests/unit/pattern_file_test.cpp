@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <ctime>
 #include <fstream>
 
 using namespace heddle;
@@ -62,9 +63,35 @@ TEST_CASE("one of several patterns is named") {
   auto file = PatternFile::parse(two, "p.mlir", "b");
   REQUIRE(file.isOk());
   CHECK((*file)->pattern().getSymName() == "b");
-  auto names = PatternFile::listNames(two, "p.mlir");
-  REQUIRE(names.isOk());
-  CHECK(*names == std::vector<std::string>{"a", "b"});
+  std::vector<std::string> names;
+  REQUIRE(PatternFile::forEach(two, "p.mlir", [&](const PatternFile &one) { names.push_back(one.pattern().getSymName().str()); }).isOk());
+  CHECK(names == std::vector<std::string>{"a", "b"});
+  CHECK(PatternFile::forEach("", "p.mlir", [](const PatternFile &) {}).message() == "p.mlir: error: expected an attn.pattern, found none");
+}
+
+TEST_CASE("the time for the patterns of a text grows with their number, not with its square") {
+  std::string text;
+  constexpr int kPatterns = 2000;
+  for (int i = 0; i < kPatterns; ++i)
+    text += patternText("  %m = attn.causal\n  attn.softmax union(%m)\n", "@p" + std::to_string(i) + "()");
+  const std::clock_t begin = std::clock();
+  int visited = 0;
+  REQUIRE(PatternFile::forEach(text, "p.mlir", [&](const PatternFile &) { ++visited; }).isOk());
+  CHECK(visited == kPatterns);
+  CHECK(double(std::clock() - begin) / CLOCKS_PER_SEC < 8); // to read the text again for each took 22 s
+}
+
+TEST_CASE("diagnostics may be printed: control characters are escaped, long lines and lists are cut") {
+  const std::string odd = patternText("  %m = attn.causal /* \x1b[31m \xc2\x9b \xff */ attn.oops\n");
+  CHECK(contains(failureOf(odd), "%m = attn.causal /* \\u001b[31m \\u009b \\xff */ attn.oops\n                  ^"));
+  const std::string padding(1000, ' ');
+  const std::string longLine = failureOf(patternText("  %m = attn.causal" + padding + "attn.oops" + padding + "\n"));
+  CHECK(contains(longLine, ": error: "));
+  CHECK(contains(longLine, "..."));
+  CHECK(longLine.size() < 1000);
+  CHECK(failureOf(patternText("  %m = attn." + std::string(100000, 'x') + "\n")).size() < 5000);
+  CHECK(contains(failureOf(patternText("  %m = attn.full\n  attn.softmax union(%m)\n", "@\"a\\0Ab\"()")), "expected names without control characters"));
+  CHECK(contains(failureOf(patternText("  %m = attn.full\n  attn.softmax union(%m)\n", "@" + std::string(300, 'a') + "()")), "at most 256 bytes, got 300"));
 }
 
 TEST_CASE("a file that cannot be read says why") {

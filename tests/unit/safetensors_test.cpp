@@ -3,6 +3,7 @@
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/Safetensors.h"
 #include <csignal>
+#include <ctime>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
@@ -62,6 +63,39 @@ std::string entry(const std::string &name, const std::string &dtype, const std::
 }
 
 } // namespace
+
+TEST_CASE("the time to open a file grows with its tensors, not with their square") {
+  Scratch scratch;
+  std::string header = "{";
+  constexpr int kTensors = 40000;
+  for (int i = 0; i < kTensors; ++i)
+    header += (i ? ",\"t" : "\"t") + std::to_string(i) + R"(":{"dtype":"I8","shape":[1],"data_offsets":[)" + std::to_string(i) + "," + std::to_string(i + 1) + "]}";
+  const std::clock_t begin = std::clock();
+  CHECK(openRaw(scratch, header + "}", kTensors).isOk());
+  CHECK(double(std::clock() - begin) / CLOCKS_PER_SEC < 5); // a walk over all tensors for each took 24 s
+  CHECK(mentions(openRaw(scratch, header + R"(,"t7":{"dtype":"I8","shape":[0],"data_offsets":[0,0]}})", kTensors), "the header names 't7' twice"));
+}
+
+TEST_CASE("a header of more values than any file has is refused") {
+  Scratch scratch;
+  std::string header = R"({"t":[)";
+  for (int i = 0; i < 8'100'000; ++i)
+    header += "0,";
+  CHECK(mentions(openRaw(scratch, header + "0]}", 0), "the header holds too many values to be true"));
+}
+
+TEST_CASE("a name that is missing is told with some of those that there are, and none reaches a terminal as it is") {
+  Scratch scratch;
+  std::string header = "{";
+  for (int i = 0; i < 1000; ++i)
+    header += (i ? ",\"t\\u001b" : "\"t\\u001b") + std::to_string(i) + R"(":{"dtype":"I8","shape":[0],"data_offsets":[0,0]})";
+  put(scratch.path("names.safetensors"), rawFile(header + "}", 0));
+  auto file = SafetensorsFile::open(scratch.path("names.safetensors"));
+  REQUIRE(file.isOk());
+  const Status status = file->read("none\n").status();
+  CHECK(mentions(status, "has no tensor 'none\\u000a'; it has 't\\u001b0', 't\\u001b1', "));
+  CHECK(mentions(status, " and 970 more"));
+}
 
 TEST_CASE("what was written is read back, in every dtype and with empty tensors") {
   Scratch scratch;
