@@ -1,5 +1,6 @@
 //===- Background.cpp -----------------------------------------------------===//
 #include "compiler/Library/Background.h"
+#include "runtime/Core/Thrown.h"
 
 #include <algorithm>
 #include <chrono>
@@ -75,7 +76,7 @@ void Background::State::run() {
       return;
     Piece piece = pieces.front();
     lock.unlock();
-    Status result = piece.work(*piece.task);
+    Status result = withoutExceptions([&] { return piece.work(*piece.task); });
     piece.task->end(std::move(result));
     piece = {};
     lock.lock();

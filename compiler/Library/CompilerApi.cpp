@@ -109,7 +109,7 @@ EmbeddedCompiler::Done calling(heddle_task_done done, void *user) {
     if (!done)
       return;
     const Status status = found.status();
-    done(user, heddle_status(status.code()), status.message().c_str(), found ? new heddle_kernel{found.take()} : nullptr);
+    done(user, heddle_status(status.code()), safeMessage(status.message()).c_str(), found ? new heddle_kernel{found.take()} : nullptr);
   };
 }
 

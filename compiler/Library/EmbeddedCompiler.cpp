@@ -7,6 +7,7 @@
 #include "compiler/Driver/DatabasePaths.h"
 #include "compiler/Driver/Publish.h"
 #include "compiler/Driver/TuneSession.h"
+#include "runtime/Core/Thrown.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -40,15 +41,6 @@ Result<FoundKernel> load(const Device &device, const Result<KernelRecord> &recor
 
 /// A default that is to be replaced by a better one.
 bool isStopgap(const FoundKernel &found) { return found.match == MatchKind::untunedDefault && isStopgap(found.kernel.record()); }
-
-/// For threads that nobody catches exceptions of.
-template <class Make> Result<FoundKernel> withoutExceptions(const Make &make) {
-  try {
-    return make();
-  } catch (const std::exception &error) {
-    return Status::internal(error.what());
-  }
-}
 
 bool isMissing(const Result<FoundKernel> &found) { return !found && found.status().code() == StatusCode::notFound; }
 
@@ -149,7 +141,7 @@ EmbeddedCompiler::Record EmbeddedCompiler::madeOnce(const KernelQuestion &questi
   try {
     record = std::make_shared<const Result<KernelRecord>>(make(question, which, isFiled));
   } catch (const std::exception &error) {
-    record = std::make_shared<const Result<KernelRecord>>(Status::internal(error.what()));
+    record = std::make_shared<const Result<KernelRecord>>(statusOf(error));
   }
   promise.set_value(record);
   std::lock_guard<std::mutex> lock(mutex);

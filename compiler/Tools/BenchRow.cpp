@@ -4,8 +4,10 @@
 #include "compiler/Driver/LauncherProcess.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Tools/KeptFlops.h"
+#include "compiler/Tools/SafeStream.h"
 #include "runtime/Store/Store.h"
 
+#include <iostream>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -155,14 +157,14 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
 
 void printRow(const BenchRow &row, bool withHeader) {
   if (withHeader)
-    std::printf("%-16s %5s %8s %6s %4s %10s %9s %7s %9s %10s %10s %6s  %s\n", "pattern", "batch", "seqlen", "heads", "d", "us",
+    printTo(std::cout, "%-16s %5s %8s %6s %4s %10s %9s %7s %9s %10s %10s %6s  %s\n", "pattern", "batch", "seqlen", "heads", "d", "us",
                 "TFLOP/s", "% roof", "% visited", "error", "allowed", "right", "kernel");
   const ProblemShape &shape = row.workload.shape;
-  std::printf("%-16s %5lld %8lld %6lld %4lld %10.1f %9s %7s %9s %10.2e %10.2e %6s  %s: %s\n", row.pattern.c_str(),
+  printTo(std::cout, "%-16s %5lld %8lld %6lld %4lld %10.1f %9s %7s %9s %10.2e %10.2e %6s  %s: %s\n", row.pattern.c_str(),
               (long long)shape.batch, (long long)shape.seqlenQ, (long long)shape.heads, (long long)row.workload.headDim, row.us,
               rateText(row.tflops()).c_str(), rateText(row.percentOfRoof()).c_str(), rateText(row.visitedPercentOfRoof()).c_str(), row.verified.maxError, row.verified.allowedError,
               row.verified.ok ? "yes" : "NO", row.match.c_str(), row.config.c_str());
-  std::fflush(stdout);
+  std::cout.flush();
 }
 
 Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {

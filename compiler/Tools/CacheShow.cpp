@@ -66,7 +66,7 @@ std::string versionText(int64_t cuda) {
   return cuda ? std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10) : "unknown";
 }
 
-void line(const std::string &name, const std::string &value) { std::cout << "  " << padded(name, 14) << value << '\n'; }
+void line(const std::string &name, const std::string &value) { std::cout << "  " << padded(name, 14) << inOneLine(value) << '\n'; }
 
 void printWinner(const Winner &winner) {
   std::cout << "winner " << winnerId(winner) << '\n';
@@ -99,7 +99,7 @@ void printTrials(const std::vector<Trial> &trials, const std::string &config, in
     bool isMeasured = trial.outcome == "measured";
     std::string changes = configChanges(config, trial.config);
     std::cout << "    " << padded(isMeasured ? microseconds(trial.medianUs) + conditionsText(trial) : trial.outcome, 14)
-              << (changes.empty() ? "this configuration" : changes) << (trial.message.empty() ? "" : ": " + inOneLine(trial.message)) << '\n';
+              << (changes.empty() ? "this configuration" : inOneLine(changes)) << (trial.message.empty() ? "" : ": " + inOneLine(trial.message)) << '\n';
   }
 }
 

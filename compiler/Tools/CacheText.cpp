@@ -1,6 +1,7 @@
 //===- CacheText.cpp - rows of a database as text and JSON ----------------===//
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/FieldText.h"
+#include "runtime/Core/SafeText.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -42,6 +43,7 @@ std::string countsText(const StoreCounts &counts) {
 }
 
 std::string padded(std::string text, size_t width) {
+  text = safeLine(text);
   text.resize(std::max(width, text.size()), ' ');
   return text + "  ";
 }
@@ -54,7 +56,7 @@ std::string microseconds(double us) {
 
 std::string inOneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
+  return safeLine(text, kMostLineBytes);
 }
 
 std::string timeText(const Winner &winner) { return winner.isTuned ? microseconds(winner.medianUs) : "untuned"; }
@@ -76,7 +78,7 @@ static std::string dimsText(const KernelFamily &family) {
 std::string keyText(const WinnerKey &key, const std::vector<NameRecord> &names) {
   std::string bucket = "work " + std::to_string(key.workPerSm) + " tiles " + std::to_string(key.tilesPerRow) + " gqa " + std::to_string(key.gqaRatio);
   return padded(patternLabel(names, key.pattern), 16) + padded(key.kind, 8) + padded(dtypeName(key.dtype), 5) +
-         padded("d=" + dimsText(key), 5) + padded(bucket, 20) + (key.deviceName.empty() ? "any " + key.arch : key.deviceName);
+         padded("d=" + dimsText(key), 5) + padded(bucket, 20) + (key.deviceName.empty() ? "any " + key.arch : safeLine(key.deviceName));
 }
 
 std::string dateText(int64_t unixSeconds) {

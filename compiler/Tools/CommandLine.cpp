@@ -5,7 +5,11 @@
 #include "compiler/Tools/CommandLine.h"
 
 #include "compiler/Driver/Suggest.h"
+#include "compiler/Io/Memory.h"
+#include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/SafeText.h"
+#include "runtime/Core/Thrown.h"
 
 #include <CLI/CLI.hpp>
 
@@ -14,6 +18,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <map>
+#include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::cli;
@@ -62,7 +67,7 @@ std::vector<std::string> optionNames(const CLI::App &command) {
 }
 
 int usage(const std::string &message, const std::string &verb) {
-  std::cerr << "heddle: error: " << message << "\n"
+  std::cerr << "heddle: error: " << safeMessage(message) << "\n"
             << "heddle: note: 'heddle " << verb << (verb.empty() ? "" : " ") << "--help' says what there is\n";
   return Usage;
 }
@@ -71,7 +76,7 @@ int unknownWord(const CLI::App &command, const std::string &verb) {
   std::vector<std::string> rest = command.remaining(true);
   if (rest.empty())
     return usage("unexpected arguments", verb);
-  std::string word = rest.front().substr(0, rest.front().find('='));
+  std::string word = safeLine(rest.front().substr(0, rest.front().find('=')));
   bool isOption = word.size() > 1 && word[0] == '-';
   if (!isOption)
     return usage("unexpected argument '" + word + "'", verb);
@@ -117,7 +122,7 @@ public:
     const std::string first = words[0];
     const std::vector<Verb> &known = verbs();
     if (first[0] != '-' && std::none_of(known.begin(), known.end(), [&](const Verb &verb) { return verb.name == first; }))
-      return usage("unknown verb '" + first + "'" + didYouMean(first, verbNames()) + "; there is " + joined(verbNames()), "");
+      return usage("unknown verb '" + safeLine(first) + "'" + didYouMean(first, verbNames()) + "; there is " + joined(verbNames()), "");
     try {
       std::reverse(words.begin(), words.end()); // as CLI11 takes them
       app.parse(words);
@@ -144,9 +149,42 @@ private:
 
 } // namespace
 
+namespace {
+
+constexpr const char *kSmaller = "choose smaller sizes, fewer workers, or a machine or a limit (ulimit -v) with more memory";
+
+/// For exceptions that no thread caught, of which the first that is thrown is most often the end of the memory.
+[[noreturn]] void endOfUncaught() {
+  try {
+    if (std::exception_ptr thrown = std::current_exception())
+      std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc &) {
+    constexpr std::string_view message = "heddle: error: out of memory in a thread: choose smaller sizes, fewer workers, or a machine or a "
+                                         "limit (ulimit -v) with more memory\n";
+    static_cast<void>(!::write(STDERR_FILENO, message.data(), message.size()));
+    std::_Exit(Environment);
+  } catch (...) { // a bug of this project
+  }
+  std::abort();
+}
+
+int runVerb(int argc, char **argv) {
+  try {
+    return CommandLine().run(argc, argv);
+  } catch (const std::bad_alloc &) {
+    return fail(outOfMemory(kSmaller));
+  } catch (const std::exception &thrown) {
+    return fail(statusOf(thrown));
+  }
+}
+
+} // namespace
+
 void heddle::cli::runCommandLine(int argc, char **argv) {
   std::ios::sync_with_stdio(false);
-  int code = CommandLine().run(argc, argv);
+  std::set_terminate(endOfUncaught);
+  static SafeStream safeOut(std::cout), safeErr(std::cerr); // to the end of the process, which no destructor sees
+  int code = runVerb(argc, argv);
   std::cout.flush();
   if (!std::cout && code != Environment) // else an error was told, in most cases this one
     code = fail(Status::io("cannot write to stdout"));

@@ -1,5 +1,6 @@
 //===- Failure.cpp - errors on stderr and exit codes ----------------------===//
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/SafeText.h"
 
 #include <iostream>
 
@@ -32,7 +33,7 @@ static bool isRendered(const std::string &message) {
 
 static void print(const Status &status) {
   std::cout.flush();
-  std::cerr << (isRendered(status.message()) ? "" : "heddle: error: ") << status.message() << '\n';
+  std::cerr << (isRendered(status.message()) ? "" : "heddle: error: ") << safeMessage(status.message()) << '\n';
 }
 
 int fail(const Status &status) {

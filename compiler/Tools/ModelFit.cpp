@@ -9,7 +9,9 @@
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/RecordedTables.h"
+#include "compiler/Tools/SafeStream.h"
 
+#include <iostream>
 #include <CLI/CLI.hpp>
 
 #include <cmath>
@@ -70,13 +72,13 @@ Result<std::vector<std::vector<NamedReport>>> judge(const CostTraining &training
 }
 
 void print(const CostTraining &training, const tuner::CostFit &fit, const std::vector<std::vector<NamedReport>> &judged) {
-  std::printf("fit of %zu tables: %.3f rms of log time after %d steps\n", training.size(), fit.rms, fit.steps);
-  std::printf("order of candidates by: changes from the default; the shipped parameters; parameters of the other tables; of all\n");
-  std::printf("  %-9s %8s %9s %9s %9s  %s\n", "", "spearman", "top 1", "top 5", "top 10", "tried until one is within 2% of the best");
+  printTo(std::cout, "fit of %zu tables: %.3f rms of log time after %d steps\n", training.size(), fit.rms, fit.steps);
+  printTo(std::cout, "order of candidates by: changes from the default; the shipped parameters; parameters of the other tables; of all\n");
+  printTo(std::cout, "  %-9s %8s %9s %9s %9s  %s\n", "", "spearman", "top 1", "top 5", "top 10", "tried until one is within 2% of the best");
   for (size_t i = 0; i < judged.size(); ++i) {
-    std::printf("%s: %s\n", training.table(i).space().name().c_str(), training.table(i).fact(kProblemFact).c_str());
+    printTo(std::cout, "%s: %s\n", training.table(i).space().name().c_str(), training.table(i).fact(kProblemFact).c_str());
     for (const auto &[order, report] : judged[i])
-      std::printf("  %-9s %8.3f %9s %9s %9s  %zu of %zu\n", order, report.spearman, percent(report.regret1).c_str(),
+      printTo(std::cout, "  %-9s %8.3f %9s %9s %9s  %zu of %zu\n", order, report.spearman, percent(report.regret1).c_str(),
                   percent(report.regret5).c_str(), percent(report.regret10).c_str(), report.firstGood, report.trials);
   }
 }

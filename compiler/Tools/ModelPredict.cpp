@@ -7,6 +7,7 @@
 #include "compiler/Driver/TunePrior.h"
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
+#include "compiler/Tools/SafeStream.h"
 #include "tuner/Strategies/Strategy.h"
 
 #include <CLI/CLI.hpp>
@@ -52,7 +53,7 @@ Status predict(const PredictOptions &options) {
   Json json = {{"gpu", gpu->name}, {"basis", basis}, {"skeleton", loaded.space->familyName()},
                {"feasible", all.points.size()}, {"candidates", Json::array()}};
   if (!options.json)
-    std::printf("%s: %zu feasible configurations of %s\n%s\n", std::string(gpu->fullName).c_str(), all.points.size(),
+    printTo(std::cout, "%s: %zu feasible configurations of %s\n%s\n", std::string(gpu->fullName).c_str(), all.points.size(),
                 loaded.space->familyName().c_str(), basis.c_str());
   for (size_t i = 0; i < std::min(options.top, all.points.size()); ++i) {
     const double us = prior.cost(all.points[i]);
@@ -60,7 +61,7 @@ Status predict(const PredictOptions &options) {
     if (options.json)
       json["candidates"].push_back({{"estimate_us", us}, {"config", config}});
     else
-      std::printf("  %10.1f us  %s\n", us, config.c_str());
+      printTo(std::cout, "  %10.1f us  %s\n", us, config.c_str());
   }
   if (options.json)
     printJson(json);

@@ -1,6 +1,7 @@
 //===- Output.cpp - artefacts to files and stdout -------------------------===//
 #include "compiler/Tools/Output.h"
 #include "compiler/Io/AtomicFile.h"
+#include "compiler/Tools/SafeStream.h"
 
 #include <cmath>
 #include <cstdio>
@@ -39,8 +40,11 @@ Status checkOutput(const std::string &option, const std::string &output, const s
 Status writeArtifact(const std::string &path, const std::string &bytes) {
   if (path != "-")
     return writeFileAtomically(path, bytes);
-  std::cout.write(bytes.data(), std::streamsize(bytes.size()));
   std::cout.flush();
+  if (stdoutIsTerminal())
+    std::cout << bytes << std::flush;
+  else if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() || std::fflush(stdout) != 0) // the bytes as they are
+    std::cout.setstate(std::ios::badbit);
   return std::cout ? Status() : Status::io("cannot write to stdout");
 }
 
@@ -63,10 +67,10 @@ Json timesJson(const StageTimes &times) {
 }
 
 void printTimes(const std::string &title, const StageTimes &times) {
-  std::fprintf(stderr, "%-10s %12s\n", title.c_str(), "ms");
+  printTo(std::cerr, "%-10s %12s\n", title.c_str(), "ms");
   for (const StageTime &time : times)
-    std::fprintf(stderr, "%-10s %12.3f\n", time.stage.c_str(), time.ms);
-  std::fprintf(stderr, "%-10s %12.3f\n", "total", totalMs(times));
+    printTo(std::cerr, "%-10s %12.3f\n", time.stage.c_str(), time.ms);
+  printTo(std::cerr, "%-10s %12.3f\n", "total", totalMs(times));
 }
 
 } // namespace heddle::cli

@@ -1,5 +1,6 @@
 //===- ProgressLine.cpp - how far long work is, on stderr ------------------===//
 #include "compiler/Tools/ProgressLine.h"
+#include "runtime/Core/SafeText.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,7 +16,7 @@ void ProgressLine::show(double share, const std::string &text) {
   constexpr int kWidth = 24;
   const int filled = std::clamp(static_cast<int>(share * kWidth), 0, kWidth);
   const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
-  std::fprintf(stderr, "\r\033[K[%s] %s", bar.c_str(), text.c_str());
+  std::fprintf(stderr, "\r\033[K[%s] %s", bar.c_str(), safeLine(text).c_str());
   std::fflush(stderr);
   isShown = true;
 }

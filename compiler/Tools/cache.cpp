@@ -97,7 +97,7 @@ Status listNames(const CacheOptions &options) {
   for (const NameRecord &name : names) {
     json["names"].push_back(rowJson(name));
     if (!options.json)
-      std::cout << padded(name.name, 20) << padded(name.pattern.substr(0, 12), 12) << name.parameters << '\n';
+      std::cout << padded(name.name, 20) << padded(name.pattern.substr(0, 12), 12) << inOneLine(name.parameters) << '\n';
   }
   if (options.json)
     printJson(json);

@@ -7,6 +7,7 @@
 #include "compiler/Oracle/AttentionOracle.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/RunTarget.h"
+#include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/Positions.h"
 
@@ -76,14 +77,14 @@ Json verifyJson(const oracle::VerifyReport &report) {
 
 void printVerify(const oracle::VerifyReport &report) {
   auto line = [](const char *name, double error, double allowed, const oracle::RowId &worst) {
-    std::printf("  %-4s %12.3e %12.3e   batch %lld, head %lld, row %lld   %s\n", name, error, allowed,
+    printTo(std::cout, "  %-4s %12.3e %12.3e   batch %lld, head %lld, row %lld   %s\n", name, error, allowed,
                 (long long)worst.batch, (long long)worst.head, (long long)worst.row, error <= allowed ? "ok" : "WRONG");
   };
-  std::printf("verified %lld rows against the definition in fp64\n", (long long)report.rowsChecked);
-  std::printf("  %-4s %12s %12s   worst row\n", "", "error", "allowed");
+  printTo(std::cout, "verified %lld rows against the definition in fp64\n", (long long)report.rowsChecked);
+  printTo(std::cout, "  %-4s %12s %12s   worst row\n", "", "error", "allowed");
   line("out", report.maxError, report.allowedError, report.worst);
   line("lse", report.maxLseError, report.allowedLseError, report.worstLse);
-  std::fflush(stdout);
+  std::cout.flush();
 }
 
 void report(const RunOptions &options, const RunCall &call, const RunResult &result,
@@ -103,14 +104,14 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
     printJson(json);
     return;
   }
-  std::printf("%s: out %s and lse in %s, %.3f ms on %s (%s)\n", call.file.pattern().getSymName().str().c_str(),
+  printTo(std::cout, "%s: out %s and lse in %s, %.3f ms on %s (%s)\n", call.file.pattern().getSymName().str().c_str(),
               shapeText(result.out.shape).c_str(), options.output.c_str(), result.ms, options.target.c_str(),
               result.kernel.c_str());
   if (result.split)
-    std::printf("two launches, split at key %lld, differ from one by %.3e in out, %.3e in lse\n", (long long)*call.splitKeys,
+    printTo(std::cout, "two launches, split at key %lld, differ from one by %.3e in out, %.3e in lse\n", (long long)*call.splitKeys,
                 result.split->out, result.split->lse);
   if (call.repeat)
-    std::printf("%lld launches gave the same bits\n", (long long)*call.repeat);
+    printTo(std::cout, "%lld launches gave the same bits\n", (long long)*call.repeat);
   if (verified)
     printVerify(*verified);
 }

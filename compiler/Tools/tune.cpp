@@ -9,6 +9,7 @@
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
 #include "compiler/Tools/RecordedTables.h"
+#include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/ThisProgram.h"
 #include "compiler/Tools/Verb.h"
 #include "tuner/Strategies/Registry.h"
@@ -77,18 +78,18 @@ Json describe(const TuneOutcome &outcome, const TunePlace &place, const std::opt
 
 void print(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
-  std::printf("%s%s: %zu feasible configurations, %zu known, %zu tried now (%s) in %.1f s\n", place.gpu().c_str(),
+  printTo(std::cout, "%s%s: %zu feasible configurations, %zu known, %zu tried now (%s) in %.1f s\n", place.gpu().c_str(),
               place.table ? ", as recorded" : "", search.feasible, search.known, search.measuredNow, tuner::endReasonName(search.end),
               search.elapsedSeconds);
-  std::printf("  tried first: %zu, the default and winners nearby; then by %s\n", outcome.warmStarts, outcome.order.c_str());
+  printTo(std::cout, "  tried first: %zu, the default and winners nearby; then by %s\n", outcome.warmStarts, outcome.order.c_str());
   for (size_t i = 0; i < tuner::kOutcomeCount; ++i)
     if (search.outcomes[i])
-      std::printf("  %-15s %zu\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)), search.outcomes[i]);
+      printTo(std::cout, "  %-15s %zu\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)), search.outcomes[i]);
   if (search.winner)
-    std::printf("winner: %.1f us%s, %s TFLOP/s on kept pairs, error %.2e\n  %s\n", outcome.medianUs, place.table ? " (recorded)" : "",
+    printTo(std::cout, "winner: %.1f us%s, %s TFLOP/s on kept pairs, error %.2e\n  %s\n", outcome.medianUs, place.table ? " (recorded)" : "",
                 rateText(tflops).c_str(), outcome.maxError, search.winner->config.c_str());
   if (outcome.record)
-    std::printf("  published to %s\n", database.c_str());
+    printTo(std::cout, "  published to %s\n", database.c_str());
 }
 
 TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, double budget, ProgressLine &progress) {
@@ -120,7 +121,7 @@ Result<TunePlace> placeOf(const TuneOptions &options, const PatternFile &file, c
   }
   const ModelProblem problem{options.pattern, options.problem, options.shape, options.config};
   HEDDLE_ASSIGN(place.table, findTable(options.recorded, problem, file, shape));
-  std::fprintf(stderr, "heddle: note: nothing is measured; times are those of %s (recorded %s)\n", place.table->space().name().c_str(),
+  printTo(std::cerr, "heddle: note: nothing is measured; times are those of %s (recorded %s)\n", place.table->space().name().c_str(),
                place.table->fact("recorded").c_str());
   return place;
 }
@@ -142,7 +143,7 @@ int report(const TuneOptions &options, const TunePlace &place, const TuneOutcome
     return fail(Status::unsupported("no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
                                     "--trials` shows why each failed"));
   if (!outcome.whyNoKernel.empty())
-    std::fprintf(stderr, "heddle: note: the database gets no kernel of the winner: %s\n", outcome.whyNoKernel.c_str());
+    printTo(std::cerr, "heddle: note: the database gets no kernel of the winner: %s\n", outcome.whyNoKernel.c_str());
   return Ok;
 }
 

@@ -4,6 +4,8 @@
 #ifndef HEDDLE_RUNTIME_INCLUDE_HANDLES_H
 #define HEDDLE_RUNTIME_INCLUDE_HANDLES_H
 
+#include "runtime/Core/SafeText.h"
+#include "runtime/Core/Thrown.h"
 #include "runtime/Include/HandleLife.h"
 #include "runtime/Include/KernelFinder.h"
 #include "runtime/Include/VersionedStruct.h"
@@ -36,7 +38,7 @@ std::string &lastMessage();
 
 inline heddle_status report(const Status &status) {
   if (!status.isOk())
-    lastMessage() = status.message();
+    lastMessage() = safeMessage(status.message());
   return heddle_status(status.code());
 }
 
@@ -46,7 +48,7 @@ template <class F> heddle_status guarded(F &&f) noexcept {
     try {
       return report(f());
     } catch (const std::exception &error) {
-      return report(Status::internal(error.what()));
+      return report(statusOf(error));
     }
   } catch (...) { // most likely no memory, for a message either
     lastMessage().clear();

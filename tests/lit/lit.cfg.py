@@ -22,6 +22,10 @@ config.substitutions.append(("%tables", os.path.join(os.path.dirname(config.patt
 config.substitutions.append(("%version", config.version))
 config.substitutions.append(("%python", sys.executable))
 
+# Sanitizers take terabytes of addresses.
+if subprocess.run(["bash", "-c", 'ulimit -v 4000000 && exec "$0" --version', os.path.join(config.heddle_bin, "heddle")], capture_output=True).returncode == 0:
+    config.available_features.add("memory-limit")
+
 # The program itself knows best whether it finds NVRTC: exit code 3 is "not here".
 compile_one = [os.path.join(config.heddle_bin, "heddle"), "compile", os.path.join(config.patterns, "full.mlir"),
                "--arch=" + config.baseline_arch, "--emit=ptx", "-o", os.devnull]
