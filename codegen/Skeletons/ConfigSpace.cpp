@@ -94,6 +94,13 @@ size_t ConfigSpace::changesFromDefault(const Point &point) const {
   return changes;
 }
 
+ConfigSpace::Point ConfigSpace::pointAt(uint64_t number) const {
+  Point point(knobList.size(), 0);
+  for (size_t knob = knobList.size(); knob-- > 0; number /= knobList[knob].values.size())
+    point[knob] = uint32_t(number % knobList[knob].values.size());
+  return point;
+}
+
 void ConfigSpace::forEach(const std::function<void(const Point &, const Rejection *)> &visit) const {
   std::vector<size_t> all(knobList.size());
   for (size_t i = 0; i < all.size(); ++i)

@@ -35,6 +35,8 @@ public:
   int64_t defaultOf(size_t knob) const { return defaults[knob]; }
   /// Every point, the last knob varying fastest, with its refusal.
   void forEach(const std::function<void(const Point &, const Rejection *)> &visit) const;
+  /// The point that forEach visits after `number` others.
+  Point pointAt(uint64_t number) const;
 
 private:
   struct Verdict {

@@ -2,7 +2,6 @@
 #include "compiler/Driver/ConfigSample.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/ConfigSpace.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "tuner/Strategies/Shuffle.h"
 
@@ -19,30 +18,37 @@ static Result<std::string> changesOf(const KernelConfig &config, const std::vect
   return text;
 }
 
-Result<ConfigList> listConfigs(const PreparedPattern &prepared, const KernelShape &shape, const std::string &skeleton,
-                               const std::optional<SampleSize> &sample) {
-  KernelRequest request = makeRequest(prepared, shape);
-  HEDDLE_ASSIGN(const Skeleton *chosen, skeletonFor(request, skeleton));
-  const ConfigSpace space(*chosen, request);
-  std::vector<ConfigSpace::Point> points;
-  space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) {
+ConfigList::ConfigList(const Skeleton &skeleton, const KernelRequest &request) : space(skeleton, request), skeletonName(skeleton.name()) {
+  uint64_t number = 0;
+  space.forEach([&](const ConfigSpace::Point &, const Rejection *rejection) {
     if (!rejection)
-      points.push_back(point);
+      points.push_back(number);
+    ++number;
   });
-  ConfigList list;
-  list.skeleton = std::string(chosen->name());
-  list.feasible = static_cast<int64_t>(points.size());
-  if (sample) {
-    std::mt19937_64 random{sample->seed};
-    tuner::shuffleFrom(points, 0, random);
-    points.resize(std::min<size_t>(points.size(), sample->count));
-  }
-  for (const ConfigSpace::Point &point : points) {
-    const KernelConfig config = space.configAt(point);
+}
+
+Result<ConfigList> ConfigList::of(const PreparedPattern &prepared, const KernelShape &shape, const std::string &skeleton) {
+  const KernelRequest request = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(const Skeleton *chosen, skeletonFor(request, skeleton));
+  return ConfigList(*chosen, request);
+}
+
+Status ConfigList::visitFirst(const std::vector<uint64_t> &numbers, int64_t most, const std::function<void(const ListedConfig &)> &visit) const {
+  for (size_t i = 0; i < numbers.size() && int64_t(i) < most; ++i) {
+    const KernelConfig config = space.configAt(space.pointAt(numbers[i]));
     HEDDLE_ASSIGN(std::string changes, changesOf(config, space.knobs()));
-    list.configs.push_back({std::move(changes), config.json()});
+    visit({std::move(changes), config.json()});
   }
-  return list;
+  return {};
+}
+
+Status ConfigList::forEach(int64_t most, const std::function<void(const ListedConfig &)> &visit) const { return visitFirst(points, most, visit); }
+
+Status ConfigList::forEach(const SampleSize &sample, const std::function<void(const ListedConfig &)> &visit) const {
+  std::vector<uint64_t> shuffled = points;
+  std::mt19937_64 random{sample.seed};
+  tuner::shuffleFrom(shuffled, 0, random);
+  return visitFirst(shuffled, sample.count, visit);
 }
 
 } // namespace heddle

@@ -1,6 +1,6 @@
 //===- configs.cpp - heddle configs ---------------------------------------===//
-// Lists the configurations that --config takes for a pattern: one line each, all or a random sample. With --arch it
-// needs no GPU.
+// Lists the configurations that --config takes for a pattern: one line each, the first ones or a random sample. With
+// --arch it needs no GPU.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/ConfigSample.h"
 #include "compiler/Driver/DeviceProblem.h"
@@ -23,6 +23,7 @@ struct ConfigsOptions {
   ConfigOptions config;
   std::optional<int64_t> sample;
   uint64_t seed = 1;
+  int64_t limit = 1000;
   bool json = false;
 };
 
@@ -43,13 +44,27 @@ Result<const GpuArch *> archFor(const ConfigsOptions &options) {
   return archOf(*device);
 }
 
-Json listJson(const PreparedPattern &prepared, const KernelShape &shape, const ConfigList &list) {
-  Json json = {{"pattern", prepared.name}, {"arch", shape.archName()}, {"dtype", dtypeName(shape.dtype)},
-               {"head_dim", shape.headDim}, {"value_dim", shape.valueDim}, {"skeleton", list.skeleton},
-               {"feasible", list.feasible}, {"configs", Json::array()}};
-  for (const ListedConfig &config : list.configs)
-    json["configs"].push_back({{"changes", config.changes}, {"config", Json::parse(config.json)}});
-  return json;
+Status forEachListed(const ConfigList &list, const ConfigsOptions &options, const std::function<void(const ListedConfig &)> &visit) {
+  return options.sample ? list.forEach(SampleSize{*options.sample, options.seed}, visit) : list.forEach(options.limit, visit);
+}
+
+/// As printJson of the whole, which is never in memory.
+Status printList(const PreparedPattern &prepared, const KernelShape &shape, const ConfigList &list, const ConfigsOptions &options) {
+  const Json head = {{"pattern", prepared.name}, {"arch", shape.archName()}, {"dtype", dtypeName(shape.dtype)},
+                     {"head_dim", shape.headDim}, {"value_dim", shape.valueDim}, {"skeleton", list.skeleton()},
+                     {"feasible", list.feasible()}};
+  const std::string opened = head.dump(2);
+  std::cout << opened.substr(0, opened.size() - 2) << ",\n  \"configs\": [";
+  const char *separator = "\n    ";
+  HEDDLE_TRY(forEachListed(list, options, [&](const ListedConfig &config) {
+    std::string text = Json{{"changes", config.changes}, {"config", Json::parse(config.json)}}.dump(2);
+    for (size_t line = text.find('\n'); line != std::string::npos; line = text.find('\n', line + 1))
+      text.insert(line + 1, "    ");
+    std::cout << separator << text;
+    separator = ",\n    ";
+  }));
+  std::cout << "\n  ]\n}\n";
+  return {};
 }
 
 Status listTo(std::ostream &stream, const ConfigsOptions &options) {
@@ -58,16 +73,14 @@ Status listTo(std::ostream &stream, const ConfigsOptions &options) {
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(**file));
   HEDDLE_ASSIGN(const GpuArch *arch, archFor(options));
   KernelShape shape = options.shape.shape(*arch);
-  std::optional<SampleSize> sample;
-  if (options.sample)
-    sample = SampleSize{*options.sample, options.seed};
-  HEDDLE_ASSIGN(ConfigList list, listConfigs(prepared, shape, options.config.skeleton, sample));
-  if (options.json) {
-    printJson(listJson(prepared, shape, list));
-    return {};
-  }
-  for (const ListedConfig &config : list.configs)
-    stream << config.changes << '\n';
+  HEDDLE_ASSIGN(const ConfigList list, ConfigList::of(prepared, shape, options.config.skeleton));
+  if (options.json)
+    HEDDLE_TRY(printList(prepared, shape, list, options));
+  else
+    HEDDLE_TRY(forEachListed(list, options, [&](const ListedConfig &config) { stream << config.changes << '\n'; }));
+  if (!options.sample && list.feasible() > options.limit)
+    std::cerr << "heddle: note: the first " << options.limit << " of " << list.feasible()
+              << " feasible configurations; --limit=N lists more, --sample=N draws at random\n";
   return {};
 }
 
@@ -80,8 +93,10 @@ Action addConfigs(CLI::App &command) {
   options->shape.add(command);
   options->shape.addQueries(command);
   options->config.addSkeleton(command);
-  command.add_option("--sample", options->sample, "So many of them, at random; a larger sample begins with a smaller one [all, in order]")
+  command.add_option("--sample", options->sample, "So many of them, at random; a larger sample begins with a smaller one [the first, in order]")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));
+  command.add_option("--limit", options->limit, "Without --sample: list so many")
+      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)))->capture_default_str();
   addSeedOption(command, options->seed, "Seed of the random order")->capture_default_str();
   addJsonOption(command, options->json);
   return [options] {

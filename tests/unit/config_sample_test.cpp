@@ -24,13 +24,22 @@ KernelShape hopperShape() {
   return shape;
 }
 
-ConfigList listOf(const PreparedPattern &pattern, const std::string &skeleton, std::optional<SampleSize> sample) {
-  auto list = listConfigs(pattern, hopperShape(), skeleton, sample);
+struct Listed {
+  std::string skeleton;
+  int64_t feasible;
+  std::vector<ListedConfig> configs;
+};
+
+Listed listOf(const PreparedPattern &pattern, const std::string &skeleton, std::optional<SampleSize> sample, int64_t most = 1 << 30) {
+  auto list = ConfigList::of(pattern, hopperShape(), skeleton);
   REQUIRE_MESSAGE(list.isOk(), list.status().message());
-  return list.take();
+  Listed listed{list->skeleton(), list->feasible(), {}};
+  auto keep = [&](const ListedConfig &config) { listed.configs.push_back(config); };
+  REQUIRE((sample ? list->forEach(*sample, keep) : list->forEach(most, keep)).isOk());
+  return listed;
 }
 
-std::vector<std::string> textsOf(const ConfigList &list) {
+std::vector<std::string> textsOf(const Listed &list) {
   std::vector<std::string> texts;
   for (const ListedConfig &config : list.configs)
     texts.push_back(config.changes);
@@ -51,7 +60,7 @@ TEST_CASE("every listed text is a feasible configuration of its skeleton") {
     const KernelRequest request = makeRequest(pattern, hopperShape());
     for (const Skeleton *skeleton : skeletons()) {
       CAPTURE(skeleton->name());
-      ConfigList list = listOf(pattern, std::string(skeleton->name()), SampleSize{40, 7});
+      const Listed list = listOf(pattern, std::string(skeleton->name()), SampleSize{40, 7});
       CHECK(list.configs.size() == 40);
       for (const ListedConfig &listed : list.configs) {
         auto config = parseConfig(request, listed.changes);
@@ -79,13 +88,15 @@ TEST_CASE("a seed fixes the order, and a larger sample begins with a smaller one
 TEST_CASE("without a sample, and with one that asks for too many, all are listed once") {
   const PreparedPattern pattern = prepared("full");
   const std::string smaller = "portable_forward"; // thousands, not hundreds of thousands
-  ConfigList all = listOf(pattern, smaller, {}), shuffled = listOf(pattern, smaller, SampleSize{1 << 30, 1});
+  const Listed all = listOf(pattern, smaller, {}), shuffled = listOf(pattern, smaller, SampleSize{1 << 30, 1});
   std::vector<std::string> texts = textsOf(all), mixed = textsOf(shuffled);
   CHECK(int64_t(texts.size()) == all.feasible);
   CHECK(std::set<std::string>(texts.begin(), texts.end()).size() == texts.size());
   CHECK(mixed != texts);
   CHECK(std::set<std::string>(mixed.begin(), mixed.end()) == std::set<std::string>(texts.begin(), texts.end()));
   CHECK(all.skeleton == smaller);
+  std::vector<std::string> first = textsOf(listOf(pattern, smaller, {}, 7));
+  CHECK(first == std::vector<std::string>(texts.begin(), texts.begin() + 7));
   CHECK(listOf(pattern, "", SampleSize{1, 1}).skeleton == skeletons().front()->name());
 }
 
@@ -109,7 +120,7 @@ TEST_CASE("a typed-in field takes back what the default chose beside it, and no 
 }
 
 TEST_CASE("an unknown skeleton is refused with those that exist") {
-  auto list = listConfigs(prepared("full"), hopperShape(), "nothing", {});
+  auto list = ConfigList::of(prepared("full"), hopperShape(), "nothing");
   CHECK(list.status().code() == StatusCode::notFound);
   CHECK(list.status().message().find("portable_forward") != std::string::npos);
 }
