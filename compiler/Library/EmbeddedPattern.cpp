@@ -9,6 +9,7 @@
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace heddle {
@@ -24,12 +25,65 @@ std::string typeText(mlir::Type type) {
 
 } // namespace
 
+/// The patterns of this process whose text is parsed at present, the one that was used last behind the others. A context of MLIR takes a
+/// quarter of a megabyte and gives nothing back as long as it lives; a text is parsed in milliseconds.
+class ParsedLately {
+public:
+  static ParsedLately &get() {
+    static auto *lately = new ParsedLately; // outlives patterns of static storage
+    return *lately;
+  }
+
+  void used(EmbeddedPattern *pattern) {
+    std::lock_guard<std::mutex> lock(mutex);
+    forgetLocked(pattern);
+    patterns.push_back(pattern);
+    for (size_t tries = patterns.size(); patterns.size() > kMost && --tries > 0;)
+      letGoOfFirst();
+  }
+
+  void forget(EmbeddedPattern *pattern) {
+    std::lock_guard<std::mutex> lock(mutex);
+    forgetLocked(pattern);
+  }
+
+private:
+  static constexpr size_t kMost = 64;
+
+  void forgetLocked(EmbeddedPattern *pattern) { patterns.erase(std::remove(patterns.begin(), patterns.end(), pattern), patterns.end()); }
+
+  /// One at work stays: its turn comes again. Nobody is waited for, as whoever calls has a pattern locked himself.
+  void letGoOfFirst() {
+    EmbeddedPattern *first = patterns.front();
+    patterns.pop_front();
+    if (std::unique_lock<std::mutex> lock(first->mutex, std::try_to_lock); lock)
+      first->file.reset();
+    else
+      patterns.push_back(first);
+  }
+
+  std::mutex mutex;
+  std::deque<EmbeddedPattern *> patterns;
+};
+
+EmbeddedPattern::~EmbeddedPattern() { ParsedLately::get().forget(this); }
+
+Result<const PatternFile *> EmbeddedPattern::parsed() {
+  if (!file) {
+    HEDDLE_ASSIGN(file, parseAgain());
+  }
+  ParsedLately::get().used(this);
+  return file.get();
+}
+
 Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::string &text, const std::string &label, const std::string &name) {
   std::shared_ptr<EmbeddedPattern> made(new EmbeddedPattern);
   HEDDLE_ASSIGN(made->file, PatternFile::parse(text, label, name));
   HEDDLE_ASSIGN(std::string digest, made->file->digest());
   made->facts.digest = made->keep(std::move(digest));
+  made->label = label;
   made->describe();
+  ParsedLately::get().used(made.get());
   return made;
 }
 
@@ -37,7 +91,8 @@ void EmbeddedPattern::describe() {
   attn::PatternOp pattern = file->pattern();
   facts.struct_size = sizeof(facts);
   facts.argument_count = int32_t(pattern.getNumArguments());
-  facts.takes_q_origin = pattern.getQOrigin() == attn::Origin::given;
+  origin = pattern.getQOrigin();
+  facts.takes_q_origin = origin == attn::Origin::given;
   facts.name = keep(pattern.getSymName().str());
   facts.text = keep(file->text());
   facts.notes = keep(file->notes());
@@ -98,6 +153,7 @@ Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *o
       assignments.push_back(std::move(text));
   }
   std::lock_guard<std::mutex> lock(mutex);
+  HEDDLE_ASSIGN(const PatternFile *file, parsed());
   HEDDLE_ASSIGN(std::vector<int64_t> words, file->bindParameters(assignments));
   for (const heddle_pattern_argument &argument : described)
     if (argument.takes_length && needsLengths && lengths.count(argument.id) == 0)
@@ -109,7 +165,7 @@ Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *o
 }
 
 int64_t EmbeddedPattern::queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const {
-  switch (file->pattern().getQOrigin()) {
+  switch (origin) {
   case attn::Origin::start: return 0;
   case attn::Origin::end: return seqlenK - seqlenQ;
   case attn::Origin::given: break;
@@ -120,6 +176,7 @@ int64_t EmbeddedPattern::queryOrigin(int64_t given, int64_t seqlenQ, int64_t seq
 Result<std::shared_ptr<const PreparedPattern>> EmbeddedPattern::prepared() {
   std::lock_guard<std::mutex> lock(mutex);
   if (!preparedOnce) {
+    HEDDLE_ASSIGN(const PatternFile *file, parsed());
     HEDDLE_ASSIGN(PreparedPattern made, preparePattern(*file));
     preparedOnce = std::make_shared<const PreparedPattern>(std::move(made));
   }
@@ -129,6 +186,7 @@ Result<std::shared_ptr<const PreparedPattern>> EmbeddedPattern::prepared() {
 Result<std::shared_ptr<const JitPattern>> EmbeddedPattern::machineCode() {
   std::lock_guard<std::mutex> lock(mutex);
   if (!machineCodeOnce) {
+    HEDDLE_ASSIGN(const PatternFile *file, parsed());
     HEDDLE_ASSIGN(machineCodeOnce, compileForCpu(*file));
   }
   return machineCodeOnce;
@@ -140,12 +198,13 @@ Result<ProblemBucket> EmbeddedPattern::bucket(const ProblemShape &shape, int64_t
   std::lock_guard<std::mutex> lock(mutex);
   if (auto known = buckets.find(asked); known != buckets.end())
     return known->second;
+  HEDDLE_ASSIGN(const PatternFile *file, parsed());
   HEDDLE_TRY(checkShape(*file, shape));
   if (buckets.size() >= kMostBuckets)
     buckets.clear();
   return buckets.emplace(std::move(asked), problemBucket(*file, shape, smCount)).first->second;
 }
 
-Result<std::unique_ptr<PatternFile>> EmbeddedPattern::parseAgain() const { return PatternFile::parse(facts.text, file->path(), facts.name); }
+Result<std::unique_ptr<PatternFile>> EmbeddedPattern::parseAgain() const { return PatternFile::parse(facts.text, label, facts.name); }
 
 } // namespace heddle

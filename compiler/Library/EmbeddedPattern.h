@@ -23,6 +23,7 @@ class EmbeddedPattern {
 public:
   /// The failures of PatternFile::parse.
   static Result<std::shared_ptr<EmbeddedPattern>> create(const std::string &text, const std::string &label, const std::string &name);
+  ~EmbeddedPattern();
 
   const heddle_pattern_info &info() const { return facts; }
   const std::vector<heddle_pattern_argument> &arguments() const { return described; }
@@ -42,13 +43,18 @@ public:
   Result<std::unique_ptr<PatternFile>> parseAgain() const;
 
 private:
+  friend class ParsedLately;
   EmbeddedPattern() = default;
   void describe();
+  /// The parsed text, parsed again if it was let go. Needs `mutex`.
+  Result<const PatternFile *> parsed();
   const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
   /// "NAME=VALUE"; empty for the length of a tensor, which goes to `lengths`.
   Result<std::string> assignment(const heddle_operand &operand, std::map<int32_t, int64_t> &lengths) const;
 
-  std::unique_ptr<PatternFile> file;
+  std::unique_ptr<PatternFile> file; ///< of patterns that were used lately
+  std::string label;
+  attn::Origin origin = attn::Origin::start;
   heddle_pattern_info facts = {};
   std::vector<heddle_pattern_argument> described;
   std::deque<std::string> texts; ///< what facts and described point to

@@ -1,8 +1,11 @@
 """Patterns: from words, from MLIR text, from a file, from the library of the package, or known to a database by name."""
 import ctypes as C
 import functools
+import itertools
 import math
 import os
+import threading
+import types
 import weakref
 from typing import Optional, Sequence, Union
 
@@ -30,35 +33,44 @@ class Pattern:
     def __init__(self, text: str, name: Optional[str] = None, values: Optional[dict] = None, label: str = "pattern"):
         """`name` says which pattern of the text; `label` stands for the file in diagnostics. The compiler, if there is one, verifies
         the text now: InvalidArgumentError with its diagnostics."""
-        self.text = _checked_text(text, "text")
+        self._set(text=_checked_text(text, "text"), label=label, _handle=None, _info={})
         if name is not None:
             _checked_text(name, "name")
-        self.label = label
-        self._handle = None
-        self._info: dict = {}
         if _library.library().has_compiler:
             self._parse(name)
         else:
             self._take(_header.header(text, name))
-        self.values: dict = {}
-        self._parent: Optional[Pattern] = None
-        self._spelled: Optional[tuple] = None  # of `named`: its arguments and q_origin
-        self._bind(values or {})
-        self._hash = hash((self.text, self.name, tuple(sorted(self.values.items()))))
+        self._set(_parent=None, _spelled=None)  # the latter of `named`: its arguments and q_origin
+        self._bind({}, values or {})
+        self._set(_hash=hash((self.text, self.name, tuple(sorted(self._values.items())))))
+
+    def _set(self, **fields):
+        self.__dict__.update(fields)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"heddle.Pattern is immutable, {name!r} cannot be set; pattern(NAME=VALUE) is the same pattern with other values")
+
+    def __delattr__(self, name):
+        raise AttributeError(f"heddle.Pattern is immutable, {name!r} cannot be deleted")
+
+    @property
+    def values(self) -> dict:
+        """Of run-time sizes and numbers, over the defaults; a copy."""
+        return dict(self._values)
 
     def _take(self, header):
-        self.name, self.arguments, self.takes_q_origin = header.name, header.arguments, header.takes_q_origin
-        self.by_name = {each.name: each for each in self.arguments}
+        self._set(name=header.name, arguments=tuple(header.arguments), takes_q_origin=header.takes_q_origin,
+                  by_name=types.MappingProxyType({each.name: each for each in header.arguments}))
 
     def _parse(self, name):
         loaded = _library.library()
         encoded = name.encode() if name is not None else None
         label = self.label.encode(errors="replace")  # a path may hold bytes that are no text
-        self._handle = loaded.opened("heddle_pattern_parse", self.text.encode(), label, encoded)
+        self._set(_handle=loaded.opened("heddle_pattern_parse", self.text.encode(), label, encoded))
         weakref.finalize(self, loaded.close, "pattern", self._handle)
         info = S.sized(S.PatternInfo)
         loaded.call("heddle_pattern_get_info", self._handle, C.byref(info))
-        self._info = {field: getattr(info, field).decode() for field in ("digest", "text", "notes")}
+        self._set(_info={field: getattr(info, field).decode() for field in ("digest", "text", "notes")})
         arguments = []
         for index in range(info.argument_count):
             raw = S.sized(S.PatternArgument)
@@ -66,15 +78,15 @@ class Pattern:
             arguments.append(_header.from_library(raw))
         self._take(_header.Header(info.name.decode(), tuple(arguments), bool(info.takes_q_origin)))
 
-    def _bind(self, values):
-        for name, value in values.items():
-            self.values[name] = self.checked(name, value)
-        self.also_of_calls = _OF_CALLS & (self.by_name.keys() - self.values)  # arguments that only another call, of the pattern, can give
+    def _bind(self, before, values):
+        bound = {**before, **{name: self.checked(name, value) for name, value in values.items()}}
+        # also_of_calls: arguments that only another call, of the pattern, can give
+        self._set(_values=bound, also_of_calls=_OF_CALLS & (self.by_name.keys() - bound.keys()))
 
     def refuse_unclear(self, what, names):
         """InvalidArgumentError if one of these, which the call `what` was given, may be meant for the pattern: it has one too, not bound."""
         for name in names:
-            if name in self.by_name and name not in self.values:
+            if name in self.by_name and name not in self._values:
                 bound = "" if self.by_name[name].kind == "tensor" else f"bind the pattern's before, pattern({name}=...), or "
                 raise InvalidArgumentError(f"{what}: {name}: pattern {self.name} has an argument of that name too, and which one is meant is not "
                                            f"clear; {bound}give it another name")
@@ -119,11 +131,10 @@ class Pattern:
         {'left': 511}
         """
         made = object.__new__(Pattern)
-        made.__dict__.update(self.__dict__)
-        made._parent = self  # keeps the handle open
-        made.values = dict(self.values)
-        made._bind(values)
-        made._hash = hash((made.text, made.name, tuple(sorted(made.values.items()))))
+        made._set(**self.__dict__)
+        made._set(_parent=self)  # keeps the handle open
+        made._bind(self._values, values)
+        made._set(_hash=hash((made.text, made.name, tuple(sorted(made._values.items())))))
         return made
 
     @property
@@ -159,12 +170,12 @@ class Pattern:
         return self._info["text"] if self._info else self.text
 
     def default_of(self, argument):
-        return self.values.get(argument.name, argument.default)
+        return self._values.get(argument.name, argument.default)
 
     def __eq__(self, other):
         if not isinstance(other, Pattern):
             return NotImplemented
-        return (self.text, self.name, self._spelled, self.values) == (other.text, other.name, other._spelled, other.values)
+        return (self.text, self.name, self._spelled, self._values) == (other.text, other.name, other._spelled, other._values)
 
     def __hash__(self):
         return self._hash
@@ -173,7 +184,7 @@ class Pattern:
         return self.text
 
     def __repr__(self):
-        values = "".join(f", {name}={value}" for name, value in self.values.items())
+        values = "".join(f", {name}={value}" for name, value in self._values.items())
         return f"<heddle.Pattern {self.name}{values}>"
 
     def __reduce__(self):
@@ -231,9 +242,43 @@ def _named_again(name, arguments, q_origin, values):
     return named(name, arguments, q_origin, **values)
 
 
-@functools.lru_cache(maxsize=4096)
-def _of_text(text, name, label):
-    return Pattern(text, name, label=label)
+class _Kept:
+    """Patterns by what they were made of: those used last, up to about so many bytes. Any number of threads."""
+
+    EACH = 1 << 20  # bytes of a pattern beside its text: what a call in host memory compiles of it
+
+    def __init__(self, make, most_bytes):
+        self._make, self._most_bytes = make, most_bytes
+        self._entries = {}  # key -> [pattern, bytes, when it was used last]
+        self._bytes = 0
+        self._clock = itertools.count()
+        self._lock = threading.Lock()
+
+    def __call__(self, *key):
+        entry = self._entries.get(key)
+        if entry is None:
+            made = self._make(*key)
+            entry = [made, self.EACH + 4 * len(made.text), 0]
+            with self._lock:
+                known = self._entries.setdefault(key, entry)
+                self._bytes += entry[1] if known is entry else 0
+                entry = known
+                entry[2] = next(self._clock)
+                if self._bytes > self._most_bytes:
+                    self._evict(key)
+        entry[2] = next(self._clock)
+        return entry[0]
+
+    def _evict(self, newest):
+        """Down to three quarters, so that it is rare; needs the lock."""
+        for key in sorted(self._entries, key=lambda each: self._entries[each][2]):
+            if self._bytes <= self._most_bytes * 3 // 4:
+                break
+            if key != newest:
+                self._bytes -= self._entries.pop(key)[1]
+
+
+_of_text = _Kept(lambda text, name, label: Pattern(text, name, label=label), most_bytes=128 << 20)
 
 
 def pattern(what: Union[Mask, Softmax, str, Pattern, None] = None, *, text: Optional[str] = None, name: Optional[str] = None,
@@ -294,13 +339,19 @@ def load(path, name: Optional[str] = None, **values) -> Pattern:
     return made(**values) if values else made
 
 
+_MOST_CHARACTERS = 1 << 20  # the compiler takes as many bytes
+
+
 def _file_text(path):
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise InvalidArgumentError(f"load: expected a path, got {path!r}")
     called = os.fsdecode(path)
     try:
         with open(path, encoding="utf-8-sig") as file:  # editors that begin a file with a mark of its encoding
-            return file.read()
+            text = file.read(_MOST_CHARACTERS + 1)
+        if len(text) > _MOST_CHARACTERS:
+            raise InvalidArgumentError(f"load: {called!r}: expected a pattern of at most {_MOST_CHARACTERS} characters, got more")
+        return text
     except FileNotFoundError:
         raise NotFoundError(f"load: there is no file {called!r}") from None
     except OSError as error:
@@ -350,11 +401,11 @@ def named(name: str, arguments: str = "", q_origin: str = "start", **values) -> 
     _checked_text(name, "name")
     origin = "" if q_origin == "start" else f" q_origin({q_origin})"
     made = object.__new__(Pattern)
-    made.text, made.label, made._handle, made._info, made._parent, made.values = "", "pattern", None, {}, None, {}
+    made._set(text="", label="pattern", _handle=None, _info={}, _parent=None)
     made._take(_header.header(f"attn.pattern @p({arguments}){origin} {{", "p"))
-    made.name, made._spelled = name, (arguments, q_origin)
-    made._bind(values)
-    made._hash = hash((name, arguments, tuple(sorted(made.values.items()))))
+    made._set(name=name, _spelled=(arguments, q_origin))
+    made._bind({}, values)
+    made._set(_hash=hash((name, arguments, tuple(sorted(made._values.items())))))
     return made
 
 
@@ -369,11 +420,5 @@ def resolved(what) -> Pattern:
     return _of_words(what)
 
 
-@functools.lru_cache(maxsize=1024)
-def _of_name(name):
-    return library(name)
-
-
-@functools.lru_cache(maxsize=1024)
-def _of_words(what):
-    return pattern(what)
+_of_name = _Kept(library, most_bytes=128 << 20)
+_of_words = _Kept(pattern, most_bytes=128 << 20)
