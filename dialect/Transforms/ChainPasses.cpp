@@ -56,7 +56,7 @@ SmallVector<PassBranches> passesOf(PatternOp pattern) {
   SmallVector<PassBranches> passes;
   for (ArrayRef<Value> terms : sums) {
     CellTable cells;
-    SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, rowRates, shareRowLattice);
+    SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, rowRates, shareRowLattice, kMaxPasses);
     if (groups.size() > kMaxPasses) { // the caller refuses: what they leave out of each other is not asked
       passes.assign(groups.size(), PassBranches());
       return passes;
@@ -125,7 +125,7 @@ ChainedPasses chainedPasses(PatternOp pattern, const PatternAnalysis &analysis) 
   if (passes.size() < 2)
     return {{}, "all rows lie on one lattice"};
   if (passes.size() > kMaxPasses)
-    return {{}, std::to_string(passes.size()) + " row lattices, at most " + std::to_string(kMaxPasses) + " passes are chained"};
+    return {{}, "at least " + std::to_string(passes.size()) + " row lattices, at most " + std::to_string(kMaxPasses) + " passes are chained"};
   const Combine combine = copy.getSoftmax().getCombine();
   SmallVector<Value> all;
   for (const PassBranches &pass : passes)

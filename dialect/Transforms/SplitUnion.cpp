@@ -17,7 +17,7 @@ constexpr size_t kMaxBranches = 8;
 
 /// Whether a branch of both loads no more keys than the two apart.
 bool fitTogether(const TermGroup &a, const TermGroup &b) {
-  GroupRates ofA = keyRates(a), ofB = keyRates(b), ofBoth = keyRates(a.joined(b));
+  GroupRates ofA = keyRates(a), ofB = keyRates(b), ofBoth = keyRates(a, b);
   for (size_t v = 0; v < ofBoth.size(); ++v)
     if ((ofA[v] != 0 && ofBoth[v] < ofA[v]) || (ofB[v] != 0 && ofBoth[v] < ofB[v]))
       return false;
@@ -39,7 +39,7 @@ void splitUnion(PatternOp pattern) {
   for (Value mask : softmax.getBranches())
     terms.append(termsOf(mask, builder));
   CellTable cells;
-  SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, keyRates, fitTogether);
+  SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, keyRates, fitTogether, kMaxBranches);
   if (groups.size() > 1 && groups.size() <= kMaxBranches) {
     softmax.getBranchesMutable().assign(masksApart(groups, softmax.getLoc(), builder));
     softmax.setCombine(Combine::lse);

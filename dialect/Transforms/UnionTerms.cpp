@@ -65,12 +65,10 @@ SmallVector<Value> termsOf(Value mask, OpBuilder &builder) {
   return {mask};
 }
 
-TermGroup TermGroup::joined(const TermGroup &other) const {
-  TermGroup result = *this;
-  result.masks.append(other.masks);
+void TermGroup::append(const TermGroup &other) {
+  masks.append(other.masks);
   for (size_t v = 0; v < pieces.size(); ++v)
-    result.pieces[v].insert(result.pieces[v].end(), other.pieces[v].begin(), other.pieces[v].end());
-  return result;
+    pieces[v].insert(pieces[v].end(), other.pieces[v].begin(), other.pieces[v].end());
 }
 
 bool TermGroup::meets(const TermGroup &other) const {
@@ -86,30 +84,40 @@ bool TermGroup::meets(const TermGroup &other) const {
   return false;
 }
 
-GroupRates keyRates(const TermGroup &group) {
+static int64_t columnRateOf(const VariantRanges &ranges) { return ranges.branches[0].columnRate; }
+static int64_t rowRateOf(const VariantRanges &ranges) { return ranges.rowRate; }
+
+/// Of two groups as one; 0 of no pieces. Many are not kept apart, and have no lattice: their ranges need not be built to know it.
+static GroupRates ratesOf(const TermGroup &a, const TermGroup &b, int64_t (*rate)(const VariantRanges &)) {
   GroupRates rates;
-  for (const PieceList &list : group.pieces)
-    rates.push_back(list.empty() ? 0 : buildRanges({list}, Direction::Forward).branches[0].columnRate);
+  for (size_t v = 0; v < a.pieces.size(); ++v) {
+    if (a.pieces[v].size() + b.pieces[v].size() > kMaxPieces) {
+      rates.push_back(1);
+      continue;
+    }
+    PieceList both = a.pieces[v];
+    both.insert(both.end(), b.pieces[v].begin(), b.pieces[v].end());
+    rates.push_back(both.empty() ? 0 : rate(buildRanges({both}, Direction::Forward)));
+  }
   return rates;
 }
 
-GroupRates rowRates(const TermGroup &group) {
-  GroupRates rates;
-  for (const PieceList &list : group.pieces)
-    rates.push_back(list.empty() ? 0 : buildRanges({list}, Direction::Forward).rowRate);
-  return rates;
-}
+GroupRates keyRates(const TermGroup &group) { return keyRates(group, {{}, std::vector<PieceList>(group.pieces.size())}); }
+GroupRates keyRates(const TermGroup &a, const TermGroup &b) { return ratesOf(a, b, columnRateOf); }
+GroupRates rowRates(const TermGroup &group) { return ratesOf(group, {{}, std::vector<PieceList>(group.pieces.size())}, rowRateOf); }
 
 SmallVector<TermGroup> groupTerms(PatternOp pattern, ArrayRef<Value> terms, CellTable &cells,
-                                  GroupRates (*rates)(const TermGroup &), bool (*fit)(const TermGroup &, const TermGroup &)) {
+                                  GroupRates (*rates)(const TermGroup &), bool (*fit)(const TermGroup &, const TermGroup &), size_t most) {
   SmallVector<TermGroup> groups;
   for (Value term : terms) {
+    if (groups.size() > most)
+      break;
     TermGroup alone{{term}, piecesOf(pattern, term, cells)};
     auto *fitting = std::find_if(groups.begin(), groups.end(), [&](const TermGroup &group) { return fit(group, alone); });
     if (fitting == groups.end())
       groups.push_back(std::move(alone));
     else
-      *fitting = fitting->joined(alone);
+      fitting->append(alone);
   }
   std::multimap<int64_t, TermGroup> byRate; // keeps the order of equals
   for (TermGroup &group : groups) {

@@ -17,7 +17,7 @@ struct TermGroup {
   llvm::SmallVector<mlir::Value> masks;
   std::vector<PieceList> pieces;
 
-  TermGroup joined(const TermGroup &other) const;
+  void append(const TermGroup &other);
   /// Whether a pair is in both.
   bool meets(const TermGroup &other) const;
 };
@@ -26,14 +26,16 @@ struct TermGroup {
 using GroupRates = llvm::SmallVector<int64_t>;
 /// The stride at which a branch of the group alone walks keys.
 GroupRates keyRates(const TermGroup &group);
+/// That of two groups as one.
+GroupRates keyRates(const TermGroup &a, const TermGroup &b);
 /// The residue classes into which a kernel of the group alone splits rows.
 GroupRates rowRates(const TermGroup &group);
 
 /// Groups of the terms so that `fit` holds between those in one, the least rates first: what others leave out should be
-/// simple to say. Cells are counted from `cells`.
+/// simple to say. Cells are counted from `cells`. Where there would be more than `most`, the first ones beyond are enough to say so.
 llvm::SmallVector<TermGroup> groupTerms(PatternOp pattern, llvm::ArrayRef<mlir::Value> terms, CellTable &cells,
                                         GroupRates (*rates)(const TermGroup &),
-                                        bool (*fit)(const TermGroup &, const TermGroup &));
+                                        bool (*fit)(const TermGroup &, const TermGroup &), size_t most);
 
 /// One mask for each group, without what those before it keep.
 llvm::SmallVector<mlir::Value> masksApart(llvm::ArrayRef<TermGroup> groups, mlir::Location loc, mlir::OpBuilder &builder);

@@ -1,0 +1,3 @@
+attn.pattern @p() {
+  %c = attn.causal /* [31m ‮  */ attn.oops
+}
