@@ -57,6 +57,15 @@ public:
     return llvm::any_of(pattern.getArgument(argument).getUsers(), [](Operation *user) { return isa<attn::MaskOpInterface>(user); });
   }
 
+  /// The first op that reads it, as patterns spell it.
+  std::string reader() const {
+    std::string first;
+    for (Operation &op : pattern.getBody().front())
+      if (first.empty() && llvm::is_contained(op.getOperands(), pattern.getArgument(argument)))
+        first = op.getName().stripDialect().str();
+    return first;
+  }
+
   Status missing() {
     return Status::invalidArgument("tensor '" + name + "' of pattern '" + pattern.getSymName().str() +
                                    "' is not given: give it with --operand " + name + "=FILE:TENSOR");
@@ -188,7 +197,8 @@ std::string fileOfAssignment(const std::string &assignment) {
   return equals == std::string::npos ? "" : fileOf(assignment.substr(equals + 1));
 }
 
-Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape) {
+Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape,
+                    std::vector<MadeOperand> *made) {
   attn::PatternOp pattern = file.pattern();
   HEDDLE_TRY(checkNames(pattern, sources.assignments));
   shape.operands.assign(pattern.getNumArguments(), {});
@@ -209,6 +219,8 @@ Status bindOperands(const PatternFile &file, const OperandSources &sources, Prob
     } else if (sources.missing == OperandSources::Missing::make ||
                (sources.missing == OperandSources::Missing::makeForMasks && binder.isOfMask())) {
       HEDDLE_ASSIGN(tensor, binder.make(sources.seed));
+      if (made)
+        made->push_back({name, binder.reader()});
     } else if (sources.missing == OperandSources::Missing::refuse) {
       return binder.missing();
     }

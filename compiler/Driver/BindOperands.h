@@ -18,12 +18,19 @@ struct OperandSources {
   uint64_t seed = 1; ///< of the values that are made
 };
 
+/// A tensor that was made, and the op of the pattern that reads it: "documents", "csr".
+struct MadeOperand {
+  std::string name, reader;
+};
+
 /// The FILE of an assignment, "" if it is none.
 std::string fileOfAssignment(const std::string &assignment);
 
 /// Fills shape.operands, and the lengths of tensors in shape.parameters. invalidArgument and the failures of tensor files
-/// name the tensor, what was expected and what was found. A pattern without tensors takes no assignments.
-Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape);
+/// name the tensor, what was expected and what was found. A pattern without tensors takes no assignments. `made` gets
+/// those that were made.
+Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape,
+                    std::vector<MadeOperand> *made = nullptr);
 
 /// The same for tensors that the caller has, by argument of the pattern; empty places are left out.
 Status checkOperands(const PatternFile &file, const Operands &operands, ProblemShape &shape);

@@ -3,6 +3,8 @@
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/SafeStream.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -35,6 +37,23 @@ Status checkOutput(const std::string &option, const std::string &output, const s
       return Status::invalidArgument(option + ": '" + output + "' would take the place of '" + used +
                                      "', which the command uses too: give another file");
   return {};
+}
+
+std::string endingOf(const std::string &path) {
+  std::string ending = std::filesystem::path(path).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return ending;
+}
+
+Status checkEnding(const std::string &option, const std::string &output, const std::vector<std::string> &endings,
+                   const std::string &otherwise) {
+  const std::string ending = endingOf(output);
+  if (ending.empty() || std::find(endings.begin(), endings.end(), ending) != endings.end())
+    return {};
+  std::string known;
+  for (const std::string &one : endings)
+    known += (known.empty() ? "" : " or ") + one;
+  return Status::invalidArgument(option + ": expected a name that ends in " + known + ", got '" + output + "': " + otherwise);
 }
 
 Status writeArtifact(const std::string &path, const std::string &bytes) {

@@ -27,6 +27,17 @@ bool stdoutIsTerminal();
 /// Names of files that do not exist are fine, "" is none.
 Status checkOutput(const std::string &option, const std::string &output, const std::vector<std::string> &uses);
 
+/// The ending of a file's name, in small letters: ".svg"; "" is none.
+std::string endingOf(const std::string &path);
+
+/// For before the work: what is written is what the name says. invalidArgument: it ends in something else than one of
+/// `endings`, and `otherwise` says what makes such a file. Names without an ending say nothing.
+Status checkEnding(const std::string &option, const std::string &output, const std::vector<std::string> &endings,
+                   const std::string &otherwise);
+
+/// How pictures of other kinds are made.
+inline constexpr const char *kFromSvg = "other programs make them of an .svg, such as 'rsvg-convert -o FILE.png FILE.svg'";
+
 /// Writes to `path`, or to stdout for "-". io if it cannot be written; the file is then as it was.
 Status writeArtifact(const std::string &path, const std::string &bytes);
 

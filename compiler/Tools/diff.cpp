@@ -6,6 +6,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/PatternDiff.h"
+#include "runtime/Core/CountText.h"
 #include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
@@ -30,6 +31,7 @@ struct Side {
   std::unique_ptr<PatternFile> file;
   attn::ProblemSizes sizes;
   Operands operands;
+  std::vector<MadeOperand> invented; ///< tensors that nobody gave
 };
 
 bool hasArgument(const PatternFile &file, const std::string &assignment) {
@@ -73,7 +75,8 @@ Status bindSides(const DiffOptions &options, std::vector<Side> &sides) {
     sizes.insert(sizes.end(), options.ownSizes[i].begin(), options.ownSizes[i].end());
     HEDDLE_ASSIGN(shape.parameters, sides[i].file->bindParameters(sizes));
     HEDDLE_TRY(checkShape(*sides[i].file, shape));
-    HEDDLE_TRY(bindOperands(*sides[i].file, {assignmentsOf(options.sizes.operands, sides, i), {}, OperandSources::Missing::makeForMasks}, shape));
+    HEDDLE_TRY(bindOperands(*sides[i].file, {assignmentsOf(options.sizes.operands, sides, i), {}, OperandSources::Missing::makeForMasks}, shape,
+                            &sides[i].invented));
     sides[i].sizes = sizesOf(*sides[i].file, shape);
     sides[i].operands = shape.operands;
   }
@@ -93,7 +96,10 @@ Json sideJson(const Side &side) {
   attn::PatternOp pattern = side.file->pattern();
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
     sizes[pattern.getParameterName(i).str()] = side.sizes.parameters[i];
-  return {{"file", side.file->path()}, {"pattern", pattern.getSymName().str()}, {"sizes", sizes}};
+  Json invented = Json::array();
+  for (const MadeOperand &tensor : side.invented)
+    invented.push_back(tensor.name);
+  return {{"file", side.file->path()}, {"pattern", pattern.getSymName().str()}, {"sizes", sizes}, {"invented", invented}};
 }
 
 Json diffJson(const std::vector<Side> &sides, const views::DiffCounts &counts) {
@@ -116,24 +122,51 @@ std::string diffText(const std::vector<Side> &sides, const views::DiffCounts &co
   for (size_t i = 0; i < 2; ++i)
     text += std::string(i ? "b" : "a") + "  " + views::titleOf(*sides[i].file, sides[i].sizes) + "  " +
             sides[i].file->path() + "\n";
-  text += "kept by both     " + attn::toString(counts.both) + " pairs\n";
-  text += "only in a        " + attn::toString(counts.onlyFirst) + "\n";
-  text += "only in b        " + attn::toString(counts.onlySecond) + "\n";
-  text += "unequally often  " + (counts.unequal ? attn::toString(*counts.unequal) : std::string("not counted")) + "\n";
+  text += "kept by both     " + counted(counts.both, "pair") + "\n";
+  text += "only in a        " + grouped(counts.onlyFirst) + "\n";
+  text += "only in b        " + grouped(counts.onlySecond) + "\n";
+  text += "unequally often  " + (counts.unequal ? grouped(*counts.unequal) : std::string("not counted")) + "\n";
   const attn::ProblemSizes &sizes = sides[0].sizes;
-  return text + "in " + std::to_string(sizes.heads) + (sizes.heads == 1 ? " head" : " heads") + " of " +
-         std::to_string(sizes.seqlenQ) + " queries and " + std::to_string(sizes.seqlenK) + " keys, counted " +
-         (counts.isClosedForm ? "in closed form" : "pair by pair") + "\n";
+  return text + "in " + counted(sizes.heads, "head") + " of " + counted(sizes.seqlenQ, "query") + " and " +
+         counted(sizes.seqlenK, "key") + ", counted " + (counts.isClosedForm ? "in closed form" : "pair by pair") + "\n";
 }
 
-views::PictureRequest pictureRequest(const DiffOptions &options, const attn::ProblemSizes &sizes, bool svg) {
+/// Those of both sides, each with its side.
+std::vector<std::string> inventedOf(const std::vector<Side> &sides) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < 2; ++i)
+    for (const MadeOperand &tensor : sides[i].invented)
+      names.push_back(tensor.name + " (" + tensor.reader + (i ? " of b)" : " of a)"));
+  return names;
+}
+
+views::PictureRequest pictureRequest(const DiffOptions &options, const std::vector<Side> &sides, bool svg) {
   views::PictureRequest request;
-  request.sizes = sizes;
+  const attn::ProblemSizes &sizes = request.sizes = sides[0].sizes;
+  request.invented = inventedOf(sides);
   request.head = options.head;
   request.maxColumns = options.maxCells ? options.maxCells : svg ? 128 : 72;
   bool fitsText = sizes.seqlenQ <= 36 && sizes.seqlenK <= 36;
   request.maxRows = svg || fitsText || options.maxCells ? request.maxColumns : 36;
   return request;
+}
+
+/// The text unless JSON is printed, and the file if one is wanted. What has too many pairs is left out, and that is said.
+Status drawPictures(const DiffOptions &options, const std::vector<Side> &sides, const views::DiffSide &first, const views::DiffSide &second) {
+  for (bool svg : {false, true}) {
+    if (svg ? options.svg.empty() : options.json)
+      continue;
+    Result<views::Picture> picture = views::drawDifference(first, second, pictureRequest(options, sides, svg));
+    if (picture)
+      HEDDLE_TRY(writeArtifact(svg ? options.svg : "-", svg ? views::svg(*picture) : views::blockText(*picture)));
+    else if (picture.status().code() != StatusCode::unsupported)
+      return picture.status();
+    else if (svg)
+      std::cerr << "heddle: note: '" << options.svg << "' is not written: " << picture.status().message() << '\n';
+    else
+      std::cout << "not drawn: " << picture.status().message() << '\n';
+  }
+  return {};
 }
 
 int runDiff(const DiffOptions &options) {
@@ -142,6 +175,8 @@ int runDiff(const DiffOptions &options) {
     uses.push_back(PatternOptions{options.files[i], options.names[i]}.path());
   if (Status output = checkOutput("--svg", options.svg, uses); !output.isOk())
     return fail(output);
+  if (Status name = checkEnding("--svg", options.svg, {".svg"}, kFromSvg); !name.isOk())
+    return failUsage(name);
   auto sides = loadSides(options);
   if (!sides)
     return fail(sides.status());
@@ -158,20 +193,8 @@ int runDiff(const DiffOptions &options) {
     printJson(diffJson(*sides, *counts));
   else
     std::cout << diffText(*sides, *counts);
-  for (bool svg : {false, true}) {
-    if (svg ? options.svg.empty() : options.json)
-      continue;
-    auto picture = views::drawDifference(first, second, pictureRequest(options, first.sizes, svg));
-    if (!picture && svg)
-      return fail(picture.status());
-    if (!picture) {
-      std::cout << "not drawn: " << picture.status().message() << '\n';
-      continue;
-    }
-    Status written = writeArtifact(svg ? options.svg : "-", svg ? views::svg(*picture) : views::blockText(*picture));
-    if (!written.isOk())
-      return fail(written);
-  }
+  if (Status drawn = drawPictures(options, *sides, first, second); !drawn.isOk())
+    return fail(drawn);
   return options.exitCode && !counts->isEqual() ? BadInput : Ok;
 }
 

@@ -8,6 +8,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ReportInputs.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/CountText.h"
 #include "runtime/Core/PartFolder.h"
 
 #include <CLI/CLI.hpp>
@@ -74,8 +75,6 @@ Result<Json> collect(const ReportOptions &options) {
 }
 
 Status makeAndWrite(const ReportOptions &options) {
-  if (!options.json)
-    HEDDLE_TRY(checkPage(options));
   HEDDLE_ASSIGN(Json data, collect(options));
   if (options.json) {
     printJson(data);
@@ -88,8 +87,8 @@ Status makeAndWrite(const ReportOptions &options) {
     trials += workload["trials"]["rows"].size();
   }
   if (options.output != "-")
-    std::cout << options.output << ": " << data["workloads"].size() << " workloads, " << winners << " winners, " << trials << " trials, "
-              << data["devices"].size() << " GPUs\n";
+    std::cout << options.output << ": " << counted(data["workloads"].size(), "workload") << ", " << counted(winners, "winner") << ", "
+              << counted(trials, "trial") << ", " << counted(data["devices"].size(), "GPU") << '\n';
   return {};
 }
 
@@ -108,6 +107,10 @@ Action addReport(CLI::App &command) {
   return [options] {
     if (options->output.empty() && !options->json)
       return failUsage(Status::invalidArgument("expected -o FILE, or --json"));
+    if (Status page = options->json ? Status() : checkPage(*options); !page.isOk())
+      return fail(page);
+    if (Status name = checkEnding("-o", options->output, {".html", ".htm"}, "browsers make them of an .html, by printing it"); !name.isOk())
+      return failUsage(name);
     return finish(makeAndWrite(*options));
   };
 }

@@ -24,13 +24,21 @@ struct ShowOptions {
 
 /// What was asked for, else what the name of the file says, else text.
 bool isSvg(const ShowOptions &options) {
-  const std::string &name = options.output;
-  bool endsInSvg = name.size() > 4 && name.compare(name.size() - 4, 4, ".svg") == 0;
-  return options.format.empty() ? endsInSvg : options.format == "svg";
+  return options.format.empty() ? endingOf(options.output) == ".svg" : options.format == "svg";
+}
+
+Status checkFormat(const ShowOptions &options) {
+  std::vector<std::string> endings;
+  if (options.format != "text")
+    endings.push_back(".svg");
+  if (options.format != "svg")
+    endings.push_back(".txt");
+  return checkEnding("-o", options.output, endings, kFromSvg);
 }
 
 Result<views::PictureRequest> requestOf(const ShowOptions &options, const PatternFile &file) {
   views::PictureRequest request;
+  std::vector<MadeOperand> made;
   ProblemShape shape;
   shape.heads = shape.kvHeads = options.heads ? options.heads : static_cast<int64_t>(file.analysis().variants.size());
   shape.seqlenQ = options.seqlen;
@@ -38,7 +46,9 @@ Result<views::PictureRequest> requestOf(const ShowOptions &options, const Patter
   shape.qOrigin = options.origin.position.value_or(0);
   HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
   HEDDLE_TRY(checkShape(file, shape));
-  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::makeForMasks}, shape));
+  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::makeForMasks}, shape, &made));
+  for (const MadeOperand &tensor : made)
+    request.invented.push_back(tensor.name + " (" + tensor.reader + ")");
   if (options.head && *options.head >= shape.heads)
     return Status::invalidArgument("expected head < " + std::to_string(shape.heads) + ", the number of heads, got " +
                                    std::to_string(*options.head));
@@ -58,6 +68,8 @@ int runShow(const ShowOptions &options) {
   uses.push_back(options.pattern.path());
   if (Status output = checkOutput("-o", options.output, uses); !output.isOk())
     return fail(output);
+  if (Status format = checkFormat(options); !format.isOk())
+    return failUsage(format);
   auto file = options.pattern.load();
   if (!file)
     return fail(file.status());

@@ -1,6 +1,7 @@
 //===- DiffPicture.cpp - drawing where two patterns disagree ------------------===//
 #include "compiler/Views/KeptRows.h"
 #include "compiler/Views/PatternDiff.h"
+#include "runtime/Core/CountText.h"
 
 namespace heddle::views {
 
@@ -74,10 +75,10 @@ Result<Picture> drawDifference(const DiffSide &first, const DiffSide &second, co
   const ProblemSizes &sizes = request.sizes;
   const WideInt pairs = WideInt(request.head ? 1 : sizes.heads) * sizes.seqlenQ * sizes.seqlenK;
   if (pairs > kMostComparedPairs)
-    return Status::unsupported("a picture asks for every pair, and " + toString(pairs) + " are more than the " +
-                               std::to_string(kMostComparedPairs) + " that are compared");
-  Picture picture{titleOf(first.file, first.sizes) + " and " + titleOf(second.file, second.sizes), sizes, false,
-                  false, {}, "a", "b"};
+    return Status::unsupported("a picture asks for every pair, and " + grouped(pairs) + " are more than the " +
+                               grouped(kMostComparedPairs) + " that are compared one by one; take a smaller --seqlen");
+  Picture picture{"a: " + titleOf(first.file, first.sizes) + ", b: " + titleOf(second.file, second.sizes), sizes, false,
+                  false, {}, "a", "b", request.invented};
   HEDDLE_ASSIGN(DiffPainter painter, DiffPainter::create(first, second, request));
   picture.panels = paintHeads(painter, request);
   picture.showsPairs = sizes.seqlenQ <= request.maxRows && sizes.seqlenK <= request.maxColumns;

@@ -1,6 +1,7 @@
 //===- ExplanationText.cpp - an explanation for people ------------------------===//
 #include "compiler/Views/ExplainKernel.h"
 #include "compiler/Views/ExplanationPrint.h"
+#include "runtime/Core/CountText.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -17,14 +18,6 @@ std::string format(const char *pattern, ...) {
   vsnprintf(text, sizeof text, pattern, arguments);
   va_end(arguments);
   return text;
-}
-
-/// 1234567 -> "1,234,567".
-std::string grouped(WideInt value) {
-  std::string digits = attn::toString(value);
-  for (int at = static_cast<int>(digits.size()) - 3; at > (digits[0] == '-'); at -= 3)
-    digits.insert(at, ",");
-  return digits;
 }
 
 /// 3.2e12 -> "3.20 TFLOP".
@@ -70,10 +63,9 @@ private:
     attn::PatternOp pattern = file.pattern();
     text += "pattern " + pattern.getSymName().str() + " (" + file.path() + ")\n";
     const attn::ProblemSizes &s = request.sizes;
-    line("problem", format("batch %lld, %lld queries, %lld keys, %lld heads (%lld for k and v), head_dim %lld%s, %s",
-                           (long long)request.batch, (long long)s.seqlenQ, (long long)s.seqlenK, (long long)s.heads,
-                           (long long)request.kvHeads, (long long)request.headDim,
-                           valueDimText().c_str(), dtypeName(request.dtype)));
+    line("problem", "batch " + grouped(request.batch) + ", " + counted(s.seqlenQ, "query") + ", " + counted(s.seqlenK, "key") + ", " +
+                        counted(s.heads, "head") + " (" + grouped(request.kvHeads) + " for k and v), head_dim " +
+                        std::to_string(request.headDim) + valueDimText() + ", " + dtypeName(request.dtype));
     std::string parameters;
     for (size_t i = 0; i < s.parameters.size(); ++i)
       if (!pattern.isOperand(i))
@@ -131,18 +123,16 @@ private:
       visited += pass.tiles.visited;
       isBound |= pass.tiles.isBound;
     }
-    return std::to_string(said.passes.size()) + " kernels, rows in " + rates + " classes: " + (isBound ? "at most " : "") +
-           grouped(visited) + " visited tiles" +
+    return counted(said.passes.size(), "kernel") + ", rows in " + rates + " classes: " + (isBound ? "at most " : "") +
+           counted(visited, "visited tile") +
            (said.chainedWorkspaceBytes ? ", workspace " + bytesText(double(*said.chainedWorkspaceBytes)) : "") + " (chained_mib=" + std::to_string(said.chainedMib) + ")";
   }
 
   void heads(const VariantExplanation &variant) {
     std::string who = variant.heads == 0 ? "no head"
                       : variant.heads == 1 ? format("head %lld", (long long)variant.firstHead)
-                                           : format("%lld heads from %lld on", (long long)variant.heads,
-                                                    (long long)variant.firstHead);
-    text += who + format(": rows in %lld residue class%s\n", (long long)variant.queryRate,
-                         variant.queryRate == 1 ? "" : "es");
+                                           : counted(variant.heads, "head") + format(" from %lld on", (long long)variant.firstHead);
+    text += who + ": rows in " + counted(variant.queryRate, "residue class") + "\n";
     for (size_t b = 0; b < variant.branches.size(); ++b) {
       const BranchExplanation &branch = variant.branches[b];
       text += format("  branch %zu, keys at rate %lld", b, (long long)branch.keyRate);
@@ -166,11 +156,12 @@ private:
       if (!choices.refusal.empty())
         text += "  " + choices.name + " does not apply: " + choices.refusal + "\n";
       else
-        text += format("  %lld of ", (long long)choices.feasibleCount) + choices.name + " are feasible; the default and its neighbours:\n";
+        text += "  " + grouped(choices.feasibleCount) + " of " + choices.name + (choices.feasibleCount == 1 ? " is" : " are") +
+                " feasible; the default and its neighbours:\n";
       for (const ConfigChoice &choice : choices.nearDefault)
         text += "  " + choices.name + " " + choice.line + (choice.isDefault ? "  (default)" : "") + "\n";
       for (const auto &[name, rule] : choices.refused)
-        text += format("  %lld ruled out by %s, such as\n    ", (long long)rule.count, name.c_str()) + name + ": " + rule.reason +
+        text += "  " + grouped(rule.count) + " ruled out by " + name + ", such as\n    " + name + ": " + rule.reason +
                 " (" + rule.config + ")\n";
     }
   }

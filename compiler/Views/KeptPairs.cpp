@@ -2,6 +2,7 @@
 #include "compiler/Views/KeptPairs.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"
+#include "runtime/Core/CountText.h"
 
 #include <numeric>
 
@@ -45,10 +46,10 @@ static WideInt pairsToTry(const PatternFile &file, const ProblemSizes &sizes) {
 
 static std::string whyUncounted(const PatternFile &file, const ProblemSizes &sizes) {
   const std::string why = hasLongLists(file.analysis(), sizes)
-                              ? "its lists have more than " + std::to_string(kMostListEntries) + " entries"
+                              ? "its lists have more than " + grouped(kMostListEntries) + " entries"
                               : std::string("the pattern has a part without a closed form");
-  return "unknown: " + why + ", and " + toString(pairsToTry(file, sizes)) + " pairs are more than the " +
-         std::to_string(kMostEnumeratedPairs) + " that are tried one by one";
+  return "unknown: " + why + ", and " + grouped(pairsToTry(file, sizes)) + " pairs are more than the " +
+         grouped(kMostEnumeratedPairs) + " that are tried one by one";
 }
 
 static std::string closedFormNote(const PatternFile &file) {

@@ -1,6 +1,7 @@
 //===- PatternDiff.cpp - counting where two patterns disagree -----------------===//
 #include "compiler/Views/PatternDiff.h"
 #include "compiler/Views/KeptRows.h"
+#include "runtime/Core/CountText.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -128,8 +129,8 @@ Result<DiffCounts> countDifference(const DiffSide &first, const DiffSide &second
     if (std::optional<DiffCounts> counts = countInClosedForm(first, second))
       return *counts;
   if (pairs > kMostComparedPairs)
-    return Status::unsupported("the two patterns together have no closed form, and " + toString(pairs) +
-                               " pairs are more than the " + std::to_string(kMostComparedPairs) +
+    return Status::unsupported("the two patterns together have no closed form, and " + counted(pairs, "pair") +
+                               " are more than the " + grouped(kMostComparedPairs) +
                                " that are compared one by one; take a smaller --seqlen or fewer --heads");
   return countPairByPair(first, second);
 }

@@ -2,6 +2,7 @@
 #include "compiler/Views/Picture.h"
 #include "compiler/Driver/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"
+#include "runtime/Core/CountText.h"
 
 #include <map>
 #include <numeric>
@@ -166,12 +167,13 @@ static Status checkLists(const attn::PatternAnalysis &analysis, const ProblemSiz
   const attn::WideInt entries = attn::longestList(analysis, sizes);
   if (entries <= kMostDrawnEntries)
     return {};
-  return Status::unsupported("a picture reads every entry of a pattern's lists, and " + attn::toString(entries) + " are more than " +
-                             std::to_string(kMostDrawnEntries) + "; take a smaller --seqlen or shorter lists");
+  return Status::unsupported("a picture reads every entry of a pattern's lists, and " + grouped(entries) + " are more than " +
+                             grouped(kMostDrawnEntries) + "; take a smaller --seqlen or shorter lists");
 }
 
 Result<Picture> draw(const PatternFile &file, const PictureRequest &request) {
-  Picture picture{titleOf(file, request.sizes), request.sizes, false, !file.analysis().isStructural(), {}, {}, {}};
+  Picture picture{titleOf(file, request.sizes), request.sizes, false, !file.analysis().isStructural(), {}, {}, {}, {}};
+  picture.invented = request.invented;
   const ProblemSizes &sizes = request.sizes;
   HEDDLE_TRY(checkMaskTensors(file, sizes));
   picture.showsPairs = sizes.seqlenQ <= request.maxRows && sizes.seqlenK <= request.maxColumns;
@@ -196,11 +198,41 @@ std::string headsInWords(const std::vector<int64_t> &heads) {
   return text + (heads.size() > 6 ? ", ..." : "");
 }
 
+std::string inventedNote(const Picture &picture) {
+  std::string names;
+  for (const std::string &name : picture.invented)
+    names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "" : "Invented: " + names + ". Give yours with --operand NAME=FILE:TENSOR";
+}
+
+/// Of two patterns: the colours of Okabe and Ito, who chose them for every kind of colour vision, over grey.
+static CellLook lookOfDifference(Cell cell) {
+  switch (cell) {
+  case Cell::Full: return {"#5a5a5a", "", "\u2588"};
+  case Cell::OnlyFirst: return {"#d55e00", "M-1 1L1 -1M-1 7L7 -1M5 7L7 5", "a"};
+  case Cell::OnlySecond: return {"#56b4e9", "M-1 5L1 7M-1 -1L7 7M5 -1L7 1", "b"};
+  case Cell::Differs: return {"#f0e442", "M0 3H6M3 0V6", "x"};
+  default: return {"#ffffff", "", "\u00b7"};
+  }
+}
+
+CellLook lookOf(Cell cell, const Picture &picture) {
+  if (picture.comparesTwo())
+    return lookOfDifference(cell);
+  switch (cell) {
+  case Cell::Partial: return {"#f0a202", "", "\u2592"};
+  case Cell::Lattice: return {"#6fb1e0", "", "\u2593"};
+  case Cell::Full: return {"#1b4f8a", "", "\u2588"};
+  case Cell::Twice: return {"#0a1a33", "", "#"};
+  default: return {"#eeeeee", "", "\u00b7"};
+  }
+}
+
 std::string describe(Cell cell, const Picture &picture) {
   const bool showsPairs = picture.showsPairs;
-  if (!picture.first.empty() && cell == Cell::Full)
+  if (picture.comparesTwo() && cell == Cell::Full)
     return showsPairs ? "kept by both" : "the same pairs in both";
-  if (!picture.first.empty() && cell == Cell::Skipped)
+  if (picture.comparesTwo() && cell == Cell::Skipped)
     return "kept by neither";
   switch (cell) {
   case Cell::Skipped: return showsPairs ? "not kept" : "skipped";

@@ -50,7 +50,9 @@ struct Picture {
   bool isMasked = false;          ///< partial cells may keep nothing
   std::vector<Panel> panels;
   std::string first, second;      ///< what the two patterns are called, if the picture compares two
+  std::vector<std::string> invented; ///< tensors that nobody gave: "cu (documents)"
 
+  bool comparesTwo() const { return !first.empty(); }
   bool uses(Cell cell) const {
     return std::any_of(panels.begin(), panels.end(), [&](const Panel &panel) { return panel.grid.uses(cell); });
   }
@@ -62,7 +64,18 @@ struct PictureRequest {
   attn::TileShape tile;           ///< cells are multiples of it, unless every pair is shown
   int64_t maxRows = 128, maxColumns = 128;
   Operands operands = {};         ///< tensors that the pattern reads
+  std::vector<std::string> invented = {}; ///< what those are called that nobody gave
 };
+
+/// How cells of a kind look. No two kinds of a picture differ in hue alone: they differ in lightness as well, and where
+/// two patterns are compared in hatching.
+struct CellLook {
+  const char *fill;  ///< "#rrggbb"
+  const char *hatch; ///< a path in a square of kHatchSide, drawn over the fill; "" is none
+  const char *glyph; ///< one column of a terminal
+};
+inline constexpr int kHatchSide = 6;
+CellLook lookOf(Cell cell, const Picture &picture);
 
 /// Fails if a pair has to be asked of the pattern's predicate and that has no form on this machine.
 Result<Picture> draw(const PatternFile &file, const PictureRequest &request);
@@ -76,6 +89,8 @@ std::string blockText(const Picture &picture);
 std::string headsInWords(const std::vector<int64_t> &heads);
 /// Of a cell of this picture.
 std::string describe(Cell cell, const Picture &picture);
+/// "Invented: cu (documents). Give yours ...", or "" if all tensors were given.
+std::string inventedNote(const Picture &picture);
 /// "name (size = 7)".
 std::string titleOf(const PatternFile &file, const attn::ProblemSizes &sizes);
 

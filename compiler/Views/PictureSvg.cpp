@@ -1,7 +1,10 @@
 //===- PictureSvg.cpp - a picture as SVG ---------------------------------------===//
-// Colours differ in lightness as well as in hue, so that they are told apart in grey and by colour-blind readers.
+// Places follow from the text: titles, labels and legends are broken into lines, and what is below moves down, so that
+// nothing is cut off or drawn over (tests/unit/picture_text_test.cpp measures every text).
 //===----------------------------------------------------------------------===//
 #include "compiler/Views/Picture.h"
+#include "compiler/Views/SvgText.h"
+#include "runtime/Core/CountText.h"
 
 #include <cstdio>
 
@@ -9,35 +12,12 @@ namespace heddle::views {
 
 namespace {
 
-constexpr double kSide = 300, kGap = 36, kLeft = 46, kTop = 64, kPanelTop = 44, kBelow = 26, kLegend = 34;
+constexpr double kSide = 300, kLeastSide = 8, kLeastColumn = 190, kLeastContent = 420, kGap = 36, kMargin = 24;
+constexpr int kTitleSize = 16, kTextSize = 11, kPanelSize = 12, kAxisSize = 10;
+constexpr double kSwatch = 12, kSwatchGap = 5, kLegendGap = 18, kLegendRow = 18;
+const char *const kMuted = " fill=\"#555555\"";
 
-const char *colour(Cell cell) {
-  switch (cell) {
-  case Cell::Skipped: return "#eeeeee";
-  case Cell::Partial: return "#f0a202";
-  case Cell::Lattice: return "#6fb1e0";
-  case Cell::Full: return "#1b4f8a";
-  case Cell::Twice: return "#0a1a33";
-  case Cell::OnlyFirst: return "#d1495b";
-  case Cell::OnlySecond: return "#2e9e6b";
-  case Cell::Differs: return "#f0a202";
-  }
-  return "#ffffff";
-}
-
-std::string escaped(const std::string &text) {
-  std::string result;
-  for (char c : text) {
-    switch (c) {
-    case '&': result += "&amp;"; break;
-    case '<': result += "&lt;"; break;
-    case '>': result += "&gt;"; break;
-    case '"': result += "&quot;"; break;
-    default: result += c;
-    }
-  }
-  return result;
-}
+double lineHeight(int fontSize) { return fontSize * 1.35; }
 
 /// Shortest text with at most two decimals.
 std::string number(double value) {
@@ -51,64 +31,114 @@ std::string number(double value) {
   return result;
 }
 
+std::string hatchName(Cell cell) { return "hatch" + std::to_string(int(cell)); }
+
+std::string panelWords(const Panel &panel) {
+  std::string words = headsInWords(panel.heads);
+  if (panel.density) {
+    char density[48];
+    std::snprintf(density, sizeof density, ", density %.3g %%", *panel.density * 100);
+    words += density;
+  }
+  return words;
+}
+
+/// "keys 0 to 4095".
+std::string axisWords(const char *what, int64_t count) {
+  return count > 1 ? std::string(what) + " 0 to " + std::to_string(count - 1) : std::string(what) + " 0";
+}
+
 class SvgWriter {
 public:
   explicit SvgWriter(const Picture &picture) : picture(picture) {
-    size_t panels = std::max<size_t>(picture.panels.size(), 1);
+    const size_t panels = std::max<size_t>(picture.panels.size(), 1);
     perRow = std::min<size_t>(panels, 3);
-    bands = (panels + perRow - 1) / perRow;
-    double longest = double(std::max({picture.sizes.seqlenQ, picture.sizes.seqlenK, int64_t(1)}));
-    width = kSide * double(picture.sizes.seqlenK) / longest;
-    height = kSide * double(picture.sizes.seqlenQ) / longest;
-    band = kPanelTop + height + kBelow;
+    const double longest = double(std::max({picture.sizes.seqlenQ, picture.sizes.seqlenK, int64_t(1)}));
+    width = std::max(kSide * double(picture.sizes.seqlenK) / longest, kLeastSide);
+    height = std::max(kSide * double(picture.sizes.seqlenQ) / longest, kLeastSide);
+    column = std::max(width, kLeastColumn);
+    content = std::max(double(perRow) * column + double(perRow - 1) * kGap, kLeastContent);
   }
 
   std::string write() {
-    double totalWidth = std::max(kLeft + perRow * std::max(width, 150.0) + (perRow - 1) * kGap + 24, 460.0);
-    double totalHeight = kTop + bands * band + kLegend;
-    text = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(totalWidth) + " " + number(totalHeight) +
-           "\" width=\"" + number(totalWidth) + "\" height=\"" + number(totalHeight) +
-           "\" font-family=\"Helvetica, Arial, sans-serif\" fill=\"#222222\">\n<title>" + escaped(picture.title) +
-           "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
-    label(kLeft, 30, 18, picture.title, "start", " font-weight=\"bold\"");
-    label(kLeft, 50, 12, subtitle(), "start", " fill=\"#555555\"");
-    for (size_t i = 0; i < picture.panels.size(); ++i)
-      panel(picture.panels[i], kLeft + double(i % perRow) * (std::max(width, 150.0) + kGap), kTop + double(i / perRow) * band);
-    legend(kTop + bands * band + 6);
-    return text + "</svg>\n";
+    double y = paragraph(kMargin, 16, kTitleSize, picture.title, content, " font-weight=\"bold\"") + 2;
+    y = paragraph(kMargin, y, kTextSize, subtitle(), content, kMuted);
+    if (const std::string note = inventedNote(picture); !note.empty())
+      y = paragraph(kMargin, y, kTextSize, note, content, kMuted);
+    for (size_t first = 0; first < picture.panels.size(); first += perRow)
+      y = panels(first, y + 10);
+    const std::string total = number(content + 2 * kMargin), bottom = number(legend(y + 14) + 8);
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + total + " " + bottom + "\" width=\"" + total +
+           "\" height=\"" + bottom + "\" font-family=\"" + kFontFamily + "\" fill=\"#222222\">\n<title>" +
+           escapeXml(picture.title) + "</title>\n" + hatches() +
+           "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" + text + "</svg>\n";
   }
 
 private:
   std::string subtitle() const {
-    std::string words = std::to_string(picture.sizes.seqlenQ) + " queries, " + std::to_string(picture.sizes.seqlenK) + " keys";
+    std::string words = counted(picture.sizes.seqlenQ, "query") + ", " + counted(picture.sizes.seqlenK, "key");
     if (picture.showsPairs || picture.panels.empty())
       return words;
     const Grid &grid = picture.panels[0].grid;
-    return words + "; one cell is " + std::to_string(grid.cellRows) + " x " + std::to_string(grid.cellColumns) +
+    return words + "; one cell is " + grouped(grid.cellRows) + " x " + grouped(grid.cellColumns) +
            (picture.isMasked ? ", partial cells may keep nothing" : "");
   }
 
-  void label(double x, double y, int size, const std::string &words, const char *anchor, const std::string &more = "") {
-    text += "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" font-size=\"" + std::to_string(size) +
-            "\" text-anchor=\"" + anchor + "\"" + more + ">" + escaped(words) + "</text>\n";
+  void label(double x, double baseline, int size, const std::string &words, const std::string &more = "") {
+    text += "<text x=\"" + number(x) + "\" y=\"" + number(baseline) + "\" font-size=\"" + std::to_string(size) + "\"" +
+            more + ">" + escapeXml(words) + "</text>\n";
   }
 
-  void rect(double x, double y, double w, double h, const std::string &fill) {
-    text += "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(w) + "\" height=\"" + number(h) +
-            "\" " + fill + "/>\n";
-  }
-
-  void panel(const Panel &panel, double x, double y) {
-    std::string words = headsInWords(panel.heads);
-    if (panel.density) {
-      char density[48];
-      std::snprintf(density, sizeof density, ", density %.3g %%", *panel.density * 100);
-      words += density;
+  /// Lines below `top`; where they end.
+  double paragraph(double x, double top, int size, const std::string &words, double room, const std::string &more = "") {
+    for (const std::string &line : wrapText(words, size, room)) {
+      label(x, top + size, size, line, more);
+      top += lineHeight(size);
     }
-    label(x, y + 20, 13, words, "start");
-    double top = y + kPanelTop;
+    return top;
+  }
+
+  void rect(double x, double y, double w, double h, const std::string &attributes) {
+    text += "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(w) + "\" height=\"" + number(h) +
+            "\" " + attributes + "/>\n";
+  }
+
+  /// The value of an attribute `fill`.
+  std::string fillOf(Cell cell) const {
+    const CellLook look = lookOf(cell, picture);
+    return *look.hatch ? "url(#" + hatchName(cell) + ")" : std::string(look.fill);
+  }
+
+  std::string hatches() const {
+    std::string patterns;
+    const std::string side = std::to_string(kHatchSide);
+    for (Cell cell : kCells)
+      if (const CellLook look = lookOf(cell, picture); *look.hatch && picture.uses(cell))
+        patterns += "<pattern id=\"" + hatchName(cell) + "\" width=\"" + side + "\" height=\"" + side +
+                    "\" patternUnits=\"userSpaceOnUse\"><rect width=\"" + side + "\" height=\"" + side + "\" fill=\"" +
+                    look.fill + "\"/><path d=\"" + look.hatch +
+                    "\" stroke=\"#000000\" stroke-opacity=\"0.55\" stroke-width=\"0.9\"/></pattern>\n";
+    return patterns.empty() ? "" : "<defs>\n" + patterns + "</defs>\n";
+  }
+
+  /// One row of panels below `top`; where it ends.
+  double panels(size_t first, double top) {
+    const size_t end = std::min(first + perRow, picture.panels.size());
+    double grids = top;
+    for (size_t i = first; i < end; ++i)
+      grids = std::max(grids, paragraph(columnOf(i), top, kPanelSize, panelWords(picture.panels[i]), column));
+    grids += lineHeight(kAxisSize) + 3;
+    for (size_t i = first; i < end; ++i)
+      panel(picture.panels[i], columnOf(i), grids);
+    return grids + height + lineHeight(kAxisSize);
+  }
+
+  double columnOf(size_t panel) const { return kMargin + double(panel % perRow) * (column + kGap); }
+
+  void panel(const Panel &panel, double x, double top) {
+    label(x, top - 4, kAxisSize, axisWords("keys", picture.sizes.seqlenK) + " \u2192", kMuted);
     text += "<g shape-rendering=\"crispEdges\">\n";
-    rect(x, top, width, height, std::string("fill=\"") + colour(Cell::Skipped) + "\"");
+    rect(x, top, width, height, "fill=\"" + fillOf(Cell::Skipped) + "\"");
     for (Cell cell : kCells)
       if (cell != Cell::Skipped)
         cells(panel.grid, cell, x, top);
@@ -116,13 +146,7 @@ private:
     if (picture.showsPairs)
       rulers(panel.grid, x, top);
     rect(x, top, width, height, "fill=\"none\" stroke=\"#888888\"");
-    label(x, top - 5, 10, "keys \u2192", "start", " fill=\"#555555\"");
-    if (x == kLeft) {
-      label(x - 6, top + 9, 10, "0", "end", " fill=\"#555555\"");
-      label(x - 6, top + height, 10, std::to_string(picture.sizes.seqlenQ), "end", " fill=\"#555555\"");
-    }
-    label(x + width, top + height + 13, 10, std::to_string(picture.sizes.seqlenK), "end", " fill=\"#555555\"");
-    label(x, top + height + 13, 10, "queries \u2193", "start", " fill=\"#555555\"");
+    label(x, top + height + 12, kAxisSize, axisWords("queries", picture.sizes.seqlenQ) + " \u2193", kMuted);
   }
 
   /// One path per class: runs of a row that the row above starts and ends alike grow downward.
@@ -160,7 +184,7 @@ private:
       open = std::move(now);
     }
     if (!path.empty())
-      text += std::string("<path fill=\"") + colour(cell) + "\" d=\"" + path + "\"/>\n";
+      text += "<path fill=\"" + fillOf(cell) + "\" d=\"" + path + "\"/>\n";
   }
 
   /// Thin white lines between pairs, where those are wide enough to be told apart.
@@ -176,21 +200,29 @@ private:
     text += "<path stroke=\"#ffffff\" stroke-width=\"0.6\" fill=\"none\" d=\"" + path + "\"/>\n";
   }
 
-  void legend(double y) {
-    double x = kLeft;
+  /// In rows, as many to a row as fit; where the last one ends.
+  double legend(double y) {
+    double x = kMargin, below = y;
+    const double indent = kSwatch + kSwatchGap;
     for (Cell cell : kCells) {
       if (!picture.uses(cell))
         continue;
-      rect(x, y, 12, 12, std::string("fill=\"") + colour(cell) + "\" stroke=\"#888888\" stroke-width=\"0.5\"");
-      std::string words = describe(cell, picture);
-      label(x + 17, y + 10, 11, words, "start");
-      x += 17 + 6.2 * double(words.size()) + 18;
+      const std::string words = describe(cell, picture);
+      const double needed = std::min(indent + textWidth(words, kTextSize), content);
+      if (x > kMargin && x + needed > kMargin + content) {
+        x = kMargin;
+        y = below;
+      }
+      rect(x, y, kSwatch, kSwatch, "fill=\"" + fillOf(cell) + "\" stroke=\"#888888\" stroke-width=\"0.5\"");
+      below = std::max(below, std::max(paragraph(x + indent, y - 1, kTextSize, words, content - indent), y + kLegendRow));
+      x += needed + kLegendGap;
     }
+    return below;
   }
 
   const Picture &picture;
-  size_t perRow, bands;
-  double width, height, band;
+  size_t perRow;
+  double width, height, column, content;
   std::string text;
 };
 

@@ -1,25 +1,12 @@
 //===- PictureText.cpp - a picture in the terminal -----------------------------===//
 #include "compiler/Views/Picture.h"
+#include "runtime/Core/CountText.h"
 
 #include <cstdio>
 
 namespace heddle::views {
 
 namespace {
-
-const char *glyph(Cell cell) {
-  switch (cell) {
-  case Cell::Skipped: return "\u00b7";
-  case Cell::Partial: return "\u2592";
-  case Cell::Lattice: return "\u2593";
-  case Cell::Full: return "\u2588";
-  case Cell::Twice: return "#";
-  case Cell::OnlyFirst: return "a";
-  case Cell::OnlySecond: return "b";
-  case Cell::Differs: return "x";
-  }
-  return "?";
-}
 
 constexpr size_t kWidest = 80;
 
@@ -48,7 +35,7 @@ std::string panelText(const Picture &picture, const Panel &panel, int width) {
     text += "  ";
     for (int64_t column = 0; column < panel.grid.columns; ++column)
       for (int i = 0; i < width; ++i)
-        text += glyph(panel.grid.at(row, column));
+        text += lookOf(panel.grid.at(row, column), picture).glyph;
     text += "\n";
   }
   return text;
@@ -57,18 +44,20 @@ std::string panelText(const Picture &picture, const Panel &panel, int width) {
 } // namespace
 
 std::string blockText(const Picture &picture) {
-  std::string text = folded(picture.title + ": " + std::to_string(picture.sizes.seqlenQ) + " queries down, " +
-                            std::to_string(picture.sizes.seqlenK) + " keys across");
+  std::string text = folded(picture.title + ": " + counted(picture.sizes.seqlenQ, "query") + " down, " +
+                            counted(picture.sizes.seqlenK, "key") + " across");
+  if (const std::string note = inventedNote(picture); !note.empty())
+    text += folded(note);
   for (const Panel &panel : picture.panels)
     text += panelText(picture, panel, picture.showsPairs && panel.grid.columns <= 36 ? 2 : 1);
   std::string legend;
   for (Cell cell : kCells)
     if (picture.uses(cell))
-      legend += std::string(legend.empty() ? "" : "   ") + glyph(cell) + " " + describe(cell, picture);
+      legend += std::string(legend.empty() ? "" : "   ") + lookOf(cell, picture).glyph + " " + describe(cell, picture);
   text += folded(legend);
   if (!picture.showsPairs && !picture.panels.empty())
-    text += "one cell is " + std::to_string(picture.panels[0].grid.cellRows) + " queries x " +
-            std::to_string(picture.panels[0].grid.cellColumns) + " keys" +
+    text += "one cell is " + counted(picture.panels[0].grid.cellRows, "query") + " x " +
+            counted(picture.panels[0].grid.cellColumns, "key") +
             (picture.isMasked ? "; partial cells may keep nothing" : "") + "\n";
   return text;
 }

@@ -5,6 +5,7 @@
 #include "compiler/Views/Explanation.h"
 #include "compiler/Views/KeptPairs.h"
 #include "compiler/Views/RowQuality.h"
+#include "runtime/Core/CountText.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -43,7 +44,7 @@ DepthQuality measureDepth(KeptRows &kept, const QualityRequest &request, bool is
     return depth;
   }
   if (attn::WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK > kMostEnumeratedPairs) {
-    depth.whyNot = "more than " + std::to_string(kMostEnumeratedPairs) + " pairs would have to be tried";
+    depth.whyNot = "more than " + grouped(kMostEnumeratedPairs) + " pairs would have to be tried";
     return depth;
   }
   while (sizes.seqlenQ > kMostNodes * depth.nodeSize)
@@ -80,7 +81,7 @@ BalanceQuality measureBalance(const PatternFile &file, const QualityRequest &req
   for (int64_t head = 0; head < sizes.heads; ++head) {
     const attn::Variant &variant = file.analysis().variants[attn::variantOf(file.analysis(), sizes, head)];
     if (attn::countRowTiles(sizes.seqlenQ, variant.forward.rowRate, request.tile.rows) > kMostQueryTiles / sizes.heads) {
-      balance.whyNot = "more than " + std::to_string(kMostQueryTiles) + " query tiles";
+      balance.whyNot = "more than " + counted(kMostQueryTiles, "query tile");
       return balance;
     }
     addTiles(variant.forward, request, head, balance, visited);
@@ -101,10 +102,10 @@ std::string depthText(const DepthQuality &depth) {
   const bool isExact = depth.nodeSize == 1;
   const std::string nodes = isExact ? "positions" : "blocks of " + std::to_string(depth.nodeSize) + " positions";
   if (depth.closure.layers)
-    return (isExact ? "" : "at least ") + std::to_string(*depth.closure.layers) +
-           " layers until every pair of the reference is connected (" + nodes + ")";
+    return (isExact ? "" : "at least ") + counted(*depth.closure.layers, "layer") +
+           " until every pair of the reference is connected (" + nodes + ")";
   return "never all: " + format("%.4g %%", depth.closure.connected * 100) + " of the reference's pairs are connected after " +
-         std::to_string(depth.closure.settledAfter) + " layers, and no more (" + nodes + ")";
+         counted(depth.closure.settledAfter, "layer") + ", and no more (" + nodes + ")";
 }
 
 } // namespace
@@ -114,8 +115,8 @@ Status checkQualitySizes(const AttentionSizes &s) {
   const attn::WideInt kv = attn::WideInt(s.batch) * s.seqlenK * s.kvHeads * std::max(s.headDim, s.valueDim);
   if (q <= kMostInputElements && kv <= kMostInputElements)
     return {};
-  return Status::invalidArgument("expected q, k and v of at most " + std::to_string(kMostInputElements) +
-                                 " elements for --quality, got " + attn::toString(std::max(q, kv)) +
+  return Status::invalidArgument("expected q, k and v of at most " + grouped(kMostInputElements) +
+                                 " elements for --quality, got " + grouped(std::max(q, kv)) +
                                  "; fewer heads or channels may do");
 }
 
@@ -140,18 +141,18 @@ std::string qualityText(const std::string &inputs, uint64_t seed, const Quality 
   std::string text = "quality of batch element 0 on " + inputs + "\n";
   text += line("reference", rows.isCausal ? "attention over all keys up to the query: no row keeps a later one"
                                           : "attention over all keys");
-  text += line("rows", isSample ? format("%lld of %lld, one from each of as many equal runs, seed %llu", (long long)rows.rows,
-                                         (long long)rows.rowsInAll, (unsigned long long)seed)
-                                : format("all %lld", (long long)rows.rows));
+  text += line("rows", isSample ? grouped(rows.rows) + " of " + grouped(rows.rowsInAll) +
+                                         format(", one from each of as many equal runs, seed %llu", (unsigned long long)seed)
+                                : "all " + grouped(rows.rows));
   text += line("captured mass", format("mean %.4f, least %.4f (head %lld, row %lld) of a row's reference weights; ", rows.meanMass,
                                        rows.leastMass, (long long)rows.leastHead, (long long)rows.leastRow) +
-                                    format("%lld rows keep nothing", (long long)rows.emptyRows));
+                                    counted(rows.emptyRows, "row") + (rows.emptyRows == 1 ? " keeps" : " keep") + " nothing");
   text += line("output error", format("relative %.4g (Frobenius), largest of an element %.4g", rows.relativeError, rows.maxError));
   text += line("depth", depthText(quality.depth));
   const BalanceQuality &balance = quality.balance;
   text += line("imbalance", !balance.whyNot.empty() ? "- (" + balance.whyNot + ")"
-                                                    : format("%.3g: a query tile visits at most %lld key tiles, %.4g on average",
-                                                             balance.imbalance(), (long long)balance.most, balance.mean));
+                                                    : format("%.3g: a query tile visits at most %s, %.4g on average", balance.imbalance(),
+                                                             counted(balance.most, "key tile").c_str(), balance.mean));
   return text;
 }
 

@@ -324,3 +324,5 @@ def test_pictures_that_cannot_be_written(tmp_path, monkeypatch):
     from heddle import _command
     monkeypatch.setattr(_command, "draw", lambda pattern, sizes: "<svg/>")
     refused(heddle.IoError, "cannot be written", lambda: heddle.pattern(TEXT).draw(str(tmp_path / "none" / "picture.svg")))
+    refused(heddle.InvalidArgumentError, "expected a name that ends in .svg, got", lambda: heddle.pattern(TEXT).draw(tmp_path / "x.png"))
+    assert not (tmp_path / "x.png").exists()

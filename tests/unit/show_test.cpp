@@ -228,7 +228,7 @@ TEST_CASE("lists that nobody would wait for are refused, not read") {
   request.sizes = {1, 1000000, 1000000, 0, 0, {1000000}};
   auto picture = draw(**file, request);
   CHECK(picture.status().code() == StatusCode::unsupported);
-  CHECK(picture.status().message().find("are more than 16777216; take a smaller --seqlen") != std::string::npos);
+  CHECK(picture.status().message().find("are more than 16,777,216; take a smaller --seqlen") != std::string::npos);
   request.sizes.parameters = {4};
   CHECK(draw(**file, request).isOk());
 }

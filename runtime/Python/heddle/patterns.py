@@ -200,9 +200,13 @@ class Pattern:
         return _command.explain(self, dict(sizes, seqlen=seqlen))
 
     def draw(self, path: Optional[str] = None, seqlen: int = 2048, **sizes) -> str:
-        """The picture of `heddle show` as SVG text, also written to `path`. `sizes`: seqlen_k, heads, head, block_m, block_n,
+        """The picture of `heddle show` as SVG text, also written to `path`, whose name ends in .svg if it has an ending. `sizes`: seqlen_k, heads, head, block_m, block_n,
         max_cells, q_origin, and the arguments of the pattern, as of `explain`."""
         from . import _command
+        ending = os.path.splitext(path)[1] if isinstance(path, (str, os.PathLike)) else ""
+        if ending.lower() not in ("", ".svg"):
+            raise InvalidArgumentError(f"draw: expected a name that ends in .svg, got {os.fspath(path)!r}: other programs make pictures of "
+                                       "other kinds of an .svg, such as 'rsvg-convert -o FILE.png FILE.svg'")
         picture = _command.draw(self, dict(sizes, seqlen=seqlen))
         if path is not None:
             try:
