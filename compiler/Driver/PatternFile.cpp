@@ -50,7 +50,7 @@ Result<std::string> PatternFile::readText(const std::string &path) {
 
 Result<std::unique_ptr<PatternFile>> PatternFile::load(const std::string &path, const std::string &name) {
   HEDDLE_ASSIGN(std::string text, readText(path));
-  return parse(text, path, name);
+  return parse(text, sourceName(path), name);
 }
 
 static std::string listOf(ArrayRef<attn::PatternOp> patterns) {

@@ -1,6 +1,7 @@
 //===- check.cpp - heddle check -------------------------------------------===//
 // Parses, verifies and analyses patterns, all that can be said without sizes and without a GPU.
 //===----------------------------------------------------------------------===//
+#include "compiler/Driver/PatternText.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/PatternReport.h"
 #include "compiler/Tools/Verb.h"
@@ -33,8 +34,9 @@ public:
   }
 
 private:
-  void checkFile(const std::string &path) {
-    Result<std::string> text = PatternFile::readText(path);
+  void checkFile(const std::string &given) {
+    const std::string path = sourceName(given);
+    Result<std::string> text = PatternFile::readText(given);
     if (!text)
       return refuse(path, text.status());
     bool isFirst = true;
