@@ -4,6 +4,8 @@
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Driver/CompileSession.h"
 #include "compiler/Report/Report.h"
+#include "runtime/Core/Recorded.h"
+#include "runtime/Include/heddle.h"
 
 #include <algorithm>
 #include <set>
@@ -114,8 +116,10 @@ Json trialsJson(const Workload &workload) {
       row["sm_clock_mhz"] = trial.smClockMhz;
     if (trial.powerWatts > 0)
       row["power_watts"] = trial.powerWatts;
-    if (!trial.message.empty())
-      row["message"] = trial.message;
+    if (const std::string message = messageOf(trial); !message.empty())
+      row["message"] = message;
+    if (isRecorded(trial))
+      row["recorded"] = true;
     if (winner == i)
       row["is_winner"] = true;
     if (workload.defaultTrial == i)
@@ -143,9 +147,9 @@ Json failuresJson(const Workload &workload) {
   for (const Trial &trial : workload.trials) {
     if (timeOf(trial) > 0)
       continue;
-    auto &[count, example] = counts[{trial.outcome, reasonOf(trial.message)}];
+    auto &[count, example] = counts[{trial.outcome, reasonOf(messageOf(trial))}];
     if (count++ == 0)
-      example = trial.message;
+      example = messageOf(trial);
   }
   std::vector<std::tuple<int64_t, std::string, std::string>> rows;
   for (const auto &[what, row] : counts)
@@ -162,6 +166,7 @@ void addKernel(const Workload &workload, Json &json) {
   const Winner &winner = *workload.winner;
   json["content_key"] = winner.contentKey;
   json["tuned"] = winner.isTuned != 0;
+  json["recorded"] = isRecorded(winner);
   json["match"] = matchKindName(workload.match);
   json["config"] = configLine(workload.estimates.winnerConfig.empty() ? kernel.config : workload.estimates.winnerConfig);
   json["registers"] = kernel.registers;
@@ -213,7 +218,8 @@ Json deviceJson(const DeviceIdentity &device) {
 Json sideJson(const std::optional<Winner> &winner, const std::string &config) {
   if (!winner)
     return {};
-  return {{"us", measured(winner->medianUs)}, {"config", configLine(config)}, {"generator", winner->generator}, {"tuned", winner->isTuned != 0}};
+  return {{"us", measured(winner->medianUs)}, {"config", configLine(config)}, {"generator", winner->generator}, {"tuned", winner->isTuned != 0},
+          {"recorded", isRecorded(*winner)}};
 }
 
 Json comparisonJson(const Report &report, const Comparison &comparison) {
@@ -228,7 +234,7 @@ Json comparisonJson(const Report &report, const Comparison &comparison) {
 } // namespace
 
 Json reportJson(const Report &report) {
-  Json json{{"written_by", kGenerator}, {"databases", report.databases}, {"against", words(report.against)}, {"devices", Json::array()},
+  Json json{{"written_by", std::string("heddle ") + heddle_version()}, {"generator", kGenerator}, {"databases", report.databases}, {"against", words(report.against)}, {"devices", Json::array()},
             {"workloads", Json::array()}, {"unserved", Json::array()}};
   for (const DeviceIdentity &device : report.devices)
     json["devices"].push_back(deviceJson(device));

@@ -137,6 +137,29 @@ def check_widths(page):
     page.resize(1280)
 
 
+def check_names(page):
+    """Tables scroll; they do not break names of patterns and GPUs inside a word."""
+    lines = ("[...document.querySelectorAll('#winner-table td span, #gpu-table td span, #against-table td span')].filter((span) => span.offsetParent && "
+             "!/[\\s-]/.test(span.innerText) && span.getClientRects().length > 1).map((span) => span.innerText)")
+    for width in (768, 1280):
+        page.resize(width)
+        page.evaluate(TWO_FRAMES)
+        broken = page.evaluate(lines)
+        check(broken == [], f"no word is broken at {width}", broken)
+    page.resize(1280)
+
+
+def check_reasons(page, data):
+    for place, workload in enumerate(data["workloads"]):
+        put(page, "workload-choice", str(place), "change")
+        shown = [" ".join(reason.split()) for reason in cells(page, "failure-table", 3)] if workload["failures"] else []
+        whole = [" ".join((failure["example"] or "–").split()) for failure in workload["failures"]]
+        check(sorted(shown) == sorted(whole), f"reasons of workload {place} stand there whole", shown)
+    missing = {row["rate_note"] for row in data["workloads"] if row["has_winner"] and row["percent_of_roof"] is None and row["rate_note"]}
+    note = page.evaluate("document.getElementById('roof-note').innerText")
+    check(all(" ".join(reason.split()) in note for reason in missing), "every reason for a missing bar is given", note)
+
+
 def check_schemes(page):
     ink = "Chart.getChart('trial-chart').options.color"
     page.prefer("light")
@@ -180,6 +203,8 @@ def main():
         check_filter(page, data)
         check_sections(page, data)
         check_widths(page)
+        check_names(page)
+        check_reasons(page, data)
         check_schemes(page)
         check_quiet(page, "file://" + path)
         if len(sys.argv) > 3:

@@ -16,12 +16,16 @@ function drawTiles(data) {
     [winners.length.toLocaleString("en"), winners.length === 1 ? "winner" : "winners"], [data.devices.length, data.devices.length === 1 ? "GPU" : "GPUs"],
     [trials.toLocaleString("en"), trials === 1 ? "trial" : "trials"], [percent(roof), "of the roof, median"], [times(gain), "over the untuned default, median"],
   ];
+  const recorded = winners.filter((row) => row.recorded).length;
+  if (recorded) tiles.splice(1, 0, [recorded.toLocaleString("en"), "of them recorded, not measured here"]);
   byId("tiles").replaceChildren(...tiles.map(([value, label]) => element("div", { class: "tile" }, element("b", {}, String(value)), element("span", {}, label))));
 }
 
 function versions(row) {
-  return [row.generator, row.nvrtc ? "NVRTC " + row.nvrtc : null, row.driver ? "driver " + driverText(row.driver) : null].filter(Boolean).join(", ");
+  return [generatorText(row.generator), row.nvrtc ? "NVRTC " + row.nvrtc : null, row.driver ? "driver " + driverText(row.driver) : null, row.recorded ? "recorded elsewhere and played back" : null].filter(Boolean).join(", ");
 }
+
+function timeText(row) { return row.tuned ? milliseconds(row.us) + (row.recorded ? " recorded" : "") : "untuned"; }
 
 function gainText(row) { return row.gain === null ? kDash : (row.default_was_given_up ? "≥ " : "") + times(row.gain); }
 
@@ -31,7 +35,7 @@ function winnerColumns() {
     { title: "Problem", class: "wide", value: (row) => row.problem, hint: (row) => row.problem_note },
     { title: "GPU", class: "wide", value: (row) => row.device },
     { title: "Type", value: typeText, class: "plain" },
-    { title: "ms", kind: "number", value: (row) => row.us, text: (row) => (row.tuned ? milliseconds(row.us) : "untuned") },
+    { title: "ms", kind: "number", value: (row) => row.us, text: timeText },
     { title: "TFLOP/s", kind: "number", startsDescending: true, value: (row) => row.tflops, text: (row) => number(row.tflops), hint: (row) => row.rate_note },
     { title: "Of roof", kind: "number", startsDescending: true, value: (row) => row.percent_of_roof, text: (row) => percent(row.percent_of_roof), hint: (row) => row.rate_note },
     { title: "Gain", help: "over the untuned default", kind: "number", startsDescending: true, value: (row) => row.gain, text: gainText, hint: (row) => row.default_note },
@@ -52,7 +56,7 @@ function drawWinners(data, onChoose) {
     const reasons = [...new Set(missing.map((row) => row.rate_note || "not timed"))];
     byId("roof-note").textContent = [
       bars.groups > bars.shown ? "The first " + bars.shown + " of " + bars.groups + " workloads; filter to see others." : "",
-      missing.length ? plural(missing.length, "winner") + " without a bar: " + reasons.slice(0, 3).join(". ") + (reasons.length > 3 ? " …" : ".") : "",
+      missing.length ? plural(missing.length, "winner") + " without a bar: " + reasons.join(". ") + "." : "",
     ].join(" ").trim();
   };
   const table = new SortedTable(byId("winner-table"), winnerColumns(), rows, { onChoose, onDraw: note });
@@ -139,7 +143,7 @@ function drawAgainst(data) {
   const parts = ["faster", "slower", "alike", "not timed in both", "only here", "only there"].map((kind) => [kind, count(kind)]).filter((part) => part[1] > 0);
   summary.append(element("p", {}, "Here: " + data.databases.join(", ") + ". There: " + data.against + ". " + plural(data.equal_winners, "winner") + " equal" +
     parts.map(([kind, n]) => ", " + n + " " + kind).join("") + ". Within 1% counts as alike."));
-  const side = (row, name) => (row[name] === null ? kDash : row[name].us === null ? "untuned" : milliseconds(row[name].us));
+  const side = (row, name) => (row[name] === null ? kDash : row[name].us === null ? "untuned" : milliseconds(row[name].us) + (row[name].recorded ? " recorded" : ""));
   const tone = { faster: "good", slower: "bad" };
   const table = new SortedTable(byId("against-table"), [
     { title: "Pattern", value: (row) => row.pattern, key: true },
@@ -152,7 +156,7 @@ function drawAgainst(data) {
     { title: "ms there", kind: "number", value: (row) => row.there && row.there.us, text: (row) => side(row, "there") },
     { title: "Configuration", class: "config", value: (row) => (row.here && row.there ? configChanges(row.there.config, row.here.config) : (row.here || row.there).config),
       node: (row) => (row.here && row.there ? element("span", { class: "mono" }, configChanges(row.there.config, row.here.config)) : configCell((row.here || row.there).config)) },
-    { title: "Written by", value: (row) => [...new Set([row.here, row.there].filter(Boolean).map((one) => one.generator))].join(" | ") },
+    { title: "Written by", value: (row) => [...new Set([row.here, row.there].filter(Boolean).map((one) => generatorText(one.generator)))].join(" | ") },
   ], data.comparisons, { onDraw: (shown, all) => { byId("against-count").textContent = shown.length === all ? plural(all, "difference") : shown.length + " of " + plural(all, "difference"); } });
   byId("against-filter").addEventListener("input", () => table.filter(byId("against-filter").value));
 }
@@ -162,12 +166,12 @@ function fact(name, value, isWide) {
 }
 
 function drawFacts(row) {
-  const facts = [fact("GPU", row.device), fact("Time", row.us === null ? "not measured" : milliseconds(row.us) + " ms")];
+  const facts = [fact("GPU", row.device), fact("Time", row.us === null ? "not measured" : milliseconds(row.us) + " ms" + (row.recorded ? ", recorded elsewhere and played back" : ""))];
   if (row.tflops !== null) facts.push(fact("On kept pairs", number(row.tflops) + " TFLOP/s"));
   if (row.percent_of_roof !== null) facts.push(fact("Of the " + row.roof_is + " roof", percent(row.percent_of_roof) + " (at least " + milliseconds(row.roof_us) + " ms)"));
   if (row.default_us !== null) facts.push(fact("Untuned default", (row.default_was_given_up ? "at least " : "") + milliseconds(row.default_us) + " ms" + (row.gain === null ? "" : ", " + gainText(row))));
   if (row.has_winner) {
-    facts.push(fact("Registers, spills, shared memory", row.registers + ", " + row.spill_bytes + " B, " + row.shared_bytes.toLocaleString("en") + " B"), fact("Written by", versions(row)),
+    facts.push(fact("Registers, spills, shared memory", row.registers + ", " + row.spill_bytes.toLocaleString("en") + " B, " + row.shared_bytes.toLocaleString("en") + " B"), fact("Written by", versions(row)),
                fact("Published", new Date(row.created_unix * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC"));
     facts.push(fact("Winner", element("span", { class: "mono" }, row.config || kDash), true));
   } else {
