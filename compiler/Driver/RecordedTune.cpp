@@ -99,7 +99,7 @@ Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &req
 
   TuneOutcome outcome;
   outcome.key = winnerKey(file, request.shape, familyOf(space->pattern(), space->request()), device);
-  tuner::StoreTrialSink sink(store, outcome.key);
+  tuner::StoreTrialSink sink(store, outcome.key, tuner::TrialSource::recorded);
   tuner::TuningTask task;
   task.space = &playback->table.space();
   task.evaluator = std::shared_ptr<tuner::Evaluator>(playback, &playback->evaluator);

@@ -35,6 +35,8 @@ template <class T> Json rowJson(const T &row) {
 std::string winnerId(const Winner &winner);
 /// The row behind its id.
 Json winnerJson(const Winner &winner);
+/// The row without the mark of a recording in its message, which is a field here.
+Json trialJson(Trial trial);
 /// The row without its code, whose sizes are given instead.
 Json kernelJson(KernelRecord record, int64_t cubinBytes, int64_t ptxBytes);
 Json countsJson(const StoreCounts &counts);
@@ -46,8 +48,15 @@ std::string padded(std::string text, size_t width);
 std::string microseconds(double us);
 /// With a blank for each newline.
 std::string inOneLine(std::string text);
-/// The time of a winner, or "untuned".
+/// The time of a winner, and whether it was recorded, or "untuned".
 std::string timeText(const Winner &winner);
+/// The time of a trial or why it has none, likewise.
+std::string outcomeText(const Trial &trial);
+/// "0.5.0": the number of the code generator, without the name of the program, whose versions are others.
+std::string generatorText(const std::string &generator);
+/// How rows spell such a number; what begins with no digit is left as it is.
+std::string storedGenerator(const std::string &given);
+inline constexpr const char *kGeneratorNumber = "a code generator, by the number that `heddle cache show` prints";
 /// What a winner is for, in columns: pattern, kind, dtype, dims, bucket, device.
 std::string keyText(const WinnerKey &key, const std::vector<NameRecord> &names);
 /// "2026-11-22 00:31:07 UTC".

@@ -2,6 +2,7 @@
 // Says which keys only one of two databases has and whose winner differs, by how much.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
+#include "runtime/Core/CountText.h"
 #include "runtime/Store/StoreDiff.h"
 
 #include <CLI/CLI.hpp>
@@ -36,8 +37,8 @@ Json differenceJson(const WinnerDifference &difference) {
   Json json{{"winner_key", winnerId(difference.a)}, {"same_kernel", difference.isSameKernel()}};
   json["ratio"] = difference.ratio() > 0 ? Json(difference.ratio()) : Json();
   json["changes"] = configChanges(difference.configA, difference.configB);
-  json["a"] = rowJson(difference.a);
-  json["b"] = rowJson(difference.b);
+  json["a"] = winnerJson(difference.a);
+  json["b"] = winnerJson(difference.b);
   return json;
 }
 
@@ -97,11 +98,11 @@ void printDiff(const StoreDiff &diff, const std::vector<NameRecord> &names) {
   for (const WinnerDifference &difference : diff.winnersDiffer)
     printDifference(difference, names);
   printNames(diff);
-  auto counts = [](int64_t a, int64_t b) { return std::to_string(a) + " only in a, " + std::to_string(b) + " only in b"; };
+  auto counts = [](int64_t a, int64_t b) { return grouped(a) + " only in a, " + grouped(b) + " only in b"; };
   std::cout << "winners: " << counts(int64_t(diff.winnersOnlyA.size()), int64_t(diff.winnersOnlyB.size())) << ", "
-            << diff.winnersDiffer.size() << " differ, " << diff.winnersEqual << " equal\n"
+            << grouped(diff.winnersDiffer.size()) << " differ, " << grouped(diff.winnersEqual) << " equal\n"
             << "kernels: " << counts(diff.kernelsOnlyA, diff.kernelsOnlyB) << '\n'
-            << "trials: " << counts(diff.trialsOnlyA, diff.trialsOnlyB) << ", " << diff.trialsDiffer << " differ\n";
+            << "trials: " << counts(diff.trialsOnlyA, diff.trialsOnlyB) << ", " << grouped(diff.trialsDiffer) << " differ\n";
 }
 
 /// True if the two are equal.

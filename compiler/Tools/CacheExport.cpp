@@ -2,9 +2,11 @@
 // Writes the winners that are meant, with what belongs to them, to a file of its own that is fit to ship.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
+#include "runtime/Core/CountText.h"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <set>
 
@@ -30,7 +32,7 @@ Result<std::string> patternDigest(const Store &store, const std::string &word) {
   if (named)
     return named->pattern;
   if (digests.size() > 1)
-    return Status::invalidArgument("the digests of " + std::to_string(digests.size()) + " patterns of '" + store.path() + "' begin with '" + word +
+    return Status::invalidArgument("the digests of " + grouped(digests.size()) + " patterns of '" + store.path() + "' begin with '" + word +
                                    "': give more letters");
   return digests.empty() ? Result<std::string>(named.status()) : Result<std::string>(*digests.begin());
 }
@@ -44,6 +46,7 @@ Status exportRows(const ExportOptions &options) {
   }
   for (const std::string &dtype : options.dtypes)
     filter.dtypes.push_back(*parseDType(dtype));
+  std::transform(filter.generators.begin(), filter.generators.end(), filter.generators.begin(), storedGenerator);
   filter.hasTrials = !options.noTrials;
   HEDDLE_ASSIGN(StoreCounts written, store.exportTo(options.output, filter));
   if (options.json)
@@ -74,7 +77,7 @@ Action addCacheExport(CLI::App &command) {
   command.add_option("--head-dim", options->filter.headDims, "Only kernels of this head dim")->type_name("N")->delimiter(',')->allow_extra_args(false);
   addList(command, "--arch", options->filter.archs, "ARCH", "Only winners on GPUs of this architecture, as the driver calls it");
   command.add_option("--device", options->filter.deviceNames, "Only winners on GPUs of this name")->type_name("NAME")->allow_extra_args(false);
-  addList(command, "--generator", options->filter.generators, "VERSION", "Only what this version of the generator wrote");
+  addList(command, "--generator", options->filter.generators, "NUMBER", (std::string("Only what is of ") + kGeneratorNumber).c_str());
   command.add_flag("--tuned", options->filter.onlyTuned, "No winners that stand in untuned");
   command.add_flag("--no-trials", options->noTrials, "No trials: launching needs none");
   addJsonOption(command, options->json);

@@ -2,6 +2,8 @@
 // Prints one winner whole: what it is for, its configuration, resources, provenance, and the trials it came from.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
+#include "runtime/Core/CountText.h"
+#include "runtime/Core/Recorded.h"
 
 #include <CLI/CLI.hpp>
 
@@ -38,7 +40,7 @@ Result<std::pair<std::string, std::string>> resolve(const Store &store, const st
   if (found.empty())
     return Status::notFound("no winner and no kernel of '" + store.path() + "' begins with '" + prefix + "'; heddle cache ls lists them");
   if (found.size() > 1)
-    return Status::invalidArgument(std::to_string(found.size()) + " winners and kernels of '" + store.path() + "' begin with '" + prefix +
+    return Status::invalidArgument(grouped(found.size()) + " winners and kernels of '" + store.path() + "' begin with '" + prefix +
                                    "': give more letters");
   return found.front();
 }
@@ -70,12 +72,12 @@ void line(const std::string &name, const std::string &value) { std::cout << "  "
 
 void printWinner(const Winner &winner) {
   std::cout << "winner " << winnerId(winner) << '\n';
-  line("device", winner.deviceName.empty() ? "any " + winner.arch : winner.deviceName + ", " + winner.arch + ", " + std::to_string(winner.smCount) +
-                                                                        " SMs, " + std::to_string(winner.memoryGib) + " GiB");
+  line("device", winner.deviceName.empty() ? "any " + winner.arch : winner.deviceName + ", " + winner.arch + ", " + counted(winner.smCount, "SM") +
+                                                                        ", " + grouped(winner.memoryGib) + " GiB");
   line("bucket", "work_per_sm=" + std::to_string(winner.workPerSm) + " tiles_per_row=" + std::to_string(winner.tilesPerRow) +
                      " gqa_ratio=" + std::to_string(winner.gqaRatio));
   line("median", timeText(winner));
-  line("driver", versionText(winner.driverVersion));
+  line("driver", isRecorded(winner) ? "none: the time was recorded elsewhere and played back" : versionText(winner.driverVersion));
   line("created", dateText(winner.createdUnix));
 }
 
@@ -92,14 +94,15 @@ void printTrials(const std::vector<Trial> &trials, const std::string &config, in
     ++outcomes[trial.outcome];
   std::string counts;
   for (const auto &[outcome, count] : outcomes)
-    counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + outcome;
-  line("trials", std::to_string(trials.size()) + (counts.empty() ? "" : ": " + counts));
+    counts += (counts.empty() ? "" : ", ") + grouped(count) + " " + outcome;
+  line("trials", grouped(trials.size()) + (counts.empty() ? "" : ": " + counts));
   for (size_t i = 0; i < trials.size() && int64_t(i) < most; ++i) {
     const Trial &trial = trials[i];
-    bool isMeasured = trial.outcome == "measured";
+    const bool isMeasured = trial.outcome == "measured";
+    const std::string message = inOneLine(messageOf(trial));
     std::string changes = configChanges(config, trial.config);
-    std::cout << "    " << padded(isMeasured ? microseconds(trial.medianUs) + conditionsText(trial) : trial.outcome, 14)
-              << (changes.empty() ? "this configuration" : inOneLine(changes)) << (trial.message.empty() ? "" : ": " + inOneLine(trial.message)) << '\n';
+    std::cout << "    " << padded(outcomeText(trial) + (isMeasured ? conditionsText(trial) : ""), 14)
+              << (changes.empty() ? "this configuration" : inOneLine(changes)) << (message.empty() ? "" : ": " + message) << '\n';
   }
 }
 
@@ -117,14 +120,14 @@ void printKernel(const KernelRecord &kernel, const std::vector<NameRecord> &name
     line(name, value);
   std::cout << "resources\n";
   line("registers", std::to_string(kernel.registers));
-  line("spilled", std::to_string(kernel.spillBytes) + " B");
-  line("shared memory", std::to_string(kernel.sharedBytes) + " B");
-  line("cubin", std::to_string(kernel.cubin.size()) + " B");
-  line("PTX", std::to_string(kernel.ptx.size()) + " B");
+  line("spilled", grouped(kernel.spillBytes) + " B");
+  line("shared memory", grouped(kernel.sharedBytes) + " B");
+  line("cubin", grouped(kernel.cubin.size()) + " B");
+  line("PTX", grouped(kernel.ptx.size()) + " B");
   std::cout << "provenance\n";
   line("compiled for", kernel.kernelArch);
   line("least driver", versionText(kernel.minDriver));
-  line("generator", kernel.generator);
+  line("code generator", generatorText(kernel.generator));
   line("NVRTC", kernel.nvrtcVersion);
   if (!kernel.note.empty())
     line("note", kernel.note);
@@ -147,7 +150,7 @@ Status showJson(const Store &store, const Shown &shown) {
     Json entry = winnerJson(winner);
     entry["trials"] = Json::array();
     for (const Trial &trial : trials)
-      entry["trials"].push_back(rowJson(trial));
+      entry["trials"].push_back(trialJson(trial));
     json["winners"].push_back(std::move(entry));
   }
   printJson(json);

@@ -1,6 +1,8 @@
 //===- CacheText.cpp - rows of a database as text and JSON ----------------===//
 #include "compiler/Tools/Cache.h"
+#include "runtime/Core/CountText.h"
 #include "runtime/Core/FieldText.h"
+#include "runtime/Core/Recorded.h"
 #include "runtime/Core/SafeText.h"
 
 #include <algorithm>
@@ -14,6 +16,15 @@ std::string winnerId(const Winner &winner) { return fieldDigest(static_cast<cons
 Json winnerJson(const Winner &winner) {
   Json json{{"winner_key", winnerId(winner)}};
   json.update(rowJson(winner));
+  json["recorded"] = isRecorded(winner);
+  return json;
+}
+
+Json trialJson(Trial trial) {
+  const bool recorded = isRecorded(trial);
+  trial.message = messageOf(trial);
+  Json json = rowJson(trial);
+  json["recorded"] = recorded;
   return json;
 }
 
@@ -37,9 +48,8 @@ Json countsJson(const StoreCounts &counts) {
 }
 
 std::string countsText(const StoreCounts &counts) {
-  return std::to_string(counts.kernels) + " kernels, " + std::to_string(counts.winners) + " winners, " +
-         std::to_string(counts.trials) + " trials, " + std::to_string(counts.devices) + " devices, " +
-         std::to_string(counts.names) + " names";
+  return counted(counts.kernels, "kernel") + ", " + counted(counts.winners, "winner") + ", " + counted(counts.trials, "trial") +
+         ", " + counted(counts.devices, "device") + ", " + counted(counts.names, "name");
 }
 
 std::string padded(std::string text, size_t width) {
@@ -59,7 +69,23 @@ std::string inOneLine(std::string text) {
   return safeLine(text, kMostLineBytes);
 }
 
-std::string timeText(const Winner &winner) { return winner.isTuned ? microseconds(winner.medianUs) : "untuned"; }
+std::string timeText(const Winner &winner) {
+  return winner.isTuned ? microseconds(winner.medianUs) + (isRecorded(winner) ? " (recorded)" : "") : "untuned";
+}
+
+std::string outcomeText(const Trial &trial) {
+  return (trial.outcome == "measured" ? microseconds(trial.medianUs) : trial.outcome) + (isRecorded(trial) ? " (recorded)" : "");
+}
+
+static constexpr std::string_view kGeneratorPrefix = "heddle ";
+
+std::string generatorText(const std::string &generator) {
+  return generator.compare(0, kGeneratorPrefix.size(), kGeneratorPrefix) == 0 ? generator.substr(kGeneratorPrefix.size()) : generator;
+}
+
+std::string storedGenerator(const std::string &given) {
+  return !given.empty() && given[0] >= '0' && given[0] <= '9' ? std::string(kGeneratorPrefix) + given : given;
+}
 
 /// What a pattern is called here, else the start of its digest.
 static std::string patternLabel(const std::vector<NameRecord> &names, const std::string &digest) {

@@ -9,6 +9,8 @@
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
+#include "runtime/Core/CountText.h"
+#include "runtime/Core/Recorded.h"
 
 #include <CLI/CLI.hpp>
 
@@ -67,9 +69,15 @@ Result<std::vector<Trial>> trialsOf(const Store &store, const LoadedProblem &loa
 
 double rounded(double number, double parts) { return std::round(number * parts) / parts; }
 
-/// Short and on one line, with times to a hundredth.
+/// On one line, and where it is cut, that is said: reports show it as the reason.
+std::string shortMessage(const Trial &trial) {
+  constexpr size_t kMostMessage = 500;
+  const std::string message = inOneLine(messageOf(trial));
+  return message.size() <= kMostMessage ? message : message.substr(0, kMostMessage) + " ...";
+}
+
+/// With times to a hundredth.
 tuner::PointTrial rowOf(const Trial &trial, tuner::Outcome outcome) {
-  constexpr size_t kMostMessage = 60;
   tuner::PointTrial row;
   row.config = trial.config;
   row.outcome = outcome;
@@ -79,7 +87,7 @@ tuner::PointTrial rowOf(const Trial &trial, tuner::Outcome outcome) {
   row.spillBytes = trial.spillBytes;
   row.compileSeconds = rounded(trial.compileSeconds, 100);
   if (tuner::isFailure(outcome))
-    row.message = inOneLine(trial.message).substr(0, kMostMessage);
+    row.message = shortMessage(trial);
   return row;
 }
 
@@ -106,7 +114,7 @@ Result<tuner::RecordedTable> tableOf(const TableOptions &options, const Store &s
   int64_t last = 0;
   for (const Trial &trial : trials)
     last = std::max(last, trial.createdUnix);
-  table.setFact("recorded", dateText(last) + ", " + family.generator);
+  table.setFact("recorded", dateText(last) + ", code generator " + generatorText(family.generator));
   return table;
 }
 
@@ -121,7 +129,7 @@ Status writeTable(const TableOptions &options) {
     return {};
   }
   HEDDLE_TRY(writeFileAtomically(options.output, table.text()));
-  std::cout << options.output << ": " << table.trials().size() << " trials\n";
+  std::cout << options.output << ": " << counted(table.trials().size(), "trial") << '\n';
   return {};
 }
 

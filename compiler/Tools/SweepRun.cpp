@@ -6,6 +6,7 @@
 #include "compiler/Tools/RecordedTables.h"
 #include "compiler/Tools/Sweep.h"
 #include "compiler/Tools/ThisProgram.h"
+#include "runtime/Core/CountText.h"
 #include "runtime/Device/Device.h"
 
 #include <CLI/CLI.hpp>
@@ -92,17 +93,17 @@ size_t print(const RunOptions &options, const Shard &shard, const SweepResult &r
   for (const SweepEntry &entry : result.entries) {
     failed += !entry.isDone;
     entries.push_back({{"item", entry.item}, {"done", entry.isDone}, {"message", entry.message}, {"device", entry.device},
-                       {"median_us", entry.medianUs}, {"seconds", entry.seconds}});
+                       {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"recorded", entry.isRecorded}});
     if (!options.json)
-      std::cout << entry.item << ": " << (entry.isDone ? microseconds(entry.medianUs) : "failed: " + inOneLine(entry.message)) << '\n';
+      std::cout << entry.item << ": " << (entry.isDone ? microseconds(entry.medianUs) + (entry.isRecorded ? " (recorded)" : "") : "failed: " + inOneLine(entry.message)) << '\n';
   }
   if (options.json)
     printJson(Json{{"shard", shard.str()}, {"recorded", options.recorded.isGiven() ? Json(options.recorded.path) : Json()}, {"database", shardDatabase(options.folder, shard)}, {"items", result.items}, {"known", result.known},
                    {"elsewhere", result.elsewhere}, {"interrupted", interrupted.load()}, {"entries", entries}});
   else
-    std::cout << "shard " << shard.str() << ": " << result.items << " items, " << result.known << " done before, "
-              << result.entries.size() - failed << " now, " << failed << " failed"
-              << (result.elsewhere ? ", " + std::to_string(result.elsewhere) + " for GPUs that are not here" : "")
+    std::cout << "shard " << shard.str() << ": " << counted(result.items, "item") << ", " << grouped(result.known) << " done before, "
+              << grouped(result.entries.size() - failed) << " now, " << grouped(failed) << " failed"
+              << (result.elsewhere ? ", " + grouped(result.elsewhere) + " for GPUs that are not here" : "")
               << (interrupted ? ", interrupted" : "") << (options.recorded.isGiven() ? "; times are recorded, not measured" : "") << '\n';
   return failed;
 }
@@ -131,7 +132,7 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   };
   running.progress = [&](const SweepProgress &now) {
     progress.show(now.total ? double(now.ended) / double(now.total) : 1,
-                  std::to_string(now.ended) + "/" + std::to_string(now.total) + " items, " + std::to_string(now.failed) + " failed, " + now.last);
+                  grouped(now.ended) + "/" + counted(now.total, "item") + ", " + grouped(now.failed) + " failed, " + now.last);
   };
   std::signal(SIGINT, onSweepInterrupt);
   std::signal(SIGTERM, onSweepInterrupt);
@@ -139,8 +140,8 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   progress.finish();
   HEDDLE_TRY(result.status());
   if (result->recordedOnly > 0)
-    std::cerr << "heddle: warning: " << result->recordedOnly << " items were done with recorded times, which '" << command.database
-              << "' may hold as trials that need no measuring; a folder of its own has none of them\n";
+    std::cerr << "heddle: note: " << counted(result->recordedOnly, "item")
+              << (result->recordedOnly == 1 ? " was" : " were") << " done with recorded times, and measured now\n";
   return print(options, shard, *result);
 }
 

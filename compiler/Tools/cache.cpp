@@ -3,6 +3,8 @@
 // prune, merge and import change one.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
+#include "runtime/Core/CountText.h"
+#include "runtime/Core/Recorded.h"
 
 #include <CLI/CLI.hpp>
 
@@ -24,15 +26,16 @@ Status listTrials(const Store &store, const CacheOptions &options) {
   HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
   Json json{{"database", store.path()}, {"trials", Json::array()}};
   for (const Trial &trial : trials) {
-    json["trials"].push_back(rowJson(trial));
+    json["trials"].push_back(trialJson(trial));
+    const std::string message = inOneLine(messageOf(trial));
     if (!options.json)
-      std::cout << padded(trial.outcome == "measured" ? microseconds(trial.medianUs) : trial.outcome, 14) << padded(keyText(trial, names), 70)
-                << inOneLine(trial.config) << (trial.message.empty() ? "" : ": " + inOneLine(trial.message)) << '\n';
+      std::cout << padded(outcomeText(trial), 14) << padded(keyText(trial, names), 70) << inOneLine(trial.config)
+                << (message.empty() ? "" : ": " + message) << '\n';
   }
   if (options.json)
     printJson(json);
   else
-    std::cout << store.path() << ": " << trials.size() << " trials\n";
+    std::cout << store.path() << ": " << counted(trials.size(), "trial") << '\n';
   return {};
 }
 
@@ -46,7 +49,7 @@ Status list(const CacheOptions &options) {
   if (!options.json) {
     for (const Winner &winner : winners)
       std::cout << padded(winnerId(winner).substr(0, 12), 12) << padded(timeText(winner), 10) << keyText(winner, names) << '\n';
-    std::cout << store.path() << ": " << kernels.size() << " kernels, " << winners.size() << " winners\n";
+    std::cout << store.path() << ": " << counted(kernels.size(), "kernel") << ", " << counted(winners.size(), "winner") << '\n';
     return {};
   }
   Json json{{"database", store.path()}, {"kernels", Json::array()}, {"winners", Json::array()}};
@@ -70,7 +73,7 @@ Status verify(const CacheOptions &options) {
   std::string problems;
   for (const std::string &problem : report.problems)
     problems += "\n  " + problem;
-  return Status::corrupt("'" + store.path() + "' has " + std::to_string(report.problems.size()) + " problems:" + problems);
+  return Status::corrupt("'" + store.path() + "' has " + counted(report.problems.size(), "problem") + ":" + problems);
 }
 
 Status prune(const CacheOptions &options) {
@@ -79,7 +82,7 @@ Status prune(const CacheOptions &options) {
   PruneOptions conditions;
   if (options.olderThanDays > 0)
     conditions.olderThanUnix = int64_t(std::time(nullptr)) - int64_t(options.olderThanDays * 86400);
-  conditions.keepGenerator = options.keepGenerator;
+  conditions.keepGenerator = storedGenerator(options.keepGenerator);
   conditions.dropsUnreferencedKernels = !options.keepsUnreferenced;
   conditions.isDryRun = options.dryRun;
   HEDDLE_ASSIGN(StoreCounts gone, store.prune(conditions));
@@ -115,7 +118,7 @@ template <Status (*operation)(const CacheOptions &)> Action addPlain(CLI::App &c
     command.add_option("--older-than", options->olderThanDays, "Drop winners and trials of more days ago")
         ->type_name("DAYS")
         ->check(realBetween(1e-6, 1e6));
-    command.add_option("--keep-generator", options->keepGenerator, "Drop what other versions of the generator wrote")->type_name("VERSION");
+    command.add_option("--keep-generator", options->keepGenerator, std::string("Drop what is not of ") + kGeneratorNumber)->type_name("NUMBER");
     command.add_flag("--keep-unreferenced", options->keepsUnreferenced, "Keep kernels that no winner names");
     command.add_flag("--dry-run", options->dryRun, "Only count");
   }

@@ -1,6 +1,7 @@
 //===- kernel_record_test.cpp - keys, buckets and field lists ---------------===//
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/Recorded.h"
 
 #include <doctest/doctest.h>
 
@@ -88,4 +89,29 @@ TEST_CASE("which architectures run which code") {
   for (const char *bad : {"", "sm_", "sm_x", "sm_90ab", "sm_9", "90", "gfx90a", "compute_"})
     CHECK_FALSE(kernelRunsOn(bad, "sm_90"));
   CHECK_FALSE(kernelRunsOn("sm_90", "H200"));
+}
+
+TEST_CASE("recorded times bear a mark that keeps the message") {
+  Trial trial;
+  trial.message = "spills 8 B";
+  CHECK_FALSE(isRecorded(trial));
+  CHECK(messageOf(trial) == "spills 8 B");
+  for (const char *message : {"", "spills 8 B", "a: b"}) {
+    trial.message = recordedMessage(message);
+    CHECK(isRecorded(trial));
+    CHECK(messageOf(trial) == message);
+  }
+  for (const char *message : {"", "record", "recordedly", "recorded:"}) {
+    trial.message = message;
+    CHECK_FALSE(isRecorded(trial));
+    CHECK(messageOf(trial) == message);
+  }
+  Winner winner;
+  winner.isTuned = 1;
+  winner.medianUs = 5;
+  CHECK(isRecorded(winner));
+  winner.driverVersion = 13000;
+  CHECK_FALSE(isRecorded(winner));
+  winner.driverVersion = winner.isTuned = 0;
+  CHECK_FALSE(isRecorded(winner));
 }

@@ -4,8 +4,10 @@
 #include "compiler/Driver/RecordedTune.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "process_fixture.h"
+#include "runtime/Core/Recorded.h"
 #include "tests/unit/recorded_workloads.h"
 #include "tests/unit/store_fixture.h"
+#include "tuner/Search/StoreSink.h"
 
 #include <chrono>
 #include <map>
@@ -97,6 +99,28 @@ TEST_CASE("a session over all rows finds the best of the table and files it for 
     CHECK_FALSE(outcome.record);
     CHECK(store.winners()->empty());
   }
+}
+
+TEST_CASE("what was played back bears its mark, and a session that measures knows nothing of it") {
+  ScratchFolder folder;
+  const TuneOutcome outcome = tuned(folder / "a.db");
+  Store store = openStore(folder / "a.db", writing());
+  const std::vector<Trial> trials = *store.allTrials();
+  REQUIRE(trials.size() == table().trials().size());
+  for (const Trial &trial : trials)
+    CHECK_MESSAGE(isRecorded(trial), trial.config);
+  for (const Winner &winner : *store.winners())
+    CHECK(isRecorded(winner));
+  const tuner::RecordedTable recorded = table();
+  tuner::StoreTrialSink playing(store, outcome.key, tuner::TrialSource::recorded), measuring(store, outcome.key);
+  const std::vector<tuner::PointTrial> known = *playing.known(recorded.space());
+  CHECK(!known.empty());
+  for (const tuner::PointTrial &trial : known)
+    CHECK((trial.isUsable() ? trial.message.empty() : trial.message.compare(0, 8, "recorded") != 0));
+  CHECK(measuring.known(recorded.space())->empty());
+  REQUIRE(measuring.record(recorded.space(), known.front()).isOk());
+  CHECK(measuring.known(recorded.space())->size() == 1);
+  CHECK(store.allTrials()->size() == trials.size());
 }
 
 TEST_CASE("a session that was cut short goes on behind its trials, and a finished one has nothing to do") {
