@@ -3,6 +3,7 @@
 #include "compiler/Io/Memory.h"
 #include "compiler/Io/RandomTensor.h"
 #include "compiler/Io/Safetensors.h"
+#include "runtime/Core/CountText.h"
 #include <algorithm>
 
 namespace heddle {
@@ -38,8 +39,8 @@ Result<AttentionInputs> makeAttentionInputs(HostTensor q, HostTensor k, HostTens
     return Status::invalidArgument(describe("q", q) + " and " + describe("k", k) +
                                    "; expected at least one head and one head dimension");
   if (sizes.heads % sizes.kvHeads != 0)
-    return Status::invalidArgument("tensor 'q' has " + std::to_string(sizes.heads) + " heads, 'k' has " +
-                                   std::to_string(sizes.kvHeads) + "; expected a multiple");
+    return Status::invalidArgument("tensor 'q' has " + counted(sizes.heads, "head") + ", 'k' has " +
+                                   grouped(sizes.kvHeads) + "; expected a multiple");
   return AttentionInputs{std::move(q), std::move(k), std::move(v), sizes};
 }
 

@@ -8,6 +8,7 @@
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
+#include "runtime/Core/CountText.h"
 #include "tuner/Strategies/Strategy.h"
 
 #include <CLI/CLI.hpp>
@@ -53,7 +54,7 @@ Status predict(const PredictOptions &options) {
   Json json = {{"gpu", gpu->name}, {"basis", basis}, {"skeleton", loaded.space->familyName()},
                {"feasible", all.points.size()}, {"candidates", Json::array()}};
   if (!options.json)
-    printTo(std::cout, "%s: %zu feasible configurations of %s\n%s\n", std::string(gpu->fullName).c_str(), all.points.size(),
+    printTo(std::cout, "%s: %s of %s\n%s\n", std::string(gpu->fullName).c_str(), counted(all.points.size(), "feasible configuration").c_str(),
                 loaded.space->familyName().c_str(), basis.c_str());
   for (size_t i = 0; i < std::min(options.top, all.points.size()); ++i) {
     const double us = prior.cost(all.points[i]);

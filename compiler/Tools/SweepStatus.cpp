@@ -2,6 +2,7 @@
 #include "compiler/Plan/SweepJournal.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Sweep.h"
+#include "runtime/Core/CountText.h"
 
 #include <CLI/CLI.hpp>
 
@@ -62,8 +63,8 @@ Status showStatus(const StatusOptions &options) {
   if (options.json)
     printJson(Json{{"plan", options.plan}, {"dir", options.folder}, {"summary", summary}, {"items", list}});
   else
-    std::cout << options.folder << ": " << counts["done"] << " done, " << counts["failed"] << " failed, " << counts["pending"] << " pending, "
-              << int64_t(seconds) << " s of GPUs" << (recorded ? "; " + std::to_string(recorded) + " done with recorded times" : "") << '\n';
+    std::cout << options.folder << ": " << grouped(counts["done"]) << " done, " << grouped(counts["failed"]) << " failed, " << grouped(counts["pending"]) << " pending, "
+              << grouped(int64_t(seconds)) << " s of GPUs" << (recorded ? "; " + grouped(recorded) + " done with recorded times" : "") << '\n';
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ProgressLine.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/CountText.h"
 #include "runtime/Core/PartFolder.h"
 
 #include <CLI/CLI.hpp>
@@ -92,9 +93,9 @@ void report(const PackingOptions &options, const std::vector<PackedKernel> &kern
     return;
   }
   for (const PackedKernel &kernel : kernels)
-    std::cout << kernel.item.str() << ": " << kernel.cubinBytes << " B cubin, " << kernel.ptxBytes << " B PTX"
+    std::cout << kernel.item.str() << ": " << grouped(kernel.cubinBytes) << " B cubin, " << grouped(kernel.ptxBytes) << " B PTX"
               << (kernel.record.note.empty() ? "" : "; " + kernel.record.note) << '\n';
-  std::cout << options.output << ": " << countsText(written) << ", " << bytes << " bytes\n";
+  std::cout << options.output << ": " << countsText(written) << ", " << counted(bytes, "byte") << '\n';
 }
 
 Status pack(const PackingOptions &options) {
@@ -113,7 +114,7 @@ Status pack(const PackingOptions &options) {
   PackOptions packing;
   packing.workers = options.workers > 0 ? options.workers : int(std::max(1u, std::thread::hardware_concurrency()));
   packing.progress = [&](size_t done, size_t total, const PackItem &last) {
-    progress.show(double(done) / double(total), std::to_string(done) + "/" + std::to_string(total) + " kernels, " + last.str());
+    progress.show(double(done) / double(total), grouped(done) + "/" + counted(total, "kernel") + ", " + last.str());
   };
   Result<std::vector<PackedKernel>> kernels = packInto(store, plan, packing);
   progress.finish();

@@ -9,6 +9,7 @@
 #include "compiler/Tools/RunTarget.h"
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/CountText.h"
 #include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
@@ -80,7 +81,7 @@ void printVerify(const oracle::VerifyReport &report) {
     printTo(std::cout, "  %-4s %12.3e %12.3e   batch %lld, head %lld, row %lld   %s\n", name, error, allowed,
                 (long long)worst.batch, (long long)worst.head, (long long)worst.row, error <= allowed ? "ok" : "WRONG");
   };
-  printTo(std::cout, "verified %lld rows against the definition in fp64\n", (long long)report.rowsChecked);
+  printTo(std::cout, "verified %s against the definition in fp64\n", counted(report.rowsChecked, "row").c_str());
   printTo(std::cout, "  %-4s %12s %12s   worst row\n", "", "error", "allowed");
   line("out", report.maxError, report.allowedError, report.worst);
   line("lse", report.maxLseError, report.allowedLseError, report.worstLse);
@@ -111,7 +112,7 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
     printTo(std::cout, "two launches, split at key %lld, differ from one by %.3e in out, %.3e in lse\n", (long long)*call.splitKeys,
                 result.split->out, result.split->lse);
   if (call.repeat)
-    printTo(std::cout, "%lld launches gave the same bits\n", (long long)*call.repeat);
+    printTo(std::cout, "%s gave the same bits\n", counted(*call.repeat, "launch").c_str());
   if (verified)
     printVerify(*verified);
 }

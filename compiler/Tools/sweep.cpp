@@ -4,6 +4,7 @@
 #include "compiler/Tools/Sweep.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
+#include "runtime/Core/CountText.h"
 
 #include <CLI/CLI.hpp>
 
@@ -42,7 +43,7 @@ Status listItems(const SweepPlanOptions &options) {
   if (options.json)
     printJson(Json{{"plan", options.plan}, {"items", list}});
   else
-    std::cout << options.plan << ": " << items.size() << " items; shard I/N has those whose number leaves I when divided by N\n";
+    std::cout << options.plan << ": " << counted(items.size(), "item") << "; shard I/N has those whose number leaves I when divided by N\n";
   return {};
 }
 

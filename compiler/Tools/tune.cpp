@@ -12,6 +12,7 @@
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/ThisProgram.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/CountText.h"
 #include "tuner/Strategies/Registry.h"
 
 #include <CLI/CLI.hpp>
@@ -78,13 +79,13 @@ Json describe(const TuneOutcome &outcome, const TunePlace &place, const std::opt
 
 void print(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
-  printTo(std::cout, "%s%s: %zu feasible configurations, %zu known, %zu tried now (%s) in %.1f s\n", place.gpu().c_str(),
-              place.table ? ", as recorded" : "", search.feasible, search.known, search.measuredNow, tuner::endReasonName(search.end),
-              search.elapsedSeconds);
+  printTo(std::cout, "%s%s: %s, %s known, %s tried now (%s) in %.1f s\n", place.gpu().c_str(), place.table ? ", as recorded" : "",
+              counted(search.feasible, "feasible configuration").c_str(), grouped(search.known).c_str(),
+              grouped(search.measuredNow).c_str(), tuner::endReasonName(search.end), search.elapsedSeconds);
   printTo(std::cout, "  tried first: %zu, the default and winners nearby; then by %s\n", outcome.warmStarts, outcome.order.c_str());
   for (size_t i = 0; i < tuner::kOutcomeCount; ++i)
     if (search.outcomes[i])
-      printTo(std::cout, "  %-15s %zu\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)), search.outcomes[i]);
+      printTo(std::cout, "  %-15s %s\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)), grouped(search.outcomes[i]).c_str());
   if (search.winner)
     printTo(std::cout, "winner: %.1f us%s, %s TFLOP/s on kept pairs, error %.2e\n  %s\n", outcome.medianUs, place.table ? " (recorded)" : "",
                 rateText(tflops).c_str(), outcome.maxError, search.winner->config.c_str());

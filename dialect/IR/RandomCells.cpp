@@ -43,8 +43,8 @@ public:
   }
 
   std::string inWords(const std::vector<int64_t> &arguments, const std::string &cells) const override {
-    return std::to_string(arguments[0]) + " random " + cells + " for each of the query's, by seed " +
-           std::to_string(arguments[1]) + (arguments[2] ? " and head" : "");
+    const std::string some = arguments[0] == 1 ? "one at random of the " : std::to_string(arguments[0]) + " random ";
+    return some + cells + " for each of the query's, by seed " + std::to_string(arguments[1]) + (arguments[2] ? " and head" : "");
   }
 };
 

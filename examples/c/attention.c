@@ -112,7 +112,8 @@ static int run(const heddle_kernel *kernel, int64_t length, const heddle_operand
   args.operand_count = (uint64_t)size_count;
   bad = bad || give_workspace(kernel, &args) || launch(kernel, &args, &microseconds) || check_results(memory[3], bytes);
   if (!bad)
-    printf("%ld rows of %d heads are right, %.1f us a launch, %lu bytes of workspace\n", (long)length, kHeads, microseconds,
+    printf("%ld row%s of %d heads %s right, %.1f us a launch, %lu bytes of workspace\n", (long)length, length == 1 ? "" : "s", kHeads,
+           length == 1 ? "is" : "are", microseconds,
            (unsigned long)args.workspace_bytes);
   for (i = 0; i < 4; ++i)
     cuda.release(memory[i]);

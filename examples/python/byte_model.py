@@ -81,7 +81,7 @@ def main():
         start = time.perf_counter()
         logits = model(text)
         loss = loss_of(logits, text)
-    print(f"{os.path.basename(given.file)}: {text.shape[1]:,} bytes, {given.layers} layers, loss {loss:.3f} nats a byte, "
+    print(f"{os.path.basename(given.file)}: {text.shape[1]:,} bytes, {given.layers} layer{'' if given.layers == 1 else 's'}, loss {loss:.3f} nats a byte, "
           f"{1e3 * (time.perf_counter() - start):.1f} ms on {device}")
 
 

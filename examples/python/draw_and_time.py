@@ -58,7 +58,7 @@ def main():
     print(pattern)
     pattern.draw(given.output, seqlen=given.seqlen, heads=given.heads)
     facts = pattern.explain(given.seqlen, heads=given.heads, head_dim=128)
-    print(f"{given.output}: {facts['kept_pairs']:,} pairs of {given.heads} heads, {100 * facts['density']:.2f} % of all")
+    print(f"{given.output}: {facts['kept_pairs']:,} pairs of {given.heads} head{'' if given.heads == 1 else 's'}, {100 * facts['density']:.2f} % of all")
     tensors, wait, place = make_tensors(given.seqlen, given.heads)
     call = heddle.prepare(*tensors, pattern)
     call()

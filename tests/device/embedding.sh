@@ -33,7 +33,7 @@ PLAN
 rows=${HEDDLE_ROWS:-8192}
 check "causal in C" "$rows rows of 8 heads are right" "$programs/heddle-attention" "$package" causal "$rows"
 check "sliding_window in C" "$rows rows of 8 heads are right" "$programs/heddle-attention" "$package" sliding_window "$rows" 1023
-check "one row in C" "1 rows of 8 heads are right" "$programs/heddle-attention" "$package" sliding_window 1 1023
+check "one row in C" "1 row of 8 heads is right" "$programs/heddle-attention" "$package" sliding_window 1 1023
 # Not with a package from outside: that is for a driver that runs no compiled kernels.
 [ -n "${HEDDLE_PACKAGE:-}" ] || [ ! -x "$programs/heddle-compile" ] ||
   check "a pattern's text in C" "the GPU agrees with the processors" "$programs/heddle-compile" "$HEDDLE_SCRATCH/compiled.db" "$rows"

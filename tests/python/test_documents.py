@@ -73,5 +73,5 @@ def test_draw_and_time(root, tmp_path):
 def test_byte_model(root):
     pytest.importorskip("torch")
     said = run(root, "byte_model.py", os.path.join(root, "LICENSE"), "--limit", "701", "--layers", "1", "--dim", "64")
-    assert "LICENSE: 701 bytes, 1 layers, loss " in said
+    assert "LICENSE: 701 bytes, 1 layer, loss " in said
     assert 4.5 < float(re.search(r"loss ([\d.]+)", said).group(1)) < 7

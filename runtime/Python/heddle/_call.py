@@ -130,7 +130,7 @@ def check_operand(pattern, argument, view, q, k):
     if view.dtype != _MLIR_TYPES.get(element, element):
         raise InvalidArgumentError(f"{name}: dtype: expected {element}, got {view.dtype}")
     if len(view.shape) != len(extents):
-        raise InvalidArgumentError(f"{name}: expected {len(extents)} dimensions ({argument.type}), got {len(view.shape)}")
+        raise InvalidArgumentError(f"{name}: expected {len(extents)} dimension{'' if len(extents) == 1 else 's'} ({argument.type}), got {len(view.shape)}")
     if view.device != q.device:
         raise InvalidArgumentError(f"{name}: expected a tensor in {place(q.device)} as q, got one in {place(view.device)}")
     batch, rows, heads, _ = q.shape
