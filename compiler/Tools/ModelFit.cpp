@@ -73,7 +73,8 @@ Result<std::vector<std::vector<NamedReport>>> judge(const CostTraining &training
 }
 
 void print(const CostTraining &training, const tuner::CostFit &fit, const std::vector<std::vector<NamedReport>> &judged) {
-  printTo(std::cout, "fit of %s: %.3f rms of log time after %s\n", counted(training.size(), "table").c_str(), fit.rms, counted(fit.steps, "step").c_str());
+  printTo(std::cout, "fit of %s: %.3f rms of log time after %s\n", counted(training.size(), "table").c_str(), fit.rms,
+              counted(fit.steps, "step").c_str());
   printTo(std::cout, "order of candidates by: changes from the default; the shipped parameters; parameters of the other tables; of all\n");
   printTo(std::cout, "  %-9s %8s %9s %9s %9s  %s\n", "", "spearman", "top 1", "top 5", "top 10", "tried until one is within 2% of the best");
   for (size_t i = 0; i < judged.size(); ++i) {

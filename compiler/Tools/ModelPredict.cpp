@@ -54,7 +54,8 @@ Status predict(const PredictOptions &options) {
   Json json = {{"gpu", gpu->name}, {"basis", basis}, {"skeleton", loaded.space->familyName()},
                {"feasible", all.points.size()}, {"candidates", Json::array()}};
   if (!options.json)
-    printTo(std::cout, "%s: %s of %s\n%s\n", std::string(gpu->fullName).c_str(), counted(all.points.size(), "feasible configuration").c_str(),
+    printTo(std::cout, "%s: %s of %s\n%s\n", std::string(gpu->fullName).c_str(),
+                counted(all.points.size(), "feasible configuration").c_str(),
                 loaded.space->familyName().c_str(), basis.c_str());
   for (size_t i = 0; i < std::min(options.top, all.points.size()); ++i) {
     const double us = prior.cost(all.points[i]);

@@ -59,11 +59,20 @@ std::string escapeXml(const std::string &text) {
   std::string result;
   for (char c : llvm::json::isUTF8(text) ? text : llvm::json::fixUTF8(text)) {
     switch (c) {
-    case '&': result += "&amp;"; break;
-    case '<': result += "&lt;"; break;
-    case '>': result += "&gt;"; break;
-    case '"': result += "&quot;"; break;
-    default: result += (unsigned char)c < 0x20 ? kNoCharacter : std::string(1, c);
+    case '&':
+      result += "&amp;";
+      break;
+    case '<':
+      result += "&lt;";
+      break;
+    case '>':
+      result += "&gt;";
+      break;
+    case '"':
+      result += "&quot;";
+      break;
+    default:
+      result += (unsigned char)c < 0x20 ? kNoCharacter : std::string(1, c);
     }
   }
   return result;

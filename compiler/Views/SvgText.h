@@ -1,6 +1,6 @@
 //===- SvgText.h - text of which the width is known -------------*- C++ -*-===//
-// Owns how wide words are in pictures, before anybody renders them: they are set in a monospaced font, whose letters all
-// advance alike, and lines are broken at the width that there is.
+// Owns how wide words are in pictures, before anybody renders them: they are set in a monospaced font, whose letters
+// all advance alike, and lines are broken at the width that there is.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_VIEWS_SVGTEXT_H
 #define HEDDLE_COMPILER_VIEWS_SVGTEXT_H

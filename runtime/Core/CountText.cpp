@@ -27,7 +27,8 @@ std::string pluralOf(std::string_view noun) {
   auto endsIn = [&](std::string_view end) {
     return noun.size() >= end.size() && noun.substr(noun.size() - end.size()) == end;
   };
-  const bool hasVowel = noun.size() > 1 && std::string_view("aeiou").find(noun[noun.size() - 2]) != std::string_view::npos;
+  const bool hasVowel =
+      noun.size() > 1 && std::string_view("aeiou").find(noun[noun.size() - 2]) != std::string_view::npos;
   if (endsIn("y") && !hasVowel)
     return std::string(noun.substr(0, noun.size() - 1)) + "ies";
   if (endsIn("s") || endsIn("x") || endsIn("ch"))
@@ -35,7 +36,9 @@ std::string pluralOf(std::string_view noun) {
   return std::string(noun) + "s";
 }
 
-std::string nounFor(CountedNumber count, std::string_view noun) { return count == 1 ? std::string(noun) : pluralOf(noun); }
+std::string nounFor(CountedNumber count, std::string_view noun) {
+  return count == 1 ? std::string(noun) : pluralOf(noun);
+}
 
 std::string counted(CountedNumber count, std::string_view noun) { return grouped(count) + " " + nounFor(count, noun); }
 

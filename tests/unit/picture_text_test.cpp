@@ -1,6 +1,6 @@
 //===- picture_text_test.cpp - no text is cut off or drawn over ----------------===//
-// Measures every text of the pictures of all library patterns, shown and compared, against the picture's edges and against
-// the other texts; colours of comparisons as people with other colour vision see them.
+// Measures every text of the pictures of all library patterns, shown and compared, against the picture's edges and
+// against the other texts; colours of comparisons as people with other colour vision see them.
 //===----------------------------------------------------------------------===//
 #include "compiler/Views/PatternDiff.h"
 #include "compiler/Views/SvgText.h"
@@ -23,7 +23,9 @@ struct Box {
 
 std::string attributeOf(const std::string &tag, const std::string &name) {
   const size_t at = tag.find(" " + name + "=\"");
-  return at == std::string::npos ? "" : tag.substr(at + name.size() + 3, tag.find('"', at + name.size() + 3) - at - name.size() - 3);
+  return at == std::string::npos
+             ? ""
+             : tag.substr(at + name.size() + 3, tag.find('"', at + name.size() + 3) - at - name.size() - 3);
 }
 
 /// Letters of text with entities.
@@ -132,9 +134,12 @@ struct Vision {
 /// Machado, Oliveira, Fernandes 2009, severity 1; the last one sees lightness only.
 const Vision kVisions[] = {
     {"usual", {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}}},
-    {"protanopia", {{{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}}}},
-    {"deuteranopia", {{{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}}}},
-    {"tritanopia", {{{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}}},
+    {"protanopia",
+     {{{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}}}},
+    {"deuteranopia",
+     {{{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}}}},
+    {"tritanopia",
+     {{{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}}},
     {"lightness", {{{0.2126, 0.7152, 0.0722}, {0.2126, 0.7152, 0.0722}, {0.2126, 0.7152, 0.0722}}}},
 };
 
@@ -144,7 +149,8 @@ TEST_CASE("texts of every library pattern lie within its picture and apart from 
   for (const std::string &path : libraryPatterns()) {
     CAPTURE(path);
     auto file = loaded(path);
-    for (const std::array<int64_t, 3> &sizes : {std::array<int64_t, 3>{1, 1, 1}, {8, 24, 24}, {8, 4096, 4096}, {12, 1, 100000}, {3, 1000000, 64}}) {
+    for (const std::array<int64_t, 3> &sizes :
+         {std::array<int64_t, 3>{1, 1, 1}, {8, 24, 24}, {8, 4096, 4096}, {12, 1, 100000}, {3, 1000000, 64}}) {
       CAPTURE(sizes[1]);
       CHECK(textProblem(shown(*file, requestOf(*file, sizes[0], sizes[1], sizes[2]))) == "");
     }
