@@ -64,8 +64,9 @@ KernelRecord recordOf(const Options &options, int64_t pattern, int64_t bucket) {
   record.contentKey = nameOf(pattern) + "/" + std::to_string(bucket);
   record.kernelArch = "sm_90";
   LaunchPlan plan;
-  plan.block = 128;
-  plan.appendPointer({PointerSource::Kind::q});
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.block = 128;
+  launch.appendPointer(Role::q);
   record.plan = plan.str();
   record.cubin = "\x7f" "ELF";
   for (uint32_t bits = 1; record.cubin.size() < size_t(options.cubinKb) * 1024;) // nothing a file system could leave out

@@ -9,87 +9,97 @@
 namespace heddle {
 namespace {
 
-using Pointer = PointerSource::Kind;
 using Symbol = LaunchSymbol;
-
-LaunchExpr aligned(const LaunchExpr &bytes) {
-  constexpr int64_t kAlignment = 256; // of the workspace, and so of every part of it
-  return ceilDiv(bytes, kAlignment) * LaunchExpr(kAlignment);
-}
 
 constexpr int64_t kFloatBytes = sizeof(float);
 
 /// Batch elements and heads together.
 LaunchExpr pairs() { return LaunchExpr(Symbol::batch) * Symbol::heads; }
 
-/// Where in the workspace things begin: one carry for each pass that leaves one, but no more than two, in turn. A kernel
+/// Rows of a round, in each batch element and head: two carries live at once where there are more than two passes. A kernel
 /// that computes rows again, as the anchored softmax may, must still find what it continues.
-struct CarryLayout {
-  LaunchExpr rows; ///< of a round; of the carry in each batch element and head
-  std::vector<LaunchExpr> out, lse;
-  LaunchExpr end = 0;
-
-  CarryLayout(size_t passes, int64_t step, int64_t mib) {
-    const int64_t count = passes > 2 ? 2 : 1;
-    const LaunchExpr bytesOfStep = max(pairs(), 1) * (LaunchExpr(Symbol::valueDim) + 1) * LaunchExpr(kFloatBytes * count * step);
-    const LaunchExpr steps = min(floorDiv(mib * (int64_t(1) << 20), bytesOfStep), ceilDiv(Symbol::seqlenQ, step));
-    rows = max(steps, 1) * LaunchExpr(step);
-    for (int64_t i = 0; i < count; ++i) {
-      out.push_back(end);
-      lse.push_back(end + aligned(pairs() * rows * Symbol::valueDim * LaunchExpr(kFloatBytes)));
-      end = lse.back() + aligned(pairs() * rows * LaunchExpr(kFloatBytes));
-    }
-  }
-};
-
-void pointAt(SlotSpec &slot, const LaunchExpr &bytes) {
-  slot.pointer = {Pointer::workspace, 0};
-  slot.expr = bytes;
+LaunchExpr rowsOfRound(size_t passes, int64_t step, int64_t mib) {
+  const int64_t living = passes > 2 ? 2 : 1;
+  const LaunchExpr bytesOfStep = max(pairs(), 1) * (LaunchExpr(Symbol::valueDim) + 1) * LaunchExpr(kFloatBytes * living * step);
+  const LaunchExpr steps = min(floorDiv(mib * (int64_t(1) << 20), bytesOfStep), ceilDiv(Symbol::seqlenQ, step));
+  return max(steps, 1) * LaunchExpr(step);
 }
 
-/// One pass of several.
-struct Link {
-  const CarryLayout &carry;
-  size_t index, passes;
+/// What one pass leaves to the next.
+struct Carry {
+  PointerSource out, lse;
+};
 
-  bool isFirst() const { return index == 0; }
-  bool isLast() const { return index + 1 == passes; }
-  size_t writes() const { return index % carry.out.size(); }
-  size_t reads() const { return (index - 1) % carry.out.size(); }
+/// Of the pass `index` of a plan.
+Carry appendCarry(LaunchPlan &plan, int64_t index) {
+  const std::string name = "carry" + std::to_string(index);
+  const LaunchExpr lse = pairs() * plan.roundRows * LaunchExpr(kFloatBytes);
+  const PointerSource out = plan.appendRegion(name + "_out", pairs() * plan.roundRows * Symbol::valueDim * LaunchExpr(kFloatBytes), index, index + 1);
+  return {out, plan.appendRegion(name + "_lse", lse, index, index + 1)};
+}
+
+/// One pass of several: what it continues and what it leaves; null: what the caller gives and wants.
+struct Link {
+  const LaunchExpr &rows;
+  const Carry *reads = nullptr, *writes = nullptr;
 };
 
 /// Out and lse are those of a carry: [batch, rows, heads, value_dim] and [batch, heads, rows].
 LaunchExpr ofCarry(const LaunchExpr &expr, const LaunchExpr &rows) {
   const LaunchExpr head(Symbol::valueDim), row = LaunchExpr(Symbol::heads) * head;
-  return expr.replaced(Symbol::outStrideBatch, rows * row)
-      .replaced(Symbol::outStrideRow, row)
-      .replaced(Symbol::outStrideHead, head)
+  return expr.replaced(strideOf(Role::out, StrideDim::batch), rows * row)
+      .replaced(strideOf(Role::out, StrideDim::row), row)
+      .replaced(strideOf(Role::out, StrideDim::head), head)
       .replaced(Symbol::lseRows, rows);
 }
 
+/// So far before the carry that rows are found by their numbers in the call.
+void pointAt(SlotSpec &slot, const PointerSource &region, const LaunchExpr &bytesOfRow) {
+  slot.pointer = region;
+  slot.expr = LaunchExpr(0) - LaunchExpr(Symbol::roundFirst) * bytesOfRow;
+}
+
 void redirect(SlotSpec &slot, const Link &link) {
-  const CarryLayout &carry = link.carry;
   if (slot.kind != SlotSpec::Kind::ptr) {
-    if (!link.isLast())
-      slot.expr = ofCarry(slot.expr, carry.rows);
-    if (!link.isFirst())
-      slot.expr = slot.expr.replaced(Symbol::carryRows, carry.rows);
+    if (link.writes)
+      slot.expr = ofCarry(slot.expr, link.rows);
+    if (link.reads)
+      slot.expr = slot.expr.replaced(Symbol::carryRows, link.rows);
     return;
   }
-  // So far before the carry that rows are found by their numbers in the call.
-  const LaunchExpr outShift = LaunchExpr(Symbol::roundFirst) * Symbol::heads * Symbol::valueDim * LaunchExpr(kFloatBytes);
-  const LaunchExpr lseShift = LaunchExpr(Symbol::roundFirst) * LaunchExpr(kFloatBytes);
-  const Pointer kind = slot.pointer.kind;
-  if (kind == Pointer::workspace)
-    pointAt(slot, carry.end);
-  else if (kind == Pointer::out && !link.isLast())
-    pointAt(slot, carry.out[link.writes()] - outShift);
-  else if (kind == Pointer::lse && !link.isLast())
-    pointAt(slot, carry.lse[link.writes()] - lseShift);
-  else if (kind == Pointer::carryOut && !link.isFirst())
-    pointAt(slot, carry.out[link.reads()] - outShift);
-  else if (kind == Pointer::carryLse && !link.isFirst())
-    pointAt(slot, carry.lse[link.reads()] - lseShift);
+  const LaunchExpr outRow = LaunchExpr(Symbol::heads) * Symbol::valueDim * LaunchExpr(kFloatBytes), lseRow = kFloatBytes;
+  const PointerSource asked = slot.pointer;
+  if (link.writes && asked.is(Role::out))
+    pointAt(slot, link.writes->out, outRow);
+  else if (link.writes && asked.is(Role::lse))
+    pointAt(slot, link.writes->lse, lseRow);
+  else if (link.reads && asked.is(Role::carryOut))
+    pointAt(slot, link.reads->out, outRow);
+  else if (link.reads && asked.is(Role::carryLse))
+    pointAt(slot, link.reads->lse, lseRow);
+}
+
+/// The regions of the only launch of `own` as regions of launch `index` of `plan`, and what they are called there.
+std::vector<PointerSource> appendOwnRegions(LaunchPlan &plan, const LaunchPlan &own, int64_t index) {
+  std::vector<PointerSource> renamed;
+  for (const WorkspaceRegion &region : own.regions)
+    renamed.push_back(plan.appendRegion(region.name + std::to_string(index), region.bytes.replaced(Symbol::roundRows, plan.roundRows), index, index));
+  return renamed;
+}
+
+void rename(PointerSource &source, const std::vector<PointerSource> &renamed) {
+  if (source.kind == PointerSource::Kind::region)
+    source = renamed[size_t(source.index)];
+}
+
+KernelLaunch linked(KernelLaunch launch, const std::vector<PointerSource> &renamed, const Link &link) {
+  for (ClearSpec &clear : launch.clears)
+    rename(clear.target, renamed);
+  for (SlotSpec &slot : launch.slots) {
+    rename(slot.pointer, renamed);
+    redirect(slot, link);
+  }
+  return launch;
 }
 
 /// The classes of rows of all passes together; 0: more than any carry is worth.
@@ -100,15 +110,6 @@ int64_t rowClasses(const KernelRequest &request) {
     for (const VariantRates &variant : pass.variants)
       classes = classes == 0 ? 0 : std::lcm(classes, variant.queryRate) > kMost ? 0 : std::lcm(classes, variant.queryRate);
   return classes;
-}
-
-KernelLaunch linked(KernelLaunch launch, const Link &link) {
-  for (SlotSpec &slot : launch.slots)
-    redirect(slot, link);
-  for (ClearSpec &clear : launch.clears)
-    if (clear.target.kind == Pointer::workspace)
-      clear.offset = link.carry.end + clear.offset;
-  return launch;
 }
 
 } // namespace
@@ -122,23 +123,20 @@ int64_t roundStep(const KernelRequest &request, const KernelConfig &config) {
   return rowClasses(request) * config.blockM;
 }
 
-LaunchPlan chainedPlan(std::vector<LaunchPlan> plans, int64_t step, int64_t mib) {
-  const CarryLayout carry(plans.size(), step, mib);
+LaunchPlan chainedPlan(const std::vector<LaunchPlan> &plans, int64_t step, int64_t mib) {
+  const size_t last = plans.size() - 1;
   LaunchPlan result;
-  result.roundRows = carry.rows;
-  LaunchExpr most = 0; // the kernels run one after the other and share what they ask for
+  result.serves = plans.front().serves;
+  result.roundRows = rowsOfRound(plans.size(), step, mib);
+  std::vector<Carry> carries;
+  for (size_t i = 0; i < last; ++i)
+    carries.push_back(appendCarry(result, int64_t(i)));
   for (size_t i = 0; i < plans.size(); ++i) {
-    const LaunchPlan &plan = plans[i];
-    KernelLaunch launch = linked(plan, {carry, i, plans.size()});
-    if (i == 0)
-      static_cast<KernelLaunch &>(result) = std::move(launch);
-    else
-      result.following.push_back(std::move(launch));
-    const LaunchExpr own = plan.workspaceBytes.replaced(Symbol::roundRows, carry.rows);
-    most = i == 0 ? own : most == own ? most : max(most, own);
-    result.keyOriginStep = std::lcm(result.keyOriginStep, plan.keyOriginStep);
+    const std::vector<PointerSource> renamed = appendOwnRegions(result, plans[i], int64_t(i));
+    const Link link = {result.roundRows, i > 0 ? &carries[i - 1] : nullptr, i < last ? &carries[i] : nullptr};
+    result.launches.push_back(linked(plans[i].launches.front(), renamed, link));
+    result.serves.keyOriginStep = std::lcm(result.serves.keyOriginStep, plans[i].serves.keyOriginStep);
   }
-  result.workspaceBytes = carry.end + most;
   return result;
 }
 

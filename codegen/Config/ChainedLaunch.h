@@ -1,8 +1,7 @@
 //===- ChainedLaunch.h - several kernels under one softmax -------------------------------===//
 //
 // Owns how the kernels of a pattern's passes become one launch plan: the carry between them lies in the caller's
-// workspace, outputs and then logarithms of sums, twice where there are more than two passes, and behind them the
-// workspace that each kernel asks for itself. Every kernel but the first continues what the one before it left; the
+// workspace, as regions that live from the pass that writes them to the one that reads them. Every kernel but the first continues what the one before it left; the
 // last one writes the results. All passes of some rows come before those of the next rows, so that the carry does not
 // grow with the sequence.
 //
@@ -25,9 +24,9 @@ int64_t defaultChainedMib(const KernelRequest &request);
 /// Rounds of rows begin at multiples of it: where the tiles of every class of every pass do.
 int64_t roundStep(const KernelRequest &request, const KernelConfig &config);
 
-/// `plans`: of the kernels of KernelRequest::passRequest, in order, each as if it were launched alone. Rounds have as many
+/// `plans`: of the kernels of KernelRequest::passRequest, in order, each of one launch, as if there were no others. Rounds have as many
 /// times `step` rows as fit `mib` MiB of carry, one at least.
-LaunchPlan chainedPlan(std::vector<LaunchPlan> plans, int64_t step, int64_t mib);
+LaunchPlan chainedPlan(const std::vector<LaunchPlan> &plans, int64_t step, int64_t mib);
 
 /// Why configurations of the request cannot be chained; nothing if this one is not, or can be.
 std::optional<std::string> checkChained(const KernelRequest &request, const KernelConfig &config);

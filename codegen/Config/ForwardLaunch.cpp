@@ -8,20 +8,23 @@
 namespace heddle {
 namespace {
 
-void appendFixedParams(LaunchPlan &plan, QOriginRule rule) {
-  using Pointer = PointerSource::Kind;
-  using Symbol = LaunchSymbol;
-  for (Pointer kind :
-       {Pointer::q, Pointer::k, Pointer::v, Pointer::out, Pointer::lse, Pointer::carryOut, Pointer::carryLse})
-    plan.appendPointer({kind, 0});
-  for (Symbol stride : {Symbol::qStrideBatch, Symbol::qStrideRow, Symbol::qStrideHead, Symbol::kStrideBatch,
-                        Symbol::kStrideRow, Symbol::kStrideHead, Symbol::vStrideBatch, Symbol::vStrideRow,
-                        Symbol::vStrideHead, Symbol::outStrideBatch, Symbol::outStrideRow, Symbol::outStrideHead})
-    plan.appendI64(stride);
-  appendCallSizes(plan, rule);
+void appendFixedParams(KernelLaunch &launch, QOriginRule rule) {
+  for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::carryOut, Role::carryLse})
+    launch.appendPointer(role);
+  for (Role role : {Role::q, Role::k, Role::v, Role::out})
+    appendStrides(launch, role);
+  appendCallSizes(launch, rule);
 }
 
 } // namespace
+
+LaunchPlan forwardPlan(const KernelRequest &request, int64_t keyOriginStep) {
+  LaunchPlan plan;
+  plan.serves.kind = kernelKindName(request.kind);
+  plan.serves.qOrigin = request.qOrigin;
+  plan.serves.keyOriginStep = keyOriginStep;
+  return plan;
+}
 
 LaunchExpr itemsPerHead(const KernelRequest &request, int64_t blockM) {
   const LaunchSymbol all = request.isPass ? LaunchSymbol::roundRows : LaunchSymbol::seqlenQ;
@@ -60,29 +63,34 @@ int64_t keyOriginStep(const KernelRequest &request, int64_t blockN) {
   return step;
 }
 
-void appendCallSizes(LaunchPlan &plan, QOriginRule rule) {
+void appendStrides(KernelLaunch &launch, Role role) {
+  for (StrideDim dim : {StrideDim::batch, StrideDim::row, StrideDim::head})
+    launch.appendI64(strideOf(role, dim));
+}
+
+void appendCallSizes(KernelLaunch &launch, QOriginRule rule) {
   using Symbol = LaunchSymbol;
   for (Symbol size : {Symbol::batch, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::seqlenK})
-    plan.appendI32(size);
-  plan.appendI32(qOriginExpr(rule));
-  plan.appendI32(Symbol::kOrigin);
-  plan.appendScaleLog2();
+    launch.appendI32(size);
+  launch.appendI32(qOriginExpr(rule));
+  launch.appendI32(Symbol::kOrigin);
+  launch.appendScaleLog2();
 }
 
-void appendOperands(LaunchPlan &plan, const KernelRequest &request) {
+void appendOperands(KernelLaunch &launch, const KernelRequest &request) {
   for (const OperandSlot &operand : request.operands)
-    plan.appendPointer({PointerSource::Kind::operand, operand.argument});
+    launch.appendPointer(PointerSource::operand(operand.argument));
 }
 
-void appendRowRange(LaunchPlan &plan, const KernelRequest &request) {
+void appendRowRange(KernelLaunch &launch, const KernelRequest &request) {
   using Symbol = LaunchSymbol;
   if (!request.isPass)
     return;
   for (Symbol value : {Symbol::roundFirst, Symbol::roundRows, Symbol::lseRows, Symbol::carryRows})
-    plan.appendI32(value);
+    launch.appendI32(value);
 }
 
-void appendRuntimeSizes(LaunchPlan &plan, const KernelRequest &request) {
+void appendRuntimeSizes(KernelLaunch &launch, const KernelRequest &request) {
   std::vector<LaunchExpr> words;
   for (int64_t i = 0; i < request.paramCount; ++i)
     words.push_back(LaunchExpr::param(i));
@@ -92,14 +100,14 @@ void appendRuntimeSizes(LaunchPlan &plan, const KernelRequest &request) {
   if (words.empty())
     words.push_back(0);
   for (LaunchExpr &word : words)
-    plan.appendI32(std::move(word));
+    launch.appendI32(std::move(word));
 }
 
-void appendForwardParams(LaunchPlan &plan, const KernelRequest &request) {
-  appendOperands(plan, request);
-  appendRowRange(plan, request);
-  appendFixedParams(plan, request.qOrigin);
-  appendRuntimeSizes(plan, request);
+void appendForwardParams(KernelLaunch &launch, const KernelRequest &request) {
+  appendOperands(launch, request);
+  appendRowRange(launch, request);
+  appendFixedParams(launch, request.qOrigin);
+  appendRuntimeSizes(launch, request);
 }
 
 } // namespace heddle

@@ -15,6 +15,9 @@ namespace heddle {
 
 struct KernelRequest;
 
+/// A plan without launches that serves the calls of the request.
+LaunchPlan forwardPlan(const KernelRequest &request, int64_t keyOriginStep);
+
 /// Query tiles of one head: the maximum over the variants of R * ceil(ceil(rows / R) / block_m), rows those of the call or,
 /// of a pass, of a round. Blocks beyond a head's own count leave at once.
 LaunchExpr itemsPerHead(const KernelRequest &request, int64_t blockM);
@@ -25,22 +28,25 @@ LaunchExpr qOriginExpr(QOriginRule rule);
 /// Key 0 must stand at a multiple of it for tiles of `blockN` keys to begin where squares of KernelRequest::grain do.
 int64_t keyOriginStep(const KernelRequest &request, int64_t blockN);
 
+/// Appends the strides of a tensor, in elements: batch, row, head.
+void appendStrides(KernelLaunch &launch, Role role);
+
 /// Appends what every forward `KernelParams` has in a row: batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin
 /// and scaleLog2.
-void appendCallSizes(LaunchPlan &plan, QOriginRule rule);
+void appendCallSizes(KernelLaunch &launch, QOriginRule rule);
 
 /// Appends the pointers to the pattern's tensors, the first fields of every forward `KernelParams`.
-void appendOperands(LaunchPlan &plan, const KernelRequest &request);
+void appendOperands(KernelLaunch &launch, const KernelRequest &request);
 
 /// Appends the fields of row_range.cuh, behind the pointers to tensors: nothing unless the request is of a pass.
-void appendRowRange(LaunchPlan &plan, const KernelRequest &request);
+void appendRowRange(KernelLaunch &launch, const KernelRequest &request);
 
 /// Appends `param`, the last field of every forward `KernelParams`: one element where the pattern has no arguments. The
 /// word of a tensor without a length is 0, and nobody has to give it.
-void appendRuntimeSizes(LaunchPlan &plan, const KernelRequest &request);
+void appendRuntimeSizes(KernelLaunch &launch, const KernelRequest &request);
 
 /// Appends the fields of the portable `KernelParams`, in order and natural alignment.
-void appendForwardParams(LaunchPlan &plan, const KernelRequest &request);
+void appendForwardParams(KernelLaunch &launch, const KernelRequest &request);
 
 } // namespace heddle
 

@@ -9,7 +9,6 @@ namespace heddle {
 namespace {
 
 constexpr const char *kKindNames[] = {"forward"};
-constexpr const char *kRuleNames[] = {"start", "end", "given"};
 
 template <size_t N> std::string listed(const char *const (&names)[N]) {
   std::string list;
@@ -40,15 +39,6 @@ Result<KernelKind> parseKernelKind(std::string_view name) {
     if (name == kKindNames[i])
       return static_cast<KernelKind>(i);
   return Status::notFound("no kernel kind '" + std::string(name) + "'; there is " + listed(kKindNames));
-}
-
-const char *qOriginRuleName(QOriginRule rule) { return kRuleNames[static_cast<int>(rule)]; }
-
-Result<QOriginRule> parseQOriginRule(std::string_view name) {
-  for (size_t i = 0; i < std::size(kRuleNames); ++i)
-    if (name == kRuleNames[i])
-      return static_cast<QOriginRule>(i);
-  return Status::notFound("no q_origin rule '" + std::string(name) + "'; there is " + listed(kRuleNames));
 }
 
 std::string KernelRequest::str() const {

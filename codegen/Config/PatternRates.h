@@ -17,13 +17,6 @@
 
 namespace heddle {
 
-/// Position of query 0: 0, seqlen_k - seqlen_q, or what each call says.
-enum class QOriginRule : uint8_t { start, end, given };
-
-/// "start", "end" or "given"; the inverse gives notFound with the names that exist.
-const char *qOriginRuleName(QOriginRule rule);
-Result<QOriginRule> parseQOriginRule(std::string_view name);
-
 /// The strides of one head group: rows are processed in `queryRate` residue classes, the keys of
 /// branch b in `keyRates[b]` of them.
 struct VariantRates {

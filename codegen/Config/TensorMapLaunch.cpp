@@ -16,50 +16,47 @@ using Symbol = LaunchSymbol;
 constexpr int64_t kElementBytes = 2;
 constexpr int64_t kBoxBytes = 128; // one row of a swizzled tile
 
-// One of q, k and v: its sizes, and its strides in elements.
+// One of q, k and v: its sizes.
 struct Operand {
-  PointerSource::Kind pointer;
+  Role role;
   Symbol rows, heads;
-  Symbol strideBatch, strideRow, strideHead;
   int64_t dim;
   int64_t boxRows;
-};
 
-LaunchExpr bytes(Symbol stride) { return LaunchExpr(stride) * kElementBytes; }
+  LaunchExpr strideBytes(StrideDim of, int64_t times = 1) const { return LaunchExpr(strideOf(role, of)) * (times * kElementBytes); }
+};
 
 TensorMapSpec mapOf(const Operand &operand, DType dtype, int64_t rate, bool isLong) {
   const LaunchExpr rows = operand.rows;
   TensorMapSpec map;
-  map.source = {operand.pointer, 0};
+  map.source = operand.role;
   map.dtype = dtype;
   map.swizzleBytes = kBoxBytes;
   map.dims = {operand.dim, max(isLong ? ceilDiv(rows, rate) : floorDiv(rows, rate), 1),
               isLong ? max(mod(rows, rate), 1) : LaunchExpr(rate), operand.heads, Symbol::batch};
-  map.strideBytes = {LaunchExpr(operand.strideRow) * (rate * kElementBytes), bytes(operand.strideRow),
-                     bytes(operand.strideHead), bytes(operand.strideBatch)};
+  map.strideBytes = {operand.strideBytes(StrideDim::row, rate), operand.strideBytes(StrideDim::row),
+                     operand.strideBytes(StrideDim::head), operand.strideBytes(StrideDim::batch)};
   map.box = {kBoxBytes / kElementBytes, operand.boxRows, 1, 1, 1};
   return map;
 }
 
-void appendMaps(LaunchPlan &plan, const Operand &operand, DType dtype, const std::vector<int64_t> &rates,
+void appendMaps(KernelLaunch &launch, const Operand &operand, DType dtype, const std::vector<int64_t> &rates,
                 int64_t mapsPerRate) {
   for (int64_t rate : rates)
     for (int64_t kind = 0; kind < mapsPerRate; ++kind)
-      plan.appendTensorMap(mapOf(operand, dtype, rate, kind == 1));
+      launch.appendTensorMap(mapOf(operand, dtype, rate, kind == 1));
 }
 
-void appendAllMaps(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config) {
+void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config) {
   const MapRates rates = MapRates::of(request.variants);
   const int64_t perRate = rates.mapsPerRate();
-  const Operand q = {PointerSource::Kind::q, Symbol::seqlenQ,     Symbol::heads,   Symbol::qStrideBatch,
-                     Symbol::qStrideRow,     Symbol::qStrideHead, request.headDim, config.blockM};
-  const Operand k = {PointerSource::Kind::k, Symbol::seqlenK,     Symbol::kvHeads, Symbol::kStrideBatch,
-                     Symbol::kStrideRow,     Symbol::kStrideHead, request.headDim, config.blockN / clusterBlocks(config)};
-  const Operand v = {PointerSource::Kind::v, Symbol::seqlenK,     Symbol::kvHeads,  Symbol::vStrideBatch,
-                     Symbol::vStrideRow,     Symbol::vStrideHead, request.valueDim, config.blockN / clusterBlocks(config)};
-  appendMaps(plan, q, request.dtype, rates.query, perRate);
-  appendMaps(plan, k, request.dtype, rates.key, perRate);
-  appendMaps(plan, v, request.dtype, rates.key, perRate);
+  const int64_t keyRows = config.blockN / clusterBlocks(config);
+  const Operand q = {Role::q, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
+  const Operand k = {Role::k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, keyRows};
+  const Operand v = {Role::v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, keyRows};
+  appendMaps(launch, q, request.dtype, rates.query, perRate);
+  appendMaps(launch, k, request.dtype, rates.key, perRate);
+  appendMaps(launch, v, request.dtype, rates.key, perRate);
 }
 
 } // namespace
@@ -93,25 +90,23 @@ LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config)
   return max(min(pairs, LaunchExpr(Symbol::batch) * Symbol::heads), 1);
 }
 
-void appendTensorMapParams(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config) {
-  using Pointer = PointerSource::Kind;
-  appendOperands(plan, request);
-  appendRowRange(plan, request);
-  appendAllMaps(plan, request, config);
-  for (Pointer kind : {Pointer::out, Pointer::lse, Pointer::carryOut, Pointer::carryLse, Pointer::workspace})
-    plan.appendPointer({kind, 0});
-  for (Symbol stride : {Symbol::outStrideBatch, Symbol::outStrideRow, Symbol::outStrideHead})
-    plan.appendI64(stride);
-  appendCallSizes(plan, request.qOrigin);
-  plan.appendI32(workItems(request, config));
-  plan.appendI32(rasterPairs(request, config));
-  appendRuntimeSizes(plan, request);
+void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config, const PointerSource &schedule) {
+  appendOperands(launch, request);
+  appendRowRange(launch, request);
+  appendAllMaps(launch, request, config);
+  for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::lse), PointerSource(Role::carryOut), PointerSource(Role::carryLse), schedule})
+    launch.appendPointer(source);
+  appendStrides(launch, Role::out);
+  appendCallSizes(launch, request.qOrigin);
+  launch.appendI32(workItems(request, config));
+  launch.appendI32(rasterPairs(request, config));
+  appendRuntimeSizes(launch, request);
 }
 
 int64_t tensorMapParamBytes(const KernelRequest &request) {
-  LaunchPlan plan;
-  appendTensorMapParams(plan, request, KernelConfig());
-  return plan.paramBytes;
+  KernelLaunch launch;
+  appendTensorMapParams(launch, request, KernelConfig(), PointerSource::region(0));
+  return launch.paramBytes;
 }
 
 } // namespace heddle

@@ -41,8 +41,10 @@ LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config);
 /// (batch, head) pairs that run side by side: as many as share `raster_mib` of K and V, 1 to batch * heads.
 LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config);
 
-/// Appends maps and fields of the `KernelParams` of sm90_params.cuh to an empty plan.
-void appendTensorMapParams(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config);
+/// Appends maps and fields of the `KernelParams` of sm90_params.cuh to an empty launch; `schedule` is what its field
+/// workspace points to.
+void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config,
+                           const PointerSource &schedule);
 
 /// Bytes of that parameter block, for every configuration.
 int64_t tensorMapParamBytes(const KernelRequest &request);

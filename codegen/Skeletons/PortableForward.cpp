@@ -285,12 +285,12 @@ SmemLayout PortableForward::planSmem(const KernelRequest &request, const KernelC
 }
 
 LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const KernelConfig &config) const {
-  LaunchPlan plan;
-  plan.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsOfHead(request, config, config.blockM);
-  plan.block = config.threads();
-  plan.sharedBytes = smemBytes(request, config);
-  plan.keyOriginStep = tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1;
-  appendForwardParams(plan, request);
+  LaunchPlan plan = forwardPlan(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsOfHead(request, config, config.blockM);
+  launch.block = config.threads();
+  launch.sharedBytes = smemBytes(request, config);
+  appendForwardParams(launch, request);
   return plan;
 }
 

@@ -30,7 +30,7 @@ LaunchPlan Skeleton::planCall(const KernelRequest &request, const KernelConfig &
   std::vector<LaunchPlan> plans;
   for (const KernelRequest &kernel : kernelsOf(request, config))
     plans.push_back(planLaunch(kernel, config));
-  return config.chainedMib ? chainedPlan(std::move(plans), roundStep(request, config), config.chainedMib) : std::move(plans.front());
+  return config.chainedMib ? chainedPlan(plans, roundStep(request, config), config.chainedMib) : std::move(plans.front());
 }
 
 LaunchPlan Skeleton::defaultPlan(const KernelRequest &request) const { return planCall(request, defaultConfig(request)); }

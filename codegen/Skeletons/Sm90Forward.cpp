@@ -168,25 +168,25 @@ LaunchExpr gridBlocks(const KernelRequest &request, const KernelConfig &config) 
 
 // The layout is that of sm90_parts.cuh: the counter of a dynamic grid and words of parts, cleared; the states of parts; the
 // chains of items that blocks got from the counter.
-void planWorkspace(LaunchPlan &plan, const KernelRequest &request, const KernelConfig &config) {
+PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config) {
   constexpr int64_t kWordBytes = 4, kSharedPartSlots = 256, kMaxConsumerWarps = 16, kLaneBytes = 16 * 32;
   constexpr int64_t kHeadWords = 4, kPartWords = kHeadWords + kSharedPartSlots * kMaxConsumerWarps + 2 * kSharedPartSlots;
   const bool hasParts = config.splitLast || config.splitTiles, isDynamic = config.grid == kGridDynamic;
   if (!hasParts && !isDynamic)
-    return;
-  ClearSpec clear;
-  clear.words = hasParts ? kPartWords : 1;
-  plan.clears.push_back(clear);
+    return plan.appendRegion("schedule", 0);
   const bool keepsChain = isDynamic && config.softmax == kSoftmaxAnchored;
-  plan.workspaceBytes = (hasParts ? kPartWords : keepsChain ? kHeadWords : 1) * kWordBytes;
+  LaunchExpr bytes = (hasParts ? kPartWords : keepsChain ? kHeadWords : 1) * kWordBytes;
   if (hasParts) {
     const int64_t valueTiles = (request.valueDim + kHeadDimStep - 1) / kHeadDimStep;
     const int64_t slotBytes = config.blockM / 16 * (valueTiles + 1) * kLaneBytes;
     const LaunchExpr ownSlots = config.splitTiles ? residentBlocks(config) * LaunchExpr(2) : LaunchExpr(0);
-    plan.workspaceBytes = plan.workspaceBytes + (ownSlots + kSharedPartSlots) * LaunchExpr(slotBytes);
+    bytes = bytes + (ownSlots + kSharedPartSlots) * LaunchExpr(slotBytes);
   }
   if (keepsChain)
-    plan.workspaceBytes = plan.workspaceBytes + workItems(request, config) * LaunchExpr(kWordBytes);
+    bytes = bytes + workItems(request, config) * LaunchExpr(kWordBytes);
+  const PointerSource region = plan.appendRegion("schedule", std::move(bytes));
+  launch.clears.push_back({region, 0, hasParts ? kPartWords : 1, 0});
+  return region;
 }
 
 class Sm90Forward final : public Skeleton {
@@ -338,13 +338,12 @@ SmemLayout Sm90Forward::planSmem(const KernelRequest &request, const KernelConfi
 }
 
 LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &config) const {
-  LaunchPlan plan;
-  plan.grid[0] = gridBlocks(request, config);
-  plan.block = config.threads();
-  plan.sharedBytes = sm90Smem(request, config).totalBytes();
-  plan.keyOriginStep = tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1;
-  planWorkspace(plan, request, config);
-  appendTensorMapParams(plan, request, config);
+  LaunchPlan plan = forwardPlan(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.grid[0] = gridBlocks(request, config);
+  launch.block = config.threads();
+  launch.sharedBytes = sm90Smem(request, config).totalBytes();
+  appendTensorMapParams(launch, request, config, planWorkspace(plan, launch, request, config));
   return plan;
 }
 

@@ -30,7 +30,7 @@ std::vector<KernelConfig> configsForAnyKeyOrigin(const Skeleton &skeleton, const
     KernelConfig config = base;
     config.blockN = config.chunkN = keys;
     skeleton.deriveFields(request, config);
-    if (!skeleton.whyInfeasible(request, config) && skeleton.planCall(request, config).keyOriginStep == 1)
+    if (!skeleton.whyInfeasible(request, config) && skeleton.planCall(request, config).serves.keyOriginStep == 1)
       configs.push_back(std::move(config));
   }
   return configs;

@@ -113,7 +113,7 @@ Result<FoundKernel> EmbeddedCompiler::soonest(const KernelQuestion &question) {
 }
 
 Result<FoundKernel> EmbeddedCompiler::serving(const KernelQuestion &question, Result<FoundKernel> found) {
-  if (!found || question.problem.kOrigin % found->kernel.plan().keyOriginStep == 0)
+  if (!found || question.problem.kOrigin % found->kernel.plan().serves.keyOriginStep == 0)
     return found;
   Result<FoundKernel> other = made(question, Made::anyKeyOrigin);
   return other ? std::move(other) : std::move(found); // the call says what it wants

@@ -50,11 +50,11 @@ static void explainWorkspace(const ExplainRequest &request, const KernelRequest 
     result.workspaceNote = plan.status().message();
     return;
   }
-  Result<int64_t> bytes = plan->workspaceBytes.evaluate(symbolsOf(request));
-  if (bytes)
-    result.workspaceBytes = *bytes;
+  Result<WorkspaceLayout> layout = evaluateWorkspace(*plan, symbolsOf(request));
+  if (layout)
+    result.workspaceBytes = layout->totalBytes;
   else
-    result.workspaceNote = bytes.status().message();
+    result.workspaceNote = layout.status().message();
 }
 
 static void explainPasses(const ExplainRequest &request, const KernelRequest &kernel,
@@ -69,9 +69,9 @@ static void explainPasses(const ExplainRequest &request, const KernelRequest &ke
     return;
   result.chainedMib = kChainedMib[1];
   Result<LaunchPlan> plan = chainedLaunchPlan(kernel);
-  Result<int64_t> bytes = plan ? plan->workspaceBytes.evaluate(symbolsOf(request)) : Result<int64_t>(plan.status());
-  if (bytes)
-    result.chainedWorkspaceBytes = *bytes;
+  Result<WorkspaceLayout> layout = plan ? evaluateWorkspace(*plan, symbolsOf(request)) : Result<WorkspaceLayout>(plan.status());
+  if (layout)
+    result.chainedWorkspaceBytes = layout->totalBytes;
 }
 
 void explainKernel(const PatternFile &file, const ExplainRequest &request, Explanation &result) {

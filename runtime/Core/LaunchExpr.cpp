@@ -2,6 +2,7 @@
 #include "runtime/Core/LaunchExpr.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <optional>
@@ -11,11 +12,19 @@ namespace {
 
 using Op = LaunchExpr::Op;
 
-constexpr const char *kSymbolNames[kLaunchSymbolCount] = {
+constexpr const char *kSizeNames[int(LaunchSymbol::firstStride)] = {
     "batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim", "value_dim", "q_origin", "k_origin", "sm_count",
-    "q_stride_batch", "q_stride_row", "q_stride_head", "k_stride_batch", "k_stride_row", "k_stride_head",
-    "v_stride_batch", "v_stride_row", "v_stride_head", "out_stride_batch", "out_stride_row", "out_stride_head",
     "round_first", "round_rows", "lse_rows", "carry_rows"};
+constexpr const char *kStrideNames[kStrideDims] = {"_stride_batch", "_stride_row", "_stride_head"};
+
+std::array<std::string, kLaunchSymbolCount> allSymbolNames() {
+  std::array<std::string, kLaunchSymbolCount> names;
+  std::copy(std::begin(kSizeNames), std::end(kSizeNames), names.begin());
+  for (const RoleSpec &role : kRoles)
+    for (int dim = 0; dim < kStrideDims; ++dim)
+      names[size_t(strideOf(role.role, StrideDim(dim)))] = std::string(role.name) + kStrideNames[dim];
+  return names;
+}
 
 struct OpInfo {
   Op op;
@@ -62,7 +71,10 @@ std::optional<int64_t> combine(Op op, int64_t a, int64_t b) {
 
 } // namespace
 
-const char *launchSymbolName(LaunchSymbol symbol) { return kSymbolNames[int(symbol)]; }
+const std::string &launchSymbolName(LaunchSymbol symbol) {
+  static const std::array<std::string, kLaunchSymbolCount> names = allSymbolNames();
+  return names[size_t(symbol)];
+}
 
 LaunchExpr LaunchExpr::param(int64_t index) { return LaunchExpr(Op::param, index); }
 
@@ -146,7 +158,7 @@ void LaunchExpr::print(size_t at, std::string &text) const {
   if (node.op == Op::constant) {
     text += std::to_string(node.value);
   } else if (node.op == Op::symbol) {
-    text += kSymbolNames[node.value];
+    text += launchSymbolName(LaunchSymbol(node.value));
   } else if (node.op == Op::param) {
     text += "param" + std::to_string(node.value);
   } else {
@@ -203,7 +215,7 @@ private:
 
   Result<LaunchExpr> parseLeaf(std::string_view word) const {
     for (int i = 0; i < kLaunchSymbolCount; ++i)
-      if (word == kSymbolNames[i])
+      if (word == launchSymbolName(LaunchSymbol(i)))
         return LaunchExpr(LaunchSymbol(i));
     bool isParam = word.substr(0, 5) == "param" && word.substr(0, 6) != "param-";
     std::string_view digits = isParam ? word.substr(5) : word;

@@ -5,7 +5,7 @@
 #ifndef HEDDLE_RUNTIME_CORE_LAUNCHEXPR_H
 #define HEDDLE_RUNTIME_CORE_LAUNCHEXPR_H
 
-#include "runtime/Core/Status.h"
+#include "runtime/Core/Kinds.h"
 
 #include <cstdint>
 #include <string>
@@ -16,15 +16,21 @@ namespace heddle {
 
 enum class LaunchSymbol : uint8_t {
   batch, heads, kvHeads, seqlenQ, seqlenK, headDim, valueDim, qOrigin, kOrigin, smCount,
-  qStrideBatch, qStrideRow, qStrideHead, kStrideBatch, kStrideRow, kStrideHead,
-  vStrideBatch, vStrideRow, vStrideHead, outStrideBatch, outStrideRow, outStrideHead,
   roundFirst, roundRows, // of a plan with rounds: the first row of this one and how many it has
   lseRows, carryRows,    // of one head in lse and of one batch element in the carry: seqlen_q
+  firstStride,           // strideOf() gives it and those behind it
 };
-constexpr int kLaunchSymbolCount = int(LaunchSymbol::carryRows) + 1;
+enum class StrideDim : uint8_t { batch, row, head };
+constexpr int kStrideDims = 3;
+constexpr int kLaunchSymbolCount = int(LaunchSymbol::firstStride) + kStrideDims * kRoleCount;
+
+// Of a role that is a tensor.
+constexpr LaunchSymbol strideOf(Role role, StrideDim dim) {
+  return LaunchSymbol(int(LaunchSymbol::firstStride) + kStrideDims * int(role) + int(dim));
+}
 
 // The name in text: "kv_heads", "q_stride_batch", ...
-const char *launchSymbolName(LaunchSymbol symbol);
+const std::string &launchSymbolName(LaunchSymbol symbol);
 
 // What the symbols are worth in one call. Strides in elements. `params` is borrowed.
 struct LaunchSymbols {

@@ -3,14 +3,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 namespace heddle {
 namespace {
 
 using PointerKind = PointerSource::Kind;
 
-constexpr const char *kPointerNames[] = {"q", "k", "v", "out", "lse", "carry_out", "carry_lse", "workspace"};
 constexpr int64_t kMaxOperands = 1024;
+constexpr int64_t kRegionAlignment = 256;
+constexpr int64_t kMaxWorkspaceBytes = int64_t(1) << 40;
 
 int64_t roundUp(int64_t value, int64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
@@ -35,10 +37,11 @@ template <class F> void forEachExprOf(const KernelLaunch &launch, F &f) {
 
 // Calls f on every expression of the plan.
 template <class F> void forEachExpr(const LaunchPlan &plan, F &&f) {
-  f(plan.workspaceBytes);
+  for (const WorkspaceRegion &region : plan.regions)
+    f(region.bytes);
   f(plan.roundRows);
-  for (size_t i = 0; i < plan.launchCount(); ++i)
-    forEachExprOf(plan.launch(i), f);
+  for (const KernelLaunch &launch : plan.launches)
+    forEachExprOf(launch, f);
 }
 
 Status validateMap(const TensorMapSpec &map, size_t index) {
@@ -90,24 +93,83 @@ Status validateLaunch(const KernelLaunch &launch) {
   return {};
 }
 
+Status validateRegions(const LaunchPlan &plan) {
+  const std::string who = "launch plan: ";
+  if (plan.regions.size() > size_t(kMaxRegions))
+    return Status::invalidArgument(who + "expected at most " + std::to_string(kMaxRegions) + " regions, got " + std::to_string(plan.regions.size()));
+  for (const WorkspaceRegion &region : plan.regions)
+    if (region.name.empty() || region.name.find_first_of(" \t\n") != std::string::npos || region.first < 0 || region.last < region.first ||
+        region.last >= int64_t(plan.launches.size()))
+      return Status::invalidArgument(who + "region '" + region.name + "': expected a name without spaces and a life within the " +
+                                     std::to_string(plan.launches.size()) + " launches, got " + std::to_string(region.first) + " to " +
+                                     std::to_string(region.last));
+  return {};
+}
+
+Status validateService(const PlanService &serves) {
+  if (serves.keyOriginStep < 1)
+    return Status::invalidArgument("launch plan: expected a step of key origins of at least 1, got " + std::to_string(serves.keyOriginStep));
+  HEDDLE_ASSIGN(const KindSpec *kind, findKind(serves.kind));
+  for (Role role : serves.roles)
+    if (!kind->find(role))
+      return Status::invalidArgument("launch plan: kind " + serves.kind + " has no role " + specOf(role).name);
+  return {};
+}
+
+// Launch `index` uses what the plan says that it serves, and regions while they live.
+Status validatePointers(const LaunchPlan &plan, size_t index) {
+  Status status;
+  plan.launches[index].forEachPointer([&](const PointerSource &source) {
+    const bool isRegion = source.kind == PointerKind::region;
+    const bool isKnownRegion = isRegion && size_t(source.index) < plan.regions.size();
+    const bool lives = isKnownRegion && plan.regions[size_t(source.index)].first <= int64_t(index) && plan.regions[size_t(source.index)].last >= int64_t(index);
+    const bool isServed = source.kind != PointerKind::role || plan.serves.has(Role(source.index));
+    if (status.isOk() && ((isRegion && !lives) || !isServed))
+      status = Status::invalidArgument("launch plan: launch " + std::to_string(index) + " uses " + source.str() +
+                                       (isServed ? ", which does not live then" : ", which the plan does not serve"));
+  });
+  return status;
+}
+
+Result<PointerSource> parseNumbered(std::string_view text) {
+  constexpr std::string_view operand = "operand", region = "region";
+  const bool isOperand = text.substr(0, operand.size()) == operand;
+  if (!isOperand && text.substr(0, region.size()) != region)
+    return Status::invalidArgument("");
+  const std::string_view digits = text.substr(isOperand ? operand.size() : region.size());
+  int64_t index = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (error != std::errc() || end != digits.data() + digits.size() || index < 0 || index >= (isOperand ? kMaxOperands : kMaxRegions))
+    return Status::invalidArgument("");
+  return isOperand ? PointerSource::operand(index) : PointerSource::region(index);
+}
+
 } // namespace
 
 std::string PointerSource::str() const {
-  return kind == Kind::operand ? "operand" + std::to_string(index) : kPointerNames[int(kind)];
+  switch (kind) {
+  case Kind::role: return kRoles[index].name;
+  case Kind::operand: return "operand" + std::to_string(index);
+  case Kind::region: break;
+  }
+  return "region" + std::to_string(index);
 }
 
 Result<PointerSource> PointerSource::parse(std::string_view text) {
-  for (int i = 0; i < int(PointerKind::operand); ++i)
-    if (text == kPointerNames[i])
-      return PointerSource{PointerKind(i), 0};
-  if (text.substr(0, 7) == "operand") {
-    int64_t index = -1;
-    auto [end, error] = std::from_chars(text.data() + 7, text.data() + text.size(), index);
-    if (error == std::errc() && end == text.data() + text.size() && index >= 0 && index < kMaxOperands)
-      return PointerSource{PointerKind::operand, index};
+  std::string names;
+  for (const RoleSpec &role : kRoles) {
+    if (text == role.name)
+      return PointerSource(role.role);
+    names += std::string(role.name) + ", ";
   }
-  return Status::invalidArgument("expected q, k, v, out, lse, carry_out, carry_lse, workspace or operand<i>, got '" +
-                                 std::string(text) + "'");
+  if (Result<PointerSource> numbered = parseNumbered(text))
+    return numbered;
+  return Status::invalidArgument("expected " + names + "operand<i> or region<i>, got '" + std::string(text) + "'");
+}
+
+PointerSource LaunchPlan::appendRegion(std::string name, LaunchExpr bytes, int64_t first, int64_t last) {
+  regions.push_back({std::move(name), std::move(bytes), first, last});
+  return PointerSource::region(int64_t(regions.size()) - 1);
 }
 
 int64_t SlotSpec::bytes() const {
@@ -163,10 +225,8 @@ int64_t KernelLaunch::appendTensorMap(TensorMapSpec spec) {
 }
 
 int64_t LaunchPlan::minDriver() const {
-  int64_t least = 0;
-  for (size_t i = 0; i < launchCount(); ++i)
-    least = std::max(least, launch(i).paramBytes > kSmallParamBytes ? kLargeParamDriver : 0);
-  return least;
+  const bool isLarge = std::any_of(launches.begin(), launches.end(), [](const KernelLaunch &launch) { return launch.paramBytes > kSmallParamBytes; });
+  return isLarge ? kLargeParamDriver : 0;
 }
 
 int64_t LaunchPlan::paramCount() const {
@@ -182,15 +242,16 @@ std::vector<bool> LaunchPlan::usedParams() const {
 }
 
 Status LaunchPlan::validate() const {
-  if (keyOriginStep < 1)
-    return Status::invalidArgument("launch plan: expected a step of key origins of at least 1, got " + std::to_string(keyOriginStep));
-  if (launchCount() > size_t(kMaxLaunches))
-    return Status::invalidArgument("launch plan: expected at most " + std::to_string(kMaxLaunches) + " launches, got " +
-                                   std::to_string(launchCount()));
+  HEDDLE_TRY(validateService(serves));
+  if (launches.empty() || launches.size() > size_t(kMaxLaunches))
+    return Status::invalidArgument("launch plan: expected 1 to " + std::to_string(kMaxLaunches) + " launches, got " +
+                                   std::to_string(launches.size()));
+  HEDDLE_TRY(validateRegions(*this));
   int64_t allBytes = 0;
-  for (size_t i = 0; i < launchCount(); ++i) {
-    HEDDLE_TRY(validateLaunch(launch(i)));
-    allBytes += roundUp(launch(i).paramBytes, kParamAlignment);
+  for (size_t i = 0; i < launches.size(); ++i) {
+    HEDDLE_TRY(validateLaunch(launches[i]));
+    HEDDLE_TRY(validatePointers(*this, i));
+    allBytes += roundUp(launches[i].paramBytes, kParamAlignment);
   }
   if (allBytes > kMaxParamBytes)
     return Status::invalidArgument("launch plan: expected at most " + std::to_string(kMaxParamBytes) + " parameter bytes of all launches, got " +
@@ -198,7 +259,44 @@ Status LaunchPlan::validate() const {
   return {};
 }
 
-Result<LaunchGeometry> evaluateGeometry(const LaunchPlan &plan, const LaunchSymbols &symbols, size_t index) {
+namespace {
+
+Status tooLarge(const std::string &what, int64_t value, int64_t most) {
+  return Status::unsupported("launch: " + what + " = " + std::to_string(value) + " is outside 0 to " + std::to_string(most) +
+                             "; use fewer batches, heads or rows per call");
+}
+
+bool meets(const WorkspaceRegion &a, const WorkspaceRegion &b) { return a.first <= b.last && b.first <= a.last; }
+
+// Behind a region before `index` that region `index` would collide with at its offset; nothing if there is none.
+std::optional<int64_t> behindCollision(const LaunchPlan &plan, const WorkspaceLayout &layout, size_t index) {
+  for (size_t i = 0; i < index; ++i) {
+    const int64_t end = layout.offset[i] + layout.bytes[i];
+    const bool overlaps = layout.offset[i] < layout.offset[index] + layout.bytes[index] && layout.offset[index] < end;
+    if (overlaps && meets(plan.regions[i], plan.regions[index]))
+      return roundUp(end, kRegionAlignment);
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+Result<WorkspaceLayout> evaluateWorkspace(const LaunchPlan &plan, const LaunchSymbols &symbols) {
+  WorkspaceLayout layout;
+  for (size_t i = 0; i < plan.regions.size(); ++i) {
+    HEDDLE_ASSIGN(layout.bytes[i], plan.regions[i].bytes.evaluate(symbols));
+    if (layout.bytes[i] < 0 || layout.bytes[i] > kMaxWorkspaceBytes)
+      return tooLarge("workspace bytes of " + plan.regions[i].name, layout.bytes[i], kMaxWorkspaceBytes);
+    while (const std::optional<int64_t> next = behindCollision(plan, layout, i))
+      layout.offset[i] = *next;
+    layout.totalBytes = std::max(layout.totalBytes, layout.offset[i] + layout.bytes[i]);
+  }
+  if (layout.totalBytes > kMaxWorkspaceBytes)
+    return tooLarge("workspace bytes", layout.totalBytes, kMaxWorkspaceBytes);
+  return layout;
+}
+
+Result<LaunchGeometry> evaluateGeometry(const KernelLaunch &launch, const LaunchSymbols &symbols) {
   struct Item {
     const char *name;
     const LaunchExpr *expr;
@@ -206,19 +304,15 @@ Result<LaunchGeometry> evaluateGeometry(const LaunchPlan &plan, const LaunchSymb
     int64_t *value;
   };
   LaunchGeometry geometry;
-  constexpr int64_t kMaxBytes = int64_t(1) << 40;
-  const KernelLaunch &launch = plan.launch(index);
   const Item items[] = {{"grid x", &launch.grid[0], INT32_MAX, &geometry.grid[0]},
                         {"grid y", &launch.grid[1], 65535, &geometry.grid[1]},
                         {"grid z", &launch.grid[2], 65535, &geometry.grid[2]},
                         {"block", &launch.block, 1024, &geometry.block},
-                        {"shared bytes", &launch.sharedBytes, 1 << 20, &geometry.sharedBytes},
-                        {"workspace bytes", &plan.workspaceBytes, kMaxBytes, &geometry.workspaceBytes}};
+                        {"shared bytes", &launch.sharedBytes, 1 << 20, &geometry.sharedBytes}};
   for (const Item &item : items) {
     HEDDLE_ASSIGN(*item.value, item.expr->evaluate(symbols));
     if (*item.value < 0 || *item.value > item.most)
-      return Status::unsupported(std::string("launch: ") + item.name + " = " + std::to_string(*item.value) + " is outside 0 to " +
-                                 std::to_string(item.most) + "; use fewer batches, heads or rows per call");
+      return tooLarge(item.name, *item.value, item.most);
   }
   return geometry;
 }

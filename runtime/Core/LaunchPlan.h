@@ -8,25 +8,42 @@
 #include "runtime/Core/DType.h"
 #include "runtime/Core/LaunchExpr.h"
 
+#include <algorithm>
 #include <array>
 
 namespace heddle {
 
-// A device pointer of the call. `index` is used by operand only: the operand's id.
+// A device pointer of the call: the number of a role, of an operand of the pattern, of a region of the plan's workspace.
 struct PointerSource {
-  enum class Kind : uint8_t { q, k, v, out, lse, carryOut, carryLse, workspace, operand };
-  Kind kind = Kind::q;
+  enum class Kind : uint8_t { role, operand, region };
+  Kind kind = Kind::role;
   int64_t index = 0;
 
-  // "q", ..., "carry_out", "workspace", "operand3".
+  PointerSource(Role role = Role::q) : index(int64_t(role)) {}
+  static PointerSource operand(int64_t argument) { return {Kind::operand, argument}; }
+  static PointerSource region(int64_t number) { return {Kind::region, number}; }
+
+  bool is(Role role) const { return *this == PointerSource(role); }
+  // "q", ..., "carry_out", "operand3", "region0".
   std::string str() const;
   static Result<PointerSource> parse(std::string_view text);
   bool operator==(const PointerSource &o) const { return kind == o.kind && index == o.index; }
+
+private:
+  PointerSource(Kind kind, int64_t index) : kind(kind), index(index) {}
+};
+
+// Workspace that the caller gives, under a name. What it holds lives from launch `first` to launch `last`: regions whose lives
+// do not meet may lie in the same bytes.
+struct WorkspaceRegion {
+  std::string name;
+  LaunchExpr bytes;
+  int64_t first = 0, last = 0;
 };
 
 // Before the launch, `words` 32-bit words from byte `offset` of `target` are set to `value`.
 struct ClearSpec {
-  PointerSource target{PointerSource::Kind::workspace};
+  PointerSource target;
   LaunchExpr offset;
   LaunchExpr words;
   uint32_t value = 0;
@@ -76,6 +93,17 @@ struct KernelLaunch {
   std::vector<SlotSpec> slots;
   int64_t paramBytes = 0; // size of the parameter block; append* keep it at the natural struct size
 
+  // Calls f(source) for every pointer of this launch.
+  template <class F> void forEachPointer(F &&f) const {
+    for (const ClearSpec &clear : clears)
+      f(clear.target);
+    for (const TensorMapSpec &map : tensorMaps)
+      f(map.source);
+    for (const SlotSpec &slot : slots)
+      if (slot.kind == SlotSpec::Kind::ptr)
+        f(slot.pointer);
+  }
+
   // Append a slot at the next naturally aligned offset and return that offset (tensor maps: 64).
   int64_t appendI32(LaunchExpr value);
   int64_t appendI64(LaunchExpr value);
@@ -88,18 +116,36 @@ private:
 };
 
 inline constexpr int kMaxLaunches = 8; // of one plan
+inline constexpr int kMaxRegions = 24; // of one plan
 
-// A value type without behaviour beyond text: the first kernel, and the kernels that are launched behind it on the
-// same stream, in order. All have one workspace. Launch i runs code i of the record (KernelImages.h).
-struct LaunchPlan : KernelLaunch {
-  LaunchExpr workspaceBytes = 0; // given by the caller, 256-byte aligned
-  int64_t keyOriginStep = 1;     // the position of key 0 must be a multiple of it
+// What calls a plan serves; the runtime refuses others by it.
+struct PlanService {
+  std::string kind = "forward";
+  // Of the kind, in the order of its table: roles that are missing here must not be given.
+  std::vector<Role> roles = {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::carryOut, Role::carryLse};
+  QOriginRule qOrigin = QOriginRule::given;
+  int64_t keyOriginStep = 1; // the position of key 0 must be a multiple of it
+
+  bool has(Role role) const { return std::find(roles.begin(), roles.end(), role) != roles.end(); }
+};
+
+// A value type without behaviour beyond text: kernels that are launched one after the other on one stream. Launch i runs
+// code i of the record (KernelImages.h).
+struct LaunchPlan {
+  PlanService serves;
+  std::vector<WorkspaceRegion> regions; // of the workspace, which is 256-byte aligned
   // Rows of one round: all launches are made for these rows, then for the next ones. 0: for all rows at once.
   LaunchExpr roundRows = 0;
-  std::vector<KernelLaunch> following;
+  std::vector<KernelLaunch> launches;
 
-  size_t launchCount() const { return 1 + following.size(); }
-  const KernelLaunch &launch(size_t index) const { return index == 0 ? *this : following[index - 1]; }
+  // A region that lives through one launch, or through those from `first` to `last`.
+  PointerSource appendRegion(std::string name, LaunchExpr bytes, int64_t first = 0, int64_t last = 0);
+
+  // Calls f(source) for every pointer of every launch.
+  template <class F> void forEachPointer(F &&f) const {
+    for (const KernelLaunch &launch : launches)
+      launch.forEachPointer(f);
+  }
 
   // The oldest driver that takes so large parameter blocks, as cuDriverGetVersion counts; 0: every one.
   int64_t minDriver() const;
@@ -108,29 +154,36 @@ struct LaunchPlan : KernelLaunch {
   int64_t paramCount() const;
   // For each of them: some expression uses it. A number between may belong to a tensor whose length no kernel asks for.
   std::vector<bool> usedParams() const;
-  // At most kMaxLaunches, slots inside their block, aligned and not overlapping, map indices and ranks right; parse
-  // checks it too. The failure names the slot or map.
+  // 1 to kMaxLaunches launches, slots inside their block, aligned and not overlapping, map indices and ranks right, regions
+  // and roles that there are; parse checks it too. The failure names the slot, map, region or role.
   Status validate() const;
 
-  // Plans that older runtimes understand are written as they were.
   std::string str() const;
   // The inverse of str. Failures name the line and what was expected there.
   static Result<LaunchPlan> parse(std::string_view text);
 };
+
+// Where the regions of a plan lie: each at the first multiple of 256 bytes at which no region lies whose life meets its own.
+struct WorkspaceLayout {
+  int64_t offset[kMaxRegions] = {}, bytes[kMaxRegions] = {};
+  int64_t totalBytes = 0;
+};
+
+// unsupported: a negative size, or more than 2^40 bytes. Allocates only on failure.
+Result<WorkspaceLayout> evaluateWorkspace(const LaunchPlan &plan, const LaunchSymbols &symbols);
 
 // The geometry of one launch.
 struct LaunchGeometry {
   int64_t grid[3] = {1, 1, 1};
   int64_t block = 1;
   int64_t sharedBytes = 0;
-  int64_t workspaceBytes = 0; // of the whole plan
   // A zero somewhere in the grid: there is nothing to compute.
   bool isEmpty() const { return grid[0] == 0 || grid[1] == 0 || grid[2] == 0; }
 };
 
-// Of launch `index`. Refuses (unsupported) a geometry outside the hardware limits that all supported GPUs share
+// Refuses (unsupported) a geometry outside the hardware limits that all supported GPUs share
 // (grid 2^31-1 x 65535 x 65535, 1024 threads) and negative sizes. Allocates only on failure.
-Result<LaunchGeometry> evaluateGeometry(const LaunchPlan &plan, const LaunchSymbols &symbols, size_t index = 0);
+Result<LaunchGeometry> evaluateGeometry(const KernelLaunch &launch, const LaunchSymbols &symbols);
 
 } // namespace heddle
 

@@ -1,11 +1,11 @@
 //===- LaunchPlanText.cpp - the stored text of a launch plan ----------------===//
 // One item per line, tokens separated by one space, expressions without spaces:
-//   heddle-plan 1 | entry NAME | grid X Y Z | block T | shared B | workspace B | params B | key_origin_step N
-//   clear TARGET OFFSET WORDS VALUE
+//   heddle-plan 3 | kind NAME | roles NAME ... | q_origin RULE | key_origin_step N | round_rows EXPR
+//   region NAME BYTES FIRST LAST
+//   launch ENTRY: what follows describes this kernel, until the next one
+//   grid X Y Z | block T | shared B | params B | clear TARGET OFFSET WORDS VALUE
 //   tensor_map SOURCE DTYPE offset B swizzle S dims ... strides ... box ... step ...
-//   slot OFFSET i32|i64 EXPR, slot OFFSET f32 scale_log2, slot OFFSET ptr SOURCE, slot OFFSET tensor_map I
-// Version 2 has, beside these, round_rows EXPR, slot OFFSET ptr SOURCE BYTES, and lines `launch`: what follows describes
-// the next kernel, all but workspace, key_origin_step and round_rows.
+//   slot OFFSET i32|i64 EXPR, slot OFFSET f32 scale_log2, slot OFFSET ptr SOURCE [BYTES], slot OFFSET tensor_map I
 #include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-constexpr const char *kHeaders[] = {"heddle-plan 1", "heddle-plan 2"};
+constexpr const char *kHeader = "heddle-plan 3";
 constexpr const char *kSlotKinds[] = {"i32", "i64", "f32", "ptr", "tensor_map"};
 
 void printList(std::string &text, const char *name, const std::vector<LaunchExpr> &list) {
@@ -50,10 +50,7 @@ std::string printSlot(const SlotSpec &slot) {
 // Reads the tokens of one line; failures carry the line number.
 class LineReader {
 public:
-  LineReader(std::string_view line, int number, int version) : rest(line), number(number), version(version) {}
-
-  // Whether the text is of version 2.
-  bool allowsLaunches() const { return version == 2; }
+  LineReader(std::string_view line, int number) : rest(line), number(number) {}
 
   Status fail(const std::string &what) const {
     return Status::invalidArgument("launch plan, line " + std::to_string(number) + ": " + what);
@@ -111,7 +108,7 @@ public:
 
 private:
   std::string_view rest;
-  int number, version;
+  int number;
 };
 
 Status parseMap(LineReader &line, TensorMapSpec &map) {
@@ -148,7 +145,7 @@ Status parseSlot(LineReader &line, SlotSpec &slot) {
   case SlotSpec::Kind::f32: return line.expectWord("scale_log2");
   case SlotSpec::Kind::ptr:
     HEDDLE_TRY(line.read(slot.pointer));
-    return line.atEnd() || !line.allowsLaunches() ? Status() : line.read(slot.expr);
+    return line.atEnd() ? Status() : line.read(slot.expr);
   case SlotSpec::Kind::tensorMap: return line.read(slot.tensorMap);
   }
   return {};
@@ -166,28 +163,53 @@ Status parseClear(LineReader &line, ClearSpec &clear) {
   return {};
 }
 
-// Lines that say something of all launches; false: it is none of them.
-Result<bool> parsePlanLine(std::string_view key, LineReader &line, LaunchPlan &plan) {
-  const bool isOfVersion2 = key == "launch" || key == "round_rows";
-  if (key != "workspace" && key != "key_origin_step" && !(isOfVersion2 && line.allowsLaunches()))
-    return false;
-  if (key == "launch" && plan.launchCount() == size_t(kMaxLaunches))
-    return line.fail("expected at most " + std::to_string(kMaxLaunches) + " launches");
-  if (key == "launch")
-    plan.following.emplace_back();
-  else if (!plan.following.empty())
-    return line.fail(std::string(key) + " belongs to the whole plan, before the first line launch");
+Status parseRoles(LineReader &line, std::vector<Role> &roles) {
+  roles.clear();
+  while (!line.atEnd()) {
+    PointerSource source;
+    HEDDLE_TRY(line.read(source));
+    if (source.kind != PointerSource::Kind::role)
+      return line.fail("expected a role, got '" + source.str() + "'");
+    roles.push_back(Role(source.index));
+  }
+  return {};
+}
+
+Status parseOrigin(LineReader &line, QOriginRule &rule) {
+  Result<QOriginRule> parsed = parseQOriginRule(line.word());
+  if (!parsed)
+    return line.fail(parsed.status().message());
+  rule = *parsed;
+  return {};
+}
+
+Status parseRegion(LineReader &line, WorkspaceRegion &region) {
+  region.name = std::string(line.word());
+  HEDDLE_TRY(line.read(region.bytes));
+  HEDDLE_TRY(line.read(region.first));
+  return line.read(region.last);
+}
+
+Status parsePlanLine(std::string_view key, LineReader &line, LaunchPlan &plan) {
+  if (key == "kind")
+    plan.serves.kind = std::string(line.word());
+  else if (key == "roles")
+    HEDDLE_TRY(parseRoles(line, plan.serves.roles));
+  else if (key == "q_origin")
+    HEDDLE_TRY(parseOrigin(line, plan.serves.qOrigin));
+  else if (key == "key_origin_step")
+    HEDDLE_TRY(line.read(plan.serves.keyOriginStep));
+  else if (key == "round_rows")
+    HEDDLE_TRY(line.read(plan.roundRows));
+  else if (key == "region")
+    HEDDLE_TRY(parseRegion(line, plan.regions.emplace_back()));
   else
-    HEDDLE_TRY(key == "workspace" ? line.read(plan.workspaceBytes)
-               : key == "round_rows" ? line.read(plan.roundRows)
-                                     : line.read(plan.keyOriginStep));
-  return true;
+    return line.fail("expected kind, roles, q_origin, key_origin_step, round_rows, region or launch, got '" + std::string(key) + "'");
+  return {};
 }
 
 Status parseLaunchLine(std::string_view key, LineReader &line, KernelLaunch &launch) {
-  if (key == "entry") {
-    launch.entry = std::string(line.word());
-  } else if (key == "grid") {
+  if (key == "grid") {
     for (LaunchExpr &expr : launch.grid)
       HEDDLE_TRY(line.read(expr));
   } else if (key == "block") {
@@ -203,32 +225,33 @@ Status parseLaunchLine(std::string_view key, LineReader &line, KernelLaunch &lau
   } else if (key == "slot") {
     HEDDLE_TRY(parseSlot(line, launch.slots.emplace_back()));
   } else {
-    return line.fail("expected entry, grid, block, shared, workspace, params, key_origin_step, clear, tensor_map or slot" +
-                     std::string(line.allowsLaunches() ? ", round_rows or launch" : "") + ", got '" + std::string(key) + "'");
+    return line.fail("expected grid, block, shared, params, clear, tensor_map, slot or launch, got '" + std::string(key) + "'");
   }
   return {};
 }
 
 Status parseLine(LineReader &line, LaunchPlan &plan) {
   const std::string_view key = line.word();
-  HEDDLE_ASSIGN(bool isOfPlan, parsePlanLine(key, line, plan));
-  if (!isOfPlan)
-    HEDDLE_TRY(parseLaunchLine(key, line, plan.following.empty() ? static_cast<KernelLaunch &>(plan) : plan.following.back()));
+  if (key == "launch" && plan.launches.size() == size_t(kMaxLaunches))
+    return line.fail("expected at most " + std::to_string(kMaxLaunches) + " launches");
+  if (key == "launch")
+    plan.launches.emplace_back().entry = std::string(line.word());
+  else
+    HEDDLE_TRY(plan.launches.empty() ? parsePlanLine(key, line, plan) : parseLaunchLine(key, line, plan.launches.back()));
   return line.atEnd() ? Status() : line.fail("expected the end of the line, got '" + std::string(line.word()) + "'");
 }
 
-bool needsVersion2(const LaunchPlan &plan) {
-  auto isBehind = [](const SlotSpec &slot) { return slot.kind == SlotSpec::Kind::ptr && slot.expr != LaunchExpr(); };
-  return !plan.following.empty() || plan.roundRows != LaunchExpr() || std::any_of(plan.slots.begin(), plan.slots.end(), isBehind);
+std::string printService(const PlanService &serves) {
+  std::string text = "kind " + serves.kind + "\nroles";
+  for (Role role : serves.roles)
+    text += std::string(" ") + specOf(role).name;
+  return text + "\nq_origin " + qOriginRuleName(serves.qOrigin) + "\nkey_origin_step " + std::to_string(serves.keyOriginStep) + "\n";
 }
 
-std::string printHead(const KernelLaunch &launch) {
-  return "entry " + launch.entry + "\ngrid " + launch.grid[0].str() + " " + launch.grid[1].str() + " " + launch.grid[2].str() +
-         "\nblock " + launch.block.str() + "\nshared " + launch.sharedBytes.str() + "\n";
-}
-
-std::string printLists(const KernelLaunch &launch) {
-  std::string text;
+std::string printLaunch(const KernelLaunch &launch) {
+  std::string text = "launch " + launch.entry + "\ngrid " + launch.grid[0].str() + " " + launch.grid[1].str() + " " + launch.grid[2].str() +
+                     "\nblock " + launch.block.str() + "\nshared " + launch.sharedBytes.str() + "\nparams " +
+                     std::to_string(launch.paramBytes) + "\n";
   for (const ClearSpec &clear : launch.clears)
     text += "clear " + clear.target.str() + " " + clear.offset.str() + " " + clear.words.str() + " " + std::to_string(clear.value) + "\n";
   for (const TensorMapSpec &map : launch.tensorMaps)
@@ -241,32 +264,24 @@ std::string printLists(const KernelLaunch &launch) {
 } // namespace
 
 std::string LaunchPlan::str() const {
-  auto params = [](const KernelLaunch &launch) { return "params " + std::to_string(launch.paramBytes) + "\n"; };
-  std::string text = std::string(kHeaders[needsVersion2(*this)]) + "\n" + printHead(*this);
-  text += "workspace " + workspaceBytes.str() + "\n" + params(*this);
-  if (keyOriginStep != 1)
-    text += "key_origin_step " + std::to_string(keyOriginStep) + "\n";
-  if (roundRows != LaunchExpr())
-    text += "round_rows " + roundRows.str() + "\n";
-  text += printLists(*this);
-  for (const KernelLaunch &launch : following)
-    text += "launch\n" + printHead(launch) + params(launch) + printLists(launch);
+  std::string text = std::string(kHeader) + "\n" + printService(serves) + "round_rows " + roundRows.str() + "\n";
+  for (const WorkspaceRegion &region : regions)
+    text += "region " + region.name + " " + region.bytes.str() + " " + std::to_string(region.first) + " " + std::to_string(region.last) + "\n";
+  for (const KernelLaunch &launch : launches)
+    text += printLaunch(launch);
   return text;
 }
 
 Result<LaunchPlan> LaunchPlan::parse(std::string_view text) {
   LaunchPlan plan;
-  int version = 1;
   for (int number = 1; !text.empty() || number == 1; ++number) {
     std::string_view content = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), content.size() + 1));
-    if (number == 1)
-      version = content == kHeaders[1] ? 2 : 1;
-    LineReader line(content, number, version);
+    LineReader line(content, number);
     if (number > 1)
       HEDDLE_TRY(parseLine(line, plan));
-    else if (content != kHeaders[version - 1])
-      return line.fail(std::string("expected '") + kHeaders[0] + "' or '" + kHeaders[1] + "', got '" + std::string(content) + "'");
+    else if (content != kHeader)
+      return line.fail(std::string("expected '") + kHeader + "', got '" + std::string(content) + "'");
   }
   HEDDLE_TRY(plan.validate());
   return plan;

@@ -28,8 +28,6 @@ Status checkAddress(const DeviceState &state, const std::string &name, const voi
                                  (hasOwner ? "memory of " + gpu(owner) : std::string("memory that the driver does not know: of the host, or freed")));
 }
 
-bool isEmpty(const heddle_tensor &tensor) { return tensor.size[0] == 0 || tensor.size[1] == 0 || tensor.size[2] == 0 || tensor.size[3] == 0; }
-
 // Of the current context or another one; -1 if the driver does not say.
 int ordinalOf(const Driver &driver, cuda::Context context) {
   cuda::DeviceOrdinal ordinal = -1;
@@ -49,15 +47,14 @@ Status checkAddresses(const LoadedKernel &kernel, const CallInputs &inputs) {
   const heddle_attention_args &args = inputs.args;
   if (!state.driver->pointerGetAttribute)
     return {};
-  const std::pair<const char *, const heddle_tensor *> tensors[] = {{"q", &args.q}, {"k", &args.k}, {"v", &args.v}, {"out", &args.out}};
-  for (const auto &[name, tensor] : tensors)
-    if (!isEmpty(*tensor))
-      HEDDLE_TRY(checkAddress(state, name, tensor->ptr));
-  const std::pair<const char *, const void *> others[] = {
-      {"lse", args.lse}, {"carry_out", args.carry_out}, {"carry_lse", args.carry_lse}, {"workspace", args.workspace_bytes > 0 ? args.workspace : nullptr}};
-  for (const auto &[name, address] : others)
-    if (address)
-      HEDDLE_TRY(checkAddress(state, name, address));
+  for (const KindRole &known : kernel.needs.kind->roles) {
+    const RoleSpec &role = specOf(known.role);
+    const bool isUsed = role.form == RoleForm::tensor ? !isEmpty(inputs.tensor(known.role)) : inputs.address(known.role) != nullptr;
+    if (isUsed)
+      HEDDLE_TRY(checkAddress(state, role.name, inputs.address(known.role)));
+  }
+  if (args.workspace_bytes > 0 && args.workspace)
+    HEDDLE_TRY(checkAddress(state, "workspace", args.workspace));
   for (int64_t i = 0; i < kMaxRuntimeSizes; ++i)
     if ((kernel.needs.operandMask >> i & 1) != 0 && inputs.operands[i])
       HEDDLE_TRY(checkAddress(state, "operands: pointer number " + std::to_string(i), inputs.operands[i]));

@@ -42,9 +42,6 @@ Status checkUnserved(const heddle_attention_args &args) {
   for (const Field &field : fields)
     if (field.isSet)
       return Status::unsupported(std::string("attention arguments: no kernel serves ") + field.name + " yet; leave it zero");
-  for (const heddle_tensor *tensor : {&args.q, &args.k, &args.v, &args.out})
-    if (tensor->reserved != 0)
-      return Status::unsupported("attention arguments: the reserved field of a tensor is not zero");
   return {};
 }
 
@@ -56,10 +53,6 @@ Status checkSizes(const char *name, const heddle_tensor &tensor, const int64_t (
       return bad(std::string(name) + ": size of " + kDimNames[i] + ": expected " + num(expected[i]) + ", got " + num(tensor.size[i]));
   }
   return {};
-}
-
-bool isEmpty(const heddle_tensor &tensor) {
-  return std::any_of(std::begin(tensor.size), std::end(tensor.size), [](int64_t size) { return size == 0; });
 }
 
 Status checkStrides(const char *name, const heddle_tensor &tensor, int64_t elementBytes, bool isWritten) {
@@ -91,56 +84,166 @@ Status checkStrides(const char *name, const heddle_tensor &tensor, int64_t eleme
   return {};
 }
 
-struct TensorCheck {
-  const char *name;
-  const heddle_tensor *tensor;
-  int64_t expected[4];
-  DType dtype;
-  bool isWritten;
+
+DType elementOf(const RoleSpec &role, const KernelFamily &family) {
+  switch (role.element) {
+  case RoleElement::dtype: return family.dtype;
+  case RoleElement::outDtype: return family.outDType();
+  case RoleElement::fp32: break;
+  }
+  return DType::fp32;
+}
+
+LaunchSymbol symbolOf(RoleExtent extent) {
+  switch (extent) {
+  case RoleExtent::seqlenQ: return LaunchSymbol::seqlenQ;
+  case RoleExtent::seqlenK: return LaunchSymbol::seqlenK;
+  case RoleExtent::heads: return LaunchSymbol::heads;
+  case RoleExtent::kvHeads: return LaunchSymbol::kvHeads;
+  case RoleExtent::headDim: return LaunchSymbol::headDim;
+  case RoleExtent::valueDim: break;
+  case RoleExtent::one: break; // of arrays only
+  }
+  return LaunchSymbol::valueDim;
+}
+
+// The sizes of the call, each from the first tensor of the kind that has it; dims are those of the kernel.
+class CallSizes {
+public:
+  CallSizes(const KernelFamily &family, LaunchSymbols &symbols) : symbols(symbols) {
+    set(LaunchSymbol::headDim, family.headDim);
+    set(LaunchSymbol::valueDim, family.valueDim);
+  }
+
+  Status check(const RoleSpec &role, const heddle_tensor &tensor) {
+    const LaunchSymbol extents[] = {LaunchSymbol::batch, symbolOf(role.rows), symbolOf(role.heads), symbolOf(role.dim)};
+    int64_t expected[4];
+    for (int i = 0; i < 4; ++i) {
+      if (!isKnown[int(extents[i])])
+        set(extents[i], tensor.size[i]);
+      expected[i] = symbols[extents[i]];
+    }
+    return checkSizes(role.name, tensor, expected);
+  }
+
+private:
+  void set(LaunchSymbol symbol, int64_t value) {
+    symbols[symbol] = value;
+    isKnown[int(symbol)] = true;
+  }
+
+  LaunchSymbols &symbols;
+  bool isKnown[kLaunchSymbolCount] = {};
 };
 
-Status checkTensors(const KernelFamily &family, const heddle_attention_args &args) {
-  int64_t batch = args.q.size[0], rows = args.q.size[1], heads = args.q.size[2];
-  int64_t keys = args.k.size[1], kvHeads = args.k.size[2];
-  const TensorCheck checks[] = {{"q", &args.q, {batch, rows, heads, family.headDim}, family.dtype, false},
-                                {"k", &args.k, {batch, keys, kvHeads, family.headDim}, family.dtype, false},
-                                {"v", &args.v, {batch, keys, kvHeads, family.valueDim}, family.dtype, false},
-                                {"out", &args.out, {batch, rows, heads, family.valueDim}, family.outDType(), true}};
-  for (const TensorCheck &check : checks) {
-    if (check.tensor->dtype != int32_t(check.dtype) + 1) {
-      int32_t given = check.tensor->dtype - 1;
-      std::string got = given >= 0 && given <= 2 ? dtypeName(DType(given)) : "number " + num(check.tensor->dtype);
-      return bad(std::string(check.name) + ": dtype: this kernel takes " + dtypeName(check.dtype) + ", got " + got);
-    }
-    HEDDLE_TRY(checkSizes(check.name, *check.tensor, check.expected));
-    HEDDLE_TRY(checkStrides(check.name, *check.tensor, dtypeBytes(check.dtype), check.isWritten));
+Status checkDtype(const RoleSpec &role, const heddle_tensor &tensor, DType expected) {
+  if (tensor.dtype == int32_t(expected) + 1)
+    return {};
+  const int32_t given = tensor.dtype - 1;
+  const std::string got = given >= 0 && given <= 2 ? dtypeName(DType(given)) : "number " + num(tensor.dtype);
+  return bad(std::string(role.name) + ": dtype: this kernel takes " + dtypeName(expected) + ", got " + got);
+}
+
+// Nobody steps along a dimension of size 1 or in an empty tensor, so any stride is accepted there; kernels and tensor
+// maps see one that is valid.
+void setStrides(LaunchSymbols &symbols, Role role, const heddle_tensor &tensor) {
+  constexpr int64_t kUnusedStride = 8; // elements; 16 bytes of the smallest type
+  for (int i = 0; i < kStrideDims; ++i)
+    symbols[strideOf(role, StrideDim(i))] = tensor.size[i] == 1 || isEmpty(tensor) ? kUnusedStride : tensor.stride[i];
+}
+
+bool isUnset(const heddle_tensor &tensor) {
+  const heddle_tensor unset = {};
+  return std::memcmp(&tensor, &unset, sizeof unset) == 0;
+}
+
+// Roles that calls of the kind do not have.
+Status checkForeign(const KindSpec &kind, const CallInputs &inputs) {
+  for (const RoleSpec &role : kRoles) {
+    const bool isTensor = role.form == RoleForm::tensor;
+    if (!kind.find(role.role) && (isTensor ? !isUnset(inputs.tensor(role.role)) : inputs.address(role.role) != nullptr))
+      return Status::unsupported("attention arguments: a call of kind " + std::string(kind.name) + " has no " + role.name + "; leave it zero");
   }
-  if (heads > 0 && (kvHeads == 0 || heads % kvHeads != 0))
+  return {};
+}
+
+Status checkTensors(const KernelFamily &family, const KindSpec &kind, CallInputs &inputs) {
+  CallSizes sizes(family, inputs.symbols);
+  for (const KindRole &known : kind.roles) {
+    const RoleSpec &role = specOf(known.role);
+    if (role.form != RoleForm::tensor)
+      continue;
+    const heddle_tensor &tensor = inputs.tensor(known.role);
+    const DType dtype = elementOf(role, family);
+    if (tensor.reserved != 0)
+      return Status::unsupported("attention arguments: the reserved field of a tensor is not zero");
+    HEDDLE_TRY(checkDtype(role, tensor, dtype));
+    HEDDLE_TRY(sizes.check(role, tensor));
+    HEDDLE_TRY(checkStrides(role.name, tensor, dtypeBytes(dtype), known.access == Access::write));
+    setStrides(inputs.symbols, known.role, tensor);
+  }
+  const int64_t heads = inputs.symbols[LaunchSymbol::heads], kvHeads = inputs.symbols[LaunchSymbol::kvHeads];
+  if (kind.find(Role::k) && heads > 0 && (kvHeads == 0 || heads % kvHeads != 0))
     return bad("k: size of head: expected a divisor of the " + num(heads) + " query heads, got " + num(kvHeads));
   return {};
 }
 
-Status checkCallPositions(const heddle_attention_args &args) {
-  const Status status = checkPositions({args.q_origin, args.q.size[1], args.k_origin, args.k.size[1]});
-  return status.isOk() ? status : bad(status.message());
+// Rows of more than one element are read 16 bytes at a time.
+int64_t alignmentOf(const RoleSpec &array) { return array.dim == RoleExtent::one ? 4 : 16; }
+
+Status checkPresence(const KindRole &known, const CallRequirements &needs, const CallInputs &inputs) {
+  const RoleSpec &role = specOf(known.role);
+  const bool isGiven = inputs.address(known.role) != nullptr;
+  const int64_t rows = inputs.symbols[LaunchSymbol::batch] * inputs.symbols[symbolOf(role.rows)] * inputs.symbols[symbolOf(role.heads)];
+  if (isGiven && !needs.serves.has(known.role))
+    return Status::unsupported("attention arguments: this kernel does not take " + std::string(role.name) + "; leave it null");
+  if (known.presence == Presence::required && !isGiven && rows != 0)
+    return bad(std::string(role.name) + ": expected device memory for batch x heads x seqlen_q floats, got null");
+  return {};
 }
 
-Status checkFloats(const heddle_attention_args &args) {
-  bool isEmpty = args.q.size[0] == 0 || args.q.size[1] == 0 || args.q.size[2] == 0;
-  if (!args.lse && !isEmpty)
-    return bad("lse: expected device memory for batch x heads x seqlen_q floats, got null");
-  struct Pointer {
-    const char *name;
-    const float *address;
-  };
-  for (const Pointer &pointer : {Pointer{"lse", args.lse}, Pointer{"carry_out", args.carry_out}, Pointer{"carry_lse", args.carry_lse}})
-    if (reinterpret_cast<uintptr_t>(pointer.address) % (pointer.address == args.carry_out ? 16 : 4) != 0)
-      return bad(std::string(pointer.name) + ": address is not aligned");
-  if (!args.carry_out != !args.carry_lse)
-    return bad(std::string(args.carry_out ? "carry_lse" : "carry_out") + ": expected both carry_out and carry_lse or neither, got null");
+Status checkTogether(const KindSpec &kind, const CallInputs &inputs) {
+  const char *missing = nullptr, *given = nullptr;
+  for (const KindRole &known : kind.roles)
+    if (known.presence == Presence::together)
+      (inputs.address(known.role) ? given : missing) = specOf(known.role).name;
+  if (!given || !missing)
+    return {};
+  return bad(std::string(missing) + ": expected it and " + given + ", or neither, got null");
+}
+
+Status checkArrays(const CallRequirements &needs, const CallInputs &inputs) {
+  for (const KindRole &known : needs.kind->roles) {
+    const RoleSpec &role = specOf(known.role);
+    if (role.form != RoleForm::array)
+      continue;
+    HEDDLE_TRY(checkPresence(known, needs, inputs));
+    if (reinterpret_cast<uintptr_t>(inputs.address(known.role)) % uintptr_t(alignmentOf(role)) != 0)
+      return bad(std::string(role.name) + ": address is not aligned");
+  }
+  return checkTogether(*needs.kind, inputs);
+}
+
+Status checkCallPositions(const CallRequirements &needs, const CallInputs &inputs) {
+  const heddle_attention_args &args = inputs.args;
+  const int64_t rows = inputs.symbols[LaunchSymbol::seqlenQ], keys = inputs.symbols[LaunchSymbol::seqlenK];
+  const Status status = checkPositions({args.q_origin, rows, args.k_origin, keys});
+  if (!status.isOk())
+    return bad(status.message());
+  const bool isEnd = needs.serves.qOrigin == QOriginRule::end && args.q_origin == keys - rows;
+  if (needs.serves.qOrigin != QOriginRule::given && args.q_origin != 0 && !isEnd)
+    return bad("q_origin: expected 0, got " + num(args.q_origin) + "; this pattern says itself where query 0 stands (" +
+               qOriginRuleName(needs.serves.qOrigin) + "), one with q_origin given takes any");
+  if (args.k_origin % needs.serves.keyOriginStep != 0)
+    return bad("k_origin: expected a multiple of " + num(needs.serves.keyOriginStep) + ", got " + num(args.k_origin) +
+               "; this kernel keeps or drops whole blocks of keys. A pattern with q_origin given takes any");
+  return {};
+}
+
+Status checkScale(const heddle_attention_args &args) {
   if (!std::isfinite(args.scale) || args.scale < 0)
     return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " + std::to_string(args.scale));
-  return checkCallPositions(args);
+  return {};
 }
 
 // Kernels read a number from the bits of its slot.
@@ -181,86 +284,87 @@ Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
     return bad("operands: run-time size number " + num(lowestBit(missing)) + " of " + num(needs.paramCount) + " is missing");
   if (const uint64_t missing = needs.operandMask & ~pointersSeen)
     return bad("operands: pointer number " + num(lowestBit(missing)) + " is missing");
-  if (!isEmpty(args.q))
+  if (!isEmpty(inputs.tensor(needs.kind->roles.front().role)))
     for (uint64_t left = needs.operandMask; left; left &= left - 1)
       if (!inputs.operands[lowestBit(left)])
         return bad("operands: pointer number " + num(lowestBit(left)) + ": expected device memory, got null");
   return {};
 }
 
-// Nobody steps along a dimension of size 1 or in an empty tensor, so any stride is accepted there; kernels and tensor
-// maps see one that is valid.
-void setStrides(LaunchSymbols &symbols, LaunchSymbol first, const heddle_tensor &tensor) {
-  constexpr int64_t kUnusedStride = 8; // elements; 16 bytes of the smallest type
-  for (int i = 0; i < 3; ++i)
-    symbols.values[int(first) + i] = tensor.size[i] == 1 || isEmpty(tensor) ? kUnusedStride : tensor.stride[i];
-}
-
-void setSymbols(const KernelFamily &family, int64_t smCount, CallInputs &inputs) {
+void setOtherSymbols(int64_t smCount, CallInputs &inputs) {
   const heddle_attention_args &args = inputs.args;
   LaunchSymbols &symbols = inputs.symbols;
-  symbols[LaunchSymbol::batch] = args.q.size[0];
-  symbols[LaunchSymbol::heads] = args.q.size[2];
-  symbols[LaunchSymbol::kvHeads] = args.k.size[2];
-  symbols[LaunchSymbol::seqlenQ] = args.q.size[1];
-  symbols[LaunchSymbol::seqlenK] = args.k.size[1];
-  symbols[LaunchSymbol::headDim] = family.headDim;
-  symbols[LaunchSymbol::valueDim] = family.valueDim;
   symbols[LaunchSymbol::qOrigin] = args.q_origin;
   symbols[LaunchSymbol::kOrigin] = args.k_origin;
   symbols[LaunchSymbol::smCount] = smCount;
   for (LaunchSymbol rows : {LaunchSymbol::roundRows, LaunchSymbol::lseRows, LaunchSymbol::carryRows})
-    symbols[rows] = args.q.size[1];
-  setStrides(symbols, LaunchSymbol::qStrideBatch, args.q);
-  setStrides(symbols, LaunchSymbol::kStrideBatch, args.k);
-  setStrides(symbols, LaunchSymbol::vStrideBatch, args.v);
-  setStrides(symbols, LaunchSymbol::outStrideBatch, args.out);
+    symbols[rows] = symbols[LaunchSymbol::seqlenQ];
+}
+
+struct Field {
+  size_t offset;
+  RoleForm form;
+};
+
+// In the order of Role.
+constexpr Field kFields[] = {
+#define HEDDLE_ROLE_FIELD(identifier, name, form, ...) {offsetof(heddle_attention_args, name), RoleForm::form},
+    HEDDLE_ROLES(HEDDLE_ROLE_FIELD)
+#undef HEDDLE_ROLE_FIELD
+};
+
+const unsigned char *fieldOf(const heddle_attention_args &args, Role role) {
+  return reinterpret_cast<const unsigned char *>(&args) + kFields[int(role)].offset;
 }
 
 } // namespace
 
-const void *CallInputs::pointer(const PointerSource &source) const {
-  switch (source.kind) {
-  case PointerSource::Kind::q: return args.q.ptr;
-  case PointerSource::Kind::k: return args.k.ptr;
-  case PointerSource::Kind::v: return args.v.ptr;
-  case PointerSource::Kind::out: return args.out.ptr;
-  case PointerSource::Kind::lse: return args.lse;
-  case PointerSource::Kind::carryOut: return args.carry_out;
-  case PointerSource::Kind::carryLse: return args.carry_lse;
-  case PointerSource::Kind::workspace: return args.workspace;
-  case PointerSource::Kind::operand: return operands[source.index];
-  }
-  return nullptr;
+bool isEmpty(const heddle_tensor &tensor) {
+  return std::any_of(std::begin(tensor.size), std::end(tensor.size), [](int64_t size) { return size == 0; });
 }
 
-const void *CallInputs::mapBase(const PointerSource &source) const {
-  using Kind = PointerSource::Kind;
-  const heddle_tensor *tensor = source.kind == Kind::q ? &args.q : source.kind == Kind::k ? &args.k : source.kind == Kind::v ? &args.v : nullptr;
-  return tensor && isEmpty(*tensor) ? args.out.ptr : pointer(source);
+const heddle_tensor &CallInputs::tensor(Role role) const { return *reinterpret_cast<const heddle_tensor *>(fieldOf(args, role)); }
+
+const void *CallInputs::address(Role role) const {
+  if (kFields[int(role)].form == RoleForm::tensor)
+    return tensor(role).ptr;
+  const void *address;
+  std::memcpy(&address, fieldOf(args, role), sizeof address);
+  return address;
+}
+
+const void *CallInputs::pointer(const PointerSource &source) const {
+  switch (source.kind) {
+  case PointerSource::Kind::role: return address(Role(source.index));
+  case PointerSource::Kind::operand: return operands[source.index];
+  case PointerSource::Kind::region: break;
+  }
+  return static_cast<const unsigned char *>(args.workspace) + layout.offset[source.index];
+}
+
+// Kinds have something to write.
+const void *CallInputs::mapBase(const PointerSource &source, const KindSpec &kind) const {
+  const bool isOfEmpty = source.kind == PointerSource::Kind::role && kFields[source.index].form == RoleForm::tensor && isEmpty(tensor(Role(source.index)));
+  if (!isOfEmpty)
+    return pointer(source);
+  for (const KindRole &known : kind.roles)
+    if (known.access == Access::write)
+      return address(known.role);
+  return nullptr;
 }
 
 Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {
   CallRequirements needs;
   needs.paramCount = plan.paramCount();
-  needs.keyOriginStep = plan.keyOriginStep;
+  needs.serves = plan.serves;
+  HEDDLE_ASSIGN(needs.kind, findKind(plan.serves.kind));
   int64_t largestOperand = -1;
-  auto use = [&](const PointerSource &source) {
+  plan.forEachPointer([&](const PointerSource &source) {
     if (source.kind != PointerSource::Kind::operand)
       return;
     largestOperand = std::max(largestOperand, source.index);
     needs.operandMask |= uint64_t(1) << (source.index % kMaxRuntimeSizes);
-  };
-  for (size_t i = 0; i < plan.launchCount(); ++i) {
-    const KernelLaunch &launch = plan.launch(i);
-    for (const ClearSpec &clear : launch.clears)
-      use(clear.target);
-    for (const TensorMapSpec &map : launch.tensorMaps)
-      use(map.source);
-    for (const SlotSpec &slot : launch.slots)
-      if (slot.kind == SlotSpec::Kind::ptr)
-        use(slot.pointer);
-  }
+  });
   const std::vector<bool> used = plan.usedParams();
   for (size_t i = 0; i < used.size() && i < size_t(kMaxRuntimeSizes); ++i)
     needs.sizeMask |= uint64_t(used[i]) << i;
@@ -277,13 +381,13 @@ Status readArguments(const heddle_attention_args &args, heddle_attention_args &k
 Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
                       const heddle_attention_args &args, CallInputs &inputs) {
   HEDDLE_TRY(readArguments(args, inputs.args));
-  HEDDLE_TRY(checkTensors(family, inputs.args));
-  HEDDLE_TRY(checkFloats(inputs.args));
-  if (inputs.args.k_origin % needs.keyOriginStep != 0)
-    return bad("k_origin: expected a multiple of " + num(needs.keyOriginStep) + ", got " + num(inputs.args.k_origin) +
-               "; this kernel keeps or drops whole blocks of keys. A pattern with q_origin given takes any");
+  HEDDLE_TRY(checkForeign(*needs.kind, inputs));
+  HEDDLE_TRY(checkTensors(family, *needs.kind, inputs));
+  HEDDLE_TRY(checkArrays(needs, inputs));
+  HEDDLE_TRY(checkScale(inputs.args));
+  HEDDLE_TRY(checkCallPositions(needs, inputs));
   HEDDLE_TRY(readOperands(needs, inputs));
-  setSymbols(family, smCount, inputs);
+  setOtherSymbols(smCount, inputs);
   inputs.symbols.params = inputs.runtimeSizes;
   inputs.symbols.paramCount = needs.paramCount;
   double scale = inputs.args.scale != 0 ? double(inputs.args.scale) : 1 / std::sqrt(double(std::max<int64_t>(family.headDim, 1)));

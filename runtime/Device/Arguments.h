@@ -17,25 +17,33 @@ struct CallInputs {
   LaunchSymbols symbols;      // params points into runtimeSizes
   int64_t runtimeSizes[kMaxRuntimeSizes];
   const void *operands[kMaxRuntimeSizes];
+  WorkspaceLayout layout;
   float scaleLog2 = 0;
 
   CallInputs() = default;
   CallInputs(const CallInputs &) = delete;
   CallInputs &operator=(const CallInputs &) = delete;
 
+  // The address that the caller gave for a role; null where there is none.
+  const void *address(Role role) const;
+  // Of a role that is a tensor.
+  const heddle_tensor &tensor(Role role) const;
   // The address of a pointer source; null where the caller gave none.
   const void *pointer(const PointerSource &source) const;
-  // The same as the base of a tensor map: an empty tensor, whose address may be anything, is replaced by out. Nothing
-  // is read through such a map.
-  const void *mapBase(const PointerSource &source) const;
+  // The same as the base of a tensor map: an empty tensor, whose address may be anything, is replaced by what the kind
+  // writes. Nothing is read through such a map.
+  const void *mapBase(const PointerSource &source, const KindSpec &kind) const;
 };
+
+bool isEmpty(const heddle_tensor &tensor);
 
 // What a kernel asks of its arguments beyond its family; computed once at load.
 struct CallRequirements {
   int64_t paramCount = 0;   // at most kMaxRuntimeSizes
   uint64_t sizeMask = 0;    // bit i: run-time size i is used
   uint64_t operandMask = 0; // bit i: pointer operand i is used
-  int64_t keyOriginStep = 1; // k_origin is a multiple of it
+  const KindSpec *kind = nullptr;
+  PlanService serves;
 
   // unsupported if the plan uses more than kMaxRuntimeSizes of either.
   static Result<CallRequirements> of(const LaunchPlan &plan);

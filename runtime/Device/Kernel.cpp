@@ -58,16 +58,13 @@ Status prepareFunction(const LoadedKernel &kernel, const std::string &operation,
 
 size_t clearCountOf(const LaunchPlan &plan) {
   size_t count = 0;
-  for (size_t i = 0; i < plan.launchCount(); ++i)
-    count += plan.launch(i).clears.size();
+  for (const KernelLaunch &launch : plan.launches)
+    count += launch.clears.size();
   return count;
 }
 
 bool hasTensorMaps(const LaunchPlan &plan) {
-  bool hasAny = false;
-  for (size_t i = 0; i < plan.launchCount(); ++i)
-    hasAny = hasAny || !plan.launch(i).tensorMaps.empty();
-  return hasAny;
+  return std::any_of(plan.launches.begin(), plan.launches.end(), [](const KernelLaunch &launch) { return !launch.tensorMaps.empty(); });
 }
 
 Status readPlan(const KernelRecord &record, LoadedKernel &kernel) {
@@ -94,7 +91,7 @@ Result<std::shared_ptr<LoadedKernel>> loadFresh(const Device &device, const Kern
   HEDDLE_TRY(readPlan(record, *kernel));
   HEDDLE_ASSIGN(Code code, chooseCode(device.info(), record));
   kernel->isJitCompiled = code.isPtx;
-  HEDDLE_ASSIGN(std::vector<std::string_view> images, splitImages(*code.image, kernel->plan.launchCount()));
+  HEDDLE_ASSIGN(std::vector<std::string_view> images, splitImages(*code.image, kernel->plan.launches.size()));
   std::string operation = "load kernel " + record.contentKey.substr(0, 12);
   ContextScope scope(*device.state());
   HEDDLE_TRY(scope.status(operation.c_str()));
@@ -102,7 +99,7 @@ Result<std::shared_ptr<LoadedKernel>> loadFresh(const Device &device, const Kern
   for (size_t i = 0; i < images.size(); ++i) {
     LoadedCode &loaded = kernel->codes.emplace_back();
     HEDDLE_TRY(loadModule(driver, operation, images[i], loaded));
-    HEDDLE_TRY(prepareFunction(*kernel, operation, kernel->plan.launch(i).entry, loaded));
+    HEDDLE_TRY(prepareFunction(*kernel, operation, kernel->plan.launches[i].entry, loaded));
   }
   return kernel;
 }

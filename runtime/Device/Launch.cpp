@@ -41,11 +41,11 @@ struct RoundInputs {
 
 // Of launch `index`, behind those of the launches before it.
 Status evaluateClears(const LoadedKernel &kernel, const RoundInputs &inputs, size_t index, EvaluatedCall &call) {
-  for (const ClearSpec &spec : kernel.plan.launch(index).clears) {
+  for (const ClearSpec &spec : kernel.plan.launches[index].clears) {
     HEDDLE_ASSIGN(int64_t offset, spec.offset.evaluate(inputs.symbols));
     HEDDLE_ASSIGN(int64_t words, spec.words.evaluate(inputs.symbols));
-    bool isWorkspace = spec.target.kind == PointerSource::Kind::workspace;
-    int64_t limit = isWorkspace ? call.launches[index].geometry.workspaceBytes : int64_t(1) << 40;
+    const bool isRegion = spec.target.kind == PointerSource::Kind::region;
+    const int64_t limit = isRegion ? inputs.call.layout.bytes[spec.target.index] : int64_t(1) << 40;
     if (offset < 0 || words < 0 || offset > limit || words > (limit - offset) / 4)
       return Status::internal("launch: the plan clears " + std::to_string(words) + " words at byte " + std::to_string(offset) + " of " +
                               spec.target.str() + ", outside its " + std::to_string(limit) + " bytes");
@@ -88,7 +88,7 @@ Status fillSlot(const LoadedKernel &kernel, const RoundInputs &inputs, const Ker
 
 // Parameter blocks follow each other, each at a multiple of kParamAlignment.
 Status fillParams(const LoadedKernel &kernel, const RoundInputs &inputs, size_t index, EvaluatedCall &call) {
-  const KernelLaunch &launch = kernel.plan.launch(index);
+  const KernelLaunch &launch = kernel.plan.launches[index];
   EvaluatedLaunch &evaluated = call.launches[index];
   const size_t alignment = size_t(kParamAlignment);
   const size_t end = index == 0 ? 0 : call.launches[index - 1].paramBegin + call.launches[index - 1].paramBytes;
@@ -124,13 +124,8 @@ Status checkCall(const LoadedKernel &kernel, const AttentionArgs &args, CheckedC
   const int64_t rows = symbols[LaunchSymbol::seqlenQ];
   checked.roundRows = planned == 0 ? rows : planned;
   checked.rounds = planned == 0 || rows == 0 ? 1 : (rows - 1) / planned + 1;
+  HEDDLE_ASSIGN(checked.inputs.layout, evaluateWorkspace(kernel.plan, symbols));
   return {};
-}
-
-// Of the whole plan.
-static Result<int64_t> workspaceOf(const LoadedKernel &kernel, const CheckedCall &checked) {
-  HEDDLE_ASSIGN(const LaunchGeometry geometry, evaluateGeometry(kernel.plan, checked.inputs.symbols));
-  return geometry.workspaceBytes;
 }
 
 // What launches of one round are told of its rows.
@@ -148,14 +143,14 @@ Status evaluateRound(const LoadedKernel &kernel, const CheckedCall &checked, int
   bool isEmpty = true;
   for (size_t i = 0; i < kernel.codes.size(); ++i) {
     LaunchGeometry &geometry = call.launches[i].geometry;
-    HEDDLE_ASSIGN(geometry, evaluateGeometry(kernel.plan, symbols, i));
+    HEDDLE_ASSIGN(geometry, evaluateGeometry(kernel.plan.launches[i], symbols));
     isEmpty = isEmpty && geometry.isEmpty();
   }
   if (isEmpty)
     return {};
   for (size_t i = 0; i < kernel.codes.size(); ++i)
     HEDDLE_TRY(checkLimits(kernel.codes[i], call.launches[i].geometry));
-  HEDDLE_TRY(checkWorkspace(checked.inputs.args, call.launches[0].geometry.workspaceBytes));
+  HEDDLE_TRY(checkWorkspace(checked.inputs.args, checked.inputs.layout.totalBytes));
   std::optional<ContextScope> scope; // the driver encodes tensor maps for the current context
   if (kernel.hasTensorMaps) {
     scope.emplace(*kernel.device.state());
@@ -227,7 +222,7 @@ Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
 Result<int64_t> Kernel::workspaceBytes(const AttentionArgs &args) const {
   CheckedCall checked;
   HEDDLE_TRY(checkCall(*loaded, args, checked));
-  return workspaceOf(*loaded, checked);
+  return checked.inputs.layout.totalBytes;
 }
 
 struct PreparedState {

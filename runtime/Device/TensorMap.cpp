@@ -18,10 +18,10 @@ struct MapValues {
   uint32_t box[5] = {}, steps[5] = {1, 1, 1, 1, 1};
 };
 
-Status evaluateMap(const TensorMapSpec &spec, const CallInputs &inputs, MapValues &values) {
+Status evaluateMap(const TensorMapSpec &spec, const CallInputs &inputs, const KindSpec &kind, MapValues &values) {
   const LaunchSymbols &symbols = inputs.symbols;
   HEDDLE_ASSIGN(int64_t offset, spec.offsetBytes.evaluate(symbols));
-  values.base = reinterpret_cast<uintptr_t>(inputs.mapBase(spec.source)) + uintptr_t(offset);
+  values.base = reinterpret_cast<uintptr_t>(inputs.mapBase(spec.source, kind)) + uintptr_t(offset);
   values.rank = uint32_t(spec.dims.size());
   for (size_t i = 0; i < spec.dims.size(); ++i) {
     HEDDLE_ASSIGN(int64_t dim, spec.dims[i].evaluate(symbols));
@@ -90,7 +90,7 @@ Status refusal(const Status &failure, const TensorMapSpec &spec, const MapValues
 Status encodeTensorMap(const LoadedKernel &kernel, const CallInputs &inputs, const TensorMapSpec &spec, unsigned char *slot) {
   const Driver &driver = *kernel.device.state()->driver;
   MapValues values;
-  HEDDLE_TRY(evaluateMap(spec, inputs, values));
+  HEDDLE_TRY(evaluateMap(spec, inputs, *kernel.needs.kind, values));
   cuda::TensorMap map;
   cuda::Code code = driver.tensorMapEncodeTiled(&map, mapDtype(spec.dtype), values.rank, reinterpret_cast<void *>(values.base), values.dims,
                                                 values.strides, values.box, values.steps, cuda::kTensorMapInterleaveNone,

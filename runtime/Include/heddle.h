@@ -99,8 +99,9 @@ typedef struct heddle_attention_args {
   heddle_tensor out;          /* [batch, seqlen_q, heads, value_dim]; written completely. dtype of q; fp32 for kind
                                * "forward_fp32_out" */
   float *lse;                 /* [batch, heads, seqlen_q], natural log, written completely */
-  int64_t q_origin, k_origin; /* positions of row 0 of q and k; q_origin counts only if the pattern says given. All positions lie in
-                               * [-2^30, 2^30), and those of queries and keys within 2^30 of each other */
+  int64_t q_origin, k_origin; /* positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own
+                               * value is taken too). All positions lie in [-2^30, 2^30), and those of queries and keys within 2^30 of
+                               * each other */
   const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table; /* not served yet: null */
   int32_t page_size;          /* not served yet: 0 */
   float scale;                /* of q . k; 0 means 1 / sqrt(head_dim) */

@@ -101,7 +101,7 @@ TEST_CASE("chained passes are sources of their own, and one record of several co
   REQUIRE_MESSAGE(two.isOk(), two.status().str());
   CHECK(two->record.contentKey.size() == one->record.contentKey.size());
   CHECK(two->record.contentKey != one->record.contentKey);
-  CHECK(LaunchPlan::parse(two->record.plan)->launchCount() == 2);
+  CHECK(LaunchPlan::parse(two->record.plan)->launches.size() == 2);
   auto images = splitImages(two->record.cubin, 2), texts = splitImages(two->record.ptx, 2);
   REQUIRE(images.isOk());
   REQUIRE(texts.isOk());
@@ -194,7 +194,7 @@ TEST_CASE("kernels of blocks rely on where key 0 stands only if the pattern fixe
     auto pattern = preparePattern(**file);
     REQUIRE(pattern.isOk());
     KernelRequest request = requestOf(*pattern);
-    return (*chooseSkeleton(request))->defaultPlan(request).keyOriginStep;
+    return (*chooseSkeleton(request))->defaultPlan(request).serves.keyOriginStep;
   };
   CHECK(stepOf("") > 1);
   CHECK(stepOf("q_origin(end)") == 1);

@@ -154,9 +154,10 @@ TEST_CASE("[5] positions just inside the limit pass") {
 
 TEST_CASE("[5] tensors of the pattern: a pointer that is missing, null, or nobody's; lengths only where a kernel asks") {
   LaunchPlan plan = forwardPlan();
-  plan.appendPointer({PointerSource::Kind::operand, 2});
-  plan.appendI32(LaunchExpr::param(3));
-  plan.appendI32(LaunchExpr::param(5));
+  KernelLaunch &launch = plan.launches.front();
+  launch.appendPointer(PointerSource::operand(2));
+  launch.appendI32(LaunchExpr::param(3));
+  launch.appendI32(LaunchExpr::param(5));
   const CallRequirements needs = *CallRequirements::of(plan);
   auto refusal = [&](std::vector<heddle_operand> operands, int64_t rows) {
     ForwardCall call;
@@ -229,7 +230,7 @@ TEST_CASE("[3] fields of a newer version of the struct must be zero") {
 
 TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
   LaunchPlan plan = forwardPlan();
-  plan.keyOriginStep = 64;
+  plan.serves.keyOriginStep = 64;
   const CallRequirements needs = *CallRequirements::of(plan);
   auto statusAt = [&](int64_t origin) {
     ForwardCall call;
@@ -247,11 +248,48 @@ TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
   }
 }
 
+TEST_CASE("a pattern that says itself where query 0 stands refuses to be told otherwise") {
+  auto statusOf = [&](QOriginRule rule, int64_t origin) {
+    LaunchPlan plan = forwardPlan();
+    plan.serves.qOrigin = rule;
+    ForwardCall call;
+    call.args.q_origin = origin;
+    CallInputs inputs;
+    return checkArguments(forwardRecord(), *CallRequirements::of(plan), 132, call.args, inputs);
+  };
+  const ForwardCall call;
+  const int64_t end = call.args.k.size[1] - call.args.q.size[1];
+  REQUIRE(end != 0);
+  for (QOriginRule rule : {QOriginRule::start, QOriginRule::end, QOriginRule::given})
+    CHECK(statusOf(rule, 0).isOk());
+  CHECK(statusOf(QOriginRule::given, 5).isOk());
+  CHECK(statusOf(QOriginRule::end, end).isOk());
+  CHECK(statusOf(QOriginRule::start, 5).message().find("q_origin: expected 0, got 5; this pattern says itself where query 0 stands (start)") !=
+        std::string::npos);
+  CHECK(statusOf(QOriginRule::end, end + 1).code() == StatusCode::invalidArgument);
+}
+
+TEST_CASE("what a plan does not serve is refused by name, not ignored") {
+  LaunchPlan plan = forwardPlan();
+  plan.serves.roles = {Role::q, Role::k, Role::v, Role::out, Role::lse};
+  ForwardCall call;
+  CallInputs inputs;
+  const CallRequirements needs = *CallRequirements::of(plan);
+  CHECK(checkArguments(forwardRecord(), needs, 132, call.args, inputs).isOk());
+  alignas(16) float carry[4] = {};
+  call.args.carry_out = call.args.carry_lse = carry;
+  const Status status = checkArguments(forwardRecord(), needs, 132, call.args, inputs);
+  CHECK(status.code() == StatusCode::unsupported);
+  CHECK(status.message().find("this kernel does not take carry_out; leave it null") != std::string::npos);
+}
+
 TEST_CASE("plans that use more sizes or pointers than a call can carry are refused") {
   LaunchPlan plan;
-  plan.appendI32(LaunchExpr::param(64));
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.appendI32(LaunchExpr::param(64));
   CHECK(CallRequirements::of(plan).status().code() == StatusCode::unsupported);
   LaunchPlan pointers;
-  pointers.appendPointer({PointerSource::Kind::operand, 64});
+  pointers.launches.emplace_back();
+  pointers.launches.front().appendPointer(PointerSource::operand(64));
   CHECK(CallRequirements::of(pointers).status().code() == StatusCode::unsupported);
 }

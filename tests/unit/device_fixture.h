@@ -39,23 +39,25 @@ struct ForwardParams {
 };
 
 inline LaunchPlan forwardPlan() {
-  using Kind = PointerSource::Kind;
   using Symbol = LaunchSymbol;
   LaunchPlan plan;
-  plan.grid = {ceilDiv(Symbol::seqlenQ, 128) * LaunchExpr(Symbol::heads) * LaunchExpr(Symbol::batch), 1, 1};
-  plan.block = 128;
-  plan.sharedBytes = 65536;
-  for (Kind kind : {Kind::q, Kind::k, Kind::v, Kind::out, Kind::lse, Kind::carryOut, Kind::carryLse})
-    plan.appendPointer({kind});
-  for (int i = int(Symbol::qStrideBatch); i <= int(Symbol::outStrideHead); ++i)
-    plan.appendI64(Symbol(i));
+  plan.serves.qOrigin = QOriginRule::end;
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.grid = {ceilDiv(Symbol::seqlenQ, 128) * LaunchExpr(Symbol::heads) * LaunchExpr(Symbol::batch), 1, 1};
+  launch.block = 128;
+  launch.sharedBytes = 65536;
+  for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::carryOut, Role::carryLse})
+    launch.appendPointer(role);
+  for (Role role : {Role::q, Role::k, Role::v, Role::out})
+    for (StrideDim dim : {StrideDim::batch, StrideDim::row, StrideDim::head})
+      launch.appendI64(strideOf(role, dim));
   for (Symbol symbol : {Symbol::batch, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::seqlenK})
-    plan.appendI32(symbol);
-  plan.appendI32(LaunchExpr(Symbol::seqlenK) - LaunchExpr(Symbol::seqlenQ)); // q_origin = end
-  plan.appendI32(Symbol::kOrigin);
-  plan.appendScaleLog2();
-  plan.appendI32(LaunchExpr::param(0));
-  plan.appendI32(LaunchExpr::param(1));
+    launch.appendI32(symbol);
+  launch.appendI32(LaunchExpr(Symbol::seqlenK) - LaunchExpr(Symbol::seqlenQ)); // q_origin = end
+  launch.appendI32(Symbol::kOrigin);
+  launch.appendScaleLog2();
+  launch.appendI32(LaunchExpr::param(0));
+  launch.appendI32(LaunchExpr::param(1));
   return plan;
 }
 

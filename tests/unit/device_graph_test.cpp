@@ -74,8 +74,9 @@ TEST_CASE("a prepared call is one launch of a graph, and does what the kernel's 
 TEST_CASE("clears come before the kernel in the graph") {
   Scene scene = Scene::open();
   LaunchPlan plan = forwardPlan();
-  plan.workspaceBytes = LaunchExpr(LaunchSymbol::batch) * 256;
-  plan.clears.push_back({{PointerSource::Kind::workspace}, 256, 64, 9});
+  KernelLaunch &launch = plan.launches.front();
+  const PointerSource region = plan.appendRegion("room", LaunchExpr(LaunchSymbol::batch) * 256);
+  launch.clears.push_back({region, 256, 64, 9});
   KernelRecord record = forwardRecord("clears");
   record.plan = plan.str();
   const Kernel kernel = require(Kernel::load(scene.device, record));

@@ -140,19 +140,20 @@ TEST_CASE("clears, workspace and tensor maps are evaluated") {
   Device device = require(Device::open(0));
   DeviceStream stream = require(DeviceStream::create(device));
   LaunchPlan plan;
-  plan.workspaceBytes = LaunchExpr(LaunchSymbol::batch) * 256;
-  plan.clears.push_back({{PointerSource::Kind::workspace}, 256, 64, 9});
+  KernelLaunch &launch = plan.launches.emplace_back();
+  const PointerSource region = plan.appendRegion("room", LaunchExpr(LaunchSymbol::batch) * 256);
+  launch.clears.push_back({region, 256, 64, 9});
   TensorMapSpec map;
-  map.source = {PointerSource::Kind::k};
+  map.source = Role::k;
   map.offsetBytes = 32;
   map.dims = {64, LaunchSymbol::seqlenK, LaunchSymbol::batch};
-  map.strideBytes = {LaunchExpr(LaunchSymbol::kStrideRow) * 2, LaunchExpr(LaunchSymbol::kStrideBatch) * 2};
+  map.strideBytes = {LaunchExpr(strideOf(Role::k, StrideDim::row)) * 2, LaunchExpr(strideOf(Role::k, StrideDim::batch)) * 2};
   map.box = {64, 128, 1};
   map.elementStride = {1, LaunchExpr::param(0), 1};
   map.swizzleBytes = 64;
-  plan.appendTensorMap(map);
-  plan.appendPointer({PointerSource::Kind::workspace});
-  plan.appendPointer({PointerSource::Kind::operand, 3});
+  launch.appendTensorMap(map);
+  launch.appendPointer(region);
+  launch.appendPointer(PointerSource::operand(3));
   KernelRecord record = forwardRecord("maps");
   record.plan = plan.str();
   Kernel kernel = require(Kernel::load(device, record));
@@ -227,10 +228,10 @@ TEST_CASE("records that cannot be loaded say why") {
   KernelRecord badPlan = forwardRecord("bad-plan"), badCode = forwardRecord("bad-code"),
                tooNew = forwardRecord("too-new");
   KernelRecord badEntry = forwardRecord("bad-entry"), noKey = forwardRecord("");
-  badPlan.plan = "heddle-plan 1\ngrid 1\n";
+  badPlan.plan = "heddle-plan 3\ngrid 1\n";
   badCode.cubin = "garbage";
   tooNew.minDriver = 99000;
-  badEntry.plan = "heddle-plan 1\nentry other_kernel\n";
+  badEntry.plan = "heddle-plan 3\nlaunch other_kernel\n";
   fakeCudaSetJitLog("ptxas says no");
   CHECK(Kernel::load(device, badPlan).status().code() == StatusCode::corrupt);
   CHECK(Kernel::load(device, badPlan).status().message().find("line 2") != std::string::npos);
@@ -250,10 +251,10 @@ TEST_CASE("geometry beyond the GPU is refused before the driver sees it") {
   Device device = require(Device::open(0));
   KernelRecord greedy = forwardRecord("greedy"), wide = forwardRecord("wide");
   LaunchPlan plan = forwardPlan();
-  plan.sharedBytes = 232448;
+  plan.launches.front().sharedBytes = 232448;
   greedy.plan = plan.str();
   plan = forwardPlan();
-  plan.block = 512;
+  plan.launches.front().block = 512;
   wide.plan = plan.str();
   ForwardCall call;
   CHECK(require(Kernel::load(device, greedy)).launch(nullptr, call.args).message().find("this GPU allows 231424") !=

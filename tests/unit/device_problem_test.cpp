@@ -36,8 +36,9 @@ TEST_CASE("a tensor travels to device memory, its address and its length to the 
   Device device = require(Device::open(0));
   KernelRecord record = forwardRecord("reads a table");
   LaunchPlan plan = forwardPlan();
-  const int64_t pointer = plan.appendPointer({PointerSource::Kind::operand, 0});
-  const int64_t length = plan.appendI32(LaunchExpr::param(0)), reach = plan.appendI32(LaunchExpr::param(1));
+  KernelLaunch &launch = plan.launches.front();
+  const int64_t pointer = launch.appendPointer(PointerSource::operand(0));
+  const int64_t length = launch.appendI32(LaunchExpr::param(0)), reach = launch.appendI32(LaunchExpr::param(1));
   record.plan = plan.str();
   Kernel kernel = require(Kernel::load(device, record));
 
@@ -70,10 +71,11 @@ TEST_CASE("a prepared launch keeps its workspace when another kernel asks for a 
   auto kernelWith = [&](const char *name, int64_t bytes) {
     KernelRecord record = forwardRecord(name);
     LaunchPlan plan = forwardPlan();
-    plan.appendPointer({PointerSource::Kind::operand, 0});
-    plan.appendI32(LaunchExpr::param(0)), plan.appendI32(LaunchExpr::param(1));
-    plan.workspaceBytes = bytes;
-    plan.clears.push_back({{PointerSource::Kind::workspace}, 0, bytes / 4, 0});
+    KernelLaunch &launch = plan.launches.front();
+    launch.appendPointer(PointerSource::operand(0));
+    launch.appendI32(LaunchExpr::param(0)), launch.appendI32(LaunchExpr::param(1));
+    const PointerSource region = plan.appendRegion("room", bytes);
+    launch.clears.push_back({region, 0, bytes / 4, 0});
     record.plan = plan.str();
     return require(Kernel::load(device, record));
   };
@@ -94,9 +96,10 @@ TEST_CASE("what a kernel writes beside its results, its workspace and into its i
   Device device = require(Device::open(0));
   KernelRecord record = forwardRecord("strays");
   LaunchPlan plan = forwardPlan();
-  plan.appendPointer({PointerSource::Kind::operand, 0});
-  plan.appendI32(LaunchExpr::param(0)), plan.appendI32(LaunchExpr::param(1));
-  plan.workspaceBytes = 4096;
+  KernelLaunch &launch = plan.launches.front();
+  launch.appendPointer(PointerSource::operand(0));
+  launch.appendI32(LaunchExpr::param(0)), launch.appendI32(LaunchExpr::param(1));
+  const PointerSource region = plan.appendRegion("room", 4096);
   record.plan = plan.str();
   Kernel kernel = require(Kernel::load(device, record));
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));

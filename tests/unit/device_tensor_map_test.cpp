@@ -9,7 +9,7 @@ using namespace heddle::fake;
 namespace {
 
 // Row numbers, residues of rate 4, heads, batch of one operand.
-TensorMapSpec residueMap(PointerSource::Kind source, LaunchSymbol rows, LaunchSymbol firstStride) {
+TensorMapSpec residueMap(Role source, LaunchSymbol rows, LaunchSymbol firstStride) {
   auto bytes = [&](int i) { return LaunchExpr(LaunchSymbol(int(firstStride) + i)) * 2; };
   TensorMapSpec map;
   map.source = {source};
@@ -22,7 +22,8 @@ TensorMapSpec residueMap(PointerSource::Kind source, LaunchSymbol rows, LaunchSy
 
 KernelRecord residueRecord(const char *key, const TensorMapSpec &map) {
   LaunchPlan plan;
-  plan.appendTensorMap(map);
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.appendTensorMap(map);
   KernelRecord record = forwardRecord(key);
   record.plan = plan.str();
   return record;
@@ -34,8 +35,8 @@ TEST_CASE("tensor maps of dimensions of size 1 take any stride") {
   startFake();
   Device device = require(Device::open(0));
   Kernel kernel =
-      require(Kernel::load(device, residueRecord("single", residueMap(PointerSource::Kind::k, LaunchSymbol::seqlenK,
-                                                                      LaunchSymbol::kStrideBatch))));
+      require(Kernel::load(device, residueRecord("single", residueMap(Role::k, LaunchSymbol::seqlenK,
+                                                                      strideOf(Role::k, StrideDim::batch)))));
   ForwardCall call;
   call.args.operand_count = 0;
   call.args.q = contiguousTensor(call.args.q.ptr, DType::bf16, 1, 1, 8, 64);
@@ -61,8 +62,8 @@ TEST_CASE("tensor maps of empty tensors are encoded and name memory that exists"
   startFake();
   Device device = require(Device::open(0));
   Kernel kernel =
-      require(Kernel::load(device, residueRecord("empty", residueMap(PointerSource::Kind::k, LaunchSymbol::seqlenK,
-                                                                     LaunchSymbol::kStrideBatch))));
+      require(Kernel::load(device, residueRecord("empty", residueMap(Role::k, LaunchSymbol::seqlenK,
+                                                                     strideOf(Role::k, StrideDim::batch)))));
   ForwardCall call;
   call.args.operand_count = 0;
   for (uintptr_t address : {uintptr_t(0), uintptr_t(0x12345)}) {
@@ -98,7 +99,7 @@ TEST_CASE("a refused tensor map names the limit that it breaks") {
   };
   for (const Case &bad : cases) {
     CAPTURE(bad.limit);
-    TensorMapSpec map = residueMap(PointerSource::Kind::k, LaunchSymbol::seqlenK, LaunchSymbol::kStrideBatch);
+    TensorMapSpec map = residueMap(Role::k, LaunchSymbol::seqlenK, strideOf(Role::k, StrideDim::batch));
     bad.spoil(map);
     Status refused = require(Kernel::load(device, residueRecord(bad.limit, map))).launch(nullptr, call.args);
     CHECK(refused.message().find("launch: tensor map of k: cuTensorMapEncodeTiled failed") == 0);

@@ -57,7 +57,7 @@ int64_t gridOf(const LaunchPlan &plan, const Call &call) {
   symbols[LaunchSymbol::smCount] = 132;
   symbols.params = params;
   symbols.paramCount = 2;
-  const auto geometry = evaluateGeometry(plan, symbols);
+  const auto geometry = evaluateGeometry(plan.launches.front(), symbols);
   REQUIRE_MESSAGE(geometry.isOk(), geometry.status().message());
   return geometry->grid[0];
 }
@@ -196,6 +196,6 @@ TEST_CASE("tiles that begin anywhere are not whole") {
     CHECK(skeleton->traits(request, config).find("kTilesAreWhole = 1") != std::string::npos);
     config.documentTiles = 1;
     CHECK(skeleton->traits(request, config).find("kTilesAreWhole = 0") != std::string::npos);
-    CHECK(skeleton->planLaunch(request, config).keyOriginStep == 1);
+    CHECK(skeleton->planLaunch(request, config).serves.keyOriginStep == 1);
   }
 }

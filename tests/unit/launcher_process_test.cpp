@@ -98,11 +98,12 @@ TEST_CASE("tensors, their lengths and the sizes beside them reach the other proc
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/document_window.mlir", ""));
   const ProblemShape shape = shapeWith(*file, {"left=9"});
   LaunchPlan plan = forwardPlan();
+  KernelLaunch &launch = plan.launches.front();
   int64_t pointers[3], words[4];
   for (int i = 0; i < 3; ++i)
-    pointers[i] = plan.appendPointer({PointerSource::Kind::operand, i});
+    pointers[i] = launch.appendPointer(PointerSource::operand(i));
   for (int i = 0; i < 4; ++i)
-    words[i] = plan.appendI32(LaunchExpr::param(i));
+    words[i] = launch.appendI32(LaunchExpr::param(i));
   Scene scene(plan);
   LauncherAnswer answer = require(scene.launch(*file, shape));
   CHECK(answer.match == "untuned default");
@@ -122,8 +123,9 @@ TEST_CASE("a tensor without a length has no word, and the bits of a number trave
                                          " %t = attn.softcap %s by %cap\n attn.softmax union(%m) of %t sink %sinks : memref<?xf32>\n}",
                                          "capped"));
   LaunchPlan plan;
-  plan.block = 128;
-  const int64_t sinks = plan.appendPointer({PointerSource::Kind::operand, 0}), cap = plan.appendI32(LaunchExpr::param(1));
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.block = 128;
+  const int64_t sinks = launch.appendPointer(PointerSource::operand(0)), cap = launch.appendI32(LaunchExpr::param(1));
   Scene scene(plan);
   require(scene.launch(*file, shapeWith(*file, {"cap=2.5"})).status());
   CHECK(scene.slotAt<const void *>(sinks) != nullptr);
@@ -133,8 +135,9 @@ TEST_CASE("a tensor without a length has no word, and the bits of a number trave
 TEST_CASE("a shipped database serves where the user's own is missing, from the command line or the environment") {
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/full.mlir", ""));
   LaunchPlan plan;
-  plan.block = 128;
-  plan.appendPointer({PointerSource::Kind::q});
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.block = 128;
+  launch.appendPointer(Role::q);
   Scene scene(plan);
   const ProblemShape shape = shapeWith(*file, {});
   const std::string shipped = scene.path() + "/shipped.db";
@@ -158,10 +161,11 @@ TEST_CASE("a call that lacks a tensor fails, and leaves no files") {
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/document_window.mlir", ""));
   ProblemShape shape = shapeWith(*file, {});
   LaunchPlan plan;
-  plan.block = 128;
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.block = 128;
   for (int i = 0; i < 3; ++i)
-    plan.appendPointer({PointerSource::Kind::operand, i});
-  plan.appendI32(LaunchExpr::param(3));
+    launch.appendPointer(PointerSource::operand(i));
+  launch.appendI32(LaunchExpr::param(3));
   Scene scene(plan);
   shape.operands[1] = {};
   Status status = scene.launch(*file, shape).status();

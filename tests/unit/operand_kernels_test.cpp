@@ -53,14 +53,14 @@ TEST_CASE("pointers come first in the parameter block, and words of tensors with
     const LaunchPlan plan = skeleton->defaultPlan(request);
     CHECK(plan.validate().isOk());
     CHECK(plan.usedParams() == std::vector<bool>{false, true, true});
-    REQUIRE(plan.slots.size() > 3);
-    CHECK(plan.slots[0].pointer.str() == "operand0");
-    CHECK(plan.slots[0].offset == int64_t(offsetof(HostOperands, operand)));
-    CHECK(plan.slots[1].pointer.str() == "operand2");
-    CHECK(plan.slots[1].offset == 8);
-    const bool startsWithMaps = plan.slots[2].kind == SlotSpec::Kind::tensorMap;
-    CHECK(plan.slots[2].offset == (startsWithMaps ? 64 : int64_t(offsetof(PortableParams, q))));
-    CHECK(LaunchPlan::parse(plan.str())->slots.size() == plan.slots.size());
+    REQUIRE(plan.launches.front().slots.size() > 3);
+    CHECK(plan.launches.front().slots[0].pointer.str() == "operand0");
+    CHECK(plan.launches.front().slots[0].offset == int64_t(offsetof(HostOperands, operand)));
+    CHECK(plan.launches.front().slots[1].pointer.str() == "operand2");
+    CHECK(plan.launches.front().slots[1].offset == 8);
+    const bool startsWithMaps = plan.launches.front().slots[2].kind == SlotSpec::Kind::tensorMap;
+    CHECK(plan.launches.front().slots[2].offset == (startsWithMaps ? 64 : int64_t(offsetof(PortableParams, q))));
+    CHECK(LaunchPlan::parse(plan.str())->launches.front().slots.size() == plan.launches.front().slots.size());
   }
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("NVRTC compiles them for both families, and its parameter block has th
     auto source = variantSource(prepared, shapeForAll(), "skeleton=" + std::string(skeleton->name()));
     REQUIRE(source.isOk());
     source->text += "static_assert(sizeof(heddle::KernelParams) == " +
-                    std::to_string(skeleton->defaultPlan(request).paramBytes) + ", \"layout\");\n";
+                    std::to_string(skeleton->defaultPlan(request).launches.front().paramBytes) + ", \"layout\");\n";
     auto ptx = compile(*source, shapeForAll().archName());
     CHECK_MESSAGE(ptx.isOk(), ptx.status().message());
   }

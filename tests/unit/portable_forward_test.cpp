@@ -162,7 +162,7 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
   const LaunchPlan plan =
       portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
   CHECK(plan.validate().isOk());
-  CHECK(plan.paramBytes == sizeof(HostParams));
+  CHECK(plan.launches.front().paramBytes == sizeof(HostParams));
   std::map<std::string, size_t> expected = commonOffsets<HostParams>();
   expected.insert({
       {"q", offsetof(HostParams, q)},
@@ -175,14 +175,14 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
       {"v_stride_head", offsetof(HostParams, vStride) + 16},
   });
   checkOffsets(slotOffsets(plan), expected);
-  CHECK(plan.slots.size() == 7 + 12 + 7 + 1 + 2);
+  CHECK(plan.launches.front().slots.size() == 7 + 12 + 7 + 1 + 2);
 }
 
 TEST_CASE("a pattern without run-time sizes still fills the one element that the device declares") {
   const KernelRequest request;
   const LaunchPlan plan =
       portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
-  CHECK(plan.paramBytes == 192);
+  CHECK(plan.launches.front().paramBytes == 192);
   CHECK(plan.paramCount() == 0);
   CHECK(LaunchPlan::parse(plan.str()).isOk());
   CHECK(LaunchPlan::parse(plan.str())->str() == plan.str());
@@ -193,7 +193,7 @@ TEST_CASE("as many run-time sizes as a plan can name fit, one more does not appl
   request.paramCount = kMaxLaunchParams;
   const LaunchPlan plan =
       portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
-  CHECK(plan.paramBytes > 4 * kMaxLaunchParams);
+  CHECK(plan.launches.front().paramBytes > 4 * kMaxLaunchParams);
   CHECK(plan.validate().isOk());
   CHECK(LaunchPlan::parse(plan.str())->str() == plan.str());
   ++request.paramCount;
@@ -228,13 +228,13 @@ TEST_CASE("the grid has a block for every query tile of the head group with most
         int64_t most = 0;
         for (const VariantRates &rates : variants)
           most = std::max(most, rates.queryRate * ceilDivide(ceilDivide(seqlen, rates.queryRate), blockM));
-        const auto geometry = evaluateGeometry(plan, symbols);
+        const auto geometry = evaluateGeometry(plan.launches.front(), symbols);
         REQUIRE(geometry.isOk());
         CHECK(geometry->grid[0] == 30 * most);
         CHECK(geometry->grid[1] == 1);
         CHECK(geometry->block == config.threads());
         CHECK(geometry->isEmpty() == (seqlen == 0));
-        CHECK(geometry->workspaceBytes == 0);
+        CHECK(plan.regions.empty());
       }
 }
 

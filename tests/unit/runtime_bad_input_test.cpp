@@ -93,7 +93,8 @@ TEST_CASE("[11] arguments of an older version end where its struct ended") {
     Store store = test::openStore(folder / "old.db", test::writing());
     KernelRecord record = test::forwardRecord("no sizes");
     LaunchPlan plan;
-    plan.appendI32(LaunchSymbol::kOrigin);
+    KernelLaunch &launch = plan.launches.emplace_back();
+    launch.appendI32(LaunchSymbol::kOrigin);
     record.plan = plan.str();
     Winner winner;
     static_cast<WinnerKey &>(winner) = WinnerKey(record, {0, 3, 2}, {"Fake GPU", "sm_90", 132, 140});

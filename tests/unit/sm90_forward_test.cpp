@@ -218,7 +218,7 @@ TEST_CASE("tiles lie at multiples of 1024 bytes, each large enough") {
         CHECK(region.stageBytes % 1024 == 0);
         end = region.endBytes();
       }
-      CHECK(sm90ForwardSkeleton().planLaunch(request, config).sharedBytes == LaunchExpr(end));
+      CHECK(sm90ForwardSkeleton().planLaunch(request, config).launches.front().sharedBytes == LaunchExpr(end));
     }
 }
 
@@ -291,12 +291,12 @@ TEST_CASE("tiles are whole, and key 0 stands at the first of one, where block_n 
   config.blockN = config.chunkN = 64;
   auto isWhole = [&] { return skeleton.traits(request, config).find("kTilesAreWhole = 1") != std::string::npos; };
   CHECK_FALSE(isWhole());
-  CHECK(skeleton.planLaunch(request, config).keyOriginStep == 1);
+  CHECK(skeleton.planLaunch(request, config).serves.keyOriginStep == 1);
   request.grain = 128;
   CHECK(isWhole());
-  CHECK(skeleton.planLaunch(request, config).keyOriginStep == 64);
+  CHECK(skeleton.planLaunch(request, config).serves.keyOriginStep == 64);
   request.variants = {{2, {2}}, {1, {1}}};
-  CHECK(skeleton.planLaunch(request, config).keyOriginStep == 128);
+  CHECK(skeleton.planLaunch(request, config).serves.keyOriginStep == 128);
   config.blockN = config.chunkN = 48;
   CHECK_FALSE(isWhole());
   config.blockN = config.chunkN = 64;
@@ -315,7 +315,7 @@ TEST_CASE("what tiles keep is what lies in the band where block_n divides the ba
   config.blockN = config.chunkN = 64;
   auto says = [&](const char *line) { return skeleton.traits(request, config).find(line) != std::string::npos; };
   CHECK(says("kTilesAreWhole = 2"));
-  CHECK(skeleton.planLaunch(request, config).keyOriginStep == 64);
+  CHECK(skeleton.planLaunch(request, config).serves.keyOriginStep == 64);
   request.grain = 64;
   CHECK(says("kTilesAreWhole = 1"));
   request.grain = 1;
@@ -342,7 +342,7 @@ TEST_CASE("calls of few queries get few rows, and their keys are cut in parts wh
       CHECK((config.splitTiles > 0) == (!areFew && dim <= 192));
       CHECK(config.blockM == (queries > 0 ? std::min(usual, (queries + 63) / 64 * 64) : usual));
       if (config.splitLast) // blocks beyond the items have parts to compute
-        CHECK(sm90ForwardSkeleton().planLaunch(request, config).grid[0].str().find("64") != std::string::npos);
+        CHECK(sm90ForwardSkeleton().planLaunch(request, config).launches.front().grid[0].str().find("64") != std::string::npos);
     }
 }
 

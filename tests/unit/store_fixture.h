@@ -43,7 +43,8 @@ inline KernelRecord someKernel(const std::string &content, const std::string &pa
   record.kernelArch = "sm_90";
   record.config = "block_m=128\nblock_n=64\n";
   LaunchPlan plan;
-  plan.appendPointer({PointerSource::Kind::q});
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.appendPointer(Role::q);
   record.plan = plan.str();
   record.cubin = std::string("\x7f"
                              "ELF\0bytes",

@@ -45,7 +45,8 @@ LaunchSymbols symbolsFor(int64_t seqlen) {
   symbols[LaunchSymbol::seqlenQ] = symbols[LaunchSymbol::seqlenK] = seqlen;
   symbols[LaunchSymbol::smCount] = 132;
   const int64_t rowStride = 6 * 64, heads = 64;
-  for (LaunchSymbol first : {LaunchSymbol::qStrideBatch, LaunchSymbol::kStrideBatch, LaunchSymbol::vStrideBatch}) {
+  for (Role role : {Role::q, Role::k, Role::v}) {
+    const LaunchSymbol first = strideOf(role, StrideDim::batch);
     symbols.values[int(first)] = seqlen * rowStride;
     symbols.values[int(first) + 1] = rowStride;
     symbols.values[int(first) + 2] = heads;
@@ -62,7 +63,7 @@ int64_t valueOf(const LaunchExpr &expr, const LaunchSymbols &symbols) {
 // Rows of the sequence that coordinates (row number, residue) of a map read; the rest is zeros.
 std::set<int64_t> rowsOf(const TensorMapSpec &map, int64_t residue, const LaunchSymbols &symbols) {
   std::set<int64_t> rows;
-  const int64_t rowBytes = 2 * symbols[LaunchSymbol::kStrideRow];
+  const int64_t rowBytes = 2 * symbols[strideOf(Role::k, StrideDim::row)];
   if (residue >= valueOf(map.dims[2], symbols))
     return rows;
   for (int64_t number = 0; number < valueOf(map.dims[1], symbols); ++number) {
@@ -82,14 +83,14 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
   const KernelConfig config = defaultFor(request);
   const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
   CHECK(plan.validate().isOk());
-  CHECK(plan.paramBytes == sizeof(HostParams));
-  CHECK(plan.paramBytes == tensorMapParamBytes(request));
-  for (const SlotSpec &slot : plan.slots)
+  CHECK(plan.launches.front().paramBytes == sizeof(HostParams));
+  CHECK(plan.launches.front().paramBytes == tensorMapParamBytes(request));
+  for (const SlotSpec &slot : plan.launches.front().slots)
     if (slot.kind == SlotSpec::Kind::tensorMap)
       CHECK(slot.offset == 128 * slot.tensorMap);
   std::map<std::string, size_t> expected = commonOffsets<HostParams>();
   expected.insert({
-      {"workspace", offsetof(HostParams, workspace)},
+      {"region0", offsetof(HostParams, workspace)},
       {"out_stride_row", offsetof(HostParams, outStride) + 8},
       {"out_stride_head", offsetof(HostParams, outStride) + 16},
       {workItems(request, config).str(), offsetof(HostParams, items)},
@@ -109,12 +110,12 @@ TEST_CASE("maps come by operand, rate and kind") {
   CHECK(rates.query == std::vector<int64_t>{1, 4});
   CHECK(rates.key == std::vector<int64_t>{1, 4});
   CHECK(rates.mapsPerRate() == 2);
-  REQUIRE(plan.tensorMaps.size() == 12);
+  REQUIRE(plan.launches.front().tensorMaps.size() == 12);
   REQUIRE(rates.mapCount() == 12);
   const char *const sources[] = {"q", "k", "v"};
-  for (size_t i = 0; i < plan.tensorMaps.size(); ++i) {
+  for (size_t i = 0; i < plan.launches.front().tensorMaps.size(); ++i) {
     CAPTURE(i);
-    const TensorMapSpec &map = plan.tensorMaps[i];
+    const TensorMapSpec &map = plan.launches.front().tensorMaps[i];
     CHECK(map.source.str() == sources[i / 4]);
     CHECK(map.dtype == DType::fp16);
     CHECK(map.swizzleBytes == 128);
@@ -124,7 +125,7 @@ TEST_CASE("maps come by operand, rate and kind") {
     CHECK(map.box == std::vector<LaunchExpr>{64, i / 4 == 0 ? config.blockM : config.blockN, 1, 1, 1});
   }
   request.variants = {VariantRates()};
-  CHECK(sm90ForwardSkeleton().planLaunch(request, defaultFor(request)).tensorMaps.size() == 3);
+  CHECK(sm90ForwardSkeleton().planLaunch(request, defaultFor(request)).launches.front().tensorMaps.size() == 3);
 }
 
 TEST_CASE("the maps name exactly the rows of every residue class, for any length and rate") {
@@ -150,9 +151,9 @@ TEST_CASE("the maps name exactly the rows of every residue class, for any length
         if (expected.empty())
           continue;
         const bool isLong = perRate == 2 && residue < seqlen % rate;
-        CHECK(rowsOf(plan.tensorMaps[base + slot * perRate + isLong], residue, symbols) == expected);
+        CHECK(rowsOf(plan.launches.front().tensorMaps[base + slot * perRate + isLong], residue, symbols) == expected);
       }
-    for (const TensorMapSpec &map : plan.tensorMaps)
+    for (const TensorMapSpec &map : plan.launches.front().tensorMaps)
       for (const LaunchExpr &dim : map.dims)
         CHECK(valueOf(dim, symbols) >= 1);
   }
@@ -174,23 +175,23 @@ TEST_CASE("the grid fits the way in which items are dealt out") {
       const int64_t quarter = (seqlen + 3) / 4;
       const int64_t items = 12 * std::max((seqlen + 127) / 128, 4 * ((quarter + 127) / 128));
       CHECK(valueOf(workItems(request, config), symbols) == items);
-      const auto geometry = evaluateGeometry(plan, symbols);
+      const auto geometry = evaluateGeometry(plan.launches.front(), symbols);
       REQUIRE(geometry.isOk());
       CHECK(geometry->grid[0] == (grid == 0 ? items : std::min<int64_t>(items, 132)));
       CHECK(geometry->block == 384);
       // A counter; anchored consumers also keep an item's successor in the chain, after four words.
       const int64_t dealtBytes = config.softmax == 1 ? 16 + 4 * items : 4;
-      CHECK(geometry->workspaceBytes == (grid == 3 ? dealtBytes : 0));
+      CHECK(evaluateWorkspace(plan, symbols)->totalBytes == (grid == 3 ? dealtBytes : 0));
     }
     config.minBlocks = 2;
-    const auto twice = evaluateGeometry(sm90ForwardSkeleton().planLaunch(request, config), symbolsFor(100000));
+    const auto twice = evaluateGeometry(sm90ForwardSkeleton().planLaunch(request, config).launches.front(), symbolsFor(100000));
     REQUIRE(twice.isOk());
     CHECK(twice->grid[0] == (grid == 0 ? 12 * 784 : 264));
-    REQUIRE(plan.clears.size() == (grid == 3 ? 1 : 0));
+    REQUIRE(plan.launches.front().clears.size() == (grid == 3 ? 1 : 0));
     if (grid == 3) {
-      CHECK(plan.clears[0].target.str() == "workspace");
-      CHECK(plan.clears[0].words == LaunchExpr(1));
-      CHECK(plan.clears[0].value == 0);
+      CHECK(plan.launches.front().clears[0].target.str() == "region0");
+      CHECK(plan.launches.front().clears[0].words == LaunchExpr(1));
+      CHECK(plan.launches.front().clears[0].value == 0);
     }
   }
 }
@@ -208,20 +209,20 @@ TEST_CASE("the blocks of a cluster share an item of as many query tiles, and cop
     const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
     CHECK(plan.validate().isOk());
     const size_t queryMaps = 4, allMaps = 12; // of two rates
-    REQUIRE(plan.tensorMaps.size() == allMaps);
+    REQUIRE(plan.launches.front().tensorMaps.size() == allMaps);
     for (size_t i = 0; i < allMaps; ++i)
-      CHECK(plan.tensorMaps[i].box[1] == (i < queryMaps ? 192 : 40));
+      CHECK(plan.launches.front().tensorMaps[i].box[1] == (i < queryMaps ? 192 : 40));
     for (int64_t seqlen : {0, 1, 192, 193, 385, 100000}) {
       const LaunchSymbols symbols = symbolsFor(seqlen);
       const int64_t quarter = (seqlen + 3) / 4, items = 12 * std::max((seqlen + 383) / 384, 4 * ((quarter + 383) / 384));
       CHECK(valueOf(workItems(request, config), symbols) == items);
-      const auto geometry = evaluateGeometry(plan, symbols);
+      const auto geometry = evaluateGeometry(plan.launches.front(), symbols);
       REQUIRE(geometry.isOk());
       CHECK(geometry->grid[0] == 2 * (grid == 0 ? items : std::min<int64_t>(items, 66)));
     }
     LaunchSymbols odd = symbolsFor(100000);
     odd[LaunchSymbol::smCount] = 77;
-    CHECK(evaluateGeometry(plan, odd)->grid[0] == (grid == 0 ? 2 * 12 * std::max(261, 4 * 66) : 76));
+    CHECK(evaluateGeometry(plan.launches.front(), odd)->grid[0] == (grid == 0 ? 2 * 12 * std::max(261, 4 * 66) : 76));
   }
 }
 
@@ -237,13 +238,11 @@ TEST_CASE("the workspace of parts holds their state, and only its words are clea
     config.splitLast = splitLast;
     config.splitTiles = splitTiles;
     const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
-    REQUIRE(plan.clears.size() == 1);
-    CHECK(plan.clears[0].words == LaunchExpr(words));
-    const auto geometry = evaluateGeometry(plan, symbolsFor(4096));
-    REQUIRE(geometry.isOk());
+    REQUIRE(plan.launches.front().clears.size() == 1);
+    CHECK(plan.launches.front().clears[0].words == LaunchExpr(words));
     // A block that finds the queue full needs two slots of its own.
     const int64_t slots = 256 + (splitTiles ? 2 * 132 : 0);
-    CHECK(geometry->workspaceBytes == 4 * words + slots * stateBytes);
+    CHECK(evaluateWorkspace(plan, symbolsFor(4096))->totalBytes == 4 * words + slots * stateBytes);
   }
 }
 
@@ -291,14 +290,19 @@ TEST_CASE("the stored text of a dilated pattern's plan") {
   config.grid = 3;
   config.rasterMib = 16;
   sm90ForwardSkeleton().deriveFields(request, config);
-  CHECK(sm90ForwardSkeleton().planLaunch(request, config).str() == R"(heddle-plan 1
-entry heddle_kernel
+  CHECK(sm90ForwardSkeleton().planLaunch(request, config).str() == R"(heddle-plan 3
+kind forward
+roles q k v out lse carry_out carry_lse
+q_origin start
+key_origin_step 1
+round_rows 0
+region schedule add(16,mul(mul(mul(batch,heads),mul(4,ceildiv(ceildiv(seqlen_q,4),128))),4)) 0 0
+launch heddle_kernel
 grid min(mul(mul(batch,heads),mul(4,ceildiv(ceildiv(seqlen_q,4),128))),sm_count) 1 1
 block 384
 shared 58368
-workspace add(16,mul(mul(mul(batch,heads),mul(4,ceildiv(ceildiv(seqlen_q,4),128))),4))
 params 896
-clear workspace 0 1 0
+clear region0 0 1 0
 tensor_map q bf16 offset 0 swizzle 128 dims 64 max(floordiv(seqlen_q,4),1) 4 heads batch strides mul(q_stride_row,8) mul(q_stride_row,2) mul(q_stride_head,2) mul(q_stride_batch,2) box 64 128 1 1 1
 tensor_map q bf16 offset 0 swizzle 128 dims 64 max(ceildiv(seqlen_q,4),1) max(mod(seqlen_q,4),1) heads batch strides mul(q_stride_row,8) mul(q_stride_row,2) mul(q_stride_head,2) mul(q_stride_batch,2) box 64 128 1 1 1
 tensor_map k bf16 offset 0 swizzle 128 dims 64 max(floordiv(seqlen_k,4),1) 4 kv_heads batch strides mul(k_stride_row,8) mul(k_stride_row,2) mul(k_stride_head,2) mul(k_stride_batch,2) box 64 80 1 1 1
@@ -315,7 +319,7 @@ slot 768 ptr out
 slot 776 ptr lse
 slot 784 ptr carry_out
 slot 792 ptr carry_lse
-slot 800 ptr workspace
+slot 800 ptr region0
 slot 808 i64 out_stride_batch
 slot 816 i64 out_stride_row
 slot 824 i64 out_stride_head

@@ -16,21 +16,22 @@ namespace {
 
 // The parameters of host_attention.c.
 LaunchPlan planOf(LaunchExpr left) {
-  using Kind = PointerSource::Kind;
   using Symbol = LaunchSymbol;
   LaunchPlan plan;
-  plan.grid = {ceilDiv(Symbol::seqlenQ, 128) * LaunchExpr(Symbol::heads) * LaunchExpr(Symbol::batch), 1, 1};
-  plan.block = 128;
-  for (Kind kind : {Kind::q, Kind::k, Kind::v, Kind::out, Kind::lse})
-    plan.appendPointer({kind});
-  for (int i = int(Symbol::qStrideBatch); i <= int(Symbol::outStrideHead); ++i)
-    plan.appendI64(Symbol(i));
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.grid = {ceilDiv(Symbol::seqlenQ, 128) * LaunchExpr(Symbol::heads) * LaunchExpr(Symbol::batch), 1, 1};
+  launch.block = 128;
+  for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse})
+    launch.appendPointer(role);
+  for (Role role : {Role::q, Role::k, Role::v, Role::out})
+    for (StrideDim dim : {StrideDim::batch, StrideDim::row, StrideDim::head})
+      launch.appendI64(strideOf(role, dim));
   for (Symbol symbol : {Symbol::batch, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::seqlenK, Symbol::qOrigin, Symbol::kOrigin})
-    plan.appendI32(symbol);
-  plan.appendScaleLog2();
-  plan.appendI32(left);
-  plan.appendPointer({Kind::carryOut});
-  plan.appendPointer({Kind::carryLse});
+    launch.appendI32(symbol);
+  launch.appendScaleLog2();
+  launch.appendI32(left);
+  launch.appendPointer(Role::carryOut);
+  launch.appendPointer(Role::carryLse);
   return plan;
 }
 

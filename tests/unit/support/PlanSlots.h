@@ -14,7 +14,7 @@ namespace heddle::test {
 /// Of pointers, numbers and the scale, by what fills them; tensor maps are left out.
 inline std::map<std::string, int64_t> slotOffsets(const LaunchPlan &plan) {
   std::map<std::string, int64_t> offsets;
-  for (const SlotSpec &slot : plan.slots) {
+  for (const SlotSpec &slot : plan.launches.front().slots) {
     if (slot.kind == SlotSpec::Kind::tensorMap)
       continue;
     const bool isPointer = slot.kind == SlotSpec::Kind::ptr, isScale = slot.kind == SlotSpec::Kind::f32;

@@ -31,7 +31,8 @@ KernelRecord kernelOf(const KernelFamily &family, const std::string &config, con
   record.contentKey = sha256Hex(arch + family.pattern + family.generator + config);
   record.kernelArch = arch;
   LaunchPlan plan;
-  plan.appendPointer({PointerSource::Kind::q});
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.appendPointer(Role::q);
   record.plan = plan.str();
   record.cubin = "no code";
   record.registers = 168;

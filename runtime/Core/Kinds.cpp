@@ -1,0 +1,56 @@
+//===- Kinds.cpp - the tables of kinds --------------------------------------===//
+#include "runtime/Core/Kinds.h"
+#include "runtime/Core/KernelRecord.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace heddle {
+namespace {
+
+constexpr const char *kRuleNames[] = {"start", "end", "given"};
+
+} // namespace
+
+const std::vector<KindSpec> &kinds() {
+  static const std::vector<KindSpec> list = {
+      {"forward",
+       {{Role::q, Access::read},
+        {Role::k, Access::read},
+        {Role::v, Access::read},
+        {Role::out, Access::write},
+        {Role::lse, Access::write},
+        {Role::carryOut, Access::read, Presence::together},
+        {Role::carryLse, Access::read, Presence::together}}},
+  };
+  return list;
+}
+
+const KindRole *KindSpec::find(Role role) const {
+  const auto found = std::find_if(roles.begin(), roles.end(), [&](const KindRole &known) { return known.role == role; });
+  return found == roles.end() ? nullptr : &*found;
+}
+
+Result<const KindSpec *> findKind(std::string_view kind) {
+  constexpr std::string_view suffix = KernelFamily::kFloatOutSuffix;
+  if (kind.size() > suffix.size() && kind.substr(kind.size() - suffix.size()) == suffix)
+    kind.remove_suffix(suffix.size());
+  std::string names;
+  for (const KindSpec &known : kinds()) {
+    if (kind == known.name)
+      return &known;
+    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  }
+  return Status::unsupported("no kind '" + std::string(kind) + "'; there is " + names);
+}
+
+const char *qOriginRuleName(QOriginRule rule) { return kRuleNames[int(rule)]; }
+
+Result<QOriginRule> parseQOriginRule(std::string_view name) {
+  for (size_t i = 0; i < std::size(kRuleNames); ++i)
+    if (name == kRuleNames[i])
+      return QOriginRule(i);
+  return Status::notFound("no q_origin rule '" + std::string(name) + "'; there is start, end, given");
+}
+
+} // namespace heddle

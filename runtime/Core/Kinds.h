@@ -1,0 +1,92 @@
+//===- Kinds.h - kinds of calls and the roles of their tensors --------------===//
+// Owns the tables of DESIGN 11: what a call of each kind reads and writes. Checks of arguments, the symbols and pointers of
+// launch plans and the addresses that the driver is asked about come from them. A new role is a line of HEDDLE_ROLES,
+// a line in the kinds that have it, and a field of heddle_attention_args; tests/unit/kinds_test.cpp holds that against this.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_RUNTIME_CORE_KINDS_H
+#define HEDDLE_RUNTIME_CORE_KINDS_H
+
+#include "runtime/Core/Status.h"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+// ROLE(identifier, name, form, element, row extent, head extent, dim extent): `name` is that of texts and of the field of
+// heddle_attention_args. Extents beside the batch are sizes of a call (RoleExtent). Tensors are [batch, rows, heads, dim] with
+// strides; arrays are fp32, contiguous: [batch, heads, rows] if dim is one, else [batch, rows, heads, dim].
+#define HEDDLE_ROLES(ROLE)                                                                                              \
+  ROLE(q, q, tensor, dtype, seqlenQ, heads, headDim)                                                                    \
+  ROLE(k, k, tensor, dtype, seqlenK, kvHeads, headDim)                                                                  \
+  ROLE(v, v, tensor, dtype, seqlenK, kvHeads, valueDim)                                                                 \
+  ROLE(out, out, tensor, outDtype, seqlenQ, heads, valueDim)                                                            \
+  ROLE(lse, lse, array, fp32, seqlenQ, heads, one)                                                                      \
+  ROLE(carryOut, carry_out, array, fp32, seqlenQ, heads, valueDim)                                                      \
+  ROLE(carryLse, carry_lse, array, fp32, seqlenQ, heads, one)
+
+enum class Role : uint8_t {
+#define HEDDLE_ROLE_NAME(identifier, ...) identifier,
+  HEDDLE_ROLES(HEDDLE_ROLE_NAME)
+#undef HEDDLE_ROLE_NAME
+};
+
+enum class RoleForm : uint8_t { tensor, array };
+// dtype and outDtype are those of the kernel (KernelFamily).
+enum class RoleElement : uint8_t { dtype, outDtype, fp32 };
+enum class RoleExtent : uint8_t { seqlenQ, seqlenK, heads, kvHeads, headDim, valueDim, one };
+
+struct RoleSpec {
+  Role role;
+  const char *name;
+  RoleForm form;
+  RoleElement element;
+  RoleExtent rows, heads, dim;
+};
+
+// In the order of Role.
+constexpr RoleSpec kRoles[] = {
+#define HEDDLE_ROLE_SPEC(identifier, name, form, element, rows, heads, dim)                                             \
+  {Role::identifier, #name, RoleForm::form, RoleElement::element, RoleExtent::rows, RoleExtent::heads, RoleExtent::dim},
+    HEDDLE_ROLES(HEDDLE_ROLE_SPEC)
+#undef HEDDLE_ROLE_SPEC
+};
+constexpr int kRoleCount = int(sizeof(kRoles) / sizeof(kRoles[0]));
+
+constexpr const RoleSpec &specOf(Role role) { return kRoles[int(role)]; }
+
+enum class Access : uint8_t { read, write };
+// together: all optional roles of the kind that are `together` are given, or none of them.
+enum class Presence : uint8_t { required, together };
+
+struct KindRole {
+  Role role;
+  Access access;
+  Presence presence = Presence::required;
+};
+
+// Sizes of a call come from the first role in the list that has them.
+struct KindSpec {
+  const char *name;
+  std::vector<KindRole> roles;
+
+  const KindRole *find(Role role) const;
+};
+
+// What a kernel of a kind (KernelFamily::kind, a suffix of the element type of out included) is called with. unsupported
+// names the kinds that there are.
+Result<const KindSpec *> findKind(std::string_view kind);
+const std::vector<KindSpec> &kinds();
+
+// Position of query 0: 0, seqlen_k - seqlen_q, or what each call says.
+enum class QOriginRule : uint8_t { start, end, given };
+
+// "start", "end" or "given"; the inverse gives notFound with the names that exist.
+const char *qOriginRuleName(QOriginRule rule);
+Result<QOriginRule> parseQOriginRule(std::string_view name);
+
+} // namespace heddle
+
+#endif
