@@ -75,8 +75,8 @@ Status KernelRequest::validate() const {
   if (headDim < 1 || valueDim < 1)
     return Status::invalidArgument("kernel request: expected head dims of at least 1, got " + std::to_string(headDim) +
                                    " and " + std::to_string(valueDim));
-  if (paramCount < 0 || paramCount > kMaxLaunchParams)
-    return Status::invalidArgument("kernel request: expected at least 0 and at most " + std::to_string(kMaxLaunchParams) +
+  if (paramCount < 0 || paramCount > kMaxArguments)
+    return Status::invalidArgument("kernel request: expected at least 0 and at most " + std::to_string(kMaxArguments) +
                                    " run-time sizes, got " + std::to_string(paramCount));
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].argument < (i ? operands[i - 1].argument + 1 : 0) || operands[i].argument >= paramCount)

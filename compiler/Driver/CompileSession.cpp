@@ -9,7 +9,6 @@
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Driver/PreparedPattern.h"
-#include "runtime/Core/Digest.h"
 #include "runtime/Core/KernelImages.h"
 #include "runtime/Core/LaunchPlan.h"
 
@@ -141,16 +140,12 @@ Result<KernelSource> variantSource(const PreparedPattern &prepared, const Kernel
   return std::move(sources.front());
 }
 
-/// A key of several codes; that of a single one is its own.
-static std::string contentKeyOf(const std::vector<Cubin> &cubins) {
-  std::string keys;
-  for (const Cubin &cubin : cubins)
-    keys += (keys.empty() ? "" : "\n") + cubin.contentKey;
-  return cubins.size() == 1 ? keys : sha256Hex(keys);
-}
-
+/// Of a record that has its plan.
 static void fillCode(KernelRecord &record, std::vector<Cubin> cubins) {
-  record.contentKey = contentKeyOf(cubins);
+  std::vector<std::string> keys;
+  for (const Cubin &cubin : cubins)
+    keys.push_back(cubin.contentKey);
+  record.contentKey = contentKeyOf(keys, record.plan);
   record.kernelArch = cubins.front().arch;
   record.nvrtcVersion = cubins.front().nvrtcVersion;
   std::vector<std::string> images, texts;

@@ -9,7 +9,7 @@
 
 namespace heddle::attn {
 
-constexpr int64_t kMaxArguments = 256;
+constexpr int64_t kMaxArguments = 64; ///< sizes, numbers and tensors together; runtime/Core/LaunchExpr.h has the same number
 constexpr int64_t kMaxNesting = 64;     ///< masks inside masks, and links of a chain of scores
 constexpr int64_t kMaxVariants = 256;   ///< choices of operands of attn.heads
 constexpr int64_t kMaxWrittenOut = 4096; ///< ops, each as often as it is used, all variants together

@@ -1,5 +1,6 @@
 //===- KernelImages.cpp - the codes of one record as one text ----------------===//
 #include "runtime/Core/KernelImages.h"
+#include "runtime/Core/Digest.h"
 
 #include <algorithm>
 #include <charconv>
@@ -23,6 +24,13 @@ bool readSizes(std::string_view line, std::vector<size_t> &sizes) {
 }
 
 } // namespace
+
+std::string contentKeyOf(const std::vector<std::string> &codeKeys, std::string_view plan) {
+  Sha256 digest;
+  for (const std::string &key : codeKeys)
+    digest.update(key).update("\n");
+  return digest.update(plan).hex();
+}
 
 std::string joinImages(const std::vector<std::string> &images) {
   if (images.size() == 1)

@@ -84,8 +84,8 @@ struct WinnerKey : KernelFamily, ProblemBucket, DeviceIdentity {
   }
 };
 
-// One compiled kernel. `contentKey` is the digest of source, headers, options, NVRTC version and arch;
-// it decides correctness, so equal keys mean interchangeable kernels.
+// One compiled kernel. `contentKey` is the digest of source, headers, options, NVRTC version and arch of its codes and of its
+// launch plan (KernelImages.h); it decides correctness, so equal keys mean interchangeable kernels.
 struct KernelRecord : KernelFamily {
   std::string contentKey;
   std::string kernelArch;    // what it was compiled for: "sm_90a", "compute_80" for PTX only

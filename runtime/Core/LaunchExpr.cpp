@@ -221,7 +221,7 @@ private:
     std::string_view digits = isParam ? word.substr(5) : word;
     int64_t value = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || (isParam && value >= kMaxLaunchParams))
+    if (error != std::errc() || end != digits.data() + digits.size() || (isParam && value >= kMaxArguments))
       return Status::invalidArgument("not a leaf");
     return isParam ? LaunchExpr::param(value) : LaunchExpr(value);
   }

@@ -42,8 +42,8 @@ struct LaunchSymbols {
   int64_t operator[](LaunchSymbol symbol) const { return values[int(symbol)]; }
 };
 
-// Most run-time sizes of a pattern.
-inline constexpr int64_t kMaxLaunchParams = 1024;
+// Most arguments of a pattern: sizes, numbers and tensors, which are numbered together. dialect/IR/Limits.h has the same number.
+inline constexpr int64_t kMaxArguments = 64;
 
 // A value type. Evaluation is thread safe and, where it succeeds, allocates nothing.
 class LaunchExpr {

@@ -10,7 +10,6 @@ namespace {
 
 using PointerKind = PointerSource::Kind;
 
-constexpr int64_t kMaxOperands = 1024;
 constexpr int64_t kRegionAlignment = 256;
 constexpr int64_t kMaxWorkspaceBytes = int64_t(1) << 40;
 
@@ -139,7 +138,7 @@ Result<PointerSource> parseNumbered(std::string_view text) {
   const std::string_view digits = text.substr(isOperand ? operand.size() : region.size());
   int64_t index = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (error != std::errc() || end != digits.data() + digits.size() || index < 0 || index >= (isOperand ? kMaxOperands : kMaxRegions))
+  if (error != std::errc() || end != digits.data() + digits.size() || index < 0 || index >= (isOperand ? kMaxArguments : kMaxRegions))
     return Status::invalidArgument("");
   return isOperand ? PointerSource::operand(index) : PointerSource::region(index);
 }
@@ -247,6 +246,9 @@ Status LaunchPlan::validate() const {
     return Status::invalidArgument("launch plan: expected 1 to " + std::to_string(kMaxLaunches) + " launches, got " +
                                    std::to_string(launches.size()));
   HEDDLE_TRY(validateRegions(*this));
+  if (paramCount() > kMaxArguments)
+    return Status::invalidArgument("launch plan: expected param0 to param" + std::to_string(kMaxArguments - 1) + ", got param" +
+                                   std::to_string(paramCount() - 1));
   int64_t allBytes = 0;
   for (size_t i = 0; i < launches.size(); ++i) {
     HEDDLE_TRY(validateLaunch(launches[i]));

@@ -55,7 +55,7 @@ Status checkAddresses(const LoadedKernel &kernel, const CallInputs &inputs) {
   }
   if (args.workspace_bytes > 0 && args.workspace)
     HEDDLE_TRY(checkAddress(state, "workspace", args.workspace));
-  for (int64_t i = 0; i < kMaxRuntimeSizes; ++i)
+  for (int64_t i = 0; i < kMaxArguments; ++i)
     if ((kernel.needs.operandMask >> i & 1) != 0 && inputs.operands[i])
       HEDDLE_TRY(checkAddress(state, "operands: pointer number " + std::to_string(i), inputs.operands[i]));
   return {};

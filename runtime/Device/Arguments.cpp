@@ -259,15 +259,15 @@ int64_t lowestBit(uint64_t bits) { return __builtin_ctzll(bits); }
 Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
   const heddle_attention_args &args = inputs.args;
   uint64_t sizesSeen = 0, pointersSeen = 0;
-  if (args.operand_count > 2 * uint64_t(kMaxRuntimeSizes) || (args.operand_count > 0 && !args.operands))
-    return bad("operands: expected at most " + num(2 * kMaxRuntimeSizes) + " with an address, got " + num(int64_t(args.operand_count)));
+  if (args.operand_count > 2 * uint64_t(kMaxArguments) || (args.operand_count > 0 && !args.operands))
+    return bad("operands: expected at most " + num(2 * kMaxArguments) + " with an address, got " + num(int64_t(args.operand_count)));
   for (uint64_t i = 0; i < args.operand_count; ++i) {
     const heddle_operand &operand = args.operands[i];
     bool isSize = operand.kind == HEDDLE_OPERAND_INT || operand.kind == HEDDLE_OPERAND_FLOAT;
     std::string_view kind = isSize ? "run-time size" : "pointer";
     if (!isSize && operand.kind != HEDDLE_OPERAND_POINTER)
       return Status::unsupported("attention arguments: operand " + num(operand.id) + ": no kernel takes operands of kind " + num(operand.kind));
-    bool isKnown = operand.id >= 0 && operand.id < kMaxRuntimeSizes &&
+    bool isKnown = operand.id >= 0 && operand.id < kMaxArguments &&
                    (isSize ? operand.id < needs.paramCount : (needs.operandMask >> operand.id & 1) != 0);
     if (!isKnown)
       return bad("operands: this kernel has no " + std::string(kind) + " number " + num(operand.id));
@@ -358,18 +358,14 @@ Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {
   needs.paramCount = plan.paramCount();
   needs.serves = plan.serves;
   HEDDLE_ASSIGN(needs.kind, findKind(plan.serves.kind));
-  int64_t largestOperand = -1;
+  static_assert(kMaxArguments <= 64, "a bit for each argument");
   plan.forEachPointer([&](const PointerSource &source) {
-    if (source.kind != PointerSource::Kind::operand)
-      return;
-    largestOperand = std::max(largestOperand, source.index);
-    needs.operandMask |= uint64_t(1) << (source.index % kMaxRuntimeSizes);
+    if (source.kind == PointerSource::Kind::operand)
+      needs.operandMask |= uint64_t(1) << source.index;
   });
   const std::vector<bool> used = plan.usedParams();
-  for (size_t i = 0; i < used.size() && i < size_t(kMaxRuntimeSizes); ++i)
+  for (size_t i = 0; i < used.size(); ++i)
     needs.sizeMask |= uint64_t(used[i]) << i;
-  if (needs.paramCount > kMaxRuntimeSizes || largestOperand >= kMaxRuntimeSizes)
-    return Status::unsupported("launch plan: this runtime passes at most " + num(kMaxRuntimeSizes) + " run-time sizes and pointers");
   return needs;
 }
 

@@ -10,13 +10,11 @@
 
 namespace heddle {
 
-constexpr int64_t kMaxRuntimeSizes = 64; // run-time sizes and pointer operands of one kernel, each
-
 struct CallInputs {
   heddle_attention_args args; // as this version knows them
   LaunchSymbols symbols;      // params points into runtimeSizes
-  int64_t runtimeSizes[kMaxRuntimeSizes];
-  const void *operands[kMaxRuntimeSizes];
+  int64_t runtimeSizes[kMaxArguments];
+  const void *operands[kMaxArguments];
   WorkspaceLayout layout;
   float scaleLog2 = 0;
 
@@ -39,13 +37,13 @@ bool isEmpty(const heddle_tensor &tensor);
 
 // What a kernel asks of its arguments beyond its family; computed once at load.
 struct CallRequirements {
-  int64_t paramCount = 0;   // at most kMaxRuntimeSizes
+  int64_t paramCount = 0;
   uint64_t sizeMask = 0;    // bit i: run-time size i is used
   uint64_t operandMask = 0; // bit i: pointer operand i is used
   const KindSpec *kind = nullptr;
   PlanService serves;
 
-  // unsupported if the plan uses more than kMaxRuntimeSizes of either.
+  // Of a valid plan; unsupported if it is of a kind that is not known.
   static Result<CallRequirements> of(const LaunchPlan &plan);
 };
 

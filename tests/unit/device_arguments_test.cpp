@@ -282,14 +282,3 @@ TEST_CASE("what a plan does not serve is refused by name, not ignored") {
   CHECK(status.code() == StatusCode::unsupported);
   CHECK(status.message().find("this kernel does not take carry_out; leave it null") != std::string::npos);
 }
-
-TEST_CASE("plans that use more sizes or pointers than a call can carry are refused") {
-  LaunchPlan plan;
-  KernelLaunch &launch = plan.launches.emplace_back();
-  launch.appendI32(LaunchExpr::param(64));
-  CHECK(CallRequirements::of(plan).status().code() == StatusCode::unsupported);
-  LaunchPlan pointers;
-  pointers.launches.emplace_back();
-  pointers.launches.front().appendPointer(PointerSource::operand(64));
-  CHECK(CallRequirements::of(pointers).status().code() == StatusCode::unsupported);
-}

@@ -33,3 +33,12 @@ TEST_CASE("texts that do not hold the images are corrupt") {
     CHECK(status.code() == StatusCode::corrupt);
   }
 }
+
+TEST_CASE("the key of a record is of its codes, their order and its plan") {
+  const std::string key = contentKeyOf({"a", "b"}, "plan");
+  CHECK(key.size() == 64);
+  CHECK(contentKeyOf({"a", "b"}, "plan") == key);
+  CHECK(contentKeyOf({"a", "b"}, "another grid") != key);
+  CHECK(contentKeyOf({"b", "a"}, "plan") != key);
+  CHECK(contentKeyOf({"a"}, "b\nplan") != contentKeyOf({"a", "b"}, "plan\n"));
+}

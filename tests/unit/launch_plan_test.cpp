@@ -265,6 +265,8 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr w\n", "line 4: expected q, k, v"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr region0\n", "launch 0 uses region0"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr regionx\n", "operand<i> or region<i>, got 'regionx'"},
+        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i32 param64\n", "line 4:"},
+        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr operand64\n", "operand<i> or region<i>, got 'operand64'"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 2 i32 1\n", "slot at offset 2: expected a multiple of 4"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 8 i32 1\n", "slot at offset 8: expected to end inside"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i64 1\nslot 4 i32 1\n", "overlap"},

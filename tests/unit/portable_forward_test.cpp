@@ -190,10 +190,10 @@ TEST_CASE("a pattern without run-time sizes still fills the one element that the
 
 TEST_CASE("as many run-time sizes as a plan can name fit, one more does not apply") {
   KernelRequest request;
-  request.paramCount = kMaxLaunchParams;
+  request.paramCount = kMaxArguments;
   const LaunchPlan plan =
       portableForwardSkeleton().planLaunch(request, portableForwardSkeleton().defaultConfig(request));
-  CHECK(plan.launches.front().paramBytes > 4 * kMaxLaunchParams);
+  CHECK(plan.launches.front().paramBytes > 4 * kMaxArguments);
   CHECK(plan.validate().isOk());
   CHECK(LaunchPlan::parse(plan.str())->str() == plan.str());
   ++request.paramCount;

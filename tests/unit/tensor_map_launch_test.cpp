@@ -265,7 +265,7 @@ TEST_CASE("as many heads run side by side as share the given memory, with their 
 
 TEST_CASE("a parameter block beyond what a launch takes does not apply, a large one asks for a newer driver") {
   KernelRequest request = requestFor(64, 64);
-  request.paramCount = 200;
+  request.paramCount = kMaxArguments;
   for (int64_t rate = 2; tensorMapParamBytes(request) <= kMaxParamBytes; ++rate)
     request.variants.push_back({rate, {rate}});
   CHECK_FALSE(sm90ForwardSkeleton().appliesTo(request).isOk());
