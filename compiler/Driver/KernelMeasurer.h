@@ -33,6 +33,7 @@ public:
   virtual tuner::Verification verify(int64_t candidate, const KernelRecord &record) = 0;
   /// One launch with a flushed L2 cache, in microseconds.
   virtual tuner::Sample sample(int64_t candidate, const KernelRecord &record) = 0;
+  /// Waits for nobody: candidates are let go of from destructors.
   virtual void release(int64_t candidate) = 0;
   /// internal: a candidate wrote into what all of them only read.
   virtual Status checkInputs() = 0;

@@ -86,7 +86,7 @@ Result<MeasureTask> decodeTask(const std::string &message) {
 }
 
 std::string encode(const MeasureQuestion &question) {
-  Json json = {{"what", static_cast<int>(question.what)}, {"candidate", question.candidate}};
+  Json json = {{"what", static_cast<int>(question.what)}, {"candidate", question.candidate}, {"released", question.released}};
   if (question.hasRecord)
     json["record"] = recordJson(question.record);
   return packed(json);
@@ -97,6 +97,7 @@ Result<MeasureQuestion> decodeQuestion(const std::string &message) {
     MeasureQuestion question;
     question.what = static_cast<MeasureQuestion::What>(json.at("what").get<int>());
     get(json, "candidate", question.candidate);
+    json.at("released").get_to(question.released);
     question.hasRecord = json.contains("record");
     if (question.hasRecord)
       question.record = recordOf(json.at("record"));

@@ -20,8 +20,9 @@ struct MeasureTask {
 
 /// Every further one, each answered by one MeasureAnswer.
 struct MeasureQuestion {
-  enum class What : int { ready, verify, sample, release, checkInputs, recover } what = What::ready;
+  enum class What : int { ready, verify, sample, checkInputs, recover } what = What::ready;
   int64_t candidate = 0;
+  std::vector<int64_t> released = {}; ///< candidates that were let go of since the question before; let go of first
   KernelRecord record = {}; ///< of a candidate that the process has not been told yet
   bool hasRecord = false;
 };

@@ -48,7 +48,7 @@ public:
 
   void release(int64_t candidate) override {
     if (told.erase(candidate))
-      ask(What::release, candidate, {});
+      released.push_back(candidate);
   }
 
   Status recover() override {
@@ -75,11 +75,12 @@ private:
     child.reset();
     isReady = false;
     told.clear();
+    released.clear();
   }
 
   MeasureAnswer ask(What what, int64_t candidate, const KernelRecord &record) {
     MeasureQuestion question{what, candidate};
-    question.hasRecord = what != What::release && !told.count(candidate);
+    question.hasRecord = !told.count(candidate);
     if (question.hasRecord)
       question.record = record;
     Result<MeasureAnswer> answer = exchange(question);
@@ -90,9 +91,10 @@ private:
     return *answer;
   }
 
-  Result<MeasureAnswer> exchange(const MeasureQuestion &question) {
+  Result<MeasureAnswer> exchange(MeasureQuestion question) {
     if (!child)
       return Status::io("the process that measures is gone");
+    question.released.swap(released);
     HEDDLE_ASSIGN(std::string message, child->ask(encode(question), answerLimit));
     return decodeAnswer(message);
   }
@@ -112,7 +114,8 @@ private:
   double answerLimit;
   std::optional<ChildProcess> child;
   bool isReady = false;
-  std::set<int64_t> told; ///< candidates that the child has the record of
+  std::set<int64_t> told;        ///< candidates that the child has the record of
+  std::vector<int64_t> released; ///< not yet told
 };
 
 } // namespace

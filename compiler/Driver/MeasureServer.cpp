@@ -23,6 +23,10 @@ public:
   }
 
   MeasureAnswer answer(const MeasureQuestion &question) {
+    for (int64_t candidate : question.released) {
+      measurer->release(candidate);
+      records.erase(candidate);
+    }
     if (question.hasRecord)
       records[question.candidate] = question.record;
     const KernelRecord &record = records[question.candidate];
@@ -49,10 +53,6 @@ public:
       break;
     case MeasureQuestion::What::recover:
       answer.status = measurer->recover();
-      break;
-    case MeasureQuestion::What::release:
-      measurer->release(question.candidate);
-      records.erase(question.candidate);
       break;
     }
     return answer;

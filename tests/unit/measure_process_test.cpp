@@ -8,6 +8,7 @@
 #include "compiler/Driver/TuneSession.h"
 #include "device_fixture.h"
 
+#include <chrono>
 #include <filesystem>
 #include <unistd.h>
 
@@ -161,6 +162,18 @@ TEST_CASE("a process that does not answer is killed and started again") {
   CHECK(failureText(measurer->verify(2, smallKernel())).find("timed_out: ") == 0);
   require(measurer->recover());
   CHECK(failureText(measurer->verify(3, smallKernel())).find("wrong: ") == 0);
+}
+
+TEST_CASE("letting go of a kernel waits for nobody, not for a process that hangs") {
+  ChildDriver driver("cuModuleUnload=hang@1");
+  auto file = patternFile(kPattern);
+  auto measurer = measurerOf(*file, smallSetup());
+  require(measurer->ready());
+  CHECK(!measurer->sample(1, smallKernel()).failure);
+  const auto start = std::chrono::steady_clock::now();
+  measurer->release(1);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(200));
+  CHECK(failureText(measurer->verify(2, smallKernel())).find("timed_out: ") == 0);
 }
 
 TEST_CASE("a launch that never ends costs its process") {
