@@ -254,11 +254,27 @@ std::string PatternFile::text() const {
 
 std::string PatternFile::takeDiagnostics() const { return source->diagnostics.take(); }
 
-/// Drops what has no meaning: names, documentation, defaults.
+/// The bounds of an argument, which generated code relies on, said in one way.
+static SmallVector<NamedAttribute> boundsOf(attn::PatternOp pattern, unsigned index) {
+  Builder builder(pattern.getContext());
+  SmallVector<NamedAttribute> bounds;
+  auto bound = [&](StringRef name, Attribute value) { bounds.push_back(builder.getNamedAttr(name, value)); };
+  if (pattern.isOperand(index))
+    return bounds;
+  if (!pattern.isRealParameter(index)) {
+    bound("attn.min", builder.getI64IntegerAttr(pattern.getParameterMinimum(index)));
+    return bounds;
+  }
+  bound("attn.min", builder.getF64FloatAttr(pattern.getRealMinimum(index)));
+  bound("attn.max", builder.getF64FloatAttr(pattern.getRealMaximum(index)));
+  return bounds;
+}
+
+/// Drops what changes no code: names, documentation, defaults.
 static void stripNames(attn::PatternOp pattern) {
   pattern.setSymName("pattern");
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
-    pattern.setArgAttrs(i, ArrayRef<NamedAttribute>());
+    pattern.setArgAttrs(i, boundsOf(pattern, i));
 }
 
 /// The op and what it reads, before it, as far as `placed` lacks them.
@@ -298,7 +314,7 @@ Result<std::string> PatternFile::digest() const {
   std::string text;
   llvm::raw_string_ostream stream(text);
   copy->print(stream, OpPrintingFlags().printGenericOpForm());
-  return sha256Hex("attn-normal-form-2\n" + text);
+  return sha256Hex("attn-normal-form-3\n" + text);
 }
 
 } // namespace heddle
