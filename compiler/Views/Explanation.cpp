@@ -2,8 +2,8 @@
 #include "compiler/Views/Explanation.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Views/ExplainKernel.h"
-#include "compiler/Views/KeptPairs.h"
 #include "compiler/Views/PieceWords.h"
+#include "dialect/Analysis/HeadGroups.h"
 
 namespace heddle::views {
 
@@ -75,10 +75,10 @@ static void explainVariants(const PatternFile &file, const ProblemSizes &sizes, 
     VariantExplanation &said = result.variants.emplace_back();
     said.queryRate = variant.forward.rowRate;
   }
-  for (int64_t head = sizes.heads - 1; head >= 0; --head) {
-    VariantExplanation &said = result.variants[variantOf(file.analysis(), sizes, head)];
-    said.firstHead = head;
-    ++said.heads;
+  for (const HeadGroup &alike : headGroups(file.analysis(), sizes)) {
+    VariantExplanation &said = result.variants[alike.variant];
+    said.firstHead = said.heads ? std::min(said.firstHead, alike.first) : alike.first;
+    said.heads += alike.heads;
   }
   for (size_t index = 0; index < result.variants.size(); ++index) {
     const Variant &variant = file.analysis().variants[index];
@@ -100,7 +100,7 @@ Result<Explanation> explain(const PatternFile &file, const ExplainRequest &reque
   Explanation result;
   result.gpu = request.gpu->name;
   result.gpuFullName = request.gpu->fullName;
-  HEDDLE_ASSIGN(KeptPairs kept, keptPairsOf(file, request.sizes, request.operands));
+  HEDDLE_ASSIGN(KeptPairs kept, keptPairsOf(file, request.sizes, request.operands, request.pairs));
   result.keptPairs = kept.count;
   result.keptPairsNote = kept.note;
   explainTiles(file, request, result);

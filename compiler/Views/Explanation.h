@@ -7,6 +7,7 @@
 
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
+#include "compiler/Views/KeptPairs.h"
 #include "runtime/Core/DType.h"
 
 namespace heddle {
@@ -24,6 +25,7 @@ struct ExplainRequest {
   attn::TileShape tile;
   const GpuModel *gpu = nullptr; ///< never null
   Operands operands = {};        ///< tensors that the pattern reads, as far as they are given
+  PairEffort pairs = {};         ///< of what has no closed form
 };
 
 struct BranchExplanation {

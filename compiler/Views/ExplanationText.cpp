@@ -92,7 +92,9 @@ private:
     const bool isUnknown = attn::lacksTensors(file.analysis(), request.sizes);
     if (counts.isBound)
       return "at most " + grouped(counts.visited) + " visited, at least " + grouped(counts.full) +
-             " full (" + std::string(isUnknown ? "what its tensors hold is not known" : "its lists are too long to be read") + ")";
+             " full (" + std::string(isUnknown ? "what its tensors hold is not known"
+                                     : counts.isCutShort ? "its closed form takes more evaluations than --limit"
+                                                         : "its lists are too long to be read") + ")";
     return grouped(counts.visited) + " visited = " + grouped(counts.full) + " full + " +
            grouped(counts.visited - counts.full) + " partial";
   }

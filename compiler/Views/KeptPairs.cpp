@@ -11,12 +11,15 @@ namespace heddle::views {
 using namespace heddle::attn;
 
 /// The kept pairs of one batch element, each asked of the compiled predicate.
-static Result<WideInt> enumeratePairs(const PatternFile &file, const ProblemSizes &sizes, const Operands &operands) {
+static Result<WideInt> enumeratePairs(const PatternFile &file, const ProblemSizes &sizes, const Operands &operands,
+                                      const PairEffort &effort) {
   HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes, operands));
   std::vector<uint16_t> copies;
   WideInt total = 0;
   for (int64_t head = 0; head < sizes.heads; ++head)
     for (int64_t row = 0; row < sizes.seqlenQ; ++row) {
+      if (effort.progress && row % 256 == 0)
+        effort.progress((double(head) + double(row) / double(sizes.seqlenQ)) / double(sizes.heads));
       rows.read(head, row, copies);
       total += std::accumulate(copies.begin(), copies.end(), int64_t(0));
     }
@@ -44,12 +47,13 @@ static WideInt pairsToTry(const PatternFile &file, const ProblemSizes &sizes) {
   return WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK * WideInt(branches);
 }
 
-static std::string whyUncounted(const PatternFile &file, const ProblemSizes &sizes) {
-  const std::string why = hasLongLists(file.analysis(), sizes)
+static std::string whyUncounted(const PatternFile &file, const ProblemSizes &sizes, const PairEffort &effort, bool isCutShort) {
+  const std::string why = isCutShort ? "its closed form takes more than " + grouped(sizes.mostEvaluations) + " evaluations"
+                          : hasLongLists(file.analysis(), sizes)
                               ? "its lists have more than " + grouped(kMostListEntries) + " entries"
                               : std::string("the pattern has a part without a closed form");
   return "unknown: " + why + ", and " + grouped(pairsToTry(file, sizes)) + " pairs are more than the " +
-         grouped(kMostEnumeratedPairs) + " that are tried one by one";
+         grouped(effort.mostPairs) + " that are tried one by one";
 }
 
 static std::string closedFormNote(const PatternFile &file) {
@@ -59,14 +63,19 @@ static std::string closedFormNote(const PatternFile &file) {
   return note;
 }
 
-Result<KeptPairs> keptPairsOf(const PatternFile &file, const ProblemSizes &sizes, const Operands &operands) {
+Result<KeptPairs> keptPairsOf(const PatternFile &file, const ProblemSizes &sizes, const Operands &operands,
+                              const PairEffort &effort) {
   if (Status known = checkMaskTensors(file, sizes); !known.isOk())
     return KeptPairs{std::nullopt, "unknown: " + known.message()};
-  if (std::optional<WideInt> count = countPairs(file.analysis(), sizes))
+  bool isCutShort = false;
+  if (std::optional<WideInt> count = countPairs(file.analysis(), sizes, &isCutShort))
     return KeptPairs{count, closedFormNote(file)};
-  if (pairsToTry(file, sizes) > kMostEnumeratedPairs)
-    return KeptPairs{std::nullopt, whyUncounted(file, sizes)};
-  HEDDLE_ASSIGN(WideInt count, enumeratePairs(file, sizes, operands));
+  if (file.lowered() != file.pattern()) // as one union: branches without common pairs are made of more pieces
+    if (std::optional<WideInt> count = countPairs(analyze(file.pattern()), sizes, &isCutShort))
+      return KeptPairs{count, closedFormNote(file)};
+  if (pairsToTry(file, sizes) > effort.mostPairs)
+    return KeptPairs{std::nullopt, whyUncounted(file, sizes, effort, isCutShort)};
+  HEDDLE_ASSIGN(WideInt count, enumeratePairs(file, sizes, operands, effort));
   return KeptPairs{count, "counted pair by pair, for batch element 0"};
 }
 

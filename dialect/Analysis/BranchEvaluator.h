@@ -21,9 +21,9 @@ public:
   BranchEvaluator(const BranchRanges &branch, const TensorData &tensors);
 
   bool uses(Symbol::Kind kind) const;
-  /// Positions after which every floor and remainder, and the split of columns into tiles, repeat, for sizes that
-  /// `valueOf` gives. Divisors that would take it beyond `limit` are left out.
-  template <class SymbolValues> int64_t period(SymbolValues valueOf, int64_t columnsPerTile, int64_t limit) const;
+  /// What positions are divided by in floors and remainders, and in the split of columns into tiles, for sizes that `valueOf`
+  /// gives.
+  template <class SymbolValues> std::vector<int64_t> divisors(SymbolValues valueOf, int64_t columnsPerTile) const;
 
   /// Heads with equal values (sizes alike) have equal ranges for every tile.
   template <class SymbolValues> std::vector<int64_t> headValues(SymbolValues valueOf) const;
@@ -112,15 +112,14 @@ private:
 };
 
 template <class SymbolValues>
-int64_t BranchEvaluator::period(SymbolValues valueOf, int64_t columnsPerTile, int64_t limit) const {
+std::vector<int64_t> BranchEvaluator::divisors(SymbolValues valueOf, int64_t columnsPerTile) const {
   PlainDomain domain{&tensors};
-  std::vector<int64_t> slots;
-  int64_t period = columnRate * columnsPerTile; // a tile's number is a floor of a floor
+  std::vector<int64_t> slots, divisors = {columnRate * columnsPerTile}; // a tile's number is a floor of a floor
   std::map<unsigned, int64_t> spans;
   auto spanOf = [&](unsigned cell) { return spans.count(cell) ? spans[cell] : int64_t(1); };
   auto include = [&](const ExprProgram &program) {
     program.run(domain, valueOf, slots);
-    period = program.leastCommonDivisor(slots, spanOf, period, limit);
+    program.appendDivisors(slots, spanOf, divisors);
   };
   for (const CompiledPiece &piece : pieces) {
     spans.clear();
@@ -131,7 +130,7 @@ int64_t BranchEvaluator::period(SymbolValues valueOf, int64_t columnsPerTile, in
     include(piece.program);
     include(piece.listProgram);
   }
-  return period;
+  return divisors;
 }
 
 template <class SymbolValues> std::vector<int64_t> BranchEvaluator::headValues(SymbolValues valueOf) const {

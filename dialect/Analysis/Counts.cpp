@@ -1,10 +1,11 @@
 //===- Counts.cpp - sums over tiles and pairs -----------------------------===//
 #include "dialect/Analysis/Counts.h"
 #include "dialect/Analysis/BranchEvaluator.h"
+#include "dialect/Analysis/HeadGroups.h"
+#include "dialect/Analysis/Period.h"
 #include "dialect/Analysis/RowTiles.h"
 
 #include <map>
-#include <numeric>
 
 namespace heddle::attn {
 
@@ -13,11 +14,6 @@ namespace {
 Direction opposite(Direction direction) {
   return direction == Direction::Forward ? Direction::Transposed : Direction::Forward;
 }
-
-/// Tiles of a class by step and turn: tile number = step + turn * (tiles of a period).
-struct Rectangle {
-  int64_t step, turn, steps, turns;
-};
 
 WideInt seriesSum(SweepNumber start, int64_t steps, int64_t turns) {
   return WideInt(start.value) * steps * turns + WideInt(start.slope) * turns * steps * (steps - 1) / 2 +
@@ -36,42 +32,25 @@ SweepNumber totalLength(const std::vector<BranchEvaluator::Run<SweepNumber>> &ru
 class ClassSum {
 public:
   ClassSum(const BranchEvaluator &evaluator, const ProblemSizes &sizes, int64_t head, int64_t columnsPerTile)
-      : evaluator(evaluator), sizes(sizes), head(head), columnsPerTile(columnsPerTile) {}
+      : evaluator(evaluator), sizes(sizes), head(head), columnsPerTile(columnsPerTile), left(sizes.mostEvaluations) {}
 
-  TileCounts run(const ClassTiles &tiles) const {
-    if (tiles.count == 0)
-      return {};
-    const int64_t period = tilesPerPeriod(tiles), turns = tiles.count / period, rest = tiles.count % period;
-    std::vector<Rectangle> open = {{0, 0, period, turns}};
-    if (rest > 0)
-      open.push_back({0, turns, rest, 1});
-    TileCounts counts;
-    while (!open.empty()) {
-      Rectangle all = open.back();
-      open.pop_back();
-      Rectangle done = sumCorner(tiles, period, all, counts);
-      if (done.turns < all.turns)
-        open.push_back({all.step, all.turn + done.turns, done.steps, all.turns - done.turns});
-      if (done.steps < all.steps)
-        open.push_back({all.step + done.steps, all.turn, all.steps - done.steps, all.turns});
-    }
-    return counts;
-  }
+  /// More evaluations than the sizes allow: what `run` returned is not the sum.
+  bool isCutShort() const { return left < 0; }
 
-private:
-  /// Tiles that this number of tiles apart see every floor and remainder alike; at most all of them.
-  int64_t tilesPerPeriod(const ClassTiles &tiles) const {
-    constexpr int64_t kLongestPeriod = int64_t(1) << 32;
+  TileCounts run(const ClassTiles &tiles) {
     auto valueOf = [&](Symbol symbol) {
       return symbol.kind == Symbol::TileFirst || symbol.kind == Symbol::TileLast ? tiles.first
                                                                                  : symbolValue(sizes, head, symbol);
     };
-    int64_t period = evaluator.period(valueOf, columnsPerTile, kLongestPeriod);
-    return std::min(period / std::gcd(period, tiles.step), tiles.count);
+    const int64_t period = choosePeriod(evaluator.divisors(valueOf, columnsPerTile), tiles.step, tiles.step * tiles.count);
+    TileCounts counts;
+    coverByRectangles(tiles.count, period, [&](const Rectangle &all) { return sumCorner(tiles, period, all, counts); });
+    return counts;
   }
 
+private:
   /// Sums the tiles about the first of `all` that are evaluated alike, and returns which they are.
-  Rectangle sumCorner(const ClassTiles &tiles, int64_t period, Rectangle all, TileCounts &counts) const {
+  Rectangle sumCorner(const ClassTiles &tiles, int64_t period, const Rectangle &all, TileCounts &counts) {
     SweepDomain domain{all.steps - 1, all.turns - 1, &sizes.tensors};
     SweepNumber tileFirst{tiles.first + tiles.step * (all.step + period * all.turn), tiles.step, tiles.step * period};
     SweepNumber whole = domain.add(tileFirst, {tiles.span, 0, 0}), limit{tiles.lastRow, 0, 0};
@@ -83,6 +62,9 @@ private:
         return tileLast;
       return {symbolValue(sizes, head, symbol), 0, 0};
     }, columnsPerTile);
+    left -= std::max<int64_t>(visit.evaluations, 1);
+    if (isCutShort())
+      return {};
     SweepNumber visited = totalLength(visit.visited, domain), full = totalLength(visit.full, domain);
     Rectangle done{all.step, all.turn, domain.horizon + 1, domain.turns + 1};
     counts.visited += seriesSum(visited, done.steps, done.turns);
@@ -92,15 +74,26 @@ private:
 
   const BranchEvaluator &evaluator;
   const ProblemSizes &sizes;
-  int64_t head, columnsPerTile;
+  int64_t head, columnsPerTile, left;
 };
 
+/// Every tile may be visited, for one branch and head.
+TileCounts everyTile(int64_t rowRate, int64_t columnRate, const ProblemSizes &sizes, TileShape shape, Direction direction) {
+  const int64_t rows = rowAxis(sizes, direction).count, inClass = rowsInClass(rowAxis(sizes, opposite(direction)).count, columnRate, 0);
+  return {WideInt(countRowTiles(rows, rowRate, shape.rows)) * ((inClass + shape.columns - 1) / shape.columns), 0, /*isBound=*/true};
+}
+
 TileCounts sumClasses(const BranchEvaluator &evaluator, int64_t rowRate, const ProblemSizes &sizes, int64_t head,
-                      TileShape shape, RowAxis axis) {
+                      TileShape shape, Direction direction) {
   TileCounts counts;
+  const RowAxis axis = rowAxis(sizes, direction);
   ClassSum sum(evaluator, sizes, head, shape.columns);
-  for (int64_t rowClass = 0; rowClass < std::min(rowRate, axis.count); ++rowClass)
+  for (int64_t rowClass = 0; rowClass < std::min(rowRate, axis.count) && !sum.isCutShort(); ++rowClass)
     counts.add(sum.run(ClassTiles(axis, rowRate, rowClass, shape.rows)));
+  if (!sum.isCutShort())
+    return counts;
+  counts = everyTile(rowRate, 1, sizes, shape, direction);
+  counts.isCutShort = true;
   return counts;
 }
 
@@ -134,21 +127,32 @@ public:
 
   const BranchEvaluator &evaluator() const { return whole; }
 
+  /// After the first head that is cut short all are.
   TileCounts count(const ProblemSizes &sizes, int64_t head, TileShape shape) {
-    const RowAxis axis = rowAxis(sizes, direction);
+    if (!cutShort.isCutShort) {
+      const TileCounts counts = countAnew(sizes, head, shape);
+      if (!counts.isCutShort)
+        return counts;
+      cutShort = counts;
+    }
+    return cutShort;
+  }
+
+private:
+  TileCounts countAnew(const ProblemSizes &sizes, int64_t head, TileShape shape) {
+    const int64_t rows = rowAxis(sizes, direction).count;
     auto valueOf = [&](Symbol symbol) { return symbolValue(sizes, head, symbol); };
     if (fromOtherAxis)
-      return sumClasses(*fromOtherAxis, 1, sizes, head, {shape.columns, shape.rows}, rowAxis(sizes, opposite(direction)));
-    entries += rowRate * whole.listEntries(valueOf, axis.count);
+      return sumClasses(*fromOtherAxis, 1, sizes, head, {shape.columns, shape.rows}, opposite(direction));
+    entries += rowRate * whole.listEntries(valueOf, rows);
     if (entries <= kMostListEntries)
-      return sumClasses(whole, rowRate, sizes, head, shape, axis);
-    TileCounts bound = sumClasses(plain, rowRate, sizes, head, shape, axis);
-    bound.visited += rowRate * whole.listTiles(valueOf, axis.count, shape);
+      return sumClasses(whole, rowRate, sizes, head, shape, direction);
+    TileCounts bound = sumClasses(plain, rowRate, sizes, head, shape, direction);
+    bound.visited += rowRate * whole.listTiles(valueOf, rows, shape);
     bound.isBound = true;
     return bound;
   }
 
-private:
   static BranchRanges withoutLists(const BranchRanges &branch) {
     BranchRanges plain = branch;
     auto isListed = [](const PieceRange &piece) { return piece.list.has_value(); };
@@ -161,32 +165,36 @@ private:
   BranchEvaluator whole, plain;
   std::optional<BranchEvaluator> fromOtherAxis;
   WideInt entries = 0;
+  TileCounts cutShort;
 };
 
 /// Calls `count(head, weight)` so that the weights of a variant's heads add up to their number, once for all heads
 /// whose ranges evaluate alike.
 template <class Count>
-void forEachDistinctHead(const PatternAnalysis &analysis, const ProblemSizes &sizes, unsigned variant,
+void forEachDistinctHead(const std::vector<HeadGroup> &heads, const ProblemSizes &sizes, unsigned variant,
                          const BranchEvaluator &evaluator, Count count) {
   std::map<std::vector<int64_t>, std::pair<int64_t, int64_t>> groups; // values -> representative, number
   bool headMatters = evaluator.uses(Symbol::Head);
-  for (int64_t head = 0; head < sizes.heads; ++head) {
-    if (variantOf(analysis, sizes, head) != variant)
+  for (const HeadGroup &alike : heads) {
+    if (alike.variant != variant)
       continue;
     std::vector<int64_t> values;
     if (headMatters)
-      values = evaluator.headValues([&](Symbol symbol) { return symbolValue(sizes, head, symbol); });
-    ++groups.try_emplace(std::move(values), head, 0).first->second.second;
+      values = evaluator.headValues([&](Symbol symbol) { return symbolValue(sizes, alike.first, symbol); });
+    groups.try_emplace(std::move(values), alike.first, 0).first->second.second += alike.heads;
   }
   for (const auto &[values, group] : groups)
     count(group.first, group.second);
 }
 
+/// A sum over pairs takes rows apart into at most so many classes.
+constexpr int64_t kMostCountedClasses = int64_t(1) << 14;
+
 /// The direction in which one by one tiles are the pairs of a piece, if there is one: without lists, if there is such a one.
 std::optional<Direction> exactDirection(const Piece &piece) {
   std::optional<Direction> listed;
   for (Direction direction : {Direction::Forward, Direction::Transposed}) {
-    const BranchRanges branch = buildRanges({{piece}}, direction).branches[0];
+    const BranchRanges branch = buildRanges({{piece}}, direction, kMostCountedClasses).branches[0];
     if (piece.masked || branch.masked)
       continue;
     if (!hasLists(branch))
@@ -196,22 +204,22 @@ std::optional<Direction> exactDirection(const Piece &piece) {
   return listed;
 }
 
-/// The pairs of one piece, summed over heads; none if its lists are too long.
-std::optional<WideInt> countPiece(const PatternAnalysis &analysis, unsigned variant, const Piece &piece,
-                                  Direction direction, const ProblemSizes &sizes) {
-  VariantRanges ranges = buildRanges({{piece}}, direction);
+/// The pairs of one piece, summed over heads, as tiles of one row and column.
+TileCounts countPiece(const std::vector<HeadGroup> &heads, unsigned variant, const Piece &piece, Direction direction,
+                      const ProblemSizes &sizes) {
+  VariantRanges ranges = buildRanges({{piece}}, direction, kMostCountedClasses);
   BranchCount branch(ranges.branches[0], ranges.rowRate, direction, sizes.tensors);
   TileCounts total;
-  forEachDistinctHead(analysis, sizes, variant, branch.evaluator(), [&](int64_t head, int64_t weight) {
+  forEachDistinctHead(heads, sizes, variant, branch.evaluator(), [&](int64_t head, int64_t weight) {
     if (!total.isBound)
       total.add(branch.count(sizes, head, {1, 1}), weight);
   });
-  return total.isBound ? std::nullopt : std::optional<WideInt>(total.visited);
+  return total;
 }
 
 /// Inclusion-exclusion over the pieces of one branch.
-std::optional<WideInt> countUnion(const PatternAnalysis &analysis, unsigned variant, const PieceList &pieces,
-                                  const ProblemSizes &sizes) {
+std::optional<WideInt> countUnion(const std::vector<HeadGroup> &heads, unsigned variant, const PieceList &pieces,
+                                  const ProblemSizes &sizes, bool &isCutShort) {
   if (pieces.size() > kMaxPieces)
     return std::nullopt;
   WideInt total = 0;
@@ -226,10 +234,11 @@ std::optional<WideInt> countUnion(const PatternAnalysis &analysis, unsigned vari
     std::optional<Direction> direction = exactDirection(common[0]);
     if (!direction)
       return std::nullopt;
-    std::optional<WideInt> pairs = countPiece(analysis, variant, common[0], *direction, sizes);
-    if (!pairs)
+    const TileCounts pairs = countPiece(heads, variant, common[0], *direction, sizes);
+    isCutShort |= pairs.isCutShort;
+    if (pairs.isBound)
       return std::nullopt;
-    total += __builtin_popcount(subset) % 2 ? *pairs : -*pairs;
+    total += __builtin_popcount(subset) % 2 ? pairs.visited : -pairs.visited;
   }
   return total;
 }
@@ -254,12 +263,9 @@ unsigned variantOf(const PatternAnalysis &analysis, const ProblemSizes &sizes, i
 
 /// A bound for one head where tensors that say more are not given.
 static TileCounts everyTile(const VariantRanges &ranges, const ProblemSizes &sizes, TileShape shape, Direction direction) {
-  const int64_t rows = rowAxis(sizes, direction).count, columns = rowAxis(sizes, opposite(direction)).count;
-  TileCounts total{0, 0, true};
-  for (const BranchRanges &branch : ranges.branches) {
-    const int64_t inClass = rowsInClass(columns, branch.columnRate, 0);
-    total.visited += WideInt(countRowTiles(rows, ranges.rowRate, shape.rows)) * ((inClass + shape.columns - 1) / shape.columns);
-  }
+  TileCounts total;
+  for (const BranchRanges &branch : ranges.branches)
+    total.add(everyTile(ranges.rowRate, branch.columnRate, sizes, shape, direction));
   return total;
 }
 
@@ -276,15 +282,16 @@ TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes 
 
 TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes, TileShape shape, Direction direction) {
   TileCounts total;
+  const std::vector<HeadGroup> heads = headGroups(analysis, sizes);
   if (lacksTensors(analysis, sizes)) {
-    for (int64_t head = 0; head < sizes.heads; ++head)
-      total.add(countTilesOfHead(analysis, sizes, head, shape, direction));
+    for (const HeadGroup &alike : heads)
+      total.add(everyTile(rangesOf(analysis.variants[alike.variant], direction), sizes, shape, direction), alike.heads);
     return total;
   }
   for (unsigned index = 0; index < analysis.variants.size(); ++index)
     for (size_t branch = 0; branch < analysis.variants[index].branches.size(); ++branch) {
       BranchCount counter = BranchCount::of(analysis.variants[index], branch, direction, sizes.tensors);
-      forEachDistinctHead(analysis, sizes, index, counter.evaluator(), [&](int64_t head, int64_t weight) {
+      forEachDistinctHead(heads, sizes, index, counter.evaluator(), [&](int64_t head, int64_t weight) {
         total.add(counter.count(sizes, head, shape), weight);
       });
     }
@@ -297,12 +304,13 @@ bool lacksTensors(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
 }
 
 WideInt longestList(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+  const std::vector<HeadGroup> heads = headGroups(analysis, sizes);
   WideInt longest = 0;
   for (unsigned index = 0; index < analysis.variants.size(); ++index)
     for (const BranchRanges &branch : analysis.variants[index].forward.branches) {
       BranchEvaluator evaluator(branch, sizes.tensors);
       WideInt entries = 0;
-      forEachDistinctHead(analysis, sizes, index, evaluator, [&](int64_t head, int64_t) {
+      forEachDistinctHead(heads, sizes, index, evaluator, [&](int64_t head, int64_t) {
         auto valueOf = [&](Symbol symbol) { return symbolValue(sizes, head, symbol); };
         entries += analysis.variants[index].forward.rowRate * evaluator.listEntries(valueOf, sizes.seqlenQ);
       });
@@ -315,13 +323,15 @@ bool hasLongLists(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
   return longestList(analysis, sizes) > kMostListEntries;
 }
 
-std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes, bool *isCutShort) {
+  bool ignored = false;
   if (lacksTensors(analysis, sizes))
     return std::nullopt;
+  const std::vector<HeadGroup> heads = headGroups(analysis, sizes);
   WideInt total = 0;
   for (unsigned index = 0; index < analysis.variants.size(); ++index)
     for (const PieceList &pieces : analysis.variants[index].branches) {
-      std::optional<WideInt> pairs = countUnion(analysis, index, pieces, sizes);
+      std::optional<WideInt> pairs = countUnion(heads, index, pieces, sizes, isCutShort ? *isCutShort : ignored);
       if (!pairs)
         return std::nullopt;
       total += *pairs;

@@ -12,11 +12,15 @@ namespace heddle::attn {
 
 using WideInt = __int128;
 
+/// A sum over the tiles of one branch takes at most so many evaluations of pieces, about a second, unless a caller allows more.
+inline constexpr int64_t kMostEvaluations = int64_t(1) << 20;
+
 /// Concrete sizes of one call. Lengths and heads are >= 0; `parameters` has one value per run-time size.
 struct ProblemSizes {
   int64_t heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0;
   std::vector<int64_t> parameters;
   TensorData tensors = {}; ///< of integers, as far as they are given
+  int64_t mostEvaluations = kMostEvaluations; ///< of one sum; what takes more is a bound, or unknown
 };
 
 /// Column tiles [begin, end).
@@ -42,12 +46,14 @@ struct TileShape {
 
 struct TileCounts {
   WideInt visited = 0, full = 0;
-  bool isBound = false; ///< lists are too long to be read, or tensors not given: at most so many are visited, at least so many full
+  bool isBound = false; ///< lists are too long to be read, tensors not given, or:
+  bool isCutShort = false; ///< more evaluations than are allowed. At most so many are visited, at least so many full
 
   void add(const TileCounts &other, WideInt times = 1) {
     visited += times * other.visited;
     full += times * other.full;
     isBound |= other.isBound;
+    isCutShort |= other.isCutShort;
   }
 };
 
@@ -89,9 +95,9 @@ TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes 
                             Direction direction);
 
 /// Kept pairs of one batch element, summed over heads; a pair that n branches keep counts n times. None if a part of
-/// the pattern has no closed form (`masked`), has lists of more than kMostListEntries entries, or reads a tensor that is
-/// not given.
-std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes);
+/// the pattern has no closed form (`masked`), has lists of more than kMostListEntries entries, reads a tensor that is not
+/// given, or takes more evaluations than `sizes` allow, which `isCutShort` then says.
+std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes, bool *isCutShort = nullptr);
 
 /// True if a mask reads a tensor that is not given: visitTile then has no meaning.
 bool lacksTensors(const PatternAnalysis &analysis, const ProblemSizes &sizes);

@@ -2,7 +2,6 @@
 #include "dialect/Analysis/ExprProgram.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace heddle::attn {
 
@@ -73,23 +72,15 @@ static int64_t spanInside(const IntExpr &expr, const std::function<int64_t(unsig
   return span;
 }
 
-int64_t ExprProgram::leastCommonDivisor(const std::vector<int64_t> &slots,
-                                        const std::function<int64_t(unsigned)> &spanOf, int64_t start,
-                                        int64_t limit) const {
-  std::vector<int64_t> divisors;
+void ExprProgram::appendDivisors(const std::vector<int64_t> &slots, const std::function<int64_t(unsigned)> &spanOf,
+                                 std::vector<int64_t> &divisors) const {
   for (const Instruction &instruction : instructions) {
     if (instruction.node->op != IntExpr::FloorDiv && instruction.node->op != IntExpr::Mod)
       continue;
-    int64_t span = spanInside(instruction.node->operands[0], spanOf), divisor = slots[instruction.operands[1]];
-    if (divisor <= limit / span)
+    const int64_t span = spanInside(instruction.node->operands[0], spanOf), divisor = slots[instruction.operands[1]];
+    if (divisor > 0 && divisor <= 2 * kFarthest / span)
       divisors.push_back(divisor * span);
   }
-  std::sort(divisors.begin(), divisors.end());
-  int64_t result = start;
-  for (int64_t divisor : divisors)
-    if (int64_t fresh = divisor / std::gcd(result, divisor); result <= limit / fresh)
-      result *= fresh;
-  return result;
 }
 
 SweepNumber SweepDomain::mul(Number a, Number b) {
@@ -111,7 +102,9 @@ SweepNumber SweepDomain::limitToFloor(Number a, int64_t divisor) {
   int64_t above = divisor - 1 - remainder, below = remainder; // how far the value may move before its floor changes
   if (a.turn % divisor != 0) {
     int64_t &room = a.turn > 0 ? above : below;
-    turns = std::min(turns, room / 2 / std::abs(a.turn)); // the other half is left to the steps
+    const int64_t slope = a.slope % divisor == 0 ? 0 : std::abs(a.slope);
+    const int64_t ofSteps = slope == 0 ? 0 : horizon < room / 2 / slope ? horizon * slope : room / 2; // is left to them
+    turns = std::min(turns, (room - ofSteps) / std::abs(a.turn));
     room -= turns * std::abs(a.turn);
     a.turn = 0;
   }

@@ -29,10 +29,10 @@ public:
   /// with equal values evaluate alike for every tile.
   void headValues(const std::vector<int64_t> &slots, std::vector<int64_t> &values) const;
 
-  /// lcm of `start` and every divisor, in positions, given the values of a run: what divides the number of a cell counts
-  /// by the cell's span, `spanOf(index of the cell)`. Those that would take it beyond `limit` are left out, large ones first.
-  int64_t leastCommonDivisor(const std::vector<int64_t> &slots, const std::function<int64_t(unsigned)> &spanOf,
-                             int64_t start, int64_t limit) const;
+  /// Every divisor, in positions, given the values of a run: what divides the number of a cell counts by the cell's span,
+  /// `spanOf(index of the cell)`. Those beyond all positions are left out.
+  void appendDivisors(const std::vector<int64_t> &slots, const std::function<int64_t(unsigned)> &spanOf,
+                      std::vector<int64_t> &divisors) const;
 
 private:
   struct Instruction {

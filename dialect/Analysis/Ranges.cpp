@@ -236,7 +236,7 @@ std::string whyMasked(const Piece &piece, Direction direction) {
   return whyMasked(seen, solveColumns(seen));
 }
 
-VariantRanges buildRanges(const std::vector<PieceList> &input, Direction direction) {
+VariantRanges buildRanges(const std::vector<PieceList> &input, Direction direction, int64_t maxRowRate) {
   Sides sides = sidesOf(direction);
   VariantRanges variant;
   std::vector<PieceList> branches = input;
@@ -257,8 +257,8 @@ VariantRanges buildRanges(const std::vector<PieceList> &input, Direction directi
     if (branches[b].size() > kMaxPieces)
       giveUp(b, std::to_string(branches[b].size()) + " pieces, at most " + std::to_string(kMaxPieces) + " are kept apart");
     int64_t rate = std::lcm(variant.rowRate, rowRate(branches[b]));
-    if (rate > kMaxRowRate)
-      giveUp(b, "rows on a lattice of rate " + std::to_string(rate) + ", at most " + std::to_string(kMaxRowRate) + " is split");
+    if (rate > maxRowRate)
+      giveUp(b, "rows on a lattice of rate " + std::to_string(rate) + ", at most " + std::to_string(maxRowRate) + " is split");
     else
       variant.rowRate = rate;
   }

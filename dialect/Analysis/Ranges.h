@@ -59,16 +59,16 @@ struct VariantRanges {
   std::vector<BranchRanges> branches;
 };
 
-/// Piece lists of the branches of one variant (queries on the q axis) -> ranges. Rows exist by construction; columns
-/// are cut to the existing ones here, so pieces carry no bounds for the ends of the sequence.
-VariantRanges buildRanges(const std::vector<PieceList> &branches, Direction direction);
-
 /// Empty if tiles of rows find the piece's columns in closed form; else what stands against that.
 std::string whyMasked(const Piece &piece, Direction direction);
 
 /// More pieces than this in a branch, or a larger row rate: the branch is handled as masked.
 inline constexpr unsigned kMaxPieces = 8;
 inline constexpr int64_t kMaxRowRate = 64;
+
+/// Piece lists of the branches of one variant (queries on the q axis) -> ranges. Rows exist by construction; columns
+/// are cut to the existing ones here, so pieces carry no bounds for the ends of the sequence.
+VariantRanges buildRanges(const std::vector<PieceList> &branches, Direction direction, int64_t maxRowRate = kMaxRowRate);
 
 } // namespace heddle::attn
 

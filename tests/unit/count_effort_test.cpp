@@ -1,0 +1,176 @@
+//===- count_effort_test.cpp - what counts take -----------------------------===//
+// Counts over long sequences and many heads are exact within few evaluations, heads that are alike are counted once,
+// and a count that takes more than it may says so.
+//===----------------------------------------------------------------------===//
+#include "dialect/Analysis/HeadGroups.h"
+#include "dialect/Analysis/Period.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+using namespace heddle;
+using namespace heddle::attn;
+
+namespace {
+
+struct Parsed {
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  PatternAnalysis analysis;
+};
+
+std::unique_ptr<Parsed> parse(const std::string &body, const std::string &arguments = "") {
+  auto parsed = std::make_unique<Parsed>();
+  parsed->context.loadDialect<AttnDialect>();
+  parsed->module =
+      mlir::parseSourceString<mlir::ModuleOp>("attn.pattern @p(" + arguments + ") {" + body + "}", &parsed->context);
+  REQUIRE(parsed->module);
+  parsed->analysis = analyze(*parsed->module->getOps<PatternOp>().begin());
+  return parsed;
+}
+
+ProblemSizes sizesOf(int64_t heads, int64_t length, int64_t mostEvaluations = kMostEvaluations) {
+  ProblemSizes sizes{heads, length, length, 0, 0, {}};
+  sizes.mostEvaluations = mostEvaluations;
+  return sizes;
+}
+
+WideInt triangle(WideInt n) { return n * (n + 1) / 2; }
+
+constexpr int64_t kBillion = int64_t(1) << 30;
+constexpr const char *kBlocksInSegments =
+    "%c = attn.causal %b = attn.blocks %c by [128] %s = attn.segment %b by [1073741824] "
+    "attn.softmax union(%s, %b)";
+
+} // namespace
+
+TEST_CASE("blocks and long segments of them, over a billion positions, take few evaluations") {
+  auto parsed = parse(kBlocksInSegments);
+  const ProblemSizes sizes = sizesOf(1, kBillion, 4096);
+  CHECK(countPairs(parsed->analysis, sizes) == std::optional<WideInt>(128 * 128 * triangle(kBillion / 128)));
+  for (Direction direction : {Direction::Forward, Direction::Transposed}) {
+    const TileCounts tiles = countTiles(parsed->analysis, sizes, {128, 128}, direction);
+    CHECK(!tiles.isBound);
+    CHECK(tiles.visited == triangle(kBillion / 128));
+    CHECK(tiles.full == tiles.visited);
+  }
+}
+
+TEST_CASE("segments of a length that no block divides take evaluations by the segment, not by the block") {
+  auto parsed =
+      parse("%c = attn.causal %b = attn.blocks %c by [128] %s = attn.segment %b by [100003] attn.softmax union(%s)");
+  WideInt whole = 0; // pairs of one segment
+  for (int64_t row = 0; row < 100003; ++row)
+    whole += std::min<int64_t>((row / 128 + 1) * 128, 100003);
+  const int64_t segments = 5000;
+  CHECK(countPairs(parsed->analysis, sizesOf(1, segments * 100003, int64_t(1) << 18)) ==
+        std::optional<WideInt>(segments * whole));
+}
+
+TEST_CASE("dilations by rates whose common multiple is large have a closed form") {
+  auto parsed = parse(
+      "%f = attn.full %a = attn.dilate %f by 7 at 0 %b = attn.dilate %f by 11 at 3 %c = attn.dilate %f by 13 at 1 "
+      "attn.softmax union(%a, %b, %c)");
+  const int64_t length = 600, rates[] = {7, 11, 13}, offsets[] = {0, 3, 1};
+  int64_t pairs = 0;
+  for (int64_t q = 0; q < length; ++q)
+    for (int64_t k = 0; k < length; ++k) {
+      bool kept = false;
+      for (int i = 0; i < 3; ++i)
+        kept |= q % rates[i] == offsets[i] && k % rates[i] == offsets[i];
+      pairs += kept;
+    }
+  CHECK(countPairs(parsed->analysis, sizesOf(1, length)) == std::optional<WideInt>(pairs));
+  CHECK(countPairs(parsed->analysis, sizesOf(1, kBillion)).has_value());
+}
+
+TEST_CASE("heads that are alike are one group") {
+  auto groupsOf = [](const std::string &body, int64_t heads) {
+    auto parsed = parse(body);
+    return headGroups(parsed->analysis, sizesOf(heads, 4096)).size();
+  };
+  const int64_t heads = int64_t(1) << 20;
+  CHECK(groupsOf("%c = attn.causal attn.softmax union(%c)", heads) == 1);
+  CHECK(groupsOf("%c = attn.causal %d = attn.dilate %c by 6 rule(modulo) attn.softmax union(%d)", heads) == 6);
+  CHECK(groupsOf("%c = attn.causal %d = attn.dilate %c by 6 rule(block) %e = attn.dilate %c by 4 rule(modulo) "
+                 "attn.softmax lse(%d, %e)",
+                 heads) == 24);
+  CHECK(groupsOf("%c = attn.causal %w = attn.window [5, 0] %d = attn.dilate %c by 2 rule(group) %h = attn.heads %c, "
+                 "%d, %w attn.softmax union(%h)",
+                 heads) == 3);
+}
+
+TEST_CASE("groups hold every head once, with its variant, and count like its heads one by one") {
+  for (const char *body :
+       {"%c = attn.causal %d = attn.dilate %c by 3 rule(block) %e = attn.dilate %c by 4 rule(modulo) attn.softmax "
+        "lse(%d, %e)",
+        "%c = attn.causal %w = attn.window [5, 0] %d = attn.dilate %c by 3 rule(modulo) %h = attn.heads %c, %d, %w "
+        "attn.softmax union(%h)",
+        "%r = attn.random count 2 seed 3 per_head %b = attn.blocks %r by [8] attn.softmax union(%b)"})
+    for (int64_t heads : {1, 2, 3, 5, 7, 12, 31, 64}) {
+      CAPTURE(body);
+      CAPTURE(heads);
+      auto parsed = parse(body);
+      const ProblemSizes sizes = sizesOf(heads, 90);
+      int64_t inGroups = 0;
+      for (const HeadGroup &group : headGroups(parsed->analysis, sizes)) {
+        inGroups += group.heads;
+        CHECK(group.variant == variantOf(parsed->analysis, sizes, group.first));
+      }
+      CHECK(inGroups == heads);
+      TileCounts oneByOne;
+      for (int64_t head = 0; head < heads; ++head)
+        oneByOne.add(countTilesOfHead(parsed->analysis, sizes, head, {16, 8}, Direction::Forward));
+      const TileCounts together = countTiles(parsed->analysis, sizes, {16, 8}, Direction::Forward);
+      CHECK(together.visited == oneByOne.visited);
+      CHECK(together.full == oneByOne.full);
+    }
+}
+
+TEST_CASE("a count that takes more evaluations than it may is a bound, or unknown") {
+  auto parsed =
+      parse("%c = attn.causal %a = attn.segment %c by [997] %b = attn.segment %c by [1009] attn.softmax union(%a, %b)");
+  const ProblemSizes enough = sizesOf(3, 100000), few = sizesOf(3, 100000, 10);
+  bool isCutShort = false;
+  CHECK(countPairs(parsed->analysis, enough, &isCutShort).has_value());
+  CHECK(!isCutShort);
+  CHECK(!countPairs(parsed->analysis, few, &isCutShort).has_value());
+  CHECK(isCutShort);
+  const TileCounts exact = countTiles(parsed->analysis, enough, {64, 64}, Direction::Forward);
+  const TileCounts bound = countTiles(parsed->analysis, few, {64, 64}, Direction::Forward);
+  CHECK(!exact.isBound);
+  CHECK(bound.isBound);
+  CHECK(bound.isCutShort);
+  CHECK(bound.visited >= exact.visited);
+  CHECK(bound.full <= exact.full);
+}
+
+TEST_CASE("rectangles cover every number once") {
+  for (int64_t count : {0, 1, 7, 30, 31})
+    for (int64_t period : {1, 3, 7, 40}) {
+      std::multiset<int64_t> covered;
+      const int64_t turn = std::min(period, std::max<int64_t>(count, 1));
+      coverByRectangles(count, period, [&](const Rectangle &all) {
+        const Rectangle done{all.step, all.turn, (all.steps + 1) / 2, (all.turns + 2) / 3};
+        for (int64_t i = 0; i < done.steps; ++i)
+          for (int64_t j = 0; j < done.turns; ++j)
+            covered.insert(done.step + i + (done.turn + j) * turn);
+        return done;
+      });
+      CHECK(int64_t(covered.size()) == count);
+      CHECK(int64_t(std::set<int64_t>(covered.begin(), covered.end()).size()) == count);
+    }
+}
+
+TEST_CASE("a period holds what is met often, and leaves out what is met seldom") {
+  CHECK(choosePeriod({128, kBillion}, 1, kBillion) == 128);
+  CHECK(choosePeriod({2048, 4096}, 1, kBillion) == 4096);
+  CHECK(choosePeriod({2048, 4096}, 128, kBillion) == 32);
+  CHECK(choosePeriod({}, 1, 1000) == 1000);
+  CHECK(choosePeriod({128}, 128, 1280) == 10);
+  CHECK(choosePeriod({7}, 1, 0) == 1);
+}
