@@ -5,6 +5,7 @@
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Tools/Options.h"
+#include "compiler/Tools/ProgressLine.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/ExplanationPrint.h"
 #include "runtime/Core/Positions.h"
@@ -27,6 +28,7 @@ struct ExplainOptions {
   bool json = false, configs = false, quality = false;
   std::string inputs;
   uint64_t seed = 0;
+  std::optional<int64_t> limit, rows;
 };
 
 Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const PatternFile &file) {
@@ -52,6 +54,8 @@ Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const Pat
   request.valueDim = options.valueDim.value_or(request.headDim);
   request.dtype = *parseDType(options.dtype.value_or("bf16"));
   request.tile = {options.blockM, options.blockN};
+  request.pairs.mostPairs = options.limit.value_or(request.pairs.mostPairs);
+  request.sizes.mostEvaluations = options.limit.value_or(request.sizes.mostEvaluations);
   HEDDLE_ASSIGN(request.gpu, findGpuModel(options.gpu));
   return request;
 }
@@ -91,7 +95,7 @@ Result<views::Quality> measure(const PatternFile &file, const ExplainOptions &op
     HEDDLE_TRY(views::checkQualitySizes(sizes));
     HEDDLE_ASSIGN(inputs, randomAttentionInputs(sizes, request.dtype, options.seed));
   }
-  return views::measureQuality(file, {request.sizes, request.tile, &*inputs, options.seed, request.operands});
+  return views::measureQuality(file, {request.sizes, request.tile, &*inputs, options.seed, request.operands, options.rows, request.pairs});
 }
 
 int runExplain(ExplainOptions options) {
@@ -114,12 +118,18 @@ int runExplain(ExplainOptions options) {
   Result<views::ExplainRequest> request = requestOf(options, **file);
   if (!request)
     return fail(request.status());
+  ProgressLine progress;
+  request->pairs.progress = [&](double share) { progress.show(share, "pair by pair; --limit bounds it"); };
   Result<views::Explanation> explanation = views::explain(**file, *request);
+  progress.finish();
   if (!explanation)
     return fail(explanation.status());
   std::optional<views::Quality> quality;
   if (options.quality) {
+    request->pairs.progress = [&](double share) { progress.show(share, "rows and keys; --rows and --limit bound them"); };
+    request->pairs.progress(0);
     Result<views::Quality> measured = measure(**file, options, *request, std::move(inputs));
+    progress.finish();
     if (!measured)
       return fail(measured.status());
     quality = measured.take();
@@ -155,6 +165,8 @@ Action addExplain(CLI::App &command) {
   command.add_flag("--configs", options->configs, "Count the configurations of the kernels, with what rules them out, and list the default and its neighbours");
   CLI::Option *quality = command.add_flag("--quality", options->quality, "Compare with dense attention: captured mass, output error, layers until all is connected, imbalance of tiles");
   command.add_option("--inputs", options->inputs, "Tensors q, k, v of --quality, which also give the sizes and the element type [random]")->needs(quality)->type_name("X.safetensors");
+  command.add_option("--rows", options->rows, "Rows that --quality looks at [all of short sequences, else at most 256]")->needs(quality)->check(CLI::Range(int64_t(1), int64_t(1) << 40))->type_name("N");
+  command.add_option("--limit", options->limit, "Counts stop at so many pairs tried one by one, or evaluations of a closed form [2^31 pairs, 2^20 evaluations]")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->type_name("N");
   addSeedOption(command, options->seed, "Of random inputs and of the sample of rows (default 0)")->needs(quality);
   options->sizes.add(command);
   addJsonOption(command, options->json);

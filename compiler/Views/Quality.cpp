@@ -3,7 +3,6 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Views/Quality.h"
 #include "compiler/Views/Explanation.h"
-#include "compiler/Views/KeptPairs.h"
 #include "compiler/Views/RowQuality.h"
 #include "runtime/Core/CountText.h"
 
@@ -16,13 +15,15 @@ namespace {
 constexpr int64_t kMostQueryTiles = int64_t(1) << 18;
 
 /// The sources of each node, all heads together: a layer mixes them.
-AttentionGraph graphOf(KeptRows &kept, const attn::ProblemSizes &sizes, int64_t nodeSize) {
+AttentionGraph graphOf(KeptRows &kept, const attn::ProblemSizes &sizes, int64_t nodeSize, const PairEffort &effort) {
   const int64_t nodes = (sizes.seqlenQ + nodeSize - 1) / nodeSize;
   std::vector<char> isSource(nodes);
   std::vector<uint16_t> copies;
   AttentionGraph graph(nodes);
   for (int64_t node = 0; node < nodes; ++node) {
     std::fill(isSource.begin(), isSource.end(), 0);
+    if (effort.progress)
+      effort.progress(double(node) / double(nodes));
     for (int64_t row = node * nodeSize; row < std::min((node + 1) * nodeSize, sizes.seqlenQ); ++row)
       for (int64_t head = 0; head < sizes.heads; ++head) {
         kept.read(head, row, copies);
@@ -43,13 +44,13 @@ DepthQuality measureDepth(KeptRows &kept, const QualityRequest &request, bool is
     depth.whyNot = "queries and keys are not the same positions";
     return depth;
   }
-  if (attn::WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK > kMostEnumeratedPairs) {
-    depth.whyNot = "more than " + grouped(kMostEnumeratedPairs) + " pairs would have to be tried";
+  if (attn::WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK > request.pairs.mostPairs) {
+    depth.whyNot = "more than " + grouped(request.pairs.mostPairs) + " pairs would have to be tried";
     return depth;
   }
   while (sizes.seqlenQ > kMostNodes * depth.nodeSize)
     depth.nodeSize *= 2;
-  depth.closure = closureDepth(graphOf(kept, sizes, depth.nodeSize), isCausal);
+  depth.closure = closureDepth(graphOf(kept, sizes, depth.nodeSize, request.pairs), isCausal);
   return depth;
 }
 

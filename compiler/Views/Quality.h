@@ -8,6 +8,7 @@
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Views/Closure.h"
+#include "compiler/Views/KeptPairs.h"
 
 namespace heddle::views {
 
@@ -17,6 +18,8 @@ struct QualityRequest {
   const AttentionInputs *inputs = nullptr; ///< never null; of these sizes
   uint64_t seed = 0;                       ///< of the sample of rows
   Operands operands = {};                  ///< every tensor that the pattern reads
+  std::optional<int64_t> mostRows = {};    ///< to look at; none: all of short sequences, else a sample
+  PairEffort pairs = {};                   ///< of the depth; its progress is that of rows too
 };
 
 /// Over the rows that were looked at. Rows before the first key of a causal reference have none and do not count.
@@ -51,7 +54,8 @@ struct Quality {
 };
 
 inline constexpr int64_t kMostPairsOfAllRows = int64_t(1) << 22; ///< of all heads; beyond them rows are sampled
-inline constexpr int64_t kMostSampledRows = 256;
+inline constexpr int64_t kMostSampledRows = 256, kLeastSampledRows = 8;
+inline constexpr int64_t kMostSampledProducts = int64_t(1) << 31; ///< of numbers, for the sampled rows together
 inline constexpr int64_t kMostNodes = 2048;                      ///< of the graph of a layer; longer sequences are cut into blocks
 inline constexpr int64_t kMostInputElements = int64_t(1) << 27;  ///< of q, k or v
 

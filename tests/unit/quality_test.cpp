@@ -145,6 +145,25 @@ TEST_CASE("long sequences: sampled rows, blocks of positions") {
   CHECK(views::qualityText("x", 0, quality).find("at least 16 layers") != std::string::npos);
 }
 
+TEST_CASE("fewer rows of longer sequences are sampled, or as many as asked for, and the same rows give the same numbers") {
+  auto file = PatternFile::parse(std::string("attn.pattern @p() {\n") + windowOf(256, 0) + "\n}", "test");
+  REQUIRE(file.isOk());
+  const int64_t length = 16384, dim = 256;
+  auto inputs = randomAttentionInputs({1, length, length, 1, 1, dim, dim}, DType::bf16, 1);
+  REQUIRE(inputs.isOk());
+  views::QualityRequest request{{1, length, length, 0, 0, {}}, {128, 128}, &*inputs, 0};
+  request.pairs.mostPairs = 1;
+  std::vector<double> shares;
+  request.pairs.progress = [&](double share) { shares.push_back(share); };
+  const Quality sampled = *views::measureQuality(**file, request);
+  CHECK(sampled.rows.rows == views::kMostSampledProducts / (length * 3 * dim));
+  CHECK(sampled.depth.whyNot == "more than 1 pairs would have to be tried");
+  REQUIRE(!shares.empty());
+  CHECK(shares.back() == 1);
+  request.mostRows = 5;
+  CHECK((*views::measureQuality(**file, request)).rows.rows == 5);
+}
+
 TEST_CASE("imbalance of query tiles") {
   Quality causal = measured({kCausal, 2, 1024});
   CHECK(causal.balance.queryTiles == 16);
