@@ -1,6 +1,7 @@
 # Unit tests of runtime/; none needs LLVM, CUDA or a GPU.
 heddle_add_unit_test(status heddle_core)
 heddle_add_unit_test(count_text heddle_core)
+heddle_add_unit_test(parse_count heddle_core)
 heddle_add_unit_test(parallel_for heddle_core)
 heddle_add_unit_test(safe_text heddle_core)
 heddle_add_unit_test(launch_plan heddle_core)
