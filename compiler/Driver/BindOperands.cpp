@@ -1,7 +1,10 @@
 //===- BindOperands.cpp - tensors for one call ----------------------------===//
 #include "compiler/Driver/BindOperands.h"
+#include "compiler/Driver/Suggest.h"
 #include "compiler/Io/Memory.h"
 #include "compiler/Io/Safetensors.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
 
@@ -173,23 +176,6 @@ std::optional<std::string> assignedTo(const std::string &name, const std::vector
   return std::nullopt;
 }
 
-Status checkNames(attn::PatternOp pattern, const std::vector<std::string> &assignments) {
-  for (const std::string &assignment : assignments) {
-    std::string name = assignment.substr(0, assignment.find('=')), known;
-    bool isKnown = false;
-    for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {
-      if (!pattern.isOperand(i))
-        continue;
-      isKnown |= pattern.getParameterName(i) == name;
-      known += (known.empty() ? "" : ", ") + pattern.getParameterName(i).str();
-    }
-    if (!isKnown || name.size() + 1 >= assignment.size())
-      return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' takes no '" + assignment +
-                                     "': expected NAME=FILE:TENSOR, " + (known.empty() ? "but it reads no tensors" : "NAME one of " + known));
-  }
-  return {};
-}
-
 } // namespace
 
 std::string fileOfAssignment(const std::string &assignment) {
@@ -197,10 +183,26 @@ std::string fileOfAssignment(const std::string &assignment) {
   return equals == std::string::npos ? "" : fileOf(assignment.substr(equals + 1));
 }
 
+Status checkOperandNames(const PatternFile &file, const std::vector<std::string> &assignments) {
+  attn::PatternOp pattern = file.pattern();
+  std::vector<std::string> known;
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (pattern.isOperand(i))
+      known.push_back(pattern.getParameterName(i).str());
+  for (const std::string &assignment : assignments) {
+    const std::string name = assignment.substr(0, assignment.find('='));
+    if (!llvm::is_contained(known, name) || name.size() + 1 >= assignment.size())
+      return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' takes no '" + assignment + "'" +
+                                     (llvm::is_contained(known, name) ? "" : didYouMean(name, known)) + ": expected NAME=FILE:TENSOR, " +
+                                     (known.empty() ? "but it reads no tensors" : "NAME one of " + llvm::join(known, ", ")));
+  }
+  return {};
+}
+
 Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape,
                     std::vector<MadeOperand> *made) {
   attn::PatternOp pattern = file.pattern();
-  HEDDLE_TRY(checkNames(pattern, sources.assignments));
+  HEDDLE_TRY(checkOperandNames(file, sources.assignments));
   shape.operands.assign(pattern.getNumArguments(), {});
   std::optional<SafetensorsFile> inputs;
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {

@@ -26,6 +26,9 @@ struct MadeOperand {
 /// The FILE of an assignment, "" if it is none.
 std::string fileOfAssignment(const std::string &assignment);
 
+/// invalidArgument: the pattern reads no tensor of a name that is assigned to, or an assignment names no file.
+Status checkOperandNames(const PatternFile &file, const std::vector<std::string> &assignments);
+
 /// Fills shape.operands, and the lengths of tensors in shape.parameters. invalidArgument and the failures of tensor files
 /// name the tensor, what was expected and what was found. A pattern without tensors takes no assignments. `made` gets
 /// those that were made.

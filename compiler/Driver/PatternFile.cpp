@@ -2,10 +2,13 @@
 #include "compiler/Driver/PatternFile.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Driver/PatternDiagnostics.h"
+#include "compiler/Driver/PatternSource.h"
 #include "compiler/Driver/PatternText.h"
 #include "compiler/Driver/Suggest.h"
 #include "dialect/IR/RealWord.h"
 #include "dialect/Transforms/Passes.h"
+#include "runtime/Core/CountText.h"
+#include "runtime/Core/ParseCount.h"
 #include "runtime/Core/Digest.h"
 #include "runtime/Core/ReadFile.h"
 #include "runtime/Core/SafeText.h"
@@ -14,6 +17,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -48,18 +52,31 @@ Result<std::string> PatternFile::readText(const std::string &path) {
   return text ? std::move(text) : Status::invalidArgument(text.status().message());
 }
 
-Result<std::unique_ptr<PatternFile>> PatternFile::load(const std::string &path, const std::string &name) {
-  HEDDLE_ASSIGN(std::string text, readText(path));
-  return parse(text, sourceName(path), name);
+Result<std::string> PatternFile::readText(const PatternSource &source) {
+  return source.path.empty() ? Result<std::string>(std::string(source.libraryText)) : readText(source.path);
 }
 
-static std::string listOf(ArrayRef<attn::PatternOp> patterns) {
-  constexpr size_t kMostNames = 30;
-  std::string names;
-  for (attn::PatternOp pattern : patterns.take_front(kMostNames))
-    names += (names.empty() ? "" : ", ") + safeLine(pattern.getSymName());
-  return names + (patterns.size() > kMostNames ? " and " + std::to_string(patterns.size() - kMostNames) + " more" : "");
+Result<std::unique_ptr<PatternFile>> PatternFile::load(const std::string &path, const std::string &name) {
+  HEDDLE_ASSIGN(const PatternSource source, findPattern(path));
+  HEDDLE_ASSIGN(const std::string text, readText(source));
+  return parse(text, source.label, name);
 }
+
+static std::vector<std::string> namesOf(ArrayRef<attn::PatternOp> patterns) {
+  std::vector<std::string> names;
+  for (attn::PatternOp pattern : patterns)
+    names.push_back(safeLine(pattern.getSymName()));
+  return names;
+}
+
+static std::string listOf(ArrayRef<std::string> names) {
+  constexpr size_t kMostNames = 30;
+  return llvm::join(names.take_front(kMostNames), ", ") +
+         (names.size() > kMostNames ? " and " + grouped(names.size() - kMostNames) + " more" : "");
+}
+
+/// What was meant, and what comes between it and the list of what there is.
+static std::string orElse(const std::string &meant, const char *none) { return meant.empty() ? none : meant + ";"; }
 
 static Result<attn::PatternOp> choosePattern(ModuleOp module, const std::string &label, const std::string &name) {
   SmallVector<attn::PatternOp> patterns(module.getOps<attn::PatternOp>());
@@ -68,10 +85,11 @@ static Result<attn::PatternOp> choosePattern(ModuleOp module, const std::string 
   for (attn::PatternOp pattern : patterns)
     if (pattern.getSymName() == name || (name.empty() && patterns.size() == 1))
       return pattern;
+  const std::vector<std::string> names = namesOf(patterns);
   if (name.empty())
-    return Status::invalidArgument(label + ": error: several patterns (" + listOf(patterns) +
-                                   "), choose one with --pattern=NAME");
-  return Status::invalidArgument(label + ": error: no pattern '" + name + "', the file has: " + listOf(patterns));
+    return Status::invalidArgument(label + ": error: several patterns (" + listOf(names) + "), choose one with --pattern=NAME");
+  return Status::notFound(label + ": error: no pattern '" + name + "'" + orElse(didYouMean(name, names), ",") +
+                          " the file has: " + listOf(names));
 }
 
 /// After "custom op 'attn.windov' is unknown": the ops that there are, the nearest first.
@@ -149,19 +167,20 @@ void PatternFile::analyseChosen() {
   }
 }
 
-/// "left=7" or, for an f32, "cap=30.5": the word of the value. Nothing: it is no such number.
+/// "left=7", "left=8k" or, for an f32, "cap=30.5": the word of the value. Nothing: it is no such number.
 static std::optional<int64_t> wordIn(const std::string &assignment, bool isReal) {
   size_t equals = assignment.find('=');
   const char *begin = assignment.data() + (equals == std::string::npos ? assignment.size() : equals + 1);
   const char *end = assignment.data() + assignment.size();
-  int64_t size = 0;
+  if (!isReal) {
+    const std::optional<int64_t> size = parseCount({begin, size_t(end - begin)});
+    return size && *size <= std::numeric_limits<int32_t>::max() ? size : std::nullopt;
+  }
   float real = 0;
-  auto [stop, error] = isReal ? std::from_chars(begin, end, real) : std::from_chars(begin, end, size);
+  auto [stop, error] = std::from_chars(begin, end, real);
   if (error != std::errc() || stop != end || begin == end)
     return std::nullopt;
-  if (isReal)
-    return std::isfinite(real) ? std::optional<int64_t>(attn::wordOfReal(real)) : std::nullopt;
-  return size <= std::numeric_limits<int32_t>::max() ? std::optional<int64_t>(size) : std::nullopt;
+  return std::isfinite(real) ? std::optional<int64_t>(attn::wordOfReal(real)) : std::nullopt;
 }
 
 static Status checkBounds(attn::PatternOp pattern, unsigned index, int64_t word) {
@@ -181,27 +200,41 @@ static Status checkBounds(attn::PatternOp pattern, unsigned index, int64_t word)
   return value <= most ? Status() : Status::invalidArgument("expected " + name + " <= " + text(most) + got);
 }
 
-Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::string> &assignments) const {
+static unsigned indexOf(attn::PatternOp pattern, StringRef name) {
+  unsigned index = 0;
+  while (index < pattern.getNumArguments() && pattern.getParameterName(index) != name)
+    ++index;
+  return index;
+}
+
+Status PatternFile::checkSizeNames(const std::vector<std::string> &assignments) const {
   attn::PatternOp pattern = chosen;
-  unsigned count = pattern.getNumArguments();
-  std::vector<std::optional<int64_t>> bound;
-  std::string known;
-  for (unsigned i = 0; i < count; ++i) {
-    bound.push_back(pattern.isOperand(i) ? 0 : pattern.getParameterDefault(i));
-    known += (i ? ", " : "") + pattern.getParameterName(i).str();
-  }
+  std::vector<std::string> known;
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    known.push_back(pattern.getParameterName(i).str());
   for (const std::string &assignment : assignments) {
-    size_t equals = assignment.find('=');
-    std::string name = assignment.substr(0, equals);
-    unsigned index = 0;
-    while (index < count && pattern.getParameterName(index) != name)
-      ++index;
-    if (index == count)
-      return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' has no size '" + name + "', " +
-                                     (count ? "it has: " + known : "it has none"));
+    const std::string name = assignment.substr(0, assignment.find('='));
+    const unsigned index = indexOf(pattern, name);
+    if (index == known.size())
+      return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' has no size '" + name + "'" +
+                                     orElse(didYouMean(name, known), ",") + (known.empty() ? " it has none" : " it has: " + llvm::join(known, ", ")));
     if (pattern.isOperand(index))
       return Status::invalidArgument("'" + name + "' of pattern '" + pattern.getSymName().str() +
                                      "' is a tensor: give it with --operand " + name + "=FILE:TENSOR");
+  }
+  return {};
+}
+
+Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::string> &assignments) const {
+  HEDDLE_TRY(checkSizeNames(assignments));
+  attn::PatternOp pattern = chosen;
+  const unsigned count = pattern.getNumArguments();
+  std::vector<std::optional<int64_t>> bound;
+  for (unsigned i = 0; i < count; ++i)
+    bound.push_back(pattern.isOperand(i) ? 0 : pattern.getParameterDefault(i));
+  for (const std::string &assignment : assignments) {
+    const std::string name = assignment.substr(0, assignment.find('='));
+    const unsigned index = indexOf(pattern, name);
     bound[index] = wordIn(assignment, pattern.isRealParameter(index));
     if (!bound[index])
       return Status::invalidArgument("expected " + name + "=NUMBER (32 bits), got '" + assignment + "'");

@@ -20,18 +20,21 @@
 namespace heddle {
 
 struct AttentionSchedule;
+struct PatternSource;
 
 /// A parsed and verified file with the chosen pattern; owns its MLIR context. Not copyable, one thread at a time.
 class PatternFile {
 public:
-  /// `name`: which attn.pattern of the file; empty: the only one. invalidArgument if the file cannot be read, parsed
-  /// or verified, holds no pattern, or holds several and none is named.
+  /// `path`: a file or a name of the library (PatternSource.h). `name`: which attn.pattern of the file; empty: the only
+  /// one. notFound: there is nothing of that path or name. invalidArgument if the file cannot be read, parsed or verified,
+  /// holds no pattern, or holds several and none is named.
   static Result<std::unique_ptr<PatternFile>> load(const std::string &path, const std::string &name = {});
   static Result<std::unique_ptr<PatternFile>> parse(const std::string &text, const std::string &label,
                                                     const std::string &name = {});
 
   /// The text of a file, or of standard input for "-". invalidArgument if it cannot be read.
   static Result<std::string> readText(const std::string &path);
+  static Result<std::string> readText(const PatternSource &source);
   /// Calls `visit` with every pattern of a text, in order, after parsing it once; what it is given ends with the call.
   /// invalidArgument if the text is no module or holds no pattern.
   static Status forEach(const std::string &text, const std::string &label, const std::function<void(const PatternFile &)> &visit);
@@ -42,7 +45,10 @@ public:
   const std::string &path() const { return label; }
   const attn::PatternAnalysis &analysis() const { return analysed; }
 
-  /// "left=1023" or "cap=30.5" assignments over the defaults, in argument order; numbers as their words (RealWord.h),
+  /// invalidArgument: the pattern has no run-time size of a name that is given; the message lists those it has.
+  Status checkSizeNames(const std::vector<std::string> &assignments) const;
+
+  /// "left=1023", "left=8k" or "cap=30.5" assignments over the defaults, in argument order; numbers as their words (RealWord.h),
   /// tensors as 0: what gives them a length is Operands.h.
   /// invalidArgument names an unknown size (and lists the known ones), a size without a value, a value out of bounds.
   Result<std::vector<int64_t>> bindParameters(const std::vector<std::string> &assignments) const;

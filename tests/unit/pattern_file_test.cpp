@@ -1,6 +1,7 @@
 // A pattern from text: what loads, what is refused and where the message points, how sizes are bound, and
 // when two spellings are one pattern.
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Driver/PatternSource.h"
 
 #include <doctest/doctest.h>
 
@@ -59,7 +60,9 @@ TEST_CASE("one of several patterns is named") {
   std::string full = "  %m = attn.full\n  attn.softmax union(%m)\n";
   std::string two = patternText(full, "@a()") + patternText(full, "@b()");
   CHECK(contains(failureOf(two), "several patterns (a, b), choose one with --pattern=NAME"));
-  CHECK(contains(failureOf(two, "c"), "no pattern 'c', the file has: a, b"));
+  const Status none = PatternFile::parse(two, "p.mlir", "c").status();
+  CHECK(none.code() == StatusCode::notFound);
+  CHECK(none.message() == "p.mlir: error: no pattern 'c', the file has: a, b");
   auto file = PatternFile::parse(two, "p.mlir", "b");
   REQUIRE(file.isOk());
   CHECK((*file)->pattern().getSymName() == "b");
@@ -94,11 +97,37 @@ TEST_CASE("diagnostics may be printed: control characters are escaped, long line
   CHECK(contains(failureOf(patternText("  %m = attn.full\n  attn.softmax union(%m)\n", "@" + std::string(300, 'a') + "()")), "at most 256 bytes, got 300"));
 }
 
-TEST_CASE("a file that cannot be read says why") {
+TEST_CASE("a word that is neither a file nor of the library says so") {
   auto file = PatternFile::load("no/such/file.mlir");
   REQUIRE_FALSE(file.isOk());
-  CHECK(file.status().code() == StatusCode::invalidArgument);
-  CHECK(file.status().message() == "cannot read pattern file 'no/such/file.mlir': No such file or directory");
+  CHECK(file.status().code() == StatusCode::notFound);
+  CHECK(contains(file.status().message(), "no pattern 'no/such/file.mlir'"));
+}
+
+TEST_CASE("the library is inside the program") {
+  const std::vector<std::string> names = libraryPatternNames();
+  CHECK(names.size() == libraryPatterns().size());
+  CHECK(std::is_sorted(names.begin(), names.end()));
+  for (const std::string &name : names) {
+    CAPTURE(name);
+    auto file = PatternFile::load(name);
+    REQUIRE(file.isOk());
+    CHECK((*file)->path() == "library:" + name);
+    CHECK((*file)->pattern().getSymName() == name);
+  }
+  CHECK(PatternFile::load("library:causal").isOk());
+  CHECK(PatternFile::load("library:causal.mlir").status().code() == StatusCode::notFound);
+}
+
+TEST_CASE("sizes are written as people write them") {
+  auto file = PatternFile::parse(patternText(kWindow, kWindowHead), "p.mlir");
+  REQUIRE(file.isOk());
+  auto bound = (*file)->bindParameters({"right=2^10", "left=1.5k"});
+  REQUIRE(bound.isOk());
+  CHECK(*bound == std::vector<int64_t>{1536, 1024});
+  CHECK((*file)->checkSizeNames({"right=3", "left"}).isOk());
+  CHECK((*file)->checkSizeNames({"lft=3"}).message() == "pattern 'w' has no size 'lft', did you mean 'left'?; it has: left, right");
+  CHECK((*file)->bindParameters({"right=2G"}).status().message() == "expected right=NUMBER (32 bits), got 'right=2G'");
 }
 
 TEST_CASE("sizes come from assignments over defaults, in order") {
