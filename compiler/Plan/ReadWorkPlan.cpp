@@ -1,5 +1,6 @@
 //===- ReadWorkPlan.cpp - a plan from JSON --------------------------------===//
 #include "compiler/Plan/WorkPlan.h"
+#include "runtime/Core/ParseCount.h"
 #include "runtime/Core/ReadFile.h"
 
 #include <nlohmann/json.hpp>
@@ -7,6 +8,8 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 
 namespace heddle {
 namespace {
@@ -59,11 +62,19 @@ Status readText(const Place &place, std::string &text) {
   return {};
 }
 
+/// An integer, or a text that stands for one ("8k").
+std::optional<int64_t> countIn(const Json &value) {
+  if (value.is_string())
+    return parseCount(value.get<std::string>());
+  return value.is_number_integer() ? std::optional(value.get<int64_t>()) : std::nullopt;
+}
+
 Status readCount(const Place &place, int64_t &count) {
   constexpr int64_t kMost = int64_t(1) << 40;
-  if (!place.value.is_number_integer() || place.value.get<int64_t>() < 1 || place.value.get<int64_t>() > kMost)
+  const std::optional<int64_t> read = countIn(place.value);
+  if (!read || *read < 1 || *read > kMost)
     return place.expected("an integer of at least 1");
-  count = place.value.get<int64_t>();
+  count = *read;
   return {};
 }
 
@@ -71,11 +82,34 @@ Status readSizes(const Place &place, std::vector<std::string> &sizes) {
   if (!place.value.is_object())
     return place.expected("an object of sizes, such as {\"left\": 1023}");
   for (const auto &entry : place.value.items()) {
-    if (!entry.value().is_number())
+    const std::optional<int64_t> count = countIn(entry.value());
+    if (!count && !entry.value().is_number())
       return place.at(entry.key()).expected("a number");
-    sizes.push_back(entry.key() + "=" + entry.value().dump());
+    sizes.push_back(entry.key() + "=" + (entry.value().is_string() ? std::to_string(*count) : entry.value().dump()));
   }
   return {};
+}
+
+/// Whether a word can only be the name of a pattern of the library, where there is no such file.
+bool isPlainName(const std::string &word) {
+  return word.find_first_of("/.:") == std::string::npos;
+}
+
+/// The first key that an object has twice, of which a reader would see one only.
+std::optional<std::string> repeatedKey(const std::string &text) {
+  std::vector<std::set<std::string>> keys; // of the objects around the place
+  std::optional<std::string> repeated;
+  const Json::parser_callback_t see = [&](int, Json::parse_event_t event, Json &parsed) {
+    if (event == Json::parse_event_t::object_start)
+      keys.emplace_back();
+    else if (event == Json::parse_event_t::object_end)
+      keys.pop_back();
+    else if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second && !repeated)
+      repeated = parsed.get<std::string>();
+    return true;
+  };
+  static_cast<void>(Json::parse(text, see, /*allow_exceptions=*/false, /*ignore_comments=*/true));
+  return repeated;
 }
 
 class PlanReader {
@@ -119,8 +153,12 @@ private:
     if (pattern.file.empty())
       return place.expected("\"file\"");
     pattern.label = pattern.file;
-    if (std::filesystem::path(pattern.file).is_relative() && !folder.empty())
-      pattern.file = (std::filesystem::path(folder) / pattern.file).string();
+    const std::string here = std::filesystem::path(folder) / pattern.file; // an absolute path stays what it is
+    std::error_code ignored;
+    const bool isFile = std::filesystem::exists(here, ignored) && !std::filesystem::is_directory(here, ignored);
+    const bool isOfLibrary = pattern.file.rfind("library:", 0) == 0;
+    if (!isOfLibrary)
+      pattern.file = !isFile && isPlainName(pattern.file) ? "library:" + pattern.file : here;
     return {};
   }
 
@@ -187,6 +225,8 @@ Result<WorkPlan> WorkPlan::parse(const std::string &text, const std::string &lab
   } catch (const Json::exception &error) { // numbers beyond any double among them
     return Status::invalidArgument(label + ": expected a plan in JSON: " + error.what());
   }
+  if (const std::optional<std::string> key = repeatedKey(text))
+    return Status::invalidArgument(label + ": the key '" + *key + "' is given twice in one object");
   WorkPlan plan;
   HEDDLE_TRY(PlanReader(plan, folder).read({json, label, ": "}));
   return plan;

@@ -64,7 +64,7 @@ SweepJournal::~SweepJournal() {
 }
 
 Status SweepJournal::append(const SweepEntry &entry) {
-  const Json json = {{"item", entry.item},     {"done", entry.isDone},         {"message", entry.message}, {"device", entry.device},
+  const Json json = {{"schema", kJournalSchema}, {"item", entry.item},     {"done", entry.isDone},         {"message", entry.message}, {"device", entry.device},
                      {"host", entry.host},     {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"ended_unix", entry.endedUnix},
                      {"recorded", entry.isRecorded}};
   const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -84,6 +84,8 @@ Status SweepJournal::append(const SweepEntry &entry) {
 static Result<SweepEntry> entryOf(const std::string &line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   SweepEntry entry;
+  if (json.is_object() && json.value("schema", kJournalSchema) > kJournalSchema) // the first journals have none
+    return Status::newer("an entry of a newer version of heddle");
   try {
     entry.item = json.at("item").get<std::string>();
     entry.isDone = json.at("done").get<bool>();
@@ -112,7 +114,7 @@ Result<std::vector<SweepEntry>> readJournal(const std::string &path) {
     ++number;
     Result<SweepEntry> entry = entryOf(text->substr(begin, end - begin));
     if (!entry)
-      return Status::corrupt(path + ":" + std::to_string(number) + ": " + entry.status().message());
+      return Status(entry.status().code(), path + ":" + std::to_string(number) + ": " + entry.status().message());
     entries.push_back(entry.take());
   }
   return entries;

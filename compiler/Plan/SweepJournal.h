@@ -13,6 +13,9 @@
 
 namespace heddle {
 
+/// "schema" of every line of a journal: docs/json.md.
+inline constexpr int kJournalSchema = 1;
+
 /// The end of one item (TuneItem::str).
 struct SweepEntry {
   std::string item;

@@ -23,10 +23,10 @@ struct PlanProblem {
   int64_t batch = 1, heads = 1, kvHeads = 1, seqlenQ = 1, seqlenK = 1;
 };
 
-/// A pattern of a file, with the sizes that problems are tuned for.
+/// A pattern of a file or of the library, with the sizes that problems are tuned for.
 struct PlanPattern {
-  std::string label;                  ///< its path as the plan spells it
-  std::string file;                   ///< as it can be opened from here
+  std::string label;                  ///< its path or name as the plan spells it
+  std::string file;                   ///< as it can be opened from here: a path, or "library:causal"
   std::string pattern;                ///< which attn.pattern of the file; empty: the only one
   std::string name;                   ///< in the database; empty: the pattern's own
   std::vector<std::string> sizes;     ///< "left=1023"

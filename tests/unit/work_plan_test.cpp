@@ -77,6 +77,21 @@ TEST_CASE("a pattern may have head dims and problems of its own, in the place of
   CHECK(refusal(R"({"patterns": {"file": "x", "head_dims": 0}})") == "plan.json: patterns.head_dims: expected an integer of at least 1, got 0");
 }
 
+TEST_CASE("counts may be texts, and patterns of the library are named") {
+  const WorkPlan plan = parsed(R"({"patterns": ["causal", "library:full", {"file": "x/causal", "set": {"left": "4k", "cap": 1.5}}], "head_dims": "2^6",
+                                  "problems": {"batch": "1k", "heads": 16, "seqlen": "1M"}})");
+  CHECK(plan.patterns[0].file == "library:causal");
+  CHECK(plan.patterns[0].label == "causal");
+  CHECK(plan.patterns[1].file == "library:full");
+  CHECK(plan.patterns[2].file == "/plans/x/causal");
+  CHECK(plan.patterns[2].sizes == std::vector<std::string>{"left=4096", "cap=1.5"});
+  CHECK(plan.headDims[0].head == 64);
+  CHECK(plan.problems[0].batch == 1024);
+  CHECK(plan.problems[0].seqlenQ == 1 << 20);
+  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 2, "seqlen": "1.3k"}})") == "plan.json: problems.seqlen: expected an integer of at least 1, got \"1.3k\"");
+  CHECK(refusal(R"({"patterns": {"file": "x", "set": {"left": 1, "left": 2}}})") == "plan.json: the key 'left' is given twice in one object");
+}
+
 TEST_CASE("two files of one name are two patterns") {
   const std::vector<PackItem> items = parsed(R"({"patterns": ["x/a.mlir", "y/a.mlir"], "head_dims": 64, "archs": "sm_80"})").packItems();
   REQUIRE(items.size() == 2);
@@ -91,7 +106,7 @@ TEST_CASE("what is wrong, and where") {
   CHECK(refusal(R"({"patterns": []})") == "plan.json: patterns: expected at least one value, got []");
   CHECK(refusal(R"({"patterns": [{"name": "x"}]})") == "plan.json: patterns[0]: expected \"file\", got {\"name\":\"x\"}");
   CHECK(refusal(R"({"patterns": [{"file": "x", "set": [1]}]})") == "plan.json: patterns[0].set: expected an object of sizes, such as {\"left\": 1023}, got [1]");
-  CHECK(refusal(R"({"patterns": [{"file": "x", "set": {"left": "1"}}]})") == "plan.json: patterns[0].set.left: expected a number, got \"1\"");
+  CHECK(refusal(R"({"patterns": [{"file": "x", "set": {"left": "x"}}]})") == "plan.json: patterns[0].set.left: expected a number, got \"x\"");
   CHECK(refusal(R"({"patterns": "a", "head_dims": [64, -8]})") == "plan.json: head_dims[1]: expected an integer of at least 1, got -8");
   CHECK(refusal(R"({"patterns": "a", "head_dims": {"head": 64}})") == "plan.json: head_dims: expected \"head\" and \"value\", got {\"head\":64}");
   CHECK(refusal(R"({"patterns": "a", "dtypes": "fp32"})") == "plan.json: dtypes: expected bf16 or fp16, got \"fp32\"");
