@@ -185,7 +185,19 @@ def test_names_of_the_library():
     assert "sliding_window" in heddle.library_names()
     with pytest.raises(heddle.NotFoundError) as raised:
         heddle.library("slidingwindow")
-    assert "there is no pattern 'slidingwindow'; there are alibi, " in str(raised.value)
+    assert "there is no pattern 'slidingwindow', did you mean 'sliding_window'?; there are alibi, " in str(raised.value)
+
+
+def test_names_nearby(tmp_path):
+    (tmp_path / "mine.mlir").write_text(heddle.library("causal").text)
+    for call, meant in [(lambda: heddle.library("causl"), "'causl', did you mean 'causal'?"),
+                        (lambda: heddle.attention(None, None, None, "causl"), "'causl', did you mean 'causal'?"),
+                        (lambda: heddle.load(tmp_path / "mien.mlir"), "mien.mlir', did you mean 'mine.mlir'?"),
+                        (lambda: heddle.load(tmp_path / "causal.mlir"), "causal.mlir', did you mean heddle.library('causal')?"),
+                        (lambda: heddle.library("sliding_window", lft=3), "no argument 'lft', did you mean 'left'?; it has left")]:
+        with pytest.raises(heddle.Error) as raised:
+            call()
+        assert meant in str(raised.value)
 
 
 def test_files_with_several_patterns(tmp_path):

@@ -11,6 +11,7 @@ from typing import Optional, Sequence, Union
 
 from . import _header, _library, _mlir
 from . import _structs as S
+from ._suggest import did_you_mean
 from .errors import Error, InvalidArgumentError, IoError, NotFoundError
 from .words import Mask, Softmax, union
 
@@ -121,7 +122,7 @@ class Pattern:
         found = self.by_name.get(name)
         if found is None:
             names = ", ".join(self.by_name) or "none"
-            raise InvalidArgumentError(f"pattern {self.name}: it has no argument {name!r}; it has {names}")
+            raise InvalidArgumentError(f"pattern {self.name}: it has no argument {name!r}{did_you_mean(name, self.by_name)}; it has {names}")
         return found
 
     def __call__(self, /, **values) -> "Pattern":
@@ -346,6 +347,19 @@ def load(path, name: Optional[str] = None, **values) -> Pattern:
 _MOST_CHARACTERS = 1 << 20  # the compiler takes as many bytes
 
 
+def _file_meant(path):
+    """A file nearby, or how to name the pattern of the library that is called so."""
+    folder, file = os.path.split(path)
+    stem = file[:-len(".mlir")] if file.endswith(".mlir") else file
+    if stem in library_names():
+        return f", did you mean heddle.library({stem!r})?"
+    try:
+        known = [each for each in os.listdir(folder or ".") if each.endswith(".mlir")]
+    except OSError:
+        known = []
+    return did_you_mean(file, known)
+
+
 def _file_text(path):
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise InvalidArgumentError(f"load: expected a path, got {path!r}")
@@ -357,7 +371,7 @@ def _file_text(path):
             raise InvalidArgumentError(f"load: {called!r}: expected a pattern of at most {_MOST_CHARACTERS} characters, got more")
         return text
     except FileNotFoundError:
-        raise NotFoundError(f"load: there is no file {called!r}") from None
+        raise NotFoundError(f"load: there is no file {called!r}{_file_meant(called)}") from None
     except OSError as error:
         raise IoError(f"load: {called!r} cannot be read: {error.strerror}") from None
     except ValueError as error:  # no UTF-8, or no path
@@ -393,7 +407,8 @@ def library_names() -> "list[str]":
 def library(name: str, **values) -> Pattern:
     """A pattern that comes with the package: `library("sliding_window", left=1023)`. docs/gallery.md shows all."""
     if not isinstance(name, str) or name not in library_names():
-        raise NotFoundError(f"library: there is no pattern {name!r}; there are {', '.join(library_names())}")
+        names = library_names()
+        raise NotFoundError(f"library: there is no pattern {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
     return load(library_path(name), name, **values)
 
 
