@@ -74,7 +74,7 @@ Action addCacheExport(CLI::App &command) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
-  command.add_option("--head-dim", options->filter.headDims, "Only kernels of this head dim")->type_name("N")->delimiter(',')->allow_extra_args(false);
+  takesCount(command.add_option("--head-dim", options->filter.headDims, "Only kernels of this head dim"))->type_name("N")->delimiter(',')->allow_extra_args(false);
   addList(command, "--arch", options->filter.archs, "ARCH", "Only winners on GPUs of this architecture, as the driver calls it");
   command.add_option("--device", options->filter.deviceNames, "Only winners on GPUs of this name")->type_name("NAME")->allow_extra_args(false);
   addList(command, "--generator", options->filter.generators, "NUMBER", (std::string("Only what is of ") + kGeneratorNumber).c_str());

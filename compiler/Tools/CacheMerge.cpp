@@ -3,6 +3,7 @@
 // what will change and asks before it does. Nothing is written unless every source can be read whole.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
+#include "compiler/Tools/Messages.h"
 
 #include <CLI/CLI.hpp>
 
@@ -91,7 +92,8 @@ Status import(const MergeOptions &options) {
   }
   bool changes = !preview.isEmpty() && !options.dryRun;
   if (changes && !options.yes && !agrees()) {
-    std::cerr << "heddle: nothing was changed\n";
+    if (!isQuiet())
+      std::cerr << "heddle: nothing was changed\n";
     changes = false;
   }
   if (changes) {

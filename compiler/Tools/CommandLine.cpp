@@ -1,11 +1,16 @@
 //===- CommandLine.cpp - heddle <verb> ------------------------------------===//
-// Owns the command line as a whole: the table of verbs, --help and --version, what a usage error looks like, and
-// that a result that could not be written is an error.
+// Owns the command line as a whole: the table of verbs, what every verb takes (help, how much it says), what a usage error
+// looks like, and that a result that could not be written is an error.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/CommandLine.h"
 
 #include "compiler/Driver/Suggest.h"
 #include "compiler/Io/Memory.h"
+#include "compiler/Tools/CommandTree.h"
+#include "compiler/Tools/Examples.h"
+#include "compiler/Tools/Messages.h"
+#include "compiler/Tools/OptionWords.h"
+#include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/SafeText.h"
@@ -18,6 +23,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <unistd.h>
 
 using namespace heddle;
@@ -25,27 +31,18 @@ using namespace heddle::cli;
 
 namespace {
 
-constexpr const char *kFooter = R"(
-Results go to stdout, progress and diagnostics to stderr. 'heddle VERB --help' lists a verb's options.
+constexpr const char *kFooter = R"(Examples:
+  heddle explain causal --seqlen=8k --heads=16   # a pattern of the library; 'heddle help patterns' lists them
+  heddle show longformer --seqlen=1k
+  heddle compile causal --arch=all --emit=cuda -o causal_{arch}.cu
+
+Results go to stdout, progress and diagnostics to stderr. 'heddle help VERB' lists a verb's options with examples, 'heddle
+help environment' the variables that are read; 'heddle man' prints all of it.
 A file is written whole or not at all, and never in the place of one that the same command reads.
 
-Exit codes: 0 ok, 1 the input is wrong, 2 usage, 3 this machine lacks something.
+Exit codes: 0 ok, 1 the input is wrong, 2 usage, 3 this machine lacks something.)";
 
-Environment:
-  HEDDLE_DB                   kernel database (else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache); --db wins
-  HEDDLE_SHIPPED_DB           databases that are only read, after the one above, separated by colons; --shipped-db wins
-  HEDDLE_NVRTC_LIBRARY        the NVRTC library file, or the folder that holds it; nothing else is tried
-  HEDDLE_CUDA_DRIVER_LIBRARY  the CUDA driver library file
-  CUDA_HOME                   a CUDA toolkit; its NVRTC is tried first
-)";
-
-std::vector<std::string> verbNames() {
-  std::vector<std::string> names;
-  for (const Verb &verb : verbs())
-    if (!verb.isInternal)
-      names.push_back(verb.name);
-  return names;
-}
+constexpr const char *kCountNote = "Counts may be written 8k (8192), 1M, 1G (times 1024, 1024^2, 1024^3) or 2^20.\n";
 
 std::string joined(const std::vector<std::string> &words) {
   std::string text;
@@ -66,21 +63,40 @@ std::vector<std::string> optionNames(const CLI::App &command) {
   return names;
 }
 
-int usage(const std::string &message, const std::string &verb) {
+/// `path`: the words up to the verb or operation whose help says more, "" for all.
+int usage(const std::string &message, const std::string &path) {
+  const std::string hint = "'heddle " + path + (path.empty() ? "" : " ") + "--help' says what there is";
   std::cerr << "heddle: error: " << safeMessage(message) << "\n"
-            << "heddle: note: 'heddle " << verb << (verb.empty() ? "" : " ") << "--help' says what there is\n";
+            << "heddle: note: " << hint << '\n';
+  recordFailure(Status::invalidArgument(safeMessage(message)), Usage, {hint});
   return Usage;
 }
 
-int unknownWord(const CLI::App &command, const std::string &verb) {
+int unknownWord(const CLI::App &command, const std::string &path) {
   std::vector<std::string> rest = command.remaining(true);
   if (rest.empty())
-    return usage("unexpected arguments", verb);
+    return usage("unexpected arguments", path);
   std::string word = safeLine(rest.front().substr(0, rest.front().find('=')));
   bool isOption = word.size() > 1 && word[0] == '-';
   if (!isOption)
-    return usage("unexpected argument '" + word + "'", verb);
-  return usage("unknown option '" + word + "'" + didYouMean(word, optionNames(command)), verb);
+    return usage("unexpected argument '" + word + "'", path);
+  return usage("unknown option '" + word + "'" + didYouMean(word, optionNames(command)), path);
+}
+
+/// `help VERB OPERATION` is `VERB OPERATION --help`, unless help has a topic of that name.
+std::vector<std::string> withoutHelp(std::vector<std::string> words, const CLI::App &help) {
+  if (words.empty() || words[0] != help.get_name())
+    return words;
+  if (words.size() == 1)
+    return {"--help"};
+  if (words[1].empty() || words[1][0] == '-')
+    return words;
+  const std::vector<std::string> topics = choicesOf(*help.get_option("WORD"));
+  if (std::find(topics.begin(), topics.end(), words[1]) != topics.end())
+    return words;
+  words.erase(words.begin());
+  words.push_back("--help");
+  return words;
 }
 
 /// `tune --fit` and `tune --predict` ask for what the verb model does.
@@ -99,18 +115,37 @@ std::vector<std::string> withoutAliases(std::vector<std::string> words) {
   return words;
 }
 
+/// What a command's help ends with.
+std::string footerOf(const CLI::App &command, const std::string &path) {
+  const std::vector<const CLI::Option *> options = command.get_options();
+  const bool hasCounts = std::any_of(options.begin(), options.end(), [](const CLI::Option *option) { return isCount(*option); });
+  const std::string own = command.get_footer();
+  return (own.empty() ? "" : own + "\n\n") + (hasCounts ? kCountNote + std::string("\n") : "") + exampleText(path);
+}
+
+/// To a command and all below it: -q and -v where there is something to run, and how its help ends.
+void complete(CLI::App &command, const std::string &path) {
+  const std::vector<CLI::App *> below = command.get_subcommands([](CLI::App *) { return true; });
+  if (below.empty())
+    addMessageOptions(command);
+  command.footer(footerOf(command, path));
+  for (CLI::App *sub : below)
+    complete(*sub, path + " " + sub->get_name());
+}
+
 class CommandLine {
 public:
   CommandLine() : app("Compile, tune and run attention kernels from patterns.", "heddle") {
     app.set_help_flag("-h,--help", "Print this help and exit");
-    app.set_version_flag("--version", std::string("heddle " HEDDLE_VERSION), "Print the version and exit");
-    app.footer(kFooter);
+    app.set_version_flag("-V,--version", std::string("heddle " HEDDLE_VERSION), "Print the version and exit");
     for (const Verb &verb : verbs()) {
       CLI::App *command = app.add_subcommand(verb.name, verb.summary);
       if (verb.isInternal)
         command->group("");
       actions[command] = verb.add(*command);
+      complete(*command, app.get_name() + " " + verb.name);
     }
+    app.footer(kFooter);
   }
 
   int run(int argc, char **argv) {
@@ -118,33 +153,73 @@ public:
       std::cerr << app.help();
       return Usage;
     }
-    std::vector<std::string> words = withoutAliases({argv + 1, argv + argc});
-    const std::string first = words[0];
-    const std::vector<Verb> &known = verbs();
-    if (first[0] != '-' && std::none_of(known.begin(), known.end(), [&](const Verb &verb) { return verb.name == first; }))
-      return usage("unknown verb '" + safeLine(first) + "'" + didYouMean(first, verbNames()) + "; there is " + joined(verbNames()), "");
+    std::vector<std::string> words = withoutHelp(withoutAliases({argv + 1, argv + argc}), *app.get_subcommand("help"));
+    wantsJson = std::find(words.begin(), std::find(words.begin(), words.end(), "--"), "--json") != std::find(words.begin(), words.end(), "--");
+    if (const std::optional<int> unknown = unknownVerb(words))
+      return *unknown;
     try {
       std::reverse(words.begin(), words.end()); // as CLI11 takes them
       app.parse(words);
     } catch (const CLI::Success &success) {
+      wantsJson = false;
       return app.exit(success);
     } catch (const CLI::ExtrasError &) {
-      return unknownWord(chosen() ? *chosen() : app, verbName());
+      return unknownWord(chosen() ? *chosen() : app, path());
     } catch (const CLI::ParseError &error) {
-      return usage(error.what(), verbName());
+      return usage(error.what(), path());
     }
-    return chosen() ? actions[chosen()]() : usage("expected a verb: " + joined(verbNames()), "");
+    return chosen() ? actions[chosen()]() : usage("expected a verb: " + joined(namesBelow(app)), "");
   }
 
+  /// Whether a failure is to be a document on stdout, too. Verbs that print none refuse the option.
+  bool isJsonWanted() const { return wantsJson; }
+
 private:
+  static std::vector<std::string> namesBelow(const CLI::App &command) {
+    std::vector<std::string> names;
+    for (const CLI::App *sub : visibleCommands(command))
+      names.push_back(sub->get_name());
+    return names;
+  }
+
+  /// The exit code if a word that stands where a verb or operation should is none.
+  std::optional<int> unknownVerb(const std::vector<std::string> &words) const {
+    const CLI::App *command = &app;
+    std::string path;
+    for (const std::string &word : words) {
+      const std::vector<std::string> names = namesBelow(*command);
+      if (names.empty() || word.empty() || word[0] == '-')
+        break;
+      const std::vector<const CLI::App *> called = command->get_subcommands([&](const CLI::App *sub) { return sub->get_name() == word; });
+      if (!called.empty()) {
+        command = called.front();
+        path += (path.empty() ? "" : " ") + word;
+        continue;
+      }
+      const std::string kind = path.empty() ? "verb '" : "operation '", of = path.empty() ? "" : " of 'heddle " + path + "'";
+      return usage("unknown " + kind + word + "'" + of + didYouMean(word, names) + "; there is " + joined(names), path);
+    }
+    return std::nullopt;
+  }
+
   CLI::App *chosen() {
     std::vector<CLI::App *> parsed = app.get_subcommands();
     return parsed.empty() ? nullptr : parsed.front();
   }
-  std::string verbName() { return chosen() ? chosen()->get_name() : ""; }
+  /// "cache ls".
+  std::string path() {
+    std::string words;
+    for (CLI::App *command = chosen(); command;) {
+      words += (words.empty() ? "" : " ") + command->get_name();
+      const std::vector<CLI::App *> parsed = command->get_subcommands();
+      command = parsed.empty() ? nullptr : parsed.front();
+    }
+    return words;
+  }
 
   CLI::App app;
   std::map<const CLI::App *, Action> actions;
+  bool wantsJson = false;
 };
 
 } // namespace
@@ -168,9 +243,9 @@ constexpr const char *kSmaller = "choose smaller sizes, fewer workers, or a mach
   std::abort();
 }
 
-int runVerb(int argc, char **argv) {
+int runVerb(CommandLine &commandLine, int argc, char **argv) {
   try {
-    return CommandLine().run(argc, argv);
+    return commandLine.run(argc, argv);
   } catch (const std::bad_alloc &) {
     return fail(outOfMemory(kSmaller));
   } catch (const std::exception &thrown) {
@@ -184,7 +259,10 @@ void heddle::cli::runCommandLine(int argc, char **argv) {
   std::ios::sync_with_stdio(false);
   std::set_terminate(endOfUncaught);
   static SafeStream safeOut(std::cout), safeErr(std::cerr); // to the end of the process, which no destructor sees
-  int code = runVerb(argc, argv);
+  CommandLine commandLine;
+  int code = runVerb(commandLine, argc, argv);
+  tellLibraries();
+  flushDocument(commandLine.isJsonWanted());
   std::cout.flush();
   if (!std::cout && code != Environment) // else an error was told, in most cases this one
     code = fail(Status::io("cannot write to stdout"));

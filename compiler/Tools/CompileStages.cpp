@@ -58,7 +58,7 @@ Result<std::string> patternText(const PatternFile &file, EmitStage stage, bool j
     return moduleText(*functions.module);
   }
   HEDDLE_ASSIGN(PatternReport report, timeStage(times, "schedule", [&] { return reportOf(file); }));
-  return json ? report.json.dump(2) + "\n" : report.text;
+  return json ? documentText(report.json) : report.text;
 }
 
 static Json shapeJson(const PreparedPattern &prepared, const KernelShape &shape) {

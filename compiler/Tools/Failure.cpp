@@ -1,4 +1,5 @@
 //===- Failure.cpp - errors on stderr and exit codes ----------------------===//
+#include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/SafeText.h"
 
@@ -31,20 +32,18 @@ static bool isRendered(const std::string &message) {
   return message.substr(0, lineEnd).find(": error: ") != std::string::npos;
 }
 
-static void print(const Status &status) {
+static int failWith(const Status &status, int exitCode) {
   std::cout.flush();
   std::cerr << (isRendered(status.message()) ? "" : "heddle: error: ") << safeMessage(status.message()) << '\n';
+  recordFailure(status, exitCode);
+  return exitCode;
 }
 
-int fail(const Status &status) {
-  print(status);
-  return exitCodeOf(status);
-}
+int fail(const Status &status) { return failWith(status, exitCodeOf(status)); }
 
-int failUsage(const Status &status) {
-  print(status);
-  return Usage;
-}
+int failUsage(const Status &status) { return failWith(status, Usage); }
+
+int failNames(const Status &status) { return status.code() == StatusCode::notFound ? failUsage(status) : fail(status); }
 
 int finish(const Status &status) { return status.isOk() ? Ok : fail(status); }
 

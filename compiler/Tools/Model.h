@@ -30,6 +30,9 @@ struct ModelProblem {
   static Result<ModelProblem> parse(const std::string &text);
 };
 
+/// Says what the problem names and there is not: pattern, sizes, tensors. Ok, or the exit code.
+int checkNames(const ModelProblem &problem);
+
 /// What a problem stands for on GPUs of one architecture.
 struct LoadedProblem {
   std::unique_ptr<PatternFile> file;

@@ -39,7 +39,7 @@ Result<tuner::CostModel> modelFor(const PredictOptions &options, const std::stri
   if (!options.model.empty())
     return loadCostModel(options.model);
   const ShippedCosts *shipped = shippedCosts(skeleton);
-  return shipped ? Result<tuner::CostModel>(shipped->model) : Status::notFound("no cost model ships for kernels of " + skeleton + ": give one with --model");
+  return shipped ? Result<tuner::CostModel>(shipped->model) : Status::unsupported("no cost model ships for kernels of " + skeleton + ": give one with --model");
 }
 
 Status predict(const PredictOptions &options) {
@@ -75,13 +75,15 @@ Status predict(const PredictOptions &options) {
 Action addModelPredict(CLI::App &command) {
   auto options = std::make_shared<PredictOptions>();
   options->problem.add(command);
-  command.add_option("--gpu", options->gpu, "GPU whose data sheet gives the rates")->type_name("NAME")->capture_default_str();
+  command.add_option("--gpu", options->gpu, "GPU whose data sheet gives the rates")->type_name("NAME")->capture_default_str()->check(gpuName());
   command.add_option("--model", options->model, "Parameters that `heddle model fit` wrote [those shipped]")->type_name("FILE");
-  command.add_option("--top", options->top, "So many of the fastest")->type_name("N")->capture_default_str()->check(CLI::Range(1, 1000000));
+  takesCount(command.add_option("--top", options->top, "So many of the fastest"))->type_name("N")->capture_default_str()->check(CLI::Range(1, 1000000));
   addJsonOption(command, options->json);
   return [options] {
     if (Status usage = options->problem.shape.check(); !usage.isOk())
       return failUsage(usage);
+    if (int code = checkNames(options->problem); code != Ok)
+      return code;
     return finish(predict(*options));
   };
 }

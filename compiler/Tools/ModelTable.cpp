@@ -146,6 +146,8 @@ Action addModelTable(CLI::App &command) {
   return [options] {
     if (Status usage = options->problem.shape.check(); !usage.isOk())
       return failUsage(usage);
+    if (int code = checkNames(options->problem); code != Ok)
+      return code;
     return finish(writeTable(*options));
   };
 }

@@ -3,7 +3,8 @@
 #include "codegen/Skeletons/SkeletonNames.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/DatabasePaths.h"
-#include "compiler/Driver/Suggest.h"
+#include "compiler/Driver/PatternSource.h"
+#include "compiler/Tools/Messages.h"
 #include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
@@ -15,8 +16,24 @@
 namespace heddle::cli {
 
 void PatternOptions::add(CLI::App &command) {
-  command.add_option("FILE", file, "Pattern file (.mlir); - reads standard input")->required();
+  command.add_option("FILE", file, "Pattern: a file (.mlir), a name of the library ('heddle help patterns'), or - for standard input")
+      ->required()
+      ->type_name(kPatternType);
   command.add_option("--pattern", name, "Which attn.pattern of the file, if it has several")->type_name("NAME");
+}
+
+Result<std::unique_ptr<PatternFile>> PatternOptions::load() const {
+  HEDDLE_ASSIGN(const PatternSource source, findPattern(file));
+  tell("pattern '" + file + "': " + source.origin());
+  return PatternFile::load(file, name);
+}
+
+std::string PatternOptions::path() const {
+  if (file.empty())
+    return "";
+  const Result<PatternSource> source = findPattern(file);
+  const std::string path = source ? source->path : file;
+  return path == "-" ? "/dev/stdin" : path;
 }
 
 void printNotes(const PatternFile &file) {
@@ -25,12 +42,17 @@ void printNotes(const PatternFile &file) {
 }
 
 void SizeOptions::add(CLI::App &command) {
-  command.add_option("--set", assignments, "Run-time size of the pattern, over its default; may be repeated")
+  command.add_option("--set", assignments, "Run-time size of the pattern, over its default, such as left=8k; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   command.add_option("--operand", operands, "Tensor that the pattern reads, from a safetensors file; may be repeated")
       ->type_name("NAME=FILE:TENSOR")
       ->allow_extra_args(false);
+}
+
+Status SizeOptions::check(const PatternFile &file) const {
+  HEDDLE_TRY(file.checkSizeNames(assignments));
+  return checkOperandNames(file, operands);
 }
 
 std::vector<std::string> SizeOptions::files() const {
@@ -41,7 +63,7 @@ std::vector<std::string> SizeOptions::files() const {
 }
 
 void OriginOption::add(CLI::App &command) {
-  command.add_option("--q-origin", position, "Position of query 0, for patterns whose q_origin is given")
+  takesCount(command.add_option("--q-origin", position, "Position of query 0, for patterns whose q_origin is given"))
       ->type_name("P")
       ->check(CLI::Range(-kFarthestPosition, kFarthestPosition));
 }
@@ -67,8 +89,8 @@ Status OriginOption::check(const std::vector<const PatternFile *> &files) const 
 }
 
 void ShapeOptions::add(CLI::App &command) {
-  command.add_option("--head-dim", headDim, "Elements of one head of q and k")->type_name("N")->capture_default_str();
-  command.add_option("--value-dim", valueDim, "Elements of one head of v and out [head-dim]")->type_name("N");
+  takesCount(command.add_option("--head-dim", headDim, "Elements of one head of q and k"))->type_name("N")->capture_default_str();
+  takesCount(command.add_option("--value-dim", valueDim, "Elements of one head of v and out [head-dim]"))->type_name("N");
   command.add_option("--dtype", dtype, "Element type of q, k, v: bf16 or fp16")
       ->type_name("TYPE")
       ->check(CLI::IsMember({"bf16", "fp16"}))
@@ -79,7 +101,7 @@ void ShapeOptions::add(CLI::App &command) {
 }
 
 void ShapeOptions::addQueries(CLI::App &command) {
-  command.add_option("--seqlen", queries, "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts [any number]")
+  takesCount(command.add_option("--seqlen", queries, "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts [any number]"))
       ->type_name("N")
       ->check(CLI::Range(int64_t(1), kFarthestPosition));
 }
@@ -104,31 +126,30 @@ KernelShape ShapeOptions::shape(const GpuArch &arch) const {
 void ConfigOptions::addSkeleton(CLI::App &command) {
   command.add_option("--skeleton", skeleton, "Family of kernels [the first that serves the request]")
       ->type_name("NAME")
-      ->check(CLI::IsMember(skeletonNames()));
+      ->check(oneOf("skeleton", skeletonNames()));
 }
 
 CLI::Option *ConfigOptions::addFields(CLI::App &command) {
-  return command.add_option("--config", fields, "Changes to the default configuration, as block_m=128,stages=2")->type_name("FIELDS");
+  return command.add_option("--config", fields, "Changes to the default configuration, as block_m=128,stages=2")
+      ->type_name("FIELDS")
+      ->check(configFields());
 }
 
 std::string ConfigOptions::changes() const {
   return skeleton.empty() ? fields : "skeleton=" + skeleton + (fields.empty() ? "" : ",") + fields;
 }
 
-void addArchOption(CLI::App &command, std::vector<std::string> &names) {
+void addArchOption(CLI::App &command, std::vector<std::string> &given) {
   std::string known;
   for (const std::string &name : archNames())
     known += (known.empty() ? "" : ", ") + name;
-  auto check = [known](std::string &name) {
-    if (name == "all" || archNamed(name).isOk())
-      return std::string();
-    return "no architecture '" + name + "'" + didYouMean(name, archNames()) + "; there is " + known + " and all";
-  };
-  command.add_option("--arch", names, "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
+  std::vector<std::string> names = archNames();
+  names.push_back("all");
+  command.add_option("--arch", given, "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
       ->type_name("ARCH")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Validator(check, "", "ARCH"));
+      ->check(oneOf("architecture", names));
 }
 
 std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names) {
@@ -159,8 +180,7 @@ void DatabaseOptions::addShipped(CLI::App &command) {
 std::string DatabaseOptions::path() const { return given.empty() ? userDatabase() : given; }
 
 static void sayWait(const StoreWait &wait) {
-  std::cerr << "heddle: waiting for " << wait.holder << ", which holds '" << wait.path << "'; at most "
-            << wait.limitMs / 1000 << " s\n";
+  warn("waiting for " + wait.holder + ", which holds '" + wait.path + "'; at most " + std::to_string(wait.limitMs / 1000) + " s");
 }
 
 StoreOptions DatabaseOptions::options(StoreMode mode) const {
@@ -172,7 +192,11 @@ StoreOptions DatabaseOptions::options(StoreMode mode) const {
   return options;
 }
 
-Result<Store> DatabaseOptions::open(StoreMode mode) const { return openUserDatabase(path(), options(mode)); }
+Result<Store> DatabaseOptions::open(StoreMode mode) const {
+  tell("database '" + path() + "', " + (given.empty() ? "the user's own" : "as given") +
+       (mode == StoreMode::readOnly ? ", to read" : ", to read and write"));
+  return openUserDatabase(path(), options(mode));
+}
 
 std::vector<std::string> DatabaseOptions::shippedPaths() const { return givenShipped.empty() ? shippedDatabases() : givenShipped; }
 
@@ -192,23 +216,11 @@ Result<StoreStack> DatabaseOptions::openForLookup() const {
 Result<std::vector<Store>> DatabaseOptions::openShippedStores() const {
   std::vector<Store> stores;
   for (const std::string &shipped : shippedPaths()) {
+    tell("database '" + shipped + "', shipped");
     HEDDLE_ASSIGN(Store store, openShipped(shipped, allowForeignWriters));
     stores.push_back(std::move(store));
   }
   return stores;
-}
-
-CLI::Validator realBetween(double least, double most) {
-  auto check = [least, most](std::string &text) {
-    char *end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (!text.empty() && *end == '\0' && value >= least && value <= most) // a NaN is neither
-      return std::string();
-    char expected[80];
-    std::snprintf(expected, sizeof expected, "expected a number from %g to %g, got '", least, most);
-    return expected + text + "'";
-  };
-  return CLI::Validator(check, "", "REAL");
 }
 
 CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string &help) {

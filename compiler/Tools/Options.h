@@ -6,6 +6,7 @@
 
 #include "compiler/Driver/KernelShape.h"
 #include "compiler/Driver/PatternFile.h"
+#include "compiler/Tools/OptionWords.h"
 #include "runtime/Store/StoreStack.h"
 
 #include <optional>
@@ -15,18 +16,21 @@
 namespace CLI {
 class App;
 class Option;
-class Validator;
 }
 
 namespace heddle::cli {
+
+/// What patterns are called on the command line: a file, a name of the library, or - for standard input.
+inline constexpr const char *kPatternType = "PATTERN";
 
 /// FILE and --pattern=NAME.
 struct PatternOptions {
   std::string file, name;
   void add(CLI::App &command);
-  Result<std::unique_ptr<PatternFile>> load() const { return PatternFile::load(file, name); }
-  /// The file that load() reads, under a name that the system knows standard input by, too.
-  std::string path() const { return file == "-" ? "/dev/stdin" : file; }
+  /// As PatternFile::load(); with --verbose says where it was found.
+  Result<std::unique_ptr<PatternFile>> load() const;
+  /// The file that load() reads, under a name that the system knows standard input by, too; "" for the library.
+  std::string path() const;
 };
 
 /// What an author should know of the file, on stderr.
@@ -36,6 +40,8 @@ void printNotes(const PatternFile &file);
 struct SizeOptions {
   std::vector<std::string> assignments, operands;
   void add(CLI::App &command);
+  /// Usage errors: the pattern has no size or tensor of a name that is given.
+  Status check(const PatternFile &file) const;
   /// Of the tensors.
   std::vector<std::string> files() const;
 };
@@ -100,8 +106,6 @@ struct DatabaseOptions {
   Result<StoreStack> openForLookup() const;
 };
 
-/// For option values: a finite number between the two, both included; text that is no number in full is refused, too.
-CLI::Validator realBetween(double least, double most);
 /// --seed, any of 64 bits.
 CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string &help);
 

@@ -9,12 +9,52 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <unistd.h>
 
 namespace heddle::cli {
 
-void printJson(const Json &value) {
-  std::cout << value.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+/// Of this process, which runs one command.
+static std::optional<Json> document;
+static Json failure;
+
+std::string documentText(const Json &object) {
+  Json whole = {{"schema", kJsonSchema}};
+  whole.update(object);
+  return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void printJson(Json object) { document = std::move(object); }
+
+/// Of a message: what was probably meant, and its notes.
+static void addHints(Json &hints, const std::string &message) {
+  if (const size_t meant = message.find("did you mean '"); meant != std::string::npos)
+    hints.push_back(message.substr(meant, message.find('?', meant) + 1 - meant));
+  constexpr std::string_view kNote = "note: ";
+  for (size_t begin = message.find("\nnote: "); begin != std::string::npos; begin = message.find("\nnote: ", begin + 1)) {
+    const size_t text = begin + 1 + kNote.size(), end = std::min(message.find('\n', text), message.size());
+    hints.push_back(message.substr(text, end - text));
+  }
+}
+
+void recordFailure(const Status &status, int exitCode, const std::vector<std::string> &hints) {
+  if (!failure.is_null() && failure["exit_code"].get<int>() > exitCode)
+    return;
+  failure = {{"code", statusCodeName(status.code())}, {"message", status.message()}, {"hints", Json::array()}, {"exit_code", exitCode}};
+  addHints(failure["hints"], status.message());
+  for (const std::string &hint : hints)
+    failure["hints"].push_back(hint);
+}
+
+void flushDocument(bool isWanted) {
+  if (!failure.is_null() && (document || isWanted)) {
+    if (!document)
+      document = Json::object();
+    (*document)["error"] = failure;
+  }
+  if (document)
+    std::cout << documentText(*document);
+  document.reset();
 }
 
 bool stdoutIsTerminal() { return ::isatty(STDOUT_FILENO); }

@@ -17,8 +17,20 @@ namespace heddle::cli {
 /// Keys keep the order in which they were written.
 using Json = nlohmann::ordered_json;
 
-/// Prints an object with two blanks per level and a newline. Bytes that are no UTF-8 are replaced.
-void printJson(const Json &value);
+/// "schema" of every JSON document that a verb prints or writes: docs/json.md. It grows when a key goes or changes its meaning.
+inline constexpr int kJsonSchema = 1;
+
+/// With "schema" before its keys, two blanks per level and a newline. Bytes that are no UTF-8 are replaced.
+std::string documentText(const Json &object);
+
+/// The document of the command, an object. It is printed when the command ends, with the error if there is one by then.
+void printJson(Json object);
+
+/// What a command failed of, as its document says it. Of several the one with the highest exit code counts, then the last.
+void recordFailure(const Status &status, int exitCode, const std::vector<std::string> &hints = {});
+
+/// Prints what printJson() took; if `isWanted`, a failure is a document too where there is none.
+void flushDocument(bool isWanted);
 
 bool stdoutIsTerminal();
 

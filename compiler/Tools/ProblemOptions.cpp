@@ -9,12 +9,12 @@
 namespace heddle::cli {
 
 void ProblemOptions::add(CLI::App &command, bool withSeqlen) {
-  command.add_option("--batch", batch, "batch elements")->capture_default_str();
+  takesCount(command.add_option("--batch", batch, "batch elements"))->capture_default_str();
   if (withSeqlen)
-    command.add_option("--seqlen", seqlen, "queries, and keys unless --seqlen-k is given")->required();
-  command.add_option("--seqlen-k", seqlenK, "keys, if not as many as queries");
-  command.add_option("--heads", heads, "query heads")->capture_default_str();
-  command.add_option("--kv-heads", kvHeads, "key and value heads, if not as many as query heads");
+    takesCount(command.add_option("--seqlen", seqlen, "queries, and keys unless --seqlen-k is given"))->required();
+  takesCount(command.add_option("--seqlen-k", seqlenK, "keys, if not as many as queries"));
+  takesCount(command.add_option("--heads", heads, "query heads"))->capture_default_str();
+  takesCount(command.add_option("--kv-heads", kvHeads, "key and value heads, if not as many as query heads"));
   sizes.add(command);
 }
 

@@ -1,5 +1,6 @@
 //===- ProgressLine.cpp - how far long work is, on stderr ------------------===//
 #include "compiler/Tools/ProgressLine.h"
+#include "compiler/Tools/Messages.h"
 #include "runtime/Core/SafeText.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 
 namespace heddle::cli {
 
-ProgressLine::ProgressLine() : isTerminal(isatty(STDERR_FILENO)) {}
+ProgressLine::ProgressLine() : isTerminal(isatty(STDERR_FILENO) && !isQuiet()) {}
 
 void ProgressLine::show(double share, const std::string &text) {
   if (!isTerminal)

@@ -1,5 +1,5 @@
 //===- ProgressLine.h - how far long work is, on stderr ----------*- C++ -*-===//
-// Owns the one line that is rewritten during long work. Silent when stderr is not a terminal.
+// Owns the one line that is rewritten during long work. Silent with --quiet and when stderr is not a terminal.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_TOOLS_PROGRESSLINE_H
 #define HEDDLE_COMPILER_TOOLS_PROGRESSLINE_H

@@ -1,5 +1,6 @@
 //===- RecordedTables.cpp - tables in the place of a GPU ------------------===//
 #include "compiler/Tools/RecordedTables.h"
+#include "compiler/Driver/PatternSource.h"
 
 #include <CLI/CLI.hpp>
 
@@ -113,7 +114,7 @@ Result<ModelProblem> problemOf(const tuner::RecordedTable &table) {
   std::error_code error;
   const fs::path pattern = problem.pattern.file;
   fs::path folder = fs::absolute(path, error).parent_path();
-  if (pattern.is_absolute() || fs::exists(pattern, error))
+  if (pattern.is_absolute() || findPattern(problem.pattern.file))
     return problem;
   while (folder.has_relative_path() && !fs::exists(folder / pattern, error))
     folder = folder.parent_path();

@@ -21,6 +21,9 @@ const std::vector<Verb> &verbs() {
       {"cache", "look into, tidy, compare and pass on kernel databases", addCache},
       {"report", "write what databases say as one page: winners, trials, roofs, differences", addReport},
       /* make_inputs.cpp */ {"make-inputs", "write random q, k, v to a tensor file", addMakeInputs},
+      {"help", "explain a verb, the environment, or list the patterns of the library", addHelp},
+      {"completion", "print a script that completes this command line in a shell", addCompletion},
+      {"man", "print the manual page", addMan},
       /* measure_candidates.cpp */ {kMeasureVerb, "measure what a search asks for, over a socket", addMeasureCandidates, true},
   };
   return list;

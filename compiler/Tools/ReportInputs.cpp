@@ -1,6 +1,7 @@
 //===- ReportInputs.cpp - what a report is told beside databases ----------===//
 #include "compiler/Tools/ReportInputs.h"
 #include "compiler/Plan/WorkPlan.h"
+#include "compiler/Tools/Messages.h"
 
 #include <CLI/CLI.hpp>
 
@@ -139,7 +140,7 @@ Result<std::map<std::string, std::string>> ReportInputs::patternFiles() const {
   HEDDLE_ASSIGN(std::vector<std::string> files, filesOfFolder());
   for (const std::string &file : files)
     if (Status status = addNames(file, names); !status.isOk())
-      std::cerr << "heddle: warning: " << status.message() << "; '" << file << "' names nothing\n";
+      warn(status.message() + "; '" + file + "' names nothing");
   return names;
 }
 

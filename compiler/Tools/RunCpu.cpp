@@ -1,6 +1,7 @@
 //===- RunCpu.cpp - one attention call on this machine's processors ---------===//
 #include "codegen/Cpu/CpuAttention.h"
 #include "compiler/Driver/CompileForCpu.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/RunTarget.h"
 
 #include <chrono>
@@ -36,9 +37,9 @@ private:
     std::unique_lock<std::mutex> lock(mutex);
     int seconds = 0;
     while (!over.wait_for(lock, std::chrono::seconds(1), [this] { return isOver; }))
-      if (++seconds > 1)
+      if (++seconds > 1 && !isQuiet())
         std::fprintf(stderr, "\rheddle: computing on the CPU, %d s ", seconds);
-    if (seconds > 1)
+    if (seconds > 1 && !isQuiet())
       std::fprintf(stderr, "\r\033[K");
   }
 

@@ -6,6 +6,7 @@
 #include "compiler/Driver/KeySplit.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Driver/RepeatLaunch.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/RunTarget.h"
 
 #include <algorithm>
@@ -110,7 +111,8 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   }
   HEDDLE_ASSIGN(Device device, Device::open());
   HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, stores, device, call.outFloat32));
-  std::cerr << "heddle: kernel " << chosen.origin << '\n';
+  if (!isQuiet())
+    std::cerr << "heddle: kernel " << chosen.origin << '\n';
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, chosen.record));
   RunResult result = emptyResult(call);
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;

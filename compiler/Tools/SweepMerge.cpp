@@ -1,6 +1,7 @@
 //===- SweepMerge.cpp - heddle sweep merge --------------------------------===//
 #include "compiler/Plan/SweepJournal.h"
 #include "compiler/Tools/Cache.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Sweep.h"
 #include "runtime/Core/CountText.h"
 
@@ -48,11 +49,10 @@ Status mergeShards(const SweepMergeOptions &options) {
   HEDDLE_TRY(store.merge(shards, reading).status());
   HEDDLE_ASSIGN(StoreCounts counts, store.counts());
   if (items.recorded > 0)
-    std::cerr << "heddle: warning: " << counted(items.recorded, "item") << " of the plan "
-              << (items.recorded == 1 ? "has" : "have") << " recorded times, which nobody measured here\n";
+    warn(counted(items.recorded, "item") + " of the plan " + (items.recorded == 1 ? "has" : "have") +
+         " recorded times, which nobody measured here");
   if (items.open > 0)
-    std::cerr << "heddle: warning: " << counted(items.open, "item") << " of the plan "
-              << (items.open == 1 ? "is" : "are") << " not done; `heddle sweep status` says why\n";
+    warn(counted(items.open, "item") + " of the plan " + (items.open == 1 ? "is" : "are") + " not done; `heddle sweep status` says why");
   if (options.json)
     printJson(Json{{"database", store.path()}, {"shards", shards}, {"not_done", items.open}, {"recorded", items.recorded}, {"holds", countsJson(counts)}});
   else

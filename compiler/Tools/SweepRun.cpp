@@ -1,6 +1,7 @@
 //===- SweepRun.cpp - heddle sweep run ------------------------------------===//
 #include "compiler/Driver/TuneProcess.h"
 #include "compiler/Tools/Cache.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
 #include "compiler/Tools/RecordedTables.h"
@@ -140,8 +141,8 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   progress.finish();
   HEDDLE_TRY(result.status());
   if (result->recordedOnly > 0)
-    std::cerr << "heddle: note: " << counted(result->recordedOnly, "item")
-              << (result->recordedOnly == 1 ? " was" : " were") << " done with recorded times, and measured now\n";
+    note(counted(result->recordedOnly, "item") + (result->recordedOnly == 1 ? " was" : " were") +
+         " done with recorded times, and measured now");
   return print(options, shard, *result);
 }
 
@@ -155,7 +156,7 @@ Action addSweepRun(CLI::App &command) {
       ->capture_default_str();
   command.add_option("--gpus", options->gpus, "Numbers of the GPUs to use [all that the driver shows; with --recorded 0]")->type_name("N")->delimiter(',')->allow_extra_args(false);
   command.add_option("--budget", options->budget, "time for the search of each item: 30, 30s, 2m")->capture_default_str();
-  command.add_option("--strategy", options->strategy, "As heddle tune takes it");
+  command.add_option("--strategy", options->strategy, "As heddle tune takes it")->check(strategyWords());
   command.add_option("--workers", options->workers, "threads that compile for each GPU [a share of the processors]")->check(CLI::PositiveNumber);
   options->permissions.addPermissions(command);
   options->recorded.add(command);

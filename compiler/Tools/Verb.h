@@ -51,6 +51,9 @@ Action addBench(CLI::App &command);
 Action addCache(CLI::App &command);
 Action addReport(CLI::App &command);
 Action addMakeInputs(CLI::App &command);
+Action addHelp(CLI::App &command);
+Action addCompletion(CLI::App &command);
+Action addMan(CLI::App &command);
 Action addMeasureCandidates(CLI::App &command);
 
 /// invalidArgument, notFound, unsupported, corrupt, newer: BadInput; unavailable, io, denied, internal: Environment.
@@ -61,6 +64,9 @@ int exitCodeOf(const Status &status);
 int fail(const Status &status);
 /// The same for a wrong option value: always Usage.
 int failUsage(const Status &status);
+/// For stages that find no more than what words of the command line name: a name that stands for nothing is a wrong
+/// word (notFound: Usage), anything else as fail().
+int failNames(const Status &status);
 /// Ok, or what fail() returns.
 int finish(const Status &status);
 

@@ -5,6 +5,7 @@
 #include "compiler/Driver/MatrixRoof.h"
 #include "compiler/Driver/TuneSession.h"
 #include "compiler/Tools/BenchRow.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
@@ -66,13 +67,19 @@ public:
     if (product)
       roof.emplace(product.take());
     else
-      std::cerr << "heddle: note: no roof: " << product.status().message() << '\n';
+      note("no roof: " + product.status().message());
   }
 
   int run() {
-    for (const std::string &path : options.files)
-      if (Status status = runFile(path); !status.isOk())
+    for (const std::string &path : options.files) {
+      const auto file = PatternOptions{path, ""}.load();
+      if (!file)
+        return failNames(file.status());
+      if (Status names = options.problem.sizes.check(**file); !names.isOk())
+        return failUsage(names);
+      if (Status status = runFile(**file); !status.isOk())
         return fail(status);
+    }
     if (options.json)
       printJson(rowsJson(rows, device.info().identity.deviceName));
     bool allRight = std::all_of(rows.begin(), rows.end(), [](const BenchRow &row) { return row.verified.ok; });
@@ -80,15 +87,14 @@ public:
   }
 
 private:
-  Status runFile(const std::string &path) {
-    HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::load(path));
+  Status runFile(const PatternFile &file) {
     DType dtype = *parseDType(options.dtype);
     for (int64_t headDim : options.headDims)
       for (int64_t seqlen : options.seqlens) {
         ProblemOptions problem = options.problem;
         problem.seqlen = seqlen;
-        HEDDLE_ASSIGN(ProblemShape shape, problem.shape(*file));
-        HEDDLE_TRY(runWorkload(*file, Workload{shape, dtype, headDim, options.valueDim ? options.valueDim : headDim}));
+        HEDDLE_ASSIGN(ProblemShape shape, problem.shape(file));
+        HEDDLE_TRY(runWorkload(file, Workload{shape, dtype, headDim, options.valueDim ? options.valueDim : headDim}));
       }
     return {};
   }
@@ -114,10 +120,10 @@ private:
 
 Action addBench(CLI::App &command) {
   auto options = std::make_shared<BenchOptions>();
-  command.add_option("FILE", options->files, "pattern files")->required();
-  command.add_option("--seqlen", options->seqlens, "lengths, separated by commas")->required()->delimiter(',');
-  command.add_option("--head-dim", options->headDims, "head dims, separated by commas")->delimiter(',')->capture_default_str();
-  command.add_option("--value-dim", options->valueDim, "elements of one head of v and out; default: the head dim");
+  command.add_option("FILE", options->files, "patterns: files (.mlir) or names of the library ('heddle help patterns')")->required()->type_name(kPatternType);
+  takesCount(command.add_option("--seqlen", options->seqlens, "lengths, separated by commas"))->required()->delimiter(',');
+  takesCount(command.add_option("--head-dim", options->headDims, "head dims, separated by commas"))->delimiter(',')->capture_default_str();
+  takesCount(command.add_option("--value-dim", options->valueDim, "elements of one head of v and out; default: the head dim"));
   command.add_option("--dtype", options->dtype, "element type of q, k, v and out")->capture_default_str()->check(CLI::IsMember({"bf16", "fp16"}));
   options->problem.add(command, /*withSeqlen=*/false);
   options->database.add(command);
@@ -127,8 +133,8 @@ Action addBench(CLI::App &command) {
                      "program without a compiler that looks up and launches the kernels (heddle-launch); default: this process");
   options->config.addSkeleton(command);
   options->config.addFields(command)->excludes(tune)->excludes(launcher);
-  command.add_option("--rows", options->rows, "rows compared with the definition")->capture_default_str();
-  command.add_option("--reps", options->repetitions, "timed launches; the median counts")->capture_default_str()->check(CLI::PositiveNumber);
+  takesCount(command.add_option("--rows", options->rows, "rows compared with the definition"))->capture_default_str();
+  takesCount(command.add_option("--reps", options->repetitions, "timed launches; the median counts"))->capture_default_str()->check(CLI::PositiveNumber);
   addJsonOption(command, options->json);
   return [options] {
     if (!options->launcher.empty() && !options->config.skeleton.empty() && options->tuneBudget.empty())

@@ -1,7 +1,9 @@
 //===- check.cpp - heddle check -------------------------------------------===//
 // Parses, verifies and analyses patterns, all that can be said without sizes and without a GPU.
 //===----------------------------------------------------------------------===//
+#include "compiler/Driver/PatternSource.h"
 #include "compiler/Driver/PatternText.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/PatternReport.h"
 #include "compiler/Tools/Verb.h"
@@ -35,8 +37,12 @@ public:
 
 private:
   void checkFile(const std::string &given) {
-    const std::string path = sourceName(given);
-    Result<std::string> text = PatternFile::readText(given);
+    const Result<PatternSource> source = findPattern(given);
+    if (!source)
+      return refuse(given, source.status());
+    tell("pattern '" + given + "': " + source->origin());
+    const std::string &path = source->label;
+    Result<std::string> text = PatternFile::readText(*source);
     if (!text)
       return refuse(path, text.status());
     bool isFirst = true;
@@ -85,7 +91,7 @@ private:
       files.push_back({{"file", path}, {"ok", false}, {"error", safeMessage(status.message())}});
   }
 
-  void complain(const Status &status) { code = std::max(code, fail(status)); }
+  void complain(const Status &status) { code = std::max(code, failNames(status)); }
 
   const CheckOptions &options;
   Json files = Json::array();
@@ -96,7 +102,9 @@ private:
 
 Action addCheck(CLI::App &command) {
   auto options = std::make_shared<CheckOptions>();
-  command.add_option("FILE", options->files, "Pattern files (.mlir); - reads standard input")->required();
+  command.add_option("FILE", options->files, "Patterns: files (.mlir), names of the library ('heddle help patterns'), or - for standard input")
+      ->required()
+      ->type_name(kPatternType);
   command.add_option("--pattern", options->pattern, "Check only this attn.pattern")->type_name("NAME");
   command.add_flag("--strict", options->strict, "Refuse warnings and parts that have no closed form");
   addJsonOption(command, options->json);

@@ -108,8 +108,10 @@ private:
     json["bytes"] = artefact.bytes.size();
     if (!path.empty())
       json["output"] = path;
-    else if (stage == EmitStage::analysis)
+    else if (stage == EmitStage::analysis) {
       json["analysis"] = Json::parse(artefact.bytes);
+      json["analysis"].erase("schema"); // that of the whole document
+    }
     else if (!isBinary(stage))
       json["text"] = artefact.bytes;
     if (options.timing)
@@ -130,7 +132,8 @@ Action addCompile(CLI::App &command) {
   return [options] {
     if (Status usage = checkUsage(*options); !usage.isOk())
       return failUsage(usage);
-    return finish(Compile(*options).run());
+    const Status status = Compile(*options).run();
+    return status.isOk() ? int(Ok) : failNames(status);
   };
 }
 

@@ -93,7 +93,7 @@ Action addConfigs(CLI::App &command) {
   options->shape.add(command);
   options->shape.addQueries(command);
   options->config.addSkeleton(command);
-  command.add_option("--sample", options->sample, "So many of them, at random; a larger sample begins with a smaller one [the first, in order]")
+  takesCount(command.add_option("--sample", options->sample, "So many of them, at random; a larger sample begins with a smaller one [the first, in order]"))
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));
   command.add_option("--limit", options->limit, "Without --sample: list so many")
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)))->capture_default_str();
@@ -102,7 +102,8 @@ Action addConfigs(CLI::App &command) {
   return [options] {
     if (Status usage = checkUsage(*options); !usage.isOk())
       return failUsage(usage);
-    return finish(listTo(std::cout, *options));
+    const Status status = listTo(std::cout, *options);
+    return status.isOk() ? int(Ok) : failNames(status);
   };
 }
 

@@ -55,10 +55,22 @@ std::vector<std::string> assignmentsOf(const std::vector<std::string> &given, co
 Result<std::vector<Side>> loadSides(const DiffOptions &options) {
   std::vector<Side> sides(2);
   for (size_t i = 0; i < 2; ++i) {
-    HEDDLE_ASSIGN(sides[i].file, PatternFile::load(options.files[i], options.names[i]));
+    HEDDLE_ASSIGN(sides[i].file, (PatternOptions{options.files[i], options.names[i]}.load()));
     printNotes(*sides[i].file);
   }
   return sides;
+}
+
+std::vector<std::string> sizesFor(const DiffOptions &options, const std::vector<Side> &sides, size_t index) {
+  std::vector<std::string> sizes = assignmentsOf(options.sizes.assignments, sides, index);
+  sizes.insert(sizes.end(), options.ownSizes[index].begin(), options.ownSizes[index].end());
+  return sizes;
+}
+
+Status checkNames(const DiffOptions &options, const std::vector<Side> &sides) {
+  for (size_t i = 0; i < 2; ++i)
+    HEDDLE_TRY((SizeOptions{sizesFor(options, sides, i), assignmentsOf(options.sizes.operands, sides, i)}.check(*sides[i].file)));
+  return {};
 }
 
 Status bindSides(const DiffOptions &options, std::vector<Side> &sides) {
@@ -71,9 +83,7 @@ Status bindSides(const DiffOptions &options, std::vector<Side> &sides) {
     shape.seqlenQ = options.seqlen;
     shape.seqlenK = options.seqlenK >= 0 ? options.seqlenK : options.seqlen;
     shape.qOrigin = options.origin.position.value_or(0);
-    std::vector<std::string> sizes = assignmentsOf(options.sizes.assignments, sides, i);
-    sizes.insert(sizes.end(), options.ownSizes[i].begin(), options.ownSizes[i].end());
-    HEDDLE_ASSIGN(shape.parameters, sides[i].file->bindParameters(sizes));
+    HEDDLE_ASSIGN(shape.parameters, sides[i].file->bindParameters(sizesFor(options, sides, i)));
     HEDDLE_TRY(checkShape(*sides[i].file, shape));
     HEDDLE_TRY(bindOperands(*sides[i].file, {assignmentsOf(options.sizes.operands, sides, i), {}, OperandSources::Missing::makeForMasks}, shape,
                             &sides[i].invented));
@@ -179,9 +189,11 @@ int runDiff(const DiffOptions &options) {
     return failUsage(name);
   auto sides = loadSides(options);
   if (!sides)
-    return fail(sides.status());
+    return failNames(sides.status());
   if (Status origin = options.origin.check({(*sides)[0].file.get(), (*sides)[1].file.get()}); !origin.isOk())
     return failUsage(origin);
+  if (Status names = checkNames(options, *sides); !names.isOk())
+    return failUsage(names);
   if (Status bound = bindSides(options, *sides); !bound.isOk())
     return fail(bound);
   const views::DiffSide first{*(*sides)[0].file, (*sides)[0].sizes, (*sides)[0].operands};
@@ -203,19 +215,19 @@ int runDiff(const DiffOptions &options) {
 Action addDiff(CLI::App &command) {
   auto options = std::make_shared<DiffOptions>();
   CLI::Range lengths(int64_t(1), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
-  command.add_option("A", options->files[0], "Pattern file (.mlir)")->required();
-  command.add_option("B", options->files[1], "Pattern file to compare it with")->required();
+  command.add_option("A", options->files[0], "Pattern: a file (.mlir) or a name of the library ('heddle help patterns')")->required()->type_name(kPatternType);
+  command.add_option("B", options->files[1], "Pattern to compare it with")->required()->type_name(kPatternType);
   command.add_option("--pattern-a", options->names[0], "Which attn.pattern of A")->type_name("NAME");
   command.add_option("--pattern-b", options->names[1], "Which attn.pattern of B")->type_name("NAME");
-  command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given")->required()->type_name("N")->check(lengths);
-  command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]")->type_name("M")->check(lengths);
-  command.add_option("--heads", options->heads, "Query heads [one for each head group]")->type_name("H")->check(counts);
-  command.add_option("--head", options->head, "Draw this head only")->type_name("h")->check(CLI::Range(int64_t(0), int64_t(1) << 20));
+  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given"))->required()->type_name("N")->check(lengths);
+  takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]"))->type_name("M")->check(lengths);
+  takesCount(command.add_option("--heads", options->heads, "Query heads [one for each head group]"))->type_name("H")->check(counts);
+  takesCount(command.add_option("--head", options->head, "Draw this head only"))->type_name("h")->check(CLI::Range(int64_t(0), int64_t(1) << 20));
   options->sizes.add(command);
   command.add_option("--set-a", options->ownSizes[0], "Like --set, for A alone")->type_name("NAME=VALUE")->allow_extra_args(false);
   command.add_option("--set-b", options->ownSizes[1], "Like --set, for B alone")->type_name("NAME=VALUE")->allow_extra_args(false);
   options->origin.add(command);
-  command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]")
+  takesCount(command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]"))
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1024)));
   command.add_option("--svg", options->svg, "Write a picture to this file too")->type_name("FILE");
   command.add_flag("--exit-code", options->exitCode, "Exit with 1 if the patterns differ");

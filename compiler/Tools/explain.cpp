@@ -5,6 +5,7 @@
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Tools/Options.h"
+#include "compiler/Tools/Output.h"
 #include "compiler/Tools/ProgressLine.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/ExplanationPrint.h"
@@ -111,10 +112,12 @@ int runExplain(ExplainOptions options) {
   }
   auto file = options.pattern.load();
   if (!file)
-    return fail(file.status());
+    return failNames(file.status());
   printNotes(**file);
   if (Status origin = options.origin.check({file->get()}); !origin.isOk())
     return failUsage(origin);
+  if (Status names = options.sizes.check(**file); !names.isOk())
+    return failUsage(names);
   Result<views::ExplainRequest> request = requestOf(options, **file);
   if (!request)
     return fail(request.status());
@@ -137,7 +140,7 @@ int runExplain(ExplainOptions options) {
   const std::string inputsName =
       options.inputs.empty() ? "random normal q, k and v, seed " + std::to_string(options.seed) : options.inputs;
   if (options.json)
-    std::cout << views::explanationJson(**file, *request, *explanation, options.configs, quality ? &*quality : nullptr);
+    printJson(Json::parse(views::explanationJson(**file, *request, *explanation, options.configs, quality ? &*quality : nullptr)));
   else
     std::cout << views::explanationText(**file, *request, *explanation, options.configs)
               << (quality ? views::qualityText(inputsName, options.seed, *quality) : "");
@@ -150,18 +153,18 @@ Action addExplain(CLI::App &command) {
   auto options = std::make_shared<ExplainOptions>();
   options->pattern.add(command);
   CLI::Range lengths(int64_t(0), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
-  command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given; required without --inputs")->check(lengths)->type_name("N");
-  command.add_option("--seqlen-k", options->seqlenK, "Keys")->check(lengths)->type_name("M");
-  command.add_option("--heads", options->heads, "Query heads (default 1)")->check(counts)->type_name("H");
-  command.add_option("--kv-heads", options->kvHeads, "Heads of k and v (default: as --heads)")->check(counts)->type_name("H");
-  command.add_option("--head-dim", options->headDim, "Channels of a head of q and k (default 128)")->check(counts)->type_name("D");
-  command.add_option("--value-dim", options->valueDim, "Channels of v and out [as --head-dim]")->check(counts)->type_name("D");
+  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given; required without --inputs"))->check(lengths)->type_name("N");
+  takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys"))->check(lengths)->type_name("M");
+  takesCount(command.add_option("--heads", options->heads, "Query heads (default 1)"))->check(counts)->type_name("H");
+  takesCount(command.add_option("--kv-heads", options->kvHeads, "Heads of k and v (default: as --heads)"))->check(counts)->type_name("H");
+  takesCount(command.add_option("--head-dim", options->headDim, "Channels of a head of q and k (default 128)"))->check(counts)->type_name("D");
+  takesCount(command.add_option("--value-dim", options->valueDim, "Channels of v and out [as --head-dim]"))->check(counts)->type_name("D");
   command.add_option("--dtype", options->dtype, "Element type (default bf16)")->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
-  command.add_option("--batch", options->batch, "Batch elements (default 1)")->check(counts)->type_name("B");
-  command.add_option("--block-m", options->blockM, "Queries of a tile (default 128)")->check(counts)->type_name("M");
-  command.add_option("--block-n", options->blockN, "Keys of a tile (default 128)")->check(counts)->type_name("N");
+  takesCount(command.add_option("--batch", options->batch, "Batch elements (default 1)"))->check(counts)->type_name("B");
+  takesCount(command.add_option("--block-m", options->blockM, "Queries of a tile (default 128)"))->check(counts)->type_name("M");
+  takesCount(command.add_option("--block-n", options->blockN, "Keys of a tile (default 128)"))->check(counts)->type_name("N");
   options->origin.add(command);
-  command.add_option("--gpu", options->gpu, "GPU of the roofline (default h200)")->type_name("NAME");
+  command.add_option("--gpu", options->gpu, "GPU of the roofline (default h200)")->type_name("NAME")->check(gpuName());
   command.add_flag("--configs", options->configs, "Count the configurations of the kernels, with what rules them out, and list the default and its neighbours");
   CLI::Option *quality = command.add_flag("--quality", options->quality, "Compare with dense attention: captured mass, output error, layers until all is connected, imbalance of tiles");
   command.add_option("--inputs", options->inputs, "Tensors q, k, v of --quality, which also give the sizes and the element type [random]")->needs(quality)->type_name("X.safetensors");

@@ -7,6 +7,7 @@
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/ParseCount.h"
 
 #include <CLI/CLI.hpp>
 
@@ -34,11 +35,9 @@ struct KeySpan {
 
 /// Of "FIRST-LAST".
 std::optional<KeySpan> parseKeySpan(const std::string &text) {
-  KeySpan span;
-  int length = 0;
-  if (std::sscanf(text.c_str(), "%lld-%lld%n", &span.first, &span.last, &length) != 2 || size_t(length) != text.size())
-    return std::nullopt;
-  return span;
+  const size_t dash = std::min(text.find('-', 1), text.size()); // a first key may be negative, to be refused with its range
+  const std::optional<int64_t> first = parseCount(text.substr(0, dash)), last = parseCount(text.substr(std::min(dash + 1, text.size())));
+  return first && last ? std::optional(KeySpan{*first, *last}) : std::nullopt;
 }
 
 Status multiply(HostTensor &tensor, double factor) {
@@ -67,7 +66,7 @@ Result<std::map<std::string, OperandTensor>> makeOperands(const AttentionSizes &
   std::map<std::string, OperandTensor> made;
   if (options.patternFile.empty())
     return made;
-  HEDDLE_ASSIGN(auto file, PatternFile::load(options.patternFile, options.patternName));
+  HEDDLE_ASSIGN(auto file, (PatternOptions{options.patternFile, options.patternName}.load()));
   ProblemShape shape = shapeOf(sizes);
   attn::PatternOp pattern = file->pattern();
   shape.parameters.assign(pattern.getNumArguments(), 0);
@@ -91,7 +90,7 @@ int runMakeInputs(const MakeInputsOptions &options) {
     return fail(inputs.status());
   Result<std::map<std::string, OperandTensor>> operands = makeOperands(sizes, options);
   if (!operands)
-    return fail(operands.status());
+    return failNames(operands.status());
   Status written = writeAttentionInputs(options.output, *inputs, options.seed, *operands);
   if (!written.isOk())
     return fail(written);
@@ -109,20 +108,20 @@ Action addMakeInputs(CLI::App &command) {
   auto options = std::make_shared<MakeInputsOptions>();
   CLI::Range lengths(int64_t(0), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
   options->sizes.headDim = 64;
-  command.add_option("--batch", options->sizes.batch, "Batch elements")->type_name("B")->check(counts)->capture_default_str();
-  command.add_option("--seqlen", options->sizes.seqlenQ, "Queries, and keys unless --seqlen-k is given")
+  takesCount(command.add_option("--batch", options->sizes.batch, "Batch elements"))->type_name("B")->check(counts)->capture_default_str();
+  takesCount(command.add_option("--seqlen", options->sizes.seqlenQ, "Queries, and keys unless --seqlen-k is given"))
       ->required()->type_name("N")->check(lengths);
-  command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]")->type_name("M")->check(lengths);
-  command.add_option("--heads", options->sizes.heads, "Query heads")->type_name("H")->check(counts)->capture_default_str();
-  command.add_option("--kv-heads", options->kvHeads, "Heads of k and v [as --heads]")->type_name("H")->check(counts);
-  command.add_option("--head-dim", options->sizes.headDim, "Channels of q and k")->type_name("D")->check(counts)->capture_default_str();
-  command.add_option("--value-dim", options->valueDim, "Channels of v [as --head-dim]")->type_name("D")->check(counts);
+  takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]"))->type_name("M")->check(lengths);
+  takesCount(command.add_option("--heads", options->sizes.heads, "Query heads"))->type_name("H")->check(counts)->capture_default_str();
+  takesCount(command.add_option("--kv-heads", options->kvHeads, "Heads of k and v [as --heads]"))->type_name("H")->check(counts);
+  takesCount(command.add_option("--head-dim", options->sizes.headDim, "Channels of q and k"))->type_name("D")->check(counts)->capture_default_str();
+  takesCount(command.add_option("--value-dim", options->valueDim, "Channels of v [as --head-dim]"))->type_name("D")->check(counts);
   command.add_option("--dtype", options->dtype, "Element type: bf16, fp16 or fp32")
       ->type_name("TYPE")->check(CLI::IsMember({"bf16", "fp16", "fp32"}))->capture_default_str();
   addSeedOption(command, options->seed, "Seed of the random numbers")->capture_default_str();
   command.add_option("--scale", options->scale, "Standard deviation of every element")->type_name("S")
       ->check(realBetween(1e-30, 1e30))->capture_default_str();
-  command.add_option("--spikes", options->spikes.count, "So many random pairs of a query and a key in every head get a score near --spike-value")
+  takesCount(command.add_option("--spikes", options->spikes.count, "So many random pairs of a query and a key in every head get a score near --spike-value"))
       ->type_name("N")->check(CLI::Range(int64_t(0), int64_t(1) << 20))->capture_default_str();
   command.add_option("--spike-value", options->spikes.value, "That score, at a scale of 1 / sqrt(head_dim)")
       ->type_name("S")->check(realBetween(-1e30, 1e30))->capture_default_str();
@@ -131,7 +130,7 @@ Action addMakeInputs(CLI::App &command) {
   };
   command.add_option("--minus-inf", options->sunkKeys, "Keys FIRST to LAST get scores that overflow to -infinity; every row must keep others")
       ->type_name("FIRST-LAST")->check(isSpan);
-  command.add_option("--for", options->patternFile, "Also the tensors that this pattern reads, under their names")->type_name("FILE.mlir");
+  command.add_option("--for", options->patternFile, "Also the tensors that this pattern reads, under their names")->type_name(kPatternType);
   command.add_option("--pattern", options->patternName, "Which attn.pattern of that file, if it has several")->type_name("NAME");
   command.add_option("-o,--output", options->output, "The file to write")->required()->type_name("FILE");
   return [options] { return runMakeInputs(*options); };

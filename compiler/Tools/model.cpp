@@ -65,6 +65,16 @@ Result<ModelProblem> ModelProblem::parse(const std::string &text) {
   return problem;
 }
 
+int checkNames(const ModelProblem &problem) {
+  if (problem.pattern.file == "-")
+    return Ok; // it can be read once
+  const auto file = problem.pattern.load();
+  if (!file)
+    return failNames(file.status());
+  const Status names = problem.problem.sizes.check(**file);
+  return names.isOk() ? int(Ok) : failUsage(names);
+}
+
 Result<LoadedProblem> loadProblem(const ModelProblem &problem, const GpuArch &arch) {
   LoadedProblem loaded;
   HEDDLE_ASSIGN(loaded.file, problem.pattern.load());

@@ -4,7 +4,9 @@
 #include "compiler/Driver/KernelShape.h"
 #include "compiler/Driver/PackSession.h"
 #include "compiler/Tools/Cache.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
+#include "compiler/Tools/PlanNames.h"
 #include "compiler/Tools/ProgressLine.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/CountText.h"
@@ -36,9 +38,7 @@ Result<WorkPlan> planOf(const PackingOptions &options) {
     for (const GpuArch *arch : archsOf({"all"}))
       plan.archs.push_back(KernelShape{arch}.archName());
   }
-  for (const std::string &arch : plan.archs)
-    if (const Status known = archNamed(arch).status(); !known.isOk())
-      return Status::invalidArgument(options.plan + ": archs: " + known.message());
+  HEDDLE_TRY(checkPlanNames(plan, options.plan));
   return plan;
 }
 
@@ -68,7 +68,7 @@ Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &p
     const std::string chosen = scratch.file("tuned" + std::to_string(i) + ".db");
     Result<StoreCounts> counts = tuned.exportTo(chosen, filter);
     if (!counts && counts.status().code() == StatusCode::notFound) {
-      std::cerr << "heddle: warning: '" << options.tuned[i] << "' has no tuned kernel for anything that is packed\n";
+      warn("'" + options.tuned[i] + "' has no tuned kernel for anything that is packed");
       continue;
     }
     HEDDLE_TRY(counts.status());

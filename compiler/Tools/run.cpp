@@ -157,10 +157,12 @@ int runRun(const RunOptions &options) {
     return fail(output);
   auto file = options.pattern.load();
   if (!file)
-    return fail(file.status());
+    return failNames(file.status());
   Status origin = options.origin.check({file->get()});
   if (!origin.isOk())
     return failUsage(origin);
+  if (Status names = options.sizes.check(**file); !names.isOk())
+    return failUsage(names);
   Result<std::vector<int64_t>> parameters = (*file)->bindParameters(options.sizes.assignments);
   if (!parameters)
     return fail(parameters.status());
@@ -206,14 +208,14 @@ Action addRun(CLI::App &command) {
   command.add_option("--out-dtype", options->outDType, "Type of out on a GPU [that of q]")
       ->type_name("DTYPE")->check(CLI::IsMember({"fp32"}));
   command.add_option("--config", options->config, "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2")
-      ->type_name("FIELDS");
-  command.add_option("--split-keys", options->splitKeys, "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first")
+      ->type_name("FIELDS")->check(configFields());
+  takesCount(command.add_option("--split-keys", options->splitKeys, "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first"))
       ->type_name("N")->check(CLI::Range(int64_t(0), kFarthestPosition));
-  command.add_option("--repeat", options->repeat, "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first")
+  takesCount(command.add_option("--repeat", options->repeat, "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first"))
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));
   command.add_flag("--make-operands", options->makesOperands, "Make the tensors that the pattern reads and nobody gives, for tests");
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");
-  command.add_option("--rows", options->rows, "How many rows --verify compares")
+  takesCount(command.add_option("--rows", options->rows, "How many rows --verify compares"))
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->capture_default_str();
   options->database.add(command);
   options->database.addShipped(command);

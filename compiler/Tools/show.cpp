@@ -72,10 +72,12 @@ int runShow(const ShowOptions &options) {
     return failUsage(format);
   auto file = options.pattern.load();
   if (!file)
-    return fail(file.status());
+    return failNames(file.status());
   printNotes(**file);
   if (Status origin = options.origin.check({file->get()}); !origin.isOk())
     return failUsage(origin);
+  if (Status names = options.sizes.check(**file); !names.isOk())
+    return failUsage(names);
   Result<views::PictureRequest> request = requestOf(options, **file);
   if (!request)
     return fail(request.status());
@@ -91,17 +93,17 @@ Action addShow(CLI::App &command) {
   auto options = std::make_shared<ShowOptions>();
   options->pattern.add(command);
   CLI::Range lengths(int64_t(1), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
-  command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given")->required()->type_name("N")->check(lengths);
-  command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]")->type_name("M")->check(lengths);
-  command.add_option("--heads", options->heads, "Query heads [one for each head group]")->type_name("H")->check(counts);
-  command.add_option("--head", options->head, "Show this head only")->type_name("h")->check(CLI::Range(int64_t(0), int64_t(1) << 20));
-  command.add_option("--block-m", options->blockM, "Queries of a tile")->type_name("M")->check(counts)->capture_default_str();
-  command.add_option("--block-n", options->blockN, "Keys of a tile")->type_name("N")->check(counts)->capture_default_str();
+  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given"))->required()->type_name("N")->check(lengths);
+  takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]"))->type_name("M")->check(lengths);
+  takesCount(command.add_option("--heads", options->heads, "Query heads [one for each head group]"))->type_name("H")->check(counts);
+  takesCount(command.add_option("--head", options->head, "Show this head only"))->type_name("h")->check(CLI::Range(int64_t(0), int64_t(1) << 20));
+  takesCount(command.add_option("--block-m", options->blockM, "Queries of a tile"))->type_name("M")->check(counts)->capture_default_str();
+  takesCount(command.add_option("--block-n", options->blockN, "Keys of a tile"))->type_name("N")->check(counts)->capture_default_str();
   options->sizes.add(command);
   options->origin.add(command);
   command.add_option("--format", options->format, "svg or text [svg for a FILE.svg, else text]")
       ->type_name("FORMAT")->check(CLI::IsMember({"svg", "text"}));
-  command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]")
+  takesCount(command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]"))
       ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1024)));
   command.add_option("-o,--output", options->output, "Where the picture goes; - is standard output")->type_name("FILE")->capture_default_str();
   return [options] { return runShow(*options); };

@@ -4,6 +4,7 @@
 #include "compiler/Tools/Sweep.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
+#include "compiler/Tools/PlanNames.h"
 #include "runtime/Core/CountText.h"
 
 #include <CLI/CLI.hpp>
@@ -26,6 +27,7 @@ Result<WorkPlan> SweepPlanOptions::load() const {
   for (const PlanPattern &pattern : read.patterns)
     if (read.problemsOf(pattern).empty())
       return Status::invalidArgument(plan + ": expected \"problems\", what the patterns are tuned for");
+  HEDDLE_TRY(checkPlanNames(read, plan));
   return read;
 }
 

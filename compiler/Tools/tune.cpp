@@ -5,6 +5,7 @@
 #include "compiler/Driver/ScheduleCost.h"
 #include "compiler/Driver/TuneSession.h"
 #include "compiler/Tools/KeptFlops.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/ProgressLine.h"
@@ -122,8 +123,7 @@ Result<TunePlace> placeOf(const TuneOptions &options, const PatternFile &file, c
   }
   const ModelProblem problem{options.pattern, options.problem, options.shape, options.config};
   HEDDLE_ASSIGN(place.table, findTable(options.recorded, problem, file, shape));
-  printTo(std::cerr, "heddle: note: nothing is measured; times are those of %s (recorded %s)\n", place.table->space().name().c_str(),
-               place.table->fact("recorded").c_str());
+  note("nothing is measured; times are those of " + place.table->space().name() + " (recorded " + place.table->fact("recorded") + ")");
   return place;
 }
 
@@ -144,7 +144,7 @@ int report(const TuneOptions &options, const TunePlace &place, const TuneOutcome
     return fail(Status::unsupported("no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
                                     "--trials` shows why each failed"));
   if (!outcome.whyNoKernel.empty())
-    printTo(std::cerr, "heddle: note: the database gets no kernel of the winner: %s\n", outcome.whyNoKernel.c_str());
+    note("the database gets no kernel of the winner: " + outcome.whyNoKernel);
   return Ok;
 }
 
@@ -170,7 +170,9 @@ int runTune(const TuneOptions &options) {
   }
   auto file = options.pattern.load();
   if (!file)
-    return fail(file.status());
+    return failNames(file.status());
+  if (Status names = options.problem.sizes.check(**file); !names.isOk())
+    return failUsage(names);
   Result<ProblemShape> shape = options.problem.shape(**file);
   if (!shape)
     return fail(shape.status());
@@ -204,8 +206,7 @@ int runTune(const TuneOptions &options) {
 
 Action addTune(CLI::App &command) {
   auto options = std::make_shared<TuneOptions>();
-  command.footer("\n'heddle tune --fit TABLES...' is 'heddle model fit', 'heddle tune --predict --gpu=NAME FILE' is 'heddle model predict'.\n" +
-                 command.get_footer());
+  command.footer("'heddle tune --fit TABLES...' is 'heddle model fit', 'heddle tune --predict --gpu=NAME FILE' is 'heddle model predict'.");
   options->pattern.add(command);
   options->problem.add(command, /*withSeqlen=*/true);
   options->shape.add(command);
@@ -217,10 +218,10 @@ Action addTune(CLI::App &command) {
   for (const tuner::StrategyInfo &strategy : tuner::strategyRegistry())
     strategies += std::string(strategies.empty() ? "" : "; ") + strategy.name + ": " + strategy.summary;
   command.add_option("--budget", options->budget, "time for the search: 30, 30s, 2m")->capture_default_str();
-  command.add_option("--strategy", options->strategy, "NAME or NAME:OPTION=N,...; " + strategies)->capture_default_str();
+  command.add_option("--strategy", options->strategy, "NAME or NAME:OPTION=N,...; " + strategies)->check(strategyWords())->capture_default_str();
   command.add_option("--model", options->model, "Parameters of the estimate that `heddle model fit` wrote [those shipped]")->type_name("FILE");
   command.add_option("--workers", options->workers, "threads that compile; default: one less than there are processors");
-  command.add_option("--rows", options->rows, "rows of each candidate compared with the definition")->capture_default_str();
+  takesCount(command.add_option("--rows", options->rows, "rows of each candidate compared with the definition"))->capture_default_str();
   command.add_option("--end-with", options->parent, "")->group(""); // of sweep run
   command.add_option("--name", options->name, "name of the pattern in the database; default: its own");
   addJsonOption(command, options->json);

@@ -17,6 +17,8 @@ check_nvrtc() { # what set-up found or fetched comes along
 
 check_program() { # bin/heddle and the library beside it, the patterns that come along
   expect 'kept pairs' "$tree/bin/heddle" explain "$tree/share/heddle/patterns/causal.mlir" --seqlen=128
+  expect 'library:causal' "$tree/bin/heddle" explain causal --seqlen=128
+  has_files share/man/man1/heddle.1 share/bash-completion/completions/heddle share/zsh/site-functions/_heddle share/fish/vendor_completions.d/heddle.fish
   [ "$(find "$tree/share/heddle/patterns" -name '*.mlir' | wc -l)" -eq "$(find "$source/patterns" -name '*.mlir' | wc -l)" ] || fail "patterns are missing"
 }
 

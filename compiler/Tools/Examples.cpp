@@ -1,0 +1,92 @@
+//===- Examples.cpp - what people type ------------------------------------===//
+// The examples of every help text and of the manual page, as data. tests/lit/cli/examples.test runs each one in this order, in a
+// folder of its own: an earlier one may make what a later one reads.
+//===----------------------------------------------------------------------===//
+#include "compiler/Tools/Examples.h"
+#include "compiler/Driver/KernelShape.h"
+
+#include <algorithm>
+
+namespace heddle::cli {
+
+/// ARCH stands for the first architecture that there is.
+static const Example kExamples[] = {
+    {"heddle check sliding_window", "a pattern of the library"},
+    {"heddle check --strict *.mlir", "every file here; warnings count"},
+    {"heddle explain causal --seqlen=8k --heads=16", "pairs, tiles, FLOPs and the roof on an H200"},
+    {"heddle explain sliding_window --set left=4k --seqlen=1M", ""},
+    {"heddle show longformer --seqlen=1k", "in the terminal"},
+    {"heddle show bigbird --seqlen=4k -o bigbird.svg", "as a picture"},
+    {"heddle diff causal sliding_window --seqlen=2k", "what a window loses"},
+    {"heddle compile causal --arch=ARCH --emit=cuda -o causal.cu", "the text that the GPU runs"},
+    {"heddle compile causal --arch=ARCH --db=kernels.db", "a kernel for applications to load"},
+    {"heddle configs causal --arch=ARCH --sample=5", "five of the feasible ones, as --config takes them"},
+    {"heddle tune sliding_window --seqlen=32k --heads=16 --head-dim=128 --budget=30s", ""},
+    {"heddle sweep plan plan.json", ""},
+    {"heddle sweep run plan.json --dir=sweep --budget=20s", "on all GPUs of this machine"},
+    {"heddle sweep run plan.json --dir=sweep --shard=3/8", "every eighth item, from number 3 on"},
+    {"heddle sweep status plan.json --dir=sweep", ""},
+    {"heddle sweep merge plan.json --dir=sweep -o tuned.db", "what all shards found"},
+    {"heddle model table causal --seqlen=8k --head-dim=128 --db=kernels.db -o causal.csv", "what was tried, to keep"},
+    {"heddle model fit causal.csv -o parameters", ""},
+    {"heddle model predict causal --seqlen=8k --head-dim=128 --gpu=h100 --top=3", "no GPU needed"},
+    {"heddle make-inputs --seqlen=1k --heads=8 -o qkv.safetensors", ""},
+    {"heddle make-inputs --seqlen=1k --for=bias -o with_bias.safetensors", "and the tensors that a pattern reads"},
+    {"heddle run causal --inputs=qkv.safetensors --output=out.safetensors --target=cpu --verify", ""},
+    {"heddle run causal --inputs=qkv.safetensors --output=out.safetensors --target=cuda", "the kernel of the database, or its default"},
+    {"heddle bench causal sliding_window --seqlen=8k,32k --heads=16", "beside the matrix product"},
+    {"heddle pack plan.json -o kernels.heddle", "for applications that carry no compiler"},
+    {"heddle cache ls --db=kernels.db", ""},
+    {"heddle cache show 3f9a --db=kernels.db", "how the key of a winner begins"},
+    {"heddle cache verify --db=kernels.db", ""},
+    {"heddle cache prune --older-than=90 --dry-run --db=kernels.db", ""},
+    {"heddle cache export --pattern=causal -o causal.db --db=kernels.db", ""},
+    {"heddle cache import causal.db --dry-run --db=kernels.db", "what would change"},
+    {"heddle cache merge all.db kernels.db causal.db", "into all.db"},
+    {"heddle cache diff kernels.db causal.db", ""},
+    {"heddle cache names --db=kernels.db", ""},
+    {"heddle report --db=kernels.db -o report.html", ""},
+    {"heddle help compile", ""},
+    {"heddle help cache ls", ""},
+    {"heddle help environment", ""},
+    {"heddle completion bash", "what to put where: docs/getting-started.md"},
+    {"heddle man", "man -l <(heddle man) reads it"},
+};
+
+std::vector<Example> examplesOf(const std::string &path) {
+  std::vector<Example> examples;
+  for (Example example : kExamples) {
+    if (example.command.rfind(path + " ", 0) != 0 && example.command != path)
+      continue;
+    if (const size_t arch = example.command.find("=ARCH"); arch != std::string::npos)
+      example.command.replace(arch + 1, 4, archNames().front());
+    examples.push_back(std::move(example));
+  }
+  return examples;
+}
+
+std::string exampleText(const std::string &path) {
+  const std::vector<Example> examples = examplesOf(path);
+  size_t width = 0;
+  for (const Example &example : examples)
+    width = std::max(width, example.command.size());
+  std::string text = examples.empty() ? "" : "Examples:\n";
+  for (const Example &example : examples) {
+    const std::string blanks = example.comment.empty() ? "" : std::string(width - example.command.size(), ' ') + "  # " + example.comment;
+    text += "  " + example.command + blanks + "\n";
+  }
+  return text;
+}
+
+const std::vector<Variable> &environment() {
+  static const std::vector<Variable> variables = {
+      {"HEDDLE_DB", "kernel database (else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache); --db wins"},
+      {"HEDDLE_SHIPPED_DB", "databases that are only read, after the one above, separated by colons; --shipped-db wins"},
+      {"HEDDLE_NVRTC_LIBRARY", "the NVRTC library file, or the folder that holds it; nothing else is tried"},
+      {"HEDDLE_CUDA_DRIVER_LIBRARY", "the CUDA driver library file"},
+      {"CUDA_HOME", "a CUDA toolkit; its NVRTC is tried first"},
+  };
+  return variables;
+}
+
+} // namespace heddle::cli

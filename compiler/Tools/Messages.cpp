@@ -1,0 +1,53 @@
+//===- Messages.cpp - words on stderr -------------------------------------===//
+#include "compiler/Tools/Messages.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdlib>
+#include <iostream>
+#include <link.h>
+
+namespace heddle::cli {
+
+/// Of this process; set while options are parsed, before anything is said.
+static bool quiet = false, verbose = false;
+
+void addMessageOptions(CLI::App &command) {
+  CLI::Option *less = command.add_flag("-q,--quiet", quiet, "No progress and no notes; warnings and errors stay");
+  command.add_flag("-v,--verbose", verbose, "Say on stderr what was found where: patterns, databases, NVRTC, the driver")->excludes(less);
+}
+
+bool isQuiet() { return quiet; }
+
+static void print(const char *kind, const std::string &text) {
+  std::cout.flush();
+  std::cerr << "heddle: " << kind << text << '\n';
+}
+
+void note(const std::string &text) {
+  if (!quiet)
+    print("note: ", text);
+}
+
+void warn(const std::string &text) { print("warning: ", text); }
+
+void tell(const std::string &text) {
+  if (verbose)
+    print("", text);
+}
+
+/// The loader knows best. A driver may have any name that is given.
+static int tellLibrary(dl_phdr_info *info, size_t, void *) {
+  const std::string path = info->dlpi_name, name = path.substr(path.rfind('/') + 1);
+  const char *driver = std::getenv("HEDDLE_CUDA_DRIVER_LIBRARY");
+  if (name.rfind("libcuda", 0) == 0 || name.rfind("libnvrtc.", 0) == 0 || (driver && path == driver))
+    tell("opened " + path);
+  return 0;
+}
+
+void tellLibraries() {
+  if (verbose)
+    dl_iterate_phdr(tellLibrary, nullptr);
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,32 @@
+//===- Messages.h - words on stderr -----------------------------*- C++ -*-===//
+// Owns how much a command says beside its result and its errors: --quiet and --verbose, which every verb takes.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_TOOLS_MESSAGES_H
+#define HEDDLE_COMPILER_TOOLS_MESSAGES_H
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::cli {
+
+/// -q,--quiet and -v,--verbose.
+void addMessageOptions(CLI::App &command);
+
+/// No progress and no notes; warnings and errors stay.
+bool isQuiet();
+
+/// "heddle: note: ...", unless it is to be quiet.
+void note(const std::string &text);
+/// "heddle: warning: ...".
+void warn(const std::string &text);
+/// "heddle: ...", what was found where, for --verbose alone.
+void tell(const std::string &text);
+/// Likewise: the libraries of CUDA that this process has opened.
+void tellLibraries();
+
+} // namespace heddle::cli
+
+#endif
