@@ -18,7 +18,7 @@ import store  # noqa: E402
 
 HEDDLE, KILLS = os.path.abspath(sys.argv[1]), int(sys.argv[2])
 SIDES = ("", "-wal", "-shm", "-journal")
-NOTHING_YET = ("there is no such file", "the file is empty")
+NOTHING_YET = ("there is no such file", "the file is empty", "there is nothing to report")
 
 
 def heddle(*words):

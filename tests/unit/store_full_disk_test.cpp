@@ -18,7 +18,7 @@ constexpr int kMayNotMount = 77;
 int onSmallDisk(const std::string &folder, const std::function<int()> &work) {
   return waitFor(startChild([&] {
     bool isMounted = unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                     mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=1m") == 0;
+                     mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=1m,mode=0700") == 0;
     return isMounted ? work() : kMayNotMount;
   }));
 }
