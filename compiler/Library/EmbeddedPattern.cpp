@@ -78,7 +78,11 @@ Result<const PatternFile *> EmbeddedPattern::parsed() {
 
 Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::string &text, const std::string &label, const std::string &name) {
   std::shared_ptr<EmbeddedPattern> made(new EmbeddedPattern);
-  HEDDLE_ASSIGN(made->file, PatternFile::parse(text, label, name));
+  Result<std::unique_ptr<PatternFile>> parsed = PatternFile::parse(text, label, name);
+  if (parsed.status().code() == StatusCode::notFound) // the name: heddle_compiler.h has one code for all that is passed
+    return Status::invalidArgument(parsed.status().message());
+  HEDDLE_TRY(parsed.status());
+  made->file = parsed.take();
   HEDDLE_ASSIGN(std::string digest, made->file->digest());
   made->facts.digest = made->keep(std::move(digest));
   made->label = label;

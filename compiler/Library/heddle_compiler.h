@@ -49,8 +49,7 @@ typedef struct heddle_pattern_argument {
 } heddle_pattern_argument;
 
 /* One verified pattern from MLIR text. label stands for the file in diagnostics (null: "pattern"); name says which pattern of the
- * text (null: the only one; NOT_FOUND: the text has no pattern of that name). INVALID_ARGUMENT with rendered diagnostics,
- * file:line:column first. */
+ * text (null: the only one). INVALID_ARGUMENT with rendered diagnostics, file:line:column first. */
 HEDDLE_API heddle_status heddle_pattern_parse(const char *text, const char *label, const char *name, heddle_pattern **pattern);
 /* The same from a file; one that cannot be read is INVALID_ARGUMENT too, with the system's words. */
 HEDDLE_API heddle_status heddle_pattern_read(const char *path, const char *name, heddle_pattern **pattern);

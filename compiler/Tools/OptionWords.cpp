@@ -104,7 +104,8 @@ static std::string checkStrategyOption(const tuner::StrategyInfo &strategy, cons
       continue;
     if (name.size() < assignment.size() && isIn(option.range, assignment.substr(name.size() + 1)))
       return "";
-    return "expected " + name + "=N with N from " + std::to_string(option.range.least) + " to " + std::to_string(option.range.most) + ", got '" + assignment + "'";
+    return "expected " + name + "=N with N from " + std::to_string(option.range.least) + " to " +
+           std::to_string(option.range.most) + ", got '" + assignment + "'";
   }
   return unknown("option of strategy " + std::string(strategy.name), name, names);
 }
