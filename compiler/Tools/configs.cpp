@@ -5,9 +5,11 @@
 #include "compiler/Driver/ConfigSample.h"
 #include "compiler/Driver/DeviceProblem.h"
 #include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/CountText.h"
 
 #include <CLI/CLI.hpp>
 
@@ -48,9 +50,9 @@ Status forEachListed(const ConfigList &list, const ConfigsOptions &options, cons
   return options.sample ? list.forEach(SampleSize{*options.sample, options.seed}, visit) : list.forEach(options.limit, visit);
 }
 
-/// As printJson of the whole, which is never in memory.
+/// As documentText of the whole, which is never in memory.
 Status printList(const PreparedPattern &prepared, const KernelShape &shape, const ConfigList &list, const ConfigsOptions &options) {
-  const Json head = {{"pattern", prepared.name}, {"arch", shape.archName()}, {"dtype", dtypeName(shape.dtype)},
+  const Json head = {{"schema", kJsonSchema}, {"pattern", prepared.name}, {"arch", shape.archName()}, {"dtype", dtypeName(shape.dtype)},
                      {"head_dim", shape.headDim}, {"value_dim", shape.valueDim}, {"skeleton", list.skeleton()},
                      {"feasible", list.feasible()}};
   const std::string opened = head.dump(2);
@@ -79,8 +81,8 @@ Status listTo(std::ostream &stream, const ConfigsOptions &options) {
   else
     HEDDLE_TRY(forEachListed(list, options, [&](const ListedConfig &config) { stream << config.changes << '\n'; }));
   if (!options.sample && list.feasible() > options.limit)
-    std::cerr << "heddle: note: the first " << options.limit << " of " << list.feasible()
-              << " feasible configurations; --limit=N lists more, --sample=N draws at random\n";
+    note("the first " + grouped(options.limit) + " of " + grouped(list.feasible()) +
+         " feasible configurations; --limit=N lists more, --sample=N draws at random");
   return {};
 }
 

@@ -2,6 +2,7 @@
 // Counts the pairs that only one of two patterns keeps for given sizes, and draws them. Needs no GPU.
 //===----------------------------------------------------------------------===//
 #include "compiler/Driver/BindOperands.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
@@ -172,7 +173,7 @@ Status drawPictures(const DiffOptions &options, const std::vector<Side> &sides, 
     else if (picture.status().code() != StatusCode::unsupported)
       return picture.status();
     else if (svg)
-      std::cerr << "heddle: note: '" << options.svg << "' is not written: " << picture.status().message() << '\n';
+      note("'" + options.svg + "' is not written: " + picture.status().message());
     else
       std::cout << "not drawn: " << picture.status().message() << '\n';
   }
