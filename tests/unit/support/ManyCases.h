@@ -1,6 +1,6 @@
 //===- ManyCases.h - checks of many random compositions ------------------------===//
-// Owns the loop over random cases: a check applies to some of them, and a disagreement is reported in its smallest form.
-// HEDDLE_TEST_SEED=n starts elsewhere.
+// Owns the loop over random cases: a check applies to some of them, and a disagreement is reported in its smallest
+// form. HEDDLE_TEST_SEED=n starts elsewhere.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_MANYCASES_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_MANYCASES_H
