@@ -22,6 +22,7 @@ static LogicalResult lowerToEmitC(ModuleOp module) {
   PassManager passes(module.getContext());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  passes.addPass(createFastTanhPass());
   passes.addPass(arith::createArithExpandOpsPass());
   passes.addPass(createCSEPass());
   passes.addPass(createCallDevicePass());

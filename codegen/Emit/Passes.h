@@ -13,6 +13,9 @@ namespace heddle {
 // (dialect/IR/ListCalls.h), and the declarations go. Who calls Columns::below is a template over the skeleton's Columns.
 std::unique_ptr<mlir::Pass> createCallDevicePass();
 
+// Writes c * tanh(s / c) with the approximate instructions where that tanh is marked `afn`. CSE must have run.
+std::unique_ptr<mlir::Pass> createFastTanhPass();
+
 // Turns a module of func/arith/scf/memref functions, with divisions and minima already expanded,
 // into emitc.func ops that carry the device specifiers, callees before callers. An op without a
 // pattern is an error at the op. The index type survives only in constant subscripts.

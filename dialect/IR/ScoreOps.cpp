@@ -32,38 +32,25 @@ LogicalResult SoftcapOp::verify() {
   return emitOpError("expected a run-time cap with attn.min > 0: 0 has no inverse");
 }
 
-/// tanh(score / cap) for any cap.
-static Value capped(const ScoreFrame &frame, Value score, Value cap) {
-  return frame.make<math::TanhOp>(frame.div(score, cap));
-}
-
-/// 2 / (1 + exp(2 score / cap)) = 1 - tanh(score / cap) with the fast power and the fast inverse of the device. Both are
-/// off by about 2^-22; what e = exp(2 score / cap) is off, relatively, by up to 2^-22 + 2^-23 |2 score / cap|, reaches the
-/// result times 2 e / (1 + e)^2 <= 1/2, and (2 score / cap) e / (1 + e)^2 <= 0.23. Together below 6e-7, absolutely: times
-/// the cap that is what the score is off.
-static Value distanceFromCap(const ScoreFrame &frame, Value score, Value cap) {
-  constexpr double kLog2OfE = 1.44269504088896340736;
-  Value one = frame.real(1), two = frame.real(2);
-  Value slope = frame.div(frame.real(2 * kLog2OfE), cap);
-  Value exponent = frame.mul(score, slope);
-  Value power = math::Exp2Op::create(frame.builder, frame.loc, exponent, arith::FastMathFlags::afn);
-  Value sum = frame.add(power, one);
-  return arith::DivFOp::create(frame.builder, frame.loc, two, sum, arith::FastMathFlags::arcp);
-}
-
 constexpr double kMostFastCap = 512; // 512 * 6e-7 stays well below what a row's lse may be off, 1e-3
 
+/// c tanh(s / c) keeps the digits of scores that are small beside the cap. Marked `afn`, as in text for a device, tanh may
+/// be off by 6e-7, absolutely (codegen/Emit/FastTanh.cpp): times the cap that is what the score is off.
 Value SoftcapOp::buildScore(const ScoreFrame &frame, Value score) {
+  const bool isFast = capOf(*this).maximum() <= kMostFastCap;
   Value cap = capOf(*this).value(frame);
-  if (capOf(*this).maximum() > kMostFastCap)
-    return frame.mul(cap, capped(frame, score, cap));
-  return frame.sub(cap, frame.mul(cap, distanceFromCap(frame, score, cap)));
+  Value tangent = math::TanhOp::create(frame.builder, frame.loc, frame.div(score, cap),
+                                       isFast ? arith::FastMathFlags::afn : arith::FastMathFlags::none);
+  return frame.mul(cap, tangent);
 }
 
+/// 1 - tanh(s / c)^2 = 4 e / (1 + e)^2 with e = exp(-2 |s / c|), where nothing cancels.
 Value SoftcapOp::buildDerivative(const ScoreFrame &frame, Value score) {
-  Value tangent = capped(frame, score, capOf(*this).value(frame));
-  Value square = frame.mul(tangent, tangent);
-  return frame.sub(frame.real(1), square);
+  Value distance = frame.make<math::AbsFOp>(frame.div(score, capOf(*this).value(frame)));
+  Value power = frame.make<math::ExpOp>(frame.mul(distance, frame.real(-2)));
+  Value sum = frame.add(power, frame.real(1));
+  Value quotient = frame.div(power, frame.mul(sum, sum));
+  return frame.mul(quotient, frame.real(4));
 }
 
 std::string SoftcapOp::inWords() { return "softcap by " + capOf(*this).inWords(); }

@@ -28,8 +28,9 @@ def SoftcapOp : ScoreOp<"softcap"> {
   let summary = "s -> c tanh(s / c)";
   let description = [{
     Scores stay within -c and c. The cap is a number or a run-time f32, above 0; its unit is that of scores, natural
-    logarithms of weights. The derivative is 1 - tanh(s / c)^2. Caps known to be at most 512 (a run-time one says so by
-    `attn.max`) are computed as c - 2 c / (1 + exp(2 s / c)), which is off by at most 6e-7 c; larger ones by tanh.
+    logarithms of weights. The derivative is 1 - tanh(s / c)^2. On a GPU, caps known to be at most 512 (a run-time one says so by
+    `attn.max`) are computed as c - 2 c / (1 + exp(2 s / c)), which is off by at most 6e-7 c, less than what products of
+    16-bit numbers round; larger ones, and all on the CPU, by tanh, which keeps the digits of small scores.
     ```mlir
     %s = attn.scaled
     %t = attn.softcap %s by 50.0
