@@ -124,6 +124,9 @@ Result<std::unique_ptr<PatternFile>> PatternFile::parseModule(const std::string 
   if (!source.module)
     return Status::invalidArgument(said.empty() ? label + ": error: cannot be parsed"
                                                 : said + unknownOpNote(source.context, said));
+  for (attn::PatternOp pattern : source.module->getOps<attn::PatternOp>())
+    if (failed(attn::verifyOperandsAreRead(pattern)))
+      return Status::invalidArgument(said + source.diagnostics.take());
   file->warnings = std::move(said);
   return file;
 }

@@ -38,30 +38,28 @@ SmallVector<OperandUse, 2> operandUses(PatternOp pattern, unsigned argument) {
   return uses;
 }
 
-std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument) {
+/// The dimension whose `?` stands for `extent`; nothing for a tensor that no op reads.
+static std::optional<unsigned> dimensionOf(PatternOp pattern, unsigned argument, Extent extent) {
   auto type = cast<MemRefType>(pattern.getArgumentTypes()[argument]);
-  const OperandUse use = operandUses(pattern, argument).front();
-  for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
-    if (type.isDynamicDim(dimension) && use.extents[dimension] == Extent::Length)
+  const SmallVector<OperandUse, 2> uses = operandUses(pattern, argument);
+  for (unsigned dimension = 0; !uses.empty() && dimension < type.getRank(); ++dimension)
+    if (type.isDynamicDim(dimension) && uses.front().extents[dimension] == extent)
       return dimension;
   return std::nullopt;
 }
 
+std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument) {
+  return dimensionOf(pattern, argument, Extent::Length);
+}
+
 bool hasExtent(PatternOp pattern, unsigned argument, Extent extent) {
-  auto type = cast<MemRefType>(pattern.getArgumentTypes()[argument]);
-  const OperandUse use = operandUses(pattern, argument).front();
-  for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
-    if (type.isDynamicDim(dimension) && use.extents[dimension] == extent)
-      return true;
-  return false;
+  return dimensionOf(pattern, argument, extent).has_value();
 }
 
 static LogicalResult verifyOperand(PatternOp pattern, unsigned argument) {
   const std::string name = "operand '" + pattern.getParameterName(argument).str() + "'";
   auto type = cast<MemRefType>(pattern.getArgumentTypes()[argument]);
-  SmallVector<OperandUse, 2> uses = operandUses(pattern, argument);
-  if (uses.empty())
-    return pattern.emitOpError("expected an op that reads ") << name << ", its shape has no meaning without one";
+  SmallVector<OperandUse, 2> uses = operandUses(pattern, argument); // none where folding took the op that read it
   for (const OperandUse &use : uses) {
     if (static_cast<int64_t>(use.extents.size()) != type.getRank())
       return pattern.emitOpError("expected ") << name << " to have " << use.extents.size() << " dimensions, got " << type;
@@ -78,6 +76,14 @@ LogicalResult verifyOperands(PatternOp pattern) {
   for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
     if (pattern.isOperand(argument) && failed(verifyOperand(pattern, argument)))
       return failure();
+  return success();
+}
+
+LogicalResult verifyOperandsAreRead(PatternOp pattern) {
+  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
+    if (pattern.isOperand(argument) && operandUses(pattern, argument).empty())
+      return pattern.emitOpError("expected an op that reads operand '")
+             << pattern.getParameterName(argument) << "', its shape has no meaning without one";
   return success();
 }
 

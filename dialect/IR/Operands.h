@@ -44,6 +44,8 @@ bool isOperandType(mlir::Type type);
 
 /// Every argument of type memref: an operand type, with users that agree on its shape. Called when the body is known.
 llvm::LogicalResult verifyOperands(PatternOp pattern);
+/// Every argument of type memref has a user. True of what people write; folding may take the op that reads a tensor.
+llvm::LogicalResult verifyOperandsAreRead(PatternOp pattern);
 
 /// All uses of operand number `argument`, in the order of the ops.
 llvm::SmallVector<OperandUse, 2> operandUses(PatternOp pattern, unsigned argument);

@@ -4,6 +4,7 @@
 #include "codegen/Emit/PatternInfo.h"
 #include "compiler/Driver/BindOperands.h"
 #include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Io/Safetensors.h"
 #include "compiler/Oracle/ScoreOracle.h"
 #include "support/AttentionCase.h"
@@ -287,4 +288,29 @@ TEST_CASE("neither the digest of a pattern nor the key of a problem depends on w
   CHECK(first.workPerSm == second.workPerSm);
   CHECK(first.tilesPerRow == second.tilesPerRow);
   CHECK(first.gqaRatio == second.gqaRatio);
+}
+
+TEST_CASE("a tensor whose reader folds away is read nowhere, and asked for as before") {
+  const std::string text = "attn.pattern @p(%cu: memref<?xi32>) {\n%c = attn.causal\n"
+                           "%d = attn.documents %c at %cu, %cu : memref<?xi32>, memref<?xi32>\n%f = attn.full\n"
+                           "%m = attn.or %d, %f\nattn.softmax union(%m)\n}";
+  Bound bound(text, shapeOf(1, 2, 2, 40, 40));
+  auto digest = bound.file->digest();
+  REQUIRE_MESSAGE(digest.isOk(), digest.status().message());
+  auto prepared = preparePattern(*bound.file);
+  REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
+  CHECK(prepared->rates->operands.size() == 1);
+  CHECK(prepared->rates->operands[0].hasLength);
+  CHECK(bound.info->operands.size() == 1);
+  const JitPattern jit = bound.compile();
+  for (int q = 0; q < 40; ++q)
+    for (int k = 0; k < 40; ++k)
+      CHECK(jit.keep(bound.context(), 0, q, k));
+}
+
+TEST_CASE("a tensor that nothing reads as it is written is refused") {
+  auto parsed = PatternFile::parse("attn.pattern @p(%x: memref<?xf32>) {\n%m = attn.causal\nattn.softmax union(%m)\n}", "test.mlir");
+  REQUIRE_FALSE(parsed.isOk());
+  CHECK(parsed.status().message().find("test.mlir:1:1: error: 'attn.pattern' op expected an op that reads operand 'x', its "
+                                       "shape has no meaning without one") != std::string::npos);
 }

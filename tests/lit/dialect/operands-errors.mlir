@@ -25,14 +25,6 @@ attn.pattern @bad(%x: memref<?xf32> {attn.default = 1.0 : f32}) {
 
 // -----
 
-// expected-error @+1 {{'attn.pattern' op expected an op that reads operand 'x', its shape has no meaning without one}}
-attn.pattern @bad(%x: memref<?xf32>) {
-  %m = attn.causal
-  attn.softmax union(%m)
-}
-
-// -----
-
 attn.pattern @bad(%x: memref<?x?x?xf32>) {
   %m = attn.causal
   %s = attn.scaled
