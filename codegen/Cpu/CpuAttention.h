@@ -49,7 +49,8 @@ struct CpuAttentionCounts {
 };
 
 // Writes every element of out, and of lse if given, exactly once: rows that keep no key get 0 and
-// -inf (or the carry, if there is one). Elements of k and v that no visited tile holds are not read.
+// -inf (or the carry, if there is one). Elements of k and v that no visited tile holds are not read, and those of a key
+// change only the rows that keep it, whatever they are. Values below 3.4e38 / (kept keys of a row) do not overflow.
 // Thread safe; no state is kept between calls. Fails with invalidArgument, before anything is
 // written, when the sizes do not fit together.
 Result<CpuAttentionCounts> runAttention(const JitPattern &pattern, const CpuAttentionArgs &args);

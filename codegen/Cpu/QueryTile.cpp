@@ -5,6 +5,7 @@
 #include "runtime/Core/HalfConvert.h"
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace heddle {
 
@@ -14,6 +15,16 @@ constexpr float lnOf2 = 0.69314718055994530942f;
 
 int64_t offsetOf(const CpuStrides &stride, int32_t batch, int64_t row, int32_t head) {
   return batch * stride[0] + row * stride[1] + head * stride[2];
+}
+
+bool areFinite(const float *values, int32_t count) {
+  uint32_t largest = 0; // bits of magnitudes, which are ordered as these are; infinities and NaN behind all
+  for (int32_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, values + i, sizeof bits);
+    largest = std::max(largest, bits & 0x7fffffffu);
+  }
+  return largest < 0x7f800000u;
 }
 } // namespace
 
@@ -123,16 +134,40 @@ void QueryTileWorker::runKeyTile(const KeyClass &keyClass, int32_t tile, bool is
   math.softmaxStep({scores.data(), count, lanes, rowMax.data(), rowSum.data(), rescale.data()});
   math.scaleLanes(output.data(), args.valueDim, lanes, rescale.data());
   math.addProduct({values.data(), 1, args.valueDim, scores.data(), output.data(), args.valueDim, count, lanes});
+  addKeysSetAside();
 }
 
 void QueryTileWorker::loadKeys(const KeyClass &keyClass, int32_t first, int32_t count) {
   int32_t kvHead = context.head / (args.heads / args.kvHeads);
+  keysSetAside.clear();
+  valuesSetAside.clear();
   for (int32_t n = 0; n < count; ++n) {
     int64_t index = keyClass.residue + int64_t(keyClass.rate) * (first + n);
     loadFloats(args.dtype, args.k, offsetOf(args.kStride, context.batch, index, kvHead), args.headDim,
                keys.data() + int64_t(n) * args.headDim);
     loadFloats(args.dtype, args.v, offsetOf(args.vStride, context.batch, index, kvHead), args.valueDim,
                values.data() + int64_t(n) * args.valueDim);
+    setAsideUnlessFinite(n);
+  }
+}
+
+// A row that does not keep the key has the weight 0 for it, and 0 times infinity is no number.
+void QueryTileWorker::setAsideUnlessFinite(int32_t key) {
+  float *value = values.data() + int64_t(key) * args.valueDim;
+  if (areFinite(value, args.valueDim))
+    return;
+  keysSetAside.push_back(key);
+  valuesSetAside.insert(valuesSetAside.end(), value, value + args.valueDim);
+  std::fill_n(value, args.valueDim, 0.0f);
+}
+
+void QueryTileWorker::addKeysSetAside() {
+  for (size_t i = 0; i < keysSetAside.size(); ++i) {
+    const float *weights = scores.data() + int64_t(keysSetAside[i]) * lanes;
+    const float *value = valuesSetAside.data() + int64_t(i) * args.valueDim;
+    for (int32_t m = 0; m < place.rows; ++m)
+      for (int32_t d = 0; weights[m] != 0 && d < args.valueDim; ++d)
+        output.data()[int64_t(d) * lanes + m] += weights[m] * value[d];
   }
 }
 

@@ -49,6 +49,8 @@ private:
   void runBranch(int32_t branch);
   void runKeyTile(const KeyClass &keys, int32_t tile, bool isFull);
   void loadKeys(const KeyClass &keys, int32_t first, int32_t count);
+  void setAsideUnlessFinite(int32_t key);
+  void addKeysSetAside();
   void changeScores(const KeyClass &keys, int32_t first, int32_t count);
   void maskScores(const KeyClass &keys, int32_t first, int32_t count);
   void writeRows();
@@ -66,6 +68,8 @@ private:
   Buffer output;       // [valueDim][lanes]
   Buffer rowMax, rowSum, rescale, row;
   std::vector<uint8_t> keep;
+  std::vector<int32_t> keysSetAside; // of the tile, those with values that are not finite: zeros in `values`
+  std::vector<float> valuesSetAside; // [keysSetAside][valueDim]
   CpuAttentionCounts seen;
 };
 

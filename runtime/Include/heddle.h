@@ -87,9 +87,10 @@ typedef struct heddle_operand {
  * as one want, and takes more of the host's time. */
 enum { HEDDLE_WITHOUT_GRAPH = 1 };
 
-/* One forward call. Nothing is owned; everything must stay valid until the launched work has finished, the
- * struct itself only during the call. out, lse and workspace overlap neither each other nor q, k, v and the tensors of the pattern,
- * which nobody checks. */
+/* One forward call. Rows of k and v behind seqlen_k never matter; those within it are finite, kept or not: NaN or infinity in
+ * one makes NaN of every row that shares a tile with it. Values of magnitudes up to 2^27 never overflow.
+ * Nothing is owned; everything must stay valid until the launched work has finished, the struct itself only during the call.
+ * out, lse and workspace overlap neither each other nor q, k, v and the tensors of the pattern, which nobody checks. */
 typedef struct heddle_attention_args {
   uint32_t struct_size;
   uint32_t flags;             /* HEDDLE_WITHOUT_GRAPH; all other bits are zero */

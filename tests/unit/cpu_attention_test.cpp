@@ -4,6 +4,7 @@
 #include "support/AttentionCase.h"
 #include "support/ModuleLoader.h"
 #include <algorithm>
+#include <cmath>
 #include <doctest/doctest.h>
 
 using namespace heddle;
@@ -106,6 +107,44 @@ TEST_CASE("rows that keep nothing get 0 and -inf, also without any key") {
       }
     CHECK(attention.compare(pattern).out <= 1.0);
   }
+}
+
+TEST_CASE("keys that are no finite numbers change the rows that keep them, and no others") {
+  HandPattern pattern = causalPattern();
+  JitPattern jit = compileForCpu(pattern);
+  constexpr int bad = 20, rows = 45;
+  for (DType dtype : {DType::fp32, DType::bf16, DType::fp16})
+    for (double number : {double(NAN), double(INFINITY), -double(INFINITY)}) {
+      CaseShape shape = shapeOf(rows, rows);
+      shape.dtype = dtype;
+      AttentionCase whole(shape, 6), broken(shape, 6);
+      for (int d = 0; d < shape.valueDim; ++d)
+        broken.k.set(0, bad, 0, d, number);
+      broken.v.set(0, bad, 1, 3, number);
+      REQUIRE(runAttention(jit, whole.args()).isOk());
+      REQUIRE(runAttention(jit, broken.args()).isOk());
+      long changed = 0, kept = 0;
+      for (int row = 0; row < rows; ++row)
+        for (int head = 0; head < shape.heads; ++head)
+          for (int d = 0; d < shape.valueDim; ++d) {
+            const bool isMeant = row >= bad && (head == 0 || d == 3);
+            const double value = broken.out.get(0, row, head, d);
+            changed += !isMeant && value != whole.out.get(0, row, head, d);
+            kept += head == 1 && isMeant && !std::isfinite(value);
+          }
+      CHECK(changed == 0);
+      CHECK(kept == rows - bad);
+    }
+}
+
+TEST_CASE("values up to the largest number over the kept keys do not overflow") {
+  HandPattern pattern = fullPattern();
+  JitPattern jit = compileForCpu(pattern);
+  AttentionCase attention(shapeOf(9, 64), 6);
+  attention.fillValues(3.3e38 / 64);
+  REQUIRE(runAttention(jit, attention.args()).isOk());
+  for (int row = 0; row < 9; ++row)
+    CHECK(attention.out.get(0, row, 0, 0) == doctest::Approx(3.3e38 / 64).epsilon(1e-5));
 }
 
 TEST_CASE("one kept key gives its value and its score") {
