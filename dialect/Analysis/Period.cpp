@@ -6,7 +6,7 @@
 namespace heddle::attn {
 
 int64_t choosePeriod(std::vector<int64_t> divisors, int64_t step, int64_t extent) {
-  constexpr double kHalvings = 8; // rectangles at a bend that turns meet one by one (SweepDomain::limitToFloor)
+  constexpr double kRectangles = 64; // at a bend that turns meet one by one, as counted
   const auto meetsAll = [&](int64_t divisor) { return step % divisor == 0; };
   divisors.erase(std::remove_if(divisors.begin(), divisors.end(), meetsAll), divisors.end());
   std::sort(divisors.begin(), divisors.end());
@@ -28,7 +28,7 @@ int64_t choosePeriod(std::vector<int64_t> divisors, int64_t step, int64_t extent
     double inside = 0;
     for (size_t i = 0; i < included; ++i)
       inside += met(divisors[i], positions);
-    const double cost = (1 + std::min(inside, double(positions / step))) * (1 + kHalvings * std::max(outside, 0.0));
+    const double cost = (1 + std::min(inside, double(positions / step))) * (1 + kRectangles * std::max(outside, 0.0));
     if (cost <= least) {
       least = cost;
       best = positions;
