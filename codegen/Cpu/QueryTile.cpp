@@ -157,8 +157,11 @@ void QueryTileWorker::setAsideUnlessFinite(int32_t key) {
   if (areFinite(value, args.valueDim))
     return;
   keysSetAside.push_back(key);
-  valuesSetAside.insert(valuesSetAside.end(), value, value + args.valueDim);
-  std::fill_n(value, args.valueDim, 0.0f);
+  for (int32_t d = 0; d < args.valueDim; ++d) {
+    const bool isFinite = std::isfinite(value[d]);
+    valuesSetAside.push_back(isFinite ? 0.0f : value[d]);
+    value[d] = isFinite ? value[d] : 0.0f;
+  }
 }
 
 void QueryTileWorker::addKeysSetAside() {

@@ -68,8 +68,8 @@ private:
   Buffer output;       // [valueDim][lanes]
   Buffer rowMax, rowSum, rescale, row;
   std::vector<uint8_t> keep;
-  std::vector<int32_t> keysSetAside; // of the tile, those with values that are not finite: zeros in `values`
-  std::vector<float> valuesSetAside; // [keysSetAside][valueDim]
+  std::vector<int32_t> keysSetAside; // of the tile, those with values that are not finite: these are zeros in `values`
+  std::vector<float> valuesSetAside; // [keysSetAside][valueDim], zeros for the finite ones
   CpuAttentionCounts seen;
 };
 

@@ -1,8 +1,10 @@
 // Tensors that patterns read: the emitted text, the compiled functions and whole rows against the definition, and the values
 // that --operand refuses.
+#include "codegen/Config/PatternRates.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "compiler/Driver/BindOperands.h"
+#include "compiler/Driver/CompileSession.h"
 #include "compiler/Driver/PatternFunctions.h"
 #include "compiler/Driver/PreparedPattern.h"
 #include "compiler/Io/Safetensors.h"
