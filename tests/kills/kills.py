@@ -18,7 +18,7 @@ import store  # noqa: E402
 
 HEDDLE, KILLS = os.path.abspath(sys.argv[1]), int(sys.argv[2])
 SIDES = ("", "-wal", "-shm", "-journal")
-NOTHING_YET = ("there is no such file", "the file is empty", "there is nothing to report")
+NO_STORE, NO_ROWS = ("there is no such file", "the file is empty"), "there is nothing to report"
 
 
 def heddle(*words):
@@ -138,13 +138,13 @@ class Case:
                 if side in left and side != "-shm":
                     open(self.out + side, "wb").write(left[side])
             ran = heddle(*words)
-            is_nothing = ran.returncode == 1 and any(text in ran.stderr for text in NOTHING_YET)
-            if ran.returncode and not is_nothing:
+            is_no_store = ran.returncode == 1 and any(text in ran.stderr for text in NO_STORE)
+            if ran.returncode and not is_no_store and NO_ROWS not in ran.stderr:
                 fail("a verb does not open what the kill left", ran)
-            if is_nothing and self.before:
-                fail("rows that were there are gone", ran)
+            if is_no_store and self.before:
+                fail("what was there is gone", ran)
             verified = heddle("cache", "verify", "--db=" + self.out)
-            if verified.returncode and not any(text in verified.stderr for text in NOTHING_YET):
+            if verified.returncode and not any(text in verified.stderr for text in NO_STORE):
                 fail("damage after " + " ".join(words), verified)
             for spare in SIDES:
                 if os.path.exists(os.path.join(self.folder, "spare.db" + spare)):

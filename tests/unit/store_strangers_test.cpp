@@ -61,7 +61,7 @@ Tally openOften(const std::string &path, const KernelRecord &own, const StoreOpt
 }
 
 // A folder of its own below `folder`, with a store whose rows come from a log, and somebody who plants another.
-Tally race(const ScratchFolder &folder, mode_t mode, gid_t group, StoreMode storeMode) {
+Tally race(const ScratchFolder &folder, mode_t mode, gid_t group, StoreMode storeMode, bool isAllowed = false) {
   const std::string place = folder / ("place" + std::to_string(mode)), path = place + "/a.db";
   std::filesystem::create_directory(place);
   KernelRecord own = someKernel("k1"), evil = own;
@@ -77,6 +77,7 @@ Tally race(const ScratchFolder &folder, mode_t mode, gid_t group, StoreMode stor
   const pid_t stranger = startChild([&] { return plant(path, log); });
   StoreOptions options;
   options.mode = storeMode;
+  options.allowForeignWriters = isAllowed;
   const Tally tally = openOften(path, own, options);
   kill(stranger, SIGKILL);
   waitFor(stranger);
@@ -107,6 +108,17 @@ TEST_CASE("[6] a log that another user puts beside the store while it is opened 
       CHECK((tally.read > 0) == (place.isRead && !isToBeWritten));
       CHECK((place.mode != 0700 || tally.refused == 0));
     }
+}
+
+TEST_CASE("[6] where foreign writers are allowed, that log is read: the race above is one") {
+  if (geteuid() != 0) {
+    MESSAGE("skipped: this process may not become another user");
+    return;
+  }
+  ScratchFolder folder;
+  const Tally tally = race(folder, 0777, 0, StoreMode::readOnly, /*isAllowed=*/true);
+  MESSAGE(tally.evil << " of " << tally.evil + tally.read + tally.refused << " times");
+  CHECK(tally.evil > 0);
 }
 
 TEST_CASE("[6] folders: whose writers are trusted, and what is said otherwise") {
