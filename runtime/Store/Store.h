@@ -3,10 +3,11 @@
 // test of the same number in tests/unit/store*_test.cpp:
 //  1. A winner and its kernel appear together or not at all, also when the process is killed.
 //  2. Any number of threads and processes may read and write one file; nobody reads a half-written row.
-//  3. A file that is corrupt, truncated, foreign or newer is refused with a status and never changed.
-//  4. Every kernel is checked against its SHA-256 before it is returned.
+//  3. A file that is corrupt, truncated, foreign, of another version or with another schema is refused with a status and
+//     never changed, but that whoever opens it undoes what a killed process had begun to write.
+//  4. Every kernel with its code, winner, trial, device and name is checked against its SHA-256 before it is returned.
 //  5. On network file systems writing is refused unless forced.
-//  6. A file that others may write is refused unless allowed: a cubin is code.
+//  6. A file that others may write, or put side files to, is refused unless allowed: a cubin is code.
 //  7. A lookup says how it matched; it never returns code that cannot run on the asking architecture.
 //  8. Only rows that were published are read back, unchanged.
 //  9. What publish, setName and merge reported a loss of power does not take away. It may take the last trials and devices.
