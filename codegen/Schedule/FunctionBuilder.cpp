@@ -75,33 +75,47 @@ Value FunctionBuilder::contextSymbol(attn::Symbol symbol) {
   }
 }
 
+/// Where the choice among [first, last) is parted: one by one, but many in halves, as every pass over a function costs its depth.
+static unsigned partOf(unsigned first, unsigned last) {
+  constexpr unsigned kMostInTurn = 16;
+  return last - first > kMostInTurn ? first + (last - first) / 2 : first + 1;
+}
+
+Value FunctionBuilder::isBefore(Value selector, unsigned first, unsigned part) {
+  if (part == first + 1)
+    return isEqual(selector, first);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, selector, constant(part));
+}
+
 Value FunctionBuilder::choose(Value selector, unsigned count, Type type, function_ref<Value(unsigned)> makeValue) {
-  auto build = [&](auto &self, unsigned index) -> Value {
-    if (index + 1 == count)
-      return makeValue(index);
-    auto branch = scf::IfOp::create(builder, loc, TypeRange{type}, isEqual(selector, index), /*withElseRegion=*/true);
+  auto build = [&](auto &self, unsigned first, unsigned last) -> Value {
+    if (first + 1 == last)
+      return makeValue(first);
+    const unsigned part = partOf(first, last);
+    auto branch = scf::IfOp::create(builder, loc, TypeRange{type}, isBefore(selector, first, part), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(builder, loc, makeValue(index));
+    scf::YieldOp::create(builder, loc, self(self, first, part));
     builder.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(builder, loc, self(self, index + 1));
+    scf::YieldOp::create(builder, loc, self(self, part, last));
     return branch.getResult(0);
   };
-  return build(build, 0);
+  return build(build, 0, count);
 }
 
 void FunctionBuilder::dispatch(Value selector, unsigned count, function_ref<void(unsigned)> body) {
-  auto build = [&](auto &self, unsigned index) -> void {
-    if (index + 1 == count)
-      return body(index);
-    auto branch = scf::IfOp::create(builder, loc, isEqual(selector, index), /*withElseRegion=*/true);
+  auto build = [&](auto &self, unsigned first, unsigned last) -> void {
+    if (first + 1 == last)
+      return body(first);
+    const unsigned part = partOf(first, last);
+    auto branch = scf::IfOp::create(builder, loc, isBefore(selector, first, part), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
-    body(index);
+    self(self, first, part);
     builder.setInsertionPointToStart(branch.elseBlock());
-    self(self, index + 1);
+    self(self, part, last);
   };
-  build(build, 0);
+  build(build, 0, count);
 }
 
 } // namespace heddle

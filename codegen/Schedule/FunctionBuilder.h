@@ -38,13 +38,15 @@ public:
   /// Value of a symbol that is a context argument; null for the symbols of a tile.
   mlir::Value contextSymbol(attn::Symbol symbol);
 
-  /// Evaluates `makeValue(0)`, ... under `selector == index`, the last one otherwise; nested scf.if.
+  /// Evaluates `makeValue(i)` where the selector is i, the last one otherwise; nested scf.if.
   mlir::Value choose(mlir::Value selector, unsigned count, mlir::Type type,
                      llvm::function_ref<mlir::Value(unsigned)> makeValue);
   /// The same without results.
   void dispatch(mlir::Value selector, unsigned count, llvm::function_ref<void(unsigned)> body);
 
 private:
+  /// Of a selector in [first, ...): whether it is below `part`.
+  mlir::Value isBefore(mlir::Value selector, unsigned first, unsigned part);
   attn::PatternOp pattern;
   unsigned extraOffset = 0;
 };

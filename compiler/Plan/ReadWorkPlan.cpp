@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json; // ordered ones look through all keys of an object for each
 
 /// A value and where it stands: "plan.json: patterns[2].set".
 struct Place {

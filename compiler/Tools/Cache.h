@@ -57,8 +57,18 @@ std::string generatorText(const std::string &generator);
 /// How rows spell such a number; what begins with no digit is left as it is.
 std::string storedGenerator(const std::string &given);
 inline constexpr const char *kGeneratorNumber = "a code generator, by the number that `heddle cache show` prints";
+/// What patterns are called in a database, else the start of their digest.
+class PatternLabels {
+public:
+  explicit PatternLabels(const std::vector<NameRecord> &names);
+  std::string of(const std::string &digest) const;
+
+private:
+  std::map<std::string, std::string> nameOf; ///< by digest, the first one
+};
+
 /// What a winner is for, in columns: pattern, kind, dtype, dims, bucket, device.
-std::string keyText(const WinnerKey &key, const std::vector<NameRecord> &names);
+std::string keyText(const WinnerKey &key, const PatternLabels &labels);
 /// "2026-11-22 00:31:07 UTC".
 std::string dateText(int64_t unixSeconds);
 

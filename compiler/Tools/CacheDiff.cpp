@@ -63,9 +63,9 @@ Json diffJson(const StoreDiff &diff) {
   return json;
 }
 
-void printOnly(const char *side, const std::vector<Winner> &winners, const std::vector<NameRecord> &names) {
+void printOnly(const char *side, const std::vector<Winner> &winners, const PatternLabels &labels) {
   for (const Winner &winner : winners)
-    std::cout << "only " << side << "  " << padded(keyText(winner, names), 70) << timeText(winner) << '\n';
+    std::cout << "only " << side << "  " << padded(keyText(winner, labels), 70) << timeText(winner) << '\n';
 }
 
 std::string ratioText(const WinnerDifference &difference) {
@@ -76,9 +76,9 @@ std::string ratioText(const WinnerDifference &difference) {
   return text;
 }
 
-void printDifference(const WinnerDifference &difference, const std::vector<NameRecord> &names) {
+void printDifference(const WinnerDifference &difference, const PatternLabels &labels) {
   std::string changes = configChanges(difference.configA, difference.configB);
-  std::cout << "differ  " << padded(keyText(difference.a, names), 70) << timeText(difference.a) << " -> " << timeText(difference.b)
+  std::cout << "differ  " << padded(keyText(difference.a, labels), 70) << timeText(difference.a) << " -> " << timeText(difference.b)
             << ratioText(difference) << '\n';
   std::cout << "        " << (difference.isSameKernel() ? "the same kernel" : changes.empty() ? "another kernel of the same configuration" : changes) << '\n';
 }
@@ -89,14 +89,14 @@ void printNames(const StoreDiff &diff) {
   for (const NameRecord &name : diff.namesOnlyB)
     std::cout << "only b  the name " << name.name << '\n';
   for (const NameDifference &name : diff.namesDiffer)
-    std::cout << "differ  the name " << name.a.name << ": pattern " << name.a.pattern.substr(0, 12) << " -> " << name.b.pattern.substr(0, 12) << '\n';
+    std::cout << "differ  the name " << inOneLine(name.a.name) << ": pattern " << name.a.pattern.substr(0, 12) << " -> " << name.b.pattern.substr(0, 12) << '\n';
 }
 
-void printDiff(const StoreDiff &diff, const std::vector<NameRecord> &names) {
-  printOnly("a", diff.winnersOnlyA, names);
-  printOnly("b", diff.winnersOnlyB, names);
+void printDiff(const StoreDiff &diff, const PatternLabels &labels) {
+  printOnly("a", diff.winnersOnlyA, labels);
+  printOnly("b", diff.winnersOnlyB, labels);
   for (const WinnerDifference &difference : diff.winnersDiffer)
-    printDifference(difference, names);
+    printDifference(difference, labels);
   printNames(diff);
   auto counts = [](int64_t a, int64_t b) { return grouped(a) + " only in a, " + grouped(b) + " only in b"; };
   std::cout << "winners: " << counts(int64_t(diff.winnersOnlyA.size()), int64_t(diff.winnersOnlyB.size())) << ", "
@@ -122,7 +122,7 @@ Result<bool> compare(const DiffOptions &options) {
     printJson(json);
   } else {
     std::cout << "a  " << a.path() << "\nb  " << b.path() << '\n';
-    printDiff(diff, names);
+    printDiff(diff, PatternLabels(names));
   }
   return diff.isEqual();
 }

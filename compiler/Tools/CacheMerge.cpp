@@ -45,13 +45,13 @@ std::string summary(const MergeReport &report, const char *adds, const char *rep
   return report.replaced.total() ? text + "; " + replaces + " " + countsText(report.replaced) : text;
 }
 
-void printChanges(const MergeReport &report, const std::vector<NameRecord> &names) {
+void printChanges(const MergeReport &report, const PatternLabels &labels) {
   for (const WinnerChange &change : report.winners)
-    std::cout << (change.ours ? "  ~ " : "  + ") << padded(keyText(change.theirs, names), 70)
+    std::cout << (change.ours ? "  ~ " : "  + ") << padded(keyText(change.theirs, labels), 70)
               << (change.ours ? timeText(*change.ours) + " -> " : "") << timeText(change.theirs) << '\n';
   for (const NameChange &change : report.names)
     if (change.ours)
-      std::cout << "  ~ the name " << change.theirs.name << ": pattern " << change.ours->pattern.substr(0, 12) << " -> "
+      std::cout << "  ~ the name " << inOneLine(change.theirs.name) << ": pattern " << change.ours->pattern.substr(0, 12) << " -> "
                 << change.theirs.pattern.substr(0, 12) << '\n';
 }
 
@@ -87,7 +87,7 @@ Status import(const MergeOptions &options) {
   HEDDLE_ASSIGN(Store store, Store::open(source, options.reading()));
   HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
   if (!options.json) {
-    printChanges(preview, names);
+    printChanges(preview, PatternLabels(names));
     std::cout << source << " into " << into << ": " << summary(preview, "adds", "replaces") << '\n';
   }
   bool changes = !preview.isEmpty() && !options.dryRun;

@@ -87,12 +87,14 @@ std::string storedGenerator(const std::string &given) {
   return !given.empty() && given[0] >= '0' && given[0] <= '9' ? std::string(kGeneratorPrefix) + given : given;
 }
 
-/// What a pattern is called here, else the start of its digest.
-static std::string patternLabel(const std::vector<NameRecord> &names, const std::string &digest) {
+PatternLabels::PatternLabels(const std::vector<NameRecord> &names) {
   for (const NameRecord &name : names)
-    if (name.pattern == digest)
-      return name.name;
-  return digest.substr(0, 12);
+    nameOf.emplace(name.pattern, name.name);
+}
+
+std::string PatternLabels::of(const std::string &digest) const {
+  const auto found = nameOf.find(digest);
+  return found != nameOf.end() ? found->second : digest.substr(0, 12);
 }
 
 /// "192/128" where v has dims of its own.
@@ -101,9 +103,9 @@ static std::string dimsText(const KernelFamily &family) {
   return family.valueDim == family.headDim ? text : text + "/" + std::to_string(family.valueDim);
 }
 
-std::string keyText(const WinnerKey &key, const std::vector<NameRecord> &names) {
+std::string keyText(const WinnerKey &key, const PatternLabels &labels) {
   std::string bucket = "work " + std::to_string(key.workPerSm) + " tiles " + std::to_string(key.tilesPerRow) + " gqa " + std::to_string(key.gqaRatio);
-  return padded(patternLabel(names, key.pattern), 16) + padded(key.kind, 8) + padded(dtypeName(key.dtype), 5) +
+  return padded(labels.of(key.pattern), 16) + padded(key.kind, 8) + padded(dtypeName(key.dtype), 5) +
          padded("d=" + dimsText(key), 5) + padded(bucket, 20) + (key.deviceName.empty() ? "any " + key.arch : safeLine(key.deviceName));
 }
 

@@ -24,12 +24,13 @@ struct CacheOptions {
 Status listTrials(const Store &store, const CacheOptions &options) {
   HEDDLE_ASSIGN(std::vector<Trial> trials, store.allTrials());
   HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
+  const PatternLabels labels(names);
   Json json{{"database", store.path()}, {"trials", Json::array()}};
   for (const Trial &trial : trials) {
     json["trials"].push_back(trialJson(trial));
     const std::string message = inOneLine(messageOf(trial));
     if (!options.json)
-      std::cout << padded(outcomeText(trial), 14) << padded(keyText(trial, names), 70) << inOneLine(trial.config)
+      std::cout << padded(outcomeText(trial), 14) << padded(keyText(trial, labels), 70) << inOneLine(trial.config)
                 << (message.empty() ? "" : ": " + message) << '\n';
   }
   if (options.json)
@@ -47,8 +48,9 @@ Status list(const CacheOptions &options) {
   HEDDLE_ASSIGN(std::vector<Winner> winners, store.winners());
   HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
   if (!options.json) {
+    const PatternLabels labels(names);
     for (const Winner &winner : winners)
-      std::cout << padded(winnerId(winner).substr(0, 12), 12) << padded(timeText(winner), 10) << keyText(winner, names) << '\n';
+      std::cout << padded(winnerId(winner).substr(0, 12), 12) << padded(timeText(winner), 10) << keyText(winner, labels) << '\n';
     std::cout << store.path() << ": " << counted(kernels.size(), "kernel") << ", " << counted(winners.size(), "winner") << '\n';
     return {};
   }

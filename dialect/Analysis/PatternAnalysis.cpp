@@ -69,10 +69,10 @@ bool provablyEmpty(const Interval &interval) {
 }
 
 bool contradict(const std::vector<Congruence> &lattice) {
-  for (const Congruence &a : lattice)
-    for (const Congruence &b : lattice)
-      if (a.modulus == b.modulus && a.residue.constant() && b.residue.constant() &&
-          (*a.residue.constant() - *b.residue.constant()) % a.modulus != 0)
+  std::map<int64_t, int64_t> residueOf; // by modulus
+  for (const Congruence &congruence : lattice)
+    if (auto residue = congruence.residue.constant())
+      if (auto [known, isNew] = residueOf.emplace(congruence.modulus, *residue); !isNew && (known->second - *residue) % congruence.modulus != 0)
         return true;
   return false;
 }

@@ -1,5 +1,6 @@
 // A pattern from text: what loads, what is refused and where the message points, how sizes are bound, and
 // when two spellings are one pattern.
+#include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Driver/PatternFile.h"
 #include "compiler/Driver/PatternSource.h"
 
@@ -82,6 +83,29 @@ TEST_CASE("the time for the patterns of a text grows with their number, not with
   REQUIRE(PatternFile::forEach(text, "p.mlir", [&](const PatternFile &) { ++visited; }).isOk());
   CHECK(visited == kPatterns);
   CHECK(double(std::clock() - begin) / CLOCKS_PER_SEC < 8); // to read the text again for each took 22 s
+}
+
+TEST_CASE("the time for a pattern grows with its masks, in a union, an intersection and as branches") {
+  constexpr int kMasks = 1000;
+  std::string masks = "  %c = attn.causal\n", columns = "  %c0 = attn.causal\n", all = "%d0", some = "%c0";
+  for (int i = 0; i < kMasks; ++i)
+    masks += "  %d" + std::to_string(i) + " = attn.dilate %c by " + std::to_string(i + 2) + " at 0\n";
+  for (int i = 1; i < kMasks; ++i) {
+    all += ", %d" + std::to_string(i);
+    some += ", %c" + std::to_string(i);
+    columns += "  %c" + std::to_string(i) + " = attn.cols [" + std::to_string(i) + ", 0]\n";
+  }
+  const std::string texts[] = {columns + "  %u = attn.or " + some + "\n  attn.softmax union(%u)\n",
+                               masks + "  %u = attn.or " + all + "\n  attn.softmax union(%u)\n",
+                               masks + "  %u = attn.and " + all + "\n  attn.softmax union(%u)\n",
+                               masks + "  attn.softmax lse(" + all + ")\n"};
+  for (const std::string &text : texts) {
+    const std::clock_t begin = std::clock();
+    auto file = PatternFile::parse(patternText(text), "p.mlir");
+    REQUIRE(file.isOk());
+    CHECK((*file)->schedule().isOk());
+    CHECK(double(std::clock() - begin) / CLOCKS_PER_SEC < 12); // 4 s at most; the branches took more than ten minutes
+  }
 }
 
 TEST_CASE("diagnostics may be printed: control characters are escaped, long lines and lists are cut") {
