@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -14,7 +15,7 @@
 namespace heddle {
 namespace {
 
-using Json = nlohmann::json; // ordered ones look through all keys of an object for each
+using Json = nlohmann::ordered_json; // sizes keep their order
 
 /// A value and where it stands: "plan.json: patterns[2].set".
 struct Place {
@@ -216,11 +217,40 @@ private:
   std::string folder;
 };
 
+/// Objects whose keys keep their order look through all of them for each: they must be few.
+Status checkObjects(const nlohmann::json &json, const std::string &label) {
+  constexpr size_t kMostKeys = 256; // of a pattern's sizes
+  std::vector<const nlohmann::json *> rest = {&json};
+  while (!rest.empty()) {
+    const nlohmann::json &value = *rest.back();
+    rest.pop_back();
+    if (value.is_object() && value.size() > kMostKeys)
+      return Status::invalidArgument(label + ": expected at most " + std::to_string(kMostKeys) + " keys of an object, got " +
+                                     std::to_string(value.size()));
+    for (const nlohmann::json &inner : value)
+      if (inner.is_structured())
+        rest.push_back(&inner);
+  }
+  return {};
+}
+
+/// At least as many as pack or sweep make of the plan.
+double combinations(const WorkPlan &plan) {
+  double count = 0;
+  for (const PlanPattern &pattern : plan.patterns) {
+    const double kernels = double(plan.headDimsOf(pattern).size()) * double(plan.dtypes.size());
+    const double tunes = double(plan.problemsOf(pattern).size()) * std::max(1.0, double(plan.gpus.size()));
+    count += kernels * std::max({1.0, tunes, double(plan.archs.size())});
+  }
+  return count;
+}
+
 } // namespace
 
 Result<WorkPlan> WorkPlan::parse(const std::string &text, const std::string &label, const std::string &folder) {
   Json json;
   try {
+    HEDDLE_TRY(checkObjects(nlohmann::json::parse(text, nullptr, true, /*ignore_comments=*/true), label));
     json = Json::parse(text, nullptr, true, /*ignore_comments=*/true);
   } catch (const Json::exception &error) { // numbers beyond any double among them
     return Status::invalidArgument(label + ": expected a plan in JSON: " + error.what());
@@ -229,6 +259,8 @@ Result<WorkPlan> WorkPlan::parse(const std::string &text, const std::string &lab
     return Status::invalidArgument(label + ": the key '" + *key + "' is given twice in one object");
   WorkPlan plan;
   HEDDLE_TRY(PlanReader(plan, folder).read({json, label, ": "}));
+  if (const double most = 1e6, count = combinations(plan); count > most)
+    return Status::invalidArgument(label + ": expected at most 1000000 combinations, got " + std::to_string(int64_t(count)));
   return plan;
 }
 

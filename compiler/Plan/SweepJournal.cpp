@@ -82,7 +82,7 @@ Status SweepJournal::append(const SweepEntry &entry) {
 }
 
 static Result<SweepEntry> entryOf(const std::string &line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   SweepEntry entry;
   if (json.is_object() && json.value("schema", kJournalSchema) > kJournalSchema) // the first journals have none
     return Status::newer("an entry of a newer version of heddle");

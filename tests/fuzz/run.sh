@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh <folder of the fuzz build> <seconds> [target...]: fuzzes each target for its share of the time (patterns get most of
-# it) and keeps what it finds new in <build>/fuzz/<target>. Prints one line per target; exit 1 if one crashed or hung, with
-# the input's path.
+# it) and keeps what it finds new in <build>/fuzz/<target>. Prints one line per target; exit 1 if one crashed, took
+# more than 2 s for an input, or too much memory, with the input's path.
 set -euo pipefail
 build=$1 seconds=$2
 shift 2
@@ -14,7 +14,8 @@ for target in "${targets[@]}"; do
   share=$seconds
   [ ${#targets[@]} = 1 ] || case $target in pattern) share=$((seconds * 7 / 10)) ;; *) share=$((seconds / 10)) ;; esac
   found=$build/fuzz/$target log=$build/fuzz/$target.log
-  options=(-timeout=20 -rss_limit_mb=4096 -max_total_time=$((share > 1 ? share : 1)) -artifact_prefix="$found.found/")
+  # An input that takes longer, or more memory, is a finding like a crash.
+  options=(-timeout=2 -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_total_time=$((share > 1 ? share : 1)) -artifact_prefix="$found.found/")
   [ ! -e "$here/$target.dict" ] || options+=(-dict="$here/$target.dict")
   mkdir -p "$found" "$found.found"
   if "$build/bin/fuzz_$target" "${options[@]}" "$found" "$here/corpus/$target" >"$log" 2>&1; then

@@ -98,6 +98,20 @@ TEST_CASE("two files of one name are two patterns") {
   CHECK(items[1].str() == "y/a.mlir bf16 head_dim=64 sm_80");
 }
 
+TEST_CASE("plans that could fill the memory are refused") {
+  std::string keys, problems;
+  for (int i = 0; i < 300; ++i)
+    keys += (i ? ", \"k" : "\"k") + std::to_string(i) + "\": 1";
+  CHECK(refusal("{\"patterns\": {\"file\": \"a\", \"set\": {" + keys + "}}}") == "plan.json: expected at most 256 keys of an object, got 300");
+  for (int i = 1; i <= 2000; ++i)
+    problems += (i > 1 ? ", {\"heads\": 1, \"seqlen\": " : "{\"heads\": 1, \"seqlen\": ") + std::to_string(i) + "}";
+  std::string gpus = "\"g\"";
+  for (int i = 1; i < 1000; ++i)
+    gpus += ", \"g" + std::to_string(i) + "\"";
+  CHECK(refusal("{\"patterns\": \"a\", \"problems\": [" + problems + "], \"gpus\": [" + gpus + "]}") ==
+        "plan.json: expected at most 1000000 combinations, got 4000000");
+}
+
 TEST_CASE("what is wrong, and where") {
   CHECK(refusal("{\"patterns\": [\"a\"],").find("plan.json: expected a plan in JSON: ") == 0);
   CHECK(refusal("[]").find("plan.json: expected an object with archs, dtypes") == 0);
