@@ -32,8 +32,9 @@ heddle_add_fuzz_target(texts LIBRARIES heddle_config heddle_core)
 heddle_add_fuzz_target(store LIBRARIES heddle_runtime)
 
 # Patterns that are changed at random, through the program as it is.
-if(TARGET heddle AND HEDDLE_PYTEST_PYTHON AND NOT HEDDLE_FUZZ)
-  add_test(NAME fuzz.command_line COMMAND ${HEDDLE_PYTEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/mutate_patterns.py
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(TARGET heddle AND Python3_Interpreter_FOUND AND NOT HEDDLE_FUZZ)
+  add_test(NAME fuzz.command_line COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/mutate_patterns.py
     $<TARGET_FILE:heddle> ${CMAKE_SOURCE_DIR}/patterns --runs 60 --keep ${CMAKE_BINARY_DIR})
   set_tests_properties(fuzz.command_line PROPERTIES TIMEOUT 300)
 endif()
