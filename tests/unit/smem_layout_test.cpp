@@ -72,6 +72,6 @@ TEST_CASE("the portable plan has the size that the device file states") {
         config.stages = stages;
         const SmemLayout layout = skeleton.planSmem(request, config);
         CHECK(layout.totalBytes() == 192 * headDim * 2 + stages * 48 * 2 * (headDim + valueDim));
-        CHECK(skeleton.planLaunch(request, config).sharedBytes == LaunchExpr(layout.totalBytes()));
+        CHECK(skeleton.planLaunch(request, config).launches.front().sharedBytes == LaunchExpr(layout.totalBytes()));
       }
 }
