@@ -24,7 +24,9 @@ void evaluate(std::string_view text) {
   if (!plan)
     return;
   LaunchSymbols symbols;
-  (void)evaluateGeometry(*plan, symbols);
+  for (const KernelLaunch &launch : plan->launches)
+    (void)evaluateGeometry(launch, symbols);
+  (void)evaluateWorkspace(*plan, symbols);
   (void)plan->paramCount();
 }
 

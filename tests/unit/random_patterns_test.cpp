@@ -78,7 +78,7 @@ TEST_CASE("random compositions agree with the definition") {
 }
 
 TEST_CASE("random compositions with sizes as large as 32 bits hold agree with the definition") {
-  int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 5000 : 300;
+  int64_t wanted = test::fromEnvironment("HEDDLE_TEST_ALL", 0) ? 5000 : 300;
   auto extreme = [](std::mt19937 &random, int64_t) { return test::extremeCase(random, 3); };
   checkMany(wanted, 3 * wanted + 100, extreme, checkCase);
 }
