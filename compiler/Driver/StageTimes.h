@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace heddle {
@@ -16,17 +17,20 @@ struct StageTime {
 };
 using StageTimes = std::vector<StageTime>;
 
-/// Runs `work`, appends its time under `stage` and returns what it returned.
+/// Runs `work`, appends its time under `stage` and returns what it returned. Nothing is appended if it throws.
 template <class F> auto timeStage(StageTimes &times, const char *stage, F &&work) {
-  struct Stop {
-    StageTimes &times;
-    const char *stage;
-    std::chrono::steady_clock::time_point start;
-    ~Stop() {
-      times.push_back({stage, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()});
-    }
-  } stop{times, stage, std::chrono::steady_clock::now()};
-  return work();
+  const auto start = std::chrono::steady_clock::now();
+  const auto stop = [&] {
+    times.push_back({stage, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()});
+  };
+  if constexpr (std::is_void_v<decltype(work())>) {
+    work();
+    stop();
+  } else {
+    auto result = work();
+    stop();
+    return result;
+  }
 }
 
 } // namespace heddle

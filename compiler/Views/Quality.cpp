@@ -116,8 +116,8 @@ Status checkQualitySizes(const AttentionSizes &s) {
   const attn::WideInt kv = attn::WideInt(s.batch) * s.seqlenK * s.kvHeads * std::max(s.headDim, s.valueDim);
   if (q <= kMostInputElements && kv <= kMostInputElements)
     return {};
-  return Status::invalidArgument("expected q, k and v of at most " + grouped(kMostInputElements) +
-                                 " elements for --quality, got " + grouped(std::max(q, kv)) +
+  return Status::invalidArgument("expected q, k and v of at most " + std::to_string(kMostInputElements) +
+                                 " elements for --quality, got " + attn::toString(std::max(q, kv)) +
                                  "; fewer heads or channels may do");
 }
 

@@ -202,14 +202,26 @@ Status checkPresence(const KindRole &known, const CallRequirements &needs, const
   return {};
 }
 
-Status checkTogether(const KindSpec &kind, const CallInputs &inputs) {
-  const char *missing = nullptr, *given = nullptr;
+// "carry_out and carry_lse"
+std::string namesOfTogether(const KindSpec &kind) {
+  std::string names;
   for (const KindRole &known : kind.roles)
     if (known.presence == Presence::together)
-      (inputs.address(known.role) ? given : missing) = specOf(known.role).name;
-  if (!given || !missing)
-    return {};
-  return bad(std::string(missing) + ": expected it and " + given + ", or neither, got null");
+      names += (names.empty() ? "" : " and ") + std::string(specOf(known.role).name);
+  return names;
+}
+
+Status checkTogether(const KindSpec &kind, const CallInputs &inputs) {
+  const char *missing = nullptr;
+  bool isAnyGiven = false;
+  for (const KindRole &known : kind.roles) {
+    if (known.presence != Presence::together)
+      continue;
+    const bool isGiven = inputs.address(known.role) != nullptr;
+    isAnyGiven = isAnyGiven || isGiven;
+    missing = isGiven ? missing : specOf(known.role).name;
+  }
+  return isAnyGiven && missing ? bad(std::string(missing) + ": expected both " + namesOfTogether(kind) + " or neither, got null") : Status();
 }
 
 Status checkArrays(const CallRequirements &needs, const CallInputs &inputs) {

@@ -11,6 +11,7 @@
 #include "compiler/Driver/Publish.h"
 #include "runtime/Core/KernelImages.h"
 #include "runtime/Core/LaunchPlan.h"
+#include "tests/unit/scratch_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -293,8 +294,8 @@ TEST_CASE("six rates take more parameters than old drivers do, and a default tha
 }
 
 TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("heddle-session-" + std::to_string(::getpid()) + ".db")).string();
+  const test::ScratchFolder folder;
+  const std::string path = folder / "session.db";
   PreparedPattern pattern = prepared("sliding_window");
   KernelRequest request = requestOf(pattern);
   KernelRecord record;
@@ -320,15 +321,13 @@ TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") 
     CHECK(found->match == MatchKind::untunedDefault);
     CHECK(found->record.contentKey == record.contentKey);
   }
-  for (const char *suffix : {"", "-wal", "-shm"})
-    std::filesystem::remove(path + suffix);
 }
 
 TEST_CASE("while a search runs the portable default serves, unless something else does") {
   if (!hasNvrtc())
     return;
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("heddle-meanwhile-" + std::to_string(::getpid()) + ".db")).string();
+  const test::ScratchFolder folder;
+  const std::string path = folder / "meanwhile.db";
   PreparedPattern pattern = prepared("causal");
   KernelRequest request = requestOf(pattern);
   request.arch = *findGpuArch("sm_90a");
@@ -348,8 +347,6 @@ TEST_CASE("while a search runs the portable default serves, unless something els
     CHECK(serveMeanwhile(*store, pattern, request, wanted, "other").isOk());
     CHECK_FALSE(store->findName("other").isOk());
   }
-  for (const char *suffix : {"", "-wal", "-shm"})
-    std::filesystem::remove(path + suffix);
 }
 
 TEST_CASE("buckets count 128 x 128 tiles") {

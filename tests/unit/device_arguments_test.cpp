@@ -141,6 +141,12 @@ TEST_CASE("[5] scale, positions, carry and operands") {
 }
 
 TEST_CASE("[5] positions just inside the limit pass") {
+  LaunchPlan plan = forwardPlan();
+  plan.serves.qOrigin = QOriginRule::given;
+  const auto check = [needs = *CallRequirements::of(plan)](const AttentionArgs &args) {
+    CallInputs inputs;
+    return checkArguments(forwardRecord(), needs, 132, args, inputs);
+  };
   ForwardCall call;
   call.args.q_origin = (1 << 30) - 1000;
   call.args.k_origin = (1 << 30) - 3000;

@@ -7,6 +7,7 @@
 #include "compiler/Driver/MeasureProcess.h"
 #include "compiler/Driver/TuneSession.h"
 #include "device_fixture.h"
+#include "scratch_fixture.h"
 
 #include <chrono>
 #include <filesystem>
@@ -165,7 +166,7 @@ TEST_CASE("a process that does not answer is killed and started again") {
 }
 
 TEST_CASE("letting go of a kernel waits for nobody, not for a process that hangs") {
-  ChildDriver driver("cuModuleUnload=hang@1");
+  ChildDriver driver("cuModuleUnload=hang");
   auto file = patternFile(kPattern);
   auto measurer = measurerOf(*file, smallSetup());
   require(measurer->ready());
@@ -226,10 +227,10 @@ TEST_CASE("a search survives kernels that take their process down, and its datab
     return;
   }
   ChildDriver driver("cuGraphLaunch=crash@1");
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("heddle-measure-" + std::to_string(getpid()) + ".db");
+  const ScratchFolder folder;
   StoreOptions options;
   options.mode = StoreMode::readWrite;
-  Store store = require(Store::open(path.string(), options));
+  Store store = require(Store::open(folder / "measure.db", options));
   auto file = patternFile(kPattern);
   TuneRequest request;
   static_cast<MeasureSetup &>(request) = smallSetup();
@@ -242,5 +243,4 @@ TEST_CASE("a search survives kernels that take their process down, and its datab
   CHECK(outcome.search.outcomes[size_t(tuner::Outcome::launchFailed)] >= 1);
   CHECK(outcome.search.outcomes[size_t(tuner::Outcome::wrong)] >= 1);
   CHECK(!outcome.record);
-  std::filesystem::remove(path);
 }

@@ -195,7 +195,7 @@ TEST_CASE("names, order of writing, documentation and defaults do not change the
   CHECK(digestOf(patternText(near + far + scores + branches)) == digestOf(patternText(scores + far + near + branches)));
   std::string sized = digestOf(patternText(kWindow, kWindowHead));
   CHECK(sized ==
-        digestOf(patternText("  %m = attn.window [%n, 0]\n  attn.softmax union(%m)\n", "@v(%n: i32, %unused: i32)")));
+        digestOf(patternText("  %m = attn.window [%n, 0]\n  attn.softmax union(%m)\n", "@v(%n: i32 {attn.min = 2 : i32}, %unused: i32)")));
 }
 
 TEST_CASE("what changes the kept pairs changes the digest") {

@@ -170,7 +170,7 @@ TEST_CASE("texts of comparisons lie within their pictures and apart from each ot
 }
 
 TEST_CASE("names and sizes of any length are broken into lines") {
-  const std::string name(300, 'n');
+  const std::string name(256, 'n'); // the longest that a pattern may have
   auto file = parsed("attn.pattern @" + name + "(%left: i32) { %m = attn.window [%left, 0] attn.softmax union(%m) }");
   const std::string document = shown(*file, requestOf(*file, 1, 24, 24));
   CHECK(textProblem(document) == "");

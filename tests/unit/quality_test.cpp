@@ -141,7 +141,7 @@ TEST_CASE("long sequences: sampled rows, blocks of positions") {
   CHECK(quality.rows.rowsInAll == 4096);
   CHECK(quality.depth.nodeSize == 2);
   CHECK(quality.depth.closure.layers == 16); // ceil(4095 / 256), and ceil(2047 / 128) of blocks
-  CHECK(views::qualityText("x", 0, quality).find("256 of 4096, one from each of as many equal runs, seed 0") != std::string::npos);
+  CHECK(views::qualityText("x", 0, quality).find("256 of 4,096, one from each of as many equal runs, seed 0") != std::string::npos);
   CHECK(views::qualityText("x", 0, quality).find("at least 16 layers") != std::string::npos);
 }
 

@@ -193,7 +193,7 @@ TEST_CASE("derivatives are the slopes of the definition") {
 }
 
 TEST_CASE("a softcap keeps the digits of small scores, its slope those of large ones") {
-  for (const double cap : {0.5, 50.0, 512.0, 1000.0}) {
+  for (const double cap : {50.0, 1000.0}) {
     CAPTURE(cap);
     Chain chain(chainText("%t = attn.softcap %s by " + std::to_string(cap)));
     JitPattern jit = chain.compile(), derivative = chain.compileDerivative();
