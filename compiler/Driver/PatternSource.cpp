@@ -2,6 +2,7 @@
 #include "compiler/Driver/PatternSource.h"
 #include "compiler/Driver/PatternText.h"
 #include "compiler/Driver/Suggest.h"
+#include "runtime/Core/SafeText.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -62,7 +63,7 @@ static std::string meant(const std::string &word) {
 static Status nothingCalled(const std::string &word) {
   const std::string name = word.rfind(kLibraryPrefix, 0) == 0 ? word.substr(kLibraryPrefix.size()) : word;
   const std::string best = meant(name);
-  return Status::notFound("no pattern '" + word + "'" + (best.empty() ? ": " : ", did you mean '" + best + "'?; ") +
+  return Status::notFound("no pattern '" + safeLine(word) + "'" + (best.empty() ? ": " : ", did you mean '" + best + "'?; ") +
                           "there is neither such a file nor such a name in the library, which 'heddle help patterns' lists");
 }
 

@@ -303,7 +303,9 @@ TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") 
   record.contentKey = std::string(64, 'a');
   record.kernelArch = archName(*request.arch);
   record.cubin = "code";
-  record.plan = LaunchPlan().str();
+  LaunchPlan plan;
+  plan.launches.emplace_back();
+  record.plan = plan.str();
   {
     StoreOptions options;
     options.mode = StoreMode::readWrite;

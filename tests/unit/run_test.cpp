@@ -177,7 +177,7 @@ TEST_CASE("files that are missing, cut short or unwritable are refused") {
   std::string whole = contents(inputs);
   std::ofstream(place.path("short"), std::ios::binary) << whole.substr(0, whole.size() - 7);
   checkRefused(place, place.run("causal", place.path("short"), "--target=cpu"), 1, "short");
-  checkRefused(place, place.run("no_such_pattern", inputs, "--target=cpu"), 1, "no_such_pattern");
+  checkRefused(place, place.run("no_such_pattern", inputs, "--target=cpu"), 2, "no_such_pattern");
   Finished unwritable = place.heddle("run " HEDDLE_PATTERNS "/causal.mlir --inputs=" + inputs +
                                      " --output=" + place.path("no/such/folder/y") + " --target=cpu");
   CHECK(unwritable.code == 3);
@@ -201,7 +201,7 @@ TEST_CASE("wrong options are usage errors, wrong sizes are input errors") {
   checkRefused(place, place.run("causal", inputs, "--target=cpu --rows=0"), 2, "0");
   checkRefused(place, place.run("causal", inputs, "--target=cpu --q-origin=3"), 2, "q_origin");
   checkRefused(place, place.run("causal", inputs, ""), 2, "--target");
-  checkRefused(place, place.run("sliding_window", inputs, "--target=cpu --set wdith=3"), 1, "left");
+  checkRefused(place, place.run("sliding_window", inputs, "--target=cpu --set wdith=3"), 2, "left");
 }
 
 TEST_CASE("q_origin given is asked for, and used") {
