@@ -82,6 +82,9 @@ Result<PatternSource> findPattern(const std::string &word) {
     }
   }
   const EmbeddedFile *file = inLibrary(name);
+  std::error_code ignored;
+  if (!file && fs::is_directory(word, ignored))
+    return Status::invalidArgument("cannot read pattern file '" + word + "': Is a directory");
   if (!file)
     return nothingCalled(word);
   source.label = std::string(kLibraryPrefix) + std::string(name);
