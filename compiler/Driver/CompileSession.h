@@ -25,7 +25,7 @@ struct PreparedPattern;
 
 /// Name and version of what writes kernels. A change of emission, skeletons or defaults that makes tuned winners
 /// misleading gets a new one.
-inline constexpr const char *kGenerator = "heddle 0.5.0";
+inline constexpr const char *kGenerator = "heddle 0.6.0";
 
 /// One compiled kernel, ready for the store, and where the time went.
 struct CompiledVariant {

@@ -52,7 +52,7 @@ std::string inOneLine(std::string text);
 std::string timeText(const Winner &winner);
 /// The time of a trial or why it has none, likewise.
 std::string outcomeText(const Trial &trial);
-/// "0.5.0": the number of the code generator, without the name of the program, whose versions are others.
+/// "0.6.0": the number of the code generator, without the name of the program, whose versions are others.
 std::string generatorText(const std::string &generator);
 /// How rows spell such a number; what begins with no digit is left as it is.
 std::string storedGenerator(const std::string &given);
