@@ -44,9 +44,9 @@ TEST_CASE("no allocation of a pattern's reading that fails ends the process") {
   REQUIRE(heddle_pattern_parse(kText, "p.mlir", nullptr, &pattern) == HEDDLE_OK);
   const long all = allocationCount - before;
   int counts[3] = {};
-  for (long failing = 0; failing < all; failing += 1 + all / 300)
+  for (long failing = 0; failing < all; ++failing)
     ++counts[int(endingWithout(failing))];
   MESSAGE(all << " allocations; of those that failed alone " << counts[0] << " did no harm, " << counts[1] << " were a status, " << counts[2] << " ended it");
   CHECK(counts[int(Ending::died)] == 0);
-  CHECK(counts[int(Ending::status)] > 100);
+  CHECK(counts[int(Ending::status)] > all / 2);
 }
