@@ -94,10 +94,13 @@ def verbs(inputs):
     yield "pack", ["pack", inputs.pack_plan, "-o", "OUT"], True, None
 
 
+ENDINGS = {"show": "svg", "report": "html"}  # which these verbs ask for
+
+
 class Case:
     def __init__(self, inputs, folder, words, is_database, before):
         self.inputs, self.folder, self.is_database, self.before = inputs, folder, is_database, before
-        self.out = os.path.join(folder, "shard-0-of-1.db" if "FOLDER" in "".join(words) else "out." + ("svg" if words[0] == "show" else "db"))
+        self.out = os.path.join(folder, "shard-0-of-1.db" if "FOLDER" in "".join(words) else "out." + ENDINGS.get(words[0], "db"))
         self.words = [word.replace("OUT", self.out).replace("FOLDER", folder) for word in words]
         # What may not be there before stays what it is: the undisturbed runs and those after a kill begin alike.
         self.is_new_only = words[0] == "pack" or words[:2] == ["cache", "export"]
