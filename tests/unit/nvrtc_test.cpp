@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdlib>
+#include "tests/unit/scratch_fixture.h"
+
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <functional>
@@ -67,9 +69,8 @@ TEST_CASE("a newer version in a later folder wins over an older one in an earlie
   if (!hasNvrtc())
     return;
   namespace fs = std::filesystem;
-  std::string pattern = (fs::temp_directory_path() / "heddle-nvrtc-XXXXXX").string();
-  REQUIRE(mkdtemp(pattern.data()) != nullptr);
-  const fs::path root = pattern;
+  const test::ScratchFolder scratch;
+  const fs::path root = scratch.path();
   fs::create_directories(root / "old");
   fs::create_directories(root / "new");
   const fs::path real = fs::canonical((*NvrtcLibrary::shared())->loadedFile());
@@ -83,16 +84,14 @@ TEST_CASE("a newer version in a later folder wins over an older one in an earlie
   CHECK((*library)->path() == (root / "new" / "libnvrtc.so.13").string());
   search.library = (root / "old").string();
   CHECK((*NvrtcLibrary::open(search))->path() == (root / "old" / "libnvrtc.so.12").string());
-  fs::remove_all(root);
 }
 
 TEST_CASE("an NVRTC that was installed along with a library is found from there") {
   if (!hasNvrtc())
     return;
   namespace fs = std::filesystem;
-  std::string pattern = (fs::temp_directory_path() / "heddle-nvrtc-XXXXXX").string();
-  REQUIRE(mkdtemp(pattern.data()) != nullptr);
-  const fs::path root = pattern;
+  const test::ScratchFolder scratch;
+  const fs::path root = scratch.path();
   const fs::path real = fs::canonical((*NvrtcLibrary::shared())->loadedFile());
   for (const char *place : {"lib/heddle/nvrtc", "lib/nvrtc/nvidia/cu13/lib", "nvrtc", "nvidia/cu13/lib"}) {
     const fs::path folder = root / "prefix" / place;
@@ -108,7 +107,6 @@ TEST_CASE("an NVRTC that was installed along with a library is found from there"
     CHECK((*library)->path() == (folder / "libnvrtc.so.13").string());
     fs::remove_all(root / "prefix");
   }
-  fs::remove_all(root);
 }
 
 #ifdef HEDDLE_HAS_NVRTC_H
