@@ -2,7 +2,7 @@
 // Looks a pattern up by name in a kernel database (--db) and shipped ones under it (--shipped-db, else $HEDDLE_SHIPPED_DB,
 // separated by colons), launches it on seeded random inputs and writes out and lse. The tensors that the pattern reads come from
 // a file, under their numbers. Prints one JSON line: how the lookup matched, the median
-// time, registers. `heddle bench` checks the results in its own process (compiler/Driver/LauncherProcess).
+// time, registers. `heddle bench` checks the results in its own process (compiler/Measure/LauncherProcess).
 //===----------------------------------------------------------------------===//
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/Safetensors.h"

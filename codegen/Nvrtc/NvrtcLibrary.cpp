@@ -80,7 +80,9 @@ void NvrtcSearch::addFoldersNear(const std::string &binary) {
     return;
   const fs::path beside = fs::path(binary).parent_path();
   const fs::path above = beside.parent_path();
-  std::vector<std::string> near = {(beside / "heddle" / "nvrtc").string()};
+  std::vector<std::string> near = {(beside / "heddle" / "nvrtc").string()}; // beside an installed libheddle, or from bin/
+  for (const char *libraries : {HEDDLE_INSTALL_LIBDIR, "lib"})
+    near.push_back((above / libraries / "heddle" / "nvrtc").string());
   addFolderAndWheels(near, beside / "nvrtc");
   addFolderAndWheels(near, above / "nvrtc");
   near.push_back((above / "lib").string());

@@ -1,8 +1,8 @@
 //===- CompilerApi.cpp - the compiler of the C interface ------------------===//
-#include "compiler/Driver/DatabasePaths.h"
-#include "compiler/Driver/DeviceProblem.h"
+#include "compiler/Session/DatabasePaths.h"
+#include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Library/EmbeddedCompiler.h"
-#include "runtime/Include/Handles.h"
+#include "runtime/Api/Handles.h"
 
 #include <cmath>
 #include <cstddef>

@@ -2,11 +2,11 @@
 #include "compiler/Library/EmbeddedCompiler.h"
 
 #include "codegen/Config/KernelRequest.h"
-#include "compiler/Driver/AnyKeyOrigin.h"
-#include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/DatabasePaths.h"
-#include "compiler/Driver/Publish.h"
-#include "compiler/Driver/TuneSession.h"
+#include "compiler/Session/AnyKeyOrigin.h"
+#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Session/DatabasePaths.h"
+#include "compiler/Session/Publish.h"
+#include "compiler/Session/TuneSession.h"
 #include "runtime/Core/Thrown.h"
 
 #include <algorithm>

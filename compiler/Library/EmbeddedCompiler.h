@@ -4,10 +4,10 @@
 #ifndef HEDDLE_COMPILER_LIBRARY_EMBEDDEDCOMPILER_H
 #define HEDDLE_COMPILER_LIBRARY_EMBEDDEDCOMPILER_H
 
-#include "compiler/Driver/KernelShape.h"
+#include "compiler/Session/KernelShape.h"
 #include "compiler/Library/Background.h"
 #include "compiler/Library/EmbeddedPattern.h"
-#include "runtime/Include/KernelFinder.h"
+#include "runtime/Api/KernelFinder.h"
 
 #include <deque>
 #include <future>

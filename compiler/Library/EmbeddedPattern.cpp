@@ -2,8 +2,8 @@
 #include "compiler/Library/EmbeddedPattern.h"
 
 #include "codegen/Cpu/JitPattern.h"
-#include "compiler/Driver/CompileForCpu.h"
-#include "compiler/Driver/CompileSession.h"
+#include "compiler/Session/CompileForCpu.h"
+#include "compiler/Session/CompileSession.h"
 #include "dialect/IR/Operands.h"
 #include "dialect/IR/RealWord.h"
 

@@ -5,10 +5,10 @@
 #ifndef HEDDLE_COMPILER_LIBRARY_EMBEDDEDPATTERN_H
 #define HEDDLE_COMPILER_LIBRARY_EMBEDDEDPATTERN_H
 
-#include "compiler/Driver/PreparedPattern.h"
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Session/PreparedPattern.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Library/heddle_compiler.h"
-#include "runtime/Include/HandleLife.h"
+#include "runtime/Api/HandleLife.h"
 
 #include <deque>
 #include <map>

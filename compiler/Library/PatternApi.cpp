@@ -2,7 +2,7 @@
 #include "codegen/Cpu/CpuAttention.h"
 #include "compiler/Library/EmbeddedPattern.h"
 #include "runtime/Device/Arguments.h"
-#include "runtime/Include/Handles.h"
+#include "runtime/Api/Handles.h"
 
 #include <cmath>
 #include <cstddef>

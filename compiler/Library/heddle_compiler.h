@@ -145,10 +145,6 @@ HEDDLE_API void heddle_task_cancel(heddle_task *task);
 /* Promise 12. Neither cancels nor waits. */
 HEDDLE_API void heddle_task_close(heddle_task *task);
 
-/* The command line, as the program heddle runs it, on the thread that calls it. Promise 1 does not hold for it: it writes to stdout and
- * stderr, reads the environment and ends the process. */
-HEDDLE_API void heddle_command_line(int argc, char **argv);
-
 #ifdef __cplusplus
 }
 #endif

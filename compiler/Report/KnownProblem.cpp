@@ -1,12 +1,12 @@
 //===- KnownProblem.cpp - a call that rows of a database are of -----------===//
 #include "compiler/Report/KnownProblem.h"
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/TunePrior.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Session/TunePrior.h"
 #include "compiler/Views/Explanation.h"
 #include "runtime/Core/FieldText.h"
 #include "tuner/Model/RankReport.h"
-#include "tuner/Search/Trial.h"
+#include "tuner/Space/Trial.h"
 
 #include <algorithm>
 

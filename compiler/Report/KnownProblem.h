@@ -5,9 +5,9 @@
 #ifndef HEDDLE_COMPILER_REPORT_KNOWNPROBLEM_H
 #define HEDDLE_COMPILER_REPORT_KNOWNPROBLEM_H
 
-#include "compiler/Driver/KernelShape.h"
-#include "compiler/Driver/PreparedPattern.h"
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Session/KernelShape.h"
+#include "compiler/Session/PreparedPattern.h"
+#include "compiler/Pattern/ProblemKey.h"
 
 #include <memory>
 #include <optional>

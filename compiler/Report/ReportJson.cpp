@@ -2,7 +2,7 @@
 // The page reads these names (Page/report.js); change both together.
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/CompileSession.h"
+#include "compiler/Session/CompileSession.h"
 #include "compiler/Report/Report.h"
 #include "runtime/Core/Recorded.h"
 #include "runtime/Include/heddle.h"

@@ -1,8 +1,8 @@
 //===- BenchRow.cpp - one measured workload -------------------------------===//
 #include "compiler/Tools/BenchRow.h"
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/LauncherProcess.h"
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Measure/LauncherProcess.h"
+#include "compiler/Session/PreparedPattern.h"
 #include "compiler/Tools/KeptFlops.h"
 #include "compiler/Tools/SafeStream.h"
 #include "runtime/Store/Store.h"

@@ -4,8 +4,8 @@
 #ifndef HEDDLE_COMPILER_TOOLS_BENCHROW_H
 #define HEDDLE_COMPILER_TOOLS_BENCHROW_H
 
-#include "compiler/Driver/DeviceProblem.h"
-#include "compiler/Driver/MatrixRoof.h"
+#include "compiler/Measure/DeviceProblem.h"
+#include "compiler/Measure/MatrixRoof.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 

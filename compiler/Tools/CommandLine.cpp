@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/CommandLine.h"
 
-#include "compiler/Driver/Suggest.h"
+#include "compiler/Pattern/Suggest.h"
 #include "compiler/Io/Memory.h"
 #include "compiler/Tools/CommandTree.h"
 #include "compiler/Tools/Examples.h"

@@ -2,9 +2,9 @@
 #include "compiler/Tools/CompileStages.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/ResourceUsage.h"
-#include "compiler/Driver/PatternFunctions.h"
-#include "compiler/Driver/PreparedPattern.h"
-#include "compiler/Driver/Publish.h"
+#include "compiler/Pattern/PatternFunctions.h"
+#include "compiler/Session/PreparedPattern.h"
+#include "compiler/Session/Publish.h"
 #include "compiler/Tools/PatternReport.h"
 #include "runtime/Core/FieldText.h"
 

@@ -4,7 +4,7 @@
 #ifndef HEDDLE_COMPILER_TOOLS_COMPILESTAGES_H
 #define HEDDLE_COMPILER_TOOLS_COMPILESTAGES_H
 
-#include "compiler/Driver/CompileSession.h"
+#include "compiler/Session/CompileSession.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 

@@ -3,7 +3,7 @@
 // folder of its own: an earlier one may make what a later one reads.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Examples.h"
-#include "compiler/Driver/KernelShape.h"
+#include "compiler/Session/KernelShape.h"
 
 #include <algorithm>
 

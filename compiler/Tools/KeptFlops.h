@@ -4,8 +4,8 @@
 #ifndef HEDDLE_COMPILER_TOOLS_KEPTFLOPS_H
 #define HEDDLE_COMPILER_TOOLS_KEPTFLOPS_H
 
-#include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Tools/Output.h"
 
 #include <optional>

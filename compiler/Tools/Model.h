@@ -5,13 +5,13 @@
 #ifndef HEDDLE_COMPILER_TOOLS_MODEL_H
 #define HEDDLE_COMPILER_TOOLS_MODEL_H
 
-#include "compiler/Driver/TuneSpace.h"
+#include "compiler/Session/TuneSpace.h"
 #include "compiler/Tools/ProblemOptions.h"
 #include "compiler/Tools/Verb.h"
 
 namespace heddle::cli {
 
-/// What a recorded table says of itself, beside the GPU (compiler/Driver/RecordedTune.h).
+/// What a recorded table says of itself, beside the GPU (compiler/Session/RecordedTune.h).
 inline constexpr const char *kProblemFact = "problem";
 
 /// A pattern, a call and the kernels that may serve it.

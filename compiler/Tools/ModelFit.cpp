@@ -3,8 +3,8 @@
 // others only, with the shipped parameters, and without a model.
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/CostTraining.h"
-#include "compiler/Driver/KernelShape.h"
+#include "compiler/Session/CostTraining.h"
+#include "compiler/Session/KernelShape.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"

@@ -3,8 +3,8 @@
 // estimate rests on.
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/KernelShape.h"
-#include "compiler/Driver/TunePrior.h"
+#include "compiler/Session/KernelShape.h"
+#include "compiler/Session/TunePrior.h"
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"

@@ -2,9 +2,9 @@
 // Writes the trials that a database has of one problem on one GPU in the text form that fits and tests read.
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/KernelShape.h"
-#include "compiler/Driver/PreparedPattern.h"
-#include "compiler/Driver/RecordedTune.h"
+#include "compiler/Session/KernelShape.h"
+#include "compiler/Session/PreparedPattern.h"
+#include "compiler/Session/RecordedTune.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Model.h"

@@ -3,8 +3,8 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Skeletons/SkeletonNames.h"
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/KernelShape.h"
-#include "compiler/Driver/Suggest.h"
+#include "compiler/Session/KernelShape.h"
+#include "compiler/Pattern/Suggest.h"
 #include "runtime/Core/ParseCount.h"
 #include "tuner/Strategies/Registry.h"
 

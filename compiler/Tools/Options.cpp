@@ -1,9 +1,9 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
 #include "codegen/Skeletons/SkeletonNames.h"
-#include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/DatabasePaths.h"
-#include "compiler/Driver/PatternSource.h"
+#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Session/DatabasePaths.h"
+#include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Messages.h"
 #include "runtime/Core/Positions.h"
 

@@ -4,8 +4,8 @@
 #ifndef HEDDLE_COMPILER_TOOLS_OPTIONS_H
 #define HEDDLE_COMPILER_TOOLS_OPTIONS_H
 
-#include "compiler/Driver/KernelShape.h"
-#include "compiler/Driver/PatternFile.h"
+#include "compiler/Session/KernelShape.h"
+#include "compiler/Pattern/PatternFile.h"
 #include "compiler/Tools/OptionWords.h"
 #include "runtime/Store/StoreStack.h"
 

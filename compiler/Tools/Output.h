@@ -4,7 +4,7 @@
 #ifndef HEDDLE_COMPILER_TOOLS_OUTPUT_H
 #define HEDDLE_COMPILER_TOOLS_OUTPUT_H
 
-#include "compiler/Driver/StageTimes.h"
+#include "compiler/Pattern/StageTimes.h"
 #include "runtime/Core/Status.h"
 
 #include <nlohmann/json.hpp>

@@ -5,7 +5,7 @@
 #ifndef HEDDLE_COMPILER_TOOLS_PATTERNREPORT_H
 #define HEDDLE_COMPILER_TOOLS_PATTERNREPORT_H
 
-#include "compiler/Driver/PatternFile.h"
+#include "compiler/Pattern/PatternFile.h"
 #include "compiler/Tools/Output.h"
 
 namespace heddle::cli {

@@ -1,7 +1,7 @@
 //===- PlanNames.cpp - what a plan names ----------------------------------===//
 #include "compiler/Tools/PlanNames.h"
-#include "compiler/Driver/KernelShape.h"
-#include "compiler/Driver/Suggest.h"
+#include "compiler/Session/KernelShape.h"
+#include "compiler/Pattern/Suggest.h"
 #include "compiler/Tools/Options.h"
 
 namespace heddle::cli {

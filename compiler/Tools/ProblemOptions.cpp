@@ -1,6 +1,6 @@
 //===- ProblemOptions.cpp - the sizes of one call on the command line -----===//
 #include "compiler/Tools/ProblemOptions.h"
-#include "compiler/Driver/BindOperands.h"
+#include "compiler/Pattern/BindOperands.h"
 
 #include <CLI/CLI.hpp>
 

@@ -4,7 +4,7 @@
 #ifndef HEDDLE_COMPILER_TOOLS_PROBLEMOPTIONS_H
 #define HEDDLE_COMPILER_TOOLS_PROBLEMOPTIONS_H
 
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Tools/Options.h"
 
 namespace heddle::cli {

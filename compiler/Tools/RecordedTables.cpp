@@ -1,6 +1,6 @@
 //===- RecordedTables.cpp - tables in the place of a GPU ------------------===//
 #include "compiler/Tools/RecordedTables.h"
-#include "compiler/Driver/PatternSource.h"
+#include "compiler/Pattern/PatternSource.h"
 
 #include <CLI/CLI.hpp>
 

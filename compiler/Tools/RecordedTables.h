@@ -4,7 +4,7 @@
 #ifndef HEDDLE_COMPILER_TOOLS_RECORDEDTABLES_H
 #define HEDDLE_COMPILER_TOOLS_RECORDEDTABLES_H
 
-#include "compiler/Driver/RecordedTune.h"
+#include "compiler/Session/RecordedTune.h"
 #include "compiler/Tools/Model.h"
 
 namespace heddle::cli {

@@ -1,5 +1,5 @@
 //===- Registry.cpp - the list of verbs -----------------------------------===//
-#include "compiler/Driver/MeasureProcess.h"
+#include "compiler/Measure/MeasureProcess.h"
 #include "compiler/Tools/Verb.h"
 
 namespace heddle::cli {

@@ -1,6 +1,6 @@
 //===- RunCpu.cpp - one attention call on this machine's processors ---------===//
 #include "codegen/Cpu/CpuAttention.h"
-#include "compiler/Driver/CompileForCpu.h"
+#include "compiler/Session/CompileForCpu.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/RunTarget.h"
 

@@ -1,11 +1,11 @@
 //===- RunDevice.cpp - one attention call on a GPU ----------------------------===//
 // Owns the choice of the kernel (database first, else compiled now) and the copies around its launches.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/DeviceProblem.h"
-#include "compiler/Driver/KeySplit.h"
-#include "compiler/Driver/PreparedPattern.h"
-#include "compiler/Driver/RepeatLaunch.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Measure/DeviceProblem.h"
+#include "compiler/Measure/KeySplit.h"
+#include "compiler/Session/PreparedPattern.h"
+#include "compiler/Measure/RepeatLaunch.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/RunTarget.h"
 

@@ -4,7 +4,7 @@
 #ifndef HEDDLE_COMPILER_TOOLS_RUNTARGET_H
 #define HEDDLE_COMPILER_TOOLS_RUNTARGET_H
 
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Tools/Options.h"
 

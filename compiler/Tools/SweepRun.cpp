@@ -1,5 +1,5 @@
 //===- SweepRun.cpp - heddle sweep run ------------------------------------===//
-#include "compiler/Driver/TuneProcess.h"
+#include "compiler/Session/TuneProcess.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/ProblemOptions.h"

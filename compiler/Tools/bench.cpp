@@ -2,8 +2,8 @@
 // Measures the stored kernels of patterns beside the bf16 matrix product of the same run, verifies what they computed,
 // and prints one row per workload. Each kernel is launched by a second process without a compiler, if one is given.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/MatrixRoof.h"
-#include "compiler/Driver/TuneSession.h"
+#include "compiler/Measure/MatrixRoof.h"
+#include "compiler/Session/TuneSession.h"
 #include "compiler/Tools/BenchRow.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"

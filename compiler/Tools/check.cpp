@@ -1,8 +1,8 @@
 //===- check.cpp - heddle check -------------------------------------------===//
 // Parses, verifies and analyses patterns, all that can be said without sizes and without a GPU.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/PatternSource.h"
-#include "compiler/Driver/PatternText.h"
+#include "compiler/Pattern/PatternSource.h"
+#include "compiler/Pattern/PatternText.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/PatternReport.h"

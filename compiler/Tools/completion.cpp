@@ -2,7 +2,7 @@
 // Scripts by which shells complete verbs, options, their values and the names of patterns, from the declarations of the verbs. bash
 // and zsh share one function, whose tables are written in what both understand.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/PatternSource.h"
+#include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/CommandTree.h"
 #include "compiler/Tools/OptionWords.h"
 #include "compiler/Tools/Verb.h"

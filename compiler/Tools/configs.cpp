@@ -2,9 +2,9 @@
 // Lists the configurations that --config takes for a pattern: one line each, the first ones or a random sample. With
 // --arch it needs no GPU.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/ConfigSample.h"
-#include "compiler/Driver/DeviceProblem.h"
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/ConfigSample.h"
+#include "compiler/Measure/DeviceProblem.h"
+#include "compiler/Session/PreparedPattern.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"

@@ -1,8 +1,8 @@
 //===- help.cpp - heddle help ---------------------------------------------===//
 // What is no verb: 'heddle help VERB' is 'heddle VERB --help' (CommandLine.cpp).
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternSource.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/CommandTree.h"
 #include "compiler/Tools/Examples.h"

@@ -1,7 +1,7 @@
 //===- measure_candidates.cpp - heddle measure-candidates -----------------===//
 // The other process of a search (MeasureProcess.h). Nobody types it.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/MeasureProcess.h"
+#include "compiler/Measure/MeasureProcess.h"
 #include "compiler/Tools/Verb.h"
 
 #include <CLI/CLI.hpp>

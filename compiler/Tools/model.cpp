@@ -2,8 +2,8 @@
 // The estimate of a kernel's time: made from recorded trials, judged, asked. None of it needs a GPU.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Model.h"
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Session/PreparedPattern.h"
 
 #include <CLI/CLI.hpp>
 

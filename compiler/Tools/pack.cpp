@@ -1,8 +1,8 @@
 //===- pack.cpp - heddle pack ---------------------------------------------===//
 // Compiles every kernel of a plan into one file, for applications that must not compile at run time.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/KernelShape.h"
-#include "compiler/Driver/PackSession.h"
+#include "compiler/Session/KernelShape.h"
+#include "compiler/Session/PackSession.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"

@@ -2,7 +2,7 @@
 // Computes attention on q, k, v of a tensor file and writes out and lse; on demand compares sampled rows with the
 // definition in fp64.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/BindOperands.h"
+#include "compiler/Pattern/BindOperands.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "compiler/Tools/Output.h"

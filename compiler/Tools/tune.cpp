@@ -1,9 +1,9 @@
 //===- tune.cpp - heddle tune ---------------------------------------------===//
 // Finds the fastest kernel for one problem on this machine's GPU, or on one that a table remembers, and publishes it.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/ChildProcess.h"
-#include "compiler/Driver/ScheduleCost.h"
-#include "compiler/Driver/TuneSession.h"
+#include "compiler/Measure/ChildProcess.h"
+#include "compiler/Session/ScheduleCost.h"
+#include "compiler/Session/TuneSession.h"
 #include "compiler/Tools/KeptFlops.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"

@@ -1,10 +1,9 @@
 //===- ExplainKernel.cpp - what kernels of a pattern need --------------------===//
-#include "compiler/Views/ExplainKernel.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/RatesOf.h"
+#include "compiler/Pattern/PassesOfFile.h"
 #include "compiler/Views/Explanation.h"
 #include "runtime/Core/LaunchPlan.h"
 

@@ -1,7 +1,6 @@
 //===- Explanation.cpp - what a pattern costs --------------------------------===//
 #include "compiler/Views/Explanation.h"
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Views/ExplainKernel.h"
 #include "compiler/Views/PieceWords.h"
 #include "dialect/Analysis/HeadGroups.h"
 

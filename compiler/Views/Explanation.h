@@ -5,8 +5,9 @@
 #ifndef HEDDLE_COMPILER_VIEWS_EXPLANATION_H
 #define HEDDLE_COMPILER_VIEWS_EXPLANATION_H
 
-#include "compiler/Driver/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Views/ConfigChoices.h"
 #include "compiler/Views/KeptPairs.h"
 #include "runtime/Core/DType.h"
 
@@ -78,6 +79,12 @@ struct Explanation {
 
 /// Fails with a diagnostic if a predicate has no form on this machine.
 Result<Explanation> explain(const PatternFile &file, const ExplainRequest &request);
+
+/// Its part that asks for kernels: workspace, passes and what is said of them.
+void explainKernel(const PatternFile &file, const ExplainRequest &request, Explanation &result);
+
+/// The configurations of kernels for these sizes.
+ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &request);
 
 } // namespace heddle::views
 

@@ -1,5 +1,5 @@
 //===- ExplanationJson.cpp - an explanation as one JSON object --------------===//
-#include "compiler/Views/ExplainKernel.h"
+#include "compiler/Views/Explanation.h"
 #include "compiler/Views/ExplanationPrint.h"
 
 #include "dialect/IR/RealWord.h"

@@ -1,5 +1,5 @@
 //===- ExplanationText.cpp - an explanation for people ------------------------===//
-#include "compiler/Views/ExplainKernel.h"
+#include "compiler/Views/Explanation.h"
 #include "compiler/Views/ExplanationPrint.h"
 #include "runtime/Core/CountText.h"
 

@@ -1,6 +1,6 @@
 //===- KeptPairs.cpp - how many pairs a pattern keeps -------------------------===//
 #include "compiler/Views/KeptPairs.h"
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"
 #include "runtime/Core/CountText.h"
 

@@ -4,7 +4,7 @@
 #ifndef HEDDLE_COMPILER_VIEWS_KEPTPAIRS_H
 #define HEDDLE_COMPILER_VIEWS_KEPTPAIRS_H
 
-#include "compiler/Driver/PatternFile.h"
+#include "compiler/Pattern/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
 
 #include <functional>

@@ -2,8 +2,8 @@
 #include "compiler/Views/KeptRows.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
-#include "compiler/Driver/CompileForCpu.h"
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Session/CompileForCpu.h"
+#include "compiler/Pattern/ProblemKey.h"
 
 #include <algorithm>
 

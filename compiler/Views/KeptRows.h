@@ -4,7 +4,7 @@
 #ifndef HEDDLE_COMPILER_VIEWS_KEPTROWS_H
 #define HEDDLE_COMPILER_VIEWS_KEPTROWS_H
 
-#include "compiler/Driver/PatternFile.h"
+#include "compiler/Pattern/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
 
 namespace heddle::views {

@@ -1,6 +1,6 @@
 //===- Picture.cpp - cells from pairs and from tiles -------------------------===//
 #include "compiler/Views/Picture.h"
-#include "compiler/Driver/ProblemKey.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"
 #include "runtime/Core/CountText.h"
 

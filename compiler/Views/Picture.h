@@ -6,7 +6,7 @@
 #ifndef HEDDLE_COMPILER_VIEWS_PICTURE_H
 #define HEDDLE_COMPILER_VIEWS_PICTURE_H
 
-#include "compiler/Driver/PatternFile.h"
+#include "compiler/Pattern/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Views/Quality.h"
 #include "compiler/Views/Explanation.h"
-#include "compiler/Views/RowQuality.h"
 #include "runtime/Core/CountText.h"
 
 #include <algorithm>

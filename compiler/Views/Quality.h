@@ -5,10 +5,11 @@
 #ifndef HEDDLE_COMPILER_VIEWS_QUALITY_H
 #define HEDDLE_COMPILER_VIEWS_QUALITY_H
 
-#include "compiler/Driver/PatternFile.h"
 #include "compiler/Io/AttentionInputs.h"
+#include "compiler/Pattern/PatternFile.h"
 #include "compiler/Views/Closure.h"
 #include "compiler/Views/KeptPairs.h"
+#include "compiler/Views/KeptRows.h"
 
 namespace heddle::views {
 
@@ -61,6 +62,8 @@ inline constexpr int64_t kMostInputElements = int64_t(1) << 27;  ///< of q, k or
 
 /// unsupported: a predicate has no form on this machine, or the inputs are too large.
 Result<Quality> measureQuality(const PatternFile &file, const QualityRequest &request);
+/// Its part that needs weights.
+RowQuality measureRows(KeptRows &kept, const QualityRequest &request);
 
 /// invalidArgument if q, k or v of these sizes had more than kMostInputElements elements.
 Status checkQualitySizes(const AttentionSizes &sizes);

@@ -1,7 +1,7 @@
 //===- RowQuality.cpp - rows of a pattern beside dense rows -----------------===//
 // Both softmaxes of a row share their scores: fp64, but for what a chain makes of them, which is fp32.
 //===----------------------------------------------------------------------===//
-#include "compiler/Views/RowQuality.h"
+#include "compiler/Views/Quality.h"
 #include "compiler/Io/RandomTensor.h"
 
 #include <algorithm>

@@ -299,17 +299,14 @@ BranchEvaluator::common(Domain &domain, const std::vector<Run<typename Domain::N
   return result;
 }
 
-/// Insertion sort: the domain decides every comparison once.
+/// Binary insertion: the domain decides every comparison once, and few of them.
 template <class Domain>
 std::vector<BranchEvaluator::Run<typename Domain::Number>>
 BranchEvaluator::sortedOnce(Domain &domain, const std::vector<Run<typename Domain::Number>> &runs) {
   std::vector<Run<typename Domain::Number>> sorted;
-  for (const auto &run : runs) {
-    auto place = sorted.end();
-    while (place != sorted.begin() && domain.less(run.begin, (place - 1)->begin))
-      --place;
-    sorted.insert(place, run);
-  }
+  auto beginsFirst = [&](const auto &a, const auto &b) { return domain.less(a.begin, b.begin); };
+  for (const auto &run : runs)
+    sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), run, beginsFirst), run);
   return sorted;
 }
 

@@ -1,7 +1,7 @@
 //===- Arguments.cpp - the checks, in the order of the fields ---------------===//
 #include "runtime/Device/Arguments.h"
 #include "runtime/Core/Positions.h"
-#include "runtime/Include/VersionedStruct.h"
+#include "runtime/Core/VersionedStruct.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
-# line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes,
+# line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes, circles,
 # registries, architectures, sizes, leftovers, banners, links, argument_order, promises, documented. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
@@ -51,6 +51,24 @@ check_includes() {
       if (path ~ /^cuda|^nvrtc/) what = "unknown"
       if (!allowed(rule, path, what)) print file ":" part[2] ": " folder " may not include " path
     }'
+}
+
+# loops <pairs>: who includes whom, in a circle, as tsort finds it.
+loops() {
+  tsort 2>&1 >/dev/null | sed -nE 's,^tsort: (-: .*|),\1,p' | awk '
+    /input contains a loop/ { if (members) print members; members = ""; next }
+    { gsub(/^[-: ]+/, ""); members = members == "" ? $0 ": a circle of includes" : members ", with " $0 }
+    END { if (members) print members }' | sort -u || true
+}
+
+# A file is a header with its source here, for a source may only see what its header stands above.
+check_circles() {
+  local pairs
+  pairs=$(layer_code | xargs -r grep -HoE '^#[[:space:]]*include "[^"]+"' |
+    sed -E 's,\.(h|hpp|cpp|cuh|td):#[[:space:]]*include "([^"]+)\.[a-z]+", \2,' |
+    awk '{ if ($2 !~ /\//) { folder = $1; sub(/[^\/]*$/, "", folder); $2 = folder $2 } if ($1 != $2) print $1, $2 }')
+  loops <<<"$pairs"
+  sed -E 's,/[^/ ]+( |$),\1,g' <<<"$pairs" | awk '$1 != $2 && $2 ~ /^(runtime|dialect|codegen|tuner|compiler)\//' | loops
 }
 
 # unlisted <folder> <first letter>: a .cpp without a header of its own registers something; its name

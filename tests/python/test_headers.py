@@ -68,7 +68,7 @@ def test_every_function_of_the_headers_is_reachable(root):
             assert getattr(loaded._functions, name), name
             known = {**_library._RUNTIME, **_library._COMPILER}
             assert name in known or name.endswith("_close") or name in (
-                "heddle_version", "heddle_status_name", "heddle_last_message", "heddle_task_cancel", "heddle_command_line"), name
+                "heddle_version", "heddle_status_name", "heddle_last_message", "heddle_task_cancel"), name
 
 
 def test_there_is_an_exception_for_every_status(root):

@@ -7,9 +7,9 @@
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/FindArch.h"
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Session/PreparedPattern.h"
 
 #include <doctest/doctest.h>
 

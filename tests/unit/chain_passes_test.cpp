@@ -6,7 +6,7 @@
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Schedule/AttentionSchedule.h"
-#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/AnalysisChecks.h"
 #include "support/PatternFiles.h"

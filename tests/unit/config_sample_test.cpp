@@ -5,7 +5,7 @@
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Target/FindArch.h"
-#include "compiler/Driver/ConfigSample.h"
+#include "compiler/Session/ConfigSample.h"
 #include "support/PreparedPatterns.h"
 
 #include <doctest/doctest.h>

@@ -3,7 +3,7 @@
 // what the tables give, and the counts that it is made of.
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/WorkCounts.h"
+#include "codegen/Choose/WorkCounts.h"
 #include "tests/unit/recorded_workloads.h"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // What a launch is given of the tensors that a pattern reads, on the recording driver, whose device memory is the host's.
-#include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/DeviceProblem.h"
+#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Measure/DeviceProblem.h"
 #include "device_fixture.h"
 
 #include <cstring>

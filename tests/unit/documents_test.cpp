@@ -2,8 +2,8 @@
 // the CPU, and offsets that are refused.
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Emit/EmitPattern.h"
-#include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/CompileForCpu.h"
+#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Session/CompileForCpu.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"
 #include "support/AttentionCase.h"

@@ -3,7 +3,7 @@
 // writes them: the definition must meet them (inputs are rounded to fp32), and so must the CPU target.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/CpuAttention.h"
-#include "compiler/Driver/CompileForCpu.h"
+#include "compiler/Session/CompileForCpu.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
 

@@ -1,5 +1,5 @@
 // Clock and power from a management library, and what is said where there is none.
-#include "compiler/Driver/GpuConditions.h"
+#include "compiler/Measure/GpuConditions.h"
 
 #include <doctest/doctest.h>
 

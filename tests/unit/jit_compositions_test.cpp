@@ -4,8 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
-#include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/ManyCases.h"
 #include "support/RangeCheck.h"

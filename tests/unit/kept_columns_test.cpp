@@ -4,9 +4,9 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
-#include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/PatternFunctions.h"
 #include "support/HostPattern.h"
 #include "support/RandomPattern.h"
 

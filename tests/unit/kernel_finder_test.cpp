@@ -1,7 +1,7 @@
 // What a program that asks before every launch gets: answers from memory, and never ones that another store, device or
 // publication has overtaken.
 #include "device_fixture.h"
-#include "runtime/Include/KernelFinder.h"
+#include "runtime/Api/KernelFinder.h"
 #include "store_fixture.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // What the two launches of a key split are given, as the recording driver sees it: the keys before and from the cut
 // at their own positions, and the results of the first as the carry of the second.
-#include "compiler/Driver/KeySplit.h"
+#include "compiler/Measure/KeySplit.h"
 #include "device_fixture.h"
 
 #include <cstring>

@@ -1,8 +1,8 @@
 // A launch that never ends, as the recording driver plays it: it is noticed, costs one trial, ends the session with a
 // message, and leaves nothing that would wait for the kernel. A later session goes on without that point.
 #include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "compiler/Driver/DeviceProblem.h"
-#include "compiler/Driver/TuneSession.h"
+#include "compiler/Measure/DeviceProblem.h"
+#include "compiler/Session/TuneSession.h"
 #include "device_fixture.h"
 #include "tuner/Search/StoreSink.h"
 

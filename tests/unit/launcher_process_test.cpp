@@ -1,7 +1,7 @@
 // What a process without a compiler is given of a call: sizes, lengths and tensors, on the recording driver, which writes the
 // parameters of the other process's launch to a file.
-#include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/LauncherProcess.h"
+#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Measure/LauncherProcess.h"
 #include "device_fixture.h"
 #include "runtime/Store/Store.h"
 

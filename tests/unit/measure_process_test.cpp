@@ -1,11 +1,11 @@
 // Candidates in a process of their own, which is heddle with the recording driver: what hangs, crashes or breaks its context is
 // one trial with its reason, the process is started again, and the search goes on.
 #include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/ChildProcess.h"
-#include "compiler/Driver/MeasureMessages.h"
-#include "compiler/Driver/MeasureProcess.h"
-#include "compiler/Driver/TuneSession.h"
+#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Measure/ChildProcess.h"
+#include "compiler/Measure/MeasureMessages.h"
+#include "compiler/Measure/MeasureProcess.h"
+#include "compiler/Session/TuneSession.h"
 #include "device_fixture.h"
 #include "scratch_fixture.h"
 

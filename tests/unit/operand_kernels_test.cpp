@@ -6,9 +6,9 @@
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Skeleton.h"
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Session/PreparedPattern.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "support/ServedShapes.h"
 

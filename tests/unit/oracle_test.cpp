@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
-#include "compiler/Driver/CompileForCpu.h"
+#include "compiler/Session/CompileForCpu.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
 #include "tests/unit/support/AnalysisChecks.h"

@@ -1,6 +1,6 @@
 //===- pattern_digest_test.cpp - what changes code changes the digest -------------===//
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Session/PreparedPattern.h"
 #include "support/PatternFiles.h"
 
 #include <regex>

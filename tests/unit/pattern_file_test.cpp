@@ -1,8 +1,8 @@
 // A pattern from text: what loads, what is refused and where the message points, how sizes are bound, and
 // when two spellings are one pattern.
 #include "codegen/Schedule/AttentionSchedule.h"
-#include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternSource.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/PatternSource.h"
 
 #include <doctest/doctest.h>
 

@@ -3,9 +3,9 @@
 // fit many times into a short sequence.
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
-#include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PatternFunctions.h"
+#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Oracle/ScoreOracle.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"

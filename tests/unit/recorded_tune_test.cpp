@@ -1,8 +1,8 @@
 //===- recorded_tune_test.cpp - searches that a table answers ------------------===//
 // Whole sessions with a database, without a GPU: what they find, what they keep, and that none is begun again. Kills are at
 // random points of a session: 5, or 200 with HEDDLE_TEST_ALL=1.
-#include "compiler/Driver/RecordedTune.h"
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/RecordedTune.h"
+#include "compiler/Session/PreparedPattern.h"
 #include "process_fixture.h"
 #include "runtime/Core/Recorded.h"
 #include "tests/unit/recorded_workloads.h"

@@ -4,7 +4,7 @@
 #ifndef HEDDLE_TESTS_UNIT_RECORDED_WORKLOADS_H
 #define HEDDLE_TESTS_UNIT_RECORDED_WORKLOADS_H
 
-#include "compiler/Driver/CostTraining.h"
+#include "compiler/Session/CostTraining.h"
 
 #include <memory>
 #include <string>

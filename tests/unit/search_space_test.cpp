@@ -1,6 +1,6 @@
 //===- search_space_test.cpp ------------------------------------------------===//
-// Promises of tuner/Search/SearchSpace.h: what is feasible and why not, neighbours, text and digest.
-#include "tuner/Search/SearchSpace.h"
+// Promises of tuner/Space/SearchSpace.h: what is feasible and why not, neighbours, text and digest.
+#include "tuner/Space/SearchSpace.h"
 
 #include <doctest/doctest.h>
 

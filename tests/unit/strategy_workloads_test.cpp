@@ -1,7 +1,7 @@
 //===- strategy_workloads_test.cpp - strategies on what was measured -----------===//
 // How many trials each strategy needs until it has a configuration within 2% of the best of a recorded table, with a cost
 // model that was fitted on the other tables only.
-#include "compiler/Driver/TuneSession.h"
+#include "compiler/Session/TuneSession.h"
 #include "tests/unit/recorded_workloads.h"
 #include "tuner/Strategies/Registry.h"
 

@@ -1,6 +1,6 @@
 //===- sweep_shard_test.cpp - shards of a sweep, killed and taken up again ------------===//
-#include "compiler/Driver/SweepShard.h"
-#include "compiler/Driver/TuneProcess.h"
+#include "compiler/Session/SweepShard.h"
+#include "compiler/Session/TuneProcess.h"
 #include "process_fixture.h"
 #include "scratch_fixture.h"
 

@@ -3,7 +3,7 @@
 #include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/FindArch.h"
-#include "compiler/Driver/TuneSpace.h"
+#include "compiler/Session/TuneSpace.h"
 
 #include <doctest/doctest.h>
 

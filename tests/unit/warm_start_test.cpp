@@ -1,8 +1,8 @@
 //===- warm_start_test.cpp - what a search tries first ---------------------------===//
 // The default, then winners of the same function elsewhere, the nearest first; from the user's own and shipped stores.
 #include "codegen/Config/KernelConfig.h"
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/WarmStart.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Session/WarmStart.h"
 #include "tests/unit/recorded_workloads.h"
 #include "tests/unit/store_fixture.h"
 

@@ -3,9 +3,9 @@
 // whole grid, also in rounds of rows: every row of every head belongs to exactly one CTA, and its tile names existing rows
 // of its round. Where blocks compute an item together, all of them find it or none.
 //===----------------------------------------------------------------------===//
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/PatternFile.h"
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Session/PreparedPattern.h"
 #include "support/HostDevice.h"
 #include "support/HostWorkItems.h"
 

@@ -4,7 +4,7 @@
 #ifndef HEDDLE_TUNER_MEASURE_EVALUATOR_H
 #define HEDDLE_TUNER_MEASURE_EVALUATOR_H
 
-#include "tuner/Search/Trial.h"
+#include "tuner/Space/Trial.h"
 
 #include <atomic>
 #include <memory>

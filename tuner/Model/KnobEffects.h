@@ -4,7 +4,7 @@
 #ifndef HEDDLE_TUNER_MODEL_KNOBEFFECTS_H
 #define HEDDLE_TUNER_MODEL_KNOBEFFECTS_H
 
-#include "tuner/Search/SearchSpace.h"
+#include "tuner/Space/SearchSpace.h"
 
 #include <vector>
 

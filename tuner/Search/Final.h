@@ -5,7 +5,7 @@
 #ifndef HEDDLE_TUNER_SEARCH_FINAL_H
 #define HEDDLE_TUNER_SEARCH_FINAL_H
 
-#include "tuner/Search/TuningSession.h"
+#include "tuner/Search/TuningOptions.h"
 
 namespace heddle::tuner {
 

@@ -4,7 +4,7 @@
 #define HEDDLE_TUNER_SEARCH_STORESINK_H
 
 #include "runtime/Store/Store.h"
-#include "tuner/Search/Trial.h"
+#include "tuner/Space/Trial.h"
 
 namespace heddle::tuner {
 

@@ -13,11 +13,10 @@
 #ifndef HEDDLE_TUNER_SEARCH_TUNINGSESSION_H
 #define HEDDLE_TUNER_SEARCH_TUNINGSESSION_H
 
-#include "tuner/Measure/Timing.h"
-#include "tuner/Search/Trial.h"
+#include "tuner/Search/TuningOptions.h"
+#include "tuner/Space/Trial.h"
 
 #include <array>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,31 +24,6 @@
 #include <vector>
 
 namespace heddle::tuner {
-
-// What a progress display can show. Called on the session's thread, after every trial.
-struct Progress {
-  size_t done = 0;   // trials of this session plus known ones that were met
-  size_t total = 0;  // feasible points
-  size_t failed = 0; // of done, those without a time
-  double bestUs = 0; // best median so far, 0 for none
-  std::string bestConfig;
-  double elapsedSeconds = 0;
-  double budgetSeconds = 0;
-  bool isFinal = false; // the finalists are being timed side by side
-};
-
-struct TuningOptions {
-  double budgetSeconds = 0; // must be set
-  int workers = 2;          // threads that prepare; 0 prepares on the session's thread
-  int ahead = 4;            // points in preparation or waiting, beyond the one being measured
-  double prepareLimitSeconds = 60;
-  int maxAbandoned = 8; // preparations that never return before the session gives up
-  TimingOptions timing;
-  int finalists = 5;                         // timed side by side at the end; 0 or 1 for no final
-  double finalShare = 0.15;                  // of the budget, kept for the final
-  const std::atomic<bool> *cancel = nullptr; // may be set from a signal handler
-  std::function<void(const Progress &)> progress;
-};
 
 // What a session works on. Space, sink and cancel flag must outlive the call; evaluator and clock are
 // shared, since a preparation that hangs may outlive it.

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_TUNER_STRATEGIES_POINTINDEX_H
 #define HEDDLE_TUNER_STRATEGIES_POINTINDEX_H
 
-#include "tuner/Search/SearchSpace.h"
+#include "tuner/Space/SearchSpace.h"
 
 #include <cstdint>
 #include <optional>

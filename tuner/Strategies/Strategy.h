@@ -5,7 +5,7 @@
 #ifndef HEDDLE_TUNER_STRATEGIES_STRATEGY_H
 #define HEDDLE_TUNER_STRATEGIES_STRATEGY_H
 
-#include "tuner/Search/Trial.h"
+#include "tuner/Space/Trial.h"
 
 #include <functional>
 #include <memory>

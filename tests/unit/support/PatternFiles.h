@@ -5,8 +5,8 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 
-#include "compiler/Driver/BindOperands.h"
-#include "compiler/Driver/PatternFile.h"
+#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/PatternFile.h"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 #include "support/PreparedPatterns.h"
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/PatternFile.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Pattern/PatternFile.h"
 
 #include <doctest/doctest.h>
 

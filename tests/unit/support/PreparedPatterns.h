@@ -4,7 +4,7 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PREPAREDPATTERNS_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PREPAREDPATTERNS_H
 
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/PreparedPattern.h"
 
 namespace heddle::test {
 

@@ -1,8 +1,8 @@
 #include "tests/unit/recorded_workloads.h"
 #include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Driver/CompileSession.h"
-#include "compiler/Driver/PreparedPattern.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Session/PreparedPattern.h"
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_SERVEDSHAPES_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_SERVEDSHAPES_H
 
-#include "compiler/Driver/KernelShape.h"
+#include "compiler/Session/KernelShape.h"
 
 #include <string>
 

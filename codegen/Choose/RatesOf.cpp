@@ -1,0 +1,91 @@
+//===- RatesOf.cpp - what a pattern fixes for kernels ---------------------===//
+#include "codegen/Choose/RatesOf.h"
+#include "codegen/Choose/TileBalance.h"
+#include "dialect/Analysis/Grain.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+#include <cassert>
+
+namespace heddle {
+
+static QOriginRule originRule(attn::Origin origin) {
+  switch (origin) {
+  case attn::Origin::start:
+    return QOriginRule::start;
+  case attn::Origin::end:
+    return QOriginRule::end;
+  case attn::Origin::given:
+    return QOriginRule::given;
+  }
+  return QOriginRule::given;
+}
+
+static std::vector<VariantRates> variantsOf(const attn::PatternAnalysis &analysis) {
+  std::vector<VariantRates> variants;
+  for (const attn::Variant &variant : analysis.variants) {
+    VariantRates &rates = variants.emplace_back();
+    rates.queryRate = variant.forward.rowRate;
+    rates.keyRates.clear();
+    for (const attn::BranchRanges &branch : variant.forward.branches)
+      rates.keyRates.push_back(branch.columnRate);
+  }
+  return variants;
+}
+
+static bool searchesLists(const attn::PatternAnalysis &analysis) {
+  bool searches = false;
+  for (const attn::Variant &variant : analysis.variants)
+    for (const attn::PieceList &pieces : variant.branches)
+      for (const attn::Piece &piece : pieces)
+        searches |= piece.list && piece.list->rule->isSearched();
+  return searches;
+}
+
+/// Of lengths of tensors.
+static LaunchExpr countOf(const attn::IntExpr &expr) {
+  const attn::IntExpr::Node &node = *expr.get();
+  auto operand = [&](unsigned index) { return countOf(node.operands[index]); };
+  switch (node.op) {
+  case attn::IntExpr::Constant:
+    return node.value;
+  case attn::IntExpr::Symbolic:
+    assert(node.symbol.kind == attn::Symbol::Parameter && "a length is the word of a tensor");
+    return LaunchExpr::param(node.symbol.index);
+  case attn::IntExpr::Add:
+    return operand(0) + operand(1);
+  case attn::IntExpr::Sub:
+    return operand(0) - operand(1);
+  case attn::IntExpr::Min:
+    return min(operand(0), operand(1));
+  case attn::IntExpr::Max:
+    return max(operand(0), operand(1));
+  default:
+    llvm_unreachable("documents are counted by sums and extremes of lengths");
+  }
+}
+
+PatternRates ratesOf(const AnalysedPattern &analysed) {
+  attn::PatternOp pattern = analysed.pattern;
+  const attn::PatternAnalysis &analysis = analysed.analysis;
+  PatternRates rates;
+  rates.variants = variantsOf(analysis);
+  rates.paramCount = pattern.getNumArguments();
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (pattern.isOperand(i))
+      rates.operands.push_back({i, attn::lengthDimension(pattern, i).has_value()});
+  rates.qOrigin = originRule(pattern.getQOrigin());
+  rates.grain = attn::grainOf(analysis);
+  rates.bandedGrain = attn::bandedGrainOf(analysis).grain;
+  rates.searchesLists = searchesLists(analysis);
+  rates.hasScores = attn::changesScores(pattern.getSoftmax().getScores());
+  rates.balance = tileBalance(analysed);
+  for (const attn::PatternAnalysis *pass : analysed.passes)
+    rates.passes.push_back({variantsOf(*pass), attn::grainOf(*pass), attn::bandedGrainOf(*pass).grain});
+  rates.whyOnePass = analysed.whyOnePass;
+  if (const auto documents = attn::documentRowsOf(analysed.lowered, rates.whyNoDocuments))
+    rates.documents = countOf(documents->count), rates.hasDocuments = true;
+  return rates;
+}
+
+} // namespace heddle

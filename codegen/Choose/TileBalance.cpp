@@ -1,0 +1,154 @@
+//===- TileBalance.cpp - whether query tiles cost alike -------------------===//
+#include "codegen/Choose/TileBalance.h"
+
+#include <algorithm>
+#include <map>
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kSeqlen = 65536, kHeads = 16, kTile = 128;
+constexpr int64_t kFewOf = 8;     // few tiles: at most one in eight
+constexpr int64_t kLongTimes = 8; // long rows: more than eight times as many tiles as inside
+
+constexpr int64_t kGainTimes = 4; // from passes: one kernel visits more than four times as much (1.7 still loses, 11 gains 6.9)
+
+constexpr int64_t kLargeRows = 256, kPartRows = 64;
+constexpr double kOwnShare = 0.8; // own keys: the parts of a large tile need at most this share of its visits
+
+/// Counts the key tiles of query tiles of one head group. Made once for many: that takes longer than a count.
+class VisitCounter {
+public:
+  /// Both must outlive it.
+  VisitCounter(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes) {
+    for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
+      branches.emplace_back(ranges, branch, attn::Direction::Forward, sizes);
+  }
+
+  /// Of one query tile, all branches together.
+  int64_t count(int64_t head, attn::RowTile tile, int64_t columns) const {
+    int64_t visited = 0;
+    for (const attn::TileVisitor &branch : branches) {
+      const attn::TileVisit visit = branch.visit(head, tile, columns);
+      for (const attn::TileRun &run : visit.visited)
+        visited += run.end - run.begin;
+    }
+    return visited;
+  }
+
+private:
+  std::vector<attn::TileVisitor> branches;
+};
+
+/// Key tiles of large query tiles, and those of them that the parts of these need, a part each.
+struct LargeTiles {
+  int64_t visits = 0, needs = 0;
+
+  void add(const VisitCounter &counter, int64_t head, int64_t index) {
+    constexpr int64_t kParts = kLargeRows / kPartRows;
+    visits += kParts * counter.count(head, {0, index, kLargeRows}, kPartRows);
+    for (int64_t part = 0; part < kParts; ++part)
+      needs += counter.count(head, {0, index * kParts + part, kPartRows}, kPartRows);
+  }
+};
+
+/// The first head of each head group, and how many the group has.
+std::map<int64_t, int64_t> headsOfVariants(const attn::PatternAnalysis &analysis, const attn::ProblemSizes &sizes) {
+  std::map<unsigned, int64_t> firsts;
+  std::map<int64_t, int64_t> heads;
+  for (int64_t head = 0; head < sizes.heads; ++head)
+    ++heads[firsts.emplace(attn::variantOf(analysis, sizes, head), head).first->second];
+  return heads;
+}
+
+/// Key tiles of large query tiles, guessed from a few of each class: counts of all of them take seconds where segments are
+/// shorter than tiles.
+double guessedVisits(const attn::PatternAnalysis &analysis, const attn::ProblemSizes &sizes) {
+  constexpr int64_t kClasses = 16, kSamples = 6;
+  double visits = 0;
+  for (const auto &[head, heads] : headsOfVariants(analysis, sizes)) {
+    const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].forward;
+    const VisitCounter counter(ranges, sizes);
+    const int64_t tiles = std::max<int64_t>(sizes.seqlenQ / ranges.rowRate / kLargeRows, 1);
+    int64_t seen = 0, samples = 0;
+    for (int64_t rowClass = 0; rowClass < ranges.rowRate; rowClass += (ranges.rowRate + kClasses - 1) / kClasses)
+      for (int64_t step = 0; step < kSamples; ++step) {
+        const int64_t index = tiles * (step * 79 % 128) / 128 + (step > 0); // seldom where segments begin
+        seen += counter.count(head, {rowClass, std::min(index, tiles - 1), kLargeRows}, kPartRows);
+        ++samples;
+      }
+    visits += double(heads) * double(ranges.rowRate) * double(tiles) * double(seen) / double(samples);
+  }
+  return visits;
+}
+
+bool gainsFromPasses(const AnalysedPattern &analysed, const attn::ProblemSizes &sizes) {
+  double apart = 0;
+  for (const attn::PatternAnalysis *pass : analysed.passes)
+    apart += guessedVisits(*pass, sizes);
+  return !analysed.passes.empty() && guessedVisits(analysed.analysis, sizes) > double(kGainTimes) * apart;
+}
+
+/// The most that a mask of the pattern is made for; 0: none is made for few.
+int64_t fewQueries(attn::PatternOp pattern) {
+  int64_t queries = 0;
+  pattern.walk([&](attn::MaskOpInterface mask) { queries = std::max(queries, mask.fewQueries()); });
+  return queries;
+}
+
+/// Lists in tensors are made to skip keys, and every block has its own.
+TileBalance guessedFromLists(TileBalance balance, const attn::PatternAnalysis &analysis) {
+  for (const attn::Variant &variant : analysis.variants)
+    for (const attn::PieceList &pieces : variant.branches)
+      for (const attn::Piece &piece : pieces)
+        balance.hasOwnKeys = balance.hasFewTiles |= piece.list.has_value();
+  return balance;
+}
+
+} // namespace
+
+TileBalance tileBalance(const AnalysedPattern &analysed) {
+  TileBalance balance;
+  balance.queries = fewQueries(analysed.pattern);
+  if (!analysed.defaults)
+    return balance;
+  attn::ProblemSizes sizes;
+  sizes.heads = kHeads;
+  sizes.seqlenQ = sizes.seqlenK = kSeqlen;
+  sizes.parameters = *analysed.defaults;
+  const attn::PatternAnalysis &analysis = analysed.analysis;
+  if (attn::lacksTensors(analysis, sizes))
+    return guessedFromLists(balance, analysis);
+  if (attn::hasLongLists(analysis, sizes))
+    return balance;
+  balance.gainsFromPasses = gainsFromPasses(analysed, sizes);
+  int64_t least = INT64_MAX, mostAtStart = 0, mostInside = 0, mostAtEnd = 0;
+  LargeTiles large;
+  std::map<unsigned, VisitCounter> counters; // of variants
+  for (int64_t head = 0; head < kHeads; ++head) { // heads of a group may begin elsewhere: rule(head)
+    const unsigned variant = attn::variantOf(analysis, sizes, head);
+    const attn::VariantRanges &ranges = analysis.variants[variant].forward;
+    const VisitCounter &counter = counters.try_emplace(variant, ranges, sizes).first->second;
+    int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
+    if (last < 4)
+      return balance;
+    for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
+      const int64_t visited = counter.count(head, {0, index, kTile}, kTile);
+      int64_t &most = index == 0 ? mostAtStart : index == last ? mostAtEnd : mostInside;
+      most = std::max(most, visited);
+      if (index != 0 && index != last) {
+        large.add(counter, head, index * kTile / kLargeRows);
+        least = std::min(least, visited);
+      }
+    }
+  }
+  const int64_t most = std::max({mostAtStart, mostInside, mostAtEnd});
+  balance.hasEqualTiles = most <= least + std::max<int64_t>(1, least / 20);
+  balance.hasFewTiles = most * kFewOf <= kSeqlen / kTile;
+  balance.hasOwnKeys = double(large.needs) < kOwnShare * double(large.visits);
+  balance.hasLongRows = most > kLongTimes * mostInside;
+  balance.longRowsAreLast = balance.hasLongRows && mostAtEnd > mostAtStart;
+  return balance;
+}
+
+} // namespace heddle

@@ -1,0 +1,91 @@
+//===- DeviceProblem.h - one attention call on a GPU ------------*- C++ -*-===//
+// Owns the tensors of one call in device memory, the argument struct that describes them, and the comparison of what
+// a kernel wrote with reference rows. Shared by run, tune and bench.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_MEASURE_DEVICEPROBLEM_H
+#define HEDDLE_COMPILER_MEASURE_DEVICEPROBLEM_H
+
+#include "compiler/Measure/Fingerprint.h"
+#include "compiler/Measure/GuardedBuffer.h"
+#include "compiler/Pattern/ProblemKey.h"
+#include "compiler/Io/AttentionInputs.h"
+#include "compiler/Oracle/AttentionOracle.h"
+#include "runtime/Device/Kernel.h"
+
+#include <optional>
+
+namespace heddle {
+
+struct GpuArch;
+
+/// The row of the architecture table for a GPU.
+Result<const GpuArch *> archOf(const Device &device);
+
+/// What AttentionOracle says of `count` sampled rows of the call.
+oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &shape, const AttentionInputs &inputs,
+                                  float scale, int64_t count);
+
+/// Movable. Not thread safe. The GPU's default stream orders everything.
+class DeviceProblem {
+public:
+  /// Copies the inputs; out and lse are allocated and poisoned with NaN. `outDType`: nothing means that of the inputs.
+  /// unavailable: not enough device memory.
+  static Result<DeviceProblem> create(const Device &device, const PatternFile &file, const ProblemShape &shape,
+                                      const AttentionInputs &inputs, float scale, std::optional<DType> outDType = {});
+
+  /// Arguments with the workspace that `kernel` asks for, shared with every other call. Valid as long as this object.
+  Result<AttentionArgs> argumentsFor(const Kernel &kernel);
+
+  /// Fills out and lse with NaN.
+  Status poison();
+  /// Waits for the GPU and compares the reference rows. internal: a kernel wrote beside the results or its workspace.
+  Result<oracle::VerifyReport> compare(const oracle::ReferenceRows &reference) const;
+  /// Waits for the GPU. internal: a kernel wrote into a tensor that it may only read. Reads all of them back.
+  Status checkInputs() const;
+  /// Elements of out and lse that are NaN: never written, or wrong.
+  Result<int64_t> countNaN() const;
+  /// Waits for the GPU and copies the results; `out` and `lse` have the right shapes already.
+  Status download(HostTensor &out, HostTensor &lse) const;
+
+private:
+  explicit DeviceProblem(const Device &device) : device(device) {}
+  Status bindArguments(const PatternFile &file, const ProblemShape &shape);
+  Result<void *> copyInput(const std::string &name, const void *data, int64_t bytes);
+  Status checkGuards() const;
+  Result<oracle::RowResult> readRow(const oracle::RowId &id) const;
+
+  Device device;
+  AttentionSizes sizes;
+  DType outDType = DType::bf16;
+  GuardedBuffer out, lse;
+  std::vector<GuardedBuffer> workspaces; ///< the last is the largest and in use; launches were prepared with the others
+  std::vector<DeviceBuffer> inputs;      ///< q, k, v, and what the pattern reads
+  std::vector<Fingerprint> fingerprints; ///< of inputs
+  std::vector<heddle_operand> operands;
+  AttentionArgs args{};
+};
+
+/// Microseconds of one launch, the L2 cache flushed before it.
+class LaunchTimer {
+public:
+  /// `limitSeconds`: what takes longer is taken for a launch that never ends. Nothing: wait for ever.
+  static Result<LaunchTimer> create(const Device &device, std::optional<double> limitSeconds = {});
+  /// unavailable: the launch did not end in time. Nothing can stop it, so the device is abandoned then.
+  Result<double> time(const std::function<Status()> &launch);
+
+private:
+  LaunchTimer(const Device &device, std::optional<double> limitSeconds, DeviceBuffer flush, DeviceEvent start,
+              DeviceEvent stop)
+      : device(device), limitSeconds(limitSeconds), flush(std::move(flush)), start(std::move(start)),
+        stop(std::move(stop)) {}
+  Status wait();
+
+  Device device;
+  std::optional<double> limitSeconds;
+  DeviceBuffer flush;
+  DeviceEvent start, stop;
+};
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,84 @@
+//===- RepeatLaunch.cpp - the same launch many times ----------------------===//
+#include "compiler/Measure/RepeatLaunch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace heddle {
+namespace {
+
+struct NamedTensor {
+  const char *name;
+  const HostTensor &first, &again;
+};
+
+const std::byte *elementAt(const HostTensor &tensor, int64_t index) {
+  return tensor.data.data() + index * dtypeBytes(tensor.dtype);
+}
+
+/// "out[0, 5, 3, 1]"
+std::string placeOf(const NamedTensor &tensor, int64_t index) {
+  std::vector<int64_t> place;
+  for (auto size = tensor.first.shape.rbegin(); size != tensor.first.shape.rend(); ++size) {
+    place.insert(place.begin(), index % *size);
+    index /= *size;
+  }
+  return tensor.name + shapeText(place);
+}
+
+/// "0.25 (bits 0x3e80)"
+std::string valueAt(const HostTensor &tensor, int64_t index) {
+  uint32_t bits = 0;
+  int bytes = static_cast<int>(dtypeBytes(tensor.dtype));
+  std::memcpy(&bits, elementAt(tensor, index), bytes);
+  char text[64];
+  std::snprintf(text, sizeof text, "%.9g (bits 0x%0*x)", tensor.get(index), 2 * bytes, bits);
+  return text;
+}
+
+/// DeviceProblem's poison is a NaN that no instruction makes: its sign is set.
+bool isPoison(const HostTensor &tensor, int64_t index) {
+  const std::byte *element = elementAt(tensor, index);
+  return std::all_of(element, element + dtypeBytes(tensor.dtype), [](std::byte byte) { return byte == std::byte{0xff}; });
+}
+
+Status checkWritten(const NamedTensor &tensor) {
+  for (int64_t i = 0, end = tensor.first.elements(); i < end; ++i)
+    if (isPoison(tensor.first, i))
+      return Status::invalidArgument("launch 1 never wrote " + placeOf(tensor, i));
+  return {};
+}
+
+Status checkEqual(const NamedTensor &tensor, int64_t launch, int64_t count) {
+  if (tensor.first.data == tensor.again.data)
+    return {};
+  int64_t bytes = dtypeBytes(tensor.first.dtype), differing = 0, place = 0;
+  for (int64_t i = tensor.first.elements(); i-- > 0;)
+    if (std::memcmp(elementAt(tensor.first, i), elementAt(tensor.again, i), bytes) != 0) {
+      place = i;
+      ++differing;
+    }
+  return Status::invalidArgument("launch " + std::to_string(launch) + " of " + std::to_string(count) +
+                                 " gave other bits than launch 1: " + placeOf(tensor, place) + " is " +
+                                 valueAt(tensor.again, place) + ", was " + valueAt(tensor.first, place) + "; " +
+                                 std::to_string(differing) + " elements of " + tensor.name + " differ");
+}
+
+} // namespace
+
+Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count, HostTensor &out,
+                    HostTensor &lse) {
+  HostTensor outAgain = out, lseAgain = lse;
+  const NamedTensor tensors[] = {{"out", out, outAgain}, {"lse", lse, lseAgain}};
+  for (int64_t number = 1; number <= count; ++number) {
+    HEDDLE_TRY(problem.poison());
+    HEDDLE_TRY(launch());
+    HEDDLE_TRY(number == 1 ? problem.download(out, lse) : problem.download(outAgain, lseAgain));
+    for (const NamedTensor &tensor : tensors)
+      HEDDLE_TRY(number == 1 ? checkWritten(tensor) : checkEqual(tensor, number, count));
+  }
+  return {};
+}
+
+} // namespace heddle

@@ -1,0 +1,28 @@
+//===- PatternFunctions.cpp - the generated functions of a file -----------===//
+#include "compiler/Pattern/PatternFunctions.h"
+#include "codegen/Emit/PatternInfo.h"
+#include "codegen/Schedule/AttentionSchedule.h"
+#include "compiler/Pattern/PatternFile.h"
+
+namespace heddle {
+
+PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
+  PatternInfo info;
+  info.name = schedule.name;
+  info.paramCount = static_cast<int>(schedule.parameters.size());
+  info.variantCount = static_cast<int>(schedule.variants.size());
+  info.branchCount = static_cast<int>(schedule.branchCount);
+  info.hasScore = schedule.hasScore;
+  info.hasSink = schedule.hasSink;
+  for (int argument = 0; argument < info.paramCount; ++argument)
+    if (const auto &operand = schedule.parameters[size_t(argument)].operand)
+      info.operands.push_back({argument, operand->element});
+  return info;
+}
+
+Result<PatternFunctions> functionsOf(const PatternFile &file) {
+  HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
+  return PatternFunctions{std::make_shared<const PatternInfo>(patternInfoOf(schedule)), std::move(schedule.functions)};
+}
+
+} // namespace heddle

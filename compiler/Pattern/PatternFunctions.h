@@ -1,0 +1,34 @@
+//===- PatternFunctions.h - the generated functions of a file ---*- C++ -*-===//
+// Owns the way from a pattern file to what the CPU target and the text emitter are made from, for users who need nothing
+// else of the schedule.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_PATTERN_PATTERNFUNCTIONS_H
+#define HEDDLE_COMPILER_PATTERN_PATTERNFUNCTIONS_H
+
+#include "runtime/Core/Status.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+
+namespace heddle {
+
+class PatternFile;
+struct AttentionSchedule;
+struct PatternInfo;
+
+/// The functions of docs/architecture.md, section 2, in the context of the file, and the counts that go with them.
+struct PatternFunctions {
+  std::shared_ptr<const PatternInfo> info; ///< never null
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+/// Fails as PatternFile::schedule does.
+Result<PatternFunctions> functionsOf(const PatternFile &file);
+
+PatternInfo patternInfoOf(const AttentionSchedule &schedule);
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,37 @@
+//===- PatternSource.h - which pattern a word means -------------*- C++ -*-===//
+// Owns the library inside the program, the files of patterns/, and the one rule by which every verb and plan finds a pattern: a
+// file of that name if there is one, else the pattern of the library that is called so.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_PATTERN_PATTERNSOURCE_H
+#define HEDDLE_COMPILER_PATTERN_PATTERNSOURCE_H
+
+#include "codegen/Skeletons/EmbeddedSources.h"
+#include "runtime/Core/Status.h"
+
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// patterns/*.mlir in ascending order of names, "causal.mlir" and its text.
+const std::vector<EmbeddedFile> &libraryPatterns();
+
+/// "causal", "sliding_window", in that order.
+std::vector<std::string> libraryPatternNames();
+
+struct PatternSource {
+  std::string label;             ///< what diagnostics call it: the path, or "library:causal"
+  std::string path;              ///< of the file; "-" is standard input; "" if it is of the library
+  std::string_view libraryText;  ///< if path is empty
+
+  /// In words, for people who ask where it came from.
+  std::string origin() const;
+};
+
+/// `word` is a path, "-", the name of a pattern of the library, or "library:NAME", which no file can take the place of.
+/// notFound: none of these; the message says what was probably meant. A folder is no file.
+Result<PatternSource> findPattern(const std::string &word);
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,121 @@
+//===- ProblemKey.cpp - which tuned kernel a problem asks for -------------===//
+#include "compiler/Pattern/ProblemKey.h"
+#include "dialect/Analysis/Piece.h"
+#include "runtime/Core/Positions.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace heddle {
+
+ProblemShape shapeOf(const AttentionSizes &sizes) {
+  ProblemShape shape;
+  shape.batch = sizes.batch;
+  shape.heads = sizes.heads;
+  shape.kvHeads = sizes.kvHeads;
+  shape.seqlenQ = sizes.seqlenQ;
+  shape.seqlenK = sizes.seqlenK;
+  return shape;
+}
+
+attn::TensorData tensorDataOf(const Operands &operands) {
+  attn::TensorData tensors(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i] || !isInteger(operands[i].element))
+      continue;
+    std::vector<int64_t> entries(size_t(operands[i].elements()));
+    for (size_t place = 0; place < entries.size(); ++place)
+      entries[place] = operands[i].integer(int64_t(place));
+    tensors[i] = std::make_shared<const std::vector<int64_t>>(std::move(entries));
+  }
+  return tensors;
+}
+
+Status checkMaskTensors(const PatternFile &file, const attn::ProblemSizes &sizes) {
+  attn::PatternOp pattern = file.pattern();
+  auto isMissing = [&](unsigned argument) { return !attn::holds(&sizes.tensors, argument); };
+  const std::vector<unsigned> &read = file.analysis().maskTensors;
+  const auto missing = std::find_if(read.begin(), read.end(), isMissing);
+  if (missing == read.end())
+    return {};
+  const std::string name = pattern.getParameterName(*missing).str();
+  return Status::invalidArgument("tensor '" + name + "', which says what pattern '" + pattern.getSymName().str() +
+                                 "' keeps, is not given: give it with --operand " + name + "=FILE:TENSOR");
+}
+
+int64_t queryOrigin(attn::PatternOp pattern, const ProblemShape &shape) {
+  switch (pattern.getQOrigin()) {
+  case attn::Origin::start:
+    return 0;
+  case attn::Origin::end:
+    return shape.seqlenK - shape.seqlenQ;
+  case attn::Origin::given:
+    break;
+  }
+  return shape.qOrigin;
+}
+
+attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape) {
+  attn::ProblemSizes sizes;
+  sizes.heads = shape.heads;
+  sizes.seqlenQ = shape.seqlenQ;
+  sizes.seqlenK = shape.seqlenK;
+  sizes.kOrigin = shape.kOrigin;
+  sizes.parameters = shape.parameters;
+  sizes.tensors = tensorDataOf(shape.operands);
+  sizes.qOrigin = queryOrigin(file.pattern(), shape);
+  return sizes;
+}
+
+static Status checkRange(const char *name, int64_t value, int64_t least) {
+  if (value >= least && value <= std::numeric_limits<int32_t>::max())
+    return {};
+  return Status::invalidArgument("expected " + std::string(name) + " >= " + std::to_string(least) +
+                                 " and below 2^31, got " + std::to_string(value));
+}
+
+Status checkShape(const PatternFile &file, const ProblemShape &shape) {
+  HEDDLE_TRY(checkRange("batch", shape.batch, 1));
+  HEDDLE_TRY(checkRange("heads", shape.heads, 1));
+  HEDDLE_TRY(checkRange("kv heads", shape.kvHeads, 1));
+  HEDDLE_TRY(checkRange("seqlen", shape.seqlenQ, 0));
+  HEDDLE_TRY(checkRange("seqlen-k", shape.seqlenK, 0));
+  static_assert(attn::kFarthest == kFarthestPosition, "the analysis cuts sizes where positions end");
+  HEDDLE_TRY(checkPositions({queryOrigin(file.pattern(), shape), shape.seqlenQ, shape.kOrigin, shape.seqlenK}));
+  if (shape.heads % shape.kvHeads != 0)
+    return Status::invalidArgument("expected heads to be a multiple of kv heads, got " + std::to_string(shape.heads) +
+                                   " and " + std::to_string(shape.kvHeads));
+  attn::PatternOp pattern = file.pattern();
+  if (shape.parameters.size() != pattern.getNumArguments())
+    return Status::invalidArgument("expected " + std::to_string(pattern.getNumArguments()) + " sizes of the pattern, got " +
+                                   std::to_string(shape.parameters.size()));
+  return {};
+}
+
+static int64_t clamp(attn::WideInt value) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  return value > most ? most : int64_t(value);
+}
+
+ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount) {
+  constexpr int64_t block = 128;
+  attn::ProblemSizes sizes = sizesOf(file, shape);
+  sizes.tensors.clear();
+  const attn::PatternAnalysis &analysis = file.analysis();
+  attn::WideInt items = 0;
+  for (int64_t head = 0; head < shape.heads; ++head) {
+    unsigned variant = attn::variantOf(analysis, sizes, head);
+    items += attn::countRowTiles(shape.seqlenQ, analysis.variants[variant].forward.rowRate, block);
+  }
+  attn::WideInt visited =
+      attn::countTiles(analysis, sizes, attn::TileShape{block, block}, attn::Direction::Forward).visited;
+  return ProblemBucket::of(clamp(items * shape.batch), smCount, clamp(visited * shape.batch),
+                           shape.heads / shape.kvHeads);
+}
+
+WinnerKey winnerKey(const PatternFile &file, const ProblemShape &shape, const KernelFamily &family,
+                    const DeviceIdentity &device) {
+  return WinnerKey(family, problemBucket(file, shape, device.smCount), device);
+}
+
+} // namespace heddle

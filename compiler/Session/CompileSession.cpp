@@ -1,0 +1,300 @@
+//===- CompileSession.cpp - the stages after the pattern file -------------===//
+#include "compiler/Session/CompileSession.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Emit/AssembleSource.h"
+#include "codegen/Nvrtc/Compiler.h"
+#include "codegen/Skeletons/EmbeddedSources.h"
+#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Target/FindArch.h"
+#include "compiler/Session/PreparedPattern.h"
+#include "runtime/Core/KernelImages.h"
+#include "runtime/Core/LaunchPlan.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace heddle {
+
+KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &shape) {
+  KernelRequest request;
+  request.arch = shape.arch;
+  request.dtype = shape.dtype;
+  request.outFloat32 = shape.outFloat32;
+  request.headDim = shape.headDim;
+  request.valueDim = shape.valueDim;
+  static_cast<PatternRates &>(request) = *prepared.rates;
+  if (shape.queries)
+    request.balance.queries = shape.queries;
+  return request;
+}
+
+KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request) {
+  KernelFamily family;
+  family.pattern = prepared.digest;
+  family.kind = std::string(kernelKindName(request.kind)).append(request.outFloat32 ? KernelFamily::kFloatOutSuffix : "");
+  family.dtype = request.dtype;
+  family.headDim = request.headDim;
+  family.valueDim = request.valueDim;
+  family.generator = kGenerator;
+  return family;
+}
+
+Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optional<KernelConfig> &given) {
+  if (!given)
+    return defaultConfig(request);
+  HEDDLE_ASSIGN([[maybe_unused]] const Skeleton *skeleton, validateConfig(request, *given));
+  return *given;
+}
+
+/// One "field=value".
+static Status assignField(KernelConfig &config, const std::string &item) {
+  size_t equals = item.find('=');
+  std::string field = item.substr(0, equals);
+  std::string text = equals == std::string::npos ? "" : item.substr(equals + 1);
+  if (field == "skeleton") {
+    config.skeleton = text;
+    return {};
+  }
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Status::invalidArgument("expected field=NUMBER in the configuration, got '" + item + "'");
+  return config.set(field, value);
+}
+
+static std::vector<std::string> itemsOf(const std::string &text) {
+  std::vector<std::string> items;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find_first_of(", \n", begin), text.size());
+    if (end > begin)
+      items.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return items;
+}
+
+/// The one that the last "skeleton=NAME" names, else the preferred one.
+static Result<const Skeleton *> skeletonOf(const KernelRequest &request, const std::vector<std::string> &items) {
+  const std::string field = "skeleton=";
+  for (auto item = items.rbegin(); item != items.rend(); ++item)
+    if (item->compare(0, field.size(), field) == 0)
+      return skeletonFor(request, item->substr(field.size()));
+  return chooseSkeleton(request);
+}
+
+Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text) {
+  std::vector<std::string> items = itemsOf(text);
+  HEDDLE_ASSIGN(const Skeleton *skeleton, skeletonOf(request, items));
+  KernelConfig config = skeleton->defaultConfig(request);
+  for (const std::string &item : items)
+    HEDDLE_TRY(assignField(config, item));
+  // What follows from other fields does so unless it is typed in.
+  skeleton->takeBack(config);
+  skeleton->deriveFields(request, config);
+  for (const std::string &item : items)
+    HEDDLE_TRY(assignField(config, item));
+  return config;
+}
+
+/// One kernel: what it is asked to do, and the functions of its pattern.
+static KernelSource assemble(const PreparedPattern &prepared, const KernelRequest &request, const std::string &functions,
+                             const KernelConfig &config, const Skeleton &skeleton) {
+  KernelSourceParts parts;
+  parts.patternName = prepared.name;
+  parts.config = request.str() + " " + config.summary();
+  parts.generator = kGenerator;
+  parts.traits = skeleton.traits(request, config);
+  parts.pattern = functions;
+  if (request.hasScores)
+    parts.instructions = "Ptx/scalar.cuh";
+  parts.skeleton = skeleton.deviceFile();
+  KernelSource source;
+  source.text = assembleKernelSource(parts);
+  for (const EmbeddedFile &file : skeletonSources())
+    source.headers.push_back({std::string(file.name), std::string(file.text)});
+  return source;
+}
+
+static std::vector<KernelSource> assembleAll(const PreparedPattern &prepared, const KernelRequest &request,
+                                             const KernelConfig &config, const Skeleton &skeleton) {
+  std::vector<KernelSource> sources;
+  for (const KernelRequest &kernel : Skeleton::kernelsOf(request, config))
+    sources.push_back(assemble(prepared, kernel, config.chainedMib ? prepared.passFunctions[sources.size()] : prepared.functions,
+                               config, skeleton));
+  return sources;
+}
+
+Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelRequest &request,
+                                                 const KernelConfig &config) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+  if (config.chainedMib && prepared.passFunctions.empty())
+    return Status::internal("pattern '" + prepared.name + "' was prepared for defaults, which do not chain its passes");
+  return assembleAll(prepared, request, config, *skeleton);
+}
+
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelRequest &request,
+                                   const KernelConfig &config) {
+  HEDDLE_ASSIGN(std::vector<KernelSource> sources, variantSources(prepared, request, config));
+  return std::move(sources.front());
+}
+
+/// Of a record that has its plan.
+static void fillCode(KernelRecord &record, std::vector<Cubin> cubins) {
+  std::vector<std::string> keys;
+  for (const Cubin &cubin : cubins)
+    keys.push_back(cubin.contentKey);
+  record.contentKey = contentKeyOf(keys, record.plan);
+  record.kernelArch = cubins.front().arch;
+  record.nvrtcVersion = cubins.front().nvrtcVersion;
+  std::vector<std::string> images, texts;
+  int64_t staticSharedBytes = 0;
+  for (Cubin &cubin : cubins) {
+    record.minDriver = std::max(record.minDriver, cubin.minDriver);
+    record.registers = std::max(record.registers, cubin.registers());
+    record.spillBytes = std::max(record.spillBytes, cubin.spillBytes());
+    staticSharedBytes = std::max(staticSharedBytes, cubin.usage.staticSharedBytes);
+    record.compileLog += cubin.log;
+    texts.push_back(std::move(cubin.ptx));
+    images.push_back(std::move(cubin.cubin));
+  }
+  record.sharedBytes += staticSharedBytes;
+  record.ptx = joinImages(texts);
+  record.cubin = joinImages(images);
+}
+
+static std::string joined(const std::string &a, const std::string &b, const char *between) {
+  return a + (a.empty() || b.empty() ? "" : between) + b;
+}
+
+/// What is evaluated pair by pair, and why another skeleton would have been preferred.
+static std::string noteOf(const PreparedPattern &prepared, const KernelRequest &request, const Skeleton &skeleton) {
+  std::string reasons = whyPassedOver(request, skeleton);
+  return joined(prepared.note, reasons.empty() ? "" : "fallback: " + reasons, "; ");
+}
+
+/// The code of every kernel of a call, one after the other.
+static Result<std::vector<Cubin>> compileAll(const std::vector<KernelSource> &sources, const std::string &arch, StageTimes &times) {
+  std::vector<Cubin> cubins;
+  double nvrtcMs = 0, ptxasMs = 0;
+  for (const KernelSource &source : sources) {
+    Result<Cubin> cubin = compile(source, arch);
+    HEDDLE_TRY(cubin.isOk() ? checkVariant(*cubin) : cubin.status());
+    nvrtcMs += cubin->totalMs - cubin->ptxasMs;
+    ptxasMs += cubin->ptxasMs;
+    cubins.push_back(std::move(*cubin));
+  }
+  times.push_back({"nvrtc", nvrtcMs});
+  times.push_back({"ptxas", ptxasMs});
+  return cubins;
+}
+
+/// Failures do not name the pattern and the configuration.
+static Result<CompiledVariant> compileFeasible(const PreparedPattern &prepared, const KernelRequest &request,
+                                               const KernelConfig &config, const Skeleton *skeleton) {
+  CompiledVariant variant;
+  std::vector<KernelSource> sources =
+      timeStage(variant.times, "source", [&] { return assembleAll(prepared, request, config, *skeleton); });
+  HEDDLE_ASSIGN(std::vector<Cubin> cubins, compileAll(sources, archName(*request.arch), variant.times));
+
+  KernelRecord &record = variant.record;
+  static_cast<KernelFamily &>(record) = familyOf(prepared, request);
+  record.config = config.str();
+  const LaunchPlan plan = skeleton->planCall(request, config);
+  record.plan = plan.str();
+  record.minDriver = plan.minDriver();
+  record.sharedBytes = skeleton->planSmem(request, config).totalBytes();
+  record.note = noteOf(prepared, request, *skeleton);
+  fillCode(record, std::move(cubins));
+  return variant;
+}
+
+Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
+                                       const KernelConfig &config) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+  Result<CompiledVariant> variant = compileFeasible(prepared, request, config, skeleton);
+  if (variant || variant.status().code() == StatusCode::unavailable)
+    return variant;
+  return Status(variant.status().code(),
+                "pattern '" + prepared.name + "' (" + config.summary() + "): " + variant.status().message());
+}
+
+KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape) {
+  return familyOf(prepared, makeRequest(prepared, shape));
+}
+
+
+static ConfigSummary summaryOf(const KernelConfig &config) {
+  return {config.skeleton, config.str(), config.json(), config.summary(), config.blockM, config.blockN};
+}
+
+Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {
+  KernelRequest request = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(KernelConfig parsed, parseConfig(request, changes));
+  HEDDLE_ASSIGN(KernelConfig config, chooseConfig(request, parsed));
+  return summaryOf(config);
+}
+
+Result<ConfigSummary> summarizeConfig(const std::string &stored) {
+  HEDDLE_ASSIGN(KernelConfig config, KernelConfig::parse(stored));
+  return summaryOf(config);
+}
+
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {
+  KernelRequest request = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
+  return variantSource(prepared, request, config);
+}
+
+Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelShape &shape,
+                                                 const std::string &changes) {
+  KernelRequest request = makeRequest(prepared, shape);
+  HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
+  return variantSources(prepared, request, config);
+}
+
+/// Defaults and spare configurations of every skeleton that applies, in order of preference.
+static std::vector<KernelConfig> defaultsOf(const KernelRequest &request) {
+  std::vector<KernelConfig> configs;
+  for (const Skeleton *skeleton : skeletons()) {
+    if (!skeleton->appliesTo(request).isOk())
+      continue;
+    configs.push_back(skeleton->defaultConfig(request));
+    for (KernelConfig &spare : skeleton->spareConfigs(request))
+      configs.push_back(std::move(spare));
+  }
+  return configs;
+}
+
+/// The first default that the compiler accepts.
+static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, const KernelRequest &request) {
+  HEDDLE_TRY(chooseSkeleton(request).status());
+  std::string reasons;
+  StageTimes refused;
+  for (const KernelConfig &config : defaultsOf(request)) {
+    HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
+    auto variant = timeStage(refused, "refused", [&] { return compileFeasible(prepared, request, config, skeleton); });
+    if (!variant && variant.status().code() == StatusCode::unsupported) {
+      reasons = joined(reasons, config.skeleton + " (" + config.summary() + "): " + variant.status().message(), "; ");
+      continue;
+    }
+    if (variant && !reasons.empty())
+      variant->record.note = joined(variant->record.note, "fallback: " + reasons, "; ");
+    if (variant)
+      variant->times.insert(variant->times.begin(), refused.begin(), refused.end() - 1);
+    return variant;
+  }
+  return Status::unsupported("pattern '" + prepared.name + "': " + reasons + "; other configurations may do, see --config");
+}
+
+Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
+                                       const std::string &changes) {
+  KernelRequest request = makeRequest(prepared, shape);
+  if (changes.empty())
+    return compileDefault(prepared, request);
+  HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
+  return compileVariant(prepared, request, config);
+}
+
+} // namespace heddle

@@ -1,0 +1,97 @@
+//===- CompileSession.h - from an analysed pattern to kernel records -*- C++ -*-===//
+// Owns the order of the stages behind the pattern file: schedule, emission (once per pattern), then request,
+// configuration, source and NVRTC (once per variant). The second half knows no MLIR: a tuner prepares a pattern
+// once and compiles many variants of it from several threads.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_SESSION_COMPILESESSION_H
+#define HEDDLE_COMPILER_SESSION_COMPILESESSION_H
+
+#include "compiler/Session/KernelShape.h"
+#include "compiler/Pattern/StageTimes.h"
+#include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/Status.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+class PatternFile;
+struct KernelConfig;
+struct KernelRequest;
+struct KernelSource;
+struct PreparedPattern;
+
+/// Name and version of what writes kernels. A change of emission, skeletons or defaults that makes tuned winners
+/// misleading gets a new one.
+inline constexpr const char *kGenerator = "heddle 0.6.0";
+
+/// One compiled kernel, ready for the store, and where the time went.
+struct CompiledVariant {
+  KernelRecord record;
+  StageTimes times; ///< source, nvrtc (to PTX), ptxas
+};
+
+/// For which configurations a preparation makes the functions of passes: they take as long to make as those of the
+/// whole pattern, and few unions are chained by default.
+enum class PassFunctions { ofAll, ofDefaults };
+
+/// The stages that need MLIR. invalidArgument with rendered diagnostics if something has no form on the device.
+Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions passes = PassFunctions::ofAll);
+
+// Everything below is thread safe and knows no MLIR.
+
+KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &shape);
+
+/// What winners and records of this request are filed under.
+KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request);
+
+/// `given`, or the default of the preferred skeleton; validated. invalidArgument or unsupported say which rule
+/// refuses it.
+Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optional<KernelConfig> &given);
+
+/// `text` is "block_m=128,stages=2", changes to the default of `request`, or every field; "skeleton=NAME" among them
+/// starts from that skeleton's default. Fields that follow from others do so unless they are given. notFound: no such
+/// field or skeleton.
+Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text);
+
+/// The whole CUDA text with its headers, of the kernel of the first launch. `config` may be infeasible only if it was not
+/// validated: it is validated here.
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelRequest &request,
+                                   const KernelConfig &config);
+/// Of the kernels of all launches, in order: one, or those of the passes.
+Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelRequest &request,
+                                                 const KernelConfig &config);
+
+/// Source, PTX, cubin, record. unsupported: infeasible, or the compiler spilled; unavailable: no NVRTC. Of several kernels
+/// the record has the most registers, spills and shared memory.
+Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
+                                       const KernelConfig &config);
+
+// The same for callers that only pass configurations through, so that they need not know their fields. `changes` is
+// what parseConfig takes; empty is the default.
+
+/// What people and reports say of a configuration.
+struct ConfigSummary {
+  std::string skeleton;
+  std::string text, json, line; ///< KernelConfig::str, json, summary
+  int64_t blockM = 0, blockN = 0;
+};
+
+KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape);
+/// Validated.
+Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes);
+/// Of KernelRecord::config. invalidArgument: the text is not what this program writes.
+Result<ConfigSummary> summarizeConfig(const std::string &stored);
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes);
+Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelShape &shape,
+                                                 const std::string &changes);
+/// Without changes: the default of the first skeleton that the compiler serves without spills and warnings; the record's
+/// note says why preferred ones were passed over.
+Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
+                                       const std::string &changes);
+
+} // namespace heddle
+
+#endif

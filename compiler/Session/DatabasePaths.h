@@ -1,0 +1,25 @@
+//===- DatabasePaths.h - where kernels are kept -----------------*- C++ -*-===//
+// Owns what is meant where nobody names a database: the user's own file, and those that are only read.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_SESSION_DATABASEPATHS_H
+#define HEDDLE_COMPILER_SESSION_DATABASEPATHS_H
+
+#include "runtime/Store/Store.h"
+
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// $HEDDLE_DB, else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache.
+std::string userDatabase();
+
+/// Store::open; for writing, the folder of the file in the cache is made.
+Result<Store> openUserDatabase(const std::string &path, const StoreOptions &options);
+
+/// $HEDDLE_SHIPPED_DB, separated by colons.
+std::vector<std::string> shippedDatabases();
+
+} // namespace heddle
+
+#endif

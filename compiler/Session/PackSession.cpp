@@ -1,0 +1,97 @@
+//===- PackSession.cpp - every kernel of a plan into a store --------------===//
+#include "compiler/Session/PackSession.h"
+#include "codegen/Target/FindArch.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Session/PreparedPattern.h"
+#include "compiler/Session/Publish.h"
+#include "runtime/Core/ParallelFor.h"
+
+#include <map>
+#include <mutex>
+
+namespace heddle {
+namespace {
+
+/// The patterns of a plan, each analysed once.
+class PreparedPatterns {
+public:
+  Status add(const PlanPattern &pattern) {
+    if (known.count(keyOf(pattern)))
+      return {};
+    HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::load(pattern.file, pattern.pattern));
+    HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(*file));
+    known.emplace(keyOf(pattern), std::move(prepared));
+    return {};
+  }
+  const PreparedPattern &of(const PlanPattern &pattern) const { return known.at(keyOf(pattern)); }
+
+private:
+  using Key = std::pair<std::string, std::string>;
+  static Key keyOf(const PlanPattern &pattern) { return {pattern.file, pattern.pattern}; }
+  std::map<Key, PreparedPattern> known;
+};
+
+class Packing {
+public:
+  Packing(Store &store, std::vector<PackItem> items, const PackOptions &options)
+      : store(store), items(std::move(items)), options(options), kernels(this->items.size()) {}
+
+  Result<std::vector<PackedKernel>> run() {
+    for (const PackItem &item : items) {
+      HEDDLE_TRY(findGpuArch(item.arch).status());
+      HEDDLE_TRY(patterns.add(item.pattern));
+    }
+    const int64_t count = int64_t(items.size());
+    parallelFor(count, threadCountFor(count, std::max(1, options.workers)), [this](int, int64_t item) { work(size_t(item)); });
+    HEDDLE_TRY(failure);
+    return std::move(kernels);
+  }
+
+private:
+  void work(size_t index) {
+    if (hasFailed)
+      return;
+    const Status status = pack(index);
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!status.isOk() && !hasFailed.exchange(true))
+      failure = Status(status.code(), items[index].str() + ": " + status.message());
+    if (status.isOk() && options.progress)
+      options.progress(++done, items.size(), items[index]);
+  }
+
+  Status pack(size_t index) {
+    const PackItem &item = items[index];
+    const PreparedPattern &prepared = patterns.of(item.pattern);
+    KernelShape shape;
+    shape.arch = *findGpuArch(item.arch);
+    shape.dtype = item.dtype;
+    shape.headDim = item.dims.head, shape.valueDim = item.dims.value;
+    HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, ""));
+    HEDDLE_TRY(publishDefault(store, variant.record));
+    HEDDLE_TRY(publishName(store, prepared, item.pattern.name.empty() ? prepared.name : item.pattern.name));
+    PackedKernel &kernel = kernels[index];
+    kernel.item = item;
+    kernel.cubinBytes = int64_t(variant.record.cubin.size()), kernel.ptxBytes = int64_t(variant.record.ptx.size());
+    kernel.record = std::move(variant.record);
+    kernel.record.cubin.clear(), kernel.record.ptx.clear();
+    return {};
+  }
+
+  Store &store;
+  const std::vector<PackItem> items;
+  const PackOptions &options;
+  PreparedPatterns patterns;
+  std::vector<PackedKernel> kernels;
+  std::atomic<bool> hasFailed{false};
+  std::mutex mutex; ///< of what follows
+  Status failure;
+  size_t done = 0;
+};
+
+} // namespace
+
+Result<std::vector<PackedKernel>> packInto(Store &store, const WorkPlan &plan, const PackOptions &options) {
+  return Packing(store, plan.packItems(), options).run();
+}
+
+} // namespace heddle

@@ -1,0 +1,61 @@
+//===- PreparePattern.cpp - the half of a compilation that needs MLIR -----===//
+#include "codegen/Config/PatternRates.h"
+#include "codegen/Emit/EmitPattern.h"
+#include "codegen/Emit/PatternInfo.h"
+#include "codegen/Schedule/AttentionSchedule.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/PatternFunctions.h"
+#include "compiler/Session/PreparedPattern.h"
+#include "compiler/Pattern/PassesOfFile.h"
+
+using llvm::failed;
+using llvm::FailureOr;
+
+namespace heddle {
+
+static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &schedule) {
+  prepared.name = schedule.name;
+  for (const ScheduleParameter &parameter : schedule.parameters)
+    prepared.parameterNames.push_back(parameter.name);
+  for (const ScheduleVariant &variant : schedule.variants)
+    for (const ScheduleBranch &branch : variant.branches)
+      if (branch.masked && prepared.note.find(branch.reason) == std::string::npos)
+        prepared.note += (prepared.note.empty() ? "masked: " : "; ") + branch.reason;
+}
+
+static Result<std::string> functionsText(const PatternFile &file, const AttentionSchedule &schedule) {
+  FailureOr<std::string> text = emitPatternFunctions(*schedule.functions, patternInfoOf(schedule));
+  if (failed(text))
+    return Status::invalidArgument(file.takeDiagnostics());
+  return std::move(*text);
+}
+
+static Status preparePasses(PreparedPattern &prepared, const PatternFile &file, const std::vector<PatternFile::Pass> &passes) {
+  for (const PatternFile::Pass &pass : passes) {
+    HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule(pass));
+    HEDDLE_ASSIGN(std::string functions, functionsText(file, schedule));
+    prepared.passFunctions.push_back(std::move(functions));
+  }
+  return {};
+}
+
+Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions wanted) {
+  PreparedPattern prepared;
+  prepared.times = file.times();
+  auto schedule = timeStage(prepared.times, "schedule", [&] { return file.schedule(); });
+  HEDDLE_TRY(schedule.status());
+  takeSchedule(prepared, *schedule);
+  HEDDLE_ASSIGN(prepared.functions, timeStage(prepared.times, "emit", [&] { return functionsText(file, *schedule); }));
+  HEDDLE_TRY(timeStage(prepared.times, "passes", [&] {
+    const PassesOfFile passes(file);
+    prepared.rates = std::make_shared<const PatternRates>(ratesOf(file, passes));
+    if (wanted == PassFunctions::ofAll || prepared.rates->balance.gainsFromPasses)
+      return preparePasses(prepared, file, passes.passes);
+    return Status();
+  }));
+  HEDDLE_ASSIGN(prepared.digest, timeStage(prepared.times, "digest", [&] { return file.digest(); }));
+  return prepared;
+}
+
+} // namespace heddle

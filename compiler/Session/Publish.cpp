@@ -1,0 +1,70 @@
+//===- Publish.cpp - kernels into the store -------------------------------===//
+#include "compiler/Session/Publish.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/Skeleton.h"
+#include "compiler/Session/PreparedPattern.h"
+
+namespace heddle {
+
+std::string deviceArch(std::string arch) {
+  while (!arch.empty() && (arch.back() == 'a' || arch.back() == 'f'))
+    arch.pop_back();
+  return arch;
+}
+
+Status publishDefault(Store &store, const KernelRecord &record) {
+  DeviceIdentity device;
+  device.arch = deviceArch(record.kernelArch);
+  Winner winner;
+  static_cast<WinnerKey &>(winner) = WinnerKey(record, ProblemBucket(), device);
+  winner.contentKey = record.contentKey;
+  return store.publish(record, winner);
+}
+
+static const char *const kStopgapNote = "stopgap until the default for this GPU is compiled";
+
+bool isStopgap(const KernelRecord &record) { return record.note.find(kStopgapNote) != std::string::npos; }
+
+Result<CompiledVariant> compileStopgap(const PreparedPattern &prepared, const KernelRequest &request) {
+  HEDDLE_ASSIGN(const Skeleton *preferred, chooseSkeleton(request));
+  const std::vector<const Skeleton *> &all = skeletons();
+  Status refused;
+  for (auto skeleton = all.rbegin(); skeleton != all.rend(); ++skeleton) {
+    if (!(*skeleton)->appliesTo(request).isOk())
+      continue;
+    auto variant = compileVariant(prepared, request, (*skeleton)->defaultConfig(request));
+    if (!variant) {
+      refused = variant.status();
+      continue;
+    }
+    std::string &note = variant->record.note;
+    if (*skeleton != preferred)
+      note += (note.empty() ? "" : "; ") + std::string(kStopgapNote);
+    return variant;
+  }
+  return refused;
+}
+
+Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const KernelRequest &request, const LookupQuery &wanted,
+                      const std::string &name) {
+  HEDDLE_ASSIGN(StoreLookup found, store.lookup(wanted));
+  if (found.match != MatchKind::none)
+    return {};
+  auto variant = compileStopgap(prepared, request);
+  if (!variant)
+    return {};
+  HEDDLE_TRY(publishDefault(store, variant->record));
+  return publishName(store, prepared, name);
+}
+
+Status publishName(Store &store, const PreparedPattern &prepared, const std::string &name) {
+  NameRecord row;
+  row.name = name;
+  row.pattern = prepared.digest;
+  for (const std::string &parameter : prepared.parameterNames)
+    row.parameters += (row.parameters.empty() ? "" : " ") + parameter;
+  return store.setName(row);
+}
+
+} // namespace heddle

@@ -1,0 +1,57 @@
+//===- ScheduleCost.h - the estimated time of a configuration ---*- C++ -*-===//
+// Owns what a cost model is told of a configuration: times of its tensor, exponential, memory and launch work on an ideal
+// GPU of the data sheet's rates, by tile class, and the choices that lengthen them. The parameters are data, in
+// CostParameters.cpp; `heddle model fit` makes them from recorded trials.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_SESSION_SCHEDULECOST_H
+#define HEDDLE_COMPILER_SESSION_SCHEDULECOST_H
+
+#include "codegen/Choose/WorkCounts.h"
+#include "compiler/Pattern/ProblemKey.h"
+#include "tuner/Model/CostModel.h"
+
+#include <memory>
+
+namespace heddle {
+
+struct GpuModel;
+struct KernelConfig;
+struct KernelRequest;
+
+/// The model of a skeleton's kernels before any trial: names of all parameters and where a fit starts. Its family is the
+/// skeleton's name. notFound: nobody has said what tells its configurations apart.
+Result<const tuner::CostModel *> costModelStart(const std::string &skeleton);
+
+/// What the shipped parameters were fitted on.
+struct ShippedCosts {
+  tuner::CostModel model;
+  std::string gpu; ///< GpuModel::name
+};
+/// Of a skeleton; null if there are none.
+const ShippedCosts *shippedCosts(const std::string &skeleton);
+
+/// Parameters that `heddle model fit` wrote. invalidArgument: not those of its family; io: no such file.
+Result<tuner::CostModel> loadCostModel(const std::string &path);
+
+/// The work of one call on one GPU. One thread at a time; the pattern file must outlive it.
+class ScheduleCost {
+public:
+  /// Failures are those of WorkCounts. `passes` are those of the file, for configurations that run them one by one.
+  static Result<std::shared_ptr<ScheduleCost>> create(const PatternFile &file, const ProblemShape &shape,
+                                                      const KernelRequest &request, const GpuModel &gpu);
+
+  /// `changes`: choices that are not those of the default.
+  void describe(const KernelConfig &config, size_t changes, tuner::CostFeatures &features);
+
+  ScheduleCost(const ScheduleCost &) = delete;
+  ~ScheduleCost();
+
+private:
+  struct Impl;
+  explicit ScheduleCost(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,96 @@
+//===- TuneSpace.cpp - the configurations of a pattern as a tuner's space ---===//
+#include "compiler/Session/TuneSpace.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/ConfigSpace.h"
+
+namespace heddle {
+
+static tuner::Knob toTunerKnob(const Knob &knob) {
+  if (knob.labels.empty())
+    return tuner::Knob::integers(knob.name, knob.values, knob.help);
+  tuner::Knob result{knob.name, knob.help, {}};
+  for (size_t i = 0; i < knob.values.size(); ++i)
+    result.values.push_back({knob.values[i], knob.labels[i]});
+  return result;
+}
+
+std::string spelling(const Knob &knob, int64_t value) {
+  for (size_t i = 0; i < knob.labels.size(); ++i)
+    if (knob.values[i] == value)
+      return knob.labels[i];
+  return std::to_string(value);
+}
+
+Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs) {
+  std::vector<tuner::Knob> dimensions;
+  for (const Knob &knob : configs->knobs())
+    dimensions.push_back(toTunerKnob(knob));
+  std::vector<std::string> names;
+  for (const Constraint &constraint : skeleton.constraints())
+    names.emplace_back(constraint.name);
+  auto judge = [configs](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
+    const Rejection *rejection = configs->refusal(values.where().index);
+    return rejection ? std::optional(tuner::Refusal{rejection->constraint, rejection->reason}) : std::nullopt;
+  };
+  auto screen = [configs](const tuner::PointValues &values) -> const std::string * {
+    const Rejection *rejection = configs->refusal(values.where().index);
+    return rejection ? &rejection->constraint : nullptr;
+  };
+  return tuner::SearchSpace::create(std::string(skeleton.name()), std::move(dimensions), judge, names, screen);
+}
+
+TuneSpace::TuneSpace(PreparedPattern prepared, std::shared_ptr<const KernelRequest> kernel, const Skeleton &skeleton,
+                     std::shared_ptr<const ConfigSpace> configs, tuner::SearchSpace points)
+    : prepared(std::move(prepared)), kernel(std::move(kernel)), skeleton(skeleton), configs(std::move(configs)),
+      points(std::move(points)) {
+  blockKnob = this->points.knobIndex("block_n");
+  chunkKnob = blockKnob ? this->points.knobIndex("chunk_n") : std::nullopt;
+}
+
+Result<std::shared_ptr<const TuneSpace>> TuneSpace::create(PreparedPattern prepared, const KernelShape &shape,
+                                                           const std::string &skeletonName) {
+  auto kernel = std::make_shared<const KernelRequest>(makeRequest(prepared, shape));
+  HEDDLE_ASSIGN(const Skeleton *skeleton, skeletonFor(*kernel, skeletonName));
+  auto configs = std::make_shared<const ConfigSpace>(*skeleton, *kernel);
+  HEDDLE_ASSIGN(tuner::SearchSpace points, searchSpaceOf(*skeleton, configs));
+  return std::shared_ptr<const TuneSpace>(
+      new TuneSpace(std::move(prepared), std::move(kernel), *skeleton, std::move(configs), std::move(points)));
+}
+
+Result<CompiledVariant> TuneSpace::compile(const tuner::Point &point) const {
+  return compileVariant(prepared, *kernel, configs->configAt(point.index));
+}
+
+KernelConfig TuneSpace::configAt(const tuner::Point &point) const { return configs->configAt(point.index); }
+
+double TuneSpace::distanceFromDefault(const tuner::Point &point) const {
+  const size_t changes = configs->changesFromDefault(point.index);
+  if (!chunkKnob)
+    return double(changes);
+  const auto isOff = [&](size_t knob) { return configs->valueAt(point.index, knob) != configs->defaultOf(knob); };
+  const bool isOutOfStep = configs->valueAt(point.index, *blockKnob) * configs->defaultOf(*chunkKnob) !=
+                           configs->valueAt(point.index, *chunkKnob) * configs->defaultOf(*blockKnob);
+  return double(changes) - isOff(*chunkKnob) + isOutOfStep;
+}
+
+std::string TuneSpace::defaultPoint() const {
+  Result<std::string> text = pointOf(skeleton.defaultConfig(*kernel).str());
+  return text ? text.take() : std::string();
+}
+
+Result<std::string> TuneSpace::pointOf(const std::string &stored) const {
+  Result<KernelConfig> config = KernelConfig::parse(stored);
+  if (!config || config->skeleton != skeleton.name())
+    return std::string();
+  std::string text;
+  for (const Knob &knob : skeleton.knobs(*kernel)) {
+    HEDDLE_ASSIGN(int64_t value, config->get(knob.name));
+    text += (text.empty() ? "" : " ") + knob.name + "=" + spelling(knob, value);
+  }
+  return points.parse(text) ? text : std::string();
+}
+
+std::string TuneSpace::familyName() const { return std::string(skeleton.name()); }
+
+} // namespace heddle

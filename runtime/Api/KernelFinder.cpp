@@ -1,0 +1,102 @@
+//===- KernelFinder.cpp -----------------------------------------------------===//
+#include "runtime/Api/KernelFinder.h"
+
+namespace heddle {
+namespace {
+
+// Questions are bounded by the buckets, but for callers that make up patterns or dims.
+constexpr size_t kMostAnswers = 1024;
+
+// What tells questions apart: of the device, which one it is.
+std::string questionText(const Device &device, const LookupQuery &query) {
+  const int64_t numbers[] = {int64_t(query.dtype),  query.headDim,  query.valueDim, query.workPerSm, query.tilesPerRow,
+                             query.gqaRatio, int64_t(reinterpret_cast<uintptr_t>(device.state().get()))};
+  std::string text;
+  text.reserve(query.pattern.size() + query.kind.size() + query.generator.size() + 3 + sizeof(numbers));
+  for (const std::string *word : {&query.pattern, &query.kind, &query.generator})
+    text.append(*word).push_back('\0');
+  return text.append(reinterpret_cast<const char *>(numbers), sizeof(numbers));
+}
+
+// The digest that a name leads to; text that is no name is taken for a digest.
+Result<std::string> resolvePattern(const StoreStack &stores, const std::string &pattern) {
+  Result<NameRecord> named = stores.findName(pattern);
+  if (named)
+    return named->pattern;
+  bool isDigest = pattern.size() == 64 && pattern.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (isDigest && named.status().code() == StatusCode::notFound)
+    return pattern;
+  return named.status();
+}
+
+} // namespace
+
+void KernelFinder::add(Store store) {
+  stores.add(std::move(store));
+  answers.clear();
+  trustedUntil = {};
+}
+
+Result<FoundKernel> KernelFinder::find(const Device &device, LookupQuery query) {
+  const std::string question = questionText(device, query);
+  uint64_t times = 0;
+  if (std::optional<FoundKernel> found = remembered(device, question, times))
+    return std::move(*found);
+  HEDDLE_ASSIGN(FoundKernel found, ask(device, std::move(query)));
+  remember(question, found, times);
+  return found;
+}
+
+std::optional<FoundKernel> KernelFinder::remembered(const Device &device, const std::string &question, uint64_t &times) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (const auto now = std::chrono::steady_clock::now(); now >= trustedUntil)
+    renewTrust(now);
+  times = timesForgotten;
+  auto answer = answers.find(question);
+  if (answer == answers.end())
+    return std::nullopt;
+  std::optional<Kernel> kernel = answer->second.kernel.lock();
+  if (!kernel || kernel->device().state() != device.state()) // closed, or of a device that was
+    return std::nullopt;
+  return FoundKernel{std::move(*kernel), answer->second.match, answer->second.medianUs};
+}
+
+void KernelFinder::remember(const std::string &question, const FoundKernel &found, uint64_t times) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (times != timesForgotten)
+    return;
+  if (answers.size() >= kMostAnswers)
+    answers.clear();
+  answers.insert_or_assign(question, Answer{WeakKernel(found.kernel), found.match, found.medianUs});
+}
+
+void KernelFinder::distrust() {
+  std::lock_guard<std::mutex> lock(mutex);
+  trustedUntil = {};
+}
+
+void KernelFinder::renewTrust(std::chrono::steady_clock::time_point now) {
+  Result<std::vector<int64_t>> current = stores.versions();
+  if (!current || *current != versions) {
+    answers.clear();
+    ++timesForgotten;
+  }
+  versions = current ? current.take() : std::vector<int64_t>();
+  trustedUntil = now + kTrustedFor;
+}
+
+Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query) const {
+  const std::string asked = query.pattern;
+  HEDDLE_ASSIGN(query.pattern, resolvePattern(stores, asked));
+  static_cast<DeviceIdentity &>(query) = device.info().identity;
+  query.driverVersion = device.info().driverVersion;
+  HEDDLE_ASSIGN(StackLookup found, stores.lookup(query));
+  if (found.match == MatchKind::none)
+    return Status::notFound("find kernel: store " + stores.paths() + " has no kernel for pattern '" + asked + "' " + query.kind + " " +
+                            dtypeName(query.dtype) + " head_dim=" + std::to_string(query.headDim) + " value_dim=" + std::to_string(query.valueDim) +
+                            " that runs on " + query.arch + "; compile or tune the pattern for it");
+  HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
+  return FoundKernel{std::move(loaded), found.match, found.winner.medianUs};
+}
+
+} // namespace heddle

@@ -1,0 +1,162 @@
+//===- SearchSpace.h - knobs, constraints, points ---------------------------===//
+// The search space as data: knobs with finitely many values, named constraints that give
+// reasons, and points (one value index per knob).
+//
+// Nothing here knows what a knob means. The text form ("block_m=128 stages=2") is the stable name
+// of a point: it is what trials are recorded under, so it never contains a value index, and
+// adding a value to a knob does not rename any older point. Change it with
+// tests/unit/search_space_test.cpp and tests/data/tuner.
+#ifndef HEDDLE_TUNER_SPACE_SEARCHSPACE_H
+#define HEDDLE_TUNER_SPACE_SEARCHSPACE_H
+
+#include "runtime/Core/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace heddle::tuner {
+
+// One value of a knob: a number, and a name if the knob is spelled by names.
+struct KnobValue {
+  int64_t value = 0;
+  std::string name; // empty for a plain number
+};
+
+// One dimension of a search space.
+struct Knob {
+  std::string name;
+  std::string help;
+  std::vector<KnobValue> values;
+
+  // A knob of numbers in a meaningful order; neighbours are the adjacent values.
+  static Knob integers(std::string name, const std::vector<int64_t> &values, std::string help);
+  // A knob of alternatives without an order; every other alternative is a neighbour. The
+  // value of an alternative is its position in `names`.
+  static Knob alternatives(std::string name, const std::vector<std::string> &names, std::string help);
+
+  bool isOrdered() const;
+  // How the value at `index` is written in text forms.
+  std::string spelling(size_t index) const;
+};
+
+// A place in a search space: for each knob the index of its value, in the order of the knobs.
+// Only meaningful together with the space that it came from.
+struct Point {
+  std::vector<uint32_t> index;
+
+  friend bool operator==(const Point &a, const Point &b) { return a.index == b.index; }
+  friend bool operator!=(const Point &a, const Point &b) { return !(a == b); }
+  friend bool operator<(const Point &a, const Point &b) { return a.index < b.index; }
+};
+
+class SearchSpace;
+
+// Reads the values of one point by knob name. Does not own anything: it must not outlive the
+// space and the point.
+class PointValues {
+public:
+  PointValues(const SearchSpace &space, const Point &point) : space(space), point(point) {}
+
+  // The value of the knob; the knob must exist (asserted: a wrong name is a bug of ours).
+  int64_t operator[](std::string_view knob) const;
+  // The value of the knob, or `otherwise` if the space has no such knob.
+  int64_t valueOr(std::string_view knob, int64_t otherwise) const;
+  const Point &where() const { return point; }
+
+private:
+  const SearchSpace &space;
+  const Point &point;
+};
+
+// A named rule. `reason` returns nothing for a point that satisfies it, else what is wrong with
+// the numbers that matter ("need 245760 B, sm_90 allows 232448 B").
+struct Constraint {
+  std::string name;
+  std::function<std::optional<std::string>(const PointValues &)> reason;
+};
+
+// Which rule refuses a point, and why.
+struct Refusal {
+  std::string constraint;
+  std::string reason;
+};
+
+// All rules in one call: nothing for a feasible point, else the first rule that refuses it. For callers whose
+// rules share work, such as turning the point into a configuration.
+using Judge = std::function<std::optional<Refusal>(const PointValues &)>;
+// The same without the reason, for walks over millions of points: the name of the rule, null for a feasible point.
+using Screen = std::function<const std::string *(const PointValues &)>;
+
+// The feasible points, and for every constraint how many points it was the first to refuse.
+struct Enumeration {
+  std::vector<Point> points; // lexicographic in the order of knobs and values
+  uint64_t examined = 0;
+  std::vector<std::pair<std::string, uint64_t>> refused; // in the order of the constraint names
+};
+
+// Immutable after construction; const members may be called from any number of threads as
+// long as the constraints may.
+class SearchSpace {
+public:
+  // Larger spaces are refused by enumerate(): they call for a different kind of strategy.
+  static constexpr uint64_t kMaxExamined = uint64_t(1) << 26;
+
+  // Refused (invalid argument): no knobs, a knob without values or with a repeated value, a
+  // repeated or malformed knob name (letters, digits and '_' only), a nameless constraint.
+  static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs, std::vector<Constraint> constraints);
+  // The same with one judge; the names are those that its refusals carry, in the order of a report.
+  // A screen, if there is one, refuses what the judge refuses, by the same names.
+  static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs, Judge judge,
+                                    std::vector<std::string> constraintNames, Screen screen = nullptr);
+
+  const std::string &name() const { return spaceName; }
+  const std::vector<Knob> &knobs() const { return knobList; }
+  const std::vector<std::string> &constraintNames() const { return constraintNameList; }
+
+  // Number of points before any constraint, saturated at UINT64_MAX.
+  uint64_t rawSize() const;
+  std::optional<size_t> knobIndex(std::string_view knob) const;
+  PointValues values(const Point &point) const { return PointValues(*this, point); }
+
+  // True if the point has one existing value for every knob.
+  bool contains(const Point &point) const;
+  // "<constraint>: <reason>" of the first constraint that refuses the point; nothing if feasible.
+  std::optional<std::string> whyInfeasible(const Point &point) const;
+  // Walks the whole space and keeps what every constraint accepts.
+  Result<Enumeration> enumerate() const;
+  // The feasible points that differ from `point` in one knob by one step (ordered knobs) or by
+  // any other value (alternatives), in the order of knobs and then of values.
+  std::vector<Point> neighbours(const Point &point) const;
+
+  // "knob=value knob=value ...", in the order of the knobs.
+  std::string text(const Point &point) const;
+  // The inverse of text(); the order of the assignments does not matter. Refused: an unknown
+  // knob or value, a knob given twice or not at all.
+  Result<Point> parse(std::string_view text) const;
+  // Digest of the text form with the knobs sorted by name: the same on every machine
+  // and whatever the order of the knobs.
+  std::string digest(const Point &point) const;
+  // Digest of the name, the knobs and their values, and the names of the constraints.
+  std::string digest() const;
+
+private:
+  SearchSpace() = default;
+
+  Status assign(std::string_view assignment, Point &point, std::vector<bool> &isGiven) const;
+
+  std::string spaceName;
+  std::vector<Knob> knobList;
+  Judge judge;
+  Screen screen;
+  std::vector<std::string> constraintNameList;
+};
+
+} // namespace heddle::tuner
+
+#endif

@@ -1,0 +1,93 @@
+//===- Trial.cpp ------------------------------------------------------------===//
+#include "tuner/Space/Trial.h"
+
+#include <algorithm>
+#include <array>
+
+namespace heddle::tuner {
+
+namespace {
+
+constexpr std::array<const char *, kOutcomeCount> kOutcomeNames = {
+    "measured", "stopped", "compile_failed", "spilled", "wrong", "launch_failed", "timed_out"};
+
+} // namespace
+
+const char *outcomeName(Outcome outcome) { return kOutcomeNames[size_t(outcome)]; }
+
+Result<Outcome> parseOutcome(std::string_view name) {
+  for (size_t i = 0; i < kOutcomeCount; ++i)
+    if (name == kOutcomeNames[i])
+      return Outcome(i);
+  return Status::corrupt("trial: unknown outcome '" + std::string(name) + "'");
+}
+
+bool isFailure(Outcome outcome) { return outcome != Outcome::measured && outcome != Outcome::stopped; }
+
+bool isBetter(const PointTrial &a, const PointTrial &b) {
+  if (a.isUsable() != b.isUsable())
+    return a.isUsable();
+  if (a.medianUs != b.medianUs)
+    return a.medianUs < b.medianUs;
+  return a.config < b.config;
+}
+
+heddle::Trial toRecord(const SearchSpace &space, const PointTrial &trial, const WinnerKey &key) {
+  heddle::Trial record;
+  static_cast<WinnerKey &>(record) = key;
+  record.configDigest = space.digest(trial.point);
+  record.config = space.text(trial.point);
+  record.outcome = outcomeName(trial.outcome);
+  record.medianUs = trial.isUsable() ? trial.medianUs : 0;
+  record.minUs = trial.minUs;
+  record.maxError = trial.maxError;
+  record.message = trial.message;
+  record.registers = trial.registers;
+  record.spillBytes = trial.spillBytes;
+  record.compileSeconds = trial.compileSeconds;
+  record.smClockMhz = trial.smClockMhz;
+  record.powerWatts = trial.powerWatts;
+  return record;
+}
+
+Result<PointTrial> fromRecord(const SearchSpace &space, const heddle::Trial &record) {
+  PointTrial trial;
+  HEDDLE_ASSIGN(trial.point, space.parse(record.config));
+  HEDDLE_ASSIGN(trial.outcome, parseOutcome(record.outcome));
+  if (trial.isUsable() && !(record.medianUs > 0))
+    return Status::corrupt("trial '" + record.config + "': measured, but without a time");
+  trial.config = space.text(trial.point);
+  trial.message = record.message;
+  trial.medianUs = record.medianUs;
+  trial.smClockMhz = record.smClockMhz;
+  trial.powerWatts = record.powerWatts;
+  trial.minUs = record.minUs;
+  trial.maxError = record.maxError;
+  trial.registers = record.registers;
+  trial.spillBytes = record.spillBytes;
+  trial.compileSeconds = record.compileSeconds;
+  return trial;
+}
+
+Result<std::vector<PointTrial>> MemoryTrialSink::known(const SearchSpace &space) {
+  std::vector<PointTrial> inSpace;
+  for (const PointTrial &trial : kept) {
+    Result<Point> point = space.parse(trial.config);
+    if (!point)
+      continue;
+    inSpace.push_back(trial);
+    inSpace.back().point = *point;
+  }
+  return inSpace;
+}
+
+Status MemoryTrialSink::record(const SearchSpace &, const PointTrial &trial) {
+  auto same = std::find_if(kept.begin(), kept.end(), [&](const PointTrial &old) { return old.config == trial.config; });
+  if (same == kept.end())
+    kept.push_back(trial);
+  else
+    *same = trial;
+  return Status();
+}
+
+} // namespace heddle::tuner
