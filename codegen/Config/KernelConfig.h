@@ -43,7 +43,6 @@ struct KernelConfig {
   int64_t consumerRegisters = 0; ///< of a thread of the other warpgroups, after launch
   int64_t rasterMib = 0;         ///< K and V of the (batch, head) pairs that run side by side, in MiB
   int64_t chainedMib = 0;        ///< MiB of fp32 outputs that kernels hand over at a time, one for each row lattice; 0: one kernel
-  int64_t cluster = 0;           ///< blocks that work on neighbouring query tiles of one head and share the key tiles they copy
   int64_t documentTiles = 0;     ///< 1: documents have query tiles of their own; 0: tiles run over their borders
 
   template <class F> static void fields(F &&f) {
@@ -70,7 +69,6 @@ struct KernelConfig {
     f("consumer_registers", &KernelConfig::consumerRegisters);
     f("raster_mib", &KernelConfig::rasterMib);
     f("chained_mib", &KernelConfig::chainedMib);
-    f("cluster", &KernelConfig::cluster);
     f("document_tiles", &KernelConfig::documentTiles);
   }
 

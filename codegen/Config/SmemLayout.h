@@ -15,8 +15,7 @@
 
 namespace heddle {
 
-/// `stages` equal parts of `stageBytes` each, one behind the other. Regions that are never live at
-/// the same time may overlap.
+/// `stages` equal parts of `stageBytes` each, one behind the other.
 struct SmemRegion {
   std::string name; ///< "k": device constants kSmemK and kSmemStageBytesK
   int64_t offsetBytes = 0;
@@ -37,8 +36,6 @@ public:
 
   /// Places a region behind all others and returns its offset.
   int64_t append(std::string name, int64_t stageBytes, int64_t stages = 1);
-  /// Places a region at the offset of an earlier one, whose bytes are dead when this one lives.
-  int64_t overlay(std::string name, std::string_view over, int64_t stageBytes, int64_t stages = 1);
 
   const std::vector<SmemRegion> &regions() const { return placed; }
   /// The region of that name, null if there is none.
@@ -47,8 +44,6 @@ public:
   int64_t totalBytes() const { return total; }
 
 private:
-  int64_t place(std::string name, int64_t offset, int64_t stageBytes, int64_t stages);
-
   std::vector<SmemRegion> placed;
   int64_t alignment;
   int64_t total = 0;

@@ -50,10 +50,9 @@ void appendMaps(KernelLaunch &launch, const Operand &operand, DType dtype, const
 void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config) {
   const MapRates rates = MapRates::of(request.variants);
   const int64_t perRate = rates.mapsPerRate();
-  const int64_t keyRows = config.blockN / clusterBlocks(config);
   const Operand q = {Role::q, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
-  const Operand k = {Role::k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, keyRows};
-  const Operand v = {Role::v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, keyRows};
+  const Operand k = {Role::k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, config.blockN};
+  const Operand v = {Role::v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, config.blockN};
   appendMaps(launch, q, request.dtype, rates.query, perRate);
   appendMaps(launch, k, request.dtype, rates.key, perRate);
   appendMaps(launch, v, request.dtype, rates.key, perRate);
@@ -77,10 +76,8 @@ int64_t MapRates::mapsPerRate() const {
 
 int64_t MapRates::mapCount() const { return mapsPerRate() * static_cast<int64_t>(query.size() + 2 * key.size()); }
 
-int64_t clusterBlocks(const KernelConfig &config) { return std::max<int64_t>(config.cluster, 1); }
-
 LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config) {
-  return LaunchExpr(Symbol::batch) * Symbol::heads * itemsOfHead(request, config, config.blockM * clusterBlocks(config));
+  return LaunchExpr(Symbol::batch) * Symbol::heads * itemsOfHead(request, config, config.blockM);
 }
 
 LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config) {

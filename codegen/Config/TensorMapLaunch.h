@@ -32,10 +32,7 @@ struct MapRates {
   int64_t mapCount() const;
 };
 
-/// Blocks that compute a work item together, each its own block_m rows, and copy a share of every key tile for all of them.
-int64_t clusterBlocks(const KernelConfig &config);
-
-/// Work items of a launch: batch * heads * items per head, each of block_m rows for every block of a cluster.
+/// Work items of a launch: batch * heads * items per head, each of block_m rows.
 LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config);
 
 /// (batch, head) pairs that run side by side: as many as share `raster_mib` of K and V, 1 to batch * heads.

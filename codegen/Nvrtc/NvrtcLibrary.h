@@ -80,7 +80,6 @@ public:
   /// The path that the loader opened.
   std::string loadedFile() const;
   int majorVersion() const { return major; }
-  int minorVersion() const { return minor; }
   /// "13.0"
   std::string versionText() const { return std::to_string(major) + "." + std::to_string(minor); }
   /// Compute capabilities it compiles for, as 10 * major + minor, ascending.

@@ -97,7 +97,6 @@ Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
       {&KernelConfig::consumerRegisters, kLeastRegisters, kMostRegisters},
       {&KernelConfig::rasterMib, 0, kLargestField},
       {&KernelConfig::chainedMib, 0, kLargestField},
-      {&KernelConfig::cluster, 1, kLargestCluster},
       {&KernelConfig::documentTiles, 0, 1},
   };
   return outsideRange(config, ranges);
@@ -220,23 +219,6 @@ Reason checkSplits(const KernelRequest &request, const KernelConfig &config) {
   return std::nullopt;
 }
 
-// Blocks of a cluster copy the same key tiles in the same order, or wait for each other for ever.
-Reason checkCluster(const KernelRequest &request, const KernelConfig &config) {
-  if (config.cluster == 1)
-    return std::nullopt;
-  if (config.grid == kGridDynamic)
-    return std::string("blocks of a cluster take the same items, and a counter gives each block items of its own");
-  if (config.softmax == kSoftmaxAnchored)
-    return std::string("which items are computed again is known to one block of a cluster only");
-  if (config.splitTiles)
-    return std::string("parts that blocks share are taken by one block, not by a cluster");
-  if (request.searchesLists)
-    return std::string("notes of listed cells are found by constant addresses, which only the first block of a cluster has");
-  if (!request.passes.empty())
-    return std::string("a round of passes may end amid the rows of a cluster");
-  return std::nullopt;
-}
-
 Reason checkTurns(const KernelRequest &, const KernelConfig &config) {
   if (!config.turnTaking || consumers(config) > 1)
     return std::nullopt;
@@ -275,7 +257,6 @@ const std::vector<Constraint> &sm90Constraints() {
       {"anchored", "what the anchored softmax needs", checkAnchored},
       {"splits", "which items can be cut into parts", checkSplits},
       {"turns", "turns are taken by at least two", checkTurns},
-      {"cluster", "blocks of a cluster walk the same key tiles", checkCluster},
       {"chained", "a pattern of several passes, and parameters of all of them", checkPasses},
       {"document_tiles", "a pattern whose rows lie in documents, in one kernel", checkDocumentTiles},
   };

@@ -21,7 +21,6 @@ inline constexpr int64_t kKeyStep = 16;      // keys of one step of the second p
 inline constexpr int64_t kHeadDimStep = 8;   // strides of tensor maps are multiples of 16 bytes
 inline constexpr int64_t kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
 inline constexpr int64_t kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
-inline constexpr int64_t kLargestCluster = 2;      // half a key tile is still a multiple of the 8 rows of a swizzle
 inline constexpr int64_t kLargestSplitValueDim = 192; // merging wider parts spills: 24 B at 200, 404 B at 248
 
 } // namespace sm90

@@ -155,15 +155,10 @@ LaunchExpr residentBlocks(const KernelConfig &config) {
                                : LaunchSymbol::smCount * LaunchExpr(config.minBlocks);
 }
 
-// The blocks of a cluster take their items together.
 LaunchExpr gridBlocks(const KernelRequest &request, const KernelConfig &config) {
   const LaunchExpr items = workItems(request, config);
   const LaunchExpr units = config.splitLast ? items * LaunchExpr(kMostParts) : items;
-  const int64_t blocks = clusterBlocks(config);
-  if (blocks == 1)
-    return config.grid == kGridTile ? items : min(units, residentBlocks(config));
-  const LaunchExpr clusters = config.grid == kGridTile ? items : min(units, max(floorDiv(residentBlocks(config), blocks), 1));
-  return clusters * LaunchExpr(blocks);
+  return config.grid == kGridTile ? items : min(units, residentBlocks(config));
 }
 
 // The layout is that of sm90_parts.cuh: the counter of a dynamic grid and words of parts, cleared; the states of parts; the
@@ -278,7 +273,6 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
   config.producerRegisters = row.producerRegisters;
   config.rasterMib = sharesParts ? kAllHeadsMib : 16;
   config.chainedMib = defaultChainedMib(request);
-  config.cluster = 1; // no knob of searches: 2 was slower on all that was measured (docs/kernels.md)
   if (!sm90CanChain(request, config))
     config.chainedMib = 0;
   deriveFields(request, config);
@@ -347,10 +341,9 @@ LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelCon
   return plan;
 }
 
-// What the skeleton needs where templates do not reach: in names of instructions and attributes of the kernel.
+// What the skeleton needs where templates do not reach: in names of instructions.
 std::string macros(const KernelRequest &request, const KernelConfig &config) {
-  return (config.cluster > 1 ? "#define HEDDLE_CLUSTER " + number(config.cluster) + "\n" : "") +
-         "#define HEDDLE_SCORE_COLUMNS " + number(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS " +
+  return "#define HEDDLE_SCORE_COLUMNS " + number(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS " +
          number(request.valueDim) + "\n";
 }
 

@@ -1,8 +1,8 @@
 // Query tiles of documents (kDocumentTiles): each begins at the first row of its document or where the tile before it ends,
 // and none has rows of two. The items of document d have the numbers from firstNumber(d) on: documents before it have no more
-// tiles than that, so no number means two items, and numbers end below rows / RowsOfItem + documents. Numbers between the
+// tiles than that, so no number means two items, and numbers end below rows / kBlockM + documents. Numbers between the
 // last tile of a document and the first one of the next are items without rows. P is the Pattern, which says where documents
-// begin, if it has any. Needs KernelParams and blockOfItem before it.
+// begin, if it has any. Needs KernelParams before it.
 #pragma once
 
 namespace heddle {
@@ -27,13 +27,13 @@ template <> struct ItemEnd<true> {
   }
 };
 
-template <class P, int32_t RowsOfItem> struct DocumentItems {
+template <class P> struct DocumentItems {
   DEV static int32_t perHead(const PatternContext &context, int32_t rows) {
-    return rows / RowsOfItem + P::documentCount(context);
+    return rows / KernelTraits::kBlockM + P::documentCount(context);
   }
 
   DEV static int32_t firstNumber(const PatternContext &context, int32_t document) {
-    return P::documentRow(context, document) / RowsOfItem + document;
+    return P::documentRow(context, document) / KernelTraits::kBlockM + document;
   }
 
   // The last document whose numbers begin at or before this one. As many rounds as halve the count to one: it takes the same
@@ -48,15 +48,14 @@ template <class P, int32_t RowsOfItem> struct DocumentItems {
     return document;
   }
 
-  // The rows of this block; false: the item has none.
+  // False: the item has no rows.
   template <class Item> DEV static bool place(const PatternContext &context, int32_t number, Item &item) {
     const int32_t document = documentOf(context, number), begin = P::documentRow(context, document);
-    const int32_t firstOfItem = begin + (number - begin / RowsOfItem - document) * RowsOfItem;
+    item.firstRow = begin + (number - begin / KernelTraits::kBlockM - document) * KernelTraits::kBlockM;
     item.end = P::documentRow(context, document + 1);
     item.queryRate = 1;
-    item.firstRow = firstOfItem + blockOfItem() * KernelTraits::kBlockM;
     item.lastRow = min(item.firstRow + KernelTraits::kBlockM, item.end) - 1;
-    return firstOfItem < item.end;
+    return item.firstRow < item.end;
   }
 };
 

@@ -19,10 +19,6 @@ struct KernelParams : PatternOperands, PassRows {
   int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
 };
 
-// Every block computes items of its own.
-constexpr int32_t kBlocksOfItem = 1;
-DEV int32_t blockOfItem() { return 0; }
-
 // (batch, head) pairs whose query tiles run side by side.
 DEV int32_t rasterPairs(const KernelParams &) { return KernelTraits::kRasterHeads; }
 

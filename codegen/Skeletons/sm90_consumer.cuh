@@ -34,7 +34,7 @@ struct TileWords {
 
   DEV explicit TileWords(const RingCursor<kStages> &keys) {
     int32_t pair[2];
-    ptx::loadShared8(at(kTileWords + kTileWordsBytes * keys.slot()), pair);
+    ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), pair);
     firstKey = pair[0];
     flags = pair[1];
     following = uniform(flags);
@@ -49,8 +49,8 @@ public:
   DEV void run() {
 #pragma unroll 1
     for (;;) {
-      ptx::waitParity(at(kQueryFull + 8 * queries.slot()), queries.parity());
-      const int32_t flags = uniform(ptx::loadShared4(at(itemWords() + kItemFlagsOffset)));
+      ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
+      const int32_t flags = uniform(ptx::loadShared4(itemWords() + kItemFlagsOffset));
       if (hasBit(flags, words::kIsEnd))
         break;
       if (kMayRedo && hasBit(flags, words::kIsVerdict)) {
@@ -83,7 +83,7 @@ private:
     isExact = !kIsAnchored || hasBit(flags, words::kIsExact);
     walkTiles(flags);
     LaneRows lane(p, ownItem());
-    const int32_t note = kMayRedo || kHasParts ? ptx::loadShared4(at(itemWords() + kItemNoteOffset)) : 0;
+    const int32_t note = kMayRedo || kHasParts ? ptx::loadShared4(itemWords() + kItemNoteOffset) : 0;
     if (kMayRedo && !isExact && hasOverflowed(rows))
       markForRedo(note);
     nextItem();
@@ -110,7 +110,7 @@ private:
 
   DEV static void markForRedo(int32_t ordinal) {
     if (isLastLane())
-      ptx::orShared(at(kRedoBits + ordinal / 32 % kRedoWords * 4), 1u << ordinal % 32);
+      ptx::orShared(kRedoBits + ordinal / 32 % kRedoWords * 4, 1u << ordinal % 32);
   }
 
   // Runs of tiles that this consumer needs, between those that only others need.
@@ -134,12 +134,12 @@ private:
   DEV bool isNeededNext(int32_t flags) const { return hasBit(flags, words::kNeeded + consumer); }
 
   DEV int32_t skipTile() {
-    ptx::waitParity(at(kKeyFull + 8 * keys.slot()), keys.parity());
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
     const TileWords tile(keys);
     turn.take();
     turn.pass();
     releaseKeys();
-    ptx::waitParity(at(kValueFull + 8 * values.slot()), values.parity());
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
     releaseValues();
     return tile.following;
   }
@@ -147,7 +147,7 @@ private:
   // The first tile of a run: nothing is in flight beside its scores.
   DEV int32_t firstStep() {
     Scores scores;
-    ptx::waitParity(at(kKeyFull + 8 * keys.slot()), keys.parity());
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
     turn.take();
     ptx::fenceProducts();
     startScores(scores, queryAddress(), keyAddress());
@@ -171,12 +171,12 @@ private:
   DEV int32_t step() {
     Scores scores;
     RowFactors factor;
-    ptx::waitParity(at(kKeyFull + 8 * keys.slot()), keys.parity());
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
     turn.take();
     ptx::fenceProducts();
     startScores(scores, queryAddress(), keyAddress());
     ptx::commitProducts();
-    ptx::waitParity(at(kValueFull + 8 * values.slot()), values.parity());
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
     ptx::fenceProducts();
     startOutput(rows.out, weights, valueAddress());
     ptx::commitProducts();
@@ -204,7 +204,7 @@ private:
   }
 
   DEV void lastOutput() {
-    ptx::waitParity(at(kValueFull + 8 * values.slot()), values.parity());
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
     ptx::fenceProducts();
     startOutput(rows.out, weights, valueAddress());
     ptx::commitProducts();
@@ -214,12 +214,12 @@ private:
   }
 
   DEV void releaseKeys() {
-    releaseInCluster(kKeyEmpty + 8 * keys.slot());
+    release(kKeyEmpty + 8 * keys.slot());
     keys.next();
   }
 
   DEV void releaseValues() {
-    releaseInCluster(kValueEmpty + 8 * values.slot());
+    release(kValueEmpty + 8 * values.slot());
     values.next();
   }
 
@@ -248,15 +248,7 @@ private:
   // This warp is done with a slot.
   DEV static void release(uint32_t barrier) {
     if (isLastLane())
-      ptx::arrive(at(barrier));
-  }
-
-  // With a slot that every block of the cluster copies to: each must know.
-  DEV static void releaseInCluster(uint32_t barrier) {
-    release(barrier);
-    if constexpr (kBlocksOfItem > 1)
-      if (isLastLane())
-        ptx::arriveInCluster(ptx::addressInBlock(at(barrier), kBlocksOfItem - 1 - blockOfItem()));
+      ptx::arrive(barrier);
   }
 
   DEV uint32_t queryAddress() const {

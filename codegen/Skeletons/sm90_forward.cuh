@@ -16,7 +16,6 @@
 //   kTilesAreWhole       1: a consumer keeps all pairs of a tile that it visits, or none; key 0 stands where a tile may begin.
 //                        2: likewise, of what lies in the pattern's band of positions
 //   kSplitLast, kSplitTiles   which items are computed in parts (sm90_parts.cuh); 0: none
-//   kCluster             blocks that compute an item together and copy each key tile for all of them, 1 or 2
 //   kDocumentTiles       1: documents have query tiles of their own (document_items.cuh)
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kRasterReversed      1: last query tile first
@@ -28,12 +27,10 @@
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
 //   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
 // and macros, where templates do not reach:
-//   HEDDLE_CLUSTER       kCluster, if it is not 1: an attribute of the kernel
 //   HEDDLE_SCORE_COLUMNS, HEDDLE_OUTPUT_COLUMNS   kBlockN and kValueDim: part of the names of instructions
 #pragma once
 
 #include "Ptx/barriers.cuh"
-#include "Ptx/cluster.cuh"
 #include "Ptx/memory.cuh"
 #include "Ptx/registers.cuh"
 #include "Ptx/scalar.cuh"
@@ -79,23 +76,9 @@ static_assert(!kSplitsLast || kGrid == Grid::stride, "a last round is known wher
 static_assert(!kSplitsLong || kGrid != Grid::tile, "blocks that share parts stay until nothing is left");
 static_assert(!kSplitsLong || !kSplitsLast, "items are cut for one reason");
 
-static_assert(kBlocksOfItem == 1 || (kGrid != Grid::dynamic && !kIsAnchored && !kSplitsLong),
-              "blocks of a cluster compute the same items in the same order");
-
-// No block may touch the shared memory of another one before it is prepared, or leave while another may still touch its own.
-DEV void meetCluster() {
-  if constexpr (kBlocksOfItem > 1) {
-    ptx::arriveAtCluster();
-    ptx::waitForCluster();
-  }
-}
-
 } // namespace heddle
 
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
-#ifdef HEDDLE_CLUSTER
-    __cluster_dims__(HEDDLE_CLUSTER, 1, 1)
-#endif
     heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
   using namespace heddle;
   if (!placesAreRight())
@@ -103,7 +86,6 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
   if (threadIdx.x < 32)
     initShared(threadIdx.x);
   __syncthreads();
-  meetCluster();
   const int32_t warpgroup = uniform(threadIdx.x / kWarpgroupThreads);
   if (warpgroup == kConsumers) {
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
@@ -114,6 +96,5 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
   } else {
     ptx::growRegisters<KernelTraits::kConsumerRegisters>();
     Consumer(p, warpgroup).run();
-    meetCluster();
   }
 }

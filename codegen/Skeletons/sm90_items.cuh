@@ -3,7 +3,6 @@
 //   1 stride   block c takes items c, c + blocks, ...
 //   2 snake    the same with every second round in reverse, so that long and short items pair
 //   3 dynamic  a counter in the workspace, zero at the start, gives the next one
-// Where a cluster computes an item, the same is said of clusters.
 #pragma once
 
 namespace heddle {
@@ -14,7 +13,7 @@ constexpr Grid kGrid = static_cast<Grid>(KernelTraits::kGrid);
 constexpr int32_t kNoItem = -1;
 
 // Of the planning warp.
-DEV bool isSecondPass() { return kMayRedo && ptx::loadShared4(at(kSecondPass)) != 0; }
+DEV bool isSecondPass() { return kMayRedo && ptx::loadShared4(kSecondPass) != 0; }
 
 class ItemSequence {
 public:
@@ -23,7 +22,7 @@ public:
     if (kSplitsLast)
       noteLastRound();
     if (kKeepsChain && ptx::rereadThreadIndex() % 32 == 0)
-      ptx::storeShared4(at(kPreviousItem), blockIdx.x);
+      ptx::storeShared4(kPreviousItem, blockIdx.x);
   }
 
   // Of what next() gave, among the items of this block.
@@ -31,7 +30,7 @@ public:
 
   // All lanes of the warp call together and get the same.
   DEV Unit next() {
-    int32_t blocks = ptx::rereadGridSize() / kBlocksOfItem, block = blockIdx.x / kBlocksOfItem;
+    const int32_t blocks = ptx::rereadGridSize(), block = blockIdx.x;
     int32_t number = block + round * blocks;
     if constexpr (kGrid == Grid::snake)
       number = round * blocks + (round & 1 ? blocks - 1 - block : block);
@@ -43,7 +42,7 @@ public:
     ++round;
     if constexpr (kSplitsLast) {
       int32_t last[2];
-      ptx::loadShared8(at(kLastRound), last);
+      ptx::loadShared8(kLastRound, last);
       if (number >= last[0])
         return partOfLastRound(last[0], number - last[0], last[1]);
     }
@@ -57,11 +56,11 @@ private:
   DEV int32_t numberFromCounter() const {
     if (!kKeepsChain)
       return ptx::rereadGridSize() + ptx::addGlobal(p.workspace + workspace::kNextItem, 1);
-    uint32_t *following = chain() + ptx::loadShared4(at(kPreviousItem));
+    uint32_t *following = chain() + ptx::loadShared4(kPreviousItem);
     if (!isSecondPass())
       *following = ptx::rereadGridSize() + ptx::addGlobal(p.workspace + workspace::kNextItem, 1);
     const int32_t number = *following;
-    ptx::storeShared4(at(kPreviousItem), number);
+    ptx::storeShared4(kPreviousItem, number);
     return number;
   }
 
@@ -76,26 +75,25 @@ private:
   // the least time, when a part costs its share of an item and a little for itself.
   DEV void noteLastRound() const {
     constexpr int32_t kItemCost = 1000, kPartCost = 30, kMostParts = 8, kLeastTiles = 3;
-    const int32_t blocks = ptx::rereadGridSize() / kBlocksOfItem, rest = p.items % blocks;
+    const int32_t blocks = ptx::rereadGridSize(), rest = p.items % blocks;
     // A launch that is nothing but its last round is cut as far as parts of a few key tiles go.
     const int32_t mostParts =
         p.items < blocks ? min(kMaxParts, p.seqlenK / (kLeastTiles * KernelTraits::kBlockN)) : kMostParts;
     int32_t best = 1, least = kItemCost;
 #pragma unroll 1
-    for (int32_t parts = 2; parts <= mostParts && rest * kBlocksOfItem * parts <= kPartSlots; ++parts) {
+    for (int32_t parts = 2; parts <= mostParts && rest * parts <= kPartSlots; ++parts) {
       const int32_t cost = ceilDiv(rest * parts, blocks) * (kItemCost / parts + kPartCost);
       best = cost < least ? parts : best;
       least = min(cost, least);
     }
     if (ptx::rereadThreadIndex() % 32 == 31)
-      ptx::storeShared8(at(kLastRound), best > 1 ? p.items - rest : p.items, best);
+      ptx::storeShared8(kLastRound, best > 1 ? p.items - rest : p.items, best);
     __syncwarp();
   }
 
   DEV Unit partOfLastRound(int32_t firstItem, int32_t index, int32_t parts) const {
     const int32_t item = index / parts, number = firstItem + item;
-    const int32_t slot = (item * kBlocksOfItem + blockOfItem()) * parts;
-    return Unit{number < p.items ? number : kNoItem, PartRecord::make(slot, 0, parts, index - item * parts)};
+    return Unit{number < p.items ? number : kNoItem, PartRecord::make(item * parts, 0, parts, index - item * parts)};
   }
 
   const KernelParams &p;

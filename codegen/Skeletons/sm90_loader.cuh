@@ -13,9 +13,9 @@ public:
     PlannedTile last{};  // whose values are still to be sent
 #pragma unroll 1
     for (;;) {
-      ptx::waitParity(at(kPlanFull + 8 * plan.slot()), plan.parity());
+      ptx::waitParity(kPlanFull + 8 * plan.slot(), plan.parity());
       const uint32_t from = kPlan + kItemWordsBytes * plan.slot();
-      const int32_t flags = ptx::loadShared4(at(from + kPlanFlagsOffset));
+      const int32_t flags = ptx::loadShared4(from + kPlanFlagsOffset);
       const bool isItem = hasBit(flags, words::kIsItem), hasNext = hasBit(flags, words::kNextExists);
       const PlannedTile tile(from);
       if (isItem)
@@ -34,17 +34,13 @@ public:
   }
 
 private:
-  static constexpr int32_t kShareOfKeys = KernelTraits::kBlockN / kBlocksOfItem;
-  static_assert(kShareOfKeys * kBlocksOfItem == KernelTraits::kBlockN && kShareOfKeys % 8 == 0,
-                "a share of a tile is whole groups of eight rows, over which the swizzle repeats");
-
   struct PlannedTile {
     int32_t number, place, firstKey;
 
     PlannedTile() = default;
     DEV explicit PlannedTile(uint32_t from) {
       int32_t entry[4];
-      ptx::loadShared16(at(from), entry);
+      ptx::loadShared16(from, entry);
       number = entry[0];
       place = entry[1];
       firstKey = entry[2];
@@ -52,24 +48,24 @@ private:
   };
 
   DEV void releasePlan() {
-    ptx::arrive(at(kPlanEmpty + 8 * plan.slot()));
+    ptx::arrive(kPlanEmpty + 8 * plan.slot());
     plan.next();
   }
 
   // Item words stay in shared memory: registers are scarce.
   DEV static void copyWords(uint32_t to, uint32_t from) {
     int32_t place[4], rest[4];
-    ptx::loadShared16(at(from), place);
-    ptx::loadShared16(at(from + 16), rest);
-    ptx::storeShared16(at(to), place[0], place[1], place[2], place[3]);
-    ptx::storeShared16(at(to + 16), rest[0], rest[1], rest[2], rest[3]);
+    ptx::loadShared16(from, place);
+    ptx::loadShared16(from + 16, rest);
+    ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
+    ptx::storeShared16(to + 16, rest[0], rest[1], rest[2], rest[3]);
   }
 
   DEV void sendKeys(const PlannedTile &tile, int32_t flags) {
     const uint32_t full = kKeyFull + 8 * keys.slot();
-    ptx::waitParity(at(kKeyEmpty + 8 * keys.slot()), keys.parity());
-    ptx::storeShared8(at(kTileWords + kTileWordsBytes * keys.slot()), tile.firstKey, flags);
-    ptx::arriveExpecting(at(full), kKeyTileBytes);
+    ptx::waitParity(kKeyEmpty + 8 * keys.slot(), keys.parity());
+    ptx::storeShared8(kTileWords + kTileWordsBytes * keys.slot(), tile.firstKey, flags);
+    ptx::arriveExpecting(full, kKeyTileBytes);
     copyColumns<KernelTraits::kHeadDim>(kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK, full, kKeyMaps, tile);
     keys.next();
   }
@@ -87,56 +83,46 @@ private:
 
   DEV void sendValues(const PlannedTile &tile) {
     const uint32_t full = kValueFull + 8 * values.slot();
-    ptx::waitParity(at(kValueEmpty + 8 * values.slot()), values.parity());
-    ptx::arriveExpecting(at(full), kValueTileBytes);
+    ptx::waitParity(kValueEmpty + 8 * values.slot(), values.parity());
+    ptx::arriveExpecting(full, kValueTileBytes);
     copyColumns<KernelTraits::kValueDim>(kValueTile + values.slot() * KernelTraits::kSmemStageBytesV, full, kValueMaps,
                                          tile);
     values.next();
   }
 
-  // The blocks of a cluster copy a share of the keys each, to all of them.
   template <int Dim> DEV void copyColumns(uint32_t to, uint32_t full, int firstMap, const PlannedTile &tile) const {
-    const int32_t batch = ptx::loadShared4(at(kLoaderWords)), kvHead = ptx::loadShared4(at(kLoaderWords + 28));
+    const int32_t batch = ptx::loadShared4(kLoaderWords), kvHead = ptx::loadShared4(kLoaderWords + 28);
     const TensorMap *map = &p.maps[firstMap + GroupTile::mapOf(tile.place)];
-    const int32_t before = blockOfItem() * kShareOfKeys, first = tile.number * KernelTraits::kBlockN + before;
-    to += before * kColumnRowBytes;
+    const int32_t first = tile.number * KernelTraits::kBlockN;
 #pragma unroll
     for (int column = 0; column < kColumns<Dim>; ++column)
-      copyToAll(to + column * KernelTraits::kBlockN * kColumnRowBytes, map, full, column * kColumnElements, first,
-                GroupTile::residueOf(tile.place), kvHead, batch);
-  }
-
-  DEV static void copyToAll(uint32_t to, const TensorMap *map, uint32_t full, int32_t x0, int32_t x1, int32_t x2,
-                            int32_t x3, int32_t x4) {
-    if constexpr (kBlocksOfItem == 1)
-      ptx::copyBox(at(to), map, at(full), x0, x1, x2, x3, x4);
-    else
-      ptx::copyBoxToBlocks(at(to), map, at(full), x0, x1, x2, x3, x4, (1 << kBlocksOfItem) - 1);
+      ptx::copyBox(to + column * KernelTraits::kBlockN * kColumnRowBytes, map, full, column * kColumnElements, first,
+                   GroupTile::residueOf(tile.place), kvHead, batch);
   }
 
   DEV void sendQuery(bool hasTiles) {
     const uint32_t full = kQueryFull + 8 * queries.slot();
-    ptx::waitParity(at(kQueryEmpty + 8 * queries.slot()), queries.parity());
+    ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
     copyWords(kItemWords + kItemWordsBytes * queries.slot(), kLoaderWords);
     if (hasTiles) {
-      ptx::arriveExpecting(at(full), kQueryTileBytes);
+      ptx::arriveExpecting(full, kQueryTileBytes);
       copyQuery(full);
     } else {
-      ptx::arrive(at(full));
+      ptx::arrive(full);
     }
     queries.next();
   }
 
   DEV void copyQuery(uint32_t full) const {
     int32_t place[4];
-    ptx::loadShared16(at(kLoaderWords), place);
+    ptx::loadShared16(kLoaderWords, place);
     const int32_t batch = place[0], head = place[1], rate = kHasDocumentTiles ? 1 : place[3];
     const int32_t row = place[2] / rate, residue = place[2] - row * rate;
     const int32_t map = mapOfClass(queryRateSlot(rate), rate, residue, p.seqlenQ);
     const uint32_t to = kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ;
 #pragma unroll
     for (int column = 0; column < kColumns<KernelTraits::kHeadDim>; ++column)
-      ptx::copyBox(at(to + column * KernelTraits::kBlockM * kColumnRowBytes), &p.maps[kQueryMaps + map], at(full),
+      ptx::copyBox(to + column * KernelTraits::kBlockM * kColumnRowBytes, &p.maps[kQueryMaps + map], full,
                    column * kColumnElements, row, residue, head, batch);
   }
 

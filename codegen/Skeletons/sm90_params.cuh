@@ -29,11 +29,6 @@ struct KernelParams : PatternOperands, PassRows {
   int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
 };
 
-// A cluster computes an item: each block kBlockM rows of it, side by side.
-constexpr int32_t kBlocksOfItem = KernelTraits::kCluster;
-static_assert(kBlocksOfItem == 1 || kBlocksOfItem == 2, "what one block tells the others of a cluster it tells one");
-DEV int32_t blockOfItem() { return kBlocksOfItem > 1 ? ptx::blockOfCluster() : 0; }
-
 DEV int32_t rasterPairs(const KernelParams &p) { return p.raster; }
 
 // The place of a rate in the list of distinct ones.

@@ -21,10 +21,10 @@ public:
       if (!kMayRedo || isSecondPass())
         break;
       writeMark(words::kIsVerdict);
-      ptx::waitParity(at(kVerdict), 0);
+      ptx::waitParity(kVerdict, 0);
       __syncwarp();
       if (isWriter())
-        ptx::storeShared4(at(kSecondPass), 1);
+        ptx::storeShared4(kSecondPass, 1);
       __syncwarp();
     }
     writeMark(words::kIsEnd);
@@ -67,7 +67,7 @@ private:
 
   DEV static bool isAnyMarked() {
     static_assert(kRedoWords == 32, "one word for each lane");
-    return __any_sync(kWholeWarp, ptx::loadShared4(at(kRedoBits + ptx::rereadThreadIndex() % 32 * 4)) != 0);
+    return __any_sync(kWholeWarp, ptx::loadShared4(kRedoBits + ptx::rereadThreadIndex() % 32 * 4) != 0);
   }
 
   // Parts are exact. Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
@@ -76,7 +76,7 @@ private:
   }
 
   DEV static bool isMarked(int32_t ordinal) {
-    return ptx::loadShared4(at(kRedoBits + ordinal / 32 % kRedoWords * 4)) >> ordinal % 32 & 1;
+    return ptx::loadShared4(kRedoBits + ordinal / 32 % kRedoWords * 4) >> ordinal % 32 & 1;
   }
 
   // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its slot.
@@ -145,14 +145,14 @@ private:
   // Kept in shared memory like the item, all lanes read it.
   DEV static Unit notedUnit() {
     int32_t unit[2];
-    ptx::loadShared8(at(kNotedUnit), unit);
+    ptx::loadShared8(kNotedUnit, unit);
     return Unit{unit[0], PartRecord{static_cast<uint32_t>(unit[1])}};
   }
 
   DEV static void noteUnit(const Unit &unit) {
     __syncwarp();
     if (isWriter())
-      ptx::storeShared8(at(kNotedUnit), unit.number, static_cast<int32_t>(unit.record.bits));
+      ptx::storeShared8(kNotedUnit, unit.number, static_cast<int32_t>(unit.record.bits));
     __syncwarp();
   }
 
@@ -161,9 +161,9 @@ private:
     if (isWriter()) {
       const int32_t flags = 1 << words::kIsItem | 1 << words::kIsExact | 1 << words::kIsPart |
                             (record.part() > 0) << words::kContinues;
-      ptx::storeShared4(at(kPlannerWords + kItemFlagsOffset), flags);
-      ptx::storeShared4(at(kPlannerWords + kItemNoteOffset), static_cast<int32_t>(record.bits));
-      ptx::storeShared8(at(kPartLimits), record.firstTile(stretch), record.following().firstTile(stretch));
+      ptx::storeShared4(kPlannerWords + kItemFlagsOffset, flags);
+      ptx::storeShared4(kPlannerWords + kItemNoteOffset, static_cast<int32_t>(record.bits));
+      ptx::storeShared8(kPartLimits, record.firstTile(stretch), record.following().firstTile(stretch));
     }
     __syncwarp();
   }
@@ -172,10 +172,10 @@ private:
   DEV static void noteItem(const WorkItem &item, int32_t flags, int32_t ordinal) {
     __syncwarp(); // all lanes are done with the item before
     if (isWriter()) {
-      ptx::storeShared16(at(kPlannerWords), item.batch, item.head, item.firstRow, item.wordOfRate(item.queryRate));
-      ptx::storeShared16(at(kPlannerWords + 16), item.variant, flags, ordinal, item.kvHead);
+      ptx::storeShared16(kPlannerWords, item.batch, item.head, item.firstRow, item.wordOfRate(item.queryRate));
+      ptx::storeShared16(kPlannerWords + 16, item.variant, flags, ordinal, item.kvHead);
       if (kHasParts)
-        ptx::storeShared8(at(kPartLimits), 0, kNoTile);
+        ptx::storeShared8(kPartLimits, 0, kNoTile);
     }
     __syncwarp();
   }
@@ -189,18 +189,18 @@ private:
   DEV static int32_t firstOf(uint32_t lanes) { return __ffs(lanes) - 1 & 31; }
 
   DEV static uint32_t awaitSlot(const PackedRingCursor<kPlanSlots> &entry) {
-    ptx::waitParity(at(kPlanEmpty + 8 * entry.slot()), entry.parity());
+    ptx::waitParity(kPlanEmpty + 8 * entry.slot(), entry.parity());
     return kPlan + kItemWordsBytes * entry.slot();
   }
 
   DEV void writeItem() const {
     if (isWriter()) {
       int32_t place[4], rest[4];
-      ptx::loadShared16(at(kPlannerWords), place);
-      ptx::loadShared16(at(kPlannerWords + 16), rest);
+      ptx::loadShared16(kPlannerWords, place);
+      ptx::loadShared16(kPlannerWords + 16, rest);
       const uint32_t to = awaitSlot(plan);
-      ptx::storeShared16(at(to), place[0], place[1], place[2], place[3]);
-      ptx::storeShared16(at(to + 16), rest[0], rest[1], rest[2], rest[3]);
+      ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
+      ptx::storeShared16(to + 16, rest[0], rest[1], rest[2], rest[3]);
     }
   }
 
@@ -214,7 +214,7 @@ private:
     if (tile.exists() && behind != 0) {
       const PackedRingCursor<kPlanSlots> entry = plan.after(__popc(before));
       writeTile(entry, tile, following);
-      ptx::arrive(at(kPlanFull + 8 * entry.slot()));
+      ptx::arrive(kPlanFull + 8 * entry.slot());
     }
     plan.advance(__popc(present) - 1);
     if (isWriter())
@@ -223,16 +223,16 @@ private:
 
   DEV static void writeTile(const PackedRingCursor<kPlanSlots> &entry, const GroupTile &tile, int32_t following) {
     const uint32_t to = awaitSlot(entry);
-    ptx::storeShared16(at(to), tile.number, tile.place, tile.firstKey, 0);
-    ptx::storeShared4(at(to + kPlanFlagsOffset), (tile.flags & ~(0xf << words::kNeeded)) | following);
+    ptx::storeShared16(to, tile.number, tile.place, tile.firstKey, 0);
+    ptx::storeShared4(to + kPlanFlagsOffset, (tile.flags & ~(0xf << words::kNeeded)) | following);
   }
 
   // Completes the entry in the slot, which the writer has written, by what it must say of the next one.
   DEV void handOver(int32_t upcomingFlags) {
     if (isWriter()) {
       const uint32_t flags = kPlan + kItemWordsBytes * plan.slot() + kPlanFlagsOffset;
-      ptx::storeShared4(at(flags), ptx::loadShared4(at(flags)) | upcomingFlags);
-      ptx::arrive(at(kPlanFull + 8 * plan.slot()));
+      ptx::storeShared4(flags, ptx::loadShared4(flags) | upcomingFlags);
+      ptx::arrive(kPlanFull + 8 * plan.slot());
     }
     plan.next();
   }
@@ -240,8 +240,8 @@ private:
   DEV void writeMark(int flag) {
     if (isWriter()) {
       const uint32_t to = awaitSlot(plan);
-      ptx::storeShared4(at(to + kPlanFlagsOffset), 1 << words::kIsItem | 1 << flag);
-      ptx::arrive(at(kPlanFull + 8 * plan.slot()));
+      ptx::storeShared4(to + kPlanFlagsOffset, 1 << words::kIsItem | 1 << flag);
+      ptx::arrive(kPlanFull + 8 * plan.slot());
     }
     plan.next();
   }

@@ -26,16 +26,7 @@ constexpr uint32_t kSharedBase = 1024;
 
 extern __shared__ __align__(1024) unsigned char sharedMemory[];
 
-// The address of a place, which instructions take, but for descriptors of products. In a cluster the number of the block is
-// part of it (and a place by itself an illegal instruction in all blocks but the first).
-DEV uint32_t at(uint32_t place) {
-  return kBlocksOfItem == 1 ? place : ptx::sharedAddress(sharedMemory) + (place - kSharedBase);
-}
-
-DEV bool placesAreRight() {
-  const uint32_t base = ptx::sharedAddress(sharedMemory);
-  return (kBlocksOfItem == 1 ? base : ptx::addressInBlock(base, 0)) == kSharedBase;
-}
+DEV bool placesAreRight() { return ptx::sharedAddress(sharedMemory) == kSharedBase; }
 
 constexpr uint32_t kBarriers = kSharedBase + KernelTraits::kSmemBarriers;
 constexpr uint32_t kQueryFull = kBarriers;
@@ -59,11 +50,9 @@ constexpr uint32_t kPreviousItem = kLastRound;                     // in a dynam
 constexpr uint32_t kNotedUnit = kPartLimits + 16;                  // item number and record of the part in the making
 constexpr uint32_t kWalkWords = kNotedUnit + 8;                    // branch in which the walk stands, place of its class
 constexpr uint32_t kLoaderWords = kPartLimits + 32;                // item words of the item that is loaded
-constexpr uint32_t kOwnRanges = kLoaderWords + kItemWordsBytes;    // of each consumer: begin, end, full begin, full end
+constexpr uint32_t kRanges = kLoaderWords + kItemWordsBytes;       // of each consumer: begin, end, full begin, full end
 constexpr uint32_t kRangeBytes = 16;
-constexpr uint32_t kRanges = kBlocksOfItem == 1 ? kOwnRanges : kRedoBits; // of all of a cluster, which computes nothing again
-static_assert(kMaxConsumers * kBlocksOfItem * kRangeBytes <= 4 * kRedoWords, "the ranges of a cluster fit there");
-constexpr uint32_t kPlan = kOwnRanges + kMaxConsumers * kRangeBytes; // what the loader is told, in order
+constexpr uint32_t kPlan = kRanges + kMaxConsumers * kRangeBytes; // what the loader is told, in order
 constexpr int kPlanSlots = 8;
 constexpr uint32_t kPlanFull = kPlan + kItemWordsBytes * kPlanSlots;
 constexpr uint32_t kPlanEmpty = kPlanFull + 8 * kPlanSlots;
@@ -150,8 +139,8 @@ DEV bool hasBit(int32_t flags, int bit) { return flags >> bit & 1; }
 // The item whose words lie there. Read again where it is needed rather than kept: registers are scarce in the loops.
 DEV WorkItem readItem(uint32_t from) {
   int32_t place[4], rest[4];
-  ptx::loadShared16(at(from), place);
-  ptx::loadShared16(at(from + 16), rest);
+  ptx::loadShared16(from, place);
+  ptx::loadShared16(from + 16, rest);
   WorkItem item;
   item.batch = place[0];
   item.head = place[1];
@@ -166,26 +155,26 @@ DEV WorkItem readItem(uint32_t from) {
 DEV void initShared(int32_t lane) {
   static_assert(kMaxStages <= 32 && kPlanSlots <= 32 && kRedoWords == 32, "a lane for every slot and word");
   if (lane < kQueryStages) {
-    ptx::initBarrier(at(kQueryFull + 8 * lane), 1);
-    ptx::initBarrier(at(kQueryEmpty + 8 * lane), kConsumerWarps);
+    ptx::initBarrier(kQueryFull + 8 * lane, 1);
+    ptx::initBarrier(kQueryEmpty + 8 * lane, kConsumerWarps);
   }
   if (lane < kStages) {
-    ptx::initBarrier(at(kKeyFull + 8 * lane), 1);
-    ptx::initBarrier(at(kKeyEmpty + 8 * lane), kBlocksOfItem * kConsumerWarps);
-    ptx::initBarrier(at(kValueFull + 8 * lane), 1);
-    ptx::initBarrier(at(kValueEmpty + 8 * lane), kBlocksOfItem * kConsumerWarps);
+    ptx::initBarrier(kKeyFull + 8 * lane, 1);
+    ptx::initBarrier(kKeyEmpty + 8 * lane, kConsumerWarps);
+    ptx::initBarrier(kValueFull + 8 * lane, 1);
+    ptx::initBarrier(kValueEmpty + 8 * lane, kConsumerWarps);
   }
   if (lane < kPlanSlots) {
-    ptx::initBarrier(at(kPlanFull + 8 * lane), 1);
-    ptx::initBarrier(at(kPlanEmpty + 8 * lane), 1);
+    ptx::initBarrier(kPlanFull + 8 * lane, 1);
+    ptx::initBarrier(kPlanEmpty + 8 * lane, 1);
   }
   if (lane == 0) {
     CellWords::clear();
-    ptx::initBarrier(at(kVerdict), kConsumerWarps);
-    ptx::storeShared4(at(kSecondPass), 0);
+    ptx::initBarrier(kVerdict, kConsumerWarps);
+    ptx::storeShared4(kSecondPass, 0);
   }
   if (KernelTraits::kSoftmax == 1)
-    ptx::storeShared4(at(kRedoBits + 4 * lane), 0);
+    ptx::storeShared4(kRedoBits + 4 * lane, 0);
   ptx::fenceBarrierInit();
 }
 

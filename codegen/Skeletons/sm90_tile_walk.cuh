@@ -1,8 +1,7 @@
 // Enumerates the key tiles of one query tile for all consumers at once. Every consumer owns 64 rows and needs its own
 // tiles; lane w of the planning warp looks for the ranges of consumer w. While no range ends, the lanes judge a tile each,
 // several at a time: a consumer skips or does not mask by its own rows, and a tile that none needs does not appear. In a
-// part of 64 rows (kSplitTiles) all lanes look for the same ranges, and the consumers take the tiles in turn. The blocks of
-// a cluster enumerate the same tiles, those that a consumer of any of them needs: each has a lane in all planning warps.
+// part of 64 rows (kSplitTiles) all lanes look for the same ranges, and the consumers take the tiles in turn.
 #pragma once
 
 namespace heddle {
@@ -29,12 +28,6 @@ struct GroupTile {
 
 // The lane that writes what all lanes of the planning warp read.
 DEV bool isWriter() { return ptx::rereadThreadIndex() % 32 == 31; }
-
-constexpr int kClusterConsumers = kBlocksOfItem * kConsumers;
-static_assert(kClusterConsumers <= 32, "every consumer of a cluster has a lane of a warp");
-
-// The lane of this block's first consumer.
-DEV int32_t firstOwnLane() { return blockOfItem() * kConsumers; }
 
 // Walks the tiles of the item in kPlannerWords. All lanes of the warp call everything here together. What need not be
 // in registers while a range is looked for is kept in kWalkWords.
@@ -81,29 +74,23 @@ private:
   // Which consumers need the tile and which must mask it; none, if nobody needs it.
   DEV GroupTile judge(int32_t number) const {
     int32_t where[2];
-    ptx::loadShared8(at(kWalkWords), where);
+    ptx::loadShared8(kWalkWords, where);
     const int32_t rate = Pattern::keyRate(variant(), where[0]);
     const int32_t firstKey = GroupTile::residueOf(where[1]) + rate * number * KernelTraits::kBlockN;
     const bool isWhole = firstKey + rate * (KernelTraits::kBlockN - 1) < p.seqlenK;
     int32_t needed = 0, full = 0;
-#pragma unroll kBlocksOfItem == 1 ? kConsumers : 1 // the ranges of a cluster are more than the registers of this warp
-    for (int consumer = 0; consumer < kClusterConsumers; ++consumer) {
+#pragma unroll
+    for (int consumer = 0; consumer < kConsumers; ++consumer) {
       int32_t range[4];
-      ptx::loadShared16(at(kRanges + consumer * kRangeBytes), range);
+      ptx::loadShared16(kRanges + consumer * kRangeBytes, range);
       needed |= (number >= range[0] && number < range[1]) << consumer;
       full |= (isWhole && (KernelTraits::kTilesAreWhole == 1 || (number >= range[2] && number < range[3]))) << consumer;
     }
     if (isShared())
       needed &= 1 << number % kConsumers;
-    const int32_t own = ofOwnConsumers(needed), masked = own & ofOwnConsumers(~full);
+    const int32_t masked = needed & ~full;
     return GroupTile{needed != 0 ? number : -1,
-                     own << words::kNeeded | masked << words::kMasked | where[0] << words::kBranch, where[1], firstKey};
-  }
-
-  // Of bits for the consumers of the cluster, those of this block.
-  DEV static int32_t ofOwnConsumers(int32_t bits) {
-    constexpr int32_t kOwn = (1 << kConsumers) - 1;
-    return kBlocksOfItem == 1 ? bits : bits >> firstOwnLane() & kOwn;
+                     needed << words::kNeeded | masked << words::kMasked | where[0] << words::kBranch, where[1], firstKey};
   }
 
   // The next range of every consumer, in the registers of its lane and for all lanes in kRanges.
@@ -111,20 +98,20 @@ private:
     range = nextRange();
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     __syncwarp(); // all lanes are done with the ranges before
-    if (lane < kClusterConsumers)
-      ptx::storeShared16(at(kRanges + lane * kRangeBytes), range.begin, range.end, range.fullBegin, range.fullEnd);
+    if (lane < kConsumers)
+      ptx::storeShared16(kRanges + lane * kRangeBytes, range.begin, range.end, range.fullBegin, range.fullEnd);
     __syncwarp();
   }
 
-  DEV static int32_t firstAllowed() { return kHasParts ? ptx::loadShared4(at(kPartLimits)) : 0; }
-  DEV static int32_t endOfAllowed() { return kHasParts ? ptx::loadShared4(at(kPartLimits + 4)) : kNoTile; }
+  DEV static int32_t firstAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits) : 0; }
+  DEV static int32_t endOfAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits + 4) : kNoTile; }
 
   // The consumers share the tiles of the same rows: not so in an item in one piece, whose record is zero.
-  DEV static bool isShared() { return kSplitsLong && ptx::loadShared4(at(kNotedUnit + 4)) != 0; }
+  DEV static bool isShared() { return kSplitsLong && ptx::loadShared4(kNotedUnit + 4) != 0; }
 
-  DEV static int32_t branch() { return ptx::loadShared4(at(kWalkWords)); }
+  DEV static int32_t branch() { return ptx::loadShared4(kWalkWords); }
   DEV static int32_t variant() {
-    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(at(kPlannerWords + 16));
+    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerWords + 16);
   }
 
   DEV PatternContext freshContext(const WorkItem &item) const {
@@ -137,8 +124,8 @@ private:
   DEV KeyRange nextRange() const {
     const WorkItem item = readItem(kPlannerWords);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
-    int32_t first = item.firstRow + (isShared() ? 0 : rowsBefore(lane, item.queryRate));
-    const bool hasRows = lane < kClusterConsumers && first < item.endRow(p);
+    int32_t first = item.firstRow + (isShared() ? 0 : lane * kGroupRows * item.queryRate);
+    const bool hasRows = lane < kConsumers && first < item.endRow(p);
     if constexpr (Pattern::kAsksTogether) {
       first = hasRows ? first : item.firstRow;
     } else if (!hasRows) {
@@ -152,9 +139,6 @@ private:
     return Pattern::kAsksTogether && !hasRows ? noRange() : next;
   }
 
-  // Of the consumer of a lane, from the first row of this block.
-  DEV static int32_t rowsBefore(int32_t lane, int32_t queryRate) { return (lane - firstOwnLane()) * kGroupRows * queryRate; }
-
   DEV static KeyRange noRange() { return KeyRange{kNoTile, kNoTile, 0, 0, kNoTile}; }
 
   DEV void enterBranch(int32_t number) {
@@ -163,15 +147,14 @@ private:
     const int32_t place = number < Pattern::kBranchCount ? placeIn(number) : 0;
     __syncwarp(); // all lanes are done with the branch before
     if (isWriter())
-      ptx::storeShared8(at(kWalkWords), number, place);
+      ptx::storeShared8(kWalkWords, number, place);
     __syncwarp();
   }
 
   DEV int32_t placeIn(int32_t branch) const {
     const WorkItem item = readItem(kPlannerWords);
     const int32_t rate = Pattern::keyRate(variant(), branch);
-    const int32_t residue =
-        Pattern::keyResidue(freshContext(item), variant(), branch, p.qOrigin + item.firstRow + rowsBefore(0, item.queryRate));
+    const int32_t residue = Pattern::keyResidue(freshContext(item), variant(), branch, p.qOrigin + item.firstRow);
     return residue << GroupTile::kMapBits | mapOfClass(keyRateSlot(rate), rate, residue, p.seqlenK);
   }
 

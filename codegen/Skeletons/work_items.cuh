@@ -1,7 +1,6 @@
-// Who computes which rows: the numbered work items of a launch, each one query tile of one head, or as many neighbouring
-// ones as blocks compute an item together (kBlocksOfItem). Rows are addressed as rho + R * Q: row number Q of residue
-// class rho, R = query rate. With kDocumentTiles items are those of document_items.cuh. Needs KernelParams, rasterPairs,
-// kBlocksOfItem and blockOfItem before it.
+// Who computes which rows: the numbered work items of a launch, each one query tile of one head. Rows are addressed as
+// rho + R * Q: row number Q of residue class rho, R = query rate. With kDocumentTiles items are those of
+// document_items.cuh. Needs KernelParams and rasterPairs before it.
 #pragma once
 
 #include "document_items.cuh"
@@ -10,20 +9,18 @@ namespace heddle {
 
 DEV int32_t ceilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
-constexpr int32_t kRowsOfItem = kBlocksOfItem * KernelTraits::kBlockM;
-
-// One query tile of one head: what this block computes of an item.
+// One query tile of one head.
 struct WorkItem : ItemEnd<kHasDocumentTiles> {
   int32_t batch, head, kvHead;
   int32_t variant, queryRate;
   int32_t firstRow; // row index of the tile's first row; the next rows follow at queryRate
-  int32_t lastRow;  // row index of its last existing row; below firstRow: of the item, only other blocks have rows
+  int32_t lastRow;  // row index of its last existing row
 };
 
 // Items of one head of this variant, all residue classes together.
 DEV int32_t itemsOfVariant(int32_t variant, int32_t seqlenQ) {
   int32_t rate = Pattern::queryRate(variant);
-  return rate * ceilDiv(ceilDiv(seqlenQ, rate), kRowsOfItem);
+  return rate * ceilDiv(ceilDiv(seqlenQ, rate), KernelTraits::kBlockM);
 }
 
 DEV PatternContext makeContext(const KernelParams &p, int32_t batch, int32_t head) {
@@ -57,7 +54,7 @@ template <class P = Pattern> DEV int32_t itemsPerHead(const KernelParams &p, int
   if constexpr (kHasDocumentTiles) {
     PatternContext context = makeContext(p, 0, 0); // all heads have the same documents
     keepOutOfLoops(context);
-    return DocumentItems<P, kRowsOfItem>::perHead(context, rows);
+    return DocumentItems<P>::perHead(context, rows);
   } else {
     int32_t items = 0;
 #pragma unroll
@@ -71,17 +68,17 @@ template <class P = Pattern> DEV int32_t itemsPerHead(const KernelParams &p, int
 template <class P = Pattern>
 DEV bool placeRows(const KernelParams &p, const PatternContext &context, int32_t seqlenQ, int32_t number, WorkItem &item) {
   if constexpr (kHasDocumentTiles) {
-    return DocumentItems<P, kRowsOfItem>::place(context, number, item);
+    return DocumentItems<P>::place(context, number, item);
   } else {
     item.queryRate = P::queryRate(item.variant);
     int32_t tile = number / item.queryRate;
     int32_t residue = number - tile * item.queryRate;
     int32_t rowsInClass = ceilDiv(seqlenQ - residue, item.queryRate);
-    int32_t firstOfItem = tile * kRowsOfItem, firstNumber = firstOfItem + blockOfItem() * KernelTraits::kBlockM;
+    int32_t firstNumber = tile * KernelTraits::kBlockM;
     int32_t lastNumber = min(firstNumber + KernelTraits::kBlockM, rowsInClass) - 1;
     item.firstRow = p.firstRow() + residue + item.queryRate * firstNumber;
     item.lastRow = p.firstRow() + residue + item.queryRate * lastNumber;
-    return firstOfItem < rowsInClass;
+    return firstNumber < rowsInClass;
   }
 }
 

@@ -177,7 +177,7 @@ VerifyReport compareRows(const ReferenceRows &reference, const std::function<Row
 
 VerifyReport verifyRows(const AttentionOracle &oracle, const HostTensor &out, const HostTensor &lse,
                         const std::vector<RowId> &rows) {
-  const AttentionSizes &sizes = oracle.attentionInputs().sizes;
+  const AttentionSizes &sizes = oracle.sizes();
   return compareRows(referenceRows(oracle, rows, out.dtype), [&](const RowId &id) {
     RowResult row;
     int64_t first = ((id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head) * sizes.valueDim;

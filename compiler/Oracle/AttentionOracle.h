@@ -42,7 +42,7 @@ public:
   };
   Rows bothRows(RowId id) const;
 
-  const AttentionInputs &attentionInputs() const { return inputs; }
+  const AttentionSizes &sizes() const { return inputs.sizes; }
   bool isThreadSafe() const { return pairs.isThreadSafe(); }
 
 private:

@@ -236,13 +236,11 @@ struct PreparedState {
   std::unique_ptr<LaunchGraph> graph; // of all that one launch does, or null
 };
 
-// Servers keep thousands of prepared calls: each has room for its own parameters only. No less than what every driver takes,
-// which is what the recording driver of the tests copies.
+// Servers keep thousands of prepared calls: each has room for its own parameters only.
 static void keepCall(const LoadedKernel &kernel, const EvaluatedCall &call, PreparedState &state) {
   const EvaluatedLaunch &last = call.launches[kernel.codes.size() - 1];
-  const size_t used = last.paramBegin + last.paramBytes, kept = std::max(used, size_t(kSmallParamBytes));
-  state.params.reset(static_cast<unsigned char *>(::operator new[](kept, std::align_val_t(kParamAlignment))));
-  std::memset(state.params.get(), 0, kept);
+  const size_t used = last.paramBegin + last.paramBytes;
+  state.params.reset(static_cast<unsigned char *>(::operator new[](used, std::align_val_t(kParamAlignment))));
   std::memcpy(state.params.get(), call.params, used);
   state.call = call;
   state.call.params = state.params.get();
@@ -260,7 +258,7 @@ Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   HEDDLE_TRY(checkAddresses(*loaded, state->checked.inputs));
   keepCall(*loaded, call, *state);
   if (state->checked.rounds == 1 && !(args.flags & HEDDLE_WITHOUT_GRAPH))
-    state->graph = LaunchGraph::make(*loaded, call); // while its parameters have the room of any call behind them
+    state->graph = LaunchGraph::make(*loaded, state->call);
   return PreparedLaunch(std::move(state));
 }
 

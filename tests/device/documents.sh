@@ -29,8 +29,6 @@ done
 for long in "grid=3" "grid=2" "grid=1,softmax=1"; do # one document is long enough for parts that blocks share
   cases+=("document_full 3 1 6000 6000 6 2 64 bf16 $sm90,split_last=0,split_tiles=32,block_n=32,$long,document_tiles=1")
 done
-cases+=("document 40 1 3333 3333 4 2 128 bf16 $sm90,softmax=0,split_tiles=0,grid=1,split_last=1,cluster=2,document_tiles=1"
-  "document_window 60 1 2000 5003 4 2 64 bf16 $sm90,softmax=0,split_tiles=0,grid=0,split_last=0,cluster=2,block_m=192,producer_registers=56,document_tiles=1")
 
 # pattern_of <pattern> <documents>: the file, with tensors of so many documents.
 pattern_of() {

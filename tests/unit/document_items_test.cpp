@@ -27,45 +27,28 @@ using namespace heddle;
 namespace {
 
 const char *kAfter = R"(
-// Rows [first, last] of item `index` and where they must end; false: the item has none.
-static bool rowsOf(const heddle::KernelParams &p, int index, int block, heddle::WorkItem &item) {
-#if CLUSTER > 1
-  heddle::ptx::thisBlock = block;
-#endif
-  return heddle::decodeWorkItem(p, index, item);
-}
-
 // 0, or the number of the check that failed. begins: where documents begin, and behind them the number of rows.
 extern "C" int check(int batch, int heads, int rows, int seqlenK, int qOrigin, int itemsOfHead, const int *begins, int documents,
                      const void *const *operands, const int *words) {
   heddle::KernelParams p{};
   p.batch = batch; p.heads = heads; p.kvHeads = 1; p.seqlenQ = rows; p.seqlenK = seqlenK; p.qOrigin = qOrigin;
-#if CLUSTER > 1
-  p.raster = 3;
-#endif
   for (int i = 0; i < Pattern::kOperandCount; ++i) p.operand[i] = operands[i];
   for (int i = 0; i < Pattern::kParamCount; ++i) p.param[i] = words[i];
   if (heddle::itemsPerHead(p, rows) != itemsOfHead) return 1;
   std::vector<int> owners(batch * heads * rows);
   for (int index = 0; index < batch * heads * itemsOfHead; ++index) {
-    heddle::WorkItem first{};
-    const bool exists = rowsOf(p, index, 0, first);
-    for (int block = 0; block < CLUSTER; ++block) {
-      heddle::WorkItem item{};
-      if (rowsOf(p, index, block, item) != exists) return 2;
-      if (!exists) continue;
-      if (item.batch >= batch || item.head >= heads || item.queryRate != 1) return 3;
-      if (item.firstRow != first.firstRow + block * BLOCK_M || item.endRow(p) != first.endRow(p) || item.endRow(p) > rows) return 4;
-      if (block && item.firstRow > item.lastRow) continue; // the first block has the item's last rows
-      if (item.firstRow > item.lastRow || item.lastRow - item.firstRow >= BLOCK_M || item.lastRow >= item.endRow(p)) return 5;
-      heddle::WorkItem again{}; // as the item words bring it to consumers
-      if (again.rateOfWord(item.wordOfRate(item.queryRate)) != 1 || again.endRow(p) != item.endRow(p)) return 6;
-      for (int row = item.firstRow; row <= item.lastRow; ++row) ++owners[(item.batch * heads + item.head) * rows + row];
-      if (!begins) continue;
-      const int document = int(std::upper_bound(begins, begins + documents + 1, item.firstRow) - begins) - 1;
-      if (begins[document + 1] != item.endRow(p) || (first.firstRow - begins[document]) % (CLUSTER * BLOCK_M)) return 7;
-      if (item.lastRow + 1 < item.endRow(p) && item.lastRow - item.firstRow + 1 != BLOCK_M) return 8;
-    }
+    heddle::WorkItem item{};
+    if (!heddle::decodeWorkItem(p, index, item)) continue;
+    if (item.batch >= batch || item.head >= heads || item.queryRate != 1) return 3;
+    if (item.endRow(p) > rows) return 4;
+    if (item.firstRow > item.lastRow || item.lastRow - item.firstRow >= BLOCK_M || item.lastRow >= item.endRow(p)) return 5;
+    heddle::WorkItem again{}; // as the item words bring it to consumers
+    if (again.rateOfWord(item.wordOfRate(item.queryRate)) != 1 || again.endRow(p) != item.endRow(p)) return 6;
+    for (int row = item.firstRow; row <= item.lastRow; ++row) ++owners[(item.batch * heads + item.head) * rows + row];
+    if (!begins) continue;
+    const int document = int(std::upper_bound(begins, begins + documents + 1, item.firstRow) - begins) - 1;
+    if (begins[document + 1] != item.endRow(p) || (item.firstRow - begins[document]) % BLOCK_M) return 7;
+    if (item.lastRow + 1 < item.endRow(p) && item.lastRow - item.firstRow + 1 != BLOCK_M) return 8;
   }
   for (int count : owners)
     if (count != 1) return 9;
@@ -78,7 +61,7 @@ using Check = int (*)(int, int, int, int, int, int, const int *, int, const void
 /// A library of the pattern's work items.
 class Items {
 public:
-  Items(const PreparedPattern &prepared, int blockM, int reversed, int cluster) : rows(blockM * cluster) {
+  Items(const PreparedPattern &prepared, int blockM, int reversed) : rows(blockM) {
     const std::string folder = (std::filesystem::temp_directory_path() / ("heddle-documents-" + std::to_string(::getpid()))).string();
     static int libraries = 0;
     const std::string base = folder + "/items" + std::to_string(libraries++); // a library by a name that is known is not opened again
@@ -86,7 +69,7 @@ public:
     std::ofstream(base + ".cpp") << test::kHostDevice << test::kHostItemTraits << prepared.functions << test::kHostItems << kAfter;
     const std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -w -shared -fPIC -I " HEDDLE_SOURCE_DIR
                                 " -I " HEDDLE_SOURCE_DIR "/codegen/Skeletons -DBLOCK_M=" + std::to_string(blockM) + " -DREVERSED=" +
-                                std::to_string(reversed) + " -DCLUSTER=" + std::to_string(cluster) + " -DDOCUMENT_TILES=1 -o " + base + ".so " + base + ".cpp";
+                                std::to_string(reversed) + " -DDOCUMENT_TILES=1 -o " + base + ".so " + base + ".cpp";
     REQUIRE(std::system(command.c_str()) == 0);
     library = dlopen((base + ".so").c_str(), RTLD_NOW);
     REQUIRE(library != nullptr);
@@ -196,8 +179,8 @@ TEST_CASE("documents have tiles of their own: every row belongs to one item, and
   const PreparedPattern patterns[] = {library("document"), library("document_window"), parsed(kPart)};
   const std::vector<Entries> lengths = lengthsToTry();
   for (const PreparedPattern &pattern : patterns)
-    for (const auto &[blockM, reversed, cluster] : {std::tuple{48, 1, 1}, {16, 0, 1}, {48, 0, 2}}) {
-      const Items items(pattern, blockM, reversed, cluster);
+    for (const auto &[blockM, reversed] : {std::pair{48, 1}, {16, 0}}) {
+      const Items items(pattern, blockM, reversed);
       CAPTURE(pattern.name);
       CAPTURE(items.rows);
       for (const Entries &each : lengths) {
@@ -209,7 +192,7 @@ TEST_CASE("documents have tiles of their own: every row belongs to one item, and
 
 TEST_CASE("a call that sees a part of the documents has the tiles of what it sees") {
   const PreparedPattern pattern = parsed(kPart);
-  const Items items(pattern, 16, 1, 1);
+  const Items items(pattern, 16, 1);
   const Entries offsets = {0, 10, 10, 75, 76, 140, 300};
   for (int64_t origin : {0, 1, 9, 10, 11, 76, 139, 200, 299})
     for (int64_t rows : {1, 15, 16, 17, 60, 100})
@@ -222,7 +205,7 @@ TEST_CASE("a call that sees a part of the documents has the tiles of what it see
 
 TEST_CASE("tensors of different lengths count as the shortest, and rows that they leave out belong to the documents at the ends") {
   const PreparedPattern window = library("document_window"), causal = library("document");
-  const Items items(window, 16, 0, 1), ofCausal(causal, 16, 0, 1);
+  const Items items(window, 16, 0), ofCausal(causal, 16, 0);
   for (int64_t fewer : {0, 1, 2, 3})
     CHECK(checkCall(items, window, {{0, 20, 30, 64, 90}, 90, 0, fewer}) == 0);
   CHECK(checkCall(ofCausal, causal, {{5, 20, 30}, 90}) == 0);
@@ -232,7 +215,7 @@ TEST_CASE("tensors of different lengths count as the shortest, and rows that the
 
 TEST_CASE("offsets that decrease leave no item with rows outside of the call") {
   const PreparedPattern pattern = library("document");
-  const Items items(pattern, 16, 0, 1);
+  const Items items(pattern, 16, 0);
   for (const Entries &offsets : {Entries{0, 50, 20, 90}, Entries{0, 2000000000, -2000000000, 90}, Entries{90, 60, 30, 0}}) {
     const int wrong = checkCall(items, pattern, {offsets, 90}, /*isLawful=*/false);
     CHECK((wrong == 0 || wrong == 9)); // some rows may have no owner, or two

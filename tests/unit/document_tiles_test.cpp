@@ -140,16 +140,11 @@ TEST_CASE("grids have an item for each document beside those of full tiles") {
   }
 }
 
-TEST_CASE("blocks of a cluster share an item of a document, and persistent blocks stay as many") {
+TEST_CASE("persistent blocks stay as many with tiles of documents") {
   const Skeleton &skeleton = sm90ForwardSkeleton();
   const KernelRequest request = documentRequest();
   KernelConfig config = ownTiles(skeleton, request);
   config.softmax = config.splitTiles = 0;
-  config.grid = 0;
-  config.cluster = 2;
-  REQUIRE_FALSE(skeleton.whyInfeasible(request, config));
-  CHECK(gridOf(skeleton.planLaunch(request, config), {1000, 7}) == 2 * 6 * (1000 / (2 * config.blockM) + 7));
-  config.cluster = 1;
   for (int64_t grid : {1, 2, 3}) {
     config.grid = grid;
     CHECK(gridOf(skeleton.planLaunch(request, config), {1000, 7}) == std::min<int64_t>(132 * config.minBlocks, 6 * (1000 / config.blockM + 7)));

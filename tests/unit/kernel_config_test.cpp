@@ -80,7 +80,7 @@ TEST_CASE("a wrong configuration text is refused with its line") {
   const std::string good = numbered().str();
   const auto message = [](const std::string &text) { return KernelConfig::parse(text).status().message(); };
   CHECK(message("block_m") == "configuration: line 1: expected name=value, got 'block_m'");
-  CHECK(message(good + "block_m=1\n") == "configuration: line 26: block_m is given twice");
+  CHECK(message(good + "block_m=1\n") == "configuration: line 25: block_m is given twice");
   CHECK(message("skeleton=a\nblock_q=1\n")
             .find("line 2: no configuration field 'block_q'; there is skeleton, block_m,") != std::string::npos);
   CHECK(message("block_m=12x\n") == "configuration: line 1: expected a whole number for block_m, got '12x'");

@@ -162,7 +162,7 @@ TEST_CASE("values are read by knob name") {
   const Point point = space.parse("block_m=192 stages=2 order=longest").take();
   CHECK(space.values(point)["block_m"] == 192);
   CHECK(space.values(point)["order"] == 1);
-  CHECK(space.values(point).valueOr("cluster", 7) == 7);
+  CHECK(space.values(point).valueOr("splits", 7) == 7);
   CHECK(space.values(point).valueOr("stages", 7) == 2);
 }
 

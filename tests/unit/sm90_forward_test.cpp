@@ -111,13 +111,6 @@ TEST_CASE("every constraint refuses something, and says why") {
        "parts of long items are shared by blocks that stay, which a block for every item does not"},
       {"turns", bf16, [](KernelConfig &c) { c.blockM = 64, c.warps = 8, c.turnTaking = 1, c.consumerRegisters = 240; },
        "turns need at least two consuming warpgroups, block_m=64 has one"},
-      {"ranges", bf16, [](KernelConfig &c) { c.cluster = 3; }, "cluster is 3, expected 1 to 2"},
-      {"cluster", bf16, [](KernelConfig &c) { c.cluster = 2, c.grid = 3; },
-       "blocks of a cluster take the same items, and a counter gives each block items of its own"},
-      {"cluster", bf16, [](KernelConfig &c) { c.cluster = 2, c.grid = 1, c.softmax = 1; },
-       "which items are computed again is known to one block of a cluster only"},
-      {"cluster", bf16, [](KernelConfig &c) { c.cluster = 2, c.grid = 1, c.splitTiles = 64; },
-       "parts that blocks share are taken by one block, not by a cluster"},
       {"chained", bf16, [](KernelConfig &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
       {"ranges", bf16, [](KernelConfig &c) { c.documentTiles = 2; }, "document_tiles is 2, expected 0 to 1"},
       {"document_tiles", bf16, [](KernelConfig &c) { c.documentTiles = 1; },
@@ -246,30 +239,6 @@ TEST_CASE("the source names the two sizes of products that the kernel uses, and 
     const std::string n = std::to_string(size), begin = "#define HEDDLE_PRODUCT_" + n + " " + n + ", " + std::to_string(size / 2);
     CHECK_MESSAGE(products.find(begin + ", ") != std::string::npos, size);
   }
-}
-
-TEST_CASE("clusters are off by default, feasible where every block of one has the same items, and not in rounds of passes") {
-  const Skeleton &skeleton = sm90ForwardSkeleton();
-  KernelRequest request = requestFor(128, 128);
-  KernelConfig config = defaultFor(request);
-  CHECK(config.cluster == 1);
-  CHECK(skeleton.traits(request, config).find("HEDDLE_CLUSTER") == std::string::npos);
-  config.cluster = 2;
-  for (int64_t grid : {0, 1, 2}) {
-    config.grid = grid;
-    config.splitLast = grid == 1;
-    CHECK_FALSE(skeleton.whyInfeasible(request, config));
-  }
-  CHECK(skeleton.traits(request, config).find("};\n#define HEDDLE_CLUSTER 2\n") != std::string::npos);
-  request.searchesLists = true;
-  REQUIRE(skeleton.whyInfeasible(request, config));
-  CHECK(skeleton.whyInfeasible(request, config)->reason.find("notes of listed cells") == 0);
-  request.searchesLists = false;
-  request.passes.resize(2);
-  const auto refusal = skeleton.whyInfeasible(request, config);
-  REQUIRE(refusal);
-  CHECK(std::string(refusal->constraint) == "cluster");
-  CHECK(refusal->reason == "a round of passes may end amid the rows of a cluster");
 }
 
 TEST_CASE("a chain of scores has no anchored softmax, and says why") {

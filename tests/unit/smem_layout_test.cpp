@@ -24,16 +24,6 @@ TEST_CASE("regions are placed behind each other on aligned offsets") {
   CHECK(layout.find("o") == nullptr);
 }
 
-TEST_CASE("an overlay shares the bytes of the region below and grows the total only beyond them") {
-  SmemLayout layout;
-  layout.append("q", 256);
-  layout.append("k", 256);
-  CHECK(layout.overlay("out", "q", 256) == 0);
-  CHECK(layout.totalBytes() == 512);
-  CHECK(layout.overlay("scratch", "k", 1024) == 256);
-  CHECK(layout.totalBytes() == 1280);
-}
-
 TEST_CASE("every feasible configuration has a plan without overlap that fits its GPU") {
   const Skeleton &skeleton = portableForwardSkeleton();
   for (const char *name : {"sm_80", "sm_86", "sm_90a"}) {

@@ -196,36 +196,6 @@ TEST_CASE("the grid fits the way in which items are dealt out") {
   }
 }
 
-TEST_CASE("the blocks of a cluster share an item of as many query tiles, and copy a share of each key tile") {
-  KernelRequest request = requestFor(128, 128);
-  request.variants = kLattices;
-  KernelConfig config = defaultFor(request);
-  config.blockM = 192;
-  config.blockN = 80;
-  config.softmax = 0;
-  config.cluster = 2;
-  for (int64_t grid : {0, 1, 2}) {
-    config.grid = grid;
-    const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
-    CHECK(plan.validate().isOk());
-    const size_t queryMaps = 4, allMaps = 12; // of two rates
-    REQUIRE(plan.launches.front().tensorMaps.size() == allMaps);
-    for (size_t i = 0; i < allMaps; ++i)
-      CHECK(plan.launches.front().tensorMaps[i].box[1] == (i < queryMaps ? 192 : 40));
-    for (int64_t seqlen : {0, 1, 192, 193, 385, 100000}) {
-      const LaunchSymbols symbols = symbolsFor(seqlen);
-      const int64_t quarter = (seqlen + 3) / 4, items = 12 * std::max((seqlen + 383) / 384, 4 * ((quarter + 383) / 384));
-      CHECK(valueOf(workItems(request, config), symbols) == items);
-      const auto geometry = evaluateGeometry(plan.launches.front(), symbols);
-      REQUIRE(geometry.isOk());
-      CHECK(geometry->grid[0] == 2 * (grid == 0 ? items : std::min<int64_t>(items, 66)));
-    }
-    LaunchSymbols odd = symbolsFor(100000);
-    odd[LaunchSymbol::smCount] = 77;
-    CHECK(evaluateGeometry(plan.launches.front(), odd)->grid[0] == (grid == 0 ? 2 * 12 * std::max(261, 4 * 66) : 76));
-  }
-}
-
 TEST_CASE("the workspace of parts holds their state, and only its words are cleared") {
   KernelRequest request = requestFor(64, 96);
   KernelConfig config = defaultFor(request);

@@ -1,7 +1,7 @@
 //===- work_items_test.cpp - who computes which rows ----------------------===//
 // Compiles the device's work item decoding with the emitted functions of every pattern file for the host and walks the
 // whole grid, also in rounds of rows: every row of every head belongs to exactly one CTA, and its tile names existing rows
-// of its round. Where blocks compute an item together, all of them find it or none.
+// of its round.
 //===----------------------------------------------------------------------===//
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
@@ -38,19 +38,10 @@ int check(int batch, int heads, int rows) {
     p.roundFirst = first;
     p.roundRows = end - first;
 #endif
-#if CLUSTER > 1
-    p.raster = RASTER;
-#endif
-    int items = batch * heads * heddle::itemsPerHead(p, end - first), found[CLUSTER] = {};
-    for (int index = 0; index < items * CLUSTER; ++index) {
-#if CLUSTER > 1
-      heddle::ptx::thisBlock = index % CLUSTER;
-#endif
+    int items = batch * heads * heddle::itemsPerHead(p, end - first);
+    for (int index = 0; index < items; ++index) {
       heddle::WorkItem item{};
-      if (!heddle::decodeWorkItem(p, index / CLUSTER, item)) continue;
-      ++found[index % CLUSTER];
-      if (index % CLUSTER && found[index % CLUSTER] != found[0]) return 1;
-      if (index % CLUSTER && item.firstRow > item.lastRow) continue; // the first block has the item's last rows
+      if (!heddle::decodeWorkItem(p, index, item)) continue;
       if (item.firstRow > item.lastRow || item.batch >= batch || item.head >= heads) return 1;
       if (item.firstRow < first || item.lastRow >= end) return 1;
       if ((item.lastRow - item.firstRow) / item.queryRate >= KernelTraits::kBlockM) return 1;
@@ -71,7 +62,7 @@ int main() {
 )";
 
 struct Raster {
-  int blockM, heads, reversed, chained = 0, cluster = 1;
+  int blockM, heads, reversed, chained = 0;
 };
 
 /// Exit code of the compiled program; -1 if it does not compile.
@@ -85,8 +76,7 @@ int compileAndRun(const PreparedPattern &prepared, Raster raster) {
   std::string command = std::string(HEDDLE_HOST_CXX) +
                         " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR "/codegen/Skeletons -DBLOCK_M=" + std::to_string(raster.blockM) +
                         " -DRASTER=" + std::to_string(raster.heads) + " -DREVERSED=" + std::to_string(raster.reversed) +
-                        " -DCHAINED=" + std::to_string(raster.chained) + " -DCLUSTER=" + std::to_string(raster.cluster) +
-                        " -o " + base + " " + base + ".cpp";
+                        " -DCHAINED=" + std::to_string(raster.chained) + " -o " + base + " " + base + ".cpp";
   int code = std::system(command.c_str()) == 0 ? std::system(base.c_str()) : -1;
   std::filesystem::remove_all(folder);
   return code;
@@ -105,17 +95,5 @@ TEST_CASE("every row belongs to exactly one work item") {
     CHECK(compileAndRun(*prepared, {128, 1, 0}) == 0);
     if (!prepared->passFunctions.empty())
       CHECK(compileAndRun(*prepared, {16, 8, 1, 1}) == 0);
-  }
-}
-
-TEST_CASE("every row belongs to one block of a cluster, and its blocks find an item together") {
-  for (const char *name : {"full", "dilated", "longnet"}) {
-    auto file = PatternFile::load(HEDDLE_SOURCE_DIR "/patterns/" + std::string(name) + ".mlir");
-    REQUIRE(file.isOk());
-    auto prepared = preparePattern(**file);
-    REQUIRE(prepared.isOk());
-    CAPTURE(prepared->name);
-    CHECK(compileAndRun(*prepared, {48, 8, 1, 0, 2}) == 0);
-    CHECK(compileAndRun(*prepared, {16, 1, 0, 0, 2}) == 0);
   }
 }

@@ -59,12 +59,6 @@ DEV uint32_t swapGlobal(uint32_t *word, uint32_t expected, uint32_t value) {
 }
 
 // Words that other blocks write while this one runs.
-DEV uint32_t loadCoherent4(const uint32_t *word) {
-  uint32_t value;
-  asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-  return value;
-}
-
 DEV void loadCoherent8(const uint32_t *pair, uint32_t (&words)[2]) {
   uint64_t both;
   asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(both) : "l"(pair) : "memory");

@@ -1,7 +1,7 @@
 //===- HostWorkItems.h - the device's work items for the host compiler ------===//
 // What surrounds a pattern's emitted functions when the host compiles the decoding of work items with them, as
 //   kHostDevice  kHostItemTraits  functions  kHostItems  a check.
-// The command line gives BLOCK_M, REVERSED, CLUSTER (blocks of an item) and what differs from the values below.
+// The command line gives BLOCK_M, REVERSED and what differs from the values below.
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_HOSTWORKITEMS_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_HOSTWORKITEMS_H
 
@@ -25,25 +25,13 @@ inline constexpr const char *kHostItemTraits = R"(
 using std::max;
 using std::min;
 struct KernelTraits {
-  static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED, kChainedMib = CHAINED, kCluster = CLUSTER;
+  static constexpr int kBlockM = BLOCK_M, kRasterHeads = RASTER, kRasterReversed = REVERSED, kChainedMib = CHAINED;
   static constexpr int kDocumentTiles = DOCUMENT_TILES;
-  static constexpr int kQueryRateCount = 1, kKeyRateCount = 1, kMapsPerRate = 1, kQueryRates[1] = {1}, kKeyRates[1] = {1}; // of maps, not used
 };
 )";
 
 inline constexpr const char *kHostItems = R"(
-#if CLUSTER > 1
-namespace heddle {
-struct TensorMap {};
-namespace ptx {
-int thisBlock;
-int blockOfCluster() { return thisBlock; }
-} // namespace ptx
-} // namespace heddle
-#include "codegen/Skeletons/sm90_params.cuh"
-#else
 #include "codegen/Skeletons/forward_params.cuh"
-#endif
 #include "codegen/Skeletons/work_items.cuh"
 )";
 
