@@ -22,7 +22,7 @@ constexpr int64_t kMaxBoxRows = 256;     // rows of one copy through a tensor ma
 constexpr int64_t kColumnElements = 64;  // elements of one row of a swizzled tile, 128 bytes
 constexpr int64_t kTileAlignment = 1024; // swizzled tiles start on it
 constexpr int64_t kBarrierBytes = 1024;
-constexpr int64_t kCellWordBytes = 4 * 160; // CellWords::kSlots and kSlotWords of cell_words.cuh
+constexpr int64_t kCellWordBytes = 4 * 160; // CellBits::kSlots and kSlotWords of cell_bits.cuh
 constexpr int64_t kRegisterStep = 8, kLeastRegisters = 24, kMostRegisters = 240; // of setmaxnreg
 constexpr int64_t kStateRegisters = 30;   // softmax state and addresses of a consumer's thread
 constexpr int64_t kMaxThresholdHalf = 15; // weights up to 2^threshold stay finite in half

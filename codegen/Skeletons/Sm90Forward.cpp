@@ -26,7 +26,7 @@ using namespace sm90;
 
 constexpr int64_t kMaxHeadDim = 256;
 constexpr int64_t kAllHeadsMib = 4096;     // long rows of all heads first: what they leave to others is shared early
-constexpr int64_t kMostParts = 64;         // of an item of the last round; kMaxParts of sm90_parts.cuh
+constexpr int64_t kMostParts = 64;         // of an item of the last round; kMaxSplits of sm90_split_kv.cuh
 constexpr int64_t kDefaultSplitTiles = 96; // of 48, 64, 96 and 128 the fastest on global rows of 32k keys
 
 std::string number(int64_t value) { return std::to_string(value); }
@@ -161,7 +161,7 @@ LaunchExpr gridBlocks(const KernelRequest &request, const KernelConfig &config) 
   return config.grid == kGridTile ? items : min(units, residentBlocks(config));
 }
 
-// The layout is that of sm90_parts.cuh: the counter of a dynamic grid and words of parts, cleared; the states of parts; the
+// The layout is that of sm90_split_kv.cuh: the counter of a dynamic grid and words of parts, cleared; the states of parts; the
 // chains of items that blocks got from the counter.
 PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config) {
   constexpr int64_t kWordBytes = 4, kSharedPartSlots = 256, kMaxConsumerWarps = 16, kLaneBytes = 16 * 32;

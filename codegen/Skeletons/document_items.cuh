@@ -9,8 +9,8 @@ namespace heddle {
 
 constexpr bool kHasDocumentTiles = KernelTraits::kDocumentTiles != 0;
 
-// Where the rows of an item must end: with those of the call, or with those of its document, whose rate is 1. In the item
-// words the end then lies in the place of the rate.
+// Where the rows of an item must end: with those of the call, or with those of its document, whose rate is 1. In the
+// header the end then lies in the place of the rate.
 template <bool IsOfDocument> struct ItemEnd {
   DEV int32_t endRow(const KernelParams &p) const { return p.seqlenQ; }
   DEV static int32_t wordOfRate(int32_t rate) { return rate; }

@@ -24,8 +24,8 @@ struct LaneRows {
   }
 };
 
-// The reference starts this far below the carried lse, so that weights of new keys keep their precision
-// in half, which bfloat16 does not need; the next key above it raises the reference as usual. Log2 units.
+// The row maximum starts this far below the carried lse, so that weights of new keys keep their precision
+// in half, which bfloat16 does not need; the next key above it raises it as usual. Log2 units.
 constexpr float kCarryHeadroom = KernelTraits::kIsBf16 ? 0.f : 8.f;
 
 // rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the loads:
@@ -39,7 +39,7 @@ DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows
       int32_t row = min(lane.index(i, half), lane.end - 1);
       float lse = p.carryLse[lane.carryLseOffset(p, row)];
       bool hasKeys = lse != -INFINITY;
-      rows.reference[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom : kNoReference;
+      rows.rowMax[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom : kNoRowMax;
       rows.sum[i][half] = hasKeys && threadIdx.x % 4 == 0 ? weight : 0.f;
       const float *from = p.carryOut + lane.carryOffset(p, row) + threadIdx.x % 4 * 2;
 #pragma unroll
@@ -59,7 +59,7 @@ DEV void startFromSink(RowState &rows, float sink) {
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      rows.reference[i][half] = isKey ? sink * kLog2OfE - kCarryHeadroom : kNoReference;
+      rows.rowMax[i][half] = isKey ? sink * kLog2OfE - kCarryHeadroom : kNoRowMax;
       rows.sum[i][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kCarryHeadroom) : 0.f;
     }
 }
@@ -150,7 +150,7 @@ DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &r
     storeRowAsFloat(to, isPresent, values);
   else
     storeRowAsElements(to, isPresent, values);
-  float lse = (rows.reference[i][half] + ptx::log2Approx(sum)) * kLogOf2;
+  float lse = (rows.rowMax[i][half] + ptx::log2Approx(sum)) * kLogOf2;
   ptx::storeGlobal4(p.lse + lane.lseOffset(p, row), isPresent & (threadIdx.x % 4 == 0), __float_as_uint(lse));
 }
 

@@ -1,7 +1,6 @@
-// The running softmax of one warp's rows, in base 2 and fp32. For each row: reference, a value that the
-// scaled scores do not exceed by more than kRescaleThreshold (log2 units), and weights and output relative
-// to it. Invariant: sum = sum of 2^(s - reference), out = sum of 2^(s - reference) v over the keys so far.
-// A row without a kept key has reference kNoReference and sum 0.
+// The running softmax of one warp's rows, in base 2 and fp32. For each row: row_max, a maximum of the scaled scores that may
+// lag behind them by kRescaleThreshold (log2 units), and weights and output relative to it. Invariant: sum = sum of
+// 2^(s - row_max), out = sum of 2^(s - row_max) v over the keys so far. A row without a kept key has row_max kNoRowMax, sum 0.
 #pragma once
 
 namespace heddle {
@@ -14,7 +13,7 @@ constexpr unsigned kWholeWarp = 0xffffffffu;
 // lane's part; the row's sum is the total over the four lanes of a quad.
 struct RowState {
   Output out;
-  float reference[kRowTiles][2];
+  float rowMax[kRowTiles][2];
   float sum[kRowTiles][2];
 };
 
@@ -27,7 +26,7 @@ DEV int32_t laneRowNumber() {
 typedef float RowValues[kRowTiles][2];
 
 // Below every scaled score, and finite: a score of -inf relative to it is still -inf.
-constexpr float kNoReference = -3e38f;
+constexpr float kNoRowMax = -3e38f;
 
 DEV float quadMax(float x) {
   x = fmaxf(x, __shfl_xor_sync(kWholeWarp, x, 1));
@@ -39,12 +38,12 @@ DEV float quadSum(float x) {
   return x + __shfl_xor_sync(kWholeWarp, x, 2);
 }
 
-// The sum of a row's weights, the same in all lanes of the quad. The largest score meets the reference up to the
-// rounding of their product with the scale and of ex2; a sum that close to 1 is 1, so that a row with one key
+// The sum of a row's weights, the same in all lanes of the quad. The largest score meets row_max up to the
+// rounding of their multiplication by the scale and of ex2; a sum that close to 1 is 1, so that a row with one key
 // gives v itself.
 DEV float rowSum(const RowState &rows, int i, int half) {
   float sum = quadSum(rows.sum[i][half]);
-  float rounding = fmaf(fabsf(rows.reference[i][half]), 0x1p-24f, 0x1p-22f);
+  float rounding = fmaf(fabsf(rows.rowMax[i][half]), 0x1p-24f, 0x1p-22f);
   return fabsf(sum - 1.f) <= fminf(rounding, 0.25f) ? 1.f : sum;
 }
 
@@ -53,7 +52,7 @@ DEV void clearRows(RowState &rows) {
   for (int i = 0; i < kRowTiles; ++i) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      rows.reference[i][half] = kNoReference;
+      rows.rowMax[i][half] = kNoRowMax;
       rows.sum[i][half] = 0.f;
     }
 #pragma unroll
@@ -87,38 +86,38 @@ DEV void scaleRow(RowState &rows, int i, int half, float factor) {
   }
 }
 
-DEV bool exceedsReference(const RowState &rows, const RowValues &largest, float scaleLog2) {
+DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float scaleLog2) {
   bool exceeds = false;
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       exceeds |= fmaf(largest[i][half], scaleLog2, -static_cast<float>(KernelTraits::kRescaleThreshold)) >
-                 rows.reference[i][half];
+                 rows.rowMax[i][half];
   return exceeds;
 }
 
 // Restores the invariant before scores with these maxima are added. With a threshold the warp moves its
-// references only when some score exceeds one by more than it; without, after every chunk.
-DEV void raiseReference(RowState &rows, const RowValues &largest, float scaleLog2) {
+// row maxima only when some score exceeds one by more than it; without, after every chunk.
+DEV void raiseRowMax(RowState &rows, const RowValues &largest, float scaleLog2) {
   if (KernelTraits::kRescaleThreshold > 0)
-    if (!__any_sync(kWholeWarp, exceedsReference(rows, largest, scaleLog2)))
+    if (!__any_sync(kWholeWarp, exceedsRowMax(rows, largest, scaleLog2)))
       return;
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float raised = fmaxf(rows.reference[i][half], quadMax(largest[i][half]) * scaleLog2);
-      scaleRow(rows, i, half, ptx::exp2Approx(rows.reference[i][half] - raised));
-      rows.reference[i][half] = raised;
+      float raised = fmaxf(rows.rowMax[i][half], quadMax(largest[i][half]) * scaleLog2);
+      scaleRow(rows, i, half, ptx::exp2Approx(rows.rowMax[i][half] - raised));
+      rows.rowMax[i][half] = raised;
     }
 }
 
-// Turns scores into weights relative to the reference and adds them to the sums.
+// Turns scores into weights relative to row_max and adds them to the sums.
 DEV void exponentiate(RowState &rows, Probabilities &probabilities, const Scores &scores, float scaleLog2) {
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
-    float shift[2] = {-rows.reference[i][0], -rows.reference[i][1]};
+    float shift[2] = {-rows.rowMax[i][0], -rows.rowMax[i][1]};
 #pragma unroll
     for (int n = 0; n < kScoreTiles; ++n) {
 #pragma unroll

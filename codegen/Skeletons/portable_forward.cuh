@@ -10,9 +10,9 @@
 //   kChunkN              keys whose scores are in registers at once; divides kBlockN, multiple of 16
 //   kOverlapScores       1: scores of the next tile are computed beside the exponentials of this one
 //   kQueryInRegisters    1: Q fragments stay in registers; 0: read again from shared memory for every chunk
-//   kRescaleThreshold    0: rescale after every chunk; n: only when a score exceeds the reference by n in log2
+//   kRescaleThreshold    0: rescale after every chunk; n: only when a score exceeds row_max by n in log2
 //   kCompactMask         1: the predicate of masked tiles in a loop (long predicates), 0: unrolled; no difference
-//                        where the pattern gives its kept columns as words
+//                        where the pattern gives its kept columns as bits
 //   kTilesAreWhole       1: all pairs of a visited tile are kept; key 0 stands where a tile may begin. 2: those of them that
 //                        lie in the pattern's band of positions
 //   kDocumentTiles       1: documents have query tiles of their own (document_items.cuh)
@@ -46,7 +46,7 @@
 #include "elements.cuh"
 #include "key_tiles.cuh"
 #include "shared_tiles.cuh"
-#include "warp_products.cuh"
+#include "warp_mma.cuh"
 #include "online_softmax.cuh"
 #include "score_mask.cuh"
 #include "score_chain.cuh"
@@ -83,39 +83,39 @@ static_assert(KernelTraits::kSmemQ + KernelTraits::kBlockM * KernelTraits::kSmem
 struct Consumer {
   QueryOperand query;
   MaskScope mask;
-  float productScale; // from products to log2 units
+  float dotScale;  // from q . k to log2 units
   float scaleLog2;    // from scores to log2 units
   uint32_t keyLane, valueLane;
   RowState rows;
 
   DEV Consumer(const KernelParams &p, const WorkItem &item, const PatternContext &context, uint32_t queryTile)
-      : query(queryTile), mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, productScale(p.scaleLog2),
+      : query(queryTile), mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, dotScale(p.scaleLog2),
         scaleLog2(weightScale(p.scaleLog2)), keyLane(laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK)),
         valueLane(laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV)) {}
 
   DEV void score(Scores &scores, uint32_t keys, const KeyTile &tile, int chunk) const {
-    multiplyQueryKey(scores, query, keys + keyLane + chunk * kChunkN * KernelTraits::kSmemRowBytesQK);
+    mmaQueryKey(scores, query, keys + keyLane + chunk * kChunkN * KernelTraits::kSmemRowBytesQK);
     if constexpr (Pattern::kHasScore)
-      applyScores(scores, mask, tile, chunk, productScale);
+      applyScores(scores, mask, tile, chunk, dotScale);
   }
 
-  // From scores to references that admit them; `largest` holds the lane maxima without masks.
+  // From scores to row maxima that admit them; `largest` holds the lane maxima without masks.
   DEV void admit(Scores &scores, RowValues &largest, const KeyTile &tile, int chunk) {
     if (tile.isMasked) {
       maskScores(scores, mask, tile, chunk);
       laneMax(largest, scores);
     }
-    raiseReference(rows, largest, scaleLog2);
+    raiseRowMax(rows, largest, scaleLog2);
   }
 
   DEV void accumulate(const Probabilities &probabilities, uint32_t values, int chunk) {
-    multiplyProbabilityValue(rows.out, probabilities,
+    mmaProbabilityValue(rows.out, probabilities,
                              values + valueLane + chunk * kChunkN * KernelTraits::kSmemRowBytesV);
   }
 };
 
 // A branch that no tile takes. Without the end of a basic block here ptxas moves the additions to the row sums
-// behind the next product and keeps every weight in a register until then.
+// behind the next mma and keeps every weight in a register until then.
 DEV void endBasicBlock(const KeyTile &tile) {
   if (tile.firstKey == KeyTile::kBeyondAllKeys)
     __trap();

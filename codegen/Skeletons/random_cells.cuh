@@ -3,7 +3,7 @@
 // change all of them together, or none. Needs the warp's wrappers (Ptx/warp.cuh) before it.
 #pragma once
 
-#include "cell_words.cuh"
+#include "cell_bits.cuh"
 
 namespace heddle {
 
@@ -101,7 +101,7 @@ DEV int32_t searchRandomCells(const RandomList &list, int32_t from) {
 
 DEV int32_t random_cells_next(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from) {
   return answerInTurn(RandomList{count, seed, head, extent, row}, from, [](const RandomList &list, int32_t first) {
-    return ptx::kHasCellMemory ? CellWords(list.row).next(list, first) : searchRandomCells(list, first);
+    return ptx::kHasCellMemory ? CellBits(list.row).next(list, first) : searchRandomCells(list, first);
   });
 }
 

@@ -2,7 +2,7 @@
 // masked tiles only; the branch is a compile-time constant of each instance, so the generated predicate folds.
 // Where tiles are kept or dropped whole (KernelTraits::kTilesAreWhole), only missing keys are removed; where a band of
 // positions cuts them besides, what lies outside of it.
-// Where the pattern gives the kept columns of a row as words, the cost hardly depends on the predicate; otherwise the
+// Where the pattern gives the kept columns of a row as bits, the cost hardly depends on the predicate; otherwise the
 // predicate is evaluated for every score.
 #pragma once
 
@@ -138,14 +138,14 @@ DEV void maskMissingKeys(Scores &scores, const MaskScope &scope, const KeyTile &
 template <int Branch>
 DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
   const LanePlace lane(scope, chunk);
-  constexpr bool kHasWords = kOnlyBandCuts || Pattern::kHasKeptColumns[Branch];
+  constexpr bool kHasBits = kOnlyBandCuts || Pattern::kHasKeptColumns[Branch];
   if constexpr (KernelTraits::kTilesAreWhole == 1) {
     maskMissingKeys<Branch>(scores, scope, tile, lane);
-  } else if constexpr (!kHasWords && !KernelTraits::kCompactMask) {
+  } else if constexpr (!kHasBits && !KernelTraits::kCompactMask) {
     maskUnrolled<Branch>(scores, scope, tile, lane);
   } else {
     KeptColumns kept;
-    if constexpr (kHasWords)
+    if constexpr (kHasBits)
       findColumns<Branch>(kept, scope, tile, lane);
     else
       findColumnsInLoop<Branch>(kept, scope, tile, lane);

@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-// Consumers issue their products in turn when kTurnTaking; every tile is one turn of every consumer. The named
+// Consumers issue their mma in turn when kTurnTaking; every tile is one turn of every consumer. The named
 // barrier of a consumer is passed on by the one before it.
 class Turn {
 public:
@@ -27,14 +27,14 @@ private:
 };
 
 // What the producer says of a key tile.
-struct TileWords {
+struct TileHeader {
   int32_t firstKey;
   int32_t flags;     // decides within a step
   int32_t following; // the same, uniform: decides how the walk goes on
 
-  DEV explicit TileWords(const RingCursor<kStages> &keys) {
+  DEV explicit TileHeader(const RingCursor<kStages> &keys) {
     int32_t pair[2];
-    ptx::loadShared8(kTileWords + kTileWordsBytes * keys.slot(), pair);
+    ptx::loadShared8(kTileHeaders + kTileHeaderBytes * keys.slot(), pair);
     firstKey = pair[0];
     flags = pair[1];
     following = uniform(flags);
@@ -50,10 +50,10 @@ public:
 #pragma unroll 1
     for (;;) {
       ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
-      const int32_t flags = uniform(ptx::loadShared4(itemWords() + kItemFlagsOffset));
-      if (hasBit(flags, words::kIsEnd))
+      const int32_t flags = uniform(ptx::loadShared4(itemHeader() + kItemFlagsOffset));
+      if (hasBit(flags, flag::kIsEnd))
         break;
-      if (kMayRedo && hasBit(flags, words::kIsVerdict)) {
+      if (kMayRedo && hasBit(flags, flag::kIsVerdict)) {
         release(kVerdict);
         nextItem();
       } else {
@@ -66,7 +66,7 @@ public:
   }
 
 private:
-  DEV uint32_t itemWords() const { return kItemWords + kItemWordsBytes * queries.slot(); }
+  DEV uint32_t itemHeader() const { return kItemHeaders + kItemHeaderBytes * queries.slot(); }
 
   DEV void nextItem() {
     release(kQueryEmpty + 8 * queries.slot());
@@ -74,27 +74,27 @@ private:
   }
 
   DEV void consume(int32_t flags) {
-    sharesTiles = kSplitsLong && hasBit(flags, words::kIsPart);
+    sharesTiles = kSplitsLong && hasBit(flags, flag::kIsSplit);
     clearRows(rows);
     if (Pattern::kHasSink && beginsRows(flags))
       startFromSink(rows, Pattern::sink(contextOf(ownItem())));
     if (p.carryLse && beginsRows(flags))
       continueFromCarry(rows, p, LaneRows(p, ownItem()));
-    isExact = !kIsAnchored || hasBit(flags, words::kIsExact);
+    isExact = !kIsAnchored || hasBit(flags, flag::kIsExact);
     walkTiles(flags);
     LaneRows lane(p, ownItem());
-    const int32_t note = kMayRedo || kHasParts ? ptx::loadShared4(itemWords() + kItemNoteOffset) : 0;
+    const int32_t note = kMayRedo || kHasSplits ? ptx::loadShared4(itemHeader() + kItemNoteOffset) : 0;
     if (kMayRedo && !isExact && hasOverflowed(rows))
       markForRedo(note);
     nextItem();
-    if (kHasParts && hasBit(flags, words::kIsPart) && !joinParts(p, PartRecord{static_cast<uint32_t>(uniform(note))}, rows))
+    if (kHasSplits && hasBit(flags, flag::kIsSplit) && !combineSplits(p, SplitRecord{static_cast<uint32_t>(uniform(note))}, rows))
       lane.end = 0; // another warp has the whole item
     storeRows(p, lane, rows);
   }
 
   // What comes before the keys of these rows is this consumer's to add.
   DEV bool beginsRows(int32_t flags) const {
-    return !kHasParts || (!hasBit(flags, words::kContinues) && rowGroup() == consumer);
+    return !kHasSplits || (!hasBit(flags, flag::kContinues) && rowGroup() == consumer);
   }
 
   // The rows of the query tile that this consumer computes: its own, or those whose key tiles all consumers share.
@@ -102,7 +102,7 @@ private:
 
   // With the rows of lanes counted from the first consumer, as LaneRows does.
   DEV WorkItem ownItem() const {
-    WorkItem item = readItem(itemWords());
+    WorkItem item = readItem(itemHeader());
     if (kSplitsLong)
       item.firstRow -= (consumer - rowGroup()) * kGroupRows * item.queryRate;
     return item;
@@ -130,12 +130,12 @@ private:
     }
   }
 
-  DEV bool isSkippedNext(int32_t flags) const { return hasBit(flags, words::kNextExists) && !isNeededNext(flags); }
-  DEV bool isNeededNext(int32_t flags) const { return hasBit(flags, words::kNeeded + consumer); }
+  DEV bool isSkippedNext(int32_t flags) const { return hasBit(flags, flag::kNextExists) && !isNeededNext(flags); }
+  DEV bool isNeededNext(int32_t flags) const { return hasBit(flags, flag::kNeeded + consumer); }
 
   DEV int32_t skipTile() {
     ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
-    const TileWords tile(keys);
+    const TileHeader tile(keys);
     turn.take();
     turn.pass();
     releaseKeys();
@@ -149,18 +149,18 @@ private:
     Scores scores;
     ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
     turn.take();
-    ptx::fenceProducts();
+    ptx::fenceMma();
     startScores(scores, queryAddress(), keyAddress());
-    ptx::commitProducts();
+    ptx::commitMma();
     turn.pass();
-    const TileWords tile(keys);
-    ptx::waitProducts<0>();
+    const TileHeader tile(keys);
+    ptx::waitMma<0>();
     ptx::pin(scores[0]);
     releaseKeys();
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     RowFactors factor;
-    if (raiseReferences(rows, scores, weightScale(p.scaleLog2), factor))
+    if (raiseRowMax(rows, scores, weightScale(p.scaleLog2), factor))
       scaleOutput(rows, factor);
     scoresToWeights(rows, scores, weightScale(p.scaleLog2));
     packWeights(weights, scores);
@@ -173,28 +173,28 @@ private:
     RowFactors factor;
     ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
     turn.take();
-    ptx::fenceProducts();
+    ptx::fenceMma();
     startScores(scores, queryAddress(), keyAddress());
-    ptx::commitProducts();
+    ptx::commitMma();
     ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
-    ptx::fenceProducts();
+    ptx::fenceMma();
     startOutput(rows.out, weights, valueAddress());
-    ptx::commitProducts();
+    ptx::commitMma();
     turn.pass();
-    const TileWords tile(keys);
-    ptx::waitProducts<1>();
+    const TileHeader tile(keys);
+    ptx::waitMma<1>();
     ptx::pin(scores[0]);
     releaseKeys();
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     bool hasMoved = false;
     if (looksForMaximum(tile))
-      hasMoved = raiseReferences(rows, scores, weightScale(p.scaleLog2), factor);
+      hasMoved = raiseRowMax(rows, scores, weightScale(p.scaleLog2), factor);
     else if (kIsAnchored)
       hasMoved = moveAnchor(rows, factor);
     scoresToWeights(rows, scores, weightScale(p.scaleLog2));
     ptx::pin(scores[0]);
-    ptx::waitProducts<0>();
+    ptx::waitMma<0>();
     ptx::pin(rows.out[0]);
     releaseValues();
     packWeights(weights, scores);
@@ -205,10 +205,10 @@ private:
 
   DEV void lastOutput() {
     ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
-    ptx::fenceProducts();
+    ptx::fenceMma();
     startOutput(rows.out, weights, valueAddress());
-    ptx::commitProducts();
-    ptx::waitProducts<0>();
+    ptx::commitMma();
+    ptx::waitMma<0>();
     ptx::pin(rows.out[0]);
     releaseValues();
   }
@@ -223,25 +223,25 @@ private:
     values.next();
   }
 
-  DEV bool isMasked(const TileWords &tile) const { return hasBit(tile.flags, words::kMasked + consumer); }
+  DEV bool isMasked(const TileHeader &tile) const { return hasBit(tile.flags, flag::kMasked + consumer); }
 
   DEV PatternContext contextOf(const WorkItem &item) const { return makeContext(p, item.batch, item.head); }
 
   // The chain of scores, then the masks.
-  DEV void changeTile(Scores &scores, const TileWords &tile) const {
+  DEV void changeTile(Scores &scores, const TileHeader &tile) const {
     const WorkItem item = ownItem();
     const PatternContext context = contextOf(item);
     const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
-    const KeyTile keyTile{tile.firstKey, tile.flags >> words::kBranch, true};
+    const KeyTile keyTile{tile.firstKey, tile.flags >> flag::kBranch, true};
     if constexpr (Pattern::kHasScore)
       applyScores(scores, mask, keyTile, 0, p.scaleLog2);
     if (!Pattern::kHasScore || isMasked(tile))
       maskScores(scores, mask, keyTile, 0);
   }
 
-  DEV bool looksForMaximum(const TileWords &tile) const {
+  DEV bool looksForMaximum(const TileHeader &tile) const {
     if constexpr (kIsAnchored)
-      return isExact | isMasked(tile) | lacksReference(rows);
+      return isExact | isMasked(tile) | lacksRowMax(rows);
     return true;
   }
 

@@ -8,14 +8,14 @@
 //   kBlockN              keys of a tile, a multiple of 16, 16 to 128
 //   kStages              slots of the K ring and of the V ring, 1 to 6
 //   kQueryStages         slots of the Q ring, 1 or 2: with two, the next item arrives beside this one
-//   kTurnTaking          1: consumers issue their products in turn
+//   kTurnTaking          1: consumers issue their mma in turn
 //   kGrid                how items are dealt out to blocks (sm90_items.cuh)
 //   kSoftmax             0: every maximum is looked for; 1: anchored (sm90_softmax.cuh)
 //   kRescaleThreshold    growth of a maximum, in log2 units, that needs no rescaling; 0: rescale at every tile
 //   kCompactMask         1: the predicate of masked tiles in a loop, 0: unrolled
 //   kTilesAreWhole       1: a consumer keeps all pairs of a tile that it visits, or none; key 0 stands where a tile may begin.
 //                        2: likewise, of what lies in the pattern's band of positions
-//   kSplitLast, kSplitTiles   which items are computed in parts (sm90_parts.cuh); 0: none
+//   kSplitLast, kSplitTiles   which items are cut in splits (sm90_split_kv.cuh); 0: none
 //   kDocumentTiles       1: documents have query tiles of their own (document_items.cuh)
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kRasterReversed      1: last query tile first
@@ -23,7 +23,7 @@
 //   kIsBf16, kOutFloat32
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount]   distinct rates, ascending
 //   kMapsPerRate         tensor maps of one rate (sm90_params.cuh)
-//   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_words.cuh)
+//   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_bits.cuh)
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
 //   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
 // and macros, where templates do not reach:
@@ -36,20 +36,20 @@
 #include "Ptx/scalar.cuh"
 #include "Ptx/tensor_copy.cuh"
 #include "Ptx/warp.cuh"
-#include "Ptx/warpgroup_product.cuh"
-#include "cell_words.cuh"
+#include "Ptx/warpgroup_mma.cuh"
+#include "cell_bits.cuh"
 #include "elements.cuh"
 #include "sm90_params.cuh"
 #include "work_items.cuh"
 #include "sm90_shared.cuh"
-#include "warpgroup_products.cuh"
+#include "warpgroup_mma.cuh"
 #include "key_tiles.cuh"
 #include "online_softmax.cuh"
 #include "score_mask.cuh"
 #include "score_chain.cuh"
 #include "forward_rows.cuh"
 #include "sm90_softmax.cuh"
-#include "sm90_parts.cuh"
+#include "sm90_split_kv.cuh"
 #include "sm90_items.cuh"
 #include "sm90_tile_walk.cuh"
 #include "sm90_planner.cuh"
@@ -73,7 +73,7 @@ static_assert(KernelTraits::kSmemStageBytesQ >= kQueryTileBytes && KernelTraits:
                   KernelTraits::kSmemStageBytesV >= kValueTileBytes,
               "a slot holds one tile");
 static_assert(!kSplitsLast || kGrid == Grid::stride, "a last round is known where blocks take items at a stride");
-static_assert(!kSplitsLong || kGrid != Grid::tile, "blocks that share parts stay until nothing is left");
+static_assert(!kSplitsLong || kGrid != Grid::tile, "blocks that share splits stay until nothing is left");
 static_assert(!kSplitsLong || !kSplitsLast, "items are cut for one reason");
 
 } // namespace heddle

@@ -1,4 +1,4 @@
-// Which work items, or parts of them, a block computes, one after the other. kGrid says how they are dealt out:
+// Which work items, or splits of them, a block computes, one after the other. kGrid says how they are dealt out:
 //   0 tile     one block per item
 //   1 stride   block c takes items c, c + blocks, ...
 //   2 snake    the same with every second round in reverse, so that long and short items pair
@@ -44,9 +44,9 @@ public:
       int32_t last[2];
       ptx::loadShared8(kLastRound, last);
       if (number >= last[0])
-        return partOfLastRound(last[0], number - last[0], last[1]);
+        return splitOfLastRound(last[0], number - last[0], last[1]);
     }
-    return Unit{number < p.items ? number : kNoItem, PartRecord{0}};
+    return Unit{number < p.items ? number : kNoItem, SplitRecord{0}};
   }
 
 private:
@@ -65,25 +65,25 @@ private:
   }
 
   DEV uint32_t *chain() const {
-    constexpr int64_t kSlotWords = kConsumerWarps * PartState::kWarpBytes / 4;
-    if (!kHasParts)
+    constexpr int64_t kSlotWords = kConsumerWarps * SplitState::kWarpBytes / 4;
+    if (!kHasSplits)
       return p.workspace + workspace::kChain;
-    return p.workspace + workspace::kStates + (kPartSlots + (kSplitsLong ? 2 * ptx::rereadGridSize() : 0)) * kSlotWords;
+    return p.workspace + workspace::kStates + (kSplitSlots + (kSplitsLong ? 2 * ptx::rereadGridSize() : 0)) * kSlotWords;
   }
 
-  // Of the last round: its first item and the number of parts of each. No item: nothing is cut. The parts are those with
-  // the least time, when a part costs its share of an item and a little for itself.
+  // Of the last round: its first item and the number of splits of each. No item: nothing is cut. The splits are those with
+  // the least time, when a split costs its share of an item and a little for itself.
   DEV void noteLastRound() const {
-    constexpr int32_t kItemCost = 1000, kPartCost = 30, kMostParts = 8, kLeastTiles = 3;
+    constexpr int32_t kItemCost = 1000, kSplitCost = 30, kMostSplits = 8, kLeastTiles = 3;
     const int32_t blocks = ptx::rereadGridSize(), rest = p.items % blocks;
-    // A launch that is nothing but its last round is cut as far as parts of a few key tiles go.
-    const int32_t mostParts =
-        p.items < blocks ? min(kMaxParts, p.seqlenK / (kLeastTiles * KernelTraits::kBlockN)) : kMostParts;
+    // A launch that is nothing but its last round is cut as far as splits of a few key tiles go.
+    const int32_t mostSplits =
+        p.items < blocks ? min(kMaxSplits, p.seqlenK / (kLeastTiles * KernelTraits::kBlockN)) : kMostSplits;
     int32_t best = 1, least = kItemCost;
 #pragma unroll 1
-    for (int32_t parts = 2; parts <= mostParts && rest * parts <= kPartSlots; ++parts) {
-      const int32_t cost = ceilDiv(rest * parts, blocks) * (kItemCost / parts + kPartCost);
-      best = cost < least ? parts : best;
+    for (int32_t splits = 2; splits <= mostSplits && rest * splits <= kSplitSlots; ++splits) {
+      const int32_t cost = ceilDiv(rest * splits, blocks) * (kItemCost / splits + kSplitCost);
+      best = cost < least ? splits : best;
       least = min(cost, least);
     }
     if (ptx::rereadThreadIndex() % 32 == 31)
@@ -91,9 +91,9 @@ private:
     __syncwarp();
   }
 
-  DEV Unit partOfLastRound(int32_t firstItem, int32_t index, int32_t parts) const {
-    const int32_t item = index / parts, number = firstItem + item;
-    return Unit{number < p.items ? number : kNoItem, PartRecord::make(item * parts, 0, parts, index - item * parts)};
+  DEV Unit splitOfLastRound(int32_t firstItem, int32_t index, int32_t splits) const {
+    const int32_t item = index / splits, number = firstItem + item;
+    return Unit{number < p.items ? number : kNoItem, SplitRecord::make(item * splits, 0, splits, index - item * splits)};
   }
 
   const KernelParams &p;

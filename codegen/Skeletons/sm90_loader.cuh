@@ -1,4 +1,4 @@
-// The loading thread: follows the plan and copies query tiles and key tiles into the rings, ahead of use, with the words
+// The loading thread: follows the plan and copies query tiles and key tiles into the rings, ahead of use, with the headers
 // that the consumers need. Order of the copies: K(0), Q, then K(n + 1) before V(n), as the consumers use them.
 #pragma once
 
@@ -14,18 +14,18 @@ public:
 #pragma unroll 1
     for (;;) {
       ptx::waitParity(kPlanFull + 8 * plan.slot(), plan.parity());
-      const uint32_t from = kPlan + kItemWordsBytes * plan.slot();
+      const uint32_t from = kPlan + kItemHeaderBytes * plan.slot();
       const int32_t flags = ptx::loadShared4(from + kPlanFlagsOffset);
-      const bool isItem = hasBit(flags, words::kIsItem), hasNext = hasBit(flags, words::kNextExists);
+      const bool isItem = hasBit(flags, flag::kIsItem), hasNext = hasBit(flags, flag::kNextExists);
       const PlannedTile tile(from);
       if (isItem)
-        copyWords(kLoaderWords, from);
+        copyHeader(kLoaderItem, from);
       releasePlan();
       if (!isItem)
         sendKeys(tile, flags);
       if (isItem ? !hasNext : isFirst)
         sendQuery(!isItem);
-      if (hasBit(flags, words::kIsEnd))
+      if (hasBit(flags, flag::kIsEnd))
         return;
       if (!isItem)
         sendValuesBehind(last, tile, isFirst, hasNext);
@@ -52,8 +52,8 @@ private:
     plan.next();
   }
 
-  // Item words stay in shared memory: registers are scarce.
-  DEV static void copyWords(uint32_t to, uint32_t from) {
+  // Headers stay in shared memory: registers are scarce.
+  DEV static void copyHeader(uint32_t to, uint32_t from) {
     int32_t place[4], rest[4];
     ptx::loadShared16(from, place);
     ptx::loadShared16(from + 16, rest);
@@ -64,7 +64,7 @@ private:
   DEV void sendKeys(const PlannedTile &tile, int32_t flags) {
     const uint32_t full = kKeyFull + 8 * keys.slot();
     ptx::waitParity(kKeyEmpty + 8 * keys.slot(), keys.parity());
-    ptx::storeShared8(kTileWords + kTileWordsBytes * keys.slot(), tile.firstKey, flags);
+    ptx::storeShared8(kTileHeaders + kTileHeaderBytes * keys.slot(), tile.firstKey, flags);
     ptx::arriveExpecting(full, kKeyTileBytes);
     copyColumns<KernelTraits::kHeadDim>(kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK, full, kKeyMaps, tile);
     keys.next();
@@ -91,7 +91,7 @@ private:
   }
 
   template <int Dim> DEV void copyColumns(uint32_t to, uint32_t full, int firstMap, const PlannedTile &tile) const {
-    const int32_t batch = ptx::loadShared4(kLoaderWords), kvHead = ptx::loadShared4(kLoaderWords + 28);
+    const int32_t batch = ptx::loadShared4(kLoaderItem), kvHead = ptx::loadShared4(kLoaderItem + 28);
     const TensorMap *map = &p.maps[firstMap + GroupTile::mapOf(tile.place)];
     const int32_t first = tile.number * KernelTraits::kBlockN;
 #pragma unroll
@@ -103,7 +103,7 @@ private:
   DEV void sendQuery(bool hasTiles) {
     const uint32_t full = kQueryFull + 8 * queries.slot();
     ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
-    copyWords(kItemWords + kItemWordsBytes * queries.slot(), kLoaderWords);
+    copyHeader(kItemHeaders + kItemHeaderBytes * queries.slot(), kLoaderItem);
     if (hasTiles) {
       ptx::arriveExpecting(full, kQueryTileBytes);
       copyQuery(full);
@@ -115,7 +115,7 @@ private:
 
   DEV void copyQuery(uint32_t full) const {
     int32_t place[4];
-    ptx::loadShared16(kLoaderWords, place);
+    ptx::loadShared16(kLoaderItem, place);
     const int32_t batch = place[0], head = place[1], rate = kHasDocumentTiles ? 1 : place[3];
     const int32_t row = place[2] / rate, residue = place[2] - row * rate;
     const int32_t map = mapOfClass(queryRateSlot(rate), rate, residue, p.seqlenQ);

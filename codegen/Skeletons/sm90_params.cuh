@@ -20,7 +20,7 @@ struct KernelParams : PatternOperands, PassRows {
   float *lse;
   const float *carryOut;
   const float *carryLse;
-  uint32_t *workspace; // what blocks tell each other: sm90_parts.cuh
+  uint32_t *workspace; // what blocks tell each other: sm90_split_kv.cuh
   int64_t outStride[3]; // batch, row, head; in elements
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
   float scaleLog2;

@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-// A plan slot holds the eight item words of an item or a mark (kIsItem set), or of a tile: number in its class, flags,
+// A plan slot holds the header of an item or a mark (kIsItem set), or of a tile: number in its class, flags,
 // place of its class, first key. Flags lie in the same word of both.
 constexpr int kPlanFlagsOffset = 20, kPlanNumberOffset = 0, kPlanPlaceOffset = 4, kPlanFirstKeyOffset = 8;
 
@@ -20,14 +20,14 @@ public:
         planAll();
       if (!kMayRedo || isSecondPass())
         break;
-      writeMark(words::kIsVerdict);
+      writeMark(flag::kIsVerdict);
       ptx::waitParity(kVerdict, 0);
       __syncwarp();
       if (isWriter())
         ptx::storeShared4(kSecondPass, 1);
       __syncwarp();
     }
-    writeMark(words::kIsEnd);
+    writeMark(flag::kIsEnd);
   }
 
 private:
@@ -36,7 +36,7 @@ private:
     ItemSequence sequence(p);
 #pragma unroll 1
     for (Unit unit = sequence.next(); unit.exists(); unit = following(sequence)) {
-      if (kHasParts)
+      if (kHasSplits)
         noteUnit(unit);
       const int32_t ordinal = kMayRedo ? sequence.ordinal() : 0;
       WorkItem item;
@@ -45,11 +45,11 @@ private:
     }
   }
 
-  // The parts of an item that fell apart and that nobody shares, then parts that blocks share, then this block's items.
+  // The splits of an item that fell apart and that nobody shares, then splits that blocks share, then this block's items.
   DEV Unit following(ItemSequence &sequence) const {
     if constexpr (kSplitsLong) {
       const Unit unit = notedUnit();
-      const PartRecord record = unit.record;
+      const SplitRecord record = unit.record;
       if (record.isPending())
         return Unit{unit.number, record.started()};
       if (record.isAlone() && !record.isLast())
@@ -57,9 +57,9 @@ private:
       if (record.isAlone() && record.group() + 1 < kConsumers)
         return Unit{unit.number, record.followingGroup()};
       if (!isSecondPass()) {
-        const Unit part = takePart(p);
-        if (part.exists())
-          return part;
+        const Unit split = takeSplit(p);
+        if (split.exists())
+          return split;
       }
     }
     return sequence.next();
@@ -70,9 +70,9 @@ private:
     return __any_sync(kWholeWarp, ptx::loadShared4(kRedoBits + ptx::rereadThreadIndex() % 32 * 4) != 0);
   }
 
-  // Parts are exact. Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
+  // Splits are exact. Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
   DEV static bool isWanted(const Unit &unit, int32_t ordinal) {
-    return !isSecondPass() || (isMarked(ordinal) && !unit.record.isPart());
+    return !isSecondPass() || (isMarked(ordinal) && !unit.record.isSplit());
   }
 
   DEV static bool isMarked(int32_t ordinal) {
@@ -81,17 +81,17 @@ private:
 
   // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its slot.
   DEV void planItem(const WorkItem &item, int32_t ordinal) {
-    noteItem(item, isSecondPass() << words::kIsExact | 1 << words::kIsItem, ordinal);
-    if (!kHasParts)
+    noteItem(item, isSecondPass() << flag::kIsExact | 1 << flag::kIsItem, ordinal);
+    if (!kHasSplits)
       writeItem();
     GroupTileWalk walk(p);
-    bool isPlaced = !kHasParts;
+    bool isPlaced = !kHasSplits;
 #pragma unroll 1
     for (;;) {
       const GroupTile tile = walk.next();
       if (!isPlaced) {
         isPlaced = true;
-        if (!placePart(walk))
+        if (!placeSplit(walk))
           return;
         writeItem();
         continue;
@@ -104,49 +104,49 @@ private:
     }
   }
 
-  // The rows of a part begin at those of its row group. False: there are none.
-  DEV bool enterRowGroup(WorkItem &item, PartRecord record) const {
+  // The rows of a split begin at those of its row group. False: there are none.
+  DEV bool enterRowGroup(WorkItem &item, SplitRecord record) const {
     if (kSplitsLong)
       item.firstRow += record.group() * kGroupRows * item.queryRate;
     return !kSplitsLong || item.firstRow < item.endRow(p);
   }
 
-  // The walk has found the first tile of the whole item, or of its row group. Of a part, limits are set; the walk finds its
-  // first tile again, which need not be kept meanwhile. False: the item falls apart into parts, or, in the second pass, did
+  // The walk has found the first tile of the whole item, or of its row group. Of a split, limits are set; the walk finds its
+  // first tile again, which need not be kept meanwhile. False: the item falls apart into splits, or, in the second pass, did
   // so in the first, exactly.
-  DEV bool placePart(GroupTileWalk &walk) const {
+  DEV bool placeSplit(GroupTileWalk &walk) const {
     const TileStretch longest = walk.longestStretch();
     if constexpr (kSplitsLong) {
       const Unit unit = notedUnit();
-      const int32_t parts = partsOf(longest.count);
-      if (!unit.record.isPart() && parts > 1) {
+      const int32_t splits = splitsOf(longest.count);
+      if (!unit.record.isSplit() && splits > 1) {
         if (!isSecondPass())
-          noteUnit(Unit{unit.number, shareParts(p, unit.number, partsOfLane(walk))});
+          noteUnit(Unit{unit.number, shareSplits(p, unit.number, splitsOfLane(walk))});
         return false;
       }
-      if (unit.record.isPart())
-        noteUnit(Unit{unit.number, unit.record.withParts(parts)});
+      if (unit.record.isSplit())
+        noteUnit(Unit{unit.number, unit.record.withSplits(splits)});
     }
-    const PartRecord record = notedUnit().record;
-    if (record.isPart())
-      noteItemOfPart(record, longest);
+    const SplitRecord record = notedUnit().record;
+    if (record.isSplit())
+      noteItemOfSplit(record, longest);
     walk.restart();
     return true;
   }
 
   // Of the row group that this lane stands for; none, if it has no rows.
-  DEV int32_t partsOfLane(const GroupTileWalk &walk) const {
-    const WorkItem item = readItem(kPlannerWords);
+  DEV int32_t splitsOfLane(const GroupTileWalk &walk) const {
+    const WorkItem item = readItem(kPlannerItem);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     const bool hasRows = lane < kConsumers && item.firstRow + lane * kGroupRows * item.queryRate < item.endRow(p);
-    return hasRows ? partsOf(walk.stretchOfLane()) : 0;
+    return hasRows ? splitsOf(walk.stretchOfLane()) : 0;
   }
 
   // Kept in shared memory like the item, all lanes read it.
   DEV static Unit notedUnit() {
     int32_t unit[2];
     ptx::loadShared8(kNotedUnit, unit);
-    return Unit{unit[0], PartRecord{static_cast<uint32_t>(unit[1])}};
+    return Unit{unit[0], SplitRecord{static_cast<uint32_t>(unit[1])}};
   }
 
   DEV static void noteUnit(const Unit &unit) {
@@ -156,14 +156,14 @@ private:
     __syncwarp();
   }
 
-  DEV static void noteItemOfPart(PartRecord record, const TileStretch &stretch) {
+  DEV static void noteItemOfSplit(SplitRecord record, const TileStretch &stretch) {
     __syncwarp();
     if (isWriter()) {
-      const int32_t flags = 1 << words::kIsItem | 1 << words::kIsExact | 1 << words::kIsPart |
-                            (record.part() > 0) << words::kContinues;
-      ptx::storeShared4(kPlannerWords + kItemFlagsOffset, flags);
-      ptx::storeShared4(kPlannerWords + kItemNoteOffset, static_cast<int32_t>(record.bits));
-      ptx::storeShared8(kPartLimits, record.firstTile(stretch), record.following().firstTile(stretch));
+      const int32_t flags = 1 << flag::kIsItem | 1 << flag::kIsExact | 1 << flag::kIsSplit |
+                            (record.split() > 0) << flag::kContinues;
+      ptx::storeShared4(kPlannerItem + kItemFlagsOffset, flags);
+      ptx::storeShared4(kPlannerItem + kItemNoteOffset, static_cast<int32_t>(record.bits));
+      ptx::storeShared8(kSplitLimits, record.firstTile(stretch), record.following().firstTile(stretch));
     }
     __syncwarp();
   }
@@ -172,17 +172,17 @@ private:
   DEV static void noteItem(const WorkItem &item, int32_t flags, int32_t ordinal) {
     __syncwarp(); // all lanes are done with the item before
     if (isWriter()) {
-      ptx::storeShared16(kPlannerWords, item.batch, item.head, item.firstRow, item.wordOfRate(item.queryRate));
-      ptx::storeShared16(kPlannerWords + 16, item.variant, flags, ordinal, item.kvHead);
-      if (kHasParts)
-        ptx::storeShared8(kPartLimits, 0, kNoTile);
+      ptx::storeShared16(kPlannerItem, item.batch, item.head, item.firstRow, item.wordOfRate(item.queryRate));
+      ptx::storeShared16(kPlannerItem + 16, item.variant, flags, ordinal, item.kvHead);
+      if (kHasSplits)
+        ptx::storeShared8(kSplitLimits, 0, kNoTile);
     }
     __syncwarp();
   }
 
   DEV static int32_t upcoming(const GroupTile &tile) {
-    constexpr int32_t kAllNeeded = 0xf << words::kNeeded;
-    return tile.exists() ? (tile.flags & kAllNeeded) | 1 << words::kNextExists : 0;
+    constexpr int32_t kAllNeeded = 0xf << flag::kNeeded;
+    return tile.exists() ? (tile.flags & kAllNeeded) | 1 << flag::kNextExists : 0;
   }
 
   // The lane of the lowest bit, any lane if there is none.
@@ -190,14 +190,14 @@ private:
 
   DEV static uint32_t awaitSlot(const PackedRingCursor<kPlanSlots> &entry) {
     ptx::waitParity(kPlanEmpty + 8 * entry.slot(), entry.parity());
-    return kPlan + kItemWordsBytes * entry.slot();
+    return kPlan + kItemHeaderBytes * entry.slot();
   }
 
   DEV void writeItem() const {
     if (isWriter()) {
       int32_t place[4], rest[4];
-      ptx::loadShared16(kPlannerWords, place);
-      ptx::loadShared16(kPlannerWords + 16, rest);
+      ptx::loadShared16(kPlannerItem, place);
+      ptx::loadShared16(kPlannerItem + 16, rest);
       const uint32_t to = awaitSlot(plan);
       ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
       ptx::storeShared16(to + 16, rest[0], rest[1], rest[2], rest[3]);
@@ -224,13 +224,13 @@ private:
   DEV static void writeTile(const PackedRingCursor<kPlanSlots> &entry, const GroupTile &tile, int32_t following) {
     const uint32_t to = awaitSlot(entry);
     ptx::storeShared16(to, tile.number, tile.place, tile.firstKey, 0);
-    ptx::storeShared4(to + kPlanFlagsOffset, (tile.flags & ~(0xf << words::kNeeded)) | following);
+    ptx::storeShared4(to + kPlanFlagsOffset, (tile.flags & ~(0xf << flag::kNeeded)) | following);
   }
 
   // Completes the entry in the slot, which the writer has written, by what it must say of the next one.
   DEV void handOver(int32_t upcomingFlags) {
     if (isWriter()) {
-      const uint32_t flags = kPlan + kItemWordsBytes * plan.slot() + kPlanFlagsOffset;
+      const uint32_t flags = kPlan + kItemHeaderBytes * plan.slot() + kPlanFlagsOffset;
       ptx::storeShared4(flags, ptx::loadShared4(flags) | upcomingFlags);
       ptx::arrive(kPlanFull + 8 * plan.slot());
     }
@@ -240,7 +240,7 @@ private:
   DEV void writeMark(int flag) {
     if (isWriter()) {
       const uint32_t to = awaitSlot(plan);
-      ptx::storeShared4(to + kPlanFlagsOffset, 1 << words::kIsItem | 1 << flag);
+      ptx::storeShared4(to + kPlanFlagsOffset, 1 << flag::kIsItem | 1 << flag);
       ptx::arrive(kPlanFull + 8 * plan.slot());
     }
     plan.next();

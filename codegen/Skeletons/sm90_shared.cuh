@@ -1,11 +1,11 @@
-// Shared memory of the sm90 forward kernel: tiles, the barriers of the rings, and the words that the producer
+// Shared memory of the sm90 forward kernel: tiles, the barriers of the rings, and the headers that the producer
 // sends along with each query tile and each key tile. Addresses are constants: derived from a symbol they would be
 // computed again at every step.
 #pragma once
 
 namespace heddle {
 
-constexpr int kGroupRows = 64; // of a warpgroup's products
+constexpr int kGroupRows = 64; // of a warpgroup's mma
 constexpr int kConsumers = KernelTraits::kBlockM / kGroupRows;
 constexpr int kWarpgroupThreads = 128;
 constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
@@ -37,27 +37,27 @@ constexpr uint32_t kValueFull = kKeyEmpty + 8 * kMaxStages;
 constexpr uint32_t kValueEmpty = kValueFull + 8 * kMaxStages;
 constexpr uint32_t kVerdict = kValueEmpty + 8 * kMaxStages;
 constexpr uint32_t kSecondPass = kVerdict + 8;                     // 1: items that the consumers marked are planned again
-constexpr uint32_t kItemWords = kVerdict + 16;
-constexpr uint32_t kItemWordsBytes = 32;
-constexpr uint32_t kTileWords = kItemWords + kItemWordsBytes * kMaxQueryStages;
-constexpr uint32_t kTileWordsBytes = 8;
-constexpr uint32_t kRedoBits = kTileWords + kTileWordsBytes * kMaxStages;
+constexpr uint32_t kItemHeaders = kVerdict + 16;
+constexpr uint32_t kItemHeaderBytes = 32;
+constexpr uint32_t kTileHeaders = kItemHeaders + kItemHeaderBytes * kMaxQueryStages;
+constexpr uint32_t kTileHeaderBytes = 8;
+constexpr uint32_t kRedoBits = kTileHeaders + kTileHeaderBytes * kMaxStages;
 constexpr int kRedoWords = 32;
-constexpr uint32_t kPlannerWords = kRedoBits + 4 * kRedoWords; // item words in the making
-constexpr uint32_t kPartLimits = kPlannerWords + kItemWordsBytes;  // key tiles of the part in the making: first, end
-constexpr uint32_t kLastRound = kPartLimits + 8;                   // first item, parts of each (ItemSequence)
+constexpr uint32_t kPlannerItem = kRedoBits + 4 * kRedoWords; // header of the item in the making
+constexpr uint32_t kSplitLimits = kPlannerItem + kItemHeaderBytes;  // key tiles of the split in the making: first, end
+constexpr uint32_t kLastRound = kSplitLimits + 8;                   // first item, splits of each (ItemSequence)
 constexpr uint32_t kPreviousItem = kLastRound;                     // in a dynamic grid, which cuts no last round
-constexpr uint32_t kNotedUnit = kPartLimits + 16;                  // item number and record of the part in the making
-constexpr uint32_t kWalkWords = kNotedUnit + 8;                    // branch in which the walk stands, place of its class
-constexpr uint32_t kLoaderWords = kPartLimits + 32;                // item words of the item that is loaded
-constexpr uint32_t kRanges = kLoaderWords + kItemWordsBytes;       // of each consumer: begin, end, full begin, full end
+constexpr uint32_t kNotedUnit = kSplitLimits + 16;                  // item number and record of the split in the making
+constexpr uint32_t kWalkPlace = kNotedUnit + 8;                    // branch in which the walk stands, place of its class
+constexpr uint32_t kLoaderItem = kSplitLimits + 32;                // header of the item that is loaded
+constexpr uint32_t kRanges = kLoaderItem + kItemHeaderBytes;       // of each consumer: begin, end, full begin, full end
 constexpr uint32_t kRangeBytes = 16;
 constexpr uint32_t kPlan = kRanges + kMaxConsumers * kRangeBytes; // what the loader is told, in order
 constexpr int kPlanSlots = 8;
-constexpr uint32_t kPlanFull = kPlan + kItemWordsBytes * kPlanSlots;
+constexpr uint32_t kPlanFull = kPlan + kItemHeaderBytes * kPlanSlots;
 constexpr uint32_t kPlanEmpty = kPlanFull + 8 * kPlanSlots;
 constexpr uint32_t kBarrierRegionEnd = kPlanEmpty + 8 * kPlanSlots;
-static_assert(kBarrierRegionEnd - kBarriers <= 1024, "barriers and words fit the region planned for them");
+static_assert(kBarrierRegionEnd - kBarriers <= 1024, "barriers and headers fit the region planned for them");
 
 constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
 constexpr uint32_t kKeyTile = kSharedBase + KernelTraits::kSmemK;
@@ -109,12 +109,12 @@ private:
   uint32_t state;
 };
 
-// Item words: batch, head, first row, query rate (or ItemEnd); then variant, flags, the note, kv head. The note is the record of a
-// part (sm90_parts.cuh), of a whole item its ordinal in the block.
+// Header of an item: batch, head, first row, query rate (or ItemEnd); then variant, flags, the note, kv head. The note is the record of a
+// split (sm90_split_kv.cuh), of a whole item its ordinal in the block.
 constexpr uint32_t kItemFlagsOffset = 20, kItemNoteOffset = 24;
 
 // What consumers must know of a tile or an item beyond its data, one bit for each consumer where it says so.
-namespace words {
+namespace flag {
 constexpr int kMasked = 0;     // 4 bits: some pair of this tile is not kept
 constexpr int kNeeded = 4;     // 4 bits: the consumer has pairs in the tile; of a tile that was sent: in the next one
 constexpr int kNextExists = 8; // another tile of this item follows
@@ -122,13 +122,13 @@ constexpr int kIsEnd = 9;      // not an item: nothing follows
 constexpr int kIsVerdict = 10; // not an item: report what must be done again
 constexpr int kIsExact = 11;   // every maximum is looked for
 constexpr int kIsItem = 12;    // an item or a mark, not a tile
-constexpr int kIsPart = 13;    // an item's part
-constexpr int kContinues = 14; // not the first part of the rows: the carry is not its own
+constexpr int kIsSplit = 13;    // an item's split
+constexpr int kContinues = 14; // not the first split of the rows: the carry is not its own
 constexpr int kBranch = 16;    // the rest
-} // namespace words
+} // namespace flag
 
 // A word that is the same in all lanes, now known to be: the reduction's result is a uniform register. What control flow
-// and addresses derive from it stays uniform, and products follow each other without moves between register files.
+// and addresses derive from it stays uniform, and mma follow each other without moves between register files.
 DEV int32_t uniform(int32_t word) { return __reduce_or_sync(0xffffffffu, word); }
 
 // Who speaks for a warp whose lanes read together. The last one: tools that watch for races remember it as the reader.
@@ -136,7 +136,7 @@ DEV bool isLastLane() { return threadIdx.x % 32 == 31; }
 
 DEV bool hasBit(int32_t flags, int bit) { return flags >> bit & 1; }
 
-// The item whose words lie there. Read again where it is needed rather than kept: registers are scarce in the loops.
+// The item whose header lies there. Read again where it is needed rather than kept: registers are scarce in the loops.
 DEV WorkItem readItem(uint32_t from) {
   int32_t place[4], rest[4];
   ptx::loadShared16(from, place);
@@ -169,7 +169,7 @@ DEV void initShared(int32_t lane) {
     ptx::initBarrier(kPlanEmpty + 8 * lane, 1);
   }
   if (lane == 0) {
-    CellWords::clear();
+    CellBits::clear();
     ptx::initBarrier(kVerdict, kConsumerWarps);
     ptx::storeShared4(kSecondPass, 0);
   }

@@ -1,8 +1,8 @@
-// The running softmax of one warp's 16 rows beside products in flight: the output may not be touched when the
-// references move, so a step first learns by what factor the output shrinks and applies it after the wait.
+// The running softmax of one warp's 16 rows beside mma in flight: the output may not be touched when the
+// row maxima move, so a step first learns by what factor the output shrinks and applies it after the wait.
 //
-// Anchored softmax: steps without masks keep the references as they stand and look for no maximum. Weights may then
-// pass 1, up to what bfloat16 and fp32 hold; sums above kAnchorLimit move the references afterwards, exactly. A sum that
+// Anchored softmax: steps without masks keep the row maxima as they stand and look for no maximum. Weights may then
+// pass 1, up to what bfloat16 and fp32 hold; sums above kAnchorLimit move them afterwards, exactly. A sum that
 // passes kRedoLimit all the same marks the item, which is then computed again with every maximum looked for.
 #pragma once
 
@@ -20,20 +20,20 @@ typedef float RowFactors[2];
 // A sum beyond trust stays infinite: the output may have overflowed with it.
 DEV void shrinkSum(float &sum, float factor) { sum = !kIsAnchored || sum < kRedoLimit ? sum * factor : INFINITY; }
 
-// Moves the references so that these scores exceed none by more than the threshold. True: they moved, and the output
+// Moves the row maxima so that these scores exceed none by more than the threshold. True: they moved, and the output
 // must be multiplied by `factor`.
-DEV bool raiseReferences(RowState &rows, const Scores &scores, float scaleLog2, RowFactors &factor) {
+DEV bool raiseRowMax(RowState &rows, const Scores &scores, float scaleLog2, RowFactors &factor) {
   RowValues largest;
   laneMax(largest, scores);
   if (KernelTraits::kRescaleThreshold > 0)
-    if (!__any_sync(kWholeWarp, exceedsReference(rows, largest, scaleLog2)))
+    if (!__any_sync(kWholeWarp, exceedsRowMax(rows, largest, scaleLog2)))
       return false;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    float raised = fmaxf(rows.reference[0][half], quadMax(largest[0][half]) * scaleLog2);
-    factor[half] = ptx::exp2Approx(rows.reference[0][half] - raised);
+    float raised = fmaxf(rows.rowMax[0][half], quadMax(largest[0][half]) * scaleLog2);
+    factor[half] = ptx::exp2Approx(rows.rowMax[0][half] - raised);
     shrinkSum(rows.sum[0][half], factor[half]);
-    rows.reference[0][half] = raised;
+    rows.rowMax[0][half] = raised;
   }
   return true;
 }
@@ -46,9 +46,9 @@ DEV void scaleOutput(RowState &rows, const RowFactors &factor) {
       rows.out[0][n][slot] *= factor[slot / 2];
 }
 
-// Turns scores into weights relative to the references, in place, and adds them to the sums.
+// Turns scores into weights relative to the row maxima, in place, and adds them to the sums.
 DEV void scoresToWeights(RowState &rows, Scores &scores, float scaleLog2) {
-  float shift[2] = {-rows.reference[0][0], -rows.reference[0][1]};
+  float shift[2] = {-rows.rowMax[0][0], -rows.rowMax[0][1]};
 #pragma unroll
   for (int n = 0; n < kScoreTiles; ++n)
 #pragma unroll
@@ -67,12 +67,12 @@ DEV void packWeights(Probabilities &weights, const Scores &scores) {
       weights[0][n / 2][n % 2 * 2 + half] = pack(scores[0][n][2 * half], scores[0][n][2 * half + 1]);
 }
 
-// Some row of the warp has no reference yet.
-DEV bool lacksReference(const RowState &rows) {
-  return __any_sync(kWholeWarp, fminf(rows.reference[0][0], rows.reference[0][1]) == kNoReference);
+// Some row of the warp has no maximum yet.
+DEV bool lacksRowMax(const RowState &rows) {
+  return __any_sync(kWholeWarp, fminf(rows.rowMax[0][0], rows.rowMax[0][1]) == kNoRowMax);
 }
 
-// Moves the references up by the sums' own exponents where a sum calls for it. True: they moved, as above.
+// Moves the row maxima up by the sums' own exponents where a sum calls for it. True: they moved, as above.
 DEV bool moveAnchor(RowState &rows, RowFactors &factor) {
   if (!__any_sync(kWholeWarp, fmaxf(rows.sum[0][0], rows.sum[0][1]) > kAnchorLimit))
     return false;
@@ -81,13 +81,13 @@ DEV bool moveAnchor(RowState &rows, RowFactors &factor) {
     const float most = quadMax(rows.sum[0][half]);
     float exponent = fmaxf(ceilf(ptx::log2Approx(most)), 0.f);
     factor[half] = ptx::exp2Approx(-exponent);
-    rows.reference[0][half] += exponent;
+    rows.rowMax[0][half] += exponent;
     shrinkSum(rows.sum[0][half], factor[half]);
   }
   return true;
 }
 
-// A sum overflowed or came close: the references were too low. Also true for sums that are no numbers.
+// A sum overflowed or came close: the row maxima were too low. Also true for sums that are no numbers.
 DEV bool hasOverflowed(const RowState &rows) {
   const float first = quadSum(rows.sum[0][0]), second = quadSum(rows.sum[0][1]); // all lanes must take part in both
   const bool isGood = first < kRedoLimit & second < kRedoLimit;

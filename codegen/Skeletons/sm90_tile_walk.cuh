@@ -1,7 +1,7 @@
 // Enumerates the key tiles of one query tile for all consumers at once. Every consumer owns 64 rows and needs its own
 // tiles; lane w of the planning warp looks for the ranges of consumer w. While no range ends, the lanes judge a tile each,
 // several at a time: a consumer skips or does not mask by its own rows, and a tile that none needs does not appear. In a
-// part of 64 rows (kSplitTiles) all lanes look for the same ranges, and the consumers take the tiles in turn.
+// split of 64 rows (kSplitTiles) all lanes look for the same ranges, and the consumers take the tiles in turn.
 #pragma once
 
 namespace heddle {
@@ -9,7 +9,7 @@ namespace heddle {
 // block_n keys for all consumers.
 struct GroupTile {
   int32_t number; // of the key tile in its class; negative: there is no tile
-  int32_t flags;  // words::kMasked, words::kNeeded and words::kBranch
+  int32_t flags;  // flag::kMasked, flag::kNeeded and flag::kBranch
   int32_t place;  // residue of the keys and tensor map of their class
   int32_t firstKey;
 
@@ -29,8 +29,8 @@ struct GroupTile {
 // The lane that writes what all lanes of the planning warp read.
 DEV bool isWriter() { return ptx::rereadThreadIndex() % 32 == 31; }
 
-// Walks the tiles of the item in kPlannerWords. All lanes of the warp call everything here together. What need not be
-// in registers while a range is looked for is kept in kWalkWords.
+// Walks the tiles of the item in kPlannerItem. All lanes of the warp call everything here together. What need not be
+// in registers while a range is looked for is kept in kWalkPlace.
 class GroupTileWalk {
 public:
   DEV GroupTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
@@ -44,7 +44,7 @@ public:
   // Of the consumer of this lane, likewise.
   DEV int32_t stretchOfLane() const { return range.reach - range.begin; }
 
-  // The first tile again, after kPartLimits may have changed; none lies before the branch in which the walk stands.
+  // The first tile again, after kSplitLimits may have changed; none lies before the branch in which the walk stands.
   DEV void restart() { from = firstAllowed(); }
 
   // The next tiles in the order of the branches and of the keys, one for a lane, ascending, at least one; lanes without
@@ -74,7 +74,7 @@ private:
   // Which consumers need the tile and which must mask it; none, if nobody needs it.
   DEV GroupTile judge(int32_t number) const {
     int32_t where[2];
-    ptx::loadShared8(kWalkWords, where);
+    ptx::loadShared8(kWalkPlace, where);
     const int32_t rate = Pattern::keyRate(variant(), where[0]);
     const int32_t firstKey = GroupTile::residueOf(where[1]) + rate * number * KernelTraits::kBlockN;
     const bool isWhole = firstKey + rate * (KernelTraits::kBlockN - 1) < p.seqlenK;
@@ -90,7 +90,7 @@ private:
       needed &= 1 << number % kConsumers;
     const int32_t masked = needed & ~full;
     return GroupTile{needed != 0 ? number : -1,
-                     needed << words::kNeeded | masked << words::kMasked | where[0] << words::kBranch, where[1], firstKey};
+                     needed << flag::kNeeded | masked << flag::kMasked | where[0] << flag::kBranch, where[1], firstKey};
   }
 
   // The next range of every consumer, in the registers of its lane and for all lanes in kRanges.
@@ -103,15 +103,15 @@ private:
     __syncwarp();
   }
 
-  DEV static int32_t firstAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits) : 0; }
-  DEV static int32_t endOfAllowed() { return kHasParts ? ptx::loadShared4(kPartLimits + 4) : kNoTile; }
+  DEV static int32_t firstAllowed() { return kHasSplits ? ptx::loadShared4(kSplitLimits) : 0; }
+  DEV static int32_t endOfAllowed() { return kHasSplits ? ptx::loadShared4(kSplitLimits + 4) : kNoTile; }
 
   // The consumers share the tiles of the same rows: not so in an item in one piece, whose record is zero.
   DEV static bool isShared() { return kSplitsLong && ptx::loadShared4(kNotedUnit + 4) != 0; }
 
-  DEV static int32_t branch() { return ptx::loadShared4(kWalkWords); }
+  DEV static int32_t branch() { return ptx::loadShared4(kWalkPlace); }
   DEV static int32_t variant() {
-    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerWords + 16);
+    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerItem + 16);
   }
 
   DEV PatternContext freshContext(const WorkItem &item) const {
@@ -122,7 +122,7 @@ private:
 
   // The next range of this lane's consumer.
   DEV KeyRange nextRange() const {
-    const WorkItem item = readItem(kPlannerWords);
+    const WorkItem item = readItem(kPlannerItem);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     int32_t first = item.firstRow + (isShared() ? 0 : lane * kGroupRows * item.queryRate);
     const bool hasRows = lane < kConsumers && first < item.endRow(p);
@@ -147,12 +147,12 @@ private:
     const int32_t place = number < Pattern::kBranchCount ? placeIn(number) : 0;
     __syncwarp(); // all lanes are done with the branch before
     if (isWriter())
-      ptx::storeShared8(kWalkWords, number, place);
+      ptx::storeShared8(kWalkPlace, number, place);
     __syncwarp();
   }
 
   DEV int32_t placeIn(int32_t branch) const {
-    const WorkItem item = readItem(kPlannerWords);
+    const WorkItem item = readItem(kPlannerItem);
     const int32_t rate = Pattern::keyRate(variant(), branch);
     const int32_t residue = Pattern::keyResidue(freshContext(item), variant(), branch, p.qOrigin + item.firstRow);
     return residue << GroupTile::kMapBits | mapOfClass(keyRateSlot(rate), rate, residue, p.seqlenK);

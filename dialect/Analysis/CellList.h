@@ -35,7 +35,7 @@ public:
                                      const TensorData *tensors = nullptr) const = 0;
   /// False: all query cells have the same list, and `row` may be any number.
   virtual bool dependsOnRow() const { return true; }
-  /// A warp goes through all entries to find the next one, unless it has memory to note them in (cell_words.cuh).
+  /// A warp goes through all entries to find the next one, unless it has memory to note them in (cell_bits.cuh).
   virtual bool isSearched() const { return false; }
   /// True: the list of query cell n is that of cell 0, moved by n.
   virtual bool movesWithRow() const { return false; }

@@ -42,7 +42,7 @@ extern "C" int check(int batch, int heads, int rows, int seqlenK, int qOrigin, i
     if (item.batch >= batch || item.head >= heads || item.queryRate != 1) return 3;
     if (item.endRow(p) > rows) return 4;
     if (item.firstRow > item.lastRow || item.lastRow - item.firstRow >= BLOCK_M || item.lastRow >= item.endRow(p)) return 5;
-    heddle::WorkItem again{}; // as the item words bring it to consumers
+    heddle::WorkItem again{}; // as the header brings it to consumers
     if (again.rateOfWord(item.wordOfRate(item.queryRate)) != 1 || again.endRow(p) != item.endRow(p)) return 6;
     for (int row = item.firstRow; row <= item.lastRow; ++row) ++owners[(item.batch * heads + item.head) * rows + row];
     if (!begins) continue;

@@ -233,10 +233,10 @@ TEST_CASE("the source names the two sizes of products that the kernel uses, and 
   CHECK(sm90ForwardSkeleton().traits(request, config).find(macros) != std::string::npos);
   std::string products;
   for (const EmbeddedFile &file : skeletonSources())
-    if (file.name == "Ptx/warpgroup_product.cuh")
+    if (file.name == "Ptx/warpgroup_mma.cuh")
       products = file.text;
   for (int64_t size = 8; size <= 256; size += 8) {
-    const std::string n = std::to_string(size), begin = "#define HEDDLE_PRODUCT_" + n + " " + n + ", " + std::to_string(size / 2);
+    const std::string n = std::to_string(size), begin = "#define HEDDLE_MMA_" + n + " " + n + ", " + std::to_string(size / 2);
     CHECK_MESSAGE(products.find(begin + ", ") != std::string::npos, size);
   }
 }

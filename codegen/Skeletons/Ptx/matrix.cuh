@@ -1,4 +1,4 @@
-// Tensor core products m16n8k16 with fp32 accumulators and the shared-memory loads of their operands
+// Tensor core mma m16n8k16 with fp32 accumulators and the shared-memory loads of their operands
 // (compute_80). Fragment layouts are those of the PTX manual: lane 4*r + c of an accumulator holds row r
 // (elements 0, 1) and row r + 8 (elements 2, 3), columns 2*c and 2*c + 1.
 #pragma once
@@ -21,7 +21,7 @@ DEV void loadMatrix4Transposed(uint32_t (&fragment)[4], uint32_t address) {
 }
 
 // sum += a * b with a bfloat16 16x16, b bfloat16 16x8.
-DEV void multiplyBf16(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+DEV void mmaBf16(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
@@ -29,7 +29,7 @@ DEV void multiplyBf16(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint
 }
 
 // sum += a * b with a half 16x16, b half 16x8.
-DEV void multiplyFp16(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+DEV void mmaFp16(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])

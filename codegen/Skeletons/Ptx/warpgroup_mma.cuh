@@ -1,18 +1,18 @@
-// Matrix products of a warpgroup m64nNk16 with fp32 accumulators (compute_90a). Asynchronous: accumulators and
-// operand registers must not be touched between the product and the wait that covers it. Lane 4*r + c of warp w holds
+// wgmma: mma of a warpgroup m64nNk16 with fp32 accumulators (compute_90a). Asynchronous: accumulators and
+// operand registers must not be touched between it and the wait that covers it. Lane 4*r + c of warp w holds
 // rows 16*w + r (elements 0, 1) and 16*w + r + 8 (elements 2, 3), columns 8*n + 2*c and the next, in sum[n].
 #pragma once
 
 namespace heddle {
 namespace ptx {
 
-// Orders register accesses before the products that follow.
-DEV void fenceProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+// Orders register accesses before the mma that follow.
+DEV void fenceMma() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-DEV void commitProducts() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+DEV void commitMma() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 // Returns when at most Pending of the newest groups are unfinished.
-template <int Pending> DEV void waitProducts() {
+template <int Pending> DEV void waitMma() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
@@ -31,11 +31,11 @@ template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address, uin
   return static_cast<uint64_t>(kSwizzle128 | kRowGroupBytes / kUnit) << 32 | (address / kUnit + (offset / kUnit + (ColumnBytes / kUnit << 16)));
 }
 
-// WarpgroupProduct<N, IsBf16>: sum[N/8][4] (+)= A (64x16) times B (16xN).
+// WarpgroupMma<N, IsBf16>: sum[N/8][4] (+)= A (64x16) times B (16xN).
 //   ofShared:    A and B in shared memory, rows along the summed dimension
 //   ofRegisters: A in registers, B in shared memory with rows along N
 // There are those for N = HEDDLE_SCORE_COLUMNS and N = HEDDLE_OUTPUT_COLUMNS, macros of the including source.
-template <int N, bool IsBf16> struct WarpgroupProduct;
+template <int N, bool IsBf16> struct WarpgroupMma;
 
 // clang-format off
 #define HEDDLE_REGISTERS_4 "%0, %1, %2, %3"
@@ -105,8 +105,8 @@ template <int N, bool IsBf16> struct WarpgroupProduct;
 #define HEDDLE_SUMS_128 HEDDLE_SUMS_124, "+f"(d[31][0]), "+f"(d[31][1]), "+f"(d[31][2]), "+f"(d[31][3])
 
 // N, the type of the elements, accumulator registers R, and the operand numbers behind the accumulators.
-#define HEDDLE_PRODUCT(N, IS_BF16, TYPE, R, P0, P1, P2, P3, P4, P5)                                                    \
-  template <> struct WarpgroupProduct<N, IS_BF16> {                                                                    \
+#define HEDDLE_MMA(N, IS_BF16, TYPE, R, P0, P1, P2, P3, P4, P5)                                                    \
+  template <> struct WarpgroupMma<N, IS_BF16> {                                                                    \
     template <bool Accumulate> DEV static void ofShared(float (&d)[N / 8][4], uint64_t a, uint64_t b) {                \
       asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                                     \
                    " {" HEDDLE_REGISTERS_##R "}, %" #P0 ", %" #P1 ", %" #P2 ", 1, 1, 0, 0;"                            \
@@ -120,51 +120,51 @@ template <int N, bool IsBf16> struct WarpgroupProduct;
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1));                                      \
     }                                                                                                                  \
   };
-#define HEDDLE_PRODUCT_OF_TYPES(N, ...)                                                                                \
-  HEDDLE_PRODUCT(N, true, "bf16", __VA_ARGS__)                                                                         \
-  HEDDLE_PRODUCT(N, false, "f16", __VA_ARGS__)
-#define HEDDLE_PRODUCT_OF_NUMBERS(...) HEDDLE_PRODUCT_OF_TYPES(__VA_ARGS__)
-#define HEDDLE_PRODUCT_OF_SIZE(N) HEDDLE_PRODUCT_OF_NUMBERS(HEDDLE_PRODUCT_##N)
-#define HEDDLE_DEFINE_PRODUCT(N) HEDDLE_PRODUCT_OF_SIZE(N)
+#define HEDDLE_MMA_OF_TYPES(N, ...)                                                                                \
+  HEDDLE_MMA(N, true, "bf16", __VA_ARGS__)                                                                         \
+  HEDDLE_MMA(N, false, "f16", __VA_ARGS__)
+#define HEDDLE_MMA_OF_NUMBERS(...) HEDDLE_MMA_OF_TYPES(__VA_ARGS__)
+#define HEDDLE_MMA_OF_SIZE(N) HEDDLE_MMA_OF_NUMBERS(HEDDLE_MMA_##N)
+#define HEDDLE_DEFINE_MMA(N) HEDDLE_MMA_OF_SIZE(N)
 
 // What stands behind each N: its accumulator registers R and the operand numbers behind them.
-#define HEDDLE_PRODUCT_8 8, 4, 4, 5, 6, 7, 8, 9
-#define HEDDLE_PRODUCT_16 16, 8, 8, 9, 10, 11, 12, 13
-#define HEDDLE_PRODUCT_24 24, 12, 12, 13, 14, 15, 16, 17
-#define HEDDLE_PRODUCT_32 32, 16, 16, 17, 18, 19, 20, 21
-#define HEDDLE_PRODUCT_40 40, 20, 20, 21, 22, 23, 24, 25
-#define HEDDLE_PRODUCT_48 48, 24, 24, 25, 26, 27, 28, 29
-#define HEDDLE_PRODUCT_56 56, 28, 28, 29, 30, 31, 32, 33
-#define HEDDLE_PRODUCT_64 64, 32, 32, 33, 34, 35, 36, 37
-#define HEDDLE_PRODUCT_72 72, 36, 36, 37, 38, 39, 40, 41
-#define HEDDLE_PRODUCT_80 80, 40, 40, 41, 42, 43, 44, 45
-#define HEDDLE_PRODUCT_88 88, 44, 44, 45, 46, 47, 48, 49
-#define HEDDLE_PRODUCT_96 96, 48, 48, 49, 50, 51, 52, 53
-#define HEDDLE_PRODUCT_104 104, 52, 52, 53, 54, 55, 56, 57
-#define HEDDLE_PRODUCT_112 112, 56, 56, 57, 58, 59, 60, 61
-#define HEDDLE_PRODUCT_120 120, 60, 60, 61, 62, 63, 64, 65
-#define HEDDLE_PRODUCT_128 128, 64, 64, 65, 66, 67, 68, 69
-#define HEDDLE_PRODUCT_136 136, 68, 68, 69, 70, 71, 72, 73
-#define HEDDLE_PRODUCT_144 144, 72, 72, 73, 74, 75, 76, 77
-#define HEDDLE_PRODUCT_152 152, 76, 76, 77, 78, 79, 80, 81
-#define HEDDLE_PRODUCT_160 160, 80, 80, 81, 82, 83, 84, 85
-#define HEDDLE_PRODUCT_168 168, 84, 84, 85, 86, 87, 88, 89
-#define HEDDLE_PRODUCT_176 176, 88, 88, 89, 90, 91, 92, 93
-#define HEDDLE_PRODUCT_184 184, 92, 92, 93, 94, 95, 96, 97
-#define HEDDLE_PRODUCT_192 192, 96, 96, 97, 98, 99, 100, 101
-#define HEDDLE_PRODUCT_200 200, 100, 100, 101, 102, 103, 104, 105
-#define HEDDLE_PRODUCT_208 208, 104, 104, 105, 106, 107, 108, 109
-#define HEDDLE_PRODUCT_216 216, 108, 108, 109, 110, 111, 112, 113
-#define HEDDLE_PRODUCT_224 224, 112, 112, 113, 114, 115, 116, 117
-#define HEDDLE_PRODUCT_232 232, 116, 116, 117, 118, 119, 120, 121
-#define HEDDLE_PRODUCT_240 240, 120, 120, 121, 122, 123, 124, 125
-#define HEDDLE_PRODUCT_248 248, 124, 124, 125, 126, 127, 128, 129
-#define HEDDLE_PRODUCT_256 256, 128, 128, 129, 130, 131, 132, 133
+#define HEDDLE_MMA_8 8, 4, 4, 5, 6, 7, 8, 9
+#define HEDDLE_MMA_16 16, 8, 8, 9, 10, 11, 12, 13
+#define HEDDLE_MMA_24 24, 12, 12, 13, 14, 15, 16, 17
+#define HEDDLE_MMA_32 32, 16, 16, 17, 18, 19, 20, 21
+#define HEDDLE_MMA_40 40, 20, 20, 21, 22, 23, 24, 25
+#define HEDDLE_MMA_48 48, 24, 24, 25, 26, 27, 28, 29
+#define HEDDLE_MMA_56 56, 28, 28, 29, 30, 31, 32, 33
+#define HEDDLE_MMA_64 64, 32, 32, 33, 34, 35, 36, 37
+#define HEDDLE_MMA_72 72, 36, 36, 37, 38, 39, 40, 41
+#define HEDDLE_MMA_80 80, 40, 40, 41, 42, 43, 44, 45
+#define HEDDLE_MMA_88 88, 44, 44, 45, 46, 47, 48, 49
+#define HEDDLE_MMA_96 96, 48, 48, 49, 50, 51, 52, 53
+#define HEDDLE_MMA_104 104, 52, 52, 53, 54, 55, 56, 57
+#define HEDDLE_MMA_112 112, 56, 56, 57, 58, 59, 60, 61
+#define HEDDLE_MMA_120 120, 60, 60, 61, 62, 63, 64, 65
+#define HEDDLE_MMA_128 128, 64, 64, 65, 66, 67, 68, 69
+#define HEDDLE_MMA_136 136, 68, 68, 69, 70, 71, 72, 73
+#define HEDDLE_MMA_144 144, 72, 72, 73, 74, 75, 76, 77
+#define HEDDLE_MMA_152 152, 76, 76, 77, 78, 79, 80, 81
+#define HEDDLE_MMA_160 160, 80, 80, 81, 82, 83, 84, 85
+#define HEDDLE_MMA_168 168, 84, 84, 85, 86, 87, 88, 89
+#define HEDDLE_MMA_176 176, 88, 88, 89, 90, 91, 92, 93
+#define HEDDLE_MMA_184 184, 92, 92, 93, 94, 95, 96, 97
+#define HEDDLE_MMA_192 192, 96, 96, 97, 98, 99, 100, 101
+#define HEDDLE_MMA_200 200, 100, 100, 101, 102, 103, 104, 105
+#define HEDDLE_MMA_208 208, 104, 104, 105, 106, 107, 108, 109
+#define HEDDLE_MMA_216 216, 108, 108, 109, 110, 111, 112, 113
+#define HEDDLE_MMA_224 224, 112, 112, 113, 114, 115, 116, 117
+#define HEDDLE_MMA_232 232, 116, 116, 117, 118, 119, 120, 121
+#define HEDDLE_MMA_240 240, 120, 120, 121, 122, 123, 124, 125
+#define HEDDLE_MMA_248 248, 124, 124, 125, 126, 127, 128, 129
+#define HEDDLE_MMA_256 256, 128, 128, 129, 130, 131, 132, 133
 
 // Only the sizes that the kernel uses: to read all 32 would take 2 to 3% of its compile time.
-HEDDLE_DEFINE_PRODUCT(HEDDLE_SCORE_COLUMNS)
+HEDDLE_DEFINE_MMA(HEDDLE_SCORE_COLUMNS)
 #if HEDDLE_OUTPUT_COLUMNS != HEDDLE_SCORE_COLUMNS
-HEDDLE_DEFINE_PRODUCT(HEDDLE_OUTPUT_COLUMNS)
+HEDDLE_DEFINE_MMA(HEDDLE_OUTPUT_COLUMNS)
 #endif
 // clang-format on
 

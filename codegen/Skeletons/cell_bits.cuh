@@ -1,5 +1,5 @@
-// The next cell of a list, found in words of 32 cells: a warp goes through the list of a row once and notes what it names
-// in one window of cells, a bit each, and questions about that row are answered by the words until another list takes
+// The next cell of a list, found by bits of cells: a warp goes through the list of a row once and notes what it names
+// in one window of cells, a bit each, and questions about that row are answered by these bits until another list takes
 // their place. Which memory holds them is said by Ptx/warp.cuh, which comes before; without any, kHasCellMemory is false
 // and nobody asks. Its sizes are those of Sm90Constraints.cpp. All lanes of the warp ask together, with the same arguments.
 #pragma once
@@ -21,14 +21,14 @@ struct ListKey {
   }
 };
 
-// The words of one list, and behind them its key, the first cell of the window and the first listed one behind it.
-class CellWords {
+// The bits of one list, 32 a word, and behind them its key, the first cell of the window and the first listed one behind it.
+class CellBits {
 public:
   static constexpr int32_t kCells = 32 * ptx::kWarpLanes; // of a window
   static constexpr int32_t kSlotWords = ptx::kWarpLanes + 8, kSlots = 4;
   static_assert((kSlots & (kSlots - 1)) == 0, "a row has its slot by its last bits");
 
-  DEV explicit CellWords(int32_t row) : at((row & (kSlots - 1)) * kSlotWords) {}
+  DEV explicit CellBits(int32_t row) : at((row & (kSlots - 1)) * kSlotWords) {}
 
   // The first listed cell at or after `from`. List: key(), length() and cell(index) for 0 <= index < length(), in any
   // order; cells below 0 are none.
@@ -53,7 +53,7 @@ public:
   DEV static void clear() {
     if (ptx::kHasCellMemory)
       for (int32_t slot = 0; slot < kSlots; ++slot)
-        ptx::storeCellWord(CellWords(slot).windowWord(), 0);
+        ptx::storeCellWord(CellBits(slot).windowWord(), 0);
   }
 
 private:

@@ -1,4 +1,4 @@
-// The two matrix products of one consumer warpgroup: scores of its 64 rows for one key tile, and out += P V. Tiles
+// The two mma of one consumer warpgroup: scores of its 64 rows for one key tile, and out += P V. Tiles
 // lie in shared memory as columns of 64 elements, rows of 128 bytes, swizzled over 128 bytes.
 #pragma once
 
@@ -20,7 +20,7 @@ constexpr int kStepsPerColumn = kColumnElements / 16;
 
 // Starts scores = Q K^T.
 DEV void startScores(Scores &scores, uint32_t query, uint32_t keys) {
-  using Product = ptx::WarpgroupProduct<KernelTraits::kBlockN, KernelTraits::kIsBf16 != 0>;
+  using Mma = ptx::WarpgroupMma<KernelTraits::kBlockN, KernelTraits::kIsBf16 != 0>;
   constexpr uint32_t kQueryColumn = KernelTraits::kBlockM * kColumnRowBytes;
   constexpr uint32_t kKeyColumn = KernelTraits::kBlockN * kColumnRowBytes;
 #pragma unroll
@@ -29,18 +29,18 @@ DEV void startScores(Scores &scores, uint32_t query, uint32_t keys) {
     const uint64_t a = ptx::sharedOperand<0>(query, step / kStepsPerColumn * kQueryColumn + inColumn);
     const uint64_t b = ptx::sharedOperand<0>(keys, step / kStepsPerColumn * kKeyColumn + inColumn);
     if (step == 0)
-      Product::template ofShared<false>(scores[0], a, b);
+      Mma::template ofShared<false>(scores[0], a, b);
     else
-      Product::template ofShared<true>(scores[0], a, b);
+      Mma::template ofShared<true>(scores[0], a, b);
   }
 }
 
 // Starts out += P V.
 DEV void startOutput(Output &out, const Probabilities &weights, uint32_t values) {
-  using Product = ptx::WarpgroupProduct<KernelTraits::kValueDim, KernelTraits::kIsBf16 != 0>;
+  using Mma = ptx::WarpgroupMma<KernelTraits::kValueDim, KernelTraits::kIsBf16 != 0>;
 #pragma unroll
   for (int step = 0; step < kKeySteps; ++step)
-    Product::ofRegisters(out[0], weights[0][step],
+    Mma::ofRegisters(out[0], weights[0][step],
                          ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values, step * 16 * kColumnRowBytes));
 }
 

@@ -1,4 +1,4 @@
-// The two matrix products of one warp: scores = Q K^T for kChunkN keys, out += P V. A warp owns
+// The two mma of one warp: scores = Q K^T for kChunkN keys, out += P V. A warp owns
 // kRowTiles x 16 query rows; every K and V fragment read from shared memory serves all of them.
 #pragma once
 
@@ -16,14 +16,14 @@ typedef float Scores[kRowTiles][kScoreTiles][4];
 typedef uint32_t Probabilities[kRowTiles][kChunkSteps][4];
 typedef float Output[kRowTiles][kValueTiles][4];
 
-DEV void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+DEV void mma(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   if constexpr (KernelTraits::kIsBf16)
-    ptx::multiplyBf16(sum, a, b0, b1);
+    ptx::mmaBf16(sum, a, b0, b1);
   else
-    ptx::multiplyFp16(sum, a, b0, b1);
+    ptx::mmaFp16(sum, a, b0, b1);
 }
 
-// This warp's rows of Q: held in registers, or read again for every product.
+// This warp's rows of Q: held in registers, or read again for every mma.
 class QueryOperand {
 public:
   DEV explicit QueryOperand(uint32_t tile) {
@@ -75,7 +75,7 @@ DEV void copyScores(Scores &to, const Scores &from) {
 }
 
 // scores = Q K^T; `keys` is this lane's address (columns first) in the first key row of the chunk.
-DEV void multiplyQueryKey(Scores &scores, const QueryOperand &query, uint32_t keys) {
+DEV void mmaQueryKey(Scores &scores, const QueryOperand &query, uint32_t keys) {
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
@@ -94,15 +94,15 @@ DEV void multiplyQueryKey(Scores &scores, const QueryOperand &query, uint32_t ke
       ptx::loadMatrix4(b, column + pair * 16 * KernelTraits::kSmemRowBytesQK);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
-        multiply(scores[i][2 * pair], a[i], b[0], b[1]);
-        multiply(scores[i][2 * pair + 1], a[i], b[2], b[3]);
+        mma(scores[i][2 * pair], a[i], b[0], b[1]);
+        mma(scores[i][2 * pair + 1], a[i], b[2], b[3]);
       }
     }
   }
 }
 
 // out += P V; `values` is this lane's address (rows first) in the first key row of the chunk.
-DEV void multiplyProbabilityValue(Output &out, const Probabilities &probabilities, uint32_t values) {
+DEV void mmaProbabilityValue(Output &out, const Probabilities &probabilities, uint32_t values) {
 #pragma unroll
   for (int step = 0; step < kChunkSteps; ++step) {
     constexpr int kStepBytes = 16 * KernelTraits::kSmemRowBytesV;
@@ -112,8 +112,8 @@ DEV void multiplyProbabilityValue(Output &out, const Probabilities &probabilitie
       ptx::loadMatrix4Transposed(b, columnBlock(values, pair) + step * kStepBytes);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
-        multiply(out[i][2 * pair], probabilities[i][step], b[0], b[1]);
-        multiply(out[i][2 * pair + 1], probabilities[i][step], b[2], b[3]);
+        mma(out[i][2 * pair], probabilities[i][step], b[0], b[1]);
+        mma(out[i][2 * pair + 1], probabilities[i][step], b[2], b[3]);
       }
     }
   }
