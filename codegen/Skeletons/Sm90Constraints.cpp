@@ -5,6 +5,7 @@
 #include "codegen/Config/FieldRange.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TensorMapLaunch.h"
+#include "codegen/Skeletons/cell_layout.cuh"
 #include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
@@ -17,12 +18,9 @@ namespace {
 
 using Reason = std::optional<std::string>;
 
-constexpr int64_t kMaxKeys = 128;        // kept columns of one row fit one word
-constexpr int64_t kMaxBoxRows = 256;     // rows of one copy through a tensor map
-constexpr int64_t kColumnElements = 64;  // elements of one row of a swizzled tile, 128 bytes
-constexpr int64_t kTileAlignment = 1024; // swizzled tiles start on it
-constexpr int64_t kBarrierBytes = 1024;
-constexpr int64_t kCellWordBytes = 4 * 160; // CellBits::kSlots and kSlotWords of cell_bits.cuh
+constexpr int64_t kElementBytes = 2;
+constexpr int64_t kMaxBoxRows = 256; // rows of one copy through a tensor map
+constexpr int64_t kCellBytes = 4 * kCellSlots * cellSlotWords(32);
 constexpr int64_t kRegisterStep = 8, kLeastRegisters = 24, kMostRegisters = 240; // of setmaxnreg
 constexpr int64_t kStateRegisters = 30;   // softmax state and addresses of a consumer's thread
 constexpr int64_t kMaxThresholdHalf = 15; // weights up to 2^threshold stay finite in half
@@ -33,10 +31,6 @@ int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step 
 
 int64_t consumers(const KernelConfig &config) { return config.blockM / kConsumerRows; }
 
-int64_t tileBytes(int64_t rows, int64_t dim) {
-  return roundUp(dim, kColumnElements) / kColumnElements * rows * kColumnElements * 2;
-}
-
 // Registers of every thread at launch: what the compiler may use for the whole block.
 int64_t registersAtLaunch(const GpuArch &arch, const KernelConfig &config) {
   const int64_t threads = config.threads() * config.minBlocks;
@@ -46,18 +40,18 @@ int64_t registersAtLaunch(const GpuArch &arch, const KernelConfig &config) {
 
 } // namespace
 
-int64_t sm90Warps(int64_t blockM) { return blockM / 16 + 4; }
+int64_t sm90Warps(int64_t blockM) { return blockM / kWarpRows + kProducerWarps; }
 
 bool sm90CanSplit(const KernelRequest &request) { return request.valueDim <= kLargestSplitValueDim; }
 
 SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config) {
   SmemLayout layout(kTileAlignment);
   layout.append("barriers", kBarrierBytes);
-  layout.append("q", tileBytes(config.blockM, request.headDim), config.queryStages);
-  layout.append("k", tileBytes(config.blockN, request.headDim), config.stages);
-  layout.append("v", tileBytes(config.blockN, request.valueDim), config.stages);
+  layout.append("q", tileBytes(config.blockM, request.headDim, kElementBytes), config.queryStages);
+  layout.append("k", tileBytes(config.blockN, request.headDim, kElementBytes), config.stages);
+  layout.append("v", tileBytes(config.blockN, request.valueDim, kElementBytes), config.stages);
   if (request.searchesLists)
-    layout.append("cells", kCellWordBytes);
+    layout.append("cells", kCellBytes);
   return layout;
 }
 
@@ -80,14 +74,14 @@ Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
       {&KernelConfig::blockM, 1, kLargestField},
       {&KernelConfig::blockN, 1, kMaxKeys},
       {&KernelConfig::chunkN, 1, kMaxKeys},
-      {&KernelConfig::stages, 1, 6},
+      {&KernelConfig::stages, 1, kMaxStages},
       {&KernelConfig::warps, 1, kLargestField},
       {&KernelConfig::minBlocks, 1, 4},
       {&KernelConfig::overlapScores, 1, 1},
       {&KernelConfig::rescaleThreshold, 0, 60},
       {&KernelConfig::compactMask, 0, 1},
       {&KernelConfig::rasterReversed, 0, 1},
-      {&KernelConfig::queryStages, 1, 2},
+      {&KernelConfig::queryStages, 1, kMaxQueryStages},
       {&KernelConfig::turnTaking, 0, 1},
       {&KernelConfig::grid, 0, kGridDynamic},
       {&KernelConfig::softmax, 0, kSoftmaxAnchored},

@@ -9,6 +9,7 @@
 
 #include "codegen/Config/Constraint.h"
 #include "codegen/Config/SmemLayout.h"
+#include "codegen/Skeletons/sm90_layout.cuh"
 
 namespace heddle {
 
@@ -16,12 +17,7 @@ struct GpuArch;
 
 namespace sm90 {
 
-inline constexpr int64_t kConsumerRows = 64; // rows of one warpgroup
-inline constexpr int64_t kKeyStep = 16;      // keys of one step of the second product
-inline constexpr int64_t kHeadDimStep = 8;   // strides of tensor maps are multiples of 16 bytes
-inline constexpr int64_t kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
-inline constexpr int64_t kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
-inline constexpr int64_t kLargestSplitValueDim = 192; // merging wider parts spills: 24 B at 200, 404 B at 248
+inline constexpr int64_t kLargestSplitValueDim = 192; // combining wider splits spills: 24 B at 200, 404 B at 248
 
 } // namespace sm90
 

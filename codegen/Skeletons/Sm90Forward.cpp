@@ -24,9 +24,7 @@ namespace {
 
 using namespace sm90;
 
-constexpr int64_t kMaxHeadDim = 256;
 constexpr int64_t kAllHeadsMib = 4096;     // long rows of all heads first: what they leave to others is shared early
-constexpr int64_t kMostParts = 64;         // of an item of the last round; kMaxSplits of sm90_split_kv.cuh
 constexpr int64_t kDefaultSplitTiles = 96; // of 48, 64, 96 and 128 the fastest on global rows of 32k keys
 
 std::string number(int64_t value) { return std::to_string(value); }
@@ -157,30 +155,26 @@ LaunchExpr residentBlocks(const KernelConfig &config) {
 
 LaunchExpr gridBlocks(const KernelRequest &request, const KernelConfig &config) {
   const LaunchExpr items = workItems(request, config);
-  const LaunchExpr units = config.splitLast ? items * LaunchExpr(kMostParts) : items;
+  const LaunchExpr units = config.splitLast ? items * LaunchExpr(kMaxSplits) : items;
   return config.grid == kGridTile ? items : min(units, residentBlocks(config));
 }
 
-// The layout is that of sm90_split_kv.cuh: the counter of a dynamic grid and words of parts, cleared; the states of parts; the
-// chains of items that blocks got from the counter.
 PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config) {
-  constexpr int64_t kWordBytes = 4, kSharedPartSlots = 256, kMaxConsumerWarps = 16, kLaneBytes = 16 * 32;
-  constexpr int64_t kHeadWords = 4, kPartWords = kHeadWords + kSharedPartSlots * kMaxConsumerWarps + 2 * kSharedPartSlots;
-  const bool hasParts = config.splitLast || config.splitTiles, isDynamic = config.grid == kGridDynamic;
-  if (!hasParts && !isDynamic)
+  constexpr int64_t kWordBytes = 4;
+  const bool hasSplits = config.splitLast || config.splitTiles, isDynamic = config.grid == kGridDynamic;
+  if (!hasSplits && !isDynamic)
     return plan.appendRegion("schedule", 0);
   const bool keepsChain = isDynamic && config.softmax == kSoftmaxAnchored;
-  LaunchExpr bytes = (hasParts ? kPartWords : keepsChain ? kHeadWords : 1) * kWordBytes;
-  if (hasParts) {
-    const int64_t valueTiles = (request.valueDim + kHeadDimStep - 1) / kHeadDimStep;
-    const int64_t slotBytes = config.blockM / 16 * (valueTiles + 1) * kLaneBytes;
-    const LaunchExpr ownSlots = config.splitTiles ? residentBlocks(config) * LaunchExpr(2) : LaunchExpr(0);
-    bytes = bytes + (ownSlots + kSharedPartSlots) * LaunchExpr(slotBytes);
+  const int64_t cleared = hasSplits ? workspace::kStates : workspace::kNextItem + 1;
+  LaunchExpr bytes = (keepsChain && !hasSplits ? workspace::kChain : cleared) * kWordBytes;
+  if (hasSplits) {
+    const LaunchExpr ownSlots = config.splitTiles ? residentBlocks(config) * LaunchExpr(kOwnSlots) : LaunchExpr(0);
+    bytes = bytes + (ownSlots + LaunchExpr(kSplitSlots)) * LaunchExpr(config.blockM / kWarpRows * stateBytes(request.valueDim));
   }
   if (keepsChain)
     bytes = bytes + workItems(request, config) * LaunchExpr(kWordBytes);
   const PointerSource region = plan.appendRegion("schedule", std::move(bytes));
-  launch.clears.push_back({region, 0, hasParts ? kPartWords : 1, 0});
+  launch.clears.push_back({region, 0, cleared, 0});
   return region;
 }
 

@@ -1,8 +1,10 @@
 // The next cell of a list, found by bits of cells: a warp goes through the list of a row once and notes what it names
 // in one window of cells, a bit each, and questions about that row are answered by these bits until another list takes
 // their place. Which memory holds them is said by Ptx/warp.cuh, which comes before; without any, kHasCellMemory is false
-// and nobody asks. Its sizes are those of Sm90Constraints.cpp. All lanes of the warp ask together, with the same arguments.
+// and nobody asks. All lanes of the warp ask together, with the same arguments.
 #pragma once
+
+#include "cell_layout.cuh"
 
 namespace heddle {
 
@@ -25,7 +27,7 @@ struct ListKey {
 class CellBits {
 public:
   static constexpr int32_t kCells = 32 * ptx::kWarpLanes; // of a window
-  static constexpr int32_t kSlotWords = ptx::kWarpLanes + 8, kSlots = 4;
+  static constexpr int32_t kSlotWords = cellSlotWords(ptx::kWarpLanes), kSlots = kCellSlots;
   static_assert((kSlots & (kSlots - 1)) == 0, "a row has its slot by its last bits");
 
   DEV explicit CellBits(int32_t row) : at((row & (kSlots - 1)) * kSlotWords) {}

@@ -104,7 +104,7 @@ private:
   DEV WorkItem ownItem() const {
     WorkItem item = readItem(itemHeader());
     if (kSplitsLong)
-      item.firstRow -= (consumer - rowGroup()) * kGroupRows * item.queryRate;
+      item.firstRow -= (consumer - rowGroup()) * kConsumerRows * item.queryRate;
     return item;
   }
 
@@ -252,7 +252,7 @@ private:
   }
 
   DEV uint32_t queryAddress() const {
-    return kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + rowGroup() * kGroupRows * kColumnRowBytes;
+    return kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + rowGroup() * kConsumerRows * kColumnRowBytes;
   }
   DEV uint32_t keyAddress() const { return kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK; }
   DEV uint32_t valueAddress() const { return kValueTile + values.slot() * KernelTraits::kSmemStageBytesV; }

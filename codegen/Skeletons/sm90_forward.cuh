@@ -58,22 +58,16 @@
 
 namespace heddle {
 
-static_assert(KernelTraits::kBlockM % 64 == 0 && kConsumers >= 1 && kConsumers <= 4, "one to four consumers of 64 rows");
-static_assert(KernelTraits::kBlockN % 16 == 0 && KernelTraits::kBlockN <= 128, "key tiles are multiples of 16 up to 128");
+static_assert(KernelTraits::kBlockM % kConsumerRows == 0 && kConsumers >= 1 && kConsumers <= kMaxConsumers,
+              "one to four consumers of 64 rows");
+static_assert(KernelTraits::kBlockN % kKeyStep == 0 && KernelTraits::kBlockN <= kMaxKeys, "key tiles are multiples of 16 up to 128");
 static_assert(kStages >= 1 && kStages <= kMaxStages, "one to six stages");
 static_assert(kQueryStages >= 1 && kQueryStages <= kMaxQueryStages, "one or two query stages");
 static_assert(!KernelTraits::kTurnTaking || kConsumers > 1, "turns are taken by at least two");
-static_assert(KernelTraits::kHeadDim % 8 == 0 && KernelTraits::kHeadDim <= 256, "head dims are multiples of 8 up to 256");
-static_assert(KernelTraits::kValueDim % 8 == 0 && KernelTraits::kValueDim <= 256, "value dims are multiples of 8 up to 256");
-static_assert(KernelTraits::kSmemQ % 1024 == 0 && KernelTraits::kSmemK % 1024 == 0 && KernelTraits::kSmemV % 1024 == 0 &&
-                  KernelTraits::kSmemStageBytesQ % 1024 == 0 && KernelTraits::kSmemStageBytesK % 1024 == 0 &&
-                  KernelTraits::kSmemStageBytesV % 1024 == 0,
-              "swizzled tiles start at multiples of 1024 bytes");
-static_assert(KernelTraits::kSmemStageBytesQ >= kQueryTileBytes && KernelTraits::kSmemStageBytesK >= kKeyTileBytes &&
-                  KernelTraits::kSmemStageBytesV >= kValueTileBytes,
-              "a slot holds one tile");
-static_assert(!kSplitsLast || kGrid == Grid::stride, "a last round is known where blocks take items at a stride");
-static_assert(!kSplitsLong || kGrid != Grid::tile, "blocks that share splits stay until nothing is left");
+static_assert(KernelTraits::kHeadDim % kHeadDimStep == 0 && KernelTraits::kHeadDim <= kMaxHeadDim, "head dims are multiples of 8 up to 256");
+static_assert(KernelTraits::kValueDim % kHeadDimStep == 0 && KernelTraits::kValueDim <= kMaxHeadDim, "value dims are multiples of 8 up to 256");
+static_assert(!kSplitsLast || kGrid == kGridStride, "a last round is known where blocks take items at a stride");
+static_assert(!kSplitsLong || kGrid != kGridTile, "blocks that share splits stay until nothing is left");
 static_assert(!kSplitsLong || !kSplitsLast, "items are cut for one reason");
 
 } // namespace heddle

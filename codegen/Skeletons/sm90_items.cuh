@@ -7,8 +7,7 @@
 
 namespace heddle {
 
-enum class Grid { tile, stride, snake, dynamic };
-constexpr Grid kGrid = static_cast<Grid>(KernelTraits::kGrid);
+constexpr int kGrid = KernelTraits::kGrid;
 
 constexpr int32_t kNoItem = -1;
 
@@ -32,12 +31,12 @@ public:
   DEV Unit next() {
     const int32_t blocks = ptx::rereadGridSize(), block = blockIdx.x;
     int32_t number = block + round * blocks;
-    if constexpr (kGrid == Grid::snake)
+    if constexpr (kGrid == kGridSnake)
       number = round * blocks + (round & 1 ? blocks - 1 - block : block);
-    if constexpr (kGrid == Grid::dynamic)
+    if constexpr (kGrid == kGridDynamic)
       if (round > 0)
         number = __shfl_sync(kWholeWarp, ptx::rereadThreadIndex() % 32 == 0 ? numberFromCounter() : 0, 0);
-    if (kGrid == Grid::tile && round > 0)
+    if (kGrid == kGridTile && round > 0)
       number = p.items;
     ++round;
     if constexpr (kSplitsLast) {
@@ -50,7 +49,7 @@ public:
   }
 
 private:
-  static constexpr bool kKeepsChain = kMayRedo && kGrid == Grid::dynamic;
+  static constexpr bool kKeepsChain = kMayRedo && kGrid == kGridDynamic;
 
   // One lane. Which items a block got is kept as a chain in the workspace, if they may be wanted again.
   DEV int32_t numberFromCounter() const {
@@ -65,10 +64,10 @@ private:
   }
 
   DEV uint32_t *chain() const {
-    constexpr int64_t kSlotWords = kConsumerWarps * SplitState::kWarpBytes / 4;
+    constexpr int64_t kSlotWords = kConsumerWarps * stateBytes(KernelTraits::kValueDim) / 4;
     if (!kHasSplits)
       return p.workspace + workspace::kChain;
-    return p.workspace + workspace::kStates + (kSplitSlots + (kSplitsLong ? 2 * ptx::rereadGridSize() : 0)) * kSlotWords;
+    return p.workspace + workspace::kStates + (kSplitSlots + (kSplitsLong ? kOwnSlots * ptx::rereadGridSize() : 0)) * kSlotWords;
   }
 
   // Of the last round: its first item and the number of splits of each. No item: nothing is cut. The splits are those with

@@ -107,7 +107,7 @@ private:
   // The rows of a split begin at those of its row group. False: there are none.
   DEV bool enterRowGroup(WorkItem &item, SplitRecord record) const {
     if (kSplitsLong)
-      item.firstRow += record.group() * kGroupRows * item.queryRate;
+      item.firstRow += record.group() * kConsumerRows * item.queryRate;
     return !kSplitsLong || item.firstRow < item.endRow(p);
   }
 
@@ -138,7 +138,7 @@ private:
   DEV int32_t splitsOfLane(const GroupTileWalk &walk) const {
     const WorkItem item = readItem(kPlannerItem);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
-    const bool hasRows = lane < kConsumers && item.firstRow + lane * kGroupRows * item.queryRate < item.endRow(p);
+    const bool hasRows = lane < kConsumers && item.firstRow + lane * kConsumerRows * item.queryRate < item.endRow(p);
     return hasRows ? splitsOf(walk.stretchOfLane()) : 0;
   }
 

@@ -3,23 +3,22 @@
 // computed again at every step.
 #pragma once
 
+#include "sm90_layout.cuh"
+
 namespace heddle {
 
-constexpr int kGroupRows = 64; // of a warpgroup's mma
-constexpr int kConsumers = KernelTraits::kBlockM / kGroupRows;
+using namespace sm90;
+
+constexpr int kConsumers = KernelTraits::kBlockM / kConsumerRows;
 constexpr int kWarpgroupThreads = 128;
 constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
-constexpr int kMaxConsumers = 4;
 constexpr int kConsumerWarps = kConsumers * 4, kMaxConsumerWarps = kMaxConsumers * 4;
 constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
 constexpr int kQueryStages = KernelTraits::kQueryStages;
 
-constexpr int kMaxStages = 6, kMaxQueryStages = 2;
-constexpr int kColumnElements = 64;                        // elements of one 128-byte row of a swizzled tile
-constexpr int kColumnRowBytes = kColumnElements * kElementBytes;
-
-template <int Dim> constexpr int kColumns = (Dim + kColumnElements - 1) / kColumnElements;
+constexpr int kColumnElements = kColumnRowBytes / kElementBytes;
+template <int Dim> constexpr int kColumns = columnsOf(Dim, kElementBytes);
 
 // Places in shared memory are constants. The driver reserves the first 1024 bytes of every block; verified at entry.
 constexpr uint32_t kSharedBase = 1024;
@@ -57,15 +56,15 @@ constexpr int kPlanSlots = 8;
 constexpr uint32_t kPlanFull = kPlan + kItemHeaderBytes * kPlanSlots;
 constexpr uint32_t kPlanEmpty = kPlanFull + 8 * kPlanSlots;
 constexpr uint32_t kBarrierRegionEnd = kPlanEmpty + 8 * kPlanSlots;
-static_assert(kBarrierRegionEnd - kBarriers <= 1024, "barriers and headers fit the region planned for them");
+static_assert(kBarrierRegionEnd - kBarriers <= kBarrierBytes, "barriers and headers fit the region planned for them");
 
 constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
 constexpr uint32_t kKeyTile = kSharedBase + KernelTraits::kSmemK;
 constexpr uint32_t kValueTile = kSharedBase + KernelTraits::kSmemV;
 
-constexpr int kQueryTileBytes = kColumns<KernelTraits::kHeadDim> * KernelTraits::kBlockM * kColumnRowBytes;
-constexpr int kKeyTileBytes = kColumns<KernelTraits::kHeadDim> * KernelTraits::kBlockN * kColumnRowBytes;
-constexpr int kValueTileBytes = kColumns<KernelTraits::kValueDim> * KernelTraits::kBlockN * kColumnRowBytes;
+constexpr int kQueryTileBytes = tileBytes(KernelTraits::kBlockM, KernelTraits::kHeadDim, kElementBytes);
+constexpr int kKeyTileBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kHeadDim, kElementBytes);
+constexpr int kValueTileBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kValueDim, kElementBytes);
 
 // A position in a ring; the parity is that of the phase to wait for.
 template <int Slots> class RingCursor {
@@ -173,7 +172,7 @@ DEV void initShared(int32_t lane) {
     ptx::initBarrier(kVerdict, kConsumerWarps);
     ptx::storeShared4(kSecondPass, 0);
   }
-  if (KernelTraits::kSoftmax == 1)
+  if (KernelTraits::kSoftmax == kSoftmaxAnchored)
     ptx::storeShared4(kRedoBits + 4 * lane, 0);
   ptx::fenceBarrierInit();
 }

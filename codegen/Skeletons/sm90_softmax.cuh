@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-constexpr bool kIsAnchored = KernelTraits::kSoftmax == 1;
+constexpr bool kIsAnchored = KernelTraits::kSoftmax == kSoftmaxAnchored;
 constexpr bool kMayRedo = kIsAnchored;
 constexpr float kAnchorLimit = 16777216.f; // 2^24
 constexpr float kRedoLimit = 0x1p100f; // values up to 2^27 leave the output finite below it

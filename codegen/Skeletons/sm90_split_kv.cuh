@@ -17,24 +17,12 @@ constexpr int kSplitTiles = KernelTraits::kSplitTiles;
 constexpr bool kSplitsLong = kSplitTiles > 0;
 constexpr bool kHasSplits = kSplitsLast || kSplitsLong;
 constexpr int kStatesOfSplit = kSplitsLong ? kConsumers : 1; // of each row
-constexpr int kCombineBarrier = 5;                             // behind those of turns
+constexpr int kCombineBarrier = 5;                           // behind those of turns
 
 // States that are on their way together where a warp adds them: one consumer alone has the registers of four others.
 constexpr int kStatesAtOnce = kConsumers > 1 || kValueTiles > 16 ? 1 : 32 / (kValueTiles > 8 ? kValueTiles : 8);
 
 constexpr uint32_t kVoidEntry = 0xffffffff;
-constexpr int kSplitSlots = 256; // states of splits that several blocks share; kSharedPartSlots of the host half
-
-// The workspace in 32-bit words, zero at the start up to the states.
-namespace workspace {
-constexpr int kNextItem = 0;                                            // of a dynamic grid
-constexpr int kReserved = 2, kTaken = 3;                                // slots given to splits, slots whose split was taken up
-constexpr int kChain = 4;                                               // if there are no splits: see ItemSequence
-constexpr int kArrivals = 4;                                            // of each slot and warp
-constexpr int kEntries = kArrivals + kSplitSlots * kMaxConsumerWarps;    // of each slot: item number + 1, record
-constexpr int kStates = kEntries + 2 * kSplitSlots;
-} // namespace workspace
-
 constexpr int32_t kNoUnit = -1;
 
 // Splits of a row group whose longest range has so many tiles.
@@ -61,11 +49,10 @@ DEV float weightOfState(float rowMax, float whole) {
   return ptx::exp2Approx(rowMax - raised) * powerOfTwo(raised - whole);
 }
 
-// The state that a warp left of its rows in a slot: for each lane, 16 bytes of every value tile, then row maxima and sums.
+// The state that a warp left of its rows in a slot.
 class SplitState {
 public:
-  static constexpr int kPieceBytes = 32 * 16; // of a warp
-  static constexpr int kWarpBytes = (kValueTiles + 1) * kPieceBytes;
+  static constexpr int kWarpBytes = stateBytes(KernelTraits::kValueDim);
   static constexpr int kStepBytes = (kSplitsLong ? 4 : kConsumerWarps) * kWarpBytes; // to the next state of the same rows
 
   DEV SplitState(const KernelParams &p, int32_t slot, int32_t warp) {
@@ -85,7 +72,7 @@ public:
   }
 
   // Row maxima and sums of the lane's two rows.
-  DEV void loadEnds(float (&ends)[4]) const { ptx::loadGlobal16(at + kValueTiles * kPieceBytes, ends); }
+  DEV void loadEnds(float (&ends)[4]) const { ptx::loadGlobal16(at + kValueTiles * kStatePieceBytes, ends); }
 
   // rows += the state, whose row maxima are at most those of the rows, which are whole numbers.
   DEV void addTo(RowState &rows) const {
@@ -93,7 +80,7 @@ public:
     loadEnds(ends);
 #pragma unroll
     for (int n = 0; n < kValueTiles; ++n) // all on their way before the first is used
-      ptx::loadGlobal16(at + n * kPieceBytes, out[n]);
+      ptx::loadGlobal16(at + n * kStatePieceBytes, out[n]);
     float weight[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -109,7 +96,7 @@ public:
 
 private:
   DEV void storePiece(int n, bool isWanted, float a, float b, float c, float d) const {
-    ptx::storeGlobal16(at + n * kPieceBytes, isWanted, a, b, c, d);
+    ptx::storeGlobal16(at + n * kStatePieceBytes, isWanted, a, b, c, d);
   }
 
   char *at;
@@ -196,7 +183,7 @@ DEV SplitRecord shareSplits(const KernelParams &p, int32_t number, int32_t split
   if (lane == 0)
     ptx::addGlobal(p.workspace + workspace::kTaken, isAlone ? max(kSplitSlots - first, 0) : 1);
   __syncwarp();
-  const SplitRecord own = SplitRecord::make(isAlone ? kSplitSlots + 2 * blockIdx.x : first, 0, 1, 0);
+  const SplitRecord own = SplitRecord::make(isAlone ? kSplitSlots + kOwnSlots * blockIdx.x : first, 0, 1, 0);
   return isAlone ? own.alone().pending() : own.pending();
 }
 

@@ -124,14 +124,14 @@ private:
   DEV KeyRange nextRange() const {
     const WorkItem item = readItem(kPlannerItem);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
-    int32_t first = item.firstRow + (isShared() ? 0 : lane * kGroupRows * item.queryRate);
+    int32_t first = item.firstRow + (isShared() ? 0 : lane * kConsumerRows * item.queryRate);
     const bool hasRows = lane < kConsumers && first < item.endRow(p);
     if constexpr (Pattern::kAsksTogether) {
       first = hasRows ? first : item.firstRow;
     } else if (!hasRows) {
       return noRange();
     }
-    const int32_t following = min(kGroupRows - 1, (item.endRow(p) - 1 - first) / item.queryRate);
+    const int32_t following = min(kConsumerRows - 1, (item.endRow(p) - 1 - first) / item.queryRate);
     const int32_t position = p.qOrigin + first;
     const KeyRange next =
         Pattern::nextRange(freshContext(item), variant(), branch(), position, position + following * item.queryRate,

@@ -1,9 +1,10 @@
 // What a block is told of a split of an item: which one of how many, in one word.
 #pragma once
 
+#include "sm90_layout.cuh"
+
 namespace heddle {
 
-constexpr int kMaxSplits = 64;
 constexpr int32_t kNoTile = 0x7fffffff;
 
 // Key tiles [first, first + count) by their numbers.
@@ -49,7 +50,7 @@ struct SplitRecord {
 private:
   static constexpr int kSplitsAt = 7, kGroupAt = 14, kSlotAt = 16, kPendingAt = 30, kAloneAt = 31;
   static constexpr uint32_t kSplitMask = 127, kSlotMask = 0x3fff;
-  static_assert(kMaxSplits <= 127, "the number behind the last split fits as well");
+  static_assert(sm90::kMaxSplits <= 127, "the number behind the last split fits as well");
 };
 
 } // namespace heddle

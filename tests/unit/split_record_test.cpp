@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 using namespace heddle;
+using sm90::kMaxSplits;
 
 namespace {
 
