@@ -42,7 +42,8 @@ Result<KernelKind> parseKernelKind(std::string_view name) {
 }
 
 std::string KernelRequest::str() const {
-  std::string text = std::string(kernelKindName(kind)) + " " + dtypeName(dtype) + (outFloat32 ? " out=fp32" : "") +
+  std::string text = std::string(kernelKindName(kind)) + " " + dtypeName(qType) +
+                     (outType != qType ? std::string(" out=") + dtypeName(outType) : "") +
                      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
                      " arch=" + archName(*arch) + " q_origin=" + qOriginRuleName(qOrigin) +
                      " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
@@ -63,10 +64,22 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
   request.variants = passes[index].variants;
   request.grain = passes[index].grain;
   request.bandedGrain = passes[index].bandedGrain;
-  request.outFloat32 = outFloat32 || index + 1 < passes.size();
+  if (index + 1 < passes.size())
+    request.outType = DType::fp32;
   request.passes.clear();
   request.isPass = true;
   return request;
+}
+
+Status KernelRequest::checkTypes() const {
+  if (kType != qType || vType != qType)
+    return Status::unsupported(std::string("serves q, k and v of one type, not ") + dtypeName(qType) + ", " +
+                               dtypeName(kType) + " and " + dtypeName(vType));
+  if (!KernelElement::find(qType))
+    return Status::unsupported(std::string("serves bf16 and fp16, not ") + dtypeName(qType));
+  if (outType != qType && outType != DType::fp32)
+    return Status::unsupported(std::string("serves out of the type of q or fp32, not ") + dtypeName(outType));
+  return {};
 }
 
 Status KernelRequest::validate() const {

@@ -7,8 +7,8 @@
 #ifndef HEDDLE_CODEGEN_CONFIG_KERNELREQUEST_H
 #define HEDDLE_CODEGEN_CONFIG_KERNELREQUEST_H
 
+#include "codegen/Config/KernelElement.h"
 #include "codegen/Config/PatternRates.h"
-#include "runtime/Core/DType.h"
 #include "runtime/Core/Status.h"
 
 #include <cstdint>
@@ -30,11 +30,20 @@ Result<KernelKind> parseKernelKind(std::string_view name);
 struct KernelRequest : PatternRates {
   KernelKind kind = KernelKind::forward;
   const GpuArch *arch = &baselineGpuArch(); ///< never null
-  DType dtype = DType::bf16;
-  bool outFloat32 = false; ///< out is fp32 instead of dtype
+  DType qType = DType::bf16, kType = DType::bf16, vType = DType::bf16, outType = DType::bf16;
   int64_t headDim = 64;
   int64_t valueDim = 64;
   bool isPass = false; ///< one of several kernels of a call, which go through the rows in rounds
+
+  /// q, k and v of one type, and out of the same or fp32.
+  void setTypes(DType inputs, bool outFloat32 = false) {
+    qType = kType = vType = inputs;
+    outType = outFloat32 ? DType::fp32 : inputs;
+  }
+  /// Of q, k and v, which checkTypes() has found alike.
+  const KernelElement &element() const { return *KernelElement::find(qType); }
+  /// unsupported: types that no kernel mixes or computes with.
+  Status checkTypes() const;
 
   /// Of the kernel of pass `index`: all but the last write what the next one continues from, in fp32.
   KernelRequest passRequest(size_t index) const;

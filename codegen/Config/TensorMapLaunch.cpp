@@ -4,6 +4,7 @@
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/sm90_layout.cuh"
 
 #include <algorithm>
 #include <set>
@@ -13,49 +14,50 @@ namespace {
 
 using Symbol = LaunchSymbol;
 
-constexpr int64_t kElementBytes = 2;
-constexpr int64_t kBoxBytes = 128; // one row of a swizzled tile
+constexpr int64_t kBoxBytes = sm90::kColumnRowBytes;
 
 // One of q, k and v: its sizes.
 struct Operand {
   Role role;
+  DType type;
   Symbol rows, heads;
   int64_t dim;
   int64_t boxRows;
 
-  LaunchExpr strideBytes(StrideDim of, int64_t times = 1) const { return LaunchExpr(strideOf(role, of)) * (times * kElementBytes); }
+  LaunchExpr strideBytes(StrideDim of, int64_t times = 1) const {
+    return LaunchExpr(strideOf(role, of)) * (times * dtypeBytes(type));
+  }
 };
 
-TensorMapSpec mapOf(const Operand &operand, DType dtype, int64_t rate, bool isLong) {
+TensorMapSpec mapOf(const Operand &operand, int64_t rate, bool isLong) {
   const LaunchExpr rows = operand.rows;
   TensorMapSpec map;
   map.source = operand.role;
-  map.dtype = dtype;
+  map.dtype = operand.type;
   map.swizzleBytes = kBoxBytes;
   map.dims = {operand.dim, max(isLong ? ceilDiv(rows, rate) : floorDiv(rows, rate), 1),
               isLong ? max(mod(rows, rate), 1) : LaunchExpr(rate), operand.heads, Symbol::batch};
   map.strideBytes = {operand.strideBytes(StrideDim::row, rate), operand.strideBytes(StrideDim::row),
                      operand.strideBytes(StrideDim::head), operand.strideBytes(StrideDim::batch)};
-  map.box = {kBoxBytes / kElementBytes, operand.boxRows, 1, 1, 1};
+  map.box = {kBoxBytes / dtypeBytes(operand.type), operand.boxRows, 1, 1, 1};
   return map;
 }
 
-void appendMaps(KernelLaunch &launch, const Operand &operand, DType dtype, const std::vector<int64_t> &rates,
-                int64_t mapsPerRate) {
+void appendMaps(KernelLaunch &launch, const Operand &operand, const std::vector<int64_t> &rates, int64_t mapsPerRate) {
   for (int64_t rate : rates)
     for (int64_t kind = 0; kind < mapsPerRate; ++kind)
-      launch.appendTensorMap(mapOf(operand, dtype, rate, kind == 1));
+      launch.appendTensorMap(mapOf(operand, rate, kind == 1));
 }
 
 void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config) {
   const MapRates rates = MapRates::of(request.variants);
   const int64_t perRate = rates.mapsPerRate();
-  const Operand q = {Role::q, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
-  const Operand k = {Role::k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, config.blockN};
-  const Operand v = {Role::v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, config.blockN};
-  appendMaps(launch, q, request.dtype, rates.query, perRate);
-  appendMaps(launch, k, request.dtype, rates.key, perRate);
-  appendMaps(launch, v, request.dtype, rates.key, perRate);
+  const Operand q = {Role::q, request.qType, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
+  const Operand k = {Role::k, request.kType, Symbol::seqlenK, Symbol::kvHeads, request.headDim, config.blockN};
+  const Operand v = {Role::v, request.vType, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, config.blockN};
+  appendMaps(launch, q, rates.query, perRate);
+  appendMaps(launch, k, rates.key, perRate);
+  appendMaps(launch, v, rates.key, perRate);
 }
 
 } // namespace
@@ -81,7 +83,8 @@ LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config) {
 }
 
 LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config) {
-  const LaunchExpr bytesOfHead = max(Symbol::seqlenK, 1) * ((request.headDim + request.valueDim) * kElementBytes);
+  const int64_t bytesOfKey = request.headDim * dtypeBytes(request.kType) + request.valueDim * dtypeBytes(request.vType);
+  const LaunchExpr bytesOfHead = max(Symbol::seqlenK, 1) * bytesOfKey;
   const LaunchExpr kvPairs = floorDiv(config.rasterMib * (int64_t(1) << 20), bytesOfHead);
   const LaunchExpr pairs = kvPairs * floorDiv(Symbol::heads, Symbol::kvHeads);
   return max(min(pairs, LaunchExpr(Symbol::batch) * Symbol::heads), 1);

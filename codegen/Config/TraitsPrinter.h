@@ -26,7 +26,7 @@ public:
   /// Adds `static constexpr int name[N] = {...};`. `values` is not empty.
   void array(std::string_view name, const std::vector<int64_t> &values);
 
-  /// kHeadDim, kValueDim, kIsBf16 and kOutFloat32 (0 or 1).
+  /// kHeadDim, kValueDim, the type Element with its numbers, and kOutFloat32 (0 or 1).
   void request(const KernelRequest &request);
   /// Every numeric field of the configuration in device spelling.
   void config(const KernelConfig &config);

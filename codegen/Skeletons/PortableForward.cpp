@@ -33,16 +33,16 @@ constexpr int64_t kHeadDimStep = 64; // rows of shared memory are multiples of 1
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-int64_t rowBytes(int64_t dim) {
+int64_t rowBytes(const KernelRequest &request, int64_t dim) {
   const int64_t step = SmemLayout::kAlignmentBytes;
-  return (2 * dim + step - 1) / step * step;
+  return (request.element().bytes * dim + step - 1) / step * step;
 }
 
 SmemLayout layoutOf(const KernelRequest &request, const KernelConfig &config) {
   SmemLayout layout;
-  layout.append("q", config.blockM * rowBytes(request.headDim));
-  layout.append("k", config.blockN * rowBytes(request.headDim), config.stages);
-  layout.append("v", config.blockN * rowBytes(request.valueDim), config.stages);
+  layout.append("q", config.blockM * rowBytes(request, request.headDim));
+  layout.append("k", config.blockN * rowBytes(request, request.headDim), config.stages);
+  layout.append("v", config.blockN * rowBytes(request, request.valueDim), config.stages);
   return layout;
 }
 
@@ -187,8 +187,8 @@ Status PortableForward::appliesTo(const KernelRequest &request) const {
     return Status::unsupported(who + "serves the kind forward, not " + kernelKindName(request.kind));
   if (!servesArch(*request.arch))
     return Status::unsupported(who + "needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
-  if (request.dtype != DType::bf16 && request.dtype != DType::fp16)
-    return Status::unsupported(who + "serves bf16 and fp16, not " + dtypeName(request.dtype));
+  if (const Status types = request.checkTypes(); !types.isOk())
+    return Status::unsupported(who + types.message());
   for (int64_t dim : {request.headDim, request.valueDim})
     if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
       return Status::unsupported(who + "serves head dims 64 and 128, not " + number(dim));
@@ -300,8 +300,8 @@ std::string PortableForward::traits(const KernelRequest &request, const KernelCo
   printer.config(config);
   printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
   printer.smem(layoutOf(request, config));
-  printer.constant("kSmemRowBytesQK", rowBytes(request.headDim));
-  printer.constant("kSmemRowBytesV", rowBytes(request.valueDim));
+  printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
+  printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
   return printer.str();
 }
 

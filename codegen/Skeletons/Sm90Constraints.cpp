@@ -18,12 +18,10 @@ namespace {
 
 using Reason = std::optional<std::string>;
 
-constexpr int64_t kElementBytes = 2;
 constexpr int64_t kMaxBoxRows = 256; // rows of one copy through a tensor map
 constexpr int64_t kCellBytes = 4 * kCellSlots * cellSlotWords(32);
 constexpr int64_t kRegisterStep = 8, kLeastRegisters = 24, kMostRegisters = 240; // of setmaxnreg
 constexpr int64_t kStateRegisters = 30;   // softmax state and addresses of a consumer's thread
-constexpr int64_t kMaxThresholdHalf = 15; // weights up to 2^threshold stay finite in half
 
 std::string number(int64_t value) { return std::to_string(value); }
 
@@ -47,9 +45,9 @@ bool sm90CanSplit(const KernelRequest &request) { return request.valueDim <= kLa
 SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config) {
   SmemLayout layout(kTileAlignment);
   layout.append("barriers", kBarrierBytes);
-  layout.append("q", tileBytes(config.blockM, request.headDim, kElementBytes), config.queryStages);
-  layout.append("k", tileBytes(config.blockN, request.headDim, kElementBytes), config.stages);
-  layout.append("v", tileBytes(config.blockN, request.valueDim, kElementBytes), config.stages);
+  layout.append("q", tileBytes(config.blockM, request.headDim, request.element().bytes), config.queryStages);
+  layout.append("k", tileBytes(config.blockN, request.headDim, request.element().bytes), config.stages);
+  layout.append("v", tileBytes(config.blockN, request.valueDim, request.element().bytes), config.stages);
   if (request.searchesLists)
     layout.append("cells", kCellBytes);
   return layout;
@@ -181,17 +179,18 @@ Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) 
 }
 
 Reason checkThreshold(const KernelRequest &request, const KernelConfig &config) {
-  if (request.dtype != DType::fp16 || config.rescaleThreshold <= kMaxThresholdHalf)
+  const KernelElement &element = request.element();
+  if (config.rescaleThreshold <= element.largestExponent)
     return std::nullopt;
-  return "rescale_threshold is " + number(config.rescaleThreshold) + ", weights in fp16 stay finite up to " +
-         number(kMaxThresholdHalf);
+  return "rescale_threshold is " + number(config.rescaleThreshold) + ", weights in " + dtypeName(element.dtype) +
+         " stay finite up to " + number(element.largestExponent);
 }
 
 Reason checkAnchored(const KernelRequest &request, const KernelConfig &config) {
   if (config.softmax != kSoftmaxAnchored)
     return std::nullopt;
-  if (request.dtype != DType::bf16)
-    return std::string("anchored weights need the range of bf16, not ") + dtypeName(request.dtype);
+  if (request.element().largestExponent < kFloatExponent)
+    return std::string("anchored weights need the range of bf16, not ") + dtypeName(request.qType);
   // A bias that grows along the keys passes every anchor, and the item is computed twice.
   if (request.hasScores)
     return std::string("anchors hold where scores of one row stay close, which a chain of scores need not leave so");

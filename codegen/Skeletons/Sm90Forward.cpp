@@ -65,8 +65,8 @@ bool hasShortRows(const KernelRequest &request) {
 // full d=64, 67% instead of 63% on dilated segments).
 bool wantsAnchoredSoftmax(const KernelRequest &request) {
   constexpr int64_t kMostDim = 64;
-  return request.dtype == DType::bf16 && !request.hasScores && std::max(request.headDim, request.valueDim) <= kMostDim &&
-         !request.balance.hasFewTiles && !request.balance.hasLongRows;
+  return request.element().largestExponent >= kFloatExponent && !request.hasScores &&
+         std::max(request.headDim, request.valueDim) <= kMostDim && !request.balance.hasFewTiles && !request.balance.hasLongRows;
 }
 
 // Full rows of small heads without a search for maxima: wide tiles (78.9% of the product, 76.5% with 256x64). Not for rows in
@@ -202,8 +202,8 @@ Status Sm90Forward::appliesTo(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
     return Status::unsupported(who + "needs warpgroup products and copies through tensor maps, which " +
                                std::string(request.arch->name) + " lacks");
-  if (request.dtype != DType::bf16 && request.dtype != DType::fp16)
-    return Status::unsupported(who + "serves bf16 and fp16, not " + dtypeName(request.dtype));
+  if (const Status types = request.checkTypes(); !types.isOk())
+    return Status::unsupported(who + types.message());
   for (int64_t dim : {request.headDim, request.valueDim})
     if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
       return Status::unsupported(who + "serves head dims that are multiples of " + number(kHeadDimStep) + " up to " +

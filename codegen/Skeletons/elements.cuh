@@ -1,17 +1,23 @@
-// Elements of q, k, v: 16 bits, bfloat16 or half, moved in pieces of 16 bytes.
+// Elements of q, k, v: the instructions of each type that KernelTraits::Element may be. Its numbers are constants of
+// KernelTraits. Moved in pieces of 16 bytes.
 #pragma once
 
 namespace heddle {
 
-constexpr int kElementBytes = 2;
+using Element = KernelTraits::Element;
+constexpr int kElementBytes = KernelTraits::kElementBytes;
+constexpr int kMmaStep = KernelTraits::kMmaStep; // elements along which one mma sums
 constexpr int kPieceBytes = 16;
 constexpr int kPieceElements = kPieceBytes / kElementBytes;
+static_assert(kElementBytes == 2 && kMmaStep == 16, "two elements fill a register, fragments are those of 16-bit types");
 
-DEV uint32_t pack(float low, float high) {
-  if constexpr (KernelTraits::kIsBf16)
-    return ptx::packBf16(low, high);
-  else
-    return ptx::packFp16(low, high);
-}
+struct Bf16 {
+  DEV static uint32_t pack(float low, float high) { return ptx::packBf16(low, high); }
+};
+struct Fp16 {
+  DEV static uint32_t pack(float low, float high) { return ptx::packFp16(low, high); }
+};
+
+DEV uint32_t pack(float low, float high) { return Element::pack(low, high); }
 
 } // namespace heddle

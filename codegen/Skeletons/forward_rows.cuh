@@ -26,7 +26,7 @@ struct LaneRows {
 
 // The row maximum starts this far below the carried lse, so that weights of new keys keep their precision
 // in half, which bfloat16 does not need; the next key above it raises it as usual. Log2 units.
-constexpr float kCarryHeadroom = KernelTraits::kIsBf16 ? 0.f : 8.f;
+constexpr float kCarryHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
 
 // rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the loads:
 // lanes stay together.
@@ -143,7 +143,7 @@ DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &r
       values[n][e] = rows.out[i][n][2 * half + e] * inverse;
   int32_t row = lane.index(i, half);
   bool isPresent = row < lane.end;
-  constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : 2;
+  constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
   char *to = static_cast<char *>(p.out) +
              (lane.batch * p.outStride[0] + row * p.outStride[1] + lane.head * p.outStride[2]) * kOutBytes;
   if constexpr (KernelTraits::kOutFloat32)

@@ -20,7 +20,7 @@
 //   kRasterHeads         (batch, head) pairs whose tiles are interleaved; 1: all tiles of one head in a row
 //   kRasterReversed      1: last query tile first
 //   kHeadDim, kValueDim  multiples of 16
-//   kIsBf16              1: bfloat16, 0: half
+//   Element              of q, k and v; kElementBytes, kMmaStep, kLargestExponent are its numbers
 //   kOutFloat32          1: out is fp32, 0: out has the type of q
 //   kSmemQ, kSmemK, kSmemV                 byte offsets in dynamic shared memory, multiples of 128
 //   kSmemRowBytesQK, kSmemRowBytesV        bytes of one row: the dimension rounded up to 64, times 2

@@ -20,6 +20,12 @@ typedef unsigned long long uint64_t;
 #define INFINITY __int_as_float(0x7f800000)
 #endif
 
+// The type of q, k and v is one of these: KernelTraits::Element (elements.cuh).
+namespace heddle {
+struct Bf16;
+struct Fp16;
+} // namespace heddle
+
 #ifndef DEV
 #define DEV __device__ __forceinline__
 #endif

@@ -90,7 +90,7 @@ DEV uint32_t laneOffsetColumnsFirst(int rowBytes) {
 
 // Moves a lane address by `step` blocks of 16 columns. The address must lie in a tile aligned to 128 bytes.
 DEV uint32_t columnBlock(uint32_t address, int step) {
-  constexpr int kBlockBytes = 16 * kElementBytes;
+  constexpr int kBlockBytes = kMmaStep * kElementBytes;
   constexpr int kBlocksPerSwizzle = kSwizzleBytes / kBlockBytes;
   return (address ^ (step % kBlocksPerSwizzle * kBlockBytes)) + step / kBlocksPerSwizzle * kSwizzleBytes;
 }

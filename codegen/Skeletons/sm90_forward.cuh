@@ -20,7 +20,8 @@
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kRasterReversed      1: last query tile first
 //   kHeadDim, kValueDim  multiples of 8, up to 256
-//   kIsBf16, kOutFloat32
+//   Element              of q, k and v; kElementBytes, kMmaStep, kLargestExponent are its numbers
+//   kOutFloat32          1: out is fp32
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount]   distinct rates, ascending
 //   kMapsPerRate         tensor maps of one rate (sm90_params.cuh)
 //   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_bits.cuh)

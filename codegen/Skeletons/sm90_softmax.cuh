@@ -13,7 +13,7 @@ constexpr bool kMayRedo = kIsAnchored;
 constexpr float kAnchorLimit = 16777216.f; // 2^24
 constexpr float kRedoLimit = 0x1p100f; // values up to 2^27 leave the output finite below it
 
-static_assert(!kIsAnchored || KernelTraits::kIsBf16, "anchored weights need the exponent range of bfloat16");
+static_assert(!kIsAnchored || KernelTraits::kLargestExponent >= 127, "anchored weights need the exponent range of fp32");
 
 typedef float RowFactors[2];
 

@@ -5,23 +5,16 @@
 namespace heddle {
 
 constexpr int kRowTiles = KernelTraits::kBlockM / (16 * KernelTraits::kWarps);
-constexpr int kHeadSteps = KernelTraits::kHeadDim / 16;
+constexpr int kHeadSteps = KernelTraits::kHeadDim / kMmaStep;
 constexpr int kValueTiles = KernelTraits::kValueDim / 8;
 constexpr int kChunkN = KernelTraits::kChunkN;
 constexpr int kChunks = KernelTraits::kBlockN / kChunkN;
 constexpr int kScoreTiles = kChunkN / 8;
-constexpr int kChunkSteps = kChunkN / 16;
+constexpr int kChunkSteps = kChunkN / kMmaStep;
 
 typedef float Scores[kRowTiles][kScoreTiles][4];
 typedef uint32_t Probabilities[kRowTiles][kChunkSteps][4];
 typedef float Output[kRowTiles][kValueTiles][4];
-
-DEV void mma(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (KernelTraits::kIsBf16)
-    ptx::mmaBf16(sum, a, b0, b1);
-  else
-    ptx::mmaFp16(sum, a, b0, b1);
-}
 
 // This warp's rows of Q: held in registers, or read again for every mma.
 class QueryOperand {
@@ -94,8 +87,8 @@ DEV void mmaQueryKey(Scores &scores, const QueryOperand &query, uint32_t keys) {
       ptx::loadMatrix4(b, column + pair * 16 * KernelTraits::kSmemRowBytesQK);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
-        mma(scores[i][2 * pair], a[i], b[0], b[1]);
-        mma(scores[i][2 * pair + 1], a[i], b[2], b[3]);
+        ptx::mma<Element>(scores[i][2 * pair], a[i], b[0], b[1]);
+        ptx::mma<Element>(scores[i][2 * pair + 1], a[i], b[2], b[3]);
       }
     }
   }
@@ -105,15 +98,15 @@ DEV void mmaQueryKey(Scores &scores, const QueryOperand &query, uint32_t keys) {
 DEV void mmaProbabilityValue(Output &out, const Probabilities &probabilities, uint32_t values) {
 #pragma unroll
   for (int step = 0; step < kChunkSteps; ++step) {
-    constexpr int kStepBytes = 16 * KernelTraits::kSmemRowBytesV;
+    constexpr int kStepBytes = kMmaStep * KernelTraits::kSmemRowBytesV;
 #pragma unroll
     for (int pair = 0; pair < kValueTiles / 2; ++pair) {
       uint32_t b[4];
       ptx::loadMatrix4Transposed(b, columnBlock(values, pair) + step * kStepBytes);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
-        mma(out[i][2 * pair], probabilities[i][step], b[0], b[1]);
-        mma(out[i][2 * pair + 1], probabilities[i][step], b[2], b[3]);
+        ptx::mma<Element>(out[i][2 * pair], probabilities[i][step], b[0], b[1]);
+        ptx::mma<Element>(out[i][2 * pair + 1], probabilities[i][step], b[2], b[3]);
       }
     }
   }

@@ -7,20 +7,20 @@ namespace heddle {
 constexpr int kRowTiles = 1; // of 16 rows in one warp
 constexpr int kChunkN = KernelTraits::kBlockN;
 constexpr int kScoreTiles = KernelTraits::kBlockN / 8;
-constexpr int kKeySteps = KernelTraits::kBlockN / 16;
-constexpr int kHeadSteps = (KernelTraits::kHeadDim + 15) / 16;
+constexpr int kKeySteps = KernelTraits::kBlockN / kMmaStep;
+constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
 constexpr int kValueTiles = KernelTraits::kValueDim / 8;
 
 typedef float Scores[kRowTiles][kScoreTiles][4];
 typedef float Output[kRowTiles][kValueTiles][4];
 typedef uint32_t Probabilities[kRowTiles][kKeySteps][4];
 
-constexpr uint32_t kStepBytes = 16 * kElementBytes; // 16 elements along a row
-constexpr int kStepsPerColumn = kColumnElements / 16;
+constexpr uint32_t kStepBytes = kMmaStep * kElementBytes; // along a row
+constexpr int kStepsPerColumn = kColumnElements / kMmaStep;
 
 // Starts scores = Q K^T.
 DEV void startScores(Scores &scores, uint32_t query, uint32_t keys) {
-  using Mma = ptx::WarpgroupMma<KernelTraits::kBlockN, KernelTraits::kIsBf16 != 0>;
+  using Mma = ptx::WarpgroupMma<KernelTraits::kBlockN, Element>;
   constexpr uint32_t kQueryColumn = KernelTraits::kBlockM * kColumnRowBytes;
   constexpr uint32_t kKeyColumn = KernelTraits::kBlockN * kColumnRowBytes;
 #pragma unroll
@@ -37,11 +37,11 @@ DEV void startScores(Scores &scores, uint32_t query, uint32_t keys) {
 
 // Starts out += P V.
 DEV void startOutput(Output &out, const Probabilities &weights, uint32_t values) {
-  using Mma = ptx::WarpgroupMma<KernelTraits::kValueDim, KernelTraits::kIsBf16 != 0>;
+  using Mma = ptx::WarpgroupMma<KernelTraits::kValueDim, Element>;
 #pragma unroll
   for (int step = 0; step < kKeySteps; ++step)
     Mma::ofRegisters(out[0], weights[0][step],
-                         ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values, step * 16 * kColumnRowBytes));
+                         ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values, step * kMmaStep * kColumnRowBytes));
 }
 
 } // namespace heddle

@@ -20,8 +20,7 @@ namespace heddle {
 KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &shape) {
   KernelRequest request;
   request.arch = shape.arch;
-  request.dtype = shape.dtype;
-  request.outFloat32 = shape.outFloat32;
+  request.setTypes(shape.dtype, shape.outFloat32);
   request.headDim = shape.headDim;
   request.valueDim = shape.valueDim;
   static_cast<PatternRates &>(request) = *prepared.rates;
@@ -33,8 +32,8 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request) {
   KernelFamily family;
   family.pattern = prepared.digest;
-  family.kind = std::string(kernelKindName(request.kind)).append(request.outFloat32 ? KernelFamily::kFloatOutSuffix : "");
-  family.dtype = request.dtype;
+  family.kind = std::string(kernelKindName(request.kind)).append(request.outType == DType::fp32 ? KernelFamily::kFloatOutSuffix : "");
+  family.dtype = request.qType;
   family.headDim = request.headDim;
   family.valueDim = request.valueDim;
   family.generator = kGenerator;

@@ -146,7 +146,7 @@ Result<const tuner::CostModel *> costModelStart(const std::string &skeleton) {
 
 struct ScheduleCost::Impl {
   Impl(const PatternFile &file, const ProblemShape &shape, const KernelRequest &request, const GpuModel &gpu, WorkCounts whole)
-      : file(file), shape(shape), gpu(gpu), bytesOfKey((request.headDim + request.valueDim) * dtypeBytes(request.dtype)),
+      : file(file), shape(shape), gpu(gpu), bytesOfKey(request.headDim * dtypeBytes(request.kType) + request.valueDim * dtypeBytes(request.vType)),
         dims(request.headDim + request.valueDim), whole(std::move(whole)) {}
 
   /// Of what the configuration launches.

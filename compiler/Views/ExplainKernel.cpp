@@ -17,7 +17,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   Result<const GpuArch *> arch = findGpuArch(request.gpu->arch);
   if (arch)
     kernel.arch = *arch;
-  kernel.dtype = request.dtype;
+  kernel.setTypes(request.dtype);
   kernel.headDim = request.headDim;
   kernel.valueDim = request.valueDim;
   static_cast<PatternRates &>(kernel) = ratesOf(file, passes);

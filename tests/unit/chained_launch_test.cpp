@@ -149,8 +149,8 @@ TEST_CASE("passes whose maps do not fit one call are refused with the bytes") {
 TEST_CASE("requests of passes are checked") {
   KernelRequest request = chainRequest();
   CHECK(request.validate().isOk());
-  CHECK(request.passRequest(0).outFloat32);
-  CHECK_FALSE(request.passRequest(2).outFloat32);
+  CHECK(request.passRequest(0).outType == DType::fp32);
+  CHECK(request.passRequest(2).outType == DType::bf16);
   CHECK(request.passRequest(1).variants[0].queryRate == 2);
   request.passes[1].variants[0].queryRate = 0;
   CHECK_FALSE(request.validate().isOk());

@@ -220,7 +220,7 @@ TEST_CASE("families tell element types, dims and the type of out apart") {
   CHECK(family.pattern == pattern.digest);
   CHECK(family.kind == "forward");
   CHECK(family.generator == kGenerator);
-  request.outFloat32 = true;
+  request.outType = DType::fp32;
   CHECK(familyOf(pattern, request).kind == "forward_fp32_out");
 }
 

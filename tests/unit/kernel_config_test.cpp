@@ -31,7 +31,7 @@ std::vector<KernelRequest> servedRequests() {
         for (int64_t valueDim : {64, 128}) {
           KernelRequest request;
           request.arch = *findGpuArch(name);
-          request.dtype = dtype;
+          request.setTypes(dtype);
           request.headDim = headDim;
           request.valueDim = valueDim;
           requests.push_back(request);
@@ -142,8 +142,14 @@ TEST_CASE("requests that no skeleton serves are refused with what works") {
   CHECK(status.code() == StatusCode::unsupported);
   CHECK(status.message().find("head dims 64 and 128, not 80") != std::string::npos);
   request = KernelRequest();
-  request.dtype = DType::fp32;
+  request.setTypes(DType::fp32);
   CHECK(chooseSkeleton(request).status().message().find("bf16 and fp16, not fp32") != std::string::npos);
+  request.setTypes(DType::bf16);
+  request.vType = DType::fp16;
+  CHECK(chooseSkeleton(request).status().message().find("q, k and v of one type, not bf16, bf16 and fp16") != std::string::npos);
+  request.setTypes(DType::bf16);
+  request.outType = DType::fp16;
+  CHECK(chooseSkeleton(request).status().message().find("out of the type of q or fp32, not fp16") != std::string::npos);
   request = KernelRequest();
   request.paramCount = 65;
   CHECK(chooseSkeleton(request).status().message().find("at most 64 run-time sizes, got 65") != std::string::npos);
@@ -273,7 +279,7 @@ TEST_CASE("groups of knobs judged apart say what the constraints say of the whol
     for (DType dtype : {DType::bf16, DType::fp16})
       for (int64_t dim : {64, 128}) {
         KernelRequest request = requestFor("sm_90a", dim);
-        request.dtype = dtype;
+        request.setTypes(dtype);
         const ConfigSpace space(*skeleton, request);
         size_t feasible = 0;
         for (int i = 0; i < 4000; ++i) {

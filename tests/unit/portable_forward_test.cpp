@@ -121,7 +121,7 @@ KernelRequest requestFor(const GpuArch &arch, int64_t dim, DType dtype, const ch
   }
   request.arch = &arch;
   request.headDim = request.valueDim = dim;
-  request.dtype = dtype;
+  request.setTypes(dtype);
   return request;
 }
 

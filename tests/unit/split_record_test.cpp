@@ -1,4 +1,4 @@
-//===- part_record_test.cpp - splits of an item cover it ---------------------===//
+//===- split_record_test.cpp - splits of an item cover it ---------------------===//
 // The word that blocks hand to each other, as the device reads it: any number of splits up to the most covers every key tile
 // exactly once, whatever else the word says.
 //===----------------------------------------------------------------------===//

@@ -31,11 +31,11 @@ template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address, uin
   return static_cast<uint64_t>(kSwizzle128 | kRowGroupBytes / kUnit) << 32 | (address / kUnit + (offset / kUnit + (ColumnBytes / kUnit << 16)));
 }
 
-// WarpgroupMma<N, IsBf16>: sum[N/8][4] (+)= A (64x16) times B (16xN).
+// WarpgroupMma<N, Element>: sum[N/8][4] (+)= A (64x16) times B (16xN).
 //   ofShared:    A and B in shared memory, rows along the summed dimension
 //   ofRegisters: A in registers, B in shared memory with rows along N
 // There are those for N = HEDDLE_SCORE_COLUMNS and N = HEDDLE_OUTPUT_COLUMNS, macros of the including source.
-template <int N, bool IsBf16> struct WarpgroupMma;
+template <int N, class Element> struct WarpgroupMma;
 
 // clang-format off
 #define HEDDLE_REGISTERS_4 "%0, %1, %2, %3"
@@ -105,8 +105,8 @@ template <int N, bool IsBf16> struct WarpgroupMma;
 #define HEDDLE_SUMS_128 HEDDLE_SUMS_124, "+f"(d[31][0]), "+f"(d[31][1]), "+f"(d[31][2]), "+f"(d[31][3])
 
 // N, the type of the elements, accumulator registers R, and the operand numbers behind the accumulators.
-#define HEDDLE_MMA(N, IS_BF16, TYPE, R, P0, P1, P2, P3, P4, P5)                                                    \
-  template <> struct WarpgroupMma<N, IS_BF16> {                                                                    \
+#define HEDDLE_MMA(N, ELEMENT, TYPE, R, P0, P1, P2, P3, P4, P5)                                                    \
+  template <> struct WarpgroupMma<N, ELEMENT> {                                                                    \
     template <bool Accumulate> DEV static void ofShared(float (&d)[N / 8][4], uint64_t a, uint64_t b) {                \
       asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                                     \
                    " {" HEDDLE_REGISTERS_##R "}, %" #P0 ", %" #P1 ", %" #P2 ", 1, 1, 0, 0;"                            \
@@ -121,8 +121,8 @@ template <int N, bool IsBf16> struct WarpgroupMma;
     }                                                                                                                  \
   };
 #define HEDDLE_MMA_OF_TYPES(N, ...)                                                                                \
-  HEDDLE_MMA(N, true, "bf16", __VA_ARGS__)                                                                         \
-  HEDDLE_MMA(N, false, "f16", __VA_ARGS__)
+  HEDDLE_MMA(N, Bf16, "bf16", __VA_ARGS__)                                                                         \
+  HEDDLE_MMA(N, Fp16, "f16", __VA_ARGS__)
 #define HEDDLE_MMA_OF_NUMBERS(...) HEDDLE_MMA_OF_TYPES(__VA_ARGS__)
 #define HEDDLE_MMA_OF_SIZE(N) HEDDLE_MMA_OF_NUMBERS(HEDDLE_MMA_##N)
 #define HEDDLE_DEFINE_MMA(N) HEDDLE_MMA_OF_SIZE(N)
