@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
 # line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes, circles,
-# registries, architectures, sizes, leftovers, banners, links, argument_order, promises, documented. selftest.sh shows that each one bites.
+# registries, architectures, sizes, leftovers, banners, links, argument_order, promises, documented,
+# python_circles. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
 export LC_ALL=C
@@ -160,6 +161,20 @@ check_documented() {
     [ -e "$header" ] || continue
     awk '/^HEDDLE_API/ && above !~ /\*\/$/ { print FILENAME ":" FNR ": a function without a comment right above it" } { above = $0 }' "$header"
   done
+}
+
+# Imports among the files of the Python package, those inside functions too. tsort names what lies on a circle.
+check_python_circles() {
+  local folder=runtime/Python/heddle circle
+  [ -d $folder ] || return 0
+  circle=$(awk '
+    FNR == 1 { file = FILENAME; gsub(/.*\/|\.py$/, "", file) }
+    /^[ \t]*from \.[A-Za-z_]/ { print file, substr($2, 2) }
+    /^[ \t]*from \. import / {
+      sub(/.* import /, ""); sub(/#.*/, ""); gsub(/[()]/, "")
+      for (n = split($0, names, ","); n > 0; --n) if (split(names[n], word, " ")) print file, word[1]
+    }' $folder/*.py | tsort 2>&1 >/dev/null | sed -n 's/^tsort: \([A-Za-z_]*\)$/\1/p' | sort -u | tr '\n' ' ' || true)
+  [ -z "$circle" ] || echo "$folder/${circle%% *}.py:1: these import each other in a circle: $circle"
 }
 
 declare -F "check_$check" >/dev/null || { echo "no check '$check'" >&2; exit 2; }

@@ -33,6 +33,9 @@ clean_tree() {
   put compiler/Tools/main.cpp '// Owns main.' 'int main(int argc, char **argv) {}'
   put runtime/Include/heddle.h '/* The interface.' ' *  1. It never prints.' ' * 11. It ends.' ' */'
   put tests/unit/runtime_api_test.cpp '// [2] of another header' 'TEST_CASE("[1] quiet") {}' 'TEST_CASE("[3] [11] at the end") {}'
+  put runtime/Python/heddle/_a.py 'from . import _b as B, _c' 'from ._c import what'
+  put runtime/Python/heddle/_b.py 'def late():' '    from ._c import what'
+  put runtime/Python/heddle/_c.py 'import os'
   put README.md '[here](docs/a.md) [there](https://example.org/x)'
   put docs/a.md '[back](../README.md#top)'
 }
@@ -51,7 +54,7 @@ expect() {
 }
 
 clean_tree
-for check in includes registries architectures sizes leftovers banners links argument_order promises documented; do
+for check in includes registries architectures sizes leftovers banners links argument_order promises documented python_circles; do
   bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
 done
 
@@ -111,6 +114,8 @@ put docs/x.md 'a' '[gone](pictures/none.svg)'
 expect links 'docs/x.md:2: link to pictures/none.svg, which is not there'
 put dialect/IR/X.cpp '// x' 'Value a(Value x) { return Op::create(builder, loc, x); }' 'Value twice(Value x) {' '  return b(twice(x),' '           twice(x)); }'
 expect argument_order 'dialect/IR/X.cpp:4: 2 arguments of one call build operations'
+put runtime/Python/heddle/_c.py 'def late():' '    from . import _d, _a  # seldom'
+expect python_circles 'heddle/_a.py:1: these import each other in a circle: _a _'
 
 [ $failed = 0 ] && echo "every planted violation was found"
 exit $failed

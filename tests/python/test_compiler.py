@@ -293,8 +293,8 @@ def test_a_workspace_of_another_gpu_is_refused(monkeypatch):
 
 
 def _question(tensors):
-    from heddle import calls, patterns
-    return calls._call_of(*tensors, patterns.resolved("causal"), None, None, 0, {}).question()
+    from heddle import _direct, patterns
+    return _direct.call_of(_call.CallSpec(*tensors, patterns.resolved("causal"))).question()
 
 
 def test_threads_compile_once(tmp_path):

@@ -9,18 +9,8 @@ import pytest
 from heddle import _library, _structs, errors
 
 HEADERS = ("runtime/Include/heddle.h", "compiler/Library/heddle_compiler.h")
-STRUCTS = {"heddle_tensor": _structs.Tensor, "heddle_operand": _structs.Operand, "heddle_attention_args": _structs.AttentionArgs,
-           "heddle_kernel_query": _structs.KernelQuery, "heddle_kernel_info": _structs.KernelInfo, "heddle_pattern_info": _structs.PatternInfo,
-           "heddle_pattern_argument": _structs.PatternArgument, "heddle_compiler_options": _structs.CompilerOptions,
-           "heddle_problem": _structs.Problem, "heddle_tune_options": _structs.TuneOptions}
-CONSTANTS = {"HEDDLE_BF16": _structs.BF16, "HEDDLE_FP16": _structs.FP16, "HEDDLE_FP32": _structs.FP32,
-             "HEDDLE_OPERAND_POINTER": _structs.OPERAND_POINTER, "HEDDLE_OPERAND_INT": _structs.OPERAND_INT,
-             "HEDDLE_OPERAND_FLOAT": _structs.OPERAND_FLOAT, "HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS": _structs.OPEN_ALLOW_FOREIGN_WRITERS,
-             "HEDDLE_OPEN_IMMUTABLE": _structs.OPEN_IMMUTABLE, "HEDDLE_WITHOUT_GRAPH": _structs.WITHOUT_GRAPH,
-             "HEDDLE_COMPILER_READ_ONLY": _structs.COMPILER_READ_ONLY,
-             "HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS": _structs.COMPILER_ALLOW_FOREIGN_WRITERS,
-             "HEDDLE_COMPILER_FORCE_NETWORK": _structs.COMPILER_FORCE_NETWORK, "HEDDLE_ONLY_STORED": _structs.ONLY_STORED,
-             "HEDDLE_FIRST_SOON": _structs.FIRST_SOON, "HEDDLE_MATCH_NONE": len(_structs.MATCH_NAMES) - 1}
+STRUCTS = {"heddle_" + re.sub("(?<!^)([A-Z])", r"_\1", name).lower(): kind for name, kind in _structs._declared.items() if isinstance(kind, type)}
+CONSTANTS = {f"HEDDLE_{name}": number for name, number in _structs._declared.items() if isinstance(number, int)}
 
 
 def source(root):
@@ -50,25 +40,22 @@ def test_structs_have_the_layout_of_the_headers(root, tmp_path):
     assert {line.split()[0]: int(line.split()[1]) for line in printed.splitlines()} == expected()
 
 
-def test_every_field_of_a_struct_is_declared(root):
-    for header in HEADERS:
-        text = open(os.path.join(root, header)).read()
-        for body, name in re.findall(r"typedef struct \w+ \{(.*?)\n\} (\w+);", text, re.S):
-            body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
-            body = re.sub(r"union \{.*?\} value;", "int value;", body, flags=re.S)
-            fields = [re.sub(r"\[.*", "", part.strip().split()[-1].lstrip("*")) for line in body.split(";") if line.strip()
-                      for part in line.split(",")]
-            assert [field[0] for field in STRUCTS[name]._fields_] == fields, name
+def test_every_struct_and_function_of_the_headers_is_read(root):
+    for header, functions in zip(HEADERS, (_structs.runtime_functions, _structs.compiler_functions)):
+        text = re.sub(r"/\*.*?\*/", "", open(os.path.join(root, header)).read(), flags=re.S)
+        assert set(re.findall(r"typedef struct (\w+) \{", text)) <= set(STRUCTS)
+        assert len(functions) == text.count("HEDDLE_API heddle_status") + text.count("HEDDLE_API void") + text.count("HEDDLE_API const char")
+    assert len(STRUCTS) == 10
+    assert _structs.DTYPE_NAMES == {1: "bf16", 2: "fp16", 3: "fp32"}
+    assert _structs.MATCH_NAMES == ("exact", "nearest bucket", "same architecture", "untuned default", "none")
+    with pytest.raises(AttributeError, match="declare no Nothing"):
+        _structs.Nothing
 
 
-def test_every_function_of_the_headers_is_reachable(root):
-    loaded = _library.library()
-    for header in HEADERS[:1 + loaded.has_compiler]:
-        for name in re.findall(r"\b(heddle_\w+)\(", "".join(re.findall(r"HEDDLE_API[^;]*;", open(os.path.join(root, header)).read()))):
-            assert getattr(loaded._functions, name), name
-            known = {**_library._RUNTIME, **_library._COMPILER}
-            assert name in known or name.endswith("_close") or name in (
-                "heddle_version", "heddle_status_name", "heddle_last_message", "heddle_task_cancel"), name
+def test_a_library_without_what_the_headers_declare_is_refused(monkeypatch):
+    monkeypatch.setitem(_structs.runtime_functions, "heddle_of_tomorrow", (ctypes.c_int, []))
+    with pytest.raises(AttributeError, match="heddle_of_tomorrow"):
+        _library.Library(_library.library().path)
 
 
 def test_there_is_an_exception_for_every_status(root):

@@ -9,7 +9,7 @@ import pytest
 from heddle.words import causal, window
 
 torch = pytest.importorskip("torch")
-from heddle import _torch, _torch_op  # noqa: E402
+from heddle import _call, _torch, _torch_op  # noqa: E402
 
 PACKAGE = os.environ.get("HEDDLE_HOST_PACKAGE", "")
 
@@ -83,7 +83,7 @@ def test_gradients_are_refused_with_what_to_do():
         heddle.attention(q, k, v, causal)
     heddle.attention(q.detach(), k, v, causal)
     with pytest.raises(heddle.Error):
-        _torch_op.attention(q, k, v, heddle.library("causal"), None, False, None, None, None, 0, None, {})
+        _torch_op.attention(_call.CallSpec(q, k, v, heddle.library("causal")), False)
 
 
 def halves(k, v):

@@ -169,7 +169,7 @@ def test_memory_of_a_prepared_call_follows_it_to_other_streams(device, recorded,
     monkeypatch.setattr(_call.Frozen, "launch", lambda frozen, stream: None)
     tensors, out = draw(torch.bfloat16), torch.empty(1, 16, 2, 64, dtype=torch.bfloat16)
     calls = heddle.prepare(*tensors, "causal"), heddle.prepare(*tensors, "causal", out=out)
-    own = [call.lse.data_ptr() for call in calls], [call.workspace.data_ptr() for call in calls], calls[0].out.data_ptr()
+    own = [call.lse.data_ptr() for call in calls], [call._bound.workspace.data_ptr() for call in calls], calls[0].out.data_ptr()
     for call in calls:
         call()
     assert not recorded
@@ -178,4 +178,4 @@ def test_memory_of_a_prepared_call_follows_it_to_other_streams(device, recorded,
         call()
     assert sorted(recorded) == sorted((address, "stream 7") for address in (*own[0], *own[1], own[2]))
     calls[0].close()
-    assert calls[0].workspace is None
+    assert calls[0]._bound is None

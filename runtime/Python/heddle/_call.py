@@ -3,7 +3,7 @@ import ctypes as C
 import math
 import numbers
 import operator
-from typing import NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Optional, Tuple
 
 from . import _engine, _header, _library
 from . import _structs as S
@@ -11,6 +11,28 @@ from .errors import InvalidArgumentError, UnsupportedError
 
 _DIMS = ("batch", "row", "head", "dim")
 _ELEMENT_BYTES = {S.BF16: 2, S.FP16: 2, S.FP32: 4}
+
+
+class CallSpec(NamedTuple):
+    """What a call was given, as heddle.attention takes it."""
+    q: Any
+    k: Any
+    v: Any
+    pattern: Any
+    scale: Optional[float] = None
+    out: Any = None
+    lse: Any = None
+    q_origin: Optional[int] = None
+    k_origin: int = 0
+    carry: Optional[Tuple[Any, Any]] = None
+    stream: Optional[int] = None
+    arguments: dict = {}
+
+    def refuse_unclear(self, what, **others):
+        """Of the pattern: `others` are what the call takes beside these."""
+        options = dict(scale=self.scale, out=self.out, lse=self.lse, q_origin=self.q_origin, k_origin=self.k_origin or None, carry=self.carry,
+                       stream=self.stream, **others)
+        self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])
 
 
 class View(NamedTuple):
@@ -32,6 +54,34 @@ def bad(what):
 
 def place(device):
     return "host memory" if device is None else f"GPU {device}"
+
+
+class Inputs(NamedTuple):
+    """What a call reads: views, and the values of sizes and numbers of the pattern. `tensors`: by the names of its arguments."""
+    q: View
+    k: View
+    v: View
+    tensors: dict
+    carry: Optional[list]
+    values: dict
+
+    @property
+    def shape(self):
+        """Of out."""
+        return (*self.q.shape[:3], self.v.shape[3])
+
+    @property
+    def lse_shape(self):
+        return (self.q.shape[0], self.q.shape[2], self.q.shape[1])
+
+
+def inputs_of(spec, view):
+    """Checked against each other. `view` makes one of a tensor and its name."""
+    values, tensors = call_values(spec.pattern, spec.arguments)
+    q, k, v = (view(getattr(spec, name), name) for name in ("q", "k", "v"))
+    check_tensors(q, k, v)
+    carry = None if spec.carry is None else [view(each, f"carry: {name}") for name, each in zip(("out", "lse"), spec.carry)]
+    return Inputs(q, k, v, {name: view(each, name) for name, each in tensors.items()}, carry, values)
 
 
 def check_tensors(q, k, v):
@@ -60,8 +110,9 @@ def check_sizes(name, view, expected):
             raise bad(f"{name}: size of {dim}: expected {want}, got {got}")
 
 
-def check_results(q, v, out, lse):
+def check_results(inputs, out, lse):
     """Of results that the caller brings."""
+    q = inputs.q
     if out is not None:
         if len(out.shape) != 4:
             raise bad(f"out: expected 4 dimensions (batch, row, head, dim), got {len(out.shape)}")
@@ -69,10 +120,10 @@ def check_results(q, v, out, lse):
             raise bad(f"out: dtype: expected {q.dtype} as q (fp32 beside bf16 is for a GPU), got {out.dtype}")
         if out.dtype not in (q.dtype, "fp32"):
             raise bad(f"out: dtype: expected {q.dtype} or fp32, got {out.dtype}")
-        check_sizes("out", out, (*q.shape[:3], v.shape[3]))
+        check_sizes("out", out, inputs.shape)
         check_place("out", out, q.device)
     if lse is not None:
-        expected = (q.shape[0], q.shape[2], q.shape[1])
+        expected = inputs.lse_shape
         if lse.dtype != "fp32" or tuple(lse.shape) != expected or not is_row_major(lse):
             raise bad(f"lse: expected row-major fp32 of {list(expected)} (batch, heads, seqlen_q), got {lse.dtype} of {list(lse.shape)}")
         check_place("lse", lse, q.device)
@@ -85,14 +136,14 @@ def pair_of(carry):
     return carry
 
 
-def check_carry(q, v, out, lse):
-    """Of a carry; kernels read it as rows behind one another."""
-    shapes = (*q.shape[:3], v.shape[3]), (q.shape[0], q.shape[2], q.shape[1])
+def check_carry(inputs):
+    """Kernels read it as rows behind one another."""
+    shapes = inputs.shape, inputs.lse_shape
     words = "(batch, seqlen_q, heads, value_dim); have the earlier call write it into an out= of fp32", "(batch, heads, seqlen_q)"
-    for name, view, shape, meant in zip(("out", "lse"), (out, lse), shapes, words):
+    for name, view, shape, meant in zip(("out", "lse"), inputs.carry, shapes, words):
         if view.dtype != "fp32" or tuple(view.shape) != shape or not is_row_major(view):
             raise bad(f"carry: {name}: expected row-major fp32 of {list(shape)} {meant}, got {view.dtype} of {list(view.shape)}")
-        check_place(f"carry: {name}", view, q.device)
+        check_place(f"carry: {name}", view, inputs.q.device)
 
 
 def check_apart(args):
@@ -172,23 +223,24 @@ def _describe(tensor, view):
 class Call:
     """The argument struct of calls with these sizes, strides and values; only addresses change. Not for two threads at once."""
 
-    def __init__(self, pattern, q, k, v, out, scale, q_origin, k_origin, values, tensors, carry=None):
-        """Views; `tensors` by the names of the pattern's arguments; `carry`: of out and lse."""
-        check_tensors(q, k, v)
-        check_results(q, v, out, None)
-        if carry is not None:
-            check_carry(q, v, *carry)
-        self.pattern, self.values, self.device = pattern, values, q.device
-        self.lse_shape = (q.shape[0], q.shape[2], q.shape[1])
+    def __init__(self, spec, inputs, out):
+        """`out`: a view."""
+        check_results(inputs, out, None)
+        if inputs.carry is not None:
+            check_carry(inputs)
+        q, k, v = inputs[:3]
+        self.pattern, self.values, self.device = spec.pattern, inputs.values, q.device
+        pattern = spec.pattern
+        self.lse_shape = inputs.lse_shape
         self.args = args = S.sized(S.AttentionArgs)
         for tensor, view in ((args.q, q), (args.k, k), (args.v, v), (args.out, out)):
             _describe(tensor, view)
-        args.q_origin, args.k_origin = _origin(pattern, q_origin), _position("k_origin", k_origin)
-        args.scale = _scale(scale)
-        args.carry_out, args.carry_lse = (view.ptr for view in carry) if carry is not None else (None, None)
-        for name, view in tensors.items():
+        args.q_origin, args.k_origin = _origin(pattern, spec.q_origin), _position("k_origin", spec.k_origin)
+        args.scale = _scale(spec.scale)
+        args.carry_out, args.carry_lse = (view.ptr for view in inputs.carry) if inputs.carry is not None else (None, None)
+        for name, view in inputs.tensors.items():
             check_operand(pattern, pattern.argument(name), view, q, k)
-        self._set_operands(tensors)
+        self._set_operands(inputs.tensors)
         self.reference = C.byref(args)
         self.kind = b"forward_fp32_out" if out.dtype != q.dtype else None
         self._sizes = dict(batch=q.shape[0], heads=q.shape[2], kv_heads=k.shape[2], seqlen_q=q.shape[1], seqlen_k=k.shape[1],

@@ -8,6 +8,7 @@ import ctypes as C
 import os
 import threading
 import time
+from typing import Any, NamedTuple, Optional
 
 from . import _driver, _library
 from . import _structs as S
@@ -66,12 +67,16 @@ class Found:
         self._wait, self.next_check = _CHECKS[0], 0.0
 
 
-class Question:
+class Question(NamedTuple):
     """Which kernel a call needs. `values` are the run-time sizes and numbers, by name."""
-
-    def __init__(self, pattern, device, dtype, kind, head_dim, value_dim, sizes, values):
-        self.pattern, self.device, self.dtype, self.kind = pattern, device, dtype, kind
-        self.head_dim, self.value_dim, self.sizes, self.values = head_dim, value_dim, sizes, values
+    pattern: Any
+    device: int
+    dtype: int
+    kind: Optional[bytes]
+    head_dim: int
+    value_dim: int
+    sizes: dict
+    values: dict
 
     def key(self):
         """Of questions with one answer: sizes within a quarter of each other are not told apart, so that a text that grows is asked about
@@ -209,24 +214,32 @@ def _paths(paths):
     return _path(":".join(os.fspath(path) for path in paths)) if paths else None
 
 
-class Settings:
+class Settings(NamedTuple):
     """What `configure` was last told."""
+    database: Any = None
+    shipped: Any = ()
+    first: str = "soon"
+    read_only: bool = False
+    immutable: bool = False
+    allow_foreign_writers: bool = False
+    program: Any = None
+    workers: int = 0
+    threads: int = 0
+    graphs: bool = True
 
-    def __init__(self, database=None, shipped=(), first="soon", read_only=False, immutable=False, allow_foreign_writers=False,
-                 program=None, workers=0, threads=0, graphs=True):
-        if first not in _FIRST:
-            raise InvalidArgumentError(f"configure: first: expected 'soon', 'best' or 'stored', got {first!r}")
-        for name, count in (("workers", workers), ("threads", threads)):
+    def checked(self):
+        if self.first not in _FIRST:
+            raise InvalidArgumentError(f"configure: first: expected 'soon', 'best' or 'stored', got {self.first!r}")
+        for name, count in (("workers", self.workers), ("threads", self.threads)):
             if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**31:
                 every = " (all processors)" if name == "threads" else ""
                 raise InvalidArgumentError(f"configure: {name}: expected a whole number of 0{every} or more, got {count!r}")
-        shipped = (shipped,) if isinstance(shipped, (str, os.PathLike)) else tuple(shipped)
-        for name, path in (("database", database), ("program", program), *(("shipped", each) for each in shipped)):
+        shipped = (self.shipped,) if isinstance(self.shipped, (str, os.PathLike)) else tuple(self.shipped)
+        for name, path in (("database", self.database), ("program", self.program), *(("shipped", each) for each in shipped)):
             if path is not None and not isinstance(path, (str, os.PathLike)):
                 raise InvalidArgumentError(f"configure: {name}: expected a path, got {path!r}")
-        self.database, self.shipped, self.first, self.read_only = database, shipped, first, bool(read_only)
-        self.immutable, self.allow_foreign_writers, self.program, self.workers = bool(immutable), bool(allow_foreign_writers), program, workers
-        self.threads, self.graphs = threads, bool(graphs)
+        flags = {name: bool(getattr(self, name)) for name in ("read_only", "immutable", "allow_foreign_writers", "graphs")}
+        return self._replace(shipped=shipped, **flags)
 
 
 _lock = threading.Lock()
@@ -253,7 +266,7 @@ def configure(database=None, shipped=(), *, first="soon", read_only=False, immut
     The databases are opened by the first call that needs a kernel. Prepared calls of before keep their kernels.
     """
     global _settings, _engine, generation
-    settings = Settings(database, shipped, first, read_only, immutable, allow_foreign_writers, program, workers, threads, graphs)
+    settings = Settings(database, shipped, first, read_only, immutable, allow_foreign_writers, program, workers, threads, graphs).checked()
     with _lock:
         old, _engine, _settings = _engine, None, settings
         generation += 1

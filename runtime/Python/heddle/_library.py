@@ -10,35 +10,6 @@ import threading
 from . import _structs as S
 from . import errors
 
-_pointer = C.c_void_p
-_out = C.POINTER(C.c_void_p)
-
-# function -> argument types; all of these return a status.
-_RUNTIME = {
-    "heddle_store_open": (C.c_char_p, C.c_uint32, _out),
-    "heddle_store_add": (_pointer, C.c_char_p, C.c_uint32),
-    "heddle_device_open": (C.c_int32, _out),
-    "heddle_kernel_find": (_pointer, _pointer, C.POINTER(S.KernelQuery), _out),
-    "heddle_kernel_get_info": (_pointer, C.POINTER(S.KernelInfo)),
-    "heddle_kernel_workspace": (_pointer, C.POINTER(S.AttentionArgs), C.POINTER(C.c_uint64)),
-    "heddle_kernel_launch": (_pointer, _pointer, C.POINTER(S.AttentionArgs)),
-    "heddle_prepare": (_pointer, C.POINTER(S.AttentionArgs), _out),
-    "heddle_prepared_launch": (_pointer, _pointer),
-}
-_COMPILER = {
-    "heddle_pattern_parse": (C.c_char_p, C.c_char_p, C.c_char_p, _out),
-    "heddle_pattern_read": (C.c_char_p, C.c_char_p, _out),
-    "heddle_pattern_get_info": (_pointer, C.POINTER(S.PatternInfo)),
-    "heddle_pattern_get_argument": (_pointer, C.c_int32, C.POINTER(S.PatternArgument)),
-    "heddle_cpu_attention": (_pointer, C.POINTER(S.AttentionArgs), C.c_int32),
-    "heddle_compiler_open": (C.POINTER(S.CompilerOptions), _out),
-    "heddle_compiler_kernel": (_pointer, _pointer, _pointer, C.POINTER(S.Problem), C.c_uint32, _out),
-    "heddle_compiler_compile": (_pointer, _pointer, _pointer, C.POINTER(S.Problem), _pointer, _pointer, _out),
-    "heddle_compiler_tune": (_pointer, _pointer, _pointer, C.POINTER(S.Problem), C.POINTER(S.TuneOptions), _pointer, _pointer, _out),
-    "heddle_task_wait": (_pointer, C.c_double, C.POINTER(C.c_int32)),
-}
-_CLOSE = ("store", "device", "kernel", "prepared")
-_COMPILER_CLOSE = ("pattern", "compiler", "task")
 # Short ones, called with the interpreter's lock held: letting it go and taking it back costs more than they do.
 _QUICK = ("heddle_kernel_launch", "heddle_prepared_launch", "heddle_kernel_workspace")
 
@@ -51,19 +22,10 @@ class Library:
         self._functions = C.CDLL(path)
         self._quick = C.PyDLL(path)
         self.has_compiler = hasattr(self._functions, "heddle_pattern_parse")
-        for name in ("heddle_version", "heddle_last_message", "heddle_status_name"):
-            getattr(self._functions, name).restype = C.c_char_p
-        prototypes = dict(_RUNTIME, **(_COMPILER if self.has_compiler else {}))
-        for name, types in prototypes.items():
+        declared = {**S.runtime_functions, **(S.compiler_functions if self.has_compiler else {})}
+        for name, (result, parameters) in declared.items():
             for functions in (self._functions, self._quick):
-                getattr(functions, name).argtypes = types
-                getattr(functions, name).restype = C.c_int
-        for kind in _CLOSE + (_COMPILER_CLOSE if self.has_compiler else ()):
-            close = getattr(self._functions, f"heddle_{kind}_close")
-            close.argtypes, close.restype = (_pointer,), None
-        if self.has_compiler:
-            self._functions.heddle_task_cancel.argtypes = (_pointer,)
-            self._functions.heddle_task_cancel.restype = None
+                getattr(functions, name).restype, getattr(functions, name).argtypes = result, parameters
 
     def version(self):
         return self._functions.heddle_version().decode()

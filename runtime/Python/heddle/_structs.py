@@ -1,77 +1,89 @@
-"""The structs of heddle.h and heddle_compiler.h, field by field. tests/python/test_headers.py holds them against the C compiler."""
+"""The structs, constants and functions of heddle.h and heddle_compiler.h, read from the headers themselves: `AttentionArgs` is
+heddle_attention_args, `BF16` HEDDLE_BF16. What a header declares is here at once; tests/python/test_headers.py holds the layout against
+the C compiler.
+"""
 import ctypes as C
+import os
+import re
+from typing import Any
 
-BF16, FP16, FP32 = 1, 2, 3
-DTYPE_NAMES = {BF16: "bf16", FP16: "fp16", FP32: "fp32"}
-OPERAND_POINTER, OPERAND_INT, OPERAND_FLOAT = 1, 2, 3
-OPEN_ALLOW_FOREIGN_WRITERS, OPEN_IMMUTABLE = 1, 2
-WITHOUT_GRAPH = 1  # of AttentionArgs
-COMPILER_READ_ONLY, COMPILER_ALLOW_FOREIGN_WRITERS, COMPILER_FORCE_NETWORK = 1, 2, 4
-ONLY_STORED, FIRST_SOON = 1, 2
-MATCH_NAMES = ("exact", "nearest bucket", "same architecture", "untuned default", "none")
-
-
-class Tensor(C.Structure):
-    _fields_ = [("ptr", C.c_void_p), ("dtype", C.c_int32), ("reserved", C.c_int32), ("size", C.c_int64 * 4), ("stride", C.c_int64 * 4)]
+_TYPES = {"int32_t": C.c_int32, "uint32_t": C.c_uint32, "int64_t": C.c_int64, "uint64_t": C.c_uint64, "float": C.c_float, "double": C.c_double,
+          "int": C.c_int, "heddle_status": C.c_int, "heddle_task_done": C.c_void_p, "void": None}
+_DECLARATION = re.compile(r"(?:const )?(\w+) (.*)", re.S)
+_DECLARATOR = re.compile(r"\s*(\**)(\w+)(?:\[(\d+)\])?")
+_declared: dict = {}
 
 
-class OperandValue(C.Union):
-    _fields_ = [("ptr", C.c_void_p), ("i64", C.c_int64), ("f64", C.c_double)]
+def _texts():
+    """Without comments and what is for the preprocessor."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    inside, root = os.path.join(here, "include"), os.path.join(here, "..", "..", "..")
+    # In a checkout the package is runtime/Python/heddle.
+    folders = (inside, inside) if os.path.isdir(inside) else (os.path.join(root, "runtime", "Include"), os.path.join(root, "compiler", "Library"))
+    for folder, file in zip(folders, ("heddle.h", "heddle_compiler.h")):
+        with open(os.path.join(folder, file), encoding="utf-8") as header:
+            yield re.sub(r"/\*.*?\*/|^#.*?$", "", header.read(), flags=re.S | re.M)
 
 
-class Operand(C.Structure):
-    _fields_ = [("id", C.c_int32), ("kind", C.c_int32), ("value", OperandValue)]
+def _named(name):
+    """heddle_attention_args is AttentionArgs."""
+    return "".join(word.capitalize() for word in name.split("_")[1:])
 
 
-class AttentionArgs(C.Structure):
-    _fields_ = [
-        ("struct_size", C.c_uint32), ("flags", C.c_uint32), ("q", Tensor), ("k", Tensor), ("v", Tensor), ("out", Tensor), ("lse", C.c_void_p),
-        ("q_origin", C.c_int64), ("k_origin", C.c_int64), ("cu_seqlens_q", C.c_void_p), ("cu_seqlens_k", C.c_void_p),
-        ("seqused_k", C.c_void_p), ("page_table", C.c_void_p), ("page_size", C.c_int32), ("scale", C.c_float),
-        ("descale_q", C.c_void_p), ("descale_k", C.c_void_p), ("descale_v", C.c_void_p), ("descale_q_stride", C.c_int64 * 2),
-        ("descale_k_stride", C.c_int64 * 2), ("descale_v_stride", C.c_int64 * 2), ("carry_out", C.c_void_p), ("carry_lse", C.c_void_p),
-        ("rng_seed", C.c_uint64), ("rng_offset", C.c_uint64), ("workspace", C.c_void_p), ("workspace_bytes", C.c_uint64),
-        ("operands", C.POINTER(Operand)), ("operand_count", C.c_uint64)]
+def _type(base, stars, count):
+    """Addresses are ints, but of text and of structs that are declared."""
+    kind = _TYPES.get(base)
+    if stars:
+        known = stars == "*" and _declared.get(_named(base))
+        kind = C.c_char_p if (base, stars) == ("char", "*") else C.POINTER(known) if known else C.c_void_p
+    elif kind is None and base != "void":
+        kind = _declared[_named(base)]
+    return kind * int(count) if count else kind
 
 
-class KernelQuery(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("dtype", C.c_int32), ("pattern", C.c_char_p), ("kind", C.c_char_p), ("head_dim", C.c_int64),
-                ("value_dim", C.c_int64), ("batch", C.c_int64), ("heads", C.c_int64), ("kv_heads", C.c_int64), ("seqlen_q", C.c_int64),
-                ("tiles_per_row", C.c_int64)]
+def _declarations(text):
+    """Pairs of name and type of "const float *a, *b"."""
+    base, declarators = _DECLARATION.fullmatch(text.strip()).groups()
+    for stars, name, count in (_DECLARATOR.match(each).groups() for each in declarators.split(",")):
+        yield name, _type(base, stars, count)
 
 
-class KernelInfo(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("match", C.c_int32), ("content_key", C.c_char_p), ("arch", C.c_char_p),
-                ("generator", C.c_char_p), ("config", C.c_char_p), ("note", C.c_char_p), ("registers", C.c_int64),
-                ("spill_bytes", C.c_int64), ("shared_bytes", C.c_int64), ("param_count", C.c_int64), ("median_us", C.c_double)]
+def _fields(body):
+    found = re.search(r"union \{(.*?)\} (\w+);", body, re.S)
+    members = body.replace(found.group(), "") if found else body
+    fields = [field for each in members.split(";") if each.strip() for field in _declarations(each)]
+    if found:
+        fields.append((found.group(2), type("Value", (C.Union,), {"_fields_": _fields(found.group(1))})))
+    return fields
 
 
-class PatternInfo(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("argument_count", C.c_int32), ("takes_q_origin", C.c_int32), ("reserved", C.c_int32),
-                ("name", C.c_char_p), ("digest", C.c_char_p), ("text", C.c_char_p), ("notes", C.c_char_p)]
+def _read(text):
+    """Declares what a header does; its functions, by name: the type of the result and those of the parameters."""
+    for name, number in re.findall(r"\bHEDDLE_(\w+) = (\d+)", text):
+        _declared[name] = int(number)
+    for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\n\} \w+;", text, re.S):
+        _declared[_named(name)] = type(_named(name), (C.Structure,), {"_fields_": _fields(body)})
+    functions = {}
+    for result, name, given in re.findall(r"HEDDLE_API ([^;(]*?)(\w+)\((.*?)\);", text, re.S):
+        parameters = [] if given == "void" else [kind for each in given.split(",") for _, kind in _declarations(each)]
+        functions[name] = next(_declarations(result + name))[1], parameters
+    return functions
 
 
-class PatternArgument(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("id", C.c_int32), ("kind", C.c_int32), ("has_default", C.c_int32), ("takes_length", C.c_int32),
-                ("reserved", C.c_int32), ("name", C.c_char_p), ("type", C.c_char_p), ("doc", C.c_char_p), ("default_int", C.c_int64),
-                ("min_int", C.c_int64), ("default_float", C.c_double), ("min_float", C.c_double), ("max_float", C.c_double)]
+runtime_functions, compiler_functions = map(_read, _texts())
 
 
-class CompilerOptions(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("flags", C.c_uint32), ("database", C.c_char_p), ("shipped", C.c_char_p),
-                ("program", C.c_char_p), ("workers", C.c_int32), ("reserved", C.c_int32)]
-
-
-class Problem(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("dtype", C.c_int32), ("kind", C.c_char_p), ("head_dim", C.c_int64), ("value_dim", C.c_int64),
-                ("batch", C.c_int64), ("heads", C.c_int64), ("kv_heads", C.c_int64), ("seqlen_q", C.c_int64), ("seqlen_k", C.c_int64),
-                ("q_origin", C.c_int64), ("k_origin", C.c_int64), ("operands", C.POINTER(Operand)), ("operand_count", C.c_uint64)]
-
-
-class TuneOptions(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("verified_rows", C.c_int32), ("budget_seconds", C.c_double), ("strategy", C.c_char_p)]
+def __getattr__(name: str) -> Any:
+    try:
+        return _declared[name]
+    except KeyError:
+        raise AttributeError(f"the headers declare no {name}") from None
 
 
 def sized(struct, /, **fields):
     """A struct that says its own size."""
     return struct(struct_size=C.sizeof(struct), **fields)
+
+
+DTYPE_NAMES = {_declared[name]: name.lower() for name in ("BF16", "FP16", "FP32")}
+MATCH_NAMES = tuple(name[len("MATCH_"):].lower().replace("_", " ") for name in _declared if name.startswith("MATCH_"))

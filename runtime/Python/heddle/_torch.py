@@ -18,7 +18,6 @@ _MOST_CALLS = 512  # kept by a thread
 _empty_like = torch.empty_like
 _grad_enabled = torch.is_grad_enabled
 _now = time.monotonic
-_is_traced = torch.compiler.is_dynamo_compiling
 
 try:
     current_stream = torch._C._cuda_getCurrentRawStream  # what Triton's launchers call too
@@ -130,25 +129,21 @@ class _Calls(threading.local):
 _calls = _Calls()
 
 
-def _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
+def _prepare(spec):
     """The slow way: everything is checked, the kernel is found."""
     if torch.jit.is_tracing():  # where sizes are tensors
         raise UnsupportedError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")
-    values, tensors = _call.call_values(pattern, arguments)
-    views = [view(each, name) for name, each in (("q", q), ("k", k), ("v", v))]
-    _call.check_tensors(*views)
-    if out is None:
-        shape = (*views[0].shape[:3], views[2].shape[3])
-        results = views[0]._replace(shape=shape, stride=_dlpack.row_major(shape))
+    inputs = _call.inputs_of(spec, view)
+    if spec.out is None:
+        out = inputs.q._replace(shape=inputs.shape, stride=_dlpack.row_major(inputs.shape))
     else:
-        results = view(out, "out")
-    _call.check_results(views[0], views[2], results, None if lse is None else view(lse, "lse"))
-    operands = {name: view(each, name) for name, each in tensors.items()}
-    carried = None if carry is None else [view(each, f"carry: {name}") for name, each in zip(("out", "lse"), carry)]
-    refuse_derivatives([each for each in (q, k, v, out, lse, *(carry or ()), *tensors.values()) if each is not None])
-    call = _call.Call(pattern, *views, results, scale, q_origin, k_origin, values, operands, carried)
+        out = view(spec.out, "out")
+    _call.check_results(inputs, out, None if spec.lse is None else view(spec.lse, "lse"))
+    given = (spec.q, spec.k, spec.v, spec.out, spec.lse, *(spec.carry or ()), *(spec.arguments[name] for name in inputs.tensors))
+    refuse_derivatives([each for each in given if each is not None])
+    call = _call.Call(spec, inputs, out)
     found = None if call.device is None else _engine.engine().find(call.question())
-    return _Ready(call, found, q)
+    return _Ready(call, found, spec.q)
 
 
 def _tensor_key(tensor):
@@ -156,7 +151,8 @@ def _tensor_key(tensor):
     return (tensor.dtype, tensor.device, tensor.shape, tensor.stride(), tensor.is_neg(), tensor.requires_grad and _grad_enabled())
 
 
-def _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
+def _key(spec):
+    q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, _, arguments = spec
     parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
              q.is_neg() or k.is_neg() or v.is_neg(), scale, q_origin, k_origin]
     if out is not None:
@@ -172,32 +168,33 @@ def _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments
     return tuple(parts)
 
 
-def _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments):
+def _ready(spec):
     """The call that is kept for these sizes, else a new one."""
     if forward_ad._current_level >= 0:  # the slow way looks at every tensor
-        return _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+        return _prepare(spec)
     try:
-        if (q.requires_grad or k.requires_grad or v.requires_grad) and _grad_enabled():
+        if (spec.q.requires_grad or spec.k.requires_grad or spec.v.requires_grad) and _grad_enabled():
             raise no_gradients()
-        key = _key(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+        key = _key(spec)
         ready = _calls.ready.get(key)
     except (AttributeError, TypeError):
         # Not a tensor, or no value: the slow way says what is wrong.
-        return _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+        return _prepare(spec)
     except RuntimeError as error:
         if isinstance(error, UnsupportedError):
             raise
-        return _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)  # of nested tensors, which have no sizes
+        return _prepare(spec)  # of nested tensors, which have no sizes
     if ready is None or ready.generation != _engine.generation:
-        ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+        ready = _prepare(spec)
         if len(_calls.ready) >= _MOST_CALLS:
             _calls.ready.clear()
         _calls.ready[key] = ready
     return ready
 
 
-def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin, carry, arguments):
-    ready = _ready(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+def attention(spec, return_lse):
+    ready = _ready(spec)
+    q, k, v, out, lse, carry, arguments = spec.q, spec.k, spec.v, spec.out, spec.lse, spec.carry, spec.arguments
     device = ready.device
     given = out is not None or lse is not None
     if out is None:
@@ -212,7 +209,7 @@ def attention(q, k, v, pattern, scale, return_lse, out, lse, q_origin, k_origin,
         for name, operand in ready.call.tensor_operands.items():
             operand.value.ptr = arguments[name].data_ptr()
     except RuntimeError:  # of torch.vmap and other transforms: the slow way says of which tensor
-        _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+        _prepare(spec)
         raise
     if carry is not None or given and len({*read, *written}) < len({*read}) + 2:  # the check itself costs 4 us of the host
         _call.check_apart(ready.args)
@@ -234,33 +231,36 @@ def _launch(ready, device):
         raise ready.library.error(status)
 
 
-class Prepared:
-    """See heddle.prepare."""
+class Bound:
+    """One call with its tensors, which it keeps: checked, the kernel found, results and workspace there. `launch` may be repeated."""
 
-    __reduce__ = _call.no_copy
+    is_traced = staticmethod(torch.compiler.is_dynamo_compiling)
 
-    def __init__(self, q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, arguments):
-        self._ready = ready = _prepare(q, k, v, out, lse, pattern, scale, q_origin, k_origin, carry, arguments)
+    def __init__(self, spec):
+        self._ready = ready = _prepare(spec)
         if ready.found is not None:
             ready.look_again_if_due()
-        self.pattern, self.kernel = pattern, None if ready.found is None else ready.kernel
-        self.out = ready.outs.new() if out is None else out
-        self.lse = ready.logs.new() if lse is None else lse
+        self.kernel = None if ready.found is None else ready.kernel
+        self.out = ready.outs.new() if spec.out is None else spec.out
+        self.lse = ready.logs.new() if spec.lse is None else spec.lse
         ready.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
         _call.check_apart(ready.args)
-        self._keep = (q, k, v, carry, dict(arguments))
+        self._spec = spec
         self._frozen = self.workspace = None
-        if ready.found is not None:
-            self._freeze(ready)
-            self._own = [each for each, given in ((self.out, out), (self.lse, lse), (self.workspace, None)) if each is not given]
 
-    def _freeze(self, ready):
+    def freeze(self):
+        """Checks once: later launches are those of a prepared call."""
+        ready = self._ready
+        if ready.found is None:
+            return
         if ready.workspace_bytes:
             self.workspace = ready.workspaces.new()
             ready.args.workspace = self.workspace.data_ptr()
         self._frozen = _call.Frozen(ready.library, self.kernel, ready.args)
         self._index = ready.device.index
         self._streams = {current_stream(self._index)}  # those after whose work PyTorch's allocator gives our memory to others
+        given = ((self.out, self._spec.out), (self.lse, self._spec.lse), (self.workspace, None))
+        self._own = [each for each, theirs in given if each is not theirs]
 
     def _add_stream(self, address):
         stream = torch.cuda.current_stream(self._index)
@@ -268,15 +268,7 @@ class Prepared:
             each.record_stream(stream)
         self._streams.add(address)
 
-    def __call__(self):
-        if _is_traced():
-            from . import _torch_outside
-            return _torch_outside.launch(self)
-        return self.launch()
-
     def launch(self):
-        if self._ready is None:
-            raise InvalidArgumentError("this prepared call is closed")
         if self._frozen is None:
             _call.run_on_host(self._ready.call)
         else:
@@ -284,11 +276,8 @@ class Prepared:
             if stream not in self._streams:
                 self._add_stream(stream)
             self._frozen.launch(stream)
-        return self.out
 
     def close(self):
-        """Lets go of the tensors and the launch, also while work is still queued, but not while a captured graph may be replayed that holds
-        it. Calls raise from then on."""
+        """Lets go of the launch, also while work is still queued."""
         if self._frozen is not None:
             self._frozen.close()
-        self._frozen = self._ready = self._keep = self._own = self.workspace = None

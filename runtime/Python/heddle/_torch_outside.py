@@ -2,7 +2,7 @@
 torch.compiler.disable takes seconds to load."""
 import torch
 
-from . import _torch, calls, flex
+from . import _direct, _flex
 
 
 def _outside(function, reason):
@@ -15,11 +15,11 @@ def _outside(function, reason):
 
 _FROZEN = "heddle.{} is no node of a graph: heddle.attention is, with a name or a heddle.Pattern that was made outside"
 
-attention = _outside(calls.attention, "heddle.attention: with words as its pattern, out= or lse= it is no node of a graph; give a heddle.Pattern, made "
-                                      "outside: heddle.pattern(causal & window(left=1023)), and take what the call returns")
-prepare = _outside(calls.prepare, _FROZEN.format("prepare"))
-kernel = _outside(calls.kernel, _FROZEN.format("kernel"))
-tune = _outside(calls.tune, _FROZEN.format("tune"))
-launch = _outside(_torch.Prepared.launch, _FROZEN.format("Prepared"))
-pattern_now = _outside(flex.pattern_now, "heddle.flex_attention: with words or functions it breaks the graph; give a heddle.Pattern, made outside: "
-                                         "heddle.pattern(heddle.words.predicate(function))")
+attention = _outside(_direct.attention, "heddle.attention: with words as its pattern, out= or lse= it is no node of a graph; give a heddle.Pattern, made "
+                                        "outside: heddle.pattern(causal & window(left=1023)), and take what the call returns")
+prepare = _outside(_direct.prepare, _FROZEN.format("prepare"))
+kernel = _outside(_direct.kernel, _FROZEN.format("kernel"))
+tune = _outside(_direct.tune, _FROZEN.format("tune"))
+launch = _outside(_direct.launch, _FROZEN.format("Prepared"))
+pattern_now = _outside(_flex.pattern_now, "heddle.flex_attention: with words or functions it breaks the graph; give a heddle.Pattern, made outside: "
+                                          "heddle.pattern(heddle.words.predicate(function))")

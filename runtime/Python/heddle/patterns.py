@@ -1,6 +1,5 @@
 """Patterns: from words, from MLIR text, from a file, from the library of the package, or known to a database by name."""
 import ctypes as C
-import functools
 import itertools
 import math
 import os
@@ -11,6 +10,7 @@ from typing import Optional, Sequence, Union
 
 from . import _header, _library, _mlir
 from . import _structs as S
+from ._files import is_taken, library_names, library_path, text_of
 from ._suggest import did_you_mean
 from .errors import Error, InvalidArgumentError, IoError, NotFoundError
 from .words import Mask, Softmax, union
@@ -149,7 +149,7 @@ class Pattern:
         """What a database knows the pattern by: its digest, or its name where there is no compiler to make one."""
         if self._info:
             return self._info["digest"]
-        if self._spelled is None and _is_taken(self.name, self.text):
+        if self._spelled is None and is_taken(self.name, self.text):
             raise InvalidArgumentError(f"pattern {self.name}: without the compiler databases know patterns by name, and this text is not that of the "
                                        f"library's {self.name}; give it another name, or say heddle.named({self.name!r}, ...)")
         return self.name
@@ -340,68 +340,8 @@ def _no_pattern(what):
 
 def load(path, name: Optional[str] = None, **values) -> Pattern:
     """The pattern of a file, or the one of that name. NotFoundError, IoError, or InvalidArgumentError of what it says."""
-    made = _of_text(_file_text(path), name, os.fsdecode(path))
+    made = _of_text(text_of(path), name, os.fsdecode(path))
     return made(**values) if values else made
-
-
-_MOST_CHARACTERS = 1 << 20  # the compiler takes as many bytes
-
-
-def _file_meant(path):
-    """A file nearby, or how to name the pattern of the library that is called so."""
-    folder, file = os.path.split(path)
-    stem = file[:-len(".mlir")] if file.endswith(".mlir") else file
-    if stem in library_names():
-        return f", did you mean heddle.library({stem!r})?"
-    try:
-        known = [each for each in os.listdir(folder or ".") if each.endswith(".mlir")]
-    except OSError:
-        known = []
-    return did_you_mean(file, known)
-
-
-def _file_text(path):
-    if not isinstance(path, (str, bytes, os.PathLike)):
-        raise InvalidArgumentError(f"load: expected a path, got {path!r}")
-    called = os.fsdecode(path)
-    try:
-        with open(path, encoding="utf-8-sig") as file:  # editors that begin a file with a mark of its encoding
-            text = file.read(_MOST_CHARACTERS + 1)
-        if len(text) > _MOST_CHARACTERS:
-            raise InvalidArgumentError(f"load: {called!r}: expected a pattern of at most {_MOST_CHARACTERS} characters, got more")
-        return text
-    except FileNotFoundError:
-        raise NotFoundError(f"load: there is no file {called!r}{_file_meant(called)}") from None
-    except OSError as error:
-        raise IoError(f"load: {called!r} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # no UTF-8, or no path
-        raise InvalidArgumentError(f"load: {called!r}: expected a text in UTF-8: {error}") from None
-
-
-def _library_folder():
-    package = _library.package_folder()
-    inside = os.path.join(package, "patterns")
-    # In a checkout the package is runtime/Python/heddle, and the patterns are a folder of the root.
-    return inside if os.path.isdir(inside) else os.path.join(package, "..", "..", "..", "patterns")
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_taken(name, text):
-    """Whether the library has another pattern of that name: kernels of one are not for the other."""
-    try:
-        with open(library_path(name), encoding="utf-8") as file:
-            return file.read() not in text
-    except OSError:
-        return False
-
-
-def library_path(name):
-    return os.path.join(_library_folder(), f"{name}.mlir")
-
-
-def library_names() -> "list[str]":
-    """Names of the patterns that come with the package."""
-    return sorted(file[:-len(".mlir")] for file in os.listdir(_library_folder()) if file.endswith(".mlir"))
 
 
 def library(name: str, **values) -> Pattern:
