@@ -161,8 +161,9 @@ Result<StackLookup> findKernel(const Arguments &arguments, const StoreStack &sto
   family.valueDim = sizes.valueDim;
   const DeviceInfo &info = device.info();
   ProblemBucket bucket = ProblemBucket::of(arguments.number("work-items"), info.identity.smCount,
-                                           arguments.number("visited-tiles"), sizes.heads / sizes.kvHeads);
-  return stores.lookup(LookupQuery(WinnerKey(family, bucket, info.identity), info.driverVersion));
+                                           arguments.number("visited-tiles"), sizes.heads / sizes.kvHeads, sizes.seqlenQ);
+  ExactProblem problem{sizes.batch, sizes.heads, sizes.kvHeads, sizes.seqlenQ, sizes.seqlenK};
+  return stores.lookup(LookupQuery(WinnerKey(family, bucket, info.identity, std::move(problem)), info.driverVersion));
 }
 
 Result<double> medianUs(const Device &device, const PreparedLaunch &launch, int64_t repetitions) {

@@ -72,12 +72,13 @@ Result<std::unique_ptr<EmbeddedCompiler>> EmbeddedCompiler::open(const CompilerO
 }
 
 Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
-  constexpr ProblemBucket kUnknown{-1, -1, -1};
-  ProblemBucket bucket = kUnknown;
+  WinnerKey key(familyOf(question), {-1, -1, -1, -1}, {});
   if (question.hasSizes) {
-    HEDDLE_ASSIGN(bucket, question.pattern->bucket(question.problem, question.device.info().identity.smCount));
+    HEDDLE_ASSIGN(static_cast<ProblemBucket &>(key),
+                  question.pattern->bucket(question.problem, question.device.info().identity.smCount));
+    static_cast<ExactProblem &>(key) = exactProblem(question.problem);
   }
-  return finder.find(question.device, LookupQuery(WinnerKey(familyOf(question), bucket, {})));
+  return finder.find(question.device, std::move(key));
 }
 
 Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {

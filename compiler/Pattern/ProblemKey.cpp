@@ -1,6 +1,7 @@
 //===- ProblemKey.cpp - which tuned kernel a problem asks for -------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "dialect/Analysis/Piece.h"
+#include "runtime/Core/Digest.h"
 #include "runtime/Core/Positions.h"
 
 #include <algorithm>
@@ -98,7 +99,7 @@ static int64_t clamp(attn::WideInt value) {
 }
 
 ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount) {
-  constexpr int64_t block = 128;
+  constexpr int64_t block = ProblemBucket::kTile;
   attn::ProblemSizes sizes = sizesOf(file, shape);
   sizes.tensors.clear();
   const attn::PatternAnalysis &analysis = file.analysis();
@@ -110,12 +111,26 @@ ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, 
   attn::WideInt visited =
       attn::countTiles(analysis, sizes, attn::TileShape{block, block}, attn::Direction::Forward).visited;
   return ProblemBucket::of(clamp(items * shape.batch), smCount, clamp(visited * shape.batch),
-                           shape.heads / shape.kvHeads);
+                           shape.heads / shape.kvHeads, shape.seqlenQ);
+}
+
+ExactProblem exactProblem(const ProblemShape &shape) {
+  ExactProblem problem{shape.batch,   shape.heads,   shape.kvHeads, shape.seqlenQ,
+                       shape.seqlenK, shape.qOrigin, shape.kOrigin, ""};
+  auto append = [&](const std::string &word) { problem.arguments += (problem.arguments.empty() ? "" : " ") + word; };
+  for (int64_t value : shape.parameters)
+    append(std::to_string(value));
+  for (size_t i = 0; i < shape.operands.size(); ++i) {
+    const OperandTensor &tensor = shape.operands[i];
+    if (tensor && isInteger(tensor.element))
+      append(std::to_string(i) + ":" + sha256Hex({reinterpret_cast<const char *>(tensor.data->data()), tensor.data->size()}).substr(0, 12));
+  }
+  return problem;
 }
 
 WinnerKey winnerKey(const PatternFile &file, const ProblemShape &shape, const KernelFamily &family,
                     const DeviceIdentity &device) {
-  return WinnerKey(family, problemBucket(file, shape, device.smCount), device);
+  return WinnerKey(family, problemBucket(file, shape, device.smCount), device, exactProblem(shape));
 }
 
 } // namespace heddle

@@ -1,5 +1,5 @@
 //===- ProblemKey.h - which tuned kernel a problem asks for -----*- C++ -*-===//
-// Owns the way from concrete sizes to the bucket that winners are filed under. Buckets count tiles of 128 x 128,
+// Owns the way from concrete sizes to the problem and the bucket that winners are filed under. Buckets count tiles of 128 x 128,
 // so that they do not depend on a configuration.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_PATTERN_PROBLEMKEY_H
@@ -42,6 +42,9 @@ Status checkMaskTensors(const PatternFile &file, const attn::ProblemSizes &sizes
 
 /// The bucket on a GPU of `smCount` SMs, whatever tensors hold. The shape passed checkShape.
 ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount);
+
+/// What times of this call are of. Of tensors, those of integers count: they say what is kept.
+ExactProblem exactProblem(const ProblemShape &shape);
 
 /// The whole key.
 WinnerKey winnerKey(const PatternFile &file, const ProblemShape &shape, const KernelFamily &family,

@@ -37,12 +37,10 @@ bool PreparedProblem::wasAskedForOn(const DeviceIdentity &device) const {
 
 WinnerKey PreparedProblem::keyOn(const DeviceIdentity &device) const { return winnerKey(*problem.file, problem.shape, family, device); }
 
-bool PreparedProblem::mayBe(const WinnerKey &key) const {
-  if (key.pattern != family.pattern || key.kind != family.kind || key.dtype != family.dtype || key.headDim != family.headDim ||
-      key.valueDim != family.valueDim || key.smCount <= 0)
-    return false;
-  const ProblemBucket bucket = problemBucket(*problem.file, problem.shape, key.smCount);
-  return key.workPerSm == bucket.workPerSm && key.tilesPerRow == bucket.tilesPerRow && key.gqaRatio == bucket.gqaRatio;
+bool PreparedProblem::isOf(const WinnerKey &key) const {
+  KernelFamily written = key;
+  written.generator = family.generator;
+  return fieldsEqual(written, family) && fieldsEqual(static_cast<const ExactProblem &>(key), exactProblem(problem.shape));
 }
 
 Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {

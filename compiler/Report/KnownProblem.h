@@ -1,6 +1,6 @@
 //===- KnownProblem.h - a call that rows of a database are of ---*- C++ -*-===//
-// Owns what can be said of rows once somebody says which call they are of: a database files them under buckets, which give
-// neither lengths nor counts. Rates, the roof, estimates and the default follow from the pattern and the lengths.
+// Owns what can be said of rows once somebody gives the text of their pattern, of which a database has the digest: rates,
+// the roof, estimates and the default follow from it and the lengths.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_REPORT_KNOWNPROBLEM_H
 #define HEDDLE_COMPILER_REPORT_KNOWNPROBLEM_H
@@ -54,8 +54,8 @@ public:
   bool wasAskedForOn(const DeviceIdentity &device) const;
   /// What the call is filed under on that GPU.
   WinnerKey keyOn(const DeviceIdentity &device) const;
-  /// Rows of this key may be of the call, whatever wrote them: other calls may fall into the same bucket.
-  bool mayBe(const WinnerKey &key) const;
+  /// Rows of this key are of the call, whatever wrote them.
+  bool isOf(const WinnerKey &key) const;
   Rates ratesOn(const DeviceIdentity &device) const;
   /// Of trials of one session on that GPU; `winner`: KernelRecord::config, or empty.
   Estimates estimatesOf(const std::vector<Trial> &trials, const DeviceIdentity &device, const std::string &winner) const;

@@ -30,20 +30,9 @@ std::optional<double> Workload::gain() const {
   return winner && winner->medianUs > 0 && before > 0 ? std::optional<double>(before / winner->medianUs) : std::nullopt;
 }
 
-/// "8 to 16" for bucket 4.
-static std::string rangeOf(int64_t bucket) {
-  constexpr int64_t kMost = 62;
-  if (bucket <= 0)
-    return "at most 1";
-  return bucket > kMost ? "over 2^" + std::to_string(kMost) : std::to_string(int64_t(1) << (bucket - 1)) + " to " + std::to_string(int64_t(1) << bucket);
-}
-
-std::string bucketWords(const ProblemBucket &bucket) {
-  std::string text = rangeOf(bucket.workPerSm) + " query tiles per SM, " + rangeOf(bucket.tilesPerRow) + " key tiles each";
-  return bucket.gqaRatio == 1 ? text : text + ", " + std::to_string(bucket.gqaRatio) + " heads per KV head";
-}
-
 namespace {
+
+constexpr const char *kNoPattern = "the database keeps no text of a pattern; --plan or --problem would give it, with the call";
 
 std::string nameOf(const std::map<std::string, std::string> &names, const std::string &pattern) {
   auto found = names.find(pattern);
@@ -79,8 +68,8 @@ public:
       HEDDLE_ASSIGN(std::vector<NameRecord> names, request.against->names());
       addNames(names);
       for (Comparison &comparison : report.comparisons.rows) {
-        const std::vector<const PreparedProblem *> possible = problemsOf(comparison.either());
-        comparison.problem = possible.size() == 1 ? possible.front()->label() : bucketWords(comparison.either());
+        const PreparedProblem *problem = problemOf(comparison.either());
+        comparison.problem = problem ? problem->label() : comparison.either().str();
       }
     }
     return std::move(report);
@@ -141,35 +130,21 @@ private:
       HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(workload.key)));
       workload.match = found.match;
     }
-    if (const PreparedProblem *problem = problemOf(workload))
+    if (const PreparedProblem *problem = problemOf(workload.key)) {
       describe(workload, *problem);
+    } else {
+      workload.problem = workload.key.str();
+      workload.problemNote = workload.key.batch == 0 ? "an untuned default: no problem was measured" : kNoPattern;
+      workload.rates.note = workload.estimates.basis = workload.defaultNote = workload.problemNote;
+    }
     workload.group = groupOf(workload);
     return {};
   }
 
-  std::vector<const PreparedProblem *> problemsOf(const WinnerKey &key) const {
-    std::vector<const PreparedProblem *> possible;
-    for (const PreparedProblem &problem : problems)
-      if (problem.mayBe(key))
-        possible.push_back(&problem);
-    return possible;
-  }
-
-  /// The one call that the rows are of; null, with the reason, if none or several may be meant.
-  const PreparedProblem *problemOf(Workload &workload) {
-    const std::vector<const PreparedProblem *> possible = problemsOf(workload.key);
-    if (possible.size() == 1)
-      return possible.front();
-    workload.problem = bucketWords(workload.key);
-    if (possible.empty()) {
-      workload.problemNote = "the database keeps the bucket only; --plan or --problem would say which call it was tuned for";
-    } else {
-      workload.problemNote = "several of the calls that were given share this bucket:";
-      for (const PreparedProblem *problem : possible)
-        workload.problemNote += " " + problem->label() + (problem == possible.back() ? "" : ";");
-    }
-    workload.rates.note = workload.estimates.basis = workload.defaultNote = workload.problemNote;
-    return nullptr;
+  /// The call that rows of the key are of; null if it was not given.
+  const PreparedProblem *problemOf(const WinnerKey &key) const {
+    const auto found = std::find_if(problems.begin(), problems.end(), [&](const PreparedProblem &problem) { return problem.isOf(key); });
+    return found == problems.end() ? nullptr : &*found;
   }
 
   void describe(Workload &workload, const PreparedProblem &problem) {
@@ -203,7 +178,7 @@ private:
     for (const PreparedProblem &problem : problems)
       for (const DeviceIdentity &device : report.devices) {
         const bool isServed = std::any_of(report.workloads.begin(), report.workloads.end(), [&](const Workload &workload) {
-          return workload.winner && isOn(workload.key, device) && problem.mayBe(workload.key);
+          return workload.winner && isOn(workload.key, device) && problem.isOf(workload.key);
         });
         if (!isServed && problem.wasAskedForOn(device))
           HEDDLE_TRY(addUnserved(problem, device));

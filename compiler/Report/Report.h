@@ -17,7 +17,7 @@ namespace heddle::report {
 /// Keys keep the order in which they were written.
 using Json = nlohmann::ordered_json;
 
-/// One bucket of one kernel family on one GPU: a winner, the trials of its session, or both.
+/// One problem of one kernel family on one GPU: a winner, the trials of its session, or both.
 struct Workload {
   WinnerKey key;
   std::optional<Winner> winner;
@@ -26,8 +26,8 @@ struct Workload {
   std::vector<Trial> trials;         ///< oldest first, as Store::allTrials has them
 
   std::string pattern;     ///< its name, else the start of its digest
-  std::string problem;     ///< the call, where it is known, else the bucket in words
-  std::string problemNote; ///< why the call is not known; empty if it is
+  std::string problem;     ///< the call as it was given, else as the database has it
+  std::string problemNote; ///< why the call's pattern is not known; empty if it is
   std::string group;       ///< equal for the same problem on other GPUs
   Rates rates;
   Estimates estimates;
@@ -96,9 +96,6 @@ Result<Comparisons> compareWinners(const Store &here, const Store &there);
 
 /// Whole: `heddle report --json` prints it, and the page is drawn from it.
 Json reportJson(const Report &report);
-
-/// "work per SM 8-16, key tiles per row 32-64, 4 query heads per KV head": what a bucket stands for.
-std::string bucketWords(const ProblemBucket &bucket);
 
 } // namespace heddle::report
 

@@ -182,7 +182,7 @@ Json workloadJson(const Workload &workload) {
   const WinnerKey &key = workload.key;
   const double defaultUs = workload.defaultTrial ? timeOf(workload.trials[*workload.defaultTrial]) : 0;
   Json json{{"winner_key", Trial::sessionKey(key)}, {"pattern", workload.pattern}, {"digest", key.pattern},
-            {"problem", workload.problem}, {"problem_note", words(workload.problemNote)}, {"bucket", bucketWords(key)},
+            {"problem", workload.problem}, {"problem_note", words(workload.problemNote)},
             {"group", workload.group}, {"device", deviceOf(key)}, {"arch", key.arch}, {"sm_count", key.smCount}, {"kind", key.kind},
             {"dtype", dtypeName(key.dtype)}, {"head_dim", key.headDim}, {"value_dim", key.valueDim}, {"generator", key.generator},
             {"has_winner", workload.winner.has_value()}};

@@ -1,5 +1,6 @@
 //===- WarmStart.cpp - what won nearby ------------------------------------===//
 #include "compiler/Session/WarmStart.h"
+#include "runtime/Core/FieldText.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,10 +18,11 @@ bool isSameFunction(const KernelFamily &a, const KernelFamily &b) {
   return a.pattern == b.pattern && a.kind == b.kind && a.dtype == b.dtype && a.headDim == b.headDim && a.valueDim == b.valueDim;
 }
 
-/// In doublings of the work; another architecture is farther than any of them, another GPU of the same one than a few.
+/// In doublings of the work and of the rows of a tile; another architecture is farther than any of them, another GPU of the same one than a few.
 int64_t distanceOf(const WinnerKey &a, const WinnerKey &b) {
   constexpr int64_t kOtherDevice = 4, kOtherArch = 100;
-  return std::llabs(a.workPerSm - b.workPerSm) + std::llabs(a.tilesPerRow - b.tilesPerRow) + (a.gqaRatio != b.gqaRatio) +
+  return std::llabs(a.workPerSm - b.workPerSm) + std::llabs(a.tilesPerRow - b.tilesPerRow) +
+         std::llabs(a.queryRows - b.queryRows) + (a.gqaRatio != b.gqaRatio) +
          (a.deviceName != b.deviceName ? kOtherDevice : 0) + (a.arch != b.arch ? kOtherArch : 0);
 }
 
@@ -52,7 +54,7 @@ Result<std::vector<std::string>> warmStarts(const std::vector<const Store *> &st
 
 Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const TuneSpace &space) {
   HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(key)));
-  if (found.match != MatchKind::exact || !found.winner.isTuned)
+  if (found.match != MatchKind::exact || !fieldsEqual(static_cast<const WinnerKey &>(found.winner), key))
     return std::string();
   return space.pointOf(found.record.config);
 }

@@ -67,7 +67,7 @@ private:
   std::map<std::string, std::string> nameOf; ///< by digest, the first one
 };
 
-/// What a winner is for, in columns: pattern, kind, dtype, dims, bucket, device.
+/// What a winner is for, in columns: pattern, kind, dtype, dims, problem, device.
 std::string keyText(const WinnerKey &key, const PatternLabels &labels);
 /// "2026-11-22 00:31:07 UTC".
 std::string dateText(int64_t unixSeconds);

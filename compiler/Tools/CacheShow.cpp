@@ -74,8 +74,9 @@ void printWinner(const Winner &winner) {
   std::cout << "winner " << winnerId(winner) << '\n';
   line("device", winner.deviceName.empty() ? "any " + winner.arch : winner.deviceName + ", " + winner.arch + ", " + counted(winner.smCount, "SM") +
                                                                         ", " + grouped(winner.memoryGib) + " GiB");
+  line("problem", winner.str());
   line("bucket", "work_per_sm=" + std::to_string(winner.workPerSm) + " tiles_per_row=" + std::to_string(winner.tilesPerRow) +
-                     " gqa_ratio=" + std::to_string(winner.gqaRatio));
+                     " gqa_ratio=" + std::to_string(winner.gqaRatio) + " query_rows=" + std::to_string(winner.queryRows));
   line("median", timeText(winner));
   line("driver", isRecorded(winner) ? "none: the time was recorded elsewhere and played back" : versionText(winner.driverVersion));
   line("created", dateText(winner.createdUnix));

@@ -104,9 +104,8 @@ static std::string dimsText(const KernelFamily &family) {
 }
 
 std::string keyText(const WinnerKey &key, const PatternLabels &labels) {
-  std::string bucket = "work " + std::to_string(key.workPerSm) + " tiles " + std::to_string(key.tilesPerRow) + " gqa " + std::to_string(key.gqaRatio);
   return padded(labels.of(key.pattern), 16) + padded(key.kind, 8) + padded(dtypeName(key.dtype), 5) +
-         padded("d=" + dimsText(key), 5) + padded(bucket, 20) + (key.deviceName.empty() ? "any " + key.arch : safeLine(key.deviceName));
+         padded("d=" + dimsText(key), 5) + padded(key.str(), 20) + (key.deviceName.empty() ? "any " + key.arch : safeLine(key.deviceName));
 }
 
 std::string dateText(int64_t unixSeconds) {

@@ -10,6 +10,7 @@
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
 #include "runtime/Core/CountText.h"
+#include "runtime/Core/FieldText.h"
 #include "runtime/Core/Recorded.h"
 
 #include <CLI/CLI.hpp>
@@ -28,14 +29,7 @@ struct TableOptions {
   std::vector<std::string> leftOut;
 };
 
-bool isOf(const WinnerKey &key, const KernelFamily &family) {
-  return key.pattern == family.pattern && key.kind == family.kind && key.dtype == family.dtype && key.headDim == family.headDim &&
-         key.valueDim == family.valueDim && key.generator == family.generator;
-}
-
-bool isOf(const WinnerKey &key, const ProblemBucket &bucket) {
-  return key.workPerSm == bucket.workPerSm && key.tilesPerRow == bucket.tilesPerRow && key.gqaRatio == bucket.gqaRatio;
-}
+template <class T> bool isOf(const WinnerKey &key, const T &part) { return fieldsEqual(static_cast<const T &>(key), part); }
 
 Result<const GpuArch *> archOfDevice(const DeviceIdentity &device) {
   Result<const GpuModel *> model = findGpuModel(device.deviceName);
@@ -48,8 +42,9 @@ Result<std::vector<Trial>> trialsOf(const Store &store, const LoadedProblem &loa
   HEDDLE_ASSIGN(std::vector<Trial> all, store.allTrials());
   std::vector<Trial> trials;
   std::set<std::string> devices;
+  const ExactProblem problem = exactProblem(loaded.shape);
   for (const Trial &trial : all) {
-    if (!isOf(trial, family) || !isOf(trial, problemBucket(*loaded.file, loaded.shape, trial.smCount)))
+    if (!isOf(trial, family) || !isOf(trial, problem))
       continue;
     if (!device.empty() && trial.deviceName != device)
       continue;

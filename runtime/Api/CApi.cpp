@@ -41,12 +41,14 @@ Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query 
   wanted.dtype = DType(query.dtype - 1);
   wanted.headDim = query.head_dim;
   wanted.valueDim = query.value_dim;
-  constexpr int64_t kTile = 128; // buckets count the 128 x 128 tiling
-  int64_t tiles = (std::clamp<int64_t>(query.seqlen_q, 0, INT32_MAX) + kTile - 1) / kTile;
+  constexpr int64_t kTile = ProblemBucket::kTile;
+  const int64_t rows = std::clamp<int64_t>(query.seqlen_q, 0, INT32_MAX), tiles = (rows + kTile - 1) / kTile;
   int64_t heads = std::clamp<int64_t>(query.heads, 0, 1 << 20) * std::clamp<int64_t>(query.batch, 0, 1 << 20);
   wanted.workPerSm = tiles * heads > 0 ? sizeBucket(tiles * heads, info.identity.smCount) : -1;
   wanted.tilesPerRow = query.tiles_per_row > 0 ? sizeBucket(query.tiles_per_row, 1) : -1;
   wanted.gqaRatio = query.heads > 0 && query.kv_heads > 0 ? query.heads / query.kv_heads : -1;
+  wanted.queryRows = rows > 0 ? ProblemBucket::rowsBucket(rows) : -1;
+  static_cast<ExactProblem &>(wanted) = {query.batch, query.heads, query.kv_heads, rows};
   return wanted;
 }
 

@@ -4,18 +4,31 @@
 namespace heddle {
 namespace {
 
-// Questions are bounded by the buckets, but for callers that make up patterns or dims.
+// Questions are bounded by the buckets, but where several problems of one have winners, and for callers that make up
+// patterns or dims.
 constexpr size_t kMostAnswers = 1024;
 
-// What tells questions apart: of the device, which one it is.
-std::string questionText(const Device &device, const LookupQuery &query) {
-  const int64_t numbers[] = {int64_t(query.dtype),  query.headDim,  query.valueDim, query.workPerSm, query.tilesPerRow,
-                             query.gqaRatio, int64_t(reinterpret_cast<uintptr_t>(device.state().get()))};
+template <class... Numbers> void appendNumbers(std::string &text, Numbers... given) {
+  const int64_t numbers[] = {int64_t(given)...};
+  text.append(reinterpret_cast<const char *>(numbers), sizeof(numbers));
+}
+
+// What tells questions of buckets apart: of the device, which one it is.
+std::string bucketText(const Device &device, const LookupQuery &query) {
   std::string text;
-  text.reserve(query.pattern.size() + query.kind.size() + query.generator.size() + 3 + sizeof(numbers));
+  text.reserve(512);
   for (const std::string *word : {&query.pattern, &query.kind, &query.generator})
     text.append(*word).push_back('\0');
-  return text.append(reinterpret_cast<const char *>(numbers), sizeof(numbers));
+  appendNumbers(text, query.dtype, query.headDim, query.valueDim, query.workPerSm, query.tilesPerRow, query.gqaRatio,
+                query.queryRows, reinterpret_cast<uintptr_t>(device.state().get()));
+  return text;
+}
+
+// And those of one bucket.
+std::string problemText(std::string text, const ExactProblem &problem) {
+  appendNumbers(text, problem.batch, problem.heads, problem.kvHeads, problem.seqlenQ, problem.seqlenK, problem.qOrigin,
+                problem.kOrigin);
+  return text.append(problem.arguments);
 }
 
 // The digest that a name leads to; text that is no name is taken for a digest.
@@ -38,12 +51,14 @@ void KernelFinder::add(Store store) {
 }
 
 Result<FoundKernel> KernelFinder::find(const Device &device, LookupQuery query) {
-  const std::string question = questionText(device, query);
+  const std::string ofBucket = bucketText(device, query), ofProblem = problemText(ofBucket, query);
   uint64_t times = 0;
-  if (std::optional<FoundKernel> found = remembered(device, question, times))
-    return std::move(*found);
-  HEDDLE_ASSIGN(FoundKernel found, ask(device, std::move(query)));
-  remember(question, found, times);
+  for (const std::string *question : {&ofBucket, &ofProblem})
+    if (std::optional<FoundKernel> found = remembered(device, *question, times))
+      return std::move(*found);
+  bool isForBucket = false;
+  HEDDLE_ASSIGN(FoundKernel found, ask(device, std::move(query), isForBucket));
+  remember(isForBucket ? ofBucket : ofProblem, found, times);
   return found;
 }
 
@@ -85,7 +100,7 @@ void KernelFinder::renewTrust(std::chrono::steady_clock::time_point now) {
   trustedUntil = now + kTrustedFor;
 }
 
-Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query) const {
+Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query, bool &isForBucket) const {
   const std::string asked = query.pattern;
   HEDDLE_ASSIGN(query.pattern, resolvePattern(stores, asked));
   static_cast<DeviceIdentity &>(query) = device.info().identity;
@@ -95,6 +110,7 @@ Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query) c
     return Status::notFound("find kernel: store " + stores.paths() + " has no kernel for pattern '" + asked + "' " + query.kind + " " +
                             dtypeName(query.dtype) + " head_dim=" + std::to_string(query.headDim) + " value_dim=" + std::to_string(query.valueDim) +
                             " that runs on " + query.arch + "; compile or tune the pattern for it");
+  isForBucket = found.isForBucket;
   HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
   return FoundKernel{std::move(loaded), found.match, found.winner.medianUs};
 }

@@ -42,7 +42,8 @@ private:
     double medianUs;
   };
 
-  Result<FoundKernel> ask(const Device &device, LookupQuery query) const;
+  // `isForBucket`: as StoreLookup has it.
+  Result<FoundKernel> ask(const Device &device, LookupQuery query, bool &isForBucket) const;
   std::optional<FoundKernel> remembered(const Device &device, const std::string &question, uint64_t &times);
   // Unless answers were forgotten since the question was asked, at `times`: this one may be older.
   void remember(const std::string &question, const FoundKernel &found, uint64_t times);

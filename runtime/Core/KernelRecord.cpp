@@ -18,8 +18,23 @@ int64_t sizeBucket(int64_t numerator, int64_t denominator) {
   return bucket;
 }
 
-ProblemBucket ProblemBucket::of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio) {
-  return {sizeBucket(workItems, smCount), sizeBucket(visitedTiles, workItems), gqaRatio};
+int64_t ProblemBucket::rowsBucket(int64_t queryRows) { return sizeBucket(std::min(queryRows, kTile), 1); }
+
+ProblemBucket ProblemBucket::of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio,
+                                int64_t queryRows) {
+  return {sizeBucket(workItems, smCount), sizeBucket(visitedTiles, workItems), gqaRatio, rowsBucket(queryRows)};
+}
+
+std::string ExactProblem::str() const {
+  if (batch == 0)
+    return "any problem";
+  std::string text = std::to_string(batch) + "x" + std::to_string(heads);
+  if (kvHeads != heads)
+    text += "[" + std::to_string(kvHeads) + "]";
+  text += "x" + std::to_string(seqlenQ);
+  if (seqlenK != seqlenQ)
+    text += "x" + std::to_string(seqlenK);
+  return arguments.empty() ? text : text + " (" + arguments + ")";
 }
 
 DType KernelFamily::outDType() const {

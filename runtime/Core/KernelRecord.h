@@ -36,20 +36,46 @@ struct KernelFamily {
   }
 };
 
-// The shape of a problem as far as it decides which schedule wins: never the raw length. The first
-// two are logarithmic buckets (sizeBucket), the ratio is heads / kv heads.
+// The shape of a problem as far as it decides which schedule wins: never the raw length. All but the ratio,
+// heads / kv heads, are logarithmic buckets (sizeBucket).
 struct ProblemBucket {
   int64_t workPerSm = 0;   // work items (CTAs of work) per SM
   int64_t tilesPerRow = 0; // mean visited key tiles per query tile
   int64_t gqaRatio = 1;
+  int64_t queryRows = 0; // of a head, up to one tile: what has fewer leaves tiles empty, as decode does
 
-  // Counts are of the 128 x 128 tiling, so that a bucket does not depend on the configuration.
-  static ProblemBucket of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio);
+  // Counts are of tiles of kTile x kTile, so that a bucket does not depend on the configuration.
+  static constexpr int64_t kTile = 128;
+  static int64_t rowsBucket(int64_t queryRows);
+  static ProblemBucket of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio, int64_t queryRows);
 
   template <class F> static void fields(F &&f) {
     f("work_per_sm", &ProblemBucket::workPerSm);
     f("tiles_per_row", &ProblemBucket::tilesPerRow);
     f("gqa_ratio", &ProblemBucket::gqaRatio);
+    f("query_rows", &ProblemBucket::queryRows);
+  }
+};
+
+// The call that times are of: they say nothing of another one, also in the same bucket. Of a query, 0 is unknown; of an
+// untuned default, all is.
+struct ExactProblem {
+  int64_t batch = 0, heads = 0, kvHeads = 0, seqlenQ = 0, seqlenK = 0;
+  int64_t qOrigin = 0, kOrigin = 0;
+  std::string arguments = {}; // of the pattern: values in their order, then "<argument>:<digest>" of each tensor of integers
+
+  // "2x32[8]x8192 (1023)": batch, heads [kv heads], seqlen_q, seqlen_k if it is another, and in parentheses the arguments.
+  std::string str() const;
+
+  template <class F> static void fields(F &&f) {
+    f("batch", &ExactProblem::batch);
+    f("heads", &ExactProblem::heads);
+    f("kv_heads", &ExactProblem::kvHeads);
+    f("seqlen_q", &ExactProblem::seqlenQ);
+    f("seqlen_k", &ExactProblem::seqlenK);
+    f("q_origin", &ExactProblem::qOrigin);
+    f("k_origin", &ExactProblem::kOrigin);
+    f("arguments", &ExactProblem::arguments);
   }
 };
 
@@ -71,15 +97,16 @@ struct DeviceIdentity {
   }
 };
 
-// What a winner is looked up by.
-struct WinnerKey : KernelFamily, ProblemBucket, DeviceIdentity {
+// What a winner is filed under and looked up by.
+struct WinnerKey : KernelFamily, ProblemBucket, ExactProblem, DeviceIdentity {
   WinnerKey() = default;
-  WinnerKey(KernelFamily family, ProblemBucket bucket, DeviceIdentity device)
-      : KernelFamily(std::move(family)), ProblemBucket(bucket), DeviceIdentity(std::move(device)) {}
+  WinnerKey(KernelFamily family, ProblemBucket bucket, DeviceIdentity device, ExactProblem problem = {})
+      : KernelFamily(std::move(family)), ProblemBucket(bucket), ExactProblem(std::move(problem)), DeviceIdentity(std::move(device)) {}
 
   template <class F> static void fields(F &&f) {
     KernelFamily::fields(f);
     ProblemBucket::fields(f);
+    ExactProblem::fields(f);
     DeviceIdentity::fields(f);
   }
 };

@@ -9,9 +9,6 @@
 
 namespace heddle {
 
-// How the winner, if its kernel runs at all, answers the query.
-MatchKind matchOf(const LookupQuery &query, const Winner &winner);
-
 // Whether a winner may name this kernel. The pattern is not compared: texts of two digests may give the same code.
 bool mayName(const Winner &winner, const KernelRecord &kernel);
 
@@ -19,6 +16,11 @@ bool mayName(const Winner &winner, const KernelRecord &kernel);
 // equal rank serve alike.
 using LookupRank = std::tuple<MatchKind, bool, int64_t, bool>;
 LookupRank lookupRank(const LookupQuery &query, const Winner &winner);
+
+// Of winners of equal rank the one of the nearest problem: smallest distance of the sizes in doublings, then the same
+// positions and arguments. Times do not count: they are of different problems.
+using LookupOrder = std::tuple<LookupRank, double, bool>;
+LookupOrder lookupOrder(const LookupQuery &query, const Winner &winner);
 
 } // namespace heddle
 

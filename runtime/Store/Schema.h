@@ -9,7 +9,7 @@
 namespace heddle {
 
 // Goes up with every change of schema.sql.
-constexpr int64_t kStoreVersion = 3;
+constexpr int64_t kStoreVersion = 4;
 
 // Makes the schema in an empty file, in one transaction; does nothing if there is one. Many processes may do so at
 // once.

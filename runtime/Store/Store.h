@@ -41,8 +41,8 @@ struct StoreOptions {
   std::optional<int64_t> fileSystemType;
 };
 
-// Whom a lookup is for. An empty generator accepts every generator; a negative bucket field is unknown
-// and costs nothing; driverVersion 0 accepts every min_driver.
+// Whom a lookup is for. An empty generator accepts every generator; a negative bucket field and a size of 0 are unknown
+// and cost nothing; driverVersion 0 accepts every min_driver.
 struct LookupQuery : WinnerKey {
   int64_t driverVersion = 0;
   LookupQuery() = default;
@@ -54,6 +54,7 @@ struct StoreLookup {
   MatchKind match = MatchKind::none;
   KernelRecord record;
   Winner winner;
+  bool isForBucket = true; // every problem of the bucket gets this answer
 };
 
 // A stored kernel without its code.
@@ -96,7 +97,7 @@ public:
 
   // `match` none if nothing fits; a failure only if the file cannot be read. Ranking: exact; tuned on the
   // same device, nearest bucket; tuned on the same architecture; untuned or tuned elsewhere but able to
-  // run. Ties go to the nearest bucket, then the newest row.
+  // run. Ties go to the nearest bucket, in it to the nearest problem, then to the newest row.
   Result<StoreLookup> lookup(const LookupQuery &query) const;
   // The kernel with this content key; notFound if absent.
   Result<KernelRecord> kernel(const std::string &contentKey) const;
@@ -124,8 +125,8 @@ public:
   // Counts what went, or would go.
   Result<StoreCounts> prune(const PruneOptions &options);
   // Adds everything of the files at `paths` (opened read-only, with `options` otherwise) in one transaction: all
-  // of them or, where one cannot be read whole, nothing; one report for each. Of two tuned winners of one key the
-  // faster stays, a tuned one before an untuned one; of two trials of one configuration, two devices and two names
+  // of them or, where one cannot be read whole, nothing; one report for each. Of two tuned winners of one key, so
+  // of one problem, the faster stays, a tuned one before an untuned one; of two trials of one configuration, two devices and two names
   // the newer. What the merged file holds depends neither on order nor on grouping, and merging again changes
   // nothing. The other files stay as they are. invalidArgument if a file is given twice or is this one.
   Result<std::vector<MergeReport>> merge(const std::vector<std::string> &paths, const StoreOptions &options = {});

@@ -4,6 +4,7 @@
 #include "runtime/Store/StoreImpl.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 namespace heddle {
@@ -12,6 +13,14 @@ namespace {
 struct Candidate {
   Winner winner;
   sqlite::KernelNeeds kernel;
+  LookupOrder order;
+
+  const LookupRank &rank() const { return std::get<LookupRank>(order); }
+  // The last field makes the order total.
+  bool operator<(const Candidate &other) const {
+    return std::tie(order, other.winner.createdUnix, winner.contentKey) <
+           std::tie(other.order, winner.createdUnix, other.winner.contentKey);
+  }
 };
 
 int64_t fieldDistance(int64_t wanted, int64_t found) { return wanted < 0 ? 0 : std::llabs(wanted - found); }
@@ -19,8 +28,19 @@ int64_t fieldDistance(int64_t wanted, int64_t found) { return wanted < 0 ? 0 : s
 // In doublings; the ratio is not logarithmic itself, so it is compared by its bucket.
 int64_t bucketDistance(const ProblemBucket &wanted, const ProblemBucket &found) {
   int64_t ratio = wanted.gqaRatio < 0 ? 0 : std::llabs(sizeBucket(wanted.gqaRatio, 1) - sizeBucket(found.gqaRatio, 1));
-  return fieldDistance(wanted.workPerSm, found.workPerSm) + fieldDistance(wanted.tilesPerRow, found.tilesPerRow) + ratio;
+  return fieldDistance(wanted.workPerSm, found.workPerSm) + fieldDistance(wanted.tilesPerRow, found.tilesPerRow) +
+         fieldDistance(wanted.queryRows, found.queryRows) + ratio;
 }
+
+double sizesDistance(const ExactProblem &wanted, const ExactProblem &found) {
+  double doublings = 0;
+  for (auto size : {&ExactProblem::batch, &ExactProblem::heads, &ExactProblem::kvHeads, &ExactProblem::seqlenQ, &ExactProblem::seqlenK})
+    if (wanted.*size > 0 && found.*size > 0)
+      doublings += std::fabs(std::log2(double(wanted.*size) / double(found.*size)));
+  return doublings;
+}
+
+auto beyondSizes(const ExactProblem &problem) { return std::tie(problem.qOrigin, problem.kOrigin, problem.arguments); }
 
 // If it has the code that its architecture lets one expect.
 bool mayRun(const LookupQuery &query, const Candidate &candidate) {
@@ -80,18 +100,13 @@ Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const 
     HEDDLE_TRY(readCandidate(statement, path, candidate));
     if (!isForAnyGenerator(query, candidate.winner))
       return Status::corrupt("store '" + path + "': its index of winners leads to the winner of another pattern");
+    candidate.order = lookupOrder(query, candidate.winner);
     if (query.generator.empty() || candidate.winner.generator == query.generator)
       candidates.push_back(std::move(candidate));
   }
 }
 
-// Smaller is better; the last field makes the order total.
-auto rankOf(const LookupQuery &query, const Winner &winner) {
-  return std::make_tuple(lookupRank(query, winner), -winner.createdUnix, winner.contentKey);
-}
-
-} // namespace
-
+// How the winner, if its kernel runs at all, answers the query.
 MatchKind matchOf(const LookupQuery &query, const Winner &winner) {
   if (!winner.isTuned)
     return MatchKind::untunedDefault;
@@ -101,6 +116,8 @@ MatchKind matchOf(const LookupQuery &query, const Winner &winner) {
     return isSameBucket ? MatchKind::exact : MatchKind::nearestBucket;
   return query.arch == winner.arch ? MatchKind::sameArchitecture : MatchKind::untunedDefault;
 }
+
+} // namespace
 
 bool mayName(const Winner &winner, const KernelRecord &kernel) {
   KernelFamily expected = winner;
@@ -112,13 +129,17 @@ LookupRank lookupRank(const LookupQuery &query, const Winner &winner) {
   return {matchOf(query, winner), query.arch != winner.arch, bucketDistance(query, winner), !winner.isTuned};
 }
 
+LookupOrder lookupOrder(const LookupQuery &query, const Winner &winner) {
+  return {lookupRank(query, winner), sizesDistance(query, winner), beyondSizes(query) != beyondSizes(winner)};
+}
+
 Result<StoreLookup> Store::lookup(const LookupQuery &query) const {
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction snapshot, impl->beginReading());
   HEDDLE_ASSIGN(std::vector<Candidate> candidates, readCandidates(impl->database, impl->path, query));
-  std::sort(candidates.begin(), candidates.end(),
-            [&](const Candidate &a, const Candidate &b) { return rankOf(query, a.winner) < rankOf(query, b.winner); });
-  for (const Candidate &candidate : candidates) {
+  std::sort(candidates.begin(), candidates.end());
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate &candidate = candidates[i];
     if (!mayRun(query, candidate))
       continue;
     HEDDLE_ASSIGN(KernelRecord record, impl->readKernel(candidate.winner.contentKey));
@@ -127,7 +148,8 @@ Result<StoreLookup> Store::lookup(const LookupQuery &query) const {
     if (!mayName(candidate.winner, record))
       return Status::corrupt("store '" + impl->path + "': a winner for " + query.kind + " " + dtypeName(query.dtype) + " head_dim=" +
                              std::to_string(query.headDim) + " names kernel " + record.contentKey + ", which computes something else");
-    return StoreLookup{matchOf(query, candidate.winner), std::move(record), candidate.winner};
+    const bool isAlone = i + 1 == candidates.size() || candidates[i + 1].rank() != candidate.rank();
+    return StoreLookup{std::get<MatchKind>(candidate.rank()), std::move(record), candidate.winner, isAlone};
   }
   return StoreLookup();
 }

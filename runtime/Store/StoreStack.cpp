@@ -11,12 +11,13 @@ Result<StackLookup> StoreStack::lookup(const LookupQuery &query) const {
   StackLookup best;
   for (const Store &store : stores) {
     HEDDLE_ASSIGN(StoreLookup found, store.lookup(query));
-    bool isBetter = found.match != MatchKind::none &&
-                    (best.match == MatchKind::none || lookupRank(query, found.winner) < lookupRank(query, best.winner));
-    if (isBetter)
+    if (found.match == MatchKind::none)
+      continue;
+    const bool isFirst = best.match == MatchKind::none;
+    const bool isTie = !isFirst && lookupRank(query, found.winner) == lookupRank(query, best.winner);
+    if (isFirst || lookupOrder(query, found.winner) < lookupOrder(query, best.winner))
       best = {std::move(found), store.path()};
-    if (best.match == MatchKind::exact)
-      break;
+    best.isForBucket = best.isForBucket && !isTie;
   }
   return best;
 }

@@ -9,6 +9,7 @@
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/Publish.h"
+#include "runtime/Core/FieldText.h"
 #include "runtime/Core/KernelImages.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "tests/unit/scratch_fixture.h"
@@ -370,6 +371,39 @@ TEST_CASE("buckets count 128 x 128 tiles") {
   CHECK(problemBucket(*causal, shape, 132).tilesPerRow == 3);
   shape.seqlenQ = shape.seqlenK = 128;
   CHECK(problemBucket(*causal, shape, 132).tilesPerRow == 0);
+}
+
+TEST_CASE("a decode batch and a prefill of as many tiles have different buckets, lengths of one bucket different keys") {
+  auto full = shipped("full");
+  ProblemShape decode, prefill;
+  decode.batch = 64;
+  decode.heads = decode.kvHeads = prefill.heads = prefill.kvHeads = 8;
+  decode.seqlenQ = 1;
+  decode.seqlenK = prefill.seqlenQ = prefill.seqlenK = 8192;
+  const ProblemBucket one = problemBucket(*full, decode, 132), other = problemBucket(*full, prefill, 132);
+  CHECK(one.workPerSm == other.workPerSm);
+  CHECK(one.tilesPerRow == other.tilesPerRow);
+  CHECK(one.gqaRatio == other.gqaRatio);
+  CHECK_FALSE(fieldsEqual(one, other));
+
+  auto causal = shipped("causal");
+  const DeviceIdentity gpu{"GPU", "sm_90", 132, 80};
+  ProblemShape shorter = prefill, longer = prefill;
+  shorter.seqlenQ = shorter.seqlenK = 10240;
+  longer.seqlenQ = longer.seqlenK = 12288;
+  const WinnerKey a = winnerKey(*causal, shorter, {}, gpu), b = winnerKey(*causal, longer, {}, gpu);
+  CHECK(fieldsEqual(static_cast<const ProblemBucket &>(a), static_cast<const ProblemBucket &>(b)));
+  CHECK(Trial::sessionKey(a) != Trial::sessionKey(b));
+}
+
+TEST_CASE("a problem has its arguments and what tensors of integers hold") {
+  ProblemShape shape;
+  shape.parameters = {64, 2};
+  shape.operands = {{}, OperandTensor::integers({2}, {3, 4})};
+  const std::string first = exactProblem(shape).arguments;
+  CHECK(first.compare(0, 7, "64 2 1:") == 0);
+  shape.operands[1] = OperandTensor::integers({2}, {3, 5});
+  CHECK(exactProblem(shape).arguments != first);
 }
 
 TEST_CASE("shapes that no call can have are refused") {

@@ -49,7 +49,7 @@ struct Scene {
     query.pattern = pattern;
     query.headDim = 64;
     query.valueDim = 128;
-    query.workPerSm = query.tilesPerRow = query.gqaRatio = -1;
+    query.workPerSm = query.tilesPerRow = query.gqaRatio = query.queryRows = -1;
     return finder.find(devices[device], query);
   }
   FoundKernel found(const std::string &pattern, int device = 0) { return require(find(pattern, device)); }
@@ -104,6 +104,36 @@ TEST_CASE("failures are not remembered, and a store that is added answers at onc
   publish(shipped, "shipped", scene.causal, true);
   scene.finder.add(std::move(shipped));
   CHECK(scene.found("causal").kernel.record().contentKey == "shipped");
+}
+
+TEST_CASE("one winner of a bucket answers for all its lengths from memory, several each for the lengths near theirs") {
+  Scene scene;
+  auto publishFor = [&](const std::string &content, int64_t seqlen) {
+    KernelRecord record = test::forwardRecord(content);
+    record.pattern = scene.causal;
+    Winner winner = test::someWinner(record, {0, 3, 2, 7}, {"Fake GPU", "sm_90", 132, 140});
+    static_cast<ExactProblem &>(winner) = {1, 4, 2, seqlen, seqlen};
+    require(scene.writer.publish(record, winner));
+    scene.finder.distrust();
+  };
+  auto ask = [&](int64_t seqlen) {
+    LookupQuery query;
+    static_cast<ProblemBucket &>(query) = {0, 3, 2, 7};
+    static_cast<ExactProblem &>(query) = {1, 4, 2, seqlen, seqlen};
+    query.pattern = scene.causal;
+    query.headDim = 64;
+    query.valueDim = 128;
+    return require(scene.finder.find(scene.devices[0], query));
+  };
+  publishFor("of 600", 600);
+  const FoundKernel first = ask(1000), again = ask(700);
+  CHECK(first.kernel.record().contentKey == "of 600");
+  CHECK(fakeCudaCalls("cuModuleLoadDataEx") == 1);
+  publishFor("of 1000", 1000);
+  const FoundKernel longer = ask(1000), shorter = ask(700);
+  CHECK(longer.kernel.record().contentKey == "of 1000");
+  CHECK(shorter.kernel.record().contentKey == "of 600");
+  CHECK(ask(1000).kernel.record().contentKey == "of 1000");
 }
 
 TEST_CASE("threads that ask together get the same kernel") {

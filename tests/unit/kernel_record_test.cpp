@@ -28,8 +28,8 @@ WinnerKey someKey() {
 } // namespace
 
 TEST_CASE("field lists name every field once") {
-  CHECK(fieldNames<WinnerKey>().size() == 13);
-  CHECK(fieldNames<Winner>().size() == 18);
+  CHECK(fieldNames<WinnerKey>().size() == 22);
+  CHECK(fieldNames<Winner>().size() == 27);
   CHECK(fieldNames<KernelRecord>().count("cubin") == 1);
   CHECK(fieldNames<Trial>().count("median_us") == 1);
 }
@@ -42,10 +42,19 @@ TEST_CASE("buckets double") {
   CHECK(sizeBucket(11, 5) == 2);
   CHECK(sizeBucket(INT64_MAX, 1) == 63);
   CHECK(sizeBucket(7, 0) == 3);
-  ProblemBucket bucket = ProblemBucket::of(1024, 132, 4096, 4);
+  ProblemBucket bucket = ProblemBucket::of(1024, 132, 4096, 4, 512);
   CHECK(bucket.workPerSm == 3);
   CHECK(bucket.tilesPerRow == 2);
   CHECK(bucket.gqaRatio == 4);
+  CHECK(bucket.queryRows == 7);
+  CHECK(ProblemBucket::rowsBucket(1) == 0);
+  CHECK(ProblemBucket::rowsBucket(64) == 6);
+}
+
+TEST_CASE("a problem reads as its sizes and what else tells it apart") {
+  CHECK(ExactProblem{2, 16, 16, 8192, 8192}.str() == "2x16x8192");
+  CHECK(ExactProblem{1, 32, 8, 1, 4096, 0, 0, "1023"}.str() == "1x32[8]x1x4096 (1023)");
+  CHECK(ExactProblem().str() == "any problem");
 }
 
 TEST_CASE("every field of a key changes its digest") {

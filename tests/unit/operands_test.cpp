@@ -281,7 +281,7 @@ TEST_CASE("tensors from files: by name, by assignment, and what does not fit") {
   CHECK(file.bindParameters({"bias=3"}).status().message() == "'bias' of pattern 'p' is a tensor: give it with --operand bias=FILE:TENSOR");
 }
 
-TEST_CASE("neither the digest of a pattern nor the key of a problem depends on what a tensor holds") {
+TEST_CASE("neither the digest of a pattern nor the key of a problem depends on what a tensor of scores holds") {
   const std::string text = scoresText("memref<1x?x?x?xbf16>", "memref<?x9xf32>");
   Bound one(text, shapeOf(1, 2, 2, 300, 300)), other(text, shapeOf(1, 2, 2, 300, 300));
   other.shape.operands[0] = OperandTensor::randomNormal(ElementType::bf16, {1, 2, 300, 300}, 99, "other");
@@ -290,6 +290,7 @@ TEST_CASE("neither the digest of a pattern nor the key of a problem depends on w
   CHECK(first.workPerSm == second.workPerSm);
   CHECK(first.tilesPerRow == second.tilesPerRow);
   CHECK(first.gqaRatio == second.gqaRatio);
+  CHECK(exactProblem(one.shape).arguments == exactProblem(other.shape).arguments);
 }
 
 TEST_CASE("a tensor whose reader folds away is read nowhere, and asked for as before") {

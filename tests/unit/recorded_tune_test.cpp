@@ -4,6 +4,7 @@
 #include "compiler/Session/RecordedTune.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "process_fixture.h"
+#include "runtime/Core/FieldText.h"
 #include "runtime/Core/Recorded.h"
 #include "tests/unit/recorded_workloads.h"
 #include "tests/unit/store_fixture.h"
@@ -121,6 +122,22 @@ TEST_CASE("what was played back bears its mark, and a session that measures know
   REQUIRE(measuring.record(recorded.space(), known.front()).isOk());
   CHECK(measuring.known(recorded.space())->size() == 1);
   CHECK(store.allTrials()->size() == trials.size());
+}
+
+TEST_CASE("another length of the same bucket is tuned afresh and has a winner of its own") {
+  ScratchFolder folder;
+  const std::string path = folder / "a.db";
+  RecordedWorkload longer = first();
+  longer.seqlen += 64;
+  const TuneOutcome one = tuned(path);
+  Result<TuneOutcome> other = tuneInto(path, 0, {}, longer);
+  REQUIRE_MESSAGE(other.isOk(), other.status().message());
+  CHECK(fieldsEqual(static_cast<const ProblemBucket &>(one.key), static_cast<const ProblemBucket &>(other->key)));
+  CHECK(other->search.known == 0);
+  CHECK(other->search.measuredNow == table().trials().size());
+  Store store = openStore(path, writing());
+  CHECK(store.allTrials()->size() == 2 * table().trials().size());
+  CHECK(store.winners()->size() == (one.record ? 2 : 0));
 }
 
 TEST_CASE("a session that was cut short goes on behind its trials, and a finished one has nothing to do") {

@@ -70,7 +70,7 @@ RecordedDatabase firstOnly() {
 
 } // namespace
 
-TEST_CASE("a call that is given makes rates, roof, default and estimates of what the bucket alone does not say") {
+TEST_CASE("a call that is given makes rates, roof, default and estimates of what the rows alone do not say") {
   Recorded recorded;
   RecordedDatabase what;
   Store store = recorded.make(what);
@@ -82,7 +82,7 @@ TEST_CASE("a call that is given makes rates, roof, default and estimates of what
     CHECK_FALSE(workload.gain());
     CHECK(workload.us() > 0);
     CHECK(workload.rates.note.find("--plan") != std::string::npos);
-    CHECK(workload.problem.find("query tiles per SM") != std::string::npos);
+    CHECK(workload.problem == workload.key.str());
   }
 
   const report::Report full = reportOf(store, knownProblems());
@@ -108,17 +108,18 @@ TEST_CASE("a call that is given makes rates, roof, default and estimates of what
   CHECK(*dense.percentOfRoof() == doctest::Approx(100 * *dense.tflops() / 989.4));
 }
 
-TEST_CASE("two calls of one bucket leave the call unknown, and the report names both") {
+TEST_CASE("of two calls of one bucket rows are of the one that was measured") {
   Recorded recorded;
   Store store = recorded.make(firstOnly());
-  std::vector<report::KnownProblem> problems = knownProblems(1);
   RecordedWorkload longer = recordedWorkloads()[0];
   longer.seqlen += 64;
-  problems.push_back(knownProblem(longer));
+  std::vector<report::KnownProblem> problems = {knownProblem(longer), knownProblem(recordedWorkloads()[0])};
   const report::Report report = reportOf(store, std::move(problems));
   REQUIRE(report.workloads.size() == 1);
-  CHECK_FALSE(report.workloads[0].rates.flops);
-  CHECK(report.workloads[0].problemNote == "several of the calls that were given share this bucket: 2x16x8192; 2x16x8256");
+  CHECK(report.workloads[0].rates.flops);
+  CHECK(report.workloads[0].problem == "2x16x8192");
+  REQUIRE(report.unserved.size() == 1);
+  CHECK(report.unserved[0].problem == "2x16x8256");
 }
 
 TEST_CASE("the same call given twice is one") {
@@ -317,10 +318,4 @@ TEST_CASE("the page names no address to load from") {
   for (const char *loader : {"src=", "@import", "fetch(", "XMLHttpRequest", "url(", "href=\"http"})
     CHECK_MESSAGE(page.find(loader) == std::string::npos, loader);
   CHECK(page.find("default-src 'none'") != std::string::npos);
-}
-
-TEST_CASE("buckets in words") {
-  CHECK(report::bucketWords({0, 1, 1}) == "at most 1 query tiles per SM, 1 to 2 key tiles each");
-  CHECK(report::bucketWords({4, 6, 8}) == "8 to 16 query tiles per SM, 32 to 64 key tiles each, 8 heads per KV head");
-  CHECK(report::bucketWords({99, 0, 1}) == "over 2^62 query tiles per SM, at most 1 key tiles each");
 }

@@ -63,6 +63,7 @@ public:
   Winner winner(const KernelRecord &record) {
     Winner winner = someWinner(record, {below(2), 0, 1}, device());
     winner.isTuned = below(3) > 0;
+    winner.seqlenQ = 1024 * below(2);
     winner.medianUs = winner.isTuned ? double(below(4)) : 0;
     winner.driverVersion = 13000 + below(2);
     winner.createdUnix = 100 + below(3);
@@ -71,6 +72,7 @@ public:
   Trial trial() {
     Trial trial = someTrial("block_m=" + std::to_string(64 * below(4)), double(below(3)));
     trial.workPerSm = below(2);
+    trial.seqlenQ = 1024 * below(2);
     trial.outcome = below(3) ? "measured" : "wrong";
     if (below(5) == 0)
       trial.maxError = std::nan("");

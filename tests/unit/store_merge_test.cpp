@@ -256,6 +256,28 @@ TEST_CASE("a merge reports rows added and replaced, and leaves the other file al
   CHECK(mergeOne(ours, folder / "theirs.db").replaced.winners == 1);
 }
 
+TEST_CASE("merging keeps the winner of every problem, whichever is faster") {
+  ScratchFolder folder;
+  auto winnerOf = [](const KernelRecord &record, int64_t seqlen, double us) {
+    Winner winner = someWinner(record);
+    static_cast<ExactProblem &>(winner) = {1, 16, 16, seqlen, seqlen};
+    winner.medianUs = us;
+    return winner;
+  };
+  KernelRecord small = someKernel("small"), large = someKernel("large");
+  Store ours = openStore(folder / "ours.db", writing());
+  require(ours.publish(large, winnerOf(large, 12288, 90)));
+  {
+    Store theirs = openStore(folder / "theirs.db", writing());
+    require(theirs.publish(small, winnerOf(small, 10240, 60)));
+    require(theirs.finalise());
+  }
+  CHECK(mergeOne(ours, folder / "theirs.db").replaced.winners == 0);
+  CHECK(require(ours.winners()).size() == 2);
+  LookupQuery query(WinnerKey(someFamily(), {3, 2, 1}, someDevice(), {1, 16, 16, 12288, 12288}));
+  CHECK(require(ours.lookup(query)).record.contentKey == "large");
+}
+
 TEST_CASE("a merge that fails changes nothing") {
   ScratchFolder folder;
   makeRandomStore(folder / "good", 7);

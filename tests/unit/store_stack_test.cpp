@@ -77,6 +77,26 @@ TEST_CASE("of equally good matches the user's own answers, then the earlier file
   CHECK(files.find(keyOf({4, 1, 1})).record.contentKey == "nearer");
 }
 
+TEST_CASE("of winners of one bucket that of the very problem answers, whoever has it") {
+  Files files;
+  auto publish = [&](const std::string &path, const std::string &content, int64_t seqlen) {
+    Store store = openStore(path, writing());
+    KernelRecord record = someKernel(content);
+    Winner winner = someWinner(record);
+    static_cast<ExactProblem &>(winner) = {1, 16, 16, seqlen, seqlen};
+    require(store.publish(record, winner));
+    require(store.finalise());
+  };
+  publish(files.own, "own", 10240);
+  LookupQuery query = keyOf();
+  static_cast<ExactProblem &>(query) = {1, 16, 16, 12288, 12288};
+  CHECK(files.find(query).record.contentKey == "own");
+  CHECK(files.find(query).isForBucket);
+  publish(files.shipped, "shipped", 12288);
+  CHECK(files.find(query).record.contentKey == "shipped");
+  CHECK_FALSE(files.find(query).isForBucket);
+}
+
 TEST_CASE("a shipped kernel that cannot run is no match") {
   Files files;
   {

@@ -157,6 +157,35 @@ TEST_CASE("an untuned winner never replaces a tuned one, a later tuned one does"
   CHECK(store.counts()->winners == 1);
 }
 
+TEST_CASE("problems of one bucket have winners of their own, and the nearest answers, not the fastest or the newest") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  auto publish = [&](const std::string &content, int64_t seqlen, double us, int64_t created) {
+    KernelRecord record = someKernel(content);
+    Winner winner = someWinner(record);
+    static_cast<ExactProblem &>(winner) = {1, 16, 16, seqlen, seqlen};
+    winner.medianUs = us;
+    winner.createdUnix = created;
+    require(store.publish(record, winner));
+  };
+  publish("long", 12288, 90, 100);
+  publish("short", 8448, 40, 200);
+  CHECK(store.counts()->winners == 2);
+  auto ask = [&](int64_t seqlen) {
+    LookupQuery query = keyOf();
+    static_cast<ExactProblem &>(query) = {1, 16, 16, seqlen, seqlen};
+    StoreLookup found = find(store, query);
+    CHECK(found.match == MatchKind::exact);
+    CHECK_FALSE(found.isForBucket);
+    return found.record.contentKey;
+  };
+  CHECK(ask(12288) == "long");
+  CHECK(ask(11000) == "long");
+  CHECK(ask(8448) == "short");
+  CHECK(ask(9000) == "short");
+  CHECK(ask(0) == "short"); // the newest, where the sizes are not known
+}
+
 TEST_CASE("publishing refuses rows that could not be used") {
   ScratchFolder folder;
   Store store = openStore(folder / "a.db", writing());
@@ -193,6 +222,9 @@ TEST_CASE("trials resume by session and configuration") {
   Trial other = someTrial("block_m=64");
   other.gqaRatio = 4;
   require(store.recordTrial(other));
+  Trial longer = someTrial("block_m=64");
+  longer.seqlenQ = longer.seqlenK = 12288;
+  require(store.recordTrial(longer));
   Result<std::vector<Trial>> trials = store.trials(Trial::sessionKey(keyOf()));
   REQUIRE(trials.isOk());
   REQUIRE(trials->size() == 3);
@@ -202,7 +234,7 @@ TEST_CASE("trials resume by session and configuration") {
     CHECK(std::isinf(trial.maxError) == (trial.outcome == "wrong"));
   }
   CHECK(store.trials("unknown")->empty());
-  CHECK(store.allTrials()->size() == 4);
+  CHECK(store.allTrials()->size() == 5);
   CHECK(store.recordTrial(Trial()).code() == StatusCode::invalidArgument);
 }
 
@@ -281,7 +313,7 @@ TEST_CASE("a store of an older version is refused with what to do, and stays as 
     const Status refused = Store::open(path, options).status();
     CHECK(refused.code() == StatusCode::unsupported);
     CHECK_MESSAGE(refused.message().find(
-                      "its schema has version 2, this program reads version 3 only; compile or tune into a new file") !=
+                      "its schema has version 2, this program reads version " + std::to_string(kStoreVersion) + " only; compile or tune into a new file") !=
                       std::string::npos,
                   refused.message());
   }

@@ -17,7 +17,7 @@ def trials():
     for path in glob.glob(folder + "/shard-*.db"):
         try:
             database = sqlite3.connect("file:" + path + "?mode=ro", uri=True, timeout=30)
-            rows.update({row[:-1]: row[-1] for row in database.execute("SELECT pattern, head_dim, tiles_per_row, config, created_unix FROM trials")})
+            rows.update({row[:-1]: row[-1] for row in database.execute("SELECT pattern, head_dim, tiles_per_row, batch, seqlen_q, config, created_unix FROM trials")})
         except sqlite3.OperationalError:
             pass  # not made yet
     return rows

@@ -1,6 +1,6 @@
 # store.py FILE a|b|swapped: a small database of ours, made by the schema alone; no compiler and no GPU.
-#   a        window: 20 us in bucket 1, 30 us in bucket 2; five trials; a name
-#   b        window: 10 us in bucket 1 by another kernel; causal; a trial of its own and one of a's
+#   a        window: 20 us at batch 1, 30 us at batch 2; five trials; a name
+#   b        window: 10 us at batch 1 by another kernel; causal; a trial of its own and one of a's
 #   swapped  as b, with the code of one kernel in place of another's
 import hashlib
 import os
@@ -27,7 +27,9 @@ def family(pattern):
 
 
 def key(pattern, work, device):
-    return {**family(pattern), "work_per_sm": work, "tiles_per_row": 3, "gqa_ratio": 1, "device_name": device, "arch": "sm_90",
+    return {**family(pattern), "work_per_sm": work, "tiles_per_row": 3, "gqa_ratio": 1, "query_rows": 7,
+            "batch": work, "heads": 8, "kv_heads": 8, "seqlen_q": 2048, "seqlen_k": 2048, "q_origin": 0, "k_origin": 0,
+            "arguments": "1023", "device_name": device, "arch": "sm_90",
             "sm_count": 132, "memory_gib": 140}
 
 
@@ -37,7 +39,7 @@ class Database:
             if os.path.exists(path + suffix):
                 os.remove(path + suffix)
         self.file = sqlite3.connect(path)
-        self.file.executescript(open(SCHEMA).read() + "PRAGMA application_id = 0x68656464; PRAGMA user_version = 3;")
+        self.file.executescript(open(SCHEMA).read() + "PRAGMA application_id = 0x68656464; PRAGMA user_version = 4;")
 
     def insert(self, table, row, extras={}):
         row = {**extras, **row, "checksum": digest(row)}
