@@ -84,7 +84,9 @@ public:
   Status writeResults(const std::string &path) {
     HEDDLE_TRY(deviceOut.copyTo(out.data.data(), out.data.size()));
     HEDDLE_TRY(deviceLse.copyTo(lse.data.data(), lse.data.size()));
-    return writeAttentionOutputs(path, out, lse);
+    RoleTensors results;
+    results.out = out, results.lse = lse;
+    return writeAttentionOutputs(path, results);
   }
 
 private:

@@ -4,55 +4,130 @@
 #include "compiler/Io/RandomTensor.h"
 #include "compiler/Io/Safetensors.h"
 #include "runtime/Core/CountText.h"
-#include <algorithm>
 
 namespace heddle {
+
+int64_t &AttentionSizes::of(RoleExtent extent) {
+  switch (extent) {
+  case RoleExtent::seqlenQ: return seqlenQ;
+  case RoleExtent::seqlenK: return seqlenK;
+  case RoleExtent::heads: return heads;
+  case RoleExtent::kvHeads: return kvHeads;
+  case RoleExtent::headDim: return headDim;
+  case RoleExtent::valueDim: break;
+  case RoleExtent::one: break;
+  }
+  return valueDim;
+}
+
+// Behind the batch, in the order of memory.
+static std::vector<RoleExtent> extentsOf(const RoleSpec &role) {
+  if (role.dim == RoleExtent::one)
+    return {role.heads, role.rows};
+  return {role.rows, role.heads, role.dim};
+}
+
+std::vector<int64_t> AttentionSizes::shapeOf(const RoleSpec &role) const {
+  AttentionSizes sizes = *this;
+  std::vector<int64_t> shape = {batch};
+  for (RoleExtent extent : extentsOf(role))
+    shape.push_back(sizes.of(extent));
+  return shape;
+}
+
+std::vector<int64_t> SizesOfTensors::expected(const RoleSpec &role, const int64_t *shape) {
+  if (!isBatchKnown)
+    sizes.batch = shape[0];
+  isBatchKnown = true;
+  for (RoleExtent extent : extentsOf(role)) {
+    const int64_t size = *++shape;
+    if (!(known >> int(extent) & 1))
+      sizes.of(extent) = size;
+    known |= 1u << int(extent);
+  }
+  return sizes.shapeOf(role);
+}
+
+std::vector<RoleSpec> rolesOf(Access access) {
+  std::vector<RoleSpec> roles;
+  for (const KindRole &role : kinds().front().roles)
+    if (role.access == access && role.presence == Presence::required)
+      roles.push_back(specOf(role.role));
+  return roles;
+}
+
+std::string shapeWords(const RoleSpec &role) {
+  constexpr const char *names[] = {"seqlen_q", "seqlen_k", "heads", "kv_heads", "head_dim", "value_dim"};
+  std::string text = "[batch";
+  for (RoleExtent extent : extentsOf(role))
+    text += std::string(", ") + names[int(extent)];
+  return text + "]";
+}
+
+HostTensor &RoleTensors::of(Role role) {
+  HostTensor *const all[] = {
+#define HEDDLE_ROLE_ADDRESS(identifier, ...) &identifier,
+      HEDDLE_ROLES(HEDDLE_ROLE_ADDRESS)
+#undef HEDDLE_ROLE_ADDRESS
+  };
+  return *all[int(role)];
+}
 
 static std::string describe(const char *name, const HostTensor &tensor) {
   return std::string("tensor '") + name + "' is " + dtypeName(tensor.dtype) + " " + shapeText(tensor.shape);
 }
 
-static Status checkRank(const char *name, const HostTensor &tensor) {
-  if (tensor.shape.size() == 4)
+static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
+  if (tensor.shape.size() == extentsOf(role).size() + 1)
     return {};
-  return Status::invalidArgument(describe(name, tensor) +
-                                 "; expected four dimensions [batch, seqlen, heads, head_dim]");
+  return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeWords(role));
 }
 
-// `tensor` must be dtype of q and [batch, seqlen_k, kv_heads, last].
-static Status checkLike(const char *name, const HostTensor &tensor, DType dtype, const std::vector<int64_t> &shape) {
+static Status checkLike(const RoleSpec &role, const HostTensor &tensor, DType dtype, const std::vector<int64_t> &shape) {
   if (tensor.dtype != dtype)
-    return Status::invalidArgument(describe(name, tensor) + "; expected " + dtypeName(dtype) + " like 'q'");
+    return Status::invalidArgument(describe(role.name, tensor) + "; expected " + dtypeName(dtype) + " like 'q'");
   if (tensor.shape != shape)
-    return Status::invalidArgument(describe(name, tensor) + "; expected " + shapeText(shape));
+    return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeText(shape));
   return {};
 }
 
-Result<AttentionInputs> makeAttentionInputs(HostTensor q, HostTensor k, HostTensor v) {
-  HEDDLE_TRY(checkRank("q", q));
-  HEDDLE_TRY(checkRank("k", k));
-  HEDDLE_TRY(checkRank("v", v));
-  AttentionSizes sizes{q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]};
-  HEDDLE_TRY(checkLike("k", k, q.dtype, {sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim}));
-  HEDDLE_TRY(checkLike("v", v, q.dtype, {sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim}));
+Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors) {
+  AttentionInputs inputs{std::move(tensors), {}};
+  const std::vector<RoleSpec> roles = rolesOf(Access::read);
+  for (const RoleSpec &role : roles)
+    HEDDLE_TRY(checkRank(role, inputs.of(role.role)));
+  SizesOfTensors given;
+  for (const RoleSpec &role : roles) {
+    const HostTensor &tensor = inputs.of(role.role);
+    HEDDLE_TRY(checkLike(role, tensor, inputs.dtype(), given.expected(role, tensor.shape.data())));
+  }
+  const AttentionSizes &sizes = inputs.sizes = given.sizes;
   if (sizes.headDim < 1 || sizes.valueDim < 1 || sizes.heads < 1 || sizes.kvHeads < 1)
-    return Status::invalidArgument(describe("q", q) + " and " + describe("k", k) +
+    return Status::invalidArgument(describe("q", inputs.q) + " and " + describe("k", inputs.k) +
                                    "; expected at least one head and one head dimension");
   if (sizes.heads % sizes.kvHeads != 0)
     return Status::invalidArgument("tensor 'q' has " + counted(sizes.heads, "head") + ", 'k' has " +
                                    grouped(sizes.kvHeads) + "; expected a multiple");
-  return AttentionInputs{std::move(q), std::move(k), std::move(v), sizes};
+  return inputs;
 }
 
 Result<AttentionInputs> readAttentionInputs(const std::string &path) {
   HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
-  HEDDLE_ASSIGN(HostTensor q, file.read("q"));
-  HEDDLE_ASSIGN(HostTensor k, file.read("k"));
-  HEDDLE_ASSIGN(HostTensor v, file.read("v"));
-  Result<AttentionInputs> inputs = makeAttentionInputs(std::move(q), std::move(k), std::move(v));
+  RoleTensors tensors;
+  for (const RoleSpec &role : rolesOf(Access::read)) {
+    HEDDLE_ASSIGN(tensors.of(role.role), file.read(role.name));
+  }
+  Result<AttentionInputs> inputs = makeAttentionInputs(std::move(tensors));
   if (!inputs.isOk())
     return Status(inputs.status().code(), "tensor file '" + path + "': " + inputs.status().message());
   return inputs;
+}
+
+static double elementsOf(const std::vector<int64_t> &shape) {
+  double product = 1;
+  for (int64_t size : shape)
+    product *= static_cast<double>(size);
+  return product;
 }
 
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed) {
@@ -60,33 +135,38 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
        {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
     if (size < 0 || size > (int64_t(1) << 31))
       return Status::invalidArgument("random inputs: size " + std::to_string(size) + " is not in [0, 2^31]");
-  // 2^40 elements are far beyond any memory, and their byte count still fits 63 bits.
-  auto elements = [](std::initializer_list<int64_t> shape) {
-    double product = 1;
-    for (int64_t size : shape)
-      product *= static_cast<double>(size);
-    return product;
-  };
-  if (elements({sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim}) > 0x1p40 ||
-      elements({sizes.batch, sizes.seqlenK, sizes.kvHeads, std::max(sizes.headDim, sizes.valueDim)}) > 0x1p40)
-    return Status::invalidArgument("random inputs: more than 2^40 elements in one tensor");
-  const double all = elements({sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim}) +
-                     elements({sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim + sizes.valueDim});
-  HEDDLE_TRY(checkMemory("random inputs: q, k and v", all * dtypeBytes(dtype), "choose a smaller batch, length, number of heads or head dim"));
-  return makeAttentionInputs(
-      randomNormalTensor(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim}, seed, "q"),
-      randomNormalTensor(dtype, {sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim}, seed, "k"),
-      randomNormalTensor(dtype, {sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim}, seed, "v"));
+  double all = 0;
+  std::string names;
+  const std::vector<RoleSpec> roles = rolesOf(Access::read);
+  for (const RoleSpec &role : roles) {
+    const double elements = elementsOf(sizes.shapeOf(role));
+    if (elements > 0x1p40) // far beyond any memory, and the byte count still fits 63 bits
+      return Status::invalidArgument("random inputs: more than 2^40 elements in one tensor");
+    all += elements;
+    names += (names.empty() ? "" : role.role == roles.back().role ? " and " : ", ") + std::string(role.name);
+  }
+  HEDDLE_TRY(checkMemory("random inputs: " + names, all * dtypeBytes(dtype), "choose a smaller batch, length, number of heads or head dim"));
+  RoleTensors tensors;
+  for (const RoleSpec &role : roles)
+    tensors.of(role.role) = randomNormalTensor(dtype, sizes.shapeOf(role), seed, role.name);
+  return makeAttentionInputs(std::move(tensors));
+}
+
+static std::map<std::string, const HostTensor *> named(const RoleTensors &tensors, Access access) {
+  std::map<std::string, const HostTensor *> result;
+  for (const RoleSpec &role : rolesOf(access))
+    result[role.name] = &tensors.of(role.role);
+  return result;
 }
 
 Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,
                             const std::map<std::string, OperandTensor> &operands) {
-  return writeSafetensors(path, {{"q", &inputs.q}, {"k", &inputs.k}, {"v", &inputs.v}},
+  return writeSafetensors(path, named(inputs, Access::read),
                           {{"generator", "heddle normal12"}, {"seed", std::to_string(seed)}}, operands);
 }
 
-Status writeAttentionOutputs(const std::string &path, const HostTensor &out, const HostTensor &lse) {
-  return writeSafetensors(path, {{"out", &out}, {"lse", &lse}});
+Status writeAttentionOutputs(const std::string &path, const RoleTensors &results) {
+  return writeSafetensors(path, named(results, Access::write));
 }
 
 } // namespace heddle

@@ -1,45 +1,77 @@
 //===- AttentionInputs.h - q, k, v of one call ---------------------------------===//
-// Owns the convention for tensor files of attention: q [batch, seqlen_q, heads, head_dim],
-// k [batch, seqlen_k, kv_heads, head_dim], v [batch, seqlen_k, kv_heads, value_dim], one dtype;
-// results are out [batch, seqlen_q, heads, value_dim] in that dtype and lse
-// [batch, heads, seqlen_q] in fp32 (natural logarithm).
+// Owns the convention for tensor files of attention: each tensor under the name of its role, in the shape that
+// runtime/Core/Kinds.h gives it; q, k, v and out of one dtype, or out in fp32. lse is a natural logarithm.
 #ifndef HEDDLE_COMPILER_IO_ATTENTIONINPUTS_H
 #define HEDDLE_COMPILER_IO_ATTENTIONINPUTS_H
 
 #include "compiler/Io/HostTensor.h"
 #include "compiler/Io/OperandTensor.h"
+#include "runtime/Core/Kinds.h"
 #include "runtime/Core/Status.h"
 #include <map>
 #include <string>
+#include <vector>
 
 namespace heddle {
 
 struct AttentionSizes {
   int64_t batch = 1, seqlenQ = 0, seqlenK = 0, heads = 1, kvHeads = 1, headDim = 0, valueDim = 0;
+
+  int64_t &of(RoleExtent extent); // none for `one`
+  // [batch, rows, heads, dim], or [batch, heads, rows] where dim is one.
+  std::vector<int64_t> shapeOf(const RoleSpec &role) const;
 };
 
-struct AttentionInputs {
-  HostTensor q, k, v;
+// Sizes as tensors give them: each comes from the first one that has it.
+class SizesOfTensors {
+public:
+  // The shape that a tensor of the role must have, of which `shape`, of as many dimensions, says what is not known yet.
+  std::vector<int64_t> expected(const RoleSpec &role, const int64_t *shape);
+
+  AttentionSizes sizes;
+
+private:
+  uint32_t known = 0; // bits of RoleExtent
+  bool isBatchKnown = false;
+};
+
+// The roles of forward calls that every call reads, or writes.
+std::vector<RoleSpec> rolesOf(Access access);
+
+// "[batch, seqlen_q, heads, head_dim]"
+std::string shapeWords(const RoleSpec &role);
+
+// A tensor for each role, empty where a call has none.
+struct RoleTensors {
+#define HEDDLE_ROLE_TENSOR(identifier, ...) HostTensor identifier = {};
+  HEDDLE_ROLES(HEDDLE_ROLE_TENSOR)
+#undef HEDDLE_ROLE_TENSOR
+
+  HostTensor &of(Role role);
+  const HostTensor &of(Role role) const { return const_cast<RoleTensors *>(this)->of(role); }
+};
+
+struct AttentionInputs : RoleTensors {
   AttentionSizes sizes; // derived from the shapes
   DType dtype() const { return q.dtype; }
 };
 
 // Shapes and dtypes must agree as above; heads must be a multiple of kvHeads. The message names
 // the tensor, what was expected and what was found.
-Result<AttentionInputs> makeAttentionInputs(HostTensor q, HostTensor k, HostTensor v);
+Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors);
 
-// Reads tensors q, k, v and checks them; messages also name the file.
+// Reads the tensors that a call reads and checks them; messages also name the file.
 Result<AttentionInputs> readAttentionInputs(const std::string &path);
 
-// Standard normal q, k, v, a pure function of (sizes, dtype, seed): RandomTensor.h.
+// Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h.
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed);
 
-// Writes q, k, v, and tensors of a pattern by name; seed and generator are noted in the file's metadata.
+// Writes what the call reads, and tensors of a pattern by name; seed and generator are noted in the file's metadata.
 Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,
                             const std::map<std::string, OperandTensor> &operands = {});
 
-// Writes out and lse.
-Status writeAttentionOutputs(const std::string &path, const HostTensor &out, const HostTensor &lse);
+// Writes what the call writes.
+Status writeAttentionOutputs(const std::string &path, const RoleTensors &results);
 
 } // namespace heddle
 

@@ -1,5 +1,6 @@
 //===- PatternApi.cpp - patterns of the C interface, and attention on the CPU -===//
 #include "codegen/Cpu/CpuAttention.h"
+#include "compiler/Io/AttentionInputs.h"
 #include "compiler/Library/EmbeddedPattern.h"
 #include "runtime/Device/Arguments.h"
 #include "runtime/Api/Handles.h"
@@ -22,41 +23,38 @@ Status bad(const std::string &what) { return Status::invalidArgument("attention 
 
 constexpr const char *kDims[] = {"batch", "row", "head", "dim"};
 
-struct CpuTensor {
-  const char *name;
-  const heddle_tensor &tensor;
-  int64_t expected[4];
-};
-
-Status checkTensor(const CpuTensor &check, int32_t dtype) {
-  const std::string name = check.name;
-  if (check.tensor.dtype != dtype)
-    return bad(name + ": dtype: expected that of q, number " + std::to_string(dtype) + ", got number " + std::to_string(check.tensor.dtype));
-  bool isEmpty = false;
-  for (int i = 0; i < 4; ++i) {
-    if (check.tensor.size[i] < 0 || check.tensor.size[i] > INT32_MAX || check.tensor.size[i] != check.expected[i])
-      return bad(name + ": size of " + kDims[i] + ": expected " + std::to_string(check.expected[i]) + ", got " + std::to_string(check.tensor.size[i]));
-    isEmpty = isEmpty || check.tensor.size[i] == 0;
-  }
-  if (!isEmpty && check.tensor.size[3] > 1 && check.tensor.stride[3] != 1)
-    return bad(name + ": stride of dim: expected 1, got " + std::to_string(check.tensor.stride[3]) + "; make the tensor contiguous in dim");
-  if (!isEmpty && !check.tensor.ptr)
+Status checkTensor(const KindRole &role, const heddle_tensor &tensor, int32_t dtype, const std::vector<int64_t> &expected) {
+  const std::string name = specOf(role.role).name;
+  if (tensor.dtype != dtype)
+    return bad(name + ": dtype: expected that of q, number " + std::to_string(dtype) + ", got number " + std::to_string(tensor.dtype));
+  for (int i = 0; i < 4; ++i)
+    if (tensor.size[i] < 0 || tensor.size[i] > INT32_MAX || tensor.size[i] != expected[i])
+      return bad(name + ": size of " + kDims[i] + ": expected " + std::to_string(expected[i]) + ", got " + std::to_string(tensor.size[i]));
+  if (isEmpty(tensor))
+    return {};
+  if (tensor.size[3] > 1 && tensor.stride[3] != 1)
+    return bad(name + ": stride of dim: expected 1, got " + std::to_string(tensor.stride[3]) + "; make the tensor contiguous in dim");
+  if (!tensor.ptr)
     return bad(name + ": address: expected host memory, got null");
+  for (int i = 0; i < 3; ++i)
+    if (role.access == Access::write && tensor.size[i] > 1 && tensor.stride[i] == 0)
+      return bad(name + ": stride of " + kDims[i] + ": expected rows that do not overlap, got 0");
   return {};
 }
 
 Status checkTensors(const heddle_attention_args &args) {
   if (args.q.dtype < HEDDLE_BF16 || args.q.dtype > HEDDLE_FP32)
     return bad("q: dtype: expected bf16, fp16 or fp32 (1 to 3), got number " + std::to_string(args.q.dtype));
-  const int64_t batch = args.q.size[0], rows = args.q.size[1], heads = args.q.size[2];
-  const int64_t keys = args.k.size[1], kvHeads = args.k.size[2], valueDim = args.v.size[3];
-  const CpuTensor checks[] = {{"q", args.q, {batch, rows, heads, args.q.size[3]}}, {"k", args.k, {batch, keys, kvHeads, args.q.size[3]}},
-                              {"v", args.v, {batch, keys, kvHeads, valueDim}}, {"out", args.out, {batch, rows, heads, valueDim}}};
-  for (const CpuTensor &check : checks)
-    HEDDLE_TRY(checkTensor(check, args.q.dtype));
-  for (int i = 0; i < 3; ++i)
-    if (args.out.size[i] > 1 && args.out.stride[i] == 0 && batch * rows * heads * valueDim != 0)
-      return bad(std::string("out: stride of ") + kDims[i] + ": expected rows that do not overlap, got 0");
+  CallInputs call;
+  call.args = args;
+  SizesOfTensors given;
+  for (const KindRole &role : kinds().front().roles) {
+    if (specOf(role.role).form != RoleForm::tensor)
+      continue;
+    const heddle_tensor &tensor = call.tensor(role.role);
+    HEDDLE_TRY(checkTensor(role, tensor, args.q.dtype, given.expected(specOf(role.role), tensor.size)));
+  }
+  const int64_t heads = given.sizes.heads, kvHeads = given.sizes.kvHeads;
   if (heads > 0 && (kvHeads == 0 || heads % kvHeads != 0))
     return bad("k: size of head: expected a divisor of the " + std::to_string(heads) + " query heads, got " + std::to_string(kvHeads));
   if (!std::isfinite(args.scale) || args.scale < 0)

@@ -84,10 +84,11 @@ CpuAttentionArgs argumentsOf(const RunCall &call, RunResult &result) {
 
 RunResult emptyResult(const RunCall &call) {
   const AttentionSizes &sizes = call.inputs.sizes;
-  DType dtype = call.outFloat32 ? DType::fp32 : call.inputs.dtype();
   RunResult result;
-  result.out = HostTensor::zeros(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim});
-  result.lse = HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ});
+  for (const RoleSpec &role : rolesOf(Access::write)) {
+    const bool isFloat = call.outFloat32 || role.element == RoleElement::fp32;
+    result.of(role.role) = HostTensor::zeros(isFloat ? DType::fp32 : call.inputs.dtype(), sizes.shapeOf(role));
+  }
   return result;
 }
 

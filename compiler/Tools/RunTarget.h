@@ -29,8 +29,8 @@ struct SplitDifference {
   double out = 0, lse = 0;
 };
 
-struct RunResult {
-  HostTensor out, lse;
+/// What the call writes, and how it went.
+struct RunResult : RoleTensors {
   double ms = 0;      ///< of the computation alone: no compilation, no copies
   std::string kernel; ///< what ran, in words
   std::optional<SplitDifference> split;

@@ -52,8 +52,8 @@ Status multiply(HostTensor &tensor, double factor) {
 Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options) {
   HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed));
   if (options.scale != 1)
-    for (HostTensor *tensor : {&inputs.q, &inputs.k, &inputs.v})
-      HEDDLE_TRY(multiply(*tensor, options.scale));
+    for (const RoleSpec &role : rolesOf(Access::read))
+      HEDDLE_TRY(multiply(inputs.of(role.role), options.scale));
   if (options.spikes.count > 0)
     HEDDLE_TRY(plantSpikes(inputs, options.spikes, options.seed));
   if (std::optional<KeySpan> span = parseKeySpan(options.sunkKeys))
@@ -94,8 +94,13 @@ int runMakeInputs(const MakeInputsOptions &options) {
   Status written = writeAttentionInputs(options.output, *inputs, options.seed, *operands);
   if (!written.isOk())
     return fail(written);
-  std::cout << options.output << ": q " << shapeText(inputs->q.shape) << ", k " << shapeText(inputs->k.shape) << ", v "
-            << shapeText(inputs->v.shape) << " in " << options.dtype;
+  std::cout << options.output;
+  const char *separator = ": ";
+  for (const RoleSpec &role : rolesOf(Access::read)) {
+    std::cout << separator << role.name << ' ' << shapeText(inputs->of(role.role).shape);
+    separator = ", ";
+  }
+  std::cout << " in " << options.dtype;
   for (const auto &[name, tensor] : *operands)
     std::cout << ", " << name << ' ' << shapeText(tensor.shape) << " in " << elementTypeName(tensor.element);
   std::cout << ", seed " << options.seed << '\n';

@@ -126,7 +126,7 @@ int execute(const RunOptions &options, const RunCall &call) {
   Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);
   if (!result)
     return fail(result.status());
-  Status written = writeAttentionOutputs(options.output, result->out, result->lse);
+  Status written = writeAttentionOutputs(options.output, *result);
   if (!written.isOk())
     return fail(written);
   std::optional<oracle::VerifyReport> verified;
@@ -191,14 +191,22 @@ int runRun(const RunOptions &options) {
                                   options.config, options.splitKeys, options.repeat});
 }
 
+/// "out [batch, seqlen_q, heads, value_dim], lse [batch, heads, seqlen_q]"
+std::string rolesText(Access access) {
+  std::string text;
+  for (const RoleSpec &role : rolesOf(access))
+    text += (text.empty() ? "" : ", ") + std::string(role.name) + " " + shapeWords(role);
+  return text;
+}
+
 } // namespace
 
 Action addRun(CLI::App &command) {
   auto options = std::make_shared<RunOptions>();
   options->pattern.add(command);
-  command.add_option("--inputs", options->inputs, "Tensors q [batch, seqlen_q, heads, head_dim] and k, v [batch, seqlen_k, kv_heads, head_dim] in bf16, fp16 or fp32")
+  command.add_option("--inputs", options->inputs, "Tensors " + rolesText(Access::read) + " in bf16, fp16 or fp32")
       ->required()->type_name("X.safetensors");
-  command.add_option("--output", options->output, "Where out (like q) and lse [batch, heads, seqlen_q] go")
+  command.add_option("--output", options->output, "Where " + rolesText(Access::write) + " go")
       ->required()->type_name("Y.safetensors");
   command.add_option("--target", options->target, "Where to compute: cpu or cuda")
       ->required()->type_name("TARGET")->check(CLI::IsMember({"cpu", "cuda"}));

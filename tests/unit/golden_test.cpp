@@ -27,7 +27,7 @@ AttentionInputs goldenInputs(int64_t n) {
   auto tensor = [&](const std::vector<float> &values) {
     return HostTensor::fromFloats(DType::fp32, {1, n, 2, 2}, values);
   };
-  auto inputs = makeAttentionInputs(tensor(q), tensor(k), tensor(v));
+  auto inputs = makeAttentionInputs({tensor(q), tensor(k), tensor(v)});
   REQUIRE(inputs.isOk());
   return inputs.take();
 }

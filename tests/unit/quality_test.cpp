@@ -25,7 +25,7 @@ AttentionInputs evenInputs(int64_t heads, int64_t rows, int64_t keys) {
   HostTensor v = k;
   for (int64_t i = 0; i < v.elements(); ++i)
     v.set(i, float(i / heads));
-  return *makeAttentionInputs(q, k, v);
+  return *makeAttentionInputs({q, k, v});
 }
 
 Quality measured(const Case &tested, const AttentionInputs &inputs) {

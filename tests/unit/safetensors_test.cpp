@@ -264,23 +264,45 @@ TEST_CASE("attention inputs: shapes and dtypes that do not fit name the tensor a
   HostTensor q = HostTensor::zeros(DType::bf16, {2, 5, 4, 8});
   HostTensor k = HostTensor::zeros(DType::bf16, {2, 7, 2, 8});
   HostTensor v = HostTensor::zeros(DType::bf16, {2, 7, 2, 16});
-  Result<AttentionInputs> inputs = makeAttentionInputs(q, k, v);
+  Result<AttentionInputs> inputs = makeAttentionInputs({q, k, v});
   REQUIRE(inputs.isOk());
   const AttentionSizes &s = inputs->sizes;
   CHECK(std::vector<int64_t>{s.batch, s.seqlenQ, s.seqlenK, s.heads, s.kvHeads, s.headDim, s.valueDim} ==
         std::vector<int64_t>{2, 5, 7, 4, 2, 8, 16});
 
-  CHECK(mentions(makeAttentionInputs(HostTensor::zeros(DType::bf16, {5, 4, 8}), k, v).status(),
-                 "tensor 'q' is bf16 [5, 4, 8]; expected four dimensions"));
-  CHECK(mentions(makeAttentionInputs(q, HostTensor::zeros(DType::fp16, {2, 7, 2, 8}), v).status(),
+  CHECK(mentions(makeAttentionInputs({HostTensor::zeros(DType::bf16, {5, 4, 8}), k, v}).status(),
+                 "tensor 'q' is bf16 [5, 4, 8]; expected [batch, seqlen_q, heads, head_dim]"));
+  CHECK(mentions(makeAttentionInputs({q, HostTensor::zeros(DType::fp16, {2, 7, 2, 8}), v}).status(),
                  "tensor 'k' is fp16 [2, 7, 2, 8]; expected bf16 like 'q'"));
-  CHECK(mentions(makeAttentionInputs(q, HostTensor::zeros(DType::bf16, {2, 7, 2, 4}), v).status(),
+  CHECK(mentions(makeAttentionInputs({q, HostTensor::zeros(DType::bf16, {2, 7, 2, 4}), v}).status(),
                  "tensor 'k' is bf16 [2, 7, 2, 4]; expected [2, 7, 2, 8]"));
-  CHECK(mentions(makeAttentionInputs(q, k, HostTensor::zeros(DType::bf16, {2, 6, 2, 8})).status(),
+  CHECK(mentions(makeAttentionInputs({q, k, HostTensor::zeros(DType::bf16, {2, 6, 2, 8})}).status(),
                  "tensor 'v' is bf16 [2, 6, 2, 8]; expected [2, 7, 2, 8]"));
   HostTensor threeHeads = HostTensor::zeros(DType::bf16, {2, 7, 3, 8});
-  CHECK(mentions(makeAttentionInputs(q, threeHeads, threeHeads).status(),
+  CHECK(mentions(makeAttentionInputs({q, threeHeads, threeHeads}).status(),
                  "'q' has 4 heads, 'k' has 3; expected a multiple"));
+  HostTensor none = HostTensor::zeros(DType::bf16, {2, 7, 0, 8});
+  CHECK(mentions(makeAttentionInputs({q, none, none}).status(), "tensor 'k' is bf16 [2, 7, 0, 8]; expected at least one head"));
+}
+
+TEST_CASE("files have a tensor for each role that every call reads or writes, in the shape of the table") {
+  Scratch scratch;
+  const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16};
+  const AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1);
+  RoleTensors results;
+  for (const RoleSpec &role : rolesOf(Access::write))
+    results.of(role.role) = HostTensor::zeros(DType::fp32, sizes.shapeOf(role));
+  for (Access access : {Access::read, Access::write}) {
+    const std::string path = scratch.path("of_roles.safetensors");
+    REQUIRE((access == Access::read ? writeAttentionInputs(path, inputs, 1) : writeAttentionOutputs(path, results)).isOk());
+    Result<SafetensorsFile> file = SafetensorsFile::open(path);
+    REQUIRE(file.isOk());
+    CHECK(file->entries().size() == rolesOf(access).size());
+    for (const RoleSpec &role : rolesOf(access))
+      CHECK(file->read(role.name)->shape == sizes.shapeOf(role));
+  }
+  CHECK(sizes.shapeOf(specOf(Role::lse)) == std::vector<int64_t>{2, 4, 5});
+  CHECK(sizes.shapeOf(specOf(Role::out)) == std::vector<int64_t>{2, 5, 4, 16});
 }
 
 TEST_CASE("attention inputs survive the way through a file, and the file's name is in the message") {
