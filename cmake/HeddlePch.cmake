@@ -31,7 +31,8 @@ set(HEDDLE_HEADERS_mlir
   <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h>
   <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h>
   <mlir/Pass/Pass.h>)
-set(HEDDLE_HEADERS_pattern ${HEDDLE_HEADERS_mlir} ${HEDDLE_HEADERS_plain} ${PROJECT_SOURCE_DIR}/dialect/Analysis/Counts.h)
+set(HEDDLE_HEADERS_pattern ${HEDDLE_HEADERS_mlir} ${HEDDLE_HEADERS_plain}
+  ${PROJECT_SOURCE_DIR}/dialect/Analysis/PatternAnalysis.h ${PROJECT_SOURCE_DIR}/dialect/Geometry/Counts.h)
 set(HEDDLE_HEADERS_pattern_test ${HEDDLE_HEADERS_pattern} ${HEDDLE_HEADERS_test})
 
 function(heddle_use_pch target kind)

@@ -4,7 +4,8 @@
 #ifndef HEDDLE_CODEGEN_CHOOSE_ANALYSEDPATTERN_H
 #define HEDDLE_CODEGEN_CHOOSE_ANALYSEDPATTERN_H
 
-#include "dialect/Analysis/Counts.h"
+#include "dialect/Geometry/Counts.h"
+#include "dialect/IR/Attn.h"
 
 #include <optional>
 #include <string>

@@ -1,7 +1,10 @@
 //===- RatesOf.cpp - what a pattern fixes for kernels ---------------------===//
 #include "codegen/Choose/RatesOf.h"
 #include "codegen/Choose/TileBalance.h"
-#include "dialect/Analysis/Grain.h"
+#include "dialect/Analysis/DocumentRows.h"
+#include "dialect/Geometry/Grain.h"
+#include "dialect/IR/PatternOperands.h"
+#include "dialect/IR/ScoreChain.h"
 
 #include "llvm/Support/ErrorHandling.h"
 

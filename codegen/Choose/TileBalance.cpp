@@ -1,5 +1,6 @@
 //===- TileBalance.cpp - whether query tiles cost alike -------------------===//
 #include "codegen/Choose/TileBalance.h"
+#include "dialect/Geometry/TileVisitor.h"
 
 #include <algorithm>
 #include <map>

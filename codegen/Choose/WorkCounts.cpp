@@ -1,5 +1,6 @@
 //===- WorkCounts.cpp - what a call's kernels have to do ------------------===//
 #include "codegen/Choose/WorkCounts.h"
+#include "dialect/Geometry/TileVisitor.h"
 
 #include <algorithm>
 #include <functional>

@@ -6,7 +6,7 @@
 #ifndef HEDDLE_CODEGEN_CHOOSE_WORKCOUNTS_H
 #define HEDDLE_CODEGEN_CHOOSE_WORKCOUNTS_H
 
-#include "dialect/Analysis/Counts.h"
+#include "dialect/Geometry/Counts.h"
 #include "runtime/Core/Status.h"
 
 #include <map>

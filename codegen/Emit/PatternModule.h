@@ -36,7 +36,7 @@ llvm::ArrayRef<PatternFunction> patternFunctions();
 const PatternFunction &keptColumnsFunction();
 inline constexpr llvm::StringLiteral kColumnsBelowSymbol = "columns_below";
 
-// The same for the band of positions that alone cuts the squares of a pattern (dialect/Analysis/Grain.h); answers for all
+// The same for the band of positions that alone cuts the squares of a pattern (dialect/Geometry/Grain.h); answers for all
 // branches of the patterns that have it.
 const PatternFunction &bandColumnsFunction();
 bool hasBandColumns(mlir::ModuleOp module);

@@ -7,7 +7,9 @@
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/RangeFunction.h"
 #include "codegen/Schedule/ScoreFunction.h"
-#include "dialect/Analysis/Grain.h"
+#include "codegen/Schedule/WordBuilder.h"
+#include "dialect/Geometry/Grain.h"
+#include "dialect/IR/PatternOperands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

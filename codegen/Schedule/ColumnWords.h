@@ -10,9 +10,6 @@
 
 namespace heddle {
 
-/// Called with an unsigned count of columns; which bit stands for which column is the definition's business.
-inline constexpr llvm::StringLiteral kColumnsBelow = "columns_below";
-
 /// `predicate` is a function (CONTEXT, q_position, first_position, column) -> i1 of one block. Builds, at the end of
 /// the builder's block, the i32 word in which the bit of every column >= 0 says what the predicate says of it;
 /// `arguments` stand for all arguments but the column. Null, with nothing built, if the predicate is not made of

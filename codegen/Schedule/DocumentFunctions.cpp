@@ -1,6 +1,7 @@
 //===- DocumentFunctions.cpp - where documents begin ----------------------===//
 #include "codegen/Schedule/DocumentFunctions.h"
 #include "codegen/Schedule/FunctionBuilder.h"
+#include "dialect/Analysis/DocumentRows.h"
 
 using namespace mlir;
 

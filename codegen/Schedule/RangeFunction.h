@@ -5,7 +5,7 @@
 #define HEDDLE_CODEGEN_SCHEDULE_RANGEFUNCTION_H
 
 #include "codegen/Schedule/FunctionBuilder.h"
-#include "dialect/Analysis/Ranges.h"
+#include "dialect/Geometry/Ranges.h"
 
 namespace heddle {
 

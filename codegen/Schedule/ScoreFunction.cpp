@@ -1,6 +1,7 @@
 //===- ScoreFunction.cpp - what a pattern makes of a score ----------------===//
 #include "codegen/Schedule/ScoreFunction.h"
 #include "codegen/Schedule/FunctionBuilder.h"
+#include "dialect/IR/ScoreChain.h"
 
 using namespace mlir;
 

@@ -3,7 +3,6 @@
 // the bound lies.
 //===----------------------------------------------------------------------===//
 #include "codegen/Schedule/WordBuilder.h"
-#include "codegen/Schedule/ColumnWords.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"

@@ -1,4 +1,4 @@
-// The cells a multiple of a step from a query cell; dialect/Analysis/NearCells is the host's text of the same. The name is
+// The cells a multiple of a step from a query cell; dialect/Geometry/NearCells is the host's text of the same. The name is
 // that of generated functions (dialect/IR/ListCalls.h).
 #pragma once
 

@@ -1,4 +1,4 @@
-// The cells of one residue class, the same for every query cell; dialect/Analysis/StridedCells is the host's text of the
+// The cells of one residue class, the same for every query cell; dialect/Geometry/StridedCells is the host's text of the
 // same. The name is that of generated functions (dialect/IR/ListCalls.h).
 #pragma once
 

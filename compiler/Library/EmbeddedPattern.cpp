@@ -5,6 +5,7 @@
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
 #include "dialect/IR/Operands.h"
+#include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -1,6 +1,7 @@
 //===- DeviceProblem.cpp - one attention call on a GPU --------------------===//
 #include "compiler/Measure/DeviceProblem.h"
 #include "codegen/Target/FindArch.h"
+#include "dialect/IR/PatternOperands.h"
 
 #include <cmath>
 #include <cstdio>

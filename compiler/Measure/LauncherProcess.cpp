@@ -3,6 +3,7 @@
 #include "compiler/Measure/OperandFile.h"
 #include "compiler/Io/Safetensors.h"
 #include "dialect/IR/Operands.h"
+#include "dialect/IR/PatternOperands.h"
 
 #include <nlohmann/json.hpp>
 

@@ -3,6 +3,7 @@
 #include "compiler/Pattern/Suggest.h"
 #include "compiler/Io/Memory.h"
 #include "compiler/Io/Safetensors.h"
+#include "dialect/IR/PatternOperands.h"
 
 #include "llvm/ADT/StringExtras.h"
 

@@ -5,6 +5,7 @@
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Pattern/PatternText.h"
 #include "compiler/Pattern/Suggest.h"
+#include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
 #include "dialect/Transforms/Passes.h"
 #include "runtime/Core/CountText.h"

@@ -6,7 +6,8 @@
 #define HEDDLE_COMPILER_PATTERN_PATTERNFILE_H
 
 #include "compiler/Pattern/StageTimes.h"
-#include "dialect/Analysis/Counts.h"
+#include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/Geometry/Counts.h"
 #include "runtime/Core/Status.h"
 
 #include "mlir/IR/BuiltinOps.h"

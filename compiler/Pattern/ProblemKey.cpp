@@ -1,6 +1,5 @@
 //===- ProblemKey.cpp - which tuned kernel a problem asks for -------------===//
 #include "compiler/Pattern/ProblemKey.h"
-#include "dialect/Analysis/Piece.h"
 #include "runtime/Core/Digest.h"
 #include "runtime/Core/Positions.h"
 
@@ -81,7 +80,6 @@ Status checkShape(const PatternFile &file, const ProblemShape &shape) {
   HEDDLE_TRY(checkRange("kv heads", shape.kvHeads, 1));
   HEDDLE_TRY(checkRange("seqlen", shape.seqlenQ, 0));
   HEDDLE_TRY(checkRange("seqlen-k", shape.seqlenK, 0));
-  static_assert(attn::kFarthest == kFarthestPosition, "the analysis cuts sizes where positions end");
   HEDDLE_TRY(checkPositions({queryOrigin(file.pattern(), shape), shape.seqlenQ, shape.kOrigin, shape.seqlenK}));
   if (shape.heads % shape.kvHeads != 0)
     return Status::invalidArgument("expected heads to be a multiple of kv heads, got " + std::to_string(shape.heads) +

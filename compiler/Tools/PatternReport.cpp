@@ -3,6 +3,7 @@
 #include "codegen/Schedule/AttentionSchedule.h"
 
 #include "compiler/Views/PieceWords.h"
+#include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
 
 #include <algorithm>

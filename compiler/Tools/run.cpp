@@ -9,6 +9,7 @@
 #include "compiler/Tools/RunTarget.h"
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
+#include "dialect/IR/PatternOperands.h"
 #include "runtime/Core/CountText.h"
 #include "runtime/Core/Positions.h"
 

@@ -2,6 +2,7 @@
 #include "compiler/Views/KeptPairs.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"
+#include "dialect/IR/PatternOperands.h"
 #include "runtime/Core/CountText.h"
 
 #include <numeric>

@@ -2,6 +2,7 @@
 #include "compiler/Views/Picture.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"
+#include "dialect/Geometry/TileVisitor.h"
 #include "runtime/Core/CountText.h"
 
 #include <map>

@@ -1,8 +1,8 @@
 //===- PieceWords.cpp - a piece in words ------------------------------------===//
 #include "compiler/Views/PieceWords.h"
-#include "dialect/Analysis/BoundTerms.h"
-#include "dialect/Analysis/ExprProgram.h"
-#include "dialect/Analysis/RowTiles.h"
+#include "dialect/Geometry/BoundTerms.h"
+#include "dialect/Geometry/ExprProgram.h"
+#include "dialect/Geometry/RowTiles.h"
 
 #include <algorithm>
 

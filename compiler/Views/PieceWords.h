@@ -4,7 +4,7 @@
 #ifndef HEDDLE_COMPILER_VIEWS_PIECEWORDS_H
 #define HEDDLE_COMPILER_VIEWS_PIECEWORDS_H
 
-#include "dialect/Analysis/Counts.h"
+#include "dialect/Geometry/Counts.h"
 
 namespace heddle::views {
 

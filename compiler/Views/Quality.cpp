@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Views/Quality.h"
 #include "compiler/Views/Explanation.h"
+#include "dialect/Geometry/TileVisitor.h"
 #include "runtime/Core/CountText.h"
 
 #include <algorithm>

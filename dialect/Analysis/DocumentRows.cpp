@@ -1,6 +1,5 @@
 //===- DocumentRows.cpp - where the documents of rows begin ---------------===//
 #include "dialect/Analysis/DocumentRows.h"
-#include "dialect/IR/Attn.h"
 
 using namespace mlir;
 

@@ -1,6 +1,7 @@
 //===- PatternAnalysis.cpp - variants and their ranges --------------------===//
 #include "dialect/Analysis/PatternAnalysis.h"
-#include "dialect/Analysis/BoundTerms.h"
+#include "dialect/Geometry/EmptyPieces.h"
+#include "dialect/IR/PatternOperands.h"
 
 #include <algorithm>
 
@@ -46,64 +47,15 @@ Variant analyzeVariant(PatternOp pattern, std::map<unsigned, unsigned> groupOfCo
   return variant;
 }
 
-/// True if upper - lower is a negative constant for some pair of their terms.
-bool provablyEmpty(const Interval &interval) {
-  const std::vector<IntExpr> lowers = lowerTerms(interval), uppers = upperTerms(interval);
-  auto split = [](const IntExpr &bound) -> std::pair<IntExpr, int64_t> {
-    const IntExpr &term = bound.get()->op == IntExpr::Cut ? bound.get()->operands[0] : bound;
-    if (auto value = term.constant())
-      return {IntExpr(), *value};
-    const IntExpr::Node *node = term.get();
-    if (node->op == IntExpr::Add && node->operands[1].constant())
-      return {node->operands[0], *node->operands[1].constant()};
-    return {term, 0};
-  };
-  for (const IntExpr &lower : lowers)
-    for (const IntExpr &upper : uppers) {
-      auto [lowerRest, lowerConstant] = split(lower);
-      auto [upperRest, upperConstant] = split(upper);
-      if (lowerRest == upperRest && upperConstant < lowerConstant)
-        return true;
-    }
-  return false;
+/// Index of the attn.heads operand (of `count`) that serves Head of Heads: floor shares, the first Heads mod
+/// count operands serve one more.
+IntExpr headGroup(unsigned count) {
+  IntExpr head = symbol(Symbol::Head), heads = symbol(Symbol::Heads);
+  IntExpr share = floorDiv(heads, count), larger = mod(heads, count);
+  IntExpr headsInLarger = larger * (share + 1);
+  return select(less(head, headsInLarger), floorDiv(head, share + 1),
+                larger + floorDiv(head - headsInLarger, max(share, 1)));
 }
-
-bool contradict(const std::vector<Congruence> &lattice) {
-  std::map<int64_t, int64_t> residueOf; // by modulus
-  for (const Congruence &congruence : lattice)
-    if (auto residue = congruence.residue.constant())
-      if (auto [known, isNew] = residueOf.emplace(congruence.modulus, *residue); !isNew && (known->second - *residue) % congruence.modulus != 0)
-        return true;
-  return false;
-}
-
-/// Query and key in one cell, or in cells at a distance, that they cannot be in.
-bool contradictBands(const Piece &piece) {
-  return std::any_of(piece.bands.begin(), piece.bands.end(), [&](const CellBand &band) {
-    Interval steps = band.steps;
-    for (const CellLoop &loop : piece.cells)
-      if (loop.cell == band.loop.cell)
-        steps.intersect({0, 0});
-    return provablyEmpty(steps);
-  });
-}
-
-/// " in line 3", or nothing where the source is not known.
-std::string lineOf(mlir::Operation *op) {
-  auto place = op->getLoc()->findInstanceOf<mlir::FileLineColLoc>();
-  return place ? " in line " + std::to_string(place.getLine()) : std::string();
-}
-
-} // namespace
-
-bool PatternAnalysis::isStructural() const {
-  return std::all_of(variants.begin(), variants.end(), [](const Variant &variant) {
-    return std::none_of(variant.forward.branches.begin(), variant.forward.branches.end(),
-                        [](const BranchRanges &branch) { return branch.masked; });
-  });
-}
-
-namespace {
 
 using GroupOfCount = std::map<unsigned, unsigned>;
 
@@ -135,14 +87,6 @@ std::vector<PieceList> piecesOf(PatternOp pattern, mlir::Value mask, CellTable &
   return result;
 }
 
-IntExpr headGroup(unsigned count) {
-  IntExpr head = symbol(Symbol::Head), heads = symbol(Symbol::Heads);
-  IntExpr share = floorDiv(heads, count), larger = mod(heads, count);
-  IntExpr headsInLarger = larger * (share + 1);
-  return select(less(head, headsInLarger), floorDiv(head, share + 1),
-                larger + floorDiv(head - headsInLarger, max(share, 1)));
-}
-
 PatternAnalysis analyze(PatternOp pattern) {
   PatternAnalysis analysis;
   std::vector<unsigned> counts = headCounts(pattern);
@@ -153,36 +97,6 @@ PatternAnalysis analyze(PatternOp pattern) {
   for (GroupOfCount &groupOfCount : variantsOf(counts))
     analysis.variants.push_back(analyzeVariant(pattern, std::move(groupOfCount)));
   return analysis;
-}
-
-Piece maskedPiece(const Frame &frame, mlir::Operation *op, const llvm::Twine &why) {
-  Piece piece = frame.region;
-  piece.masked = true;
-  piece.reason = (op->getName().getStringRef() + lineOf(op) + ": " + why).str();
-  return piece;
-}
-
-void dropEmpty(PieceList &pieces) {
-  pieces.erase(std::remove_if(pieces.begin(), pieces.end(),
-                              [](const Piece &piece) {
-                                return provablyEmpty(piece.q) || provablyEmpty(piece.k) ||
-                                       provablyEmpty(piece.diagonal) || contradict(piece.qLattice) ||
-                                       contradict(piece.kLattice) || contradict(piece.tie) || contradictBands(piece);
-                              }),
-               pieces.end());
-}
-
-PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame, mlir::Operation *op) {
-  constexpr size_t kMaxProducts = 64;
-  PieceList result;
-  if (a.size() * b.size() > kMaxProducts)
-    return {maskedPiece(frame, op, llvm::Twine(a.size() * b.size()) + " intersections of pieces, at most " +
-                                       llvm::Twine(kMaxProducts) + " are made")};
-  for (const Piece &left : a)
-    for (const Piece &right : b)
-      result.push_back(intersect(left, right));
-  dropEmpty(result);
-  return result;
 }
 
 } // namespace heddle::attn

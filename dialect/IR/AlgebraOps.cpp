@@ -1,8 +1,8 @@
 //===- AlgebraOps.cpp - sets of masks -------------------------------------===//
 // Verifiers, folders and interface methods of and, or, not and heads.
 //===----------------------------------------------------------------------===//
-#include "dialect/Analysis/PatternAnalysis.h"
 #include "dialect/IR/Attn.h"
+#include "dialect/IR/MaskPieces.h"
 
 using namespace mlir;
 

@@ -4,8 +4,8 @@
 #ifndef HEDDLE_DIALECT_IR_ATTN_H
 #define HEDDLE_DIALECT_IR_ATTN_H
 
-#include "dialect/Analysis/DocumentRows.h"
-#include "dialect/Analysis/Piece.h"
+#include "dialect/Geometry/Documents.h"
+#include "dialect/Geometry/Piece.h"
 #include "dialect/IR/Operands.h"
 #include "dialect/IR/PredicateFrame.h"
 #include "dialect/IR/ScoreFrame.h"

@@ -1,6 +1,6 @@
 //===- CsrFunctions.cpp - lists in tensors, in generated functions ---------===//
 #include "dialect/IR/CsrFunctions.h"
-#include "dialect/Analysis/CellList.h"
+#include "dialect/Geometry/CellList.h"
 #include "dialect/IR/TensorReads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

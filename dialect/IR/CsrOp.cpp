@@ -1,9 +1,9 @@
 //===- CsrOp.cpp - key cells that tensors list ------------------------------===//
 // Verifier and interface methods of csr, and what its tensors must hold.
 //===----------------------------------------------------------------------===//
-#include "dialect/Analysis/CsrCells.h"
-#include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/Geometry/CsrCells.h"
 #include "dialect/IR/Attn.h"
+#include "dialect/IR/MaskPieces.h"
 #include "dialect/IR/ListCalls.h"
 #include "dialect/IR/Sizes.h"
 

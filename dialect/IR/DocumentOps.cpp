@@ -2,7 +2,6 @@
 // Verifier, pieces and predicate of documents: cells whose starts are entries of tensors. What the tensors must hold is in
 // DocumentTensors.cpp.
 //===----------------------------------------------------------------------===//
-#include "dialect/Analysis/PatternAnalysis.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/TensorReads.h"
 

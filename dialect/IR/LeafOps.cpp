@@ -1,8 +1,9 @@
 //===- LeafOps.cpp - masks that name pairs directly -----------------------===//
 // Verifiers and interface methods of full, causal, window, rows, cols, box, prefix, stride and predicate.
 //===----------------------------------------------------------------------===//
-#include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/Geometry/Ranges.h"
 #include "dialect/IR/Attn.h"
+#include "dialect/IR/MaskPieces.h"
 #include "dialect/IR/Offset.h"
 #include "dialect/IR/Sizes.h"
 

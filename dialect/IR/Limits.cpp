@@ -3,7 +3,7 @@
 // used before anything is built. Masks come before their uses, so one pass in the order of the text suffices.
 //===----------------------------------------------------------------------===//
 #include "dialect/IR/Limits.h"
-#include "dialect/Analysis/Piece.h"
+#include "dialect/Geometry/Piece.h"
 #include "dialect/IR/Sizes.h"
 
 #include <set>

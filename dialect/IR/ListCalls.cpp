@@ -1,10 +1,10 @@
 //===- ListCalls.cpp - declarations and calls ------------------------------===//
 #include "dialect/IR/ListCalls.h"
-#include "dialect/Analysis/CsrCells.h"
-#include "dialect/Analysis/NearCells.h"
-#include "dialect/Analysis/StridedCells.h"
+#include "dialect/Geometry/CsrCells.h"
+#include "dialect/Geometry/NearCells.h"
+#include "dialect/Geometry/RandomCells.h"
+#include "dialect/Geometry/StridedCells.h"
 #include "dialect/IR/CsrFunctions.h"
-#include "dialect/IR/RandomCells.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

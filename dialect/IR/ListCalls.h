@@ -11,7 +11,7 @@
 #ifndef HEDDLE_DIALECT_IR_LISTCALLS_H
 #define HEDDLE_DIALECT_IR_LISTCALLS_H
 
-#include "dialect/Analysis/CellList.h"
+#include "dialect/Geometry/CellList.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/ArrayRef.h"

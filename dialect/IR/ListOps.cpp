@@ -1,10 +1,10 @@
 //===- ListOps.cpp - masks that name key cells of a query cell --------------===//
 // Verifier and interface methods of random.
 //===----------------------------------------------------------------------===//
-#include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/Geometry/RandomCells.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/ListCalls.h"
-#include "dialect/IR/RandomCells.h"
+#include "dialect/IR/MaskPieces.h"
 #include "dialect/IR/Sizes.h"
 
 using namespace mlir;

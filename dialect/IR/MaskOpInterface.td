@@ -10,7 +10,7 @@ def MaskOpInterface : OpInterface<"MaskOpInterface"> {
   let description = [{
     A mask as a set of pairs in the local coordinates of a frame. `pieces` and `complement` describe
     the set and what it leaves out as closed forms; `buildPredicate` decides one pair. Pair counts
-    follow from the pieces (dialect/Analysis/Counts.h).
+    follow from the pieces (dialect/Geometry/Counts.h).
   }];
   let methods = [
     InterfaceMethod<[{
@@ -27,7 +27,7 @@ def MaskOpInterface : OpInterface<"MaskOpInterface"> {
         How many queries a call has at most, where the mask is made for calls of few; a hint for defaults. 0: any number.
       }], "int64_t", "fewQueries", (ins), "", [{ return 0; }]>,
     InterfaceMethod<[{
-        The documents in which the rows lie for the mask, if there are any, as its tensors say (dialect/Analysis/DocumentRows.h).
+        The documents in which the rows lie for the mask, if there are any, as its tensors say (dialect/Geometry/Documents.h).
       }], "std::optional<::heddle::attn::DocumentRows>", "documentRows", (ins), "", [{ return std::nullopt; }]>
   ];
 }

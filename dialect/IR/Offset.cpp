@@ -1,6 +1,6 @@
 //===- Offset.cpp - offset rules ------------------------------------------===//
 #include "dialect/IR/Offset.h"
-#include "dialect/Analysis/Piece.h"
+#include "dialect/Geometry/Piece.h"
 
 #include "llvm/ADT/SetVector.h"
 

@@ -1,6 +1,5 @@
 //===- Operands.cpp - tensors that a pattern reads ------------------------===//
 #include "dialect/IR/Operands.h"
-#include "dialect/IR/Attn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -29,99 +28,11 @@ bool isOperandType(Type type) {
   return element.isInteger(32) || element.isInteger(64) || element.isF32() || element.isBF16() || element.isF16();
 }
 
-SmallVector<OperandUse, 2> operandUses(PatternOp pattern, unsigned argument) {
-  SmallVector<OperandUse, 2> uses;
-  for (Operation &op : pattern.getBody().front())
-    for (OpOperand &operand : op.getOpOperands())
-      if (auto reader = dyn_cast<OperandOpInterface>(op); reader && operand.get() == pattern.getArgument(argument))
-        uses.push_back(reader.getOperandUse(operand.getOperandNumber()));
-  return uses;
-}
-
-/// The dimension whose `?` stands for `extent`; nothing for a tensor that no op reads.
-static std::optional<unsigned> dimensionOf(PatternOp pattern, unsigned argument, Extent extent) {
-  auto type = cast<MemRefType>(pattern.getArgumentTypes()[argument]);
-  const SmallVector<OperandUse, 2> uses = operandUses(pattern, argument);
-  for (unsigned dimension = 0; !uses.empty() && dimension < type.getRank(); ++dimension)
-    if (type.isDynamicDim(dimension) && uses.front().extents[dimension] == extent)
-      return dimension;
-  return std::nullopt;
-}
-
-std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument) {
-  return dimensionOf(pattern, argument, Extent::Length);
-}
-
-bool hasExtent(PatternOp pattern, unsigned argument, Extent extent) {
-  return dimensionOf(pattern, argument, extent).has_value();
-}
-
-static LogicalResult verifyOperand(PatternOp pattern, unsigned argument) {
-  const std::string name = "operand '" + pattern.getParameterName(argument).str() + "'";
-  auto type = cast<MemRefType>(pattern.getArgumentTypes()[argument]);
-  SmallVector<OperandUse, 2> uses = operandUses(pattern, argument); // none where folding took the op that read it
-  for (const OperandUse &use : uses) {
-    if (static_cast<int64_t>(use.extents.size()) != type.getRank())
-      return pattern.emitOpError("expected ") << name << " to have " << use.extents.size() << " dimensions, got " << type;
-    for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
-      if (type.isDynamicDim(dimension) && use.extents[dimension] != uses.front().extents[dimension])
-        return pattern.emitOpError("expected one meaning of dimension ")
-               << dimension << " of " << name << ", got " << extentName(uses.front().extents[dimension]) << " and "
-               << extentName(use.extents[dimension]);
-  }
-  return success();
-}
-
-LogicalResult verifyOperands(PatternOp pattern) {
-  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
-    if (pattern.isOperand(argument) && failed(verifyOperand(pattern, argument)))
-      return failure();
-  return success();
-}
-
-LogicalResult verifyOperandsAreRead(PatternOp pattern) {
-  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
-    if (pattern.isOperand(argument) && operandUses(pattern, argument).empty())
-      return pattern.emitOpError("expected an op that reads operand '")
-             << pattern.getParameterName(argument) << "', its shape has no meaning without one";
-  return success();
-}
-
 uint64_t mixedWord(uint64_t word) {
   word += 0x9e3779b97f4a7c15;
   word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
   word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
   return word ^ (word >> 31);
-}
-
-std::vector<unsigned> maskTensorsOf(PatternOp pattern) {
-  std::vector<unsigned> arguments;
-  for (Operation &op : pattern.getBody().front())
-    if (isa<MaskOpInterface>(op) && isa<OperandOpInterface>(op))
-      for (Value operand : op.getOperands())
-        if (auto argument = dyn_cast<BlockArgument>(operand); argument && pattern.isOperand(argument.getArgNumber()))
-          arguments.push_back(argument.getArgNumber());
-  return arguments;
-}
-
-LogicalResult verifyWholePositions(PatternOp pattern) {
-  DenseMap<Value, Operation *> readers; // of masks: an op among their own that reads positions of the call
-  for (Operation &op : pattern.getBody().front().without_terminator()) {
-    auto tensors = dyn_cast<OperandOpInterface>(op);
-    Operation *reader = isa<MaskOpInterface>(op) && tensors && tensors.countsPositions() ? &op : nullptr;
-    const bool keepsPositions = isa<AndOp, OrOp, NotOp, HeadsOp>(op);
-    for (Value operand : op.getOperands())
-      if (Operation *inside = readers.lookup(operand)) {
-        if (!keepsPositions)
-          return (inside->emitOpError("expected to be outside of pullbacks, its tensor counts positions of the call")
-                      .attachNote(op.getLoc()) << "'" << op.getName() << "' is one"),
-                 failure();
-        reader = inside;
-      }
-    for (Value result : op.getResults())
-      readers[result] = reader;
-  }
-  return success();
 }
 
 MemRefType loweredOperandType(Type elementType) {

@@ -6,15 +6,13 @@
 #ifndef HEDDLE_DIALECT_IR_OPERANDS_H
 #define HEDDLE_DIALECT_IR_OPERANDS_H
 
-#include "dialect/Analysis/TensorData.h"
+#include "dialect/Geometry/TensorData.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace heddle::attn {
-
-class PatternOp;
 
 /// What a `?` in the shape of an operand stands for.
 enum class Extent : uint8_t { Batch, Heads, SeqlenQ, SeqlenK, Length };
@@ -36,27 +34,8 @@ struct TensorCall {
 /// Splitmix64: numbers of tensors that are made for tests.
 uint64_t mixedWord(uint64_t word);
 
-/// Diagnoses masks that read tensors of positions inside a pullback, where positions are no longer those of the call.
-llvm::LogicalResult verifyWholePositions(PatternOp pattern);
-
 /// i32, i64, f32, bf16 and f16, at least one dimension, row-major in the default memory space.
 bool isOperandType(mlir::Type type);
-
-/// Every argument of type memref: an operand type, with users that agree on its shape. Called when the body is known.
-llvm::LogicalResult verifyOperands(PatternOp pattern);
-/// Every argument of type memref has a user. True of what people write; folding may take the op that reads a tensor.
-llvm::LogicalResult verifyOperandsAreRead(PatternOp pattern);
-
-/// All uses of operand number `argument`, in the order of the ops.
-llvm::SmallVector<OperandUse, 2> operandUses(PatternOp pattern, unsigned argument);
-/// The dimension of operand number `argument` whose extent is its length; none: the sizes of a call give them all.
-std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument);
-
-/// A `?` of operand number `argument` stands for this.
-bool hasExtent(PatternOp pattern, unsigned argument, Extent extent);
-
-/// Arguments that masks read, in the order of the ops.
-std::vector<unsigned> maskTensorsOf(PatternOp pattern);
 
 /// In generated functions an operand is a memref of this type: one dimension, which has no end. 16-bit floats are i16, an i64
 /// is two i32, the lower word first.

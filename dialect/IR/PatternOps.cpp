@@ -1,6 +1,7 @@
 //===- PatternOps.cpp - attn.pattern and attn.softmax ---------------------===//
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/Limits.h"
+#include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
 #include "dialect/IR/Reals.h"
 #include "dialect/IR/Sink.h"

@@ -1,6 +1,6 @@
 //===- PredicateFrame.cpp - arithmetic for predicates ---------------------===//
 #include "dialect/IR/PredicateFrame.h"
-#include "dialect/Analysis/Piece.h"
+#include "dialect/Geometry/Piece.h"
 #include "dialect/IR/TensorReads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -5,7 +5,7 @@
 #ifndef HEDDLE_DIALECT_IR_PREDICATEFRAME_H
 #define HEDDLE_DIALECT_IR_PREDICATEFRAME_H
 
-#include "dialect/Analysis/IntExpr.h"
+#include "dialect/Geometry/IntExpr.h"
 #include "dialect/IR/Operands.h"
 #include "mlir/IR/Builders.h"
 

@@ -2,6 +2,7 @@
 #include "dialect/IR/Sink.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/Reals.h"
+#include "dialect/IR/ScoreChain.h"
 
 using namespace mlir;
 

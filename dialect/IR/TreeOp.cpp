@@ -1,8 +1,8 @@
 //===- TreeOp.cpp - draft tokens -------------------------------------------===//
 // Verifier and interface methods of tree, and what its tensor must hold.
 //===----------------------------------------------------------------------===//
-#include "dialect/Analysis/PatternAnalysis.h"
 #include "dialect/IR/Attn.h"
+#include "dialect/IR/MaskPieces.h"
 #include "dialect/IR/TensorReads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -2,6 +2,7 @@
 // Flattens nested and/or, pushes not to the leaves, drops attn.full from and, repeated operands, dilation by 1,
 // scores that nothing changes.
 //===----------------------------------------------------------------------===//
+#include "dialect/IR/ScoreChain.h"
 #include "dialect/Transforms/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"

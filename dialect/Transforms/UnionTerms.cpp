@@ -1,5 +1,6 @@
 //===- UnionTerms.cpp - masks whose union is a mask -----------------------===//
 #include "dialect/Transforms/UnionTerms.h"
+#include "dialect/Geometry/EmptyPieces.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

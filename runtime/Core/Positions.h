@@ -1,6 +1,6 @@
 //===- Positions.h - how far positions reach --------------------------------===//
 // Owns the limit of positions: sums and differences of two of them, and of a position and a size of a pattern that is cut at the
-// limit, fit the 32 bits of kernels. dialect/Analysis/Piece.h has the same number.
+// limit, fit the 32 bits of kernels.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_RUNTIME_CORE_POSITIONS_H
 #define HEDDLE_RUNTIME_CORE_POSITIONS_H

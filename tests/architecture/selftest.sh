@@ -65,7 +65,7 @@ expect includes 'runtime/Device/X.h:2: runtime may not include mlir/IR/Builders.
 put runtime/Device/X.cpp '// x' '#include <cuda.h>'
 expect includes 'runtime may not include cuda.h'
 put dialect/IR/X.td '// x' 'include "codegen/Emit/E.td"'
-expect includes 'dialect/IR/X.td:2: dialect may not include codegen/Emit/E.td'
+expect includes 'dialect/IR/X.td:2: dialect/IR may not include codegen/Emit/E.td'
 put codegen/Config/X.cpp '// x' '' '#include "codegen/Emit/EmitPattern.h"'
 expect includes 'codegen/Config/X.cpp:3: codegen/Config may not include codegen/Emit/EmitPattern.h'
 put codegen/Emit/X.cpp '// x' '#include "runtime/Store/Store.h"'

@@ -6,9 +6,10 @@
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "compiler/Pattern/BindOperands.h"
-#include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
+#include "compiler/Session/CompileSession.h"
 #include "compiler/Session/PreparedPattern.h"
+#include "dialect/Geometry/TileVisitor.h"
 #include "tests/fuzz/Fuzz.h"
 #include "support/ServedShapes.h"
 

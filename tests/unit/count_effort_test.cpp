@@ -2,8 +2,10 @@
 // Counts over long sequences and many heads are exact within few evaluations, heads that are alike are counted once,
 // and a count that takes more than it may says so.
 //===----------------------------------------------------------------------===//
-#include "dialect/Analysis/HeadGroups.h"
-#include "dialect/Analysis/Period.h"
+#include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/Geometry/Counts.h"
+#include "dialect/Geometry/HeadGroups.h"
+#include "dialect/Geometry/Period.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

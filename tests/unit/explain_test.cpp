@@ -4,6 +4,7 @@
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "compiler/Views/ExplanationPrint.h"
+#include "dialect/Geometry/TileVisitor.h"
 #include "support/PatternFiles.h"
 
 #include <chrono>

@@ -1,5 +1,6 @@
 //===- grain_test.cpp - squares that are kept or dropped whole ----------------===//
-#include "dialect/Analysis/Grain.h"
+#include "dialect/Geometry/Grain.h"
+#include "dialect/Geometry/TileVisitor.h"
 #include "support/PatternFiles.h"
 
 #include <doctest/doctest.h>

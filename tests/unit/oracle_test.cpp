@@ -7,6 +7,7 @@
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
+#include "dialect/Geometry/TileVisitor.h"
 #include "tests/unit/support/AnalysisChecks.h"
 
 #include <cmath>

@@ -3,7 +3,7 @@
 // 500 patterns, and 250 with blocks that are kept whole; 10,000 and 5000 with HEDDLE_TEST_ALL=1; HEDDLE_TEST_SEED=n
 // starts elsewhere. A failure is shrunk first.
 //===----------------------------------------------------------------------===//
-#include "dialect/Analysis/Grain.h"
+#include "dialect/Geometry/Grain.h"
 #include "support/ManyCases.h"
 #include "tests/unit/support/AnalysisChecks.h"
 

@@ -5,9 +5,11 @@
 #define HEDDLE_TESTS_ANALYSISCHECKS_H
 
 #include "compiler/Oracle/PatternOracle.h"
-#include "dialect/Analysis/BranchEvaluator.h"
-#include "dialect/Analysis/Counts.h"
-#include "dialect/Analysis/Grain.h"
+#include "dialect/Analysis/PatternAnalysis.h"
+#include "dialect/Geometry/BranchEvaluator.h"
+#include "dialect/Geometry/Counts.h"
+#include "dialect/Geometry/Grain.h"
+#include "dialect/Geometry/TileVisitor.h"
 
 #include <set>
 #include <sstream>

@@ -1,6 +1,0 @@
-//===- CellList.cpp - where the vtable of rules lives ----------------------===//
-#include "dialect/Analysis/CellList.h"
-
-namespace heddle::attn {
-ListRule::~ListRule() = default;
-} // namespace heddle::attn

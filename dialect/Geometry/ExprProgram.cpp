@@ -1,0 +1,184 @@
+//===- ExprProgram.cpp - flattening and the sweep domain ------------------===//
+#include "dialect/Geometry/ExprProgram.h"
+
+#include <algorithm>
+
+namespace heddle::attn {
+
+int64_t floorDivide(int64_t a, int64_t b) {
+  int64_t quotient = a / b;
+  return quotient - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+unsigned ExprProgram::add(const IntExpr &expr) {
+  outputs.push_back(addNode(expr));
+  return outputs.back();
+}
+
+unsigned ExprProgram::addNode(const IntExpr &expr) {
+  const IntExpr::Node *node = expr.get();
+  for (unsigned i = 0; i < instructions.size(); ++i)
+    if (instructions[i].node == node)
+      return i;
+  Instruction instruction{node, {0, 0, 0}};
+  if (node->op != IntExpr::Constant && node->op != IntExpr::Symbolic)
+    for (unsigned i = 0; i < 3; ++i)
+      if (node->operands[i])
+        instruction.operands[i] = addNode(node->operands[i]);
+  roots.push_back(expr);
+  instructions.push_back(instruction);
+  return instructions.size() - 1;
+}
+
+bool ExprProgram::uses(Symbol::Kind kind) const {
+  return std::any_of(instructions.begin(), instructions.end(), [&](const Instruction &instruction) {
+    return instruction.node->op == IntExpr::Symbolic && instruction.node->symbol.kind == kind;
+  });
+}
+
+void ExprProgram::headValues(const std::vector<int64_t> &slots, std::vector<int64_t> &values) const {
+  std::vector<char> onHead(instructions.size()), onTile(instructions.size()), decides(instructions.size());
+  for (unsigned output : outputs)
+    decides[output] = true;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const Instruction &instruction = instructions[i];
+    Symbol::Kind kind = instruction.node->symbol.kind;
+    bool isSymbol = instruction.node->op == IntExpr::Symbolic;
+    onHead[i] = isSymbol && kind == Symbol::Head;
+    onTile[i] = isSymbol && (kind == Symbol::TileFirst || kind == Symbol::TileLast || kind == Symbol::Cell ||
+                             kind == Symbol::ListedCell);
+    forEachOperand(instruction, [&](unsigned operand) {
+      onHead[i] |= onHead[operand];
+      onTile[i] |= onTile[operand];
+    });
+    if (onTile[i])
+      forEachOperand(instruction, [&](unsigned operand) { decides[operand] = true; });
+  }
+  for (size_t i = 0; i < instructions.size(); ++i)
+    if (onHead[i] && !onTile[i] && decides[i])
+      values.push_back(slots[i]);
+}
+
+/// Positions of a cell whose number, not multiplied by its span, is part of the expression; 1 if there is none.
+static int64_t spanInside(const IntExpr &expr, const std::function<int64_t(unsigned)> &spanOf) {
+  const IntExpr::Node *node = expr.get();
+  if (!node || node->op == IntExpr::Constant || node->op == IntExpr::Mul)
+    return 1;
+  if (node->op == IntExpr::Symbolic)
+    return node->symbol.kind == Symbol::Cell ? spanOf(node->symbol.index) : 1;
+  int64_t span = 1;
+  for (const IntExpr &operand : node->operands)
+    span = std::max(span, spanInside(operand, spanOf));
+  return span;
+}
+
+void ExprProgram::appendDivisors(const std::vector<int64_t> &slots, const std::function<int64_t(unsigned)> &spanOf,
+                                 std::vector<int64_t> &divisors) const {
+  for (const Instruction &instruction : instructions) {
+    if (instruction.node->op != IntExpr::FloorDiv && instruction.node->op != IntExpr::Mod)
+      continue;
+    const int64_t span = spanInside(instruction.node->operands[0], spanOf), divisor = slots[instruction.operands[1]];
+    if (divisor > 0 && divisor <= 2 * kFarthest / span)
+      divisors.push_back(divisor * span);
+  }
+}
+
+SweepNumber SweepDomain::mul(Number a, Number b) {
+  if (!a.isConstant() && !b.isConstant())
+    stayHere();
+  return {a.value * b.value, a.slope * b.value + b.slope * a.value, a.turn * b.value + b.turn * a.value};
+}
+
+void SweepDomain::keep(Number margin) {
+  if (margin.turn < 0)
+    turns = std::min(turns, margin.value / -margin.turn);
+  int64_t least = margin.turn < 0 ? margin.value + margin.turn * turns : margin.value;
+  if (margin.slope < 0)
+    horizon = std::min(horizon, least / -margin.slope);
+}
+
+SweepNumber SweepDomain::limitToFloor(Number a, int64_t divisor) {
+  int64_t remainder = a.value - floorDivide(a.value, divisor) * divisor;
+  int64_t above = divisor - 1 - remainder, below = remainder; // how far the value may move before its floor changes
+  if (a.turn % divisor != 0) {
+    int64_t &room = a.turn > 0 ? above : below;
+    const int64_t slope = a.slope % divisor == 0 ? 0 : std::abs(a.slope);
+    const int64_t ofSteps = slope == 0 ? 0 : horizon < room / 2 / slope ? horizon * slope : room / 2; // is left to them
+    turns = std::min(turns, (room - ofSteps) / std::abs(a.turn));
+    room -= turns * std::abs(a.turn);
+    a.turn = 0;
+  }
+  if (a.slope % divisor != 0) {
+    horizon = std::min(horizon, (a.slope > 0 ? above : below) / std::abs(a.slope));
+    a.slope = 0;
+  }
+  return {0, a.slope / divisor, a.turn / divisor};
+}
+
+SweepNumber SweepDomain::floorDiv(Number a, Number b) {
+  int64_t quotient = floorDivide(a.value, b.value);
+  if (!b.isConstant()) {
+    stayHere();
+    return {quotient, 0, 0};
+  }
+  Number change = limitToFloor(a, b.value);
+  return {quotient, change.slope, change.turn};
+}
+
+SweepNumber SweepDomain::mod(Number a, Number b) {
+  int64_t remainder = a.value - floorDivide(a.value, b.value) * b.value;
+  if (!b.isConstant()) {
+    stayHere();
+    return {remainder, 0, 0};
+  }
+  limitToFloor(a, b.value);
+  return {remainder, a.slope % b.value == 0 ? 0 : a.slope, a.turn % b.value == 0 ? 0 : a.turn};
+}
+
+bool SweepDomain::less(Number a, Number b) {
+  Number difference = sub(b, a), one = constant(1), zero = constant(0);
+  bool result = difference.value > 0;
+  keep(result ? sub(difference, one) : sub(zero, difference));
+  return result;
+}
+
+bool SweepDomain::equal(Number a, Number b) {
+  Number difference = sub(b, a), one = constant(1), zero = constant(0);
+  if (difference.value != 0) {
+    keep(difference.value > 0 ? sub(difference, one) : sub(sub(zero, difference), one));
+    return false;
+  }
+  if (difference.slope != 0)
+    horizon = 0;
+  if (difference.turn != 0)
+    turns = 0;
+  return true;
+}
+
+int64_t SweepDomain::fixed(Number a) {
+  if (a.slope != 0)
+    horizon = 0;
+  if (a.turn != 0)
+    turns = 0;
+  return a.value;
+}
+
+SweepNumber SweepDomain::entry(unsigned argument, Number index) {
+  return constant(entryOf(tensors, argument, fixed(index)));
+}
+
+SweepNumber SweepDomain::search(unsigned argument, Number value, Number count) {
+  const int64_t entries = fixed(count), found = searchIn(tensors, argument, value.value, entries);
+  const int64_t here = entryOf(tensors, argument, found), next = entryOf(tensors, argument, found + 1);
+  if (value.value < here) // before all entries
+    keep(sub(constant(here - 1), value));
+  else if (found + 1 >= entries)
+    keep(sub(value, constant(here)));
+  else if (value.value < next)
+    keep(sub(constant(next - 1), value)), keep(sub(value, constant(here)));
+  else
+    stayHere(); // entries that do not ascend
+  return constant(found);
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,34 @@
+//===- Lattice.h - congruences of a tile ------------------------*- C++ -*-===//
+// Solves the lattices of a piece for one tile of rows: rows of a tile share a residue class, so congruences
+// on the row become conditions, and congruences on the column and on the difference meet in one class
+// (Chinese remainder theorem with static moduli and symbolic residues).
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_GEOMETRY_LATTICE_H
+#define HEDDLE_DIALECT_GEOMETRY_LATTICE_H
+
+#include "dialect/Geometry/Piece.h"
+
+namespace heddle::attn {
+
+/// The columns of one piece as seen from a tile of rows whose class contains TileFirst.
+struct ColumnClass {
+  int64_t rate = 1;       ///< static modulus
+  IntExpr residue = 0;    ///< of column positions, in [0, rate)
+  IntExpr condition = 1;  ///< 0: no pair of this piece in this class (may depend on cells)
+  bool exact = true;      ///< false: a congruence had to be dropped, the class is a superset
+  const char *inexactness = ""; ///< which one
+};
+
+/// q is the row axis of `piece`, k its column axis.
+ColumnClass solveColumns(const Piece &piece);
+
+/// Steps from the row's cell to the column's, where the piece has one number of them.
+std::optional<int64_t> stepToColumns(const Piece &piece, const CellLoop &loop);
+
+/// The rate at which rows must be split so that `solveColumns` is right for each piece: the least common
+/// multiple of the moduli on rows and differences.
+int64_t rowRate(const PieceList &pieces);
+
+} // namespace heddle::attn
+
+#endif

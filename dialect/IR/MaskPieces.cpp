@@ -1,0 +1,35 @@
+//===- MaskPieces.cpp - pieces that ops share -----------------------------===//
+#include "dialect/IR/MaskPieces.h"
+#include "dialect/Geometry/EmptyPieces.h"
+
+#include "mlir/IR/Location.h"
+
+namespace heddle::attn {
+
+/// " in line 3", or nothing where the source is not known.
+static std::string lineOf(mlir::Operation *op) {
+  auto place = op->getLoc()->findInstanceOf<mlir::FileLineColLoc>();
+  return place ? " in line " + std::to_string(place.getLine()) : std::string();
+}
+
+Piece maskedPiece(const Frame &frame, mlir::Operation *op, const llvm::Twine &why) {
+  Piece piece = frame.region;
+  piece.masked = true;
+  piece.reason = (op->getName().getStringRef() + lineOf(op) + ": " + why).str();
+  return piece;
+}
+
+PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame, mlir::Operation *op) {
+  constexpr size_t kMaxProducts = 64;
+  PieceList result;
+  if (a.size() * b.size() > kMaxProducts)
+    return {maskedPiece(frame, op, llvm::Twine(a.size() * b.size()) + " intersections of pieces, at most " +
+                                       llvm::Twine(kMaxProducts) + " are made")};
+  for (const Piece &left : a)
+    for (const Piece &right : b)
+      result.push_back(intersect(left, right));
+  dropEmpty(result);
+  return result;
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,22 @@
+//===- ScoreChain.h - what a chain makes of a score -------------*- C++ -*-===//
+#ifndef HEDDLE_DIALECT_IR_SCORECHAIN_H
+#define HEDDLE_DIALECT_IR_SCORECHAIN_H
+
+#include "dialect/IR/Attn.h"
+
+namespace heddle::attn {
+
+/// The links of the chain that ends with `scores`, attn.scaled first.
+llvm::SmallVector<mlir::Operation *> scoreChain(mlir::Value scores);
+/// True if the chain is more than attn.scaled. Null: no chain.
+bool changesScores(mlir::Value scores);
+/// The chain for people: "scaled -> softcap by 50"; empty if there is none.
+std::string chainInWords(mlir::Value scores);
+/// What the whole chain makes of scale * <q, k>.
+mlir::Value buildScoreChain(mlir::Value scores, const ScoreFrame &frame, mlir::Value score);
+/// The derivative of the whole chain at scale * <q, k> with respect to it.
+mlir::Value buildScoreDerivative(mlir::Value scores, const ScoreFrame &frame, mlir::Value score);
+
+} // namespace heddle::attn
+
+#endif
