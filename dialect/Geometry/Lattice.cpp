@@ -35,6 +35,8 @@ void meet(ColumnClass &columns, int64_t modulus, const IntExpr &residue) {
     columns.condition = both(columns.condition, equal(mod(residue - columns.residue, common), 0));
   if (fresh == 1)
     return;
+  if (columns.rate * fresh > kMaxRate)
+    return drop(columns, "several key rates meet, and kernels do not count with their common multiple");
   IntExpr steps = mod(floorDiv(residue - columns.residue, common) * inverse(columns.rate / common, fresh), fresh);
   columns.residue = mod(columns.residue + steps * columns.rate, columns.rate * fresh);
   columns.rate *= fresh;
@@ -93,11 +95,12 @@ ColumnClass solveColumns(const Piece &piece) {
 
 int64_t rowRate(const PieceList &pieces) {
   int64_t rate = 1;
+  auto include = [&](const Congruence &congruence) { rate = rate > kMaxRate ? rate : std::lcm(rate, congruence.modulus); };
   for (const Piece &piece : pieces) {
     for (const Congruence &congruence : piece.qLattice)
-      rate = std::lcm(rate, congruence.modulus);
+      include(congruence);
     for (const Congruence &congruence : piece.tie)
-      rate = std::lcm(rate, congruence.modulus);
+      include(congruence);
   }
   return rate;
 }

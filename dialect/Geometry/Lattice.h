@@ -10,6 +10,10 @@
 
 namespace heddle::attn {
 
+/// Kernels count with the key beside a tile of up to 256 of its class, residue + rate * 255, and with the residue times 256: below this
+/// rate both fit 32 bits, whatever position they are added to.
+inline constexpr int64_t kMaxRate = int64_t(1) << 22;
+
 /// The columns of one piece as seen from a tile of rows whose class contains TileFirst.
 struct ColumnClass {
   int64_t rate = 1;       ///< static modulus
@@ -26,7 +30,7 @@ ColumnClass solveColumns(const Piece &piece);
 std::optional<int64_t> stepToColumns(const Piece &piece, const CellLoop &loop);
 
 /// The rate at which rows must be split so that `solveColumns` is right for each piece: the least common
-/// multiple of the moduli on rows and differences.
+/// multiple of the moduli on rows and differences; beyond kMaxRate, of some of them.
 int64_t rowRate(const PieceList &pieces);
 
 } // namespace heddle::attn

@@ -3,7 +3,7 @@
 // used before anything is built. Masks come before their uses, so one pass in the order of the text suffices.
 //===----------------------------------------------------------------------===//
 #include "dialect/IR/Limits.h"
-#include "dialect/Geometry/Piece.h"
+#include "dialect/Geometry/Lattice.h"
 #include "dialect/IR/Sizes.h"
 
 #include <set>
@@ -23,6 +23,13 @@ int64_t weightOf(Operation &op) {
   int64_t weight = 0;
   op.walk([&](Operation *) { ++weight; });
   return weight;
+}
+
+int64_t rateOf(Operation &op) {
+  if (auto dilate = dyn_cast<DilateOp>(op))
+    return dilate.getRate();
+  auto stride = dyn_cast<StrideOp>(op);
+  return stride ? stride.getRate() : 1;
 }
 
 /// What a dilation or blocks multiply the distance of neighbouring coordinates by, at most.
@@ -48,7 +55,7 @@ LogicalResult verifyVariants(PatternOp pattern, int64_t &variants) {
 
 /// Of the value that an op gives: everything below it.
 struct Tree {
-  int64_t depth = 0, ops = 0, step = 1;
+  int64_t depth = 0, ops = 0, step = 1, rate = 1;
 };
 
 LogicalResult verifyTree(Operation &op, const Tree &tree) {
@@ -57,20 +64,24 @@ LogicalResult verifyTree(Operation &op, const Tree &tree) {
   if (tree.step > kFarthest)
     return op.emitOpError("expected rates and block sizes whose product is at most ") << kFarthest << ", got "
            << (tree.step == kMany ? "at least " : "") << tree.step;
+  if (tree.rate > kMaxRate)
+    return op.emitOpError("expected nested rates whose product is at most ") << kMaxRate << ", got " << tree.rate;
   return success();
 }
 
 LogicalResult verifyTrees(PatternOp pattern, int64_t variants) {
   llvm::DenseMap<Value, Tree> trees;
   for (Operation &op : pattern.getBody().front()) {
-    Tree tree{1, weightOf(op), 1};
+    Tree tree{1, weightOf(op)};
     for (Value operand : op.getOperands()) {
       const Tree inner = trees.lookup(operand);
       tree.depth = std::max(tree.depth, inner.depth + 1);
       tree.ops = saturatingSum(tree.ops, inner.ops);
       tree.step = std::max(tree.step, inner.step);
+      tree.rate = std::max(tree.rate, inner.rate);
     }
     tree.step = saturatingProduct(tree.step, stepOf(op));
+    tree.rate = saturatingProduct(tree.rate, rateOf(op));
     if (failed(verifyTree(op, tree)))
       return failure();
     if (saturatingProduct(tree.ops, variants) > kMaxWrittenOut)

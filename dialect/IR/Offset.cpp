@@ -1,6 +1,6 @@
 //===- Offset.cpp - offset rules ------------------------------------------===//
 #include "dialect/IR/Offset.h"
-#include "dialect/Geometry/Piece.h"
+#include "dialect/Geometry/Lattice.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -38,8 +38,8 @@ static bool servesHeads(Operation *op) {
 LogicalResult verifyOffset(Operation *op, int64_t rate, std::optional<int64_t> at, std::optional<OffsetRule> rule) {
   if (rate < 1)
     return op->emitOpError("expected a rate >= 1, got ") << rate;
-  if (rate > kFarthest)
-    return op->emitOpError("expected a rate <= ") << kFarthest << ", got " << rate;
+  if (rate > kMaxRate)
+    return op->emitOpError("expected a rate <= ") << kMaxRate << ", got " << rate;
   if (at.has_value() == rule.has_value())
     return op->emitOpError("expected either an offset (`at 0`) or a rule (`rule(modulo)`)");
   if (at && (*at < 0 || *at >= rate))

@@ -2,6 +2,7 @@
 // Every op alone, conjunctions on one lattice, unions and pullbacks, at odd lengths and tile shapes.
 //===----------------------------------------------------------------------===//
 #include "dialect/Geometry/BoundTerms.h"
+#include "dialect/Geometry/Lattice.h"
 #include "tests/unit/support/AnalysisChecks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -378,6 +379,16 @@ TEST_CASE("conjunctions") {
   check(unionOf("%a = attn.causal %s = attn.segment %a by [12] %t = attn.segment %a by [5] %m = attn.and %s, %t"));
   check(unionOf(
       "%f = attn.full %a = attn.dilate %f by 2 rule(every) %b = attn.dilate %f by 3 at 1 %m = attn.and %a, %b"));
+}
+
+TEST_CASE("classes of keys stay within the rates that kernels count with") {
+  const std::string mask = unionOf("%a = attn.stride k by 4194303 at 7 %b = attn.stride k by 4194301 at 7 %m = attn.and %a, %b");
+  check(mask);
+  auto parsed = parse("", mask);
+  const PatternAnalysis analysis = analyze(parsed->pattern);
+  const BranchRanges &branch = analysis.variants[0].forward.branches[0];
+  CHECK(branch.columnRate <= kMaxRate);
+  CHECK(branch.masked);
 }
 
 TEST_CASE("unions") {

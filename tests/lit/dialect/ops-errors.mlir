@@ -323,11 +323,28 @@ attn.pattern @bad() {
 
 // -----
 
-// The analysis works in numbers of 32 bits.
+// Kernels count with keys and residues in 32 bits, a tile of them at once.
 attn.pattern @rate_too_large() {
   %f = attn.full
-  // expected-error @+1 {{'attn.dilate' op expected a rate <= 1073741824, got 2147483647}}
+  // expected-error @+1 {{'attn.dilate' op expected a rate <= 4194304, got 2147483647}}
   %m = attn.dilate %f by 2147483647 at 0
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @stride_too_large() {
+  // expected-error @+1 {{'attn.stride' op expected a rate <= 4194304, got 67108864}}
+  %m = attn.stride k by 67108864 at 0
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @nested_rates() {
+  %k = attn.stride k by 65536 at 0
+  // expected-error @+1 {{'attn.dilate' op expected nested rates whose product is at most 4194304, got 8388608}}
+  %m = attn.dilate %k by 128 at 0
   attn.softmax union(%m)
 }
 
