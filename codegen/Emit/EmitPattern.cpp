@@ -47,7 +47,10 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   for (const PatternFunction *documents : {&documentCountFunction(), &documentRowFunction()})
     if (function.getName() == documents->symbol)
       writer.comment(describeArguments(*documents, info));
-  for (const PatternFunction *words : {&keptColumnsFunction(), &bandColumnsFunction()})
+  for (const PatternFunction &transposed : transposedFunctions())
+    if (function.getName() == transposed.symbol)
+      writer.comment(describeArguments(transposed, info));
+  for (const PatternFunction *words : {&keptColumnsFunction(), &bandColumnsFunction(), &transposedKeptColumnsFunction()})
     if (function.getName() == words->symbol) {
       writer.comment(describeArguments(*words, info));
       writer.line("template <class Columns>");
@@ -88,7 +91,9 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   for (auto function : lowered->getOps<emitc::FuncOp>())
     if (failed(printFunction(function, info, writer)))
       return failure();
-  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info), hasBandColumns(module), hasDocumentRows(module), !files.empty()}));
+  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info, keptColumnsFunction()), hasBandColumns(module),
+                                        hasDocumentRows(module), hasTransposedFunctions(module),
+                                        branchesWithKeptColumns(module, info, transposedKeptColumnsFunction()), !files.empty()}));
   return writer.take();
 }
 

@@ -20,6 +20,8 @@ struct PatternTraits {
   std::vector<bool> branchesWithWords; // of kept columns
   bool hasBandColumns;
   bool hasDocumentRows;
+  bool isTransposed;                             // there is a struct TransposedPattern beside Pattern
+  std::vector<bool> transposedBranchesWithWords; // and its kept columns
   bool asksTogether;                   // nextRange must be called by all lanes of a warp together
 };
 

@@ -38,9 +38,30 @@ const PatternFunction &bandColumnsFunction() {
 
 bool hasBandColumns(ModuleOp module) { return bool(module.lookupSymbol<func::FuncOp>(bandColumnsFunction().symbol)); }
 
-std::vector<bool> branchesWithKeptColumns(ModuleOp module, const PatternInfo &info) {
+llvm::ArrayRef<PatternFunction> transposedFunctions() {
+  static const std::vector<PatternFunction> functions = {
+      {"pattern_transposed_key_rate", false, {"variant"}, PatternResult::i32},
+      {"pattern_transposed_query_rate", false, {"variant", "branch"}, PatternResult::i32},
+      {"pattern_transposed_query_residue", true, {"variant", "branch", "tile_first"}, PatternResult::i32},
+      {"pattern_transposed_next_range",
+       true,
+       {"variant", "branch", "tile_first", "tile_last", "block_m", "from", "out"},
+       PatternResult::none},
+  };
+  return functions;
+}
+
+const PatternFunction &transposedKeptColumnsFunction() {
+  static const PatternFunction function = {
+      "pattern_transposed_kept_columns", true, {"variant", "branch", "k_position", "first_position"}, PatternResult::i32};
+  return function;
+}
+
+bool hasTransposedFunctions(ModuleOp module) { return bool(module.lookupSymbol<func::FuncOp>(transposedFunctions().front().symbol)); }
+
+std::vector<bool> branchesWithKeptColumns(ModuleOp module, const PatternInfo &info, const PatternFunction &words) {
   std::vector<bool> branches(info.branchCount, false);
-  if (auto function = module.lookupSymbol<func::FuncOp>(keptColumnsFunction().symbol))
+  if (auto function = module.lookupSymbol<func::FuncOp>(words.symbol))
     if (auto answered = function->getAttrOfType<DenseBoolArrayAttr>("heddle.branches"))
       branches.assign(answered.asArrayRef().begin(), answered.asArrayRef().end());
   branches.resize(info.branchCount, false);
@@ -62,6 +83,7 @@ bool hasDocumentRows(ModuleOp module) { return bool(module.lookupSymbol<func::Fu
 void dropTextFunctions(ModuleOp module) {
   for (llvm::StringRef symbol : {llvm::StringRef(keptColumnsFunction().symbol), llvm::StringRef(bandColumnsFunction().symbol),
                                  llvm::StringRef(documentCountFunction().symbol), llvm::StringRef(documentRowFunction().symbol),
+                                 llvm::StringRef(transposedKeptColumnsFunction().symbol),
                                  llvm::StringRef(kColumnsBelowSymbol)})
     if (auto function = module.lookupSymbol<func::FuncOp>(symbol))
       function.erase();
@@ -151,14 +173,18 @@ static LogicalResult verifyFunction(func::FuncOp found, const PatternFunction &f
 }
 
 LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
-  for (const PatternFunction &function : functionsOf(info)) {
+  std::vector<PatternFunction> functions = functionsOf(info);
+  if (hasTransposedFunctions(module))
+    functions.insert(functions.end(), transposedFunctions().begin(), transposedFunctions().end());
+  for (const PatternFunction &function : functions) {
     auto found = module.lookupSymbol<func::FuncOp>(function.symbol);
     if (!found)
       return module.emitError() << "pattern '" << info.name << "' has no function '" << function.symbol << "'";
     if (failed(verifyFunction(found, function, info)))
       return failure();
   }
-  for (const PatternFunction *function : {&keptColumnsFunction(), &bandColumnsFunction(), &documentCountFunction(), &documentRowFunction()})
+  for (const PatternFunction *function : {&keptColumnsFunction(), &bandColumnsFunction(), &documentCountFunction(), &documentRowFunction(),
+                                          &transposedKeptColumnsFunction()})
     if (auto found = module.lookupSymbol<func::FuncOp>(function->symbol); found && failed(verifyFunction(found, *function, info)))
       return failure();
   return success();

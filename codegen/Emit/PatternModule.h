@@ -41,13 +41,19 @@ inline constexpr llvm::StringLiteral kColumnsBelowSymbol = "columns_below";
 const PatternFunction &bandColumnsFunction();
 bool hasBandColumns(mlir::ModuleOp module);
 
-// One for each branch: the function of kept columns answers for it.
-std::vector<bool> branchesWithKeptColumns(mlir::ModuleOp module, const PatternInfo &info);
+// One for each branch: `words`, a function of kept columns, answers for it.
+std::vector<bool> branchesWithKeptColumns(mlir::ModuleOp module, const PatternInfo &info, const PatternFunction &words);
 
 // How many documents the rows lie in, and where one begins; only in modules of patterns with documents, and there both.
 const PatternFunction &documentCountFunction();
 const PatternFunction &documentRowFunction();
 bool hasDocumentRows(mlir::ModuleOp module);
+
+// The functions of key tiles, which only modules for kernels that walk those have, and there all four; and their kept columns,
+// which such a module may lack.
+llvm::ArrayRef<PatternFunction> transposedFunctions();
+const PatternFunction &transposedKeptColumnsFunction();
+bool hasTransposedFunctions(mlir::ModuleOp module);
 
 // Takes words of columns and documents, which only kernels ask for, out of a module that is not for text.
 void dropTextFunctions(mlir::ModuleOp module);

@@ -15,7 +15,7 @@ std::string fieldOf(const std::string &argument) {
       {"batch", "c.batch"},      {"head", "c.head"},        {"heads", "c.heads"},        {"seqlen_q", "c.seqlenQ"},
       {"seqlen_k", "c.seqlenK"}, {"q_origin", "c.qOrigin"}, {"k_origin", "c.kOrigin"},   {"tile_first", "tileFirst"},
       {"tile_last", "tileLast"}, {"block_n", "blockN"},     {"q_position", "qPosition"}, {"k_position", "kPosition"},
-      {"first_position", "firstPosition"},
+      {"first_position", "firstPosition"}, {"block_m", "blockM"},
   };
   for (const auto &[name, field] : fields)
     if (name == argument)
@@ -36,6 +36,9 @@ struct Method {
 // The methods in the order of patternFunctions().
 constexpr Method methods[] = {{"variant", "int"},    {"queryRate", "int"},      {"keyRate", "int"},
                               {"keyResidue", "int"}, {"nextRange", "KeyRange"}, {"keep", "bool"}};
+
+// The same of transposedFunctions().
+constexpr Method transposedMethods[] = {{"keyRate", "int"}, {"queryRate", "int"}, {"queryResidue", "int"}, {"nextRange", "KeyRange"}};
 
 constexpr Method keptColumnsMethod = {"keptColumns", "uint32_t"}, bandColumnsMethod = {"bandColumns", "uint32_t"};
 
@@ -78,16 +81,16 @@ void writeBandColumns(SourceWriter &writer, const PatternInfo &info) {
 }
 
 // A skeleton asks kHasKeptColumns first, so the method of a pattern without words needs no body.
-void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const std::vector<bool> &branches) {
+void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const PatternFunction &function, const std::vector<bool> &branches) {
   std::vector<std::string> answers;
   for (bool hasWords : branches)
     answers.push_back(hasWords ? "true" : "false");
   writer.line("static constexpr bool kHasKeptColumns[] = {" + joinComma(answers) + "};");
   writer.line("template <class Columns>");
-  const std::string signature = methodSignature(keptColumnsMethod, keptColumnsFunction());
+  const std::string signature = methodSignature(keptColumnsMethod, function);
   if (std::find(branches.begin(), branches.end(), true) == branches.end())
     return writer.line(signature + ";");
-  writeWords(writer, signature, keptColumnsFunction(), info);
+  writeWords(writer, signature, function, info);
 }
 
 // A skeleton asks only where configurations have tiles of documents (Skeletons/work_items.cuh), so a pattern without them says
@@ -127,6 +130,15 @@ void writeOperands(SourceWriter &writer, const PatternInfo &info) {
                 std::to_string(i) + "]);");
 }
 
+// What rows of keys visit, under the names of Pattern with the axes exchanged.
+void writeTransposed(SourceWriter &writer, const PatternInfo &info, const std::vector<bool> &branchesWithWords) {
+  writer.line();
+  auto transposed = writer.structure("TransposedPattern");
+  for (size_t i = 0; i < transposedFunctions().size(); ++i)
+    writeMethod(writer, transposedMethods[i], transposedFunctions()[i], info);
+  writeKeptColumns(writer, info, transposedKeptColumnsFunction(), branchesWithWords);
+}
+
 } // namespace
 
 std::string patternWrapperText(const PatternInfo &info, const PatternTraits &traits) {
@@ -149,7 +161,7 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
   writer.constant("kAsksTogether", traits.asksTogether);
   for (size_t i = 0; i < patternFunctions().size(); ++i)
     writeMethod(writer, methods[i], patternFunctions()[i], info);
-  writeKeptColumns(writer, info, traits.branchesWithWords);
+  writeKeptColumns(writer, info, keptColumnsFunction(), traits.branchesWithWords);
   if (traits.hasBandColumns)
     writeBandColumns(writer, info);
   writeOptional(writer, "kHasScore", info.hasScore, {"score", "float"}, scoreFunction(), info, "score");
@@ -158,6 +170,8 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
     writeDocuments(writer, info);
   writeOperands(writer, info);
   pattern.end();
+  if (traits.isTransposed)
+    writeTransposed(writer, info, traits.transposedBranchesWithWords);
   return writer.take();
 }
 

@@ -25,32 +25,50 @@ namespace arith = mlir::arith;
 namespace heddle {
 namespace {
 
+/// What the functions of a direction are called.
+struct DirectionNames {
+  StringRef rowRate, columnRate, columnResidue, nextRange, keptColumns;
+};
+constexpr DirectionNames kForwardNames = {"pattern_query_rate", "pattern_key_rate", "pattern_key_residue", "pattern_next_range",
+                                          "pattern_kept_columns"};
+constexpr DirectionNames kTransposedNames = {"pattern_transposed_key_rate", "pattern_transposed_query_rate",
+                                             "pattern_transposed_query_residue", "pattern_transposed_next_range",
+                                             "pattern_transposed_kept_columns"};
+
+/// Rows are those of tiles, columns what they visit: queries and keys, or, transposed, keys and queries.
 class FunctionModule {
 public:
-  FunctionModule(attn::PatternOp pattern, const attn::PatternAnalysis &analysis)
-      : pattern(pattern), analysis(analysis), module(ModuleOp::create(pattern.getLoc())),
-        i32(IntegerType::get(pattern.getContext(), 32)), i1(IntegerType::get(pattern.getContext(), 1)) {}
+  FunctionModule(ModuleOp module, attn::PatternOp pattern, const attn::PatternAnalysis &analysis, attn::Direction direction)
+      : module(module), pattern(pattern), analysis(analysis), direction(direction),
+        names(isForward() ? kForwardNames : kTransposedNames), i32(IntegerType::get(pattern.getContext(), 32)),
+        i1(IntegerType::get(pattern.getContext(), 1)) {}
 
-  OwningOpRef<ModuleOp> build() {
-    buildVariant();
-    buildQueryRate();
-    buildKeyRate();
-    buildKeyResidue();
+  /// Those that only the forward direction has serve both.
+  void build() {
+    if (isForward())
+      buildVariant();
+    buildRowRate();
+    buildColumnRate();
+    buildColumnResidue();
     buildNextRangeDispatch();
-    buildKeep();
+    if (isForward())
+      buildKeep();
     buildKeptColumns();
-    buildBandColumns();
-    return std::move(module);
+    if (isForward())
+      buildBandColumns();
+    if (auto below = module.lookupSymbol<func::FuncOp>(kColumnsBelow); below && SymbolTable::symbolKnownUseEmpty(below, module))
+      below.erase();
   }
 
 private:
   unsigned parameterCount() { return pattern.getNumArguments(); }
   unsigned variantCount() const { return analysis.variants.size(); }
   unsigned branchCount() const { return analysis.variants[0].branches.size(); }
-  const attn::VariantRanges &ranges(unsigned variant) const { return analysis.variants[variant].forward; }
+  bool isForward() const { return direction == attn::Direction::Forward; }
+  const attn::VariantRanges &ranges(unsigned variant) const { return analysis.variants[variant].ranges(direction); }
 
   FunctionBuilder start(StringRef name, bool hasContext, ArrayRef<Type> extra, ArrayRef<Type> results) {
-    return FunctionBuilder(*module, name, pattern, hasContext, extra, results);
+    return FunctionBuilder(module, name, pattern, hasContext, extra, results);
   }
 
   /// The index into a list of distinct values.
@@ -60,20 +78,20 @@ private:
     f.finish(expressions.integer(analysis.variantOfHead));
   }
 
-  void buildQueryRate() {
-    FunctionBuilder f = start("pattern_query_rate", false, {i32}, {i32});
+  void buildRowRate() {
+    FunctionBuilder f = start(names.rowRate, false, {i32}, {i32});
     f.finish(f.choose(f.extra(0), variantCount(), i32, [&](unsigned v) { return f.constant(ranges(v).rowRate); }));
   }
 
-  void buildKeyRate() {
-    FunctionBuilder f = start("pattern_key_rate", false, {i32, i32}, {i32});
+  void buildColumnRate() {
+    FunctionBuilder f = start(names.columnRate, false, {i32, i32}, {i32});
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) {
       return f.constant(ranges(v).branches[b].columnRate);
     }));
   }
 
-  void buildKeyResidue() {
-    FunctionBuilder f = start("pattern_key_residue", true, {i32, i32, i32}, {i32});
+  void buildColumnResidue() {
+    FunctionBuilder f = start(names.columnResidue, true, {i32, i32, i32}, {i32});
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) {
       attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) {
         return symbol.kind == attn::Symbol::TileFirst ? f.extra(2) : f.contextSymbol(symbol);
@@ -91,11 +109,11 @@ private:
 
   void buildNextRangeDispatch() {
     Type out = MemRefType::get({5}, i32);
-    FunctionBuilder f = start("pattern_next_range", true, {i32, i32, i32, i32, i32, i32, out}, {});
+    FunctionBuilder f = start(names.nextRange, true, {i32, i32, i32, i32, i32, i32, out}, {});
     TileArguments tile{f.extra(2), f.extra(3), f.extra(4), f.extra(5)};
     f.dispatch(f.extra(0), variantCount(), [&](unsigned v) {
       f.dispatch(f.extra(1), branchCount(), [&](unsigned b) {
-        KeyRun run = buildNextRange(f, ranges(v).branches[b], tile);
+        ColumnRun run = buildNextRange(f, ranges(v).branches[b], tile);
         store(f, {run.begin, run.end, run.fullBegin, run.fullEnd, run.reach}, f.extra(6));
       });
     });
@@ -121,8 +139,8 @@ private:
 
   /// Left out if no branch has words for all variants.
   void buildKeptColumns() {
-    FunctionBuilder f = start("pattern_kept_columns", true, {i32, i32, i32, i32}, {i32});
-    func::FuncOp below = declareColumnsBelow(f);
+    FunctionBuilder f = start(names.keptColumns, true, {i32, i32, i32, i32}, {i32});
+    declareColumnsBelow(f);
     SmallVector<bool> hasWords(branchCount(), true);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
       auto keeps = [&](FunctionBuilder &predicate, Pair position) {
@@ -134,10 +152,8 @@ private:
       return f.constant(0);
     }));
     f.function->setAttr("heddle.branches", f.builder.getDenseBoolArrayAttr(hasWords));
-    if (!llvm::is_contained(hasWords, true)) {
+    if (!llvm::is_contained(hasWords, true))
       f.function.erase();
-      below.erase();
-    }
   }
 
   /// Only where squares of the pattern are cut by a band (Grain.h), which always has words.
@@ -152,13 +168,12 @@ private:
     }));
   }
 
-  func::FuncOp declareColumnsBelow(FunctionBuilder &f) {
-    if (auto known = module->lookupSymbol<func::FuncOp>(kColumnsBelow))
-      return known;
+  void declareColumnsBelow(FunctionBuilder &f) {
+    if (module.lookupSymbol(kColumnsBelow))
+      return;
     auto below = func::FuncOp::create(f.loc, kColumnsBelow, f.builder.getFunctionType(i32, i32));
     below.setPrivate();
-    module->push_back(below);
-    return below;
+    module.push_back(below);
   }
 
   struct Pair {
@@ -189,15 +204,15 @@ private:
     return isInside ? isInside : arith::ConstantOp::create(f.builder, f.loc, f.builder.getBoolAttr(true)).getResult();
   }
 
-  /// (CTX, q_position, first_position, column) -> i1: the key exists and `keeps` says so of the pair.
+  /// (CTX, position of the row, first_position, column) -> i1: the column exists and `keeps` says so of the pair.
   func::FuncOp buildColumnPredicate(ModuleOp scratch, unsigned v, unsigned b, PairPredicate keeps) {
     FunctionBuilder f(scratch, "keeps_column", pattern, true, {i32, i32, i32}, {i1});
     Value ahead = arith::MulIOp::create(f.builder, f.loc, f.extra(2), f.constant(ranges(v).branches[b].columnRate));
-    Value key = arith::AddIOp::create(f.builder, f.loc, f.extra(1), ahead);
-    Value end = arith::AddIOp::create(f.builder, f.loc, f.context(FunctionBuilder::KOrigin),
-                                      f.context(FunctionBuilder::SeqlenK));
-    Value exists = arith::CmpIOp::create(f.builder, f.loc, arith::CmpIPredicate::slt, key, end);
-    Value kept = keeps(f, {f.extra(0), key});
+    Value column = arith::AddIOp::create(f.builder, f.loc, f.extra(1), ahead);
+    Value end = arith::AddIOp::create(f.builder, f.loc, f.context(isForward() ? FunctionBuilder::KOrigin : FunctionBuilder::QOrigin),
+                                      f.context(isForward() ? FunctionBuilder::SeqlenK : FunctionBuilder::SeqlenQ));
+    Value exists = arith::CmpIOp::create(f.builder, f.loc, arith::CmpIPredicate::slt, column, end);
+    Value kept = keeps(f, isForward() ? Pair{f.extra(0), column} : Pair{column, f.extra(0)});
     f.finish(arith::AndIOp::create(f.builder, f.loc, exists, kept).getResult());
     return f.function;
   }
@@ -236,14 +251,18 @@ private:
     return kept;
   }
 
+  ModuleOp module;
   attn::PatternOp pattern;
   const attn::PatternAnalysis &analysis;
-  OwningOpRef<ModuleOp> module;
+  attn::Direction direction;
+  const DirectionNames &names;
   Type i32, i1;
 };
 
 /// Folds what the builders leave, so that the text that people read is short.
 LogicalResult simplify(ModuleOp module) {
+  if (failed(verify(module)))
+    return failure();
   PassManager passes(module.getContext());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -285,13 +304,19 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
     for (const attn::BranchRanges &branch : variant.forward.branches)
       row.branches.push_back({branch.columnRate, branch.masked, branch.reason});
   }
-  schedule.functions = FunctionModule(pattern, analysis).build();
+  schedule.functions = ModuleOp::create(pattern.getLoc());
+  FunctionModule(*schedule.functions, pattern, analysis, attn::Direction::Forward).build();
   schedule.hasScore = appendScoreFunction(*schedule.functions, pattern);
   schedule.hasSink = appendSinkFunction(*schedule.functions, pattern);
   appendDocumentFunctions(*schedule.functions, pattern);
-  if (failed(verify(*schedule.functions)) || failed(simplify(*schedule.functions)))
+  if (failed(simplify(*schedule.functions)))
     return failure();
   return schedule;
+}
+
+LogicalResult appendTransposedFunctions(ModuleOp functions, attn::PatternOp pattern, const attn::PatternAnalysis &analysis) {
+  FunctionModule(functions, pattern, analysis, attn::Direction::Transposed).build();
+  return simplify(functions);
 }
 
 } // namespace heddle

@@ -1,6 +1,6 @@
 //===- RangeFunction.cpp - ranges as device code --------------------------===//
 // Each piece gives its next tiles at or after `from`; a run begins at the first of them and ends where the set of
-// pieces that cover it changes. Nothing is stored or sorted, so a query tile needs no memory for its ranges.
+// pieces that cover it changes. Nothing is stored or sorted, so a tile needs no memory for its ranges.
 // A piece with a list asks for its next cell in every cell of rows. On a device the lanes of a warp ask together, so its
 // loops go round equally often in all of them, the shorter ones over their last cell again.
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,7 @@ public:
   RangeBuilder(FunctionBuilder &function, const attn::BranchRanges &branch, const TileArguments &tile)
       : function(function), branch(branch), tile(tile), builder(function.builder), loc(function.loc) {}
 
-  KeyRun build() {
+  ColumnRun build() {
     SmallVector<PieceRun> pieces;
     for (const attn::PieceRange &piece : branch.pieces) // first, while few registers are taken
       if (piece.list)
@@ -39,7 +39,7 @@ public:
       if (!piece.list)
         pieces.push_back(nextOf(piece));
     Value none = function.constant(kNoTile);
-    KeyRun run{none, none, none, none, none};
+    ColumnRun run{none, none, none, none, none};
     for (const PieceRun &piece : pieces)
       run.begin = min(run.begin, piece.begin);
     run.fullBegin = run.fullEnd = run.begin;
@@ -163,7 +163,6 @@ private:
   };
 
   ListedCell nextCell(const attn::ListedColumns &list, const CellColumns &columns, const Cells &cells) {
-    assert(!list.isTransposed && "generated functions walk rows of queries");
     Value from = max(columns.visitFirst, arith::MulIOp::create(builder, loc, tile.from, tile.blockN));
     Value listed;
     attn::ExprBuilder expressions(builder, loc, [&](attn::Symbol symbol) {
@@ -185,7 +184,7 @@ private:
 
   Value isNone(Value tileNumber) { return function.isEqual(tileNumber, kNoTile); }
 
-  void widenFull(KeyRun &run, const PieceRun &piece) {
+  void widenFull(ColumnRun &run, const PieceRun &piece) {
     Value begin = max(firstTileFrom(piece.fullFirst), run.begin), end = min(endOfFull(piece.fullLast), run.end);
     Value known = sub(run.fullEnd, run.fullBegin), wider = less(known, sub(end, begin));
     Value isFull = both(lessEqual(piece.fullFirst, piece.fullLast), wider);
@@ -211,7 +210,7 @@ private:
 
 } // namespace
 
-KeyRun buildNextRange(FunctionBuilder &function, const attn::BranchRanges &branch, const TileArguments &tile) {
+ColumnRun buildNextRange(FunctionBuilder &function, const attn::BranchRanges &branch, const TileArguments &tile) {
   return RangeBuilder(function, branch, tile).build();
 }
 

@@ -23,7 +23,7 @@ public:
     return cell;
   }
 
-private:
+protected:
   static constexpr uint32_t kStep = 0x9e3779b9, kFirst = 0x6a09e667, kSecond = 0xbb67ae85;
   static constexpr int kRounds = 6;
 
@@ -88,7 +88,7 @@ struct RandomList {
 };
 
 // Each lane in its share of the permutations.
-DEV int32_t searchRandomCells(const RandomList &list, int32_t from) {
+template <class List> DEV int32_t searchRandomCells(const List &list, int32_t from) {
   const int32_t length = list.length();
   int32_t nearest = kNoListedCell;
 #pragma unroll 1

@@ -27,7 +27,6 @@ BranchEvaluator::BranchEvaluator(const BranchRanges &branch, const TensorData &t
 
 void BranchEvaluator::compileList(CompiledPiece &piece, const ListedColumns &list) {
   piece.rule = list.rule;
-  piece.isTransposed = list.isTransposed;
   for (const IntExpr &argument : list.arguments)
     piece.arguments.push_back(piece.program.add(argument));
   piece.row = piece.program.add(list.row);

@@ -54,7 +54,6 @@ private:
     ExprProgram program;
     unsigned visitFirst, visitLast, hasRows, fullFirst, fullLast;
     std::shared_ptr<const ListRule> rule; ///< null: no list
-    bool isTransposed = false;
     std::vector<unsigned> arguments;
     unsigned row = 0, listSpan = 0;
     ExprProgram listProgram; ///< over Symbol::ListedCell
@@ -181,7 +180,7 @@ void BranchEvaluator::forEachList(SymbolValues valueOf, Use use) const {
       std::vector<int64_t> arguments;
       for (unsigned argument : piece.arguments)
         arguments.push_back(slots[argument]);
-      use(*piece.rule, slots[piece.listSpan], piece.rule->longest(arguments, piece.isTransposed, &tensors));
+      use(*piece.rule, slots[piece.listSpan], piece.rule->longest(arguments, &tensors));
     }
 }
 
@@ -273,7 +272,7 @@ BranchEvaluator::listedRuns(const CompiledPiece &piece, Domain &domain, SymbolVa
   const Number base = moves ? slots[piece.row] : domain.constant(0);
   std::vector<Run<Number>> runs;
   std::vector<Number> columns;
-  for (int64_t cell : piece.rule->cells(arguments, row, piece.isTransposed, &tensors)) {
+  for (int64_t cell : piece.rule->cells(arguments, row, &tensors)) {
     piece.listProgram.run(domain, [&](Symbol symbol) -> Number {
       return symbol.kind == Symbol::ListedCell ? domain.add(base, domain.constant(cell)) : valueOf(symbol);
     }, columns);

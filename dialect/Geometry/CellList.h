@@ -6,6 +6,7 @@
 #ifndef HEDDLE_DIALECT_GEOMETRY_CELLLIST_H
 #define HEDDLE_DIALECT_GEOMETRY_CELLLIST_H
 
+#include "dialect/Geometry/IntExpr.h"
 #include "dialect/Geometry/TensorData.h"
 
 #include <cstdint>
@@ -29,9 +30,12 @@ public:
   /// pattern functions defines them itself (ListCalls.cpp).
   virtual const char *deviceFile() const = 0;
 
-  /// Ascending, each once; no bound is put on the numbers. `isTransposed`: the query cells that name key cell `row`. An
-  /// argument that stands for a tensor is its number among `tensors`, which holds it.
-  virtual std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed,
+  /// The rule of the query cells that name a key cell; `arguments` become its own. Null of a rule that no piece of a mask has.
+  virtual std::shared_ptr<const ListRule> transposed(std::vector<IntExpr> &arguments) const { return nullptr; }
+
+  /// Ascending, each once; no bound is put on the numbers. An argument that stands for a tensor is its number among `tensors`,
+  /// which holds it.
+  virtual std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row,
                                      const TensorData *tensors = nullptr) const = 0;
   /// False: all query cells have the same list, and `row` may be any number.
   virtual bool dependsOnRow() const { return true; }
@@ -40,8 +44,7 @@ public:
   /// True: the list of query cell n is that of cell 0, moved by n.
   virtual bool movesWithRow() const { return false; }
   /// No list is longer.
-  virtual int64_t longest(const std::vector<int64_t> &arguments, bool isTransposed = false,
-                          const TensorData *tensors = nullptr) const = 0;
+  virtual int64_t longest(const std::vector<int64_t> &arguments, const TensorData *tensors = nullptr) const = 0;
   /// What is kept, for cells that are called `cells`: "3 random blocks for each of the query's, by seed 7".
   virtual std::string inWords(const std::vector<int64_t> &arguments, const std::string &cells) const = 0;
 };

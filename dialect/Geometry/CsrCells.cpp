@@ -33,11 +33,18 @@ private:
 
 class CsrCells : public ListRule {
 public:
-  const char *name() const override { return kCsrCells; }
-  const char *deviceFile() const override { return nullptr; }
+  explicit CsrCells(bool isTransposed) : isTransposed(isTransposed) {}
 
-  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed,
-                             const TensorData *tensors) const override {
+  const char *name() const override { return isTransposed ? kCsrCellsTransposed : kCsrCells; }
+  const char *deviceFile() const override { return nullptr; }
+  std::shared_ptr<const ListRule> transposed(std::vector<IntExpr> &) const override { return of(!isTransposed); }
+
+  static std::shared_ptr<const ListRule> of(bool isTransposed) {
+    static const std::shared_ptr<const ListRule> rules[] = {std::make_shared<CsrCells>(false), std::make_shared<CsrCells>(true)};
+    return rules[isTransposed];
+  }
+
+  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, const TensorData *tensors) const override {
     const Rows rows(arguments, tensors);
     std::vector<int64_t> cells;
     if (!isTransposed)
@@ -50,7 +57,7 @@ public:
     return cells;
   }
 
-  int64_t longest(const std::vector<int64_t> &arguments, bool isTransposed, const TensorData *tensors) const override {
+  int64_t longest(const std::vector<int64_t> &arguments, const TensorData *tensors) const override {
     const Rows rows(arguments, tensors);
     std::map<int64_t, int64_t> lengths;
     int64_t most = 0;
@@ -62,13 +69,13 @@ public:
   std::string inWords(const std::vector<int64_t> &, const std::string &cells) const override {
     return "the " + cells + " that tensors name for the query's";
   }
+
+private:
+  bool isTransposed; ///< cells are those of rows that name the row
 };
 
 } // namespace
 
-std::shared_ptr<const ListRule> csrCells() {
-  static const auto rule = std::make_shared<const CsrCells>();
-  return rule;
-}
+std::shared_ptr<const ListRule> csrCells() { return CsrCells::of(/*isTransposed=*/false); }
 
 } // namespace heddle::attn

@@ -9,7 +9,7 @@
 
 namespace heddle::attn {
 
-inline constexpr const char *kCsrCells = "csr_cells";
+inline constexpr const char *kCsrCells = "csr_cells", *kCsrCellsTransposed = "csr_cells_transposed";
 
 /// Arguments: the tensors of offsets and of indices, the number of the list, offsets of a list, indices in all. What lies
 /// beyond the tensors is in no row.

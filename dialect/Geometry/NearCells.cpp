@@ -14,17 +14,20 @@ public:
   const char *deviceFile() const override { return "near_cells.cuh"; }
   bool movesWithRow() const override { return true; }
 
-  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed,
-                             const TensorData *) const override {
+  std::shared_ptr<const ListRule> transposed(std::vector<IntExpr> &arguments) const override {
+    arguments = {arguments[0], IntExpr(0) - arguments[2], IntExpr(0) - arguments[1]};
+    return nearCells();
+  }
+
+  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, const TensorData *) const override {
     const auto [step, first, last] = std::tie(arguments[0], arguments[1], arguments[2]);
-    const int64_t least = isTransposed ? -last : first, most = isTransposed ? -first : last;
     std::vector<int64_t> cells;
-    for (int64_t m = least; m <= most; ++m)
+    for (int64_t m = first; m <= last; ++m)
       cells.push_back(row + m * step);
     return cells;
   }
 
-  int64_t longest(const std::vector<int64_t> &arguments, bool, const TensorData *) const override {
+  int64_t longest(const std::vector<int64_t> &arguments, const TensorData *) const override {
     return std::max<int64_t>(arguments[2] - arguments[1] + 1, 0);
   }
 

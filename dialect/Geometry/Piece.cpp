@@ -38,8 +38,7 @@ void append(std::vector<CellClass> &to, const std::vector<CellClass> &from) {
 }
 
 bool areAlike(const CellList &a, const CellList &b) {
-  return a.loop.cell == b.loop.cell && a.rule->name() == b.rule->name() && a.arguments == b.arguments &&
-         a.isTransposed == b.isTransposed;
+  return a.loop.cell == b.loop.cell && a.rule == b.rule && a.arguments == b.arguments;
 }
 
 /// A piece follows one list; for another one the pairs are asked.
@@ -105,6 +104,13 @@ void appendCells(std::vector<CellLoop> &to, const std::vector<CellLoop> &from) {
   }
 }
 
+CellList CellList::transposed() const {
+  CellList result = *this;
+  result.loop = loop.transposed();
+  result.rule = rule->transposed(result.arguments);
+  return result;
+}
+
 Piece Piece::transposed() const {
   Piece result = *this;
   std::swap(result.q, result.k);
@@ -115,10 +121,8 @@ Piece Piece::transposed() const {
   for (std::vector<CellClass> *classes : {&result.qCells, &result.kCells})
     for (CellClass &cells : *classes)
       cells.loop = cells.loop.transposed();
-  if (result.list) {
-    result.list->loop = result.list->loop.transposed();
-    result.list->isTransposed = !result.list->isTransposed;
-  }
+  if (result.list)
+    result.list = result.list->transposed();
   for (CellBand &band : result.bands) {
     band.loop = band.loop.transposed();
     band.steps = mirrored(band.steps);

@@ -83,7 +83,7 @@ struct CellList {
   CellLoop loop;
   std::shared_ptr<const ListRule> rule;
   std::vector<IntExpr> arguments; ///< of the rule
-  bool isTransposed = false;      ///< the cell of the query is one of those that the cell of the key names
+  CellList transposed() const;
 };
 
 struct Piece {

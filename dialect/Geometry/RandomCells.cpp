@@ -19,16 +19,23 @@ bool isInside(int64_t cell, int64_t extent) { return cell >= 0 && cell < extent;
 
 class RandomCells : public ListRule {
 public:
-  const char *name() const override { return "random_cells"; }
-  const char *deviceFile() const override { return "random_cells.cuh"; }
-  bool isSearched() const override { return true; }
+  explicit RandomCells(bool isTransposed) : isTransposed(isTransposed) {}
 
-  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, bool isTransposed,
-                             const TensorData *) const override {
+  const char *name() const override { return isTransposed ? "random_cells_transposed" : "random_cells"; }
+  const char *deviceFile() const override { return isTransposed ? "random_cells_transposed.cuh" : "random_cells.cuh"; }
+  bool isSearched() const override { return true; }
+  std::shared_ptr<const ListRule> transposed(std::vector<IntExpr> &) const override { return of(!isTransposed); }
+
+  static std::shared_ptr<const ListRule> of(bool isTransposed) {
+    static const std::shared_ptr<const ListRule> rules[] = {std::make_shared<RandomCells>(false), std::make_shared<RandomCells>(true)};
+    return rules[isTransposed];
+  }
+
+  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, const TensorData *) const override {
     std::vector<int64_t> cells;
     if (!isInside(row, arguments[3]))
       return cells;
-    for (int64_t index = 0; index < longest(arguments, isTransposed, nullptr); ++index) {
+    for (int64_t index = 0; index < longest(arguments, nullptr); ++index) {
       KeyedPermutation permutation(arguments[1], arguments[2], index, arguments[3]);
       cells.push_back(isTransposed ? permutation.preimage(row) : permutation.image(row));
     }
@@ -37,7 +44,7 @@ public:
     return cells;
   }
 
-  int64_t longest(const std::vector<int64_t> &arguments, bool, const TensorData *) const override {
+  int64_t longest(const std::vector<int64_t> &arguments, const TensorData *) const override {
     return std::max<int64_t>(std::min(arguments[0], arguments[3]), 0);
   }
 
@@ -45,6 +52,9 @@ public:
     const std::string some = arguments[0] == 1 ? "one at random of the " : std::to_string(arguments[0]) + " random ";
     return some + cells + " for each of the query's, by seed " + std::to_string(arguments[1]) + (arguments[2] ? " and head" : "");
   }
+
+private:
+  bool isTransposed; ///< by the inverse permutations
 };
 
 } // namespace
@@ -96,15 +106,21 @@ uint32_t KeyedPermutation::preimage(uint32_t cell) const {
   return cell;
 }
 
-std::shared_ptr<const ListRule> randomCells() {
-  static const auto rule = std::make_shared<const RandomCells>();
-  return rule;
-}
+std::shared_ptr<const ListRule> randomCells() { return RandomCells::of(/*isTransposed=*/false); }
 
 int32_t randomCellsNext(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from) {
   int32_t next = kNoCell;
   for (int32_t index = 0, length = randomCellsLength(count, seed, head, extent, row); index < length; ++index) {
     int32_t cell = randomCellsEntry(count, seed, head, extent, row, index);
+    next = cell >= from ? std::min(next, cell) : next;
+  }
+  return next;
+}
+
+int32_t randomCellsTransposedNext(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from) {
+  int32_t next = kNoCell;
+  for (int32_t index = 0, length = randomCellsLength(count, seed, head, extent, row); index < length; ++index) {
+    const int32_t cell = static_cast<int32_t>(KeyedPermutation(seed, head, index, extent).preimage(row));
     next = cell >= from ? std::min(next, cell) : next;
   }
   return next;

@@ -34,6 +34,7 @@ std::shared_ptr<const ListRule> randomCells();
 
 /// What generated code calls on the host (ListCalls.h).
 int32_t randomCellsNext(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from);
+int32_t randomCellsTransposedNext(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from);
 bool randomCellsHas(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t cell);
 int32_t randomCellsLength(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row);
 int32_t randomCellsEntry(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t index);

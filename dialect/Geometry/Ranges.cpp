@@ -123,7 +123,6 @@ std::optional<ListedColumns> listedColumns(const std::optional<CellList> &list, 
   IntExpr member = ceilDiv(position - own.residue, own.rate) * own.rate + own.residue;
   return ListedColumns{list->rule,
                        list->arguments,
-                       list->isTransposed,
                        list->rule->dependsOnRow() ? symbol(Symbol::Cell, list->loop.cell) : IntExpr(0),
                        list->loop.span,
                        own.exact ? numbers.ceil(start) : numbers.floor(start),

@@ -26,7 +26,6 @@ struct CellRange {
 struct ListedColumns {
   std::shared_ptr<const ListRule> rule;
   std::vector<IntExpr> arguments;
-  bool isTransposed;
   IntExpr row;         ///< number of the cell of the tile's rows
   IntExpr span;        ///< positions of a cell
   IntExpr first, last; ///< over Symbol::ListedCell

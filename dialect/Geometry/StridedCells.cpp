@@ -15,7 +15,7 @@ public:
   const char *deviceFile() const override { return "strided_cells.cuh"; }
   bool dependsOnRow() const override { return false; }
 
-  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t, bool, const TensorData *) const override {
+  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t, const TensorData *) const override {
     const auto [modulus, residue, first, end] = std::tie(arguments[0], arguments[1], arguments[2], arguments[3]);
     std::vector<int64_t> cells;
     for (int64_t cell = first + floorMod(residue - first, modulus); cell < end; cell += modulus)
@@ -23,7 +23,7 @@ public:
     return cells;
   }
 
-  int64_t longest(const std::vector<int64_t> &arguments, bool, const TensorData *) const override {
+  int64_t longest(const std::vector<int64_t> &arguments, const TensorData *) const override {
     return std::max<int64_t>(arguments[3] - arguments[2], 0) / arguments[0] + 1;
   }
 

@@ -22,7 +22,12 @@ public:
   }
 
   void build(StringRef role) {
-    const Row row = rowOf();
+    if (role == kCsrRowWith) {
+      Value cell = argument(5), from = last(), first = firstRowWith(cell, from);
+      func::ReturnOp::create(builder, loc, first);
+      return;
+    }
+    const Row row = rowOf(argument(5));
     Value result = role == "length" ? sub(row.end, row.begin) : role == "entry" ? entryOf(row) : nextOf(row, last());
     if (role == "has")
       result = compare(arith::CmpIPredicate::eq, result, last());
@@ -61,8 +66,8 @@ private:
     return load(indices(), kept);
   }
 
-  Row rowOf() {
-    Value list = argument(2), count = argument(3), row = argument(5);
+  Row rowOf(Value row) {
+    Value list = argument(2), count = argument(3);
     Value first = arith::MulIOp::create(builder, loc, list, count);
     Value two = constant(2), lastRow = sub(count, two), known = cut(row, lastRow);
     Value place = add(first, known), next = add(place, one);
@@ -92,6 +97,24 @@ private:
     Value place = loop.getResult(0), kept = cut(place, lastPlace), found = load(indices(), kept);
     Value none = constant(kNoCell), isFound = less(place, row.end);
     return select(isFound, found, none);
+  }
+
+  /// The first row at or after `from` that names the cell. Nothing orders the tensors by cells, so rows are asked one by one.
+  Value firstRowWith(Value cell, Value from) {
+    Value rows = sub(argument(3), one), first = max(from, zero), none = constant(kNoCell);
+    auto loop = scf::ForOp::create(builder, loc, first, rows, one, none);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value found = loop.getRegionIterArg(0), isOpen = compare(arith::CmpIPredicate::eq, found, none);
+    auto asked = scf::IfOp::create(builder, loc, builder.getI32Type(), isOpen, /*withElseRegion=*/true);
+    scf::YieldOp::create(builder, loc, asked.getResult(0));
+    builder.setInsertionPointToStart(asked.thenBlock());
+    Value row = loop.getInductionVar(), named = nextOf(rowOf(row), cell);
+    Value isNamed = compare(arith::CmpIPredicate::eq, named, cell), nearest = select(isNamed, row, none);
+    scf::YieldOp::create(builder, loc, nearest);
+    builder.setInsertionPointToStart(asked.elseBlock());
+    scf::YieldOp::create(builder, loc, found);
+    builder.setInsertionPointAfter(loop);
+    return loop.getResult(0);
   }
 
   OpBuilder builder;

@@ -10,7 +10,10 @@
 
 namespace heddle::attn {
 
-/// Gives a function without a body, whose name ends with the role (next, has, length, entry), its body.
+/// The role of <name>_next of csr_cells_transposed.
+inline constexpr llvm::StringLiteral kCsrRowWith = "row_with";
+
+/// Gives a function without a body its body by its role: next, has, length, entry, kCsrRowWith.
 void defineCsrFunction(mlir::func::FuncOp function, llvm::StringRef role);
 
 } // namespace heddle::attn

@@ -39,8 +39,8 @@ func::FuncOp declareOf(OpBuilder &builder, Location loc, StringRef rule, StringR
   auto function = declare(builder, loc, (rule + "_" + role).str(), type, file);
   function->setAttr(kListName, builder.getStringAttr(rule));
   if (file.empty() && function.isExternal()) {
-    assert(rule == kCsrCells && "no other rule is defined here");
-    defineCsrFunction(function, role);
+    assert((rule == kCsrCells || rule == kCsrCellsTransposed) && "no other rule is defined here");
+    defineCsrFunction(function, rule == kCsrCells ? role : StringRef(kCsrRowWith));
   }
   return function;
 }
@@ -86,6 +86,7 @@ ArrayRef<HostFunction> hostFunctions() {
       {"near_cells_next", reinterpret_cast<void *>(&nearCellsNext)},
       {"strided_cells_next", reinterpret_cast<void *>(&stridedCellsNext)},
       {"random_cells_next", reinterpret_cast<void *>(&randomCellsNext)},
+      {"random_cells_transposed_next", reinterpret_cast<void *>(&randomCellsTransposedNext)},
       {"random_cells_has", reinterpret_cast<void *>(&randomCellsHas)},
       {"random_cells_length", reinterpret_cast<void *>(&randomCellsLength)},
       {"random_cells_entry", reinterpret_cast<void *>(&randomCellsEntry)},

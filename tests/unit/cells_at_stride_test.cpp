@@ -39,8 +39,10 @@ TEST_CASE("cells at a stride from the query's own") {
             expectedRows.insert(cell); // of these query cells, key cell `row` is in the list
         }
         const std::vector<int64_t> cells(expected.begin(), expected.end()), rows(expectedRows.begin(), expectedRows.end());
-        CHECK(heddle::attn::nearCells()->cells({step, first, last}, row, false) == cells);
-        CHECK(heddle::attn::nearCells()->cells({step, first, last}, row, true) == rows);
+        CHECK(heddle::attn::nearCells()->cells({step, first, last}, row) == cells);
+        std::vector<heddle::attn::IntExpr> turned = {step, first, last};
+        const auto inverse = heddle::attn::nearCells()->transposed(turned);
+        CHECK(inverse->cells({*turned[0].constant(), *turned[1].constant(), *turned[2].constant()}, row) == rows);
         CHECK(heddle::attn::nearCells()->longest({step, first, last}) == int64_t(cells.size()));
         bool isSame = true;
         for (int32_t from = -kNearby; from <= kNearby; ++from) {
@@ -60,7 +62,7 @@ TEST_CASE("cells of a residue class") {
           if ((cell - residue) % modulus == 0)
             expected.insert(cell);
         const std::vector<int64_t> cells(expected.begin(), expected.end());
-        CHECK(heddle::attn::stridedCells()->cells({modulus, residue, first, end}, 7, false) == cells);
+        CHECK(heddle::attn::stridedCells()->cells({modulus, residue, first, end}, 7) == cells);
         bool isSame = true;
         for (int32_t from = -kNearby; from <= kNearby; ++from) {
           isSame &= heddle::attn::stridedCellsNext(modulus, residue, first, end, 7, from) == leastFrom(expected, from);

@@ -79,7 +79,7 @@ static void storeCellWord(int32_t number, int32_t word) { cellMemory[number] = w
 static void orCellWord(int32_t number, uint32_t bits) { cellMemory[number] |= static_cast<int32_t>(bits); }
 } // namespace heddle::ptx
 
-#include "codegen/Skeletons/random_cells.cuh"
+#include "codegen/Skeletons/random_cells_transposed.cuh"
 
 TEST_CASE("every pi_t is a permutation, and its inverse is found") {
   auto check = [](uint32_t extent) {
@@ -155,7 +155,7 @@ TEST_CASE("host, definition and device agree on lists") {
           std::set<int64_t> expected;
           for (int32_t index = 0; row >= 0 && row < extent && index < std::min(count, extent); ++index)
             expected.insert(heddle::oracle::randomCell(9, head - 1, index, extent, row));
-          std::vector<int64_t> cells = heddle::attn::randomCells()->cells({count, 9, head, extent}, row, false);
+          std::vector<int64_t> cells = heddle::attn::randomCells()->cells({count, 9, head, extent}, row);
           CHECK(cells == std::vector<int64_t>(expected.begin(), expected.end()));
           bool isSame = true;
           for (int32_t cell = 0; cell < extent; ++cell) {
@@ -170,14 +170,15 @@ TEST_CASE("host, definition and device agree on lists") {
 }
 
 TEST_CASE("transposed lists name the rows that name a cell") {
-  auto rule = heddle::attn::randomCells();
+  std::vector<heddle::attn::IntExpr> same;
+  auto rule = heddle::attn::randomCells(), inverse = rule->transposed(same);
   for (int64_t extent : {1, 2, 9, 64}) {
     const std::vector<int64_t> arguments = {4, 11, 0, extent};
     std::set<std::pair<int64_t, int64_t>> forward, transposed;
     for (int64_t row = 0; row < extent; ++row) {
-      for (int64_t cell : rule->cells(arguments, row, false))
+      for (int64_t cell : rule->cells(arguments, row))
         forward.insert({row, cell});
-      for (int64_t cell : rule->cells(arguments, row, true))
+      for (int64_t cell : inverse->cells(arguments, row))
         transposed.insert({cell, row});
     }
     CHECK(forward == transposed);
@@ -210,8 +211,11 @@ TEST_CASE("rows that take turns in one place, and cells of several windows, from
         const int32_t expected = heddle::attn::randomCellsNext(count, seed, head, extent, row, from);
         auto ask = [&](int) { return heddle::random_cells_next(count, seed, head, extent, row, from); };
         CHECK(askTogether(ask) == std::vector<int32_t>(Warp::kLanes, expected));
-        auto search = [&](int) { return heddle::searchRandomCells({count, seed, head, extent, row}, from); };
+        auto search = [&](int) { return heddle::searchRandomCells(heddle::RandomList{count, seed, head, extent, row}, from); };
         CHECK(askTogether(search) == std::vector<int32_t>(Warp::kLanes, expected));
+        auto askInverse = [&](int) { return heddle::random_cells_transposed_next(count, seed, head, extent, row, from); };
+        const int32_t naming = heddle::attn::randomCellsTransposedNext(count, seed, head, extent, row, from);
+        CHECK(askTogether(askInverse) == std::vector<int32_t>(Warp::kLanes, naming));
         from = expected == kNoCell ? kNoCell : expected + 1;
       }
     }

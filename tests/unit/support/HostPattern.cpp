@@ -81,6 +81,31 @@ SHIM void shim_counts(int *out) {
 }
 )";
 
+// After the others, for texts with a TransposedPattern.
+const char *transposedShims = R"(
+SHIM int shim_transposed_key_rate(int variant) { return TransposedPattern::keyRate(variant); }
+SHIM int shim_transposed_query_rate(int variant, int branch) { return TransposedPattern::queryRate(variant, branch); }
+SHIM int shim_transposed_query_residue(const JitContext *c, int variant, int branch, int tileFirst) {
+  return TransposedPattern::queryResidue(Context(c), variant, branch, tileFirst);
+}
+SHIM void shim_transposed_next_range(const JitContext *c, int variant, int branch, int tileFirst, int tileLast, int blockM, int from, int *out) {
+  KeyRange range = TransposedPattern::nextRange(Context(c), variant, branch, tileFirst, tileLast, blockM, from);
+  out[0] = range.begin; out[1] = range.end; out[2] = range.fullBegin; out[3] = range.fullEnd; out[4] = range.reach;
+}
+template <int Branch> uint32_t transposedKeptColumns(const PatternContext &c, int variant, int branch, int k, int first) {
+  if (branch != Branch) {
+    if constexpr (Branch + 1 < Pattern::kBranchCount) return transposedKeptColumns<Branch + 1>(c, variant, branch, k, first);
+  }
+  if constexpr (TransposedPattern::kHasKeptColumns[Branch])
+    return TransposedPattern::keptColumns<heddle::LaneColumns>(c, variant, Branch, k, first);
+  return 0;
+}
+SHIM int shim_has_transposed_kept_columns(int branch) { return TransposedPattern::kHasKeptColumns[branch]; }
+SHIM uint32_t shim_transposed_kept_columns(const JitContext *c, int variant, int branch, int k, int first) {
+  return transposedKeptColumns<0>(Context(c), variant, branch, k, first);
+}
+)";
+
 std::string makeFolder() {
   const char *base = std::getenv("TMPDIR");
   std::string path = std::string(base ? base : "/tmp") + "/heddle-host-XXXXXX";
@@ -120,6 +145,12 @@ struct HostPattern::Library {
   float (*score)(const JitContext *, int, int, float) = nullptr;
   float (*sink)(const JitContext *) = nullptr;
   void (*counts)(int *) = nullptr;
+  int (*transposedKeyRate)(int) = nullptr;
+  int (*transposedQueryRate)(int, int) = nullptr;
+  int (*transposedQueryResidue)(const JitContext *, int, int, int) = nullptr;
+  void (*transposedNextRange)(const JitContext *, int, int, int, int, int, int, int *) = nullptr;
+  int (*hasTransposedKeptColumns)(int) = nullptr;
+  uint32_t (*transposedKeptColumns)(const JitContext *, int, int, int, int) = nullptr;
 
   ~Library() {
     if (handle)
@@ -138,9 +169,10 @@ struct HostPattern::Library {
 };
 
 HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : library(std::make_unique<Library>()) {
+  const bool isTransposed = text.find("struct TransposedPattern") != std::string::npos;
   std::string source = library->folder + "/pattern.cpp";
   std::ofstream(source) << "// pattern " << info.name
-                        << kHostDevice << text << shims;
+                        << kHostDevice << text << shims << (isTransposed ? transposedShims : "");
   mkdir((library->folder + "/Ptx").c_str(), 0700);
   std::ofstream(library->folder + "/Ptx/warp.cuh") << kHostWarp; // found before the skeletons'
   std::string object = library->folder + "/pattern.so";
@@ -161,6 +193,14 @@ HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : lib
   library->find("shim_score", library->score);
   library->find("shim_sink", library->sink);
   library->find("shim_counts", library->counts);
+  if (!isTransposed)
+    return;
+  library->find("shim_transposed_key_rate", library->transposedKeyRate);
+  library->find("shim_transposed_query_rate", library->transposedQueryRate);
+  library->find("shim_transposed_query_residue", library->transposedQueryResidue);
+  library->find("shim_transposed_next_range", library->transposedNextRange);
+  library->find("shim_has_transposed_kept_columns", library->hasTransposedKeptColumns);
+  library->find("shim_transposed_kept_columns", library->transposedKeptColumns);
 }
 
 HostPattern::~HostPattern() = default;
@@ -196,6 +236,27 @@ bool HostPattern::hasBandColumns() const { return library->hasBandColumns() != 0
 
 uint32_t HostPattern::bandColumns(const JitContext &context, int branch, int q, int firstKey) const {
   return library->bandColumns(&context, variant(context), branch, q, firstKey);
+}
+
+int HostPattern::transposedKeyRate(int variant) const { return library->transposedKeyRate(variant); }
+
+int HostPattern::transposedQueryRate(int variant, int branch) const { return library->transposedQueryRate(variant, branch); }
+
+int HostPattern::transposedQueryResidue(const JitContext &context, int variant, int branch, int tileFirst) const {
+  return library->transposedQueryResidue(&context, variant, branch, tileFirst);
+}
+
+JitKeyRange HostPattern::transposedNextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast,
+                                             int blockM, int from) const {
+  int out[5];
+  library->transposedNextRange(&context, variant, branch, tileFirst, tileLast, blockM, from, out);
+  return {out[0], out[1], out[2], out[3], out[4]};
+}
+
+bool HostPattern::hasTransposedKeptColumns(int branch) const { return library->hasTransposedKeptColumns(branch) != 0; }
+
+uint32_t HostPattern::transposedKeptColumns(const JitContext &context, int branch, int k, int firstQuery) const {
+  return library->transposedKeptColumns(&context, variant(context), branch, k, firstQuery);
 }
 
 float HostPattern::sink(const JitContext &context) const { return library->sink(&context); }

@@ -30,6 +30,14 @@ public:
   JitKeyRange nextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast, int blockN,
                         int from) const;
   bool keep(const JitContext &context, int branch, int q, int k) const;
+  // Of key tiles, in texts with a TransposedPattern: rates of keys and queries, and ranges of query tiles.
+  int transposedKeyRate(int variant) const;
+  int transposedQueryRate(int variant, int branch) const;
+  int transposedQueryResidue(const JitContext &context, int variant, int branch, int tileFirst) const;
+  JitKeyRange transposedNextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast, int blockM,
+                                  int from) const;
+  bool hasTransposedKeptColumns(int branch) const;
+  uint32_t transposedKeptColumns(const JitContext &context, int branch, int k, int firstQuery) const;
   bool hasKeptColumns(int branch) const;
   // The word of a lane whose first column is the key at position firstKey; asks only branches that have words.
   uint32_t keptColumns(const JitContext &context, int branch, int q, int firstKey) const;
