@@ -6,6 +6,7 @@
 #ifndef HEDDLE_CODEGEN_CHOOSE_WORKCOUNTS_H
 #define HEDDLE_CODEGEN_CHOOSE_WORKCOUNTS_H
 
+#include "codegen/Skeletons/ScheduleFacts.h"
 #include "dialect/Geometry/Counts.h"
 #include "runtime/Core/Status.h"
 
@@ -20,9 +21,9 @@ struct TileWork {
   double items = 0;             ///< query tiles
 };
 
-/// How items go to blocks. The names are those of KernelConfig.
+/// How items go to blocks.
 struct Dealing {
-  enum class Order { stride, snake, asTheyEnd };
+  using Order = ScheduleFacts::Order;
   int64_t blockM = 0;
   Order order = Order::stride;
   bool isReversed = false;

@@ -1,6 +1,5 @@
 //===- ChainedLaunch.cpp - several kernels under one softmax -------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
-#include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 
 #include <iterator>
@@ -119,8 +118,8 @@ int64_t defaultChainedMib(const KernelRequest &request) {
   return isFeasible && request.balance.gainsFromPasses ? kChainedMib[2] : 0;
 }
 
-int64_t roundStep(const KernelRequest &request, const KernelConfig &config) {
-  return rowClasses(request) * config.blockM;
+int64_t roundStep(const KernelRequest &request, int64_t blockM) {
+  return rowClasses(request) * blockM;
 }
 
 LaunchPlan chainedPlan(const std::vector<LaunchPlan> &plans, int64_t step, int64_t mib) {
@@ -140,7 +139,7 @@ LaunchPlan chainedPlan(const std::vector<LaunchPlan> &plans, int64_t step, int64
   return result;
 }
 
-std::optional<std::string> checkChained(const KernelRequest &request, const KernelConfig &config) {
+std::optional<std::string> checkChained(const KernelRequest &request, const ForwardConfig &config) {
   if (!config.chainedMib)
     return std::nullopt;
   if (request.passes.empty())
@@ -152,7 +151,7 @@ std::optional<std::string> checkChained(const KernelRequest &request, const Kern
 
 void appendChainedKnob(std::vector<Knob> &knobs, const KernelRequest &request, size_t group) {
   if (!request.passes.empty())
-    knobs.push_back({"chained_mib",
+    knobs.push_back({kChainedField,
                      "masks on different row lattices in one kernel (0), or in " + std::to_string(request.passes.size()) +
                          " kernels that hand over fp32 outputs, so many MiB at a time",
                      {std::begin(kChainedMib), std::end(kChainedMib)},

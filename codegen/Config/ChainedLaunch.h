@@ -10,9 +10,13 @@
 #define HEDDLE_CODEGEN_CONFIG_CHAINEDLAUNCH_H
 
 #include "codegen/Config/Constraint.h"
+#include "codegen/Config/ForwardConfig.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
+
+/// The field of families that chain.
+inline constexpr const char *kChainedField = "chained_mib";
 
 /// MiB of the carry that are worth trying; 0: one kernel.
 inline constexpr int64_t kChainedMib[] = {0, 32, 256};
@@ -22,14 +26,14 @@ inline constexpr int64_t kChainedMib[] = {0, 32, 256};
 int64_t defaultChainedMib(const KernelRequest &request);
 
 /// Rounds of rows begin at multiples of it: where the tiles of every class of every pass do.
-int64_t roundStep(const KernelRequest &request, const KernelConfig &config);
+int64_t roundStep(const KernelRequest &request, int64_t blockM);
 
 /// `plans`: of the kernels of KernelRequest::passRequest, in order, each of one launch, as if there were no others. Rounds have as many
 /// times `step` rows as fit `mib` MiB of carry, one at least.
 LaunchPlan chainedPlan(const std::vector<LaunchPlan> &plans, int64_t step, int64_t mib);
 
 /// Why configurations of the request cannot be chained; nothing if this one is not, or can be.
-std::optional<std::string> checkChained(const KernelRequest &request, const KernelConfig &config);
+std::optional<std::string> checkChained(const KernelRequest &request, const ForwardConfig &config);
 
 /// For skeletons that chain. The request has passes, or there is nothing to choose.
 void appendChainedKnob(std::vector<Knob> &knobs, const KernelRequest &request, size_t group);

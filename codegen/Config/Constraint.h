@@ -15,10 +15,10 @@
 
 namespace heddle {
 
-struct KernelConfig;
+class KernelConfig;
 struct KernelRequest;
 
-/// One dimension of the search: a numeric field of KernelConfig and the values worth trying.
+/// One dimension of the search: a field of the family and the values worth trying.
 struct Knob {
   std::string name;            ///< the field
   std::string help;            ///< what it trades, with units

@@ -1,12 +1,11 @@
 //===- DocumentTiles.cpp - query tiles that end where documents do ------------------------===//
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 
 namespace heddle {
 
-LaunchExpr itemsOfHead(const KernelRequest &request, const KernelConfig &config, int64_t rows) {
+LaunchExpr itemsOfHead(const KernelRequest &request, const ForwardConfig &config, int64_t rows) {
   if (!config.documentTiles)
     return itemsPerHead(request, rows);
   return floorDiv(LaunchSymbol::seqlenQ, rows) + request.documents;
@@ -23,7 +22,7 @@ static std::optional<std::string> whyPacked(const KernelRequest &request) {
   return std::nullopt;
 }
 
-std::optional<std::string> checkDocumentTiles(const KernelRequest &request, const KernelConfig &config) {
+std::optional<std::string> checkDocumentTiles(const KernelRequest &request, const ForwardConfig &config) {
   if (!config.documentTiles)
     return std::nullopt;
   if (config.chainedMib)

@@ -1,77 +1,54 @@
-//===- KernelConfig.cpp - everything derived from the field list ------------------===//
+//===- KernelConfig.cpp - everything derived from a field list --------------------===//
 #include "codegen/Config/KernelConfig.h"
 
-#include "runtime/Core/FieldText.h"
-
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <type_traits>
 
 namespace heddle {
 namespace {
 
-// Calls f(name, member) for the numeric fields only.
-template <class F> void forEachNumber(F &&f) {
-  KernelConfig::fields([&](const char *name, auto member) {
-    if constexpr (std::is_same_v<decltype(member), int64_t KernelConfig::*>)
-      f(std::string_view(name), member);
-  });
-}
+constexpr std::string_view kSkeleton = "skeleton";
 
-std::string fieldNames() {
-  std::string names;
-  KernelConfig::fields([&](const char *name, auto) { names.append(names.empty() ? "" : ", ").append(name); });
-  return names;
-}
-
-Status unknownField(std::string_view field) {
-  return Status::notFound("no configuration field '" + std::string(field) + "'; there is " + fieldNames());
-}
-
-bool parseNumber(std::string_view text, int64_t &value) {
+Status parseNumber(std::string_view field, std::string_view text, int64_t &value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-bool isName(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-}
-
-// Fills one field from its text; `isKnown` tells whether the field exists.
-Status assign(KernelConfig &config, std::string_view field, std::string_view value, bool &isKnown) {
-  Status status;
-  KernelConfig::fields([&](const char *name, auto member) {
-    if (field != name)
-      return;
-    isKnown = true;
-    if constexpr (std::is_same_v<decltype(member), std::string KernelConfig::*>) {
-      config.*member = value;
-      if (!isName(value))
-        status = Status::invalidArgument("expected a name of letters, digits and _ for " + std::string(name));
-    } else if (!parseNumber(value, config.*member)) {
-      status = Status::invalidArgument("expected a whole number for " + std::string(name) + ", got '" +
-                                       std::string(value) + "'");
-    }
-  });
-  return status;
+  if (error == std::errc() && end == text.data() + text.size())
+    return {};
+  return Status::invalidArgument("expected a whole number for " + std::string(field) + ", got '" + std::string(text) + "'");
 }
 
 } // namespace
 
-std::string KernelConfig::str() const { return fieldText(*this); }
+Result<size_t> ConfigFields::find(std::string_view field) const {
+  std::string names(kSkeleton);
+  for (size_t place = 0; place < list.size(); ++place) {
+    if (list[place].name == field)
+      return place;
+    names += ", " + list[place].name;
+  }
+  return Status::notFound("no configuration field '" + std::string(field) + "' of " + skeleton + "; there is " + names);
+}
 
-std::string KernelConfig::digest() const { return fieldDigest(*this); }
+KernelConfig::KernelConfig() {
+  static const ConfigFields none;
+  family = &none;
+}
+
+KernelConfig::KernelConfig(const ConfigFields &fields) : family(&fields) {
+  for (const ConfigField &field : fields.list)
+    values.push_back(field.initial);
+}
+
+std::string KernelConfig::str() const {
+  std::string text = std::string(kSkeleton) + "=" + skeleton() + "\n";
+  for (const auto &[name, value] : coordinates())
+    text += name + "=" + std::to_string(value) + "\n";
+  return text;
+}
 
 std::string KernelConfig::json() const {
-  std::string text;
-  fields([&](const char *name, auto member) {
-    text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":";
-    if constexpr (std::is_same_v<decltype(member), std::string KernelConfig::*>)
-      text += "\"" + this->*member + "\"";
-    else
-      text += std::to_string(this->*member);
-  });
+  std::string text = "{\"skeleton\":\"" + skeleton() + "\"";
+  for (const auto &[name, value] : coordinates())
+    text += ",\"" + name + "\":" + std::to_string(value);
   return text + "}";
 }
 
@@ -82,8 +59,8 @@ std::string KernelConfig::summary() const {
   return text;
 }
 
-Result<KernelConfig> KernelConfig::parse(std::string_view text) {
-  KernelConfig config;
+Result<KernelConfig> KernelConfig::parse(const ConfigFields &fields, std::string_view text) {
+  KernelConfig config(fields);
   std::string seen = "\n";
   for (int line = 1; !text.empty(); ++line) {
     const std::string where = "configuration: line " + std::to_string(line) + ": ";
@@ -93,48 +70,58 @@ Result<KernelConfig> KernelConfig::parse(std::string_view text) {
     if (equals == std::string_view::npos)
       return Status::invalidArgument(where + "expected name=value, got '" + std::string(row) + "'");
     const std::string field(row.substr(0, equals));
+    const std::string_view value = row.substr(equals + 1);
     if (seen.find("\n" + field + "\n") != std::string::npos)
       return Status::invalidArgument(where + field + " is given twice");
     seen += field + "\n";
-    bool isKnown = false;
-    const Status status = assign(config, field, row.substr(equals + 1), isKnown);
-    if (!isKnown)
-      return Status::invalidArgument(where + unknownField(field).message());
+    if (field == kSkeleton) {
+      if (value != fields.skeleton)
+        return Status::invalidArgument(where + "expected a configuration of " + fields.skeleton + ", got one of '" +
+                                       std::string(value) + "'");
+      continue;
+    }
+    const Result<size_t> place = fields.find(field);
+    const Status status = place ? parseNumber(field, value, config[*place]) : place.status();
     if (!status.isOk())
       return Status::invalidArgument(where + status.message());
   }
-  std::string missing;
-  fields([&](const char *name, auto) {
-    if (missing.empty() && seen.find("\n" + std::string(name) + "\n") == std::string::npos)
-      missing = name;
-  });
-  if (!missing.empty())
-    return Status::invalidArgument("configuration: field " + missing + " is missing");
   return config;
 }
 
 std::vector<std::pair<std::string, int64_t>> KernelConfig::coordinates() const {
   std::vector<std::pair<std::string, int64_t>> result;
-  forEachNumber([&](std::string_view name, auto member) { result.emplace_back(name, this->*member); });
+  for (size_t place = 0; place < values.size(); ++place)
+    result.emplace_back(family->list[place].name, values[place]);
   return result;
 }
 
 Status KernelConfig::set(std::string_view field, int64_t value) {
-  bool isKnown = false;
-  forEachNumber([&](std::string_view name, auto member) {
-    if (name != field)
-      return;
-    this->*member = value;
-    isKnown = true;
-  });
-  return isKnown ? Status() : unknownField(field);
+  HEDDLE_ASSIGN(const size_t place, family->find(field));
+  values[place] = value;
+  return {};
 }
 
 Result<int64_t> KernelConfig::get(std::string_view field) const {
-  for (const auto &[name, value] : coordinates())
-    if (name == field)
-      return value;
-  return unknownField(field);
+  HEDDLE_ASSIGN(const size_t place, family->find(field));
+  return values[place];
+}
+
+int64_t KernelConfig::valueOf(std::string_view field) const {
+  for (size_t place = 0; place < values.size(); ++place)
+    if (family->list[place].name == field)
+      return values[place];
+  return 0;
+}
+
+std::optional<std::string> checkRanges(const KernelRequest &, const KernelConfig &config) {
+  const std::vector<ConfigField> &fields = config.fields().list;
+  for (size_t place = 0; place < fields.size(); ++place) {
+    const auto &[name, initial, least, most] = fields[place];
+    if (config[place] < least || config[place] > most)
+      return name + " is " + std::to_string(config[place]) + ", expected " + std::to_string(least) +
+             (most == least ? "" : " to " + std::to_string(most));
+  }
+  return std::nullopt;
 }
 
 std::string deviceConstantName(std::string_view field) {

@@ -2,7 +2,7 @@
 #include "codegen/Config/TensorMapLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/ForwardConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/sm90_layout.cuh"
 
@@ -49,7 +49,7 @@ void appendMaps(KernelLaunch &launch, const Operand &operand, const std::vector<
       launch.appendTensorMap(mapOf(operand, rate, kind == 1));
 }
 
-void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config) {
+void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config) {
   const MapRates rates = MapRates::of(request.variants);
   const int64_t perRate = rates.mapsPerRate();
   const Operand q = {Role::q, request.qType, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
@@ -78,11 +78,11 @@ int64_t MapRates::mapsPerRate() const {
 
 int64_t MapRates::mapCount() const { return mapsPerRate() * static_cast<int64_t>(query.size() + 2 * key.size()); }
 
-LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config) {
+LaunchExpr workItems(const KernelRequest &request, const ForwardConfig &config) {
   return LaunchExpr(Symbol::batch) * Symbol::heads * itemsOfHead(request, config, config.blockM);
 }
 
-LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config) {
+LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config) {
   const int64_t bytesOfKey = request.headDim * dtypeBytes(request.kType) + request.valueDim * dtypeBytes(request.vType);
   const LaunchExpr bytesOfHead = max(Symbol::seqlenK, 1) * bytesOfKey;
   const LaunchExpr kvPairs = floorDiv(config.rasterMib * (int64_t(1) << 20), bytesOfHead);
@@ -90,7 +90,7 @@ LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config)
   return max(min(pairs, LaunchExpr(Symbol::batch) * Symbol::heads), 1);
 }
 
-void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config, const PointerSource &schedule) {
+void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config, const PointerSource &schedule) {
   appendOperands(launch, request);
   appendRowRange(launch, request);
   appendAllMaps(launch, request, config);
@@ -105,7 +105,7 @@ void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, c
 
 int64_t tensorMapParamBytes(const KernelRequest &request) {
   KernelLaunch launch;
-  appendTensorMapParams(launch, request, KernelConfig(), PointerSource::region(0));
+  appendTensorMapParams(launch, request, ForwardConfig(), PointerSource::region(0));
   return launch.paramBytes;
 }
 

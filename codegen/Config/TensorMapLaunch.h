@@ -17,7 +17,7 @@
 
 namespace heddle {
 
-struct KernelConfig;
+struct ForwardConfig;
 struct KernelRequest;
 
 /// The rates that need maps, ascending, each once.
@@ -33,14 +33,14 @@ struct MapRates {
 };
 
 /// Work items of a launch: batch * heads * items per head, each of block_m rows.
-LaunchExpr workItems(const KernelRequest &request, const KernelConfig &config);
+LaunchExpr workItems(const KernelRequest &request, const ForwardConfig &config);
 
 /// (batch, head) pairs that run side by side: as many as share `raster_mib` of K and V, 1 to batch * heads.
-LaunchExpr rasterPairs(const KernelRequest &request, const KernelConfig &config);
+LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config);
 
 /// Appends maps and fields of the `KernelParams` of sm90_params.cuh to an empty launch; `schedule` is what its field
 /// workspace points to.
-void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config,
+void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
                            const PointerSource &schedule);
 
 /// Bytes of that parameter block, for every configuration.

@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-struct KernelConfig;
+class KernelConfig;
 struct KernelRequest;
 class SmemLayout;
 

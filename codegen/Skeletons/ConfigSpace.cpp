@@ -2,8 +2,6 @@
 #include "codegen/Skeletons/ConfigSpace.h"
 
 #include <algorithm>
-#include <cassert>
-#include <type_traits>
 
 namespace heddle {
 namespace {
@@ -18,25 +16,13 @@ bool advance(ConfigSpace::Point &point, const std::vector<size_t> &chosen, const
   return false;
 }
 
-/// The field of this name; never null: a knob is a field.
-int64_t KernelConfig::*memberOf(const std::string &name) {
-  int64_t KernelConfig::*found = nullptr;
-  KernelConfig::fields([&](const char *field, auto member) {
-    if constexpr (std::is_same_v<decltype(member), int64_t KernelConfig::*>)
-      if (name == field)
-        found = member;
-  });
-  assert(found && "a knob is a field");
-  return found;
-}
-
 } // namespace
 
 ConfigSpace::ConfigSpace(const Skeleton &skeleton, const KernelRequest &request)
     : skeleton(skeleton), request(request), base(skeleton.defaultConfig(request)), knobList(skeleton.knobs(request)) {
   for (size_t i = 0; i < knobList.size(); ++i) {
-    members.push_back(memberOf(knobList[i].name));
-    defaults.push_back(base.*members.back());
+    places.push_back(*base.fields().find(knobList[i].name)); // a knob is a field
+    defaults.push_back(base[places.back()]);
     groups.resize(std::max<size_t>(groups.size(), knobList[i].group + 1));
     groups[knobList[i].group].knobs.push_back(i);
   }
@@ -50,7 +36,7 @@ void ConfigSpace::judge(Group &group) const {
     KernelConfig config = base;
     for (size_t knob : group.knobs)
       set(config, knob, point[knob]);
-    skeleton.deriveFields(request, config);
+    config = skeleton.derived(request, std::move(config));
     std::optional<Verdict> &verdict = group.verdicts.emplace_back();
     const std::vector<Constraint> &constraints = skeleton.constraints();
     for (size_t i = 0; i < constraints.size() && !verdict; ++i)
@@ -67,7 +53,7 @@ size_t ConfigSpace::placeIn(const Group &group, const Point &point) const {
 }
 
 void ConfigSpace::set(KernelConfig &config, size_t knob, uint32_t index) const {
-  config.*members[knob] = knobList[knob].values[index];
+  config[places[knob]] = knobList[knob].values[index];
 }
 
 const Rejection *ConfigSpace::refusal(const Point &point) const {
@@ -83,8 +69,7 @@ KernelConfig ConfigSpace::configAt(const Point &point) const {
   KernelConfig config = base;
   for (size_t knob = 0; knob < knobList.size(); ++knob)
     set(config, knob, point[knob]);
-  skeleton.deriveFields(request, config);
-  return config;
+  return skeleton.derived(request, std::move(config));
 }
 
 size_t ConfigSpace::changesFromDefault(const Point &point) const {

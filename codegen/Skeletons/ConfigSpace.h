@@ -56,8 +56,8 @@ private:
   KernelRequest request;
   KernelConfig base;
   std::vector<Knob> knobList;
-  std::vector<int64_t> defaults;                // of the knobs
-  std::vector<int64_t KernelConfig::*> members; // likewise
+  std::vector<int64_t> defaults; // of the knobs
+  std::vector<size_t> places;    // likewise, in the list of fields
   std::vector<Group> groups;
 };
 

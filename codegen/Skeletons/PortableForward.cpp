@@ -7,12 +7,13 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
-#include "codegen/Config/FieldRange.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/PortableConfig.h"
 #include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/ScheduleFacts.h"
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
@@ -24,9 +25,6 @@ namespace {
 using Reason = std::optional<std::string>;
 
 constexpr int64_t kMmaRows = 16; // rows of one matrix product, and keys of one step of the second
-constexpr int64_t kMaxStages = 4;
-constexpr int64_t kMaxRescaleThreshold = 15; // weights up to 2^threshold stay finite in half
-constexpr int64_t kMaxChunk = 128;           // kept columns of one row fit one word
 constexpr int64_t kMaxHeadDim = 128;
 constexpr int64_t kMostRasterHeads = 32;
 constexpr int64_t kHeadDimStep = 64; // rows of shared memory are multiples of 128 bytes
@@ -38,7 +36,7 @@ int64_t rowBytes(const KernelRequest &request, int64_t dim) {
   return (request.element().bytes * dim + step - 1) / step * step;
 }
 
-SmemLayout layoutOf(const KernelRequest &request, const KernelConfig &config) {
+SmemLayout layoutOf(const KernelRequest &request, const PortableConfig &config) {
   SmemLayout layout;
   layout.append("q", config.blockM * rowBytes(request, request.headDim));
   layout.append("k", config.blockN * rowBytes(request, request.headDim), config.stages);
@@ -46,7 +44,7 @@ SmemLayout layoutOf(const KernelRequest &request, const KernelConfig &config) {
   return layout;
 }
 
-int64_t smemBytes(const KernelRequest &request, const KernelConfig &config) {
+int64_t smemBytes(const KernelRequest &request, const PortableConfig &config) {
   return layoutOf(request, config).totalBytes();
 }
 
@@ -62,7 +60,7 @@ int64_t portableSmemBytes() {
 // packed weights take the place of scores), the query fragments if they stay, softmax state and
 // addresses. A lower bound within about 40 of what ptxas takes: it spares hopeless compilations, and
 // checkVariant() refuses what spills in spite of it.
-int64_t leastRegisters(const KernelRequest &request, const KernelConfig &config) {
+int64_t leastRegisters(const KernelRequest &request, const PortableConfig &config) {
   constexpr int64_t kStatePerTile = 4, kAddresses = 20;
   const int64_t rowTiles = config.blockM / config.warps / kMmaRows;
   const int64_t perTile = request.valueDim / 2 + config.chunkN / 2 * (1 + config.overlapScores) +
@@ -70,39 +68,19 @@ int64_t leastRegisters(const KernelRequest &request, const KernelConfig &config)
   return rowTiles * perTile + kAddresses;
 }
 
-int64_t allowedRegisters(const KernelRequest &request, const KernelConfig &config) {
+int64_t allowedRegisters(const KernelRequest &request, const PortableConfig &config) {
   return std::min<int64_t>(request.arch->maxRegistersPerThread,
                            request.arch->registersPerSm / (config.threads() * config.minBlocks));
 }
 
-Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
-  static const std::vector<FieldRange> ranges = {
-      {&KernelConfig::blockM, 1, kLargestField},
-      {&KernelConfig::blockN, 1, kLargestField},
-      {&KernelConfig::chunkN, 1, kMaxChunk},
-      {&KernelConfig::stages, 1, kMaxStages},
-      {&KernelConfig::warps, 1, kLargestField},
-      {&KernelConfig::minBlocks, 1, kLargestField},
-      {&KernelConfig::overlapScores, 0, 1},
-      {&KernelConfig::queryInRegisters, 0, 1},
-      {&KernelConfig::rescaleThreshold, 0, kMaxRescaleThreshold},
-      {&KernelConfig::compactMask, 0, 1},
-      {&KernelConfig::rasterHeads, 1, kLargestField},
-      {&KernelConfig::rasterReversed, 0, 1},
-      {&KernelConfig::chainedMib, 0, kLargestField},
-      {&KernelConfig::documentTiles, 0, 1},
-  };
-  return outsideRange(config, ranges);
-}
-
-Reason checkQueryTile(const KernelRequest &, const KernelConfig &config) {
+Reason checkQueryTile(const KernelRequest &, const PortableConfig &config) {
   if (config.blockM % (kMmaRows * config.warps) == 0)
     return std::nullopt;
   return "block_m is " + number(config.blockM) + ", expected a multiple of " + number(kMmaRows) + " rows for each of " +
          number(config.warps) + " warps";
 }
 
-Reason checkKeyTile(const KernelRequest &, const KernelConfig &config) {
+Reason checkKeyTile(const KernelRequest &, const PortableConfig &config) {
   if (config.chunkN % kMmaRows != 0)
     return "chunk_n is " + number(config.chunkN) + ", expected a multiple of " + number(kMmaRows);
   if (config.blockN % config.chunkN != 0)
@@ -110,7 +88,7 @@ Reason checkKeyTile(const KernelRequest &, const KernelConfig &config) {
   return std::nullopt;
 }
 
-Reason checkPipeline(const KernelRequest &, const KernelConfig &config) {
+Reason checkPipeline(const KernelRequest &, const PortableConfig &config) {
   const bool isWhole = config.chunkN == config.blockN;
   if (config.stages == 1 && (!isWhole || config.overlapScores))
     return std::string("one stage wants chunk_n = block_n and no overlap: K and V take turns");
@@ -119,7 +97,7 @@ Reason checkPipeline(const KernelRequest &, const KernelConfig &config) {
   return std::nullopt;
 }
 
-Reason checkThreads(const KernelRequest &request, const KernelConfig &config) {
+Reason checkThreads(const KernelRequest &request, const PortableConfig &config) {
   const GpuArch &arch = *request.arch;
   if (config.threads() > arch.maxThreadsPerBlock)
     return "need " + number(config.threads()) + " threads, " + std::string(arch.name) + " allows " +
@@ -130,7 +108,7 @@ Reason checkThreads(const KernelRequest &request, const KernelConfig &config) {
   return std::nullopt;
 }
 
-Reason checkSmem(const KernelRequest &request, const KernelConfig &config) {
+Reason checkSmem(const KernelRequest &request, const PortableConfig &config) {
   const int64_t need = smemBytes(request, config);
   if (need <= request.arch->smemPerBlockBytes)
     return std::nullopt;
@@ -138,14 +116,14 @@ Reason checkSmem(const KernelRequest &request, const KernelConfig &config) {
          number(request.arch->smemPerBlockBytes) + " B";
 }
 
-Reason checkPortableSmem(const KernelRequest &request, const KernelConfig &config) {
+Reason checkPortableSmem(const KernelRequest &request, const PortableConfig &config) {
   const int64_t need = smemBytes(request, config);
   if (need <= portableSmemBytes())
     return std::nullopt;
   return "need " + number(need) + " B, the least of all GPUs is " + number(portableSmemBytes()) + " B";
 }
 
-Reason checkSmemOfAllBlocks(const KernelRequest &request, const KernelConfig &config) {
+Reason checkSmemOfAllBlocks(const KernelRequest &request, const PortableConfig &config) {
   const int64_t need = config.minBlocks * (smemBytes(request, config) + request.arch->smemReservedBytes);
   if (need <= request.arch->smemPerSmBytes)
     return std::nullopt;
@@ -153,7 +131,7 @@ Reason checkSmemOfAllBlocks(const KernelRequest &request, const KernelConfig &co
          " has " + number(request.arch->smemPerSmBytes) + " B";
 }
 
-Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) {
+Reason checkRegisters(const KernelRequest &request, const PortableConfig &config) {
   const int64_t need = leastRegisters(request, config);
   const int64_t allowed = allowedRegisters(request, config);
   if (need <= allowed)
@@ -162,19 +140,36 @@ Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) 
          number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
 }
 
-int64_t tilesAreWhole(const KernelRequest &request, const KernelConfig &config) {
+int64_t tilesAreWhole(const KernelRequest &request, const PortableConfig &config) {
   return config.documentTiles ? 0 : request.tilesAreWhole(config.blockM, config.blockN); // documents begin anywhere
 }
 
+constexpr CostChoice<PortableConfig> kChoices[] = {
+    {"chunk_n=16", &PortableConfig::chunkN, 16},
+    {"chunk_n=32", &PortableConfig::chunkN, 32},
+    {"chunk_n=48", &PortableConfig::chunkN, 48},
+    {"chunk_n=64", &PortableConfig::chunkN, 64},
+    {"warps=8,block_m=64", &PortableConfig::warps, 8, &PortableConfig::blockM, 64},
+    {"warps=8,block_m=128", &PortableConfig::warps, 8, &PortableConfig::blockM, 128},
+    {"warps=8,block_m=192", &PortableConfig::warps, 8, &PortableConfig::blockM, 192},
+    {"stages=1", &PortableConfig::stages, 1},
+    {"overlap_scores", &PortableConfig::overlapScores, 1},
+    {"query_in_registers", &PortableConfig::queryInRegisters, 1},
+    {"rescale_threshold=0", &PortableConfig::rescaleThreshold, 0},
+    {"raster_heads=1", &PortableConfig::rasterHeads, 1},
+    {"raster_heads=32", &PortableConfig::rasterHeads, 32},
+};
+
 class PortableForward final : public Skeleton {
 public:
-  std::string_view name() const override { return "portable_forward"; }
+  const ConfigFields &fields() const override { return configFields<PortableConfig>(); }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
   Status appliesTo(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
   std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
+  ScheduleFacts schedule(const KernelConfig &config) const override;
   SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
@@ -222,24 +217,25 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &request) const {
 }
 
 const std::vector<Constraint> &PortableForward::constraints() const {
+  using C = PortableConfig;
   static const std::vector<Constraint> list = {
       {"ranges", "every field lies in its range", checkRanges},
-      {"query_tile", "every warp owns a multiple of 16 rows", checkQueryTile},
-      {"key_tile", "chunks of 16 keys tile block_n", checkKeyTile},
-      {"pipeline", "stages, chunks and overlap fit each other", checkPipeline},
-      {"threads", "threads of one block and of one SM", checkThreads},
-      {"smem", "shared memory of one block", checkSmem},
-      {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", checkPortableSmem},
-      {"smem_blocks", "shared memory of min_blocks blocks", checkSmemOfAllBlocks},
-      {"registers", "least registers of one thread", checkRegisters},
-      {"chained", "a pattern of several passes", checkChained},
-      {"document_tiles", "a pattern whose rows lie in documents, in one kernel", checkDocumentTiles},
+      {"query_tile", "every warp owns a multiple of 16 rows", ruleOf<C, checkQueryTile>},
+      {"key_tile", "chunks of 16 keys tile block_n", ruleOf<C, checkKeyTile>},
+      {"pipeline", "stages, chunks and overlap fit each other", ruleOf<C, checkPipeline>},
+      {"threads", "threads of one block and of one SM", ruleOf<C, checkThreads>},
+      {"smem", "shared memory of one block", ruleOf<C, checkSmem>},
+      {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", ruleOf<C, checkPortableSmem>},
+      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
+      {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
+      {"chained", "a pattern of several passes", ruleOf<C, checkChained>},
+      {"document_tiles", "a pattern whose rows lie in documents, in one kernel", ruleOf<C, checkDocumentTiles>},
   };
   return list;
 }
 
 // Long rows of all heads come first, or they are all that is left at the end, and few of them in one block.
-static void shortenLongRows(const KernelRequest &request, KernelConfig &config) {
+static void shortenLongRows(const KernelRequest &request, PortableConfig &config) {
   config.blockM = 64;
   config.warps = 4;
   config.rasterHeads = kMostRasterHeads;
@@ -251,8 +247,7 @@ static void shortenLongRows(const KernelRequest &request, KernelConfig &config) 
 KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const {
   const bool isWide = std::max(request.headDim, request.valueDim) > 64;
   const bool hasHeadGroups = request.variants.size() > 1;
-  KernelConfig config;
-  config.skeleton = name();
+  PortableConfig config;
   config.blockM = 128;
   config.blockN = isWide && !hasHeadGroups ? 48 : 64;
   config.chunkN = config.blockN;
@@ -273,18 +268,26 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
 
 // Half as many rows per warp.
 std::vector<KernelConfig> PortableForward::spareConfigs(const KernelRequest &request) const {
-  KernelConfig spare = defaultConfig(request);
+  PortableConfig spare = defaultConfig(request);
   if (spare.warps == 8 || spare.blockM == kMmaRows * spare.warps)
     return {};
   spare.warps = 8;
   return {spare};
 }
 
+ScheduleFacts PortableForward::schedule(const KernelConfig &given) const {
+  const PortableConfig config(given);
+  ScheduleFacts facts = forwardFacts(config, kChoices);
+  facts.rasterHeads = config.rasterHeads;
+  return facts;
+}
+
 SmemLayout PortableForward::planSmem(const KernelRequest &request, const KernelConfig &config) const {
   return layoutOf(request, config);
 }
 
-LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const KernelConfig &config) const {
+LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
+  const PortableConfig config(given);
   LaunchPlan plan = forwardPlan(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsOfHead(request, config, config.blockM);

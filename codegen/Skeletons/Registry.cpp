@@ -4,6 +4,8 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 
+#include <algorithm>
+
 namespace heddle {
 
 const std::vector<const Skeleton *> &skeletons() {
@@ -19,6 +21,27 @@ std::vector<std::string> skeletonNames() {
   for (const Skeleton *skeleton : skeletons())
     names.emplace_back(skeleton->name());
   return names;
+}
+
+std::vector<std::string> configFieldNames() {
+  std::vector<std::string> names = {"skeleton"};
+  for (const Skeleton *skeleton : skeletons())
+    for (const ConfigField &field : skeleton->fields().list)
+      if (std::find(names.begin(), names.end(), field.name) == names.end())
+        names.push_back(field.name);
+  return names;
+}
+
+Result<KernelConfig> readConfig(std::string_view text) {
+  constexpr std::string_view kName = "skeleton=";
+  size_t begin = text.find(kName);
+  while (begin != std::string_view::npos && begin > 0 && text[begin - 1] != '\n')
+    begin = text.find(kName, begin + 1);
+  if (begin == std::string_view::npos)
+    return Status::invalidArgument("configuration: field skeleton is missing");
+  const std::string_view row = text.substr(begin, text.find('\n', begin) - begin);
+  HEDDLE_ASSIGN(const Skeleton *skeleton, findSkeleton(row.substr(kName.size())));
+  return KernelConfig::parse(skeleton->fields(), text);
 }
 
 Result<const Skeleton *> findSkeleton(std::string_view name) {
@@ -70,7 +93,7 @@ Result<KernelConfig> defaultConfig(const KernelRequest &request) {
 
 Result<const Skeleton *> validateConfig(const KernelRequest &request, const KernelConfig &config) {
   HEDDLE_TRY(request.validate());
-  HEDDLE_ASSIGN(const Skeleton *skeleton, findSkeleton(config.skeleton));
+  HEDDLE_ASSIGN(const Skeleton *skeleton, findSkeleton(config.skeleton()));
   HEDDLE_TRY(skeleton->appliesTo(request));
   if (const std::optional<Rejection> rejection = skeleton->whyInfeasible(request, config))
     return Status::unsupported(rejection->str());

@@ -7,9 +7,11 @@
 
 namespace heddle {
 
+std::string_view Skeleton::name() const { return fields().skeleton; }
+
 std::optional<Rejection> Skeleton::whyInfeasible(const KernelRequest &request, const KernelConfig &config) const {
-  if (config.skeleton != name())
-    return Rejection{"skeleton", "expected " + std::string(name()) + ", got '" + config.skeleton + "'",
+  if (&config.fields() != &fields())
+    return Rejection{"skeleton", "expected " + std::string(name()) + ", got '" + config.skeleton() + "'",
                      config.summary()};
   for (const Constraint &constraint : constraints())
     if (std::optional<std::string> reason = constraint.reason(request, config))
@@ -18,7 +20,7 @@ std::optional<Rejection> Skeleton::whyInfeasible(const KernelRequest &request, c
 }
 
 std::vector<KernelRequest> Skeleton::kernelsOf(const KernelRequest &request, const KernelConfig &config) {
-  if (!config.chainedMib)
+  if (!config.valueOf(kChainedField))
     return {request};
   std::vector<KernelRequest> kernels;
   for (size_t i = 0; i < request.passes.size(); ++i)
@@ -30,11 +32,16 @@ LaunchPlan Skeleton::planCall(const KernelRequest &request, const KernelConfig &
   std::vector<LaunchPlan> plans;
   for (const KernelRequest &kernel : kernelsOf(request, config))
     plans.push_back(planLaunch(kernel, config));
-  return config.chainedMib ? chainedPlan(plans, roundStep(request, config), config.chainedMib) : std::move(plans.front());
+  const int64_t mib = config.valueOf(kChainedField);
+  return mib ? chainedPlan(plans, roundStep(request, config.valueOf("block_m")), mib) : std::move(plans.front());
 }
 
 LaunchPlan Skeleton::defaultPlan(const KernelRequest &request) const { return planCall(request, defaultConfig(request)); }
 
 std::vector<KernelConfig> Skeleton::spareConfigs(const KernelRequest &) const { return {}; }
+
+KernelConfig Skeleton::derived(const KernelRequest &, KernelConfig config) const { return config; }
+
+KernelConfig Skeleton::takenBack(KernelConfig config) const { return config; }
 
 } // namespace heddle

@@ -20,16 +20,20 @@
 
 namespace heddle {
 
+struct ConfigFields;
 struct GpuArch;
 struct LaunchPlan;
+struct ScheduleFacts;
 class SmemLayout;
 
 class Skeleton {
 public:
   virtual ~Skeleton() = default;
 
-  /// KernelConfig::skeleton, and the stem of the device file.
-  virtual std::string_view name() const = 0;
+  /// What its configurations are made of.
+  virtual const ConfigFields &fields() const = 0;
+  /// ConfigFields::skeleton, and the stem of the device file.
+  std::string_view name() const;
   /// The embedded device file that defines heddle_kernel.
   std::string deviceFile() const { return std::string(name()) + ".cuh"; }
 
@@ -45,11 +49,14 @@ public:
   virtual KernelConfig defaultConfig(const KernelRequest &request) const = 0;
   /// Feasible ones to try, in this order, when the compiler spills with the default.
   virtual std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const;
-  /// Sets the fields that are no choice but follow from others, so that changing one knob alone stays meaningful.
+  /// With the fields that are no choice but follow from others, so that changing one knob alone stays meaningful.
   /// The configuration may be infeasible.
-  virtual void deriveFields(const KernelRequest &, KernelConfig &) const {}
-  /// Takes back choices of the default that other fields, changed since, do not allow.
-  virtual void takeBack(KernelConfig &) const {}
+  virtual KernelConfig derived(const KernelRequest &request, KernelConfig config) const;
+  /// Without choices of the default that other fields, changed since, do not allow.
+  virtual KernelConfig takenBack(KernelConfig config) const;
+
+  /// What estimates of time ask of it.
+  virtual ScheduleFacts schedule(const KernelConfig &config) const = 0;
 
   /// The functions from here on need a feasible configuration.
   virtual SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const = 0;
@@ -73,6 +80,9 @@ public:
 
 /// All skeletons, the preferred one first.
 const std::vector<const Skeleton *> &skeletons();
+
+/// Of a record's text. invalidArgument: as KernelConfig::parse. notFound: of no skeleton that there is.
+Result<KernelConfig> readConfig(std::string_view text);
 
 /// By name. Unknown: notFound with the names that exist.
 Result<const Skeleton *> findSkeleton(std::string_view name);

@@ -10,6 +10,8 @@ namespace heddle {
 
 /// Of all skeletons, the preferred one first.
 std::vector<std::string> skeletonNames();
+/// Of the fields of all their configurations, "skeleton" among them.
+std::vector<std::string> configFieldNames();
 
 } // namespace heddle
 

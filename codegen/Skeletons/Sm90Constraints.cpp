@@ -2,7 +2,6 @@
 #include "codegen/Skeletons/Sm90Constraints.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
-#include "codegen/Config/FieldRange.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TensorMapLaunch.h"
 #include "codegen/Skeletons/cell_layout.cuh"
@@ -20,17 +19,17 @@ using Reason = std::optional<std::string>;
 
 constexpr int64_t kMaxBoxRows = 256; // rows of one copy through a tensor map
 constexpr int64_t kCellBytes = 4 * kCellSlots * cellSlotWords(32);
-constexpr int64_t kRegisterStep = 8, kLeastRegisters = 24, kMostRegisters = 240; // of setmaxnreg
+constexpr int64_t kRegisterStep = 8; // of setmaxnreg
 constexpr int64_t kStateRegisters = 30;   // softmax state and addresses of a consumer's thread
 
 std::string number(int64_t value) { return std::to_string(value); }
 
 int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-int64_t consumers(const KernelConfig &config) { return config.blockM / kConsumerRows; }
+int64_t consumers(const Sm90Config &config) { return config.blockM / kConsumerRows; }
 
 // Registers of every thread at launch: what the compiler may use for the whole block.
-int64_t registersAtLaunch(const GpuArch &arch, const KernelConfig &config) {
+int64_t registersAtLaunch(const GpuArch &arch, const Sm90Config &config) {
   const int64_t threads = config.threads() * config.minBlocks;
   const int64_t most = std::min<int64_t>(arch.registersPerSm / threads, arch.maxRegistersPerThread);
   return most / kRegisterStep * kRegisterStep;
@@ -42,7 +41,7 @@ int64_t sm90Warps(int64_t blockM) { return blockM / kWarpRows + kProducerWarps; 
 
 bool sm90CanSplit(const KernelRequest &request) { return request.valueDim <= kLargestSplitValueDim; }
 
-SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config) {
+SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
   SmemLayout layout(kTileAlignment);
   layout.append("barriers", kBarrierBytes);
   layout.append("q", tileBytes(config.blockM, request.headDim, request.element().bytes), config.queryStages);
@@ -54,7 +53,7 @@ SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config) {
 }
 
 // What the producing warpgroup gives back is all that the others can take.
-int64_t sm90ConsumerRegisters(const GpuArch &arch, const KernelConfig &config) {
+int64_t sm90ConsumerRegisters(const GpuArch &arch, const Sm90Config &config) {
   const int64_t all = (consumers(config) + 1) * registersAtLaunch(arch, config);
   const int64_t each = (all - config.producerRegisters) / consumers(config);
   return std::clamp(each / kRegisterStep * kRegisterStep, kLeastRegisters, kMostRegisters);
@@ -63,38 +62,11 @@ int64_t sm90ConsumerRegisters(const GpuArch &arch, const KernelConfig &config) {
 namespace {
 
 // Scores of a tile, the packed weights of the one before, the output, softmax state and addresses.
-int64_t leastConsumerRegisters(const KernelRequest &request, const KernelConfig &config) {
+int64_t leastConsumerRegisters(const KernelRequest &request, const Sm90Config &config) {
   return config.blockN / 2 + config.blockN / 4 + roundUp(request.valueDim, kHeadDimStep) / 2 + kStateRegisters;
 }
 
-Reason checkRanges(const KernelRequest &, const KernelConfig &config) {
-  static const std::vector<FieldRange> ranges = {
-      {&KernelConfig::blockM, 1, kLargestField},
-      {&KernelConfig::blockN, 1, kMaxKeys},
-      {&KernelConfig::chunkN, 1, kMaxKeys},
-      {&KernelConfig::stages, 1, kMaxStages},
-      {&KernelConfig::warps, 1, kLargestField},
-      {&KernelConfig::minBlocks, 1, 4},
-      {&KernelConfig::overlapScores, 1, 1},
-      {&KernelConfig::rescaleThreshold, 0, 60},
-      {&KernelConfig::compactMask, 0, 1},
-      {&KernelConfig::rasterReversed, 0, 1},
-      {&KernelConfig::queryStages, 1, kMaxQueryStages},
-      {&KernelConfig::turnTaking, 0, 1},
-      {&KernelConfig::grid, 0, kGridDynamic},
-      {&KernelConfig::softmax, 0, kSoftmaxAnchored},
-      {&KernelConfig::splitLast, 0, 1},
-      {&KernelConfig::splitTiles, 0, kLargestField},
-      {&KernelConfig::producerRegisters, kLeastRegisters, kMostRegisters},
-      {&KernelConfig::consumerRegisters, kLeastRegisters, kMostRegisters},
-      {&KernelConfig::rasterMib, 0, kLargestField},
-      {&KernelConfig::chainedMib, 0, kLargestField},
-      {&KernelConfig::documentTiles, 0, 1},
-  };
-  return outsideRange(config, ranges);
-}
-
-Reason checkQueryTile(const KernelRequest &, const KernelConfig &config) {
+Reason checkQueryTile(const KernelRequest &, const Sm90Config &config) {
   if (config.blockM % kConsumerRows != 0)
     return "block_m is " + number(config.blockM) + ", expected a multiple of " + number(kConsumerRows) +
            " rows, one warpgroup for each " + number(kConsumerRows);
@@ -104,16 +76,13 @@ Reason checkQueryTile(const KernelRequest &, const KernelConfig &config) {
   return std::nullopt;
 }
 
-Reason checkKeyTile(const KernelRequest &, const KernelConfig &config) {
+Reason checkKeyTile(const KernelRequest &, const Sm90Config &config) {
   if (config.blockN % kKeyStep != 0)
     return "block_n is " + number(config.blockN) + ", expected a multiple of " + number(kKeyStep);
-  if (config.chunkN != config.blockN)
-    return "chunk_n is " + number(config.chunkN) + ", expected block_n=" + number(config.blockN) +
-           ": scores of whole tiles are in registers";
   return std::nullopt;
 }
 
-Reason checkThreads(const KernelRequest &request, const KernelConfig &config) {
+Reason checkThreads(const KernelRequest &request, const Sm90Config &config) {
   const GpuArch &arch = *request.arch;
   if (config.threads() > arch.maxThreadsPerBlock)
     return "need " + number(config.threads()) + " threads, " + std::string(arch.name) + " allows " +
@@ -124,14 +93,14 @@ Reason checkThreads(const KernelRequest &request, const KernelConfig &config) {
   return std::nullopt;
 }
 
-Reason checkBoxes(const KernelRequest &, const KernelConfig &config) {
+Reason checkBoxes(const KernelRequest &, const Sm90Config &config) {
   if (config.blockM <= kMaxBoxRows)
     return std::nullopt;
   return "block_m is " + number(config.blockM) + ", one copy through a tensor map takes at most " +
          number(kMaxBoxRows) + " rows";
 }
 
-Reason checkSmem(const KernelRequest &request, const KernelConfig &config) {
+Reason checkSmem(const KernelRequest &request, const Sm90Config &config) {
   const int64_t need = sm90Smem(request, config).totalBytes();
   if (need <= request.arch->smemPerBlockBytes)
     return std::nullopt;
@@ -139,7 +108,7 @@ Reason checkSmem(const KernelRequest &request, const KernelConfig &config) {
          number(request.arch->smemPerBlockBytes) + " B";
 }
 
-Reason checkSmemOfAllBlocks(const KernelRequest &request, const KernelConfig &config) {
+Reason checkSmemOfAllBlocks(const KernelRequest &request, const Sm90Config &config) {
   const GpuArch &arch = *request.arch;
   const int64_t need = config.minBlocks * (sm90Smem(request, config).totalBytes() + arch.smemReservedBytes);
   if (need <= arch.smemPerSmBytes)
@@ -148,7 +117,7 @@ Reason checkSmemOfAllBlocks(const KernelRequest &request, const KernelConfig &co
          " has " + number(arch.smemPerSmBytes) + " B";
 }
 
-Reason checkRegisterSplit(const KernelRequest &request, const KernelConfig &config) {
+Reason checkRegisterSplit(const KernelRequest &request, const Sm90Config &config) {
   if (config.producerRegisters % kRegisterStep != 0 || config.consumerRegisters % kRegisterStep != 0)
     return "producer_registers=" + number(config.producerRegisters) +
            " and consumer_registers=" + number(config.consumerRegisters) + ", expected multiples of " +
@@ -169,7 +138,7 @@ Reason checkRegisterSplit(const KernelRequest &request, const KernelConfig &conf
          ": " + number(all) + " together";
 }
 
-Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) {
+Reason checkRegisters(const KernelRequest &request, const Sm90Config &config) {
   const int64_t need = leastConsumerRegisters(request, config);
   if (need <= config.consumerRegisters)
     return std::nullopt;
@@ -178,7 +147,7 @@ Reason checkRegisters(const KernelRequest &request, const KernelConfig &config) 
          number(config.consumerRegisters);
 }
 
-Reason checkThreshold(const KernelRequest &request, const KernelConfig &config) {
+Reason checkThreshold(const KernelRequest &request, const Sm90Config &config) {
   const KernelElement &element = request.element();
   if (config.rescaleThreshold <= element.largestExponent)
     return std::nullopt;
@@ -186,7 +155,7 @@ Reason checkThreshold(const KernelRequest &request, const KernelConfig &config) 
          " stay finite up to " + number(element.largestExponent);
 }
 
-Reason checkAnchored(const KernelRequest &request, const KernelConfig &config) {
+Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
   if (config.softmax != kSoftmaxAnchored)
     return std::nullopt;
   if (request.element().largestExponent < kFloatExponent)
@@ -197,7 +166,7 @@ Reason checkAnchored(const KernelRequest &request, const KernelConfig &config) {
   return std::nullopt;
 }
 
-Reason checkSplits(const KernelRequest &request, const KernelConfig &config) {
+Reason checkSplits(const KernelRequest &request, const Sm90Config &config) {
   if ((config.splitLast || config.splitTiles) && !sm90CanSplit(request))
     return "parts of value_dim=" + number(request.valueDim) + " do not merge within the registers of a thread, at most " +
            number(kLargestSplitValueDim) + " does";
@@ -212,14 +181,14 @@ Reason checkSplits(const KernelRequest &request, const KernelConfig &config) {
   return std::nullopt;
 }
 
-Reason checkTurns(const KernelRequest &, const KernelConfig &config) {
+Reason checkTurns(const KernelRequest &, const Sm90Config &config) {
   if (!config.turnTaking || consumers(config) > 1)
     return std::nullopt;
   return "turns need at least two consuming warpgroups, block_m=" + number(config.blockM) + " has one";
 }
 
 // The runtime keeps the parameters of one call together.
-Reason checkPasses(const KernelRequest &request, const KernelConfig &config) {
+Reason checkPasses(const KernelRequest &request, const Sm90Config &config) {
   if (!config.chainedMib || request.passes.empty())
     return checkChained(request, config);
   int64_t need = 0;
@@ -233,25 +202,26 @@ Reason checkPasses(const KernelRequest &request, const KernelConfig &config) {
 
 } // namespace
 
-bool sm90CanChain(const KernelRequest &request, const KernelConfig &config) { return !checkPasses(request, config); }
+bool sm90CanChain(const KernelRequest &request, const Sm90Config &config) { return !checkPasses(request, config); }
 
 const std::vector<Constraint> &sm90Constraints() {
+  using C = Sm90Config;
   static const std::vector<Constraint> list = {
       {"ranges", "every field lies in its range", checkRanges},
-      {"query_tile", "every consuming warpgroup owns 64 rows", checkQueryTile},
-      {"key_tile", "tiles are multiples of 16 keys", checkKeyTile},
-      {"threads", "threads of one block", checkThreads},
-      {"boxes", "rows of one copy through a tensor map", checkBoxes},
-      {"smem", "shared memory of one block", checkSmem},
-      {"smem_blocks", "shared memory of min_blocks blocks", checkSmemOfAllBlocks},
-      {"register_split", "registers of all warpgroups after launch", checkRegisterSplit},
-      {"registers", "least registers of a consuming thread", checkRegisters},
-      {"threshold", "weights stay finite in their type", checkThreshold},
-      {"anchored", "what the anchored softmax needs", checkAnchored},
-      {"splits", "which items can be cut into parts", checkSplits},
-      {"turns", "turns are taken by at least two", checkTurns},
-      {"chained", "a pattern of several passes, and parameters of all of them", checkPasses},
-      {"document_tiles", "a pattern whose rows lie in documents, in one kernel", checkDocumentTiles},
+      {"query_tile", "every consuming warpgroup owns 64 rows", ruleOf<C, checkQueryTile>},
+      {"key_tile", "tiles are multiples of 16 keys", ruleOf<C, checkKeyTile>},
+      {"threads", "threads of one block", ruleOf<C, checkThreads>},
+      {"boxes", "rows of one copy through a tensor map", ruleOf<C, checkBoxes>},
+      {"smem", "shared memory of one block", ruleOf<C, checkSmem>},
+      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
+      {"register_split", "registers of all warpgroups after launch", ruleOf<C, checkRegisterSplit>},
+      {"registers", "least registers of a consuming thread", ruleOf<C, checkRegisters>},
+      {"threshold", "weights stay finite in their type", ruleOf<C, checkThreshold>},
+      {"anchored", "what the anchored softmax needs", ruleOf<C, checkAnchored>},
+      {"splits", "which items can be cut into parts", ruleOf<C, checkSplits>},
+      {"turns", "turns are taken by at least two", ruleOf<C, checkTurns>},
+      {"chained", "a pattern of several passes, and parameters of all of them", ruleOf<C, checkPasses>},
+      {"document_tiles", "a pattern whose rows lie in documents, in one kernel", ruleOf<C, checkDocumentTiles>},
   };
   return list;
 }

@@ -9,7 +9,7 @@
 
 #include "codegen/Config/Constraint.h"
 #include "codegen/Config/SmemLayout.h"
-#include "codegen/Skeletons/sm90_layout.cuh"
+#include "codegen/Skeletons/Sm90Config.h"
 
 namespace heddle {
 
@@ -26,7 +26,7 @@ inline constexpr int64_t kLargestSplitValueDim = 192; // combining wider splits 
 const std::vector<Constraint> &sm90Constraints();
 
 /// Barriers, then the rings of Q, K and V, then what the planning warp notes of lists.
-SmemLayout sm90Smem(const KernelRequest &request, const KernelConfig &config);
+SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config);
 
 /// Warps that consume block_m rows, and the producing warpgroup.
 int64_t sm90Warps(int64_t blockM);
@@ -35,11 +35,11 @@ int64_t sm90Warps(int64_t blockM);
 bool sm90CanSplit(const KernelRequest &request);
 
 /// Whether one call takes the parameters of all passes, if `config` is chained.
-bool sm90CanChain(const KernelRequest &request, const KernelConfig &config);
+bool sm90CanChain(const KernelRequest &request, const Sm90Config &config);
 
 /// What the producing warpgroup leaves to each thread of the others. blockM and minBlocks are at least one warpgroup
 /// and 1.
-int64_t sm90ConsumerRegisters(const GpuArch &arch, const KernelConfig &config);
+int64_t sm90ConsumerRegisters(const GpuArch &arch, const Sm90Config &config);
 
 } // namespace heddle
 

@@ -7,14 +7,15 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
-#include "codegen/Config/FieldRange.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TensorMapLaunch.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/ScheduleFacts.h"
 #include "codegen/Skeletons/Sm90Constraints.h"
+#include "codegen/Skeletons/Sm90Defaults.h"
 #include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
@@ -24,142 +25,26 @@ namespace {
 
 using namespace sm90;
 
-constexpr int64_t kAllHeadsMib = 4096;     // long rows of all heads first: what they leave to others is shared early
-constexpr int64_t kDefaultSplitTiles = 96; // of 48, 64, 96 and 128 the fastest on global rows of 32k keys
-
 std::string number(int64_t value) { return std::to_string(value); }
 
-// The default for head dims up to mostDim.
-struct DefaultRow {
-  int64_t mostDim;
-  int64_t blockM, blockN, stages, queryStages, turnTaking, producerRegisters, minBlocks = 1;
-};
-
-// Patterns of one head group whose rows and keys are neither strided nor in blocks.
-constexpr DefaultRow kPlainRows[] = {
-    {64, 256, 64, 4, 2, 1, 32},
-    {128, 192, 80, 2, 2, 1, 32},
-    {192, 128, 96, 2, 1, 1, 32},
-    {256, 128, 48, 2, 1, 1, 32},
-};
-
-// The range functions of head groups and strides take more registers of the producing warpgroup; beside four consumers
-// they do with 32.
-constexpr DefaultRow kLatticeRows[] = {
-    {64, 256, 64, 4, 2, 1, 32},
-    {128, 192, 64, 3, 2, 1, 56},
-    {192, 128, 80, 2, 1, 1, 56},
-    {256, 128, 32, 3, 1, 1, 56},
-};
-
-// Query tiles of few key tiles, all alike, heads of 128: consumers that take no turns drift apart, so that one stores its
-// rows while another multiplies (77% of the product instead of 69% on a window of 1024 keys).
-constexpr DefaultRow kShortRow = {128, 192, 64, 3, 2, 0, 56};
-
-bool hasShortRows(const KernelRequest &request) {
-  const int64_t dim = std::max(request.headDim, request.valueDim);
-  return request.balance.hasEqualTiles && request.balance.hasFewTiles && dim > 64 && dim <= kShortRow.mostDim;
-}
-
-// Many tiles of small heads are bound by the softmax, and few of them are masked (77.7% of the product instead of 72% on
-// full d=64, 67% instead of 63% on dilated segments).
-bool wantsAnchoredSoftmax(const KernelRequest &request) {
-  constexpr int64_t kMostDim = 64;
-  return request.element().largestExponent >= kFloatExponent && !request.hasScores &&
-         std::max(request.headDim, request.valueDim) <= kMostDim && !request.balance.hasFewTiles && !request.balance.hasLongRows;
-}
-
-// Full rows of small heads without a search for maxima: wide tiles (78.9% of the product, 76.5% with 256x64). Not for rows in
-// blocks, of which 192 are no multiple (532 TFLOP/s with 256x64 on every fourth block, 492 with 192x128).
-constexpr DefaultRow kAnchoredRow = {64, 192, 128, 2, 2, 1, 32};
-
-// Blocks that rows do not share with their neighbours: of no more rows than want the same keys. Small heads have two blocks
-// per SM, so that one begins while another ends (391 TFLOP/s on random blocks of 128 at 32k, 288 of one block with 128 keys a
-// tile, 199 of 192x64); with heads of 128 wide tiles are the best of five (512 TFLOP/s at 8k, 387 of 192x64).
-constexpr DefaultRow kOwnKeysRows[] = {
-    {64, 128, 32, 4, 1, 1, 56, 2},
-    {128, 128, 128, 2, 1, 1, 56, 1},
-};
-
-// At most 64 queries: one warpgroup, and wide key tiles, of which there are few to wait for. Parts of two blocks on an SM cost
-// more to join than they gain (64 queries, 8k and 32k keys, 12 heads: 28 and 53 us, 25 and 48 us with one).
-constexpr int64_t kFewQueries = kConsumerRows;
-constexpr DefaultRow kFewQueriesRows[] = {
-    {64, 64, 128, 3, 1, 0, 56},
-    {128, 64, 128, 3, 1, 0, 56},
-    {192, 64, 64, 3, 1, 0, 56},
-    {256, 64, 64, 2, 1, 0, 56},
-};
-
-// Calls of so few queries may have fewer query tiles than there are SMs: their keys are cut in parts.
-constexpr int64_t kMayBeCut = 256;
-
-bool isOf(const KernelRequest &request, int64_t mostQueries) {
-  return request.balance.queries > 0 && request.balance.queries <= mostQueries;
-}
-
-// Blocks of 64 keys are no multiples of wider tiles.
-DefaultRow fewQueriesRow(const KernelRequest &request) {
-  const DefaultRow *row = kFewQueriesRows;
-  while (row->mostDim < std::max(request.headDim, request.valueDim))
-    ++row;
-  DefaultRow fitting = *row;
-  if (request.keepsTilesInBand(kConsumerRows, kConsumerRows) && !request.keepsTilesInBand(kConsumerRows, row->blockN))
-    fitting.blockN = kConsumerRows;
-  return fitting;
-}
-
-// Null: none of them.
-const DefaultRow *ownKeysRow(const KernelRequest &request) {
-  const bool hasShortItems = request.balance.hasFewTiles || request.balance.hasLongRows; // long ones fall into parts
-  if (!request.balance.hasOwnKeys || !hasShortItems)
-    return nullptr;
-  for (const DefaultRow &row : kOwnKeysRows)
-    if (std::max(request.headDim, request.valueDim) <= row.mostDim)
-      return request.keepsTilesInBand(kConsumerRows, row.blockN) ? &row : nullptr;
-  return nullptr;
-}
-
-DefaultRow defaultRow(const KernelRequest &request) {
-  if (isOf(request, kFewQueries))
-    return fewQueriesRow(request);
-
-  if (const DefaultRow *row = ownKeysRow(request))
-    return *row;
-
-  if (hasShortRows(request))
-    return kShortRow;
-
-  const bool isInBlocks = request.keepsWholeTiles(kConsumerRows, kConsumerRows); // of which neither 192 rows nor 80 keys are a part
-  if (wantsAnchoredSoftmax(request) && request.balance.hasEqualTiles && !isInBlocks)
-    return kAnchoredRow;
-
-  const bool isPlain = request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1 && !isInBlocks;
-  const int64_t dim = std::max(request.headDim, request.valueDim);
-  const DefaultRow *row = isPlain ? kPlainRows : kLatticeRows;
-  while (row->mostDim < dim)
-    ++row;
-  return *row;
-}
-
 // Every consumer judges its own rows.
-int64_t tilesAreWhole(const KernelRequest &request, const KernelConfig &config) {
+int64_t tilesAreWhole(const KernelRequest &request, const Sm90Config &config) {
   return config.documentTiles ? 0 : request.tilesAreWhole(kConsumerRows, config.blockN); // documents begin anywhere
 }
 
 // Of the whole GPU.
-LaunchExpr residentBlocks(const KernelConfig &config) {
+LaunchExpr residentBlocks(const Sm90Config &config) {
   return config.minBlocks == 1 ? LaunchExpr(LaunchSymbol::smCount)
                                : LaunchSymbol::smCount * LaunchExpr(config.minBlocks);
 }
 
-LaunchExpr gridBlocks(const KernelRequest &request, const KernelConfig &config) {
+LaunchExpr gridBlocks(const KernelRequest &request, const Sm90Config &config) {
   const LaunchExpr items = workItems(request, config);
   const LaunchExpr units = config.splitLast ? items * LaunchExpr(kMaxSplits) : items;
   return config.grid == kGridTile ? items : min(units, residentBlocks(config));
 }
 
-PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const KernelRequest &request, const KernelConfig &config) {
+PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const KernelRequest &request, const Sm90Config &config) {
   constexpr int64_t kWordBytes = 4;
   const bool hasSplits = config.splitLast || config.splitTiles, isDynamic = config.grid == kGridDynamic;
   if (!hasSplits && !isDynamic)
@@ -180,15 +65,16 @@ PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const Kernel
 
 class Sm90Forward final : public Skeleton {
 public:
-  std::string_view name() const override { return "sm90_forward"; }
+  const ConfigFields &fields() const override { return configFields<Sm90Config>(); }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
   Status appliesTo(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override { return sm90Constraints(); }
   KernelConfig defaultConfig(const KernelRequest &request) const override;
   std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
-  void deriveFields(const KernelRequest &request, KernelConfig &config) const override;
-  void takeBack(KernelConfig &config) const override;
+  KernelConfig derived(const KernelRequest &request, KernelConfig config) const override;
+  KernelConfig takenBack(KernelConfig config) const override;
+  ScheduleFacts schedule(const KernelConfig &config) const override { return sm90Schedule(config); }
   SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
@@ -243,52 +129,24 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
   return knobs;
 }
 
-KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
-  const DefaultRow row = defaultRow(request);
-  const bool mayBeCut = isOf(request, kMayBeCut) && sm90CanSplit(request);
-  KernelConfig config;
-  config.skeleton = name();
-  config.blockM = isOf(request, row.blockM) ? (request.balance.queries + kConsumerRows - 1) / kConsumerRows * kConsumerRows : row.blockM;
-  config.blockN = row.blockN;
-  config.stages = row.stages;
-  config.minBlocks = row.minBlocks;
-  config.overlapScores = 1;
-  config.rescaleThreshold = 8;
-  config.compactMask = 0;
-  const bool sharesParts = request.balance.hasLongRows && sm90CanSplit(request) && !mayBeCut;
-  // What is long must come first, or it is all that is left at the end.
-  config.rasterReversed = request.balance.hasLongRows ? request.balance.longRowsAreLast : !hasShortRows(request);
-  config.queryStages = row.queryStages;
-  config.turnTaking = row.turnTaking && !sharesParts && config.blockM > kConsumerRows;
-  config.grid = request.balance.hasEqualTiles || mayBeCut ? kGridStride : kGridDynamic;
-  config.splitLast = mayBeCut;
-  config.splitTiles = sharesParts ? kDefaultSplitTiles : 0;
-  config.softmax = wantsAnchoredSoftmax(request) && !mayBeCut ? kSoftmaxAnchored : kSoftmaxOnline;
-  config.producerRegisters = row.producerRegisters;
-  config.rasterMib = sharesParts ? kAllHeadsMib : 16;
-  config.chainedMib = defaultChainedMib(request);
-  if (!sm90CanChain(request, config))
-    config.chainedMib = 0;
-  deriveFields(request, config);
-  return config;
-}
+KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const { return derived(request, sm90Default(request)); }
 
 // Predicates in a loop first, which long ones want; then more registers for the producing threads, which lists of cells
 // want; then fewer consuming warpgroups, and only then key tiles that blocks of keys are no multiples of.
 std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request) const {
   constexpr int64_t kAmpleProducer = 56, kBlockStep = 64; // blocks of patterns have 64 or 128 tokens
-  const KernelConfig base = defaultConfig(request);
+  const Sm90Config base = defaultConfig(request);
   std::vector<KernelConfig> spares;
   auto add = [&](int64_t blockM, int64_t blockN, int64_t producerRegisters) {
-    KernelConfig spare = base;
+    Sm90Config spare = base;
     spare.compactMask = 1;
     spare.blockM = blockM;
     spare.blockN = blockN;
     spare.producerRegisters = producerRegisters;
-    deriveFields(request, spare);
-    const bool isKnown = spare == base || std::find(spares.begin(), spares.end(), spare) != spares.end();
-    if (!isKnown && !whyInfeasible(request, spare))
-      spares.push_back(spare);
+    const KernelConfig config = derived(request, spare);
+    const bool isKnown = config == KernelConfig(base) || std::find(spares.begin(), spares.end(), config) != spares.end();
+    if (!isKnown && !whyInfeasible(request, config))
+      spares.push_back(config);
   };
   const int64_t aligned = std::max(base.blockN / kBlockStep * kBlockStep, std::min(base.blockN, kBlockStep));
   add(base.blockM, base.blockN, base.producerRegisters);
@@ -303,29 +161,28 @@ std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request
 }
 
 // For any numbers: the constraints judge afterwards.
-void Sm90Forward::deriveFields(const KernelRequest &request, KernelConfig &config) const {
-  config.chunkN = config.blockN;
+KernelConfig Sm90Forward::derived(const KernelRequest &request, KernelConfig given) const {
+  Sm90Config config(given);
   if (config.blockM < kConsumerRows || config.blockM > kLargestField || config.minBlocks < 1 ||
       config.minBlocks > kLargestField)
-    return;
+    return given;
   config.warps = sm90Warps(config.blockM);
   config.consumerRegisters = sm90ConsumerRegisters(*request.arch, config);
+  return config;
 }
 
-void Sm90Forward::takeBack(KernelConfig &config) const {
-  if (config.grid == kGridTile)
-    config.splitTiles = 0;
-  if (config.grid != kGridStride || config.splitTiles)
-    config.splitLast = 0;
-  if (config.blockM == kConsumerRows)
-    config.turnTaking = 0;
+KernelConfig Sm90Forward::takenBack(KernelConfig given) const {
+  Sm90Config config(given);
+  sm90TakeBack(config);
+  return config;
 }
 
 SmemLayout Sm90Forward::planSmem(const KernelRequest &request, const KernelConfig &config) const {
   return sm90Smem(request, config);
 }
 
-LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &config) const {
+LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
+  const Sm90Config config(given);
   LaunchPlan plan = forwardPlan(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = gridBlocks(request, config);
@@ -336,7 +193,7 @@ LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelCon
 }
 
 // What the skeleton needs where templates do not reach: in names of instructions.
-std::string macros(const KernelRequest &request, const KernelConfig &config) {
+std::string macros(const KernelRequest &request, const Sm90Config &config) {
   return "#define HEDDLE_SCORE_COLUMNS " + number(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS " +
          number(request.valueDim) + "\n";
 }

@@ -43,6 +43,10 @@ Status checkMaskTensors(const PatternFile &file, const attn::ProblemSizes &sizes
                                  "' keeps, is not given: give it with --operand " + name + "=FILE:TENSOR");
 }
 
+static int64_t queryOrigin(QOriginRule rule, const ProblemShape &shape) {
+  return rule == QOriginRule::start ? 0 : rule == QOriginRule::end ? shape.seqlenK - shape.seqlenQ : shape.qOrigin;
+}
+
 int64_t queryOrigin(attn::PatternOp pattern, const ProblemShape &shape) {
   switch (pattern.getQOrigin()) {
   case attn::Origin::start:
@@ -53,6 +57,18 @@ int64_t queryOrigin(attn::PatternOp pattern, const ProblemShape &shape) {
     break;
   }
   return shape.qOrigin;
+}
+
+attn::ProblemSizes sizesOf(QOriginRule rule, const ProblemShape &shape) {
+  attn::ProblemSizes sizes;
+  sizes.heads = shape.heads;
+  sizes.seqlenQ = shape.seqlenQ;
+  sizes.seqlenK = shape.seqlenK;
+  sizes.kOrigin = shape.kOrigin;
+  sizes.parameters = shape.parameters;
+  sizes.tensors = tensorDataOf(shape.operands);
+  sizes.qOrigin = queryOrigin(rule, shape);
+  return sizes;
 }
 
 attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape) {

@@ -6,6 +6,7 @@
 #define HEDDLE_COMPILER_PATTERN_PROBLEMKEY_H
 
 #include "compiler/Pattern/PatternFile.h"
+#include "codegen/Config/PatternRates.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/OperandTensor.h"
 #include "runtime/Core/KernelRecord.h"
@@ -33,6 +34,7 @@ int64_t queryOrigin(attn::PatternOp pattern, const ProblemShape &shape);
 
 /// The sizes as the analysis takes them, with query 0 where the pattern's q_origin says and the tensors of the shape.
 attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape);
+attn::ProblemSizes sizesOf(QOriginRule rule, const ProblemShape &shape);
 
 /// invalidArgument: a size or position out of range, heads not a multiple of kvHeads.
 Status checkShape(const PatternFile &file, const ProblemShape &shape);

@@ -26,10 +26,12 @@ std::vector<int64_t> keyTiles(const Skeleton &skeleton, const KernelRequest &req
 std::vector<KernelConfig> configsForAnyKeyOrigin(const Skeleton &skeleton, const KernelRequest &request) {
   std::vector<KernelConfig> configs;
   const KernelConfig base = skeleton.defaultConfig(request);
-  for (int64_t keys : keyTiles(skeleton, request, base.blockN)) {
+  for (int64_t keys : keyTiles(skeleton, request, base.valueOf("block_n"))) {
     KernelConfig config = base;
-    config.blockN = config.chunkN = keys;
-    skeleton.deriveFields(request, config);
+    for (const char *field : {"block_n", "chunk_n"}) // families without chunks have whole tiles
+      if (Result<size_t> place = config.fields().find(field))
+        config[*place] = keys;
+    config = skeleton.derived(request, std::move(config));
     if (!skeleton.whyInfeasible(request, config) && skeleton.planCall(request, config).serves.keyOriginStep == 1)
       configs.push_back(std::move(config));
   }

@@ -1,5 +1,6 @@
 //===- CompileSession.cpp - the stages after the pattern file -------------===//
 #include "compiler/Session/CompileSession.h"
+#include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
@@ -52,10 +53,8 @@ static Status assignField(KernelConfig &config, const std::string &item) {
   size_t equals = item.find('=');
   std::string field = item.substr(0, equals);
   std::string text = equals == std::string::npos ? "" : item.substr(equals + 1);
-  if (field == "skeleton") {
-    config.skeleton = text;
+  if (field == "skeleton") // skeletonOf
     return {};
-  }
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
@@ -90,8 +89,7 @@ Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string
   for (const std::string &item : items)
     HEDDLE_TRY(assignField(config, item));
   // What follows from other fields does so unless it is typed in.
-  skeleton->takeBack(config);
-  skeleton->deriveFields(request, config);
+  config = skeleton->derived(request, skeleton->takenBack(std::move(config)));
   for (const std::string &item : items)
     HEDDLE_TRY(assignField(config, item));
   return config;
@@ -120,7 +118,7 @@ static std::vector<KernelSource> assembleAll(const PreparedPattern &prepared, co
                                              const KernelConfig &config, const Skeleton &skeleton) {
   std::vector<KernelSource> sources;
   for (const KernelRequest &kernel : Skeleton::kernelsOf(request, config))
-    sources.push_back(assemble(prepared, kernel, config.chainedMib ? prepared.passFunctions[sources.size()] : prepared.functions,
+    sources.push_back(assemble(prepared, kernel, config.valueOf(kChainedField) ? prepared.passFunctions[sources.size()] : prepared.functions,
                                config, skeleton));
   return sources;
 }
@@ -128,7 +126,7 @@ static std::vector<KernelSource> assembleAll(const PreparedPattern &prepared, co
 Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelRequest &request,
                                                  const KernelConfig &config) {
   HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
-  if (config.chainedMib && prepared.passFunctions.empty())
+  if (config.valueOf(kChainedField) && prepared.passFunctions.empty())
     return Status::internal("pattern '" + prepared.name + "' was prepared for defaults, which do not chain its passes");
   return assembleAll(prepared, request, config, *skeleton);
 }
@@ -225,7 +223,7 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape)
 
 
 static ConfigSummary summaryOf(const KernelConfig &config) {
-  return {config.skeleton, config.str(), config.json(), config.summary(), config.blockM, config.blockN};
+  return {config.skeleton(), config.str(), config.json(), config.summary(), config.valueOf("block_m"), config.valueOf("block_n")};
 }
 
 Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {
@@ -236,7 +234,7 @@ Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelSha
 }
 
 Result<ConfigSummary> summarizeConfig(const std::string &stored) {
-  HEDDLE_ASSIGN(KernelConfig config, KernelConfig::parse(stored));
+  HEDDLE_ASSIGN(KernelConfig config, readConfig(stored));
   return summaryOf(config);
 }
 
@@ -275,7 +273,7 @@ static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, c
     HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
     auto variant = timeStage(refused, "refused", [&] { return compileFeasible(prepared, request, config, skeleton); });
     if (!variant && variant.status().code() == StatusCode::unsupported) {
-      reasons = joined(reasons, config.skeleton + " (" + config.summary() + "): " + variant.status().message(), "; ");
+      reasons = joined(reasons, config.skeleton() + " (" + config.summary() + "): " + variant.status().message(), "; ");
       continue;
     }
     if (variant && !reasons.empty())

@@ -18,7 +18,7 @@
 namespace heddle {
 
 class PatternFile;
-struct KernelConfig;
+class KernelConfig;
 struct KernelRequest;
 struct KernelSource;
 struct PreparedPattern;

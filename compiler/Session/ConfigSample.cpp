@@ -10,7 +10,7 @@
 namespace heddle {
 
 static Result<std::string> changesOf(const KernelConfig &config, const std::vector<Knob> &knobs) {
-  std::string text = "skeleton=" + config.skeleton;
+  std::string text = "skeleton=" + config.skeleton();
   for (const Knob &knob : knobs) {
     HEDDLE_ASSIGN(int64_t value, config.get(knob.name));
     text += "," + knob.name + "=" + std::to_string(value);

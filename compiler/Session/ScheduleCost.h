@@ -15,7 +15,7 @@
 namespace heddle {
 
 struct GpuModel;
-struct KernelConfig;
+class KernelConfig;
 struct KernelRequest;
 
 /// The model of a skeleton's kernels before any trial: names of all parameters and where a fit starts. Its family is the

@@ -6,12 +6,10 @@
 
 namespace heddle {
 
-static tuner::Knob toTunerKnob(const Knob &knob) {
-  if (knob.labels.empty())
-    return tuner::Knob::integers(knob.name, knob.values, knob.help);
-  tuner::Knob result{knob.name, knob.help, {}};
+static tuner::Knob toTunerKnob(const Knob &knob, int64_t initial) {
+  tuner::Knob result{knob.name, knob.help, {}, initial};
   for (size_t i = 0; i < knob.values.size(); ++i)
-    result.values.push_back({knob.values[i], knob.labels[i]});
+    result.values.push_back({knob.values[i], knob.labels.empty() ? "" : knob.labels[i]});
   return result;
 }
 
@@ -24,8 +22,9 @@ std::string spelling(const Knob &knob, int64_t value) {
 
 Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs) {
   std::vector<tuner::Knob> dimensions;
+  const KernelConfig initial(skeleton.fields());
   for (const Knob &knob : configs->knobs())
-    dimensions.push_back(toTunerKnob(knob));
+    dimensions.push_back(toTunerKnob(knob, initial.valueOf(knob.name)));
   std::vector<std::string> names;
   for (const Constraint &constraint : skeleton.constraints())
     names.emplace_back(constraint.name);
@@ -80,8 +79,8 @@ std::string TuneSpace::defaultPoint() const {
 }
 
 Result<std::string> TuneSpace::pointOf(const std::string &stored) const {
-  Result<KernelConfig> config = KernelConfig::parse(stored);
-  if (!config || config->skeleton != skeleton.name())
+  Result<KernelConfig> config = readConfig(stored);
+  if (!config || config->skeleton() != skeleton.name())
     return std::string();
   std::string text;
   for (const Knob &knob : skeleton.knobs(*kernel)) {

@@ -13,7 +13,7 @@
 
 namespace heddle {
 
-struct KernelConfig;
+class KernelConfig;
 struct KernelRequest;
 struct Knob;
 class ConfigSpace;

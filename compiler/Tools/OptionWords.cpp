@@ -1,6 +1,5 @@
 //===- OptionWords.cpp - checks of option values --------------------------===//
 #include "compiler/Tools/OptionWords.h"
-#include "codegen/Config/KernelConfig.h"
 #include "codegen/Skeletons/SkeletonNames.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Session/KernelShape.h"
@@ -131,8 +130,7 @@ CLI::Validator strategyWords() {
 
 CLI::Validator configFields() {
   auto check = [](std::string &text) {
-    std::vector<std::string> names;
-    KernelConfig::fields([&](const char *name, auto) { names.emplace_back(name); });
+    const std::vector<std::string> names = configFieldNames();
     for (const std::string &assignment : split(text, ',')) {
       const std::string name = assignment.substr(0, assignment.find('='));
       std::string wrong = unknown("configuration field", name, names);

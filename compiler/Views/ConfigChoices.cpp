@@ -51,7 +51,7 @@ Result<LaunchPlan> defaultLaunchPlan(const KernelRequest &request) {
 Result<LaunchPlan> chainedLaunchPlan(const KernelRequest &request) {
   HEDDLE_ASSIGN(const Skeleton *skeleton, chooseSkeleton(request));
   KernelConfig config = skeleton->defaultConfig(request);
-  config.chainedMib = kChainedMib[1];
+  HEDDLE_TRY(config.set(kChainedField, kChainedMib[1]));
   HEDDLE_TRY(validateConfig(request, config).status());
   return skeleton->planCall(request, config);
 }

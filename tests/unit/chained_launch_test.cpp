@@ -32,9 +32,9 @@ constexpr int64_t kMib = 256; // all rows of the calls below in one round
 
 KernelConfig chainedConfig(const Skeleton &skeleton, const KernelRequest &request, int64_t mib = kMib) {
   KernelConfig config = skeleton.defaultConfig(request);
-  config.chainedMib = mib;
-  config.blockM = 128; // as many threads as the recording driver's kernels allow
-  skeleton.deriveFields(request, config);
+  REQUIRE(config.set("chained_mib", mib).isOk());
+  REQUIRE(config.set("block_m", 128).isOk()); // as many threads as the recording driver's kernels allow
+  config = skeleton.derived(request, config);
   REQUIRE_FALSE(skeleton.whyInfeasible(request, config).has_value());
   return config;
 }
@@ -112,14 +112,14 @@ TEST_CASE("the knob is there where there are passes, fused is the default, and w
       return std::any_of(knobs.begin(), knobs.end(), [](const Knob &knob) { return knob.name == "chained_mib"; });
     };
     CHECK(knob());
-    CHECK(skeleton->defaultConfig(request).chainedMib == 0);
+    CHECK(skeleton->defaultConfig(request).valueOf("chained_mib") == 0);
     KernelConfig config = chainedConfig(*skeleton, request);
     CHECK(config.json().find("\"chained_mib\":256") != std::string::npos);
-    CHECK(KernelConfig::parse(config.str())->chainedMib == 256);
+    CHECK(readConfig(config.str())->valueOf("chained_mib") == 256);
     CHECK(skeleton->traits(request.passRequest(0), config).find("kChainedMib = 256;") != std::string::npos);
-    config.chainedMib = -1;
+    REQUIRE(config.set("chained_mib", -1).isOk());
     CHECK(skeleton->whyInfeasible(request, config)->constraint == "ranges");
-    config.chainedMib = 1;
+    REQUIRE(config.set("chained_mib", 1).isOk());
     request.passes.clear();
     request.whyOnePass = "all rows lie on one lattice";
     CHECK_FALSE(knob());
@@ -139,7 +139,7 @@ TEST_CASE("passes whose maps do not fit one call are refused with the bytes") {
     for (int64_t rate = 65; rate < 72; ++rate)
       pass.variants.push_back({rate, pass.variants.front().keyRates});
   KernelConfig config = sm90ForwardSkeleton().defaultConfig(request);
-  config.chainedMib = 1;
+  REQUIRE(config.set("chained_mib", 1).isOk());
   const auto rejection = sm90ForwardSkeleton().whyInfeasible(request, config);
   REQUIRE(rejection.has_value());
   CHECK(rejection->constraint == "chained");
@@ -261,7 +261,7 @@ TEST_CASE("rates that meet too rarely are refused") {
   for (int64_t rate : {61, 59, 53})
     request.passes.push_back({{{rate, {1}}}, 1});
   KernelConfig config = portableForwardSkeleton().defaultConfig(request);
-  config.chainedMib = 1;
+  REQUIRE(config.set("chained_mib", 1).isOk());
   CHECK(portableForwardSkeleton().whyInfeasible(request, config)->reason.find("more than 4096 classes") != std::string::npos);
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("every listed text is a feasible configuration of its skeleton") {
         auto config = parseConfig(request, listed.changes);
         REQUIRE_MESSAGE(config.isOk(), config.status().message());
         CHECK(config->json() == listed.json);
-        CHECK(config->skeleton == skeleton->name());
+        CHECK(config->skeleton() == skeleton->name());
         CHECK(validateConfig(request, *config).isOk());
       }
     }
@@ -104,10 +104,10 @@ TEST_CASE("a typed-in field takes back what the default chose beside it, and no 
   KernelShape shape = hopperShape();
   shape.queries = 65; // few: the keys of the last round are cut
   const KernelRequest request = makeRequest(prepared("causal"), shape);
-  REQUIRE(parseConfig(request, "")->splitLast == 1);
+  REQUIRE(parseConfig(request, "")->valueOf("split_last") == 1);
   auto refusal = [&](const char *text) {
     KernelConfig config = *parseConfig(request, text);
-    auto rejection = (*findSkeleton(config.skeleton))->whyInfeasible(request, config);
+    auto rejection = (*findSkeleton(config.skeleton()))->whyInfeasible(request, config);
     return rejection ? rejection->constraint : std::string();
   };
   for (const char *text : {"grid=0", "grid=2", "grid=3", "grid=1", "split_tiles=64", "block_m=64", "block_m=64,grid=0"}) {
@@ -133,9 +133,9 @@ TEST_CASE("a typed-in configuration changes the default field by field") {
   CHECK(*same == *base);
   auto changed = parseConfig(request, "stages=1, block_m=64");
   REQUIRE(changed.isOk());
-  CHECK(changed->stages == 1);
-  CHECK(changed->blockM == 64);
-  CHECK(changed->warps == base->warps);
+  CHECK(changed->valueOf("stages") == 1);
+  CHECK(changed->valueOf("block_m") == 64);
+  CHECK(changed->valueOf("warps") == base->valueOf("warps"));
   auto whole = parseConfig(request, base->str());
   REQUIRE(whole.isOk());
   CHECK(*whole == *base);

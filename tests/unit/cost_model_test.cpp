@@ -66,6 +66,13 @@ TEST_CASE("parameters say whose points they are for") {
   CHECK(parseMessage("# a fit\n" + model.text()) == "line 2: the parameters are of 'round', expected ''");
 }
 
+TEST_CASE("a factor that begins at 0 may be missing, as in texts from before it") {
+  Result<CostModel> model = CostModel::parse(startModel(), "term work 2\nterm wait 1\nfactor unseen 0.5\n");
+  REQUIRE_MESSAGE(model.isOk(), model.status().message());
+  CHECK(model->factors[0].value == 0);
+  CHECK(model->factors[1].value == 0.5);
+}
+
 TEST_CASE("a text that is not of this model is refused with its line") {
   CHECK(parseMessage("term work 2\nterm work 3\n") == "line 2: term 'work' is given twice");
   CHECK(parseMessage("term speed 2\n") == "line 1: the model has no term 'speed'");

@@ -4,7 +4,7 @@
 // steps of an item. Also where tensors break their rules: then rows still have one owner.
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/DocumentTiles.h"
-#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/ForwardConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
@@ -108,7 +108,7 @@ const char *kPart = R"(attn.pattern @part(%cu: memref<?xi32>) q_origin(given) {
 /// What the plan says for a call.
 int64_t itemsOfHead(const PreparedPattern &pattern, int64_t rowsOfItem, int64_t seqlen, const std::vector<int64_t> &params) {
   KernelRequest request = makeRequest(pattern, KernelShape());
-  KernelConfig config;
+  ForwardConfig config;
   config.documentTiles = 1;
   LaunchSymbols symbols;
   symbols[LaunchSymbol::seqlenQ] = seqlen;

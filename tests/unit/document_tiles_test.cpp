@@ -3,6 +3,7 @@
 // numbers of rows and of documents give, up to what the recording driver sees of a call.
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/KernelConfig.h"
+#include "codegen/Skeletons/Sm90Config.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Skeletons/Registry.h"
@@ -29,7 +30,7 @@ KernelRequest documentRequest() {
 
 KernelConfig ownTiles(const Skeleton &skeleton, const KernelRequest &request) {
   KernelConfig config = skeleton.defaultConfig(request);
-  config.documentTiles = 1;
+  REQUIRE(config.set("document_tiles", 1).isOk());
   return config;
 }
 
@@ -69,18 +70,18 @@ TEST_CASE("the knob is there where rows lie in documents, packed is the default,
     CAPTURE(skeleton->name());
     KernelRequest request = documentRequest();
     CHECK(hasKnob(*skeleton, request));
-    CHECK(skeleton->defaultConfig(request).documentTiles == 0);
+    CHECK(skeleton->defaultConfig(request).valueOf("document_tiles") == 0);
     const KernelConfig config = ownTiles(*skeleton, request);
     CHECK(refusal(*skeleton, request) == "");
     CHECK(validateConfig(request, config).isOk());
-    CHECK(KernelConfig::parse(config.str())->documentTiles == 1);
-    CHECK(config.digest() != skeleton->defaultConfig(request).digest());
+    CHECK(readConfig(config.str())->valueOf("document_tiles") == 1);
+    CHECK(config != skeleton->defaultConfig(request));
     CHECK(config.json().find("\"document_tiles\":1") != std::string::npos);
     CHECK(skeleton->traits(request, config).find("kDocumentTiles = 1;") != std::string::npos);
     CHECK(skeleton->traits(request, skeleton->defaultConfig(request)).find("kDocumentTiles = 0;") != std::string::npos);
     const ConfigSpace space(*skeleton, request);
     int64_t own = 0;
-    space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) { own += !rejection && space.configAt(point).documentTiles; });
+    space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) { own += !rejection && space.configAt(point).valueOf("document_tiles") == 1; });
     CHECK(own > 0);
     request.hasDocuments = false;
     CHECK_FALSE(hasKnob(*skeleton, request));
@@ -103,7 +104,7 @@ TEST_CASE("what forbids tiles of documents is a sentence") {
     request.passes = {{{{1, {1}}}, 1}, {{{1, {1}}}, 1}};
     CHECK(refusal(*skeleton, request) == "");
     KernelConfig chained = ownTiles(*skeleton, request);
-    chained.chainedMib = 32;
+    REQUIRE(chained.set("chained_mib", 32).isOk());
     const auto rejection = skeleton->whyInfeasible(request, chained);
     REQUIRE(rejection);
     CHECK(rejection->constraint == "document_tiles");
@@ -123,27 +124,29 @@ TEST_CASE("grids have an item for each document beside those of full tiles") {
   for (const Skeleton *skeleton : skeletons()) {
     CAPTURE(skeleton->name());
     KernelConfig packed = skeleton->defaultConfig(request);
-    if (skeleton->name() == "sm90_forward")
-      packed.grid = packed.splitLast = packed.splitTiles = 0;
+    for (const char *field : {"grid", "split_last", "split_tiles"})
+      if (packed.get(field))
+        REQUIRE(packed.set(field, 0).isOk());
     KernelConfig own = packed;
-    own.documentTiles = 1;
+    REQUIRE(own.set("document_tiles", 1).isOk());
+    const int64_t blockM = own.valueOf("block_m");
     REQUIRE_FALSE(skeleton->whyInfeasible(request, own));
     const LaunchPlan plan = skeleton->planLaunch(request, own), before = skeleton->planLaunch(request, packed);
     CHECK(plan.validate().isOk());
     const auto parsed = LaunchPlan::parse(plan.str());
     REQUIRE(parsed.isOk());
     for (const Call &call : {Call{1, 1}, {1000, 1}, {1000, 7}, {128, 1000}, {32768, 200}}) {
-      CHECK(gridOf(*parsed, call) == 6 * (call.rows / own.blockM + call.documents));
-      CHECK(gridOf(before, call) == 6 * ((call.rows + own.blockM - 1) / own.blockM));
+      CHECK(gridOf(*parsed, call) == 6 * (call.rows / blockM + call.documents));
+      CHECK(gridOf(before, call) == 6 * ((call.rows + blockM - 1) / blockM));
     }
-    CHECK(gridOf(plan, {1000, 0}) == 6 * (1000 / own.blockM + 1)); // as the kernel counts
+    CHECK(gridOf(plan, {1000, 0}) == 6 * (1000 / blockM + 1)); // as the kernel counts
   }
 }
 
 TEST_CASE("persistent blocks stay as many with tiles of documents") {
   const Skeleton &skeleton = sm90ForwardSkeleton();
   const KernelRequest request = documentRequest();
-  KernelConfig config = ownTiles(skeleton, request);
+  Sm90Config config = ownTiles(skeleton, request);
   config.softmax = config.splitTiles = 0;
   for (int64_t grid : {1, 2, 3}) {
     config.grid = grid;
@@ -174,7 +177,7 @@ TEST_CASE("a call gives its documents by the length of a tensor, and no grid is 
     int count = 0;
     const auto *launches = fake::fakeCudaLaunches(&count);
     REQUIRE(count == 1);
-    CHECK(launches[0].grid[0] == 2 * 8 * (1000 / config.blockM + documents));
+    CHECK(launches[0].grid[0] == 2 * 8 * (1000 / config.valueOf("block_m") + documents));
   }
   operands.erase(operands.begin());
   call.args.operands = operands.data();
@@ -187,9 +190,11 @@ TEST_CASE("tiles that begin anywhere are not whole") {
     KernelRequest request = documentRequest();
     request.grain = 1024;
     KernelConfig config = skeleton->defaultConfig(request);
-    config.blockN = config.chunkN = 64;
+    for (const char *field : {"block_n", "chunk_n"})
+      if (config.get(field))
+        REQUIRE(config.set(field, 64).isOk());
     CHECK(skeleton->traits(request, config).find("kTilesAreWhole = 1") != std::string::npos);
-    config.documentTiles = 1;
+    REQUIRE(config.set("document_tiles", 1).isOk());
     CHECK(skeleton->traits(request, config).find("kTilesAreWhole = 0") != std::string::npos);
     CHECK(skeleton->planLaunch(request, config).serves.keyOriginStep == 1);
   }

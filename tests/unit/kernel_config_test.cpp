@@ -1,12 +1,13 @@
 // Requests, the field list of configurations, constraints and their reasons, defaults.
-#include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/ConfigSpace.h"
+#include "codegen/Skeletons/PortableConfig.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/FindArch.h"
 
 #include <doctest/doctest.h>
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -14,9 +15,8 @@ using namespace heddle;
 
 namespace {
 
-KernelConfig numbered() {
-  KernelConfig config;
-  config.skeleton = "portable_forward";
+KernelConfig numbered(const Skeleton &skeleton) {
+  KernelConfig config(skeleton.fields());
   int64_t value = 3;
   for (const auto &[name, old] : config.coordinates())
     REQUIRE(config.set(name, value++).isOk());
@@ -39,7 +39,7 @@ std::vector<KernelRequest> servedRequests() {
   return requests;
 }
 
-KernelConfig portableDefault(const KernelRequest &request) { return portableForwardSkeleton().defaultConfig(request); }
+PortableConfig portableDefault(const KernelRequest &request) { return portableForwardSkeleton().defaultConfig(request); }
 
 KernelRequest requestFor(const char *arch, int64_t dim) {
   KernelRequest request;
@@ -50,26 +50,71 @@ KernelRequest requestFor(const char *arch, int64_t dim) {
 
 } // namespace
 
-TEST_CASE("the field list round-trips through text and tells every field apart") {
-  const KernelConfig config = numbered();
-  const auto parsed = KernelConfig::parse(config.str());
-  REQUIRE(parsed.isOk());
-  CHECK(*parsed == config);
-  CHECK(parsed->digest() == config.digest());
+TEST_CASE("every family's list round-trips through text and tells every field apart") {
+  for (const Skeleton *skeleton : skeletons()) {
+    const KernelConfig config = numbered(*skeleton);
+    const auto parsed = readConfig(config.str());
+    REQUIRE_MESSAGE(parsed.isOk(), parsed.status().message());
+    CHECK(*parsed == config);
+    std::set<std::string> texts = {config.str()};
+    for (const auto &[name, value] : config.coordinates()) {
+      KernelConfig other = config;
+      REQUIRE(other.set(name, value + 100).isOk());
+      CHECK(*other.get(name) == value + 100);
+      CHECK(other.valueOf(name) == value + 100);
+      CHECK(texts.insert(other.str()).second);
+      CHECK(*readConfig(other.str()) == other);
+    }
+  }
+}
 
-  std::set<std::string> digests = {config.digest()};
-  for (const auto &[name, value] : config.coordinates()) {
-    KernelConfig other = config;
-    REQUIRE(other.set(name, value + 100).isOk());
-    CHECK(*other.get(name) == value + 100);
-    CHECK(digests.insert(other.digest()).second);
-    CHECK(*KernelConfig::parse(other.str()) == other);
+TEST_CASE("a text without a field means its default, so that texts from before a field are still read") {
+  for (const Skeleton *skeleton : skeletons()) {
+    const KernelConfig config = numbered(*skeleton);
+    for (const ConfigField &field : skeleton->fields().list) {
+      CAPTURE(field.name);
+      std::string text = config.str();
+      const size_t begin = text.find("\n" + field.name + "=") + 1;
+      text.erase(begin, text.find('\n', begin) + 1 - begin);
+      const auto parsed = readConfig(text);
+      REQUIRE_MESSAGE(parsed.isOk(), parsed.status().message());
+      KernelConfig expected = config;
+      REQUIRE(expected.set(field.name, field.initial).isOk());
+      CHECK(*parsed == expected);
+    }
+    const KernelRequest request = requestFor("sm_90a", 64);
+    const auto defaults = readConfig("skeleton=" + std::string(skeleton->name()));
+    REQUIRE(defaults.isOk());
+    CHECK(*defaults == KernelConfig(skeleton->fields()));
+    CHECK_MESSAGE(!skeleton->whyInfeasible(request, *defaults), skeleton->whyInfeasible(request, *defaults)->str());
+    for (const Knob &knob : skeleton->knobs(request)) // or trials from before a knob would be lost
+      CHECK(std::count(knob.values.begin(), knob.values.end(), defaults->valueOf(knob.name)) == 1);
+  }
+}
+
+TEST_CASE("families have fields of their own, and none of another's") {
+  const auto names = [](const KernelConfig &config) {
+    std::set<std::string> result;
+    for (const auto &[name, value] : config.coordinates())
+      result.insert(name);
+    return result;
+  };
+  const std::set<std::string> portable = names(KernelConfig(portableForwardSkeleton().fields()));
+  const std::set<std::string> hopper = names(KernelConfig(sm90ForwardSkeleton().fields()));
+  for (const char *name : {"raster_heads", "query_in_registers", "chunk_n", "overlap_scores"})
+    CHECK((portable.count(name) == 1 && hopper.count(name) == 0));
+  for (const char *name : {"grid", "softmax", "split_last", "consumer_registers", "raster_mib"})
+    CHECK((portable.count(name) == 0 && hopper.count(name) == 1));
+  for (const Skeleton *skeleton : skeletons()) {
+    const KernelRequest request = requestFor("sm_90a", 64);
+    const std::string traits = skeleton->traits(request, skeleton->defaultConfig(request));
+    CHECK((traits.find("kRasterHeads") == std::string::npos) == (skeleton == &sm90ForwardSkeleton()));
+    CHECK((traits.find("kSplitLast") == std::string::npos) == (skeleton == &portableForwardSkeleton()));
   }
 }
 
 TEST_CASE("text, JSON and summary list the fields in order") {
-  KernelConfig config = portableForwardSkeleton().defaultConfig(KernelRequest());
-  config.rasterHeads = 8;
+  const KernelConfig config = portableForwardSkeleton().defaultConfig(KernelRequest());
   CHECK(config.str().find("skeleton=portable_forward\nblock_m=128\nblock_n=64\n") == 0);
   CHECK(config.json().find("{\"skeleton\":\"portable_forward\",\"block_m\":128,\"block_n\":64,") == 0);
   CHECK(config.json().back() == '}');
@@ -77,25 +122,29 @@ TEST_CASE("text, JSON and summary list the fields in order") {
 }
 
 TEST_CASE("a wrong configuration text is refused with its line") {
-  const std::string good = numbered().str();
-  const auto message = [](const std::string &text) { return KernelConfig::parse(text).status().message(); };
-  CHECK(message("block_m") == "configuration: line 1: expected name=value, got 'block_m'");
-  CHECK(message(good + "block_m=1\n") == "configuration: line 25: block_m is given twice");
-  CHECK(message("skeleton=a\nblock_q=1\n")
-            .find("line 2: no configuration field 'block_q'; there is skeleton, block_m,") != std::string::npos);
-  CHECK(message("block_m=12x\n") == "configuration: line 1: expected a whole number for block_m, got '12x'");
-  CHECK(message("block_m=\n") == "configuration: line 1: expected a whole number for block_m, got ''");
-  CHECK(message("skeleton=a\\n\n") == "configuration: line 1: expected a name of letters, digits and _ for skeleton");
-  CHECK(message("skeleton=\n") == "configuration: line 1: expected a name of letters, digits and _ for skeleton");
-  CHECK(message("skeleton=a\n") == "configuration: field block_m is missing");
-  CHECK(KernelConfig::parse(good.substr(0, good.size() - 1)).isOk());
+  const std::string good = numbered(portableForwardSkeleton()).str(), named = "skeleton=portable_forward\n";
+  const auto message = [](const std::string &text) { return readConfig(text).status().message(); };
+  CHECK(message(named + "block_m") == "configuration: line 2: expected name=value, got 'block_m'");
+  CHECK(message(good + "block_m=1\n") == "configuration: line 16: block_m is given twice");
+  CHECK(message(named + "block_q=1\n")
+            .find("line 2: no configuration field 'block_q' of portable_forward; there is skeleton, block_m,") != std::string::npos);
+  CHECK(message(named + "grid=0\n").find("line 2: no configuration field 'grid' of portable_forward") != std::string::npos);
+  CHECK(message(named + "block_m=12x\n") == "configuration: line 2: expected a whole number for block_m, got '12x'");
+  CHECK(message("block_m=\n" + named) == "configuration: line 1: expected a whole number for block_m, got ''");
+  CHECK(message("skeleton=a\\n\n") == "no skeleton 'a\\n'; there is sm90_forward, portable_forward");
+  CHECK(message(named + "skeleton=sm90_forward\n") == "configuration: line 2: skeleton is given twice");
+  CHECK(message("block_m=1\nmy_skeleton=a\n") == "configuration: field skeleton is missing");
+  CHECK(KernelConfig::parse(sm90ForwardSkeleton().fields(), named).status().message() ==
+        "configuration: line 1: expected a configuration of sm90_forward, got one of 'portable_forward'");
+  CHECK(readConfig(good.substr(0, good.size() - 1)).isOk());
 }
 
 TEST_CASE("unknown fields are refused with the fields that exist") {
-  KernelConfig config;
+  KernelConfig config(sm90ForwardSkeleton().fields());
   CHECK(config.set("block_k", 1).code() == StatusCode::notFound);
   CHECK(config.set("skeleton", 1).code() == StatusCode::notFound);
   CHECK(config.get("nothing").status().message().find("block_m, block_n") != std::string::npos);
+  CHECK(config.valueOf("raster_heads") == 0);
 }
 
 TEST_CASE("fields have one spelling on the device") {
@@ -183,7 +232,7 @@ TEST_CASE("the default configuration is feasible for every request that is serve
 
 TEST_CASE("a rejection names the constraint, the numbers and the configuration") {
   const KernelRequest request = requestFor("sm_86", 128);
-  KernelConfig config = portableDefault(request);
+  PortableConfig config = portableDefault(request);
   config.blockM = 256;
   config.warps = 8;
   config.stages = 3;
@@ -197,37 +246,36 @@ TEST_CASE("a rejection names the constraint, the numbers and the configuration")
 TEST_CASE("every constraint refuses something, and says why") {
   struct Witness {
     const char *constraint;
-    void (*spoil)(KernelConfig &);
+    void (*spoil)(PortableConfig &);
     const char *reason;
   };
   const Witness witnesses[] = {
-      {"ranges", [](KernelConfig &c) { c.warps = 0; }, "warps is 0, expected 1 to"},
-      {"ranges", [](KernelConfig &c) { c.blockN = int64_t(1) << 62; }, "block_n is 4611686018427387904"},
-      {"ranges", [](KernelConfig &c) { c.rescaleThreshold = 16; }, "rescale_threshold is 16, expected 0 to 15"},
-      {"ranges", [](KernelConfig &c) { c.grid = 1; }, "grid is 1, expected 0"},
-      {"query_tile", [](KernelConfig &c) { c.blockM = 96; },
+      {"ranges", [](PortableConfig &c) { c.warps = 0; }, "warps is 0, expected 1 to"},
+      {"ranges", [](PortableConfig &c) { c.blockN = int64_t(1) << 62; }, "block_n is 4611686018427387904"},
+      {"ranges", [](PortableConfig &c) { c.rescaleThreshold = 16; }, "rescale_threshold is 16, expected 0 to 15"},
+      {"query_tile", [](PortableConfig &c) { c.blockM = 96; },
        "block_m is 96, expected a multiple of 16 rows for each of 4"},
-      {"key_tile", [](KernelConfig &c) { c.chunkN = 24; }, "chunk_n is 24, expected a multiple of 16"},
-      {"key_tile", [](KernelConfig &c) { c.blockN = 64; }, "block_n is 64, expected a multiple of chunk_n="},
-      {"pipeline", [](KernelConfig &c) { c.stages = 1, c.chunkN = 16; }, "one stage wants chunk_n = block_n"},
-      {"pipeline", [](KernelConfig &c) { c.overlapScores = 1, c.chunkN = 16; }, "overlap wants chunk_n = block_n"},
-      {"threads", [](KernelConfig &c) { c.warps = 64, c.blockM = 1024; }, "need 2048 threads, sm_90a allows 1024"},
-      {"threads", [](KernelConfig &c) { c.minBlocks = 33; }, "33 blocks of 128 threads"},
-      {"smem", [](KernelConfig &c) { c.blockN = 240; }, "need 278528 B, sm_90a allows 232448 B"},
-      {"portable_smem", [](KernelConfig &c) { c.stages = 3; }, "need 106496 B, the least of all GPUs is 101376 B"},
-      {"smem_blocks", [](KernelConfig &c) { c.minBlocks = 3; }, "3 blocks need 248832 B, an SM of sm_90a has 233472 B"},
-      {"registers", [](KernelConfig &c) { c.blockM = 192; },
+      {"key_tile", [](PortableConfig &c) { c.chunkN = 24; }, "chunk_n is 24, expected a multiple of 16"},
+      {"key_tile", [](PortableConfig &c) { c.blockN = 64; }, "block_n is 64, expected a multiple of chunk_n="},
+      {"pipeline", [](PortableConfig &c) { c.stages = 1, c.chunkN = 16; }, "one stage wants chunk_n = block_n"},
+      {"pipeline", [](PortableConfig &c) { c.overlapScores = 1, c.chunkN = 16; }, "overlap wants chunk_n = block_n"},
+      {"threads", [](PortableConfig &c) { c.warps = 64, c.blockM = 1024; }, "need 2048 threads, sm_90a allows 1024"},
+      {"threads", [](PortableConfig &c) { c.minBlocks = 33; }, "33 blocks of 128 threads"},
+      {"smem", [](PortableConfig &c) { c.blockN = 240; }, "need 278528 B, sm_90a allows 232448 B"},
+      {"portable_smem", [](PortableConfig &c) { c.stages = 3; }, "need 106496 B, the least of all GPUs is 101376 B"},
+      {"smem_blocks", [](PortableConfig &c) { c.minBlocks = 3; }, "3 blocks need 248832 B, an SM of sm_90a has 233472 B"},
+      {"registers", [](PortableConfig &c) { c.blockM = 192; },
        "need at least 296 registers per thread, sm_90a leaves 255 with 1 blocks"},
-      {"chained", [](KernelConfig &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
-      {"ranges", [](KernelConfig &c) { c.documentTiles = -1; }, "document_tiles is -1, expected 0 to 1"},
-      {"document_tiles", [](KernelConfig &c) { c.documentTiles = 1; },
+      {"chained", [](PortableConfig &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
+      {"ranges", [](PortableConfig &c) { c.documentTiles = -1; }, "document_tiles is -1, expected 0 to 1"},
+      {"document_tiles", [](PortableConfig &c) { c.documentTiles = 1; },
        "tiles cannot begin where documents do: the documents of the pattern are not known"},
   };
   const KernelRequest request = requestFor("sm_90a", 128);
   std::set<std::string> refused;
   for (const Witness &witness : witnesses) {
     CAPTURE(witness.constraint);
-    KernelConfig config = portableDefault(request);
+    PortableConfig config = portableDefault(request);
     witness.spoil(config);
     const auto rejection = portableForwardSkeleton().whyInfeasible(request, config);
     REQUIRE(rejection.has_value());
@@ -240,11 +288,10 @@ TEST_CASE("every constraint refuses something, and says why") {
 
 TEST_CASE("a configuration of another skeleton is refused") {
   const KernelRequest request;
-  KernelConfig config = portableDefault(request);
-  config.skeleton = "other";
-  CHECK(portableForwardSkeleton().whyInfeasible(request, config)->constraint == "skeleton");
-  CHECK(validateConfig(request, config).status().message() ==
-        "no skeleton 'other'; there is sm90_forward, portable_forward");
+  const KernelConfig config(sm90ForwardSkeleton().fields());
+  CHECK(portableForwardSkeleton().whyInfeasible(request, config)->str().find("skeleton: expected portable_forward, got 'sm90_forward'") == 0);
+  CHECK(validateConfig(request, KernelConfig()).status().message() ==
+        "no skeleton ''; there is sm90_forward, portable_forward");
 }
 
 TEST_CASE("the search space is not empty, has no duplicates and holds the default") {
@@ -262,7 +309,7 @@ TEST_CASE("the search space is not empty, has no duplicates and holds the defaul
         ++feasible;
         const KernelConfig config = space.configAt(point);
         names.insert(config.summary());
-        CHECK((config == portableDefault(request)) == (space.changesFromDefault(point) == 0));
+        CHECK((config == KernelConfig(portableDefault(request))) == (space.changesFromDefault(point) == 0));
         defaults += space.changesFromDefault(point) == 0;
       });
       MESSAGE(std::string(arch) << " head_dim=" << dim << ": " << feasible << " of " << all << " are feasible");
@@ -299,7 +346,7 @@ TEST_CASE("every knob is a field, has help, and its values ascend") {
   for (const Skeleton *skeleton : skeletons())
     for (const Knob &knob : skeleton->knobs(KernelRequest())) {
       CAPTURE(knob.name);
-      CHECK(KernelConfig().get(knob.name).isOk());
+      CHECK(skeleton->fields().find(knob.name).isOk());
       CHECK(knob.help.size() > 10);
       CHECK(knob.values.size() >= 2);
       CHECK((knob.labels.empty() || knob.labels.size() == knob.values.size()));

@@ -1,7 +1,7 @@
 // The portable forward skeleton without a GPU: its launch plan against the device's parameter block
 // and work items, and that its device file assembles for every architecture without spills.
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelConfig.h"
+#include "codegen/Skeletons/PortableConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Nvrtc/Compiler.h"
@@ -218,7 +218,7 @@ TEST_CASE("the grid has a block for every query tile of the head group with most
       for (int64_t seqlen : {0, 1, 2, 63, 64, 65, 127, 129, 383, 1000, 4097, 1048577}) {
         KernelRequest request;
         request.variants = variants;
-        KernelConfig config = portableForwardSkeleton().defaultConfig(request);
+        PortableConfig config = portableForwardSkeleton().defaultConfig(request);
         config.blockM = blockM;
         const LaunchPlan plan = portableForwardSkeleton().planLaunch(request, config);
         LaunchSymbols symbols;
@@ -296,7 +296,7 @@ TEST_CASE("the shipped defaults assemble for every architecture without spills")
   double slowestMs = 0;
   int spares = 0;
   for (const Variant &variant : variants) {
-    const KernelConfig &config = variant.config;
+    const PortableConfig config = variant.config;
     const std::string name = variant.request.str() + (variant.pattern == kCausal ? " causal" : " two lattices");
     CAPTURE(name);
     REQUIRE_MESSAGE(variant.cubin.isOk(), variant.cubin.status().message());

@@ -4,6 +4,7 @@
 #ifndef HEDDLE_TESTS_UNIT_RECORDED_WORKLOADS_H
 #define HEDDLE_TESTS_UNIT_RECORDED_WORKLOADS_H
 
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/CostTraining.h"
 
 #include <memory>

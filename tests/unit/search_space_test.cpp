@@ -157,6 +157,22 @@ TEST_CASE("a point keeps its digest when knobs are reordered or gain values") {
   CHECK(space.digest(space.parse(text).take()).size() == 64);
 }
 
+TEST_CASE("a knob that is added renames no point and loses none, where its initial value says what texts without it mean") {
+  const SearchSpace before = tileSpace();
+  std::vector<Knob> knobs = tileKnobs();
+  knobs.push_back(Knob::integers("parts", {0, 4, 8}, "parts of an item"));
+  knobs.back().initial = 4;
+  const SearchSpace after = SearchSpace::create("tiles", knobs, {}).take();
+  const char *text = "block_m=128 stages=2 order=longest";
+  const Result<Point> point = after.parse(text);
+  REQUIRE_MESSAGE(point.isOk(), point.status().message());
+  CHECK(*point == *after.parse(std::string(text) + " parts=4"));
+  CHECK(after.digest(*point) == before.digest(before.parse(text).take()));
+  CHECK(after.digest(*point) != after.digest(after.parse(std::string(text) + " parts=0").take()));
+  knobs.back().initial = 5; // no value of the knob
+  CHECK_FALSE(SearchSpace::create("tiles", knobs, {})->parse(text).isOk());
+}
+
 TEST_CASE("values are read by knob name") {
   const SearchSpace space = tileSpace();
   const Point point = space.parse("block_m=192 stages=2 order=longest").take();

@@ -47,7 +47,7 @@ TEST_CASE("long rows are shared in parts by default where parts can be merged, e
   for (int64_t valueDim : {64, 192, 200, 256}) {
     KernelRequest request = requestFor(128, valueDim, DType::bf16);
     request.balance.hasLongRows = true;
-    KernelConfig config = defaultFor(request);
+    Sm90Config config = defaultFor(request);
     CHECK((config.splitTiles > 0) == (valueDim <= 192));
     CHECK(config.rasterReversed == 0);
     CHECK(config.grid == 3);
@@ -62,68 +62,65 @@ TEST_CASE("every constraint refuses something, and says why") {
   struct Witness {
     const char *constraint;
     DType dtype;
-    void (*spoil)(KernelConfig &);
+    void (*spoil)(Sm90Config &);
     const char *reason;
   };
   const DType bf16 = DType::bf16, fp16 = DType::fp16;
   const Witness witnesses[] = {
-      {"ranges", bf16, [](KernelConfig &c) { c.stages = 7; }, "stages is 7, expected 1 to 6"},
-      {"ranges", bf16, [](KernelConfig &c) { c.overlapScores = 0; }, "overlap_scores is 0, expected 1"},
-      {"ranges", bf16, [](KernelConfig &c) { c.rasterHeads = 8; }, "raster_heads is 8, expected 0"},
-      {"ranges", bf16, [](KernelConfig &c) { c.blockM = int64_t(1) << 62; }, "block_m is 4611686018427387904"},
-      {"query_tile", bf16, [](KernelConfig &c) { c.blockM = 96; },
+      {"ranges", bf16, [](Sm90Config &c) { c.stages = 7; }, "stages is 7, expected 1 to 6"},
+      {"ranges", bf16, [](Sm90Config &c) { c.blockM = int64_t(1) << 62; }, "block_m is 4611686018427387904"},
+      {"query_tile", bf16, [](Sm90Config &c) { c.blockM = 96; },
        "block_m is 96, expected a multiple of 64 rows, one warpgroup for each 64"},
-      {"query_tile", bf16, [](KernelConfig &c) { c.warps = 8; },
+      {"query_tile", bf16, [](Sm90Config &c) { c.warps = 8; },
        "warps is 8, block_m=192 wants 16: block_m / 16 that consume and 4 that produce"},
-      {"key_tile", bf16, [](KernelConfig &c) { c.blockN = 40; }, "block_n is 40, expected a multiple of 16"},
-      {"key_tile", bf16, [](KernelConfig &c) { c.chunkN = 16; }, "chunk_n is 16, expected block_n=64"},
-      {"threads", bf16, [](KernelConfig &c) { c.blockM = 512, c.warps = 36; },
+      {"key_tile", bf16, [](Sm90Config &c) { c.blockN = 40; }, "block_n is 40, expected a multiple of 16"},
+      {"threads", bf16, [](Sm90Config &c) { c.blockM = 512, c.warps = 36; },
        "need 1152 threads, sm_90a allows 1024 per block"},
-      {"threads", bf16, [](KernelConfig &c) { c.minBlocks = 4, c.blockM = 256, c.warps = 20; },
+      {"threads", bf16, [](Sm90Config &c) { c.minBlocks = 4, c.blockM = 256, c.warps = 20; },
        "4 blocks of 640 threads, sm_90a allows 2048 threads per SM"},
-      {"smem_blocks", bf16, [](KernelConfig &c) { c.minBlocks = 3; },
+      {"smem_blocks", bf16, [](Sm90Config &c) { c.minBlocks = 3; },
        "3 blocks need 350208 B, an SM of sm_90a has 233472 B"},
-      {"register_split", bf16, [](KernelConfig &c) { c.minBlocks = 2, c.consumerRegisters = 80; },
+      {"register_split", bf16, [](Sm90Config &c) { c.minBlocks = 2, c.consumerRegisters = 80; },
        "producer_registers=32 and 3 times consumer_registers=80 make 272, 2 times 512 threads start with 64: 256 "
        "together"},
-      {"boxes", bf16, [](KernelConfig &c) { c.blockM = 320, c.warps = 24; },
+      {"boxes", bf16, [](Sm90Config &c) { c.blockM = 320, c.warps = 24; },
        "block_m is 320, one copy through a tensor map takes at most 256 rows"},
-      {"smem", bf16, [](KernelConfig &c) { c.stages = 6; }, "need 246784 B, sm_90a allows 232448 B"},
-      {"register_split", bf16, [](KernelConfig &c) { c.producerRegisters = 28; },
+      {"smem", bf16, [](Sm90Config &c) { c.stages = 6; }, "need 246784 B, sm_90a allows 232448 B"},
+      {"register_split", bf16, [](Sm90Config &c) { c.producerRegisters = 28; },
        "producer_registers=28 and consumer_registers=160, expected multiples of 8"},
-      {"register_split", bf16, [](KernelConfig &c) { c.producerRegisters = 136; },
+      {"register_split", bf16, [](Sm90Config &c) { c.producerRegisters = 136; },
        "producer_registers is 136, 512 threads start with 128 and can only shrink"},
-      {"register_split", bf16, [](KernelConfig &c) { c.consumerRegisters = 120; },
+      {"register_split", bf16, [](Sm90Config &c) { c.consumerRegisters = 120; },
        "consumer_registers is 120, 512 threads start with 128 and can only grow"},
-      {"register_split", bf16, [](KernelConfig &c) { c.producerRegisters = 40; },
+      {"register_split", bf16, [](Sm90Config &c) { c.producerRegisters = 40; },
        "producer_registers=40 and 3 times consumer_registers=160 make 520, 512 threads start with 128: 512 together"},
-      {"registers", bf16, [](KernelConfig &c) { c.blockN = c.chunkN = 96; },
+      {"registers", bf16, [](Sm90Config &c) { c.blockN = 96; },
        "scores and weights of 96 keys and 128 outputs need at least 166 registers per thread, consumer_registers is "
        "160"},
-      {"threshold", fp16, [](KernelConfig &c) { c.rescaleThreshold = 16; },
+      {"threshold", fp16, [](Sm90Config &c) { c.rescaleThreshold = 16; },
        "rescale_threshold is 16, weights in fp16 stay finite up to 15"},
-      {"anchored", fp16, [](KernelConfig &c) { c.softmax = 1; }, "anchored weights need the range of bf16, not fp16"},
-      {"splits", bf16, [](KernelConfig &c) { c.splitLast = 1, c.grid = 0; },
+      {"anchored", fp16, [](Sm90Config &c) { c.softmax = 1; }, "anchored weights need the range of bf16, not fp16"},
+      {"splits", bf16, [](Sm90Config &c) { c.splitLast = 1, c.grid = 0; },
        "a last round to split is known only where blocks take items at a stride"},
-      {"splits", bf16, [](KernelConfig &c) { c.splitLast = 1, c.splitTiles = 64, c.grid = 1; },
+      {"splits", bf16, [](Sm90Config &c) { c.splitLast = 1, c.splitTiles = 64, c.grid = 1; },
        "items are cut for one reason, split_last or split_tiles"},
-      {"splits", bf16, [](KernelConfig &c) { c.splitTiles = 64, c.grid = 0; },
+      {"splits", bf16, [](Sm90Config &c) { c.splitTiles = 64, c.grid = 0; },
        "parts of long items are shared by blocks that stay, which a block for every item does not"},
-      {"turns", bf16, [](KernelConfig &c) { c.blockM = 64, c.warps = 8, c.turnTaking = 1, c.consumerRegisters = 240; },
+      {"turns", bf16, [](Sm90Config &c) { c.blockM = 64, c.warps = 8, c.turnTaking = 1, c.consumerRegisters = 240; },
        "turns need at least two consuming warpgroups, block_m=64 has one"},
-      {"chained", bf16, [](KernelConfig &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
-      {"ranges", bf16, [](KernelConfig &c) { c.documentTiles = 2; }, "document_tiles is 2, expected 0 to 1"},
-      {"document_tiles", bf16, [](KernelConfig &c) { c.documentTiles = 1; },
+      {"chained", bf16, [](Sm90Config &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
+      {"ranges", bf16, [](Sm90Config &c) { c.documentTiles = 2; }, "document_tiles is 2, expected 0 to 1"},
+      {"document_tiles", bf16, [](Sm90Config &c) { c.documentTiles = 1; },
        "tiles cannot begin where documents do: the documents of the pattern are not known"},
   };
   std::set<std::string> refused;
   for (const Witness &witness : witnesses) {
     CAPTURE(witness.reason);
     const KernelRequest request = requestFor(128, 128, witness.dtype);
-    KernelConfig config = defaultFor(request);
+    Sm90Config config = defaultFor(request);
     REQUIRE(config.blockM == 192);
     config.producerRegisters = 32;
-    config.blockN = config.chunkN = 64;
+    config.blockN = 64;
     config.consumerRegisters = 160;
     config.stages = 2;
     config.queryStages = 1;
@@ -148,7 +145,7 @@ TEST_CASE("changing one knob leaves the fields that follow from it right") {
   for (const Split &split :
        {Split{64, 24, 8, 240}, Split{128, 24, 12, 240}, Split{128, 56, 12, 224}, Split{192, 32, 16, 160},
         Split{256, 32, 20, 112}, Split{256, 40, 20, 104}, Split{64, 24, 8, 232, 2}, Split{128, 32, 12, 104, 2}}) {
-    KernelConfig config = skeleton.defaultConfig(request);
+    Sm90Config config = skeleton.defaultConfig(request);
     config.blockM = split.blockM;
     config.blockN = 48;
     config.stages = 2;
@@ -156,16 +153,15 @@ TEST_CASE("changing one knob leaves the fields that follow from it right") {
     config.producerRegisters = split.producer;
     config.queryStages = 1;
     config.turnTaking = 0;
-    skeleton.deriveFields(request, config);
-    CHECK(config.chunkN == 48);
+    config = skeleton.derived(request, config);
     CHECK(config.warps == split.warps);
     CHECK(config.consumerRegisters == split.consumer);
     CHECK_FALSE(skeleton.whyInfeasible(request, config));
   }
-  KernelConfig wild;
+  Sm90Config wild;
   for (int64_t value : {int64_t(-1), int64_t(0), int64_t(1), int64_t(1) << 62}) {
     wild.blockM = wild.blockN = wild.producerRegisters = value;
-    skeleton.deriveFields(request, wild);
+    wild = skeleton.derived(request, wild);
     CHECK(skeleton.whyInfeasible(request, wild).has_value());
   }
 }
@@ -177,14 +173,14 @@ TEST_CASE("every value of every knob is feasible with some head dim") {
       bool isFeasible = false;
       for (int64_t blockM : {64, 128, 192, 256}) {
         const KernelRequest request = requestFor(64, 64);
-        KernelConfig config = defaultFor(request);
+        Sm90Config config = defaultFor(request);
         config.blockM = blockM;
         config.queryStages = 1;
         config.turnTaking = 0;
         config.grid = 1;
-        REQUIRE(config.set(knob.name, value).isOk());
-        skeleton.deriveFields(request, config);
-        isFeasible |= !skeleton.whyInfeasible(request, config);
+        KernelConfig changed = config;
+        REQUIRE(changed.set(knob.name, value).isOk());
+        isFeasible |= !skeleton.whyInfeasible(request, skeleton.derived(request, changed));
       }
       CHECK_MESSAGE(isFeasible, knob.name << "=" << value);
     }
@@ -194,7 +190,7 @@ TEST_CASE("tiles lie at multiples of 1024 bytes, each large enough") {
   for (int64_t headDim : {8, 64, 72, 128, 200, 256})
     for (int64_t valueDim : {8, 64, 136, 256}) {
       const KernelRequest request = requestFor(headDim, valueDim);
-      const KernelConfig config = defaultFor(request);
+      const Sm90Config config = defaultFor(request);
       const SmemLayout layout = sm90ForwardSkeleton().planSmem(request, config);
       const auto columns = [](int64_t dim) { return (dim + 63) / 64; };
       REQUIRE(layout.regions().size() == 4);
@@ -228,7 +224,7 @@ TEST_CASE("the traits hold the rates and where tiles lie") {
 
 TEST_CASE("the source names the two sizes of products that the kernel uses, and the skeleton has every size that may be named") {
   KernelRequest request = requestFor(192, 128);
-  const KernelConfig config = defaultFor(request);
+  const Sm90Config config = defaultFor(request);
   const std::string macros = "\n#define HEDDLE_SCORE_COLUMNS " + std::to_string(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS 128\n";
   CHECK(sm90ForwardSkeleton().traits(request, config).find(macros) != std::string::npos);
   std::string products;
@@ -244,7 +240,7 @@ TEST_CASE("the source names the two sizes of products that the kernel uses, and 
 TEST_CASE("a chain of scores has no anchored softmax, and says why") {
   const Skeleton &skeleton = sm90ForwardSkeleton();
   KernelRequest request = requestFor(64, 64);
-  KernelConfig anchored = skeleton.defaultConfig(request);
+  Sm90Config anchored = skeleton.defaultConfig(request);
   CHECK(anchored.softmax == 1);
   request.hasScores = true;
   auto refusal = skeleton.whyInfeasible(request, anchored);
@@ -256,8 +252,8 @@ TEST_CASE("a chain of scores has no anchored softmax, and says why") {
 TEST_CASE("tiles are whole, and key 0 stands at the first of one, where block_n divides the grain") {
   const Skeleton &skeleton = sm90ForwardSkeleton();
   KernelRequest request = requestFor(64, 64);
-  KernelConfig config = skeleton.defaultConfig(request);
-  config.blockN = config.chunkN = 64;
+  Sm90Config config = skeleton.defaultConfig(request);
+  config.blockN = 64;
   auto isWhole = [&] { return skeleton.traits(request, config).find("kTilesAreWhole = 1") != std::string::npos; };
   CHECK_FALSE(isWhole());
   CHECK(skeleton.planLaunch(request, config).serves.keyOriginStep == 1);
@@ -266,9 +262,9 @@ TEST_CASE("tiles are whole, and key 0 stands at the first of one, where block_n 
   CHECK(skeleton.planLaunch(request, config).serves.keyOriginStep == 64);
   request.variants = {{2, {2}}, {1, {1}}};
   CHECK(skeleton.planLaunch(request, config).serves.keyOriginStep == 128);
-  config.blockN = config.chunkN = 48;
+  config.blockN = 48;
   CHECK_FALSE(isWhole());
-  config.blockN = config.chunkN = 64;
+  config.blockN = 64;
   request.grain = 32; // consumers own 64 rows
   CHECK_FALSE(isWhole());
   request.grain = 128;
@@ -280,17 +276,17 @@ TEST_CASE("what tiles keep is what lies in the band where block_n divides the ba
   const Skeleton &skeleton = sm90ForwardSkeleton();
   KernelRequest request = requestFor(64, 64);
   request.bandedGrain = 128;
-  KernelConfig config = skeleton.defaultConfig(request);
-  config.blockN = config.chunkN = 64;
+  Sm90Config config = skeleton.defaultConfig(request);
+  config.blockN = 64;
   auto says = [&](const char *line) { return skeleton.traits(request, config).find(line) != std::string::npos; };
   CHECK(says("kTilesAreWhole = 2"));
   CHECK(skeleton.planLaunch(request, config).serves.keyOriginStep == 64);
   request.grain = 64;
   CHECK(says("kTilesAreWhole = 1"));
   request.grain = 1;
-  config.blockN = config.chunkN = 48;
+  config.blockN = 48;
   CHECK(says("kTilesAreWhole = 0"));
-  config.blockN = config.chunkN = 64;
+  config.blockN = 64;
   request.qOrigin = QOriginRule::end;
   CHECK(says("kTilesAreWhole = 0"));
 }
@@ -304,7 +300,7 @@ TEST_CASE("calls of few queries get few rows, and their keys are cut in parts wh
       request.balance.hasLongRows = true;
       const int64_t usual = defaultFor(request).blockM;
       request.balance.queries = queries;
-      const KernelConfig config = defaultFor(request);
+      const Sm90Config config = defaultFor(request);
       CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, config));
       const bool areFew = queries > 0 && queries <= 256;
       CHECK(config.splitLast == (areFew && dim <= 192));
@@ -318,7 +314,7 @@ TEST_CASE("calls of few queries get few rows, and their keys are cut in parts wh
 TEST_CASE("only patterns that search lists have memory for what the planning warp notes of them, behind the tiles") {
   const Skeleton &skeleton = sm90ForwardSkeleton();
   KernelRequest request = requestFor(64, 64);
-  const KernelConfig config = skeleton.defaultConfig(request);
+  const Sm90Config config = skeleton.defaultConfig(request);
   CHECK(skeleton.traits(request, config).find("kSmemCells") == std::string::npos);
   const int64_t tiles = skeleton.planSmem(request, config).totalBytes();
   request.searchesLists = true;

@@ -1,5 +1,5 @@
 // Shared-memory plans: alignment, overlap, and the total that the portable skeleton states.
-#include "codegen/Config/KernelConfig.h"
+#include "codegen/Skeletons/PortableConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Skeletons/ConfigSpace.h"
@@ -56,7 +56,7 @@ TEST_CASE("the portable plan has the size that the device file states") {
         KernelRequest request;
         request.headDim = headDim;
         request.valueDim = valueDim;
-        KernelConfig config = skeleton.defaultConfig(request);
+        PortableConfig config = skeleton.defaultConfig(request);
         config.blockM = 192;
         config.blockN = 48;
         config.stages = stages;

@@ -80,7 +80,7 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
   request.variants = kLattices;
   request.paramCount = 2;
   request.qOrigin = QOriginRule::given;
-  const KernelConfig config = defaultFor(request);
+  const Sm90Config config = defaultFor(request);
   const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
   CHECK(plan.validate().isOk());
   CHECK(plan.launches.front().paramBytes == sizeof(HostParams));
@@ -104,7 +104,7 @@ TEST_CASE("the slots of the plan are the fields of the parameter block") {
 TEST_CASE("maps come by operand, rate and kind") {
   KernelRequest request = requestFor(96, 64, DType::fp16);
   request.variants = kLattices;
-  const KernelConfig config = defaultFor(request);
+  const Sm90Config config = defaultFor(request);
   const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
   const MapRates rates = MapRates::of(request.variants);
   CHECK(rates.query == std::vector<int64_t>{1, 4});
@@ -163,11 +163,11 @@ TEST_CASE("the grid fits the way in which items are dealt out") {
   KernelRequest request = requestFor(64, 64);
   request.variants = kLattices;
   for (const auto &[grid, softmax] : {std::pair{0, 0}, {1, 0}, {2, 1}, {3, 0}, {3, 1}}) {
-    KernelConfig config = defaultFor(request);
+    Sm90Config config = defaultFor(request);
     config.blockM = 128;
     config.grid = grid;
     config.softmax = softmax;
-    sm90ForwardSkeleton().deriveFields(request, config);
+    config = sm90ForwardSkeleton().derived(request, config);
     const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
     CHECK(plan.validate().isOk());
     for (int64_t seqlen : {0, 1, 513, 4096, 100000}) {
@@ -198,10 +198,10 @@ TEST_CASE("the grid fits the way in which items are dealt out") {
 
 TEST_CASE("the workspace of parts holds their state, and only its words are cleared") {
   KernelRequest request = requestFor(64, 96);
-  KernelConfig config = defaultFor(request);
+  Sm90Config config = defaultFor(request);
   config.grid = 1;
   config.blockM = 192;
-  sm90ForwardSkeleton().deriveFields(request, config);
+  config = sm90ForwardSkeleton().derived(request, config);
   const int64_t words = 4 + 256 * 16 + 2 * 256;   // counters, arrivals of the warps of each slot, entries
   const int64_t stateBytes = 192 * (96 + 2 * 4) * 4; // of each row: 96 sums, and what each of 4 lanes keeps of maximum and sum
   for (const auto &[splitLast, splitTiles] : {std::pair{1, 0}, {0, 96}}) {
@@ -218,7 +218,7 @@ TEST_CASE("the workspace of parts holds their state, and only its words are clea
 
 TEST_CASE("as many heads run side by side as share the given memory, with their groups") {
   const KernelRequest request = requestFor(128, 64);
-  KernelConfig config = defaultFor(request);
+  Sm90Config config = defaultFor(request);
   const auto pairs = [&](int64_t mib, int64_t seqlen) {
     config.rasterMib = mib;
     return valueOf(rasterPairs(request, config), symbolsFor(seqlen));
@@ -252,14 +252,14 @@ TEST_CASE("the stored text of a dilated pattern's plan") {
   KernelRequest request = requestFor(64, 64);
   request.variants = {{4, {4}}};
   request.paramCount = 1;
-  KernelConfig config = defaultFor(request);
+  Sm90Config config = defaultFor(request);
   config.blockM = 128;
   config.blockN = 80;
   config.stages = 2;
   config.queryStages = 1;
   config.grid = 3;
   config.rasterMib = 16;
-  sm90ForwardSkeleton().deriveFields(request, config);
+  config = sm90ForwardSkeleton().derived(request, config);
   CHECK(sm90ForwardSkeleton().planLaunch(request, config).str() == R"(heddle-plan 3
 kind forward
 roles q k v out lse carry_out carry_lse

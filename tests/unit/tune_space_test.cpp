@@ -46,7 +46,7 @@ TEST_CASE("every skeleton has a space of its own that holds its default") {
       const tuner::SearchSpace space = spaceOf(request, *skeleton);
       CHECK(space.name() == skeleton->name());
       const KernelConfig base = skeleton->defaultConfig(request);
-      const tuner::Point point = pointOf(space, request, *skeleton, "block_m", base.blockM);
+      const tuner::Point point = pointOf(space, request, *skeleton, "block_m", base.valueOf("block_m"));
       CHECK_FALSE(space.whyInfeasible(point).has_value());
     }
 }

@@ -90,7 +90,7 @@ Result<CostModel> CostModel::parse(const CostModel &shape, std::string_view text
   }
   for (const auto *list : {&model.terms, &model.factors})
     for (const CostParameter &parameter : *list)
-      if (!given.count(&parameter))
+      if (!given.count(&parameter) && parameter.value != 0)
         return Status::invalidArgument("the model lacks a value for '" + parameter.name + "'");
   return model;
 }

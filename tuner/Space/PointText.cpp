@@ -45,17 +45,23 @@ Result<Point> SearchSpace::parse(std::string_view text) const {
     HEDDLE_TRY(assign(text.substr(at, end - at), point, isGiven));
     at = text.find_first_not_of(' ', end);
   }
-  for (size_t i = 0; i < knobList.size(); ++i)
-    if (!isGiven[i])
+  for (size_t i = 0; i < knobList.size(); ++i) {
+    if (isGiven[i])
+      continue;
+    const std::optional<uint32_t> initial = knobList[i].initialIndex();
+    if (!initial)
       return Status::invalidArgument("point: no value for knob '" + knobList[i].name + "' in '" + std::string(text) +
                                      "'");
+    point.index[i] = *initial;
+  }
   return point;
 }
 
 std::string SearchSpace::digest(const Point &point) const {
   std::vector<std::string> assignments;
   for (size_t i = 0; i < knobList.size(); ++i)
-    assignments.push_back(knobList[i].name + "=" + knobList[i].spelling(point.index[i]));
+    if (knobList[i].initialIndex() != point.index[i])
+      assignments.push_back(knobList[i].name + "=" + knobList[i].spelling(point.index[i]));
   std::sort(assignments.begin(), assignments.end());
   std::string sorted;
   for (const std::string &assignment : assignments)

@@ -28,6 +28,13 @@ bool Knob::isOrdered() const {
   return std::all_of(values.begin(), values.end(), [](const KnobValue &value) { return value.name.empty(); });
 }
 
+std::optional<uint32_t> Knob::initialIndex() const {
+  for (uint32_t i = 0; initial && i < values.size(); ++i)
+    if (values[i].value == *initial)
+      return i;
+  return std::nullopt;
+}
+
 std::string Knob::spelling(size_t index) const {
   const KnobValue &value = values[index];
   return value.name.empty() ? std::to_string(value.value) : value.name;

@@ -33,6 +33,7 @@ struct Knob {
   std::string name;
   std::string help;
   std::vector<KnobValue> values;
+  std::optional<int64_t> initial = {}; // the value that a text without the knob means; none: it must be given
 
   // A knob of numbers in a meaningful order; neighbours are the adjacent values.
   static Knob integers(std::string name, const std::vector<int64_t> &values, std::string help);
@@ -41,6 +42,8 @@ struct Knob {
   static Knob alternatives(std::string name, const std::vector<std::string> &names, std::string help);
 
   bool isOrdered() const;
+  // The place of `initial` among the values.
+  std::optional<uint32_t> initialIndex() const;
   // How the value at `index` is written in text forms.
   std::string spelling(size_t index) const;
 };
@@ -137,10 +140,10 @@ public:
   // "knob=value knob=value ...", in the order of the knobs.
   std::string text(const Point &point) const;
   // The inverse of text(); the order of the assignments does not matter. Refused: an unknown
-  // knob or value, a knob given twice or not at all.
+  // knob or value, a knob given twice, or not at all and without a value for that.
   Result<Point> parse(std::string_view text) const;
-  // Digest of the text form with the knobs sorted by name: the same on every machine
-  // and whatever the order of the knobs.
+  // Digest of the text form with the knobs sorted by name, but for those at their initial value: the same on every
+  // machine, whatever the order of the knobs, and when a knob is added.
   std::string digest(const Point &point) const;
   // Digest of the name, the knobs and their values, and the names of the constraints.
   std::string digest() const;

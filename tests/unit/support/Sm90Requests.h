@@ -2,9 +2,9 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_SM90REQUESTS_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_SM90REQUESTS_H
 
-#include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Sm90Config.h"
 #include "codegen/Target/FindArch.h"
 
 namespace heddle::test {
@@ -20,7 +20,7 @@ inline KernelRequest requestFor(int64_t headDim, int64_t valueDim, DType dtype =
   return request;
 }
 
-inline KernelConfig defaultFor(const KernelRequest &request) { return sm90ForwardSkeleton().defaultConfig(request); }
+inline Sm90Config defaultFor(const KernelRequest &request) { return sm90ForwardSkeleton().defaultConfig(request); }
 
 } // namespace heddle::test
 
