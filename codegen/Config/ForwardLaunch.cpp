@@ -18,9 +18,10 @@ void appendFixedParams(KernelLaunch &launch, QOriginRule rule) {
 
 } // namespace
 
-LaunchPlan forwardPlan(const KernelRequest &request, int64_t keyOriginStep) {
+LaunchPlan planFor(const KernelRequest &request, int64_t keyOriginStep) {
   LaunchPlan plan;
-  plan.serves.kind = kernelKindName(request.kind);
+  plan.serves.kind = request.kind;
+  plan.serves.roles = PlanService::allOf(request.kind);
   plan.serves.qOrigin = request.qOrigin;
   plan.serves.keyOriginStep = keyOriginStep;
   return plan;

@@ -16,7 +16,7 @@ namespace heddle {
 struct KernelRequest;
 
 /// A plan without launches that serves the calls of the request.
-LaunchPlan forwardPlan(const KernelRequest &request, int64_t keyOriginStep);
+LaunchPlan planFor(const KernelRequest &request, int64_t keyOriginStep);
 
 /// Query tiles of one head: the maximum over the variants of R * ceil(ceil(rows / R) / block_m), rows those of the call or,
 /// of a pass, of a round. Blocks beyond a head's own count leave at once.

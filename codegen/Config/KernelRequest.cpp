@@ -8,15 +8,6 @@
 namespace heddle {
 namespace {
 
-constexpr const char *kKindNames[] = {"forward"};
-
-template <size_t N> std::string listed(const char *const (&names)[N]) {
-  std::string list;
-  for (const char *name : names)
-    list += (list.empty() ? "" : ", ") + std::string(name);
-  return list;
-}
-
 Status validateRates(const VariantRates &rates, size_t variant, size_t branches) {
   const std::string where = "kernel request: variant " + std::to_string(variant) + ": expected ";
   if (rates.queryRate < 1)
@@ -32,17 +23,8 @@ Status validateRates(const VariantRates &rates, size_t variant, size_t branches)
 
 } // namespace
 
-const char *kernelKindName(KernelKind kind) { return kKindNames[static_cast<int>(kind)]; }
-
-Result<KernelKind> parseKernelKind(std::string_view name) {
-  for (size_t i = 0; i < std::size(kKindNames); ++i)
-    if (name == kKindNames[i])
-      return static_cast<KernelKind>(i);
-  return Status::notFound("no kernel kind '" + std::string(name) + "'; there is " + listed(kKindNames));
-}
-
 std::string KernelRequest::str() const {
-  std::string text = std::string(kernelKindName(kind)) + " " + dtypeName(qType) +
+  std::string text = kind + " " + dtypeName(qType) +
                      (outType != qType ? std::string(" out=") + dtypeName(outType) : "") +
                      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
                      " arch=" + archName(*arch) + " q_origin=" + qOriginRuleName(qOrigin) +
@@ -83,6 +65,7 @@ Status KernelRequest::checkTypes() const {
 }
 
 Status KernelRequest::validate() const {
+  HEDDLE_TRY(findKind(kind).status());
   if (grain < 1 || bandedGrain < 1)
     return Status::invalidArgument("kernel request: expected a grain of at least 1, got " + std::to_string(std::min(grain, bandedGrain)));
   if (headDim < 1 || valueDim < 1)

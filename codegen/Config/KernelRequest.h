@@ -21,14 +21,8 @@ namespace heddle {
 struct GpuArch;
 const GpuArch &baselineGpuArch();
 
-enum class KernelKind : uint8_t { forward };
-
-/// "forward"; the inverse gives notFound with the names that exist.
-const char *kernelKindName(KernelKind kind);
-Result<KernelKind> parseKernelKind(std::string_view name);
-
 struct KernelRequest : PatternRates {
-  KernelKind kind = KernelKind::forward;
+  std::string kind = "forward"; ///< KindSpec::name
   const GpuArch *arch = &baselineGpuArch(); ///< never null
   DType qType = DType::bf16, kType = DType::bf16, vType = DType::bf16, outType = DType::bf16;
   int64_t headDim = 64;

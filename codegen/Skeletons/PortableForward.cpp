@@ -163,8 +163,9 @@ constexpr CostChoice<PortableConfig> kChoices[] = {
 class PortableForward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<PortableConfig>(); }
+  std::string_view kind() const override { return "forward"; }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
-  Status appliesTo(const KernelRequest &request) const override;
+  Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
@@ -175,18 +176,13 @@ public:
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
 };
 
-Status PortableForward::appliesTo(const KernelRequest &request) const {
-  const std::string who = std::string(name()) + ": ";
-  HEDDLE_TRY(request.validate());
-  if (request.kind != KernelKind::forward)
-    return Status::unsupported(who + "serves the kind forward, not " + kernelKindName(request.kind));
+Status PortableForward::checkRequest(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
-    return Status::unsupported(who + "needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
-  if (const Status types = request.checkTypes(); !types.isOk())
-    return Status::unsupported(who + types.message());
+    return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
+  HEDDLE_TRY(request.checkTypes());
   for (int64_t dim : {request.headDim, request.valueDim})
     if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
-      return Status::unsupported(who + "serves head dims 64 and 128, not " + number(dim));
+      return Status::unsupported("serves head dims 64 and 128, not " + number(dim));
   return {};
 }
 
@@ -288,7 +284,7 @@ SmemLayout PortableForward::planSmem(const KernelRequest &request, const KernelC
 
 LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   const PortableConfig config(given);
-  LaunchPlan plan = forwardPlan(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
+  LaunchPlan plan = planFor(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsOfHead(request, config, config.blockM);
   launch.block = config.threads();

@@ -3,16 +3,29 @@
 #include "codegen/Skeletons/SkeletonNames.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
+#include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
 
 namespace heddle {
 
-const std::vector<const Skeleton *> &skeletons() {
-  static const std::vector<const Skeleton *> list = {
-      &sm90ForwardSkeleton(),
-      &portableForwardSkeleton(),
+// Those that are made for fewer architectures know them better.
+static std::vector<const Skeleton *> listSkeletons() {
+  std::vector<const Skeleton *> list = {
+#define HEDDLE_SKELETON(accessor) &accessor(),
+#include "codegen/Skeletons/heddle_skeletons.inc"
+#undef HEDDLE_SKELETON
   };
+  auto rank = [](const Skeleton *skeleton) {
+    auto serves = [&](const GpuArch &arch) { return skeleton->servesArch(arch); };
+    return std::make_pair(std::count_if(gpuArchs().begin(), gpuArchs().end(), serves), skeleton->name());
+  };
+  std::sort(list.begin(), list.end(), [&](const Skeleton *a, const Skeleton *b) { return rank(a) < rank(b); });
+  return list;
+}
+
+const std::vector<const Skeleton *> &skeletons() {
+  static const std::vector<const Skeleton *> list = listSkeletons();
   return list;
 }
 
@@ -61,7 +74,8 @@ Result<const Skeleton *> chooseSkeleton(const KernelRequest &request) {
     const Status status = skeleton->appliesTo(request);
     if (status.isOk())
       return skeleton;
-    reasons += (reasons.empty() ? "" : "; ") + status.message();
+    if (skeleton->kind() == request.kind)
+      reasons += (reasons.empty() ? "" : "; ") + status.message();
   }
   return Status::unsupported("no kernel for " + request.str() + ": " + reasons);
 }
@@ -80,7 +94,7 @@ std::string whyPassedOver(const KernelRequest &request, const Skeleton &chosen) 
     if (skeleton == &chosen)
       break;
     const Status status = skeleton->appliesTo(request);
-    if (!status.isOk() && skeleton->servesArch(*request.arch))
+    if (!status.isOk() && skeleton->kind() == request.kind && skeleton->servesArch(*request.arch))
       reasons += (reasons.empty() ? "" : "; ") + status.message();
   }
   return reasons;

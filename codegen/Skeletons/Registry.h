@@ -1,7 +1,7 @@
 //===- Registry.h - the skeletons by variable ------------------------------------------------===//
 //
-// One declaration per skeleton, defined in its own file; Registry.cpp lists them in order of
-// preference. tests/architecture fails if a skeleton file is not listed.
+// One declaration per skeleton, defined in its own file. Which there are is what files there are: codegen/Config/CMakeLists.txt
+// makes the list.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_SKELETONS_REGISTRY_H
@@ -11,8 +11,9 @@
 
 namespace heddle {
 
-const Skeleton &portableForwardSkeleton();
-const Skeleton &sm90ForwardSkeleton();
+#define HEDDLE_SKELETON(accessor) const Skeleton &accessor();
+#include "codegen/Skeletons/heddle_skeletons.inc"
+#undef HEDDLE_SKELETON
 
 } // namespace heddle
 

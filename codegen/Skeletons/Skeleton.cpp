@@ -9,6 +9,14 @@ namespace heddle {
 
 std::string_view Skeleton::name() const { return fields().skeleton; }
 
+Status Skeleton::appliesTo(const KernelRequest &request) const {
+  HEDDLE_TRY(request.validate());
+  const Status status = request.kind == kind()
+                            ? checkRequest(request)
+                            : Status::unsupported("serves the kind " + std::string(kind()) + ", not " + request.kind);
+  return status.isOk() ? status : Status(status.code(), std::string(name()) + ": " + status.message());
+}
+
 std::optional<Rejection> Skeleton::whyInfeasible(const KernelRequest &request, const KernelConfig &config) const {
   if (&config.fields() != &fields())
     return Rejection{"skeleton", "expected " + std::string(name()) + ", got '" + config.skeleton() + "'",

@@ -37,10 +37,12 @@ public:
   /// The embedded device file that defines heddle_kernel.
   std::string deviceFile() const { return std::string(name()) + ".cuh"; }
 
+  /// KindSpec::name of the calls that its kernels serve.
+  virtual std::string_view kind() const = 0;
   /// The instructions that it is made of are those of this architecture.
   virtual bool servesArch(const GpuArch &arch) const = 0;
-  /// Ok, or unsupported with what it serves instead.
-  virtual Status appliesTo(const KernelRequest &request) const = 0;
+  /// Ok, or unsupported with its name and what it serves instead.
+  Status appliesTo(const KernelRequest &request) const;
 
   /// The search space before constraints. The functions from here on need a request that applies.
   virtual std::vector<Knob> knobs(const KernelRequest &request) const = 0;
@@ -76,6 +78,10 @@ public:
   /// The first constraint that refuses the configuration; nothing when it is feasible. A
   /// configuration of another skeleton is refused too.
   std::optional<Rejection> whyInfeasible(const KernelRequest &request, const KernelConfig &config) const;
+
+protected:
+  /// Of a valid request of its kind: ok, or unsupported with what it serves instead.
+  virtual Status checkRequest(const KernelRequest &request) const = 0;
 };
 
 /// All skeletons, the preferred one first.

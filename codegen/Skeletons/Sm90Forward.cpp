@@ -66,8 +66,9 @@ PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const Kernel
 class Sm90Forward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<Sm90Config>(); }
+  std::string_view kind() const override { return "forward"; }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
-  Status appliesTo(const KernelRequest &request) const override;
+  Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override { return sm90Constraints(); }
   KernelConfig defaultConfig(const KernelRequest &request) const override;
@@ -80,22 +81,17 @@ public:
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
 };
 
-Status Sm90Forward::appliesTo(const KernelRequest &request) const {
-  const std::string who = std::string(name()) + ": ";
-  HEDDLE_TRY(request.validate());
-  if (request.kind != KernelKind::forward)
-    return Status::unsupported(who + "serves the kind forward, not " + kernelKindName(request.kind));
+Status Sm90Forward::checkRequest(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
-    return Status::unsupported(who + "needs warpgroup products and copies through tensor maps, which " +
+    return Status::unsupported("needs warpgroup products and copies through tensor maps, which " +
                                std::string(request.arch->name) + " lacks");
-  if (const Status types = request.checkTypes(); !types.isOk())
-    return Status::unsupported(who + types.message());
+  HEDDLE_TRY(request.checkTypes());
   for (int64_t dim : {request.headDim, request.valueDim})
     if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
-      return Status::unsupported(who + "serves head dims that are multiples of " + number(kHeadDimStep) + " up to " +
+      return Status::unsupported("serves head dims that are multiples of " + number(kHeadDimStep) + " up to " +
                                  number(kMaxHeadDim) + ", not " + number(dim));
   if (const int64_t bytes = tensorMapParamBytes(request); bytes > kMaxParamBytes)
-    return Status::unsupported(who + "the pattern's rates need " + number(MapRates::of(request.variants).mapCount()) +
+    return Status::unsupported("the pattern's rates need " + number(MapRates::of(request.variants).mapCount()) +
                                " tensor maps, with " + number(request.paramCount) + " run-time sizes " + number(bytes) +
                                " B of parameters, a launch takes " + number(kMaxParamBytes) + " B");
   return {};
@@ -183,7 +179,7 @@ SmemLayout Sm90Forward::planSmem(const KernelRequest &request, const KernelConfi
 
 LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   const Sm90Config config(given);
-  LaunchPlan plan = forwardPlan(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
+  LaunchPlan plan = planFor(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = gridBlocks(request, config);
   launch.block = config.threads();

@@ -13,9 +13,14 @@ static_assert(kElementBytes == 2 && kMmaStep == 16, "two elements fill a registe
 
 struct Bf16 {
   DEV static uint32_t pack(float low, float high) { return ptx::packBf16(low, high); }
+  DEV static void unpack(uint32_t pair, float &low, float &high) { // the upper half of a float
+    low = __uint_as_float(pair << 16);
+    high = __uint_as_float(pair & 0xffff0000u);
+  }
 };
 struct Fp16 {
   DEV static uint32_t pack(float low, float high) { return ptx::packFp16(low, high); }
+  DEV static void unpack(uint32_t pair, float &low, float &high) { ptx::unpackFp16(pair, low, high); }
 };
 
 DEV uint32_t pack(float low, float high) { return Element::pack(low, high); }

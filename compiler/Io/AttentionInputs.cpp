@@ -48,9 +48,9 @@ std::vector<int64_t> SizesOfTensors::expected(const RoleSpec &role, const int64_
   return sizes.shapeOf(role);
 }
 
-std::vector<RoleSpec> rolesOf(Access access) {
+std::vector<RoleSpec> rolesOf(const KindSpec &kind, Access access) {
   std::vector<RoleSpec> roles;
-  for (const KindRole &role : kinds().front().roles)
+  for (const KindRole &role : kind.roles)
     if (role.access == access && role.presence == Presence::required)
       roles.push_back(specOf(role.role));
   return roles;
@@ -73,6 +73,13 @@ HostTensor &RoleTensors::of(Role role) {
   return *all[int(role)];
 }
 
+RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType outDType) {
+  RoleTensors results;
+  for (const RoleSpec &role : rolesOf(kind, Access::write))
+    results.of(role.role) = HostTensor::zeros(role.element == RoleElement::fp32 ? DType::fp32 : outDType, sizes.shapeOf(role));
+  return results;
+}
+
 static std::string describe(const char *name, const HostTensor &tensor) {
   return std::string("tensor '") + name + "' is " + dtypeName(tensor.dtype) + " " + shapeText(tensor.shape);
 }
@@ -83,41 +90,42 @@ static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
   return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeWords(role));
 }
 
-static Status checkLike(const RoleSpec &role, const HostTensor &tensor, DType dtype, const std::vector<int64_t> &shape) {
-  if (tensor.dtype != dtype)
-    return Status::invalidArgument(describe(role.name, tensor) + "; expected " + dtypeName(dtype) + " like 'q'");
+static Status checkLike(const RoleSpec &role, const HostTensor &tensor, const AttentionInputs &inputs, const std::vector<int64_t> &shape) {
+  if (tensor.dtype != inputs.dtype())
+    return Status::invalidArgument(describe(role.name, tensor) + "; expected " + dtypeName(inputs.dtype()) + " like '" +
+                                   specOf(inputs.kind->roles.front().role).name + "'");
   if (tensor.shape != shape)
     return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeText(shape));
   return {};
 }
 
-Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors) {
-  AttentionInputs inputs{std::move(tensors), {}};
-  const std::vector<RoleSpec> roles = rolesOf(Access::read);
+Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec &kind) {
+  AttentionInputs inputs{std::move(tensors), {}, &kind};
+  const std::vector<RoleSpec> roles = rolesOf(kind, Access::read);
   for (const RoleSpec &role : roles)
     HEDDLE_TRY(checkRank(role, inputs.of(role.role)));
   SizesOfTensors given;
   for (const RoleSpec &role : roles) {
     const HostTensor &tensor = inputs.of(role.role);
-    HEDDLE_TRY(checkLike(role, tensor, inputs.dtype(), given.expected(role, tensor.shape.data())));
+    HEDDLE_TRY(checkLike(role, tensor, inputs, given.expected(role, tensor.shape.data())));
   }
   const AttentionSizes &sizes = inputs.sizes = given.sizes;
-  if (sizes.headDim < 1 || sizes.valueDim < 1 || sizes.heads < 1 || sizes.kvHeads < 1)
-    return Status::invalidArgument(describe("q", inputs.q) + " and " + describe("k", inputs.k) +
-                                   "; expected at least one head and one head dimension");
+  for (const RoleSpec &role : roles)
+    if (inputs.sizes.of(role.heads) < 1 || (role.dim != RoleExtent::one && inputs.sizes.of(role.dim) < 1))
+      return Status::invalidArgument(describe(role.name, inputs.of(role.role)) + "; expected at least one head and one head dimension");
   if (sizes.heads % sizes.kvHeads != 0)
     return Status::invalidArgument("tensor 'q' has " + counted(sizes.heads, "head") + ", 'k' has " +
                                    grouped(sizes.kvHeads) + "; expected a multiple");
   return inputs;
 }
 
-Result<AttentionInputs> readAttentionInputs(const std::string &path) {
+Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindSpec &kind) {
   HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
   RoleTensors tensors;
-  for (const RoleSpec &role : rolesOf(Access::read)) {
+  for (const RoleSpec &role : rolesOf(kind, Access::read)) {
     HEDDLE_ASSIGN(tensors.of(role.role), file.read(role.name));
   }
-  Result<AttentionInputs> inputs = makeAttentionInputs(std::move(tensors));
+  Result<AttentionInputs> inputs = makeAttentionInputs(std::move(tensors), kind);
   if (!inputs.isOk())
     return Status(inputs.status().code(), "tensor file '" + path + "': " + inputs.status().message());
   return inputs;
@@ -130,14 +138,14 @@ static double elementsOf(const std::vector<int64_t> &shape) {
   return product;
 }
 
-Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed) {
+Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed, const KindSpec &kind) {
   for (int64_t size :
        {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
     if (size < 0 || size > (int64_t(1) << 31))
       return Status::invalidArgument("random inputs: size " + std::to_string(size) + " is not in [0, 2^31]");
   double all = 0;
   std::string names;
-  const std::vector<RoleSpec> roles = rolesOf(Access::read);
+  const std::vector<RoleSpec> roles = rolesOf(kind, Access::read);
   for (const RoleSpec &role : roles) {
     const double elements = elementsOf(sizes.shapeOf(role));
     if (elements > 0x1p40) // far beyond any memory, and the byte count still fits 63 bits
@@ -149,24 +157,24 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
   RoleTensors tensors;
   for (const RoleSpec &role : roles)
     tensors.of(role.role) = randomNormalTensor(dtype, sizes.shapeOf(role), seed, role.name);
-  return makeAttentionInputs(std::move(tensors));
+  return makeAttentionInputs(std::move(tensors), kind);
 }
 
-static std::map<std::string, const HostTensor *> named(const RoleTensors &tensors, Access access) {
+static std::map<std::string, const HostTensor *> named(const RoleTensors &tensors, const KindSpec &kind, Access access) {
   std::map<std::string, const HostTensor *> result;
-  for (const RoleSpec &role : rolesOf(access))
+  for (const RoleSpec &role : rolesOf(kind, access))
     result[role.name] = &tensors.of(role.role);
   return result;
 }
 
 Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,
                             const std::map<std::string, OperandTensor> &operands) {
-  return writeSafetensors(path, named(inputs, Access::read),
+  return writeSafetensors(path, named(inputs, *inputs.kind, Access::read),
                           {{"generator", "heddle normal12"}, {"seed", std::to_string(seed)}}, operands);
 }
 
-Status writeAttentionOutputs(const std::string &path, const RoleTensors &results) {
-  return writeSafetensors(path, named(results, Access::write));
+Status writeAttentionOutputs(const std::string &path, const RoleTensors &results, const KindSpec &kind) {
+  return writeSafetensors(path, named(results, kind, Access::write));
 }
 
 } // namespace heddle

@@ -35,8 +35,8 @@ private:
   bool isBatchKnown = false;
 };
 
-// The roles of forward calls that every call reads, or writes.
-std::vector<RoleSpec> rolesOf(Access access);
+// The roles that every call of a kind reads, or writes.
+std::vector<RoleSpec> rolesOf(const KindSpec &kind, Access access);
 
 // "[batch, seqlen_q, heads, head_dim]"
 std::string shapeWords(const RoleSpec &role);
@@ -51,27 +51,35 @@ struct RoleTensors {
   const HostTensor &of(Role role) const { return const_cast<RoleTensors *>(this)->of(role); }
 };
 
+// Calls of the kind look at queries, so what they compute depends on the pattern.
+inline bool walksPattern(const KindSpec &kind) { return kind.find(Role::q) != nullptr; }
+
+// Zero-filled, for what a call of the kind writes.
+RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType outDType);
+
 struct AttentionInputs : RoleTensors {
   AttentionSizes sizes; // derived from the shapes
-  DType dtype() const { return q.dtype; }
+  const KindSpec *kind = &kinds().front();
+  DType dtype() const { return of(kind->roles.front().role).dtype; }
 };
 
 // Shapes and dtypes must agree as above; heads must be a multiple of kvHeads. The message names
 // the tensor, what was expected and what was found.
-Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors);
+Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec &kind = kinds().front());
 
 // Reads the tensors that a call reads and checks them; messages also name the file.
-Result<AttentionInputs> readAttentionInputs(const std::string &path);
+Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindSpec &kind = kinds().front());
 
 // Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h.
-Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed);
+Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
+                                              const KindSpec &kind = kinds().front());
 
 // Writes what the call reads, and tensors of a pattern by name; seed and generator are noted in the file's metadata.
 Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,
                             const std::map<std::string, OperandTensor> &operands = {});
 
-// Writes what the call writes.
-Status writeAttentionOutputs(const std::string &path, const RoleTensors &results);
+// Writes what a call of the kind writes.
+Status writeAttentionOutputs(const std::string &path, const RoleTensors &results, const KindSpec &kind = kinds().front());
 
 } // namespace heddle
 

@@ -3,6 +3,7 @@
 #include "codegen/Target/FindArch.h"
 #include "dialect/IR/PatternOperands.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -66,29 +67,43 @@ Status DeviceProblem::bindArguments(const PatternFile &file, const ProblemShape 
   return {};
 }
 
+RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(*kind, sizes, outDType); }
+
+Status DeviceProblem::bindRoles(const AttentionInputs &tensors) {
+  for (const RoleSpec &role : rolesOf(*kind, Access::read)) {
+    const HostTensor &tensor = tensors.of(role.role);
+    HEDDLE_ASSIGN(void *address, copyInput(role.name, tensor.data.data(), tensor.data.size()));
+    bindRole(args, role.role, address, tensor.dtype, tensor.shape);
+  }
+  const RoleTensors shapes = emptyResults();
+  for (const RoleSpec &role : rolesOf(*kind, Access::write)) {
+    const HostTensor &tensor = shapes.of(role.role);
+    HEDDLE_ASSIGN(GuardedBuffer buffer, GuardedBuffer::allocate(device, role.name, tensor.data.size()));
+    bindRole(args, role.role, buffer.data(), tensor.dtype, tensor.shape);
+    results.push_back(std::move(buffer));
+  }
+  return {};
+}
+
+const GuardedBuffer &DeviceProblem::written(Role role) const {
+  return *std::find_if(results.begin(), results.end(), [&](const GuardedBuffer &buffer) { return buffer.name() == specOf(role).name; });
+}
+
 Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternFile &file, const ProblemShape &shape,
                                             const AttentionInputs &inputs, float scale, std::optional<DType> outDType) {
   DeviceProblem problem(device);
-  const AttentionSizes &sizes = problem.sizes = inputs.sizes;
-  DType dtype = inputs.dtype();
-  problem.outDType = outDType.value_or(dtype);
-  HEDDLE_ASSIGN(void *q, problem.copyInput("q", inputs.q.data.data(), inputs.q.data.size()));
-  HEDDLE_ASSIGN(void *k, problem.copyInput("k", inputs.k.data.data(), inputs.k.data.size()));
-  HEDDLE_ASSIGN(void *v, problem.copyInput("v", inputs.v.data.data(), inputs.v.data.size()));
-  int64_t rows = sizes.batch * sizes.seqlenQ * sizes.heads;
-  HEDDLE_ASSIGN(problem.out, GuardedBuffer::allocate(device, "out", rows * sizes.valueDim * dtypeBytes(problem.outDType)));
-  HEDDLE_ASSIGN(problem.lse, GuardedBuffer::allocate(device, "lse", rows * sizeof(float)));
-  HEDDLE_TRY(problem.bindArguments(file, shape));
+  problem.sizes = inputs.sizes;
+  problem.kind = inputs.kind;
+  problem.outDType = outDType.value_or(inputs.dtype());
   AttentionArgs &args = problem.args = makeAttentionArgs();
-  args.q = contiguousTensor(q, dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
-  args.k = contiguousTensor(k, dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);
-  args.v = contiguousTensor(v, dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
-  args.out = contiguousTensor(problem.out.data(), problem.outDType, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim);
-  args.lse = static_cast<float *>(problem.lse.data());
-  attn::ProblemSizes positions = sizesOf(file, shape);
+  HEDDLE_TRY(problem.bindRoles(inputs));
+  args.scale = scale;
+  if (!walksPattern(*inputs.kind))
+    return problem;
+  HEDDLE_TRY(problem.bindArguments(file, shape));
+  const attn::ProblemSizes positions = sizesOf(file, shape);
   args.q_origin = positions.qOrigin;
   args.k_origin = positions.kOrigin;
-  args.scale = scale;
   return problem;
 }
 
@@ -108,13 +123,14 @@ Result<AttentionArgs> DeviceProblem::argumentsFor(const Kernel &kernel) {
 }
 
 Status DeviceProblem::poison() {
-  HEDDLE_TRY(out.poison());
-  return lse.poison();
+  for (GuardedBuffer &buffer : results)
+    HEDDLE_TRY(buffer.poison());
+  return {};
 }
 
 Status DeviceProblem::checkGuards() const {
-  HEDDLE_TRY(out.checkGuards());
-  HEDDLE_TRY(lse.checkGuards());
+  for (const GuardedBuffer &buffer : results)
+    HEDDLE_TRY(buffer.checkGuards());
   for (const GuardedBuffer &workspace : workspaces)
     HEDDLE_TRY(workspace.checkGuards());
   return Status();
@@ -130,10 +146,10 @@ Status DeviceProblem::checkInputs() const {
 Result<oracle::RowResult> DeviceProblem::readRow(const oracle::RowId &id) const {
   HostTensor values = HostTensor::zeros(outDType, {sizes.valueDim});
   int64_t row = (id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head, bytes = values.data.size();
-  HEDDLE_TRY(out.copyTo(values.data.data(), bytes, row * bytes));
+  HEDDLE_TRY(written(Role::out).copyTo(values.data.data(), bytes, row * bytes));
   float logSum = 0;
   int64_t place = (id.batch * sizes.heads + id.head) * sizes.seqlenQ + id.row;
-  HEDDLE_TRY(lse.copyTo(&logSum, sizeof logSum, place * sizeof logSum));
+  HEDDLE_TRY(written(Role::lse).copyTo(&logSum, sizeof logSum, place * sizeof logSum));
   oracle::RowResult result;
   for (float value : values.toFloats())
     result.out.push_back(value);
@@ -156,20 +172,25 @@ Result<oracle::VerifyReport> DeviceProblem::compare(const oracle::ReferenceRows 
   return report;
 }
 
-Status DeviceProblem::download(HostTensor &hostOut, HostTensor &hostLse) const {
+Status DeviceProblem::download(RoleTensors &host) const {
   HEDDLE_TRY(device.synchronize());
-  HEDDLE_TRY(out.copyTo(hostOut.data.data(), hostOut.data.size()));
-  return lse.copyTo(hostLse.data.data(), hostLse.data.size());
+  host = emptyResults();
+  for (const RoleSpec &role : rolesOf(*kind, Access::write)) {
+    HostTensor &tensor = host.of(role.role);
+    HEDDLE_TRY(written(role.role).copyTo(tensor.data.data(), tensor.data.size()));
+  }
+  return {};
 }
 
 Result<int64_t> DeviceProblem::countNaN() const {
-  HostTensor hostOut = HostTensor::zeros(outDType, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim});
-  HostTensor hostLse = HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ});
-  HEDDLE_TRY(download(hostOut, hostLse));
+  RoleTensors host;
+  HEDDLE_TRY(download(host));
   int64_t count = 0;
-  for (const HostTensor *tensor : {&hostOut, &hostLse})
-    for (int64_t i = 0, end = tensor->elements(); i < end; ++i)
-      count += std::isnan(tensor->get(i));
+  for (const RoleSpec &role : rolesOf(*kind, Access::write)) {
+    const HostTensor &tensor = host.of(role.role);
+    for (int64_t i = 0, end = tensor.elements(); i < end; ++i)
+      count += std::isnan(tensor.get(i));
+  }
   return count;
 }
 

@@ -28,7 +28,8 @@ oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &s
 /// Movable. Not thread safe. The GPU's default stream orders everything.
 class DeviceProblem {
 public:
-  /// Copies the inputs; out and lse are allocated and poisoned with NaN. `outDType`: nothing means that of the inputs.
+  /// Copies what a call of the inputs' kind reads; what it writes is allocated and poisoned with NaN. `outDType`: nothing means
+  /// that of the inputs.
   /// unavailable: not enough device memory.
   static Result<DeviceProblem> create(const Device &device, const PatternFile &file, const ProblemShape &shape,
                                       const AttentionInputs &inputs, float scale, std::optional<DType> outDType = {});
@@ -36,30 +37,36 @@ public:
   /// Arguments with the workspace that `kernel` asks for, shared with every other call. Valid as long as this object.
   Result<AttentionArgs> argumentsFor(const Kernel &kernel);
 
-  /// Fills out and lse with NaN.
+  /// Fills with NaN what is written.
   Status poison();
-  /// Waits for the GPU and compares the reference rows. internal: a kernel wrote beside the results or its workspace.
+  /// Of a forward call: waits for the GPU and compares the reference rows. internal: a kernel wrote beside the results or its workspace.
   Result<oracle::VerifyReport> compare(const oracle::ReferenceRows &reference) const;
   /// Waits for the GPU. internal: a kernel wrote into a tensor that it may only read. Reads all of them back.
   Status checkInputs() const;
-  /// Elements of out and lse that are NaN: never written, or wrong.
+  /// Elements of results that are NaN: never written, or wrong.
   Result<int64_t> countNaN() const;
-  /// Waits for the GPU and copies the results; `out` and `lse` have the right shapes already.
-  Status download(HostTensor &out, HostTensor &lse) const;
+  /// Waits for the GPU and copies the results.
+  Status download(RoleTensors &results) const;
+  std::vector<RoleSpec> writtenRoles() const { return rolesOf(*kind, Access::write); }
+  /// Zero-filled results of the right types and shapes.
+  RoleTensors emptyResults() const;
 
 private:
   explicit DeviceProblem(const Device &device) : device(device) {}
   Status bindArguments(const PatternFile &file, const ProblemShape &shape);
+  Status bindRoles(const AttentionInputs &tensors);
   Result<void *> copyInput(const std::string &name, const void *data, int64_t bytes);
+  const GuardedBuffer &written(Role role) const;
   Status checkGuards() const;
   Result<oracle::RowResult> readRow(const oracle::RowId &id) const;
 
   Device device;
   AttentionSizes sizes;
+  const KindSpec *kind = nullptr;
   DType outDType = DType::bf16;
-  GuardedBuffer out, lse;
+  std::vector<GuardedBuffer> results; ///< in the order of rolesOf(*kind, Access::write)
   std::vector<GuardedBuffer> workspaces; ///< the last is the largest and in use; launches were prepared with the others
-  std::vector<DeviceBuffer> inputs;      ///< q, k, v, and what the pattern reads
+  std::vector<DeviceBuffer> inputs;      ///< roles, and what the pattern reads
   std::vector<Fingerprint> fingerprints; ///< of inputs
   std::vector<heddle_operand> operands;
   AttentionArgs args{};

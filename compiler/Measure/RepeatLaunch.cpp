@@ -67,16 +67,16 @@ Status checkEqual(const NamedTensor &tensor, int64_t launch, int64_t count) {
 
 } // namespace
 
-Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count, HostTensor &out,
-                    HostTensor &lse) {
-  HostTensor outAgain = out, lseAgain = lse;
-  const NamedTensor tensors[] = {{"out", out, outAgain}, {"lse", lse, lseAgain}};
+Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count, RoleTensors &results) {
+  RoleTensors again;
   for (int64_t number = 1; number <= count; ++number) {
     HEDDLE_TRY(problem.poison());
     HEDDLE_TRY(launch());
-    HEDDLE_TRY(number == 1 ? problem.download(out, lse) : problem.download(outAgain, lseAgain));
-    for (const NamedTensor &tensor : tensors)
+    HEDDLE_TRY(problem.download(number == 1 ? results : again));
+    for (const RoleSpec &role : problem.writtenRoles()) {
+      const NamedTensor tensor{role.name, results.of(role.role), again.of(role.role)};
       HEDDLE_TRY(number == 1 ? checkWritten(tensor) : checkEqual(tensor, number, count));
+    }
   }
   return {};
 }

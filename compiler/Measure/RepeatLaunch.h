@@ -9,10 +9,9 @@
 namespace heddle {
 
 /// Launches `count` >= 1 times, out and lse poisoned before each, and compares each launch's bits with those of the
-/// first, which `out` and `lse` hold afterwards; both have the right shapes already. invalidArgument: a launch left an
+/// first, which `results` hold afterwards. invalidArgument: a launch left an
 /// element unwritten or gave other bits; the message names the launch, the element, both values and their bits.
-Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count, HostTensor &out,
-                    HostTensor &lse);
+Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count, RoleTensors &results);
 
 } // namespace heddle
 

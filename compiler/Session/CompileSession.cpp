@@ -20,6 +20,7 @@ namespace heddle {
 
 KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &shape) {
   KernelRequest request;
+  request.kind = shape.kind;
   request.arch = shape.arch;
   request.setTypes(shape.dtype, shape.outFloat32);
   request.headDim = shape.headDim;
@@ -33,7 +34,9 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request) {
   KernelFamily family;
   family.pattern = prepared.digest;
-  family.kind = std::string(kernelKindName(request.kind)).append(request.outType == DType::fp32 ? KernelFamily::kFloatOutSuffix : "");
+  family.kind = request.kind;
+  if (request.outType == DType::fp32)
+    family.kind += KernelFamily::kFloatOutSuffix;
   family.dtype = request.qType;
   family.headDim = request.headDim;
   family.valueDim = request.valueDim;

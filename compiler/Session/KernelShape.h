@@ -30,6 +30,7 @@ struct KernelShape {
   int64_t headDim = 64;
   int64_t valueDim = 64;
   int64_t queries = 0; ///< of the calls that a default is chosen for; 0: any number
+  std::string kind = "forward"; ///< KindSpec::name
 
   /// As GpuArch spells it.
   std::string archName() const;

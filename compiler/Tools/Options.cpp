@@ -88,7 +88,15 @@ Status OriginOption::check(const std::vector<const PatternFile *> &files) const 
                                                                            "one with q_origin given");
 }
 
+CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
+  return command.add_option("--kind", kind, "What is computed: forward, or a piece of a backward pass (row_dot: row sums of out * d_out)")
+      ->type_name("KIND")
+      ->check(oneOf("kind", kindNames()))
+      ->capture_default_str();
+}
+
 void ShapeOptions::add(CLI::App &command) {
+  addKindOption(command, kind);
   takesCount(command.add_option("--head-dim", headDim, "Elements of one head of q and k"))->type_name("N")->capture_default_str();
   takesCount(command.add_option("--value-dim", valueDim, "Elements of one head of v and out [head-dim]"))->type_name("N");
   command.add_option("--dtype", dtype, "Element type of q, k, v: bf16 or fp16")
@@ -114,6 +122,7 @@ Status ShapeOptions::check() const {
 
 KernelShape ShapeOptions::shape(const GpuArch &arch) const {
   KernelShape shape;
+  shape.kind = kind;
   shape.arch = &arch;
   shape.dtype = parseDType(dtype).value_or(DType::bf16);
   shape.outFloat32 = outDtype == "fp32";

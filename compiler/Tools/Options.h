@@ -54,10 +54,13 @@ struct OriginOption {
   Status check(const std::vector<const PatternFile *> &files) const;
 };
 
-/// --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside the architecture.
+/// --kind; unknown names are usage errors that list the known ones.
+CLI::Option *addKindOption(CLI::App &command, std::string &kind);
+
+/// --kind, --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside the architecture.
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
-  std::string dtype = "bf16", outDtype;
+  std::string kind = "forward", dtype = "bf16", outDtype;
   void add(CLI::App &command);
   /// --seqlen, for verbs that know no call.
   void addQueries(CLI::App &command);

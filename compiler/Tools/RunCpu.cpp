@@ -1,5 +1,5 @@
 //===- RunCpu.cpp - one attention call on this machine's processors ---------===//
-#include "codegen/Cpu/CpuAttention.h"
+#include "codegen/Cpu/CpuKinds.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/RunTarget.h"
@@ -49,60 +49,54 @@ private:
   std::thread ticker;
 };
 
-CpuAttentionArgs argumentsOf(const RunCall &call, RunResult &result) {
+CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
   const AttentionSizes &sizes = call.inputs.sizes;
-  CpuAttentionArgs args;
-  args.dtype = call.inputs.dtype();
-  args.q = call.inputs.q.data.data();
-  args.k = call.inputs.k.data.data();
-  args.v = call.inputs.v.data.data();
-  args.out = result.out.data.data();
-  args.lse = reinterpret_cast<float *>(result.lse.data.data());
-  args.qStride = denseStrides(sizes.seqlenQ, sizes.heads, sizes.headDim);
-  args.kStride = denseStrides(sizes.seqlenK, sizes.kvHeads, sizes.headDim);
-  args.vStride = denseStrides(sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
-  args.outStride = denseStrides(sizes.seqlenQ, sizes.heads, sizes.valueDim);
-  args.batch = sizes.batch;
-  args.heads = sizes.heads;
-  args.kvHeads = sizes.kvHeads;
-  args.seqlenQ = sizes.seqlenQ;
-  args.seqlenK = sizes.seqlenK;
-  args.headDim = sizes.headDim;
-  args.valueDim = sizes.valueDim;
-  attn::ProblemSizes positions = sizesOf(call.file, call.shape);
-  args.qOrigin = positions.qOrigin;
-  args.kOrigin = positions.kOrigin;
-  args.scale = call.scale;
+  CpuCall cpu;
+  cpu.dtype = cpu.outDtype = call.inputs.dtype();
+  for (const RoleSpec &role : rolesOf(*call.inputs.kind, Access::read))
+    cpu.role[size_t(role.role)] = const_cast<std::byte *>(call.inputs.of(role.role).data.data());
+  for (const RoleSpec &role : rolesOf(*call.inputs.kind, Access::write))
+    cpu.role[size_t(role.role)] = result.of(role.role).data.data();
+  cpu.batch = sizes.batch;
+  cpu.heads = sizes.heads;
+  cpu.kvHeads = sizes.kvHeads;
+  cpu.seqlenQ = sizes.seqlenQ;
+  cpu.seqlenK = sizes.seqlenK;
+  cpu.headDim = sizes.headDim;
+  cpu.valueDim = sizes.valueDim;
+  const attn::ProblemSizes positions = sizesOf(call.file, call.shape);
+  cpu.qOrigin = positions.qOrigin;
+  cpu.kOrigin = positions.kOrigin;
+  cpu.scale = call.scale;
   for (const OperandTensor &tensor : call.shape.operands)
     if (tensor)
-      args.operands.push_back(tensor.address());
-  args.params.assign(call.shape.parameters.begin(), call.shape.parameters.end());
-  return args;
+      cpu.operands.push_back(tensor.address());
+  cpu.params.assign(call.shape.parameters.begin(), call.shape.parameters.end());
+  return cpu;
 }
 
 } // namespace
 
 RunResult emptyResult(const RunCall &call) {
-  const AttentionSizes &sizes = call.inputs.sizes;
-  RunResult result;
-  for (const RoleSpec &role : rolesOf(Access::write)) {
-    const bool isFloat = call.outFloat32 || role.element == RoleElement::fp32;
-    result.of(role.role) = HostTensor::zeros(isFloat ? DType::fp32 : call.inputs.dtype(), sizes.shapeOf(role));
-  }
-  return result;
+  const DType outDType = call.outFloat32 ? DType::fp32 : call.inputs.dtype();
+  return {emptyResultsOf(*call.inputs.kind, call.inputs.sizes, outDType), 0, {}, {}};
 }
 
 Result<RunResult> runOnCpu(const RunCall &call) {
-  HEDDLE_ASSIGN(const std::shared_ptr<const JitPattern> pattern, compileForCpu(call.file));
+  std::shared_ptr<const JitPattern> pattern;
+  if (walksPattern(*call.inputs.kind)) {
+    HEDDLE_ASSIGN(pattern, compileForCpu(call.file));
+  }
   RunResult result = emptyResult(call);
-  CpuAttentionArgs args = argumentsOf(call, result);
+  CpuCall cpu = cpuCallOf(call, result);
+  cpu.pattern = pattern.get();
   auto start = std::chrono::steady_clock::now();
   {
     ElapsedTime elapsed;
-    HEDDLE_TRY(runAttention(*pattern, args).status());
+    HEDDLE_TRY(cpuFunctionOf(*call.inputs.kind)(cpu));
   }
   result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  result.kernel = "compiled for this machine's CPU";
+  result.kernel = pattern ? "compiled for this machine's CPU" : "this machine's CPU";
   return result;
 }
 

@@ -36,9 +36,12 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const StoreStack &stores,
                                   bool outFloat32) {
   KernelShape shape;
   HEDDLE_ASSIGN(shape.arch, archOf(device));
+  shape.kind = call.inputs.kind->name;
   shape.dtype = call.inputs.dtype();
   shape.outFloat32 = outFloat32;
-  shape.headDim = call.inputs.sizes.headDim;
+  if (shape.dtype == DType::fp32 && !walksPattern(*call.inputs.kind)) // of what a forward call wrote in fp32
+    shape.dtype = DType::bf16, shape.outFloat32 = true;
+  shape.headDim = call.inputs.sizes.headDim ? call.inputs.sizes.headDim : call.inputs.sizes.valueDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   shape.queries = call.shape.seqlenQ;
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file));
@@ -70,8 +73,8 @@ Status launchInto(RunResult &result, const RunCall &call, const Device &device, 
   HEDDLE_TRY(problem.poison());
   HEDDLE_ASSIGN(result.ms, launchTwice(device, launch));
   if (call.repeat)
-    return repeatLaunch(problem, launch, *call.repeat, result.out, result.lse);
-  return problem.download(result.out, result.lse);
+    return repeatLaunch(problem, launch, *call.repeat, result);
+  return problem.download(result);
 }
 
 /// Two NaNs differ infinitely, two equal infinities not at all.
@@ -117,7 +120,7 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   RunResult result = emptyResult(call);
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
   HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call.file, call.shape, call.inputs, call.scale,
-                                                              result.out.dtype));
+                                                              call.outFloat32 ? DType::fp32 : call.inputs.dtype()));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_TRY(launchInto(result, call, device, problem, [&] { return launch.launch(nullptr); }));

@@ -22,7 +22,7 @@ namespace {
 struct MakeInputsOptions {
   AttentionSizes sizes;
   int64_t seqlenK = -1, kvHeads = 0, valueDim = 0;
-  std::string dtype = "bf16", output, patternFile, patternName;
+  std::string kind = "forward", dtype = "bf16", output, patternFile, patternName;
   uint64_t seed = 0;
   double scale = 1;
   ScoreSpikes spikes{0, 1e4};
@@ -50,9 +50,9 @@ Status multiply(HostTensor &tensor, double factor) {
 }
 
 Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options) {
-  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed));
+  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind)));
   if (options.scale != 1)
-    for (const RoleSpec &role : rolesOf(Access::read))
+    for (const RoleSpec &role : rolesOf(*inputs.kind, Access::read))
       HEDDLE_TRY(multiply(inputs.of(role.role), options.scale));
   if (options.spikes.count > 0)
     HEDDLE_TRY(plantSpikes(inputs, options.spikes, options.seed));
@@ -81,6 +81,8 @@ int runMakeInputs(const MakeInputsOptions &options) {
   const std::string pattern = PatternOptions{options.patternFile, options.patternName}.path();
   if (Status output = checkOutput("-o", options.output, {pattern}); !output.isOk())
     return fail(output);
+  if ((options.spikes.count > 0 || !options.sunkKeys.empty()) && !walksPattern(**findKind(options.kind)))
+    return failUsage(Status::invalidArgument("--spikes and --minus-inf are about scores, which calls of kind " + options.kind + " have none of"));
   AttentionSizes sizes = options.sizes;
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
   sizes.kvHeads = options.kvHeads > 0 ? options.kvHeads : sizes.heads;
@@ -96,7 +98,7 @@ int runMakeInputs(const MakeInputsOptions &options) {
     return fail(written);
   std::cout << options.output;
   const char *separator = ": ";
-  for (const RoleSpec &role : rolesOf(Access::read)) {
+  for (const RoleSpec &role : rolesOf(*inputs->kind, Access::read)) {
     std::cout << separator << role.name << ' ' << shapeText(inputs->of(role.role).shape);
     separator = ", ";
   }
@@ -113,6 +115,7 @@ Action addMakeInputs(CLI::App &command) {
   auto options = std::make_shared<MakeInputsOptions>();
   CLI::Range lengths(int64_t(0), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
   options->sizes.headDim = 64;
+  addKindOption(command, options->kind);
   takesCount(command.add_option("--batch", options->sizes.batch, "Batch elements"))->type_name("B")->check(counts)->capture_default_str();
   takesCount(command.add_option("--seqlen", options->sizes.seqlenQ, "Queries, and keys unless --seqlen-k is given"))
       ->required()->type_name("N")->check(lengths);

@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Pattern/BindOperands.h"
 #include "compiler/Io/AtomicFile.h"
-#include "compiler/Oracle/AttentionOracle.h"
+#include "compiler/Oracle/KindOracle.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/RunTarget.h"
 #include "compiler/Tools/SafeStream.h"
@@ -26,7 +26,7 @@ struct RunOptions {
   PatternOptions pattern;
   SizeOptions sizes;
   DatabaseOptions database;
-  std::string inputs, output, target;
+  std::string kind = "forward", inputs, output, target;
   std::optional<double> scale;
   OriginOption origin;
   std::optional<int64_t> splitKeys, repeat;
@@ -59,11 +59,10 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
   return {};
 }
 
-oracle::VerifyReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
+oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
   attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
   oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters, call.shape.operands};
-  oracle::AttentionOracle definition(call.file.pattern(), problem, call.inputs, call.scale);
-  return oracle::verifyRows(definition, result.out, result.lse, oracle::sampleRows(call.inputs.sizes, rows));
+  return oracle::verifyCall({call.file.pattern(), problem, call.inputs, call.scale}, result, oracle::sampleRows(call.inputs.sizes, rows));
 }
 
 Json rowJson(const oracle::RowId &id) { return {{"batch", id.batch}, {"head", id.head}, {"row", id.row}}; }
@@ -71,26 +70,38 @@ Json rowJson(const oracle::RowId &id) { return {{"batch", id.batch}, {"head", id
 /// JSON has no infinity.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
 
-Json verifyJson(const oracle::VerifyReport &report) {
-  return {{"ok", report.ok}, {"rows", report.rowsChecked}, {"max_error", number(report.maxError)},
-          {"allowed_error", number(report.allowedError)}, {"max_lse_error", number(report.maxLseError)},
-          {"allowed_lse_error", report.allowedLseError}, {"worst", rowJson(report.worst)}, {"worst_lse", rowJson(report.worstLse)}};
+/// Of the first role "max_error", of others "max_lse_error".
+Json verifyJson(const oracle::KindReport &report) {
+  Json json = {{"ok", report.isOk()}, {"rows", report.rowsChecked}};
+  for (const oracle::RoleReport &role : report.roles) {
+    const std::string name = &role == &report.roles.front() ? "" : std::string("_") + specOf(role.role).name;
+    json["max" + name + "_error"] = number(role.maxError);
+    json["allowed" + name + "_error"] = number(role.allowedError);
+    json["worst" + name] = rowJson(role.worst);
+  }
+  return json;
 }
 
-void printVerify(const oracle::VerifyReport &report) {
-  auto line = [](const char *name, double error, double allowed, const oracle::RowId &worst) {
-    printTo(std::cout, "  %-4s %12.3e %12.3e   batch %lld, head %lld, row %lld   %s\n", name, error, allowed,
-                (long long)worst.batch, (long long)worst.head, (long long)worst.row, error <= allowed ? "ok" : "WRONG");
-  };
+void printVerify(const oracle::KindReport &report) {
   printTo(std::cout, "verified %s against the definition in fp64\n", counted(report.rowsChecked, "row").c_str());
-  printTo(std::cout, "  %-4s %12s %12s   worst row\n", "", "error", "allowed");
-  line("out", report.maxError, report.allowedError, report.worst);
-  line("lse", report.maxLseError, report.allowedLseError, report.worstLse);
+  printTo(std::cout, "  %-5s %12s %12s   worst row\n", "", "error", "allowed");
+  for (const oracle::RoleReport &role : report.roles)
+    printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, row %lld   %s\n", specOf(role.role).name, role.maxError,
+            role.allowedError, (long long)role.worst.batch, (long long)role.worst.head, (long long)role.worst.row,
+            role.isOk() ? "ok" : "WRONG");
   std::cout.flush();
 }
 
+/// "out [1, 8, 2, 64] and lse"
+std::string resultsText(const RunCall &call, const RunResult &result) {
+  std::string text;
+  for (const RoleSpec &role : rolesOf(*call.inputs.kind, Access::write))
+    text += text.empty() ? role.name + (" " + shapeText(result.of(role.role).shape)) : std::string(" and ") + role.name;
+  return text;
+}
+
 void report(const RunOptions &options, const RunCall &call, const RunResult &result,
-            const std::optional<oracle::VerifyReport> &verified) {
+            const std::optional<oracle::KindReport> &verified) {
   const AttentionSizes &sizes = call.inputs.sizes;
   if (options.json) {
     Json json = {{"pattern", call.file.pattern().getSymName().str()}, {"target", options.target}, {"kernel", result.kernel},
@@ -106,8 +117,8 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
     printJson(json);
     return;
   }
-  printTo(std::cout, "%s: out %s and lse in %s, %.3f ms on %s (%s)\n", call.file.pattern().getSymName().str().c_str(),
-              shapeText(result.out.shape).c_str(), options.output.c_str(), result.ms, options.target.c_str(),
+  printTo(std::cout, "%s: %s in %s, %.3f ms on %s (%s)\n", call.file.pattern().getSymName().str().c_str(),
+              resultsText(call, result).c_str(), options.output.c_str(), result.ms, options.target.c_str(),
               result.kernel.c_str());
   if (result.split)
     printTo(std::cout, "two launches, split at key %lld, differ from one by %.3e in out, %.3e in lse\n", (long long)*call.splitKeys,
@@ -119,26 +130,26 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
 }
 
 /// Two results within the bounds of the definition are within twice the bounds of each other.
-bool agreesWithOneLaunch(const RunResult &result, const oracle::VerifyReport &verified) {
-  return !result.split || (result.split->out <= 2 * verified.allowedError && result.split->lse <= 2 * verified.allowedLseError);
+bool agreesWithOneLaunch(const RunResult &result, const oracle::KindReport &verified) {
+  return !result.split || (result.split->out <= 2 * verified.roles[0].allowedError && result.split->lse <= 2 * verified.roles[1].allowedError);
 }
 
 int execute(const RunOptions &options, const RunCall &call) {
   Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);
   if (!result)
     return fail(result.status());
-  Status written = writeAttentionOutputs(options.output, *result);
+  Status written = writeAttentionOutputs(options.output, *result, *call.inputs.kind);
   if (!written.isOk())
     return fail(written);
-  std::optional<oracle::VerifyReport> verified;
+  std::optional<oracle::KindReport> verified;
   if (options.verifies)
     verified = verify(call, *result, options.rows);
   report(options, call, *result, verified);
   if (!verified)
     return Ok;
-  if (verified->ok && agreesWithOneLaunch(*result, *verified))
+  if (verified->isOk() && agreesWithOneLaunch(*result, *verified))
     return Ok;
-  if (verified->ok)
+  if (verified->isOk())
     return fail(Status::invalidArgument("two launches over a split of the keys and one launch differ by more than is allowed"));
   return fail(Status::invalidArgument("the result differs from the definition by more than is allowed; " + options.output +
                                       " was written and is not to be trusted"));
@@ -153,6 +164,24 @@ Status checkRunOutput(const RunOptions &options) {
   return checkOutput("--output", options.output, uses);
 }
 
+/// With the sizes and tensors that the pattern reads, where the call walks it.
+Result<ProblemShape> shapeOfCall(const PatternFile &file, const RunOptions &options, const AttentionInputs &inputs) {
+  ProblemShape shape = shapeOf(inputs.sizes);
+  shape.qOrigin = options.origin.position.value_or(0);
+  if (!walksPattern(*inputs.kind)) {
+    attn::PatternOp pattern = file.pattern();
+    shape.parameters.assign(pattern.getNumArguments(), 0);
+    HEDDLE_TRY(checkShape(file, shape));
+    return shape;
+  }
+  HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
+  HEDDLE_TRY(checkShape(file, shape));
+  using Missing = OperandSources::Missing;
+  const Missing missing = options.makesOperands ? Missing::make : Missing::refuse;
+  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, options.inputs, missing}, shape));
+  return shape;
+}
+
 int runRun(const RunOptions &options) {
   if (Status output = checkRunOutput(options); !output.isOk())
     return fail(output);
@@ -164,23 +193,13 @@ int runRun(const RunOptions &options) {
     return failUsage(origin);
   if (Status names = options.sizes.check(**file); !names.isOk())
     return failUsage(names);
-  Result<std::vector<int64_t>> parameters = (*file)->bindParameters(options.sizes.assignments);
-  if (!parameters)
-    return fail(parameters.status());
-  Result<AttentionInputs> inputs = readAttentionInputs(options.inputs);
+  const KindSpec &kind = **findKind(options.kind);
+  Result<AttentionInputs> inputs = readAttentionInputs(options.inputs, kind);
   if (!inputs)
     return fail(inputs.status());
-  ProblemShape shape = shapeOf(inputs->sizes);
-  shape.parameters = *parameters;
-  shape.qOrigin = options.origin.position.value_or(0);
-  Status fits = checkShape(**file, shape);
-  if (!fits.isOk())
-    return fail(fits);
-  using Missing = OperandSources::Missing;
-  Status bound = bindOperands(
-      **file, {options.sizes.operands, options.inputs, options.makesOperands ? Missing::make : Missing::refuse}, shape);
-  if (!bound.isOk())
-    return fail(bound);
+  Result<ProblemShape> shape = shapeOfCall(**file, options, *inputs);
+  if (!shape)
+    return fail(shape.status());
   Status device = checkDeviceOptions(**file, options, inputs->sizes.seqlenK);
   if (!device.isOk())
     return failUsage(device);
@@ -188,14 +207,14 @@ int runRun(const RunOptions &options) {
   if (!writable.isOk())
     return fail(writable);
   double scale = options.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(inputs->sizes.headDim, 1))));
-  return execute(options, RunCall{**file, *inputs, shape, static_cast<float>(scale), options.outDType == "fp32",
+  return execute(options, RunCall{**file, *inputs, *shape, static_cast<float>(scale), options.outDType == "fp32",
                                   options.config, options.splitKeys, options.repeat});
 }
 
 /// "out [batch, seqlen_q, heads, value_dim], lse [batch, heads, seqlen_q]"
 std::string rolesText(Access access) {
   std::string text;
-  for (const RoleSpec &role : rolesOf(access))
+  for (const RoleSpec &role : rolesOf(kinds().front(), access))
     text += (text.empty() ? "" : ", ") + std::string(role.name) + " " + shapeWords(role);
   return text;
 }
@@ -205,6 +224,7 @@ std::string rolesText(Access access) {
 Action addRun(CLI::App &command) {
   auto options = std::make_shared<RunOptions>();
   options->pattern.add(command);
+  addKindOption(command, options->kind);
   command.add_option("--inputs", options->inputs, "Tensors " + rolesText(Access::read) + " in bf16, fp16 or fp32")
       ->required()->type_name("X.safetensors");
   command.add_option("--output", options->output, "Where " + rolesText(Access::write) + " go")

@@ -14,16 +14,18 @@ constexpr const char *kRuleNames[] = {"start", "end", "given"};
 
 const std::vector<KindSpec> &kinds() {
   static const std::vector<KindSpec> list = {
-      {"forward",
-       {{Role::q, Access::read},
-        {Role::k, Access::read},
-        {Role::v, Access::read},
-        {Role::out, Access::write},
-        {Role::lse, Access::write},
-        {Role::carryOut, Access::read, Presence::together},
-        {Role::carryLse, Access::read, Presence::together}}},
+#define HEDDLE_KIND_SPEC(identifier, name, ...) {#name, {__VA_ARGS__}},
+      HEDDLE_KINDS(HEDDLE_KIND_SPEC)
+#undef HEDDLE_KIND_SPEC
   };
   return list;
+}
+
+std::vector<std::string> kindNames() {
+  std::vector<std::string> names;
+  for (const KindSpec &kind : kinds())
+    names.emplace_back(kind.name);
+  return names;
 }
 
 const KindRole *KindSpec::find(Role role) const {

@@ -1,7 +1,9 @@
 //===- Kinds.h - kinds of calls and the roles of their tensors --------------===//
 // Owns the tables of DESIGN 11: what a call of each kind reads and writes. Checks of arguments, the symbols and pointers of
-// launch plans and the addresses that the driver is asked about come from them. A new role is a line of HEDDLE_ROLES,
-// a line in the kinds that have it, and a field of heddle_attention_args; tests/unit/kinds_test.cpp holds that against this.
+// launch plans, tensor files, calls on the processors and the addresses that the driver is asked about come from them. A new
+// role is a line of HEDDLE_ROLES, a line in the kinds that have it, and a field of heddle_attention_args, which
+// tests/unit/kinds_test.cpp holds against this. A new kind is a line of HEDDLE_KINDS, `<kind>OnCpu` (codegen/Cpu), its
+// definition, `<kind>Oracle` (compiler/Oracle), and a skeleton.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_RUNTIME_CORE_KINDS_H
 #define HEDDLE_RUNTIME_CORE_KINDS_H
@@ -10,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,7 +28,9 @@ namespace heddle {
   ROLE(out, out, tensor, outDtype, seqlenQ, heads, valueDim)                                                            \
   ROLE(lse, lse, array, fp32, seqlenQ, heads, one)                                                                      \
   ROLE(carryOut, carry_out, array, fp32, seqlenQ, heads, valueDim)                                                      \
-  ROLE(carryLse, carry_lse, array, fp32, seqlenQ, heads, one)
+  ROLE(carryLse, carry_lse, array, fp32, seqlenQ, heads, one)                                                           \
+  ROLE(dOut, d_out, tensor, outDtype, seqlenQ, heads, valueDim)                                                         \
+  ROLE(delta, delta, array, fp32, seqlenQ, heads, one)
 
 enum class Role : uint8_t {
 #define HEDDLE_ROLE_NAME(identifier, ...) identifier,
@@ -72,13 +77,22 @@ struct KindSpec {
   const char *name;
   std::vector<KindRole> roles;
 
+  // Null: calls of this kind have no such role.
   const KindRole *find(Role role) const;
 };
+
+// KIND(identifier, name, role...): the kinds, each with its roles in the order in which sizes are taken from them.
+#define HEDDLE_KINDS(KIND)                                                                                            \
+  KIND(forward, forward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                   \
+       {Role::out, Access::write}, {Role::lse, Access::write}, {Role::carryOut, Access::read, Presence::together},    \
+       {Role::carryLse, Access::read, Presence::together})                                                            \
+  KIND(rowDot, row_dot, {Role::out, Access::read}, {Role::dOut, Access::read}, {Role::delta, Access::write})
 
 // What a kernel of a kind (KernelFamily::kind, a suffix of the element type of out included) is called with. unsupported
 // names the kinds that there are.
 Result<const KindSpec *> findKind(std::string_view kind);
 const std::vector<KindSpec> &kinds();
+std::vector<std::string> kindNames();
 
 // Position of query 0: 0, seqlen_k - seqlen_q, or what each call says.
 enum class QOriginRule : uint8_t { start, end, given };

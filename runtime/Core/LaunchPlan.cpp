@@ -166,6 +166,14 @@ Result<PointerSource> PointerSource::parse(std::string_view text) {
   return Status::invalidArgument("expected " + names + "operand<i> or region<i>, got '" + std::string(text) + "'");
 }
 
+std::vector<Role> PlanService::allOf(std::string_view kind) {
+  std::vector<Role> roles;
+  if (const Result<const KindSpec *> spec = findKind(kind))
+    for (const KindRole &known : (*spec)->roles)
+      roles.push_back(known.role);
+  return roles;
+}
+
 PointerSource LaunchPlan::appendRegion(std::string name, LaunchExpr bytes, int64_t first, int64_t last) {
   regions.push_back({std::move(name), std::move(bytes), first, last});
   return PointerSource::region(int64_t(regions.size()) - 1);

@@ -122,11 +122,13 @@ inline constexpr int kMaxRegions = 24; // of one plan
 struct PlanService {
   std::string kind = "forward";
   // Of the kind, in the order of its table: roles that are missing here must not be given.
-  std::vector<Role> roles = {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::carryOut, Role::carryLse};
+  std::vector<Role> roles = allOf("forward");
   QOriginRule qOrigin = QOriginRule::given;
   int64_t keyOriginStep = 1; // the position of key 0 must be a multiple of it
 
   bool has(Role role) const { return std::find(roles.begin(), roles.end(), role) != roles.end(); }
+  // Every role of a kind that there is.
+  static std::vector<Role> allOf(std::string_view kind);
 };
 
 // A value type without behaviour beyond text: kernels that are launched one after the other on one stream. Launch i runs

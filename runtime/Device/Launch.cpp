@@ -284,4 +284,21 @@ heddle_tensor contiguousTensor(void *ptr, DType dtype, int64_t batch, int64_t ro
   return {ptr, int32_t(dtype) + 1, 0, {batch, rows, heads, dim}, {rows * heads * dim, heads * dim, dim, 1}};
 }
 
+void bindRole(AttentionArgs &args, Role role, void *ptr, DType dtype, const std::vector<int64_t> &shape) {
+  auto setTensor = [&](heddle_tensor &field) { field = contiguousTensor(ptr, dtype, shape[0], shape[1], shape[2], shape[3]); };
+  auto setArray = [&](auto *&field) { field = static_cast<std::remove_reference_t<decltype(field)>>(ptr); };
+  switch (role) {
+#define HEDDLE_BIND_tensor setTensor
+#define HEDDLE_BIND_array setArray
+#define HEDDLE_BIND_ROLE(identifier, name, form, ...)                                                                   \
+  case Role::identifier:                                                                                                \
+    HEDDLE_BIND_##form(args.name);                                                                                      \
+    break;
+    HEDDLE_ROLES(HEDDLE_BIND_ROLE)
+#undef HEDDLE_BIND_ROLE
+#undef HEDDLE_BIND_array
+#undef HEDDLE_BIND_tensor
+  }
+}
+
 } // namespace heddle

@@ -115,6 +115,8 @@ typedef struct heddle_attention_args {
   uint64_t workspace_bytes;
   const heddle_operand *operands;
   uint64_t operand_count;
+  heddle_tensor d_out;        /* [batch, seqlen_q, heads, value_dim], dtype of out: the gradient of out. Kind "row_dot" */
+  float *delta;               /* [batch, heads, seqlen_q], written completely: sum over value_dim of out * d_out. Kind "row_dot" */
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;

@@ -12,7 +12,7 @@ using namespace heddle::test;
 namespace {
 
 Status check(const AttentionArgs &args) {
-  static const CallRequirements needs = *CallRequirements::of(forwardPlan());
+  static const CallRequirements needs = *CallRequirements::of(emptyPlan());
   CallInputs inputs;
   return checkArguments(forwardRecord(), needs, 132, args, inputs);
 }
@@ -49,7 +49,7 @@ TEST_CASE("valid arguments pass") {
 TEST_CASE("kernels of the kind with fp32 results take out in fp32, and nothing else in it") {
   KernelRecord record = forwardRecord();
   record.kind += KernelFamily::kFloatOutSuffix;
-  CallRequirements needs = *CallRequirements::of(forwardPlan());
+  CallRequirements needs = *CallRequirements::of(emptyPlan());
   auto checkFloat = [&](const AttentionArgs &args) {
     CallInputs inputs;
     return checkArguments(record, needs, 132, args, inputs);
@@ -141,7 +141,7 @@ TEST_CASE("[5] scale, positions, carry and operands") {
 }
 
 TEST_CASE("[5] positions just inside the limit pass") {
-  LaunchPlan plan = forwardPlan();
+  LaunchPlan plan = emptyPlan();
   plan.serves.qOrigin = QOriginRule::given;
   const auto check = [needs = *CallRequirements::of(plan)](const AttentionArgs &args) {
     CallInputs inputs;
@@ -159,7 +159,7 @@ TEST_CASE("[5] positions just inside the limit pass") {
 }
 
 TEST_CASE("[5] tensors of the pattern: a pointer that is missing, null, or nobody's; lengths only where a kernel asks") {
-  LaunchPlan plan = forwardPlan();
+  LaunchPlan plan = emptyPlan();
   KernelLaunch &launch = plan.launches.front();
   launch.appendPointer(PointerSource::operand(2));
   launch.appendI32(LaunchExpr::param(3));
@@ -194,7 +194,7 @@ TEST_CASE("a run-time number is rounded to f32 and travels as its bits") {
   ForwardCall call;
   call.operands[1].kind = HEDDLE_OPERAND_FLOAT;
   call.operands[1].value.f64 = -2.5;
-  const CallRequirements needs = *CallRequirements::of(forwardPlan());
+  const CallRequirements needs = *CallRequirements::of(emptyPlan());
   CallInputs inputs;
   REQUIRE(checkArguments(forwardRecord(), needs, 132, call.args, inputs).isOk());
   CHECK(inputs.runtimeSizes[1] == int32_t(0xc0200000));
@@ -235,7 +235,7 @@ TEST_CASE("[3] fields of a newer version of the struct must be zero") {
 }
 
 TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
-  LaunchPlan plan = forwardPlan();
+  LaunchPlan plan = emptyPlan();
   plan.serves.keyOriginStep = 64;
   const CallRequirements needs = *CallRequirements::of(plan);
   auto statusAt = [&](int64_t origin) {
@@ -256,7 +256,7 @@ TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
 
 TEST_CASE("a pattern that says itself where query 0 stands refuses to be told otherwise") {
   auto statusOf = [&](QOriginRule rule, int64_t origin) {
-    LaunchPlan plan = forwardPlan();
+    LaunchPlan plan = emptyPlan();
     plan.serves.qOrigin = rule;
     ForwardCall call;
     call.args.q_origin = origin;
@@ -276,7 +276,7 @@ TEST_CASE("a pattern that says itself where query 0 stands refuses to be told ot
 }
 
 TEST_CASE("what a plan does not serve is refused by name, not ignored") {
-  LaunchPlan plan = forwardPlan();
+  LaunchPlan plan = emptyPlan();
   plan.serves.roles = {Role::q, Role::k, Role::v, Role::out, Role::lse};
   ForwardCall call;
   CallInputs inputs;

@@ -38,7 +38,7 @@ struct ForwardParams {
   int32_t param[2];
 };
 
-inline LaunchPlan forwardPlan() {
+inline LaunchPlan emptyPlan() {
   using Symbol = LaunchSymbol;
   LaunchPlan plan;
   plan.serves.qOrigin = QOriginRule::end;
@@ -70,7 +70,7 @@ inline KernelRecord forwardRecord(const std::string &contentKey = "kernel-1") {
   record.contentKey = contentKey;
   record.kernelArch = "sm_90";
   record.minDriver = 12000;
-  record.plan = forwardPlan().str();
+  record.plan = emptyPlan().str();
   record.cubin = "\x7f"
                  "ELF cubin";
   record.ptx = "// ptx";

@@ -73,7 +73,7 @@ TEST_CASE("a prepared call is one launch of a graph, and does what the kernel's 
 
 TEST_CASE("clears come before the kernel in the graph") {
   Scene scene = Scene::open();
-  LaunchPlan plan = forwardPlan();
+  LaunchPlan plan = emptyPlan();
   KernelLaunch &launch = plan.launches.front();
   const PointerSource region = plan.appendRegion("room", LaunchExpr(LaunchSymbol::batch) * 256);
   launch.clears.push_back({region, 256, 64, 9});

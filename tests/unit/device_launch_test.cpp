@@ -250,10 +250,10 @@ TEST_CASE("geometry beyond the GPU is refused before the driver sees it") {
   startFake();
   Device device = require(Device::open(0));
   KernelRecord greedy = forwardRecord("greedy"), wide = forwardRecord("wide");
-  LaunchPlan plan = forwardPlan();
+  LaunchPlan plan = emptyPlan();
   plan.launches.front().sharedBytes = 232448;
   greedy.plan = plan.str();
-  plan = forwardPlan();
+  plan = emptyPlan();
   plan.launches.front().block = 512;
   wide.plan = plan.str();
   ForwardCall call;

@@ -35,7 +35,7 @@ TEST_CASE("a tensor travels to device memory, its address and its length to the 
   startFake();
   Device device = require(Device::open(0));
   KernelRecord record = forwardRecord("reads a table");
-  LaunchPlan plan = forwardPlan();
+  LaunchPlan plan = emptyPlan();
   KernelLaunch &launch = plan.launches.front();
   const int64_t pointer = launch.appendPointer(PointerSource::operand(0));
   const int64_t length = launch.appendI32(LaunchExpr::param(0)), reach = launch.appendI32(LaunchExpr::param(1));
@@ -70,7 +70,7 @@ TEST_CASE("a prepared launch keeps its workspace when another kernel asks for a 
   Device device = require(Device::open(0));
   auto kernelWith = [&](const char *name, int64_t bytes) {
     KernelRecord record = forwardRecord(name);
-    LaunchPlan plan = forwardPlan();
+    LaunchPlan plan = emptyPlan();
     KernelLaunch &launch = plan.launches.front();
     launch.appendPointer(PointerSource::operand(0));
     launch.appendI32(LaunchExpr::param(0)), launch.appendI32(LaunchExpr::param(1));
@@ -95,7 +95,7 @@ TEST_CASE("what a kernel writes beside its results, its workspace and into its i
   startFake();
   Device device = require(Device::open(0));
   KernelRecord record = forwardRecord("strays");
-  LaunchPlan plan = forwardPlan();
+  LaunchPlan plan = emptyPlan();
   KernelLaunch &launch = plan.launches.front();
   launch.appendPointer(PointerSource::operand(0));
   launch.appendI32(LaunchExpr::param(0)), launch.appendI32(LaunchExpr::param(1));

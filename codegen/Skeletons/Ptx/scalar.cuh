@@ -60,5 +60,12 @@ DEV uint32_t packFp16(float low, float high) {
   return word;
 }
 
+// Two halves, `low` in the lower half.
+DEV void unpackFp16(uint32_t pair, float &low, float &high) {
+  asm("{\n.reg .b16 first, second;\nmov.b32 {first, second}, %2;\ncvt.f32.f16 %0, first;\ncvt.f32.f16 %1, second;\n}"
+      : "=f"(low), "=f"(high)
+      : "r"(pair));
+}
+
 } // namespace ptx
 } // namespace heddle

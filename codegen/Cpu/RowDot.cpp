@@ -1,0 +1,29 @@
+//===- RowDot.cpp - delta on the CPU --------------------------------------===//
+// The sum over the value dimension of out * d_out, a number for each row: what a backward pass begins with.
+//===----------------------------------------------------------------------===//
+#include "codegen/Cpu/CpuKinds.h"
+#include "runtime/Core/HalfConvert.h"
+#include "runtime/Core/ParallelFor.h"
+
+#include <numeric>
+#include <vector>
+
+namespace heddle {
+
+Status rowDotOnCpu(const CpuCall &call) {
+  const void *out = call.as<void>(Role::out), *dOut = call.as<void>(Role::dOut);
+  float *delta = call.as<float>(Role::delta);
+  const int64_t rows = call.seqlenQ, heads = call.heads, pairs = call.batch * heads;
+  parallelFor(pairs, threadCountFor(pairs, call.threads), [&](int, int64_t pair) {
+    std::vector<float> a(call.valueDim), b(call.valueDim);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t first = ((pair / heads * rows + row) * heads + pair % heads) * call.valueDim;
+      loadFloats(call.outDtype, out, first, call.valueDim, a.data());
+      loadFloats(call.outDtype, dOut, first, call.valueDim, b.data());
+      delta[pair * rows + row] = std::inner_product(a.begin(), a.end(), b.begin(), 0.0f);
+    }
+  });
+  return {};
+}
+
+} // namespace heddle
