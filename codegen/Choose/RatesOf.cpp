@@ -12,14 +12,14 @@
 
 namespace heddle {
 
-static QOriginRule originRule(attn::Origin origin) {
-  switch (origin) {
+QOriginRule originRuleOf(attn::PatternOp pattern) {
+  switch (pattern.getQOrigin()) {
   case attn::Origin::start:
     return QOriginRule::start;
   case attn::Origin::end:
     return QOriginRule::end;
   case attn::Origin::given:
-    return QOriginRule::given;
+    break;
   }
   return QOriginRule::given;
 }
@@ -77,7 +77,7 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
     if (pattern.isOperand(i))
       rates.operands.push_back({i, attn::lengthDimension(pattern, i).has_value()});
-  rates.qOrigin = originRule(pattern.getQOrigin());
+  rates.qOrigin = originRuleOf(pattern);
   rates.grain = attn::grainOf(analysis);
   rates.bandedGrain = attn::bandedGrainOf(analysis).grain;
   rates.searchesLists = searchesLists(analysis);

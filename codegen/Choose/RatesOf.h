@@ -9,6 +9,9 @@
 
 namespace heddle {
 
+/// Where the pattern says that query 0 stands.
+QOriginRule originRuleOf(attn::PatternOp pattern);
+
 PatternRates ratesOf(const AnalysedPattern &analysed);
 
 } // namespace heddle

@@ -15,6 +15,12 @@
 
 namespace heddle {
 
+/// What is counted of a pattern, without its IR.
+struct CountedPattern {
+  attn::PatternAnalysis whole;
+  std::vector<attn::PatternAnalysis> passes; ///< in the order of their kernels, where it falls into several
+};
+
 /// Of all kernels of a call together.
 struct TileWork {
   double visited = 0, full = 0; ///< key tiles

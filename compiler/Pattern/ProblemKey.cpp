@@ -1,5 +1,6 @@
 //===- ProblemKey.cpp - which tuned kernel a problem asks for -------------===//
 #include "compiler/Pattern/ProblemKey.h"
+#include "codegen/Choose/RatesOf.h"
 #include "runtime/Core/Digest.h"
 #include "runtime/Core/Positions.h"
 
@@ -48,15 +49,7 @@ static int64_t queryOrigin(QOriginRule rule, const ProblemShape &shape) {
 }
 
 int64_t queryOrigin(attn::PatternOp pattern, const ProblemShape &shape) {
-  switch (pattern.getQOrigin()) {
-  case attn::Origin::start:
-    return 0;
-  case attn::Origin::end:
-    return shape.seqlenK - shape.seqlenQ;
-  case attn::Origin::given:
-    break;
-  }
-  return shape.qOrigin;
+  return queryOrigin(originRuleOf(pattern), shape);
 }
 
 attn::ProblemSizes sizesOf(QOriginRule rule, const ProblemShape &shape) {
@@ -72,15 +65,7 @@ attn::ProblemSizes sizesOf(QOriginRule rule, const ProblemShape &shape) {
 }
 
 attn::ProblemSizes sizesOf(const PatternFile &file, const ProblemShape &shape) {
-  attn::ProblemSizes sizes;
-  sizes.heads = shape.heads;
-  sizes.seqlenQ = shape.seqlenQ;
-  sizes.seqlenK = shape.seqlenK;
-  sizes.kOrigin = shape.kOrigin;
-  sizes.parameters = shape.parameters;
-  sizes.tensors = tensorDataOf(shape.operands);
-  sizes.qOrigin = queryOrigin(file.pattern(), shape);
-  return sizes;
+  return sizesOf(originRuleOf(file.pattern()), shape);
 }
 
 static Status checkRange(const char *name, int64_t value, int64_t least) {

@@ -112,7 +112,7 @@ Estimates PreparedProblem::estimatesOf(const std::vector<Trial> &trials, const D
   result.defaultConfig = (*space)->defaultPoint();
   if (Result<std::string> point = (*space)->pointOf(winner))
     result.winnerConfig = point.take();
-  const TunePrior prior = shippedPrior(*space, *problem.file, problem.shape, gpu);
+  const TunePrior prior = shippedPrior(*space, problem.shape, gpu);
   result.basis = prior.basis;
   if (!prior.isModel)
     return result;

@@ -15,9 +15,9 @@ namespace heddle {
 
 class CostTraining {
 public:
-  /// The problem that the table was recorded on; only looked at during the call. invalidArgument: a row that is no point
+  /// The problem that the table was recorded on. invalidArgument: a row that is no point
   /// of `space`, kernels of another family than those before. Other failures are those of ScheduleCost.
-  Status add(tuner::RecordedTable table, std::shared_ptr<const TuneSpace> space, const PatternFile &file,
+  Status add(tuner::RecordedTable table, std::shared_ptr<const TuneSpace> space,
              const ProblemShape &shape, const GpuModel &gpu);
 
   /// The skeleton whose kernels the tables are of; empty before the first.

@@ -3,6 +3,7 @@
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Schedule/AttentionSchedule.h"
+#include "codegen/Choose/WorkCounts.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternFunctions.h"
@@ -40,6 +41,14 @@ static Status preparePasses(PreparedPattern &prepared, const PatternFile &file, 
   return {};
 }
 
+static std::shared_ptr<const CountedPattern> countedOf(const PatternFile &file, const PassesOfFile &passes) {
+  auto counted = std::make_shared<CountedPattern>();
+  counted->whole = file.analysis();
+  for (const PatternFile::Pass &pass : passes.passes)
+    counted->passes.push_back(pass.analysis);
+  return counted;
+}
+
 Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions wanted) {
   PreparedPattern prepared;
   prepared.times = file.times();
@@ -50,6 +59,7 @@ Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions wa
   HEDDLE_TRY(timeStage(prepared.times, "passes", [&] {
     const PassesOfFile passes(file);
     prepared.rates = std::make_shared<const PatternRates>(ratesOf(file, passes));
+    prepared.counted = countedOf(file, passes);
     if (wanted == PassFunctions::ofAll || prepared.rates->balance.gainsFromPasses)
       return preparePasses(prepared, file, passes.passes);
     return Status();

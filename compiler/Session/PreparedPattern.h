@@ -12,6 +12,7 @@
 
 namespace heddle {
 
+struct CountedPattern;
 struct PatternRates;
 
 /// All that variants need of a pattern: immutable text and numbers. Cheap to copy but for the text.
@@ -24,6 +25,7 @@ struct PreparedPattern {
   std::string note;                        ///< what is evaluated pair by pair and why; empty if nothing
   StageTimes times;                        ///< parse, analyse, schedule, emit, passes, digest
   std::shared_ptr<const PatternRates> rates; ///< never null
+  std::shared_ptr<const CountedPattern> counted; ///< never null
 };
 
 /// Its kernels leave out masks because whole blocks of pairs are kept or dropped.

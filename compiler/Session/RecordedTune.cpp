@@ -105,7 +105,7 @@ Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &req
   task.evaluator = std::shared_ptr<tuner::Evaluator>(playback, &playback->evaluator);
   task.sink = &sink;
   task.strategy = request.strategy;
-  HEDDLE_ASSIGN(TunePrior prior, priorFor(space, file, request.shape, device, request.model));
+  HEDDLE_ASSIGN(TunePrior prior, priorFor(space, request.shape, device, request.model));
   task.prior = [&](const tuner::Point &point) { return prior.cost(playback->compiled.at(point)); };
   outcome.order = prior.basis;
   HEDDLE_ASSIGN(task.first, firstOf(request, store, outcome.key, *space, playback->table));

@@ -58,8 +58,8 @@ Result<const tuner::CostModel *> costModelStart(const std::string &skeleton) {
 }
 
 struct ScheduleCost::Impl {
-  Impl(const PatternFile &file, const ProblemShape &shape, const KernelRequest &request, const GpuModel &gpu, WorkCounts whole)
-      : file(file), shape(shape), gpu(gpu), bytesOfKey(request.headDim * dtypeBytes(request.kType) + request.valueDim * dtypeBytes(request.vType)),
+  Impl(std::shared_ptr<const CountedPattern> pattern, const ProblemShape &shape, const KernelRequest &request, const GpuModel &gpu, WorkCounts whole)
+      : pattern(std::move(pattern)), shape(shape), gpu(gpu), bytesOfKey(request.headDim * dtypeBytes(request.kType) + request.valueDim * dtypeBytes(request.vType)),
         dims(request.headDim + request.valueDim), whole(std::move(whole)) {}
 
   /// Of what the configuration launches.
@@ -78,23 +78,30 @@ struct ScheduleCost::Impl {
     return dealing;
   }
 
-  const PatternFile &file;
+  const std::shared_ptr<const CountedPattern> pattern;
   const ProblemShape shape;
   const GpuModel gpu;
   const int64_t bytesOfKey, dims;
   WorkCounts whole;
-  std::unique_ptr<PassesOfFile> passes;
-  std::optional<WorkCounts> chained;
+  std::optional<WorkCounts> chained; ///< of the kernels of all passes
 };
 
 ScheduleCost::ScheduleCost(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 ScheduleCost::~ScheduleCost() = default;
 
-Result<std::shared_ptr<ScheduleCost>> ScheduleCost::create(const PatternFile &file, const ProblemShape &shape,
+Result<std::shared_ptr<ScheduleCost>> ScheduleCost::create(const PreparedPattern &pattern, const ProblemShape &shape,
                                                            const KernelRequest &request, const GpuModel &gpu) {
-  HEDDLE_ASSIGN(WorkCounts whole, WorkCounts::create({&file.analysis()}, sizesOf(file, shape), shape.batch));
-  return std::shared_ptr<ScheduleCost>(
-      new ScheduleCost(std::make_unique<Impl>(file, shape, request, gpu, std::move(whole))));
+  const std::shared_ptr<const CountedPattern> counted = pattern.counted;
+  const attn::ProblemSizes sizes = sizesOf(request.qOrigin, shape);
+  HEDDLE_ASSIGN(WorkCounts whole, WorkCounts::create({&counted->whole}, sizes, shape.batch));
+  auto impl = std::make_unique<Impl>(counted, shape, request, gpu, std::move(whole));
+  std::vector<const attn::PatternAnalysis *> passes;
+  for (const attn::PatternAnalysis &pass : counted->passes)
+    passes.push_back(&pass);
+  if (!passes.empty())
+    if (Result<WorkCounts> chained = WorkCounts::create(passes, sizes, shape.batch))
+      impl->chained.emplace(chained.take());
+  return std::shared_ptr<ScheduleCost>(new ScheduleCost(std::move(impl)));
 }
 
 void ScheduleCost::describe(const KernelConfig &config, size_t changes, tuner::CostFeatures &features) {

@@ -6,8 +6,6 @@
 #ifndef HEDDLE_COMPILER_SESSION_SCHEDULECOST_H
 #define HEDDLE_COMPILER_SESSION_SCHEDULECOST_H
 
-#include "codegen/Choose/WorkCounts.h"
-#include "compiler/Pattern/ProblemKey.h"
 #include "tuner/Model/CostModel.h"
 
 #include <memory>
@@ -17,6 +15,8 @@ namespace heddle {
 struct GpuModel;
 class KernelConfig;
 struct KernelRequest;
+struct PreparedPattern;
+struct ProblemShape;
 
 /// The model of a skeleton's kernels before any trial: names of all parameters and where a fit starts. Its family is the
 /// skeleton's name. notFound: nobody has said what tells its configurations apart.
@@ -33,11 +33,11 @@ const ShippedCosts *shippedCosts(const std::string &skeleton);
 /// Parameters that `heddle model fit` wrote. invalidArgument: not those of its family; io: no such file.
 Result<tuner::CostModel> loadCostModel(const std::string &path);
 
-/// The work of one call on one GPU. One thread at a time; the pattern file must outlive it.
+/// The work of one call on one GPU. Counts what the analysis left, no IR: one thread at a time, but any.
 class ScheduleCost {
 public:
-  /// Failures are those of WorkCounts. `passes` are those of the file, for configurations that run them one by one.
-  static Result<std::shared_ptr<ScheduleCost>> create(const PatternFile &file, const ProblemShape &shape,
+  /// Failures are those of WorkCounts.
+  static Result<std::shared_ptr<ScheduleCost>> create(const PreparedPattern &pattern, const ProblemShape &shape,
                                                       const KernelRequest &request, const GpuModel &gpu);
 
   /// `changes`: choices that are not those of the default.

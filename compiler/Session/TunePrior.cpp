@@ -18,11 +18,11 @@ Result<GpuModel> ratesOfDevice(const DeviceIdentity &device) {
   return rates;
 }
 
-Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
+Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
                              const GpuModel &gpu, const tuner::CostModel &model) {
   if (model.family != space->familyName())
     return Status::invalidArgument("the cost model is for kernels of " + model.family + ", not of " + space->familyName());
-  HEDDLE_ASSIGN(std::shared_ptr<ScheduleCost> cost, ScheduleCost::create(file, shape, space->request(), gpu));
+  HEDDLE_ASSIGN(std::shared_ptr<ScheduleCost> cost, ScheduleCost::create(space->pattern(), shape, space->request(), gpu));
   auto features = std::make_shared<tuner::CostFeatures>();
   TunePrior prior;
   prior.isModel = true;
@@ -42,16 +42,16 @@ TunePrior distancePrior(std::shared_ptr<const TuneSpace> space) {
   return prior;
 }
 
-Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
+Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
                            const DeviceIdentity &device, const std::optional<tuner::CostModel> &given) {
   Result<GpuModel> rates = ratesOfDevice(device);
   if (!given)
-    return shippedPrior(std::move(space), file, shape, rates);
+    return shippedPrior(std::move(space), shape, rates);
   HEDDLE_TRY(rates.status());
-  return modelPrior(std::move(space), file, shape, *rates, *given);
+  return modelPrior(std::move(space), shape, *rates, *given);
 }
 
-TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
+TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
                        const Result<GpuModel> &gpu) {
   const ShippedCosts *shipped = shippedCosts(space->familyName());
   std::string whyNot;
@@ -60,7 +60,7 @@ TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const PatternFile
   } else if (!gpu) {
     whyNot = gpu.status().message();
   } else {
-    Result<TunePrior> prior = modelPrior(space, file, shape, *gpu, shipped->model);
+    Result<TunePrior> prior = modelPrior(space, shape, *gpu, shipped->model);
     if (prior)
       return prior.take();
     whyNot = prior.status().message();

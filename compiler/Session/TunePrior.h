@@ -26,16 +26,16 @@ struct TunePrior {
 /// architecture.
 Result<GpuModel> ratesOfDevice(const DeviceIdentity &device);
 
-/// Of a model fitted for the kernels of `space`. Failures are those of ScheduleCost. The file must outlive the answer.
-Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
+/// Of a model fitted for the kernels of `space`. Failures are those of ScheduleCost.
+Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
                              const GpuModel &gpu, const tuner::CostModel &model);
 /// Each change from the default costs a little.
 TunePrior distancePrior(std::shared_ptr<const TuneSpace> space);
 /// modelPrior at the rates of the GPU with what is given, else shippedPrior.
-Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
+Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
                            const DeviceIdentity &device, const std::optional<tuner::CostModel> &given);
 /// modelPrior with the shipped parameters where they serve, else distancePrior, with the reason in its basis.
-TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const PatternFile &file, const ProblemShape &shape,
+TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
                        const Result<GpuModel> &gpu);
 
 } // namespace heddle

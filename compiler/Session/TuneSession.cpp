@@ -130,7 +130,7 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   task.evaluator = std::make_shared<KernelEvaluator>(space, measurer);
   task.sink = &sink;
   task.strategy = request.strategy;
-  HEDDLE_ASSIGN(TunePrior prior, priorFor(space, file, request.shape, device.info().identity, request.model));
+  HEDDLE_ASSIGN(TunePrior prior, priorFor(space, request.shape, device.info().identity, request.model));
   task.prior = prior.cost;
   outcome.order = prior.basis;
   std::vector<const Store *> stores = request.shipped;

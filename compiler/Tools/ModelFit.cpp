@@ -34,7 +34,7 @@ Status addTable(CostTraining &training, const std::string &path, const std::stri
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(device.deviceName));
   HEDDLE_ASSIGN(const GpuArch *arch, archNamed(gpu->arch));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(problem, *arch));
-  return training.add(std::move(table), loaded.space, *loaded.file, loaded.shape, *gpu);
+  return training.add(std::move(table), loaded.space, loaded.shape, *gpu);
 }
 
 struct NamedReport {

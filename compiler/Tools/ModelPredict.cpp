@@ -47,7 +47,7 @@ Status predict(const PredictOptions &options) {
   HEDDLE_ASSIGN(const GpuArch *arch, archNamed(gpu->arch));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(options.problem, *arch));
   HEDDLE_ASSIGN(tuner::CostModel model, modelFor(options, loaded.space->familyName()));
-  HEDDLE_ASSIGN(TunePrior prior, modelPrior(loaded.space, *loaded.file, loaded.shape, *gpu, model));
+  HEDDLE_ASSIGN(TunePrior prior, modelPrior(loaded.space, loaded.shape, *gpu, model));
   HEDDLE_ASSIGN(tuner::Enumeration all, loaded.space->space().enumerate());
   tuner::sortByPrior(all.points, prior.cost);
   const std::string basis = basisOf(options, *gpu, *loaded.space);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
 # line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes, circles,
-# registries, architectures, sizes, leftovers, banners, links, argument_order, promises, documented,
+# registries, estimates, architectures, sizes, leftovers, banners, links, argument_order, promises, documented,
 # python_circles. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
@@ -89,6 +89,20 @@ check_registries() {
   unlisted tuner/Strategies '[A-Z]'
   unlisted codegen/Skeletons '[A-Z]'
   unlisted compiler/Tools '[a-z]'
+}
+
+# What the tuner's thread estimates with reaches no IR: an MLIR context serves one thread at a time.
+check_estimates() {
+  sources -name TunePrior.h -o -name ScheduleCost.h -o -name CostModel.h -o -name 'WorkCounts.*' | while read -r header; do
+    local reached=$header next=$header
+    while [ -n "$next" ]; do
+      # shellcheck disable=SC2086 # file names without blanks
+      next=$(grep -hoE '^#include "[^"]+"' $next /dev/null | cut -d'"' -f2 | sort -u | grep -vxF "$reached" || true)
+      reached+=$'\n'$next
+      next=$(for file in $next; do [ ! -e "$file" ] || echo "$file"; done)
+    done
+    grep -E '^(mlir|dialect/(IR|Transforms))/' <<<"$reached" | sed "s|^|$header:1: an estimate reaches |" || true
+  done
 }
 
 # Architectures are rows of codegen/Target, and skeletons belong to them. Comments may speak of them.

@@ -54,12 +54,17 @@ expect() {
 }
 
 clean_tree
-for check in includes registries architectures sizes leftovers banners links argument_order promises documented python_circles; do
+for check in includes registries estimates architectures sizes leftovers banners links argument_order promises documented python_circles; do
   bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
 done
 
 put runtime/Core/X.h '// x' '#include <sqlite3.h>'
 expect includes 'runtime/Core/X.h:2: runtime/Core may not include sqlite3.h'
+put compiler/Session/TunePrior.h '// Owns an estimate.' '#include "dialect/IR/D.h"'
+expect estimates 'compiler/Session/TunePrior.h:1: an estimate reaches dialect/IR/D.h'
+put compiler/Session/ScheduleCost.h '// Owns a cost.' '#include "compiler/Session/Between.h"'
+put compiler/Session/Between.h '// Stands between.' '#include "mlir/IR/Builders.h"'
+expect estimates 'compiler/Session/ScheduleCost.h:1: an estimate reaches mlir/IR/Builders.h'
 put runtime/Device/X.h '// x' '# include "mlir/IR/Builders.h"'
 expect includes 'runtime/Device/X.h:2: runtime may not include mlir/IR/Builders.h'
 put runtime/Device/X.cpp '// x' '#include <cuda.h>'

@@ -60,7 +60,7 @@ CostTraining loadTraining(const std::string &skeleton) {
     CHECK(table->fact("problem").find("patterns/" + std::string(workload.pattern) + ".mlir ") == 0);
     CHECK(table->fact("problem").find("--seqlen=" + std::to_string(workload.seqlen)) != std::string::npos);
     LoadedWorkload loaded = load(workload, skeleton);
-    Status added = training.add(table.take(), loaded.space, *loaded.file, loaded.shape, recordedGpu());
+    Status added = training.add(table.take(), loaded.space, loaded.shape, recordedGpu());
     REQUIRE_MESSAGE(added.isOk(), added.message());
   }
   return training;
