@@ -65,14 +65,15 @@ Result<CompilerOptions> optionsOf(const heddle_compiler_options *asked) {
   return options;
 }
 
-Result<bool> writesFloat32(const char *kind) {
-  const std::string name = kind ? kind : "forward";
-  if (name == "forward")
-    return false;
-  const std::string inFloat32 = std::string("forward").append(KernelFamily::kFloatOutSuffix);
-  if (name == inFloat32)
-    return true;
-  return Status::unsupported("kernel for a problem: kind: expected forward or " + inFloat32 + ", got '" + name + "'");
+/// Of heddle_problem.kind, a kind with or without the suffix for fp32.
+Status setKind(const char *given, KernelShape &shape) {
+  const std::string name = given ? given : "forward";
+  const Result<const KindSpec *> kind = findKind(name);
+  if (!kind)
+    return Status::unsupported("kernel for a problem: kind: " + kind.status().message());
+  shape.kind = (*kind)->name;
+  shape.outFloat32 = name != shape.kind;
+  return {};
 }
 
 Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_pattern &pattern, const heddle_problem &given) {
@@ -85,11 +86,13 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
     return Status::invalidArgument(who + "head_dim: expected 1 or more, got " + std::to_string(problem.head_dim));
   KernelQuestion question{pattern.pattern, device.device, {}, {}, false};
   HEDDLE_ASSIGN(question.kernel.arch, archOf(device.device));
-  HEDDLE_ASSIGN(question.kernel.outFloat32, writesFloat32(problem.kind));
+  HEDDLE_TRY(setKind(problem.kind, question.kernel));
   question.kernel.dtype = DType(problem.dtype - 1);
   question.kernel.headDim = problem.head_dim;
   question.kernel.valueDim = problem.value_dim ? problem.value_dim : problem.head_dim;
   question.hasSizes = problem.batch > 0 && problem.heads > 0 && problem.kv_heads > 0 && problem.seqlen_q > 0 && problem.seqlen_k > 0;
+  if (question.hasSizes && problem.seqlen_q < ProblemBucket::kManyRows)
+    question.kernel.queries = problem.seqlen_q;
   question.problem.batch = problem.batch;
   question.problem.heads = problem.heads;
   question.problem.kvHeads = problem.kv_heads;

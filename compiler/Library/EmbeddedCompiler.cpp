@@ -20,7 +20,9 @@ namespace {
 KernelFamily familyOf(const KernelQuestion &question) {
   KernelFamily family;
   family.pattern = question.pattern->info().digest;
-  family.kind = std::string("forward").append(question.kernel.outFloat32 ? KernelFamily::kFloatOutSuffix : "");
+  family.kind = question.kernel.kind;
+  if (question.kernel.outFloat32)
+    family.kind += KernelFamily::kFloatOutSuffix;
   family.dtype = question.kernel.dtype;
   family.headDim = question.kernel.headDim;
   family.valueDim = question.kernel.valueDim;
@@ -28,19 +30,31 @@ KernelFamily familyOf(const KernelQuestion &question) {
   return family;
 }
 
-std::string textOf(const KernelFamily &family, const std::string &arch) {
+/// Of the calls that a default is chosen for.
+int64_t rowsBucket(const KernelQuestion &question) {
+  return ProblemBucket::rowsBucket(question.kernel.queries ? question.kernel.queries : ProblemBucket::kManyRows);
+}
+
+std::string textOf(const KernelFamily &family, const std::string &arch, int64_t rowsBucket) {
   return family.pattern + " " + family.kind + " " + dtypeName(family.dtype) + " " + std::to_string(family.headDim) + " " +
-         std::to_string(family.valueDim) + " " + arch;
+         std::to_string(family.valueDim) + " " + arch + " " + std::to_string(rowsBucket);
+}
+
+std::string textOf(const KernelQuestion &question) {
+  return textOf(familyOf(question), question.kernel.archName(), rowsBucket(question));
 }
 
 Result<FoundKernel> load(const Device &device, const Result<KernelRecord> &record) {
   HEDDLE_TRY(record.status());
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, *record));
-  return FoundKernel{std::move(kernel), MatchKind::untunedDefault, 0};
+  return FoundKernel{std::move(kernel), MatchKind::untunedDefault};
 }
 
-/// A default that is to be replaced by a better one.
-bool isStopgap(const FoundKernel &found) { return found.match == MatchKind::untunedDefault && isStopgap(found.kernel.record()); }
+/// A default that is to be replaced by a better one: a stopgap, or one that was chosen for calls of other numbers of queries.
+bool isStopgap(const KernelQuestion &question, const FoundKernel &found) {
+  const bool isOfOthers = question.kernel.queries && found.queryRows != rowsBucket(question);
+  return found.match == MatchKind::untunedDefault && (isOfOthers || isStopgap(found.kernel.record()));
+}
 
 bool isMissing(const Result<FoundKernel> &found) { return !found && found.status().code() == StatusCode::notFound; }
 
@@ -83,7 +97,7 @@ Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
 
 Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
-  const bool isToBeMade = isMissing(found) || (found && isStopgap(*found));
+  const bool isToBeMade = isMissing(found) || (found && isStopgap(question, *found));
   if (!isToBeMade)
     return serving(question, std::move(found));
   Result<FoundKernel> preferred = made(question, Made::preferred);
@@ -94,9 +108,9 @@ Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) { ret
 
 Result<FoundKernel> EmbeddedCompiler::soonest(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
-  if (!isMissing(found) && !(found && isStopgap(*found)))
+  if (!isMissing(found) && !(found && isStopgap(question, *found)))
     return found;
-  const std::string key = textOf(familyOf(question), question.kernel.archName());
+  const std::string key = textOf(question);
   bool isBegun = false;
   std::shared_future<Record> preferred;
   {
@@ -126,7 +140,7 @@ Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made 
 
 EmbeddedCompiler::Record EmbeddedCompiler::madeOnce(const KernelQuestion &question, Made which) {
   static const std::map<Made, std::string> kinds = {{Made::preferred, ""}, {Made::stopgap, " stopgap"}, {Made::anyKeyOrigin, " any k_origin"}};
-  const std::string key = textOf(familyOf(question), question.kernel.archName()) + kinds.at(which);
+  const std::string key = textOf(question) + kinds.at(which);
   std::promise<Record> promise;
   {
     std::unique_lock<std::mutex> lock(mutex);
@@ -170,17 +184,17 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
                                                                   : compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());
   if (own && which != Made::anyKeyOrigin)
-    isFiled = file(variant->record, *prepared, which);
+    isFiled = file(variant->record, *prepared, question, which);
   return std::move(variant->record);
 }
 
-bool EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepared, Made which) {
+bool EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question, Made which) {
   std::lock_guard<std::mutex> lock(filing);
-  bool &isPreferredFiled = filed[textOf(record, deviceArch(record.kernelArch))];
+  bool &isPreferredFiled = filed[textOf(record, deviceArch(record.kernelArch), rowsBucket(question))];
   if (which == Made::stopgap && isPreferredFiled)
     return true; // the other one was sooner
   isPreferredFiled = isPreferredFiled || which == Made::preferred;
-  Status status = publishDefault(*own, record);
+  Status status = publishDefault(*own, record, question.kernel.queries);
   if (status.isOk())
     status = publishName(*own, prepared, prepared.name);
   if (!status.isOk())

@@ -70,7 +70,7 @@ private:
   Record madeOnce(const KernelQuestion &question, Made which);
   Result<KernelRecord> make(const KernelQuestion &question, Made which, bool &isFiled);
   /// Whether the database has a default then; a record that could not be filed says so.
-  bool file(KernelRecord &record, const PreparedPattern &prepared, Made which);
+  bool file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question, Made which);
   /// Needs the lock of making.
   void forgetOldestFiled(const std::string &latest);
   Result<FoundKernel> search(const KernelQuestion &question, const SearchOptions &options, const Task &task);

@@ -13,11 +13,13 @@ std::string deviceArch(std::string arch) {
   return arch;
 }
 
-Status publishDefault(Store &store, const KernelRecord &record) {
+Status publishDefault(Store &store, const KernelRecord &record, int64_t queries) {
   DeviceIdentity device;
   device.arch = deviceArch(record.kernelArch);
   Winner winner;
-  static_cast<WinnerKey &>(winner) = WinnerKey(record, ProblemBucket(), device);
+  ProblemBucket bucket;
+  bucket.queryRows = ProblemBucket::rowsBucket(queries ? queries : ProblemBucket::kManyRows);
+  static_cast<WinnerKey &>(winner) = WinnerKey(record, bucket, device);
   winner.contentKey = record.contentKey;
   return store.publish(record, winner);
 }

@@ -12,8 +12,9 @@ namespace heddle {
 /// The architecture that a GPU reports, which kernels of `arch` are made for: without the letter of exact and family targets.
 std::string deviceArch(std::string arch);
 
-/// Files the kernel as the untuned default of every GPU that runs it; a tuned winner is never replaced.
-Status publishDefault(Store &store, const KernelRecord &record);
+/// Files the kernel as the untuned default of every GPU that runs it; a tuned winner is never replaced. `queries`: of the calls that
+/// it was chosen for, beside the default for others; 0: of any number.
+Status publishDefault(Store &store, const KernelRecord &record, int64_t queries = 0);
 
 /// The default of the least particular skeleton that serves the request: the soonest compiled. Its record says so if another
 /// skeleton is preferred.

@@ -108,7 +108,7 @@ static std::string codeOf(const KernelRecord &record, EmitStage stage) {
 
 static Status publish(const PreparedPattern &prepared, const CompileOptions &options, const KernelRecord &record) {
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
-  HEDDLE_TRY(publishDefault(store, record));
+  HEDDLE_TRY(publishDefault(store, record, options.shape.queries));
   return publishName(store, prepared, options.publishedName.empty() ? prepared.name : options.publishedName);
 }
 

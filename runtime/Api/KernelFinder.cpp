@@ -73,7 +73,7 @@ std::optional<FoundKernel> KernelFinder::remembered(const Device &device, const 
   std::optional<Kernel> kernel = answer->second.kernel.lock();
   if (!kernel || kernel->device().state() != device.state()) // closed, or of a device that was
     return std::nullopt;
-  return FoundKernel{std::move(*kernel), answer->second.match, answer->second.medianUs};
+  return FoundKernel{std::move(*kernel), answer->second.match, answer->second.medianUs, answer->second.queryRows};
 }
 
 void KernelFinder::remember(const std::string &question, const FoundKernel &found, uint64_t times) {
@@ -112,7 +112,7 @@ Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query, b
                             " that runs on " + query.arch + "; compile or tune the pattern for it");
   isForBucket = found.isForBucket;
   HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
-  return FoundKernel{std::move(loaded), found.match, found.winner.medianUs};
+  return FoundKernel{std::move(loaded), found.match, found.winner.medianUs, found.winner.queryRows};
 }
 
 } // namespace heddle

@@ -18,6 +18,7 @@ struct FoundKernel {
   Kernel kernel;
   MatchKind match = MatchKind::none;
   double medianUs = 0; // of the tuning that chose it; 0 if untuned
+  int64_t queryRows = 0; // ProblemBucket::queryRows of the calls that it was chosen for
 };
 
 // Thread safe, but for add.
@@ -40,6 +41,7 @@ private:
     WeakKernel kernel;
     MatchKind match;
     double medianUs;
+    int64_t queryRows;
   };
 
   // `isForBucket`: as StoreLookup has it.

@@ -18,7 +18,7 @@ int64_t sizeBucket(int64_t numerator, int64_t denominator) {
   return bucket;
 }
 
-int64_t ProblemBucket::rowsBucket(int64_t queryRows) { return sizeBucket(std::min(queryRows, kTile), 1); }
+int64_t ProblemBucket::rowsBucket(int64_t queryRows) { return sizeBucket(std::min(queryRows, kManyRows), 1); }
 
 ProblemBucket ProblemBucket::of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio,
                                 int64_t queryRows) {

@@ -42,10 +42,10 @@ struct ProblemBucket {
   int64_t workPerSm = 0;   // work items (CTAs of work) per SM
   int64_t tilesPerRow = 0; // mean visited key tiles per query tile
   int64_t gqaRatio = 1;
-  int64_t queryRows = 0; // of a head, up to one tile: what has fewer leaves tiles empty, as decode does
+  int64_t queryRows = 0; // of a head, up to kManyRows: fewer leave tiles empty, as decode does
 
   // Counts are of tiles of kTile x kTile, so that a bucket does not depend on the configuration.
-  static constexpr int64_t kTile = 128;
+  static constexpr int64_t kTile = 128, kManyRows = 512;
   static int64_t rowsBucket(int64_t queryRows);
   static ProblemBucket of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio, int64_t queryRows);
 

@@ -323,6 +323,16 @@ TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") 
     REQUIRE(found.isOk());
     CHECK(found->match == MatchKind::untunedDefault);
     CHECK(found->record.contentKey == record.contentKey);
+
+    KernelRecord ofFew = record; // chosen for calls of one query
+    ofFew.contentKey = std::string(64, 'b');
+    CHECK(publishDefault(*store, ofFew, 1).isOk());
+    for (auto [queries, expected] : {std::pair<int64_t, char>(1, 'b'), {512, 'a'}, {1 << 20, 'a'}}) {
+      const ProblemBucket bucket = ProblemBucket::of(1000, 108, 5000, 1, queries);
+      auto served = store->lookup(WinnerKey(familyOf(pattern, request), bucket, device));
+      REQUIRE(served.isOk());
+      CHECK(served->record.contentKey == std::string(64, expected));
+    }
   }
 }
 

@@ -176,9 +176,19 @@ TEST_CASE("requests with impossible rates are refused") {
   CHECK(chooseSkeleton(request).status().code() == StatusCode::invalidArgument);
 }
 
-TEST_CASE("names of kinds and origin rules round-trip") {
-  CHECK(*parseKernelKind(kernelKindName(KernelKind::forward)) == KernelKind::forward);
-  CHECK(parseKernelKind("sideways").status().message() == "no kernel kind 'sideways'; there is forward");
+TEST_CASE("a kind that is not in the table is refused, one that has no skeleton here says who serves what") {
+  KernelRequest request;
+  request.kind = "sideways";
+  CHECK(request.validate().message() == "no kind 'sideways'; there is forward, row_dot");
+  CHECK(chooseSkeleton(request).status().code() == StatusCode::unsupported);
+  request.kind = "row_dot";
+  CHECK((*chooseSkeleton(request))->name() == "row_dot");
+  CHECK(portableForwardSkeleton().appliesTo(request).message() == "portable_forward: serves the kind forward, not row_dot");
+  request.valueDim = 68;
+  CHECK(chooseSkeleton(request).status().message().find("row_dot: serves value dims that are multiples of 8") != std::string::npos);
+}
+
+TEST_CASE("origin rules round-trip") {
   for (QOriginRule rule : {QOriginRule::start, QOriginRule::end, QOriginRule::given})
     CHECK(*parseQOriginRule(qOriginRuleName(rule)) == rule);
   CHECK(parseQOriginRule("middle").status().message() == "no q_origin rule 'middle'; there is start, end, given");

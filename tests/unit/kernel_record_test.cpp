@@ -46,7 +46,8 @@ TEST_CASE("buckets double") {
   CHECK(bucket.workPerSm == 3);
   CHECK(bucket.tilesPerRow == 2);
   CHECK(bucket.gqaRatio == 4);
-  CHECK(bucket.queryRows == 7);
+  CHECK(bucket.queryRows == 9);
+  CHECK(ProblemBucket::rowsBucket(8192) == 9);
   CHECK(ProblemBucket::rowsBucket(1) == 0);
   CHECK(ProblemBucket::rowsBucket(64) == 6);
 }

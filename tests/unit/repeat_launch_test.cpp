@@ -23,8 +23,7 @@ struct Scene {
   DeviceProblem problem = makeProblem();
   uint16_t *out = nullptr;
   float *lse = nullptr;
-  HostTensor hostOut = HostTensor::zeros(DType::bf16, {1, kRows, kHeads, kDim});
-  HostTensor hostLse = HostTensor::zeros(DType::fp32, {1, kHeads, kRows});
+  RoleTensors host;
 
   Scene() {
     AttentionArgs args = require(problem.argumentsFor(kernel));
@@ -41,8 +40,8 @@ struct Scene {
   }
 
   void write() const {
-    std::fill(out, out + hostOut.elements(), kHalf);
-    std::fill(lse, lse + hostLse.elements(), 1.0f);
+    std::fill(out, out + kRows * kHeads * kDim, kHalf);
+    std::fill(lse, lse + kHeads * kRows, 1.0f);
   }
 };
 
@@ -60,10 +59,10 @@ TEST_CASE("launches that agree are counted, and the tensors hold the result") {
     ++launches;
     return Status();
   };
-  require(repeatLaunch(scene.problem, launch, 5, scene.hostOut, scene.hostLse));
+  require(repeatLaunch(scene.problem, launch, 5, scene.host));
   CHECK(launches == 5);
-  CHECK(scene.hostOut.get(0) == 0.5f);
-  CHECK(scene.hostLse.get(kHeads * kRows - 1) == 1.0f);
+  CHECK(scene.host.out.get(0) == 0.5f);
+  CHECK(scene.host.lse.get(kHeads * kRows - 1) == 1.0f);
 }
 
 TEST_CASE("the launch, the element and both values of a difference are named") {
@@ -76,7 +75,7 @@ TEST_CASE("the launch, the element and both values of a difference are named") {
       scene.out[(2 * kHeads + 1) * kDim + 5] = scene.out[(2 * kHeads + 1) * kDim + 6] = kQuarter;
     return Status();
   };
-  Status status = repeatLaunch(scene.problem, launch, 200, scene.hostOut, scene.hostLse);
+  Status status = repeatLaunch(scene.problem, launch, 200, scene.host);
   CHECK(launches == 4);
   CHECK(status.code() == StatusCode::invalidArgument);
   CHECK(status.message() == "launch 4 of 200 gave other bits than launch 1: out[0, 2, 1, 5] is 0.25 (bits 0x3e80), "
@@ -92,7 +91,7 @@ TEST_CASE("a zero of the other sign is another result") {
     scene.lse[4] = ++launches == 2 ? -0.0f : 0.0f;
     return Status();
   };
-  Status status = repeatLaunch(scene.problem, launch, 2, scene.hostOut, scene.hostLse);
+  Status status = repeatLaunch(scene.problem, launch, 2, scene.host);
   CHECK(status.message() == "launch 2 of 2 gave other bits than launch 1: lse[0, 1, 1] is -0 (bits 0x80000000), was 0 "
                             "(bits 0x00000000); 1 elements of lse differ");
 }
@@ -109,17 +108,17 @@ TEST_CASE("what no launch wrote is found, and what later launches leave out") {
       return Status();
     };
   };
-  Status never = repeatLaunch(scene.problem, skipping(1), 3, scene.hostOut, scene.hostLse);
+  Status never = repeatLaunch(scene.problem, skipping(1), 3, scene.host);
   CHECK(never.message() == "launch 1 never wrote out[0, 0, 1, 0]");
-  Status later = repeatLaunch(scene.problem, skipping(3), 3, scene.hostOut, scene.hostLse);
+  Status later = repeatLaunch(scene.problem, skipping(3), 3, scene.host);
   CHECK(later.message().find("launch 3 of 3 gave other bits than launch 1: out[0, 0, 1, 0] is ") == 0);
   skipped = 0x7fff; // a NaN that the kernel computed is a result
-  CHECK(repeatLaunch(scene.problem, skipping(1), 3, scene.hostOut, scene.hostLse).isOk());
+  CHECK(repeatLaunch(scene.problem, skipping(1), 3, scene.host).isOk());
 }
 
 TEST_CASE("a launch that fails ends the repetition") {
   startFake();
   Scene scene;
   auto launch = [] { return Status::unavailable("no launch"); };
-  CHECK(repeatLaunch(scene.problem, launch, 3, scene.hostOut, scene.hostLse).message() == "no launch");
+  CHECK(repeatLaunch(scene.problem, launch, 3, scene.host).message() == "no launch");
 }

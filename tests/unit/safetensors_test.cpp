@@ -285,21 +285,23 @@ TEST_CASE("attention inputs: shapes and dtypes that do not fit name the tensor a
   CHECK(mentions(makeAttentionInputs({q, none, none}).status(), "tensor 'k' is bf16 [2, 7, 0, 8]; expected at least one head"));
 }
 
-TEST_CASE("files have a tensor for each role that every call reads or writes, in the shape of the table") {
+TEST_CASE("files have a tensor for each role that every call of a kind reads or writes, in the shape of the table") {
   Scratch scratch;
   const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16};
-  const AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1);
-  RoleTensors results;
-  for (const RoleSpec &role : rolesOf(Access::write))
-    results.of(role.role) = HostTensor::zeros(DType::fp32, sizes.shapeOf(role));
-  for (Access access : {Access::read, Access::write}) {
-    const std::string path = scratch.path("of_roles.safetensors");
-    REQUIRE((access == Access::read ? writeAttentionInputs(path, inputs, 1) : writeAttentionOutputs(path, results)).isOk());
-    Result<SafetensorsFile> file = SafetensorsFile::open(path);
-    REQUIRE(file.isOk());
-    CHECK(file->entries().size() == rolesOf(access).size());
-    for (const RoleSpec &role : rolesOf(access))
-      CHECK(file->read(role.name)->shape == sizes.shapeOf(role));
+  for (const KindSpec &kind : kinds()) {
+    const AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1, kind);
+    RoleTensors results;
+    for (const RoleSpec &role : rolesOf(kind, Access::write))
+      results.of(role.role) = HostTensor::zeros(DType::fp32, sizes.shapeOf(role));
+    for (Access access : {Access::read, Access::write}) {
+      const std::string path = scratch.path("of_roles.safetensors");
+      REQUIRE((access == Access::read ? writeAttentionInputs(path, inputs, 1) : writeAttentionOutputs(path, results, kind)).isOk());
+      Result<SafetensorsFile> file = SafetensorsFile::open(path);
+      REQUIRE(file.isOk());
+      CHECK(file->entries().size() == rolesOf(kind, access).size());
+      for (const RoleSpec &role : rolesOf(kind, access))
+        CHECK(file->read(role.name)->shape == sizes.shapeOf(role));
+    }
   }
   CHECK(sizes.shapeOf(specOf(Role::lse)) == std::vector<int64_t>{2, 4, 5});
   CHECK(sizes.shapeOf(specOf(Role::out)) == std::vector<int64_t>{2, 5, 4, 16});

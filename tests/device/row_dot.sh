@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# delta, the row sums of out * d_out, by the kernel of kind row_dot: every value dim that it serves, element types, odd lengths,
+# one row, none; each against the definition, and 50 times with the same bits.
+. tests/device/long/cases.bash
+
+try() { # try <dtype> <batch> <rows> <heads> <value dim> [changes to the default]
+  local name="row_dot $*" config=${6:-warps=4} file
+  file=$(mktemp -p "$HEDDLE_SCRATCH")
+  prepare "inputs of $name" 60 "$HEDDLE" make-inputs --kind=row_dot --dtype="$1" --batch="$2" --seqlen="$3" --heads="$4" --head-dim="$5" --seed=3 -o "$file"
+  check "$name" 60 "$HEDDLE" run causal --kind=row_dot --inputs="$file" --output="$file.out" --target=cuda --config="$config" --repeat=50 --verify --rows=4096
+  rm -f "$file" "$file.out"
+}
+
+for dim in {8..256..8} 320 512; do
+  [ $((dim % 16)) = 0 ] && type=fp16 || type=bf16
+  try "$type" 2 301 3 "$dim" &
+  [ $((dim % 64)) != 0 ] || wait
+done
+for type in bf16 fp16 fp32; do
+  for rows in 0 1 63 64 65 8191; do try "$type" 1 "$rows" 5 128; done
+done
+for config in block_m=16,warps=1 block_m=64,warps=2 block_m=128,warps=8; do try bf16 3 777 4 128 "$config"; done
+wait
+finish
