@@ -339,10 +339,11 @@ def test_importing_needs_nothing(root):
     assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout == "[]\n"
 
 
-def test_without_a_driver(root):
+def test_without_a_driver(root, tmp_path):
     code = ("import heddle, numpy, sys; sys.path.insert(0, 'tests/python'); import device_arrays as d\n"
             "try: heddle.attention(*[d.bf16(numpy.zeros((1, 4, 1, 64)))] * 3, 'causal')\n"
             "except heddle.UnavailableError as error: print('said', error)")
-    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"), HEDDLE_CUDA_DRIVER_LIBRARY="/nowhere/libcuda.so")
+    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"), HEDDLE_CUDA_DRIVER_LIBRARY="/nowhere/libcuda.so",
+                       HEDDLE_DB=str(tmp_path / "kernels.db"))
     done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=root, capture_output=True, text=True)
     assert "said" in done.stdout and "cannot open" in done.stdout, done.stderr
