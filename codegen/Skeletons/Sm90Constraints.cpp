@@ -3,7 +3,7 @@
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/TensorMapLaunch.h"
+#include "codegen/Skeletons/TensorMapLaunch.h"
 #include "codegen/Skeletons/cell_layout.cuh"
 #include "codegen/Target/GpuArch.h"
 

@@ -7,7 +7,7 @@
 #include "codegen/Skeletons/Sm90Defaults.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/TensorMapLaunch.h"
+#include "codegen/Skeletons/TensorMapLaunch.h"
 #include "codegen/Skeletons/Sm90Constraints.h"
 
 #include <algorithm>

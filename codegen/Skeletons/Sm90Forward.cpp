@@ -10,7 +10,7 @@
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
-#include "codegen/Config/TensorMapLaunch.h"
+#include "codegen/Skeletons/TensorMapLaunch.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Skeletons/ScheduleFacts.h"

@@ -87,7 +87,6 @@ unlisted() {
 
 check_registries() {
   unlisted tuner/Strategies '[A-Z]'
-  unlisted codegen/Skeletons '[A-Z]'
   unlisted compiler/Tools '[a-z]'
 }
 

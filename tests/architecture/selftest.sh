@@ -100,8 +100,6 @@ put runtime/Include/heddle.h '/* The interface.' ' */' '/* Opens. */' 'HEDDLE_AP
 expect documented 'runtime/Include/heddle.h:5: a function without a comment right above it'
 put tuner/Strategies/Forgotten.cpp '// x'
 expect registries 'tuner/Strategies/Forgotten.cpp:1: not listed in tuner/Strategies/Registry.cpp'
-put codegen/Skeletons/Forgotten.cpp '// x'
-expect registries 'codegen/Skeletons/Forgotten.cpp:1: not listed'
 put compiler/Tools/forgotten.cpp '// x'
 expect registries 'compiler/Tools/forgotten.cpp:1: not listed'
 rm "$tree/compiler/Tools/Registry.cpp"

@@ -9,8 +9,8 @@
 // head, batch. So no map names a row beyond the sequence.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_TENSORMAPLAUNCH_H
-#define HEDDLE_CODEGEN_CONFIG_TENSORMAPLAUNCH_H
+#ifndef HEDDLE_CODEGEN_SKELETONS_TENSORMAPLAUNCH_H
+#define HEDDLE_CODEGEN_SKELETONS_TENSORMAPLAUNCH_H
 
 #include "codegen/Config/PatternRates.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -48,4 +48,4 @@ int64_t tensorMapParamBytes(const KernelRequest &request);
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_TENSORMAPLAUNCH_H
+#endif // HEDDLE_CODEGEN_SKELETONS_TENSORMAPLAUNCH_H

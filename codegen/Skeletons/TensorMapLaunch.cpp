@@ -1,5 +1,5 @@
 //===- TensorMapLaunch.cpp - tensor maps and the fields behind them -------------------------===//
-#include "codegen/Config/TensorMapLaunch.h"
+#include "codegen/Skeletons/TensorMapLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/ForwardConfig.h"
