@@ -29,6 +29,14 @@ const std::vector<const Skeleton *> &skeletons() {
   return list;
 }
 
+std::vector<const Skeleton *> skeletonsOf(std::string_view kind) {
+  std::vector<const Skeleton *> list;
+  for (const Skeleton *skeleton : skeletons())
+    if (skeleton->kind() == kind)
+      list.push_back(skeleton);
+  return list;
+}
+
 std::vector<std::string> skeletonNames() {
   std::vector<std::string> names;
   for (const Skeleton *skeleton : skeletons())
@@ -70,12 +78,11 @@ Result<const Skeleton *> findSkeleton(std::string_view name) {
 Result<const Skeleton *> chooseSkeleton(const KernelRequest &request) {
   HEDDLE_TRY(request.validate());
   std::string reasons;
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf(request.kind)) {
     const Status status = skeleton->appliesTo(request);
     if (status.isOk())
       return skeleton;
-    if (skeleton->kind() == request.kind)
-      reasons += (reasons.empty() ? "" : "; ") + status.message();
+    reasons += (reasons.empty() ? "" : "; ") + status.message();
   }
   return Status::unsupported("no kernel for " + request.str() + ": " + reasons);
 }
@@ -90,11 +97,11 @@ Result<const Skeleton *> skeletonFor(const KernelRequest &request, std::string_v
 
 std::string whyPassedOver(const KernelRequest &request, const Skeleton &chosen) {
   std::string reasons;
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf(request.kind)) {
     if (skeleton == &chosen)
       break;
     const Status status = skeleton->appliesTo(request);
-    if (!status.isOk() && skeleton->kind() == request.kind && skeleton->servesArch(*request.arch))
+    if (!status.isOk() && skeleton->servesArch(*request.arch))
       reasons += (reasons.empty() ? "" : "; ") + status.message();
   }
   return reasons;

@@ -86,6 +86,8 @@ protected:
 
 /// All skeletons, the preferred one first.
 const std::vector<const Skeleton *> &skeletons();
+/// Those whose kernels serve calls of a kind (KindSpec::name), likewise.
+std::vector<const Skeleton *> skeletonsOf(std::string_view kind);
 
 /// Of a record's text. invalidArgument: as KernelConfig::parse. notFound: of no skeleton that there is.
 Result<KernelConfig> readConfig(std::string_view text);

@@ -91,8 +91,8 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
   question.kernel.headDim = problem.head_dim;
   question.kernel.valueDim = problem.value_dim ? problem.value_dim : problem.head_dim;
   question.hasSizes = problem.batch > 0 && problem.heads > 0 && problem.kv_heads > 0 && problem.seqlen_q > 0 && problem.seqlen_k > 0;
-  if (question.hasSizes && problem.seqlen_q < ProblemBucket::kManyRows)
-    question.kernel.queries = problem.seqlen_q;
+  if (const int64_t rows = ProblemBucket::rowsOfDefault(problem.seqlen_q); question.hasSizes && rows < ProblemBucket::kManyRows)
+    question.kernel.queries = rows;
   question.problem.batch = problem.batch;
   question.problem.heads = problem.heads;
   question.problem.kvHeads = problem.kv_heads;

@@ -32,7 +32,7 @@ KernelFamily familyOf(const KernelQuestion &question) {
 
 /// Of the calls that a default is chosen for.
 int64_t rowsBucket(const KernelQuestion &question) {
-  return ProblemBucket::rowsBucket(question.kernel.queries ? question.kernel.queries : ProblemBucket::kManyRows);
+  return ProblemBucket::rowsBucket(ProblemBucket::rowsOfDefault(question.kernel.queries));
 }
 
 std::string textOf(const KernelFamily &family, const std::string &arch, int64_t rowsBucket) {
@@ -52,7 +52,7 @@ Result<FoundKernel> load(const Device &device, const Result<KernelRecord> &recor
 
 /// A default that is to be replaced by a better one: a stopgap, or one that was chosen for calls of other numbers of queries.
 bool isStopgap(const KernelQuestion &question, const FoundKernel &found) {
-  const bool isOfOthers = question.kernel.queries && found.queryRows != rowsBucket(question);
+  const bool isOfOthers = question.hasSizes && found.queryRows != rowsBucket(question);
   return found.match == MatchKind::untunedDefault && (isOfOthers || isStopgap(found.kernel.record()));
 }
 

@@ -43,7 +43,7 @@ std::vector<KernelConfig> configsForAnyKeyOrigin(const Skeleton &skeleton, const
 Result<CompiledVariant> compileForAnyKeyOrigin(const PreparedPattern &prepared, const KernelRequest &request) {
   HEDDLE_TRY(chooseSkeleton(request).status());
   Status refused = Status::unsupported("pattern '" + prepared.name + "': no kernel takes keys that begin anywhere");
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf(request.kind)) {
     if (!skeleton->appliesTo(request).isOk())
       continue;
     for (const KernelConfig &config : configsForAnyKeyOrigin(*skeleton, request)) {

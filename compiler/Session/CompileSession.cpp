@@ -257,7 +257,7 @@ Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared
 /// Defaults and spare configurations of every skeleton that applies, in order of preference.
 static std::vector<KernelConfig> defaultsOf(const KernelRequest &request) {
   std::vector<KernelConfig> configs;
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf(request.kind)) {
     if (!skeleton->appliesTo(request).isOk())
       continue;
     configs.push_back(skeleton->defaultConfig(request));

@@ -18,7 +18,7 @@ Status publishDefault(Store &store, const KernelRecord &record, int64_t queries)
   device.arch = deviceArch(record.kernelArch);
   Winner winner;
   ProblemBucket bucket;
-  bucket.queryRows = ProblemBucket::rowsBucket(queries ? queries : ProblemBucket::kManyRows);
+  bucket.queryRows = ProblemBucket::rowsBucket(ProblemBucket::rowsOfDefault(queries));
   static_cast<WinnerKey &>(winner) = WinnerKey(record, bucket, device);
   winner.contentKey = record.contentKey;
   return store.publish(record, winner);

@@ -47,7 +47,7 @@ static tuner::CostModel startOf(const Skeleton &skeleton) {
 Result<const tuner::CostModel *> costModelStart(const std::string &skeleton) {
   static const std::vector<tuner::CostModel> starts = [] {
     std::vector<tuner::CostModel> models;
-    for (const Skeleton *skeleton : skeletons())
+    for (const Skeleton *skeleton : skeletonsOf("forward"))
       models.push_back(startOf(*skeleton));
     return models;
   }();

@@ -31,7 +31,7 @@ static void listConfigs(const Skeleton &skeleton, const KernelRequest &request, 
 
 ConfigChoices configChoices(const KernelRequest &request) {
   ConfigChoices list{archName(*request.arch), {}};
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf(request.kind)) {
     SkeletonChoices &choices = list.skeletons.emplace_back();
     choices.name = skeleton->name();
     Status applies = skeleton->appliesTo(request);

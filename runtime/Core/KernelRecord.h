@@ -47,6 +47,8 @@ struct ProblemBucket {
   // Counts are of tiles of kTile x kTile, so that a bucket does not depend on the configuration.
   static constexpr int64_t kTile = 128, kManyRows = 512;
   static int64_t rowsBucket(int64_t queryRows);
+  // The rows that a default for calls of so many queries is filed under: 64, 128, 256, or kManyRows; 0 queries: any number.
+  static int64_t rowsOfDefault(int64_t queries);
   static ProblemBucket of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio, int64_t queryRows);
 
   template <class F> static void fields(F &&f) {

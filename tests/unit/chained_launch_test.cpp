@@ -105,7 +105,7 @@ int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 } // namespace
 
 TEST_CASE("the knob is there where there are passes, fused is the default, and what forbids it is said") {
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf("forward")) {
     KernelRequest request = chainRequest();
     auto knob = [&] {
       const std::vector<Knob> knobs = skeleton->knobs(request);
@@ -159,7 +159,7 @@ TEST_CASE("requests of passes are checked") {
 }
 
 TEST_CASE("kernels run in order, each continuing what the one before it left in the workspace") {
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf("forward")) {
     CAPTURE(skeleton->name());
     startFake();
     Device device = require(Device::open(0));
@@ -206,7 +206,7 @@ TEST_CASE("kernels run in order, each continuing what the one before it left in 
 }
 
 TEST_CASE("rounds: the passes of some rows, then those of the next, over one carry that does not grow") {
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf("forward")) {
     CAPTURE(skeleton->name());
     startFake();
     Device device = require(Device::open(0));

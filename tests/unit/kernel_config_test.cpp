@@ -51,7 +51,7 @@ KernelRequest requestFor(const char *arch, int64_t dim) {
 } // namespace
 
 TEST_CASE("every family's list round-trips through text and tells every field apart") {
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf("forward")) {
     const KernelConfig config = numbered(*skeleton);
     const auto parsed = readConfig(config.str());
     REQUIRE_MESSAGE(parsed.isOk(), parsed.status().message());
@@ -69,7 +69,7 @@ TEST_CASE("every family's list round-trips through text and tells every field ap
 }
 
 TEST_CASE("a text without a field means its default, so that texts from before a field are still read") {
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf("forward")) {
     const KernelConfig config = numbered(*skeleton);
     for (const ConfigField &field : skeleton->fields().list) {
       CAPTURE(field.name);
@@ -105,7 +105,7 @@ TEST_CASE("families have fields of their own, and none of another's") {
     CHECK((portable.count(name) == 1 && hopper.count(name) == 0));
   for (const char *name : {"grid", "softmax", "split_last", "consumer_registers", "raster_mib"})
     CHECK((portable.count(name) == 0 && hopper.count(name) == 1));
-  for (const Skeleton *skeleton : skeletons()) {
+  for (const Skeleton *skeleton : skeletonsOf("forward")) {
     const KernelRequest request = requestFor("sm_90a", 64);
     const std::string traits = skeleton->traits(request, skeleton->defaultConfig(request));
     CHECK((traits.find("kRasterHeads") == std::string::npos) == (skeleton == &sm90ForwardSkeleton()));
@@ -131,7 +131,7 @@ TEST_CASE("a wrong configuration text is refused with its line") {
   CHECK(message(named + "grid=0\n").find("line 2: no configuration field 'grid' of portable_forward") != std::string::npos);
   CHECK(message(named + "block_m=12x\n") == "configuration: line 2: expected a whole number for block_m, got '12x'");
   CHECK(message("block_m=\n" + named) == "configuration: line 1: expected a whole number for block_m, got ''");
-  CHECK(message("skeleton=a\\n\n") == "no skeleton 'a\\n'; there is sm90_forward, portable_forward");
+  CHECK(message("skeleton=a\\n\n") == "no skeleton 'a\\n'; there is sm90_forward, portable_forward, row_dot");
   CHECK(message(named + "skeleton=sm90_forward\n") == "configuration: line 2: skeleton is given twice");
   CHECK(message("block_m=1\nmy_skeleton=a\n") == "configuration: field skeleton is missing");
   CHECK(KernelConfig::parse(sm90ForwardSkeleton().fields(), named).status().message() ==
@@ -301,7 +301,7 @@ TEST_CASE("a configuration of another skeleton is refused") {
   const KernelConfig config(sm90ForwardSkeleton().fields());
   CHECK(portableForwardSkeleton().whyInfeasible(request, config)->str().find("skeleton: expected portable_forward, got 'sm90_forward'") == 0);
   CHECK(validateConfig(request, KernelConfig()).status().message() ==
-        "no skeleton ''; there is sm90_forward, portable_forward");
+        "no skeleton ''; there is sm90_forward, portable_forward, row_dot");
 }
 
 TEST_CASE("the search space is not empty, has no duplicates and holds the default") {
@@ -332,7 +332,7 @@ TEST_CASE("the search space is not empty, has no duplicates and holds the defaul
 
 TEST_CASE("groups of knobs judged apart say what the constraints say of the whole configuration") {
   std::mt19937_64 random(5);
-  for (const Skeleton *skeleton : skeletons())
+  for (const Skeleton *skeleton : skeletonsOf("forward"))
     for (DType dtype : {DType::bf16, DType::fp16})
       for (int64_t dim : {64, 128}) {
         KernelRequest request = requestFor("sm_90a", dim);
@@ -353,7 +353,7 @@ TEST_CASE("groups of knobs judged apart say what the constraints say of the whol
 }
 
 TEST_CASE("every knob is a field, has help, and its values ascend") {
-  for (const Skeleton *skeleton : skeletons())
+  for (const Skeleton *skeleton : skeletonsOf("forward"))
     for (const Knob &knob : skeleton->knobs(KernelRequest())) {
       CAPTURE(knob.name);
       CHECK(skeleton->fields().find(knob.name).isOk());

@@ -80,7 +80,7 @@ TEST_CASE("operators and symbols") {
   CHECK(valueOf(max(LaunchExpr::param(0), LaunchExpr::param(1))) == 512);
   CHECK(valueOf(select(lessThan(1, 2), 10, 20)) == 10);
   CHECK(valueOf(select(lessThan(2, 2), 10, 20)) == 20);
-  CHECK(valueOf(strideOf(Role::carryLse, StrideDim::head)) == 100 + kLaunchSymbolCount - 1);
+  CHECK(valueOf(strideOf(Role(kRoleCount - 1), StrideDim::head)) == 100 + kLaunchSymbolCount - 1);
 }
 
 TEST_CASE("select evaluates only the operand it chooses") {

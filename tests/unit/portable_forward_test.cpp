@@ -144,7 +144,7 @@ TEST_CASE("the device files are embedded byte for byte under the names that they
     const std::string onDisk{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
     CHECK_MESSAGE(onDisk == file.text, file.name);
   }
-  for (const Skeleton *skeleton : skeletons())
+  for (const Skeleton *skeleton : skeletonsOf("forward"))
     CHECK(files.count(skeleton->deviceFile()) == 1);
   for (const EmbeddedFile &file : skeletonSources()) {
     const std::string_view text = file.text;

@@ -68,7 +68,7 @@ TEST_CASE("a shipped store answers under the user's own, where it fits better") 
     other.pattern = full;
     for (const KernelRecord &kernel : {record, other}) {
       Winner winner;
-      static_cast<WinnerKey &>(winner) = WinnerKey(kernel, {0, 4, 2, 7}, {"Fake GPU", "sm_90", 132, 140});
+      static_cast<WinnerKey &>(winner) = WinnerKey(kernel, {0, 4, 2, 9}, {"Fake GPU", "sm_90", 132, 140});
       winner.contentKey = kernel.contentKey;
       winner.isTuned = 1;
       test::require(store.publish(kernel, winner));

@@ -15,7 +15,7 @@ inline std::string makeNamedStore(const ScratchFolder &folder) {
   KernelRecord record = forwardRecord();
   record.config = "block_m=128";
   Winner winner;
-  static_cast<WinnerKey &>(winner) = WinnerKey(record, {0, 3, 2, 7}, {"Fake GPU", "sm_90", 132, 140});
+  static_cast<WinnerKey &>(winner) = WinnerKey(record, {0, 3, 2, 9}, {"Fake GPU", "sm_90", 132, 140});
   winner.contentKey = record.contentKey;
   winner.isTuned = 1;
   winner.medianUs = 7.5;

@@ -41,7 +41,7 @@ tuner::Point pointOf(const tuner::SearchSpace &space, const KernelRequest &reque
 
 TEST_CASE("every skeleton has a space of its own that holds its default") {
   for (int64_t dim : {64, 128})
-    for (const Skeleton *skeleton : skeletons()) {
+    for (const Skeleton *skeleton : skeletonsOf("forward")) {
       const KernelRequest request = hopperRequest(dim);
       const tuner::SearchSpace space = spaceOf(request, *skeleton);
       CHECK(space.name() == skeleton->name());
