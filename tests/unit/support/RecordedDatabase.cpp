@@ -103,7 +103,7 @@ void addHostile(Store &store) {
   family.generator = kHostile;
   DeviceIdentity device = kFirstGpu;
   device.deviceName = kHostile;
-  const WinnerKey key(family, {3, 5, 1}, device);
+  const WinnerKey key(family, {3, 5, 1, 9}, device, {1, 8, 8, 1024, 1024});
   KernelRecord kernel = kernelOf(family, std::string("block_m=128\nname=") + kHostile + "\n", "sm_90a");
   kernel.nvrtcVersion = kHostile;
   require(store.publish(kernel, winnerOf(key, kernel, 100)));
