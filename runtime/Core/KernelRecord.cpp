@@ -18,7 +18,7 @@ int64_t sizeBucket(int64_t numerator, int64_t denominator) {
   return bucket;
 }
 
-int64_t ProblemBucket::rowsBucket(int64_t queryRows) { return sizeBucket(2 * std::clamp<int64_t>(queryRows, 1, kManyRows) - 1, 1); }
+int64_t ProblemBucket::rowsBucket(int64_t queryRows) { return sizeBucket(std::min(queryRows, kManyRows), 1); }
 
 int64_t ProblemBucket::rowsOfDefault(int64_t queries) {
   for (int64_t rows : {64, 128, 256})
