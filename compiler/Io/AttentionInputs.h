@@ -1,4 +1,4 @@
-//===- AttentionInputs.h - q, k, v of one call ---------------------------------===//
+//===- AttentionInputs.h - the tensors of one call ------------------------------===//
 // Owns the convention for tensor files of attention: each tensor under the name of its role, in the shape that
 // runtime/Core/Kinds.h gives it; q, k, v and out of one dtype, or out in fp32. lse is a natural logarithm.
 #ifndef HEDDLE_COMPILER_IO_ATTENTIONINPUTS_H

@@ -1,6 +1,6 @@
 //===- run.cpp - heddle run ----------------------------------------------------===//
-// Computes attention on q, k, v of a tensor file and writes out and lse; on demand compares sampled rows with the
-// definition in fp64.
+// Computes a call of any kind, attention unless --kind says otherwise, on the tensors of a file and writes what it gives; on
+// demand compares sampled rows with the definition in fp64.
 //===----------------------------------------------------------------------===//
 #include "compiler/Pattern/BindOperands.h"
 #include "compiler/Io/AtomicFile.h"
