@@ -1,6 +1,6 @@
 //===- FirstCall.cpp - from nothing to the first result ---------------------===//
-// Owns the time of the first call of a process: what every program with a GPU pays (driver, context, one empty launch), and
-// what heddle adds to it with a warm database.
+// Owns the time of the first call of a process: what every program with a GPU pays (driver, context, one empty launch),
+// and what heddle adds to it with a warm database.
 #include "Scene.h"
 
 #include "runtime/Device/DeviceState.h"

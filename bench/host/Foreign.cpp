@@ -1,6 +1,6 @@
 //===- Foreign.cpp - memory and streams that are not this GPU's -------------===//
-// Owns what the C interface says of memory of the host, memory and streams of another GPU, as this driver knows them. Nothing
-// is launched with such memory.
+// Owns what the C interface says of memory of the host, memory and streams of another GPU, as this driver knows them.
+// Nothing is launched with such memory.
 #include "Scene.h"
 
 #include "runtime/Device/DeviceState.h"
@@ -28,7 +28,8 @@ Status checkOtherGpu(const Scene &scene, const Tensors &tensors, Json &report) {
   report.add("stream_of_gpu_1", std::string(heddle::statusCodeName(launched.code())));
   return launched.code() == heddle::StatusCode::invalidArgument
              ? Status()
-             : Status::internal("foreign: a launch on a stream of GPU 1 gave '" + launched.str() + "', not invalidArgument");
+             : Status::internal("foreign: a launch on a stream of GPU 1 gave '" + launched.str() +
+                                "', not invalidArgument");
 }
 
 } // namespace

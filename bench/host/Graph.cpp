@@ -55,7 +55,8 @@ Status launchAll(const std::vector<Call> &calls, Stream stream) {
 }
 
 // The graph that the launches make, ready to run.
-Result<void *> capture(const Scene &scene, const GraphFunctions &functions, const std::vector<Call> &calls, Stream stream) {
+Result<void *> capture(const Scene &scene, const GraphFunctions &functions, const std::vector<Call> &calls,
+                       Stream stream) {
   constexpr int kGlobalMode = 0; // nothing in the process may do what a capture forbids
   const Driver &driver = *scene.device.state()->driver;
   void *graph = nullptr, *executable = nullptr;

@@ -1,6 +1,7 @@
 //===- LaunchCost.cpp - microseconds of the host for one launch -------------===//
-// Owns the comparison of launches through the C interface with bare launches of an empty kernel. Batches are shorter than the
-// driver's queue, so that no launch waits for the GPU; between batches everything is waited for. Batches of all kinds take turns.
+// Owns the comparison of launches through the C interface with bare launches of an empty kernel. Batches are shorter
+// than the driver's queue, so that no launch waits for the GPU; between batches everything is waited for. Batches of
+// all kinds take turns.
 #include "Scene.h"
 
 #include <functional>
@@ -59,16 +60,17 @@ Result<Json> measureLaunches(Scene &scene, double &preparedUs) {
   kernelByKernel.flags = HEDDLE_WITHOUT_GRAPH;
   HEDDLE_ASSIGN(const api::Prepared plain, said(scene.kernel.prepare(kernelByKernel)));
   const api::Query query = queryOf(scene.options, kRows);
-  std::vector<Kind> kinds = {{"empty", [&] { return empty.launch(own.handle()); }, {}},
-                             {"empty_with_2048_bytes", [&] { return wide.launch(own.handle()); }, {}},
-                             {"prepared", [&] { return said(heddle_prepared_launch(call.prepared.get(), stream)); }, {}},
-                             {"prepared_without_graph", [&] { return said(heddle_prepared_launch(plain.get(), stream)); }, {}},
-                             {"kernel_launch", [&] { return said(heddle_kernel_launch(scene.kernel.get(), stream, &args)); }, {}},
-                             {"empty_default_stream", [&] { return empty.launch(nullptr); }, {}},
-                             {"prepared_default_stream", [&] { return said(heddle_prepared_launch(call.prepared.get(), nullptr)); }, {}},
-                             {"find_again", [&] { return findAndClose(scene, query); }, {}},
-                             {"prepare", [&] { return prepareAndClose(scene, args); }, {}},
-                             {"prepare_without_graph", [&] { return prepareAndClose(scene, kernelByKernel.c()); }, {}}};
+  std::vector<Kind> kinds = {
+      {"empty", [&] { return empty.launch(own.handle()); }, {}},
+      {"empty_with_2048_bytes", [&] { return wide.launch(own.handle()); }, {}},
+      {"prepared", [&] { return said(heddle_prepared_launch(call.prepared.get(), stream)); }, {}},
+      {"prepared_without_graph", [&] { return said(heddle_prepared_launch(plain.get(), stream)); }, {}},
+      {"kernel_launch", [&] { return said(heddle_kernel_launch(scene.kernel.get(), stream, &args)); }, {}},
+      {"empty_default_stream", [&] { return empty.launch(nullptr); }, {}},
+      {"prepared_default_stream", [&] { return said(heddle_prepared_launch(call.prepared.get(), nullptr)); }, {}},
+      {"find_again", [&] { return findAndClose(scene, query); }, {}},
+      {"prepare", [&] { return prepareAndClose(scene, args); }, {}},
+      {"prepare_without_graph", [&] { return prepareAndClose(scene, kernelByKernel.c()); }, {}}};
   for (int64_t round = 0; round <= scene.options.rounds; ++round)
     for (Kind &kind : kinds) {
       HEDDLE_TRY(timeBatch(scene, own, kind));

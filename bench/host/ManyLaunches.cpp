@@ -35,8 +35,12 @@ Result<Json> tryLengths(Scene &scene) {
   }
   HEDDLE_TRY(scene.device.synchronize());
   HEDDLE_ASSIGN(const int64_t freeAfter, scene.device.freeBytes());
-  return Json().add("different", lengths).add("kernels", int64_t(kernels.size())).add("checked", checked)
-      .add("seconds", microsecondsSince(begin) / 1e6).add("device_bytes", freeBefore - freeAfter);
+  return Json()
+      .add("different", lengths)
+      .add("kernels", int64_t(kernels.size()))
+      .add("checked", checked)
+      .add("seconds", microsecondsSince(begin) / 1e6)
+      .add("device_bytes", freeBefore - freeAfter);
 }
 
 namespace {
@@ -112,8 +116,12 @@ Result<Json> tryThreads(Scene &scene) {
     HEDDLE_TRY(outcome);
   if (shared.wrong > 0)
     return Status::internal("threads: " + std::to_string(shared.wrong) + " results differ from those of one thread");
-  return Json().add("threads", scene.options.threads).add("streams", scene.options.streams).add("launches", shared.launched.load())
-      .add("differing", shared.wrong.load()).add("seconds", seconds);
+  return Json()
+      .add("threads", scene.options.threads)
+      .add("streams", scene.options.streams)
+      .add("launches", shared.launched.load())
+      .add("differing", shared.wrong.load())
+      .add("seconds", seconds);
 }
 
 namespace {
@@ -133,8 +141,8 @@ Result<int64_t> takenByLaunch(const Scene &scene, const api::Prepared &prepared,
 
 } // namespace
 
-// Free memory of the GPU around preparing and launching one call of a loaded kernel, and then as many as may be graphs; other
-// processes on it would show here, and graphs of before would hide what these take.
+// Free memory of the GPU around preparing and launching one call of a loaded kernel, and then as many as may be graphs;
+// other processes on it would show here, and graphs of before would hide what these take.
 Result<Json> measureMemory(Scene &scene) {
   constexpr int kManyCalls = 64;
   const int64_t tokens = scene.options.memoryTokens;
@@ -158,7 +166,10 @@ Result<Json> measureMemory(Scene &scene) {
   HEDDLE_ASSIGN(const bool isRight, tensors.isOne(tokens, 0));
   if (!isRight)
     return Status::internal("memory: out is not 1 where v is");
-  return Json().add("tokens", tokens).add("workspace_bytes", workspace.bytes()).add("beyond_bytes", beyond)
+  return Json()
+      .add("tokens", tokens)
+      .add("workspace_bytes", workspace.bytes())
+      .add("beyond_bytes", beyond)
       .add("beyond_bytes_of_64_calls", beyondOfMany);
 }
 

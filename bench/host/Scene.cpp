@@ -9,14 +9,18 @@
 
 namespace hostcost {
 
-double microsecondsSince(Clock::time_point begin) { return std::chrono::duration<double, std::micro>(Clock::now() - begin).count(); }
+double microsecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
-Status said(const api::Status &status) { return status.isOk() ? Status() : Status(heddle::StatusCode(status.code()), status.message()); }
+Status said(const api::Status &status) {
+  return status.isOk() ? Status() : Status(heddle::StatusCode(status.code()), status.message());
+}
 
 Json &Json::raw(const char *name, const std::string &value) {
   text += (text.empty() ? "\"" : ", \"") + std::string(name) + "\": " + value;
@@ -42,7 +46,7 @@ api::Query queryOf(const Options &options, int64_t rows) {
 
 namespace {
 
-constexpr uint16_t kOne = 0x3f80;    // of bf16
+constexpr uint16_t kOne = 0x3f80;     // of bf16
 constexpr uint32_t kNaN = 0x7fff7fff; // two of them, or one float
 
 int64_t roundUp(int64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -54,7 +58,8 @@ Status fillRandom(DeviceBuffer &buffer, uint32_t seed) {
   for (uint16_t &element : piece)
     element = uint16_t((random() & 1) << 15 | 0x3f00 | (random() & 0xff));
   for (int64_t offset = 0; offset < buffer.bytes(); offset += int64_t(piece.size()) * 2)
-    HEDDLE_TRY(buffer.copyFrom(piece.data(), std::min<int64_t>(int64_t(piece.size()) * 2, buffer.bytes() - offset), offset));
+    HEDDLE_TRY(
+        buffer.copyFrom(piece.data(), std::min<int64_t>(int64_t(piece.size()) * 2, buffer.bytes() - offset), offset));
   return {};
 }
 
@@ -79,7 +84,9 @@ Result<Tensors> Tensors::allocate(const Scene &scene, int64_t rows, bool isRando
 }
 
 api::Arguments Tensors::arguments(int64_t rows, int64_t output) const {
-  auto tensor = [&](void *address) { return api::contiguous(address, HEDDLE_BF16, 1, rows, options->heads, options->headDim); };
+  auto tensor = [&](void *address) {
+    return api::contiguous(address, HEDDLE_BF16, 1, rows, options->heads, options->headDim);
+  };
   api::Arguments arguments;
   arguments.q = tensor(q.data()), arguments.k = tensor(k.data()), arguments.v = tensor(v.data());
   arguments.out = tensor(static_cast<char *>(out.data()) + output * outBytes);
@@ -123,15 +130,18 @@ Result<EmptyKernel> EmptyKernel::load(const Device &device, int64_t parameterByt
   EmptyKernel made;
   made.driver = device.state()->driver;
   heddle::cuda::Module module = nullptr; // until the end of the process
-  HEDDLE_TRY(made.driver->check(made.driver->moduleLoadDataEx(&module, text.c_str(), 0, nullptr, nullptr), "empty kernel", "cuModuleLoadDataEx"));
-  HEDDLE_TRY(made.driver->check(made.driver->moduleGetFunction(&made.function, module, "heddle_kernel"), "empty kernel", "cuModuleGetFunction"));
+  HEDDLE_TRY(made.driver->check(made.driver->moduleLoadDataEx(&module, text.c_str(), 0, nullptr, nullptr),
+                                "empty kernel", "cuModuleLoadDataEx"));
+  HEDDLE_TRY(made.driver->check(made.driver->moduleGetFunction(&made.function, module, "heddle_kernel"), "empty kernel",
+                                "cuModuleGetFunction"));
   return made;
 }
 
 Status EmptyKernel::launch(heddle::cuda::Stream stream) const {
   alignas(64) static unsigned char block[4096];
   void *parameters[] = {block};
-  return driver->check(driver->launchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, parameters, nullptr), "empty kernel", "cuLaunchKernel");
+  return driver->check(driver->launchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, parameters, nullptr),
+                       "empty kernel", "cuLaunchKernel");
 }
 
 } // namespace hostcost

@@ -1,6 +1,6 @@
 //===- Scene.h - what the measurements share --------------------------------===//
-// Owns the GPU, the kernel under measurement and device memory for its calls. Kernels are found and launched through the C
-// interface; memory, streams and the bare launches beside them through the driver layer.
+// Owns the GPU, the kernel under measurement and device memory for its calls. Kernels are found and launched through
+// the C interface; memory, streams and the bare launches beside them through the driver layer.
 #ifndef HEDDLE_BENCH_HOST_SCENE_H
 #define HEDDLE_BENCH_HOST_SCENE_H
 
@@ -28,7 +28,8 @@ struct Options {
   std::vector<int64_t> sizes;      // run-time sizes of the pattern, in their order
   int64_t headDim = 64, heads = 8; // of bf16 tensors
   int64_t launches = 200, rounds = 51;
-  int64_t lengths = 10000, threads = 32, launchesOfEach = 1000, streams = 8, graphLaunches = 100, memoryTokens = 1 << 20;
+  int64_t lengths = 10000, threads = 32, launchesOfEach = 1000, streams = 8, graphLaunches = 100,
+          memoryTokens = 1 << 20;
   double preparedLimitUs = 0, firstLimitMs = 0; // 0: none
 };
 

@@ -1,8 +1,8 @@
 //===- main.cpp - heddle-host-cost ------------------------------------------===//
-// heddle-host-cost --db=FILE [--pattern=NAME] [--sizes=N,N] [--NAME=N...]: what the host pays for launches through the C interface,
-// and what must hold beside it: many lengths through one kernel, many threads, a CUDA graph, no memory beyond what is given. A
-// recording driver in HEDDLE_CUDA_DRIVER_LIBRARY serves where no GPU is. Prints one JSON line; exit code 1 if something is
-// wrong or above --prepared-limit-us or --first-limit-ms.
+// heddle-host-cost --db=FILE [--pattern=NAME] [--sizes=N,N] [--NAME=N...]: what the host pays for launches through the
+// C interface, and what must hold beside it: many lengths through one kernel, many threads, a CUDA graph, no memory
+// beyond what is given. A recording driver in HEDDLE_CUDA_DRIVER_LIBRARY serves where no GPU is. Prints one JSON line;
+// exit code 1 if something is wrong or above --prepared-limit-us or --first-limit-ms.
 //===----------------------------------------------------------------------===//
 #include "Scene.h"
 
@@ -23,28 +23,42 @@ Status parseSizes(const std::string &text, std::vector<int64_t> &sizes) {
 }
 
 Status parseArgument(const std::string &argument, Options &options) {
-  const std::pair<const char *, int64_t *> numbers[] = {
-      {"--head-dim=", &options.headDim}, {"--heads=", &options.heads},         {"--launches=", &options.launches},
-      {"--rounds=", &options.rounds},    {"--lengths=", &options.lengths},     {"--threads=", &options.threads},
-      {"--streams=", &options.streams},  {"--graph=", &options.graphLaunches}, {"--launches-of-each=", &options.launchesOfEach},
-      {"--memory-tokens=", &options.memoryTokens}};
+  const std::pair<const char *, int64_t *> numbers[] = {{"--head-dim=", &options.headDim},
+                                                        {"--heads=", &options.heads},
+                                                        {"--launches=", &options.launches},
+                                                        {"--rounds=", &options.rounds},
+                                                        {"--lengths=", &options.lengths},
+                                                        {"--threads=", &options.threads},
+                                                        {"--streams=", &options.streams},
+                                                        {"--graph=", &options.graphLaunches},
+                                                        {"--launches-of-each=", &options.launchesOfEach},
+                                                        {"--memory-tokens=", &options.memoryTokens}};
   const std::pair<const char *, double *> limits[] = {{"--prepared-limit-us=", &options.preparedLimitUs},
                                                       {"--first-limit-ms=", &options.firstLimitMs}};
-  const std::pair<const char *, std::string *> texts[] = {{"--db=", &options.database}, {"--pattern=", &options.pattern}};
-  auto valueOf = [&](const char *name) { return argument.rfind(name, 0) == 0 ? argument.c_str() + std::string(name).size() : nullptr; };
+  const std::pair<const char *, std::string *> texts[] = {{"--db=", &options.database},
+                                                          {"--pattern=", &options.pattern}};
+  auto valueOf = [&](const char *name) {
+    return argument.rfind(name, 0) == 0 ? argument.c_str() + std::string(name).size() : nullptr;
+  };
   for (auto [name, number] : numbers)
     if (const char *value = valueOf(name))
-      return (*number = std::atoll(value)) > 0 ? Status() : Status::invalidArgument(std::string(name) + ": expected a number above 0");
+      return (*number = std::atoll(value)) > 0
+                 ? Status()
+                 : Status::invalidArgument(std::string(name) + ": expected a number above 0");
   for (auto [name, limit] : limits)
     if (const char *value = valueOf(name))
-      return (*limit = std::atof(value)) > 0 ? Status() : Status::invalidArgument(std::string(name) + ": expected a number above 0");
+      return (*limit = std::atof(value)) > 0
+                 ? Status()
+                 : Status::invalidArgument(std::string(name) + ": expected a number above 0");
   for (auto [name, text] : texts)
     if (const char *value = valueOf(name))
       return *text = value, Status();
   if (const char *value = valueOf("--sizes="))
     return parseSizes(value, options.sizes);
-  return Status::invalidArgument("no option '" + argument + "'; there are --db, --pattern, --sizes, --head-dim, --heads, --launches, --rounds, "
-                                 "--lengths, --threads, --launches-of-each, --streams, --graph, --memory-tokens, --prepared-limit-us, --first-limit-ms");
+  return Status::invalidArgument("no option '" + argument +
+                                 "'; there are --db, --pattern, --sizes, --head-dim, --heads, --launches, --rounds, "
+                                 "--lengths, --threads, --launches-of-each, --streams, --graph, --memory-tokens, "
+                                 "--prepared-limit-us, --first-limit-ms");
 }
 
 Status parse(int argc, char **argv, Options &options) {
@@ -67,9 +81,18 @@ Result<bool> measure(const Options &options) {
                       (options.firstLimitMs == 0 || first.beyondMs <= options.firstLimitMs);
   const heddle_kernel_info info = scene.kernel.info();
   Json report;
-  report.add("gpu", scene.device.info().identity.deviceName).add("pattern", options.pattern).add("kernel", std::string(info.content_key).substr(0, 12))
-      .add("kernel_arch", std::string(info.arch)).add("host_us", launches).add("first_call_ms", first.report).add("lengths", lengths)
-      .add("graph", graph).add("threads", threads).add("memory", memory).add("foreign", foreign).add("within_limits", isGood);
+  report.add("gpu", scene.device.info().identity.deviceName)
+      .add("pattern", options.pattern)
+      .add("kernel", std::string(info.content_key).substr(0, 12))
+      .add("kernel_arch", std::string(info.arch))
+      .add("host_us", launches)
+      .add("first_call_ms", first.report)
+      .add("lengths", lengths)
+      .add("graph", graph)
+      .add("threads", threads)
+      .add("memory", memory)
+      .add("foreign", foreign)
+      .add("within_limits", isGood);
   std::printf("%s\n", report.str().c_str());
   return isGood;
 }

@@ -1,8 +1,8 @@
 //===- launch.cpp - a stored kernel, launched without a compiler ----------===//
-// Looks a pattern up by name in a kernel database (--db) and shipped ones under it (--shipped-db, else $HEDDLE_SHIPPED_DB,
-// separated by colons), launches it on seeded random inputs and writes out and lse. The tensors that the pattern reads come from
-// a file, under their numbers. Prints one JSON line: how the lookup matched, the median
-// time, registers. `heddle bench` checks the results in its own process (compiler/Measure/LauncherProcess).
+// Looks a pattern up by name in a kernel database (--db) and shipped ones under it (--shipped-db, else
+// $HEDDLE_SHIPPED_DB, separated by colons), launches it on seeded random inputs and writes out and lse. The tensors
+// that the pattern reads come from a file, under their numbers. Prints one JSON line: how the lookup matched, the
+// median time, registers. `heddle bench` checks the results in its own process (compiler/Measure/LauncherProcess).
 //===----------------------------------------------------------------------===//
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/Safetensors.h"
@@ -91,7 +91,8 @@ public:
 
 private:
   Call(const AttentionSizes &sizes, DType dtype)
-      : sizes(sizes), dtype(dtype), out(HostTensor::zeros(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim})),
+      : sizes(sizes), dtype(dtype),
+        out(HostTensor::zeros(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim})),
         lse(HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ})) {}
 
   void bindTensors(const Arguments &arguments) {
@@ -162,14 +163,16 @@ Result<StackLookup> findKernel(const Arguments &arguments, const StoreStack &sto
   family.headDim = sizes.headDim;
   family.valueDim = sizes.valueDim;
   const DeviceInfo &info = device.info();
-  ProblemBucket bucket = ProblemBucket::of(arguments.number("work-items"), info.identity.smCount,
-                                           arguments.number("visited-tiles"), sizes.heads / sizes.kvHeads, sizes.seqlenQ);
+  ProblemBucket bucket =
+      ProblemBucket::of(arguments.number("work-items"), info.identity.smCount, arguments.number("visited-tiles"),
+                        sizes.heads / sizes.kvHeads, sizes.seqlenQ);
   ExactProblem problem{sizes.batch, sizes.heads, sizes.kvHeads, sizes.seqlenQ, sizes.seqlenK};
   return stores.lookup(LookupQuery(WinnerKey(family, bucket, info.identity, std::move(problem)), info.driverVersion));
 }
 
 Result<double> medianUs(const Device &device, const PreparedLaunch &launch, int64_t repetitions) {
-  HEDDLE_ASSIGN(DeviceBuffer flush, DeviceBuffer::allocate(device, std::max<int64_t>(device.info().l2Bytes * 4, 1 << 20)));
+  HEDDLE_ASSIGN(DeviceBuffer flush,
+                DeviceBuffer::allocate(device, std::max<int64_t>(device.info().l2Bytes * 4, 1 << 20)));
   HEDDLE_ASSIGN(DeviceEvent start, DeviceEvent::create(device));
   HEDDLE_ASSIGN(DeviceEvent stop, DeviceEvent::create(device));
   std::vector<double> times;
@@ -193,8 +196,12 @@ Status run(const Arguments &arguments) {
   if (!parsed)
     return Status::invalidArgument("expected --dtype=bf16 or fp16, got '" + arguments.text("dtype") + "'");
   DType dtype = *parsed;
-  AttentionSizes sizes{arguments.number("batch"), arguments.number("seqlen"), arguments.number("seqlen-k"),
-                       arguments.number("heads"), arguments.number("kv-heads"), arguments.number("head-dim"),
+  AttentionSizes sizes{arguments.number("batch"),
+                       arguments.number("seqlen"),
+                       arguments.number("seqlen-k"),
+                       arguments.number("heads"),
+                       arguments.number("kv-heads"),
+                       arguments.number("head-dim"),
                        arguments.number("value-dim") ? arguments.number("value-dim") : arguments.number("head-dim")};
   HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, dtype, arguments.number("seed")));
   HEDDLE_ASSIGN(StackLookup found, findKernel(arguments, stores, device, dtype, sizes));

@@ -1,8 +1,8 @@
 //===- lookup.cpp - what finding a kernel costs ---------------------------===//
 // Makes a database of many kernels and times the C interface on it: finding a kernel that is already open ("hot"), and
 // opening the database and finding one for the first time ("cold", with the file gone from the page cache and with it
-// there). A recording driver in HEDDLE_CUDA_DRIVER_LIBRARY keeps module loads out of it. Prints one JSON line; exit code 1
-// if a median is above --hot-limit-ns or --cold-limit-us.
+// there). A recording driver in HEDDLE_CUDA_DRIVER_LIBRARY keeps module loads out of it. Prints one JSON line; exit
+// code 1 if a median is above --hot-limit-ns or --cold-limit-us.
 //===----------------------------------------------------------------------===//
 #include "runtime/Core/LaunchPlan.h"
 #include "runtime/Device/Device.h"
@@ -30,8 +30,9 @@ struct Options {
 
 Status parse(int argc, char **argv, Options &options) {
   const std::pair<const char *, int64_t *> known[] = {
-      {"--patterns=", &options.patterns},     {"--buckets=", &options.bucketsOfEach}, {"--cubin-kb=", &options.cubinKb},
-      {"--cold-runs=", &options.coldRuns},    {"--hot-runs=", &options.hotRuns},      {"--hot-limit-ns=", &options.hotLimitNs},
+      {"--patterns=", &options.patterns},        {"--buckets=", &options.bucketsOfEach},
+      {"--cubin-kb=", &options.cubinKb},         {"--cold-runs=", &options.coldRuns},
+      {"--hot-runs=", &options.hotRuns},         {"--hot-limit-ns=", &options.hotLimitNs},
       {"--cold-limit-us=", &options.coldLimitUs}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -42,8 +43,10 @@ Status parse(int argc, char **argv, Options &options) {
         isKnown = *value > 0;
       }
     if (!isKnown)
-      return Status::invalidArgument("expected --NAME=N with N > 0, NAME of patterns, buckets, cubin-kb, cold-runs, hot-runs, "
-                                     "hot-limit-ns, cold-limit-us; got '" + argument + "'");
+      return Status::invalidArgument(
+          "expected --NAME=N with N > 0, NAME of patterns, buckets, cubin-kb, cold-runs, hot-runs, "
+          "hot-limit-ns, cold-limit-us; got '" +
+          argument + "'");
   }
   return {};
 }
@@ -68,8 +71,10 @@ KernelRecord recordOf(const Options &options, int64_t pattern, int64_t bucket) {
   launch.block = 128;
   launch.appendPointer(Role::q);
   record.plan = plan.str();
-  record.cubin = "\x7f" "ELF";
-  for (uint32_t bits = 1; record.cubin.size() < size_t(options.cubinKb) * 1024;) // nothing a file system could leave out
+  record.cubin = "\x7f"
+                 "ELF";
+  // nothing a file system could leave out
+  for (uint32_t bits = 1; record.cubin.size() < size_t(options.cubinKb) * 1024;)
     record.cubin.push_back(char((bits = bits * 1664525u + 1013904223u) >> 24));
   record.ptx = "// ptx";
   return record;
@@ -118,14 +123,18 @@ struct Handles {
   }
 };
 
-Status said(heddle_status status) { return status == HEDDLE_OK ? Status() : Status(StatusCode(status), heddle_last_message()); }
+Status said(heddle_status status) {
+  return status == HEDDLE_OK ? Status() : Status(StatusCode(status), heddle_last_message());
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
-double microsecondsSince(Clock::time_point begin) { return std::chrono::duration<double, std::micro>(Clock::now() - begin).count(); }
+double microsecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
 
 /// The next read of the file comes from its disk, where the file system lets go of it.
 void dropFromCache(const std::string &path) {
@@ -193,10 +202,11 @@ Result<bool> measure(const Options &options, const std::string &folder) {
   HEDDLE_ASSIGN(double hotOfMany, hotNs(options, path, std::min<int64_t>(options.patterns, 100)));
   const bool isHotGood = options.hotLimitNs == 0 || std::max(hot, hotOfMany) <= options.hotLimitNs;
   const bool isColdGood = options.coldLimitUs == 0 || std::max({onDisk, cached, immutable}) <= options.coldLimitUs;
-  std::printf("{\"kernels\": %lld, \"database_mb\": %.1f, \"hot_ns\": %.0f, \"hot_of_many_ns\": %.0f, \"cold_on_disk_us\": %.0f, "
+  std::printf("{\"kernels\": %lld, \"database_mb\": %.1f, \"hot_ns\": %.0f, \"hot_of_many_ns\": %.0f, "
+              "\"cold_on_disk_us\": %.0f, "
               "\"cold_cached_us\": %.0f, \"cold_immutable_us\": %.0f, \"within_limits\": %s}\n",
-              static_cast<long long>(options.patterns * options.bucketsOfEach), std::filesystem::file_size(path) / 1e6, hot, hotOfMany,
-              onDisk, cached, immutable, isHotGood && isColdGood ? "true" : "false");
+              static_cast<long long>(options.patterns * options.bucketsOfEach), std::filesystem::file_size(path) / 1e6,
+              hot, hotOfMany, onDisk, cached, immutable, isHotGood && isColdGood ? "true" : "false");
   return isHotGood && isColdGood;
 }
 

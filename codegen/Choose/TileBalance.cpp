@@ -12,7 +12,8 @@ constexpr int64_t kSeqlen = 65536, kHeads = 16, kTile = 128;
 constexpr int64_t kFewOf = 8;     // few tiles: at most one in eight
 constexpr int64_t kLongTimes = 8; // long rows: more than eight times as many tiles as inside
 
-constexpr int64_t kGainTimes = 4; // from passes: one kernel visits more than four times as much (1.7 still loses, 11 gains 6.9)
+// from passes: one kernel visits more than four times as much (1.7 still loses, 11 gains 6.9)
+constexpr int64_t kGainTimes = 4;
 
 constexpr int64_t kLargeRows = 256, kPartRows = 64;
 constexpr double kOwnShare = 0.8; // own keys: the parts of a large tile need at most this share of its visits
@@ -62,8 +63,8 @@ std::map<int64_t, int64_t> headsOfVariants(const attn::PatternAnalysis &analysis
   return heads;
 }
 
-/// Key tiles of large query tiles, guessed from a few of each class: counts of all of them take seconds where segments are
-/// shorter than tiles.
+/// Key tiles of large query tiles, guessed from a few of each class: counts of all of them take seconds where segments
+/// are shorter than tiles.
 double guessedVisits(const attn::PatternAnalysis &analysis, const attn::ProblemSizes &sizes) {
   constexpr int64_t kClasses = 16, kSamples = 6;
   double visits = 0;
@@ -125,7 +126,7 @@ TileBalance tileBalance(const AnalysedPattern &analysed) {
   balance.gainsFromPasses = gainsFromPasses(analysed, sizes);
   int64_t least = INT64_MAX, mostAtStart = 0, mostInside = 0, mostAtEnd = 0;
   LargeTiles large;
-  std::map<unsigned, VisitCounter> counters; // of variants
+  std::map<unsigned, VisitCounter> counters;      // of variants
   for (int64_t head = 0; head < kHeads; ++head) { // heads of a group may begin elsewhere: rule(head)
     const unsigned variant = attn::variantOf(analysis, sizes, head);
     const attn::VariantRanges &ranges = analysis.variants[variant].forward;

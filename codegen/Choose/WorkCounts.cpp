@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kColumns = 64;        // keys are counted in tiles of so many
-constexpr double kItemKeys = 64;        // an item costs as much as so many keys beside its own
+constexpr int64_t kColumns = 64;         // keys are counted in tiles of so many
+constexpr double kItemKeys = 64;         // an item costs as much as so many keys beside its own
 constexpr int64_t kMostVisits = 1 << 14; // of one block size; beyond, items stand for their neighbours
 
 /// The longest of `blocks` that take items as they end.

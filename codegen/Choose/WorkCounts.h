@@ -1,7 +1,7 @@
 //===- WorkCounts.h - what a call's kernels have to do ----------*- C++ -*-===//
-// Owns the exact counts of the analysis that estimates of time are made of: key tiles visited and full under any tiling,
-// and how evenly work items fall on blocks when they are dealt out as kernels deal them (work_items.cuh). Counts are kept
-// as they are asked for.
+// Owns the exact counts of the analysis that estimates of time are made of: key tiles visited and full under any
+// tiling, and how evenly work items fall on blocks when they are dealt out as kernels deal them (work_items.cuh).
+// Counts are kept as they are asked for.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_CHOOSE_WORKCOUNTS_H
 #define HEDDLE_CODEGEN_CHOOSE_WORKCOUNTS_H
@@ -48,9 +48,10 @@ struct DealtWork {
 /// One thread at a time. The analyses must outlive it.
 class WorkCounts {
 public:
-  /// One analysis for each kernel of the call. unsupported: what is kept follows from tensors that are not given, or from
-  /// lists that counts do not read.
-  static Result<WorkCounts> create(std::vector<const attn::PatternAnalysis *> kernels, attn::ProblemSizes sizes, int64_t batch);
+  /// One analysis for each kernel of the call. unsupported: what is kept follows from tensors that are not given, or
+  /// from lists that counts do not read.
+  static Result<WorkCounts> create(std::vector<const attn::PatternAnalysis *> kernels, attn::ProblemSizes sizes,
+                                   int64_t batch);
 
   const TileWork &tiles(int64_t blockM, int64_t blockN);
   const DealtWork &deal(const Dealing &dealing);

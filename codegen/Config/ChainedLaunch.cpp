@@ -15,11 +15,12 @@ constexpr int64_t kFloatBytes = sizeof(float);
 /// Batch elements and heads together.
 LaunchExpr pairs() { return LaunchExpr(Symbol::batch) * Symbol::heads; }
 
-/// Rows of a round, in each batch element and head: two carries live at once where there are more than two passes. A kernel
-/// that computes rows again, as the anchored softmax may, must still find what it continues.
+/// Rows of a round, in each batch element and head: two carries live at once where there are more than two passes. A
+/// kernel that computes rows again, as the anchored softmax may, must still find what it continues.
 LaunchExpr rowsOfRound(size_t passes, int64_t step, int64_t mib) {
   const int64_t living = passes > 2 ? 2 : 1;
-  const LaunchExpr bytesOfStep = max(pairs(), 1) * (LaunchExpr(Symbol::valueDim) + 1) * LaunchExpr(kFloatBytes * living * step);
+  const LaunchExpr bytesOfStep =
+      max(pairs(), 1) * (LaunchExpr(Symbol::valueDim) + 1) * LaunchExpr(kFloatBytes * living * step);
   const LaunchExpr steps = min(floorDiv(mib * (int64_t(1) << 20), bytesOfStep), ceilDiv(Symbol::seqlenQ, step));
   return max(steps, 1) * LaunchExpr(step);
 }
@@ -33,7 +34,8 @@ struct Carry {
 Carry appendCarry(LaunchPlan &plan, int64_t index) {
   const std::string name = "carry" + std::to_string(index);
   const LaunchExpr lse = pairs() * plan.roundRows * LaunchExpr(kFloatBytes);
-  const PointerSource out = plan.appendRegion(name + "_out", pairs() * plan.roundRows * Symbol::valueDim * LaunchExpr(kFloatBytes), index, index + 1);
+  const PointerSource out = plan.appendRegion(
+      name + "_out", pairs() * plan.roundRows * Symbol::valueDim * LaunchExpr(kFloatBytes), index, index + 1);
   return {out, plan.appendRegion(name + "_lse", lse, index, index + 1)};
 }
 
@@ -66,7 +68,8 @@ void redirect(SlotSpec &slot, const Link &link) {
       slot.expr = slot.expr.replaced(Symbol::carryRows, link.rows);
     return;
   }
-  const LaunchExpr outRow = LaunchExpr(Symbol::heads) * Symbol::valueDim * LaunchExpr(kFloatBytes), lseRow = kFloatBytes;
+  const LaunchExpr outRow = LaunchExpr(Symbol::heads) * Symbol::valueDim * LaunchExpr(kFloatBytes),
+                   lseRow = kFloatBytes;
   const PointerSource asked = slot.pointer;
   if (link.writes && asked.is(Role::out))
     pointAt(slot, link.writes->out, outRow);
@@ -82,7 +85,8 @@ void redirect(SlotSpec &slot, const Link &link) {
 std::vector<PointerSource> appendOwnRegions(LaunchPlan &plan, const LaunchPlan &own, int64_t index) {
   std::vector<PointerSource> renamed;
   for (const WorkspaceRegion &region : own.regions)
-    renamed.push_back(plan.appendRegion(region.name + std::to_string(index), region.bytes.replaced(Symbol::roundRows, plan.roundRows), index, index));
+    renamed.push_back(plan.appendRegion(region.name + std::to_string(index),
+                                        region.bytes.replaced(Symbol::roundRows, plan.roundRows), index, index));
   return renamed;
 }
 
@@ -107,7 +111,9 @@ int64_t rowClasses(const KernelRequest &request) {
   int64_t classes = 1;
   for (const PassRates &pass : request.passes)
     for (const VariantRates &variant : pass.variants)
-      classes = classes == 0 ? 0 : std::lcm(classes, variant.queryRate) > kMost ? 0 : std::lcm(classes, variant.queryRate);
+      classes = classes == 0                                   ? 0
+                : std::lcm(classes, variant.queryRate) > kMost ? 0
+                                                               : std::lcm(classes, variant.queryRate);
   return classes;
 }
 
@@ -118,9 +124,7 @@ int64_t defaultChainedMib(const KernelRequest &request) {
   return isFeasible && request.balance.gainsFromPasses ? kChainedMib[2] : 0;
 }
 
-int64_t roundStep(const KernelRequest &request, int64_t blockM) {
-  return rowClasses(request) * blockM;
-}
+int64_t roundStep(const KernelRequest &request, int64_t blockM) { return rowClasses(request) * blockM; }
 
 LaunchPlan chainedPlan(const std::vector<LaunchPlan> &plans, int64_t step, int64_t mib) {
   const size_t last = plans.size() - 1;
@@ -143,7 +147,8 @@ std::optional<std::string> checkChained(const KernelRequest &request, const Forw
   if (!config.chainedMib)
     return std::nullopt;
   if (request.passes.empty())
-    return "the pattern is computed in one pass: " + (request.whyOnePass.empty() ? "its passes are not known" : request.whyOnePass);
+    return "the pattern is computed in one pass: " +
+           (request.whyOnePass.empty() ? "its passes are not known" : request.whyOnePass);
   if (rowClasses(request) == 0)
     return std::string("rows of all passes together fall into more than 4096 classes, and a round has a tile of each");
   return std::nullopt;
@@ -152,7 +157,8 @@ std::optional<std::string> checkChained(const KernelRequest &request, const Forw
 void appendChainedKnob(std::vector<Knob> &knobs, const KernelRequest &request, size_t group) {
   if (!request.passes.empty())
     knobs.push_back({kChainedField,
-                     "masks on different row lattices in one kernel (0), or in " + std::to_string(request.passes.size()) +
+                     "masks on different row lattices in one kernel (0), or in " +
+                         std::to_string(request.passes.size()) +
                          " kernels that hand over fp32 outputs, so many MiB at a time",
                      {std::begin(kChainedMib), std::end(kChainedMib)},
                      {},

@@ -1,7 +1,7 @@
 //===- ConfigView.h - a family's configuration as a struct -------------------------------===//
 //
-// Owns the way between a KernelConfig and the struct that a family's own code reads: members with their defaults, and one
-// list, `static const FieldsOf<T> &fields()`, that names them.
+// Owns the way between a KernelConfig and the struct that a family's own code reads: members with their defaults, and
+// one list, `static const FieldsOf<T> &fields()`, that names them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_CONFIG_CONFIGVIEW_H

@@ -18,7 +18,8 @@ static std::optional<std::string> whyPacked(const KernelRequest &request) {
            (request.whyNoDocuments.empty() ? "the documents of the pattern are not known" : request.whyNoDocuments);
   for (const VariantRates &variant : request.variants)
     if (variant.queryRate != 1)
-      return "a document's tiles are of neighbouring rows, and rows lie in " + std::to_string(variant.queryRate) + " classes";
+      return "a document's tiles are of neighbouring rows, and rows lie in " + std::to_string(variant.queryRate) +
+             " classes";
   return std::nullopt;
 }
 
@@ -32,11 +33,12 @@ std::optional<std::string> checkDocumentTiles(const KernelRequest &request, cons
 
 void appendDocumentKnob(std::vector<Knob> &knobs, const KernelRequest &request, size_t group) {
   if (!whyPacked(request))
-    knobs.push_back({"document_tiles",
-                     "query tiles over the borders of documents, or tiles of every document's own, of which the last may be short",
-                     {0, 1},
-                     {"packed", "own"},
-                     group});
+    knobs.push_back(
+        {"document_tiles",
+         "query tiles over the borders of documents, or tiles of every document's own, of which the last may be short",
+         {0, 1},
+         {"packed", "own"},
+         group});
 }
 
 } // namespace heddle

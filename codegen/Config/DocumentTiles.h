@@ -13,11 +13,12 @@
 
 namespace heddle {
 
-/// Work items of one head, each of `rows` rows: itemsPerHead (ForwardLaunch.h), or, where documents have tiles of their own,
-/// floor(seqlen_q / rows) and one more for each document, some of which then have no rows.
+/// Work items of one head, each of `rows` rows: itemsPerHead (ForwardLaunch.h), or, where documents have tiles of their
+/// own, floor(seqlen_q / rows) and one more for each document, some of which then have no rows.
 LaunchExpr itemsOfHead(const KernelRequest &request, const ForwardConfig &config, int64_t rows);
 
-/// Why documents of the request cannot have tiles of their own; nothing if they have none in this configuration, or can.
+/// Why documents of the request cannot have tiles of their own; nothing if they have none in this configuration, or
+/// can.
 std::optional<std::string> checkDocumentTiles(const KernelRequest &request, const ForwardConfig &config);
 
 /// The request has documents of neighbouring rows, or there is nothing to choose.

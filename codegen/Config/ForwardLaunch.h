@@ -18,8 +18,8 @@ struct KernelRequest;
 /// A plan without launches that serves the calls of the request.
 LaunchPlan planFor(const KernelRequest &request, int64_t keyOriginStep);
 
-/// Query tiles of one head: the maximum over the variants of R * ceil(ceil(rows / R) / block_m), rows those of the call or,
-/// of a pass, of a round. Blocks beyond a head's own count leave at once.
+/// Query tiles of one head: the maximum over the variants of R * ceil(ceil(rows / R) / block_m), rows those of the call
+/// or, of a pass, of a round. Blocks beyond a head's own count leave at once.
 LaunchExpr itemsPerHead(const KernelRequest &request, int64_t blockM);
 
 /// Position of query 0 as the request's rule says.

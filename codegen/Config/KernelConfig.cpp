@@ -13,7 +13,8 @@ Status parseNumber(std::string_view field, std::string_view text, int64_t &value
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size())
     return {};
-  return Status::invalidArgument("expected a whole number for " + std::string(field) + ", got '" + std::string(text) + "'");
+  return Status::invalidArgument("expected a whole number for " + std::string(field) + ", got '" + std::string(text) +
+                                 "'");
 }
 
 } // namespace

@@ -24,13 +24,12 @@ Status validateRates(const VariantRates &rates, size_t variant, size_t branches)
 } // namespace
 
 std::string KernelRequest::str() const {
-  std::string text = kind + " " + dtypeName(qType) +
-                     (outType != qType ? std::string(" out=") + dtypeName(outType) : "") +
-                     " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
-                     " arch=" + archName(*arch) + " q_origin=" + qOriginRuleName(qOrigin) +
-                     " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
-                     (grain > 1 ? " grain=" + std::to_string(grain) : "") +
-                     (bandedGrain > 1 ? " banded_grain=" + std::to_string(bandedGrain) : "");
+  std::string text =
+      kind + " " + dtypeName(qType) + (outType != qType ? std::string(" out=") + dtypeName(outType) : "") +
+      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) + " arch=" + archName(*arch) +
+      " q_origin=" + qOriginRuleName(qOrigin) + " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
+      (grain > 1 ? " grain=" + std::to_string(grain) : "") +
+      (bandedGrain > 1 ? " banded_grain=" + std::to_string(bandedGrain) : "");
   for (const OperandSlot &operand : operands)
     text += " operand" + std::to_string(operand.argument) + (operand.hasLength ? "=length" : "");
   for (const VariantRates &rates : variants) {
@@ -67,7 +66,8 @@ Status KernelRequest::checkTypes() const {
 Status KernelRequest::validate() const {
   HEDDLE_TRY(findKind(kind).status());
   if (grain < 1 || bandedGrain < 1)
-    return Status::invalidArgument("kernel request: expected a grain of at least 1, got " + std::to_string(std::min(grain, bandedGrain)));
+    return Status::invalidArgument("kernel request: expected a grain of at least 1, got " +
+                                   std::to_string(std::min(grain, bandedGrain)));
   if (headDim < 1 || valueDim < 1)
     return Status::invalidArgument("kernel request: expected head dims of at least 1, got " + std::to_string(headDim) +
                                    " and " + std::to_string(valueDim));
@@ -76,8 +76,8 @@ Status KernelRequest::validate() const {
                                    " run-time sizes, got " + std::to_string(paramCount));
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].argument < (i ? operands[i - 1].argument + 1 : 0) || operands[i].argument >= paramCount)
-      return Status::invalidArgument("kernel request: expected ascending numbers of operands below " + std::to_string(paramCount) +
-                                     ", got " + std::to_string(operands[i].argument));
+      return Status::invalidArgument("kernel request: expected ascending numbers of operands below " +
+                                     std::to_string(paramCount) + ", got " + std::to_string(operands[i].argument));
   if (hasDocuments && documents.paramCount() > paramCount)
     return Status::invalidArgument("kernel request: expected a number of documents from " + std::to_string(paramCount) +
                                    " arguments, got " + documents.str());

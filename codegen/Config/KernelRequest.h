@@ -22,7 +22,7 @@ struct GpuArch;
 const GpuArch &baselineGpuArch();
 
 struct KernelRequest : PatternRates {
-  std::string kind = "forward"; ///< KindSpec::name
+  std::string kind = "forward";             ///< KindSpec::name
   const GpuArch *arch = &baselineGpuArch(); ///< never null
   DType qType = DType::bf16, kType = DType::bf16, vType = DType::bf16, outType = DType::bf16;
   int64_t headDim = 64;
@@ -42,7 +42,8 @@ struct KernelRequest : PatternRates {
   /// Of the kernel of pass `index`: all but the last write what the next one continues from, in fp32.
   KernelRequest passRequest(size_t index) const;
 
-  /// Every tile of `rows` x `columns` pairs is kept or dropped as a whole, if key 0 stands at a multiple of keyOriginStep().
+  /// Every tile of `rows` x `columns` pairs is kept or dropped as a whole, if key 0 stands at a multiple of
+  /// keyOriginStep().
   bool keepsWholeTiles(int64_t rows, int64_t columns) const { return liesIn(grain, rows, columns); }
   /// Likewise, or what a tile keeps is what lies in the band.
   bool keepsTilesInBand(int64_t rows, int64_t columns) const {

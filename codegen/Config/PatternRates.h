@@ -30,16 +30,17 @@ struct PassRates {
   int64_t grain = 1, bandedGrain = 1; ///< as in PatternRates
 };
 
-/// What defaults depend on, no part of the function: in a long sequence, with the sizes' defaults. Nothing is true if a size
-/// has no default.
+/// What defaults depend on, no part of the function: in a long sequence, with the sizes' defaults. Nothing is true if a
+/// size has no default.
 struct TileBalance {
-  bool hasEqualTiles = false; ///< query tiles visit about as many key tiles as each other, but for shorter ones at the ends
-  bool hasFewTiles = false;   ///< every query tile visits at most one key tile in eight
-  bool hasLongRows = false;   ///< the first or the last query tile visits many times as many key tiles as those inside
+  /// query tiles visit about as many key tiles as each other, but for shorter ones at the ends
+  bool hasEqualTiles = false;
+  bool hasFewTiles = false; ///< every query tile visits at most one key tile in eight
+  bool hasLongRows = false; ///< the first or the last query tile visits many times as many key tiles as those inside
   bool longRowsAreLast = false; ///< if hasLongRows: the last query tile visits more than the first
-  bool hasOwnKeys = false;    ///< of what large query tiles visit, their parts need much less than all
+  bool hasOwnKeys = false;      ///< of what large query tiles visit, their parts need much less than all
   bool gainsFromPasses = false; ///< one kernel visits many times the key tiles that the passes visit together
-  int64_t queries = 0;        ///< of the calls to come; 0: any number
+  int64_t queries = 0;          ///< of the calls to come; 0: any number
 };
 
 /// A tensor that the pattern reads.
@@ -54,16 +55,18 @@ struct PatternRates {
   int64_t paramCount = 0;                 ///< arguments of the pattern
   std::vector<OperandSlot> operands = {}; ///< those of them that are tensors, ascending
   QOriginRule qOrigin = QOriginRule::start;
-  int64_t grain = 1; ///< every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
-  int64_t bandedGrain = 1; ///< likewise, but for a band of positions that every branch has a function for
+  /// every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
+  int64_t grain = 1;
+  int64_t bandedGrain = 1;            ///< likewise, but for a band of positions that every branch has a function for
   bool searchesLists = false;         ///< ranges are found by going through lists
   bool hasScores = false;             ///< a chain of the pattern changes scores
   TileBalance balance = {};           ///< hints for defaults, no part of the function
   std::vector<PassRates> passes = {}; ///< of the pattern in the order of their launches; none, or at least two
   std::string whyOnePass = {};        ///< why there are none
-  bool hasDocuments = false;          ///< the rows lie in documents, and the pattern has functions that say where they begin
-  LaunchExpr documents = 1;           ///< how many documents
-  std::string whyNoDocuments = {};    ///< why it has none
+  /// the rows lie in documents, and the pattern has functions that say where they begin
+  bool hasDocuments = false;
+  LaunchExpr documents = 1;        ///< how many documents
+  std::string whyNoDocuments = {}; ///< why it has none
 
   /// Key rates per variant; the same for all variants.
   int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }

@@ -67,7 +67,8 @@ SmallVector<Value> BridgeBuilder::loadContext(Value words) {
 }
 
 Value BridgeBuilder::loadOperand(Value contextAddress, size_t index) {
-  Value offset = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(contextPointerOffset + 8 * int64_t(index)));
+  Value offset =
+      arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(contextPointerOffset + 8 * int64_t(index)));
   Value place = arith::AddIOp::create(builder, loc, contextAddress, offset);
   return loadTensor(builder, loc, place, operandTypeOf(module.getContext(), info.operands[index]));
 }

@@ -20,9 +20,9 @@ inline constexpr const char *scoreColumnSymbol = "heddle_jit_score_column";
 // Where the pointers to tensors lie behind the address of a context.
 inline constexpr int64_t contextPointerOffset = 160;
 
-// Adds one entry point per generated function, with the context behind a pointer to its words, which its pointers follow,
-// and i1 widened to i32, the two loops over pattern_keep, and one over pattern_score if the pattern has it. Everything else
-// becomes internal. The module must have passed verifyPatternModule.
+// Adds one entry point per generated function, with the context behind a pointer to its words, which its pointers
+// follow, and i1 widened to i32, the two loops over pattern_keep, and one over pattern_score if the pattern has it.
+// Everything else becomes internal. The module must have passed verifyPatternModule.
 void addBridgeFunctions(mlir::ModuleOp module, const PatternInfo &info);
 
 } // namespace heddle

@@ -10,12 +10,15 @@ namespace heddle {
 // The memref dialect knows no pointers in memory, so the descriptor that stands for a tensor is put together by hand.
 Value loadTensor(OpBuilder &builder, Location loc, Value place, MemRefType type) {
   MLIRContext *context = builder.getContext();
-  auto constant = [&](int64_t value) -> Value { return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value)); };
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value));
+  };
   auto pointerType = LLVM::LLVMPointerType::get(context);
   Value slot = LLVM::IntToPtrOp::create(builder, loc, pointerType, place);
   Value pointer = LLVM::LoadOp::create(builder, loc, pointerType, slot);
   auto extents = LLVM::LLVMArrayType::get(builder.getI64Type(), 1);
-  auto descriptorType = LLVM::LLVMStructType::getLiteral(context, {pointerType, pointerType, builder.getI64Type(), extents, extents});
+  auto descriptorType =
+      LLVM::LLVMStructType::getLiteral(context, {pointerType, pointerType, builder.getI64Type(), extents, extents});
   Value descriptor = LLVM::PoisonOp::create(builder, loc, descriptorType);
   auto insert = [&](Value value, llvm::ArrayRef<int64_t> where) {
     descriptor = LLVM::InsertValueOp::create(builder, loc, descriptor, value, where);
@@ -28,6 +31,8 @@ Value loadTensor(OpBuilder &builder, Location loc, Value place, MemRefType type)
   return UnrealizedConversionCastOp::create(builder, loc, TypeRange{type}, descriptor).getResult(0);
 }
 
-Attribute internalLinkage(MLIRContext *context) { return LLVM::LinkageAttr::get(context, LLVM::linkage::Linkage::Internal); }
+Attribute internalLinkage(MLIRContext *context) {
+  return LLVM::LinkageAttr::get(context, LLVM::linkage::Linkage::Internal);
+}
 
 } // namespace heddle

@@ -10,10 +10,11 @@
 
 namespace heddle {
 
-/// Dense tensors in the layouts of Kinds.h; sizes and pattern as CpuAttentionArgs has them. Roles that nobody gives are null.
+/// Dense tensors in the layouts of Kinds.h; sizes and pattern as CpuAttentionArgs has them. Roles that nobody gives are
+/// null.
 struct CpuCall : CpuAttentionArgs {
-  const JitPattern *pattern = nullptr;    ///< of kinds that walk one
-  DType outDtype = DType::fp32;           ///< RoleElement::outDtype
+  const JitPattern *pattern = nullptr;      ///< of kinds that walk one
+  DType outDtype = DType::fp32;             ///< RoleElement::outDtype
   std::array<void *, kRoleCount> role = {}; ///< addresses; those that are read are not written
 
   template <class T> T *as(Role wanted) const { return static_cast<T *>(role[size_t(wanted)]); }

@@ -36,7 +36,8 @@ struct JitPattern::Code {
 
 namespace {
 
-template <class Function> llvm::Error resolve(const MachineCode &machine, const std::string &symbol, Function *&function) {
+template <class Function>
+llvm::Error resolve(const MachineCode &machine, const std::string &symbol, Function *&function) {
   llvm::Expected<void *> address = machine.address(symbol);
   if (!address)
     return address.takeError();

@@ -58,9 +58,9 @@ llvm::LogicalResult lowerToLlvm(ModuleOp module) {
 
 namespace {
 
-/// The pass x86-compress-evex of LLVM 22 (llvm-project issues 198197 and 191304) makes `vmovmskps` of `vpmovd2m %xmm, %k`
-/// and `kmov %k, %reg`, and deletes the mask although a `kand` that overwrites it still reads it. It looks at vectors of 128
-/// and 256 bits; without AVX-512VL these have no masks.
+/// The pass x86-compress-evex of LLVM 22 (llvm-project issues 198197 and 191304) makes `vmovmskps` of `vpmovd2m %xmm,
+/// %k` and `kmov %k, %reg`, and deletes the mask although a `kand` that overwrites it still reads it. It looks at
+/// vectors of 128 and 256 bits; without AVX-512VL these have no masks.
 void leaveOutMiscompiledFeatures(llvm::orc::JITTargetMachineBuilder &builder) {
   if (builder.getTargetTriple().isX86())
     builder.addFeatures({"-avx512vl"});

@@ -9,7 +9,9 @@ namespace heddle {
 
 /// The name, where it is a plain word: others could end the comment.
 static std::string nameInComment(const std::string &name) {
-  auto isPlain = [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  auto isPlain = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
   return name.size() <= 64 && std::all_of(name.begin(), name.end(), isPlain) ? name : "(not a plain name)";
 }
 

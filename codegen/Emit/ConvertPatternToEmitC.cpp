@@ -55,7 +55,8 @@ std::optional<Type> pointerTypeOf(MemRefType type) {
 
 struct LoadThroughPointer : OpConversionPattern<memref::LoadOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(memref::LoadOp load, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(memref::LoadOp load, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     if (!isa<emitc::OpaqueType>(adaptor.getMemref().getType()))
       return rewriter.notifyMatchFailure(load, "an array");
     auto element = emitc::SubscriptOp::create(rewriter, load.getLoc(), emitc::LValueType::get(load.getType()),

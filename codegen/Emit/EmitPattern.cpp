@@ -50,7 +50,8 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   for (const PatternFunction &transposed : transposedFunctions())
     if (function.getName() == transposed.symbol)
       writer.comment(describeArguments(transposed, info));
-  for (const PatternFunction *words : {&keptColumnsFunction(), &bandColumnsFunction(), &transposedKeptColumnsFunction()})
+  for (const PatternFunction *words :
+       {&keptColumnsFunction(), &bandColumnsFunction(), &transposedKeptColumnsFunction()})
     if (function.getName() == words->symbol) {
       writer.comment(describeArguments(*words, info));
       writer.line("template <class Columns>");
@@ -91,9 +92,10 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   for (auto function : lowered->getOps<emitc::FuncOp>())
     if (failed(printFunction(function, info, writer)))
       return failure();
-  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info, keptColumnsFunction()), hasBandColumns(module),
-                                        hasDocumentRows(module), hasTransposedFunctions(module),
-                                        branchesWithKeptColumns(module, info, transposedKeptColumnsFunction()), !files.empty()}));
+  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info, keptColumnsFunction()),
+                                        hasBandColumns(module), hasDocumentRows(module), hasTransposedFunctions(module),
+                                        branchesWithKeptColumns(module, info, transposedKeptColumnsFunction()),
+                                        !files.empty()}));
   return writer.take();
 }
 

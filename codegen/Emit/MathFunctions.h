@@ -8,10 +8,10 @@
 
 namespace heddle {
 
-// f32 ops become calls of the accurate function (`expf`). An exp2 that is marked `afn` becomes the instruction ex2, within
-// 2 units in the last place; a division that is marked `arcp` a product with the instruction rcp's result, within 1 unit.
-// A tanh marked `afn` that bounds scores has become these before (FastTanh.cpp).
-// Bitcasts between i32 and f32 become the functions of that name.
+// f32 ops become calls of the accurate function (`expf`). An exp2 that is marked `afn` becomes the instruction ex2,
+// within 2 units in the last place; a division that is marked `arcp` a product with the instruction rcp's result,
+// within 1 unit. A tanh marked `afn` that bounds scores has become these before (FastTanh.cpp). Bitcasts between i32
+// and f32 become the functions of that name.
 void populateMathFunctionPatterns(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 
 } // namespace heddle

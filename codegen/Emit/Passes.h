@@ -10,7 +10,8 @@
 namespace heddle {
 
 // Calls of "columns_below" become `Columns::below`, those of a list's declarations the device functions that these name
-// (dialect/IR/ListCalls.h), and the declarations go. Who calls Columns::below is a template over the skeleton's Columns.
+// (dialect/IR/ListCalls.h), and the declarations go. Who calls Columns::below is a template over the skeleton's
+// Columns.
 std::unique_ptr<mlir::Pass> createCallDevicePass();
 
 // Writes c * tanh(s / c) with the approximate instructions where that tanh is marked `afn`. CSE must have run.

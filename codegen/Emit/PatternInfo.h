@@ -18,12 +18,12 @@ struct PatternOperand {
 };
 
 struct PatternInfo {
-  std::string name;     // the pattern's symbol, for comments and messages
-  int paramCount = 0;   // arguments of the pattern: the trailing i32 values of every context
-  int variantCount = 1; // head groups
-  int branchCount = 1;  // operands of the softmax
-  bool hasScore = false; // a chain changes scores: there is a pattern_score
-  bool hasSink = false;  // every row has a key without a value: there is a pattern_sink
+  std::string name;                          // the pattern's symbol, for comments and messages
+  int paramCount = 0;                        // arguments of the pattern: the trailing i32 values of every context
+  int variantCount = 1;                      // head groups
+  int branchCount = 1;                       // operands of the softmax
+  bool hasScore = false;                     // a chain changes scores: there is a pattern_score
+  bool hasSink = false;                      // every row has a key without a value: there is a pattern_sink
   std::vector<PatternOperand> operands = {}; // ascending; pointers behind the words of every context
 };
 

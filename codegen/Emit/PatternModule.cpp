@@ -52,12 +52,16 @@ llvm::ArrayRef<PatternFunction> transposedFunctions() {
 }
 
 const PatternFunction &transposedKeptColumnsFunction() {
-  static const PatternFunction function = {
-      "pattern_transposed_kept_columns", true, {"variant", "branch", "k_position", "first_position"}, PatternResult::i32};
+  static const PatternFunction function = {"pattern_transposed_kept_columns",
+                                           true,
+                                           {"variant", "branch", "k_position", "first_position"},
+                                           PatternResult::i32};
   return function;
 }
 
-bool hasTransposedFunctions(ModuleOp module) { return bool(module.lookupSymbol<func::FuncOp>(transposedFunctions().front().symbol)); }
+bool hasTransposedFunctions(ModuleOp module) {
+  return bool(module.lookupSymbol<func::FuncOp>(transposedFunctions().front().symbol));
+}
 
 std::vector<bool> branchesWithKeptColumns(ModuleOp module, const PatternInfo &info, const PatternFunction &words) {
   std::vector<bool> branches(info.branchCount, false);
@@ -81,10 +85,10 @@ const PatternFunction &documentRowFunction() {
 bool hasDocumentRows(ModuleOp module) { return bool(module.lookupSymbol<func::FuncOp>(documentRowFunction().symbol)); }
 
 void dropTextFunctions(ModuleOp module) {
-  for (llvm::StringRef symbol : {llvm::StringRef(keptColumnsFunction().symbol), llvm::StringRef(bandColumnsFunction().symbol),
-                                 llvm::StringRef(documentCountFunction().symbol), llvm::StringRef(documentRowFunction().symbol),
-                                 llvm::StringRef(transposedKeptColumnsFunction().symbol),
-                                 llvm::StringRef(kColumnsBelowSymbol)})
+  for (llvm::StringRef symbol :
+       {llvm::StringRef(keptColumnsFunction().symbol), llvm::StringRef(bandColumnsFunction().symbol),
+        llvm::StringRef(documentCountFunction().symbol), llvm::StringRef(documentRowFunction().symbol),
+        llvm::StringRef(transposedKeptColumnsFunction().symbol), llvm::StringRef(kColumnsBelowSymbol)})
     if (auto function = module.lookupSymbol<func::FuncOp>(symbol))
       function.erase();
 }
@@ -125,11 +129,16 @@ std::vector<std::string> contextArgumentNames(const PatternInfo &info) {
 
 MemRefType operandTypeOf(MLIRContext *context, const PatternOperand &operand) {
   switch (operand.element) {
-  case ElementType::i32: return attn::loweredOperandType(IntegerType::get(context, 32));
-  case ElementType::i64: return attn::loweredOperandType(IntegerType::get(context, 64));
-  case ElementType::f32: return attn::loweredOperandType(Float32Type::get(context));
-  case ElementType::bf16: return attn::loweredOperandType(BFloat16Type::get(context));
-  case ElementType::f16: break;
+  case ElementType::i32:
+    return attn::loweredOperandType(IntegerType::get(context, 32));
+  case ElementType::i64:
+    return attn::loweredOperandType(IntegerType::get(context, 64));
+  case ElementType::f32:
+    return attn::loweredOperandType(Float32Type::get(context));
+  case ElementType::bf16:
+    return attn::loweredOperandType(BFloat16Type::get(context));
+  case ElementType::f16:
+    break;
   }
   return attn::loweredOperandType(Float16Type::get(context));
 }
@@ -154,10 +163,17 @@ static FunctionType expectedType(MLIRContext *context, const PatternFunction &fu
     inputs.push_back(name == "out" ? Type(MemRefType::get({5}, i32)) : name == "score" ? f32 : i32);
   llvm::SmallVector<Type> results;
   switch (function.result) {
-  case PatternResult::none: break;
-  case PatternResult::i32: results.push_back(i32); break;
-  case PatternResult::i1: results.push_back(IntegerType::get(context, 1)); break;
-  case PatternResult::f32: results.push_back(f32); break;
+  case PatternResult::none:
+    break;
+  case PatternResult::i32:
+    results.push_back(i32);
+    break;
+  case PatternResult::i1:
+    results.push_back(IntegerType::get(context, 1));
+    break;
+  case PatternResult::f32:
+    results.push_back(f32);
+    break;
   }
   return FunctionType::get(context, inputs, results);
 }
@@ -183,9 +199,10 @@ LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
     if (failed(verifyFunction(found, function, info)))
       return failure();
   }
-  for (const PatternFunction *function : {&keptColumnsFunction(), &bandColumnsFunction(), &documentCountFunction(), &documentRowFunction(),
-                                          &transposedKeptColumnsFunction()})
-    if (auto found = module.lookupSymbol<func::FuncOp>(function->symbol); found && failed(verifyFunction(found, *function, info)))
+  for (const PatternFunction *function : {&keptColumnsFunction(), &bandColumnsFunction(), &documentCountFunction(),
+                                          &documentRowFunction(), &transposedKeptColumnsFunction()})
+    if (auto found = module.lookupSymbol<func::FuncOp>(function->symbol);
+        found && failed(verifyFunction(found, *function, info)))
       return failure();
   return success();
 }

@@ -19,8 +19,8 @@ struct PatternOperand;
 enum class PatternResult { none, i32, i1, f32 };
 
 // One generated function. `arguments` follow the context where the function takes one; "out" is the
-// memref<5xi32> that receives a range, "score" an f32, every other argument an i32; the tensors of the context are memrefs
-// without an end (dialect/IR/Operands.h).
+// memref<5xi32> that receives a range, "score" an f32, every other argument an i32; the tensors of the context are
+// memrefs without an end (dialect/IR/Operands.h).
 struct PatternFunction {
   const char *symbol;
   bool takesContext;
@@ -31,13 +31,14 @@ struct PatternFunction {
 // The six functions that every pattern has, in the order in which they are emitted.
 llvm::ArrayRef<PatternFunction> patternFunctions();
 
-// The seventh function, which a module may lack: the kept columns of a tile as one word. Its attribute "heddle.branches"
-// says for which branches it answers. It calls "columns_below", which only the text has: a skeleton defines it.
+// The seventh function, which a module may lack: the kept columns of a tile as one word. Its attribute
+// "heddle.branches" says for which branches it answers. It calls "columns_below", which only the text has: a skeleton
+// defines it.
 const PatternFunction &keptColumnsFunction();
 inline constexpr llvm::StringLiteral kColumnsBelowSymbol = "columns_below";
 
-// The same for the band of positions that alone cuts the squares of a pattern (dialect/Geometry/Grain.h); answers for all
-// branches of the patterns that have it.
+// The same for the band of positions that alone cuts the squares of a pattern (dialect/Geometry/Grain.h); answers for
+// all branches of the patterns that have it.
 const PatternFunction &bandColumnsFunction();
 bool hasBandColumns(mlir::ModuleOp module);
 
@@ -49,8 +50,8 @@ const PatternFunction &documentCountFunction();
 const PatternFunction &documentRowFunction();
 bool hasDocumentRows(mlir::ModuleOp module);
 
-// The functions of key tiles, which only modules for kernels that walk those have, and there all four; and their kept columns,
-// which such a module may lack.
+// The functions of key tiles, which only modules for kernels that walk those have, and there all four; and their kept
+// columns, which such a module may lack.
 llvm::ArrayRef<PatternFunction> transposedFunctions();
 const PatternFunction &transposedKeptColumnsFunction();
 bool hasTransposedFunctions(mlir::ModuleOp module);

@@ -12,10 +12,20 @@ namespace {
 // Where a generated function's argument comes from inside a method of Pattern.
 std::string fieldOf(const std::string &argument) {
   static const std::vector<std::pair<std::string, std::string>> fields = {
-      {"batch", "c.batch"},      {"head", "c.head"},        {"heads", "c.heads"},        {"seqlen_q", "c.seqlenQ"},
-      {"seqlen_k", "c.seqlenK"}, {"q_origin", "c.qOrigin"}, {"k_origin", "c.kOrigin"},   {"tile_first", "tileFirst"},
-      {"tile_last", "tileLast"}, {"block_n", "blockN"},     {"q_position", "qPosition"}, {"k_position", "kPosition"},
-      {"first_position", "firstPosition"}, {"block_m", "blockM"},
+      {"batch", "c.batch"},
+      {"head", "c.head"},
+      {"heads", "c.heads"},
+      {"seqlen_q", "c.seqlenQ"},
+      {"seqlen_k", "c.seqlenK"},
+      {"q_origin", "c.qOrigin"},
+      {"k_origin", "c.kOrigin"},
+      {"tile_first", "tileFirst"},
+      {"tile_last", "tileLast"},
+      {"block_n", "blockN"},
+      {"q_position", "qPosition"},
+      {"k_position", "kPosition"},
+      {"first_position", "firstPosition"},
+      {"block_m", "blockM"},
   };
   for (const auto &[name, field] : fields)
     if (name == argument)
@@ -38,7 +48,8 @@ constexpr Method methods[] = {{"variant", "int"},    {"queryRate", "int"},      
                               {"keyResidue", "int"}, {"nextRange", "KeyRange"}, {"keep", "bool"}};
 
 // The same of transposedFunctions().
-constexpr Method transposedMethods[] = {{"keyRate", "int"}, {"queryRate", "int"}, {"queryResidue", "int"}, {"nextRange", "KeyRange"}};
+constexpr Method transposedMethods[] = {
+    {"keyRate", "int"}, {"queryRate", "int"}, {"queryResidue", "int"}, {"nextRange", "KeyRange"}};
 
 constexpr Method keptColumnsMethod = {"keptColumns", "uint32_t"}, bandColumnsMethod = {"bandColumns", "uint32_t"};
 
@@ -66,7 +77,8 @@ void writeMethod(SourceWriter &writer, const Method &method, const PatternFuncti
   writer.line("return KeyRange{out[0], out[1], out[2], out[3], out[4]};");
 }
 
-void writeWords(SourceWriter &writer, const std::string &signature, const PatternFunction &function, const PatternInfo &info) {
+void writeWords(SourceWriter &writer, const std::string &signature, const PatternFunction &function,
+                const PatternInfo &info) {
   std::vector<std::string> values;
   for (const std::string &argument : argumentNames(function, info))
     values.push_back(fieldOf(argument));
@@ -81,7 +93,8 @@ void writeBandColumns(SourceWriter &writer, const PatternInfo &info) {
 }
 
 // A skeleton asks kHasKeptColumns first, so the method of a pattern without words needs no body.
-void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const PatternFunction &function, const std::vector<bool> &branches) {
+void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const PatternFunction &function,
+                      const std::vector<bool> &branches) {
   std::vector<std::string> answers;
   for (bool hasWords : branches)
     answers.push_back(hasWords ? "true" : "false");
@@ -93,8 +106,8 @@ void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const Patte
   writeWords(writer, signature, function, info);
 }
 
-// A skeleton asks only where configurations have tiles of documents (Skeletons/work_items.cuh), so a pattern without them says
-// nothing of them.
+// A skeleton asks only where configurations have tiles of documents (Skeletons/work_items.cuh), so a pattern without
+// them says nothing of them.
 void writeDocuments(SourceWriter &writer, const PatternInfo &info) {
   writeMethod(writer, {"documentCount", "int"}, documentCountFunction(), info);
   writeMethod(writer, {"documentRow", "int"}, documentRowFunction(), info);
@@ -124,10 +137,11 @@ void writeOperands(SourceWriter &writer, const PatternInfo &info) {
   if (info.operands.empty())
     return;
   writer.constant("kOperandCount", static_cast<int>(info.operands.size()));
-  auto body = writer.function("static __device__ __forceinline__ void bindOperands(PatternContext &c, const void *const *operands)");
+  auto body = writer.function(
+      "static __device__ __forceinline__ void bindOperands(PatternContext &c, const void *const *operands)");
   for (size_t i = 0; i < info.operands.size(); ++i)
-    writer.line("c." + operandField(info.operands[i]) + " = static_cast<" + pointerType(info.operands[i].element) + ">(operands[" +
-                std::to_string(i) + "]);");
+    writer.line("c." + operandField(info.operands[i]) + " = static_cast<" + pointerType(info.operands[i].element) +
+                ">(operands[" + std::to_string(i) + "]);");
 }
 
 // What rows of keys visit, under the names of Pattern with the axes exchanged.

@@ -80,7 +80,8 @@ void NvrtcSearch::addFoldersNear(const std::string &binary) {
     return;
   const fs::path beside = fs::path(binary).parent_path();
   const fs::path above = beside.parent_path();
-  std::vector<std::string> near = {(beside / "heddle" / "nvrtc").string()}; // beside an installed libheddle, or from bin/
+  // beside an installed libheddle, or from bin/
+  std::vector<std::string> near = {(beside / "heddle" / "nvrtc").string()};
   for (const char *libraries : {HEDDLE_INSTALL_LIBDIR, "lib"})
     near.push_back((above / libraries / "heddle" / "nvrtc").string());
   addFolderAndWheels(near, beside / "nvrtc");

@@ -55,9 +55,9 @@ struct NvrtcSearch {
   /// program; /usr/local/cuda/lib64.
   static NvrtcSearch fromEnvironment();
 
-  /// Appends where an NVRTC may lie that came along with the file `binary`: heddle/nvrtc beside it (what an installation
-  /// of libheddle holds), nvrtc beside and above it (an unpacked wheel is fine), lib above it, and the folders of the
-  /// vendor's wheels in the site-packages that holds a Python package's lib folder.
+  /// Appends where an NVRTC may lie that came along with the file `binary`: heddle/nvrtc beside it (what an
+  /// installation of libheddle holds), nvrtc beside and above it (an unpacked wheel is fine), lib above it, and the
+  /// folders of the vendor's wheels in the site-packages that holds a Python package's lib folder.
   void addFoldersNear(const std::string &binary);
 };
 

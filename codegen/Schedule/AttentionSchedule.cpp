@@ -29,8 +29,8 @@ namespace {
 struct DirectionNames {
   StringRef rowRate, columnRate, columnResidue, nextRange, keptColumns;
 };
-constexpr DirectionNames kForwardNames = {"pattern_query_rate", "pattern_key_rate", "pattern_key_residue", "pattern_next_range",
-                                          "pattern_kept_columns"};
+constexpr DirectionNames kForwardNames = {"pattern_query_rate", "pattern_key_rate", "pattern_key_residue",
+                                          "pattern_next_range", "pattern_kept_columns"};
 constexpr DirectionNames kTransposedNames = {"pattern_transposed_key_rate", "pattern_transposed_query_rate",
                                              "pattern_transposed_query_residue", "pattern_transposed_next_range",
                                              "pattern_transposed_kept_columns"};
@@ -38,7 +38,8 @@ constexpr DirectionNames kTransposedNames = {"pattern_transposed_key_rate", "pat
 /// Rows are those of tiles, columns what they visit: queries and keys, or, transposed, keys and queries.
 class FunctionModule {
 public:
-  FunctionModule(ModuleOp module, attn::PatternOp pattern, const attn::PatternAnalysis &analysis, attn::Direction direction)
+  FunctionModule(ModuleOp module, attn::PatternOp pattern, const attn::PatternAnalysis &analysis,
+                 attn::Direction direction)
       : module(module), pattern(pattern), analysis(analysis), direction(direction),
         names(isForward() ? kForwardNames : kTransposedNames), i32(IntegerType::get(pattern.getContext(), 32)),
         i1(IntegerType::get(pattern.getContext(), 1)) {}
@@ -56,7 +57,8 @@ public:
     buildKeptColumns();
     if (isForward())
       buildBandColumns();
-    if (auto below = module.lookupSymbol<func::FuncOp>(kColumnsBelow); below && SymbolTable::symbolKnownUseEmpty(below, module))
+    if (auto below = module.lookupSymbol<func::FuncOp>(kColumnsBelow);
+        below && SymbolTable::symbolKnownUseEmpty(below, module))
       below.erase();
   }
 
@@ -85,9 +87,8 @@ private:
 
   void buildColumnRate() {
     FunctionBuilder f = start(names.columnRate, false, {i32, i32}, {i32});
-    f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) {
-      return f.constant(ranges(v).branches[b].columnRate);
-    }));
+    f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32,
+                           [&](unsigned v, unsigned b) { return f.constant(ranges(v).branches[b].columnRate); }));
   }
 
   void buildColumnResidue() {
@@ -144,7 +145,8 @@ private:
     SmallVector<bool> hasWords(branchCount(), true);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
       auto keeps = [&](FunctionBuilder &predicate, Pair position) {
-        return buildBranchPredicate(predicate, analysis.variants[v], b, position, predicate.argumentValues(/*asReals=*/false));
+        return buildBranchPredicate(predicate, analysis.variants[v], b, position,
+                                    predicate.argumentValues(/*asReals=*/false));
       };
       if (Value word = columnWord(f, v, b, keeps))
         return word;
@@ -164,7 +166,9 @@ private:
     FunctionBuilder f = start("pattern_band_columns", true, {i32, i32, i32, i32}, {i32});
     declareColumnsBelow(f);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
-      return columnWord(f, v, b, [&](FunctionBuilder &predicate, Pair position) { return isInBand(predicate, banded.bands[v][b], position); });
+      return columnWord(f, v, b, [&](FunctionBuilder &predicate, Pair position) {
+        return isInBand(predicate, banded.bands[v][b], position);
+      });
     }));
   }
 
@@ -209,7 +213,8 @@ private:
     FunctionBuilder f(scratch, "keeps_column", pattern, true, {i32, i32, i32}, {i1});
     Value ahead = arith::MulIOp::create(f.builder, f.loc, f.extra(2), f.constant(ranges(v).branches[b].columnRate));
     Value column = arith::AddIOp::create(f.builder, f.loc, f.extra(1), ahead);
-    Value end = arith::AddIOp::create(f.builder, f.loc, f.context(isForward() ? FunctionBuilder::KOrigin : FunctionBuilder::QOrigin),
+    Value end = arith::AddIOp::create(f.builder, f.loc,
+                                      f.context(isForward() ? FunctionBuilder::KOrigin : FunctionBuilder::QOrigin),
                                       f.context(isForward() ? FunctionBuilder::SeqlenK : FunctionBuilder::SeqlenQ));
     Value exists = arith::CmpIOp::create(f.builder, f.loc, arith::CmpIPredicate::slt, column, end);
     Value kept = keeps(f, isForward() ? Pair{f.extra(0), column} : Pair{column, f.extra(0)});
@@ -278,7 +283,11 @@ void loadScheduleDialects(MLIRContext &context) {
 }
 
 static ElementType elementTypeOf(Type type) {
-  return type.isInteger(32) ? ElementType::i32 : type.isInteger(64) ? ElementType::i64 : type.isF32() ? ElementType::f32 : type.isBF16() ? ElementType::bf16 : ElementType::f16;
+  return type.isInteger(32)   ? ElementType::i32
+         : type.isInteger(64) ? ElementType::i64
+         : type.isF32()       ? ElementType::f32
+         : type.isBF16()      ? ElementType::bf16
+                              : ElementType::f16;
 }
 
 static std::optional<ScheduleOperand> operandOf(attn::PatternOp pattern, unsigned index) {
@@ -314,7 +323,8 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
   return schedule;
 }
 
-LogicalResult appendTransposedFunctions(ModuleOp functions, attn::PatternOp pattern, const attn::PatternAnalysis &analysis) {
+LogicalResult appendTransposedFunctions(ModuleOp functions, attn::PatternOp pattern,
+                                        const attn::PatternAnalysis &analysis) {
   FunctionModule(functions, pattern, analysis, attn::Direction::Transposed).build();
   return simplify(functions);
 }

@@ -53,9 +53,10 @@ struct AttentionSchedule {
 /// `pattern` is verified and `analysis` is of it. Fails with a diagnostic at the op that has no form on the device.
 llvm::FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::PatternAnalysis &analysis);
 
-/// Appends the functions of key tiles and the queries that they visit, for kernels that walk those. `functions` are a schedule's of
-/// the same pattern. Fails as buildSchedule does.
-llvm::LogicalResult appendTransposedFunctions(mlir::ModuleOp functions, attn::PatternOp pattern, const attn::PatternAnalysis &analysis);
+/// Appends the functions of key tiles and the queries that they visit, for kernels that walk those. `functions` are a
+/// schedule's of the same pattern. Fails as buildSchedule does.
+llvm::LogicalResult appendTransposedFunctions(mlir::ModuleOp functions, attn::PatternOp pattern,
+                                              const attn::PatternAnalysis &analysis);
 
 /// The dialects that the module of functions uses.
 void loadScheduleDialects(mlir::MLIRContext &context);

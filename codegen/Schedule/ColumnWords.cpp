@@ -107,8 +107,8 @@ private:
     return setLine(result, a->slope + b->slope, words.add(a->base, b->base));
   }
 
-  /// floor(x / divisor) - floor(y / divisor), the second one the same for all columns, is floor((x - y') / divisor), y' a
-  /// multiple of the divisor; that does not overflow.
+  /// floor(x / divisor) - floor(y / divisor), the second one the same for all columns, is floor((x - y') / divisor), y'
+  /// a multiple of the divisor; that does not overflow.
   bool setStepsBetween(Value result, Value a, Value b) {
     auto found = lines.find(a);
     if (found == lines.end() || !found->second.divisor || !isUniform(b) || !haveOneDivisor(a, b))
@@ -237,15 +237,24 @@ private:
 
   static Predicate swapped(Predicate relation) {
     switch (relation) {
-    case Predicate::slt: return Predicate::sgt;
-    case Predicate::sle: return Predicate::sge;
-    case Predicate::sgt: return Predicate::slt;
-    case Predicate::sge: return Predicate::sle;
-    case Predicate::ult: return Predicate::ugt;
-    case Predicate::ule: return Predicate::uge;
-    case Predicate::ugt: return Predicate::ult;
-    case Predicate::uge: return Predicate::ule;
-    default: return relation;
+    case Predicate::slt:
+      return Predicate::sgt;
+    case Predicate::sle:
+      return Predicate::sge;
+    case Predicate::sgt:
+      return Predicate::slt;
+    case Predicate::sge:
+      return Predicate::sle;
+    case Predicate::ult:
+      return Predicate::ugt;
+    case Predicate::ule:
+      return Predicate::uge;
+    case Predicate::ugt:
+      return Predicate::ult;
+    case Predicate::uge:
+      return Predicate::ule;
+    default:
+      return relation;
     }
   }
 
@@ -258,13 +267,20 @@ private:
 
   std::optional<Word> compareLine(const Line &line, Predicate relation, Value bound) {
     switch (relation) {
-    case Predicate::slt: return words.less(line, bound, false);
-    case Predicate::sle: return words.less(line, bound, true);
-    case Predicate::sgt: return words.negation(words.less(line, bound, true));
-    case Predicate::sge: return words.negation(words.less(line, bound, false));
-    case Predicate::eq: return within(line, bound, bound, true);
-    case Predicate::ne: return words.negation(within(line, bound, bound, true));
-    default: return std::nullopt;
+    case Predicate::slt:
+      return words.less(line, bound, false);
+    case Predicate::sle:
+      return words.less(line, bound, true);
+    case Predicate::sgt:
+      return words.negation(words.less(line, bound, true));
+    case Predicate::sge:
+      return words.negation(words.less(line, bound, false));
+    case Predicate::eq:
+      return within(line, bound, bound, true);
+    case Predicate::ne:
+      return words.negation(within(line, bound, bound, true));
+    default:
+      return std::nullopt;
     }
   }
 
@@ -303,11 +319,16 @@ private:
       return words.less(dividend, end, false);
     };
     switch (relation) {
-    case Predicate::slt: return below(false);
-    case Predicate::sle: return below(true);
-    case Predicate::sgt: return words.negation(below(true));
-    case Predicate::sge: return words.negation(below(false));
-    default: break;
+    case Predicate::slt:
+      return below(false);
+    case Predicate::sle:
+      return below(true);
+    case Predicate::sgt:
+      return words.negation(below(true));
+    case Predicate::sge:
+      return words.negation(below(false));
+    default:
+      break;
     }
     Word before = isEquality ? below(false) : words.less(dividend, words.constant(0), false);
     Word end = below(relation != Predicate::ult && relation != Predicate::uge);
@@ -316,11 +337,12 @@ private:
     return isInside ? between : words.negation(between);
   }
 
-  /// The least i32 whose quotient by the divisor, which is more than 1, is not below `bound`, or is above it; the largest
-  /// i32 if there is none.
+  /// The least i32 whose quotient by the divisor, which is more than 1, is not below `bound`, or is above it; the
+  /// largest i32 if there is none.
   Value endOfQuotient(Value bound, int64_t divisor, bool includesBound) {
     constexpr int64_t lowest = std::numeric_limits<int32_t>::min(), highest = std::numeric_limits<int32_t>::max();
-    const int64_t step = includesBound, least = lowest / divisor - step, most = highest / divisor - step; // the product fits
+    // the product fits
+    const int64_t step = includesBound, least = lowest / divisor - step, most = highest / divisor - step;
     Location loc = predicate.getLoc();
     Value next = includesBound ? words.add(bound, words.constant(1)) : bound;
     Value end = words.mul(next, words.constant(divisor));

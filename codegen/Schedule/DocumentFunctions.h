@@ -1,6 +1,6 @@
 //===- DocumentFunctions.h - where documents begin --------------*- C++ -*-===//
-// Owns pattern_document_count and pattern_document_row (docs/architecture.md, section 2), which a pattern has whose rows lie
-// in documents.
+// Owns pattern_document_count and pattern_document_row (docs/architecture.md, section 2), which a pattern has whose
+// rows lie in documents.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_SCHEDULE_DOCUMENTFUNCTIONS_H
 #define HEDDLE_CODEGEN_SCHEDULE_DOCUMENTFUNCTIONS_H

@@ -62,20 +62,31 @@ void FunctionBuilder::finish(ValueRange results) { func::ReturnOp::create(builde
 Value FunctionBuilder::contextSymbol(attn::Symbol symbol) {
   using S = attn::Symbol;
   switch (symbol.kind) {
-  case S::Batch: return context(Batch);
-  case S::Head: return context(Head);
-  case S::Heads: return context(Heads);
-  case S::SeqlenQ: return context(SeqlenQ);
-  case S::SeqlenK: return context(SeqlenK);
-  case S::QOrigin: return context(QOrigin);
-  case S::KOrigin: return context(KOrigin);
-  case S::Parameter: return parameter(symbol.index);
-  case S::Tensor: return argumentValues(/*asReals=*/false).values.lookup(pattern.getArgument(symbol.index));
-  default: return {};
+  case S::Batch:
+    return context(Batch);
+  case S::Head:
+    return context(Head);
+  case S::Heads:
+    return context(Heads);
+  case S::SeqlenQ:
+    return context(SeqlenQ);
+  case S::SeqlenK:
+    return context(SeqlenK);
+  case S::QOrigin:
+    return context(QOrigin);
+  case S::KOrigin:
+    return context(KOrigin);
+  case S::Parameter:
+    return parameter(symbol.index);
+  case S::Tensor:
+    return argumentValues(/*asReals=*/false).values.lookup(pattern.getArgument(symbol.index));
+  default:
+    return {};
   }
 }
 
-/// Where the choice among [first, last) is parted: one by one, but many in halves, as every pass over a function costs its depth.
+/// Where the choice among [first, last) is parted: one by one, but many in halves, as every pass over a function costs
+/// its depth.
 static unsigned partOf(unsigned first, unsigned last) {
   constexpr unsigned kMostInTurn = 16;
   return last - first > kMostInTurn ? first + (last - first) / 2 : first + 1;
@@ -92,7 +103,8 @@ Value FunctionBuilder::choose(Value selector, unsigned count, Type type, functio
     if (first + 1 == last)
       return makeValue(first);
     const unsigned part = partOf(first, last);
-    auto branch = scf::IfOp::create(builder, loc, TypeRange{type}, isBefore(selector, first, part), /*withElseRegion=*/true);
+    auto branch =
+        scf::IfOp::create(builder, loc, TypeRange{type}, isBefore(selector, first, part), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
     scf::YieldOp::create(builder, loc, self(self, first, part));

@@ -1,8 +1,8 @@
 //===- RangeFunction.cpp - ranges as device code --------------------------===//
 // Each piece gives its next tiles at or after `from`; a run begins at the first of them and ends where the set of
 // pieces that cover it changes. Nothing is stored or sorted, so a tile needs no memory for its ranges.
-// A piece with a list asks for its next cell in every cell of rows. On a device the lanes of a warp ask together, so its
-// loops go round equally often in all of them, the shorter ones over their last cell again.
+// A piece with a list asks for its next cell in every cell of rows. On a device the lanes of a warp ask together, so
+// its loops go round equally often in all of them, the shorter ones over their last cell again.
 //===----------------------------------------------------------------------===//
 #include "codegen/Schedule/RangeFunction.h"
 #include "dialect/IR/ListCalls.h"
@@ -121,40 +121,42 @@ private:
   PieceRun nextOf(const attn::PieceRange &piece) {
     Value none = function.constant(kNoTile);
     Carried initial = {none, none, function.constant(-kNoTile - 1), none};
-    Carried result = overCells(piece, initial, [&](const CellColumns &columns, const Cells &, Carried carried) -> Carried {
-      Value last = tileOf(columns.visitLast), end = add(last, one());
-      Value hasColumns = lessEqual(columns.visitFirst, columns.visitLast), reaches = both(hasColumns, less(tile.from, end));
-      Value isNext = both(reaches, isNone(carried[0]));
-      return {select(isNext, max(tileOf(columns.visitFirst), tile.from), carried[0]),
-              select(isNext, end, carried[1]),
-              select(columns.hasRows, max(carried[2], columns.fullFirst), carried[2]),
-              select(columns.hasRows, min(carried[3], columns.fullLast), carried[3])};
-    });
+    Carried result =
+        overCells(piece, initial, [&](const CellColumns &columns, const Cells &, Carried carried) -> Carried {
+          Value last = tileOf(columns.visitLast), end = add(last, one());
+          Value hasColumns = lessEqual(columns.visitFirst, columns.visitLast),
+                reaches = both(hasColumns, less(tile.from, end));
+          Value isNext = both(reaches, isNone(carried[0]));
+          return {select(isNext, max(tileOf(columns.visitFirst), tile.from), carried[0]),
+                  select(isNext, end, carried[1]),
+                  select(columns.hasRows, max(carried[2], columns.fullFirst), carried[2]),
+                  select(columns.hasRows, min(carried[3], columns.fullLast), carried[3])};
+        });
     return {result[0], result[1], result[2], result[3]};
   }
 
-  /// Of a cell of rows, the next listed cell at or after `from`. A run ends where that of another cell of rows begins or
-  /// ends, so that inside it the columns that all keep are those of these cells.
+  /// Of a cell of rows, the next listed cell at or after `from`. A run ends where that of another cell of rows begins
+  /// or ends, so that inside it the columns that all keep are those of these cells.
   PieceRun nextListed(const attn::PieceRange &piece) {
     Value none = function.constant(kNoTile);
     Carried initial = {none, none, function.constant(-kNoTile - 1), none};
     Carried result =
         overCells(piece, initial, [&](const CellColumns &columns, const Cells &cells, Carried carried) -> Carried {
-      ListedCell next = nextCell(*piece.list, columns, cells);
-      Value first = max(columns.visitFirst, next.first), last = min(columns.visitLast, next.last);
-      Value lastTile = tileOf(last), reached = add(lastTile, one());
-      Value hasColumns = lessEqual(first, last), isAhead = less(tile.from, reached);
-      Value isListed = both(next.exists, hasColumns), visits = both(isListed, isAhead);
-      Value begin = select(visits, max(tileOf(first), tile.from), none);
-      Value end = select(visits, reached, none);
-      Value runBegin = min(carried[0], begin);
-      Value mine = select(less(runBegin, begin), begin, end);
-      Value others = select(less(runBegin, carried[0]), carried[0], carried[1]);
-      Value fullFirst = max(columns.fullFirst, select(visits, next.first, none));
-      Value fullLast = min(columns.fullLast, next.last);
-      return {runBegin, min(mine, others), select(columns.hasRows, max(carried[2], fullFirst), carried[2]),
-              select(columns.hasRows, min(carried[3], fullLast), carried[3])};
-    });
+          ListedCell next = nextCell(*piece.list, columns, cells);
+          Value first = max(columns.visitFirst, next.first), last = min(columns.visitLast, next.last);
+          Value lastTile = tileOf(last), reached = add(lastTile, one());
+          Value hasColumns = lessEqual(first, last), isAhead = less(tile.from, reached);
+          Value isListed = both(next.exists, hasColumns), visits = both(isListed, isAhead);
+          Value begin = select(visits, max(tileOf(first), tile.from), none);
+          Value end = select(visits, reached, none);
+          Value runBegin = min(carried[0], begin);
+          Value mine = select(less(runBegin, begin), begin, end);
+          Value others = select(less(runBegin, carried[0]), carried[0], carried[1]);
+          Value fullFirst = max(columns.fullFirst, select(visits, next.first, none));
+          Value fullLast = min(columns.fullLast, next.last);
+          return {runBegin, min(mine, others), select(columns.hasRows, max(carried[2], fullFirst), carried[2]),
+                  select(columns.hasRows, min(carried[3], fullLast), carried[3])};
+        });
     return {result[0], result[1], result[2], result[3]};
   }
 

@@ -1,6 +1,6 @@
 //===- RangeFunction.h - ranges as device code ------------------*- C++ -*-===//
-// Builds the body of pattern_next_range for one branch from the ranges of the analysis, and of its transposed twin alike: the
-// ranges say which axis the tile has.
+// Builds the body of pattern_next_range for one branch from the ranges of the analysis, and of its transposed twin
+// alike: the ranges say which axis the tile has.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_SCHEDULE_RANGEFUNCTION_H
 #define HEDDLE_CODEGEN_SCHEDULE_RANGEFUNCTION_H
@@ -18,8 +18,8 @@ struct TileArguments {
   mlir::Value tileFirst, tileLast, blockN, from;
 };
 
-/// begin, end, full_begin, full_end of the first run at or after `from`, and how far beyond its begin one piece visits every
-/// tile: runs end where the set of pieces changes.
+/// begin, end, full_begin, full_end of the first run at or after `from`, and how far beyond its begin one piece visits
+/// every tile: runs end where the set of pieces changes.
 struct ColumnRun {
   mlir::Value begin, end, fullBegin, fullEnd, reach;
 };

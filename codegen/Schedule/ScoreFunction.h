@@ -1,6 +1,6 @@
 //===- ScoreFunction.h - what a pattern makes of a score --------*- C++ -*-===//
-// Owns pattern_score and pattern_sink (docs/architecture.md, section 2), which a pattern with a chain of score ops, with
-// a sink has.
+// Owns pattern_score and pattern_sink (docs/architecture.md, section 2), which a pattern with a chain of score ops,
+// with a sink has.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_SCHEDULE_SCOREFUNCTION_H
 #define HEDDLE_CODEGEN_SCHEDULE_SCOREFUNCTION_H

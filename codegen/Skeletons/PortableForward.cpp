@@ -204,7 +204,9 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &request) const {
        "the predicate of partial tiles in a loop: less code and fewer registers",
        {0, 1},
        {"no", "yes"}},
-      {"raster_heads", "(batch, head) pairs whose query tiles of one number run side by side", {1, 8, kMostRasterHeads}},
+      {"raster_heads",
+       "(batch, head) pairs whose query tiles of one number run side by side",
+       {1, 8, kMostRasterHeads}},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
   };
   appendChainedKnob(knobs, request, 0);
@@ -221,7 +223,8 @@ const std::vector<Constraint> &PortableForward::constraints() const {
       {"pipeline", "stages, chunks and overlap fit each other", ruleOf<C, checkPipeline>},
       {"threads", "threads of one block and of one SM", ruleOf<C, checkThreads>},
       {"smem", "shared memory of one block", ruleOf<C, checkSmem>},
-      {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", ruleOf<C, checkPortableSmem>},
+      {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere",
+       ruleOf<C, checkPortableSmem>},
       {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
       {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
       {"chained", "a pattern of several passes", ruleOf<C, checkChained>},

@@ -1,7 +1,7 @@
 //===- Registry.h - the skeletons by variable ------------------------------------------------===//
 //
-// One declaration per skeleton, defined in its own file. Which there are is what files there are: codegen/Config/CMakeLists.txt
-// makes the list.
+// One declaration per skeleton, defined in its own file. Which there are is what files there are:
+// codegen/Config/CMakeLists.txt makes the list.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_SKELETONS_REGISTRY_H

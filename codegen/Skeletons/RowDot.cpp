@@ -1,7 +1,7 @@
 //===- RowDot.cpp - host half of row_dot.cuh ---------------------------------------------------===//
 //
-// Owns what the row_dot skeleton serves, its search space, constraints and launch: delta, the row sums of out * d_out, on every
-// GPU. Change it together with row_dot.cuh.
+// Owns what the row_dot skeleton serves, its search space, constraints and launch: delta, the row sums of out * d_out,
+// on every GPU. Change it together with row_dot.cuh.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/ConfigView.h"
@@ -33,14 +33,18 @@ struct RowDotConfig {
 
   static const FieldsOf<RowDotConfig> &fields() {
     using C = RowDotConfig;
-    static const FieldsOf<C> list = {"row_dot", {{"block_m", &C::blockM, 1, kLargestField}, {"warps", &C::warps, 1, kMaxWarps}}};
+    static const FieldsOf<C> list = {"row_dot",
+                                     {{"block_m", &C::blockM, 1, kLargestField}, {"warps", &C::warps, 1, kMaxWarps}}};
     return list;
   }
 };
 
-constexpr int64_t kMaxPieces = 48; // of one tensor and lane: two registers of four for each, in two tensors, fill 255 with fewer
+// of one tensor and lane: two registers of four for each, in two tensors, fill 255 with fewer
+constexpr int64_t kMaxPieces = 48;
 
-int64_t piecesOfRow(const KernelRequest &request) { return request.valueDim * dtypeBytes(request.outType) / kPieceBytes; }
+int64_t piecesOfRow(const KernelRequest &request) {
+  return request.valueDim * dtypeBytes(request.outType) / kPieceBytes;
+}
 
 int64_t lanesOfRow(const KernelRequest &request) {
   int64_t lanes = 1;
@@ -62,7 +66,8 @@ Reason checkRegisters(const KernelRequest &request, const RowDotConfig &config) 
   const int64_t pieces = steps * ((piecesOfRow(request) + lanes - 1) / lanes), most = kMaxPieces / 2;
   if (pieces <= most)
     return std::nullopt;
-  return "a lane holds " + std::to_string(pieces) + " pieces of 16 B of each tensor, registers hold " + std::to_string(most);
+  return "a lane holds " + std::to_string(pieces) + " pieces of 16 B of each tensor, registers hold " +
+         std::to_string(most);
 }
 
 class RowDot final : public Skeleton {
@@ -72,7 +77,9 @@ public:
   bool servesArch(const GpuArch &) const override { return true; }
 
   std::vector<Knob> knobs(const KernelRequest &) const override {
-    return {{"block_m", "rows of one block: more of them under way at a time, more registers", {4, 8, 16, 32, 64, 128, 256}},
+    return {{"block_m",
+             "rows of one block: more of them under way at a time, more registers",
+             {4, 8, 16, 32, 64, 128, 256}},
             {"warps", "warps of one block", {1, 2, 4, 8}}};
   }
 
@@ -108,7 +115,8 @@ public:
     LaunchPlan plan = planFor(request, 1);
     plan.serves.qOrigin = QOriginRule::given; // which no sum over a row depends on
     KernelLaunch &launch = plan.launches.emplace_back();
-    launch.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * ceilDiv(LaunchSymbol::seqlenQ, config.blockM);
+    launch.grid[0] =
+        LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * ceilDiv(LaunchSymbol::seqlenQ, config.blockM);
     launch.block = kWarpLanes * config.warps;
     for (Role role : {Role::out, Role::dOut, Role::delta})
       launch.appendPointer(role);

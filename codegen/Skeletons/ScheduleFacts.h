@@ -1,7 +1,7 @@
 //===- ScheduleFacts.h - what estimates of time ask of a configuration ------------------------===//
 //
-// Families say it of their own configurations, so that who estimates knows no fields: how the work is cut and dealt out,
-// and which choices a factor is fitted for (tuner/Model).
+// Families say it of their own configurations, so that who estimates knows no fields: how the work is cut and dealt
+// out, and which choices a factor is fitted for (tuner/Model).
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_SKELETONS_SCHEDULEFACTS_H
@@ -22,8 +22,8 @@ struct ScheduleFacts {
   bool isReversed = false;
   Order order = Order::asTheyEnd;
   bool isAnchored = false;
-  int64_t partTiles = 0;   ///< items of at least twice so many key tiles fall into parts of so many; 0: none
-  int64_t rasterMib = 0;   ///< K and V of the (batch, head) pairs that run side by side; 0: so many pairs:
+  int64_t partTiles = 0; ///< items of at least twice so many key tiles fall into parts of so many; 0: none
+  int64_t rasterMib = 0; ///< K and V of the (batch, head) pairs that run side by side; 0: so many pairs:
   int64_t rasterHeads = 1;
   std::vector<std::pair<const char *, bool>> choices; ///< what a cost model has factors for, and whether it is so
 };
@@ -43,18 +43,12 @@ template <class Config> struct CostChoice {
 
 /// Of every family of forward kernels, before its own.
 inline constexpr CostChoice<ForwardConfig> kForwardChoices[] = {
-    {"block_m=64", &ForwardConfig::blockM, 64},
-    {"block_m=192", &ForwardConfig::blockM, 192},
-    {"block_n=32", &ForwardConfig::blockN, 32},
-    {"block_n=48", &ForwardConfig::blockN, 48},
-    {"block_n=64", &ForwardConfig::blockN, 64},
-    {"block_n=80", &ForwardConfig::blockN, 80},
-    {"block_n=96", &ForwardConfig::blockN, 96},
-    {"block_n=112", &ForwardConfig::blockN, 112},
-    {"min_blocks=2", &ForwardConfig::minBlocks, 2},
-    {"stages=3", &ForwardConfig::stages, 3},
-    {"compact_mask", &ForwardConfig::compactMask, 1},
-    {"raster_reversed", &ForwardConfig::rasterReversed, 1},
+    {"block_m=64", &ForwardConfig::blockM, 64},       {"block_m=192", &ForwardConfig::blockM, 192},
+    {"block_n=32", &ForwardConfig::blockN, 32},       {"block_n=48", &ForwardConfig::blockN, 48},
+    {"block_n=64", &ForwardConfig::blockN, 64},       {"block_n=80", &ForwardConfig::blockN, 80},
+    {"block_n=96", &ForwardConfig::blockN, 96},       {"block_n=112", &ForwardConfig::blockN, 112},
+    {"min_blocks=2", &ForwardConfig::minBlocks, 2},   {"stages=3", &ForwardConfig::stages, 3},
+    {"compact_mask", &ForwardConfig::compactMask, 1}, {"raster_reversed", &ForwardConfig::rasterReversed, 1},
 };
 
 /// What forward families share, and their own choices.

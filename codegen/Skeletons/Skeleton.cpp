@@ -44,7 +44,9 @@ LaunchPlan Skeleton::planCall(const KernelRequest &request, const KernelConfig &
   return mib ? chainedPlan(plans, roundStep(request, config.valueOf("block_m")), mib) : std::move(plans.front());
 }
 
-LaunchPlan Skeleton::defaultPlan(const KernelRequest &request) const { return planCall(request, defaultConfig(request)); }
+LaunchPlan Skeleton::defaultPlan(const KernelRequest &request) const {
+  return planCall(request, defaultConfig(request));
+}
 
 std::vector<KernelConfig> Skeleton::spareConfigs(const KernelRequest &) const { return {}; }
 

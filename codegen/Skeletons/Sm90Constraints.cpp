@@ -19,8 +19,8 @@ using Reason = std::optional<std::string>;
 
 constexpr int64_t kMaxBoxRows = 256; // rows of one copy through a tensor map
 constexpr int64_t kCellBytes = 4 * kCellSlots * cellSlotWords(32);
-constexpr int64_t kRegisterStep = 8; // of setmaxnreg
-constexpr int64_t kStateRegisters = 30;   // softmax state and addresses of a consumer's thread
+constexpr int64_t kRegisterStep = 8;    // of setmaxnreg
+constexpr int64_t kStateRegisters = 30; // softmax state and addresses of a consumer's thread
 
 std::string number(int64_t value) { return std::to_string(value); }
 
@@ -168,8 +168,8 @@ Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
 
 Reason checkSplits(const KernelRequest &request, const Sm90Config &config) {
   if ((config.splitLast || config.splitTiles) && !sm90CanSplit(request))
-    return "parts of value_dim=" + number(request.valueDim) + " do not merge within the registers of a thread, at most " +
-           number(kLargestSplitValueDim) + " does";
+    return "parts of value_dim=" + number(request.valueDim) +
+           " do not merge within the registers of a thread, at most " + number(kLargestSplitValueDim) + " does";
   if (config.splitLast && config.grid != kGridStride)
     return std::string("a last round to split is known only where blocks take items at a stride");
   if (!config.splitTiles)

@@ -6,7 +6,8 @@
 
 namespace heddle {
 
-inline constexpr int64_t kAllHeadsMib = 4096;     // long rows of all heads first: what they leave to others is shared early
+// long rows of all heads first: what they leave to others is shared early
+inline constexpr int64_t kAllHeadsMib = 4096;
 inline constexpr int64_t kDefaultSplitTiles = 96; // of 48, 64, 96 and 128 the fastest on global rows of 32k keys
 
 /// Feasible for every request that applies; fields that follow from others are not yet derived.

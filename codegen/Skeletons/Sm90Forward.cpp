@@ -44,7 +44,8 @@ LaunchExpr gridBlocks(const KernelRequest &request, const Sm90Config &config) {
   return config.grid == kGridTile ? items : min(units, residentBlocks(config));
 }
 
-PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const KernelRequest &request, const Sm90Config &config) {
+PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const KernelRequest &request,
+                            const Sm90Config &config) {
   constexpr int64_t kWordBytes = 4;
   const bool hasSplits = config.splitLast || config.splitTiles, isDynamic = config.grid == kGridDynamic;
   if (!hasSplits && !isDynamic)
@@ -54,7 +55,8 @@ PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const Kernel
   LaunchExpr bytes = (keepsChain && !hasSplits ? workspace::kChain : cleared) * kWordBytes;
   if (hasSplits) {
     const LaunchExpr ownSlots = config.splitTiles ? residentBlocks(config) * LaunchExpr(kOwnSlots) : LaunchExpr(0);
-    bytes = bytes + (ownSlots + LaunchExpr(kSplitSlots)) * LaunchExpr(config.blockM / kWarpRows * stateBytes(request.valueDim));
+    bytes = bytes +
+            (ownSlots + LaunchExpr(kSplitSlots)) * LaunchExpr(config.blockM / kWarpRows * stateBytes(request.valueDim));
   }
   if (keepsChain)
     bytes = bytes + workItems(request, config) * LaunchExpr(kWordBytes);
@@ -101,31 +103,74 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
   // What constraints read together: tiles; who computes what; the rest.
   constexpr size_t kTiles = 0, kDealing = 1, kRest = 2;
   std::vector<Knob> knobs = {
-      {"block_m", "query rows of one block, 64 for each warpgroup: more reuse of K and V", {64, 128, 192, 256}, {}, kTiles},
+      {"block_m",
+       "query rows of one block, 64 for each warpgroup: more reuse of K and V",
+       {64, 128, 192, 256},
+       {},
+       kTiles},
       {"block_n", "keys of one tile: fewer barriers, more registers", {32, 48, 64, 80, 96, 112, 128}, {}, kTiles},
       {"stages", "key tiles in shared memory: deeper prefetch", {2, 3, 4, 6}, {}, kTiles},
-      {"min_blocks", "blocks of one SM: more of them hide each other's ends, with fewer registers each", {1, 2, 3}, {}, kTiles},
-      {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}, {}, kRest},
-      {"compact_mask", "the predicate of masked tiles in a loop, where a pattern has no column words: less code and fewer registers", {0, 1}, {"no", "yes"}, kRest},
-      {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}, kRest},
-      {"query_stages", "query tiles in shared memory: with two, the next item arrives beside this one", {1, 2}, {}, kTiles},
+      {"min_blocks",
+       "blocks of one SM: more of them hide each other's ends, with fewer registers each",
+       {1, 2, 3},
+       {},
+       kTiles},
+      {"rescale_threshold",
+       "growth of a row maximum, in log2 units, before accumulators are rescaled",
+       {0, 8},
+       {},
+       kRest},
+      {"compact_mask",
+       "the predicate of masked tiles in a loop, where a pattern has no column words: less code and fewer registers",
+       {0, 1},
+       {"no", "yes"},
+       kRest},
+      {"raster_reversed",
+       "query tiles in descending order, longest first under causal masks",
+       {0, 1},
+       {"no", "yes"},
+       kRest},
+      {"query_stages",
+       "query tiles in shared memory: with two, the next item arrives beside this one",
+       {1, 2},
+       {},
+       kTiles},
       {"turn_taking", "warpgroups issue their products in turn", {0, 1}, {"no", "yes"}, kTiles},
       {"grid",
        "a block for every item, or one per SM that takes items at a stride, to and fro, or from a counter",
        {0, 1, 2, 3},
-       {"tile", "stride", "snake", "dynamic"}, kDealing},
+       {"tile", "stride", "snake", "dynamic"},
+       kDealing},
       {"softmax", "look for maxima in every tile, or in masked tiles only", {0, 1}, {"online", "anchored"}, kDealing},
-      {"split_last", "items of the last, incomplete round in parts, so that no block stays idle", {0, 1}, {"no", "yes"}, kDealing},
-      {"split_tiles", "items with a range of at least twice this many key tiles in parts, which blocks share", {0, 64, kDefaultSplitTiles, 128}, {}, kDealing},
-      {"producer_registers", "registers of a producing thread: the others get what these leave", {32, 40, 56}, {}, kTiles},
-      {"raster_mib", "K and V of the heads that run side by side, in MiB: what should stay in L2", {4, 16, kAllHeadsMib}, {}, kRest},
+      {"split_last",
+       "items of the last, incomplete round in parts, so that no block stays idle",
+       {0, 1},
+       {"no", "yes"},
+       kDealing},
+      {"split_tiles",
+       "items with a range of at least twice this many key tiles in parts, which blocks share",
+       {0, 64, kDefaultSplitTiles, 128},
+       {},
+       kDealing},
+      {"producer_registers",
+       "registers of a producing thread: the others get what these leave",
+       {32, 40, 56},
+       {},
+       kTiles},
+      {"raster_mib",
+       "K and V of the heads that run side by side, in MiB: what should stay in L2",
+       {4, 16, kAllHeadsMib},
+       {},
+       kRest},
   };
   appendChainedKnob(knobs, request, kRest);
   appendDocumentKnob(knobs, request, kRest);
   return knobs;
 }
 
-KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const { return derived(request, sm90Default(request)); }
+KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
+  return derived(request, sm90Default(request));
+}
 
 // Predicates in a loop first, which long ones want; then more registers for the producing threads, which lists of cells
 // want; then fewer consuming warpgroups, and only then key tiles that blocks of keys are no multiples of.
@@ -140,7 +185,8 @@ std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request
     spare.blockN = blockN;
     spare.producerRegisters = producerRegisters;
     const KernelConfig config = derived(request, spare);
-    const bool isKnown = config == KernelConfig(base) || std::find(spares.begin(), spares.end(), config) != spares.end();
+    const bool isKnown =
+        config == KernelConfig(base) || std::find(spares.begin(), spares.end(), config) != spares.end();
     if (!isKnown && !whyInfeasible(request, config))
       spares.push_back(config);
   };
@@ -150,7 +196,8 @@ std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request
   add(base.blockM, aligned, kAmpleProducer);
   if (base.blockM > kConsumerRows)
     add(base.blockM - kConsumerRows, aligned, kAmpleProducer);
-  const int64_t mostSteps = request.operands.empty() ? 2 : 4; // every score of a tile may wait for an element of a tensor
+  // every score of a tile may wait for an element of a tensor
+  const int64_t mostSteps = request.operands.empty() ? 2 : 4;
   for (int64_t step = 1; step <= mostSteps; ++step)
     add(base.blockM, base.blockN - step * kKeyStep, kAmpleProducer);
   return spares;

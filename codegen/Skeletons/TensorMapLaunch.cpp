@@ -90,11 +90,13 @@ LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config
   return max(min(pairs, LaunchExpr(Symbol::batch) * Symbol::heads), 1);
 }
 
-void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config, const PointerSource &schedule) {
+void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
+                           const PointerSource &schedule) {
   appendOperands(launch, request);
   appendRowRange(launch, request);
   appendAllMaps(launch, request, config);
-  for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::lse), PointerSource(Role::carryOut), PointerSource(Role::carryLse), schedule})
+  for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::lse), PointerSource(Role::carryOut),
+                                      PointerSource(Role::carryLse), schedule})
     launch.appendPointer(source);
   appendStrides(launch, Role::out);
   appendCallSizes(launch, request.qOrigin);

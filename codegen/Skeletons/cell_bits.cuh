@@ -1,7 +1,7 @@
 // The next cell of a list, found by bits of cells: a warp goes through the list of a row once and notes what it names
 // in one window of cells, a bit each, and questions about that row are answered by these bits until another list takes
-// their place. Which memory holds them is said by Ptx/warp.cuh, which comes before; without any, kHasCellMemory is false
-// and nobody asks. All lanes of the warp ask together, with the same arguments.
+// their place. Which memory holds them is said by Ptx/warp.cuh, which comes before; without any, kHasCellMemory is
+// false and nobody asks. All lanes of the warp ask together, with the same arguments.
 #pragma once
 
 #include "cell_layout.cuh"
@@ -23,7 +23,8 @@ struct ListKey {
   }
 };
 
-// The bits of one list, 32 a word, and behind them its key, the first cell of the window and the first listed one behind it.
+// The bits of one list, 32 a word, and behind them its key, the first cell of the window and the first listed one
+// behind it.
 class CellBits {
 public:
   static constexpr int32_t kCells = 32 * ptx::kWarpLanes; // of a window
@@ -104,8 +105,8 @@ private:
   int32_t at;
 };
 
-// All lanes answer one question after the other, together; lanes with the same question get the answer at once. answer()
-// is called with the list of one lane and where its search begins, the same in all lanes.
+// All lanes answer one question after the other, together; lanes with the same question get the answer at once.
+// answer() is called with the list of one lane and where its search begins, the same in all lanes.
 template <class List, class Answer> DEV int32_t answerInTurn(const List &mine, int32_t from, Answer answer) {
   int32_t next = kNoListedCell;
   uint32_t waiting = 0xffffffff >> (32 - ptx::kWarpLanes);

@@ -1,4 +1,5 @@
-// How much memory the notes of lists take (cell_bits.cuh): read alike by NVRTC and by the host's compiler, which plans it.
+// How much memory the notes of lists take (cell_bits.cuh): read alike by NVRTC and by the host's compiler, which plans
+// it.
 #pragma once
 
 namespace heddle {

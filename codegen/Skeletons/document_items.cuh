@@ -1,8 +1,8 @@
-// Query tiles of documents (kDocumentTiles): each begins at the first row of its document or where the tile before it ends,
-// and none has rows of two. The items of document d have the numbers from firstNumber(d) on: documents before it have no more
-// tiles than that, so no number means two items, and numbers end below rows / kBlockM + documents. Numbers between the
-// last tile of a document and the first one of the next are items without rows. P is the Pattern, which says where documents
-// begin, if it has any. Needs KernelParams before it.
+// Query tiles of documents (kDocumentTiles): each begins at the first row of its document or where the tile before it
+// ends, and none has rows of two. The items of document d have the numbers from firstNumber(d) on: documents before it
+// have no more tiles than that, so no number means two items, and numbers end below rows / kBlockM + documents. Numbers
+// between the last tile of a document and the first one of the next are items without rows. P is the Pattern, which
+// says where documents begin, if it has any. Needs KernelParams before it.
 #pragma once
 
 namespace heddle {
@@ -36,8 +36,8 @@ template <class P> struct DocumentItems {
     return P::documentRow(context, document) / KernelTraits::kBlockM + document;
   }
 
-  // The last document whose numbers begin at or before this one. As many rounds as halve the count to one: it takes the same
-  // values in all lanes.
+  // The last document whose numbers begin at or before this one. As many rounds as halve the count to one: it takes the
+  // same values in all lanes.
   DEV static int32_t documentOf(const PatternContext &context, int32_t number) {
     int32_t document = 0;
 #pragma unroll 1

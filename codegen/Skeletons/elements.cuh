@@ -9,7 +9,8 @@ constexpr int kElementBytes = KernelTraits::kElementBytes;
 constexpr int kMmaStep = KernelTraits::kMmaStep; // elements along which one mma sums
 constexpr int kPieceBytes = 16;
 constexpr int kPieceElements = kPieceBytes / kElementBytes;
-static_assert(kElementBytes == 2 && kMmaStep == 16, "two elements fill a register, fragments are those of 16-bit types");
+static_assert(kElementBytes == 2 && kMmaStep == 16,
+              "two elements fill a register, fragments are those of 16-bit types");
 
 struct Bf16 {
   DEV static uint32_t pack(float low, float high) { return ptx::packBf16(low, high); }

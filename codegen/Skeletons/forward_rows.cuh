@@ -28,8 +28,8 @@ struct LaneRows {
 // in half, which bfloat16 does not need; the next key above it raises it as usual. Log2 units.
 constexpr float kCarryHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
 
-// rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the loads:
-// lanes stay together.
+// rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the
+// loads: lanes stay together.
 DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows &lane) {
   const float weight = exp2f(kCarryHeadroom);
 #pragma unroll
@@ -103,7 +103,8 @@ DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[kVa
     ptx::storeGlobal16(to + (n + threadIdx.x % 4) * kPieceBytes, isPresent, words[0], words[1], words[2], words[3]);
   }
   if constexpr (kPairs < kSingle) {
-    uint32_t low = pack(values[kPairs][0], values[kPairs][1]), high = pack(values[kPairs + 1][0], values[kPairs + 1][1]);
+    uint32_t low = pack(values[kPairs][0], values[kPairs][1]),
+             high = pack(values[kPairs + 1][0], values[kPairs + 1][1]);
     transposePair(low, high);
     ptx::storeGlobal8(to + (kPairs + threadIdx.x % 2) * kPieceBytes + (threadIdx.x & 2) * 4, isPresent, low, high);
   }
@@ -128,8 +129,8 @@ DEV void storeRowAsFloat(void *row, bool isPresent, const float (&values)[kValue
                        high[0], high[1]);
   }
   if constexpr (kSingle < kValueTiles)
-    ptx::storeGlobal8(to + kSingle * kTileBytes + threadIdx.x % 4 * 8, isPresent,
-                      __float_as_uint(values[kSingle][0]), __float_as_uint(values[kSingle][1]));
+    ptx::storeGlobal8(to + kSingle * kTileBytes + threadIdx.x % 4 * 8, isPresent, __float_as_uint(values[kSingle][0]),
+                      __float_as_uint(values[kSingle][1]));
 }
 
 DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half) {

@@ -1,5 +1,5 @@
-// The cells a multiple of a step from a query cell; dialect/Geometry/NearCells is the host's text of the same. The name is
-// that of generated functions (dialect/IR/ListCalls.h).
+// The cells a multiple of a step from a query cell; dialect/Geometry/NearCells is the host's text of the same. The name
+// is that of generated functions (dialect/IR/ListCalls.h).
 #pragma once
 
 namespace heddle {

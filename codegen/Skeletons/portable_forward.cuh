@@ -13,8 +13,8 @@
 //   kRescaleThreshold    0: rescale after every chunk; n: only when a score exceeds row_max by n in log2
 //   kCompactMask         1: the predicate of masked tiles in a loop (long predicates), 0: unrolled; no difference
 //                        where the pattern gives its kept columns as bits
-//   kTilesAreWhole       1: all pairs of a visited tile are kept; key 0 stands where a tile may begin. 2: those of them that
-//                        lie in the pattern's band of positions
+//   kTilesAreWhole       1: all pairs of a visited tile are kept; key 0 stands where a tile may begin. 2: those of them
+//                        that lie in the pattern's band of positions
 //   kDocumentTiles       1: documents have query tiles of their own (document_items.cuh)
 //   kMinBlocks           CTAs per SM that the register allocation must allow
 //   kRasterHeads         (batch, head) pairs whose tiles are interleaved; 1: all tiles of one head in a row
@@ -74,7 +74,8 @@ static_assert(KernelTraits::kSmemStageBytesK == KernelTraits::kBlockN * KernelTr
 static_assert(KernelTraits::kSmemQ % kSwizzleBytes == 0 && KernelTraits::kSmemK % kSwizzleBytes == 0 &&
                   KernelTraits::kSmemV % kSwizzleBytes == 0,
               "tiles start at multiples of the swizzle");
-static_assert(KernelTraits::kSmemQ + KernelTraits::kBlockM * KernelTraits::kSmemRowBytesQK <= KernelTraits::kSmemBytes &&
+static_assert(KernelTraits::kSmemQ + KernelTraits::kBlockM * KernelTraits::kSmemRowBytesQK <=
+                      KernelTraits::kSmemBytes &&
                   KernelTraits::kSmemK + kStages * KernelTraits::kSmemStageBytesK <= KernelTraits::kSmemBytes &&
                   KernelTraits::kSmemV + kStages * KernelTraits::kSmemStageBytesV <= KernelTraits::kSmemBytes,
               "tiles lie inside the planned shared memory");
@@ -84,7 +85,7 @@ struct Consumer {
   QueryOperand query;
   MaskScope mask;
   float dotScale;  // from q . k to log2 units
-  float scaleLog2;    // from scores to log2 units
+  float scaleLog2; // from scores to log2 units
   uint32_t keyLane, valueLane;
   RowState rows;
 
@@ -109,8 +110,7 @@ struct Consumer {
   }
 
   DEV void accumulate(const Probabilities &probabilities, uint32_t values, int chunk) {
-    mmaProbabilityValue(rows.out, probabilities,
-                             values + valueLane + chunk * kChunkN * KernelTraits::kSmemRowBytesV);
+    mmaProbabilityValue(rows.out, probabilities, values + valueLane + chunk * kChunkN * KernelTraits::kSmemRowBytesV);
   }
 };
 

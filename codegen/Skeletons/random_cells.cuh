@@ -1,6 +1,6 @@
-// The lists of attn.random: cell q names pi_t(q), t < min(count, extent), with permutations pi_t of [0, extent) that follow
-// from (seed, head, t). docs/language.md states them bit by bit, dialect/Geometry/RandomCells is the host's text of the same;
-// change all of them together, or none. Needs the warp's wrappers (Ptx/warp.cuh) before it.
+// The lists of attn.random: cell q names pi_t(q), t < min(count, extent), with permutations pi_t of [0, extent) that
+// follow from (seed, head, t). docs/language.md states them bit by bit, dialect/Geometry/RandomCells is the host's text
+// of the same; change all of them together, or none. Needs the warp's wrappers (Ptx/warp.cuh) before it.
 #pragma once
 
 #include "cell_bits.cuh"

@@ -1,5 +1,6 @@
-// The lists of attn.random the other way: cell k is named by pi_t^-1(k), t < min(count, extent). The host's text of the same is
-// dialect/Geometry/RandomCells; the permutations are those of random_cells.cuh. Needs the warp's wrappers (Ptx/warp.cuh) before it.
+// The lists of attn.random the other way: cell k is named by pi_t^-1(k), t < min(count, extent). The host's text of the
+// same is dialect/Geometry/RandomCells; the permutations are those of random_cells.cuh. Needs the warp's wrappers
+// (Ptx/warp.cuh) before it.
 #pragma once
 
 #include "random_cells.cuh"
@@ -40,7 +41,8 @@ struct InverseRandomList : RandomList {
   DEV InverseRandomList ofLane(int32_t lane) const { return InverseRandomList{RandomList::ofLane(lane)}; }
 };
 
-DEV int32_t random_cells_transposed_next(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from) {
+DEV int32_t random_cells_transposed_next(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row,
+                                         int32_t from) {
   const InverseRandomList own{{count, seed, head, extent, row}};
   return answerInTurn(own, from, [](const InverseRandomList &list, int32_t first) {
     return ptx::kHasCellMemory ? CellBits(list.row).next(list, first) : searchRandomCells(list, first);

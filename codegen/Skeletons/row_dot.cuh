@@ -1,6 +1,7 @@
-// The first launch of a backward pass: delta = sum over the value dimension of out * dOut in fp32, one number for each row of
-// out. Bound by memory: a row is read by as few lanes as hold it in pieces of 16 bytes, and every lane has the pieces of all
-// its rows under way before it adds the first. Needs, before it in the source: prelude.cuh, struct KernelTraits.
+// The first launch of a backward pass: delta = sum over the value dimension of out * dOut in fp32, one number for each
+// row of out. Bound by memory: a row is read by as few lanes as hold it in pieces of 16 bytes, and every lane has the
+// pieces of all its rows under way before it adds the first. Needs, before it in the source: prelude.cuh, struct
+// KernelTraits.
 //
 // KernelTraits, all `static constexpr int`:
 //   kBlockM      rows of one block, all of one head; a multiple of the rows that its warps read at a time

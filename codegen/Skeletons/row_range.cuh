@@ -1,5 +1,6 @@
-// Which rows of a call a kernel computes. Chained passes go through the rows in rounds, so that what they hand over fits
-// into a workspace that does not grow with the sequence; every other kernel computes all rows and has no fields for them.
+// Which rows of a call a kernel computes. Chained passes go through the rows in rounds, so that what they hand over
+// fits into a workspace that does not grow with the sequence; every other kernel computes all rows and has no fields
+// for them.
 #pragma once
 
 namespace heddle {
@@ -11,8 +12,8 @@ template <bool IsPass> struct RowRange {
   DEV int32_t carryRows(int32_t seqlenQ) const { return seqlenQ; }
 };
 
-// Rounds begin where tiles of every class do, and end there or with the sequence. The bases of out, lse and carry are such
-// that rows have their numbers in the call.
+// Rounds begin where tiles of every class do, and end there or with the sequence. The bases of out, lse and carry are
+// such that rows have their numbers in the call.
 template <> struct RowRange<true> {
   int32_t roundFirst, roundRows;
   int32_t rowsOfLse, rowsOfCarry; // of one head in lse and of one batch element in the carry

@@ -1,6 +1,6 @@
-// Applies the pattern's chain of score ops to what q . k is in a tile, before its masks. Scores are then in natural units
-// and the softmax, which runs in base 2, multiplies by log2(e) instead of by scale * log2(e). Without a chain everything
-// here is empty and scores stay q . k.
+// Applies the pattern's chain of score ops to what q . k is in a tile, before its masks. Scores are then in natural
+// units and the softmax, which runs in base 2, multiplies by log2(e) instead of by scale * log2(e). Without a chain
+// everything here is empty and scores stay q . k.
 #pragma once
 
 namespace heddle {

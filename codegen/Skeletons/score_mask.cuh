@@ -25,7 +25,8 @@ struct LanePlace {
   DEV LanePlace(const MaskScope &scope, int chunk) {
     const uint32_t thread = ptx::rereadThreadIndex();
     column = chunk * kChunkN + thread % 4 * 2;
-    position = scope.tilePosition + scope.queryRate * static_cast<int32_t>(thread / 32 * (kRowTiles * 16) + thread % 32 / 4);
+    position =
+        scope.tilePosition + scope.queryRate * static_cast<int32_t>(thread / 32 * (kRowTiles * 16) + thread % 32 / 4);
   }
 };
 
@@ -135,8 +136,7 @@ DEV void maskMissingKeys(Scores &scores, const MaskScope &scope, const KeyTile &
     }
 }
 
-template <int Branch>
-DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
+template <int Branch> DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
   const LanePlace lane(scope, chunk);
   constexpr bool kHasBits = kOnlyBandCuts || Pattern::kHasKeptColumns[Branch];
   if constexpr (KernelTraits::kTilesAreWhole == 1) {
@@ -153,8 +153,7 @@ DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile,
   }
 }
 
-template <int Branch = 0>
-DEV void maskScores(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
+template <int Branch = 0> DEV void maskScores(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
   if constexpr (Branch + 1 < Pattern::kBranchCount) {
     if (tile.branch != Branch)
       return maskScores<Branch + 1>(scores, scope, tile, chunk);

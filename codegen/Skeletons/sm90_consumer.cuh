@@ -87,7 +87,8 @@ private:
     if (kMayRedo && !isExact && hasOverflowed(rows))
       markForRedo(note);
     nextItem();
-    if (kHasSplits && hasBit(flags, flag::kIsSplit) && !combineSplits(p, SplitRecord{static_cast<uint32_t>(uniform(note))}, rows))
+    if (kHasSplits && hasBit(flags, flag::kIsSplit) &&
+        !combineSplits(p, SplitRecord{static_cast<uint32_t>(uniform(note))}, rows))
       lane.end = 0; // another warp has the whole item
     storeRows(p, lane, rows);
   }

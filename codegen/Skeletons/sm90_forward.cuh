@@ -1,7 +1,7 @@
 // The forward skeleton of Hopper: softmax(Q K^T) V over the key tiles that the generated Pattern names. One block
-// is kBlockM / 64 consumer warpgroups of 64 rows each and one producing warpgroup: a planning warp walks items and tiles, a
-// loading thread copies them through tensor maps into rings, with what consumers must know. Needs, before it in the source:
-// prelude.cuh, struct KernelTraits, struct Pattern (docs/architecture.md sections 2 and 3).
+// is kBlockM / 64 consumer warpgroups of 64 rows each and one producing warpgroup: a planning warp walks items and
+// tiles, a loading thread copies them through tensor maps into rings, with what consumers must know. Needs, before it
+// in the source: prelude.cuh, struct KernelTraits, struct Pattern (docs/architecture.md sections 2 and 3).
 //
 // KernelTraits, all `static constexpr int`:
 //   kBlockM              rows of a query tile: 64 for each consumer, 64 to 256
@@ -13,8 +13,8 @@
 //   kSoftmax             0: every maximum is looked for; 1: anchored (sm90_softmax.cuh)
 //   kRescaleThreshold    growth of a maximum, in log2 units, that needs no rescaling; 0: rescale at every tile
 //   kCompactMask         1: the predicate of masked tiles in a loop, 0: unrolled
-//   kTilesAreWhole       1: a consumer keeps all pairs of a tile that it visits, or none; key 0 stands where a tile may begin.
-//                        2: likewise, of what lies in the pattern's band of positions
+//   kTilesAreWhole       1: a consumer keeps all pairs of a tile that it visits, or none; key 0 stands where a tile may
+//                        begin. 2: likewise, of what lies in the pattern's band of positions
 //   kSplitLast, kSplitTiles   which items are cut in splits (sm90_split_kv.cuh); 0: none
 //   kDocumentTiles       1: documents have query tiles of their own (document_items.cuh)
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
@@ -61,12 +61,15 @@ namespace heddle {
 
 static_assert(KernelTraits::kBlockM % kConsumerRows == 0 && kConsumers >= 1 && kConsumers <= kMaxConsumers,
               "one to four consumers of 64 rows");
-static_assert(KernelTraits::kBlockN % kKeyStep == 0 && KernelTraits::kBlockN <= kMaxKeys, "key tiles are multiples of 16 up to 128");
+static_assert(KernelTraits::kBlockN % kKeyStep == 0 && KernelTraits::kBlockN <= kMaxKeys,
+              "key tiles are multiples of 16 up to 128");
 static_assert(kStages >= 1 && kStages <= kMaxStages, "one to six stages");
 static_assert(kQueryStages >= 1 && kQueryStages <= kMaxQueryStages, "one or two query stages");
 static_assert(!KernelTraits::kTurnTaking || kConsumers > 1, "turns are taken by at least two");
-static_assert(KernelTraits::kHeadDim % kHeadDimStep == 0 && KernelTraits::kHeadDim <= kMaxHeadDim, "head dims are multiples of 8 up to 256");
-static_assert(KernelTraits::kValueDim % kHeadDimStep == 0 && KernelTraits::kValueDim <= kMaxHeadDim, "value dims are multiples of 8 up to 256");
+static_assert(KernelTraits::kHeadDim % kHeadDimStep == 0 && KernelTraits::kHeadDim <= kMaxHeadDim,
+              "head dims are multiples of 8 up to 256");
+static_assert(KernelTraits::kValueDim % kHeadDimStep == 0 && KernelTraits::kValueDim <= kMaxHeadDim,
+              "value dims are multiples of 8 up to 256");
 static_assert(!kSplitsLast || kGrid == kGridStride, "a last round is known where blocks take items at a stride");
 static_assert(!kSplitsLong || kGrid != kGridTile, "blocks that share splits stay until nothing is left");
 static_assert(!kSplitsLong || !kSplitsLast, "items are cut for one reason");

@@ -67,11 +67,12 @@ private:
     constexpr int64_t kSlotWords = kConsumerWarps * stateBytes(KernelTraits::kValueDim) / 4;
     if (!kHasSplits)
       return p.workspace + workspace::kChain;
-    return p.workspace + workspace::kStates + (kSplitSlots + (kSplitsLong ? kOwnSlots * ptx::rereadGridSize() : 0)) * kSlotWords;
+    return p.workspace + workspace::kStates +
+           (kSplitSlots + (kSplitsLong ? kOwnSlots * ptx::rereadGridSize() : 0)) * kSlotWords;
   }
 
-  // Of the last round: its first item and the number of splits of each. No item: nothing is cut. The splits are those with
-  // the least time, when a split costs its share of an item and a little for itself.
+  // Of the last round: its first item and the number of splits of each. No item: nothing is cut. The splits are those
+  // with the least time, when a split costs its share of an item and a little for itself.
   DEV void noteLastRound() const {
     constexpr int32_t kItemCost = 1000, kSplitCost = 30, kMostSplits = 8, kLeastTiles = 3;
     const int32_t blocks = ptx::rereadGridSize(), rest = p.items % blocks;
@@ -92,7 +93,8 @@ private:
 
   DEV Unit splitOfLastRound(int32_t firstItem, int32_t index, int32_t splits) const {
     const int32_t item = index / splits, number = firstItem + item;
-    return Unit{number < p.items ? number : kNoItem, SplitRecord::make(item * splits, 0, splits, index - item * splits)};
+    return Unit{number < p.items ? number : kNoItem,
+                SplitRecord::make(item * splits, 0, splits, index - item * splits)};
   }
 
   const KernelParams &p;

@@ -1,14 +1,14 @@
-// What the two halves of the Hopper skeleton must agree on, said once: which rows a consumer has, what lies where in shared
-// memory and in the workspace. Read alike by NVRTC and by the host's compiler.
+// What the two halves of the Hopper skeleton must agree on, said once: which rows a consumer has, what lies where in
+// shared memory and in the workspace. Read alike by NVRTC and by the host's compiler.
 #pragma once
 
 namespace heddle {
 namespace sm90 {
 
-constexpr int kConsumerRows = 64, kWarpRows = 16;   // of a warpgroup's mma, and of each of its warps
+constexpr int kConsumerRows = 64, kWarpRows = 16; // of a warpgroup's mma, and of each of its warps
 constexpr int kMaxConsumers = 4, kProducerWarps = 4;
-constexpr int kKeyStep = 16, kMaxKeys = 128;        // of a tile: kept columns of one row fit one word
-constexpr int kHeadDimStep = 8, kMaxHeadDim = 256;  // strides of tensor maps are multiples of 16 bytes
+constexpr int kKeyStep = 16, kMaxKeys = 128;       // of a tile: kept columns of one row fit one word
+constexpr int kHeadDimStep = 8, kMaxHeadDim = 256; // strides of tensor maps are multiples of 16 bytes
 constexpr int kMaxStages = 6, kMaxQueryStages = 2;
 
 // KernelConfig::grid and KernelConfig::softmax.
@@ -27,7 +27,8 @@ template <class Int> constexpr Int tileBytes(Int rows, Int dim, Int elementBytes
   return columnsOf(dim, elementBytes) * rows * kColumnRowBytes;
 }
 
-// Split-KV: splits of one item, splits that several blocks share at a time, and slots of a block for what it does not share.
+// Split-KV: splits of one item, splits that several blocks share at a time, and slots of a block for what it does not
+// share.
 constexpr int kMaxSplits = 64;
 constexpr int kSplitSlots = 256;
 constexpr int kOwnSlots = 2;
@@ -36,13 +37,14 @@ constexpr int kOwnSlots = 2;
 constexpr int kStatePieceBytes = 32 * 16;
 template <class Int> constexpr Int stateBytes(Int valueDim) { return (valueDim / 8 + 1) * kStatePieceBytes; }
 
-// The workspace in 32-bit words, zero at the start up to the states. Without splits it ends behind the counter, or with the
-// chain of items that blocks got from it.
+// The workspace in 32-bit words, zero at the start up to the states. Without splits it ends behind the counter, or with
+// the chain of items that blocks got from it.
 namespace workspace {
-constexpr int kNextItem = 0;                                                // of a dynamic grid
-constexpr int kReserved = 2, kTaken = 3;                                    // slots given to splits, slots whose split was taken up
-constexpr int kArrivals = 4, kChain = 4;                                    // of each slot and warp
-constexpr int kEntries = kArrivals + kSplitSlots * 4 * kMaxConsumers;       // of each slot: item number + 1, record
+constexpr int kNextItem = 0; // of a dynamic grid
+// slots given to splits, slots whose split was taken up
+constexpr int kReserved = 2, kTaken = 3;
+constexpr int kArrivals = 4, kChain = 4;                              // of each slot and warp
+constexpr int kEntries = kArrivals + kSplitSlots * 4 * kMaxConsumers; // of each slot: item number + 1, record
 constexpr int kStates = kEntries + 2 * kSplitSlots;
 } // namespace workspace
 

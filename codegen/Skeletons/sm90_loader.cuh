@@ -1,5 +1,5 @@
-// The loading thread: follows the plan and copies query tiles and key tiles into the rings, ahead of use, with the headers
-// that the consumers need. Order of the copies: K(0), Q, then K(n + 1) before V(n), as the consumers use them.
+// The loading thread: follows the plan and copies query tiles and key tiles into the rings, ahead of use, with the
+// headers that the consumers need. Order of the copies: K(0), Q, then K(n + 1) before V(n), as the consumers use them.
 #pragma once
 
 namespace heddle {

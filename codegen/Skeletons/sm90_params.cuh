@@ -1,7 +1,7 @@
 // The parameter block of the sm90 forward kernel: its layout is described to the runtime by the slots of the launch
 // plan, change both together. Tensor maps come by operand (q, k, v), by distinct rate of that operand, and for each
-// rate first the map of the rows that all residues have, then that of the residues below seqlen mod rate, which have one
-// row more (rate 1 everywhere: one map). Dimensions: dim, row number in its class, residue, head, batch.
+// rate first the map of the rows that all residues have, then that of the residues below seqlen mod rate, which have
+// one row more (rate 1 everywhere: one map). Dimensions: dim, row number in its class, residue, head, batch.
 #pragma once
 
 #include "pattern_operands.cuh"
@@ -20,7 +20,7 @@ struct KernelParams : PatternOperands, PassRows {
   float *lse;
   const float *carryOut;
   const float *carryLse;
-  uint32_t *workspace; // what blocks tell each other: sm90_split_kv.cuh
+  uint32_t *workspace;  // what blocks tell each other: sm90_split_kv.cuh
   int64_t outStride[3]; // batch, row, head; in elements
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
   float scaleLog2;

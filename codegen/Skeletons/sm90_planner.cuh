@@ -1,5 +1,6 @@
-// The planning warp: walks the work items of the block and their key tiles, ahead of the loads, and writes one after the
-// other into the plan. Decoding an item and finding its ranges takes thousands of clocks; here nobody waits for them.
+// The planning warp: walks the work items of the block and their key tiles, ahead of the loads, and writes one after
+// the other into the plan. Decoding an item and finding its ranges takes thousands of clocks; here nobody waits for
+// them.
 #pragma once
 
 namespace heddle {
@@ -45,7 +46,8 @@ private:
     }
   }
 
-  // The splits of an item that fell apart and that nobody shares, then splits that blocks share, then this block's items.
+  // The splits of an item that fell apart and that nobody shares, then splits that blocks share, then this block's
+  // items.
   DEV Unit following(ItemSequence &sequence) const {
     if constexpr (kSplitsLong) {
       const Unit unit = notedUnit();
@@ -79,7 +81,8 @@ private:
     return ptx::loadShared4(kRedoBits + ordinal / 32 % kRedoWords * 4) >> ordinal % 32 & 1;
   }
 
-  // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its slot.
+  // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its
+  // slot.
   DEV void planItem(const WorkItem &item, int32_t ordinal) {
     noteItem(item, isSecondPass() << flag::kIsExact | 1 << flag::kIsItem, ordinal);
     if (!kHasSplits)
@@ -111,9 +114,9 @@ private:
     return !kSplitsLong || item.firstRow < item.endRow(p);
   }
 
-  // The walk has found the first tile of the whole item, or of its row group. Of a split, limits are set; the walk finds its
-  // first tile again, which need not be kept meanwhile. False: the item falls apart into splits, or, in the second pass, did
-  // so in the first, exactly.
+  // The walk has found the first tile of the whole item, or of its row group. Of a split, limits are set; the walk
+  // finds its first tile again, which need not be kept meanwhile. False: the item falls apart into splits, or, in the
+  // second pass, did so in the first, exactly.
   DEV bool placeSplit(GroupTileWalk &walk) const {
     const TileStretch longest = walk.longestStretch();
     if constexpr (kSplitsLong) {
@@ -159,8 +162,8 @@ private:
   DEV static void noteItemOfSplit(SplitRecord record, const TileStretch &stretch) {
     __syncwarp();
     if (isWriter()) {
-      const int32_t flags = 1 << flag::kIsItem | 1 << flag::kIsExact | 1 << flag::kIsSplit |
-                            (record.split() > 0) << flag::kContinues;
+      const int32_t flags =
+          1 << flag::kIsItem | 1 << flag::kIsExact | 1 << flag::kIsSplit | (record.split() > 0) << flag::kContinues;
       ptx::storeShared4(kPlannerItem + kItemFlagsOffset, flags);
       ptx::storeShared4(kPlannerItem + kItemNoteOffset, static_cast<int32_t>(record.bits));
       ptx::storeShared8(kSplitLimits, record.firstTile(stretch), record.following().firstTile(stretch));
@@ -204,8 +207,9 @@ private:
     }
   }
 
-  // The tiles of all lanes, of which `present` have one, each into its slot. All but the last are handed over by the lane
-  // that has them; the last one goes to the writer, which completes it later: who writes an entry also arrives for it.
+  // The tiles of all lanes, of which `present` have one, each into its slot. All but the last are handed over by the
+  // lane that has them; the last one goes to the writer, which completes it later: who writes an entry also arrives for
+  // it.
   DEV void writeTiles(const GroupTile &tile, uint32_t present) {
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     const uint32_t before = present & ((1u << lane) - 1), behind = present & ~before & ~(1u << lane);

@@ -35,21 +35,23 @@ constexpr uint32_t kKeyEmpty = kKeyFull + 8 * kMaxStages;
 constexpr uint32_t kValueFull = kKeyEmpty + 8 * kMaxStages;
 constexpr uint32_t kValueEmpty = kValueFull + 8 * kMaxStages;
 constexpr uint32_t kVerdict = kValueEmpty + 8 * kMaxStages;
-constexpr uint32_t kSecondPass = kVerdict + 8;                     // 1: items that the consumers marked are planned again
+// 1: items that the consumers marked are planned again
+constexpr uint32_t kSecondPass = kVerdict + 8;
 constexpr uint32_t kItemHeaders = kVerdict + 16;
 constexpr uint32_t kItemHeaderBytes = 32;
 constexpr uint32_t kTileHeaders = kItemHeaders + kItemHeaderBytes * kMaxQueryStages;
 constexpr uint32_t kTileHeaderBytes = 8;
 constexpr uint32_t kRedoBits = kTileHeaders + kTileHeaderBytes * kMaxStages;
 constexpr int kRedoWords = 32;
-constexpr uint32_t kPlannerItem = kRedoBits + 4 * kRedoWords; // header of the item in the making
-constexpr uint32_t kSplitLimits = kPlannerItem + kItemHeaderBytes;  // key tiles of the split in the making: first, end
-constexpr uint32_t kLastRound = kSplitLimits + 8;                   // first item, splits of each (ItemSequence)
+constexpr uint32_t kPlannerItem = kRedoBits + 4 * kRedoWords;      // header of the item in the making
+constexpr uint32_t kSplitLimits = kPlannerItem + kItemHeaderBytes; // key tiles of the split in the making: first, end
+constexpr uint32_t kLastRound = kSplitLimits + 8;                  // first item, splits of each (ItemSequence)
 constexpr uint32_t kPreviousItem = kLastRound;                     // in a dynamic grid, which cuts no last round
-constexpr uint32_t kNotedUnit = kSplitLimits + 16;                  // item number and record of the split in the making
-constexpr uint32_t kWalkPlace = kNotedUnit + 8;                    // branch in which the walk stands, place of its class
-constexpr uint32_t kLoaderItem = kSplitLimits + 32;                // header of the item that is loaded
-constexpr uint32_t kRanges = kLoaderItem + kItemHeaderBytes;       // of each consumer: begin, end, full begin, full end
+constexpr uint32_t kNotedUnit = kSplitLimits + 16;                 // item number and record of the split in the making
+// branch in which the walk stands, place of its class
+constexpr uint32_t kWalkPlace = kNotedUnit + 8;
+constexpr uint32_t kLoaderItem = kSplitLimits + 32;          // header of the item that is loaded
+constexpr uint32_t kRanges = kLoaderItem + kItemHeaderBytes; // of each consumer: begin, end, full begin, full end
 constexpr uint32_t kRangeBytes = 16;
 constexpr uint32_t kPlan = kRanges + kMaxConsumers * kRangeBytes; // what the loader is told, in order
 constexpr int kPlanSlots = 8;
@@ -108,8 +110,8 @@ private:
   uint32_t state;
 };
 
-// Header of an item: batch, head, first row, query rate (or ItemEnd); then variant, flags, the note, kv head. The note is the record of a
-// split (sm90_split_kv.cuh), of a whole item its ordinal in the block.
+// Header of an item: batch, head, first row, query rate (or ItemEnd); then variant, flags, the note, kv head. The note
+// is the record of a split (sm90_split_kv.cuh), of a whole item its ordinal in the block.
 constexpr uint32_t kItemFlagsOffset = 20, kItemNoteOffset = 24;
 
 // What consumers must know of a tile or an item beyond its data, one bit for each consumer where it says so.
@@ -121,13 +123,13 @@ constexpr int kIsEnd = 9;      // not an item: nothing follows
 constexpr int kIsVerdict = 10; // not an item: report what must be done again
 constexpr int kIsExact = 11;   // every maximum is looked for
 constexpr int kIsItem = 12;    // an item or a mark, not a tile
-constexpr int kIsSplit = 13;    // an item's split
+constexpr int kIsSplit = 13;   // an item's split
 constexpr int kContinues = 14; // not the first split of the rows: the carry is not its own
 constexpr int kBranch = 16;    // the rest
 } // namespace flag
 
-// A word that is the same in all lanes, now known to be: the reduction's result is a uniform register. What control flow
-// and addresses derive from it stays uniform, and mma follow each other without moves between register files.
+// A word that is the same in all lanes, now known to be: the reduction's result is a uniform register. What control
+// flow and addresses derive from it stays uniform, and mma follow each other without moves between register files.
 DEV int32_t uniform(int32_t word) { return __reduce_or_sync(0xffffffffu, word); }
 
 // Who speaks for a warp whose lanes read together. The last one: tools that watch for races remember it as the reader.

@@ -11,9 +11,10 @@ namespace heddle {
 constexpr bool kIsAnchored = KernelTraits::kSoftmax == kSoftmaxAnchored;
 constexpr bool kMayRedo = kIsAnchored;
 constexpr float kAnchorLimit = 16777216.f; // 2^24
-constexpr float kRedoLimit = 0x1p100f; // values up to 2^27 leave the output finite below it
+constexpr float kRedoLimit = 0x1p100f;     // values up to 2^27 leave the output finite below it
 
-static_assert(!kIsAnchored || KernelTraits::kLargestExponent >= 127, "anchored weights need the exponent range of fp32");
+static_assert(!kIsAnchored || KernelTraits::kLargestExponent >= 127,
+              "anchored weights need the exponent range of fp32");
 
 typedef float RowFactors[2];
 

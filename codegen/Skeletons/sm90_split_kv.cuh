@@ -1,11 +1,11 @@
-// Split-KV: items that are computed by several blocks. A split of an item takes a stretch of key tiles and leaves the state of its
-// rows in the workspace. The warp that arrives last for its 16 rows combines the states in their order, whoever computed
-// them, so that results do not depend on the timing.
+// Split-KV: items that are computed by several blocks. A split of an item takes a stretch of key tiles and leaves the
+// state of its rows in the workspace. The warp that arrives last for its 16 rows combines the states in their order,
+// whoever computed them, so that results do not depend on the timing.
 //   kSplitLast    the items of the last, incomplete round of the grid are cut so that no block stays idle
-//   kSplitTiles   items in which 64 rows have a range of at least twice this many tiles fall apart into their row groups,
-//                 64 rows each, and the ranges of these into splits of about so many tiles. The block that meets the item
-//                 shares the splits, which every block prefers to items of its own. The consumers of a block take the key
-//                 tiles of a split in turn, for the same 64 rows, and leave a state each.
+//   kSplitTiles   items in which 64 rows have a range of at least twice this many tiles fall apart into their row
+//                 groups, 64 rows each, and the ranges of these into splits of about so many tiles. The block that
+//                 meets the item shares the splits, which every block prefers to items of its own. The consumers of a
+//                 block take the key tiles of a split in turn, for the same 64 rows, and leave a state each.
 #pragma once
 
 #include "split_record.cuh"
@@ -53,7 +53,8 @@ DEV float weightOfState(float rowMax, float whole) {
 class SplitState {
 public:
   static constexpr int kWarpBytes = stateBytes(KernelTraits::kValueDim);
-  static constexpr int kStepBytes = (kSplitsLong ? 4 : kConsumerWarps) * kWarpBytes; // to the next state of the same rows
+  // to the next state of the same rows
+  static constexpr int kStepBytes = (kSplitsLong ? 4 : kConsumerWarps) * kWarpBytes;
 
   DEV SplitState(const KernelParams &p, int32_t slot, int32_t warp) {
     const int64_t place = static_cast<int64_t>(slot) * kConsumerWarps + warp;
@@ -117,8 +118,8 @@ DEV bool arrivesLast(const KernelParams &p, SplitRecord record) {
   return isLast;
 }
 
-// `count` states, one behind the other, as one. Their row maxima are looked at first, side by side, so that the states need
-// not wait for each other afterwards.
+// `count` states, one behind the other, as one. Their row maxima are looked at first, side by side, so that the states
+// need not wait for each other afterwards.
 DEV void combineStates(RowState &rows, const SplitState &first, int32_t count) {
   clearRows(rows);
   SplitState state = first;
@@ -139,8 +140,9 @@ DEV void combineStates(RowState &rows, const SplitState &first, int32_t count) {
     state.addTo(rows);
 }
 
-// After the tiles of a split: true if rows now hold all splits of the item's rows. Of splits that are all computed here, the
-// first consumer adds what all left to what it has so far, which lies where a consumer before the first would leave it.
+// After the tiles of a split: true if rows now hold all splits of the item's rows. Of splits that are all computed
+// here, the first consumer adds what all left to what it has so far, which lies where a consumer before the first would
+// leave it.
 DEV bool combineSplits(const KernelParams &p, SplitRecord record, RowState &rows) {
   const bool isAlone = kSplitsLong && record.isAlone(), isFirst = kSplitsLong && uniform(consumerWarp() < 4);
   const int32_t slot = record.slot(), ownSlot = slot + (isAlone ? 1 : record.split());
@@ -160,8 +162,8 @@ DEV bool combineSplits(const KernelParams &p, SplitRecord record, RowState &rows
   return isFirst & record.isLast();
 }
 
-// Gives the splits of an item to whoever comes for them, this block among them, and keeps the first one; or all splits, if
-// there are not slots enough. splits: of the row group of this lane. All lanes of the planning warp call together.
+// Gives the splits of an item to whoever comes for them, this block among them, and keeps the first one; or all splits,
+// if there are not slots enough. splits: of the row group of this lane. All lanes of the planning warp call together.
 DEV SplitRecord shareSplits(const KernelParams &p, int32_t number, int32_t splits) {
   const int32_t lane = ptx::rereadThreadIndex() % 32;
   int32_t before = 0, total = 0;
@@ -171,7 +173,8 @@ DEV SplitRecord shareSplits(const KernelParams &p, int32_t number, int32_t split
     before += group < lane ? theirs : 0;
     total += theirs;
   }
-  const int32_t first = __shfl_sync(kWholeWarp, ptx::addGlobalIf(p.workspace + workspace::kReserved, total, lane == 0), 0);
+  const int32_t first =
+      __shfl_sync(kWholeWarp, ptx::addGlobalIf(p.workspace + workspace::kReserved, total, lane == 0), 0);
   const bool isAlone = first + total > kSplitSlots;
   const int32_t slot = first + before;
 #pragma unroll 1
@@ -187,10 +190,10 @@ DEV SplitRecord shareSplits(const KernelParams &p, int32_t number, int32_t split
   return isAlone ? own.alone().pending() : own.pending();
 }
 
-// A split of an item that another block, or this one, shares; no unit if there is none. A chunk of entries at a time, one for
-// each lane, beginning where no other block does: blocks are done at about the same time, and what all of them want from
-// one word they get one after the other. An entry is missed only if it is written behind the search, and whoever shares
-// an item searches afterwards, so none is left over.
+// A split of an item that another block, or this one, shares; no unit if there is none. A chunk of entries at a time,
+// one for each lane, beginning where no other block does: blocks are done at about the same time, and what all of them
+// want from one word they get one after the other. An entry is missed only if it is written behind the search, and
+// whoever shares an item searches afterwards, so none is left over.
 DEV Unit takeSplit(const KernelParams &p) {
   const int32_t lane = ptx::rereadThreadIndex() % 32;
   uint32_t count[2]; // reserved, taken

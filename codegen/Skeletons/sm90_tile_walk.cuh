@@ -1,7 +1,8 @@
 // Enumerates the key tiles of one query tile for all consumers at once. Every consumer owns 64 rows and needs its own
-// tiles; lane w of the planning warp looks for the ranges of consumer w. While no range ends, the lanes judge a tile each,
-// several at a time: a consumer skips or does not mask by its own rows, and a tile that none needs does not appear. In a
-// split of 64 rows (kSplitTiles) all lanes look for the same ranges, and the consumers take the tiles in turn.
+// tiles; lane w of the planning warp looks for the ranges of consumer w. While no range ends, the lanes judge a tile
+// each, several at a time: a consumer skips or does not mask by its own rows, and a tile that none needs does not
+// appear. In a split of 64 rows (kSplitTiles) all lanes look for the same ranges, and the consumers take the tiles in
+// turn.
 #pragma once
 
 namespace heddle {
@@ -110,9 +111,7 @@ private:
   DEV static bool isShared() { return kSplitsLong && ptx::loadShared4(kNotedUnit + 4) != 0; }
 
   DEV static int32_t branch() { return ptx::loadShared4(kWalkPlace); }
-  DEV static int32_t variant() {
-    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerItem + 16);
-  }
+  DEV static int32_t variant() { return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerItem + 16); }
 
   DEV PatternContext freshContext(const WorkItem &item) const {
     PatternContext context = makeContext(p, item.batch, item.head);
@@ -133,9 +132,8 @@ private:
     }
     const int32_t following = min(kConsumerRows - 1, (item.endRow(p) - 1 - first) / item.queryRate);
     const int32_t position = p.qOrigin + first;
-    const KeyRange next =
-        Pattern::nextRange(freshContext(item), variant(), branch(), position, position + following * item.queryRate,
-                           KernelTraits::kBlockN, from);
+    const KeyRange next = Pattern::nextRange(freshContext(item), variant(), branch(), position,
+                                             position + following * item.queryRate, KernelTraits::kBlockN, from);
     return Pattern::kAsksTogether && !hasRows ? noRange() : next;
   }
 

@@ -12,9 +12,9 @@ struct TileStretch {
   int32_t first, count;
 };
 
-// Which split of how many, of which row group, and the slot of its split 0. Zero: the item in one piece. Pending: the splits
-// are shared, this one is next. Alone: there were not slots enough and one block computes all splits, one after the other,
-// in two slots of its own.
+// Which split of how many, of which row group, and the slot of its split 0. Zero: the item in one piece. Pending: the
+// splits are shared, this one is next. Alone: there were not slots enough and one block computes all splits, one after
+// the other, in two slots of its own.
 struct SplitRecord {
   uint32_t bits;
 

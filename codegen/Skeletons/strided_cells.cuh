@@ -1,5 +1,5 @@
-// The cells of one residue class, the same for every query cell; dialect/Geometry/StridedCells is the host's text of the
-// same. The name is that of generated functions (dialect/IR/ListCalls.h).
+// The cells of one residue class, the same for every query cell; dialect/Geometry/StridedCells is the host's text of
+// the same. The name is that of generated functions (dialect/IR/ListCalls.h).
 #pragma once
 
 namespace heddle {

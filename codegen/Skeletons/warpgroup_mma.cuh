@@ -40,8 +40,9 @@ DEV void startOutput(Output &out, const Probabilities &weights, uint32_t values)
   using Mma = ptx::WarpgroupMma<KernelTraits::kValueDim, Element>;
 #pragma unroll
   for (int step = 0; step < kKeySteps; ++step)
-    Mma::ofRegisters(out[0], weights[0][step],
-                         ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values, step * kMmaStep * kColumnRowBytes));
+    Mma::ofRegisters(
+        out[0], weights[0][step],
+        ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values, step * kMmaStep * kColumnRowBytes));
 }
 
 } // namespace heddle

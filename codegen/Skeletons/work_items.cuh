@@ -42,8 +42,9 @@ DEV PatternContext makeContext(const KernelParams &p, int32_t batch, int32_t hea
 
 // Nothing that follows from these values alone is kept in registers across the rounds of a loop.
 DEV void keepOutOfLoops(PatternContext &context) {
-  asm volatile("" : "+r"(context.heads), "+r"(context.seqlenQ), "+r"(context.seqlenK), "+r"(context.qOrigin),
-               "+r"(context.kOrigin));
+  asm volatile(""
+               : "+r"(context.heads), "+r"(context.seqlenQ), "+r"(context.seqlenK), "+r"(context.qOrigin),
+                 "+r"(context.kOrigin));
 #pragma unroll
   for (int i = 0; i < Pattern::kParamCount; ++i)
     asm volatile("" : "+r"(context.param[i]));
@@ -66,7 +67,8 @@ template <class P = Pattern> DEV int32_t itemsPerHead(const KernelParams &p, int
 
 // The rows of item `number` of this head; false: it has none.
 template <class P = Pattern>
-DEV bool placeRows(const KernelParams &p, const PatternContext &context, int32_t seqlenQ, int32_t number, WorkItem &item) {
+DEV bool placeRows(const KernelParams &p, const PatternContext &context, int32_t seqlenQ, int32_t number,
+                   WorkItem &item) {
   if constexpr (kHasDocumentTiles) {
     return DocumentItems<P>::place(context, number, item);
   } else {
@@ -86,7 +88,8 @@ DEV bool placeRows(const KernelParams &p, const PatternContext &context, int32_t
 // item follow each other, items ascending, or descending when kRasterReversed. 0 <= index < batch * heads *
 // itemsPerHead(rows of the round). Returns false when the head has no such item.
 DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
-  int32_t seqlenQ = p.rowCount(p.seqlenQ), batch = p.batch, heads = p.heads, kvHeads = p.kvHeads, sectionPairs = rasterPairs(p);
+  int32_t seqlenQ = p.rowCount(p.seqlenQ), batch = p.batch, heads = p.heads, kvHeads = p.kvHeads,
+          sectionPairs = rasterPairs(p);
   // As above, for the sizes.
   asm volatile("" : "+r"(seqlenQ), "+r"(batch), "+r"(heads), "+r"(kvHeads), "+r"(sectionPairs));
   int32_t items = itemsPerHead(p, seqlenQ);

@@ -9,13 +9,20 @@ namespace heddle {
 
 int64_t &AttentionSizes::of(RoleExtent extent) {
   switch (extent) {
-  case RoleExtent::seqlenQ: return seqlenQ;
-  case RoleExtent::seqlenK: return seqlenK;
-  case RoleExtent::heads: return heads;
-  case RoleExtent::kvHeads: return kvHeads;
-  case RoleExtent::headDim: return headDim;
-  case RoleExtent::valueDim: break;
-  case RoleExtent::one: break;
+  case RoleExtent::seqlenQ:
+    return seqlenQ;
+  case RoleExtent::seqlenK:
+    return seqlenK;
+  case RoleExtent::heads:
+    return heads;
+  case RoleExtent::kvHeads:
+    return kvHeads;
+  case RoleExtent::headDim:
+    return headDim;
+  case RoleExtent::valueDim:
+    break;
+  case RoleExtent::one:
+    break;
   }
   return valueDim;
 }
@@ -76,7 +83,8 @@ HostTensor &RoleTensors::of(Role role) {
 RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType outDType) {
   RoleTensors results;
   for (const RoleSpec &role : rolesOf(kind, Access::write))
-    results.of(role.role) = HostTensor::zeros(role.element == RoleElement::fp32 ? DType::fp32 : outDType, sizes.shapeOf(role));
+    results.of(role.role) =
+        HostTensor::zeros(role.element == RoleElement::fp32 ? DType::fp32 : outDType, sizes.shapeOf(role));
   return results;
 }
 
@@ -90,7 +98,8 @@ static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
   return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeWords(role));
 }
 
-static Status checkLike(const RoleSpec &role, const HostTensor &tensor, const AttentionInputs &inputs, const std::vector<int64_t> &shape) {
+static Status checkLike(const RoleSpec &role, const HostTensor &tensor, const AttentionInputs &inputs,
+                        const std::vector<int64_t> &shape) {
   if (tensor.dtype != inputs.dtype())
     return Status::invalidArgument(describe(role.name, tensor) + "; expected " + dtypeName(inputs.dtype()) + " like '" +
                                    specOf(inputs.kind->roles.front().role).name + "'");
@@ -112,7 +121,8 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec 
   const AttentionSizes &sizes = inputs.sizes = given.sizes;
   for (const RoleSpec &role : roles)
     if (inputs.sizes.of(role.heads) < 1 || (role.dim != RoleExtent::one && inputs.sizes.of(role.dim) < 1))
-      return Status::invalidArgument(describe(role.name, inputs.of(role.role)) + "; expected at least one head and one head dimension");
+      return Status::invalidArgument(describe(role.name, inputs.of(role.role)) +
+                                     "; expected at least one head and one head dimension");
   if (sizes.heads % sizes.kvHeads != 0)
     return Status::invalidArgument("tensor 'q' has " + counted(sizes.heads, "head") + ", 'k' has " +
                                    grouped(sizes.kvHeads) + "; expected a multiple");
@@ -138,7 +148,8 @@ static double elementsOf(const std::vector<int64_t> &shape) {
   return product;
 }
 
-Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed, const KindSpec &kind) {
+Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
+                                              const KindSpec &kind) {
   for (int64_t size :
        {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
     if (size < 0 || size > (int64_t(1) << 31))
@@ -153,14 +164,16 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
     all += elements;
     names += (names.empty() ? "" : role.role == roles.back().role ? " and " : ", ") + std::string(role.name);
   }
-  HEDDLE_TRY(checkMemory("random inputs: " + names, all * dtypeBytes(dtype), "choose a smaller batch, length, number of heads or head dim"));
+  HEDDLE_TRY(checkMemory("random inputs: " + names, all * dtypeBytes(dtype),
+                         "choose a smaller batch, length, number of heads or head dim"));
   RoleTensors tensors;
   for (const RoleSpec &role : roles)
     tensors.of(role.role) = randomNormalTensor(dtype, sizes.shapeOf(role), seed, role.name);
   return makeAttentionInputs(std::move(tensors), kind);
 }
 
-static std::map<std::string, const HostTensor *> named(const RoleTensors &tensors, const KindSpec &kind, Access access) {
+static std::map<std::string, const HostTensor *> named(const RoleTensors &tensors, const KindSpec &kind,
+                                                       Access access) {
   std::map<std::string, const HostTensor *> result;
   for (const RoleSpec &role : rolesOf(kind, access))
     result[role.name] = &tensors.of(role.role);

@@ -79,7 +79,8 @@ Status writeAttentionInputs(const std::string &path, const AttentionInputs &inpu
                             const std::map<std::string, OperandTensor> &operands = {});
 
 // Writes what a call of the kind writes.
-Status writeAttentionOutputs(const std::string &path, const RoleTensors &results, const KindSpec &kind = kinds().front());
+Status writeAttentionOutputs(const std::string &path, const RoleTensors &results,
+                             const KindSpec &kind = kinds().front());
 
 } // namespace heddle
 

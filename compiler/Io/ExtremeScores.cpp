@@ -10,9 +10,12 @@ namespace heddle {
 // The largest finite number.
 static double largestOf(DType dtype) {
   switch (dtype) {
-  case DType::bf16: return 0x1.fep127;
-  case DType::fp16: return 0x1.ffcp15;
-  case DType::fp32: return std::numeric_limits<float>::max();
+  case DType::bf16:
+    return 0x1.fep127;
+  case DType::fp16:
+    return 0x1.ffcp15;
+  case DType::fp32:
+    return std::numeric_limits<float>::max();
   }
   return 0;
 }

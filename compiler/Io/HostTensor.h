@@ -1,5 +1,6 @@
 //===- HostTensor.h - a dense tensor in host memory --------------------------===//
-// Owns the host side of every tensor that comes from or goes to a file. Elements are little-endian, row-major, without padding.
+// Owns the host side of every tensor that comes from or goes to a file. Elements are little-endian, row-major, without
+// padding.
 #ifndef HEDDLE_COMPILER_IO_HOSTTENSOR_H
 #define HEDDLE_COMPILER_IO_HOSTTENSOR_H
 

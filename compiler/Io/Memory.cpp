@@ -31,7 +31,8 @@ int64_t leftOfMachine() {
   return available == kUnknown ? kUnknown : (available + (swap == kUnknown ? 0 : swap)) * 1024;
 }
 
-// Of a control group (version 2) and those above it; caches of files are given back when memory is wanted, so they do not count.
+// Of a control group (version 2) and those above it; caches of files are given back when memory is wanted, so they do
+// not count.
 int64_t leftOfControlGroups() {
   const std::string groups = systemText("/proc/self/cgroup");
   const size_t at = ("\n" + groups).find("\n0::/");
@@ -42,7 +43,8 @@ int64_t leftOfControlGroups() {
   for (;; path.erase(path.rfind('/'))) {
     const std::string folder = "/sys/fs/cgroup" + path, most = systemText(folder + "/memory.max");
     const int64_t limit = most.empty() || most[0] == 'm' ? kUnknown : std::strtoll(most.c_str(), nullptr, 10);
-    if (const int64_t held = numberIn(systemText(folder + "/memory.stat"), "anon "); limit != kUnknown && held != kUnknown)
+    if (const int64_t held = numberIn(systemText(folder + "/memory.stat"), "anon ");
+        limit != kUnknown && held != kUnknown)
       left = std::min(left, std::max<int64_t>(0, limit - held));
     if (path.find('/') == std::string::npos)
       return left;
@@ -80,8 +82,8 @@ Status checkMemory(const std::string &what, double bytes, const std::string &adv
   const int64_t left = availableMemory();
   if (bytes <= double(left))
     return {};
-  return Status::unavailable(what + ": " + memoryText(bytes) + " of memory are needed, " + memoryText(double(left)) + " are left" +
-                             (left == leftOfAddresses() ? " (ulimit -v)" : "") + ": " + advice);
+  return Status::unavailable(what + ": " + memoryText(bytes) + " of memory are needed, " + memoryText(double(left)) +
+                             " are left" + (left == leftOfAddresses() ? " (ulimit -v)" : "") + ": " + advice);
 }
 
 Status outOfMemory(const std::string &advice) {

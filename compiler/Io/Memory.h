@@ -1,5 +1,6 @@
 //===- Memory.h - whether there is room -----------------------------------------===//
-// Owns what is said where memory ends: before something large is made whose size is known, and after an allocation failed.
+// Owns what is said where memory ends: before something large is made whose size is known, and after an allocation
+// failed.
 #ifndef HEDDLE_COMPILER_IO_MEMORY_H
 #define HEDDLE_COMPILER_IO_MEMORY_H
 
@@ -8,8 +9,8 @@
 
 namespace heddle {
 
-// Bytes that this process may still take: the least of what the machine has available (with swap), its control groups allow and its
-// limit of addresses (ulimit -v) leaves. INT64_MAX where the system says nothing.
+// Bytes that this process may still take: the least of what the machine has available (with swap), its control groups
+// allow and its limit of addresses (ulimit -v) leaves. INT64_MAX where the system says nothing.
 int64_t availableMemory();
 
 // "12.9 GB", three digits.

@@ -17,7 +17,8 @@ OperandTensor taken(ElementType element, HostTensor tensor) {
 
 } // namespace
 
-template <class Integer> static std::shared_ptr<const std::vector<std::byte>> bytesOf(const std::vector<Integer> &values) {
+template <class Integer>
+static std::shared_ptr<const std::vector<std::byte>> bytesOf(const std::vector<Integer> &values) {
   auto bytes = std::make_shared<std::vector<std::byte>>(values.size() * sizeof(Integer));
   if (!values.empty())
     std::memcpy(bytes->data(), values.data(), bytes->size());
@@ -36,7 +37,8 @@ OperandTensor OperandTensor::reals(ElementType element, std::vector<int64_t> sha
   return taken(element, HostTensor::fromFloats(dtypeOf(element), std::move(shape), values));
 }
 
-OperandTensor OperandTensor::randomNormal(ElementType element, std::vector<int64_t> shape, uint64_t seed, std::string_view name) {
+OperandTensor OperandTensor::randomNormal(ElementType element, std::vector<int64_t> shape, uint64_t seed,
+                                          std::string_view name) {
   return taken(element, randomNormalTensor(dtypeOf(element), std::move(shape), seed, name));
 }
 

@@ -22,7 +22,8 @@ struct OperandTensor {
   // Rounds every value to `element`, which is no integer.
   static OperandTensor reals(ElementType element, std::vector<int64_t> shape, const std::vector<float> &values);
   // Standard normal, a pure function of the arguments: RandomTensor.h.
-  static OperandTensor randomNormal(ElementType element, std::vector<int64_t> shape, uint64_t seed, std::string_view name);
+  static OperandTensor randomNormal(ElementType element, std::vector<int64_t> shape, uint64_t seed,
+                                    std::string_view name);
 
   explicit operator bool() const { return data != nullptr; }
   int64_t elements() const;

@@ -62,8 +62,9 @@ static std::optional<uint64_t> elementBytes(const std::string &name) {
 
 namespace {
 
-// What the text of a header must be checked for before it becomes values: a name that stands twice, which the values would not show,
-// and how many values there are. (The parser's own callbacks cost a walk over all tensors for every tensor.)
+// What the text of a header must be checked for before it becomes values: a name that stands twice, which the values
+// would not show, and how many values there are. (The parser's own callbacks cost a walk over all tensors for every
+// tensor.)
 class HeaderWatch : public nlohmann::json_sax<Json> {
 public:
   std::optional<std::string> twice;
@@ -151,8 +152,9 @@ static Result<TensorEntry> parseEntry(const std::string &name, const Json &value
   if (!expected)
     return corrupt(path, who + "has a shape too large to be true: " + shapeText(entry.shape));
   if (entry.end - entry.begin != *expected)
-    return corrupt(path, who + safeLine(entry.fileDType) + " " + shapeText(entry.shape) + " needs " + std::to_string(*expected) +
-                             " bytes, its data_offsets give " + std::to_string(entry.end - entry.begin));
+    return corrupt(path, who + safeLine(entry.fileDType) + " " + shapeText(entry.shape) + " needs " +
+                             std::to_string(*expected) + " bytes, its data_offsets give " +
+                             std::to_string(entry.end - entry.begin));
   return entry;
 }
 
@@ -277,8 +279,8 @@ Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
   HEDDLE_ASSIGN(const TensorEntry *found, find(name));
   const TensorEntry &entry = *found;
   if (!entry.dtype)
-    return Status::unsupported("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' is " + safeLine(entry.fileDType) +
-                               "; expected BF16, F16 or F32");
+    return Status::unsupported("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' is " +
+                               safeLine(entry.fileDType) + "; expected BF16, F16 or F32");
   HEDDLE_TRY(checkRoom(name, entry));
   HostTensor tensor = HostTensor::zeros(*entry.dtype, entry.shape);
   HEDDLE_TRY(readData(entry, tensor.data.data()));
@@ -287,9 +289,9 @@ Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
 
 Result<OperandTensor> SafetensorsFile::readOperand(const std::string &name) const {
   HEDDLE_ASSIGN(const TensorEntry *entry, find(name));
-  for (auto [fileName, element] : {std::pair("I32", ElementType::i32), std::pair("F32", ElementType::f32),
-                                   std::pair("BF16", ElementType::bf16), std::pair("F16", ElementType::f16),
-                                   std::pair("I64", ElementType::i64)}) {
+  for (auto [fileName, element] :
+       {std::pair("I32", ElementType::i32), std::pair("F32", ElementType::f32), std::pair("BF16", ElementType::bf16),
+        std::pair("F16", ElementType::f16), std::pair("I64", ElementType::i64)}) {
     if (entry->fileDType != fileName)
       continue;
     HEDDLE_TRY(checkRoom(name, *entry));
@@ -297,8 +299,8 @@ Result<OperandTensor> SafetensorsFile::readOperand(const std::string &name) cons
     HEDDLE_TRY(readData(*entry, data->data()));
     return OperandTensor{element, entry->shape, std::move(data)};
   }
-  return Status::unsupported("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' is " + safeLine(entry->fileDType) +
-                             "; expected I32, I64, F32, BF16 or F16");
+  return Status::unsupported("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' is " +
+                             safeLine(entry->fileDType) + "; expected I32, I64, F32, BF16 or F16");
 }
 
 } // namespace heddle

@@ -54,7 +54,8 @@ bool Background::isInherited() const { return ::getpid() != process; }
 
 std::shared_ptr<Task> Background::add(Work work) {
   if (isInherited())
-    throw std::runtime_error("work in the background belongs to the process that opened the compiler; after fork open another");
+    throw std::runtime_error(
+        "work in the background belongs to the process that opened the compiler; after fork open another");
   auto task = std::make_shared<Task>();
   {
     std::lock_guard<std::mutex> lock(state->mutex);

@@ -41,8 +41,8 @@ private:
 /// The work gets its task, so that it can look for its cancellation; it says what became of it, and may not throw.
 using Work = std::function<Status(const Task &)>;
 
-/// Members are thread safe. The thread starts with the first piece. A child of fork has no such thread: it may destroy what it
-/// inherited, and the work stays its parent's.
+/// Members are thread safe. The thread starts with the first piece. A child of fork has no such thread: it may destroy
+/// what it inherited, and the work stays its parent's.
 class Background {
 public:
   Background();

@@ -32,14 +32,16 @@ std::string findProgram() {
   Dl_info here = {};
   if (::dladdr(reinterpret_cast<const void *>(&heddle_compiler_open), &here) && here.dli_fname) {
     std::error_code error;
-    if (const fs::path library = fs::canonical(here.dli_fname, error); !error) // gone, or named from a folder that was left
+    // gone, or named from a folder that was left
+    if (const fs::path library = fs::canonical(here.dli_fname, error); !error)
       folders.push_back(library.parent_path().parent_path() / "bin");
   }
   const char *path = std::getenv("PATH");
   for (const std::string &folder : splitPaths(path ? path : ""))
     folders.push_back(folder);
   for (const fs::path &folder : folders)
-    if (const fs::path program = folder / "heddle"; program.is_absolute() && ::access(program.c_str(), X_OK) == 0 && !fs::is_directory(program))
+    if (const fs::path program = folder / "heddle";
+        program.is_absolute() && ::access(program.c_str(), X_OK) == 0 && !fs::is_directory(program))
       return program.string();
   return {};
 }
@@ -50,9 +52,11 @@ Result<CompilerOptions> optionsOf(const heddle_compiler_options *asked) {
   if (asked)
     HEDDLE_TRY(readVersioned("open compiler", *asked, offsetof(heddle_compiler_options, database), given));
   CompilerOptions options;
-  constexpr uint32_t kKnown = HEDDLE_COMPILER_READ_ONLY | HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS | HEDDLE_COMPILER_FORCE_NETWORK;
+  constexpr uint32_t kKnown =
+      HEDDLE_COMPILER_READ_ONLY | HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS | HEDDLE_COMPILER_FORCE_NETWORK;
   if ((given.flags & ~kKnown) != 0 || given.reserved != 0)
-    return Status::unsupported("open compiler: flags: no such flag in " + std::to_string(given.flags) + ", or the reserved field is not zero");
+    return Status::unsupported("open compiler: flags: no such flag in " + std::to_string(given.flags) +
+                               ", or the reserved field is not zero");
   if (given.workers < 0)
     return Status::invalidArgument("open compiler: workers: expected 0 or more, got " + std::to_string(given.workers));
   options.database = given.database ? given.database : "";
@@ -76,7 +80,8 @@ Status setKind(const char *given, KernelShape &shape) {
   return {};
 }
 
-Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_pattern &pattern, const heddle_problem &given) {
+Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_pattern &pattern,
+                                  const heddle_problem &given) {
   const std::string who = "kernel for a problem: ";
   heddle_problem problem;
   HEDDLE_TRY(readVersioned("kernel for a problem", given, offsetof(heddle_problem, batch), problem));
@@ -90,8 +95,10 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
   question.kernel.dtype = DType(problem.dtype - 1);
   question.kernel.headDim = problem.head_dim;
   question.kernel.valueDim = problem.value_dim ? problem.value_dim : problem.head_dim;
-  question.hasSizes = problem.batch > 0 && problem.heads > 0 && problem.kv_heads > 0 && problem.seqlen_q > 0 && problem.seqlen_k > 0;
-  if (const int64_t rows = ProblemBucket::rowsOfDefault(problem.seqlen_q); question.hasSizes && rows < ProblemBucket::kManyRows)
+  question.hasSizes =
+      problem.batch > 0 && problem.heads > 0 && problem.kv_heads > 0 && problem.seqlen_q > 0 && problem.seqlen_k > 0;
+  if (const int64_t rows = ProblemBucket::rowsOfDefault(problem.seqlen_q);
+      question.hasSizes && rows < ProblemBucket::kManyRows)
     question.kernel.queries = rows;
   question.problem.batch = problem.batch;
   question.problem.heads = problem.heads;
@@ -101,7 +108,8 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
   question.problem.qOrigin = problem.q_origin;
   question.problem.kOrigin = problem.k_origin;
   if (question.hasSizes) { // without them a size without a default needs no value
-    HEDDLE_ASSIGN(question.problem.parameters, pattern.pattern->parameters(problem.operands, problem.operand_count, /*needsLengths=*/false));
+    HEDDLE_ASSIGN(question.problem.parameters,
+                  pattern.pattern->parameters(problem.operands, problem.operand_count, /*needsLengths=*/false));
   }
   return question;
 }
@@ -112,17 +120,26 @@ EmbeddedCompiler::Done calling(heddle_task_done done, void *user) {
     if (!done)
       return;
     const Status status = found.status();
-    done(user, heddle_status(status.code()), safeMessage(status.message()).c_str(), found ? new heddle_kernel{found.take()} : nullptr);
+    done(user, heddle_status(status.code()), safeMessage(status.message()).c_str(),
+         found ? new heddle_kernel{found.take()} : nullptr);
   };
 }
 
 Status findKernel(heddle_compiler &compiler, const KernelQuestion &question, uint32_t flags, heddle_kernel **kernel) {
-  Result<FoundKernel> found = Status::unsupported("kernel for a problem: flags: expected 0, ONLY_STORED or FIRST_SOON, got " + std::to_string(flags));
+  Result<FoundKernel> found = Status::unsupported(
+      "kernel for a problem: flags: expected 0, ONLY_STORED or FIRST_SOON, got " + std::to_string(flags));
   switch (flags) {
-  case 0: found = compiler.compiler->best(question); break;
-  case HEDDLE_ONLY_STORED: found = compiler.compiler->stored(question); break;
-  case HEDDLE_FIRST_SOON: found = compiler.compiler->soon(question); break;
-  default: break;
+  case 0:
+    found = compiler.compiler->best(question);
+    break;
+  case HEDDLE_ONLY_STORED:
+    found = compiler.compiler->stored(question);
+    break;
+  case HEDDLE_FIRST_SOON:
+    found = compiler.compiler->soon(question);
+    break;
+  default:
+    break;
   }
   HEDDLE_TRY(found.status());
   *kernel = new heddle_kernel{found.take()};
@@ -136,9 +153,11 @@ Result<SearchOptions> searchOptionsOf(const heddle_tune_options *asked) {
   heddle_tune_options given;
   HEDDLE_TRY(readVersioned("tune", *asked, offsetof(heddle_tune_options, budget_seconds), given));
   if (!std::isfinite(given.budget_seconds) || given.budget_seconds < 0)
-    return Status::invalidArgument("tune: budget_seconds: expected 0 or more, got " + std::to_string(given.budget_seconds));
+    return Status::invalidArgument("tune: budget_seconds: expected 0 or more, got " +
+                                   std::to_string(given.budget_seconds));
   if (given.verified_rows < 0)
-    return Status::invalidArgument("tune: verified_rows: expected 0 or more, got " + std::to_string(given.verified_rows));
+    return Status::invalidArgument("tune: verified_rows: expected 0 or more, got " +
+                                   std::to_string(given.verified_rows));
   if (given.budget_seconds > 0)
     options.budgetSeconds = given.budget_seconds;
   if (given.verified_rows > 0)
@@ -147,7 +166,8 @@ Result<SearchOptions> searchOptionsOf(const heddle_tune_options *asked) {
   return options;
 }
 
-Status checkHandles(const char *function, const heddle_compiler *compiler, const heddle_device *device, const heddle_pattern *pattern) {
+Status checkHandles(const char *function, const heddle_compiler *compiler, const heddle_device *device,
+                    const heddle_pattern *pattern) {
   HEDDLE_TRY(checkOpen(function, "compiler", compiler));
   HEDDLE_TRY(checkOpen(function, "device", device));
   return checkOpen(function, "pattern", pattern);
@@ -180,8 +200,8 @@ heddle_status heddle_compiler_open(const heddle_compiler_options *options, heddl
 
 void heddle_compiler_close(heddle_compiler *compiler) { closeHandle(compiler); }
 
-heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern, const heddle_problem *problem,
-                                     uint32_t flags, heddle_kernel **kernel) {
+heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
+                                     const heddle_problem *problem, uint32_t flags, heddle_kernel **kernel) {
   return guarded([&]() -> Status {
     HEDDLE_TRY(checkHandles("kernel for a problem", compiler, device, pattern));
     if (!problem || !kernel)
@@ -191,8 +211,9 @@ heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *d
   });
 }
 
-heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern, const heddle_problem *problem,
-                                      heddle_task_done done, void *user, heddle_task **task) {
+heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
+                                      const heddle_problem *problem, heddle_task_done done, void *user,
+                                      heddle_task **task) {
   return guarded([&]() -> Status {
     HEDDLE_TRY(checkHandles("compile", compiler, device, pattern));
     if (!problem || !task)
@@ -203,8 +224,9 @@ heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *
   });
 }
 
-heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern, const heddle_problem *problem,
-                                   const heddle_tune_options *options, heddle_task_done done, void *user, heddle_task **task) {
+heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
+                                   const heddle_problem *problem, const heddle_tune_options *options,
+                                   heddle_task_done done, void *user, heddle_task **task) {
   return guarded([&]() -> Status {
     HEDDLE_TRY(checkHandles("tune", compiler, device, pattern));
     if (!problem || !task)
@@ -212,7 +234,8 @@ heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *dev
     HEDDLE_ASSIGN(SearchOptions search, searchOptionsOf(options));
     HEDDLE_ASSIGN(KernelQuestion question, questionOf(*device, *pattern, *problem));
     HEDDLE_TRY(checkSearchable(*compiler, question));
-    *task = new heddle_task{compiler->compiler->searchLater(std::move(question), std::move(search), calling(done, user))};
+    *task =
+        new heddle_task{compiler->compiler->searchLater(std::move(question), std::move(search), calling(done, user))};
     return {};
   });
 }

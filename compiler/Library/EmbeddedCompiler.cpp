@@ -36,8 +36,8 @@ int64_t rowsBucket(const KernelQuestion &question) {
 }
 
 std::string textOf(const KernelFamily &family, const std::string &arch, int64_t rowsBucket) {
-  return family.pattern + " " + family.kind + " " + dtypeName(family.dtype) + " " + std::to_string(family.headDim) + " " +
-         std::to_string(family.valueDim) + " " + arch + " " + std::to_string(rowsBucket);
+  return family.pattern + " " + family.kind + " " + dtypeName(family.dtype) + " " + std::to_string(family.headDim) +
+         " " + std::to_string(family.valueDim) + " " + arch + " " + std::to_string(rowsBucket);
 }
 
 std::string textOf(const KernelQuestion &question) {
@@ -50,7 +50,8 @@ Result<FoundKernel> load(const Device &device, const Result<KernelRecord> &recor
   return FoundKernel{std::move(kernel), MatchKind::untunedDefault};
 }
 
-/// A default that is to be replaced by a better one: a stopgap, or one that was chosen for calls of other numbers of queries.
+/// A default that is to be replaced by a better one: a stopgap, or one that was chosen for calls of other numbers of
+/// queries.
 bool isStopgap(const KernelQuestion &question, const FoundKernel &found) {
   const bool isOfOthers = question.hasSizes && found.queryRows != rowsBucket(question);
   return found.match == MatchKind::untunedDefault && (isOfOthers || isStopgap(found.kernel.record()));
@@ -104,7 +105,9 @@ Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
   return serving(question, preferred || !found ? std::move(preferred) : std::move(found));
 }
 
-Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) { return serving(question, soonest(question)); }
+Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) {
+  return serving(question, soonest(question));
+}
 
 Result<FoundKernel> EmbeddedCompiler::soonest(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
@@ -139,7 +142,8 @@ Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made 
 }
 
 EmbeddedCompiler::Record EmbeddedCompiler::madeOnce(const KernelQuestion &question, Made which) {
-  static const std::map<Made, std::string> kinds = {{Made::preferred, ""}, {Made::stopgap, " stopgap"}, {Made::anyKeyOrigin, " any k_origin"}};
+  static const std::map<Made, std::string> kinds = {
+      {Made::preferred, ""}, {Made::stopgap, " stopgap"}, {Made::anyKeyOrigin, " any k_origin"}};
   const std::string key = textOf(question) + kinds.at(which);
   std::promise<Record> promise;
   {
@@ -188,7 +192,8 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
   return std::move(variant->record);
 }
 
-bool EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question, Made which) {
+bool EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question,
+                            Made which) {
   std::lock_guard<std::mutex> lock(filing);
   bool &isPreferredFiled = filed[textOf(record, deviceArch(record.kernelArch), rowsBucket(question))];
   if (which == Made::stopgap && isPreferredFiled)
@@ -221,16 +226,19 @@ void EmbeddedCompiler::tryToCompileLater(const KernelQuestion &question) {
 }
 
 std::shared_ptr<Task> EmbeddedCompiler::searchLater(KernelQuestion question, SearchOptions search, Done done) {
-  return searches.add([this, question = std::move(question), search = std::move(search), done = std::move(done)](const Task &task) {
-    Result<FoundKernel> found = task.isCancelled() ? Result<FoundKernel>(Status::unavailable("tune: cancelled"))
-                                                   : withoutExceptions([&] { return this->search(question, search, task); });
-    Status status = found.status();
-    done(std::move(found));
-    return status;
-  });
+  return searches.add(
+      [this, question = std::move(question), search = std::move(search), done = std::move(done)](const Task &task) {
+        Result<FoundKernel> found = task.isCancelled()
+                                        ? Result<FoundKernel>(Status::unavailable("tune: cancelled"))
+                                        : withoutExceptions([&] { return this->search(question, search, task); });
+        Status status = found.status();
+        done(std::move(found));
+        return status;
+      });
 }
 
-Result<FoundKernel> EmbeddedCompiler::search(const KernelQuestion &question, const SearchOptions &search, const Task &task) {
+Result<FoundKernel> EmbeddedCompiler::search(const KernelQuestion &question, const SearchOptions &search,
+                                             const Task &task) {
   HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, question.pattern->parseAgain());
   TuneRequest request;
   request.shape = question.problem;
@@ -257,9 +265,11 @@ Result<FoundKernel> EmbeddedCompiler::search(const KernelQuestion &question, con
   HEDDLE_ASSIGN(TuneOutcome outcome, tune(*file, request, question.device, *own));
   finder.distrust();
   if (!outcome.record)
-    return Status::unavailable(task.isCancelled() ? "tune: cancelled before a kernel was found"
-                                                  : "tune: no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
-                                                    "--trials` shows why each failed");
+    return Status::unavailable(
+        task.isCancelled()
+            ? "tune: cancelled before a kernel was found"
+            : "tune: no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
+              "--trials` shows why each failed");
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(question.device, *outcome.record));
   return FoundKernel{std::move(kernel), MatchKind::exact, outcome.medianUs};
 }

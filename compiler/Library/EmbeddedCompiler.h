@@ -1,5 +1,6 @@
 //===- EmbeddedCompiler.h - kernels for a program, made when they are missing -*- C++ -*-===//
-// Owns the databases of a program and what it compiles and searches: each kernel is made once, filed, and found from then on.
+// Owns the databases of a program and what it compiles and searches: each kernel is made once, filed, and found from
+// then on.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_LIBRARY_EMBEDDEDCOMPILER_H
 #define HEDDLE_COMPILER_LIBRARY_EMBEDDEDCOMPILER_H
@@ -64,7 +65,8 @@ private:
 
   void tryToCompileLater(const KernelQuestion &question);
   Result<FoundKernel> soonest(const KernelQuestion &question);
-  /// What was found, or one made for any k_origin where it refuses that of the question. Only in memory: it is no default.
+  /// What was found, or one made for any k_origin where it refuses that of the question. Only in memory: it is no
+  /// default.
   Result<FoundKernel> serving(const KernelQuestion &question, Result<FoundKernel> found);
   Result<FoundKernel> made(const KernelQuestion &question, Made which);
   Record madeOnce(const KernelQuestion &question, Made which);
@@ -79,11 +81,12 @@ private:
   std::optional<Store> own; ///< for writing
   KernelFinder finder;
 
-  std::mutex mutex;                                         ///< guards making, filedLately
-  std::map<std::string, std::shared_future<Record>> making; ///< what is made, and was, by key of question; of what is filed the latest
-  std::deque<std::string> filedLately;                      ///< keys of making that the database has too, oldest first
-  std::mutex filing;                  ///< held while a default is filed; guards filed
-  std::map<std::string, bool> filed; ///< families and architectures whose preferred default this process has filed
+  std::mutex mutex; ///< guards making, filedLately
+  /// what is made, and was, by key of question; of what is filed the latest
+  std::map<std::string, std::shared_future<Record>> making;
+  std::deque<std::string> filedLately; ///< keys of making that the database has too, oldest first
+  std::mutex filing;                   ///< held while a default is filed; guards filed
+  std::map<std::string, bool> filed;   ///< families and architectures whose preferred default this process has filed
 
   Background compilations, searches; ///< last: they use all of the above
 };

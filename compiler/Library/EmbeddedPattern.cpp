@@ -26,8 +26,9 @@ std::string typeText(mlir::Type type) {
 
 } // namespace
 
-/// The patterns of this process whose text is parsed at present, the one that was used last behind the others. A context of MLIR takes a
-/// quarter of a megabyte and gives nothing back as long as it lives; a text is parsed in milliseconds.
+/// The patterns of this process whose text is parsed at present, the one that was used last behind the others. A
+/// context of MLIR takes a quarter of a megabyte and gives nothing back as long as it lives; a text is parsed in
+/// milliseconds.
 class ParsedLately {
 public:
   static ParsedLately &get() {
@@ -51,7 +52,9 @@ public:
 private:
   static constexpr size_t kMost = 64;
 
-  void forgetLocked(EmbeddedPattern *pattern) { patterns.erase(std::remove(patterns.begin(), patterns.end(), pattern), patterns.end()); }
+  void forgetLocked(EmbeddedPattern *pattern) {
+    patterns.erase(std::remove(patterns.begin(), patterns.end(), pattern), patterns.end());
+  }
 
   /// One at work stays: its turn comes again. Nobody is waited for, as whoever calls has a pattern locked himself.
   void letGoOfFirst() {
@@ -77,7 +80,8 @@ Result<const PatternFile *> EmbeddedPattern::parsed() {
   return file.get();
 }
 
-Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::string &text, const std::string &label, const std::string &name) {
+Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::string &text, const std::string &label,
+                                                                 const std::string &name) {
   std::shared_ptr<EmbeddedPattern> made(new EmbeddedPattern);
   Result<std::unique_ptr<PatternFile>> parsed = PatternFile::parse(text, label, name);
   if (parsed.status().code() == StatusCode::notFound) // the name: heddle_compiler.h has one code for all that is passed
@@ -124,7 +128,8 @@ void EmbeddedPattern::describe() {
   }
 }
 
-Result<std::string> EmbeddedPattern::assignment(const heddle_operand &operand, std::map<int32_t, int64_t> &lengths) const {
+Result<std::string> EmbeddedPattern::assignment(const heddle_operand &operand,
+                                                std::map<int32_t, int64_t> &lengths) const {
   const std::string who = std::string("pattern '") + facts.name + "': operand " + std::to_string(operand.id) + ": ";
   if (operand.id < 0 || operand.id >= facts.argument_count)
     return Status::invalidArgument(who + "it has " + std::to_string(facts.argument_count) + " arguments");
@@ -132,12 +137,14 @@ Result<std::string> EmbeddedPattern::assignment(const heddle_operand &operand, s
   const std::string name = argument.name;
   if (argument.kind == HEDDLE_OPERAND_POINTER && operand.kind == HEDDLE_OPERAND_INT && argument.takes_length) {
     if (operand.value.i64 < 0 || operand.value.i64 > INT32_MAX)
-      return Status::invalidArgument(who + "length of '" + name + "': expected 0 to 2^31 - 1, got " + std::to_string(operand.value.i64));
+      return Status::invalidArgument(who + "length of '" + name + "': expected 0 to 2^31 - 1, got " +
+                                     std::to_string(operand.value.i64));
     lengths[operand.id] = operand.value.i64;
     return std::string();
   }
   if (operand.kind != argument.kind)
-    return Status::invalidArgument(who + "'" + name + "' is a " + argument.type + ", the operand is of kind " + std::to_string(operand.kind));
+    return Status::invalidArgument(who + "'" + name + "' is a " + argument.type + ", the operand is of kind " +
+                                   std::to_string(operand.kind));
   if (operand.kind == HEDDLE_OPERAND_INT)
     return name + "=" + std::to_string(operand.value.i64);
   char number[64]; // whatever the program's locale
@@ -145,7 +152,8 @@ Result<std::string> EmbeddedPattern::assignment(const heddle_operand &operand, s
   return name + "=" + std::string(number, end);
 }
 
-Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *operands, uint64_t count, bool needsLengths) {
+Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *operands, uint64_t count,
+                                                         bool needsLengths) {
   if (count > 0 && !operands)
     return Status::invalidArgument("operands: expected an address, got null");
   std::vector<std::string> assignments;
@@ -162,8 +170,9 @@ Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *o
   HEDDLE_ASSIGN(std::vector<int64_t> words, file->bindParameters(assignments));
   for (const heddle_pattern_argument &argument : described)
     if (argument.takes_length && needsLengths && lengths.count(argument.id) == 0)
-      return Status::invalidArgument(std::string("pattern '") + facts.name + "': the length of tensor '" + argument.name +
-                                     "' is missing: operand " + std::to_string(argument.id) + " of kind int");
+      return Status::invalidArgument(std::string("pattern '") + facts.name + "': the length of tensor '" +
+                                     argument.name + "' is missing: operand " + std::to_string(argument.id) +
+                                     " of kind int");
   for (const auto &[id, length] : lengths)
     words[size_t(id)] = length;
   return words;
@@ -171,9 +180,12 @@ Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *o
 
 int64_t EmbeddedPattern::queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const {
   switch (origin) {
-  case attn::Origin::start: return 0;
-  case attn::Origin::end: return seqlenK - seqlenQ;
-  case attn::Origin::given: break;
+  case attn::Origin::start:
+    return 0;
+  case attn::Origin::end:
+    return seqlenK - seqlenQ;
+  case attn::Origin::given:
+    break;
   }
   return given;
 }
@@ -198,7 +210,8 @@ Result<std::shared_ptr<const JitPattern>> EmbeddedPattern::machineCode() {
 }
 
 Result<ProblemBucket> EmbeddedPattern::bucket(const ProblemShape &shape, int64_t smCount) {
-  std::vector<int64_t> asked = {shape.batch, shape.heads, shape.kvHeads, shape.seqlenQ, shape.seqlenK, shape.qOrigin, shape.kOrigin, smCount};
+  std::vector<int64_t> asked = {shape.batch,   shape.heads,   shape.kvHeads, shape.seqlenQ,
+                                shape.seqlenK, shape.qOrigin, shape.kOrigin, smCount};
   asked.insert(asked.end(), shape.parameters.begin(), shape.parameters.end());
   std::lock_guard<std::mutex> lock(mutex);
   if (auto known = buckets.find(asked); known != buckets.end())
@@ -210,6 +223,8 @@ Result<ProblemBucket> EmbeddedPattern::bucket(const ProblemShape &shape, int64_t
   return buckets.emplace(std::move(asked), problemBucket(*file, shape, smCount)).first->second;
 }
 
-Result<std::unique_ptr<PatternFile>> EmbeddedPattern::parseAgain() const { return PatternFile::parse(facts.text, label, facts.name); }
+Result<std::unique_ptr<PatternFile>> EmbeddedPattern::parseAgain() const {
+  return PatternFile::parse(facts.text, label, facts.name);
+}
 
 } // namespace heddle

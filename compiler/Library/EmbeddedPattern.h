@@ -1,6 +1,6 @@
 //===- EmbeddedPattern.h - a pattern that a program holds -------*- C++ -*-===//
-// Owns a parsed pattern for callers on any thread: what they are told of it, the sizes of their calls, and what is made of it
-// once and used often.
+// Owns a parsed pattern for callers on any thread: what they are told of it, the sizes of their calls, and what is made
+// of it once and used often.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_LIBRARY_EMBEDDEDPATTERN_H
 #define HEDDLE_COMPILER_LIBRARY_EMBEDDEDPATTERN_H
@@ -22,7 +22,8 @@ class JitPattern;
 class EmbeddedPattern {
 public:
   /// The failures of PatternFile::parse.
-  static Result<std::shared_ptr<EmbeddedPattern>> create(const std::string &text, const std::string &label, const std::string &name);
+  static Result<std::shared_ptr<EmbeddedPattern>> create(const std::string &text, const std::string &label,
+                                                         const std::string &name);
   ~EmbeddedPattern();
 
   const heddle_pattern_info &info() const { return facts; }

@@ -23,17 +23,21 @@ Status bad(const std::string &what) { return Status::invalidArgument("attention 
 
 constexpr const char *kDims[] = {"batch", "row", "head", "dim"};
 
-Status checkTensor(const KindRole &role, const heddle_tensor &tensor, int32_t dtype, const std::vector<int64_t> &expected) {
+Status checkTensor(const KindRole &role, const heddle_tensor &tensor, int32_t dtype,
+                   const std::vector<int64_t> &expected) {
   const std::string name = specOf(role.role).name;
   if (tensor.dtype != dtype)
-    return bad(name + ": dtype: expected that of q, number " + std::to_string(dtype) + ", got number " + std::to_string(tensor.dtype));
+    return bad(name + ": dtype: expected that of q, number " + std::to_string(dtype) + ", got number " +
+               std::to_string(tensor.dtype));
   for (int i = 0; i < 4; ++i)
     if (tensor.size[i] < 0 || tensor.size[i] > INT32_MAX || tensor.size[i] != expected[i])
-      return bad(name + ": size of " + kDims[i] + ": expected " + std::to_string(expected[i]) + ", got " + std::to_string(tensor.size[i]));
+      return bad(name + ": size of " + kDims[i] + ": expected " + std::to_string(expected[i]) + ", got " +
+                 std::to_string(tensor.size[i]));
   if (isEmpty(tensor))
     return {};
   if (tensor.size[3] > 1 && tensor.stride[3] != 1)
-    return bad(name + ": stride of dim: expected 1, got " + std::to_string(tensor.stride[3]) + "; make the tensor contiguous in dim");
+    return bad(name + ": stride of dim: expected 1, got " + std::to_string(tensor.stride[3]) +
+               "; make the tensor contiguous in dim");
   if (!tensor.ptr)
     return bad(name + ": address: expected host memory, got null");
   for (int i = 0; i < 3; ++i)
@@ -56,9 +60,11 @@ Status checkTensors(const heddle_attention_args &args) {
   }
   const int64_t heads = given.sizes.heads, kvHeads = given.sizes.kvHeads;
   if (heads > 0 && (kvHeads == 0 || heads % kvHeads != 0))
-    return bad("k: size of head: expected a divisor of the " + std::to_string(heads) + " query heads, got " + std::to_string(kvHeads));
+    return bad("k: size of head: expected a divisor of the " + std::to_string(heads) + " query heads, got " +
+               std::to_string(kvHeads));
   if (!std::isfinite(args.scale) || args.scale < 0)
-    return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " + std::to_string(args.scale));
+    return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " +
+               std::to_string(args.scale));
   return {};
 }
 
@@ -92,7 +98,8 @@ Result<std::vector<const void *>> operandsOf(const EmbeddedPattern &pattern, con
       if (args.operands[i].kind == HEDDLE_OPERAND_POINTER && args.operands[i].id == argument.id)
         address = args.operands[i].value.ptr;
     if (!address)
-      return bad(std::string("operands: tensor '") + argument.name + "', number " + std::to_string(argument.id) + ", is missing");
+      return bad(std::string("operands: tensor '") + argument.name + "', number " + std::to_string(argument.id) +
+                 ", is missing");
     operands.push_back(address);
   }
   return operands;
@@ -105,14 +112,16 @@ Status attend(EmbeddedPattern &pattern, const heddle_attention_args &given, int3
   HEDDLE_TRY(readArguments(given, args));
   HEDDLE_TRY(checkTensors(args));
   CpuAttentionArgs call;
-  HEDDLE_ASSIGN(std::vector<int64_t> words, pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true));
+  HEDDLE_ASSIGN(std::vector<int64_t> words,
+                pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true));
   call.params.assign(words.begin(), words.end());
   HEDDLE_ASSIGN(call.operands, operandsOf(pattern, args));
   call.dtype = DType(args.q.dtype - 1);
   call.q = args.q.ptr, call.k = args.k.ptr, call.v = args.v.ptr, call.out = args.out.ptr;
   call.lse = args.lse;
   call.carryOut = args.carry_out, call.carryLse = args.carry_lse;
-  call.qStride = stridesOf(args.q), call.kStride = stridesOf(args.k), call.vStride = stridesOf(args.v), call.outStride = stridesOf(args.out);
+  call.qStride = stridesOf(args.q), call.kStride = stridesOf(args.k), call.vStride = stridesOf(args.v),
+  call.outStride = stridesOf(args.out);
   call.batch = int32_t(args.q.size[0]), call.seqlenQ = int32_t(args.q.size[1]), call.heads = int32_t(args.q.size[2]);
   call.headDim = int32_t(args.q.size[3]), call.valueDim = int32_t(args.v.size[3]);
   call.seqlenK = int32_t(args.k.size[1]), call.kvHeads = int32_t(args.k.size[2]);
@@ -159,15 +168,16 @@ heddle_status heddle_pattern_get_info(const heddle_pattern *pattern, heddle_patt
   });
 }
 
-heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index, heddle_pattern_argument *argument) {
+heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index,
+                                          heddle_pattern_argument *argument) {
   return guarded([&]() -> Status {
     HEDDLE_TRY(checkOpen("pattern argument", "pattern", pattern));
     if (!argument)
       return missing("pattern argument", "argument");
     const std::vector<heddle_pattern_argument> &all = pattern->pattern->arguments();
     if (index < 0 || size_t(index) >= all.size())
-      return Status::invalidArgument("pattern argument: index: expected 0 to " + std::to_string(int64_t(all.size()) - 1) + ", got " +
-                                     std::to_string(index));
+      return Status::invalidArgument("pattern argument: index: expected 0 to " +
+                                     std::to_string(int64_t(all.size()) - 1) + ", got " + std::to_string(index));
     return writeVersioned("pattern argument", all[size_t(index)], offsetof(heddle_pattern_argument, name), *argument);
   });
 }
@@ -180,7 +190,8 @@ heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_a
     if (!args)
       return missing("attention on the CPU", "args");
     if (threads < 0)
-      return Status::invalidArgument("attention on the CPU: threads: expected 0 or more, got " + std::to_string(threads));
+      return Status::invalidArgument("attention on the CPU: threads: expected 0 or more, got " +
+                                     std::to_string(threads));
     return attend(*pattern->pattern, *args, threads);
   });
 }

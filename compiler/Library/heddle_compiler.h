@@ -1,12 +1,14 @@
 /*===- heddle_compiler.h - the C interface of libheddle -----------------------===
  * libheddle is heddle_runtime (heddle.h, every function of it) and the compiler: patterns from text, kernels compiled,
  * tuned and kept in a database, attention on this machine's processors. A program links one of the two libraries.
- * The promises of heddle.h and what it says of all functions (threads, strings, who closes what, failures) hold here too, but for
- * the environment: HEDDLE_DB, HEDDLE_SHIPPED_DB, HEDDLE_NVRTC_LIBRARY, CUDA_HOME, XDG_CACHE_HOME, HOME and PATH are read as
- * `heddle --help` and heddle_compiler_options say, where options leave their place empty. And:
+ * The promises of heddle.h and what it says of all functions (threads, strings, who closes what, failures) hold here
+ * too, but for the environment: HEDDLE_DB, HEDDLE_SHIPPED_DB, HEDDLE_NVRTC_LIBRARY, CUDA_HOME, XDG_CACHE_HOME, HOME and
+ * PATH are read as `heddle --help` and heddle_compiler_options say, where options leave their place empty. And:
  *  8. A kernel is compiled once per pattern, family, architecture and database, however many threads ask for it.
- *  9. A pattern is immutable and thread safe, a compiler thread safe; work in the background keeps what it needs of both.
- * 10. Work in the background never takes a kernel away: a found kernel stays as it is, a later question may give a better one.
+ *  9. A pattern is immutable and thread safe, a compiler thread safe; work in the background keeps what it needs of
+ *     both.
+ * 10. Work in the background never takes a kernel away: a found kernel stays as it is, a later question may give a
+ *     better one.
  *===------------------------------------------------------------------------===*/
 #ifndef HEDDLE_COMPILER_H
 #define HEDDLE_COMPILER_H
@@ -42,82 +44,91 @@ typedef struct heddle_pattern_argument {
   int32_t takes_length; /* 1: a tensor whose length a call gives as well, as operand of kind INT with the same id */
   int32_t reserved;
   const char *name;
-  const char *type;     /* as MLIR spells it: "i32", "f32", "memref<?xi32>" */
-  const char *doc;      /* attn.doc; "" if none */
-  int64_t default_int, min_int;                /* of a size */
-  double default_float, min_float, max_float;  /* of a number; infinite where nothing bounds it */
+  const char *type;                           /* as MLIR spells it: "i32", "f32", "memref<?xi32>" */
+  const char *doc;                            /* attn.doc; "" if none */
+  int64_t default_int, min_int;               /* of a size */
+  double default_float, min_float, max_float; /* of a number; infinite where nothing bounds it */
 } heddle_pattern_argument;
 
-/* One verified pattern from MLIR text. label stands for the file in diagnostics (null: "pattern"); name says which pattern of the
- * text (null: the only one). INVALID_ARGUMENT with rendered diagnostics, file:line:column first. */
-HEDDLE_API heddle_status heddle_pattern_parse(const char *text, const char *label, const char *name, heddle_pattern **pattern);
+/* One verified pattern from MLIR text. label stands for the file in diagnostics (null: "pattern"); name says which
+ * pattern of the text (null: the only one). INVALID_ARGUMENT with rendered diagnostics, file:line:column first. */
+HEDDLE_API heddle_status heddle_pattern_parse(const char *text, const char *label, const char *name,
+                                              heddle_pattern **pattern);
 /* The same from a file; one that cannot be read is INVALID_ARGUMENT too, with the system's words. */
 HEDDLE_API heddle_status heddle_pattern_read(const char *path, const char *name, heddle_pattern **pattern);
 /* What the pattern is. info->struct_size is read, the rest written. */
 HEDDLE_API heddle_status heddle_pattern_get_info(const heddle_pattern *pattern, heddle_pattern_info *info);
 /* Of argument 0 to argument_count - 1. argument->struct_size is read, the rest written. */
-HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index, heddle_pattern_argument *argument);
+HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index,
+                                                     heddle_pattern_argument *argument);
 /* Promise 12. Work in the background keeps what it needs (promise 9). */
 HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
 
-/* Attention on this machine's processors, in fp32 inside, for the arguments of heddle.h with addresses of host memory: dtypes bf16,
- * fp16 and fp32; strides in elements, the last one 1, otherwise any; workspace is not looked at, lse may be null. The machine code
- * of a pattern is made once. Returns when everything is written. threads 0: all processors. INVALID_ARGUMENT or UNSUPPORTED name the
- * field, and nothing was written. */
-HEDDLE_API heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads);
+/* Attention on this machine's processors, in fp32 inside, for the arguments of heddle.h with addresses of host memory:
+ * dtypes bf16, fp16 and fp32; strides in elements, the last one 1, otherwise any; workspace is not looked at, lse may
+ * be null. The machine code of a pattern is made once. Returns when everything is written. threads 0: all processors.
+ * INVALID_ARGUMENT or UNSUPPORTED name the field, and nothing was written. */
+HEDDLE_API heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args,
+                                              int32_t threads);
 
 enum {
-  HEDDLE_COMPILER_READ_ONLY = 1,             /* never writes a database: what is compiled lives in memory; no searches */
+  HEDDLE_COMPILER_READ_ONLY = 1, /* never writes a database: what is compiled lives in memory; no searches */
   HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS = 2, /* accept databases that other users may write */
   HEDDLE_COMPILER_FORCE_NETWORK = 4          /* write on a network file system */
 };
 
 typedef struct heddle_compiler_options {
   uint32_t struct_size;
-  uint32_t flags;             /* HEDDLE_COMPILER_* */
-  const char *database;       /* made if missing; null: $HEDDLE_DB, else heddle/kernels.db in the cache folder */
-  const char *shipped;        /* databases and packed files that are only read, separated by colons; null: $HEDDLE_SHIPPED_DB */
-  const char *program;        /* heddle, in whose processes searches run kernels; null: bin/heddle beside the folder of this library,
-                               * or PATH; "": they run in this process, where a kernel that hangs or faults takes the context along */
-  int32_t workers;            /* threads that compile for searches; 0: one less than there are processors */
+  uint32_t flags;       /* HEDDLE_COMPILER_* */
+  const char *database; /* made if missing; null: $HEDDLE_DB, else heddle/kernels.db in the cache folder */
+  /* Databases and packed files that are only read, separated by colons; null: $HEDDLE_SHIPPED_DB. */
+  const char *shipped;
+  /* heddle, in whose processes searches run kernels; null: bin/heddle beside the folder of this library, or PATH; "":
+   * they run in this process, where a kernel that hangs or faults takes the context along. */
+  const char *program;
+  int32_t workers; /* threads that compile for searches; 0: one less than there are processors */
   int32_t reserved;
 } heddle_compiler_options;
 
 /* options may be null. Failures as heddle_store_open, but for a database that is missing and is made. */
 HEDDLE_API heddle_status heddle_compiler_open(const heddle_compiler_options *options, heddle_compiler **compiler);
-/* Promise 12. Cancels what runs in the background and waits for it: at most a compilation, or one measurement. Kernels and patterns
- * outlive it; tasks are over, and still to be closed. In a child of fork it waits for nothing, and work in the background is refused
- * with INTERNAL: it stays with the parent. */
+/* Promise 12. Cancels what runs in the background and waits for it: at most a compilation, or one measurement. Kernels
+ * and patterns outlive it; tasks are over, and still to be closed. In a child of fork it waits for nothing, and work in
+ * the background is refused with INTERNAL: it stays with the parent. */
 HEDDLE_API void heddle_compiler_close(heddle_compiler *compiler);
 
 /* The calls that a kernel is for. Everything below dtype may be 0 if unknown, but head_dim. */
 typedef struct heddle_problem {
   uint32_t struct_size;
-  int32_t dtype;    /* heddle_dtype of q, k and v: bf16 or fp16 */
-  const char *kind; /* null: "forward"; "forward_fp32_out" writes out in fp32 */
+  int32_t dtype;               /* heddle_dtype of q, k and v: bf16 or fp16 */
+  const char *kind;            /* null: "forward"; "forward_fp32_out" writes out in fp32 */
   int64_t head_dim, value_dim; /* value_dim 0: head_dim */
   int64_t batch, heads, kv_heads;
   int64_t seqlen_q, seqlen_k;
   int64_t q_origin, k_origin; /* within the limits of heddle_attention_args */
-  const heddle_operand *operands; /* sizes and numbers that differ from their defaults, lengths of tensors; not tensors: searches make some */
+  /* Sizes and numbers that differ from their defaults, lengths of tensors; not tensors: searches make some. */
+  const heddle_operand *operands;
   uint64_t operand_count;
 } heddle_problem;
 
 enum {
   HEDDLE_ONLY_STORED = 1, /* never compiles: NOT_FOUND says what is missing */
-  HEDDLE_FIRST_SOON = 2   /* where nothing is stored, the portable default is compiled and returned, and the one for this GPU in the
-                           * background: ask again later */
+  /* Where nothing is stored, the portable default is compiled and returned, and the one for this GPU in the background:
+   * ask again later. */
+  HEDDLE_FIRST_SOON = 2
 };
 
-/* The best kernel of the databases, else the default for this GPU, compiled now and filed; loaded. A question that was asked before
- * and whose kernel is open takes a few microseconds. Where that kernel keeps or drops whole blocks of keys and refuses the problem's
- * k_origin, one that takes any is compiled and kept in memory. A kernel that could not be filed serves all the same, and its note says why it was not.
- * UNAVAILABLE: there is no NVRTC. UNSUPPORTED: no kernel serves these sizes. */
-HEDDLE_API heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
-                                                const heddle_problem *problem, uint32_t flags, heddle_kernel **kernel);
+/* The best kernel of the databases, else the default for this GPU, compiled now and filed; loaded. A question that was
+ * asked before and whose kernel is open takes a few microseconds. Where that kernel keeps or drops whole blocks of keys
+ * and refuses the problem's k_origin, one that takes any is compiled and kept in memory. A kernel that could not be
+ * filed serves all the same, and its note says why it was not. UNAVAILABLE: there is no NVRTC. UNSUPPORTED: no kernel
+ * serves these sizes. */
+HEDDLE_API heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device,
+                                                const heddle_pattern *pattern, const heddle_problem *problem,
+                                                uint32_t flags, heddle_kernel **kernel);
 
-/* The end of work in the background, on a thread of the compiler: exactly once per task. kernel is null unless status is HEDDLE_OK,
- * and then the callee's to close. message is valid during the call. Must not close the compiler. */
+/* The end of work in the background, on a thread of the compiler: exactly once per task. kernel is null unless status
+ * is HEDDLE_OK, and then the callee's to close. message is valid during the call. Must not close the compiler. */
 typedef void (*heddle_task_done)(void *user, heddle_status status, const char *message, heddle_kernel *kernel);
 
 typedef struct heddle_tune_options {
@@ -127,20 +138,24 @@ typedef struct heddle_tune_options {
   const char *strategy;  /* null: the default one; `heddle tune --help` names them */
 } heddle_tune_options;
 
-/* Compiles the default for this GPU in the background, unless it is stored. done may be null. *task is the caller's, to wait for and to
- * close; closing it at once lets the work go on. What is wrong with the problem is said here, what goes wrong later by the task. */
-HEDDLE_API heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
-                                                 const heddle_problem *problem, heddle_task_done done, void *user, heddle_task **task);
+/* Compiles the default for this GPU in the background, unless it is stored. done may be null. *task is the caller's, to
+ * wait for and to close; closing it at once lets the work go on. What is wrong with the problem is said here, what goes
+ * wrong later by the task. */
+HEDDLE_API heddle_status heddle_compiler_compile(heddle_compiler *compiler, heddle_device *device,
+                                                 const heddle_pattern *pattern, const heddle_problem *problem,
+                                                 heddle_task_done done, void *user, heddle_task **task);
 /* Searches the fastest kernel for the problem, whose sizes must all be given, in the background; task and done as of
- * heddle_compiler_compile, options may be null. Searches of a compiler run one after the other. DENIED: opened for reading only.
- * The GPU is shared with this process's own launches: times suffer from them. */
-HEDDLE_API heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device, const heddle_pattern *pattern,
-                                              const heddle_problem *problem, const heddle_tune_options *options, heddle_task_done done,
-                                              void *user, heddle_task **task);
-/* Waits at most so many seconds (negative: forever). *is_done: whether it is over, its callback included. Returns the status of the work, with its
- * message, or OK while it runs. */
+ * heddle_compiler_compile, options may be null. Searches of a compiler run one after the other. DENIED: opened for
+ * reading only. The GPU is shared with this process's own launches: times suffer from them. */
+HEDDLE_API heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device,
+                                              const heddle_pattern *pattern, const heddle_problem *problem,
+                                              const heddle_tune_options *options, heddle_task_done done, void *user,
+                                              heddle_task **task);
+/* Waits at most so many seconds (negative: forever). *is_done: whether it is over, its callback included. Returns the
+ * status of the work, with its message, or OK while it runs. */
 HEDDLE_API heddle_status heddle_task_wait(heddle_task *task, double seconds, int32_t *is_done);
-/* Asks it to end, and returns at once; what a search found until then is filed. Null, closed and ended tasks: nothing happens. */
+/* Asks it to end, and returns at once; what a search found until then is filed. Null, closed and ended tasks: nothing
+ * happens. */
 HEDDLE_API void heddle_task_cancel(heddle_task *task);
 /* Promise 12. Neither cancels nor waits. */
 HEDDLE_API void heddle_task_close(heddle_task *task);

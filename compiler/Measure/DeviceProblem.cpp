@@ -21,11 +21,13 @@ Result<const GpuArch *> archOf(const Device &device) {
 oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &shape, const AttentionInputs &inputs,
                                   float scale, int64_t count) {
   attn::ProblemSizes sizes = sizesOf(file, shape);
-  oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters, shape.operands};
+  oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK, sizes.qOrigin,
+                          sizes.kOrigin, sizes.parameters, shape.operands};
   oracle::AttentionOracle definition(file.pattern(), problem, inputs, scale);
   bool hasPredicate = false; // evaluated through the context of the file, which serves one thread
   file.pattern()->walk([&](attn::PredicateOp) { hasPredicate = true; });
-  return oracle::referenceRows(definition, oracle::sampleRows(inputs.sizes, count), inputs.dtype(), hasPredicate ? 1 : 0);
+  return oracle::referenceRows(definition, oracle::sampleRows(inputs.sizes, count), inputs.dtype(),
+                               hasPredicate ? 1 : 0);
 }
 
 Result<void *> DeviceProblem::copyInput(const std::string &name, const void *data, int64_t bytes) {
@@ -61,7 +63,8 @@ Status DeviceProblem::bindArguments(const PatternFile &file, const ProblemShape 
     if (!isTensor)
       continue;
     const OperandTensor &tensor = shape.operands.at(i);
-    HEDDLE_ASSIGN(void *address, copyInput(pattern.getParameterName(i).str(), tensor.data->data(), tensor.data->size()));
+    HEDDLE_ASSIGN(void *address,
+                  copyInput(pattern.getParameterName(i).str(), tensor.data->data(), tensor.data->size()));
     operands.push_back(pointerOperand(i, address));
   }
   return {};
@@ -86,7 +89,8 @@ Status DeviceProblem::bindRoles(const AttentionInputs &tensors) {
 }
 
 const GuardedBuffer &DeviceProblem::written(Role role) const {
-  return *std::find_if(results.begin(), results.end(), [&](const GuardedBuffer &buffer) { return buffer.name() == specOf(role).name; });
+  return *std::find_if(results.begin(), results.end(),
+                       [&](const GuardedBuffer &buffer) { return buffer.name() == specOf(role).name; });
 }
 
 Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternFile &file, const ProblemShape &shape,

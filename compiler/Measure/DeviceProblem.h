@@ -28,9 +28,8 @@ oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &s
 /// Movable. Not thread safe. The GPU's default stream orders everything.
 class DeviceProblem {
 public:
-  /// Copies what a call of the inputs' kind reads; what it writes is allocated and poisoned with NaN. `outDType`: nothing means
-  /// that of the inputs.
-  /// unavailable: not enough device memory.
+  /// Copies what a call of the inputs' kind reads; what it writes is allocated and poisoned with NaN. `outDType`:
+  /// nothing means that of the inputs. unavailable: not enough device memory.
   static Result<DeviceProblem> create(const Device &device, const PatternFile &file, const ProblemShape &shape,
                                       const AttentionInputs &inputs, float scale, std::optional<DType> outDType = {});
 
@@ -39,7 +38,8 @@ public:
 
   /// Fills with NaN what is written.
   Status poison();
-  /// Of a forward call: waits for the GPU and compares the reference rows. internal: a kernel wrote beside the results or its workspace.
+  /// Of a forward call: waits for the GPU and compares the reference rows. internal: a kernel wrote beside the results
+  /// or its workspace.
   Result<oracle::VerifyReport> compare(const oracle::ReferenceRows &reference) const;
   /// Waits for the GPU. internal: a kernel wrote into a tensor that it may only read. Reads all of them back.
   Status checkInputs() const;
@@ -64,7 +64,7 @@ private:
   AttentionSizes sizes;
   const KindSpec *kind = nullptr;
   DType outDType = DType::bf16;
-  std::vector<GuardedBuffer> results; ///< in the order of rolesOf(*kind, Access::write)
+  std::vector<GuardedBuffer> results;    ///< in the order of rolesOf(*kind, Access::write)
   std::vector<GuardedBuffer> workspaces; ///< the last is the largest and in use; launches were prepared with the others
   std::vector<DeviceBuffer> inputs;      ///< roles, and what the pattern reads
   std::vector<Fingerprint> fingerprints; ///< of inputs

@@ -13,7 +13,8 @@ constexpr double kMilliwatts = 1000;
 constexpr int64_t kPauseNs = 20'000'000;
 
 int64_t nowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 template <class F> F functionOf(void *library, const char *name) { return reinterpret_cast<F>(dlsym(library, name)); }

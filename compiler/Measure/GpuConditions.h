@@ -1,6 +1,6 @@
 //===- GpuConditions.h - clock and power of a GPU ---------------*- C++ -*-===//
-// Owns what NVIDIA's management library, opened at run time, says of the circumstances of a measurement. It is noted beside
-// times, never used to correct them.
+// Owns what NVIDIA's management library, opened at run time, says of the circumstances of a measurement. It is noted
+// beside times, never used to correct them.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_MEASURE_GPUCONDITIONS_H
 #define HEDDLE_COMPILER_MEASURE_GPUCONDITIONS_H

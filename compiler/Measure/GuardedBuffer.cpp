@@ -26,8 +26,8 @@ Status GuardedBuffer::checkGuard(int64_t offset, const char *side) const {
   if (written == guard.end())
     return Status();
   const int64_t place = written - guard.begin();
-  return Status::internal("the kernel wrote outside of '" + label + "': " +
-                          std::to_string(offset == 0 ? kGuardBytes - place : place) + " bytes " + side + " it");
+  return Status::internal("the kernel wrote outside of '" + label +
+                          "': " + std::to_string(offset == 0 ? kGuardBytes - place : place) + " bytes " + side + " it");
 }
 
 } // namespace heddle

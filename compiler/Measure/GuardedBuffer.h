@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// Device memory for what kernels write, between two guards that they must not: all of it is poisoned with bytes 0xff, which
-/// are NaN in every type of results. Aligned as DeviceBuffer is. Move-only, not thread safe.
+/// Device memory for what kernels write, between two guards that they must not: all of it is poisoned with bytes 0xff,
+/// which are NaN in every type of results. Aligned as DeviceBuffer is. Move-only, not thread safe.
 class GuardedBuffer {
 public:
   GuardedBuffer() = default;
@@ -19,7 +19,9 @@ public:
   void *data() const { return static_cast<std::byte *>(buffer.data()) + kGuardBytes; }
   int64_t bytes() const { return buffer.bytes() - 2 * kGuardBytes; }
   Status poison() { return buffer.fillBytes(kPoison); }
-  Status copyTo(void *host, int64_t count, int64_t offset = 0) const { return buffer.copyTo(host, count, kGuardBytes + offset); }
+  Status copyTo(void *host, int64_t count, int64_t offset = 0) const {
+    return buffer.copyTo(host, count, kGuardBytes + offset);
+  }
   /// internal: something wrote into a guard; names the buffer and the side. Waits for the copies.
   Status checkGuards() const;
 

@@ -23,7 +23,8 @@ struct MeasureSetup {
   double answerLimitSeconds = 60; ///< beside its launches, what a process of its own may take for an answer
 };
 
-/// Used by one thread. The caller numbers the candidates; each is loaded when it is first needed and stays until released.
+/// Used by one thread. The caller numbers the candidates; each is loaded when it is first needed and stays until
+/// released.
 class KernelMeasurer {
 public:
   virtual ~KernelMeasurer() = default;

@@ -17,7 +17,8 @@ Result<KeySplit> KeySplit::create(const Kernel &first, const Kernel &second, con
   constexpr uint8_t kNaNByte = 0xff; // what the first launch does not write shows in the result
   const heddle_tensor &shape = args.out;
   int64_t rows = shape.size[0] * shape.size[1] * shape.size[2];
-  HEDDLE_ASSIGN(DeviceBuffer out, DeviceBuffer::allocate(first.device(), rows * shape.size[3] * int64_t(sizeof(float))));
+  HEDDLE_ASSIGN(DeviceBuffer out,
+                DeviceBuffer::allocate(first.device(), rows * shape.size[3] * int64_t(sizeof(float))));
   HEDDLE_ASSIGN(DeviceBuffer lse, DeviceBuffer::allocate(first.device(), rows * int64_t(sizeof(float))));
   HEDDLE_TRY(out.fillBytes(kNaNByte));
   HEDDLE_TRY(lse.fillBytes(kNaNByte));

@@ -28,18 +28,21 @@ std::string commandOf(const PatternFile &file, const ProblemShape &shape, const 
   const attn::PatternAnalysis &analysis = file.analysis();
   int64_t items = 0;
   for (int64_t head = 0; head < shape.heads; ++head)
-    items += attn::countRowTiles(shape.seqlenQ, analysis.variants[attn::variantOf(analysis, sizes, head)].forward.rowRate, 128);
+    items += attn::countRowTiles(shape.seqlenQ,
+                                 analysis.variants[attn::variantOf(analysis, sizes, head)].forward.rowRate, 128);
   const attn::WideInt visited = attn::countTiles(analysis, sizes, {128, 128}, attn::Direction::Forward).visited;
   std::ostringstream command;
   std::string shipped;
   for (const std::string &path : call.shipped)
     shipped += (shipped.empty() ? "" : ":") + path;
-  command << '"' << call.program << "\" --db=\"" << call.database << "\" --name=" << call.name << " --dtype=" << dtypeName(call.dtype)
-          << " --head-dim=" << call.headDim << " --value-dim=" << call.valueDim << " --batch=" << shape.batch
-          << " --seqlen=" << shape.seqlenQ << " --seqlen-k=" << shape.seqlenK << " --heads=" << shape.heads
-          << " --kv-heads=" << shape.kvHeads << " --q-origin=" << sizes.qOrigin << " --k-origin=" << sizes.kOrigin
-          << " --work-items=" << items * shape.batch << " --visited-tiles=" << attn::toString(visited * shape.batch)
-          << " --seed=" << call.seed << " --reps=" << call.repetitions << " --shipped-db=\"" << shipped << "\"" << " --sizes=" << sizesText(file, shape);
+  command << '"' << call.program << "\" --db=\"" << call.database << "\" --name=" << call.name
+          << " --dtype=" << dtypeName(call.dtype) << " --head-dim=" << call.headDim << " --value-dim=" << call.valueDim
+          << " --batch=" << shape.batch << " --seqlen=" << shape.seqlenQ << " --seqlen-k=" << shape.seqlenK
+          << " --heads=" << shape.heads << " --kv-heads=" << shape.kvHeads << " --q-origin=" << sizes.qOrigin
+          << " --k-origin=" << sizes.kOrigin << " --work-items=" << items * shape.batch
+          << " --visited-tiles=" << attn::toString(visited * shape.batch) << " --seed=" << call.seed
+          << " --reps=" << call.repetitions << " --shipped-db=\"" << shipped << "\""
+          << " --sizes=" << sizesText(file, shape);
   return command.str();
 }
 

@@ -1,6 +1,6 @@
 //===- LauncherProcess.h - a call in a process without a compiler -*- C++ -*-===//
-// Owns what bench/launcher is told and what it answers: the sizes of a call on its command line, the pattern's tensors in a
-// file, out and lse in another one. Inputs are not handed over: both processes draw them from the same seed.
+// Owns what bench/launcher is told and what it answers: the sizes of a call on its command line, the pattern's tensors
+// in a file, out and lse in another one. Inputs are not handed over: both processes draw them from the same seed.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_MEASURE_LAUNCHERPROCESS_H
 #define HEDDLE_COMPILER_MEASURE_LAUNCHERPROCESS_H
@@ -12,7 +12,7 @@ namespace heddle {
 struct LauncherCall {
   std::string program, database;
   std::vector<std::string> shipped; ///< databases under that one; none: what $HEDDLE_SHIPPED_DB says
-  std::string name; ///< under which the database leads to the pattern
+  std::string name;                 ///< under which the database leads to the pattern
   DType dtype = DType::bf16;
   int64_t headDim = 0, valueDim = 0;
   uint64_t seed = 0;
@@ -25,8 +25,9 @@ struct LauncherAnswer {
   HostTensor out, lse;
 };
 
-/// Runs the program to its end. The shape has every tensor that the pattern reads (bindOperands). A process that fails is an
-/// internal error with its status; what it says on stderr goes there. The files lie in the temporary folder meanwhile.
+/// Runs the program to its end. The shape has every tensor that the pattern reads (bindOperands). A process that fails
+/// is an internal error with its status; what it says on stderr goes there. The files lie in the temporary folder
+/// meanwhile.
 Result<LauncherAnswer> launchElsewhere(const PatternFile &file, const ProblemShape &shape, const LauncherCall &call);
 
 } // namespace heddle

@@ -32,13 +32,15 @@ public:
       return Status();
     const ProblemShape &shape = setup.shape;
     const float scale = setup.scale != 0 ? setup.scale : 1 / std::sqrt(static_cast<float>(setup.headDim));
-    const AttentionSizes sizes{shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, setup.headDim, setup.valueDim};
+    const AttentionSizes sizes{shape.batch,   shape.seqlenQ, shape.seqlenK, shape.heads,
+                               shape.kvHeads, setup.headDim, setup.valueDim};
     HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, setup.dtype, setup.seed));
     HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, file, shape, inputs, scale));
     HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device, setup.launchLimitSeconds));
     if (Result<ConditionMeter> opened = ConditionMeter::open(device.info().pciBusId))
       meter.emplace(opened.take());
-    bench.emplace(Bench{std::move(problem), std::move(timer), referenceOf(file, shape, inputs, scale, setup.verifiedRows)});
+    bench.emplace(
+        Bench{std::move(problem), std::move(timer), referenceOf(file, shape, inputs, scale, setup.verifiedRows)});
     return Status();
   }
 
@@ -72,8 +74,9 @@ public:
 
   Status recover() override {
     if (device.isAbandoned())
-      return Status::unavailable("a kernel that never ends holds the GPU, and its context is lost to this process; what was "
-                                 "measured is recorded, the same command goes on without this configuration");
+      return Status::unavailable(
+          "a kernel that never ends holds the GPU, and its context is lost to this process; what was "
+          "measured is recorded, the same command goes on without this configuration");
     return device.synchronize();
   }
 

@@ -43,12 +43,14 @@ KernelRecord recordOf(const Json &json) {
 }
 
 Json shapeJson(const ProblemShape &shape) {
-  return Json::array({shape.batch, shape.heads, shape.kvHeads, shape.seqlenQ, shape.seqlenK, shape.qOrigin, shape.kOrigin});
+  return Json::array(
+      {shape.batch, shape.heads, shape.kvHeads, shape.seqlenQ, shape.seqlenK, shape.qOrigin, shape.kOrigin});
 }
 
 ProblemShape shapeFrom(const Json &numbers) {
   ProblemShape shape;
-  int64_t *places[] = {&shape.batch, &shape.heads, &shape.kvHeads, &shape.seqlenQ, &shape.seqlenK, &shape.qOrigin, &shape.kOrigin};
+  int64_t *places[] = {&shape.batch,   &shape.heads,   &shape.kvHeads, &shape.seqlenQ,
+                       &shape.seqlenK, &shape.qOrigin, &shape.kOrigin};
   for (size_t i = 0; i < std::size(places); ++i)
     numbers.at(i).get_to(*places[i]);
   return shape;
@@ -58,10 +60,19 @@ ProblemShape shapeFrom(const Json &numbers) {
 
 std::string encode(const MeasureTask &task) {
   const MeasureSetup &setup = task.setup;
-  return packed({{"shape", shapeJson(setup.shape)}, {"parameters", setup.shape.parameters}, {"dtype", static_cast<int>(setup.dtype)},
-                 {"head_dim", setup.headDim}, {"value_dim", setup.valueDim}, {"scale", setup.scale}, {"seed", setup.seed},
-                 {"rows", setup.verifiedRows}, {"launch_limit", setup.launchLimitSeconds}, {"device", task.device},
-                 {"pattern", task.pattern}, {"operand_file", task.operandFile}, {"operand_count", task.operandCount}});
+  return packed({{"shape", shapeJson(setup.shape)},
+                 {"parameters", setup.shape.parameters},
+                 {"dtype", static_cast<int>(setup.dtype)},
+                 {"head_dim", setup.headDim},
+                 {"value_dim", setup.valueDim},
+                 {"scale", setup.scale},
+                 {"seed", setup.seed},
+                 {"rows", setup.verifiedRows},
+                 {"launch_limit", setup.launchLimitSeconds},
+                 {"device", task.device},
+                 {"pattern", task.pattern},
+                 {"operand_file", task.operandFile},
+                 {"operand_count", task.operandCount}});
 }
 
 Result<MeasureTask> decodeTask(const std::string &message) {
@@ -86,7 +97,8 @@ Result<MeasureTask> decodeTask(const std::string &message) {
 }
 
 std::string encode(const MeasureQuestion &question) {
-  Json json = {{"what", static_cast<int>(question.what)}, {"candidate", question.candidate}, {"released", question.released}};
+  Json json = {
+      {"what", static_cast<int>(question.what)}, {"candidate", question.candidate}, {"released", question.released}};
   if (question.hasRecord)
     json["record"] = recordJson(question.record);
   return packed(json);
@@ -121,9 +133,11 @@ Result<MeasureAnswer> decodeAnswer(const std::string &message) {
     get(json, "clock", answer.smClockMhz);
     json.at("power").get_to(answer.powerWatts);
     if (json.contains("status"))
-      answer.status = Status(static_cast<StatusCode>(json["status"].at(0).get<int>()), json["status"].at(1).get<std::string>());
+      answer.status =
+          Status(static_cast<StatusCode>(json["status"].at(0).get<int>()), json["status"].at(1).get<std::string>());
     if (json.contains("failure"))
-      answer.failure = tuner::Failure{static_cast<tuner::Outcome>(json["failure"].at(0).get<int>()), json["failure"].at(1).get<std::string>()};
+      answer.failure = tuner::Failure{static_cast<tuner::Outcome>(json["failure"].at(0).get<int>()),
+                                      json["failure"].at(1).get<std::string>()};
     return answer;
   });
 }

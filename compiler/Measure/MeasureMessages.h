@@ -1,6 +1,6 @@
 //===- MeasureMessages.h - what a search asks and is told -------*- C++ -*-===//
-// Owns the form of the messages between a search and the process that measures for it: MessagePack, each a map. Both ends are
-// the same program, so the form has no versions.
+// Owns the form of the messages between a search and the process that measures for it: MessagePack, each a map. Both
+// ends are the same program, so the form has no versions.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_MEASURE_MEASUREMESSAGES_H
 #define HEDDLE_COMPILER_MEASURE_MEASUREMESSAGES_H
@@ -23,7 +23,7 @@ struct MeasureQuestion {
   enum class What : int { ready, verify, sample, checkInputs, recover } what = What::ready;
   int64_t candidate = 0;
   std::vector<int64_t> released = {}; ///< candidates that were let go of since the question before; let go of first
-  KernelRecord record = {}; ///< of a candidate that the process has not been told yet
+  KernelRecord record = {};           ///< of a candidate that the process has not been told yet
   bool hasRecord = false;
 };
 

@@ -13,7 +13,8 @@ using What = MeasureQuestion::What;
 
 class ElsewhereMeasurer : public KernelMeasurer {
 public:
-  ElsewhereMeasurer(std::string program, MeasureTask task, double answerLimitSeconds, std::unique_ptr<ScratchFile> operands)
+  ElsewhereMeasurer(std::string program, MeasureTask task, double answerLimitSeconds,
+                    std::unique_ptr<ScratchFile> operands)
       : program(std::move(program)), task(std::move(task)), operands(std::move(operands)),
         answerLimit(answerLimitSeconds + 2 * this->task.setup.launchLimitSeconds) {}
 
@@ -120,8 +121,8 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<KernelMeasurer>> measureElsewhere(const std::string &program, const PatternFile &file, int ordinal,
-                                                         const MeasureSetup &setup) {
+Result<std::unique_ptr<KernelMeasurer>> measureElsewhere(const std::string &program, const PatternFile &file,
+                                                         int ordinal, const MeasureSetup &setup) {
   MeasureTask task;
   task.setup = setup;
   task.setup.shape.operands.clear();
@@ -132,7 +133,8 @@ Result<std::unique_ptr<KernelMeasurer>> measureElsewhere(const std::string &prog
   HEDDLE_ASSIGN(bool hasTensors, writeOperands(operands->path, setup.shape.operands));
   if (hasTensors)
     task.operandFile = operands->path;
-  auto measurer = std::make_unique<ElsewhereMeasurer>(program, std::move(task), setup.answerLimitSeconds, std::move(operands));
+  auto measurer =
+      std::make_unique<ElsewhereMeasurer>(program, std::move(task), setup.answerLimitSeconds, std::move(operands));
   HEDDLE_TRY(measurer->start());
   return std::unique_ptr<KernelMeasurer>(std::move(measurer));
 }

@@ -40,7 +40,8 @@ std::string valueAt(const HostTensor &tensor, int64_t index) {
 /// DeviceProblem's poison is a NaN that no instruction makes: its sign is set.
 bool isPoison(const HostTensor &tensor, int64_t index) {
   const std::byte *element = elementAt(tensor, index);
-  return std::all_of(element, element + dtypeBytes(tensor.dtype), [](std::byte byte) { return byte == std::byte{0xff}; });
+  return std::all_of(element, element + dtypeBytes(tensor.dtype),
+                     [](std::byte byte) { return byte == std::byte{0xff}; });
 }
 
 Status checkWritten(const NamedTensor &tensor) {
@@ -67,7 +68,8 @@ Status checkEqual(const NamedTensor &tensor, int64_t launch, int64_t count) {
 
 } // namespace
 
-Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count, RoleTensors &results) {
+Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count,
+                    RoleTensors &results) {
   RoleTensors again;
   for (int64_t number = 1; number <= count; ++number) {
     HEDDLE_TRY(problem.poison());

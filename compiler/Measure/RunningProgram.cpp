@@ -78,10 +78,12 @@ Result<RunningProgram> RunningProgram::start(const ProgramCall &call, const Prog
 std::optional<ProgramEnd> RunningProgram::waitForEnd(double limitSeconds) {
   if (process < 0)
     return std::nullopt;
-  const auto limit = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limitSeconds));
+  const auto limit =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limitSeconds));
   int state = 0;
   pid_t ended = 0;
-  for (milliseconds pause = kShortestPause; (ended = waitpid(process, &state, WNOHANG)) == 0; pause = std::min(2 * pause, kLongestPause)) {
+  for (milliseconds pause = kShortestPause; (ended = waitpid(process, &state, WNOHANG)) == 0;
+       pause = std::min(2 * pause, kLongestPause)) {
     const auto left = limit - Clock::now();
     if (left <= Clock::duration::zero())
       return std::nullopt;

@@ -1,6 +1,6 @@
 //===- RunningProgram.h - a program that was started ------------*- C++ -*-===//
-// Owns the start of another program, the wait for its end within a limit, and its end where nobody waits any more. Any thread
-// may do each: no signal of this process is used.
+// Owns the start of another program, the wait for its end within a limit, and its end where nobody waits any more. Any
+// thread may do each: no signal of this process is used.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_MEASURE_RUNNINGPROGRAM_H
 #define HEDDLE_COMPILER_MEASURE_RUNNINGPROGRAM_H
@@ -33,16 +33,16 @@ private:
 
 struct ProgramCall {
   std::string program;
-  std::vector<std::string> arguments;                               ///< behind the program's name
-  std::optional<std::vector<std::string>> environment = {};         ///< "NAME=value"; none: this process's
+  std::vector<std::string> arguments;                       ///< behind the program's name
+  std::optional<std::vector<std::string>> environment = {}; ///< "NAME=value"; none: this process's
   bool ownsGroup = false; ///< what it starts dies with it, and a signal of the terminal does not reach it
 };
 
 struct ProgramEnd {
   static constexpr int kUnknown = -1; ///< where SIGCHLD is ignored, the system forgets the code
-  int code = 0;   ///< that it exited with
-  int signal = 0; ///< that ended it, else 0
-  std::string str() const; ///< "ended with exit code 3"
+  int code = 0;                       ///< that it exited with
+  int signal = 0;                     ///< that ended it, else 0
+  std::string str() const;            ///< "ended with exit code 3"
 };
 
 /// Move-only, used by one thread at a time.
@@ -50,7 +50,9 @@ class RunningProgram {
 public:
   /// unavailable: it cannot be started, and why.
   static Result<RunningProgram> start(const ProgramCall &call, const ProgramFiles &files);
-  RunningProgram(RunningProgram &&other) noexcept : process(other.process), ownsGroup(other.ownsGroup) { other.process = -1; }
+  RunningProgram(RunningProgram &&other) noexcept : process(other.process), ownsGroup(other.ownsGroup) {
+    other.process = -1;
+  }
   RunningProgram &operator=(RunningProgram &&) = delete;
   ~RunningProgram(); ///< kills it, unless its end was told
 

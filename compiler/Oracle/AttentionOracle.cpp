@@ -18,9 +18,12 @@ AttentionOracle::AttentionOracle(attn::PatternOp pattern, const Problem &problem
 
 static float rounded(double value, DType dtype) {
   switch (dtype) {
-  case DType::bf16: return bf16ToFloat(floatToBf16(static_cast<float>(value)));
-  case DType::fp16: return fp16ToFloat(floatToFp16(static_cast<float>(value)));
-  case DType::fp32: return static_cast<float>(value);
+  case DType::bf16:
+    return bf16ToFloat(floatToBf16(static_cast<float>(value)));
+  case DType::fp16:
+    return fp16ToFloat(floatToFp16(static_cast<float>(value)));
+  case DType::fp32:
+    return static_cast<float>(value);
   }
   return static_cast<float>(value);
 }
@@ -40,8 +43,9 @@ std::vector<AttentionOracle::Key> AttentionOracle::keysOf(RowId id) const {
 
 namespace {
 
-/// Sums up what rounding the result and every score once in fp32 changes in one channel: the derivative of the result by a
-/// score is the weight of its key times (value - result). No score, however large, changes more than its whole weight.
+/// Sums up what rounding the result and every score once in fp32 changes in one channel: the derivative of the result
+/// by a score is the weight of its key times (value - result). No score, however large, changes more than its whole
+/// weight.
 class Fp32Unit {
 public:
   explicit Fp32Unit(double result) : result(result), change(kSpacing * std::abs(result)) {}

@@ -22,7 +22,8 @@ struct RowId {
 struct RowResult {
   std::vector<double> out; ///< value_dim values; all 0 if the row keeps no key
   double lse;              ///< natural logarithm; -infinity if the row keeps no key
-  double fp32Unit = 0;     ///< of exact rows of fp32 inputs: what rounding every score and the result once changes at most
+  /// of exact rows of fp32 inputs: what rounding every score and the result once changes at most
+  double fp32Unit = 0;
 };
 
 /// Attention over one set of inputs. Thread safe where PatternOracle is.
@@ -53,8 +54,7 @@ private:
   };
   std::vector<Key> keysOf(RowId id) const;
   /// Rounds weights and output to `roundTo`, if that is given.
-  template <class Number>
-  RowResult attend(RowId id, const std::vector<Key> &keys, std::optional<DType> roundTo) const;
+  template <class Number> RowResult attend(RowId id, const std::vector<Key> &keys, std::optional<DType> roundTo) const;
 
   PatternOracle pairs;
   ScoreOracle chain;
@@ -65,13 +65,14 @@ private:
 
 struct VerifyReport {
   int64_t rowsChecked = 0;
-  double maxError = 0;      ///< max |K - R| over the checked rows, K the result under test, R exactRow
-  double allowedError = 0;  ///< 2 max |P - R| + 2 max U, P plainRow, U |(R + 0.3 - 0.3) - R| or, if it is more, R's fp32Unit
+  double maxError = 0; ///< max |K - R| over the checked rows, K the result under test, R exactRow
+  /// 2 max |P - R| + 2 max U, P plainRow, U |(R + 0.3 - 0.3) - R| or, if it is more, R's fp32Unit
+  double allowedError = 0;
   double maxLseError = 0;
   double allowedLseError = 1e-3;
-  RowId worst;              ///< where maxError was found
+  RowId worst; ///< where maxError was found
   RowId worstLse;
-  bool ok = true;           ///< both errors are within bounds and no value is NaN
+  bool ok = true; ///< both errors are within bounds and no value is NaN
 };
 
 /// What rows should be, computed once and compared with many results.
@@ -81,7 +82,8 @@ struct ReferenceRows {
   DType dtype = DType::fp32;           ///< of the result under test
 };
 /// Both results of every row; rows are spread over `threads` threads (0: one per processor).
-ReferenceRows referenceRows(const AttentionOracle &oracle, const std::vector<RowId> &rows, DType dtype, int threads = 0);
+ReferenceRows referenceRows(const AttentionOracle &oracle, const std::vector<RowId> &rows, DType dtype,
+                            int threads = 0);
 
 /// Compares what `produced` yields for each reference row. A NaN counts as an infinite error.
 VerifyReport compareRows(const ReferenceRows &reference, const std::function<RowResult(const RowId &)> &produced);

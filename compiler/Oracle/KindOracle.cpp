@@ -5,7 +5,7 @@
 
 namespace heddle::oracle {
 
-#define HEDDLE_KIND_ORACLE(identifier, ...)                                                                             \
+#define HEDDLE_KIND_ORACLE(identifier, ...)                                                                            \
   KindReport identifier##Oracle(const KindCall &call, const RoleTensors &results, const std::vector<RowId> &rows);
 HEDDLE_KINDS(HEDDLE_KIND_ORACLE)
 #undef HEDDLE_KIND_ORACLE

@@ -1,5 +1,6 @@
 //===- KindOracle.h - calls of every kind from their definitions -----------===//
-// Owns the list of the definitions: `<kind>Oracle` for each line of HEDDLE_KINDS, in fp64, and what they say of a result.
+// Owns the list of the definitions: `<kind>Oracle` for each line of HEDDLE_KINDS, in fp64, and what they say of a
+// result.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_ORACLE_KINDORACLE_H
 #define HEDDLE_COMPILER_ORACLE_KINDORACLE_H

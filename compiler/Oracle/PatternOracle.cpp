@@ -59,10 +59,14 @@ template <class Op> int64_t PatternOracle::offset(Op op, const Local &at) const 
   if (op.getAt())
     return *op.getAt();
   switch (*op.getRule()) {
-  case attn::OffsetRule::modulo: return at.head % rate;
-  case attn::OffsetRule::block: return at.head / ((problem.heads + rate - 1) / rate);
-  case attn::OffsetRule::group: return at.group % rate;
-  case attn::OffsetRule::every: return remainder(at.q, rate);
+  case attn::OffsetRule::modulo:
+    return at.head % rate;
+  case attn::OffsetRule::block:
+    return at.head / ((problem.heads + rate - 1) / rate);
+  case attn::OffsetRule::group:
+    return at.group % rate;
+  case attn::OffsetRule::every:
+    return remainder(at.q, rate);
   }
   throw std::logic_error("offset rule without a meaning");
 }

@@ -60,8 +60,8 @@ private:
 /// The value of a predicate's region, found by folding one op after the other on constants.
 bool evaluatePredicate(attn::PredicateOp op, llvm::ArrayRef<int64_t> arguments);
 
-/// pi_t(cell) of docs/language.md, "Random cells": a permutation of [0, extent), found by its definition. `head` is -1 for
-/// permutations that all heads share.
+/// pi_t(cell) of docs/language.md, "Random cells": a permutation of [0, extent), found by its definition. `head` is -1
+/// for permutations that all heads share.
 int64_t randomCell(int64_t seed, int64_t head, int64_t t, int64_t extent, int64_t cell);
 
 } // namespace heddle::oracle

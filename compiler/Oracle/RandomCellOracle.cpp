@@ -18,9 +18,7 @@ int64_t folded(int64_t word, int places) { return word ^ word / (int64_t(1) << p
 
 int64_t mix(int64_t word) { return folded(times(folded(times(folded(word, 16), kB), 15), kC), 16); }
 
-int64_t roundOf(int64_t half, int64_t roundKey) {
-  return times(folded(times(half ^ roundKey, kB), 15), kC) / 65536;
-}
+int64_t roundOf(int64_t half, int64_t roundKey) { return times(folded(times(half ^ roundKey, kB), 15), kC) / 65536; }
 
 } // namespace
 

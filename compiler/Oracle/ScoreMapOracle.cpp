@@ -40,7 +40,8 @@ private:
   llvm::APInt word(mlir::Value value) const { return llvm::cast<mlir::IntegerAttr>(words.lookup(value)).getValue(); }
 
   mlir::Attribute truth(arith::CmpFOp op) const {
-    const bool holds = arith::applyCmpPredicate(op.getPredicate(), llvm::APFloat(double(x(*op))), llvm::APFloat(double(x(*op, 1))));
+    const bool holds =
+        arith::applyCmpPredicate(op.getPredicate(), llvm::APFloat(double(x(*op))), llvm::APFloat(double(x(*op, 1))));
     return mlir::IntegerAttr::get(op.getType(), holds);
   }
 
@@ -110,7 +111,8 @@ private:
 } // namespace
 
 template <class Number>
-Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score, const std::vector<int64_t> &parameters) {
+Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score,
+                        const std::vector<int64_t> &parameters) {
   mlir::Block &block = map.getBody().front();
   Region<Number> region;
   auto setWord = [&](unsigned index, int64_t value) {

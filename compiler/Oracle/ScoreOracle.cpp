@@ -54,9 +54,10 @@ double ScoreOracle::biasAt(attn::BiasOp op, const ScorePlace &at) const {
 
 double ScoreOracle::relativeAt(attn::RelativeOp op, const ScorePlace &at) const {
   const OperandTensor &table = operandOf(op.getTable(), problem);
-  const int64_t offset = op.getDynamicSizes().empty()
-                             ? op.getSizes()[0]
-                             : problem.parameters.at(llvm::cast<mlir::BlockArgument>(op.getDynamicSizes()[0]).getArgNumber());
+  const int64_t offset =
+      op.getDynamicSizes().empty()
+          ? op.getSizes()[0]
+          : problem.parameters.at(llvm::cast<mlir::BlockArgument>(op.getDynamicSizes()[0]).getArgNumber());
   const int64_t entries = table.shape.at(1), row = table.shape[0] == 1 ? 0 : at.head;
   return table.real(row * entries + std::min(std::max<int64_t>(at.q - at.k + offset, 0), entries - 1));
 }

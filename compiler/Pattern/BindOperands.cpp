@@ -17,18 +17,30 @@ namespace {
 constexpr int64_t kMadeLength = 255; // of a table that is made for tests
 
 ElementType elementOf(Type type) {
-  return type.isInteger(32) ? ElementType::i32 : type.isInteger(64) ? ElementType::i64 : type.isF32() ? ElementType::f32 : type.isBF16() ? ElementType::bf16 : ElementType::f16;
+  return type.isInteger(32)   ? ElementType::i32
+         : type.isInteger(64) ? ElementType::i64
+         : type.isF32()       ? ElementType::f32
+         : type.isBF16()      ? ElementType::bf16
+                              : ElementType::f16;
 }
 
 attn::TensorCall tensorCallOf(attn::PatternOp pattern, const ProblemShape &shape) {
-  return {shape.batch, shape.heads, shape.seqlenQ, shape.seqlenK, queryOrigin(pattern, shape), shape.kOrigin, shape.parameters, tensorDataOf(shape.operands)};
+  return {shape.batch,
+          shape.heads,
+          shape.seqlenQ,
+          shape.seqlenK,
+          queryOrigin(pattern, shape),
+          shape.kOrigin,
+          shape.parameters,
+          tensorDataOf(shape.operands)};
 }
 
 /// True if every tensor of integers that the op reads is given.
 bool hasIntegers(Operation *op, const attn::TensorData &tensors) {
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     auto type = dyn_cast<MemRefType>(operand.getType());
-    return !type || !type.getElementType().isInteger() || attn::holds(&tensors, cast<BlockArgument>(operand).getArgNumber());
+    return !type || !type.getElementType().isInteger() ||
+           attn::holds(&tensors, cast<BlockArgument>(operand).getArgNumber());
   });
 }
 
@@ -47,7 +59,8 @@ class OperandBinder {
 public:
   OperandBinder(attn::PatternOp pattern, unsigned argument, ProblemShape &shape)
       : pattern(pattern), argument(argument), shape(shape), name(pattern.getParameterName(argument).str()),
-        type(cast<MemRefType>(pattern.getArgumentTypes()[argument])), use(attn::operandUses(pattern, argument).front()) {}
+        type(cast<MemRefType>(pattern.getArgumentTypes()[argument])),
+        use(attn::operandUses(pattern, argument).front()) {}
 
   Status bind(OperandTensor tensor) {
     HEDDLE_TRY(checkType(tensor));
@@ -58,7 +71,8 @@ public:
   }
 
   bool isOfMask() const {
-    return llvm::any_of(pattern.getArgument(argument).getUsers(), [](Operation *user) { return isa<attn::MaskOpInterface>(user); });
+    return llvm::any_of(pattern.getArgument(argument).getUsers(),
+                        [](Operation *user) { return isa<attn::MaskOpInterface>(user); });
   }
 
   /// The first op that reads it, as patterns spell it.
@@ -88,7 +102,8 @@ public:
     for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
       elements *= double(extents.emplace_back(extentOf(dimension).value_or(kMadeLength)));
     // Integers are made in 64 bits before they are narrowed.
-    HEDDLE_TRY(checkMemory("tensor '" + name + "' " + shapeText(extents), elements * (isInteger(element) ? 12 : elementBytes(element)),
+    HEDDLE_TRY(checkMemory("tensor '" + name + "' " + shapeText(extents),
+                           elements * (isInteger(element) ? 12 : elementBytes(element)),
                            "choose smaller sizes, or give the tensor with --operand " + name + "=FILE:TENSOR"));
     if (isInteger(element))
       return madeOf(std::vector<int64_t>(size_t(elements), 0));
@@ -119,11 +134,16 @@ private:
     if (!type.isDynamicDim(dimension))
       return type.getDimSize(dimension);
     switch (use.extents[dimension]) {
-    case attn::Extent::Batch: return shape.batch;
-    case attn::Extent::Heads: return shape.heads;
-    case attn::Extent::SeqlenQ: return shape.seqlenQ;
-    case attn::Extent::SeqlenK: return shape.seqlenK;
-    case attn::Extent::Length: break;
+    case attn::Extent::Batch:
+      return shape.batch;
+    case attn::Extent::Heads:
+      return shape.heads;
+    case attn::Extent::SeqlenQ:
+      return shape.seqlenQ;
+    case attn::Extent::SeqlenK:
+      return shape.seqlenK;
+    case attn::Extent::Length:
+      break;
     }
     return std::nullopt;
   }
@@ -145,10 +165,12 @@ private:
     for (unsigned dimension = 0; fits && dimension < type.getRank(); ++dimension)
       fits = extentOf(dimension).value_or(tensor.shape[dimension]) == tensor.shape[dimension];
     if (!fits)
-      return Status::invalidArgument("tensor '" + name + "': expected " + elementTypeName(elementOf(type.getElementType())) + " " +
-                                     expectedShape() + ", got " + elementTypeName(tensor.element) + " " + shapeText(tensor.shape));
+      return Status::invalidArgument("tensor '" + name + "': expected " +
+                                     elementTypeName(elementOf(type.getElementType())) + " " + expectedShape() +
+                                     ", got " + elementTypeName(tensor.element) + " " + shapeText(tensor.shape));
     if (auto dimension = attn::lengthDimension(pattern, argument); dimension && tensor.shape[*dimension] < 1)
-      return Status::invalidArgument("tensor '" + name + "': expected a length of at least 1, got " + shapeText(tensor.shape));
+      return Status::invalidArgument("tensor '" + name + "': expected a length of at least 1, got " +
+                                     shapeText(tensor.shape));
     return {};
   }
 
@@ -160,7 +182,8 @@ private:
   attn::OperandUse use;
 };
 
-/// Of "NAME=FILE:TENSOR", what follows "NAME=": a colon in the name of the file is part of it unless it is the last one.
+/// Of "NAME=FILE:TENSOR", what follows "NAME=": a colon in the name of the file is part of it unless it is the last
+/// one.
 std::string fileOf(const std::string &place) { return place.substr(0, place.rfind(':')); }
 
 Result<OperandTensor> readAssigned(const std::string &name, const std::string &place) {
@@ -193,9 +216,10 @@ Status checkOperandNames(const PatternFile &file, const std::vector<std::string>
   for (const std::string &assignment : assignments) {
     const std::string name = assignment.substr(0, assignment.find('='));
     if (!llvm::is_contained(known, name) || name.size() + 1 >= assignment.size())
-      return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' takes no '" + assignment + "'" +
-                                     (llvm::is_contained(known, name) ? "" : didYouMean(name, known)) + ": expected NAME=FILE:TENSOR, " +
-                                     (known.empty() ? "but it reads no tensors" : "NAME one of " + llvm::join(known, ", ")));
+      return Status::invalidArgument(
+          "pattern '" + pattern.getSymName().str() + "' takes no '" + assignment + "'" +
+          (llvm::is_contained(known, name) ? "" : didYouMean(name, known)) + ": expected NAME=FILE:TENSOR, " +
+          (known.empty() ? "but it reads no tensors" : "NAME one of " + llvm::join(known, ", ")));
   }
   return {};
 }

@@ -11,7 +11,8 @@ namespace heddle {
 
 struct OperandSources {
   std::vector<std::string> assignments; ///< "NAME=FILE:TENSOR", or "NAME=FILE" for the tensor NAME of it
-  std::string inputs = {};              ///< a tensor file in which a tensor without an assignment may be, under its name; or empty
+  /// a tensor file in which a tensor without an assignment may be, under its name; or empty
+  std::string inputs = {};
   /// What becomes of a tensor that nobody gives: an error that says how to give it, nothing, values for tests, or these
   /// for tensors that masks read and nothing for others.
   enum class Missing { refuse, leaveOut, make, makeForMasks } missing = Missing::refuse;
@@ -29,9 +30,9 @@ std::string fileOfAssignment(const std::string &assignment);
 /// invalidArgument: the pattern reads no tensor of a name that is assigned to, or an assignment names no file.
 Status checkOperandNames(const PatternFile &file, const std::vector<std::string> &assignments);
 
-/// Fills shape.operands, and the lengths of tensors in shape.parameters. invalidArgument and the failures of tensor files
-/// name the tensor, what was expected and what was found. A pattern without tensors takes no assignments. `made` gets
-/// those that were made.
+/// Fills shape.operands, and the lengths of tensors in shape.parameters. invalidArgument and the failures of tensor
+/// files name the tensor, what was expected and what was found. A pattern without tensors takes no assignments. `made`
+/// gets those that were made.
 Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape,
                     std::vector<MadeOperand> *made = nullptr);
 

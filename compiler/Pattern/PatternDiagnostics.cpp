@@ -14,10 +14,14 @@ constexpr size_t kColumnsBefore = 80;
 
 const char *kindName(llvm::SourceMgr::DiagKind kind) {
   switch (kind) {
-  case llvm::SourceMgr::DK_Error: return "error";
-  case llvm::SourceMgr::DK_Warning: return "warning";
-  case llvm::SourceMgr::DK_Remark: return "remark";
-  case llvm::SourceMgr::DK_Note: return "note";
+  case llvm::SourceMgr::DK_Error:
+    return "error";
+  case llvm::SourceMgr::DK_Warning:
+    return "warning";
+  case llvm::SourceMgr::DK_Remark:
+    return "remark";
+  case llvm::SourceMgr::DK_Note:
+    return "note";
   }
   return "error";
 }
@@ -62,8 +66,9 @@ void PatternDiagnostics::render(const llvm::SMDiagnostic &diagnostic, void *self
     diagnostic.print(nullptr, to.stream, /*ShowColors=*/false);
     return;
   }
-  to.stream << (diagnostic.getFilename() == "-" ? "<stdin>" : diagnostic.getFilename()) << ':' << diagnostic.getLineNo() << ':' << diagnostic.getColumnNo() + 1 << ": "
-            << kindName(diagnostic.getKind()) << ": " << diagnostic.getMessage() << '\n'
+  to.stream << (diagnostic.getFilename() == "-" ? "<stdin>" : diagnostic.getFilename()) << ':' << diagnostic.getLineNo()
+            << ':' << diagnostic.getColumnNo() + 1 << ": " << kindName(diagnostic.getKind()) << ": "
+            << diagnostic.getMessage() << '\n'
             << markedLine(line, size_t(diagnostic.getColumnNo()));
 }
 

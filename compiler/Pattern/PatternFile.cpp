@@ -88,7 +88,8 @@ static Result<attn::PatternOp> choosePattern(ModuleOp module, const std::string 
       return pattern;
   const std::vector<std::string> names = namesOf(patterns);
   if (name.empty())
-    return Status::invalidArgument(label + ": error: several patterns (" + listOf(names) + "), choose one with --pattern=NAME");
+    return Status::invalidArgument(label + ": error: several patterns (" + listOf(names) +
+                                   "), choose one with --pattern=NAME");
   return Status::notFound(label + ": error: no pattern '" + name + "'" + orElse(didYouMean(name, names), ",") +
                           " the file has: " + listOf(names));
 }
@@ -132,7 +133,8 @@ Result<std::unique_ptr<PatternFile>> PatternFile::parseModule(const std::string 
   return file;
 }
 
-Status PatternFile::forEach(const std::string &text, const std::string &label, const std::function<void(const PatternFile &)> &visit) {
+Status PatternFile::forEach(const std::string &text, const std::string &label,
+                            const std::function<void(const PatternFile &)> &visit) {
   HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, parseModule(text, label));
   ModuleOp module = *file->source->module;
   if (module.getOps<attn::PatternOp>().empty())
@@ -188,7 +190,8 @@ static std::optional<int64_t> wordIn(const std::string &assignment, bool isReal)
 }
 
 static Status checkBounds(attn::PatternOp pattern, unsigned index, int64_t word) {
-  const std::string name = pattern.getParameterName(index).str(), got = ", got " + pattern.getParameterText(index, word);
+  const std::string name = pattern.getParameterName(index).str(),
+                    got = ", got " + pattern.getParameterText(index, word);
   auto text = [](double bound) {
     SmallString<16> digits;
     APFloat(static_cast<float>(bound)).toString(digits);
@@ -196,7 +199,8 @@ static Status checkBounds(attn::PatternOp pattern, unsigned index, int64_t word)
   };
   if (!pattern.isRealParameter(index)) {
     int64_t least = pattern.getParameterMinimum(index);
-    return word >= least ? Status() : Status::invalidArgument("expected " + name + " >= " + std::to_string(least) + got);
+    return word >= least ? Status()
+                         : Status::invalidArgument("expected " + name + " >= " + std::to_string(least) + got);
   }
   double value = attn::realOfWord(word), least = pattern.getRealMinimum(index), most = pattern.getRealMaximum(index);
   if (value < least)
@@ -221,7 +225,8 @@ Status PatternFile::checkSizeNames(const std::vector<std::string> &assignments) 
     const unsigned index = indexOf(pattern, name);
     if (index == known.size())
       return Status::invalidArgument("pattern '" + pattern.getSymName().str() + "' has no size '" + name + "'" +
-                                     orElse(didYouMean(name, known), ",") + (known.empty() ? " it has none" : " it has: " + llvm::join(known, ", ")));
+                                     orElse(didYouMean(name, known), ",") +
+                                     (known.empty() ? " it has none" : " it has: " + llvm::join(known, ", ")));
     if (pattern.isOperand(index))
       return Status::invalidArgument("'" + name + "' of pattern '" + pattern.getSymName().str() +
                                      "' is a tensor: give it with --operand " + name + "=FILE:TENSOR");

@@ -27,8 +27,8 @@ struct PatternSource;
 class PatternFile {
 public:
   /// `path`: a file or a name of the library (PatternSource.h). `name`: which attn.pattern of the file; empty: the only
-  /// one. notFound: there is nothing of that path or name. invalidArgument if the file cannot be read, parsed or verified,
-  /// holds no pattern, or holds several and none is named.
+  /// one. notFound: there is nothing of that path or name. invalidArgument if the file cannot be read, parsed or
+  /// verified, holds no pattern, or holds several and none is named.
   static Result<std::unique_ptr<PatternFile>> load(const std::string &path, const std::string &name = {});
   static Result<std::unique_ptr<PatternFile>> parse(const std::string &text, const std::string &label,
                                                     const std::string &name = {});
@@ -38,7 +38,8 @@ public:
   static Result<std::string> readText(const PatternSource &source);
   /// Calls `visit` with every pattern of a text, in order, after parsing it once; what it is given ends with the call.
   /// invalidArgument if the text is no module or holds no pattern.
-  static Status forEach(const std::string &text, const std::string &label, const std::function<void(const PatternFile &)> &visit);
+  static Status forEach(const std::string &text, const std::string &label,
+                        const std::function<void(const PatternFile &)> &visit);
 
   attn::PatternOp pattern() const { return chosen; }
   /// The pattern as it is analysed and compiled: its union may have become branches (attn-split-union).
@@ -49,9 +50,9 @@ public:
   /// invalidArgument: the pattern has no run-time size of a name that is given; the message lists those it has.
   Status checkSizeNames(const std::vector<std::string> &assignments) const;
 
-  /// "left=1023", "left=8k" or "cap=30.5" assignments over the defaults, in argument order; numbers as their words (RealWord.h),
-  /// tensors as 0: what gives them a length is Operands.h.
-  /// invalidArgument names an unknown size (and lists the known ones), a size without a value, a value out of bounds.
+  /// "left=1023", "left=8k" or "cap=30.5" assignments over the defaults, in argument order; numbers as their words
+  /// (RealWord.h), tensors as 0: what gives them a length is Operands.h. invalidArgument names an unknown size (and
+  /// lists the known ones), a size without a value, a value out of bounds.
   Result<std::vector<int64_t>> bindParameters(const std::vector<std::string> &assignments) const;
 
   /// Builds the schedule and its functions. The module lives in this file's context.

@@ -1,6 +1,6 @@
 //===- PatternFunctions.h - the generated functions of a file ---*- C++ -*-===//
-// Owns the way from a pattern file to what the CPU target and the text emitter are made from, for users who need nothing
-// else of the schedule.
+// Owns the way from a pattern file to what the CPU target and the text emitter are made from, for users who need
+// nothing else of the schedule.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_PATTERN_PATTERNFUNCTIONS_H
 #define HEDDLE_COMPILER_PATTERN_PATTERNFUNCTIONS_H

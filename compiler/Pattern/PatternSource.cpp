@@ -43,7 +43,8 @@ static std::vector<std::string> neighbours(const fs::path &path) {
   std::error_code failed;
   size_t seen = 0;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end && seen < kMostNeighbours; entry.increment(failed), ++seen)
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end && seen < kMostNeighbours;
+       entry.increment(failed), ++seen)
     if (entry->path().extension() == kExtension)
       names.push_back(entry->path().filename().string());
   std::sort(names.begin(), names.end());
@@ -63,8 +64,9 @@ static std::string meant(const std::string &word) {
 static Status nothingCalled(const std::string &word) {
   const std::string name = word.rfind(kLibraryPrefix, 0) == 0 ? word.substr(kLibraryPrefix.size()) : word;
   const std::string best = meant(name);
-  return Status::notFound("no pattern '" + safeLine(word) + "'" + (best.empty() ? ": " : ", did you mean '" + best + "'?; ") +
-                          "there is neither such a file nor such a name in the library, which 'heddle help patterns' lists");
+  return Status::notFound(
+      "no pattern '" + safeLine(word) + "'" + (best.empty() ? ": " : ", did you mean '" + best + "'?; ") +
+      "there is neither such a file nor such a name in the library, which 'heddle help patterns' lists");
 }
 
 Result<PatternSource> findPattern(const std::string &word) {

@@ -1,6 +1,6 @@
 //===- PatternSource.h - which pattern a word means -------------*- C++ -*-===//
-// Owns the library inside the program, the files of patterns/, and the one rule by which every verb and plan finds a pattern: a
-// file of that name if there is one, else the pattern of the library that is called so.
+// Owns the library inside the program, the files of patterns/, and the one rule by which every verb and plan finds a
+// pattern: a file of that name if there is one, else the pattern of the library that is called so.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_PATTERN_PATTERNSOURCE_H
 #define HEDDLE_COMPILER_PATTERN_PATTERNSOURCE_H
@@ -20,9 +20,9 @@ const std::vector<EmbeddedFile> &libraryPatterns();
 std::vector<std::string> libraryPatternNames();
 
 struct PatternSource {
-  std::string label;             ///< what diagnostics call it: the path, or "library:causal"
-  std::string path;              ///< of the file; "-" is standard input; "" if it is of the library
-  std::string_view libraryText;  ///< if path is empty
+  std::string label;            ///< what diagnostics call it: the path, or "library:causal"
+  std::string path;             ///< of the file; "-" is standard input; "" if it is of the library
+  std::string_view libraryText; ///< if path is empty
 
   /// In words, for people who ask where it came from.
   std::string origin() const;

@@ -27,8 +27,8 @@ size_t skipQuoted(const std::string &text, size_t begin) {
 
 Status checkPatternText(const std::string &text, const std::string &label) {
   if (text.size() > kMaxPatternBytes)
-    return Status::invalidArgument(label + ": error: expected at most " + std::to_string(kMaxPatternBytes) + " bytes, got " +
-                                   std::to_string(text.size()));
+    return Status::invalidArgument(label + ": error: expected at most " + std::to_string(kMaxPatternBytes) +
+                                   " bytes, got " + std::to_string(text.size()));
   int open = 0, signs = 0, line = 1;
   for (size_t i = 0; i < text.size();) {
     if (size_t end = skipQuoted(text, i); end != i) {
@@ -45,7 +45,8 @@ Status checkPatternText(const std::string &text, const std::string &label) {
     signs = c == '-' && !isArrow ? signs + 1 : c == ' ' || c == '\n' || c == '\t' || c == '\r' ? signs : 0;
     if (open > kMaxBrackets || signs > kMaxBrackets)
       return Status::invalidArgument(label + ":" + std::to_string(line) + ": error: expected at most " +
-                                     std::to_string(kMaxBrackets) + (open > kMaxBrackets ? " open brackets" : " signs in a row"));
+                                     std::to_string(kMaxBrackets) +
+                                     (open > kMaxBrackets ? " open brackets" : " signs in a row"));
   }
   return {};
 }

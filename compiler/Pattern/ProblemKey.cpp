@@ -87,8 +87,8 @@ Status checkShape(const PatternFile &file, const ProblemShape &shape) {
                                    " and " + std::to_string(shape.kvHeads));
   attn::PatternOp pattern = file.pattern();
   if (shape.parameters.size() != pattern.getNumArguments())
-    return Status::invalidArgument("expected " + std::to_string(pattern.getNumArguments()) + " sizes of the pattern, got " +
-                                   std::to_string(shape.parameters.size()));
+    return Status::invalidArgument("expected " + std::to_string(pattern.getNumArguments()) +
+                                   " sizes of the pattern, got " + std::to_string(shape.parameters.size()));
   return {};
 }
 
@@ -122,7 +122,8 @@ ExactProblem exactProblem(const ProblemShape &shape) {
   for (size_t i = 0; i < shape.operands.size(); ++i) {
     const OperandTensor &tensor = shape.operands[i];
     if (tensor && isInteger(tensor.element))
-      append(std::to_string(i) + ":" + sha256Hex({reinterpret_cast<const char *>(tensor.data->data()), tensor.data->size()}).substr(0, 12));
+      append(std::to_string(i) + ":" +
+             sha256Hex({reinterpret_cast<const char *>(tensor.data->data()), tensor.data->size()}).substr(0, 12));
   }
   return problem;
 }

@@ -1,6 +1,6 @@
 //===- ProblemKey.h - which tuned kernel a problem asks for -----*- C++ -*-===//
-// Owns the way from concrete sizes to the problem and the bucket that winners are filed under. Buckets count tiles of 128 x 128,
-// so that they do not depend on a configuration.
+// Owns the way from concrete sizes to the problem and the bucket that winners are filed under. Buckets count tiles of
+// 128 x 128, so that they do not depend on a configuration.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_PATTERN_PROBLEMKEY_H
 #define HEDDLE_COMPILER_PATTERN_PROBLEMKEY_H

@@ -21,7 +21,8 @@ using StageTimes = std::vector<StageTime>;
 template <class F> auto timeStage(StageTimes &times, const char *stage, F &&work) {
   const auto start = std::chrono::steady_clock::now();
   const auto stop = [&] {
-    times.push_back({stage, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()});
+    times.push_back(
+        {stage, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()});
   };
   if constexpr (std::is_void_v<decltype(work())>) {
     work();

@@ -24,7 +24,8 @@ static size_t editDistance(const std::string &a, const std::string &b) {
 
 std::string nearest(const std::string &word, const std::vector<std::string> &candidates) {
   std::string best;
-  size_t allowed = std::min(std::max<size_t>(1, (word.size() + 1) / 3) + 1, word.size()); // one letter has nothing in common with another
+  // one letter has nothing in common with another
+  size_t allowed = std::min(std::max<size_t>(1, (word.size() + 1) / 3) + 1, word.size());
   for (const std::string &candidate : candidates) {
     size_t distance = editDistance(word, candidate);
     if (distance < allowed) {

@@ -23,7 +23,9 @@ struct Place {
   std::string where;
   const char *separator = "."; ///< before the name of what is inside
 
-  Status expected(const std::string &what) const { return Status::invalidArgument(where + ": expected " + what + ", got " + value.dump()); }
+  Status expected(const std::string &what) const {
+    return Status::invalidArgument(where + ": expected " + what + ", got " + value.dump());
+  }
   Place at(const std::string &key) const { return {value.at(key), where + separator + key}; }
   Place at(size_t index) const { return {value[index], where + "[" + std::to_string(index) + "]"}; }
 };
@@ -92,9 +94,7 @@ Status readSizes(const Place &place, std::vector<std::string> &sizes) {
 }
 
 /// Whether a word can only be the name of a pattern of the library, where there is no such file.
-bool isPlainName(const std::string &word) {
-  return word.find_first_of("/.:") == std::string::npos;
-}
+bool isPlainName(const std::string &word) { return word.find_first_of("/.:") == std::string::npos; }
 
 /// The first key that an object has twice, of which a reader would see one only.
 std::optional<std::string> repeatedKey(const std::string &text) {
@@ -118,14 +118,21 @@ public:
   PlanReader(WorkPlan &plan, std::string folder) : plan(plan), folder(std::move(folder)) {}
 
   Status read(const Place &top) {
-    HEDDLE_TRY(readObject(top, {
-        {"patterns", [this](const Place &place) { return readList(place, [this](const Place &one) { return addPattern(one); }); }},
-        {"head_dims", [this](const Place &place) { return readHeadDims(place, plan.headDims); }},
-        {"dtypes", [this](const Place &place) { return readList(place, [this](const Place &one) { return addDType(one); }); }},
-        {"archs", [this](const Place &place) { return readTexts(place, plan.archs); }},
-        {"problems", [this](const Place &place) { return readProblems(place, plan.problems); }},
-        {"gpus", [this](const Place &place) { return readTexts(place, plan.gpus); }},
-    }));
+    HEDDLE_TRY(
+        readObject(top, {
+                            {"patterns",
+                             [this](const Place &place) {
+                               return readList(place, [this](const Place &one) { return addPattern(one); });
+                             }},
+                            {"head_dims", [this](const Place &place) { return readHeadDims(place, plan.headDims); }},
+                            {"dtypes",
+                             [this](const Place &place) {
+                               return readList(place, [this](const Place &one) { return addDType(one); });
+                             }},
+                            {"archs", [this](const Place &place) { return readTexts(place, plan.archs); }},
+                            {"problems", [this](const Place &place) { return readProblems(place, plan.problems); }},
+                            {"gpus", [this](const Place &place) { return readTexts(place, plan.gpus); }},
+                        }));
     if (plan.patterns.empty())
       return Status::invalidArgument(top.where + ": expected \"patterns\", a list of files");
     if (plan.headDims.empty())
@@ -145,12 +152,13 @@ private:
     if (place.value.is_string())
       HEDDLE_TRY(readText(place, pattern.file));
     else
-      HEDDLE_TRY(readObject(place, {{"file", [&](const Place &at) { return readText(at, pattern.file); }},
-                                    {"pattern", [&](const Place &at) { return readText(at, pattern.pattern); }},
-                                    {"name", [&](const Place &at) { return readText(at, pattern.name); }},
-                                    {"set", [&](const Place &at) { return readSizes(at, pattern.sizes); }},
-                                    {"head_dims", [&](const Place &at) { return readHeadDims(at, pattern.headDims); }},
-                                    {"problems", [&](const Place &at) { return readProblems(at, pattern.problems); }}}));
+      HEDDLE_TRY(
+          readObject(place, {{"file", [&](const Place &at) { return readText(at, pattern.file); }},
+                             {"pattern", [&](const Place &at) { return readText(at, pattern.pattern); }},
+                             {"name", [&](const Place &at) { return readText(at, pattern.name); }},
+                             {"set", [&](const Place &at) { return readSizes(at, pattern.sizes); }},
+                             {"head_dims", [&](const Place &at) { return readHeadDims(at, pattern.headDims); }},
+                             {"problems", [&](const Place &at) { return readProblems(at, pattern.problems); }}}));
     if (pattern.file.empty())
       return place.expected("\"file\"");
     pattern.label = pattern.file;
@@ -225,8 +233,8 @@ Status checkObjects(const nlohmann::json &json, const std::string &label) {
     const nlohmann::json &value = *rest.back();
     rest.pop_back();
     if (value.is_object() && value.size() > kMostKeys)
-      return Status::invalidArgument(label + ": expected at most " + std::to_string(kMostKeys) + " keys of an object, got " +
-                                     std::to_string(value.size()));
+      return Status::invalidArgument(label + ": expected at most " + std::to_string(kMostKeys) +
+                                     " keys of an object, got " + std::to_string(value.size()));
     for (const nlohmann::json &inner : value)
       if (inner.is_structured())
         rest.push_back(&inner);
@@ -260,7 +268,8 @@ Result<WorkPlan> WorkPlan::parse(const std::string &text, const std::string &lab
   WorkPlan plan;
   HEDDLE_TRY(PlanReader(plan, folder).read({json, label, ": "}));
   if (const double most = 1e6, count = combinations(plan); count > most)
-    return Status::invalidArgument(label + ": expected at most 1000000 combinations, got " + std::to_string(int64_t(count)));
+    return Status::invalidArgument(label + ": expected at most 1000000 combinations, got " +
+                                   std::to_string(int64_t(count)));
   return plan;
 }
 

@@ -64,8 +64,9 @@ SweepJournal::~SweepJournal() {
 }
 
 Status SweepJournal::append(const SweepEntry &entry) {
-  const Json json = {{"schema", kJournalSchema}, {"item", entry.item},     {"done", entry.isDone},         {"message", entry.message}, {"device", entry.device},
-                     {"host", entry.host},     {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"ended_unix", entry.endedUnix},
+  const Json json = {{"schema", kJournalSchema},    {"item", entry.item},       {"done", entry.isDone},
+                     {"message", entry.message},    {"device", entry.device},   {"host", entry.host},
+                     {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"ended_unix", entry.endedUnix},
                      {"recorded", entry.isRecorded}};
   const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   const off_t begin = ::lseek(fd, 0, SEEK_END);

@@ -1,6 +1,6 @@
 //===- SweepJournal.h - what became of the items of a sweep -----*- C++ -*-===//
-// Owns the file beside a shard's database: a line of JSON for each item that came to an end, flushed to the disk before the
-// next one begins. A line that a kill cut short is no line.
+// Owns the file beside a shard's database: a line of JSON for each item that came to an end, flushed to the disk before
+// the next one begins. A line that a kill cut short is no line.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_PLAN_SWEEPJOURNAL_H
 #define HEDDLE_COMPILER_PLAN_SWEEPJOURNAL_H
@@ -19,12 +19,12 @@ inline constexpr int kJournalSchema = 1;
 /// The end of one item (TuneItem::str).
 struct SweepEntry {
   std::string item;
-  bool isDone = false;    ///< else it failed, and the next run tries it again
-  std::string message;    ///< why it failed; empty if done
-  std::string device;     ///< the GPU's name
+  bool isDone = false; ///< else it failed, and the next run tries it again
+  std::string message; ///< why it failed; empty if done
+  std::string device;  ///< the GPU's name
   std::string host;
-  double medianUs = 0;    ///< of the winner; 0 if failed
-  double seconds = 0;     ///< that it took
+  double medianUs = 0; ///< of the winner; 0 if failed
+  double seconds = 0;  ///< that it took
   int64_t endedUnix = 0;
   bool isRecorded = false; ///< its times are of tables, not of a GPU; a sweep that measures does it again
 };
@@ -66,8 +66,8 @@ std::string shardJournal(const std::string &folder, const Shard &shard);
 std::vector<std::string> shardDatabases(const std::string &folder);
 std::vector<std::string> shardJournals(const std::string &folder);
 
-/// The last entry of each item, of all journals of the folder, none if there is no folder. One that is done is never undone, and
-/// one that was measured not by recorded times. io: a journal cannot be read.
+/// The last entry of each item, of all journals of the folder, none if there is no folder. One that is done is never
+/// undone, and one that was measured not by recorded times. io: a journal cannot be read.
 Result<std::vector<SweepEntry>> readSweep(const std::string &folder);
 
 } // namespace heddle

@@ -70,8 +70,12 @@ struct WorkPlan {
   static Result<WorkPlan> parse(const std::string &text, const std::string &label, const std::string &folder);
 
   /// Those of a pattern: its own, or the plan's.
-  const std::vector<PlanHeadDims> &headDimsOf(const PlanPattern &pattern) const { return pattern.headDims.empty() ? headDims : pattern.headDims; }
-  const std::vector<PlanProblem> &problemsOf(const PlanPattern &pattern) const { return pattern.problems.empty() ? problems : pattern.problems; }
+  const std::vector<PlanHeadDims> &headDimsOf(const PlanPattern &pattern) const {
+    return pattern.headDims.empty() ? headDims : pattern.headDims;
+  }
+  const std::vector<PlanProblem> &problemsOf(const PlanPattern &pattern) const {
+    return pattern.problems.empty() ? problems : pattern.problems;
+  }
 
   /// All combinations, the last list of the plan fastest; equal ones once.
   std::vector<PackItem> packItems() const;

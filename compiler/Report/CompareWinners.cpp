@@ -46,7 +46,8 @@ Comparison::Kind kindOf(double ratio) {
   return ratio > 1 ? Comparison::Kind::faster : Comparison::Kind::slower;
 }
 
-Comparison comparisonOf(const Winner &here, const Winner &there, const std::string &configHere, const std::string &configThere) {
+Comparison comparisonOf(const Winner &here, const Winner &there, const std::string &configHere,
+                        const std::string &configThere) {
   const double ratio = here.medianUs > 0 && there.medianUs > 0 ? there.medianUs / here.medianUs : 0;
   return {kindOf(ratio), here, there, configHere, configThere, ratio, ""};
 }
@@ -57,7 +58,8 @@ std::string keyWithoutGenerator(WinnerKey key) {
 }
 
 /// Those that differ in the generator alone become one, unless several could be meant.
-void pairAcrossGenerators(const StoreDiff &diff, const Configs &here, const Configs &there, std::vector<Comparison> &result) {
+void pairAcrossGenerators(const StoreDiff &diff, const Configs &here, const Configs &there,
+                          std::vector<Comparison> &result) {
   std::map<std::string, std::vector<const Winner *>> onlyHere, onlyThere;
   for (const Winner &winner : diff.winnersOnlyA)
     onlyHere[keyWithoutGenerator(winner)].push_back(&winner);
@@ -96,7 +98,8 @@ Result<Comparisons> compareWinners(const Store &here, const Store &there) {
   auto order = [](const Comparison &comparison) {
     return std::make_pair(int(comparison.kind), fieldText(static_cast<const WinnerKey &>(comparison.either())));
   };
-  std::sort(result.rows.begin(), result.rows.end(), [&](const Comparison &a, const Comparison &b) { return order(a) < order(b); });
+  std::sort(result.rows.begin(), result.rows.end(),
+            [&](const Comparison &a, const Comparison &b) { return order(a) < order(b); });
   return result;
 }
 

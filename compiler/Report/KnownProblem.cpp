@@ -35,12 +35,15 @@ bool PreparedProblem::wasAskedForOn(const DeviceIdentity &device) const {
   return gpus.empty() || std::find(gpus.begin(), gpus.end(), device.deviceName) != gpus.end();
 }
 
-WinnerKey PreparedProblem::keyOn(const DeviceIdentity &device) const { return winnerKey(*problem.file, problem.shape, family, device); }
+WinnerKey PreparedProblem::keyOn(const DeviceIdentity &device) const {
+  return winnerKey(*problem.file, problem.shape, family, device);
+}
 
 bool PreparedProblem::isOf(const WinnerKey &key) const {
   KernelFamily written = key;
   written.generator = family.generator;
-  return fieldsEqual(written, family) && fieldsEqual(static_cast<const ExactProblem &>(key), exactProblem(problem.shape));
+  return fieldsEqual(written, family) &&
+         fieldsEqual(static_cast<const ExactProblem &>(key), exactProblem(problem.shape));
 }
 
 Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
@@ -77,7 +80,8 @@ Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
 }
 
 /// The space in which a tune of the call on that GPU searches.
-static Result<std::shared_ptr<const TuneSpace>> spaceOn(const PreparedPattern &prepared, const KnownProblem &problem, const GpuModel &gpu) {
+static Result<std::shared_ptr<const TuneSpace>> spaceOn(const PreparedPattern &prepared, const KnownProblem &problem,
+                                                        const GpuModel &gpu) {
   KernelShape shape = problem.kernel;
   HEDDLE_ASSIGN(shape.arch, archNamed(gpu.arch));
   shape.queries = problem.shape.seqlenQ;
@@ -96,7 +100,8 @@ static std::optional<double> correlation(const std::vector<Trial> &trials, const
   return cost.size() < kFewest ? std::nullopt : std::optional<double>(tuner::spearman(cost, time));
 }
 
-Estimates PreparedProblem::estimatesOf(const std::vector<Trial> &trials, const DeviceIdentity &device, const std::string &winner) const {
+Estimates PreparedProblem::estimatesOf(const std::vector<Trial> &trials, const DeviceIdentity &device,
+                                       const std::string &winner) const {
   Estimates result;
   result.us.resize(trials.size());
   const Result<GpuModel> gpu = ratesOfDevice(device);

@@ -1,6 +1,6 @@
 //===- KnownProblem.h - a call that rows of a database are of ---*- C++ -*-===//
-// Owns what can be said of rows once somebody gives the text of their pattern, of which a database has the digest: rates,
-// the roof, estimates and the default follow from it and the lengths.
+// Owns what can be said of rows once somebody gives the text of their pattern, of which a database has the digest:
+// rates, the roof, estimates and the default follow from it and the lengths.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_REPORT_KNOWNPROBLEM_H
 #define HEDDLE_COMPILER_REPORT_KNOWNPROBLEM_H
@@ -58,7 +58,8 @@ public:
   bool isOf(const WinnerKey &key) const;
   Rates ratesOn(const DeviceIdentity &device) const;
   /// Of trials of one session on that GPU; `winner`: KernelRecord::config, or empty.
-  Estimates estimatesOf(const std::vector<Trial> &trials, const DeviceIdentity &device, const std::string &winner) const;
+  Estimates estimatesOf(const std::vector<Trial> &trials, const DeviceIdentity &device,
+                        const std::string &winner) const;
 
 private:
   PreparedProblem(KnownProblem problem, PreparedPattern prepared, KernelFamily family)

@@ -1,5 +1,6 @@
 //===- PageFiles.h - the parts of a page inside the program -----*- C++ -*-===//
-// The files of Page/ and the chart library as the distribution ships it, embedded at build time (cmake/HeddleEmbed.cmake).
+// The files of Page/ and the chart library as the distribution ships it, embedded at build time
+// (cmake/HeddleEmbed.cmake).
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_REPORT_PAGEFILES_H
 #define HEDDLE_COMPILER_REPORT_PAGEFILES_H

@@ -32,7 +32,8 @@ std::optional<double> Workload::gain() const {
 
 namespace {
 
-constexpr const char *kNoPattern = "the database keeps no text of a pattern; --plan or --problem would give it, with the call";
+constexpr const char *kNoPattern =
+    "the database keeps no text of a pattern; --plan or --problem would give it, with the call";
 
 std::string nameOf(const std::map<std::string, std::string> &names, const std::string &pattern) {
   auto found = names.find(pattern);
@@ -53,7 +54,8 @@ public:
   Result<Report> make() {
     for (const KnownProblem &known : request.problems) {
       HEDDLE_ASSIGN(PreparedProblem problem, PreparedProblem::create(known));
-      const bool isKnown = std::any_of(problems.begin(), problems.end(), [&](const PreparedProblem &other) { return other.isSameAs(problem); });
+      const bool isKnown = std::any_of(problems.begin(), problems.end(),
+                                       [&](const PreparedProblem &other) { return other.isSameAs(problem); });
       if (!isKnown)
         problems.push_back(std::move(problem));
     }
@@ -143,7 +145,8 @@ private:
 
   /// The call that rows of the key are of; null if it was not given.
   const PreparedProblem *problemOf(const WinnerKey &key) const {
-    const auto found = std::find_if(problems.begin(), problems.end(), [&](const PreparedProblem &problem) { return problem.isOf(key); });
+    const auto found = std::find_if(problems.begin(), problems.end(),
+                                    [&](const PreparedProblem &problem) { return problem.isOf(key); });
     return found == problems.end() ? nullptr : &*found;
   }
 
@@ -168,18 +171,21 @@ private:
   void sortWorkloads() {
     auto order = [](const Workload &workload) {
       const WinnerKey &key = workload.key;
-      return std::tie(workload.pattern, key.pattern, key.dtype, key.headDim, key.valueDim, workload.problem, key.deviceName, key.workPerSm,
-                      key.tilesPerRow, key.gqaRatio, key.arch, key.smCount, key.memoryGib, key.generator, key.kind);
+      return std::tie(workload.pattern, key.pattern, key.dtype, key.headDim, key.valueDim, workload.problem,
+                      key.deviceName, key.workPerSm, key.tilesPerRow, key.gqaRatio, key.arch, key.smCount,
+                      key.memoryGib, key.generator, key.kind);
     };
-    std::sort(report.workloads.begin(), report.workloads.end(), [&](const Workload &a, const Workload &b) { return order(a) < order(b); });
+    std::sort(report.workloads.begin(), report.workloads.end(),
+              [&](const Workload &a, const Workload &b) { return order(a) < order(b); });
   }
 
   Status findUnserved() {
     for (const PreparedProblem &problem : problems)
       for (const DeviceIdentity &device : report.devices) {
-        const bool isServed = std::any_of(report.workloads.begin(), report.workloads.end(), [&](const Workload &workload) {
-          return workload.winner && isOn(workload.key, device) && problem.isOf(workload.key);
-        });
+        const bool isServed =
+            std::any_of(report.workloads.begin(), report.workloads.end(), [&](const Workload &workload) {
+              return workload.winner && isOn(workload.key, device) && problem.isOf(workload.key);
+            });
         if (!isServed && problem.wasAskedForOn(device))
           HEDDLE_TRY(addUnserved(problem, device));
       }

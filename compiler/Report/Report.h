@@ -1,6 +1,6 @@
 //===- Report.h - what a database says, for people --------------*- C++ -*-===//
-// Owns the contents of `heddle report`: every workload of a database with its winner, its trials and what is known of them,
-// and the comparisons between GPUs and databases. What is not known is left out and said why; nothing is guessed.
+// Owns the contents of `heddle report`: every workload of a database with its winner, its trials and what is known of
+// them, and the comparisons between GPUs and databases. What is not known is left out and said why; nothing is guessed.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_REPORT_REPORT_H
 #define HEDDLE_COMPILER_REPORT_REPORT_H
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 struct Workload {
   WinnerKey key;
   std::optional<Winner> winner;
-  KernelRecord kernel; ///< of the winner, without code
+  KernelRecord kernel;               ///< of the winner, without code
   MatchKind match = MatchKind::none; ///< what a launch with this key is given
   std::vector<Trial> trials;         ///< oldest first, as Store::allTrials has them
 
@@ -31,8 +31,8 @@ struct Workload {
   std::string group;       ///< equal for the same problem on other GPUs
   Rates rates;
   Estimates estimates;
-  std::optional<size_t> defaultTrial;  ///< which of `trials` is the untuned default
-  std::string defaultNote;             ///< why there is none
+  std::optional<size_t> defaultTrial; ///< which of `trials` is the untuned default
+  std::string defaultNote;            ///< why there is none
 
   /// Microseconds of the winner, else of the fastest trial; 0 if nothing was measured.
   double us() const;
@@ -48,7 +48,7 @@ struct Comparison {
   Kind kind;
   std::optional<Winner> here, there;
   std::string configHere, configThere;
-  double ratio = 0; ///< time there over time here; 0 unless both were measured
+  double ratio = 0;    ///< time there over time here; 0 unless both were measured
   std::string problem; ///< as Workload::problem; makeReport knows it
 
   const Winner &either() const { return here ? *here : *there; }
@@ -71,7 +71,7 @@ struct Unserved {
 
 struct Report {
   std::vector<std::string> databases;
-  std::string against; ///< empty: none
+  std::string against;                      ///< empty: none
   std::map<std::string, std::string> names; ///< of patterns, by digest
   std::vector<DeviceIdentity> devices;
   std::vector<Workload> workloads; ///< by pattern, problem and GPU
@@ -80,8 +80,8 @@ struct Report {
 };
 
 struct ReportRequest {
-  const Store *store = nullptr;   ///< never null
-  const Store *against = nullptr; ///< or null
+  const Store *store = nullptr;       ///< never null
+  const Store *against = nullptr;     ///< or null
   std::vector<std::string> databases; ///< what the store was made of
   std::vector<KnownProblem> problems;
   std::map<std::string, std::string> patternFiles; ///< of digests, for patterns that the store has no name for
@@ -90,8 +90,8 @@ struct ReportRequest {
 /// notFound: the store has neither winners nor trials. Otherwise as reading the stores and preparing the patterns fail.
 Result<Report> makeReport(const ReportRequest &request);
 
-/// Winners of the two stores by key. Keys that differ in the generator only are one where that is unambiguous: an upgrade
-/// is what databases are compared for.
+/// Winners of the two stores by key. Keys that differ in the generator only are one where that is unambiguous: an
+/// upgrade is what databases are compared for.
 Result<Comparisons> compareWinners(const Store &here, const Store &there);
 
 /// Whole: `heddle report --json` prints it, and the page is drawn from it.

@@ -28,7 +28,8 @@ Fields fieldsOf(const std::string &config) {
     const std::string part = config.substr(begin, end - begin);
     const size_t equals = part.find('=');
     if (!part.empty())
-      fields.push_back(equals == std::string::npos ? std::make_pair(std::string(), part) : std::make_pair(part.substr(0, equals), part.substr(equals + 1)));
+      fields.push_back(equals == std::string::npos ? std::make_pair(std::string(), part)
+                                                   : std::make_pair(part.substr(0, equals), part.substr(equals + 1)));
     begin = end + 1;
   }
   return fields;
@@ -42,7 +43,9 @@ std::string configLine(const std::string &config) {
   return line;
 }
 
-std::string deviceOf(const DeviceIdentity &device) { return device.deviceName.empty() ? "any " + device.arch : device.deviceName; }
+std::string deviceOf(const DeviceIdentity &device) {
+  return device.deviceName.empty() ? "any " + device.arch : device.deviceName;
+}
 
 /// Every name that occurs, in the order of appearance.
 std::vector<std::string> knobsOf(const std::vector<Trial> &trials) {
@@ -78,7 +81,8 @@ bool mayMean(const std::string &number, const std::string &word) {
 bool mayBeConfigOf(const Fields &kernel, const Trial &trial) {
   size_t same = 0;
   for (const auto &[name, value] : fieldsOf(trial.config)) {
-    auto found = std::find_if(kernel.begin(), kernel.end(), [&, &name = name](const auto &field) { return field.first == name; });
+    auto found = std::find_if(kernel.begin(), kernel.end(),
+                              [&, &name = name](const auto &field) { return field.first == name; });
     if (found != kernel.end() && !mayMean(found->second, value))
       return false;
     same += found != kernel.end();
@@ -109,9 +113,12 @@ Json trialsJson(const Workload &workload) {
   Json json{{"knobs", knobs}, {"rows", Json::array()}};
   for (size_t i = 0; i < workload.trials.size(); ++i) {
     const Trial &trial = workload.trials[i];
-    Json row{{"values", valuesOf(trial, knobs)}, {"outcome", trial.outcome}, {"us", measured(timeOf(trial))},
+    Json row{{"values", valuesOf(trial, knobs)},
+             {"outcome", trial.outcome},
+             {"us", measured(timeOf(trial))},
              {"estimate_us", measured(i < workload.estimates.us.size() ? workload.estimates.us[i] : 0)},
-             {"registers", trial.registers}, {"spill_bytes", trial.spillBytes}};
+             {"registers", trial.registers},
+             {"spill_bytes", trial.spillBytes}};
     if (trial.smClockMhz)
       row["sm_clock_mhz"] = trial.smClockMhz;
     if (trial.powerWatts > 0)
@@ -168,7 +175,8 @@ void addKernel(const Workload &workload, Json &json) {
   json["tuned"] = winner.isTuned != 0;
   json["recorded"] = isRecorded(winner);
   json["match"] = matchKindName(workload.match);
-  json["config"] = configLine(workload.estimates.winnerConfig.empty() ? kernel.config : workload.estimates.winnerConfig);
+  json["config"] =
+      configLine(workload.estimates.winnerConfig.empty() ? kernel.config : workload.estimates.winnerConfig);
   json["registers"] = kernel.registers;
   json["spill_bytes"] = kernel.spillBytes;
   json["shared_bytes"] = kernel.sharedBytes;
@@ -181,10 +189,20 @@ void addKernel(const Workload &workload, Json &json) {
 Json workloadJson(const Workload &workload) {
   const WinnerKey &key = workload.key;
   const double defaultUs = workload.defaultTrial ? timeOf(workload.trials[*workload.defaultTrial]) : 0;
-  Json json{{"winner_key", Trial::sessionKey(key)}, {"pattern", workload.pattern}, {"digest", key.pattern},
-            {"problem", workload.problem}, {"problem_note", words(workload.problemNote)},
-            {"group", workload.group}, {"device", deviceOf(key)}, {"arch", key.arch}, {"sm_count", key.smCount}, {"kind", key.kind},
-            {"dtype", dtypeName(key.dtype)}, {"head_dim", key.headDim}, {"value_dim", key.valueDim}, {"generator", key.generator},
+  Json json{{"winner_key", Trial::sessionKey(key)},
+            {"pattern", workload.pattern},
+            {"digest", key.pattern},
+            {"problem", workload.problem},
+            {"problem_note", words(workload.problemNote)},
+            {"group", workload.group},
+            {"device", deviceOf(key)},
+            {"arch", key.arch},
+            {"sm_count", key.smCount},
+            {"kind", key.kind},
+            {"dtype", dtypeName(key.dtype)},
+            {"head_dim", key.headDim},
+            {"value_dim", key.valueDim},
+            {"generator", key.generator},
             {"has_winner", workload.winner.has_value()}};
   if (workload.winner)
     addKernel(workload, json);
@@ -207,7 +225,10 @@ Json workloadJson(const Workload &workload) {
 }
 
 Json deviceJson(const DeviceIdentity &device) {
-  Json json{{"name", deviceOf(device)}, {"arch", device.arch}, {"sm_count", device.smCount}, {"memory_gib", device.memoryGib}};
+  Json json{{"name", deviceOf(device)},
+            {"arch", device.arch},
+            {"sm_count", device.smCount},
+            {"memory_gib", device.memoryGib}};
   const Result<const GpuModel *> model = findGpuModel(device.deviceName);
   json["sheet"] = model ? Json((*model)->fullName) : Json();
   json["bf16_tflops"] = model ? Json((*model)->bf16Tflops) : Json();
@@ -218,31 +239,48 @@ Json deviceJson(const DeviceIdentity &device) {
 Json sideJson(const std::optional<Winner> &winner, const std::string &config) {
   if (!winner)
     return {};
-  return {{"us", measured(winner->medianUs)}, {"config", configLine(config)}, {"generator", winner->generator}, {"tuned", winner->isTuned != 0},
+  return {{"us", measured(winner->medianUs)},
+          {"config", configLine(config)},
+          {"generator", winner->generator},
+          {"tuned", winner->isTuned != 0},
           {"recorded", isRecorded(*winner)}};
 }
 
 Json comparisonJson(const Report &report, const Comparison &comparison) {
   const Winner &winner = comparison.either();
   auto name = report.names.find(winner.pattern);
-  return {{"kind", comparisonName(comparison.kind)}, {"pattern", name == report.names.end() ? winner.pattern.substr(0, 12) : name->second},
-          {"problem", comparison.problem}, {"device", deviceOf(winner)}, {"dtype", dtypeName(winner.dtype)}, {"head_dim", winner.headDim},
-          {"value_dim", winner.valueDim}, {"ratio", comparison.ratio > 0 ? Json(comparison.ratio) : Json()},
-          {"here", sideJson(comparison.here, comparison.configHere)}, {"there", sideJson(comparison.there, comparison.configThere)}};
+  return {{"kind", comparisonName(comparison.kind)},
+          {"pattern", name == report.names.end() ? winner.pattern.substr(0, 12) : name->second},
+          {"problem", comparison.problem},
+          {"device", deviceOf(winner)},
+          {"dtype", dtypeName(winner.dtype)},
+          {"head_dim", winner.headDim},
+          {"value_dim", winner.valueDim},
+          {"ratio", comparison.ratio > 0 ? Json(comparison.ratio) : Json()},
+          {"here", sideJson(comparison.here, comparison.configHere)},
+          {"there", sideJson(comparison.there, comparison.configThere)}};
 }
 
 } // namespace
 
 Json reportJson(const Report &report) {
-  Json json{{"written_by", std::string("heddle ") + heddle_version()}, {"generator", kGenerator}, {"databases", report.databases}, {"against", words(report.against)}, {"devices", Json::array()},
-            {"workloads", Json::array()}, {"unserved", Json::array()}};
+  Json json{{"written_by", std::string("heddle ") + heddle_version()},
+            {"generator", kGenerator},
+            {"databases", report.databases},
+            {"against", words(report.against)},
+            {"devices", Json::array()},
+            {"workloads", Json::array()},
+            {"unserved", Json::array()}};
   for (const DeviceIdentity &device : report.devices)
     json["devices"].push_back(deviceJson(device));
   for (const Workload &workload : report.workloads)
     json["workloads"].push_back(workloadJson(workload));
   for (const Unserved &row : report.unserved)
-    json["unserved"].push_back({{"pattern", row.pattern}, {"problem", row.problem}, {"device", deviceOf(row.device)},
-                                {"match", matchKindName(row.match)}, {"us", measured(row.us)}});
+    json["unserved"].push_back({{"pattern", row.pattern},
+                                {"problem", row.problem},
+                                {"device", deviceOf(row.device)},
+                                {"match", matchKindName(row.match)},
+                                {"us", measured(row.us)}});
   if (report.against.empty())
     return json;
   json["equal_winners"] = report.comparisons.equal;

@@ -1,6 +1,7 @@
 //===- ReportPage.h - a report as one page of HTML --------------*- C++ -*-===//
-// Owns the page that needs nothing but itself: style, script, chart library and data are inside, and its policy forbids it
-// to ask any network. Data is JSON that scripts read and put in as text, so that no string of a database becomes markup.
+// Owns the page that needs nothing but itself: style, script, chart library and data are inside, and its policy forbids
+// it to ask any network. Data is JSON that scripts read and put in as text, so that no string of a database becomes
+// markup.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_REPORT_REPORTPAGE_H
 #define HEDDLE_COMPILER_REPORT_REPORTPAGE_H

@@ -19,7 +19,8 @@ std::vector<int64_t> keyTiles(const Skeleton &skeleton, const KernelRequest &req
   for (const Knob &knob : skeleton.knobs(request))
     if (knob.name == "block_n")
       values = knob.values;
-  std::stable_sort(values.begin(), values.end(), [&](int64_t a, int64_t b) { return std::abs(a - wanted) < std::abs(b - wanted); });
+  std::stable_sort(values.begin(), values.end(),
+                   [&](int64_t a, int64_t b) { return std::abs(a - wanted) < std::abs(b - wanted); });
   return values;
 }
 

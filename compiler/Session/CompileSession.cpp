@@ -99,8 +99,8 @@ Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string
 }
 
 /// One kernel: what it is asked to do, and the functions of its pattern.
-static KernelSource assemble(const PreparedPattern &prepared, const KernelRequest &request, const std::string &functions,
-                             const KernelConfig &config, const Skeleton &skeleton) {
+static KernelSource assemble(const PreparedPattern &prepared, const KernelRequest &request,
+                             const std::string &functions, const KernelConfig &config, const Skeleton &skeleton) {
   KernelSourceParts parts;
   parts.patternName = prepared.name;
   parts.config = request.str() + " " + config.summary();
@@ -121,8 +121,9 @@ static std::vector<KernelSource> assembleAll(const PreparedPattern &prepared, co
                                              const KernelConfig &config, const Skeleton &skeleton) {
   std::vector<KernelSource> sources;
   for (const KernelRequest &kernel : Skeleton::kernelsOf(request, config))
-    sources.push_back(assemble(prepared, kernel, config.valueOf(kChainedField) ? prepared.passFunctions[sources.size()] : prepared.functions,
-                               config, skeleton));
+    sources.push_back(assemble(
+        prepared, kernel, config.valueOf(kChainedField) ? prepared.passFunctions[sources.size()] : prepared.functions,
+        config, skeleton));
   return sources;
 }
 
@@ -175,7 +176,8 @@ static std::string noteOf(const PreparedPattern &prepared, const KernelRequest &
 }
 
 /// The code of every kernel of a call, one after the other.
-static Result<std::vector<Cubin>> compileAll(const std::vector<KernelSource> &sources, const std::string &arch, StageTimes &times) {
+static Result<std::vector<Cubin>> compileAll(const std::vector<KernelSource> &sources, const std::string &arch,
+                                             StageTimes &times) {
   std::vector<Cubin> cubins;
   double nvrtcMs = 0, ptxasMs = 0;
   for (const KernelSource &source : sources) {
@@ -224,9 +226,9 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape)
   return familyOf(prepared, makeRequest(prepared, shape));
 }
 
-
 static ConfigSummary summaryOf(const KernelConfig &config) {
-  return {config.skeleton(), config.str(), config.json(), config.summary(), config.valueOf("block_m"), config.valueOf("block_n")};
+  return {config.skeleton(),        config.str(), config.json(), config.summary(), config.valueOf("block_m"),
+          config.valueOf("block_n")};
 }
 
 Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {
@@ -241,7 +243,8 @@ Result<ConfigSummary> summarizeConfig(const std::string &stored) {
   return summaryOf(config);
 }
 
-Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape,
+                                   const std::string &changes) {
   KernelRequest request = makeRequest(prepared, shape);
   HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
   return variantSource(prepared, request, config);
@@ -285,7 +288,8 @@ static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, c
       variant->times.insert(variant->times.begin(), refused.begin(), refused.end() - 1);
     return variant;
   }
-  return Status::unsupported("pattern '" + prepared.name + "': " + reasons + "; other configurations may do, see --config");
+  return Status::unsupported("pattern '" + prepared.name + "': " + reasons +
+                             "; other configurations may do, see --config");
 }
 
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,

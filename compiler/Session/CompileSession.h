@@ -56,16 +56,16 @@ Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optio
 /// field or skeleton.
 Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text);
 
-/// The whole CUDA text with its headers, of the kernel of the first launch. `config` may be infeasible only if it was not
-/// validated: it is validated here.
+/// The whole CUDA text with its headers, of the kernel of the first launch. `config` may be infeasible only if it was
+/// not validated: it is validated here.
 Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelRequest &request,
                                    const KernelConfig &config);
 /// Of the kernels of all launches, in order: one, or those of the passes.
 Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelRequest &request,
                                                  const KernelConfig &config);
 
-/// Source, PTX, cubin, record. unsupported: infeasible, or the compiler spilled; unavailable: no NVRTC. Of several kernels
-/// the record has the most registers, spills and shared memory.
+/// Source, PTX, cubin, record. unsupported: infeasible, or the compiler spilled; unavailable: no NVRTC. Of several
+/// kernels the record has the most registers, spills and shared memory.
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
                                        const KernelConfig &config);
 
@@ -84,11 +84,12 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape)
 Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes);
 /// Of KernelRecord::config. invalidArgument: the text is not what this program writes.
 Result<ConfigSummary> summarizeConfig(const std::string &stored);
-Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes);
+Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape,
+                                   const std::string &changes);
 Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelShape &shape,
                                                  const std::string &changes);
-/// Without changes: the default of the first skeleton that the compiler serves without spills and warnings; the record's
-/// note says why preferred ones were passed over.
+/// Without changes: the default of the first skeleton that the compiler serves without spills and warnings; the
+/// record's note says why preferred ones were passed over.
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
                                        const std::string &changes);
 

@@ -18,7 +18,8 @@ static Result<std::string> changesOf(const KernelConfig &config, const std::vect
   return text;
 }
 
-ConfigList::ConfigList(const Skeleton &skeleton, const KernelRequest &request) : space(skeleton, request), skeletonName(skeleton.name()) {
+ConfigList::ConfigList(const Skeleton &skeleton, const KernelRequest &request)
+    : space(skeleton, request), skeletonName(skeleton.name()) {
   uint64_t number = 0;
   space.forEach([&](const ConfigSpace::Point &, const Rejection *rejection) {
     if (!rejection)
@@ -27,13 +28,15 @@ ConfigList::ConfigList(const Skeleton &skeleton, const KernelRequest &request) :
   });
 }
 
-Result<ConfigList> ConfigList::of(const PreparedPattern &prepared, const KernelShape &shape, const std::string &skeleton) {
+Result<ConfigList> ConfigList::of(const PreparedPattern &prepared, const KernelShape &shape,
+                                  const std::string &skeleton) {
   const KernelRequest request = makeRequest(prepared, shape);
   HEDDLE_ASSIGN(const Skeleton *chosen, skeletonFor(request, skeleton));
   return ConfigList(*chosen, request);
 }
 
-Status ConfigList::visitFirst(const std::vector<uint64_t> &numbers, int64_t most, const std::function<void(const ListedConfig &)> &visit) const {
+Status ConfigList::visitFirst(const std::vector<uint64_t> &numbers, int64_t most,
+                              const std::function<void(const ListedConfig &)> &visit) const {
   for (size_t i = 0; i < numbers.size() && int64_t(i) < most; ++i) {
     const KernelConfig config = space.configAt(space.pointAt(numbers[i]));
     HEDDLE_ASSIGN(std::string changes, changesOf(config, space.knobs()));
@@ -42,7 +45,9 @@ Status ConfigList::visitFirst(const std::vector<uint64_t> &numbers, int64_t most
   return {};
 }
 
-Status ConfigList::forEach(int64_t most, const std::function<void(const ListedConfig &)> &visit) const { return visitFirst(points, most, visit); }
+Status ConfigList::forEach(int64_t most, const std::function<void(const ListedConfig &)> &visit) const {
+  return visitFirst(points, most, visit);
+}
 
 Status ConfigList::forEach(const SampleSize &sample, const std::function<void(const ListedConfig &)> &visit) const {
   std::vector<uint64_t> shuffled = points;

@@ -1,6 +1,6 @@
 //===- ConfigSample.h - feasible configurations of a skeleton ---*- C++ -*-===//
-// Owns the list of what the tuner may search for one pattern, as text that --config takes. There may be millions: they are kept by number,
-// and become text one after the other.
+// Owns the list of what the tuner may search for one pattern, as text that --config takes. There may be millions: they
+// are kept by number, and become text one after the other.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_SESSION_CONFIGSAMPLE_H
 #define HEDDLE_COMPILER_SESSION_CONFIGSAMPLE_H
@@ -23,20 +23,22 @@ struct SampleSize {
 /// The feasible points of a skeleton. Whether the compiler spills with one is not known yet.
 class ConfigList {
 public:
-  /// Of the skeleton called `skeleton`, or of the first that serves the request. unsupported or notFound: no such skeleton serves it.
+  /// Of the skeleton called `skeleton`, or of the first that serves the request. unsupported or notFound: no such
+  /// skeleton serves it.
   static Result<ConfigList> of(const PreparedPattern &prepared, const KernelShape &shape, const std::string &skeleton);
 
   const std::string &skeleton() const { return skeletonName; }
   int64_t feasible() const { return int64_t(points.size()); }
 
-  /// The first `most` in the order of the knobs; or a sample, in a random order that is the same everywhere, a larger one beginning with a
-  /// smaller one.
+  /// The first `most` in the order of the knobs; or a sample, in a random order that is the same everywhere, a larger
+  /// one beginning with a smaller one.
   Status forEach(int64_t most, const std::function<void(const ListedConfig &)> &visit) const;
   Status forEach(const SampleSize &sample, const std::function<void(const ListedConfig &)> &visit) const;
 
 private:
   explicit ConfigList(const Skeleton &skeleton, const KernelRequest &request);
-  Status visitFirst(const std::vector<uint64_t> &numbers, int64_t most, const std::function<void(const ListedConfig &)> &visit) const;
+  Status visitFirst(const std::vector<uint64_t> &numbers, int64_t most,
+                    const std::function<void(const ListedConfig &)> &visit) const;
   ConfigSpace space;
   std::string skeletonName;
   std::vector<uint64_t> points; ///< ConfigSpace::forEach's numbers of those that are feasible

@@ -1,6 +1,7 @@
 //===- CostParameters.cpp - the cost model's parameters as data -----------===//
-// What `heddle model fit` makes of tests/data/tuner/h200_*.csv, of each family by itself; tests/unit/cost_model_test.cpp holds one against the
-// other. The terms are relative to the data sheet's rates, so that other GPUs are predicted with their own row.
+// What `heddle model fit` makes of tests/data/tuner/h200_*.csv, of each family by itself;
+// tests/unit/cost_model_test.cpp holds one against the other. The terms are relative to the data sheet's rates, so that
+// other GPUs are predicted with their own row.
 //===----------------------------------------------------------------------===//
 #include "compiler/Session/ScheduleCost.h"
 #include "runtime/Core/ReadFile.h"

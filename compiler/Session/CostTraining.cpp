@@ -4,13 +4,14 @@
 
 namespace heddle {
 
-Status CostTraining::add(tuner::RecordedTable table, std::shared_ptr<const TuneSpace> space,
-                         const ProblemShape &shape, const GpuModel &gpu) {
+Status CostTraining::add(tuner::RecordedTable table, std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
+                         const GpuModel &gpu) {
   HEDDLE_TRY(costModelStart(space->familyName()).status());
   if (!workloads.empty() && space->familyName() != family)
-    return Status::invalidArgument(table.space().name() + ": kernels of " + space->familyName() + ", those of the tables before are of " + family +
-                                   "; fit each family by itself");
-  HEDDLE_ASSIGN(std::shared_ptr<ScheduleCost> cost, ScheduleCost::create(space->pattern(), shape, space->request(), gpu));
+    return Status::invalidArgument(table.space().name() + ": kernels of " + space->familyName() +
+                                   ", those of the tables before are of " + family + "; fit each family by itself");
+  HEDDLE_ASSIGN(std::shared_ptr<ScheduleCost> cost,
+                ScheduleCost::create(space->pattern(), shape, space->request(), gpu));
   Workload workload{std::move(table), {}, {}};
   if (!workload.table.best())
     return Status::invalidArgument(workload.table.space().name() + ": nothing was measured");

@@ -1,6 +1,6 @@
 //===- CostTraining.h - recorded tables that a cost model learns from -*- C++ -*-===//
-// Owns the features of every row of the tables, the fit to all of them or to all but one, and the judgement of an order of
-// candidates on one of them.
+// Owns the features of every row of the tables, the fit to all of them or to all but one, and the judgement of an order
+// of candidates on one of them.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_SESSION_COSTTRAINING_H
 #define HEDDLE_COMPILER_SESSION_COSTTRAINING_H
@@ -17,8 +17,8 @@ class CostTraining {
 public:
   /// The problem that the table was recorded on. invalidArgument: a row that is no point
   /// of `space`, kernels of another family than those before. Other failures are those of ScheduleCost.
-  Status add(tuner::RecordedTable table, std::shared_ptr<const TuneSpace> space,
-             const ProblemShape &shape, const GpuModel &gpu);
+  Status add(tuner::RecordedTable table, std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
+             const GpuModel &gpu);
 
   /// The skeleton whose kernels the tables are of; empty before the first.
   const std::string &familyName() const { return family; }

@@ -17,8 +17,8 @@ namespace heddle {
 struct GpuArch;
 const GpuArch &baselineGpuArch();
 
-// As findGpuArch and gpuArchNames (codegen/Target/FindArch.h): for the programs, whose files take seconds each to build and
-// need not be built again when that header changes.
+// As findGpuArch and gpuArchNames (codegen/Target/FindArch.h): for the programs, whose files take seconds each to build
+// and need not be built again when that header changes.
 Result<const GpuArch *> archNamed(std::string_view name);
 std::vector<std::string> archNames();
 
@@ -29,7 +29,7 @@ struct KernelShape {
   bool outFloat32 = false;
   int64_t headDim = 64;
   int64_t valueDim = 64;
-  int64_t queries = 0; ///< of the calls that a default is chosen for; 0: any number
+  int64_t queries = 0;          ///< of the calls that a default is chosen for; 0: any number
   std::string kind = "forward"; ///< KindSpec::name
 
   /// As GpuArch spells it.

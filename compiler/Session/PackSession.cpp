@@ -42,7 +42,8 @@ public:
       HEDDLE_TRY(patterns.add(item.pattern));
     }
     const int64_t count = int64_t(items.size());
-    parallelFor(count, threadCountFor(count, std::max(1, options.workers)), [this](int, int64_t item) { work(size_t(item)); });
+    parallelFor(count, threadCountFor(count, std::max(1, options.workers)),
+                [this](int, int64_t item) { work(size_t(item)); });
     HEDDLE_TRY(failure);
     return std::move(kernels);
   }

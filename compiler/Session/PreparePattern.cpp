@@ -32,7 +32,8 @@ static Result<std::string> functionsText(const PatternFile &file, const Attentio
   return std::move(*text);
 }
 
-static Status preparePasses(PreparedPattern &prepared, const PatternFile &file, const std::vector<PatternFile::Pass> &passes) {
+static Status preparePasses(PreparedPattern &prepared, const PatternFile &file,
+                            const std::vector<PatternFile::Pass> &passes) {
   for (const PatternFile::Pass &pass : passes) {
     HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule(pass));
     HEDDLE_ASSIGN(std::string functions, functionsText(file, schedule));

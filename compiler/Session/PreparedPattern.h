@@ -18,13 +18,14 @@ struct PatternRates;
 /// All that variants need of a pattern: immutable text and numbers. Cheap to copy but for the text.
 struct PreparedPattern {
   std::string name;
-  std::string digest;                      ///< PatternFile::digest()
-  std::string functions;                   ///< the generated CUDA functions and struct Pattern
-  std::vector<std::string> passFunctions;  ///< the same of each pass; none without passes, or if only defaults were wanted, which do not chain them
-  std::vector<std::string> parameterNames; ///< of the run-time sizes, in order of param<i>
-  std::string note;                        ///< what is evaluated pair by pair and why; empty if nothing
-  StageTimes times;                        ///< parse, analyse, schedule, emit, passes, digest
-  std::shared_ptr<const PatternRates> rates; ///< never null
+  std::string digest;    ///< PatternFile::digest()
+  std::string functions; ///< the generated CUDA functions and struct Pattern
+  /// the same of each pass; none without passes, or if only defaults were wanted, which do not chain them
+  std::vector<std::string> passFunctions;
+  std::vector<std::string> parameterNames;       ///< of the run-time sizes, in order of param<i>
+  std::string note;                              ///< what is evaluated pair by pair and why; empty if nothing
+  StageTimes times;                              ///< parse, analyse, schedule, emit, passes, digest
+  std::shared_ptr<const PatternRates> rates;     ///< never null
   std::shared_ptr<const CountedPattern> counted; ///< never null
 };
 

@@ -48,8 +48,8 @@ Result<CompiledVariant> compileStopgap(const PreparedPattern &prepared, const Ke
   return refused;
 }
 
-Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const KernelRequest &request, const LookupQuery &wanted,
-                      const std::string &name) {
+Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const KernelRequest &request,
+                      const LookupQuery &wanted, const std::string &name) {
   HEDDLE_ASSIGN(StoreLookup found, store.lookup(wanted));
   if (found.match != MatchKind::none)
     return {};

@@ -20,26 +20,30 @@ Result<int64_t> countOf(const tuner::RecordedTable &table, const char *word, int
   int64_t value = otherwise;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (!text.empty() && (error != std::errc() || stop != text.data() + text.size() || value <= 0))
-    return Status::invalidArgument(table.space().name() + ": expected a number above 0 after '# " + word + ":', got '" + text + "'");
+    return Status::invalidArgument(table.space().name() + ": expected a number above 0 after '# " + word + ":', got '" +
+                                   text + "'");
   return value;
 }
 
-/// The table, with configurations spelled as the space does, and the evaluator that reads it. Shared, because a preparation
-/// may still run when the session has ended.
+/// The table, with configurations spelled as the space does, and the evaluator that reads it. Shared, because a
+/// preparation may still run when the session has ended.
 struct Playback {
   tuner::RecordedTable table;
   tuner::RecordedEvaluator evaluator;
   std::map<tuner::Point, tuner::Point> compiled; ///< points of the table's space to those of the skeleton's
 
-  Playback(tuner::RecordedTable given, double pace) : table(std::move(given)), evaluator(table, table.space(), optionsFor(pace)) {}
+  Playback(tuner::RecordedTable given, double pace)
+      : table(std::move(given)), evaluator(table, table.space(), optionsFor(pace)) {}
 
-  static Result<std::shared_ptr<Playback>> create(const tuner::RecordedTable &given, const TuneSpace &space, double pace) {
+  static Result<std::shared_ptr<Playback>> create(const tuner::RecordedTable &given, const TuneSpace &space,
+                                                  double pace) {
     std::vector<tuner::PointTrial> rows = given.trials();
     std::vector<tuner::Point> points;
     for (tuner::PointTrial &row : rows) {
       Result<tuner::Point> point = space.space().parse(row.config);
       if (!point)
-        return Status::invalidArgument(given.space().name() + ": no configuration of " + space.familyName() + ": " + point.status().message());
+        return Status::invalidArgument(given.space().name() + ": no configuration of " + space.familyName() + ": " +
+                                       point.status().message());
       row.config = space.space().text(*point);
       points.push_back(point.take());
     }
@@ -59,12 +63,13 @@ private:
 };
 
 /// Those of the default and of winners nearby that the table knows.
-Result<std::vector<std::string>> firstOf(const TuneRequest &request, const Store &store, const WinnerKey &key, const TuneSpace &space,
-                                         const tuner::RecordedTable &table) {
+Result<std::vector<std::string>> firstOf(const TuneRequest &request, const Store &store, const WinnerKey &key,
+                                         const TuneSpace &space, const tuner::RecordedTable &table) {
   std::vector<const Store *> stores = request.shipped;
   stores.insert(stores.begin(), &store);
   HEDDLE_ASSIGN(std::vector<std::string> texts, warmStarts(stores, key, space));
-  texts.erase(std::remove_if(texts.begin(), texts.end(), [&](const std::string &text) { return !table.find(text); }), texts.end());
+  texts.erase(std::remove_if(texts.begin(), texts.end(), [&](const std::string &text) { return !table.find(text); }),
+              texts.end());
   return texts;
 }
 
@@ -80,7 +85,8 @@ Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table) {
   DeviceIdentity device;
   device.deviceName = table.fact(kGpuFact);
   if (device.deviceName.empty())
-    return Status::invalidArgument(table.space().name() + ": expected a line '# " + kGpuFact + ": ...', as `heddle model table` writes it");
+    return Status::invalidArgument(table.space().name() + ": expected a line '# " + kGpuFact +
+                                   ": ...', as `heddle model table` writes it");
   HEDDLE_ASSIGN(const GpuModel *model, findGpuModel(device.deviceName));
   device.arch = deviceArch(std::string(model->arch));
   HEDDLE_ASSIGN(device.smCount, countOf(table, kSmCountFact, model->smCount));

@@ -20,10 +20,10 @@ void setDevice(tuner::RecordedTable &table, const DeviceIdentity &device);
 /// names no GPU; notFound: one that has no data sheet here.
 Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table);
 
-/// As tune(), on the GPU of the table. The space are the rows of the table, and the sizes are not compared with those that
-/// it was recorded on. A recorded second takes `pace` seconds. The winner is compiled and published as tuned, with the
-/// recorded time and no driver; without a compiler it is left out. Rows bear the mark of runtime/Core/Recorded.h. invalidArgument: a row that is no configuration of
-/// the kernels that serve the request.
+/// As tune(), on the GPU of the table. The space are the rows of the table, and the sizes are not compared with those
+/// that it was recorded on. A recorded second takes `pace` seconds. The winner is compiled and published as tuned, with
+/// the recorded time and no driver; without a compiler it is left out. Rows bear the mark of runtime/Core/Recorded.h.
+/// invalidArgument: a row that is no configuration of the kernels that serve the request.
 Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &request, tuner::RecordedTable table,
                                  double pace, Store &store);
 

@@ -20,13 +20,27 @@ namespace {
 constexpr int64_t kExpPerClock = 16; // of an SM
 
 /// Times on an ideal GPU. Latencies are of one warpgroup, whose steps wait for each other; blocks of an SM hide them.
-enum Term { tensor, expOnline, expAnchored, mask, tileLatency, keyLatency, productLatency, memory, item, part, launch, termCount };
+enum Term {
+  tensor,
+  expOnline,
+  expAnchored,
+  mask,
+  tileLatency,
+  keyLatency,
+  productLatency,
+  memory,
+  item,
+  part,
+  launch,
+  termCount
+};
 constexpr struct {
   const char *name;
   double start;
 } kTerms[termCount] = {
-    {"tensor", 0.6},      {"exp_online", 0.3},      {"exp_anchored", 0.3}, {"mask", 0.3}, {"tile_latency", 0.3}, {"key_latency", 0.3},
-    {"product_latency", 0.3}, {"memory", 0.1}, {"item", 0.5},         {"part", 0.5}, {"launch", 1},
+    {"tensor", 0.6},      {"exp_online", 0.3},      {"exp_anchored", 0.3}, {"mask", 0.3}, {"tile_latency", 0.3},
+    {"key_latency", 0.3}, {"product_latency", 0.3}, {"memory", 0.1},       {"item", 0.5}, {"part", 0.5},
+    {"launch", 1},
 };
 constexpr double kImbalanceStart = 0.7; // items overlap with what the others do at the end
 
@@ -58,8 +72,10 @@ Result<const tuner::CostModel *> costModelStart(const std::string &skeleton) {
 }
 
 struct ScheduleCost::Impl {
-  Impl(std::shared_ptr<const CountedPattern> pattern, const ProblemShape &shape, const KernelRequest &request, const GpuModel &gpu, WorkCounts whole)
-      : pattern(std::move(pattern)), shape(shape), gpu(gpu), bytesOfKey(request.headDim * dtypeBytes(request.kType) + request.valueDim * dtypeBytes(request.vType)),
+  Impl(std::shared_ptr<const CountedPattern> pattern, const ProblemShape &shape, const KernelRequest &request,
+       const GpuModel &gpu, WorkCounts whole)
+      : pattern(std::move(pattern)), shape(shape), gpu(gpu),
+        bytesOfKey(request.headDim * dtypeBytes(request.kType) + request.valueDim * dtypeBytes(request.vType)),
         dims(request.headDim + request.valueDim), whole(std::move(whole)) {}
 
   /// Of what the configuration launches.
@@ -73,8 +89,9 @@ struct ScheduleCost::Impl {
     dealing.partKeys = facts.partTiles * facts.blockN;
     dealing.blocks = gpu.smCount * std::max<int64_t>(facts.minBlocks, 1);
     const int64_t headBytes = std::max<int64_t>(shape.seqlenK * bytesOfKey, 1);
-    dealing.sectionPairs = facts.rasterMib ? std::max<int64_t>((facts.rasterMib << 20) / headBytes, 1) * (shape.heads / shape.kvHeads)
-                                           : std::max<int64_t>(facts.rasterHeads, 1);
+    dealing.sectionPairs =
+        facts.rasterMib ? std::max<int64_t>((facts.rasterMib << 20) / headBytes, 1) * (shape.heads / shape.kvHeads)
+                        : std::max<int64_t>(facts.rasterHeads, 1);
     return dealing;
   }
 

@@ -1,6 +1,6 @@
 //===- ScheduleCost.h - the estimated time of a configuration ---*- C++ -*-===//
-// Owns what a cost model is told of a configuration: times of its tensor, exponential, memory and launch work on an ideal
-// GPU of the data sheet's rates, by tile class, and the choices that lengthen them. The parameters are data, in
+// Owns what a cost model is told of a configuration: times of its tensor, exponential, memory and launch work on an
+// ideal GPU of the data sheet's rates, by tile class, and the choices that lengthen them. The parameters are data, in
 // CostParameters.cpp; `heddle model fit` makes them from recorded trials.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_SESSION_SCHEDULECOST_H
@@ -18,8 +18,8 @@ struct KernelRequest;
 struct PreparedPattern;
 struct ProblemShape;
 
-/// The model of a skeleton's kernels before any trial: names of all parameters and where a fit starts. Its family is the
-/// skeleton's name. notFound: nobody has said what tells its configurations apart.
+/// The model of a skeleton's kernels before any trial: names of all parameters and where a fit starts. Its family is
+/// the skeleton's name. notFound: nobody has said what tells its configurations apart.
 Result<const tuner::CostModel *> costModelStart(const std::string &skeleton);
 
 /// What the shipped parameters were fitted on.

@@ -1,6 +1,6 @@
 //===- SweepShard.h - the items of one shard, one after the other -*- C++ -*-===//
-// Owns the order of a sweep on one machine: each GPU takes the next item of the shard that nobody finished, in a process of
-// its own, and its end is written down before the next one begins.
+// Owns the order of a sweep on one machine: each GPU takes the next item of the shard that nobody finished, in a
+// process of its own, and its end is written down before the next one begins.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_SESSION_SWEEPSHARD_H
 #define HEDDLE_COMPILER_SESSION_SWEEPSHARD_H
@@ -30,23 +30,23 @@ struct SweepOptions {
   Shard shard;
   std::vector<SweepGpu> gpus; ///< at least one
   bool isRecorded = false;    ///< `tune` takes times from tables: what is done so is done for such runs only
-  /// Tunes one item on a GPU, into the database of the shard. Called from one thread for each GPU. item, device, host and
-  /// time are filled in by the caller.
+  /// Tunes one item on a GPU, into the database of the shard. Called from one thread for each GPU. item, device, host
+  /// and time are filled in by the caller.
   std::function<SweepEntry(const TuneItem &item, const SweepGpu &gpu)> tune;
   std::function<void(const SweepProgress &progress)> progress = {}; ///< one call at a time; may be empty
   const std::atomic<bool> *cancel = nullptr;                        ///< no further item begins once it is true
 };
 
 struct SweepResult {
-  size_t items = 0;   ///< of the shard
-  size_t known = 0;   ///< finished by earlier runs
-  size_t elsewhere = 0; ///< for GPUs that are not here
+  size_t items = 0;        ///< of the shard
+  size_t known = 0;        ///< finished by earlier runs
+  size_t elsewhere = 0;    ///< for GPUs that are not here
   size_t recordedOnly = 0; ///< done by earlier runs, but with recorded times, where this one measures: not in `known`
   std::vector<SweepEntry> entries; ///< of this run, in the order of their ends
 };
 
-/// Runs what is left of the shard. Failures of items are entries; a Status says that the folder cannot be read or written,
-/// or that another process runs the shard.
+/// Runs what is left of the shard. Failures of items are entries; a Status says that the folder cannot be read or
+/// written, or that another process runs the shard.
 Result<SweepResult> runShard(const WorkPlan &plan, const SweepOptions &options);
 
 } // namespace heddle

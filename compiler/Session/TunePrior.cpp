@@ -18,11 +18,13 @@ Result<GpuModel> ratesOfDevice(const DeviceIdentity &device) {
   return rates;
 }
 
-Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
-                             const GpuModel &gpu, const tuner::CostModel &model) {
+Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape, const GpuModel &gpu,
+                             const tuner::CostModel &model) {
   if (model.family != space->familyName())
-    return Status::invalidArgument("the cost model is for kernels of " + model.family + ", not of " + space->familyName());
-  HEDDLE_ASSIGN(std::shared_ptr<ScheduleCost> cost, ScheduleCost::create(space->pattern(), shape, space->request(), gpu));
+    return Status::invalidArgument("the cost model is for kernels of " + model.family + ", not of " +
+                                   space->familyName());
+  HEDDLE_ASSIGN(std::shared_ptr<ScheduleCost> cost,
+                ScheduleCost::create(space->pattern(), shape, space->request(), gpu));
   auto features = std::make_shared<tuner::CostFeatures>();
   TunePrior prior;
   prior.isModel = true;
@@ -38,7 +40,9 @@ TunePrior distancePrior(std::shared_ptr<const TuneSpace> space) {
   constexpr double kCostOfChange = 0.02;
   TunePrior prior;
   prior.basis = "the number of changes from the default";
-  prior.cost = [space](const tuner::Point &point) { return std::exp(kCostOfChange * space->distanceFromDefault(point)); };
+  prior.cost = [space](const tuner::Point &point) {
+    return std::exp(kCostOfChange * space->distanceFromDefault(point));
+  };
   return prior;
 }
 
@@ -51,8 +55,7 @@ Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const Problem
   return modelPrior(std::move(space), shape, *rates, *given);
 }
 
-TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
-                       const Result<GpuModel> &gpu) {
+TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape, const Result<GpuModel> &gpu) {
   const ShippedCosts *shipped = shippedCosts(space->familyName());
   std::string whyNot;
   if (!shipped) {

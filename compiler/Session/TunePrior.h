@@ -1,6 +1,6 @@
 //===- TunePrior.h - which points a search tries first ----------*- C++ -*-===//
-// Owns the choice of the estimate that a search begins with: the cost model where it was fitted for the kernels that are
-// searched and the analysis can count their work, else the number of changes from the default.
+// Owns the choice of the estimate that a search begins with: the cost model where it was fitted for the kernels that
+// are searched and the analysis can count their work, else the number of changes from the default.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_SESSION_TUNEPRIOR_H
 #define HEDDLE_COMPILER_SESSION_TUNEPRIOR_H
@@ -17,8 +17,9 @@ namespace heddle {
 struct DeviceIdentity;
 
 struct TunePrior {
-  std::function<double(const tuner::Point &)> cost; ///< microseconds, or in units of the default's time; finite, above 0
-  std::string basis;                                ///< where it comes from, in words
+  /// microseconds, or in units of the default's time; finite, above 0
+  std::function<double(const tuner::Point &)> cost;
+  std::string basis; ///< where it comes from, in words
   bool isModel = false;
 };
 
@@ -27,16 +28,15 @@ struct TunePrior {
 Result<GpuModel> ratesOfDevice(const DeviceIdentity &device);
 
 /// Of a model fitted for the kernels of `space`. Failures are those of ScheduleCost.
-Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
-                             const GpuModel &gpu, const tuner::CostModel &model);
+Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape, const GpuModel &gpu,
+                             const tuner::CostModel &model);
 /// Each change from the default costs a little.
 TunePrior distancePrior(std::shared_ptr<const TuneSpace> space);
 /// modelPrior at the rates of the GPU with what is given, else shippedPrior.
 Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
                            const DeviceIdentity &device, const std::optional<tuner::CostModel> &given);
 /// modelPrior with the shipped parameters where they serve, else distancePrior, with the reason in its basis.
-TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
-                       const Result<GpuModel> &gpu);
+TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape, const Result<GpuModel> &gpu);
 
 } // namespace heddle
 

@@ -28,7 +28,9 @@ std::vector<std::string> argumentsOf(const TuneCommand &command, const TuneItem 
   const PlanProblem &problem = item.problem;
   std::vector<std::string> words = {"tune", positional(item.pattern.file), "--json", "--db=" + command.database,
                                     std::string("--dtype=") + dtypeName(item.dtype)};
-  auto add = [&](const char *option, int64_t value) { words.push_back(std::string(option) + "=" + std::to_string(value)); };
+  auto add = [&](const char *option, int64_t value) {
+    words.push_back(std::string(option) + "=" + std::to_string(value));
+  };
   add("--head-dim", item.dims.head), add("--value-dim", item.dims.value);
   add("--batch", problem.batch), add("--heads", problem.heads), add("--kv-heads", problem.kvHeads);
   add("--seqlen", problem.seqlenQ), add("--seqlen-k", problem.seqlenK);
@@ -91,7 +93,8 @@ Result<int> exitCodeOf(const TuneCommand &command, const TuneItem &item, const S
   if (!end) {
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%g", command.limitSeconds);
-    return Status::unavailable(std::string("timed out: the process that tunes did not end within ") + seconds + " s and was killed");
+    return Status::unavailable(std::string("timed out: the process that tunes did not end within ") + seconds +
+                               " s and was killed");
   }
   if (end->signal || end->code == ProgramEnd::kUnknown)
     return Status::unavailable("the process that tunes " + end->str());
@@ -119,7 +122,8 @@ SweepEntry entryOf(const Result<int> &code, const std::string &base) {
 } // namespace
 
 SweepEntry tuneElsewhere(const TuneCommand &command, const TuneItem &item, const SweepGpu &gpu) {
-  const std::string base = (std::filesystem::path(command.folder) / ("item-" + sha256Hex(item.str()).substr(0, 12))).string();
+  const std::string base =
+      (std::filesystem::path(command.folder) / ("item-" + sha256Hex(item.str()).substr(0, 12))).string();
   SweepEntry entry;
   for (int attempt = 0; attempt < command.attempts; ++attempt) {
     const Result<int> code = exitCodeOf(command, item, gpu, base);

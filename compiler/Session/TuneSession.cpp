@@ -86,7 +86,8 @@ private:
 
 } // namespace
 
-Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVersion, const PreparedPattern &prepared, const TuneRequest &request) {
+Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVersion, const PreparedPattern &prepared,
+                    const TuneRequest &request) {
   Winner winner;
   static_cast<WinnerKey &>(winner) = outcome.key;
   winner.contentKey = outcome.record->contentKey;
@@ -97,7 +98,8 @@ Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVers
   return publishName(store, prepared, request.name.empty() ? prepared.name : request.name);
 }
 
-Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request, const GpuArch &arch) {
+Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request,
+                                                     const GpuArch &arch) {
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file));
   KernelShape shape;
   shape.arch = &arch;
@@ -108,16 +110,19 @@ Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, co
   return TuneSpace::create(std::move(prepared), shape, request.skeleton);
 }
 
-static Result<std::shared_ptr<KernelMeasurer>> makeMeasurer(const PatternFile &file, const TuneRequest &request, const Device &device) {
+static Result<std::shared_ptr<KernelMeasurer>> makeMeasurer(const PatternFile &file, const TuneRequest &request,
+                                                            const Device &device) {
   if (request.measureProgram.empty())
     return std::shared_ptr<KernelMeasurer>(measureHere(device, file, request));
-  HEDDLE_ASSIGN(std::unique_ptr<KernelMeasurer> elsewhere, measureElsewhere(request.measureProgram, file, device.info().ordinal, request));
+  HEDDLE_ASSIGN(std::unique_ptr<KernelMeasurer> elsewhere,
+                measureElsewhere(request.measureProgram, file, device.info().ordinal, request));
   return std::shared_ptr<KernelMeasurer>(std::move(elsewhere));
 }
 
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
-  HEDDLE_ASSIGN(std::shared_ptr<KernelMeasurer> measurer, makeMeasurer(file, request, device)); // it gets ready meanwhile
+  // it gets ready meanwhile
+  HEDDLE_ASSIGN(std::shared_ptr<KernelMeasurer> measurer, makeMeasurer(file, request, device));
   HEDDLE_ASSIGN(const GpuArch *arch, archOf(device));
   HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, tuneSpaceOf(file, request, *arch));
   const KernelRequest &kernel = space->request();
@@ -139,7 +144,8 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   outcome.warmStarts = task.first.size();
   HEDDLE_ASSIGN(task.incumbent, incumbentOf(store, outcome.key, *space));
   const std::string name = request.name.empty() ? space->pattern().name : request.name;
-  HEDDLE_TRY(serveMeanwhile(store, space->pattern(), kernel, LookupQuery(outcome.key, device.info().driverVersion), name));
+  HEDDLE_TRY(
+      serveMeanwhile(store, space->pattern(), kernel, LookupQuery(outcome.key, device.info().driverVersion), name));
   HEDDLE_ASSIGN(outcome.search, tuner::runTuningSession(task, request.options));
   if (!outcome.search.winner)
     return outcome;

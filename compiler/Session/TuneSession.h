@@ -19,14 +19,14 @@ inline constexpr const char *kTuneStrategy = "halving";
 
 /// What is tuned and how.
 struct TuneRequest : MeasureSetup {
-  /// heddle, whose processes measure (MeasureProcess.h). Empty: this process does, and a kernel that breaks it is the end of
-  /// the session.
+  /// heddle, whose processes measure (MeasureProcess.h). Empty: this process does, and a kernel that breaks it is the
+  /// end of the session.
   std::string measureProgram;
   std::string strategy = kTuneStrategy;
-  std::string skeleton;     ///< whose configurations are searched; empty: the first that serves the request
+  std::string skeleton; ///< whose configurations are searched; empty: the first that serves the request
   std::optional<tuner::CostModel> model; ///< of `heddle model fit`; none: the shipped one, where it serves
   std::vector<const Store *> shipped;    ///< beside the store that is written: their winners are tried as well
-  std::string name;         ///< the pattern's name in the store; empty: the pattern's own
+  std::string name;                      ///< the pattern's name in the store; empty: the pattern's own
   tuner::TuningOptions options;
 };
 
@@ -34,22 +34,27 @@ struct TuneOutcome {
   tuner::TuningResult search;
   WinnerKey key;
   std::optional<KernelRecord> record; ///< of the winner; published
-  std::string whyNoKernel;            ///< why there is a winner and no record: no compiler for a recorded one; else empty
+  /// why there is a winner and no record: no compiler for a recorded one; else empty
+  std::string whyNoKernel;
   double medianUs = 0;
   double maxError = 0;
-  std::string order;       ///< what the points were ordered by, in words
-  size_t warmStarts = 0;   ///< points that were tried first: the default and winners nearby
+  std::string order;     ///< what the points were ordered by, in words
+  size_t warmStarts = 0; ///< points that were tried first: the default and winners nearby
 };
 
-/// Files the outcome's record as the tuned winner of its key, and the pattern under the name of the request, or its own.
-Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVersion, const PreparedPattern &prepared, const TuneRequest &request);
+/// Files the outcome's record as the tuned winner of its key, and the pattern under the name of the request, or its
+/// own.
+Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVersion, const PreparedPattern &prepared,
+                    const TuneRequest &request);
 
 /// What is searched for the request on GPUs of one architecture.
-Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request, const GpuArch &arch);
+Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request,
+                                                     const GpuArch &arch);
 
 /// Tunes on `device` and publishes the winner and every trial to `store` (open for writing). A session without a
-/// usable point is not a failure: `record` is empty. unavailable, where this process measures: a launch did not end; its trial and all before it are
-/// recorded, the device is abandoned, and a session of another process goes on without that point. Failures are those of the environment and of bad requests.
+/// usable point is not a failure: `record` is empty. unavailable, where this process measures: a launch did not end;
+/// its trial and all before it are recorded, the device is abandoned, and a session of another process goes on without
+/// that point. Failures are those of the environment and of bad requests.
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store);
 
 } // namespace heddle

@@ -1,5 +1,6 @@
 //===- TuneSpace.h - the configurations of a pattern as a tuner's space -*- C++ -*-===//
-// Owns the translation between a skeleton's configurations and the points of a search space. Knows no device and no MLIR.
+// Owns the translation between a skeleton's configurations and the points of a search space. Knows no device and no
+// MLIR.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_SESSION_TUNESPACE_H
 #define HEDDLE_COMPILER_SESSION_TUNESPACE_H
@@ -25,8 +26,8 @@ std::string spelling(const Knob &knob, int64_t value);
 /// The skeleton's knobs and constraints as the tuner takes them; points of both spaces have the same indices.
 Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs);
 
-/// One pattern, one shape, one skeleton. Immutable and thread safe; shared, because a compilation may still run when the
-/// session that wants it has ended.
+/// One pattern, one shape, one skeleton. Immutable and thread safe; shared, because a compilation may still run when
+/// the session that wants it has ended.
 class TuneSpace {
 public:
   /// `skeleton`: its name; empty: the first that serves the request.
@@ -42,8 +43,8 @@ public:
 
   Result<CompiledVariant> compile(const tuner::Point &point) const;
   KernelConfig configAt(const tuner::Point &point) const;
-  /// Fewer changes from the default come first: the default is meant to be close. Tiles that grow with their chunk count as
-  /// one change.
+  /// Fewer changes from the default come first: the default is meant to be close. Tiles that grow with their chunk
+  /// count as one change.
   double distanceFromDefault(const tuner::Point &point) const;
   /// The text of the point that the default is; empty if it is none.
   std::string defaultPoint() const;

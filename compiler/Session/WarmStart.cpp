@@ -15,10 +15,12 @@ struct Neighbour {
 };
 
 bool isSameFunction(const KernelFamily &a, const KernelFamily &b) {
-  return a.pattern == b.pattern && a.kind == b.kind && a.dtype == b.dtype && a.headDim == b.headDim && a.valueDim == b.valueDim;
+  return a.pattern == b.pattern && a.kind == b.kind && a.dtype == b.dtype && a.headDim == b.headDim &&
+         a.valueDim == b.valueDim;
 }
 
-/// In doublings of the work and of the rows of a tile; another architecture is farther than any of them, another GPU of the same one than a few.
+/// In doublings of the work and of the rows of a tile; another architecture is farther than any of them, another GPU of
+/// the same one than a few.
 int64_t distanceOf(const WinnerKey &a, const WinnerKey &b) {
   constexpr int64_t kOtherDevice = 4, kOtherArch = 100;
   return std::llabs(a.workPerSm - b.workPerSm) + std::llabs(a.tilesPerRow - b.tilesPerRow) +
@@ -28,7 +30,8 @@ int64_t distanceOf(const WinnerKey &a, const WinnerKey &b) {
 
 } // namespace
 
-Result<std::vector<std::string>> warmStarts(const std::vector<const Store *> &stores, const WinnerKey &key, const TuneSpace &space) {
+Result<std::vector<std::string>> warmStarts(const std::vector<const Store *> &stores, const WinnerKey &key,
+                                            const TuneSpace &space) {
   std::vector<Neighbour> neighbours;
   for (const Store *store : stores) {
     HEDDLE_ASSIGN(std::vector<Winner> winners, store->winners());
@@ -37,7 +40,8 @@ Result<std::vector<std::string>> warmStarts(const std::vector<const Store *> &st
         neighbours.push_back({store, winner, distanceOf(winner, key)});
   }
   auto isNearer = [](const Neighbour &a, const Neighbour &b) {
-    return std::tie(a.distance, a.winner.deviceName, a.winner.contentKey) < std::tie(b.distance, b.winner.deviceName, b.winner.contentKey);
+    return std::tie(a.distance, a.winner.deviceName, a.winner.contentKey) <
+           std::tie(b.distance, b.winner.deviceName, b.winner.contentKey);
   };
   std::sort(neighbours.begin(), neighbours.end(), isNearer);
   std::vector<std::string> texts = {space.defaultPoint()};

@@ -43,12 +43,11 @@ Result<Found> findKernel(const BenchSetup &setup) {
     return Found{std::move(variant.record), "compiled now", prepared.name};
   }
   HEDDLE_ASSIGN(StoreStack stores, openStores(setup));
-  WinnerKey key = winnerKey(setup.file, setup.workload.shape, familyOf(prepared, shape),
-                        setup.device.info().identity);
+  WinnerKey key = winnerKey(setup.file, setup.workload.shape, familyOf(prepared, shape), setup.device.info().identity);
   HEDDLE_ASSIGN(StackLookup found, stores.lookup(LookupQuery(key, setup.device.info().driverVersion)));
   if (found.match == MatchKind::none)
-    return Status::notFound("no kernel for '" + prepared.name + "' " + dtypeName(shape.dtype) + " d=" +
-                            std::to_string(shape.headDim) + " in " + stores.paths() +
+    return Status::notFound("no kernel for '" + prepared.name + "' " + dtypeName(shape.dtype) +
+                            " d=" + std::to_string(shape.headDim) + " in " + stores.paths() +
                             ": tune it first, or give bench --tune=SECONDS or --config");
   return Found{std::move(found.record), matchKindName(found.match), prepared.name};
 }
@@ -80,8 +79,8 @@ Status timeInTurn(const BenchSetup &setup, const PreparedLaunch &launch, MatrixR
 }
 
 /// Compares what another process computed with the reference rows.
-oracle::VerifyReport compareTensors(const HostTensor &out, const HostTensor &lse, const oracle::ReferenceRows &reference,
-                                    const Workload &workload) {
+oracle::VerifyReport compareTensors(const HostTensor &out, const HostTensor &lse,
+                                    const oracle::ReferenceRows &reference, const Workload &workload) {
   const ProblemShape &shape = workload.shape;
   return oracle::compareRows(reference, [&](const oracle::RowId &id) {
     oracle::RowResult row;
@@ -97,7 +96,15 @@ oracle::VerifyReport compareTensors(const HostTensor &out, const HostTensor &lse
 Status measureElsewhere(const BenchSetup &setup, const Found &found, uint64_t seed, BenchRow &row,
                         const oracle::ReferenceRows &reference) {
   const Workload &workload = setup.workload;
-  const LauncherCall call{setup.launcher, setup.database.path(), setup.database.shippedPaths(), found.name, workload.dtype, workload.headDim, workload.valueDim, seed, setup.repetitions};
+  const LauncherCall call{setup.launcher,
+                          setup.database.path(),
+                          setup.database.shippedPaths(),
+                          found.name,
+                          workload.dtype,
+                          workload.headDim,
+                          workload.valueDim,
+                          seed,
+                          setup.repetitions};
   HEDDLE_ASSIGN(LauncherAnswer answer, launchElsewhere(setup.file, workload.shape, call));
   row.launcherUs = answer.medianUs;
   row.match = answer.match;
@@ -122,7 +129,8 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   HEDDLE_ASSIGN(Found found, findKernel(setup));
   const Workload &workload = setup.workload;
   const ProblemShape &shape = workload.shape;
-  AttentionSizes sizes{shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, workload.headDim, workload.valueDim};
+  AttentionSizes sizes{shape.batch,   shape.seqlenQ,    shape.seqlenK,    shape.heads,
+                       shape.kvHeads, workload.headDim, workload.valueDim};
   HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, workload.dtype, kSeed));
   float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
   oracle::ReferenceRows reference = referenceOf(setup.file, shape, inputs, scale, setup.verifiedRows);
@@ -134,12 +142,13 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(found.record.config));
   row.config = config.skeleton + " " + config.line;
   if (!setup.skeleton.empty() && config.skeleton != setup.skeleton)
-    return Status::unsupported("the fastest kernel that " + setup.database.path() + " knows is of " + config.skeleton + ", not of " +
-                               setup.skeleton + "; give a database of its own with --db");
+    return Status::unsupported("the fastest kernel that " + setup.database.path() + " knows is of " + config.skeleton +
+                               ", not of " + setup.skeleton + "; give a database of its own with --db");
   attn::ProblemSizes positions = sizesOf(setup.file, shape);
   double flopsPerPair = 2.0 * (workload.headDim + workload.valueDim) * shape.batch;
   HEDDLE_ASSIGN(row.flops, keptFlops(setup.file, shape, workload.headDim, workload.valueDim));
-  attn::TileCounts tiles = attn::countTiles(setup.file.analysis(), positions, {config.blockM, config.blockN}, attn::Direction::Forward);
+  attn::TileCounts tiles =
+      attn::countTiles(setup.file.analysis(), positions, {config.blockM, config.blockN}, attn::Direction::Forward);
   row.visitedFlops = flopsPerPair * static_cast<double>(tiles.visited) * config.blockM * config.blockN;
 
   HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(setup.device, setup.file, shape, inputs, scale));
@@ -157,13 +166,14 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
 
 void printRow(const BenchRow &row, bool withHeader) {
   if (withHeader)
-    printTo(std::cout, "%-16s %5s %8s %6s %4s %10s %9s %7s %9s %10s %10s %6s  %s\n", "pattern", "batch", "seqlen", "heads", "d", "us",
-                "TFLOP/s", "% roof", "% visited", "error", "allowed", "right", "kernel");
+    printTo(std::cout, "%-16s %5s %8s %6s %4s %10s %9s %7s %9s %10s %10s %6s  %s\n", "pattern", "batch", "seqlen",
+            "heads", "d", "us", "TFLOP/s", "% roof", "% visited", "error", "allowed", "right", "kernel");
   const ProblemShape &shape = row.workload.shape;
-  printTo(std::cout, "%-16s %5lld %8lld %6lld %4lld %10.1f %9s %7s %9s %10.2e %10.2e %6s  %s: %s\n", row.pattern.c_str(),
-              (long long)shape.batch, (long long)shape.seqlenQ, (long long)shape.heads, (long long)row.workload.headDim, row.us,
-              rateText(row.tflops()).c_str(), rateText(row.percentOfRoof()).c_str(), rateText(row.visitedPercentOfRoof()).c_str(), row.verified.maxError, row.verified.allowedError,
-              row.verified.ok ? "yes" : "NO", row.match.c_str(), row.config.c_str());
+  printTo(std::cout, "%-16s %5lld %8lld %6lld %4lld %10.1f %9s %7s %9s %10.2e %10.2e %6s  %s: %s\n",
+          row.pattern.c_str(), (long long)shape.batch, (long long)shape.seqlenQ, (long long)shape.heads,
+          (long long)row.workload.headDim, row.us, rateText(row.tflops()).c_str(),
+          rateText(row.percentOfRoof()).c_str(), rateText(row.visitedPercentOfRoof()).c_str(), row.verified.maxError,
+          row.verified.allowedError, row.verified.ok ? "yes" : "NO", row.match.c_str(), row.config.c_str());
   std::cout.flush();
 }
 
@@ -171,13 +181,28 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
   Json list = Json::array();
   for (const BenchRow &row : rows) {
     const ProblemShape &shape = row.workload.shape;
-    list.push_back({{"pattern", row.pattern}, {"batch", shape.batch}, {"seqlen_q", shape.seqlenQ}, {"seqlen_k", shape.seqlenK},
-                    {"heads", shape.heads}, {"kv_heads", shape.kvHeads}, {"head_dim", row.workload.headDim}, {"value_dim", row.workload.valueDim},
-                    {"dtype", dtypeName(row.workload.dtype)}, {"median_us", row.us}, {"roof_us", row.roofUs},
-                    {"launcher_us", row.launcherUs}, {"tflops", rateJson(row.tflops())}, {"percent_of_roof", rateJson(row.percentOfRoof())},
-                    {"visited_percent_of_roof", rateJson(row.visitedPercentOfRoof())}, {"max_error", row.verified.maxError},
-                    {"allowed_error", row.verified.allowedError}, {"max_lse_error", row.verified.maxLseError},
-                    {"missing", row.missing}, {"ok", row.verified.ok}, {"match", row.match}, {"config", row.config}});
+    list.push_back({{"pattern", row.pattern},
+                    {"batch", shape.batch},
+                    {"seqlen_q", shape.seqlenQ},
+                    {"seqlen_k", shape.seqlenK},
+                    {"heads", shape.heads},
+                    {"kv_heads", shape.kvHeads},
+                    {"head_dim", row.workload.headDim},
+                    {"value_dim", row.workload.valueDim},
+                    {"dtype", dtypeName(row.workload.dtype)},
+                    {"median_us", row.us},
+                    {"roof_us", row.roofUs},
+                    {"launcher_us", row.launcherUs},
+                    {"tflops", rateJson(row.tflops())},
+                    {"percent_of_roof", rateJson(row.percentOfRoof())},
+                    {"visited_percent_of_roof", rateJson(row.visitedPercentOfRoof())},
+                    {"max_error", row.verified.maxError},
+                    {"allowed_error", row.verified.allowedError},
+                    {"max_lse_error", row.verified.maxLseError},
+                    {"missing", row.missing},
+                    {"ok", row.verified.ok},
+                    {"match", row.match},
+                    {"config", row.config}});
   }
   return {{"device", device}, {"roof", "bf16 matrix product 8192^3 of the same run"}, {"rows", list}};
 }

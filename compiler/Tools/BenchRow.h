@@ -1,5 +1,6 @@
 //===- BenchRow.h - one measured workload -----------------------*- C++ -*-===//
-// Owns the measurement of one workload: lookup, launches in turn with the matrix product, comparison with the definition.
+// Owns the measurement of one workload: lookup, launches in turn with the matrix product, comparison with the
+// definition.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_TOOLS_BENCHROW_H
 #define HEDDLE_COMPILER_TOOLS_BENCHROW_H
@@ -24,20 +25,20 @@ struct BenchSetup {
   Workload workload;
   Device device;
   DatabaseOptions database;
-  std::string launcher;           ///< empty: this process launches
-  std::string config;             ///< changes to the default: compiled now, whatever the database has; or empty
-  std::string skeleton;           ///< what the kernel must be of; or empty
+  std::string launcher; ///< empty: this process launches
+  std::string config;   ///< changes to the default: compiled now, whatever the database has; or empty
+  std::string skeleton; ///< what the kernel must be of; or empty
   int64_t verifiedRows, repetitions;
 };
 
 struct BenchRow {
   std::string pattern, match, config;
   Workload workload;
-  double us = 0, roofUs = 0;  ///< medians; roofUs 0 if there was no roof
-  double launcherUs = 0;      ///< median that the second process saw; 0 without one
+  double us = 0, roofUs = 0;   ///< medians; roofUs 0 if there was no roof
+  double launcherUs = 0;       ///< median that the second process saw; 0 without one
   std::optional<double> flops; ///< on kept pairs, whole call; none if they are too many to count without a closed form
-  double visitedFlops = 0;    ///< on the pairs of visited tiles, as the kernel's own tile shape counts them
-  int64_t missing = 0;        ///< elements of out and lse that were NaN
+  double visitedFlops = 0;     ///< on the pairs of visited tiles, as the kernel's own tile shape counts them
+  int64_t missing = 0;         ///< elements of out and lse that were NaN
   oracle::VerifyReport verified;
 
   std::optional<double> tflops() const;

@@ -78,9 +78,13 @@ std::string ratioText(const WinnerDifference &difference) {
 
 void printDifference(const WinnerDifference &difference, const PatternLabels &labels) {
   std::string changes = configChanges(difference.configA, difference.configB);
-  std::cout << "differ  " << padded(keyText(difference.a, labels), 70) << timeText(difference.a) << " -> " << timeText(difference.b)
-            << ratioText(difference) << '\n';
-  std::cout << "        " << (difference.isSameKernel() ? "the same kernel" : changes.empty() ? "another kernel of the same configuration" : changes) << '\n';
+  std::cout << "differ  " << padded(keyText(difference.a, labels), 70) << timeText(difference.a) << " -> "
+            << timeText(difference.b) << ratioText(difference) << '\n';
+  std::cout << "        "
+            << (difference.isSameKernel() ? "the same kernel"
+                : changes.empty()         ? "another kernel of the same configuration"
+                                          : changes)
+            << '\n';
 }
 
 void printNames(const StoreDiff &diff) {
@@ -89,7 +93,8 @@ void printNames(const StoreDiff &diff) {
   for (const NameRecord &name : diff.namesOnlyB)
     std::cout << "only b  the name " << name.name << '\n';
   for (const NameDifference &name : diff.namesDiffer)
-    std::cout << "differ  the name " << inOneLine(name.a.name) << ": pattern " << name.a.pattern.substr(0, 12) << " -> " << name.b.pattern.substr(0, 12) << '\n';
+    std::cout << "differ  the name " << inOneLine(name.a.name) << ": pattern " << name.a.pattern.substr(0, 12) << " -> "
+              << name.b.pattern.substr(0, 12) << '\n';
 }
 
 void printDiff(const StoreDiff &diff, const PatternLabels &labels) {
@@ -102,7 +107,8 @@ void printDiff(const StoreDiff &diff, const PatternLabels &labels) {
   std::cout << "winners: " << counts(int64_t(diff.winnersOnlyA.size()), int64_t(diff.winnersOnlyB.size())) << ", "
             << grouped(diff.winnersDiffer.size()) << " differ, " << grouped(diff.winnersEqual) << " equal\n"
             << "kernels: " << counts(diff.kernelsOnlyA, diff.kernelsOnlyB) << '\n'
-            << "trials: " << counts(diff.trialsOnlyA, diff.trialsOnlyB) << ", " << grouped(diff.trialsDiffer) << " differ\n";
+            << "trials: " << counts(diff.trialsOnlyA, diff.trialsOnlyB) << ", " << grouped(diff.trialsDiffer)
+            << " differ\n";
 }
 
 /// True if the two are equal.
@@ -111,7 +117,8 @@ Result<bool> compare(const DiffOptions &options) {
   HEDDLE_ASSIGN(Store b, options.second.open(StoreMode::readOnly));
   std::error_code ignored;
   if (std::filesystem::equivalent(a.path(), b.path(), ignored))
-    return Status::invalidArgument("compare '" + a.path() + "' with '" + b.path() + "': expected two files, this is one");
+    return Status::invalidArgument("compare '" + a.path() + "' with '" + b.path() +
+                                   "': expected two files, this is one");
   HEDDLE_ASSIGN(StoreDiff diff, diffStores(a, b));
   HEDDLE_ASSIGN(std::vector<NameRecord> names, a.names());
   HEDDLE_ASSIGN(std::vector<NameRecord> others, b.names());

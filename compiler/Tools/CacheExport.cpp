@@ -32,8 +32,8 @@ Result<std::string> patternDigest(const Store &store, const std::string &word) {
   if (named)
     return named->pattern;
   if (digests.size() > 1)
-    return Status::invalidArgument("the digests of " + grouped(digests.size()) + " patterns of '" + store.path() + "' begin with '" + word +
-                                   "': give more letters");
+    return Status::invalidArgument("the digests of " + grouped(digests.size()) + " patterns of '" + store.path() +
+                                   "' begin with '" + word + "': give more letters");
   return digests.empty() ? Result<std::string>(named.status()) : Result<std::string>(*digests.begin());
 }
 
@@ -57,7 +57,8 @@ Status exportRows(const ExportOptions &options) {
 }
 
 /// An option that may be given several times, or with values between commas.
-void addList(CLI::App &command, const char *name, std::vector<std::string> &values, const char *type, const char *help) {
+void addList(CLI::App &command, const char *name, std::vector<std::string> &values, const char *type,
+             const char *help) {
   command.add_option(name, values, help)->type_name(type)->delimiter(',')->allow_extra_args(false);
 }
 
@@ -66,18 +67,28 @@ void addList(CLI::App &command, const char *name, std::vector<std::string> &valu
 Action addCacheExport(CLI::App &command) {
   auto options = std::make_shared<ExportOptions>();
   options->database.add(command);
-  command.add_option("-o,--output", options->output, "File to write; there must be none of that name")->type_name("FILE")->required();
-  addList(command, "--pattern", options->patterns, "NAME", "Only patterns of this name, or whose digest begins so; as those below, may be repeated");
+  command.add_option("-o,--output", options->output, "File to write; there must be none of that name")
+      ->type_name("FILE")
+      ->required();
+  addList(command, "--pattern", options->patterns, "NAME",
+          "Only patterns of this name, or whose digest begins so; as those below, may be repeated");
   addList(command, "--kind", options->filter.kinds, "KIND", "Only kernels of this kind: forward");
   command.add_option("--dtype", options->dtypes, "Only kernels of this element type")
       ->type_name("TYPE")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
-  takesCount(command.add_option("--head-dim", options->filter.headDims, "Only kernels of this head dim"))->type_name("N")->delimiter(',')->allow_extra_args(false);
-  addList(command, "--arch", options->filter.archs, "ARCH", "Only winners on GPUs of this architecture, as the driver calls it");
-  command.add_option("--device", options->filter.deviceNames, "Only winners on GPUs of this name")->type_name("NAME")->allow_extra_args(false);
-  addList(command, "--generator", options->filter.generators, "NUMBER", (std::string("Only what is of ") + kGeneratorNumber).c_str());
+  takesCount(command.add_option("--head-dim", options->filter.headDims, "Only kernels of this head dim"))
+      ->type_name("N")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  addList(command, "--arch", options->filter.archs, "ARCH",
+          "Only winners on GPUs of this architecture, as the driver calls it");
+  command.add_option("--device", options->filter.deviceNames, "Only winners on GPUs of this name")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  addList(command, "--generator", options->filter.generators, "NUMBER",
+          (std::string("Only what is of ") + kGeneratorNumber).c_str());
   command.add_flag("--tuned", options->filter.onlyTuned, "No winners that stand in untuned");
   command.add_flag("--no-trials", options->noTrials, "No trials: launching needs none");
   addJsonOption(command, options->json);

@@ -34,7 +34,8 @@ Json reportJson(const std::string &source, const MergeReport &report) {
     json["winners"].push_back(changeJson(change));
   json["names"] = Json::array();
   for (const NameChange &change : report.names)
-    json["names"].push_back({{"theirs", rowJson(change.theirs)}, {"ours", change.ours ? rowJson(*change.ours) : Json()}});
+    json["names"].push_back(
+        {{"theirs", rowJson(change.theirs)}, {"ours", change.ours ? rowJson(*change.ours) : Json()}});
   return json;
 }
 
@@ -51,12 +52,13 @@ void printChanges(const MergeReport &report, const PatternLabels &labels) {
               << (change.ours ? timeText(*change.ours) + " -> " : "") << timeText(change.theirs) << '\n';
   for (const NameChange &change : report.names)
     if (change.ours)
-      std::cout << "  ~ the name " << inOneLine(change.theirs.name) << ": pattern " << change.ours->pattern.substr(0, 12) << " -> "
-                << change.theirs.pattern.substr(0, 12) << '\n';
+      std::cout << "  ~ the name " << inOneLine(change.theirs.name) << ": pattern "
+                << change.ours->pattern.substr(0, 12) << " -> " << change.theirs.pattern.substr(0, 12) << '\n';
 }
 
 Status merge(const MergeOptions &options) {
-  HEDDLE_TRY(Store::previewMerge(options.database.path(), options.sources, options.reading()).status()); // a target is not made in vain
+  // a target is not made in vain
+  HEDDLE_TRY(Store::previewMerge(options.database.path(), options.sources, options.reading()).status());
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
   HEDDLE_ASSIGN(std::vector<MergeReport> reports, store.merge(options.sources, options.reading()));
   Json merged = Json::array();
@@ -128,7 +130,8 @@ Action addCacheImport(CLI::App &command) {
   addJsonOption(command, options->json);
   return [options] {
     if (!options->yes && !options->dryRun && !canAsk())
-      return failUsage(Status::invalidArgument("expected --yes to import, or --dry-run to see what would change: here is no terminal to ask on"));
+      return failUsage(Status::invalidArgument(
+          "expected --yes to import, or --dry-run to see what would change: here is no terminal to ask on"));
     return finish(import(*options));
   };
 }

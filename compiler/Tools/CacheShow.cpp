@@ -25,10 +25,13 @@ struct Shown {
   std::vector<Winner> winners; ///< the one that was named, or all that name the kernel that was
 };
 
-bool beginsWith(const std::string &text, const std::string &prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
+bool beginsWith(const std::string &text, const std::string &prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
 
 /// The content key and, if a winner is named rather than a kernel, its id.
-Result<std::pair<std::string, std::string>> resolve(const Store &store, const std::vector<Winner> &winners, const std::string &prefix) {
+Result<std::pair<std::string, std::string>> resolve(const Store &store, const std::vector<Winner> &winners,
+                                                    const std::string &prefix) {
   std::vector<std::pair<std::string, std::string>> found;
   HEDDLE_ASSIGN(std::vector<KernelSummary> kernels, store.kernels());
   for (const KernelSummary &kernel : kernels)
@@ -38,10 +41,11 @@ Result<std::pair<std::string, std::string>> resolve(const Store &store, const st
     if (beginsWith(winnerId(winner), prefix))
       found.emplace_back(winner.contentKey, winnerId(winner));
   if (found.empty())
-    return Status::notFound("no winner and no kernel of '" + store.path() + "' begins with '" + prefix + "'; heddle cache ls lists them");
+    return Status::notFound("no winner and no kernel of '" + store.path() + "' begins with '" + prefix +
+                            "'; heddle cache ls lists them");
   if (found.size() > 1)
-    return Status::invalidArgument(grouped(found.size()) + " winners and kernels of '" + store.path() + "' begin with '" + prefix +
-                                   "': give more letters");
+    return Status::invalidArgument(grouped(found.size()) + " winners and kernels of '" + store.path() +
+                                   "' begin with '" + prefix + "': give more letters");
   return found.front();
 }
 
@@ -68,17 +72,23 @@ std::string versionText(int64_t cuda) {
   return cuda ? std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10) : "unknown";
 }
 
-void line(const std::string &name, const std::string &value) { std::cout << "  " << padded(name, 14) << inOneLine(value) << '\n'; }
+void line(const std::string &name, const std::string &value) {
+  std::cout << "  " << padded(name, 14) << inOneLine(value) << '\n';
+}
 
 void printWinner(const Winner &winner) {
   std::cout << "winner " << winnerId(winner) << '\n';
-  line("device", winner.deviceName.empty() ? "any " + winner.arch : winner.deviceName + ", " + winner.arch + ", " + counted(winner.smCount, "SM") +
-                                                                        ", " + grouped(winner.memoryGib) + " GiB");
+  line("device", winner.deviceName.empty()
+                     ? "any " + winner.arch
+                     : winner.deviceName + ", " + winner.arch + ", " + counted(winner.smCount, "SM") + ", " +
+                           grouped(winner.memoryGib) + " GiB");
   line("problem", winner.str());
-  line("bucket", "work_per_sm=" + std::to_string(winner.workPerSm) + " tiles_per_row=" + std::to_string(winner.tilesPerRow) +
-                     " gqa_ratio=" + std::to_string(winner.gqaRatio) + " query_rows=" + std::to_string(winner.queryRows));
+  line("bucket",
+       "work_per_sm=" + std::to_string(winner.workPerSm) + " tiles_per_row=" + std::to_string(winner.tilesPerRow) +
+           " gqa_ratio=" + std::to_string(winner.gqaRatio) + " query_rows=" + std::to_string(winner.queryRows));
   line("median", timeText(winner));
-  line("driver", isRecorded(winner) ? "none: the time was recorded elsewhere and played back" : versionText(winner.driverVersion));
+  line("driver", isRecorded(winner) ? "none: the time was recorded elsewhere and played back"
+                                    : versionText(winner.driverVersion));
   line("created", dateText(winner.createdUnix));
 }
 
@@ -103,7 +113,8 @@ void printTrials(const std::vector<Trial> &trials, const std::string &config, in
     const std::string message = inOneLine(messageOf(trial));
     std::string changes = configChanges(config, trial.config);
     std::cout << "    " << padded(outcomeText(trial) + (isMeasured ? conditionsText(trial) : ""), 14)
-              << (changes.empty() ? "this configuration" : inOneLine(changes)) << (message.empty() ? "" : ": " + message) << '\n';
+              << (changes.empty() ? "this configuration" : inOneLine(changes))
+              << (message.empty() ? "" : ": " + message) << '\n';
   }
 }
 
@@ -180,7 +191,8 @@ Status show(const ShowOptions &options) {
 Action addCacheShow(CLI::App &command) {
   auto options = std::make_shared<ShowOptions>();
   options->database.add(command);
-  command.add_option("KEY", options->key, "Key of a winner, as ls prints it, or of a kernel, or how it begins")->required();
+  command.add_option("KEY", options->key, "Key of a winner, as ls prints it, or of a kernel, or how it begins")
+      ->required();
   command.add_option("--trials", options->trials, "Print so many trials of a winner; --json has all")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)

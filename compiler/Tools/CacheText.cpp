@@ -48,8 +48,9 @@ Json countsJson(const StoreCounts &counts) {
 }
 
 std::string countsText(const StoreCounts &counts) {
-  return counted(counts.kernels, "kernel") + ", " + counted(counts.winners, "winner") + ", " + counted(counts.trials, "trial") +
-         ", " + counted(counts.devices, "device") + ", " + counted(counts.names, "name");
+  return counted(counts.kernels, "kernel") + ", " + counted(counts.winners, "winner") + ", " +
+         counted(counts.trials, "trial") + ", " + counted(counts.devices, "device") + ", " +
+         counted(counts.names, "name");
 }
 
 std::string padded(std::string text, size_t width) {
@@ -74,13 +75,16 @@ std::string timeText(const Winner &winner) {
 }
 
 std::string outcomeText(const Trial &trial) {
-  return (trial.outcome == "measured" ? microseconds(trial.medianUs) : trial.outcome) + (isRecorded(trial) ? " (recorded)" : "");
+  return (trial.outcome == "measured" ? microseconds(trial.medianUs) : trial.outcome) +
+         (isRecorded(trial) ? " (recorded)" : "");
 }
 
 static constexpr std::string_view kGeneratorPrefix = "heddle ";
 
 std::string generatorText(const std::string &generator) {
-  return generator.compare(0, kGeneratorPrefix.size(), kGeneratorPrefix) == 0 ? generator.substr(kGeneratorPrefix.size()) : generator;
+  return generator.compare(0, kGeneratorPrefix.size(), kGeneratorPrefix) == 0
+             ? generator.substr(kGeneratorPrefix.size())
+             : generator;
 }
 
 std::string storedGenerator(const std::string &given) {
@@ -105,7 +109,8 @@ static std::string dimsText(const KernelFamily &family) {
 
 std::string keyText(const WinnerKey &key, const PatternLabels &labels) {
   return padded(labels.of(key.pattern), 16) + padded(key.kind, 8) + padded(dtypeName(key.dtype), 5) +
-         padded("d=" + dimsText(key), 5) + padded(key.str(), 20) + (key.deviceName.empty() ? "any " + key.arch : safeLine(key.deviceName));
+         padded("d=" + dimsText(key), 5) + padded(key.str(), 20) +
+         (key.deviceName.empty() ? "any " + key.arch : safeLine(key.deviceName));
 }
 
 std::string dateText(int64_t unixSeconds) {

@@ -1,6 +1,6 @@
 //===- CommandLine.cpp - heddle <verb> ------------------------------------===//
-// Owns the command line as a whole: the table of verbs, what every verb takes (help, how much it says), what a usage error
-// looks like, and that a result that could not be written is an error.
+// Owns the command line as a whole: the table of verbs, what every verb takes (help, how much it says), what a usage
+// error looks like, and that a result that could not be written is an error.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/CommandLine.h"
 
@@ -118,7 +118,8 @@ std::vector<std::string> withoutAliases(std::vector<std::string> words) {
 /// What a command's help ends with.
 std::string footerOf(const CLI::App &command, const std::string &path) {
   const std::vector<const CLI::Option *> options = command.get_options();
-  const bool hasCounts = std::any_of(options.begin(), options.end(), [](const CLI::Option *option) { return isCount(*option); });
+  const bool hasCounts =
+      std::any_of(options.begin(), options.end(), [](const CLI::Option *option) { return isCount(*option); });
   const std::string own = command.get_footer();
   return (own.empty() ? "" : own + "\n\n") + (hasCounts ? kCountNote + std::string("\n") : "") + exampleText(path);
 }
@@ -154,7 +155,8 @@ public:
       return Usage;
     }
     std::vector<std::string> words = withoutHelp(withoutAliases({argv + 1, argv + argc}), *app.get_subcommand("help"));
-    wantsJson = std::find(words.begin(), std::find(words.begin(), words.end(), "--"), "--json") != std::find(words.begin(), words.end(), "--");
+    wantsJson = std::find(words.begin(), std::find(words.begin(), words.end(), "--"), "--json") !=
+                std::find(words.begin(), words.end(), "--");
     if (const std::optional<int> unknown = unknownVerb(words))
       return *unknown;
     try {
@@ -190,13 +192,15 @@ private:
       const std::vector<std::string> names = namesBelow(*command);
       if (names.empty() || word.empty() || word[0] == '-')
         break;
-      const std::vector<const CLI::App *> called = command->get_subcommands([&](const CLI::App *sub) { return sub->get_name() == word; });
+      const std::vector<const CLI::App *> called =
+          command->get_subcommands([&](const CLI::App *sub) { return sub->get_name() == word; });
       if (!called.empty()) {
         command = called.front();
         path += (path.empty() ? "" : " ") + word;
         continue;
       }
-      const std::string kind = path.empty() ? "verb '" : "operation '", of = path.empty() ? "" : " of 'heddle " + path + "'";
+      const std::string kind = path.empty() ? "verb '" : "operation '",
+                        of = path.empty() ? "" : " of 'heddle " + path + "'";
       return usage("unknown " + kind + word + "'" + of + didYouMean(word, names) + "; there is " + joined(names), path);
     }
     return std::nullopt;
@@ -226,7 +230,8 @@ private:
 
 namespace {
 
-constexpr const char *kSmaller = "choose smaller sizes, fewer workers, or a machine or a limit (ulimit -v) with more memory";
+constexpr const char *kSmaller =
+    "choose smaller sizes, fewer workers, or a machine or a limit (ulimit -v) with more memory";
 
 /// For exceptions that no thread caught, of which the first that is thrown is most often the end of the memory.
 [[noreturn]] void endOfUncaught() {
@@ -234,8 +239,9 @@ constexpr const char *kSmaller = "choose smaller sizes, fewer workers, or a mach
     if (std::exception_ptr thrown = std::current_exception())
       std::rethrow_exception(thrown);
   } catch (const std::bad_alloc &) {
-    constexpr std::string_view message = "heddle: error: out of memory in a thread: choose smaller sizes, fewer workers, or a machine or a "
-                                         "limit (ulimit -v) with more memory\n";
+    constexpr std::string_view message =
+        "heddle: error: out of memory in a thread: choose smaller sizes, fewer workers, or a machine or a "
+        "limit (ulimit -v) with more memory\n";
     static_cast<void>(!::write(STDERR_FILENO, message.data(), message.size()));
     std::_Exit(Environment);
   } catch (...) { // a bug of this project
@@ -266,8 +272,8 @@ void heddle::cli::runCommandLine(int argc, char **argv) {
   std::cout.flush();
   if (!std::cout && code != Environment) // else an error was told, in most cases this one
     code = fail(Status::io("cannot write to stdout"));
-  // A search that ends leaves compilations behind, which cannot be stopped: no handlers of exit may run beside them, or what
-  // they use is gone (a tune on a busy machine crashed so after its last line).
+  // A search that ends leaves compilations behind, which cannot be stopped: no handlers of exit may run beside them, or
+  // what they use is gone (a tune on a busy machine crashed so after its last line).
   std::cerr.flush();
   std::fflush(nullptr);
   std::_Exit(code);

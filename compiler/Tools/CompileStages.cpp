@@ -14,7 +14,8 @@
 
 namespace heddle::cli {
 
-static constexpr const char *kStageNames[] = {"ast", "analysis", "schedule", "config", "cuda", "ptx", "cubin", "record"};
+static constexpr const char *kStageNames[] = {"ast",  "analysis", "schedule", "config",
+                                              "cuda", "ptx",      "cubin",    "record"};
 
 EmitStage parseStage(const std::string &name) {
   auto found = std::find(std::begin(kStageNames), std::end(kStageNames), name);
@@ -32,8 +33,9 @@ void CompileOptions::add(CLI::App &command) {
       ->type_name("STAGE")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kStageNames), std::end(kStageNames))))
       ->capture_default_str();
-  command.add_option("-o,--output", output,
-                     "Where to write it; - is stdout, {arch} stands for the architecture [text: stdout; cubin: nowhere]")
+  command
+      .add_option("-o,--output", output,
+                  "Where to write it; - is stdout, {arch} stands for the architecture [text: stdout; cubin: nowhere]")
       ->type_name("FILE");
   config.addSkeleton(command);
   config.addFields(command);
@@ -94,7 +96,9 @@ static Json kernelJson(const KernelRecord &record) {
 
 /// Every field of the record; code is named by its digest.
 static std::string recordText(KernelRecord record) {
-  auto digest = [](const std::string &bytes) { return std::to_string(bytes.size()) + " bytes, sha256 " + sha256Hex(bytes); };
+  auto digest = [](const std::string &bytes) {
+    return std::to_string(bytes.size()) + " bytes, sha256 " + sha256Hex(bytes);
+  };
   record.cubin = digest(record.cubin);
   record.ptx = digest(record.ptx);
   return fieldText(record);
@@ -131,14 +135,16 @@ Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOpti
   artefact.times = prepared.times;
   KernelShape shape = options.shape.shape(arch);
   artefact.facts = shapeJson(prepared, shape);
-  auto config = timeStage(artefact.times, "config", [&] { return configFor(prepared, shape, options.config.changes()); });
+  auto config =
+      timeStage(artefact.times, "config", [&] { return configFor(prepared, shape, options.config.changes()); });
   HEDDLE_TRY(config.status());
   artefact.facts["config"] = Json::parse(config->json);
   EmitStage stage = parseStage(options.emit);
   if (stage == EmitStage::config) {
     artefact.bytes = config->text;
   } else if (stage == EmitStage::cuda) {
-    auto sources = timeStage(artefact.times, "source", [&] { return variantSources(prepared, shape, options.config.changes()); });
+    auto sources =
+        timeStage(artefact.times, "source", [&] { return variantSources(prepared, shape, options.config.changes()); });
     HEDDLE_TRY(sources.status());
     for (const KernelSource &source : *sources)
       artefact.bytes += (artefact.bytes.empty() ? "" : "\n") + source.text;

@@ -1,6 +1,6 @@
 //===- Examples.cpp - what people type ------------------------------------===//
-// The examples of every help text and of the manual page, as data. tests/lit/cli/examples.test runs each one in this order, in a
-// folder of its own: an earlier one may make what a later one reads.
+// The examples of every help text and of the manual page, as data. tests/lit/cli/examples.test runs each one in this
+// order, in a folder of its own: an earlier one may make what a later one reads.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Examples.h"
 #include "compiler/Session/KernelShape.h"
@@ -33,7 +33,8 @@ static const Example kExamples[] = {
     {"heddle make-inputs --seqlen=1k --heads=8 -o qkv.safetensors", ""},
     {"heddle make-inputs --seqlen=1k --for=bias -o with_bias.safetensors", "and the tensors that a pattern reads"},
     {"heddle run causal --inputs=qkv.safetensors --output=out.safetensors --target=cpu --verify", ""},
-    {"heddle run causal --inputs=qkv.safetensors --output=out.safetensors --target=cuda", "the kernel of the database, or its default"},
+    {"heddle run causal --inputs=qkv.safetensors --output=out.safetensors --target=cuda",
+     "the kernel of the database, or its default"},
     {"heddle bench causal sliding_window --seqlen=8k,32k --heads=16", "beside the matrix product"},
     {"heddle pack plan.json -o kernels.heddle", "for applications that carry no compiler"},
     {"heddle cache ls --db=kernels.db", ""},
@@ -72,7 +73,8 @@ std::string exampleText(const std::string &path) {
     width = std::max(width, example.command.size());
   std::string text = examples.empty() ? "" : "Examples:\n";
   for (const Example &example : examples) {
-    const std::string blanks = example.comment.empty() ? "" : std::string(width - example.command.size(), ' ') + "  # " + example.comment;
+    const std::string blanks =
+        example.comment.empty() ? "" : std::string(width - example.command.size(), ' ') + "  # " + example.comment;
     text += "  " + example.command + blanks + "\n";
   }
   return text;
@@ -81,7 +83,8 @@ std::string exampleText(const std::string &path) {
 const std::vector<Variable> &environment() {
   static const std::vector<Variable> variables = {
       {"HEDDLE_DB", "kernel database (else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache); --db wins"},
-      {"HEDDLE_SHIPPED_DB", "databases that are only read, after the one above, separated by colons; --shipped-db wins"},
+      {"HEDDLE_SHIPPED_DB",
+       "databases that are only read, after the one above, separated by colons; --shipped-db wins"},
       {"HEDDLE_NVRTC_LIBRARY", "the NVRTC library file, or the folder that holds it; nothing else is tried"},
       {"HEDDLE_CUDA_DRIVER_LIBRARY", "the CUDA driver library file"},
       {"CUDA_HOME", "a CUDA toolkit; its NVRTC is tried first"},

@@ -6,7 +6,8 @@
 
 namespace heddle::cli {
 
-Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t headDim, int64_t valueDim) {
+Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t headDim,
+                                        int64_t valueDim) {
   HEDDLE_ASSIGN(const views::KeptPairs kept, views::keptPairsOf(file, sizesOf(file, shape), shape.operands));
   if (!kept.count)
     return std::optional<double>();

@@ -13,7 +13,8 @@
 namespace heddle::cli {
 
 /// Of the whole call, all batch elements as the first; none if the pairs are too many to count without a closed form.
-Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t headDim, int64_t valueDim);
+Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t headDim,
+                                        int64_t valueDim);
 
 /// TFLOP/s; none where there are no operations to state.
 std::optional<double> teraflops(const std::optional<double> &flops, double us);

@@ -14,7 +14,9 @@ static bool quiet = false, verbose = false;
 
 void addMessageOptions(CLI::App &command) {
   CLI::Option *less = command.add_flag("-q,--quiet", quiet, "No progress and no notes; warnings and errors stay");
-  command.add_flag("-v,--verbose", verbose, "Say on stderr what was found where: patterns, databases, NVRTC, the driver")->excludes(less);
+  command
+      .add_flag("-v,--verbose", verbose, "Say on stderr what was found where: patterns, databases, NVRTC, the driver")
+      ->excludes(less);
 }
 
 bool isQuiet() { return quiet; }

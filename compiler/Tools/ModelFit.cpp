@@ -51,8 +51,11 @@ std::string percent(double regret) {
 }
 
 Json reportJson(const tuner::RankReport &report) {
-  return {{"spearman", report.spearman}, {"regret_top1", regretJson(report.regret1)}, {"regret_top5", regretJson(report.regret5)},
-          {"regret_top10", regretJson(report.regret10)}, {"first_within_2_percent", report.firstGood}};
+  return {{"spearman", report.spearman},
+          {"regret_top1", regretJson(report.regret1)},
+          {"regret_top5", regretJson(report.regret5)},
+          {"regret_top10", regretJson(report.regret10)},
+          {"first_within_2_percent", report.firstGood}};
 }
 
 /// The orders that are compared on each table.
@@ -72,27 +75,35 @@ Result<std::vector<std::vector<NamedReport>>> judge(const CostTraining &training
   return result;
 }
 
-void print(const CostTraining &training, const tuner::CostFit &fit, const std::vector<std::vector<NamedReport>> &judged) {
+void print(const CostTraining &training, const tuner::CostFit &fit,
+           const std::vector<std::vector<NamedReport>> &judged) {
   printTo(std::cout, "fit of %s: %.3f rms of log time after %s\n", counted(training.size(), "table").c_str(), fit.rms,
-              counted(fit.steps, "step").c_str());
-  printTo(std::cout, "order of candidates by: changes from the default; the shipped parameters; parameters of the other tables; of all\n");
-  printTo(std::cout, "  %-9s %8s %9s %9s %9s  %s\n", "", "spearman", "top 1", "top 5", "top 10", "tried until one is within 2% of the best");
+          counted(fit.steps, "step").c_str());
+  printTo(std::cout, "order of candidates by: changes from the default; the shipped parameters; parameters of the "
+                     "other tables; of all\n");
+  printTo(std::cout, "  %-9s %8s %9s %9s %9s  %s\n", "", "spearman", "top 1", "top 5", "top 10",
+          "tried until one is within 2% of the best");
   for (size_t i = 0; i < judged.size(); ++i) {
-    printTo(std::cout, "%s: %s\n", training.table(i).space().name().c_str(), training.table(i).fact(kProblemFact).c_str());
+    printTo(std::cout, "%s: %s\n", training.table(i).space().name().c_str(),
+            training.table(i).fact(kProblemFact).c_str());
     for (const auto &[order, report] : judged[i])
-      printTo(std::cout, "  %-9s %8.3f %9s %9s %9s  %zu of %zu\n", order, report.spearman, percent(report.regret1).c_str(),
-                  percent(report.regret5).c_str(), percent(report.regret10).c_str(), report.firstGood, report.trials);
+      printTo(std::cout, "  %-9s %8.3f %9s %9s %9s  %zu of %zu\n", order, report.spearman,
+              percent(report.regret1).c_str(), percent(report.regret5).c_str(), percent(report.regret10).c_str(),
+              report.firstGood, report.trials);
   }
 }
 
-Json describe(const CostTraining &training, const tuner::CostFit &fit, const std::vector<std::vector<NamedReport>> &judged) {
+Json describe(const CostTraining &training, const tuner::CostFit &fit,
+              const std::vector<std::vector<NamedReport>> &judged) {
   Json json = {{"rms_log", fit.rms}, {"steps", fit.steps}, {"tables", Json::array()}, {"parameters", Json::object()}};
   for (const auto *list : {&fit.model.terms, &fit.model.factors})
     for (const tuner::CostParameter &parameter : *list)
       json["parameters"][parameter.name] = parameter.value;
   for (size_t i = 0; i < judged.size(); ++i) {
-    Json table = {{"table", training.table(i).space().name()}, {"problem", training.table(i).fact(kProblemFact)},
-                  {"trials", training.table(i).trials().size()}, {"orders", Json::object()}};
+    Json table = {{"table", training.table(i).space().name()},
+                  {"problem", training.table(i).fact(kProblemFact)},
+                  {"trials", training.table(i).trials().size()},
+                  {"orders", Json::object()}};
     for (const auto &[order, report] : judged[i])
       table["orders"][order] = reportJson(report);
     json["tables"].push_back(table);
@@ -120,8 +131,10 @@ Status fitTables(const FitOptions &options) {
 
 Action addModelFit(CLI::App &command) {
   auto options = std::make_shared<FitOptions>();
-  command.add_option("TABLES", options->tables, "Tables that `heddle model table` wrote, of one GPU or several")->required();
-  command.add_option("-o,--output", options->output, "File for the parameters, as --model of `heddle tune` takes them")->type_name("FILE");
+  command.add_option("TABLES", options->tables, "Tables that `heddle model table` wrote, of one GPU or several")
+      ->required();
+  command.add_option("-o,--output", options->output, "File for the parameters, as --model of `heddle tune` takes them")
+      ->type_name("FILE");
   addJsonOption(command, options->json);
   return [options] { return finish(fitTables(*options)); };
 }

@@ -32,14 +32,16 @@ std::string basisOf(const PredictOptions &options, const GpuModel &gpu, const Tu
   const std::string fittedOn = shippedCosts(space.familyName())->gpu;
   if (gpu.name == fittedOn)
     return "parameters fitted on this GPU";
-  return "predicted from the data sheet of " + std::string(gpu.fullName) + ", with parameters fitted on " + fittedOn + "; not measured";
+  return "predicted from the data sheet of " + std::string(gpu.fullName) + ", with parameters fitted on " + fittedOn +
+         "; not measured";
 }
 
 Result<tuner::CostModel> modelFor(const PredictOptions &options, const std::string &skeleton) {
   if (!options.model.empty())
     return loadCostModel(options.model);
   const ShippedCosts *shipped = shippedCosts(skeleton);
-  return shipped ? Result<tuner::CostModel>(shipped->model) : Status::unsupported("no cost model ships for kernels of " + skeleton + ": give one with --model");
+  return shipped ? Result<tuner::CostModel>(shipped->model)
+                 : Status::unsupported("no cost model ships for kernels of " + skeleton + ": give one with --model");
 }
 
 Status predict(const PredictOptions &options) {
@@ -51,12 +53,15 @@ Status predict(const PredictOptions &options) {
   HEDDLE_ASSIGN(tuner::Enumeration all, loaded.space->space().enumerate());
   tuner::sortByPrior(all.points, prior.cost);
   const std::string basis = basisOf(options, *gpu, *loaded.space);
-  Json json = {{"gpu", gpu->name}, {"basis", basis}, {"skeleton", loaded.space->familyName()},
-               {"feasible", all.points.size()}, {"candidates", Json::array()}};
+  Json json = {{"gpu", gpu->name},
+               {"basis", basis},
+               {"skeleton", loaded.space->familyName()},
+               {"feasible", all.points.size()},
+               {"candidates", Json::array()}};
   if (!options.json)
     printTo(std::cout, "%s: %s of %s\n%s\n", std::string(gpu->fullName).c_str(),
-                counted(all.points.size(), "feasible configuration").c_str(),
-                loaded.space->familyName().c_str(), basis.c_str());
+            counted(all.points.size(), "feasible configuration").c_str(), loaded.space->familyName().c_str(),
+            basis.c_str());
   for (size_t i = 0; i < std::min(options.top, all.points.size()); ++i) {
     const double us = prior.cost(all.points[i]);
     const std::string config = loaded.space->space().text(all.points[i]);
@@ -75,9 +80,16 @@ Status predict(const PredictOptions &options) {
 Action addModelPredict(CLI::App &command) {
   auto options = std::make_shared<PredictOptions>();
   options->problem.add(command);
-  command.add_option("--gpu", options->gpu, "GPU whose data sheet gives the rates")->type_name("NAME")->capture_default_str()->check(gpuName());
-  command.add_option("--model", options->model, "Parameters that `heddle model fit` wrote [those shipped]")->type_name("FILE");
-  takesCount(command.add_option("--top", options->top, "So many of the fastest"))->type_name("N")->capture_default_str()->check(CLI::Range(1, 1000000));
+  command.add_option("--gpu", options->gpu, "GPU whose data sheet gives the rates")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->check(gpuName());
+  command.add_option("--model", options->model, "Parameters that `heddle model fit` wrote [those shipped]")
+      ->type_name("FILE");
+  takesCount(command.add_option("--top", options->top, "So many of the fastest"))
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
   addJsonOption(command, options->json);
   return [options] {
     if (Status usage = options->problem.shape.check(); !usage.isOk())

@@ -29,7 +29,9 @@ struct TableOptions {
   std::vector<std::string> leftOut;
 };
 
-template <class T> bool isOf(const WinnerKey &key, const T &part) { return fieldsEqual(static_cast<const T &>(key), part); }
+template <class T> bool isOf(const WinnerKey &key, const T &part) {
+  return fieldsEqual(static_cast<const T &>(key), part);
+}
 
 Result<const GpuArch *> archOfDevice(const DeviceIdentity &device) {
   Result<const GpuModel *> model = findGpuModel(device.deviceName);
@@ -52,13 +54,15 @@ Result<std::vector<Trial>> trialsOf(const Store &store, const LoadedProblem &loa
     trials.push_back(trial);
   }
   if (trials.empty())
-    return Status::notFound("'" + store.path() + "' has no trials of this problem" + (device.empty() ? "" : " on '" + device + "'") +
+    return Status::notFound("'" + store.path() + "' has no trials of this problem" +
+                            (device.empty() ? "" : " on '" + device + "'") +
                             "; `heddle cache ls --trials` lists those it has");
   std::string names;
   for (const std::string &name : devices)
     names += (names.empty() ? "" : ", ") + name;
   if (devices.size() > 1)
-    return Status::invalidArgument("'" + store.path() + "' has trials of several GPUs, say which with --device: " + names);
+    return Status::invalidArgument("'" + store.path() +
+                                   "' has trials of several GPUs, say which with --device: " + names);
   return trials;
 }
 
@@ -134,9 +138,11 @@ Action addModelTable(CLI::App &command) {
   auto options = std::make_shared<TableOptions>();
   options->problem.add(command);
   options->database.add(command);
-  command.add_option("--device", options->device, "GPU that the trials are of, as the driver calls it [the only one]")->type_name("NAME");
+  command.add_option("--device", options->device, "GPU that the trials are of, as the driver calls it [the only one]")
+      ->type_name("NAME");
   command.add_option("--leave-out", options->leftOut, "Leave out trials whose message has this text; may be repeated")
-      ->type_name("TEXT")->allow_extra_args(false);
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   command.add_option("-o,--output", options->output, "File to write [standard output]")->type_name("FILE");
   return [options] {
     if (Status usage = options->problem.shape.check(); !usage.isOk())

@@ -48,8 +48,10 @@ static std::string unknown(const std::string &kind, const std::string &name, con
   return "no " + kind + " '" + name + "'" + didYouMean(name, names) + "; there is " + joined(names);
 }
 
-/// CLI11 prints a check's description and never its name: that is where the words are kept, as CLI::IsMember describes its own.
-static CLI::Validator wordCheck(std::function<std::string(std::string &)> check, const std::vector<std::string> &names) {
+/// CLI11 prints a check's description and never its name: that is where the words are kept, as CLI::IsMember describes
+/// its own.
+static CLI::Validator wordCheck(std::function<std::string(std::string &)> check,
+                                const std::vector<std::string> &names) {
   return CLI::Validator(std::move(check), "", "{" + CLI::detail::join(names, ",") + "}");
 }
 
@@ -68,7 +70,7 @@ std::vector<std::string> choicesOf(const CLI::Option &option) {
   try {
     for (int i = 0;; ++i)
       listed += " " + const_cast<CLI::Option &>(option).get_validator(i)->get_name(); // CLI11 has no const access
-  } catch (const CLI::OptionNotFound &) { // after the last
+  } catch (const CLI::OptionNotFound &) {                                             // after the last
   }
   const size_t begin = listed.find('{'), end = listed.find('}');
   return end == std::string::npos ? std::vector<std::string>() : split(listed.substr(begin + 1, end - begin - 1), ',');
@@ -84,7 +86,8 @@ CLI::Validator gpuName() {
     names.emplace_back(model.name);
   for (const std::string &arch : archNames())
     names.push_back(arch);
-  return wordCheck([names](std::string &name) { return findGpuModel(name) ? std::string() : unknown("GPU", name, names); }, names);
+  return wordCheck(
+      [names](std::string &name) { return findGpuModel(name) ? std::string() : unknown("GPU", name, names); }, names);
 }
 
 /// Strategies take plain numbers.

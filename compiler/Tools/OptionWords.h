@@ -1,6 +1,6 @@
 //===- OptionWords.h - checks of option values ------------------*- C++ -*-===//
-// Owns what is refused while options are parsed, so that a wrong word is a usage error before any work, and says what was
-// probably meant: names of every kind, counts, numbers.
+// Owns what is refused while options are parsed, so that a wrong word is a usage error before any work, and says what
+// was probably meant: names of every kind, counts, numbers.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_TOOLS_OPTIONWORDS_H
 #define HEDDLE_COMPILER_TOOLS_OPTIONWORDS_H
@@ -11,7 +11,7 @@
 namespace CLI {
 class Option;
 class Validator;
-}
+} // namespace CLI
 
 namespace heddle::cli {
 

@@ -16,7 +16,9 @@
 namespace heddle::cli {
 
 void PatternOptions::add(CLI::App &command) {
-  command.add_option("FILE", file, "Pattern: a file (.mlir), a name of the library ('heddle help patterns'), or - for standard input")
+  command
+      .add_option("FILE", file,
+                  "Pattern: a file (.mlir), a name of the library ('heddle help patterns'), or - for standard input")
       ->required()
       ->type_name(kPatternType);
   command.add_option("--pattern", name, "Which attn.pattern of the file, if it has several")->type_name("NAME");
@@ -42,7 +44,9 @@ void printNotes(const PatternFile &file) {
 }
 
 void SizeOptions::add(CLI::App &command) {
-  command.add_option("--set", assignments, "Run-time size of the pattern, over its default, such as left=8k; may be repeated")
+  command
+      .add_option("--set", assignments,
+                  "Run-time size of the pattern, over its default, such as left=8k; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   command.add_option("--operand", operands, "Tensor that the pattern reads, from a safetensors file; may be repeated")
@@ -76,20 +80,26 @@ Status OriginOption::check(const std::vector<const PatternFile *> &files) const 
     const std::string name = "'" + pattern.getSymName().str() + "'";
     const bool takesOne = pattern.getQOrigin() == attn::Origin::given;
     if (takesOne && !position)
-      return Status::invalidArgument("pattern " + name + " takes the position of query 0 per call: give it with --q-origin=P");
+      return Status::invalidArgument("pattern " + name +
+                                     " takes the position of query 0 per call: give it with --q-origin=P");
     isTaken |= takesOne;
     names += (names.empty() ? "" : " and ") + name;
   }
   if (!position || isTaken)
     return {};
-  return Status::invalidArgument(files.size() == 1 ? "pattern " + names + " fixes the position of query 0 itself: leave --q-origin out, or declare "
-                                                                          "the pattern with q_origin given"
-                                                   : "patterns " + names + " fix the position of query 0 themselves: leave --q-origin out, or declare "
-                                                                           "one with q_origin given");
+  return Status::invalidArgument(files.size() == 1
+                                     ? "pattern " + names +
+                                           " fixes the position of query 0 itself: leave --q-origin out, or declare "
+                                           "the pattern with q_origin given"
+                                     : "patterns " + names +
+                                           " fix the position of query 0 themselves: leave --q-origin out, or declare "
+                                           "one with q_origin given");
 }
 
 CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
-  return command.add_option("--kind", kind, "What is computed: forward, or a piece of a backward pass (row_dot: row sums of out * d_out)")
+  return command
+      .add_option("--kind", kind,
+                  "What is computed: forward, or a piece of a backward pass (row_dot: row sums of out * d_out)")
       ->type_name("KIND")
       ->check(oneOf("kind", kindNames()))
       ->capture_default_str();
@@ -97,8 +107,11 @@ CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
 
 void ShapeOptions::add(CLI::App &command) {
   addKindOption(command, kind);
-  takesCount(command.add_option("--head-dim", headDim, "Elements of one head of q and k"))->type_name("N")->capture_default_str();
-  takesCount(command.add_option("--value-dim", valueDim, "Elements of one head of v and out [head-dim]"))->type_name("N");
+  takesCount(command.add_option("--head-dim", headDim, "Elements of one head of q and k"))
+      ->type_name("N")
+      ->capture_default_str();
+  takesCount(command.add_option("--value-dim", valueDim, "Elements of one head of v and out [head-dim]"))
+      ->type_name("N");
   command.add_option("--dtype", dtype, "Element type of q, k, v: bf16 or fp16")
       ->type_name("TYPE")
       ->check(CLI::IsMember({"bf16", "fp16"}))
@@ -109,7 +122,10 @@ void ShapeOptions::add(CLI::App &command) {
 }
 
 void ShapeOptions::addQueries(CLI::App &command) {
-  takesCount(command.add_option("--seqlen", queries, "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts [any number]"))
+  takesCount(
+      command.add_option(
+          "--seqlen", queries,
+          "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts [any number]"))
       ->type_name("N")
       ->check(CLI::Range(int64_t(1), kFarthestPosition));
 }
@@ -154,7 +170,9 @@ void addArchOption(CLI::App &command, std::vector<std::string> &given) {
     known += (known.empty() ? "" : ", ") + name;
   std::vector<std::string> names = archNames();
   names.push_back("all");
-  command.add_option("--arch", given, "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
+  command
+      .add_option("--arch", given,
+                  "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
       ->type_name("ARCH")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -170,7 +188,8 @@ std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names) {
 }
 
 void DatabaseOptions::add(CLI::App &command) {
-  command.add_option("--db", given, "Kernel database [$HEDDLE_DB, else heddle/kernels.db in the cache folder]")->type_name("FILE");
+  command.add_option("--db", given, "Kernel database [$HEDDLE_DB, else heddle/kernels.db in the cache folder]")
+      ->type_name("FILE");
   addPermissions(command);
 }
 
@@ -180,8 +199,10 @@ void DatabaseOptions::addPermissions(CLI::App &command) {
 }
 
 void DatabaseOptions::addShipped(CLI::App &command) {
-  command.add_option("--shipped-db", givenShipped,
-                     "Database that is only read, asked after the one of --db; may be repeated [$HEDDLE_SHIPPED_DB, separated by colons]")
+  command
+      .add_option("--shipped-db", givenShipped,
+                  "Database that is only read, asked after the one of --db; may be repeated [$HEDDLE_SHIPPED_DB, "
+                  "separated by colons]")
       ->type_name("FILE")
       ->allow_extra_args(false);
 }
@@ -189,7 +210,8 @@ void DatabaseOptions::addShipped(CLI::App &command) {
 std::string DatabaseOptions::path() const { return given.empty() ? userDatabase() : given; }
 
 static void sayWait(const StoreWait &wait) {
-  warn("waiting for " + wait.holder + ", which holds '" + wait.path + "'; at most " + std::to_string(wait.limitMs / 1000) + " s");
+  warn("waiting for " + wait.holder + ", which holds '" + wait.path + "'; at most " +
+       std::to_string(wait.limitMs / 1000) + " s");
 }
 
 StoreOptions DatabaseOptions::options(StoreMode mode) const {
@@ -207,7 +229,9 @@ Result<Store> DatabaseOptions::open(StoreMode mode) const {
   return openUserDatabase(path(), options(mode));
 }
 
-std::vector<std::string> DatabaseOptions::shippedPaths() const { return givenShipped.empty() ? shippedDatabases() : givenShipped; }
+std::vector<std::string> DatabaseOptions::shippedPaths() const {
+  return givenShipped.empty() ? shippedDatabases() : givenShipped;
+}
 
 Result<StoreStack> DatabaseOptions::openForLookup() const {
   StoreStack stores;
@@ -238,13 +262,12 @@ CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string 
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc() && end == text.data() + text.size())
       return std::string();
-    return "expected a whole number from 0 to " + std::to_string(std::numeric_limits<uint64_t>::max()) + ", got '" + text + "'";
+    return "expected a whole number from 0 to " + std::to_string(std::numeric_limits<uint64_t>::max()) + ", got '" +
+           text + "'";
   };
   return command.add_option("--seed", seed, help)->type_name("S")->check(CLI::Validator(check, "", "SEED"));
 }
 
-void addJsonOption(CLI::App &command, bool &json) {
-  command.add_flag("--json", json, "Print the result as JSON");
-}
+void addJsonOption(CLI::App &command, bool &json) { command.add_flag("--json", json, "Print the result as JSON"); }
 
 } // namespace heddle::cli

@@ -16,7 +16,7 @@
 namespace CLI {
 class App;
 class Option;
-}
+} // namespace CLI
 
 namespace heddle::cli {
 
@@ -57,7 +57,8 @@ struct OriginOption {
 /// --kind; unknown names are usage errors that list the known ones.
 CLI::Option *addKindOption(CLI::App &command, std::string &kind);
 
-/// --kind, --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside the architecture.
+/// --kind, --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside the
+/// architecture.
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
   std::string kind = "forward", dtype = "bf16", outDtype;

@@ -31,7 +31,8 @@ static void addHints(Json &hints, const std::string &message) {
   if (const size_t meant = message.find("did you mean '"); meant != std::string::npos)
     hints.push_back(message.substr(meant, message.find('?', meant) + 1 - meant));
   constexpr std::string_view kNote = "note: ";
-  for (size_t begin = message.find("\nnote: "); begin != std::string::npos; begin = message.find("\nnote: ", begin + 1)) {
+  for (size_t begin = message.find("\nnote: "); begin != std::string::npos;
+       begin = message.find("\nnote: ", begin + 1)) {
     const size_t text = begin + 1 + kNote.size(), end = std::min(message.find('\n', text), message.size());
     hints.push_back(message.substr(text, end - text));
   }
@@ -40,7 +41,10 @@ static void addHints(Json &hints, const std::string &message) {
 void recordFailure(const Status &status, int exitCode, const std::vector<std::string> &hints) {
   if (!failure.is_null() && failure["exit_code"].get<int>() > exitCode)
     return;
-  failure = {{"code", statusCodeName(status.code())}, {"message", status.message()}, {"hints", Json::array()}, {"exit_code", exitCode}};
+  failure = {{"code", statusCodeName(status.code())},
+             {"message", status.message()},
+             {"hints", Json::array()},
+             {"exit_code", exitCode}};
   addHints(failure["hints"], status.message());
   for (const std::string &hint : hints)
     failure["hints"].push_back(hint);
@@ -93,7 +97,8 @@ Status checkEnding(const std::string &option, const std::string &output, const s
   std::string known;
   for (const std::string &one : endings)
     known += (known.empty() ? "" : " or ") + one;
-  return Status::invalidArgument(option + ": expected a name that ends in " + known + ", got '" + output + "': " + otherwise);
+  return Status::invalidArgument(option + ": expected a name that ends in " + known + ", got '" + output +
+                                 "': " + otherwise);
 }
 
 Status writeArtifact(const std::string &path, const std::string &bytes) {
@@ -102,7 +107,8 @@ Status writeArtifact(const std::string &path, const std::string &bytes) {
   std::cout.flush();
   if (stdoutIsTerminal())
     std::cout << bytes << std::flush;
-  else if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() || std::fflush(stdout) != 0) // the bytes as they are
+  // the bytes as they are
+  else if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() || std::fflush(stdout) != 0)
     std::cout.setstate(std::ios::badbit);
   return std::cout ? Status() : Status::io("cannot write to stdout");
 }

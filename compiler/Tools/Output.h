@@ -17,7 +17,8 @@ namespace heddle::cli {
 /// Keys keep the order in which they were written.
 using Json = nlohmann::ordered_json;
 
-/// "schema" of every JSON document that a verb prints or writes: docs/json.md. It grows when a key goes or changes its meaning.
+/// "schema" of every JSON document that a verb prints or writes: docs/json.md. It grows when a key goes or changes its
+/// meaning.
 inline constexpr int kJsonSchema = 1;
 
 /// With "schema" before its keys, two blanks per level and a newline. Bytes that are no UTF-8 are replaced.
@@ -26,7 +27,8 @@ std::string documentText(const Json &object);
 /// The document of the command, an object. It is printed when the command ends, with the error if there is one by then.
 void printJson(Json object);
 
-/// What a command failed of, as its document says it. Of several the one with the highest exit code counts, then the last.
+/// What a command failed of, as its document says it. Of several the one with the highest exit code counts, then the
+/// last.
 void recordFailure(const Status &status, int exitCode, const std::vector<std::string> &hints = {});
 
 /// Prints what printJson() took; if `isWanted`, a failure is a document too where there is none.
@@ -34,9 +36,9 @@ void flushDocument(bool isWanted);
 
 bool stdoutIsTerminal();
 
-/// For before the work: an output takes the place of no file that the command `uses` otherwise, read or written, whatever
-/// name it has: links and other spellings are the file itself. invalidArgument: it would, and `option` says which output.
-/// Names of files that do not exist are fine, "" is none.
+/// For before the work: an output takes the place of no file that the command `uses` otherwise, read or written,
+/// whatever name it has: links and other spellings are the file itself. invalidArgument: it would, and `option` says
+/// which output. Names of files that do not exist are fine, "" is none.
 Status checkOutput(const std::string &option, const std::string &output, const std::vector<std::string> &uses);
 
 /// The ending of a file's name, in small letters: ".svg"; "" is none.
@@ -48,7 +50,8 @@ Status checkEnding(const std::string &option, const std::string &output, const s
                    const std::string &otherwise);
 
 /// How pictures of other kinds are made.
-inline constexpr const char *kFromSvg = "other programs make them of an .svg, such as 'rsvg-convert -o FILE.png FILE.svg'";
+inline constexpr const char *kFromSvg =
+    "other programs make them of an .svg, such as 'rsvg-convert -o FILE.png FILE.svg'";
 
 /// Writes to `path`, or to stdout for "-". io if it cannot be written; the file is then as it was.
 Status writeArtifact(const std::string &path, const std::string &bytes);

@@ -16,7 +16,9 @@ static const char *combineName(const PatternFile &file) {
   return pattern.getSoftmax().getCombine() == attn::Combine::lse ? "lse" : "union";
 }
 
-static std::string originName(const AttentionSchedule &schedule) { return attn::stringifyOrigin(schedule.qOrigin).str(); }
+static std::string originName(const AttentionSchedule &schedule) {
+  return attn::stringifyOrigin(schedule.qOrigin).str();
+}
 
 /// Sizes that a piece may be described for: the defaults, and a sequence that is longer than any bound.
 static attn::ProblemSizes typicalSizes(const PatternFile &file) {
@@ -60,8 +62,10 @@ static Json parameterJson(const ScheduleParameter &parameter) {
   auto finite = [](double bound) { return std::isfinite(bound) ? Json(bound) : Json(); };
   json["name"] = parameter.name;
   if (parameter.operand)
-    return {{"name", parameter.name}, {"type", "tensor of " + std::string(elementTypeName(parameter.operand->element))},
-            {"has_length", parameter.operand->hasLength}, {"doc", parameter.doc}};
+    return {{"name", parameter.name},
+            {"type", "tensor of " + std::string(elementTypeName(parameter.operand->element))},
+            {"has_length", parameter.operand->hasLength},
+            {"doc", parameter.doc}};
   json["type"] = parameter.isReal ? "f32" : "i32";
   if (parameter.isReal) {
     json["default"] = parameter.defaultValue ? Json(attn::realOfWord(*parameter.defaultValue)) : Json();
@@ -137,7 +141,8 @@ static std::string extentsText(const PatternFile &file, unsigned index) {
   std::string text;
   for (unsigned dimension = 0; dimension < type.getRank(); ++dimension) {
     text += dimension ? ", " : "[";
-    text += type.isDynamicDim(dimension) ? attn::extentName(use.extents[dimension]) : std::to_string(type.getDimSize(dimension));
+    text += type.isDynamicDim(dimension) ? attn::extentName(use.extents[dimension])
+                                         : std::to_string(type.getDimSize(dimension));
   }
   return text + "]";
 }
@@ -146,7 +151,8 @@ static std::string parameterText(const PatternFile &file, size_t index, const Sc
   attn::PatternOp pattern = file.pattern();
   const std::string doc = parameter.doc.empty() ? "" : ": " + parameter.doc;
   if (parameter.operand)
-    return "  tensor " + parameter.name + ", " + extentsText(file, index) + " of " + elementTypeName(parameter.operand->element) + doc + "\n";
+    return "  tensor " + parameter.name + ", " + extentsText(file, index) + " of " +
+           elementTypeName(parameter.operand->element) + doc + "\n";
   std::string text = (parameter.isReal ? "  number " : "  size ") + parameter.name;
   text += parameter.defaultValue ? " = " + pattern.getParameterText(index, *parameter.defaultValue) : " (no default)";
   text += boundsText(parameter);

@@ -15,7 +15,9 @@ namespace heddle::cli {
 std::vector<std::string> maskedParts(const PatternFile &file);
 
 struct PatternReport {
-  Json json;        ///< {"name", "q_origin", "combine", "parameters", "branches", "variants", "masked"}; a variant is a choice of head group
+  /// {"name", "q_origin", "combine", "parameters", "branches", "variants", "masked"}; a variant is a choice of head
+  /// group.
+  Json json;
   std::string text; ///< indented lines, each ending with a newline
 };
 

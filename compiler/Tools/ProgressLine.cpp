@@ -24,8 +24,9 @@ void ProgressLine::show(double share, const std::string &text) {
 
 void ProgressLine::show(const tuner::Progress &progress) {
   char text[160];
-  std::snprintf(text, sizeof text, "%.0f/%.0f s, %zu of %zu tried, %zu failed, best %.1f us%s", progress.elapsedSeconds, progress.budgetSeconds,
-                progress.done, progress.total, progress.failed, progress.bestUs, progress.isFinal ? ", final" : "");
+  std::snprintf(text, sizeof text, "%.0f/%.0f s, %zu of %zu tried, %zu failed, best %.1f us%s", progress.elapsedSeconds,
+                progress.budgetSeconds, progress.done, progress.total, progress.failed, progress.bestUs,
+                progress.isFinal ? ", final" : "");
   show(progress.budgetSeconds > 0 ? progress.elapsedSeconds / progress.budgetSeconds : 0, text);
 }
 

@@ -52,7 +52,8 @@ Result<std::vector<NamedTable>> tablesAt(const std::string &path) {
     tables.push_back(std::move(next));
   }
   if (tables.empty())
-    return Status::notFound("'" + path + "': no tables (*.csv) here that name a problem, as `heddle model table` writes them");
+    return Status::notFound("'" + path +
+                            "': no tables (*.csv) here that name a problem, as `heddle model table` writes them");
   return tables;
 }
 
@@ -63,8 +64,9 @@ auto numbersOf(const ModelProblem &problem) {
   const ProblemOptions &sizes = problem.problem;
   const ShapeOptions &shape = problem.shape;
   const std::string out = shape.outDtype.empty() ? shape.dtype : shape.outDtype;
-  return std::make_tuple(sizes.batch, sizes.heads, orElse(sizes.kvHeads, sizes.heads), sizes.seqlen, orElse(sizes.seqlenK, sizes.seqlen),
-                         shape.headDim, orElse(shape.valueDim, shape.headDim), shape.dtype, out);
+  return std::make_tuple(sizes.batch, sizes.heads, orElse(sizes.kvHeads, sizes.heads), sizes.seqlen,
+                         orElse(sizes.seqlenK, sizes.seqlen), shape.headDim, orElse(shape.valueDim, shape.headDim),
+                         shape.dtype, out);
 }
 
 std::set<std::string> operandsOf(const ModelProblem &problem) {
@@ -72,7 +74,8 @@ std::set<std::string> operandsOf(const ModelProblem &problem) {
 }
 
 /// Whether the table's pattern is the same, by whatever name, and called with the same sizes.
-Result<bool> isOf(const NamedTable &table, const ModelProblem &problem, const PatternFile &file, const ProblemShape &shape) {
+Result<bool> isOf(const NamedTable &table, const ModelProblem &problem, const PatternFile &file,
+                  const ProblemShape &shape) {
   if (numbersOf(table.problem) != numbersOf(problem) || operandsOf(table.problem) != operandsOf(problem))
     return false;
   HEDDLE_ASSIGN(std::unique_ptr<PatternFile> other, table.problem.pattern.load());
@@ -94,11 +97,18 @@ std::string listOf(const std::vector<NamedTable> &tables) {
 } // namespace
 
 void RecordedOptions::add(CLI::App &command) {
-  command.add_option("--recorded", path, "No GPU: take times from TABLE, which `heddle model table` wrote, or from the table of a folder that is of the problem")
+  command
+      .add_option("--recorded", path,
+                  "No GPU: take times from TABLE, which `heddle model table` wrote, or from the table of a folder that "
+                  "is of the problem")
       ->type_name("TABLE");
-  command.add_option("--recorded-gpu", gpu, "With --recorded: the GPU whose table is taken [the only one]")->type_name("NAME")->needs("--recorded");
+  command.add_option("--recorded-gpu", gpu, "With --recorded: the GPU whose table is taken [the only one]")
+      ->type_name("NAME")
+      ->needs("--recorded");
   command.add_option("--recorded-pace", pace, "With --recorded: real seconds that a recorded second takes")
-      ->capture_default_str()->check(realBetween(0, 1000))->needs("--recorded");
+      ->capture_default_str()
+      ->check(realBetween(0, 1000))
+      ->needs("--recorded");
 }
 
 std::vector<std::string> RecordedOptions::wordsFor(const std::string &gpuName) const {
@@ -109,7 +119,8 @@ Result<ModelProblem> problemOf(const tuner::RecordedTable &table) {
   const std::string &path = table.space().name();
   const std::string text = table.fact(kProblemFact);
   if (text.empty())
-    return Status::invalidArgument(path + ": expected a line '# " + kProblemFact + ": ...', as `heddle model table` writes it");
+    return Status::invalidArgument(path + ": expected a line '# " + kProblemFact +
+                                   ": ...', as `heddle model table` writes it");
   HEDDLE_ASSIGN(ModelProblem problem, ModelProblem::parse(text));
   std::error_code error;
   const fs::path pattern = problem.pattern.file;
@@ -123,8 +134,8 @@ Result<ModelProblem> problemOf(const tuner::RecordedTable &table) {
   return problem;
 }
 
-Result<tuner::RecordedTable> findTable(const RecordedOptions &options, const ModelProblem &problem, const PatternFile &file,
-                                       const ProblemShape &shape) {
+Result<tuner::RecordedTable> findTable(const RecordedOptions &options, const ModelProblem &problem,
+                                       const PatternFile &file, const ProblemShape &shape) {
   HEDDLE_ASSIGN(std::vector<NamedTable> tables, tablesAt(options.path));
   std::vector<NamedTable> fitting;
   for (const NamedTable &table : tables) {
@@ -135,9 +146,11 @@ Result<tuner::RecordedTable> findTable(const RecordedOptions &options, const Mod
   if (fitting.size() == 1)
     return std::move(fitting.front().table);
   if (fitting.empty())
-    return Status::notFound("'" + options.path + "': no recorded times of " + problem.text() + (options.gpu.empty() ? "" : " on " + options.gpu) +
-                            "; there are " + listOf(tables));
-  return Status::invalidArgument("'" + options.path + "': several tables are of this problem, name one or its GPU (--recorded-gpu): " + listOf(fitting));
+    return Status::notFound("'" + options.path + "': no recorded times of " + problem.text() +
+                            (options.gpu.empty() ? "" : " on " + options.gpu) + "; there are " + listOf(tables));
+  return Status::invalidArgument(
+      "'" + options.path +
+      "': several tables are of this problem, name one or its GPU (--recorded-gpu): " + listOf(fitting));
 }
 
 Result<std::vector<std::string>> gpusOf(const RecordedOptions &options) {
@@ -147,7 +160,8 @@ Result<std::vector<std::string>> gpusOf(const RecordedOptions &options) {
     if (options.gpu.empty() || options.gpu == table.gpu())
       names.insert(table.gpu());
   if (names.empty())
-    return Status::notFound("'" + options.path + "': no recorded times on " + options.gpu + "; there are " + listOf(tables));
+    return Status::notFound("'" + options.path + "': no recorded times on " + options.gpu + "; there are " +
+                            listOf(tables));
   return std::vector<std::string>(names.begin(), names.end());
 }
 

@@ -18,15 +18,15 @@ struct RecordedOptions {
   std::vector<std::string> wordsFor(const std::string &gpuName) const;
 };
 
-/// The problem that a table says it is of. Its pattern file is looked for as it was named when the table was written, then
-/// likewise in the folders above the table. invalidArgument: it names none.
+/// The problem that a table says it is of. Its pattern file is looked for as it was named when the table was written,
+/// then likewise in the folders above the table. invalidArgument: it names none.
 Result<ModelProblem> problemOf(const tuner::RecordedTable &table);
 
-/// The table of `problem`, which is `file` called with `shape`: the file that is named, or the one of a folder. notFound: the
-/// table is of another problem or GPU, or no table is of this one, and the message lists what there is. invalidArgument:
-/// several are.
-Result<tuner::RecordedTable> findTable(const RecordedOptions &options, const ModelProblem &problem, const PatternFile &file,
-                                       const ProblemShape &shape);
+/// The table of `problem`, which is `file` called with `shape`: the file that is named, or the one of a folder.
+/// notFound: the table is of another problem or GPU, or no table is of this one, and the message lists what there is.
+/// invalidArgument: several are.
+Result<tuner::RecordedTable> findTable(const RecordedOptions &options, const ModelProblem &problem,
+                                       const PatternFile &file, const ProblemShape &shape);
 
 /// The names of the GPUs that the tables are of, each once. notFound: there are no tables.
 Result<std::vector<std::string>> gpusOf(const RecordedOptions &options);

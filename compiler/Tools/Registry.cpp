@@ -24,7 +24,8 @@ const std::vector<Verb> &verbs() {
       {"help", "explain a verb, the environment, or list the patterns of the library", addHelp},
       {"completion", "print a script that completes this command line in a shell", addCompletion},
       {"man", "print the manual page", addMan},
-      /* measure_candidates.cpp */ {kMeasureVerb, "measure what a search asks for, over a socket", addMeasureCandidates, true},
+      /* measure_candidates.cpp */
+      {kMeasureVerb, "measure what a search asks for, over a socket", addMeasureCandidates, true},
   };
   return list;
 }

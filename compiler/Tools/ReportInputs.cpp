@@ -20,7 +20,8 @@ ModelProblem problemOf(const TuneItem &item) {
   problem.pattern.name = item.pattern.pattern;
   problem.problem.batch = item.problem.batch;
   problem.problem.heads = item.problem.heads;
-  problem.problem.kvHeads = item.problem.kvHeads == item.problem.heads ? 0 : item.problem.kvHeads; // as one leaves them out
+  // as one leaves them out
+  problem.problem.kvHeads = item.problem.kvHeads == item.problem.heads ? 0 : item.problem.kvHeads;
   problem.problem.seqlen = item.problem.seqlenQ;
   problem.problem.seqlenK = item.problem.seqlenK == item.problem.seqlenQ ? 0 : item.problem.seqlenK;
   problem.problem.sizes.assignments = item.pattern.sizes;
@@ -56,11 +57,21 @@ Result<report::KnownProblem> known(const ModelProblem &problem) {
 } // namespace
 
 void ReportInputs::add(CLI::App &command) {
-  command.add_option("--plan", plans, "Plan of the sweep: says which calls were tuned, for rates, roof, estimates and defaults; may be repeated")
-      ->type_name("FILE")->allow_extra_args(false);
-  command.add_option("--problem", texts, "One such call, \"FILE --batch=2 --heads=16 --seqlen=8192 --head-dim=128\"; may be repeated")
-      ->type_name("CALL")->allow_extra_args(false);
-  command.add_option("--patterns", patternFolder, "Folder of pattern files, which name patterns that the database has no name for")->type_name("DIR");
+  command
+      .add_option(
+          "--plan", plans,
+          "Plan of the sweep: says which calls were tuned, for rates, roof, estimates and defaults; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--problem", texts,
+                  "One such call, \"FILE --batch=2 --heads=16 --seqlen=8192 --head-dim=128\"; may be repeated")
+      ->type_name("CALL")
+      ->allow_extra_args(false);
+  command
+      .add_option("--patterns", patternFolder,
+                  "Folder of pattern files, which name patterns that the database has no name for")
+      ->type_name("DIR");
 }
 
 Result<std::vector<ReportInputs::Wanted>> ReportInputs::wanted() const {

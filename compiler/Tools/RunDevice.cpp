@@ -28,8 +28,7 @@ Result<ChosenKernel> lookUp(const RunCall &call, const StoreStack &stores, const
   HEDDLE_ASSIGN(StackLookup found, stores.lookup(LookupQuery(key, device.info().driverVersion)));
   if (found.match == MatchKind::none)
     return ChosenKernel{};
-  return ChosenKernel{std::move(found.record),
-                      "from " + found.path + ", match: " + matchKindName(found.match)};
+  return ChosenKernel{std::move(found.record), "from " + found.path + ", match: " + matchKindName(found.match)};
 }
 
 Result<ChosenKernel> chooseKernel(const RunCall &call, const StoreStack &stores, const Device &device,
@@ -56,7 +55,9 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const StoreStack &stores,
   HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, call.config));
   if (!call.config.empty())
     return ChosenKernel{std::move(variant.record), "compiled now, " + call.config};
-  return ChosenKernel{std::move(variant.record), "compiled now, untuned default: " + (stores.isEmpty() ? "there is no database" : "no kernel in " + stores.paths())};
+  return ChosenKernel{std::move(variant.record),
+                      "compiled now, untuned default: " +
+                          (stores.isEmpty() ? "there is no database" : "no kernel in " + stores.paths())};
 }
 
 /// Milliseconds of the second of two launches.
@@ -120,7 +121,7 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   RunResult result = emptyResult(call);
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
   HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call.file, call.shape, call.inputs, call.scale,
-                                                              call.outFloat32 ? DType::fp32 : call.inputs.dtype()));
+                                                             call.outFloat32 ? DType::fp32 : call.inputs.dtype()));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_TRY(launchInto(result, call, device, problem, [&] { return launch.launch(nullptr); }));

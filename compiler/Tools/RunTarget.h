@@ -18,8 +18,8 @@ struct RunCall {
   const AttentionInputs &inputs;
   ProblemShape shape;
   float scale;
-  bool outFloat32 = false;              ///< out is fp32, whatever the inputs are; CUDA only
-  std::string config = {};              ///< changes to the default: compiled now, whatever the database has
+  bool outFloat32 = false;               ///< out is fp32, whatever the inputs are; CUDA only
+  std::string config = {};               ///< changes to the default: compiled now, whatever the database has
   std::optional<int64_t> splitKeys = {}; ///< two launches, the second over the keys from here on; CUDA only
   std::optional<int64_t> repeat = {};    ///< so many launches that must agree bit by bit; CUDA only
 };

@@ -1,6 +1,6 @@
 //===- SafeStream.h - a stream that a terminal may have ---------*- C++ -*-===//
-// Puts safeText between std::cout or std::cerr and where they write: whatever a verb prints of names, source lines and databases, no
-// control character of theirs gets through. Bytes of artefacts go around it (writeArtifact).
+// Puts safeText between std::cout or std::cerr and where they write: whatever a verb prints of names, source lines and
+// databases, no control character of theirs gets through. Bytes of artefacts go around it (writeArtifact).
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_TOOLS_SAFESTREAM_H
 #define HEDDLE_COMPILER_TOOLS_SAFESTREAM_H

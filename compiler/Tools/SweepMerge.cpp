@@ -52,9 +52,14 @@ Status mergeShards(const SweepMergeOptions &options) {
     warn(counted(items.recorded, "item") + " of the plan " + (items.recorded == 1 ? "has" : "have") +
          " recorded times, which nobody measured here");
   if (items.open > 0)
-    warn(counted(items.open, "item") + " of the plan " + (items.open == 1 ? "is" : "are") + " not done; `heddle sweep status` says why");
+    warn(counted(items.open, "item") + " of the plan " + (items.open == 1 ? "is" : "are") +
+         " not done; `heddle sweep status` says why");
   if (options.json)
-    printJson(Json{{"database", store.path()}, {"shards", shards}, {"not_done", items.open}, {"recorded", items.recorded}, {"holds", countsJson(counts)}});
+    printJson(Json{{"database", store.path()},
+                   {"shards", shards},
+                   {"not_done", items.open},
+                   {"recorded", items.recorded},
+                   {"holds", countsJson(counts)}});
   else
     std::cout << store.path() << ": " << counted(shards.size(), "shard") << ", " << countsText(counts) << '\n';
   return {};
@@ -66,7 +71,9 @@ Action addSweepMerge(CLI::App &command) {
   auto options = std::make_shared<SweepMergeOptions>();
   options->add(command);
   options->addFolder(command);
-  command.add_option("-o,--output", options->database.given, "Database to add to; made if it is not there")->type_name("FILE")->required();
+  command.add_option("-o,--output", options->database.given, "Database to add to; made if it is not there")
+      ->type_name("FILE")
+      ->required();
   options->database.addPermissions(command);
   return [options] { return finish(mergeShards(*options)); };
 }

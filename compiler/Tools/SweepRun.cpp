@@ -35,10 +35,13 @@ extern "C" void onSweepInterrupt(int) { interrupted = true; }
 
 /// Who launches the processes of an MPI job tells each its number and how many there are.
 Result<Shard> shardOfMpi() {
-  for (const auto &[rank, size] : {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}})
+  for (const auto &[rank, size] : {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                   {"PMI_RANK", "PMI_SIZE"},
+                                   {"SLURM_PROCID", "SLURM_NTASKS"}})
     if (std::getenv(rank) && std::getenv(size))
       return Shard::parse(std::string(std::getenv(rank)) + "/" + std::getenv(size));
-  return Status::invalidArgument("--shard=mpi: expected OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID in the environment, as mpirun and srun set them");
+  return Status::invalidArgument("--shard=mpi: expected OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID in the "
+                                 "environment, as mpirun and srun set them");
 }
 
 /// One of each name that tables are of, for each number that was given.
@@ -74,8 +77,9 @@ TuneCommand commandOf(const RunOptions &options, const Shard &shard, size_t gpus
   command.program = thisProgram();
   command.database = shardDatabase(options.folder, shard);
   command.folder = options.folder;
-  command.options = {"--budget=" + options.budget, "--end-with=" + std::to_string(getpid()),
-                     "--workers=" + std::to_string(options.workers > 0 ? options.workers : std::max(1, processors / int(gpus) - 1))};
+  command.options = {
+      "--budget=" + options.budget, "--end-with=" + std::to_string(getpid()),
+      "--workers=" + std::to_string(options.workers > 0 ? options.workers : std::max(1, processors / int(gpus) - 1))};
   if (!options.strategy.empty())
     command.options.push_back("--strategy=" + options.strategy);
   if (options.permissions.forceNetwork)
@@ -93,19 +97,34 @@ size_t print(const RunOptions &options, const Shard &shard, const SweepResult &r
   Json entries = Json::array();
   for (const SweepEntry &entry : result.entries) {
     failed += !entry.isDone;
-    entries.push_back({{"item", entry.item}, {"done", entry.isDone}, {"message", entry.message}, {"device", entry.device},
-                       {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"recorded", entry.isRecorded}});
+    entries.push_back({{"item", entry.item},
+                       {"done", entry.isDone},
+                       {"message", entry.message},
+                       {"device", entry.device},
+                       {"median_us", entry.medianUs},
+                       {"seconds", entry.seconds},
+                       {"recorded", entry.isRecorded}});
     if (!options.json)
-      std::cout << entry.item << ": " << (entry.isDone ? microseconds(entry.medianUs) + (entry.isRecorded ? " (recorded)" : "") : "failed: " + inOneLine(entry.message)) << '\n';
+      std::cout << entry.item << ": "
+                << (entry.isDone ? microseconds(entry.medianUs) + (entry.isRecorded ? " (recorded)" : "")
+                                 : "failed: " + inOneLine(entry.message))
+                << '\n';
   }
   if (options.json)
-    printJson(Json{{"shard", shard.str()}, {"recorded", options.recorded.isGiven() ? Json(options.recorded.path) : Json()}, {"database", shardDatabase(options.folder, shard)}, {"items", result.items}, {"known", result.known},
-                   {"elsewhere", result.elsewhere}, {"interrupted", interrupted.load()}, {"entries", entries}});
+    printJson(Json{{"shard", shard.str()},
+                   {"recorded", options.recorded.isGiven() ? Json(options.recorded.path) : Json()},
+                   {"database", shardDatabase(options.folder, shard)},
+                   {"items", result.items},
+                   {"known", result.known},
+                   {"elsewhere", result.elsewhere},
+                   {"interrupted", interrupted.load()},
+                   {"entries", entries}});
   else
-    std::cout << "shard " << shard.str() << ": " << counted(result.items, "item") << ", " << grouped(result.known) << " done before, "
-              << grouped(result.entries.size() - failed) << " now, " << grouped(failed) << " failed"
+    std::cout << "shard " << shard.str() << ": " << counted(result.items, "item") << ", " << grouped(result.known)
+              << " done before, " << grouped(result.entries.size() - failed) << " now, " << grouped(failed) << " failed"
               << (result.elsewhere ? ", " + grouped(result.elsewhere) + " for GPUs that are not here" : "")
-              << (interrupted ? ", interrupted" : "") << (options.recorded.isGiven() ? "; times are recorded, not measured" : "") << '\n';
+              << (interrupted ? ", interrupted" : "")
+              << (options.recorded.isGiven() ? "; times are recorded, not measured" : "") << '\n';
   return failed;
 }
 
@@ -133,7 +152,8 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   };
   running.progress = [&](const SweepProgress &now) {
     progress.show(now.total ? double(now.ended) / double(now.total) : 1,
-                  grouped(now.ended) + "/" + counted(now.total, "item") + ", " + grouped(now.failed) + " failed, " + now.last);
+                  grouped(now.ended) + "/" + counted(now.total, "item") + ", " + grouped(now.failed) + " failed, " +
+                      now.last);
   };
   std::signal(SIGINT, onSweepInterrupt);
   std::signal(SIGTERM, onSweepInterrupt);
@@ -152,12 +172,21 @@ Action addSweepRun(CLI::App &command) {
   auto options = std::make_shared<RunOptions>();
   options->add(command);
   options->addFolder(command);
-  command.add_option("--shard", options->shard, "I/N: the items whose number leaves I when divided by N; mpi: as the launcher of an MPI job numbers this process")
+  command
+      .add_option("--shard", options->shard,
+                  "I/N: the items whose number leaves I when divided by N; mpi: as the launcher of an MPI job numbers "
+                  "this process")
       ->capture_default_str();
-  command.add_option("--gpus", options->gpus, "Numbers of the GPUs to use [all that the driver shows; with --recorded 0]")->type_name("N")->delimiter(',')->allow_extra_args(false);
-  command.add_option("--budget", options->budget, "time for the search of each item: 30, 30s, 2m")->capture_default_str();
+  command
+      .add_option("--gpus", options->gpus, "Numbers of the GPUs to use [all that the driver shows; with --recorded 0]")
+      ->type_name("N")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--budget", options->budget, "time for the search of each item: 30, 30s, 2m")
+      ->capture_default_str();
   command.add_option("--strategy", options->strategy, "As heddle tune takes it")->check(strategyWords());
-  command.add_option("--workers", options->workers, "threads that compile for each GPU [a share of the processors]")->check(CLI::PositiveNumber);
+  command.add_option("--workers", options->workers, "threads that compile for each GPU [a share of the processors]")
+      ->check(CLI::PositiveNumber);
   options->permissions.addPermissions(command);
   options->recorded.add(command);
   return [options] {

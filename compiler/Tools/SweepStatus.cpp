@@ -24,15 +24,21 @@ struct ItemStatus {
 Json describe(const ItemStatus &status) {
   Json json = {{"item", status.item}, {"state", status.state()}};
   if (status.entry)
-    json.update({{"message", status.entry->message}, {"device", status.entry->device}, {"host", status.entry->host},
-                 {"median_us", status.entry->medianUs}, {"seconds", status.entry->seconds}, {"ended_unix", status.entry->endedUnix}, {"recorded", status.entry->isRecorded}});
+    json.update({{"message", status.entry->message},
+                 {"device", status.entry->device},
+                 {"host", status.entry->host},
+                 {"median_us", status.entry->medianUs},
+                 {"seconds", status.entry->seconds},
+                 {"ended_unix", status.entry->endedUnix},
+                 {"recorded", status.entry->isRecorded}});
   return json;
 }
 
 void print(const ItemStatus &status) {
   std::cout << padded(status.state(), 7) << status.item;
   if (status.entry && status.entry->isDone)
-    std::cout << ": " << microseconds(status.entry->medianUs) << " on " << status.entry->device << (status.entry->isRecorded ? ", recorded" : "");
+    std::cout << ": " << microseconds(status.entry->medianUs) << " on " << status.entry->device
+              << (status.entry->isRecorded ? ", recorded" : "");
   else if (status.entry)
     std::cout << ": " << inOneLine(status.entry->message);
   std::cout << '\n';
@@ -59,12 +65,17 @@ Status showStatus(const StatusOptions &options) {
     if (!options.json && (options.list || (status.entry && !status.entry->isDone)))
       print(status);
   }
-  const Json summary = {{"done", counts["done"]}, {"failed", counts["failed"]}, {"pending", counts["pending"]}, {"gpu_seconds", seconds}, {"recorded", recorded}};
+  const Json summary = {{"done", counts["done"]},
+                        {"failed", counts["failed"]},
+                        {"pending", counts["pending"]},
+                        {"gpu_seconds", seconds},
+                        {"recorded", recorded}};
   if (options.json)
     printJson(Json{{"plan", options.plan}, {"dir", options.folder}, {"summary", summary}, {"items", list}});
   else
-    std::cout << options.folder << ": " << grouped(counts["done"]) << " done, " << grouped(counts["failed"]) << " failed, " << grouped(counts["pending"]) << " pending, "
-              << grouped(int64_t(seconds)) << " s of GPUs" << (recorded ? "; " + grouped(recorded) + " done with recorded times" : "") << '\n';
+    std::cout << options.folder << ": " << grouped(counts["done"]) << " done, " << grouped(counts["failed"])
+              << " failed, " << grouped(counts["pending"]) << " pending, " << grouped(int64_t(seconds)) << " s of GPUs"
+              << (recorded ? "; " + grouped(recorded) + " done with recorded times" : "") << '\n';
   return {};
 }
 

@@ -83,7 +83,8 @@ public:
     if (options.json)
       printJson(rowsJson(rows, device.info().identity.deviceName));
     bool allRight = std::all_of(rows.begin(), rows.end(), [](const BenchRow &row) { return row.verified.ok; });
-    return allRight ? Ok : fail(Status::invalidArgument("a result differs from the definition by more than is allowed"));
+    return allRight ? Ok
+                    : fail(Status::invalidArgument("a result differs from the definition by more than is allowed"));
   }
 
 private:
@@ -101,8 +102,15 @@ private:
 
   Status runWorkload(const PatternFile &file, const Workload &workload) {
     HEDDLE_TRY(tuneFirst(options, file, workload, device));
-    BenchSetup setup{file, workload, device, options.database, options.launcher,
-                     options.tuneBudget.empty() ? options.config.changes() : "", options.config.skeleton, options.rows, options.repetitions};
+    BenchSetup setup{file,
+                     workload,
+                     device,
+                     options.database,
+                     options.launcher,
+                     options.tuneBudget.empty() ? options.config.changes() : "",
+                     options.config.skeleton,
+                     options.rows,
+                     options.repetitions};
     HEDDLE_ASSIGN(BenchRow row, measure(setup, roof ? &*roof : nullptr));
     if (!options.json)
       printRow(row, rows.empty());
@@ -120,21 +128,34 @@ private:
 
 Action addBench(CLI::App &command) {
   auto options = std::make_shared<BenchOptions>();
-  command.add_option("FILE", options->files, "patterns: files (.mlir) or names of the library ('heddle help patterns')")->required()->type_name(kPatternType);
-  takesCount(command.add_option("--seqlen", options->seqlens, "lengths, separated by commas"))->required()->delimiter(',');
-  takesCount(command.add_option("--head-dim", options->headDims, "head dims, separated by commas"))->delimiter(',')->capture_default_str();
-  takesCount(command.add_option("--value-dim", options->valueDim, "elements of one head of v and out; default: the head dim"));
-  command.add_option("--dtype", options->dtype, "element type of q, k, v and out")->capture_default_str()->check(CLI::IsMember({"bf16", "fp16"}));
+  command
+      .add_option("FILE", options->files, "patterns: files (.mlir) or names of the library ('heddle help patterns')")
+      ->required()
+      ->type_name(kPatternType);
+  takesCount(command.add_option("--seqlen", options->seqlens, "lengths, separated by commas"))
+      ->required()
+      ->delimiter(',');
+  takesCount(command.add_option("--head-dim", options->headDims, "head dims, separated by commas"))
+      ->delimiter(',')
+      ->capture_default_str();
+  takesCount(
+      command.add_option("--value-dim", options->valueDim, "elements of one head of v and out; default: the head dim"));
+  command.add_option("--dtype", options->dtype, "element type of q, k, v and out")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"bf16", "fp16"}));
   options->problem.add(command, /*withSeqlen=*/false);
   options->database.add(command);
   options->database.addShipped(command);
   auto *tune = command.add_option("--tune", options->tuneBudget, "tune each workload for this long first: 10, 10s, 1m");
-  auto *launcher = command.add_option("--launcher", options->launcher,
-                     "program without a compiler that looks up and launches the kernels (heddle-launch); default: this process");
+  auto *launcher = command.add_option(
+      "--launcher", options->launcher,
+      "program without a compiler that looks up and launches the kernels (heddle-launch); default: this process");
   options->config.addSkeleton(command);
   options->config.addFields(command)->excludes(tune)->excludes(launcher);
   takesCount(command.add_option("--rows", options->rows, "rows compared with the definition"))->capture_default_str();
-  takesCount(command.add_option("--reps", options->repetitions, "timed launches; the median counts"))->capture_default_str()->check(CLI::PositiveNumber);
+  takesCount(command.add_option("--reps", options->repetitions, "timed launches; the median counts"))
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   addJsonOption(command, options->json);
   return [options] {
     if (!options->launcher.empty() && !options->config.skeleton.empty() && options->tuneBudget.empty())

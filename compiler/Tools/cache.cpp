@@ -50,8 +50,10 @@ Status list(const CacheOptions &options) {
   if (!options.json) {
     const PatternLabels labels(names);
     for (const Winner &winner : winners)
-      std::cout << padded(winnerId(winner).substr(0, 12), 12) << padded(timeText(winner), 10) << keyText(winner, labels) << '\n';
-    std::cout << store.path() << ": " << counted(kernels.size(), "kernel") << ", " << counted(winners.size(), "winner") << '\n';
+      std::cout << padded(winnerId(winner).substr(0, 12), 12) << padded(timeText(winner), 10) << keyText(winner, labels)
+                << '\n';
+    std::cout << store.path() << ": " << counted(kernels.size(), "kernel") << ", " << counted(winners.size(), "winner")
+              << '\n';
     return {};
   }
   Json json{{"database", store.path()}, {"kernels", Json::array()}, {"winners", Json::array()}};
@@ -67,7 +69,10 @@ Status verify(const CacheOptions &options) {
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
   HEDDLE_ASSIGN(VerifyReport report, store.verify());
   if (options.json)
-    printJson(Json{{"database", store.path()}, {"ok", report.problems.empty()}, {"counts", countsJson(report.counts)}, {"problems", report.problems}});
+    printJson(Json{{"database", store.path()},
+                   {"ok", report.problems.empty()},
+                   {"counts", countsJson(report.counts)},
+                   {"problems", report.problems}});
   else if (report.problems.empty())
     std::cout << store.path() << ": ok: " << countsText(report.counts) << '\n';
   if (report.problems.empty())
@@ -102,7 +107,8 @@ Status listNames(const CacheOptions &options) {
   for (const NameRecord &name : names) {
     json["names"].push_back(rowJson(name));
     if (!options.json)
-      std::cout << padded(name.name, 20) << padded(name.pattern.substr(0, 12), 12) << inOneLine(name.parameters) << '\n';
+      std::cout << padded(name.name, 20) << padded(name.pattern.substr(0, 12), 12) << inOneLine(name.parameters)
+                << '\n';
   }
   if (options.json)
     printJson(json);
@@ -120,7 +126,9 @@ template <Status (*operation)(const CacheOptions &)> Action addPlain(CLI::App &c
     command.add_option("--older-than", options->olderThanDays, "Drop winners and trials of more days ago")
         ->type_name("DAYS")
         ->check(realBetween(1e-6, 1e6));
-    command.add_option("--keep-generator", options->keepGenerator, std::string("Drop what is not of ") + kGeneratorNumber)->type_name("NUMBER");
+    command
+        .add_option("--keep-generator", options->keepGenerator, std::string("Drop what is not of ") + kGeneratorNumber)
+        ->type_name("NUMBER");
     command.add_flag("--keep-unreferenced", options->keepsUnreferenced, "Keep kernels that no winner names");
     command.add_flag("--dry-run", options->dryRun, "Only count");
   }
@@ -141,8 +149,6 @@ constexpr Verb kOperations[] = {
 
 } // namespace
 
-Action addCache(CLI::App &command) {
-  return addOperations(command, {std::begin(kOperations), std::end(kOperations)});
-}
+Action addCache(CLI::App &command) { return addOperations(command, {std::begin(kOperations), std::end(kOperations)}); }
 
 } // namespace heddle::cli

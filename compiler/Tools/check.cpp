@@ -55,7 +55,8 @@ private:
       refuse(path, status);
   }
 
-  Status eachPattern(const std::string &path, const std::string &text, const std::function<void(const PatternFile &)> &visit) {
+  Status eachPattern(const std::string &path, const std::string &text,
+                     const std::function<void(const PatternFile &)> &visit) {
     if (options.pattern.empty())
       return PatternFile::forEach(text, path, visit);
     HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::parse(text, path, options.pattern));
@@ -102,7 +103,9 @@ private:
 
 Action addCheck(CLI::App &command) {
   auto options = std::make_shared<CheckOptions>();
-  command.add_option("FILE", options->files, "Patterns: files (.mlir), names of the library ('heddle help patterns'), or - for standard input")
+  command
+      .add_option("FILE", options->files,
+                  "Patterns: files (.mlir), names of the library ('heddle help patterns'), or - for standard input")
       ->required()
       ->type_name(kPatternType);
   command.add_option("--pattern", options->pattern, "Check only this attn.pattern")->type_name("NAME");

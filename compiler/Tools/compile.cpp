@@ -26,9 +26,11 @@ Status checkUsage(const CompileOptions &options) {
     return Status::invalidArgument("expected -o FILE for --emit=" + options.emit + ": stdout is a terminal");
   bool namesArch = options.output.find("{arch}") != std::string::npos;
   if (archs > 1 && !options.output.empty() && options.output != "-" && !namesArch)
-    return Status::invalidArgument("expected {arch} in the name after -o: there are " + std::to_string(archs) + " architectures");
+    return Status::invalidArgument("expected {arch} in the name after -o: there are " + std::to_string(archs) +
+                                   " architectures");
   if (!options.database.given.empty() && stage < EmitStage::ptx)
-    return Status::invalidArgument("expected --emit=ptx, cubin or record with --db: a kernel is compiled to be published");
+    return Status::invalidArgument(
+        "expected --emit=ptx, cubin or record with --db: a kernel is compiled to be published");
   if (options.database.given.empty() && !options.publishedName.empty())
     return Status::invalidArgument("expected --db=FILE with --name: it names the pattern there");
   return {};
@@ -73,7 +75,8 @@ private:
 
   Status emitVariants(const PatternFile &file) {
     const bool isDefault = options.config.changes().empty();
-    HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file, isDefault ? PassFunctions::ofDefaults : PassFunctions::ofAll));
+    HEDDLE_ASSIGN(PreparedPattern prepared,
+                  preparePattern(file, isDefault ? PassFunctions::ofDefaults : PassFunctions::ofAll));
     for (const GpuArch *arch : archsOf(options.archs)) {
       HEDDLE_ASSIGN(Artefact artefact, makeArtefact(prepared, options, *arch));
       HEDDLE_TRY(deliver(artefact, outputFor(artefact.facts["arch"])));
@@ -91,7 +94,8 @@ private:
   Status deliver(Artefact &artefact, const std::string &path) {
     bool prints = !options.json && path.empty() && !isBinary(stage);
     if (prints || !path.empty())
-      HEDDLE_TRY(timeStage(artefact.times, "write", [&] { return writeArtifact(prints ? "-" : path, artefact.bytes); }));
+      HEDDLE_TRY(
+          timeStage(artefact.times, "write", [&] { return writeArtifact(prints ? "-" : path, artefact.bytes); }));
     if (options.json)
       results.push_back(describe(artefact, path));
     else if (!prints && path != "-")
@@ -111,8 +115,7 @@ private:
     else if (stage == EmitStage::analysis) {
       json["analysis"] = Json::parse(artefact.bytes);
       json["analysis"].erase("schema"); // that of the whole document
-    }
-    else if (!isBinary(stage))
+    } else if (!isBinary(stage))
       json["text"] = artefact.bytes;
     if (options.timing)
       json["timing_ms"] = timesJson(artefact.times);

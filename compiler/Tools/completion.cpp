@@ -1,6 +1,6 @@
 //===- completion.cpp - heddle completion ---------------------------------===//
-// Scripts by which shells complete verbs, options, their values and the names of patterns, from the declarations of the verbs. bash
-// and zsh share one function, whose tables are written in what both understand.
+// Scripts by which shells complete verbs, options, their values and the names of patterns, from the declarations of the
+// verbs. bash and zsh share one function, whose tables are written in what both understand.
 //===----------------------------------------------------------------------===//
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/CommandTree.h"
@@ -31,19 +31,27 @@ std::string wordsOf(const CommandNode &command) {
     return "offered=''";
   const OptionNode &word = command.words.front();
   switch (word.kind) {
-  case ValueKind::pattern: return "offered=\"$library\" files_too=1";
-  case ValueKind::choice: return "offered='" + joined(word.choices) + "'";
-  case ValueKind::file: return "files_too=1";
-  default: return "offered=''";
+  case ValueKind::pattern:
+    return "offered=\"$library\" files_too=1";
+  case ValueKind::choice:
+    return "offered='" + joined(word.choices) + "'";
+  case ValueKind::file:
+    return "files_too=1";
+  default:
+    return "offered=''";
   }
 }
 
 std::string valueOf(const OptionNode &option) {
   switch (option.kind) {
-  case ValueKind::pattern: return "offered=\"$library\" files_too=1";
-  case ValueKind::choice: return "offered='" + joined(option.choices) + "'";
-  case ValueKind::file: return "files_too=1";
-  default: return "offered=''";
+  case ValueKind::pattern:
+    return "offered=\"$library\" files_too=1";
+  case ValueKind::choice:
+    return "offered='" + joined(option.choices) + "'";
+  case ValueKind::file:
+    return "files_too=1";
+  default:
+    return "offered=''";
   }
 }
 
@@ -59,12 +67,14 @@ void printValues(const CommandNode &command) {
   }
 }
 
-/// _heddle_find WORD...: what may come behind these words, in `offered`, `dashed` (options) and `files_too`. No value of an option is taken for a verb, as
-/// none is called like one.
+/// _heddle_find WORD...: what may come behind these words, in `offered`, `dashed` (options) and `files_too`. No value
+/// of an option is taken for a verb, as none is called like one.
 void printFinder(const std::vector<CommandNode> &nodes) {
   std::cout << "_heddle_find() {\n"
                "  command=heddle option= offered= files_too=\n"
-               "  library='" << joined(libraryPatternNames()) << "'\n"
+               "  library='"
+            << joined(libraryPatternNames())
+            << "'\n"
                "  local word\n"
                "  shift\n"
                "  for word in \"$@\"; do\n"
@@ -149,10 +159,14 @@ std::string fishText(const std::string &text) {
 
 std::string fishWords(ValueKind kind, const std::vector<std::string> &choices) {
   switch (kind) {
-  case ValueKind::pattern: return " -F -a " + fishText(joined(libraryPatternNames()));
-  case ValueKind::choice: return " -f -a " + fishText(joined(choices));
-  case ValueKind::file: return " -F";
-  default: return " -f";
+  case ValueKind::pattern:
+    return " -F -a " + fishText(joined(libraryPatternNames()));
+  case ValueKind::choice:
+    return " -f -a " + fishText(joined(choices));
+  case ValueKind::file:
+    return " -F";
+  default:
+    return " -f";
   }
 }
 

@@ -46,15 +46,18 @@ Result<const GpuArch *> archFor(const ConfigsOptions &options) {
   return archOf(*device);
 }
 
-Status forEachListed(const ConfigList &list, const ConfigsOptions &options, const std::function<void(const ListedConfig &)> &visit) {
-  return options.sample ? list.forEach(SampleSize{*options.sample, options.seed}, visit) : list.forEach(options.limit, visit);
+Status forEachListed(const ConfigList &list, const ConfigsOptions &options,
+                     const std::function<void(const ListedConfig &)> &visit) {
+  return options.sample ? list.forEach(SampleSize{*options.sample, options.seed}, visit)
+                        : list.forEach(options.limit, visit);
 }
 
 /// As documentText of the whole, which is never in memory.
-Status printList(const PreparedPattern &prepared, const KernelShape &shape, const ConfigList &list, const ConfigsOptions &options) {
-  const Json head = {{"schema", kJsonSchema}, {"pattern", prepared.name}, {"arch", shape.archName()}, {"dtype", dtypeName(shape.dtype)},
-                     {"head_dim", shape.headDim}, {"value_dim", shape.valueDim}, {"skeleton", list.skeleton()},
-                     {"feasible", list.feasible()}};
+Status printList(const PreparedPattern &prepared, const KernelShape &shape, const ConfigList &list,
+                 const ConfigsOptions &options) {
+  const Json head = {{"schema", kJsonSchema},           {"pattern", prepared.name},   {"arch", shape.archName()},
+                     {"dtype", dtypeName(shape.dtype)}, {"head_dim", shape.headDim},  {"value_dim", shape.valueDim},
+                     {"skeleton", list.skeleton()},     {"feasible", list.feasible()}};
   const std::string opened = head.dump(2);
   std::cout << opened.substr(0, opened.size() - 2) << ",\n  \"configs\": [";
   const char *separator = "\n    ";
@@ -95,10 +98,15 @@ Action addConfigs(CLI::App &command) {
   options->shape.add(command);
   options->shape.addQueries(command);
   options->config.addSkeleton(command);
-  takesCount(command.add_option("--sample", options->sample, "So many of them, at random; a larger sample begins with a smaller one [the first, in order]"))
-      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));
+  takesCount(
+      command.add_option("--sample", options->sample,
+                         "So many of them, at random; a larger sample begins with a smaller one [the first, in order]"))
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
   command.add_option("--limit", options->limit, "Without --sample: list so many")
-      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)))->capture_default_str();
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1000000000)))
+      ->capture_default_str();
   addSeedOption(command, options->seed, "Seed of the random order")->capture_default_str();
   addJsonOption(command, options->json);
   return [options] {

@@ -45,7 +45,8 @@ bool hasArgument(const PatternFile &file, const std::string &assignment) {
 }
 
 /// --set and --operand go to each pattern that has the argument, and to both if none has, which then say so.
-std::vector<std::string> assignmentsOf(const std::vector<std::string> &given, const std::vector<Side> &sides, size_t index) {
+std::vector<std::string> assignmentsOf(const std::vector<std::string> &given, const std::vector<Side> &sides,
+                                       size_t index) {
   std::vector<std::string> result;
   for (const std::string &assignment : given)
     if (hasArgument(*sides[index].file, assignment) || !hasArgument(*sides[1 - index].file, assignment))
@@ -70,7 +71,8 @@ std::vector<std::string> sizesFor(const DiffOptions &options, const std::vector<
 
 Status checkNames(const DiffOptions &options, const std::vector<Side> &sides) {
   for (size_t i = 0; i < 2; ++i)
-    HEDDLE_TRY((SizeOptions{sizesFor(options, sides, i), assignmentsOf(options.sizes.operands, sides, i)}.check(*sides[i].file)));
+    HEDDLE_TRY((SizeOptions{sizesFor(options, sides, i), assignmentsOf(options.sizes.operands, sides, i)}.check(
+        *sides[i].file)));
   return {};
 }
 
@@ -86,8 +88,9 @@ Status bindSides(const DiffOptions &options, std::vector<Side> &sides) {
     shape.qOrigin = options.origin.position.value_or(0);
     HEDDLE_ASSIGN(shape.parameters, sides[i].file->bindParameters(sizesFor(options, sides, i)));
     HEDDLE_TRY(checkShape(*sides[i].file, shape));
-    HEDDLE_TRY(bindOperands(*sides[i].file, {assignmentsOf(options.sizes.operands, sides, i), {}, OperandSources::Missing::makeForMasks}, shape,
-                            &sides[i].invented));
+    HEDDLE_TRY(bindOperands(
+        *sides[i].file, {assignmentsOf(options.sizes.operands, sides, i), {}, OperandSources::Missing::makeForMasks},
+        shape, &sides[i].invented));
     sides[i].sizes = sizesOf(*sides[i].file, shape);
     sides[i].operands = shape.operands;
   }
@@ -110,7 +113,8 @@ Json sideJson(const Side &side) {
   Json invented = Json::array();
   for (const MadeOperand &tensor : side.invented)
     invented.push_back(tensor.name);
-  return {{"file", side.file->path()}, {"pattern", pattern.getSymName().str()}, {"sizes", sizes}, {"invented", invented}};
+  return {
+      {"file", side.file->path()}, {"pattern", pattern.getSymName().str()}, {"sizes", sizes}, {"invented", invented}};
 }
 
 Json diffJson(const std::vector<Side> &sides, const views::DiffCounts &counts) {
@@ -139,7 +143,8 @@ std::string diffText(const std::vector<Side> &sides, const views::DiffCounts &co
   text += "unequally often  " + (counts.unequal ? grouped(*counts.unequal) : std::string("not counted")) + "\n";
   const attn::ProblemSizes &sizes = sides[0].sizes;
   return text + "in " + counted(sizes.heads, "head") + " of " + counted(sizes.seqlenQ, "query") + " and " +
-         counted(sizes.seqlenK, "key") + ", counted " + (counts.isClosedForm ? "in closed form" : "pair by pair") + "\n";
+         counted(sizes.seqlenK, "key") + ", counted " + (counts.isClosedForm ? "in closed form" : "pair by pair") +
+         "\n";
 }
 
 /// Those of both sides, each with its side.
@@ -162,8 +167,10 @@ views::PictureRequest pictureRequest(const DiffOptions &options, const std::vect
   return request;
 }
 
-/// The text unless JSON is printed, and the file if one is wanted. What has too many pairs is left out, and that is said.
-Status drawPictures(const DiffOptions &options, const std::vector<Side> &sides, const views::DiffSide &first, const views::DiffSide &second) {
+/// The text unless JSON is printed, and the file if one is wanted. What has too many pairs is left out, and that is
+/// said.
+Status drawPictures(const DiffOptions &options, const std::vector<Side> &sides, const views::DiffSide &first,
+                    const views::DiffSide &second) {
   for (bool svg : {false, true}) {
     if (svg ? options.svg.empty() : options.json)
       continue;
@@ -216,20 +223,37 @@ int runDiff(const DiffOptions &options) {
 Action addDiff(CLI::App &command) {
   auto options = std::make_shared<DiffOptions>();
   CLI::Range lengths(int64_t(1), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
-  command.add_option("A", options->files[0], "Pattern: a file (.mlir) or a name of the library ('heddle help patterns')")->required()->type_name(kPatternType);
+  command
+      .add_option("A", options->files[0], "Pattern: a file (.mlir) or a name of the library ('heddle help patterns')")
+      ->required()
+      ->type_name(kPatternType);
   command.add_option("B", options->files[1], "Pattern to compare it with")->required()->type_name(kPatternType);
   command.add_option("--pattern-a", options->names[0], "Which attn.pattern of A")->type_name("NAME");
   command.add_option("--pattern-b", options->names[1], "Which attn.pattern of B")->type_name("NAME");
-  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given"))->required()->type_name("N")->check(lengths);
+  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given"))
+      ->required()
+      ->type_name("N")
+      ->check(lengths);
   takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]"))->type_name("M")->check(lengths);
-  takesCount(command.add_option("--heads", options->heads, "Query heads [one for each head group]"))->type_name("H")->check(counts);
-  takesCount(command.add_option("--head", options->head, "Draw this head only"))->type_name("h")->check(CLI::Range(int64_t(0), int64_t(1) << 20));
+  takesCount(command.add_option("--heads", options->heads, "Query heads [one for each head group]"))
+      ->type_name("H")
+      ->check(counts);
+  takesCount(command.add_option("--head", options->head, "Draw this head only"))
+      ->type_name("h")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 20));
   options->sizes.add(command);
-  command.add_option("--set-a", options->ownSizes[0], "Like --set, for A alone")->type_name("NAME=VALUE")->allow_extra_args(false);
-  command.add_option("--set-b", options->ownSizes[1], "Like --set, for B alone")->type_name("NAME=VALUE")->allow_extra_args(false);
+  command.add_option("--set-a", options->ownSizes[0], "Like --set, for A alone")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--set-b", options->ownSizes[1], "Like --set, for B alone")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   options->origin.add(command);
-  takesCount(command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]"))
-      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1024)));
+  takesCount(
+      command.add_option("--max-cells", options->maxCells,
+                         "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]"))
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1024)));
   command.add_option("--svg", options->svg, "Write a picture to this file too")->type_name("FILE");
   command.add_flag("--exit-code", options->exitCode, "Exit with 1 if the patterns differ");
   addJsonOption(command, options->json);

@@ -45,7 +45,9 @@ Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const Pat
   HEDDLE_TRY(checkShape(file, shape));
   // Quality needs every tensor: made like q, k and v, or beside them in their file.
   using Missing = OperandSources::Missing;
-  const Missing missing = !options.quality ? Missing::leaveOut : options.inputs.empty() ? Missing::make : Missing::refuse;
+  const Missing missing = !options.quality         ? Missing::leaveOut
+                          : options.inputs.empty() ? Missing::make
+                                                   : Missing::refuse;
   HEDDLE_TRY(bindOperands(file, {options.sizes.operands, options.inputs, missing, options.seed}, shape));
   request.operands = shape.operands;
   request.sizes = sizesOf(file, shape);
@@ -61,7 +63,8 @@ Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const Pat
   return request;
 }
 
-Status contradiction(const std::string &option, const std::string &given, const std::string &file, const std::string &found) {
+Status contradiction(const std::string &option, const std::string &given, const std::string &file,
+                     const std::string &found) {
   return Status::invalidArgument(option + "=" + given + ": " + file + " has " + found + "; leave " + option + " out");
 }
 
@@ -73,9 +76,9 @@ Status takeSizes(ExplainOptions &options, const AttentionInputs &inputs) {
     std::optional<int64_t> &given;
     int64_t found;
   };
-  const Size all[] = {{"--seqlen", options.seqlen, sizes.seqlenQ},     {"--seqlen-k", options.seqlenK, sizes.seqlenK},
-                      {"--batch", options.batch, sizes.batch},         {"--heads", options.heads, sizes.heads},
-                      {"--kv-heads", options.kvHeads, sizes.kvHeads},  {"--head-dim", options.headDim, sizes.headDim},
+  const Size all[] = {{"--seqlen", options.seqlen, sizes.seqlenQ},      {"--seqlen-k", options.seqlenK, sizes.seqlenK},
+                      {"--batch", options.batch, sizes.batch},          {"--heads", options.heads, sizes.heads},
+                      {"--kv-heads", options.kvHeads, sizes.kvHeads},   {"--head-dim", options.headDim, sizes.headDim},
                       {"--value-dim", options.valueDim, sizes.valueDim}};
   for (const Size &size : all) {
     if (size.given.value_or(size.found) != size.found)
@@ -89,14 +92,21 @@ Status takeSizes(ExplainOptions &options, const AttentionInputs &inputs) {
   return {};
 }
 
-Result<views::Quality> measure(const PatternFile &file, const ExplainOptions &options, const views::ExplainRequest &request,
-                         std::optional<AttentionInputs> inputs) {
+Result<views::Quality> measure(const PatternFile &file, const ExplainOptions &options,
+                               const views::ExplainRequest &request, std::optional<AttentionInputs> inputs) {
   if (!inputs) {
-    AttentionSizes sizes{1, request.sizes.seqlenQ, request.sizes.seqlenK, request.sizes.heads, request.kvHeads, request.headDim, request.valueDim};
+    AttentionSizes sizes{1,
+                         request.sizes.seqlenQ,
+                         request.sizes.seqlenK,
+                         request.sizes.heads,
+                         request.kvHeads,
+                         request.headDim,
+                         request.valueDim};
     HEDDLE_TRY(views::checkQualitySizes(sizes));
     HEDDLE_ASSIGN(inputs, randomAttentionInputs(sizes, request.dtype, options.seed));
   }
-  return views::measureQuality(file, {request.sizes, request.tile, &*inputs, options.seed, request.operands, options.rows, request.pairs});
+  return views::measureQuality(
+      file, {request.sizes, request.tile, &*inputs, options.seed, request.operands, options.rows, request.pairs});
 }
 
 int runExplain(ExplainOptions options) {
@@ -129,7 +139,9 @@ int runExplain(ExplainOptions options) {
     return fail(explanation.status());
   std::optional<views::Quality> quality;
   if (options.quality) {
-    request->pairs.progress = [&](double share) { progress.show(share, "rows and keys; --rows and --limit bound them"); };
+    request->pairs.progress = [&](double share) {
+      progress.show(share, "rows and keys; --rows and --limit bound them");
+    };
     request->pairs.progress(0);
     Result<views::Quality> measured = measure(**file, options, *request, std::move(inputs));
     progress.finish();
@@ -140,7 +152,8 @@ int runExplain(ExplainOptions options) {
   const std::string inputsName =
       options.inputs.empty() ? "random normal q, k and v, seed " + std::to_string(options.seed) : options.inputs;
   if (options.json)
-    printJson(Json::parse(views::explanationJson(**file, *request, *explanation, options.configs, quality ? &*quality : nullptr)));
+    printJson(Json::parse(
+        views::explanationJson(**file, *request, *explanation, options.configs, quality ? &*quality : nullptr)));
   else
     std::cout << views::explanationText(**file, *request, *explanation, options.configs)
               << (quality ? views::qualityText(inputsName, options.seed, *quality) : "");
@@ -153,23 +166,56 @@ Action addExplain(CLI::App &command) {
   auto options = std::make_shared<ExplainOptions>();
   options->pattern.add(command);
   CLI::Range lengths(int64_t(0), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
-  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given; required without --inputs"))->check(lengths)->type_name("N");
+  takesCount(command.add_option("--seqlen", options->seqlen,
+                                "Queries, and keys unless --seqlen-k is given; required without --inputs"))
+      ->check(lengths)
+      ->type_name("N");
   takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys"))->check(lengths)->type_name("M");
   takesCount(command.add_option("--heads", options->heads, "Query heads (default 1)"))->check(counts)->type_name("H");
-  takesCount(command.add_option("--kv-heads", options->kvHeads, "Heads of k and v (default: as --heads)"))->check(counts)->type_name("H");
-  takesCount(command.add_option("--head-dim", options->headDim, "Channels of a head of q and k (default 128)"))->check(counts)->type_name("D");
-  takesCount(command.add_option("--value-dim", options->valueDim, "Channels of v and out [as --head-dim]"))->check(counts)->type_name("D");
-  command.add_option("--dtype", options->dtype, "Element type (default bf16)")->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
-  takesCount(command.add_option("--batch", options->batch, "Batch elements (default 1)"))->check(counts)->type_name("B");
-  takesCount(command.add_option("--block-m", options->blockM, "Queries of a tile (default 128)"))->check(counts)->type_name("M");
-  takesCount(command.add_option("--block-n", options->blockN, "Keys of a tile (default 128)"))->check(counts)->type_name("N");
+  takesCount(command.add_option("--kv-heads", options->kvHeads, "Heads of k and v (default: as --heads)"))
+      ->check(counts)
+      ->type_name("H");
+  takesCount(command.add_option("--head-dim", options->headDim, "Channels of a head of q and k (default 128)"))
+      ->check(counts)
+      ->type_name("D");
+  takesCount(command.add_option("--value-dim", options->valueDim, "Channels of v and out [as --head-dim]"))
+      ->check(counts)
+      ->type_name("D");
+  command.add_option("--dtype", options->dtype, "Element type (default bf16)")
+      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+  takesCount(command.add_option("--batch", options->batch, "Batch elements (default 1)"))
+      ->check(counts)
+      ->type_name("B");
+  takesCount(command.add_option("--block-m", options->blockM, "Queries of a tile (default 128)"))
+      ->check(counts)
+      ->type_name("M");
+  takesCount(command.add_option("--block-n", options->blockN, "Keys of a tile (default 128)"))
+      ->check(counts)
+      ->type_name("N");
   options->origin.add(command);
   command.add_option("--gpu", options->gpu, "GPU of the roofline (default h200)")->type_name("NAME")->check(gpuName());
-  command.add_flag("--configs", options->configs, "Count the configurations of the kernels, with what rules them out, and list the default and its neighbours");
-  CLI::Option *quality = command.add_flag("--quality", options->quality, "Compare with dense attention: captured mass, output error, layers until all is connected, imbalance of tiles");
-  command.add_option("--inputs", options->inputs, "Tensors q, k, v of --quality, which also give the sizes and the element type [random]")->needs(quality)->type_name("X.safetensors");
-  command.add_option("--rows", options->rows, "Rows that --quality looks at [all of short sequences, else at most 256]")->needs(quality)->check(CLI::Range(int64_t(1), int64_t(1) << 40))->type_name("N");
-  command.add_option("--limit", options->limit, "Counts stop at so many pairs tried one by one, or evaluations of a closed form [2^31 pairs, 2^20 evaluations]")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->type_name("N");
+  command.add_flag(
+      "--configs", options->configs,
+      "Count the configurations of the kernels, with what rules them out, and list the default and its neighbours");
+  CLI::Option *quality = command.add_flag(
+      "--quality", options->quality,
+      "Compare with dense attention: captured mass, output error, layers until all is connected, imbalance of tiles");
+  command
+      .add_option("--inputs", options->inputs,
+                  "Tensors q, k, v of --quality, which also give the sizes and the element type [random]")
+      ->needs(quality)
+      ->type_name("X.safetensors");
+  command
+      .add_option("--rows", options->rows, "Rows that --quality looks at [all of short sequences, else at most 256]")
+      ->needs(quality)
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
+      ->type_name("N");
+  command
+      .add_option("--limit", options->limit,
+                  "Counts stop at so many pairs tried one by one, or evaluations of a closed form [2^31 pairs, 2^20 "
+                  "evaluations]")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
+      ->type_name("N");
   addSeedOption(command, options->seed, "Of random inputs and of the sample of rows (default 0)")->needs(quality);
   options->sizes.add(command);
   addJsonOption(command, options->json);

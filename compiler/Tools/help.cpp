@@ -48,7 +48,9 @@ void printPatterns() {
 Action addHelp(CLI::App &command) {
   auto topic = std::make_shared<std::string>();
   std::vector<std::string> topics = {"environment", "patterns"};
-  command.add_option("WORD", *topic, "A verb, a verb and an operation, environment, or patterns")->required()->check(oneOf("topic", topics));
+  command.add_option("WORD", *topic, "A verb, a verb and an operation, environment, or patterns")
+      ->required()
+      ->check(oneOf("topic", topics));
   return [topic] {
     *topic == "patterns" ? printPatterns() : printEnvironment();
     return int(Ok);

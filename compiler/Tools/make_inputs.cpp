@@ -35,8 +35,10 @@ struct KeySpan {
 
 /// Of "FIRST-LAST".
 std::optional<KeySpan> parseKeySpan(const std::string &text) {
-  const size_t dash = std::min(text.find('-', 1), text.size()); // a first key may be negative, to be refused with its range
-  const std::optional<int64_t> first = parseCount(text.substr(0, dash)), last = parseCount(text.substr(std::min(dash + 1, text.size())));
+  // a first key may be negative, to be refused with its range
+  const size_t dash = std::min(text.find('-', 1), text.size());
+  const std::optional<int64_t> first = parseCount(text.substr(0, dash)),
+                               last = parseCount(text.substr(std::min(dash + 1, text.size())));
   return first && last ? std::optional(KeySpan{*first, *last}) : std::nullopt;
 }
 
@@ -44,13 +46,15 @@ Status multiply(HostTensor &tensor, double factor) {
   for (int64_t i = 0; i < tensor.elements(); ++i) {
     tensor.set(i, static_cast<float>(tensor.get(i) * factor));
     if (!std::isfinite(tensor.get(i)))
-      return Status::invalidArgument("--scale: elements become too large for " + std::string(dtypeName(tensor.dtype)) + ": give a smaller one");
+      return Status::invalidArgument("--scale: elements become too large for " + std::string(dtypeName(tensor.dtype)) +
+                                     ": give a smaller one");
   }
   return {};
 }
 
 Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options) {
-  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind)));
+  HEDDLE_ASSIGN(AttentionInputs inputs,
+                randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind)));
   if (options.scale != 1)
     for (const RoleSpec &role : rolesOf(*inputs.kind, Access::read))
       HEDDLE_TRY(multiply(inputs.of(role.role), options.scale));
@@ -62,7 +66,8 @@ Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputs
 }
 
 /// The tensors that the pattern reads, by name.
-Result<std::map<std::string, OperandTensor>> makeOperands(const AttentionSizes &sizes, const MakeInputsOptions &options) {
+Result<std::map<std::string, OperandTensor>> makeOperands(const AttentionSizes &sizes,
+                                                          const MakeInputsOptions &options) {
   std::map<std::string, OperandTensor> made;
   if (options.patternFile.empty())
     return made;
@@ -82,7 +87,8 @@ int runMakeInputs(const MakeInputsOptions &options) {
   if (Status output = checkOutput("-o", options.output, {pattern}); !output.isOk())
     return fail(output);
   if ((options.spikes.count > 0 || !options.sunkKeys.empty()) && !walksPattern(**findKind(options.kind)))
-    return failUsage(Status::invalidArgument("--spikes and --minus-inf are about scores, which calls of kind " + options.kind + " have none of"));
+    return failUsage(Status::invalidArgument("--spikes and --minus-inf are about scores, which calls of kind " +
+                                             options.kind + " have none of"));
   AttentionSizes sizes = options.sizes;
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
   sizes.kvHeads = options.kvHeads > 0 ? options.kvHeads : sizes.heads;
@@ -116,30 +122,60 @@ Action addMakeInputs(CLI::App &command) {
   CLI::Range lengths(int64_t(0), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
   options->sizes.headDim = 64;
   addKindOption(command, options->kind);
-  takesCount(command.add_option("--batch", options->sizes.batch, "Batch elements"))->type_name("B")->check(counts)->capture_default_str();
+  takesCount(command.add_option("--batch", options->sizes.batch, "Batch elements"))
+      ->type_name("B")
+      ->check(counts)
+      ->capture_default_str();
   takesCount(command.add_option("--seqlen", options->sizes.seqlenQ, "Queries, and keys unless --seqlen-k is given"))
-      ->required()->type_name("N")->check(lengths);
+      ->required()
+      ->type_name("N")
+      ->check(lengths);
   takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]"))->type_name("M")->check(lengths);
-  takesCount(command.add_option("--heads", options->sizes.heads, "Query heads"))->type_name("H")->check(counts)->capture_default_str();
-  takesCount(command.add_option("--kv-heads", options->kvHeads, "Heads of k and v [as --heads]"))->type_name("H")->check(counts);
-  takesCount(command.add_option("--head-dim", options->sizes.headDim, "Channels of q and k"))->type_name("D")->check(counts)->capture_default_str();
-  takesCount(command.add_option("--value-dim", options->valueDim, "Channels of v [as --head-dim]"))->type_name("D")->check(counts);
+  takesCount(command.add_option("--heads", options->sizes.heads, "Query heads"))
+      ->type_name("H")
+      ->check(counts)
+      ->capture_default_str();
+  takesCount(command.add_option("--kv-heads", options->kvHeads, "Heads of k and v [as --heads]"))
+      ->type_name("H")
+      ->check(counts);
+  takesCount(command.add_option("--head-dim", options->sizes.headDim, "Channels of q and k"))
+      ->type_name("D")
+      ->check(counts)
+      ->capture_default_str();
+  takesCount(command.add_option("--value-dim", options->valueDim, "Channels of v [as --head-dim]"))
+      ->type_name("D")
+      ->check(counts);
   command.add_option("--dtype", options->dtype, "Element type: bf16, fp16 or fp32")
-      ->type_name("TYPE")->check(CLI::IsMember({"bf16", "fp16", "fp32"}))->capture_default_str();
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}))
+      ->capture_default_str();
   addSeedOption(command, options->seed, "Seed of the random numbers")->capture_default_str();
-  command.add_option("--scale", options->scale, "Standard deviation of every element")->type_name("S")
-      ->check(realBetween(1e-30, 1e30))->capture_default_str();
-  takesCount(command.add_option("--spikes", options->spikes.count, "So many random pairs of a query and a key in every head get a score near --spike-value"))
-      ->type_name("N")->check(CLI::Range(int64_t(0), int64_t(1) << 20))->capture_default_str();
+  command.add_option("--scale", options->scale, "Standard deviation of every element")
+      ->type_name("S")
+      ->check(realBetween(1e-30, 1e30))
+      ->capture_default_str();
+  takesCount(
+      command.add_option("--spikes", options->spikes.count,
+                         "So many random pairs of a query and a key in every head get a score near --spike-value"))
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 20))
+      ->capture_default_str();
   command.add_option("--spike-value", options->spikes.value, "That score, at a scale of 1 / sqrt(head_dim)")
-      ->type_name("S")->check(realBetween(-1e30, 1e30))->capture_default_str();
+      ->type_name("S")
+      ->check(realBetween(-1e30, 1e30))
+      ->capture_default_str();
   auto isSpan = [](const std::string &text) {
     return parseKeySpan(text) ? "" : "expected FIRST-LAST, got '" + text + "'";
   };
-  command.add_option("--minus-inf", options->sunkKeys, "Keys FIRST to LAST get scores that overflow to -infinity; every row must keep others")
-      ->type_name("FIRST-LAST")->check(isSpan);
-  command.add_option("--for", options->patternFile, "Also the tensors that this pattern reads, under their names")->type_name(kPatternType);
-  command.add_option("--pattern", options->patternName, "Which attn.pattern of that file, if it has several")->type_name("NAME");
+  command
+      .add_option("--minus-inf", options->sunkKeys,
+                  "Keys FIRST to LAST get scores that overflow to -infinity; every row must keep others")
+      ->type_name("FIRST-LAST")
+      ->check(isSpan);
+  command.add_option("--for", options->patternFile, "Also the tensors that this pattern reads, under their names")
+      ->type_name(kPatternType);
+  command.add_option("--pattern", options->patternName, "Which attn.pattern of that file, if it has several")
+      ->type_name("NAME");
   command.add_option("-o,--output", options->output, "The file to write")->required()->type_name("FILE");
   return [options] { return runMakeInputs(*options); };
 }

@@ -19,7 +19,13 @@ std::string literal(const std::string &text) {
     const bool beginsLine = result.empty() || result.back() == '\n';
     if (beginsLine && (c == '.' || c == '\''))
       result += "\\&";
-    result += c == '\\' ? "\\e" : c == '-' ? "\\-" : c == '\'' ? "\\(aq" : c == '^' ? "\\(ha" : c == '~' ? "\\(ti" : c == '`' ? "\\(ga" : std::string(1, c);
+    result += c == '\\'   ? "\\e"
+              : c == '-'  ? "\\-"
+              : c == '\'' ? "\\(aq"
+              : c == '^'  ? "\\(ha"
+              : c == '~'  ? "\\(ti"
+              : c == '`'  ? "\\(ga"
+                          : std::string(1, c);
   }
   return result;
 }

@@ -15,7 +15,8 @@ static int measureCandidates() {
   int type = 0;
   socklen_t size = sizeof type;
   if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
-    return failUsage(Status::invalidArgument("this verb serves `heddle tune`, which starts it; there is no search to serve"));
+    return failUsage(
+        Status::invalidArgument("this verb serves `heddle tune`, which starts it; there is no search to serve"));
   return finish(serveMeasurements(STDIN_FILENO));
 }
 

@@ -96,8 +96,6 @@ constexpr Verb kOperations[] = {
 
 } // namespace
 
-Action addModel(CLI::App &command) {
-  return addOperations(command, {std::begin(kOperations), std::end(kOperations)});
-}
+Action addModel(CLI::App &command) { return addOperations(command, {std::begin(kOperations), std::end(kOperations)}); }
 
 } // namespace heddle::cli

@@ -93,8 +93,8 @@ void report(const PackingOptions &options, const std::vector<PackedKernel> &kern
     return;
   }
   for (const PackedKernel &kernel : kernels)
-    std::cout << kernel.item.str() << ": " << grouped(kernel.cubinBytes) << " B cubin, " << grouped(kernel.ptxBytes) << " B PTX"
-              << (kernel.record.note.empty() ? "" : "; " + kernel.record.note) << '\n';
+    std::cout << kernel.item.str() << ": " << grouped(kernel.cubinBytes) << " B cubin, " << grouped(kernel.ptxBytes)
+              << " B PTX" << (kernel.record.note.empty() ? "" : "; " + kernel.record.note) << '\n';
   std::cout << options.output << ": " << countsText(written) << ", " << counted(bytes, "byte") << '\n';
 }
 
@@ -129,15 +129,23 @@ Status pack(const PackingOptions &options) {
 
 Action addPack(CLI::App &command) {
   auto options = std::make_shared<PackingOptions>();
-  command.add_option("PLAN", options->plan, "Plan file (JSON): patterns, head_dims, dtypes, archs; docs/plans.md")->required();
-  command.add_option("-o,--output", options->output, "File to write, .heddle by custom; there must be none of that name")->type_name("FILE")->required();
+  command.add_option("PLAN", options->plan, "Plan file (JSON): patterns, head_dims, dtypes, archs; docs/plans.md")
+      ->required();
+  command
+      .add_option("-o,--output", options->output, "File to write, .heddle by custom; there must be none of that name")
+      ->type_name("FILE")
+      ->required();
   addArchOption(command, options->archs);
-  command.get_option("--arch")->description(command.get_option("--arch")->get_description() + " [those of the plan, else all]");
-  command.add_option("--from", options->tuned, "Database whose tuned kernels for what is packed go in too; may be repeated")
+  command.get_option("--arch")->description(command.get_option("--arch")->get_description() +
+                                            " [those of the plan, else all]");
+  command
+      .add_option("--from", options->tuned,
+                  "Database whose tuned kernels for what is packed go in too; may be repeated")
       ->type_name("DB")
       ->allow_extra_args(false);
   options->permissions.addPermissions(command);
-  command.add_option("--workers", options->workers, "threads that compile [one for each processor]")->check(CLI::PositiveNumber);
+  command.add_option("--workers", options->workers, "threads that compile [one for each processor]")
+      ->check(CLI::PositiveNumber);
   addJsonOption(command, options->json);
   return [options] { return finish(pack(*options)); };
 }

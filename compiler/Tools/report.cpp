@@ -1,6 +1,6 @@
 //===- report.cpp - heddle report -----------------------------------------===//
-// Writes what databases say as one page for people, or as JSON. Databases are only read; several are read as `heddle cache
-// merge` would join them.
+// Writes what databases say as one page for people, or as JSON. Databases are only read; several are read as `heddle
+// cache merge` would join them.
 //===----------------------------------------------------------------------===//
 #include "compiler/Report/Report.h"
 #include "compiler/Report/ReportPage.h"
@@ -28,7 +28,9 @@ struct ReportOptions {
   ReportInputs inputs;
   bool json = false;
 
-  std::vector<std::string> paths() const { return databases.empty() ? std::vector<std::string>{database.path()} : databases; }
+  std::vector<std::string> paths() const {
+    return databases.empty() ? std::vector<std::string>{database.path()} : databases;
+  }
   StoreOptions reading() const { return database.options(StoreMode::readOnly); }
 };
 
@@ -87,8 +89,9 @@ Status makeAndWrite(const ReportOptions &options) {
     trials += workload["trials"]["rows"].size();
   }
   if (options.output != "-")
-    std::cout << options.output << ": " << counted(data["workloads"].size(), "workload") << ", " << counted(winners, "winner") << ", "
-              << counted(trials, "trial") << ", " << counted(data["devices"].size(), "GPU") << '\n';
+    std::cout << options.output << ": " << counted(data["workloads"].size(), "workload") << ", "
+              << counted(winners, "winner") << ", " << counted(trials, "trial") << ", "
+              << counted(data["devices"].size(), "GPU") << '\n';
   return {};
 }
 
@@ -96,12 +99,19 @@ Status makeAndWrite(const ReportOptions &options) {
 
 Action addReport(CLI::App &command) {
   auto options = std::make_shared<ReportOptions>();
-  command.add_option("--db", options->databases, "Database; may be repeated [$HEDDLE_DB, else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache]")
-      ->type_name("FILE")->allow_extra_args(false);
-  command.add_option("--against", options->against, "Another database to compare the winners with: an older one, another machine's")->type_name("FILE");
+  command
+      .add_option("--db", options->databases,
+                  "Database; may be repeated [$HEDDLE_DB, else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache]")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--against", options->against,
+                  "Another database to compare the winners with: an older one, another machine's")
+      ->type_name("FILE");
   options->inputs.add(command);
   options->database.addPermissions(command);
-  CLI::Option *output = command.add_option("-o,--output", options->output, "Page to write; - is standard output")->type_name("FILE");
+  CLI::Option *output =
+      command.add_option("-o,--output", options->output, "Page to write; - is standard output")->type_name("FILE");
   CLI::Option *json = command.add_flag("--json", options->json, "Print the data of the page as JSON instead");
   output->excludes(json);
   return [options] {
@@ -109,7 +119,9 @@ Action addReport(CLI::App &command) {
       return failUsage(Status::invalidArgument("expected -o FILE, or --json"));
     if (Status page = options->json ? Status() : checkPage(*options); !page.isOk())
       return fail(page);
-    if (Status name = checkEnding("-o", options->output, {".html", ".htm"}, "browsers make them of an .html, by printing it"); !name.isOk())
+    if (Status name =
+            checkEnding("-o", options->output, {".html", ".htm"}, "browsers make them of an .html, by printing it");
+        !name.isOk())
       return failUsage(name);
     return finish(makeAndWrite(*options));
   };

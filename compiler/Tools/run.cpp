@@ -1,6 +1,6 @@
 //===- run.cpp - heddle run ----------------------------------------------------===//
-// Computes a call of any kind, attention unless --kind says otherwise, on the tensors of a file and writes what it gives; on
-// demand compares sampled rows with the definition in fp64.
+// Computes a call of any kind, attention unless --kind says otherwise, on the tensors of a file and writes what it
+// gives; on demand compares sampled rows with the definition in fp64.
 //===----------------------------------------------------------------------===//
 #include "compiler/Pattern/BindOperands.h"
 #include "compiler/Io/AtomicFile.h"
@@ -37,9 +37,11 @@ struct RunOptions {
 
 /// What only a GPU's kernels do, and where a cut through the keys is possible.
 Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, int64_t seqlenK) {
-  const char *forDevices = options.splitKeys ? "--split-keys" : !options.outDType.empty() ? "--out-dtype"
-                           : !options.config.empty() ? "--config"
-                           : options.repeat ? "--repeat" : nullptr;
+  const char *forDevices = options.splitKeys           ? "--split-keys"
+                           : !options.outDType.empty() ? "--out-dtype"
+                           : !options.config.empty()   ? "--config"
+                           : options.repeat            ? "--repeat"
+                                                       : nullptr;
   if (options.target != "cuda" && forDevices)
     return Status::invalidArgument(std::string(forDevices) + " is for --target=cuda");
   if (!options.splitKeys)
@@ -54,15 +56,17 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
       return Status::invalidArgument("--split-keys: tensor '" + pattern.getParameterName(i).str() +
                                      "' has an element for each key, and each launch sees a part of the keys");
   if (*options.splitKeys > seqlenK)
-    return Status::invalidArgument("--split-keys: expected 0 to " + std::to_string(seqlenK) + ", the number of keys, got " +
-                                   std::to_string(*options.splitKeys));
+    return Status::invalidArgument("--split-keys: expected 0 to " + std::to_string(seqlenK) +
+                                   ", the number of keys, got " + std::to_string(*options.splitKeys));
   return {};
 }
 
 oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
   attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
-  oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters, call.shape.operands};
-  return oracle::verifyCall({call.file.pattern(), problem, call.inputs, call.scale}, result, oracle::sampleRows(call.inputs.sizes, rows));
+  oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK,      sizes.qOrigin,
+                          sizes.kOrigin, sizes.parameters, call.shape.operands};
+  return oracle::verifyCall({call.file.pattern(), problem, call.inputs, call.scale}, result,
+                            oracle::sampleRows(call.inputs.sizes, rows));
 }
 
 Json rowJson(const oracle::RowId &id) { return {{"batch", id.batch}, {"head", id.head}, {"row", id.row}}; }
@@ -86,9 +90,9 @@ void printVerify(const oracle::KindReport &report) {
   printTo(std::cout, "verified %s against the definition in fp64\n", counted(report.rowsChecked, "row").c_str());
   printTo(std::cout, "  %-5s %12s %12s   worst row\n", "", "error", "allowed");
   for (const oracle::RoleReport &role : report.roles)
-    printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, row %lld   %s\n", specOf(role.role).name, role.maxError,
-            role.allowedError, (long long)role.worst.batch, (long long)role.worst.head, (long long)role.worst.row,
-            role.isOk() ? "ok" : "WRONG");
+    printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, row %lld   %s\n", specOf(role.role).name,
+            role.maxError, role.allowedError, (long long)role.worst.batch, (long long)role.worst.head,
+            (long long)role.worst.row, role.isOk() ? "ok" : "WRONG");
   std::cout.flush();
 }
 
@@ -104,25 +108,36 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
             const std::optional<oracle::KindReport> &verified) {
   const AttentionSizes &sizes = call.inputs.sizes;
   if (options.json) {
-    Json json = {{"pattern", call.file.pattern().getSymName().str()}, {"target", options.target}, {"kernel", result.kernel},
-                 {"ms", result.ms}, {"output", options.output}, {"dtype", dtypeName(call.inputs.dtype())},
-                 {"batch", sizes.batch}, {"heads", sizes.heads}, {"kv_heads", sizes.kvHeads}, {"seqlen_q", sizes.seqlenQ},
-                 {"seqlen_k", sizes.seqlenK}, {"head_dim", sizes.headDim}, {"value_dim", sizes.valueDim},
+    Json json = {{"pattern", call.file.pattern().getSymName().str()},
+                 {"target", options.target},
+                 {"kernel", result.kernel},
+                 {"ms", result.ms},
+                 {"output", options.output},
+                 {"dtype", dtypeName(call.inputs.dtype())},
+                 {"batch", sizes.batch},
+                 {"heads", sizes.heads},
+                 {"kv_heads", sizes.kvHeads},
+                 {"seqlen_q", sizes.seqlenQ},
+                 {"seqlen_k", sizes.seqlenK},
+                 {"head_dim", sizes.headDim},
+                 {"value_dim", sizes.valueDim},
                  {"scale", call.scale}};
     json["verify"] = verified ? verifyJson(*verified) : Json();
     if (result.split)
-      json["split"] = {{"key", *call.splitKeys}, {"out_difference", number(result.split->out)}, {"lse_difference", number(result.split->lse)}};
+      json["split"] = {{"key", *call.splitKeys},
+                       {"out_difference", number(result.split->out)},
+                       {"lse_difference", number(result.split->lse)}};
     if (call.repeat)
       json["equal_launches"] = *call.repeat;
     printJson(json);
     return;
   }
   printTo(std::cout, "%s: %s in %s, %.3f ms on %s (%s)\n", call.file.pattern().getSymName().str().c_str(),
-              resultsText(call, result).c_str(), options.output.c_str(), result.ms, options.target.c_str(),
-              result.kernel.c_str());
+          resultsText(call, result).c_str(), options.output.c_str(), result.ms, options.target.c_str(),
+          result.kernel.c_str());
   if (result.split)
-    printTo(std::cout, "two launches, split at key %lld, differ from one by %.3e in out, %.3e in lse\n", (long long)*call.splitKeys,
-                result.split->out, result.split->lse);
+    printTo(std::cout, "two launches, split at key %lld, differ from one by %.3e in out, %.3e in lse\n",
+            (long long)*call.splitKeys, result.split->out, result.split->lse);
   if (call.repeat)
     printTo(std::cout, "%s gave the same bits\n", counted(*call.repeat, "launch").c_str());
   if (verified)
@@ -131,7 +146,8 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
 
 /// Two results within the bounds of the definition are within twice the bounds of each other.
 bool agreesWithOneLaunch(const RunResult &result, const oracle::KindReport &verified) {
-  return !result.split || (result.split->out <= 2 * verified.roles[0].allowedError && result.split->lse <= 2 * verified.roles[1].allowedError);
+  return !result.split || (result.split->out <= 2 * verified.roles[0].allowedError &&
+                           result.split->lse <= 2 * verified.roles[1].allowedError);
 }
 
 int execute(const RunOptions &options, const RunCall &call) {
@@ -150,9 +166,10 @@ int execute(const RunOptions &options, const RunCall &call) {
   if (verified->isOk() && agreesWithOneLaunch(*result, *verified))
     return Ok;
   if (verified->isOk())
-    return fail(Status::invalidArgument("two launches over a split of the keys and one launch differ by more than is allowed"));
-  return fail(Status::invalidArgument("the result differs from the definition by more than is allowed; " + options.output +
-                                      " was written and is not to be trusted"));
+    return fail(
+        Status::invalidArgument("two launches over a split of the keys and one launch differ by more than is allowed"));
+  return fail(Status::invalidArgument("the result differs from the definition by more than is allowed; " +
+                                      options.output + " was written and is not to be trusted"));
 }
 
 /// Neither tensors nor kernels may give way to the result.
@@ -226,26 +243,45 @@ Action addRun(CLI::App &command) {
   options->pattern.add(command);
   addKindOption(command, options->kind);
   command.add_option("--inputs", options->inputs, "Tensors " + rolesText(Access::read) + " in bf16, fp16 or fp32")
-      ->required()->type_name("X.safetensors");
+      ->required()
+      ->type_name("X.safetensors");
   command.add_option("--output", options->output, "Where " + rolesText(Access::write) + " go")
-      ->required()->type_name("Y.safetensors");
+      ->required()
+      ->type_name("Y.safetensors");
   command.add_option("--target", options->target, "Where to compute: cpu or cuda")
-      ->required()->type_name("TARGET")->check(CLI::IsMember({"cpu", "cuda"}));
-  command.add_option("--scale", options->scale, "Factor of q . k [1 / sqrt(head_dim)]")->type_name("S")->check(realBetween(-1e30, 1e30));
+      ->required()
+      ->type_name("TARGET")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command.add_option("--scale", options->scale, "Factor of q . k [1 / sqrt(head_dim)]")
+      ->type_name("S")
+      ->check(realBetween(-1e30, 1e30));
   options->sizes.add(command);
   options->origin.add(command);
   command.add_option("--out-dtype", options->outDType, "Type of out on a GPU [that of q]")
-      ->type_name("DTYPE")->check(CLI::IsMember({"fp32"}));
-  command.add_option("--config", options->config, "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2")
-      ->type_name("FIELDS")->check(configFields());
-  takesCount(command.add_option("--split-keys", options->splitKeys, "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first"))
-      ->type_name("N")->check(CLI::Range(int64_t(0), kFarthestPosition));
-  takesCount(command.add_option("--repeat", options->repeat, "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first"))
-      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1000000000)));
-  command.add_flag("--make-operands", options->makesOperands, "Make the tensors that the pattern reads and nobody gives, for tests");
+      ->type_name("DTYPE")
+      ->check(CLI::IsMember({"fp32"}));
+  command
+      .add_option(
+          "--config", options->config,
+          "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2")
+      ->type_name("FIELDS")
+      ->check(configFields());
+  takesCount(command.add_option(
+                 "--split-keys", options->splitKeys,
+                 "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first"))
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(0), kFarthestPosition));
+  takesCount(command.add_option("--repeat", options->repeat,
+                                "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first"))
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
+  command.add_flag("--make-operands", options->makesOperands,
+                   "Make the tensors that the pattern reads and nobody gives, for tests");
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");
   takesCount(command.add_option("--rows", options->rows, "How many rows --verify compares"))
-      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->capture_default_str();
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
+      ->capture_default_str();
   options->database.add(command);
   options->database.addShipped(command);
   addJsonOption(command, options->json);

@@ -59,7 +59,8 @@ Result<views::PictureRequest> requestOf(const ShowOptions &options, const Patter
   bool svg = isSvg(options);
   request.maxColumns = options.maxCells ? options.maxCells : svg ? 128 : 72;
   bool fitsText = shape.seqlenQ <= 36 && shape.seqlenK <= 36;
-  request.maxRows = svg || fitsText || options.maxCells ? request.maxColumns : 36; // a character is twice as high as wide
+  // a character is twice as high as wide
+  request.maxRows = svg || fitsText || options.maxCells ? request.maxColumns : 36;
   return request;
 }
 
@@ -93,19 +94,38 @@ Action addShow(CLI::App &command) {
   auto options = std::make_shared<ShowOptions>();
   options->pattern.add(command);
   CLI::Range lengths(int64_t(1), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
-  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given"))->required()->type_name("N")->check(lengths);
+  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given"))
+      ->required()
+      ->type_name("N")
+      ->check(lengths);
   takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]"))->type_name("M")->check(lengths);
-  takesCount(command.add_option("--heads", options->heads, "Query heads [one for each head group]"))->type_name("H")->check(counts);
-  takesCount(command.add_option("--head", options->head, "Show this head only"))->type_name("h")->check(CLI::Range(int64_t(0), int64_t(1) << 20));
-  takesCount(command.add_option("--block-m", options->blockM, "Queries of a tile"))->type_name("M")->check(counts)->capture_default_str();
-  takesCount(command.add_option("--block-n", options->blockN, "Keys of a tile"))->type_name("N")->check(counts)->capture_default_str();
+  takesCount(command.add_option("--heads", options->heads, "Query heads [one for each head group]"))
+      ->type_name("H")
+      ->check(counts);
+  takesCount(command.add_option("--head", options->head, "Show this head only"))
+      ->type_name("h")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 20));
+  takesCount(command.add_option("--block-m", options->blockM, "Queries of a tile"))
+      ->type_name("M")
+      ->check(counts)
+      ->capture_default_str();
+  takesCount(command.add_option("--block-n", options->blockN, "Keys of a tile"))
+      ->type_name("N")
+      ->check(counts)
+      ->capture_default_str();
   options->sizes.add(command);
   options->origin.add(command);
   command.add_option("--format", options->format, "svg or text [svg for a FILE.svg, else text]")
-      ->type_name("FORMAT")->check(CLI::IsMember({"svg", "text"}));
-  takesCount(command.add_option("--max-cells", options->maxCells, "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]"))
-      ->type_name("N")->check(CLI::Range(int64_t(1), int64_t(1024)));
-  command.add_option("-o,--output", options->output, "Where the picture goes; - is standard output")->type_name("FILE")->capture_default_str();
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"svg", "text"}));
+  takesCount(
+      command.add_option("--max-cells", options->maxCells,
+                         "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]"))
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1024)));
+  command.add_option("-o,--output", options->output, "Where the picture goes; - is standard output")
+      ->type_name("FILE")
+      ->capture_default_str();
   return [options] { return runShow(*options); };
 }
 

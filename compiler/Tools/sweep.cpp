@@ -14,12 +14,15 @@
 namespace heddle::cli {
 
 void SweepPlanOptions::add(CLI::App &command) {
-  command.add_option("PLAN", plan, "Plan file (JSON): patterns, head_dims, dtypes, problems, gpus; docs/plans.md")->required();
+  command.add_option("PLAN", plan, "Plan file (JSON): patterns, head_dims, dtypes, problems, gpus; docs/plans.md")
+      ->required();
   addJsonOption(command, json);
 }
 
 void SweepPlanOptions::addFolder(CLI::App &command) {
-  command.add_option("--dir", folder, "Folder of the sweep: a database and a journal for each shard")->type_name("FOLDER")->required();
+  command.add_option("--dir", folder, "Folder of the sweep: a database and a journal for each shard")
+      ->type_name("FOLDER")
+      ->required();
 }
 
 Result<WorkPlan> SweepPlanOptions::load() const {
@@ -45,7 +48,8 @@ Status listItems(const SweepPlanOptions &options) {
   if (options.json)
     printJson(Json{{"plan", options.plan}, {"items", list}});
   else
-    std::cout << options.plan << ": " << counted(items.size(), "item") << "; shard I/N has those whose number leaves I when divided by N\n";
+    std::cout << options.plan << ": " << counted(items.size(), "item")
+              << "; shard I/N has those whose number leaves I when divided by N\n";
   return {};
 }
 

@@ -54,42 +54,62 @@ struct TunePlace {
   std::optional<Device> device;
   std::optional<tuner::RecordedTable> table;
   std::string gpu() const { return table ? table->fact(kGpuFact) : device->info().identity.deviceName; }
-  Json recordedJson() const { return table ? Json{{"table", table->space().name()}, {"when", table->fact("recorded")}} : Json(); }
+  Json recordedJson() const {
+    return table ? Json{{"table", table->space().name()}, {"when", table->fact("recorded")}} : Json();
+  }
 };
 
 Json winnerJson(const TuneOutcome &outcome, const std::optional<double> &tflops) {
   if (!outcome.search.winner)
     return Json();
   const auto &record = outcome.record;
-  return {{"config", outcome.search.winner->config}, {"median_us", outcome.medianUs}, {"tflops", rateJson(tflops)},
-          {"max_error", outcome.maxError}, {"registers", record ? record->registers : outcome.search.winner->registers},
-          {"content_key", record ? Json(record->contentKey) : Json()}, {"arch", record ? Json(record->kernelArch) : Json()}};
+  return {{"config", outcome.search.winner->config},
+          {"median_us", outcome.medianUs},
+          {"tflops", rateJson(tflops)},
+          {"max_error", outcome.maxError},
+          {"registers", record ? record->registers : outcome.search.winner->registers},
+          {"content_key", record ? Json(record->contentKey) : Json()},
+          {"arch", record ? Json(record->kernelArch) : Json()}};
 }
 
-Json describe(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
+Json describe(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops,
+              const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
-  Json json = {{"device", place.gpu()}, {"recorded", place.recordedJson()}, {"database", database},
-               {"end", tuner::endReasonName(search.end)}, {"feasible", search.feasible}, {"known", search.known},
-               {"measured_now", search.measuredNow}, {"outcomes", outcomesJson(search)},
-               {"compile_seconds", search.compileSeconds}, {"measure_seconds", search.measureSeconds},
-               {"elapsed_seconds", search.elapsedSeconds}, {"order", outcome.order}, {"warm_starts", outcome.warmStarts}};
+  Json json = {{"device", place.gpu()},
+               {"recorded", place.recordedJson()},
+               {"database", database},
+               {"end", tuner::endReasonName(search.end)},
+               {"feasible", search.feasible},
+               {"known", search.known},
+               {"measured_now", search.measuredNow},
+               {"outcomes", outcomesJson(search)},
+               {"compile_seconds", search.compileSeconds},
+               {"measure_seconds", search.measureSeconds},
+               {"elapsed_seconds", search.elapsedSeconds},
+               {"order", outcome.order},
+               {"warm_starts", outcome.warmStarts}};
   json["first_usable_seconds"] = search.firstUsableSeconds ? Json(*search.firstUsableSeconds) : Json();
   json["winner"] = winnerJson(outcome, tflops);
   return json;
 }
 
-void print(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops, const std::string &database) {
+void print(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops,
+           const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
-  printTo(std::cout, "%s%s: %s, %s known, %s tried now (%s) in %.1f s\n", place.gpu().c_str(), place.table ? ", as recorded" : "",
-              counted(search.feasible, "feasible configuration").c_str(), grouped(search.known).c_str(),
-              grouped(search.measuredNow).c_str(), tuner::endReasonName(search.end), search.elapsedSeconds);
-  printTo(std::cout, "  tried first: %zu, the default and winners nearby; then by %s\n", outcome.warmStarts, outcome.order.c_str());
+  printTo(std::cout, "%s%s: %s, %s known, %s tried now (%s) in %.1f s\n", place.gpu().c_str(),
+          place.table ? ", as recorded" : "", counted(search.feasible, "feasible configuration").c_str(),
+          grouped(search.known).c_str(), grouped(search.measuredNow).c_str(), tuner::endReasonName(search.end),
+          search.elapsedSeconds);
+  printTo(std::cout, "  tried first: %zu, the default and winners nearby; then by %s\n", outcome.warmStarts,
+          outcome.order.c_str());
   for (size_t i = 0; i < tuner::kOutcomeCount; ++i)
     if (search.outcomes[i])
-      printTo(std::cout, "  %-15s %s\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)), grouped(search.outcomes[i]).c_str());
+      printTo(std::cout, "  %-15s %s\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)),
+              grouped(search.outcomes[i]).c_str());
   if (search.winner)
-    printTo(std::cout, "winner: %.1f us%s, %s TFLOP/s on kept pairs, error %.2e\n  %s\n", outcome.medianUs, place.table ? " (recorded)" : "",
-                rateText(tflops).c_str(), outcome.maxError, search.winner->config.c_str());
+    printTo(std::cout, "winner: %.1f us%s, %s TFLOP/s on kept pairs, error %.2e\n  %s\n", outcome.medianUs,
+            place.table ? " (recorded)" : "", rateText(tflops).c_str(), outcome.maxError,
+            search.winner->config.c_str());
   if (outcome.record)
     printTo(std::cout, "  published to %s\n", database.c_str());
 }
@@ -123,26 +143,29 @@ Result<TunePlace> placeOf(const TuneOptions &options, const PatternFile &file, c
   }
   const ModelProblem problem{options.pattern, options.problem, options.shape, options.config};
   HEDDLE_ASSIGN(place.table, findTable(options.recorded, problem, file, shape));
-  note("nothing is measured; times are those of " + place.table->space().name() + " (recorded " + place.table->fact("recorded") + ")");
+  note("nothing is measured; times are those of " + place.table->space().name() + " (recorded " +
+       place.table->fact("recorded") + ")");
   return place;
 }
 
-Result<TuneOutcome> tuneAt(const TunePlace &place, const PatternFile &file, const TuneRequest &request, double pace, Store &store) {
+Result<TuneOutcome> tuneAt(const TunePlace &place, const PatternFile &file, const TuneRequest &request, double pace,
+                           Store &store) {
   if (place.table)
     return tuneRecorded(file, request, *place.table, pace, store);
   return tune(file, request, *place.device, store);
 }
 
-int report(const TuneOptions &options, const TunePlace &place, const TuneOutcome &outcome, const std::optional<double> &flops,
-           const std::string &database) {
+int report(const TuneOptions &options, const TunePlace &place, const TuneOutcome &outcome,
+           const std::optional<double> &flops, const std::string &database) {
   const std::optional<double> tflops = teraflops(flops, outcome.medianUs);
   if (options.json)
     printJson(describe(outcome, place, tflops, database));
   else
     print(outcome, place, tflops, database);
   if (!outcome.search.winner)
-    return fail(Status::unsupported("no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
-                                    "--trials` shows why each failed"));
+    return fail(
+        Status::unsupported("no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
+                            "--trials` shows why each failed"));
   if (!outcome.whyNoKernel.empty())
     note("the database gets no kernel of the winner: " + outcome.whyNoKernel);
   return Ok;
@@ -206,7 +229,8 @@ int runTune(const TuneOptions &options) {
 
 Action addTune(CLI::App &command) {
   auto options = std::make_shared<TuneOptions>();
-  command.footer("'heddle tune --fit TABLES...' is 'heddle model fit', 'heddle tune --predict --gpu=NAME FILE' is 'heddle model predict'.");
+  command.footer("'heddle tune --fit TABLES...' is 'heddle model fit', 'heddle tune --predict --gpu=NAME FILE' is "
+                 "'heddle model predict'.");
   options->pattern.add(command);
   options->problem.add(command, /*withSeqlen=*/true);
   options->shape.add(command);
@@ -218,10 +242,16 @@ Action addTune(CLI::App &command) {
   for (const tuner::StrategyInfo &strategy : tuner::strategyRegistry())
     strategies += std::string(strategies.empty() ? "" : "; ") + strategy.name + ": " + strategy.summary;
   command.add_option("--budget", options->budget, "time for the search: 30, 30s, 2m")->capture_default_str();
-  command.add_option("--strategy", options->strategy, "NAME or NAME:OPTION=N,...; " + strategies)->check(strategyWords())->capture_default_str();
-  command.add_option("--model", options->model, "Parameters of the estimate that `heddle model fit` wrote [those shipped]")->type_name("FILE");
-  command.add_option("--workers", options->workers, "threads that compile; default: one less than there are processors");
-  takesCount(command.add_option("--rows", options->rows, "rows of each candidate compared with the definition"))->capture_default_str();
+  command.add_option("--strategy", options->strategy, "NAME or NAME:OPTION=N,...; " + strategies)
+      ->check(strategyWords())
+      ->capture_default_str();
+  command
+      .add_option("--model", options->model, "Parameters of the estimate that `heddle model fit` wrote [those shipped]")
+      ->type_name("FILE");
+  command.add_option("--workers", options->workers,
+                     "threads that compile; default: one less than there are processors");
+  takesCount(command.add_option("--rows", options->rows, "rows of each candidate compared with the definition"))
+      ->capture_default_str();
   command.add_option("--end-with", options->parent, "")->group(""); // of sweep run
   command.add_option("--name", options->name, "name of the pattern in the database; default: its own");
   addJsonOption(command, options->json);

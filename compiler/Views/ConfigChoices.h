@@ -34,7 +34,7 @@ struct SkeletonChoices {
   std::string name;
   std::string refusal; ///< why the skeleton does not apply; empty if it does
   int64_t feasibleCount = 0;
-  std::vector<ConfigChoice> nearDefault; ///< feasible: the default and what differs from it in one knob
+  std::vector<ConfigChoice> nearDefault;       ///< feasible: the default and what differs from it in one knob
   std::map<std::string, RefusingRule> refused; ///< by the name of the rule
 };
 

@@ -77,8 +77,14 @@ Result<Picture> drawDifference(const DiffSide &first, const DiffSide &second, co
   if (pairs > kMostComparedPairs)
     return Status::unsupported("a picture asks for every pair, and " + grouped(pairs) + " are more than the " +
                                grouped(kMostComparedPairs) + " that are compared one by one; take a smaller --seqlen");
-  Picture picture{"a: " + titleOf(first.file, first.sizes) + ", b: " + titleOf(second.file, second.sizes), sizes, false,
-                  false, {}, "a", "b", request.invented};
+  Picture picture{"a: " + titleOf(first.file, first.sizes) + ", b: " + titleOf(second.file, second.sizes),
+                  sizes,
+                  false,
+                  false,
+                  {},
+                  "a",
+                  "b",
+                  request.invented};
   HEDDLE_ASSIGN(DiffPainter painter, DiffPainter::create(first, second, request));
   picture.panels = paintHeads(painter, request);
   picture.showsPairs = sizes.seqlenQ <= request.maxRows && sizes.seqlenK <= request.maxColumns;

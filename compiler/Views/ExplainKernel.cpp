@@ -12,7 +12,8 @@ namespace heddle::views {
 using namespace heddle::attn;
 
 /// What a kernel for these sizes is asked to be.
-static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request, const PassesOfFile &passes) {
+static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request,
+                                     const PassesOfFile &passes) {
   KernelRequest kernel;
   Result<const GpuArch *> arch = findGpuArch(request.gpu->arch);
   if (arch)
@@ -68,7 +69,8 @@ static void explainPasses(const ExplainRequest &request, const KernelRequest &ke
     return;
   result.chainedMib = kChainedMib[1];
   Result<LaunchPlan> plan = chainedLaunchPlan(kernel);
-  Result<WorkspaceLayout> layout = plan ? evaluateWorkspace(*plan, symbolsOf(request)) : Result<WorkspaceLayout>(plan.status());
+  Result<WorkspaceLayout> layout =
+      plan ? evaluateWorkspace(*plan, symbolsOf(request)) : Result<WorkspaceLayout>(plan.status());
   if (layout)
     result.chainedWorkspaceBytes = layout->totalBytes;
 }

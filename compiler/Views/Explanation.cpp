@@ -65,9 +65,9 @@ static std::string reasonOf(const BranchRanges &branch) {
     return branch.reason;
   if (branch.mayVisitGaps)
     return "rows lie further apart than the band is wide: tiles between kept ones may be visited";
-  return branch.exactFromColumns > 1 ? "visited tiles are exact from " + std::to_string(branch.exactFromColumns) +
-                                           " keys per tile on"
-                                     : "";
+  return branch.exactFromColumns > 1
+             ? "visited tiles are exact from " + std::to_string(branch.exactFromColumns) + " keys per tile on"
+             : "";
 }
 
 static void explainVariants(const PatternFile &file, const ProblemSizes &sizes, Explanation &result) {

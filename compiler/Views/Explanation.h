@@ -32,8 +32,8 @@ struct ExplainRequest {
 struct BranchExplanation {
   int64_t keyRate = 1;
   bool isMasked = false;
-  std::string reason;              ///< why it is masked, or what is visited beyond the kept tiles; may be empty
-  std::vector<std::string> pieces; ///< in words
+  std::string reason;                 ///< why it is masked, or what is visited beyond the kept tiles; may be empty
+  std::vector<std::string> pieces;    ///< in words
   std::vector<std::string> whyMasked; ///< of each piece; empty: tiles are found in closed form, or in a list
   std::vector<bool> isListed;         ///< each piece: its keys are those of a list
 };
@@ -68,7 +68,7 @@ struct Explanation {
   std::optional<WideInt> flops;         ///< 2 (head_dim + value_dim) for each kept pair
   WideInt bytes = 0;                    ///< q, k, v read once, out and lse written once
   std::optional<int64_t> workspaceBytes;
-  std::string workspaceNote;            ///< why there is none
+  std::string workspaceNote;           ///< why there is none
   std::vector<PassExplanation> passes; ///< in the order of their launches; none: the pattern has one pass
   std::string whyOnePass;
   std::optional<int64_t> chainedWorkspaceBytes; ///< of the default configuration with `chained_mib` = chainedMib

@@ -66,18 +66,27 @@ private:
     for (size_t i = 0; i < s.parameters.size(); ++i)
       if (!pattern.isOperand(i))
         parameters[pattern.getParameterName(i).str()] =
-          pattern.isRealParameter(i) ? Json(attn::realOfWord(s.parameters[i])) : Json(s.parameters[i]);
-    return {{"batch", request.batch}, {"seqlen_q", s.seqlenQ}, {"seqlen_k", s.seqlenK}, {"heads", s.heads},
-            {"kv_heads", request.kvHeads}, {"head_dim", request.headDim}, {"value_dim", request.valueDim},
+            pattern.isRealParameter(i) ? Json(attn::realOfWord(s.parameters[i])) : Json(s.parameters[i]);
+    return {{"batch", request.batch},
+            {"seqlen_q", s.seqlenQ},
+            {"seqlen_k", s.seqlenK},
+            {"heads", s.heads},
+            {"kv_heads", request.kvHeads},
+            {"head_dim", request.headDim},
+            {"value_dim", request.valueDim},
             {"dtype", dtypeName(request.dtype)},
-            {"q_origin", s.qOrigin}, {"block_m", request.tile.rows}, {"block_n", request.tile.columns},
+            {"q_origin", s.qOrigin},
+            {"block_m", request.tile.rows},
+            {"block_n", request.tile.columns},
             {"parameters", parameters},
             {"scores", pattern.getSoftmax().scoresInWords()}};
   }
 
   Json tiles(const attn::TileCounts &counts) {
-    return {{"visited", integer(counts.visited)}, {"full", integer(counts.full)},
-            {"partial", integer(counts.visited - counts.full)}, {"is_bound", counts.isBound}};
+    return {{"visited", integer(counts.visited)},
+            {"full", integer(counts.full)},
+            {"partial", integer(counts.visited - counts.full)},
+            {"is_bound", counts.isBound}};
   }
 
   Json passes() {
@@ -103,10 +112,15 @@ private:
     for (const VariantExplanation &variant : said.variants) {
       Json branches = Json::array();
       for (const BranchExplanation &branch : variant.branches)
-        branches.push_back({{"key_rate", branch.keyRate}, {"masked", branch.isMasked}, {"reason", branch.reason},
-                            {"pieces", branch.pieces}, {"why_masked", branch.whyMasked}});
-      list.push_back({{"heads", variant.heads}, {"first_head", variant.heads ? Json(variant.firstHead) : Json()},
-                      {"query_rate", variant.queryRate}, {"branches", branches}});
+        branches.push_back({{"key_rate", branch.keyRate},
+                            {"masked", branch.isMasked},
+                            {"reason", branch.reason},
+                            {"pieces", branch.pieces},
+                            {"why_masked", branch.whyMasked}});
+      list.push_back({{"heads", variant.heads},
+                      {"first_head", variant.heads ? Json(variant.firstHead) : Json()},
+                      {"query_rate", variant.queryRate},
+                      {"branches", branches}});
     }
     return list;
   }
@@ -115,18 +129,26 @@ private:
     const RowQuality &rows = quality.rows;
     const DepthQuality &depth = quality.depth;
     const BalanceQuality &balance = quality.balance;
-    Json json = {{"reference", rows.isCausal ? "causal" : "dense"}, {"rows", rows.rows}, {"rows_in_all", rows.rowsInAll},
-                 {"empty_rows", rows.emptyRows}, {"mean_mass", rows.meanMass}, {"least_mass", rows.leastMass},
-                 {"least_mass_head", rows.leastHead}, {"least_mass_row", rows.leastRow},
-                 {"relative_error", rows.relativeError}, {"max_error", rows.maxError}};
-    json["depth"] = depth.whyNot.empty()
-                        ? Json{{"layers", optional(depth.closure.layers)}, {"node_positions", depth.nodeSize},
-                               {"connected", depth.closure.connected}, {"settled_after", depth.closure.settledAfter}}
-                        : Json{{"layers", Json()}, {"reason", depth.whyNot}};
-    json["imbalance"] = balance.whyNot.empty()
-                            ? Json{{"ratio", balance.imbalance()}, {"most_tiles", balance.most}, {"mean_tiles", balance.mean},
-                                   {"query_tiles", balance.queryTiles}}
-                            : Json{{"ratio", Json()}, {"reason", balance.whyNot}};
+    Json json = {{"reference", rows.isCausal ? "causal" : "dense"},
+                 {"rows", rows.rows},
+                 {"rows_in_all", rows.rowsInAll},
+                 {"empty_rows", rows.emptyRows},
+                 {"mean_mass", rows.meanMass},
+                 {"least_mass", rows.leastMass},
+                 {"least_mass_head", rows.leastHead},
+                 {"least_mass_row", rows.leastRow},
+                 {"relative_error", rows.relativeError},
+                 {"max_error", rows.maxError}};
+    json["depth"] = depth.whyNot.empty() ? Json{{"layers", optional(depth.closure.layers)},
+                                                {"node_positions", depth.nodeSize},
+                                                {"connected", depth.closure.connected},
+                                                {"settled_after", depth.closure.settledAfter}}
+                                         : Json{{"layers", Json()}, {"reason", depth.whyNot}};
+    json["imbalance"] = balance.whyNot.empty() ? Json{{"ratio", balance.imbalance()},
+                                                      {"most_tiles", balance.most},
+                                                      {"mean_tiles", balance.mean},
+                                                      {"query_tiles", balance.queryTiles}}
+                                               : Json{{"ratio", Json()}, {"reason", balance.whyNot}};
     return json;
   }
 
@@ -145,7 +167,11 @@ private:
       }
       for (const auto &[name, rule] : choices.refused)
         rejected[name] = {{"count", rule.count}, {"example", rule.reason + " (" + rule.config + ")"}};
-      list.push_back({{"skeleton", choices.name}, {"applies", true}, {"feasible", choices.feasibleCount}, {"near_default", near}, {"rejected", rejected}});
+      list.push_back({{"skeleton", choices.name},
+                      {"applies", true},
+                      {"feasible", choices.feasibleCount},
+                      {"near_default", near},
+                      {"rejected", rejected}});
     }
     return list;
   }

@@ -63,13 +63,15 @@ private:
     attn::PatternOp pattern = file.pattern();
     text += "pattern " + pattern.getSymName().str() + " (" + file.path() + ")\n";
     const attn::ProblemSizes &s = request.sizes;
-    line("problem", "batch " + grouped(request.batch) + ", " + counted(s.seqlenQ, "query") + ", " + counted(s.seqlenK, "key") + ", " +
-                        counted(s.heads, "head") + " (" + grouped(request.kvHeads) + " for k and v), head_dim " +
-                        std::to_string(request.headDim) + valueDimText() + ", " + dtypeName(request.dtype));
+    line("problem", "batch " + grouped(request.batch) + ", " + counted(s.seqlenQ, "query") + ", " +
+                        counted(s.seqlenK, "key") + ", " + counted(s.heads, "head") + " (" + grouped(request.kvHeads) +
+                        " for k and v), head_dim " + std::to_string(request.headDim) + valueDimText() + ", " +
+                        dtypeName(request.dtype));
     std::string parameters;
     for (size_t i = 0; i < s.parameters.size(); ++i)
       if (!pattern.isOperand(i))
-        parameters += (parameters.empty() ? "" : ", ") + pattern.getParameterName(i).str() + " = " + pattern.getParameterText(i, s.parameters[i]);
+        parameters += (parameters.empty() ? "" : ", ") + pattern.getParameterName(i).str() + " = " +
+                      pattern.getParameterText(i, s.parameters[i]);
     if (!parameters.empty())
       line("sizes", parameters);
     if (std::string chain = pattern.getSoftmax().scoresInWords(); !chain.empty())
@@ -81,8 +83,8 @@ private:
     line("kept pairs", (said.keptPairs ? grouped(*said.keptPairs) : "-") + note);
     if (said.density)
       line("density", format("%.4g %%", *said.density * 100));
-    line("tiles", format("%lld x %lld: ", (long long)request.tile.rows, (long long)request.tile.columns) +
-                      tiles(said.tiles));
+    line("tiles",
+         format("%lld x %lld: ", (long long)request.tile.rows, (long long)request.tile.columns) + tiles(said.tiles));
     line("transposed", tiles(said.transposedTiles));
     if (said.tileEfficiency)
       line("tile efficiency", format("%.1f %% of the pairs in visited tiles are kept", *said.tileEfficiency * 100));
@@ -91,10 +93,11 @@ private:
   std::string tiles(const attn::TileCounts &counts) const {
     const bool isUnknown = attn::lacksTensors(file.analysis(), request.sizes);
     if (counts.isBound)
-      return "at most " + grouped(counts.visited) + " visited, at least " + grouped(counts.full) +
-             " full (" + std::string(isUnknown ? "what its tensors hold is not known"
-                                     : counts.isCutShort ? "its closed form takes more evaluations than --limit"
-                                                         : "its lists are too long to be read") + ")";
+      return "at most " + grouped(counts.visited) + " visited, at least " + grouped(counts.full) + " full (" +
+             std::string(isUnknown           ? "what its tensors hold is not known"
+                         : counts.isCutShort ? "its closed form takes more evaluations than --limit"
+                                             : "its lists are too long to be read") +
+             ")";
     return grouped(counts.visited) + " visited = " + grouped(counts.full) + " full + " +
            grouped(counts.visited - counts.full) + " partial";
   }
@@ -103,15 +106,16 @@ private:
     if (said.flops)
       line("operations", flopsText(double(*said.flops)));
     const bool hasTensors = llvm::any_of(attn::PatternOp(file.pattern()).getArgumentTypes(), attn::isOperandType);
-    line("bytes", bytesText(double(said.bytes)) + " (q, k, v once, out and lse once" + (hasTensors ? ", the pattern's tensors once)" : ")"));
+    line("bytes", bytesText(double(said.bytes)) + " (q, k, v once, out and lse once" +
+                      (hasTensors ? ", the pattern's tensors once)" : ")"));
     line("workspace", said.workspaceBytes ? bytesText(double(*said.workspaceBytes)) : "- (" + said.workspaceNote + ")");
     if (!said.passes.empty())
       line("chained", chained());
     if (said.roofline)
-      line("roofline", format("%.4g ms on %s, bound by %s (compute %.4g ms, memory %.4g ms)", said.roofline->ms,
-                              said.gpuFullName.c_str(),
-                              said.roofline->isComputeBound ? "the bf16 matrix rate" : "memory bandwidth",
-                              said.roofline->computeMs, said.roofline->memoryMs));
+      line("roofline",
+           format("%.4g ms on %s, bound by %s (compute %.4g ms, memory %.4g ms)", said.roofline->ms,
+                  said.gpuFullName.c_str(), said.roofline->isComputeBound ? "the bf16 matrix rate" : "memory bandwidth",
+                  said.roofline->computeMs, said.roofline->memoryMs));
   }
 
   /// "2 kernels, rows in 4 and 1 classes: 1,234 visited tiles, workspace 16.8 MiB (chained_mib=32)"
@@ -127,13 +131,15 @@ private:
     }
     return counted(said.passes.size(), "kernel") + ", rows in " + rates + " classes: " + (isBound ? "at most " : "") +
            counted(visited, "visited tile") +
-           (said.chainedWorkspaceBytes ? ", workspace " + bytesText(double(*said.chainedWorkspaceBytes)) : "") + " (chained_mib=" + std::to_string(said.chainedMib) + ")";
+           (said.chainedWorkspaceBytes ? ", workspace " + bytesText(double(*said.chainedWorkspaceBytes)) : "") +
+           " (chained_mib=" + std::to_string(said.chainedMib) + ")";
   }
 
   void heads(const VariantExplanation &variant) {
     std::string who = variant.heads == 0 ? "no head"
-                      : variant.heads == 1 ? format("head %lld", (long long)variant.firstHead)
-                                           : counted(variant.heads, "head") + format(" from %lld on", (long long)variant.firstHead);
+                      : variant.heads == 1
+                          ? format("head %lld", (long long)variant.firstHead)
+                          : counted(variant.heads, "head") + format(" from %lld on", (long long)variant.firstHead);
     text += who + ": rows in " + counted(variant.queryRate, "residue class") + "\n";
     for (size_t b = 0; b < variant.branches.size(); ++b) {
       const BranchExplanation &branch = variant.branches[b];
@@ -158,8 +164,8 @@ private:
       if (!choices.refusal.empty())
         text += "  " + choices.name + " does not apply: " + choices.refusal + "\n";
       else
-        text += "  " + grouped(choices.feasibleCount) + " of " + choices.name + (choices.feasibleCount == 1 ? " is" : " are") +
-                " feasible; the default and its neighbours:\n";
+        text += "  " + grouped(choices.feasibleCount) + " of " + choices.name +
+                (choices.feasibleCount == 1 ? " is" : " are") + " feasible; the default and its neighbours:\n";
       for (const ConfigChoice &choice : choices.nearDefault)
         text += "  " + choices.name + " " + choice.line + (choice.isDefault ? "  (default)" : "") + "\n";
       for (const auto &[name, rule] : choices.refused)

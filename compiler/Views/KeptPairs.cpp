@@ -39,7 +39,8 @@ static bool hasLists(const PatternAnalysis &analysis) {
 /// A tensor that a mask reads says something else of each batch element.
 static bool isOfEachElement(const PatternFile &file) {
   attn::PatternOp pattern = file.pattern();
-  return llvm::any_of(file.analysis().maskTensors, [&](unsigned argument) { return attn::hasExtent(pattern, argument, attn::Extent::Batch); });
+  return llvm::any_of(file.analysis().maskTensors,
+                      [&](unsigned argument) { return attn::hasExtent(pattern, argument, attn::Extent::Batch); });
 }
 
 /// What may have to be tried, over all heads.
@@ -48,11 +49,12 @@ static WideInt pairsToTry(const PatternFile &file, const ProblemSizes &sizes) {
   return WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK * WideInt(branches);
 }
 
-static std::string whyUncounted(const PatternFile &file, const ProblemSizes &sizes, const PairEffort &effort, bool isCutShort) {
-  const std::string why = isCutShort ? "its closed form takes more than " + grouped(sizes.mostEvaluations) + " evaluations"
-                          : hasLongLists(file.analysis(), sizes)
-                              ? "its lists have more than " + grouped(kMostListEntries) + " entries"
-                              : std::string("the pattern has a part without a closed form");
+static std::string whyUncounted(const PatternFile &file, const ProblemSizes &sizes, const PairEffort &effort,
+                                bool isCutShort) {
+  const std::string why =
+      isCutShort ? "its closed form takes more than " + grouped(sizes.mostEvaluations) + " evaluations"
+      : hasLongLists(file.analysis(), sizes) ? "its lists have more than " + grouped(kMostListEntries) + " entries"
+                                             : std::string("the pattern has a part without a closed form");
   return "unknown: " + why + ", and " + grouped(pairsToTry(file, sizes)) + " pairs are more than the " +
          grouped(effort.mostPairs) + " that are tried one by one";
 }

@@ -27,7 +27,8 @@ Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSi
   return KeptRows(std::make_unique<Compiled>(std::move(code), sizes, operands));
 }
 
-KeptRows::Compiled::Compiled(std::shared_ptr<const JitPattern> compiled, const attn::ProblemSizes &sizes, Operands given)
+KeptRows::Compiled::Compiled(std::shared_ptr<const JitPattern> compiled, const attn::ProblemSizes &sizes,
+                             Operands given)
     : code(std::move(compiled)), operands(std::move(given)), keeps(sizes.seqlenK) {
   context.heads = static_cast<int32_t>(sizes.heads);
   context.seqlenQ = static_cast<int32_t>(sizes.seqlenQ);

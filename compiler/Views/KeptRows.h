@@ -16,12 +16,14 @@ public:
 
   /// unsupported if the predicate has no form on this machine; invalidArgument if `operands` lacks a tensor that a mask
   /// reads. Scores may be asked if it lacks none.
-  static Result<KeptRows> create(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands = {});
+  static Result<KeptRows> create(const PatternFile &file, const attn::ProblemSizes &sizes,
+                                 const Operands &operands = {});
 
   /// copies[j] = how many branches keep (row, j) for this head, for batch element 0.
   void read(int64_t head, int64_t row, std::vector<uint16_t> &copies);
 
-  /// scores[j], scale * <q, k> of (row, j), becomes what the pattern's chain makes of it; for fewer keys than there are, too.
+  /// scores[j], scale * <q, k> of (row, j), becomes what the pattern's chain makes of it; for fewer keys than there
+  /// are, too.
   void changeScores(int64_t head, int64_t row, std::vector<double> &scores);
 
 private:

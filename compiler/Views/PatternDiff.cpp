@@ -20,7 +20,8 @@ public:
     std::string arguments;
     for (size_t i = 0; i < sizes.parameters.size(); ++i)
       arguments += (i ? ", %p" : "%p") + std::to_string(i) + ": i32";
-    const std::string text = "attn.pattern @joint(" + arguments + ") {\n  %m = attn.full\n  attn.softmax union(%m)\n}\n";
+    const std::string text =
+        "attn.pattern @joint(" + arguments + ") {\n  %m = attn.full\n  attn.softmax union(%m)\n}\n";
     file = PatternFile::parse(text, "joint").take();
     pattern = file->pattern();
     masks[0] = take(first.file, 0);

@@ -78,8 +78,10 @@ public:
 
 private:
   Panel paintAnew(unsigned variant, int64_t head) const {
-    Panel panel{{head}, {ceilDivide(sizes.seqlenQ, cellRows), ceilDivide(sizes.seqlenK, cellColumns), cellRows,
-                         cellColumns, {}}, density(head)};
+    Panel panel{
+        {head},
+        {ceilDivide(sizes.seqlenQ, cellRows), ceilDivide(sizes.seqlenK, cellColumns), cellRows, cellColumns, {}},
+        density(head)};
     for (int64_t row = 0; row < panel.grid.rows; ++row)
       paintRow(panel.grid, variant, head, row);
     return panel;
@@ -168,8 +170,9 @@ static Status checkLists(const attn::PatternAnalysis &analysis, const ProblemSiz
   const attn::WideInt entries = attn::longestList(analysis, sizes);
   if (entries <= kMostDrawnEntries)
     return {};
-  return Status::unsupported("a picture reads every entry of a pattern's lists, and " + grouped(entries) + " are more than " +
-                             grouped(kMostDrawnEntries) + "; take a smaller --seqlen or shorter lists");
+  return Status::unsupported("a picture reads every entry of a pattern's lists, and " + grouped(entries) +
+                             " are more than " + grouped(kMostDrawnEntries) +
+                             "; take a smaller --seqlen or shorter lists");
 }
 
 Result<Picture> draw(const PatternFile &file, const PictureRequest &request) {
@@ -209,11 +212,16 @@ std::string inventedNote(const Picture &picture) {
 /// Of two patterns: the colours of Okabe and Ito, who chose them for every kind of colour vision, over grey.
 static CellLook lookOfDifference(Cell cell) {
   switch (cell) {
-  case Cell::Full: return {"#5a5a5a", "", "\u2588"};
-  case Cell::OnlyFirst: return {"#d55e00", "M-1 1L1 -1M-1 7L7 -1M5 7L7 5", "a"};
-  case Cell::OnlySecond: return {"#56b4e9", "M-1 5L1 7M-1 -1L7 7M5 -1L7 1", "b"};
-  case Cell::Differs: return {"#f0e442", "M0 3H6M3 0V6", "x"};
-  default: return {"#ffffff", "", "\u00b7"};
+  case Cell::Full:
+    return {"#5a5a5a", "", "\u2588"};
+  case Cell::OnlyFirst:
+    return {"#d55e00", "M-1 1L1 -1M-1 7L7 -1M5 7L7 5", "a"};
+  case Cell::OnlySecond:
+    return {"#56b4e9", "M-1 5L1 7M-1 -1L7 7M5 -1L7 1", "b"};
+  case Cell::Differs:
+    return {"#f0e442", "M0 3H6M3 0V6", "x"};
+  default:
+    return {"#ffffff", "", "\u00b7"};
   }
 }
 
@@ -221,11 +229,16 @@ CellLook lookOf(Cell cell, const Picture &picture) {
   if (picture.comparesTwo())
     return lookOfDifference(cell);
   switch (cell) {
-  case Cell::Partial: return {"#f0a202", "", "\u2592"};
-  case Cell::Lattice: return {"#6fb1e0", "", "\u2593"};
-  case Cell::Full: return {"#1b4f8a", "", "\u2588"};
-  case Cell::Twice: return {"#0a1a33", "", "#"};
-  default: return {"#eeeeee", "", "\u00b7"};
+  case Cell::Partial:
+    return {"#f0a202", "", "\u2592"};
+  case Cell::Lattice:
+    return {"#6fb1e0", "", "\u2593"};
+  case Cell::Full:
+    return {"#1b4f8a", "", "\u2588"};
+  case Cell::Twice:
+    return {"#0a1a33", "", "#"};
+  default:
+    return {"#eeeeee", "", "\u00b7"};
   }
 }
 
@@ -236,14 +249,22 @@ std::string describe(Cell cell, const Picture &picture) {
   if (picture.comparesTwo() && cell == Cell::Skipped)
     return "kept by neither";
   switch (cell) {
-  case Cell::Skipped: return showsPairs ? "not kept" : "skipped";
-  case Cell::Partial: return "partial";
-  case Cell::Lattice: return "full on its lattice";
-  case Cell::Full: return showsPairs ? "kept" : "full";
-  case Cell::Twice: return showsPairs ? "kept by two branches" : "full in two branches";
-  case Cell::OnlyFirst: return (showsPairs ? "only in " : "more in ") + picture.first;
-  case Cell::OnlySecond: return (showsPairs ? "only in " : "more in ") + picture.second;
-  case Cell::Differs: return "some only in " + picture.first + ", some only in " + picture.second;
+  case Cell::Skipped:
+    return showsPairs ? "not kept" : "skipped";
+  case Cell::Partial:
+    return "partial";
+  case Cell::Lattice:
+    return "full on its lattice";
+  case Cell::Full:
+    return showsPairs ? "kept" : "full";
+  case Cell::Twice:
+    return showsPairs ? "kept by two branches" : "full in two branches";
+  case Cell::OnlyFirst:
+    return (showsPairs ? "only in " : "more in ") + picture.first;
+  case Cell::OnlySecond:
+    return (showsPairs ? "only in " : "more in ") + picture.second;
+  case Cell::Differs:
+    return "some only in " + picture.first + ", some only in " + picture.second;
   }
   return "";
 }

@@ -38,18 +38,18 @@ struct Grid {
 };
 
 struct Panel {
-  std::vector<int64_t> heads;     ///< ascending; they look alike
+  std::vector<int64_t> heads; ///< ascending; they look alike
   Grid grid;
-  std::optional<double> density;  ///< kept pairs / (seqlen_q * seqlen_k) of one of these heads, branches added
+  std::optional<double> density; ///< kept pairs / (seqlen_q * seqlen_k) of one of these heads, branches added
 };
 
 struct Picture {
   std::string title;
   attn::ProblemSizes sizes;
-  bool showsPairs = false;        ///< every cell is one pair
-  bool isMasked = false;          ///< partial cells may keep nothing
+  bool showsPairs = false; ///< every cell is one pair
+  bool isMasked = false;   ///< partial cells may keep nothing
   std::vector<Panel> panels;
-  std::string first, second;      ///< what the two patterns are called, if the picture compares two
+  std::string first, second;         ///< what the two patterns are called, if the picture compares two
   std::vector<std::string> invented; ///< tensors that nobody gave: "cu (documents)"
 
   bool comparesTwo() const { return !first.empty(); }
@@ -60,10 +60,10 @@ struct Picture {
 
 struct PictureRequest {
   attn::ProblemSizes sizes;
-  std::optional<int64_t> head;    ///< only this one
-  attn::TileShape tile;           ///< cells are multiples of it, unless every pair is shown
+  std::optional<int64_t> head; ///< only this one
+  attn::TileShape tile;        ///< cells are multiples of it, unless every pair is shown
   int64_t maxRows = 128, maxColumns = 128;
-  Operands operands = {};         ///< tensors that the pattern reads
+  Operands operands = {};                 ///< tensors that the pattern reads
   std::vector<std::string> invented = {}; ///< what those are called that nobody gave
 };
 

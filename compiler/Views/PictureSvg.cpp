@@ -90,7 +90,8 @@ private:
   }
 
   /// Lines below `top`; where they end.
-  double paragraph(double x, double top, int size, const std::string &words, double room, const std::string &more = "") {
+  double paragraph(double x, double top, int size, const std::string &words, double room,
+                   const std::string &more = "") {
     for (const std::string &line : wrapText(words, size, room)) {
       label(x, top + size, size, line, more);
       top += lineHeight(size);
@@ -161,7 +162,8 @@ private:
     auto close = [&](const Run &run, int64_t bottom) {
       double left = x + double(run.begin) * perColumn, right = std::min(x + double(run.end) * perColumn, x + width);
       double from = y + double(run.top) * perRow, to = std::min(y + double(bottom) * perRow, y + height);
-      path += "M" + number(left) + " " + number(from) + "H" + number(right) + "V" + number(to) + "H" + number(left) + "Z";
+      path +=
+          "M" + number(left) + " " + number(from) + "H" + number(right) + "V" + number(to) + "H" + number(left) + "Z";
     };
     for (int64_t row = 0; row <= grid.rows; ++row) {
       std::vector<Run> now;
@@ -189,7 +191,8 @@ private:
 
   /// Thin white lines between pairs, where those are wide enough to be told apart.
   void rulers(const Grid &grid, double x, double y) {
-    double perRow = height / double(std::max<int64_t>(grid.rows, 1)), perColumn = width / double(std::max<int64_t>(grid.columns, 1));
+    double perRow = height / double(std::max<int64_t>(grid.rows, 1)),
+           perColumn = width / double(std::max<int64_t>(grid.columns, 1));
     if (perRow < 4 || perColumn < 4)
       return;
     std::string path;
@@ -214,7 +217,8 @@ private:
         y = below;
       }
       rect(x, y, kSwatch, kSwatch, "fill=\"" + fillOf(cell) + "\" stroke=\"#888888\" stroke-width=\"0.5\"");
-      below = std::max(below, std::max(paragraph(x + indent, y - 1, kTextSize, words, content - indent), y + kLegendRow));
+      below =
+          std::max(below, std::max(paragraph(x + indent, y - 1, kTextSize, words, content - indent), y + kLegendRow));
       x += needed + kLegendGap;
     }
     return below;

@@ -64,7 +64,8 @@ private:
   void diagonal(const Piece &piece) {
     std::optional<int64_t> lower = valueOf(piece.diagonal.lower, sizes, head);
     std::optional<int64_t> upper = valueOf(piece.diagonal.upper, sizes, head);
-    int64_t low = sizes.kOrigin - (sizes.qOrigin + sizes.seqlenQ - 1), high = sizes.kOrigin + sizes.seqlenK - 1 - sizes.qOrigin;
+    int64_t low = sizes.kOrigin - (sizes.qOrigin + sizes.seqlenQ - 1),
+            high = sizes.kOrigin + sizes.seqlenK - 1 - sizes.qOrigin;
     bool isLow = lower && *lower > low, isHigh = upper && *upper < high;
     if (isLow && isHigh)
       add("keys from " + place(*lower) + " to " + place(*upper));
@@ -77,10 +78,12 @@ private:
   void blocks(const CellBand &band) {
     if (!band.loop.isEven())
       return add(band.steps.lower ? "keys of later documents" : "keys of earlier documents");
-    std::optional<int64_t> lower = valueOf(band.steps.lower, sizes, head), upper = valueOf(band.steps.upper, sizes, head);
+    std::optional<int64_t> lower = valueOf(band.steps.lower, sizes, head),
+                           upper = valueOf(band.steps.upper, sizes, head);
     auto offset = [](int64_t steps) {
       return steps == 0 ? std::string("the query's block")
-                        : std::to_string(std::abs(steps)) + (std::abs(steps) == 1 ? " block " : " blocks ") + (steps < 0 ? "before" : "after");
+                        : std::to_string(std::abs(steps)) + (std::abs(steps) == 1 ? " block " : " blocks ") +
+                              (steps < 0 ? "before" : "after");
     };
     const std::string words = "in blocks of " + length(band.loop.span) + ": keys";
     if (lower && lower == upper)
@@ -134,13 +137,15 @@ private:
     else if (upper < last)
       add(axis + " up to " + std::to_string(upper));
     if (isBoundInCell)
-      add(axis + (cells.empty() || cells.back().isEven() ? " bounded within the segment" : " bounded within the document"));
+      add(axis +
+          (cells.empty() || cells.back().isEven() ? " bounded within the segment" : " bounded within the document"));
   }
 
   /// The segment's own first or last position.
   static bool isEdge(const IntExpr &term, const std::vector<CellLoop> &cells) {
     return std::any_of(cells.begin(), cells.end(), [&](const CellLoop &cell) {
-      return term == cell.start(cell.q) || term == cell.last(cell.q) || term == cell.start(cell.k) || term == cell.last(cell.k);
+      return term == cell.start(cell.q) || term == cell.last(cell.q) || term == cell.start(cell.k) ||
+             term == cell.last(cell.k);
     });
   }
 
@@ -159,6 +164,8 @@ private:
 
 } // namespace
 
-std::string inWords(const Piece &piece, const ProblemSizes &sizes, int64_t head) { return Words(sizes, head).of(piece); }
+std::string inWords(const Piece &piece, const ProblemSizes &sizes, int64_t head) {
+  return Words(sizes, head).of(piece);
+}
 
 } // namespace heddle::views

@@ -66,7 +66,8 @@ void addTiles(const attn::VariantRanges &ranges, const QualityRequest &request, 
     for (int64_t index = 0; index * request.tile.rows < rows; ++index) {
       int64_t ofTile = 0;
       for (const attn::TileVisitor &branch : branches)
-        for (const attn::TileRun &run : branch.visit(head, {rowClass, index, request.tile.rows}, request.tile.columns).visited)
+        for (const attn::TileRun &run :
+             branch.visit(head, {rowClass, index, request.tile.rows}, request.tile.columns).visited)
           ofTile += run.end - run.begin;
       visited += ofTile;
       balance.most = std::max(balance.most, ofTile);
@@ -81,7 +82,8 @@ BalanceQuality measureBalance(const PatternFile &file, const QualityRequest &req
   int64_t visited = 0;
   for (int64_t head = 0; head < sizes.heads; ++head) {
     const attn::Variant &variant = file.analysis().variants[attn::variantOf(file.analysis(), sizes, head)];
-    if (attn::countRowTiles(sizes.seqlenQ, variant.forward.rowRate, request.tile.rows) > kMostQueryTiles / sizes.heads) {
+    if (attn::countRowTiles(sizes.seqlenQ, variant.forward.rowRate, request.tile.rows) >
+        kMostQueryTiles / sizes.heads) {
       balance.whyNot = "more than " + counted(kMostQueryTiles, "query tile");
       return balance;
     }
@@ -105,8 +107,9 @@ std::string depthText(const DepthQuality &depth) {
   if (depth.closure.layers)
     return (isExact ? "" : "at least ") + counted(*depth.closure.layers, "layer") +
            " until every pair of the reference is connected (" + nodes + ")";
-  return "never all: " + format("%.4g %%", depth.closure.connected * 100) + " of the reference's pairs are connected after " +
-         counted(depth.closure.settledAfter, "layer") + ", and no more (" + nodes + ")";
+  return "never all: " + format("%.4g %%", depth.closure.connected * 100) +
+         " of the reference's pairs are connected after " + counted(depth.closure.settledAfter, "layer") +
+         ", and no more (" + nodes + ")";
 }
 
 } // namespace
@@ -142,18 +145,22 @@ std::string qualityText(const std::string &inputs, uint64_t seed, const Quality 
   std::string text = "quality of batch element 0 on " + inputs + "\n";
   text += line("reference", rows.isCausal ? "attention over all keys up to the query: no row keeps a later one"
                                           : "attention over all keys");
-  text += line("rows", isSample ? grouped(rows.rows) + " of " + grouped(rows.rowsInAll) +
-                                         format(", one from each of as many equal runs, seed %llu", (unsigned long long)seed)
-                                : "all " + grouped(rows.rows));
-  text += line("captured mass", format("mean %.4f, least %.4f (head %lld, row %lld) of a row's reference weights; ", rows.meanMass,
-                                       rows.leastMass, (long long)rows.leastHead, (long long)rows.leastRow) +
-                                    counted(rows.emptyRows, "row") + (rows.emptyRows == 1 ? " keeps" : " keep") + " nothing");
-  text += line("output error", format("relative %.4g (Frobenius), largest of an element %.4g", rows.relativeError, rows.maxError));
+  text +=
+      line("rows", isSample ? grouped(rows.rows) + " of " + grouped(rows.rowsInAll) +
+                                  format(", one from each of as many equal runs, seed %llu", (unsigned long long)seed)
+                            : "all " + grouped(rows.rows));
+  text += line("captured mass",
+               format("mean %.4f, least %.4f (head %lld, row %lld) of a row's reference weights; ", rows.meanMass,
+                      rows.leastMass, (long long)rows.leastHead, (long long)rows.leastRow) +
+                   counted(rows.emptyRows, "row") + (rows.emptyRows == 1 ? " keeps" : " keep") + " nothing");
+  text += line("output error",
+               format("relative %.4g (Frobenius), largest of an element %.4g", rows.relativeError, rows.maxError));
   text += line("depth", depthText(quality.depth));
   const BalanceQuality &balance = quality.balance;
-  text += line("imbalance", !balance.whyNot.empty() ? "- (" + balance.whyNot + ")"
-                                                    : format("%.3g: a query tile visits at most %s, %.4g on average", balance.imbalance(),
-                                                             counted(balance.most, "key tile").c_str(), balance.mean));
+  text += line("imbalance", !balance.whyNot.empty()
+                                ? "- (" + balance.whyNot + ")"
+                                : format("%.3g: a query tile visits at most %s, %.4g on average", balance.imbalance(),
+                                         counted(balance.most, "key tile").c_str(), balance.mean));
   return text;
 }
 

@@ -1,6 +1,6 @@
 //===- Quality.h - what a pattern loses against dense attention --*- C++ -*-===//
-// Owns the numbers of `heddle explain --quality`. The reference is attention with the same scores over all keys, or, for a
-// pattern that keeps no key behind its query, over all keys up to the query. All of batch element 0.
+// Owns the numbers of `heddle explain --quality`. The reference is attention with the same scores over all keys, or,
+// for a pattern that keeps no key behind its query, over all keys up to the query. All of batch element 0.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_VIEWS_QUALITY_H
 #define HEDDLE_COMPILER_VIEWS_QUALITY_H
@@ -26,8 +26,8 @@ struct QualityRequest {
 /// Over the rows that were looked at. Rows before the first key of a causal reference have none and do not count.
 struct RowQuality {
   bool isCausal = false;
-  int64_t rows = 0, rowsInAll = 0; ///< looked at; of all heads
-  int64_t emptyRows = 0;           ///< with keys in the reference and none in the pattern
+  int64_t rows = 0, rowsInAll = 0;    ///< looked at; of all heads
+  int64_t emptyRows = 0;              ///< with keys in the reference and none in the pattern
   double leastMass = 1, meanMass = 1; ///< reference weights of the kept keys, summed over a row
   int64_t leastHead = 0, leastRow = 0;
   double relativeError = 0; ///< ||out - reference|| / ||reference||, Frobenius; the pattern's weights sum to 1
@@ -57,8 +57,9 @@ struct Quality {
 inline constexpr int64_t kMostPairsOfAllRows = int64_t(1) << 22; ///< of all heads; beyond them rows are sampled
 inline constexpr int64_t kMostSampledRows = 256, kLeastSampledRows = 8;
 inline constexpr int64_t kMostSampledProducts = int64_t(1) << 31; ///< of numbers, for the sampled rows together
-inline constexpr int64_t kMostNodes = 2048;                      ///< of the graph of a layer; longer sequences are cut into blocks
-inline constexpr int64_t kMostInputElements = int64_t(1) << 27;  ///< of q, k or v
+/// of the graph of a layer; longer sequences are cut into blocks
+inline constexpr int64_t kMostNodes = 2048;
+inline constexpr int64_t kMostInputElements = int64_t(1) << 27; ///< of q, k or v
 
 /// unsupported: a predicate has no form on this machine, or the inputs are too large.
 Result<Quality> measureQuality(const PatternFile &file, const QualityRequest &request);

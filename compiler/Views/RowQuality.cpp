@@ -39,8 +39,8 @@ std::vector<Row> rowsOf(const QualityRequest &request) {
   return rows;
 }
 
-constexpr int64_t kKeysAtATime = 256;                   // converted and used by all rows of a batch
-constexpr int64_t kScoresAtATime = int64_t(1) << 22;    // of the rows of a batch
+constexpr int64_t kKeysAtATime = 256;                // converted and used by all rows of a batch
+constexpr int64_t kScoresAtATime = int64_t(1) << 22; // of the rows of a batch
 
 /// One row, while its batch is measured.
 struct Measured {
@@ -100,7 +100,8 @@ private:
     return end;
   }
 
-  /// use(first key, number of keys, elements) for runs of keys of one head; element d of key i is elements[i * dim + d].
+  /// use(first key, number of keys, elements) for runs of keys of one head; element d of key i is elements[i * dim +
+  /// d].
   template <class Use> void forEachRun(const HostTensor &tensor, int64_t head, int64_t dim, int64_t count, Use use) {
     const AttentionSizes &s = inputs.sizes;
     const int64_t kvHead = head / (s.heads / s.kvHeads);
@@ -141,15 +142,16 @@ private:
       one.scores.assign(one.keys, 0);
     }
     std::vector<float> turned(dim * kKeysAtATime); // so that sums of many keys grow side by side
-    forEachRun(inputs.k, batch.front().row.head, dim, count, [&](int64_t first, int64_t keys, const std::vector<float> &elements) {
-      for (int64_t i = 0; i < keys; ++i)
-        for (int64_t d = 0; d < dim; ++d)
-          turned[d * kKeysAtATime + i] = elements[i * dim + d];
-      for (Measured &one : batch)
-        for (int64_t d = 0; d < dim; ++d)
-          for (int64_t i = 0; i < std::min(keys, one.keys - first); ++i)
-            one.scores[first + i] += double(one.query[d]) * double(turned[d * kKeysAtATime + i]);
-    });
+    forEachRun(inputs.k, batch.front().row.head, dim, count,
+               [&](int64_t first, int64_t keys, const std::vector<float> &elements) {
+                 for (int64_t i = 0; i < keys; ++i)
+                   for (int64_t d = 0; d < dim; ++d)
+                     turned[d * kKeysAtATime + i] = elements[i * dim + d];
+                 for (Measured &one : batch)
+                   for (int64_t d = 0; d < dim; ++d)
+                     for (int64_t i = 0; i < std::min(keys, one.keys - first); ++i)
+                       one.scores[first + i] += double(one.query[d]) * double(turned[d * kKeysAtATime + i]);
+               });
     for (Measured &one : batch) {
       for (double &score : one.scores)
         score *= 1 / std::sqrt(double(dim));
@@ -180,16 +182,17 @@ private:
       one.dense.assign(dim, 0);
       one.sparse.assign(dim, 0);
     }
-    forEachRun(inputs.v, batch.front().row.head, dim, count, [&](int64_t first, int64_t keys, const std::vector<float> &values) {
-      for (Measured &one : batch)
-        for (int64_t i = 0; i < std::min(keys, one.keys - first); ++i) {
-          const double weight = one.scores[first + i], taken = weight * one.copies[first + i];
-          for (int64_t d = 0; d < dim; ++d) {
-            one.dense[d] += weight * values[i * dim + d];
-            one.sparse[d] += taken * values[i * dim + d];
-          }
-        }
-    });
+    forEachRun(inputs.v, batch.front().row.head, dim, count,
+               [&](int64_t first, int64_t keys, const std::vector<float> &values) {
+                 for (Measured &one : batch)
+                   for (int64_t i = 0; i < std::min(keys, one.keys - first); ++i) {
+                     const double weight = one.scores[first + i], taken = weight * one.copies[first + i];
+                     for (int64_t d = 0; d < dim; ++d) {
+                       one.dense[d] += weight * values[i * dim + d];
+                       one.sparse[d] += taken * values[i * dim + d];
+                     }
+                   }
+               });
   }
 
   void finish(const Measured &one) {

@@ -41,16 +41,25 @@ Reach sumOf(const Reach &a, const Reach &b) {
 
 Reach reachOf(const IntExpr &expr) {
   const IntExpr::Node &node = *expr.get();
-  const Reach a = node.operands[0] ? reachOf(node.operands[0]) : Reach(), b = node.operands[1] ? reachOf(node.operands[1]) : Reach();
+  const Reach a = node.operands[0] ? reachOf(node.operands[0]) : Reach(),
+              b = node.operands[1] ? reachOf(node.operands[1]) : Reach();
   switch (node.op) {
-  case IntExpr::Constant: return Reach::of(node.value, node.value);
-  case IntExpr::Symbolic: return node.symbol.kind == Symbol::Parameter ? Reach{0, Reach::kFar} : Reach();
-  case IntExpr::Add: return sumOf(a, b);
-  case IntExpr::Sub: return sumOf(a, {-b.most, -b.least});
-  case IntExpr::Mul: return b.least == b.most ? Reach::of(a.least * b.least, a.most * b.least) : Reach();
-  case IntExpr::Min: return {std::min(a.least, b.least), std::min(a.most, b.most)};
-  case IntExpr::Max: return {std::max(a.least, b.least), std::max(a.most, b.most)};
-  default: return {};
+  case IntExpr::Constant:
+    return Reach::of(node.value, node.value);
+  case IntExpr::Symbolic:
+    return node.symbol.kind == Symbol::Parameter ? Reach{0, Reach::kFar} : Reach();
+  case IntExpr::Add:
+    return sumOf(a, b);
+  case IntExpr::Sub:
+    return sumOf(a, {-b.most, -b.least});
+  case IntExpr::Mul:
+    return b.least == b.most ? Reach::of(a.least * b.least, a.most * b.least) : Reach();
+  case IntExpr::Min:
+    return {std::min(a.least, b.least), std::min(a.most, b.most)};
+  case IntExpr::Max:
+    return {std::max(a.least, b.least), std::max(a.most, b.most)};
+  default:
+    return {};
   }
 }
 

@@ -35,12 +35,15 @@ void BranchEvaluator::compileList(CompiledPiece &piece, const ListedColumns &lis
   piece.listedLast = piece.listProgram.add(list.last);
 }
 
-/// Cells [0, count) whose runs move by the slopes. Runs with less than a tile between them leave no tile out: one run stands
-/// for them all.
-void BranchEvaluator::collectAlike(const CellRuns<SweepDomain> &runs, int64_t count, Collector<PlainDomain> &collector) {
+/// Cells [0, count) whose runs move by the slopes. Runs with less than a tile between them leave no tile out: one run
+/// stands for them all.
+void BranchEvaluator::collectAlike(const CellRuns<SweepDomain> &runs, int64_t count,
+                                   Collector<PlainDomain> &collector) {
   auto at = [](SweepNumber number, int64_t cell) { return number.value + cell * number.slope; };
   for (const auto &[begin, end] : runs.visited) {
-    auto isJoined = [&, begin = begin, end = end](int64_t cell) { return at(begin, cell + 1) - at(end, cell) < collector.columnsPerTile; };
+    auto isJoined = [&, begin = begin, end = end](int64_t cell) {
+      return at(begin, cell + 1) - at(end, cell) < collector.columnsPerTile;
+    };
     const bool ascends = begin.slope >= 0 && end.slope >= 0;
     if (count == 1 || (ascends && isJoined(0) && isJoined(count - 2)))
       collector.visited.push_back({begin.value, at(end, count - 1)});

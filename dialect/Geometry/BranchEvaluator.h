@@ -22,8 +22,8 @@ public:
   BranchEvaluator(const BranchRanges &branch, const TensorData &tensors);
 
   bool uses(Symbol::Kind kind) const;
-  /// What positions are divided by in floors and remainders, and in the split of columns into tiles, for sizes that `valueOf`
-  /// gives.
+  /// What positions are divided by in floors and remainders, and in the split of columns into tiles, for sizes that
+  /// `valueOf` gives.
   template <class SymbolValues> std::vector<int64_t> divisors(SymbolValues valueOf, int64_t columnsPerTile) const;
 
   /// Heads with equal values (sizes alike) have equal ranges for every tile.
@@ -33,7 +33,9 @@ public:
   template <class SymbolValues> WideInt listEntries(SymbolValues valueOf, int64_t rows) const;
   template <class SymbolValues> WideInt listTiles(SymbolValues valueOf, int64_t rows, TileShape shape) const;
 
-  template <class Number> struct Run { Number begin, end; };
+  template <class Number> struct Run {
+    Number begin, end;
+  };
   template <class Domain> struct Visit {
     std::vector<Run<typename Domain::Number>> visited, full;
     int64_t evaluations = 0; ///< of a piece in a combination of cells, or in many that evaluate alike
@@ -59,8 +61,8 @@ private:
     ExprProgram listProgram; ///< over Symbol::ListedCell
     unsigned listedFirst = 0, listedLast = 0;
   };
-  /// Runs are columns [begin, end). `full` holds those that the rows of all cells so far keep; a run lies in one cell of
-  /// every list.
+  /// Runs are columns [begin, end). `full` holds those that the rows of all cells so far keep; a run lies in one cell
+  /// of every list.
   template <class Domain> struct Collector {
     Domain &domain;
     int64_t columnsPerTile;
@@ -87,7 +89,8 @@ private:
                   SymbolValues &valueOf, Collector<PlainDomain> &collector) const;
   static void collectAlike(const CellRuns<SweepDomain> &runs, int64_t count, Collector<PlainDomain> &collector);
   template <class Domain, class SymbolValues>
-  std::vector<Run<typename Domain::Number>> listedRuns(const CompiledPiece &piece, Domain &domain, SymbolValues &valueOf,
+  std::vector<Run<typename Domain::Number>> listedRuns(const CompiledPiece &piece, Domain &domain,
+                                                       SymbolValues &valueOf,
                                                        const std::vector<typename Domain::Number> &slots) const;
   template <class Domain>
   static std::vector<Run<typename Domain::Number>> common(Domain &domain,
@@ -100,9 +103,11 @@ private:
   void walkCells(const CompiledPiece &piece, size_t depth, std::vector<typename Domain::Number> &cells,
                  SymbolValues &valueOf, Collector<Domain> &collector) const;
   template <class Domain>
-  static std::vector<Run<typename Domain::Number>> sortedOnce(Domain &domain, const std::vector<Run<typename Domain::Number>> &runs);
+  static std::vector<Run<typename Domain::Number>> sortedOnce(Domain &domain,
+                                                              const std::vector<Run<typename Domain::Number>> &runs);
   template <class Domain>
-  static std::vector<Run<typename Domain::Number>> joined(Domain &domain, std::vector<Run<typename Domain::Number>> runs);
+  static std::vector<Run<typename Domain::Number>> joined(Domain &domain,
+                                                          std::vector<Run<typename Domain::Number>> runs);
 
   const TensorData &tensors;
   std::vector<CompiledPiece> pieces;
@@ -170,8 +175,7 @@ WideInt BranchEvaluator::listTiles(SymbolValues valueOf, int64_t rows, TileShape
   return tiles;
 }
 
-template <class SymbolValues, class Use>
-void BranchEvaluator::forEachList(SymbolValues valueOf, Use use) const {
+template <class SymbolValues, class Use> void BranchEvaluator::forEachList(SymbolValues valueOf, Use use) const {
   PlainDomain domain{&tensors};
   std::vector<int64_t> slots;
   for (const CompiledPiece &piece : pieces)
@@ -233,7 +237,8 @@ BranchEvaluator::CellRuns<Domain> BranchEvaluator::runsOf(const CompiledPiece &p
       return {};
     return {{slots[first], domain.add(slots[last], domain.constant(1))}};
   };
-  CellRuns<Domain> runs{run(piece.visitFirst, piece.visitLast), {}, !domain.equal(slots[piece.hasRows], domain.constant(0))};
+  CellRuns<Domain> runs{
+      run(piece.visitFirst, piece.visitLast), {}, !domain.equal(slots[piece.hasRows], domain.constant(0))};
   if (runs.hasRows)
     runs.full = run(piece.fullFirst, piece.fullLast);
   return runs;
@@ -245,12 +250,15 @@ void BranchEvaluator::sweepCells(const CompiledPiece &piece, std::vector<int64_t
   std::vector<SweepNumber> slots;
   while (first <= last) {
     SweepDomain domain{last - first, 0, &tensors};
-    piece.program.run(domain, [&](Symbol symbol) -> SweepNumber {
-      for (size_t i = 0; symbol.kind == Symbol::Cell && i < piece.cells.size(); ++i)
-        if (piece.cells[i].symbol == symbol.index)
-          return i + 1 == piece.cells.size() ? SweepNumber{first, 1, 0} : domain.constant(cells[i]);
-      return domain.constant(symbol.kind == Symbol::Cell ? 0 : valueOf(symbol));
-    }, slots);
+    piece.program.run(
+        domain,
+        [&](Symbol symbol) -> SweepNumber {
+          for (size_t i = 0; symbol.kind == Symbol::Cell && i < piece.cells.size(); ++i)
+            if (piece.cells[i].symbol == symbol.index)
+              return i + 1 == piece.cells.size() ? SweepNumber{first, 1, 0} : domain.constant(cells[i]);
+          return domain.constant(symbol.kind == Symbol::Cell ? 0 : valueOf(symbol));
+        },
+        slots);
     const CellRuns<SweepDomain> runs = runsOf(piece, domain, slots);
     const int64_t count = domain.horizon + 1;
     ++collector.evaluations;
@@ -273,9 +281,12 @@ BranchEvaluator::listedRuns(const CompiledPiece &piece, Domain &domain, SymbolVa
   std::vector<Run<Number>> runs;
   std::vector<Number> columns;
   for (int64_t cell : piece.rule->cells(arguments, row, &tensors)) {
-    piece.listProgram.run(domain, [&](Symbol symbol) -> Number {
-      return symbol.kind == Symbol::ListedCell ? domain.add(base, domain.constant(cell)) : valueOf(symbol);
-    }, columns);
+    piece.listProgram.run(
+        domain,
+        [&](Symbol symbol) -> Number {
+          return symbol.kind == Symbol::ListedCell ? domain.add(base, domain.constant(cell)) : valueOf(symbol);
+        },
+        columns);
     runs.push_back({columns[piece.listedFirst], domain.add(columns[piece.listedLast], domain.constant(1))});
   }
   return runs;
@@ -328,7 +339,8 @@ BranchEvaluator::joined(Domain &domain, std::vector<Run<typename Domain::Number>
 }
 
 template <class Domain, class SymbolValues>
-BranchEvaluator::Visit<Domain> BranchEvaluator::visit(Domain &domain, SymbolValues valueOf, int64_t columnsPerTile) const {
+BranchEvaluator::Visit<Domain> BranchEvaluator::visit(Domain &domain, SymbolValues valueOf,
+                                                      int64_t columnsPerTile) const {
   using Number = typename Domain::Number;
   Number one = domain.constant(1), block = domain.constant(columnsPerTile);
   auto ceilDiv = [&](Number a) { return domain.floorDiv(domain.add(a, domain.constant(columnsPerTile - 1)), block); };

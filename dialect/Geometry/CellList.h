@@ -1,7 +1,7 @@
 //===- CellList.h - key cells that a query cell names -----------*- C++ -*-===//
-// Owns what the analysis and the generated code know of a list: a rule that gives, for the number of a query's cell, the
-// numbers of key cells. The host asks it for whole lists; generated code calls functions by the rule's name, which exist
-// for the host (hostFunctions) and for devices (a file of codegen/Skeletons).
+// Owns what the analysis and the generated code know of a list: a rule that gives, for the number of a query's cell,
+// the numbers of key cells. The host asks it for whole lists; generated code calls functions by the rule's name, which
+// exist for the host (hostFunctions) and for devices (a file of codegen/Skeletons).
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_GEOMETRY_CELLLIST_H
 #define HEDDLE_DIALECT_GEOMETRY_CELLLIST_H
@@ -26,15 +26,16 @@ public:
   /// Rules of one name are the same rule. Generated code calls `<name>_next`, `<name>_has`, `<name>_length` and
   /// `<name>_entry` (ListCalls.h).
   virtual const char *name() const = 0;
-  /// The file of codegen/Skeletons with the device functions, which are called `heddle::<name>_next`, ...; null: the module of
-  /// pattern functions defines them itself (ListCalls.cpp).
+  /// The file of codegen/Skeletons with the device functions, which are called `heddle::<name>_next`, ...; null: the
+  /// module of pattern functions defines them itself (ListCalls.cpp).
   virtual const char *deviceFile() const = 0;
 
-  /// The rule of the query cells that name a key cell; `arguments` become its own. Null of a rule that no piece of a mask has.
+  /// The rule of the query cells that name a key cell; `arguments` become its own. Null of a rule that no piece of a
+  /// mask has.
   virtual std::shared_ptr<const ListRule> transposed(std::vector<IntExpr> &arguments) const { return nullptr; }
 
-  /// Ascending, each once; no bound is put on the numbers. An argument that stands for a tensor is its number among `tensors`,
-  /// which holds it.
+  /// Ascending, each once; no bound is put on the numbers. An argument that stands for a tensor is its number among
+  /// `tensors`, which holds it.
   virtual std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row,
                                      const TensorData *tensors = nullptr) const = 0;
   /// False: all query cells have the same list, and `row` may be any number.

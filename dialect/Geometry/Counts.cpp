@@ -43,7 +43,8 @@ public:
       return symbol.kind == Symbol::TileFirst || symbol.kind == Symbol::TileLast ? tiles.first
                                                                                  : symbolValue(sizes, head, symbol);
     };
-    const int64_t period = choosePeriod(evaluator.divisors(valueOf, columnsPerTile), tiles.step, tiles.step * tiles.count);
+    const int64_t period =
+        choosePeriod(evaluator.divisors(valueOf, columnsPerTile), tiles.step, tiles.step * tiles.count);
     TileCounts counts;
     coverByRectangles(tiles.count, period, [&](const Rectangle &all) { return sumCorner(tiles, period, all, counts); });
     return counts;
@@ -56,13 +57,16 @@ private:
     SweepNumber tileFirst{tiles.first + tiles.step * (all.step + period * all.turn), tiles.step, tiles.step * period};
     SweepNumber whole = domain.add(tileFirst, {tiles.span, 0, 0}), limit{tiles.lastRow, 0, 0};
     SweepNumber tileLast = domain.less(limit, whole) ? limit : whole;
-    auto visit = evaluator.visit(domain, [&](Symbol symbol) -> SweepNumber {
-      if (symbol.kind == Symbol::TileFirst)
-        return tileFirst;
-      if (symbol.kind == Symbol::TileLast)
-        return tileLast;
-      return {symbolValue(sizes, head, symbol), 0, 0};
-    }, columnsPerTile);
+    auto visit = evaluator.visit(
+        domain,
+        [&](Symbol symbol) -> SweepNumber {
+          if (symbol.kind == Symbol::TileFirst)
+            return tileFirst;
+          if (symbol.kind == Symbol::TileLast)
+            return tileLast;
+          return {symbolValue(sizes, head, symbol), 0, 0};
+        },
+        columnsPerTile);
     left -= std::max<int64_t>(visit.evaluations, 1);
     if (isCutShort())
       return {};
@@ -79,9 +83,12 @@ private:
 };
 
 /// Every tile may be visited, for one branch and head.
-TileCounts everyTile(int64_t rowRate, int64_t columnRate, const ProblemSizes &sizes, TileShape shape, Direction direction) {
-  const int64_t rows = rowAxis(sizes, direction).count, inClass = rowsInClass(rowAxis(sizes, opposite(direction)).count, columnRate, 0);
-  return {WideInt(countRowTiles(rows, rowRate, shape.rows)) * ((inClass + shape.columns - 1) / shape.columns), 0, /*isBound=*/true};
+TileCounts everyTile(int64_t rowRate, int64_t columnRate, const ProblemSizes &sizes, TileShape shape,
+                     Direction direction) {
+  const int64_t rows = rowAxis(sizes, direction).count,
+                inClass = rowsInClass(rowAxis(sizes, opposite(direction)).count, columnRate, 0);
+  return {WideInt(countRowTiles(rows, rowRate, shape.rows)) * ((inClass + shape.columns - 1) / shape.columns), 0,
+          /*isBound=*/true};
 }
 
 TileCounts sumClasses(const BranchEvaluator &evaluator, int64_t rowRate, const ProblemSizes &sizes, int64_t head,
@@ -99,7 +106,8 @@ TileCounts sumClasses(const BranchEvaluator &evaluator, int64_t rowRate, const P
 }
 
 bool hasLists(const BranchRanges &branch) {
-  return std::any_of(branch.pieces.begin(), branch.pieces.end(), [](const PieceRange &piece) { return piece.list.has_value(); });
+  return std::any_of(branch.pieces.begin(), branch.pieces.end(),
+                     [](const PieceRange &piece) { return piece.list.has_value(); });
 }
 
 /// A branch whose lists may be too long to be read; heads that differ are counted one after the other.
@@ -108,8 +116,8 @@ public:
   BranchCount(const BranchRanges &branch, int64_t rowRate, Direction direction, const TensorData &tensors)
       : rowRate(rowRate), direction(direction), whole(branch, tensors), plain(withoutLists(branch), tensors) {}
 
-  /// Branch number `index` of a variant. What has lists is asked of the other axis if that has none: tiles are the same from
-  /// both, if all rows and all columns are one class.
+  /// Branch number `index` of a variant. What has lists is asked of the other axis if that has none: tiles are the same
+  /// from both, if all rows and all columns are one class.
   static BranchCount of(const Variant &variant, size_t index, Direction direction, const TensorData &tensors) {
     const VariantRanges &own = variant.ranges(direction), &other = variant.ranges(opposite(direction));
     BranchCount count(own.branches[index], own.rowRate, direction, tensors);
@@ -187,7 +195,8 @@ void forEachDistinctHead(const std::vector<HeadGroup> &heads, const ProblemSizes
 /// A sum over pairs takes rows apart into at most so many classes.
 constexpr int64_t kMostCountedClasses = int64_t(1) << 14;
 
-/// The direction in which one by one tiles are the pairs of a piece, if there is one: without lists, if there is such a one.
+/// The direction in which one by one tiles are the pairs of a piece, if there is one: without lists, if there is such a
+/// one.
 std::optional<Direction> exactDirection(const Piece &piece) {
   std::optional<Direction> listed;
   for (Direction direction : {Direction::Forward, Direction::Transposed}) {
@@ -259,7 +268,8 @@ unsigned variantOf(const PatternAnalysis &analysis, const ProblemSizes &sizes, i
 }
 
 /// A bound for one head where tensors that say more are not given.
-static TileCounts everyTile(const VariantRanges &ranges, const ProblemSizes &sizes, TileShape shape, Direction direction) {
+static TileCounts everyTile(const VariantRanges &ranges, const ProblemSizes &sizes, TileShape shape,
+                            Direction direction) {
   TileCounts total;
   for (const BranchRanges &branch : ranges.branches)
     total.add(everyTile(ranges.rowRate, branch.columnRate, sizes, shape, direction));
@@ -277,7 +287,8 @@ TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes 
   return total;
 }
 
-TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes, TileShape shape, Direction direction) {
+TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes, TileShape shape,
+                      Direction direction) {
   TileCounts total;
   const std::vector<HeadGroup> heads = headGroups(analysis, sizes);
   if (lacksTensors(analysis, sizes)) {
@@ -288,9 +299,8 @@ TileCounts countTiles(const PatternAnalysis &analysis, const ProblemSizes &sizes
   for (unsigned index = 0; index < analysis.variants.size(); ++index)
     for (size_t branch = 0; branch < analysis.variants[index].branches.size(); ++branch) {
       BranchCount counter = BranchCount::of(analysis.variants[index], branch, direction, sizes.tensors);
-      forEachDistinctHead(heads, sizes, index, counter.evaluator(), [&](int64_t head, int64_t weight) {
-        total.add(counter.count(sizes, head, shape), weight);
-      });
+      forEachDistinctHead(heads, sizes, index, counter.evaluator(),
+                          [&](int64_t head, int64_t weight) { total.add(counter.count(sizes, head, shape), weight); });
     }
   return total;
 }

@@ -12,7 +12,7 @@ namespace heddle::attn {
 
 struct TileCounts {
   WideInt visited = 0, full = 0;
-  bool isBound = false; ///< lists are too long to be read, tensors not given, or:
+  bool isBound = false;    ///< lists are too long to be read, tensors not given, or:
   bool isCutShort = false; ///< more evaluations than are allowed. At most so many are visited, at least so many full
 
   void add(const TileCounts &other, WideInt times = 1) {
@@ -36,9 +36,10 @@ TileCounts countTilesOfHead(const PatternAnalysis &analysis, const ProblemSizes 
                             Direction direction);
 
 /// Kept pairs of one batch element, summed over heads; a pair that n branches keep counts n times. None if a part of
-/// the pattern has no closed form (`masked`), has lists of more than kMostListEntries entries, reads a tensor that is not
-/// given, or takes more evaluations than `sizes` allow, which `isCutShort` then says.
-std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes, bool *isCutShort = nullptr);
+/// the pattern has no closed form (`masked`), has lists of more than kMostListEntries entries, reads a tensor that is
+/// not given, or takes more evaluations than `sizes` allow, which `isCutShort` then says.
+std::optional<WideInt> countPairs(const PatternAnalysis &analysis, const ProblemSizes &sizes,
+                                  bool *isCutShort = nullptr);
 
 /// True if a mask reads a tensor that is not given: visitTile then has no meaning.
 bool lacksTensors(const PatternAnalysis &analysis, const ProblemSizes &sizes);

@@ -11,8 +11,8 @@ namespace {
 class Rows {
 public:
   Rows(const std::vector<int64_t> &arguments, const TensorData *tensors)
-      : tensors(tensors), offsets(unsigned(arguments[0])), indices(unsigned(arguments[1])), first(arguments[2] * arguments[3]),
-        count(arguments[3] - 1), entries(arguments[4]) {}
+      : tensors(tensors), offsets(unsigned(arguments[0])), indices(unsigned(arguments[1])),
+        first(arguments[2] * arguments[3]), count(arguments[3] - 1), entries(arguments[4]) {}
 
   int64_t size() const { return count; }
 
@@ -40,11 +40,13 @@ public:
   std::shared_ptr<const ListRule> transposed(std::vector<IntExpr> &) const override { return of(!isTransposed); }
 
   static std::shared_ptr<const ListRule> of(bool isTransposed) {
-    static const std::shared_ptr<const ListRule> rules[] = {std::make_shared<CsrCells>(false), std::make_shared<CsrCells>(true)};
+    static const std::shared_ptr<const ListRule> rules[] = {std::make_shared<CsrCells>(false),
+                                                            std::make_shared<CsrCells>(true)};
     return rules[isTransposed];
   }
 
-  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row, const TensorData *tensors) const override {
+  std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t row,
+                             const TensorData *tensors) const override {
     const Rows rows(arguments, tensors);
     std::vector<int64_t> cells;
     if (!isTransposed)

@@ -1,6 +1,6 @@
 //===- Documents.h - where the documents of rows begin ----------*- C++ -*-===//
-// Owns how a mask says that the query rows lie in documents, one behind the other: a hint for who lays rows into tiles. What a
-// pattern keeps does not depend on it.
+// Owns how a mask says that the query rows lie in documents, one behind the other: a hint for who lays rows into tiles.
+// What a pattern keeps does not depend on it.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_GEOMETRY_DOCUMENTS_H
 #define HEDDLE_DIALECT_GEOMETRY_DOCUMENTS_H

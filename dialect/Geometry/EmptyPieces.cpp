@@ -33,7 +33,8 @@ bool contradict(const std::vector<Congruence> &lattice) {
   std::map<int64_t, int64_t> residueOf; // by modulus
   for (const Congruence &congruence : lattice)
     if (auto residue = congruence.residue.constant())
-      if (auto [known, isNew] = residueOf.emplace(congruence.modulus, *residue); !isNew && (known->second - *residue) % congruence.modulus != 0)
+      if (auto [known, isNew] = residueOf.emplace(congruence.modulus, *residue);
+          !isNew && (known->second - *residue) % congruence.modulus != 0)
         return true;
   return false;
 }

@@ -29,8 +29,8 @@ public:
   /// with equal values evaluate alike for every tile.
   void headValues(const std::vector<int64_t> &slots, std::vector<int64_t> &values) const;
 
-  /// Every divisor, in positions, given the values of a run: what divides the number of a cell counts by the cell's span,
-  /// `spanOf(index of the cell)`. Those beyond all positions are left out.
+  /// Every divisor, in positions, given the values of a run: what divides the number of a cell counts by the cell's
+  /// span, `spanOf(index of the cell)`. Those beyond all positions are left out.
   void appendDivisors(const std::vector<int64_t> &slots, const std::function<int64_t(unsigned)> &spanOf,
                       std::vector<int64_t> &divisors) const;
 
@@ -49,7 +49,7 @@ private:
 
   std::vector<Instruction> instructions;
   std::vector<unsigned> outputs; ///< what `add` returned
-  std::vector<IntExpr> roots; ///< keep the nodes alive
+  std::vector<IntExpr> roots;    ///< keep the nodes alive
 };
 
 int64_t floorDivide(int64_t a, int64_t b);
@@ -123,22 +123,54 @@ void ExprProgram::run(Domain &domain, SymbolValues valueOf, std::vector<typename
     const Instruction &instruction = instructions[i];
     auto operand = [&](unsigned index) { return slots[instruction.operands[index]]; };
     switch (instruction.node->op) {
-    case IntExpr::Constant: slots[i] = domain.constant(instruction.node->value); break;
-    case IntExpr::Symbolic: slots[i] = valueOf(instruction.node->symbol); break;
-    case IntExpr::Add: slots[i] = domain.add(operand(0), operand(1)); break;
-    case IntExpr::Sub: slots[i] = domain.sub(operand(0), operand(1)); break;
-    case IntExpr::Mul: slots[i] = domain.mul(operand(0), operand(1)); break;
-    case IntExpr::FloorDiv: slots[i] = domain.floorDiv(operand(0), operand(1)); break;
-    case IntExpr::Mod: slots[i] = domain.mod(operand(0), operand(1)); break;
-    case IntExpr::Min: slots[i] = domain.less(operand(1), operand(0)) ? operand(1) : operand(0); break;
-    case IntExpr::Max: slots[i] = domain.less(operand(0), operand(1)) ? operand(1) : operand(0); break;
-    case IntExpr::Select: slots[i] = domain.equal(operand(0), domain.constant(0)) ? operand(2) : operand(1); break;
-    case IntExpr::Less: slots[i] = domain.constant(domain.less(operand(0), operand(1))); break;
-    case IntExpr::Equal: slots[i] = domain.constant(domain.equal(operand(0), operand(1))); break;
-    case IntExpr::And: slots[i] = domain.mul(operand(0), operand(1)); break;
-    case IntExpr::Cut: slots[i] = cut(domain, operand(0)); break;
-    case IntExpr::Entry: slots[i] = domain.entry(instruction.node->symbol.index, operand(0)); break;
-    case IntExpr::Search: slots[i] = domain.search(instruction.node->symbol.index, operand(0), operand(1)); break;
+    case IntExpr::Constant:
+      slots[i] = domain.constant(instruction.node->value);
+      break;
+    case IntExpr::Symbolic:
+      slots[i] = valueOf(instruction.node->symbol);
+      break;
+    case IntExpr::Add:
+      slots[i] = domain.add(operand(0), operand(1));
+      break;
+    case IntExpr::Sub:
+      slots[i] = domain.sub(operand(0), operand(1));
+      break;
+    case IntExpr::Mul:
+      slots[i] = domain.mul(operand(0), operand(1));
+      break;
+    case IntExpr::FloorDiv:
+      slots[i] = domain.floorDiv(operand(0), operand(1));
+      break;
+    case IntExpr::Mod:
+      slots[i] = domain.mod(operand(0), operand(1));
+      break;
+    case IntExpr::Min:
+      slots[i] = domain.less(operand(1), operand(0)) ? operand(1) : operand(0);
+      break;
+    case IntExpr::Max:
+      slots[i] = domain.less(operand(0), operand(1)) ? operand(1) : operand(0);
+      break;
+    case IntExpr::Select:
+      slots[i] = domain.equal(operand(0), domain.constant(0)) ? operand(2) : operand(1);
+      break;
+    case IntExpr::Less:
+      slots[i] = domain.constant(domain.less(operand(0), operand(1)));
+      break;
+    case IntExpr::Equal:
+      slots[i] = domain.constant(domain.equal(operand(0), operand(1)));
+      break;
+    case IntExpr::And:
+      slots[i] = domain.mul(operand(0), operand(1));
+      break;
+    case IntExpr::Cut:
+      slots[i] = cut(domain, operand(0));
+      break;
+    case IntExpr::Entry:
+      slots[i] = domain.entry(instruction.node->symbol.index, operand(0));
+      break;
+    case IntExpr::Search:
+      slots[i] = domain.search(instruction.node->symbol.index, operand(0), operand(1));
+      break;
     }
   }
 }

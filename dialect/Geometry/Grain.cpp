@@ -70,7 +70,8 @@ int64_t grainBesideBands(const PatternAnalysis &analysis) {
   int64_t grain = 0;
   for (const Variant &variant : analysis.variants)
     for (size_t branch = 0; branch < variant.branches.size(); ++branch)
-      grain = std::gcd(grain, grainBesideBands(variant.branches[branch], variant.forward.branches[branch], variant.forward.rowRate));
+      grain = std::gcd(
+          grain, grainBesideBands(variant.branches[branch], variant.forward.branches[branch], variant.forward.rowRate));
   return std::max<int64_t>(grain, 1);
 }
 
@@ -124,7 +125,9 @@ int64_t knownDivisor(const IntExpr &expr) {
   }
 }
 
-int64_t grainOf(const PatternAnalysis &analysis) { return anyPiece(analysis, hasBand) ? 1 : grainBesideBands(analysis); }
+int64_t grainOf(const PatternAnalysis &analysis) {
+  return anyPiece(analysis, hasBand) ? 1 : grainBesideBands(analysis);
+}
 
 BandedGrain bandedGrainOf(const PatternAnalysis &analysis) {
   const bool hasLists = anyPiece(analysis, [](const Piece &piece) { return piece.list.has_value(); });

@@ -1,6 +1,6 @@
 //===- Grain.h - blocks that a pattern keeps or drops whole -----*- C++ -*-===//
-// Owns the question how large the squares are in which a pattern keeps all pairs or none. A kernel whose tiles lie in such
-// squares never asks for a pair: a tile that it visits is kept.
+// Owns the question how large the squares are in which a pattern keeps all pairs or none. A kernel whose tiles lie in
+// such squares never asks for a pair: a tile that it visits is kept.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_GEOMETRY_GRAIN_H
 #define HEDDLE_DIALECT_GEOMETRY_GRAIN_H
@@ -9,15 +9,17 @@
 
 namespace heddle::attn {
 
-/// The largest known g so that a tile that is visited is kept whole, if its g rows and its g columns begin at a multiple of g
-/// in their classes and position 0 of rows and columns is that of row and column 0: for any sizes and every head. What does
-/// not exist in a tile apart. 1: none is known.
+/// The largest known g so that a tile that is visited is kept whole, if its g rows and its g columns begin at a
+/// multiple of g in their classes and position 0 of rows and columns is that of row and column 0: for any sizes and
+/// every head. What does not exist in a tile apart. 1: none is known.
 int64_t grainOf(const PatternAnalysis &analysis);
 
 /// Squares that are cut by one band of positions and by nothing else.
 struct BandedGrain {
-  int64_t grain = 1;                        ///< of a tile that is visited, placed as above, what lies in the band is kept
-  std::vector<std::vector<Interval>> bands; ///< of k - q, for each variant and branch, without cells; none if grain is 1
+  /// of a tile that is visited, placed as above, what lies in the band is kept
+  int64_t grain = 1;
+  /// of k - q, for each variant and branch, without cells; none if grain is 1
+  std::vector<std::vector<Interval>> bands;
 };
 
 /// Of patterns with lists, whose predicates are long; of others, and where there is no band, the grain is 1.

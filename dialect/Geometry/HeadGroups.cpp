@@ -76,10 +76,8 @@ std::vector<IntExpr> headParts(const PatternAnalysis &analysis) {
 int64_t periodOfHeads(const ExprProgram &program, const ProblemSizes &sizes) {
   PlainDomain domain;
   std::vector<int64_t> slots, divisors;
-  program.run(
-      domain, [&](Symbol symbol) { return symbolValue(sizes, 0, symbol); }, slots);
-  program.appendDivisors(
-      slots, [](unsigned) { return int64_t(1); }, divisors);
+  program.run(domain, [&](Symbol symbol) { return symbolValue(sizes, 0, symbol); }, slots);
+  program.appendDivisors(slots, [](unsigned) { return int64_t(1); }, divisors);
   return choosePeriod(std::move(divisors), 1, sizes.heads);
 }
 

@@ -14,17 +14,28 @@ int64_t floorDivide(int64_t a, int64_t b) {
 
 int64_t foldConstants(IntExpr::Op op, int64_t a, int64_t b) {
   switch (op) {
-  case IntExpr::Add: return a + b;
-  case IntExpr::Sub: return a - b;
-  case IntExpr::Mul: return a * b;
-  case IntExpr::FloorDiv: return floorDivide(a, b);
-  case IntExpr::Mod: return a - floorDivide(a, b) * b;
-  case IntExpr::Min: return std::min(a, b);
-  case IntExpr::Max: return std::max(a, b);
-  case IntExpr::Less: return a < b;
-  case IntExpr::Equal: return a == b;
-  case IntExpr::And: return a && b;
-  default: return 0;
+  case IntExpr::Add:
+    return a + b;
+  case IntExpr::Sub:
+    return a - b;
+  case IntExpr::Mul:
+    return a * b;
+  case IntExpr::FloorDiv:
+    return floorDivide(a, b);
+  case IntExpr::Mod:
+    return a - floorDivide(a, b) * b;
+  case IntExpr::Min:
+    return std::min(a, b);
+  case IntExpr::Max:
+    return std::max(a, b);
+  case IntExpr::Less:
+    return a < b;
+  case IntExpr::Equal:
+    return a == b;
+  case IntExpr::And:
+    return a && b;
+  default:
+    return 0;
   }
 }
 

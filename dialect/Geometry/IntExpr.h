@@ -21,15 +21,22 @@ constexpr int64_t kFarthest = kFarthestPosition;
 /// What an expression may refer to. `index` numbers parameters and cells, and is 0 for the rest.
 struct Symbol {
   enum Kind : uint8_t {
-    Batch, Head, Heads, SeqlenQ, SeqlenK, QOrigin, KOrigin,
-    Parameter, ///< run-time size `index` of the pattern
-    TileFirst, ///< position of the first row of the tile
-    TileLast,  ///< position of the last existing row of the tile
-    Block,     ///< columns per column tile
-    Cell,      ///< index of a segment, numbered by the analysis
-    Column,    ///< number of a column in the branch's class
+    Batch,
+    Head,
+    Heads,
+    SeqlenQ,
+    SeqlenK,
+    QOrigin,
+    KOrigin,
+    Parameter,  ///< run-time size `index` of the pattern
+    TileFirst,  ///< position of the first row of the tile
+    TileLast,   ///< position of the last existing row of the tile
+    Block,      ///< columns per column tile
+    Cell,       ///< index of a segment, numbered by the analysis
+    Column,     ///< number of a column in the branch's class
     ListedCell, ///< number of a cell that a list names
-    Tensor      ///< argument `index` of the pattern, a tensor of i32: what an Entry, a Search or a list reads; as a number its index
+    /// argument `index` of the pattern, a tensor of i32: what an Entry, a Search or a list reads; as a number its index
+    Tensor
   };
   Kind kind;
   unsigned index = 0;
@@ -38,10 +45,27 @@ struct Symbol {
 
 class IntExpr {
 public:
-  /// Entry: number operands[0] of a tensor. Search: the number of the last of the first operands[1] entries of a tensor,
-  /// which ascend, that is not above operands[0]; 0 if there is none. Cut: operands[0], which 32 bits need not hold, between
-  /// -kFarthest - 1 and kFarthest: as a bound of positions the same.
-  enum Op : uint8_t { Constant, Symbolic, Add, Sub, Mul, FloorDiv, Mod, Min, Max, Select, Less, Equal, And, Entry, Search, Cut };
+  /// Entry: number operands[0] of a tensor. Search: the number of the last of the first operands[1] entries of a
+  /// tensor, which ascend, that is not above operands[0]; 0 if there is none. Cut: operands[0], which 32 bits need not
+  /// hold, between -kFarthest - 1 and kFarthest: as a bound of positions the same.
+  enum Op : uint8_t {
+    Constant,
+    Symbolic,
+    Add,
+    Sub,
+    Mul,
+    FloorDiv,
+    Mod,
+    Min,
+    Max,
+    Select,
+    Less,
+    Equal,
+    And,
+    Entry,
+    Search,
+    Cut
+  };
   struct Node;
 
   /// The absent expression: an unbounded end of an interval.
@@ -95,7 +119,8 @@ IntExpr lessEqual(IntExpr a, IntExpr b);
 IntExpr equal(IntExpr a, IntExpr b);
 IntExpr both(IntExpr a, IntExpr b);
 
-/// Of the i32 tensor that is this argument of the pattern. The index is one of the tensor's, `count` at most its length.
+/// Of the i32 tensor that is this argument of the pattern. The index is one of the tensor's, `count` at most its
+/// length.
 IntExpr entry(unsigned argument, IntExpr index);
 IntExpr search(unsigned argument, IntExpr value, IntExpr count);
 

@@ -95,7 +95,9 @@ ColumnClass solveColumns(const Piece &piece) {
 
 int64_t rowRate(const PieceList &pieces) {
   int64_t rate = 1;
-  auto include = [&](const Congruence &congruence) { rate = rate > kMaxRate ? rate : std::lcm(rate, congruence.modulus); };
+  auto include = [&](const Congruence &congruence) {
+    rate = rate > kMaxRate ? rate : std::lcm(rate, congruence.modulus);
+  };
   for (const Piece &piece : pieces) {
     for (const Congruence &congruence : piece.qLattice)
       include(congruence);

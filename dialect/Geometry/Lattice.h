@@ -10,16 +10,16 @@
 
 namespace heddle::attn {
 
-/// Kernels count with the key beside a tile of up to 256 of its class, residue + rate * 255, and with the residue times 256: below this
-/// rate both fit 32 bits, whatever position they are added to.
+/// Kernels count with the key beside a tile of up to 256 of its class, residue + rate * 255, and with the residue times
+/// 256: below this rate both fit 32 bits, whatever position they are added to.
 inline constexpr int64_t kMaxRate = int64_t(1) << 22;
 
 /// The columns of one piece as seen from a tile of rows whose class contains TileFirst.
 struct ColumnClass {
-  int64_t rate = 1;       ///< static modulus
-  IntExpr residue = 0;    ///< of column positions, in [0, rate)
-  IntExpr condition = 1;  ///< 0: no pair of this piece in this class (may depend on cells)
-  bool exact = true;      ///< false: a congruence had to be dropped, the class is a superset
+  int64_t rate = 1;             ///< static modulus
+  IntExpr residue = 0;          ///< of column positions, in [0, rate)
+  IntExpr condition = 1;        ///< 0: no pair of this piece in this class (may depend on cells)
+  bool exact = true;            ///< false: a congruence had to be dropped, the class is a superset
   const char *inexactness = ""; ///< which one
 };
 

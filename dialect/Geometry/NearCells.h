@@ -1,6 +1,7 @@
 //===- NearCells.h - cells at a stride from the query's own -----*- C++ -*-===//
-// Owns the list of the cells that lie a multiple of a step from a query cell, on both sides of it: blocks that are thinned
-// out. Nothing asks it for single pairs, which a mask knows itself. The device's text is codegen/Skeletons/near_cells.cuh.
+// Owns the list of the cells that lie a multiple of a step from a query cell, on both sides of it: blocks that are
+// thinned out. Nothing asks it for single pairs, which a mask knows itself. The device's text is
+// codegen/Skeletons/near_cells.cuh.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_GEOMETRY_NEARCELLS_H
 #define HEDDLE_DIALECT_GEOMETRY_NEARCELLS_H

@@ -18,8 +18,8 @@ void append(std::vector<Congruence> &to, const std::vector<Congruence> &from) {
 
 void append(std::vector<CellBand> &to, const std::vector<CellBand> &from) {
   for (const CellBand &band : from) {
-    auto known = std::find_if(to.begin(), to.end(),
-                              [&](const CellBand &other) { return other.loop.cell == band.loop.cell; });
+    auto known =
+        std::find_if(to.begin(), to.end(), [&](const CellBand &other) { return other.loop.cell == band.loop.cell; });
     if (known == to.end())
       to.push_back(band);
     else

@@ -2,8 +2,8 @@
 // Owns the vocabulary of the analysis. A piece is a set of (query position, key position) pairs: boxes on
 // both axes, a band on k - q, and lattices (congruences on q, on k, and on k - q), repeated over cells (the
 // segments and documents of nested pullbacks; a cell's index is a symbol that the bounds use). Pieces are closed under
-// intersection. Positions are global: a pullback only changes the frame in which a leaf writes its bounds. A piece may also
-// keep only the key cells that a list names for the query's cell (CellList.h).
+// intersection. Positions are global: a pullback only changes the frame in which a leaf writes its bounds. A piece may
+// also keep only the key cells that a list names for the query's cell (CellList.h).
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_GEOMETRY_PIECE_H
 #define HEDDLE_DIALECT_GEOMETRY_PIECE_H
@@ -41,8 +41,8 @@ struct CellAxis {
   bool operator==(const CellAxis &other) const { return base == other.base && starts == other.starts; }
 };
 
-/// Cells are consecutive spans of positions, on each axis: cell s is [base + s * span, base + (s + 1) * span), or, of unequal
-/// cells, [base + entry s, base + entry s + 1), 0 <= s < count, the entries ascending.
+/// Cells are consecutive spans of positions, on each axis: cell s is [base + s * span, base + (s + 1) * span), or, of
+/// unequal cells, [base + entry s, base + entry s + 1), 0 <= s < count, the entries ascending.
 struct CellLoop {
   unsigned cell; ///< index of the Cell symbol
   CellAxis q, k;
@@ -53,7 +53,8 @@ struct CellLoop {
   /// First and last position of the cell.
   IntExpr start(const CellAxis &axis) const;
   IntExpr last(const CellAxis &axis) const;
-  /// First position of the cell `steps` after, last one of the cell `steps` after, as bounds; of unequal cells at most one away.
+  /// First position of the cell `steps` after, last one of the cell `steps` after, as bounds; of unequal cells at most
+  /// one away.
   IntExpr startAfter(const CellAxis &axis, const IntExpr &steps) const;
   IntExpr lastAfter(const CellAxis &axis, const IntExpr &steps) const;
   /// The cell that a position of the axis lies in; of unequal cells the nearest one.
@@ -88,14 +89,14 @@ struct CellList {
 
 struct Piece {
   std::vector<CellLoop> cells; ///< query and key share each; ascending by index; bases may use earlier cells
-  std::vector<CellBand> bands;         ///< at most one for each cell loop
+  std::vector<CellBand> bands; ///< at most one for each cell loop
   std::vector<CellClass> qCells, kCells;
   std::optional<CellList> list;
-  Interval q, k;               ///< positions
-  Interval diagonal;           ///< of k - q
+  Interval q, k;                                   ///< positions
+  Interval diagonal;                               ///< of k - q
   std::vector<Congruence> qLattice, kLattice, tie; ///< of q, of k, of k - q
-  bool masked = false;         ///< covers the set, but is not equal to it
-  std::string reason;          ///< why it is masked
+  bool masked = false;                             ///< covers the set, but is not equal to it
+  std::string reason;                              ///< why it is masked
 
   /// The same set with the axes swapped.
   Piece transposed() const;
@@ -135,8 +136,8 @@ struct Frame {
   IntExpr step() const { return width * IntExpr(rate); }
   /// Blocks whose size is not known, or no divisor of where positions end: positions are made of sizes in 64 bits.
   bool isWide() const;
-  /// A size of the author, counted from an edge, cut where it would reach beyond every position: what is made of it stays within
-  /// 32 bits, or is cut itself where the frame is wide.
+  /// A size of the author, counted from an edge, cut where it would reach beyond every position: what is made of it
+  /// stays within 32 bits, or is cut itself where the frame is wide.
   IntExpr cut(const IntExpr &size) const;
   /// Likewise of a distance.
   IntExpr reach(const IntExpr &size) const;

@@ -27,7 +27,8 @@ public:
   std::shared_ptr<const ListRule> transposed(std::vector<IntExpr> &) const override { return of(!isTransposed); }
 
   static std::shared_ptr<const ListRule> of(bool isTransposed) {
-    static const std::shared_ptr<const ListRule> rules[] = {std::make_shared<RandomCells>(false), std::make_shared<RandomCells>(true)};
+    static const std::shared_ptr<const ListRule> rules[] = {std::make_shared<RandomCells>(false),
+                                                            std::make_shared<RandomCells>(true)};
     return rules[isTransposed];
   }
 
@@ -50,7 +51,8 @@ public:
 
   std::string inWords(const std::vector<int64_t> &arguments, const std::string &cells) const override {
     const std::string some = arguments[0] == 1 ? "one at random of the " : std::to_string(arguments[0]) + " random ";
-    return some + cells + " for each of the query's, by seed " + std::to_string(arguments[1]) + (arguments[2] ? " and head" : "");
+    return some + cells + " for each of the query's, by seed " + std::to_string(arguments[1]) +
+           (arguments[2] ? " and head" : "");
   }
 
 private:
@@ -117,7 +119,8 @@ int32_t randomCellsNext(int32_t count, int32_t seed, int32_t head, int32_t exten
   return next;
 }
 
-int32_t randomCellsTransposedNext(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from) {
+int32_t randomCellsTransposedNext(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row,
+                                  int32_t from) {
   int32_t next = kNoCell;
   for (int32_t index = 0, length = randomCellsLength(count, seed, head, extent, row); index < length; ++index) {
     const int32_t cell = static_cast<int32_t>(KeyedPermutation(seed, head, index, extent).preimage(row));

@@ -1,7 +1,7 @@
 //===- RandomCells.h - keyed permutations of cells --------------*- C++ -*-===//
-// Owns the lists of attn.random on the host: cell q names pi_t(q), t < min(count, extent), where pi_t is a permutation of
-// [0, extent) that follows from (seed, head, t). docs/language.md states it bit by bit; the device has its own text of it
-// (codegen/Skeletons/random_cells.cuh) and so has the oracle. Change all of them together, or none.
+// Owns the lists of attn.random on the host: cell q names pi_t(q), t < min(count, extent), where pi_t is a permutation
+// of [0, extent) that follows from (seed, head, t). docs/language.md states it bit by bit; the device has its own text
+// of it (codegen/Skeletons/random_cells.cuh) and so has the oracle. Change all of them together, or none.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_GEOMETRY_RANDOMCELLS_H
 #define HEDDLE_DIALECT_GEOMETRY_RANDOMCELLS_H

@@ -39,7 +39,8 @@ TileRows rowsInCells(const Piece &piece, int64_t rowRate) {
   IntExpr tileFirst = symbol(Symbol::TileFirst);
   IntExpr first = tileFirst, last = symbol(Symbol::TileLast);
   for (const CellLoop &loop : piece.cells) {
-    rows.cells.push_back({loop.cell, loop.cellAt(loop.q, first), loop.cellAt(loop.q, last), loop.isEven() ? loop.span : 1});
+    rows.cells.push_back(
+        {loop.cell, loop.cellAt(loop.q, first), loop.cellAt(loop.q, last), loop.isEven() ? loop.span : 1});
     first = max(first, loop.start(loop.q));
     last = min(last, loop.last(loop.q));
   }
@@ -105,7 +106,8 @@ Piece withClassAsList(const Piece &piece, const Sides &sides) {
     return result;
   const auto &[loop, modulus, residue] = piece.kCells.front();
   IntExpr last = sides.columnOrigin + sides.columnLength - 1;
-  result.list = {loop, stridedCells(), {modulus, residue, loop.cellAt(loop.k, sides.columnOrigin), loop.cellAt(loop.k, last) + 1}};
+  result.list = {
+      loop, stridedCells(), {modulus, residue, loop.cellAt(loop.k, sides.columnOrigin), loop.cellAt(loop.k, last) + 1}};
   result.kCells.clear();
   return result;
 }
@@ -254,10 +256,12 @@ VariantRanges buildRanges(const std::vector<PieceList> &input, Direction directi
   };
   for (size_t b = 0; b < branches.size(); ++b) {
     if (branches[b].size() > kMaxPieces)
-      giveUp(b, std::to_string(branches[b].size()) + " pieces, at most " + std::to_string(kMaxPieces) + " are kept apart");
+      giveUp(b,
+             std::to_string(branches[b].size()) + " pieces, at most " + std::to_string(kMaxPieces) + " are kept apart");
     int64_t rate = std::lcm(variant.rowRate, rowRate(branches[b]));
     if (rate > maxRowRate)
-      giveUp(b, "rows on a lattice of rate " + std::to_string(rate) + ", at most " + std::to_string(maxRowRate) + " is split");
+      giveUp(b, "rows on a lattice of rate " + std::to_string(rate) + ", at most " + std::to_string(maxRowRate) +
+                    " is split");
     else
       variant.rowRate = rate;
   }

@@ -35,11 +35,11 @@ struct ListedColumns {
 /// What one piece asks of a tile, in column numbers K of the branch's class (column index = residue + rate * K).
 /// Per combination of cells; over several cells the visited ranges add up and the full ones intersect.
 struct PieceRange {
-  std::vector<CellRange> cells;       ///< ascending; later ones may use earlier ones
-  IntExpr visitFirst, visitLast;      ///< empty when first > last
-  IntExpr hasRows;                    ///< 0: no row of the tile lies in these cells
-  IntExpr fullFirst, fullLast;        ///< every row of the tile in these cells keeps these columns
-  std::optional<ListedColumns> list;  ///< and of the columns above only those that it names
+  std::vector<CellRange> cells;      ///< ascending; later ones may use earlier ones
+  IntExpr visitFirst, visitLast;     ///< empty when first > last
+  IntExpr hasRows;                   ///< 0: no row of the tile lies in these cells
+  IntExpr fullFirst, fullLast;       ///< every row of the tile in these cells keeps these columns
+  std::optional<ListedColumns> list; ///< and of the columns above only those that it names
 };
 
 struct BranchRanges {
@@ -47,10 +47,10 @@ struct BranchRanges {
   IntExpr columnResidue = 0; ///< of the column INDEX, in [0, columnRate)
   IntExpr columnCount;       ///< columns of this class
   std::vector<PieceRange> pieces;
-  bool masked = false;       ///< visited is a superset, full a subset
-  bool mayVisitGaps = false; ///< rows lie further apart than a band is wide: columns between may be visited
+  bool masked = false;          ///< visited is a superset, full a subset
+  bool mayVisitGaps = false;    ///< rows lie further apart than a band is wide: columns between may be visited
   int64_t exactFromColumns = 1; ///< visited is exact for column tiles of at least this many columns
-  std::string reason;        ///< why it is masked
+  std::string reason;           ///< why it is masked
 };
 
 struct VariantRanges {
@@ -67,7 +67,8 @@ inline constexpr int64_t kMaxRowRate = 64;
 
 /// Piece lists of the branches of one variant (queries on the q axis) -> ranges. Rows exist by construction; columns
 /// are cut to the existing ones here, so pieces carry no bounds for the ends of the sequence.
-VariantRanges buildRanges(const std::vector<PieceList> &branches, Direction direction, int64_t maxRowRate = kMaxRowRate);
+VariantRanges buildRanges(const std::vector<PieceList> &branches, Direction direction,
+                          int64_t maxRowRate = kMaxRowRate);
 
 } // namespace heddle::attn
 

@@ -1,6 +1,6 @@
 //===- RowTiles.h - tiles of rows, for concrete sizes -----------*- C++ -*-===//
-// Owns where the tiles of a residue class of rows lie, and what symbols stand for in one call: shared by sums over tiles
-// and by single ones.
+// Owns where the tiles of a residue class of rows lie, and what symbols stand for in one call: shared by sums over
+// tiles and by single ones.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_GEOMETRY_ROWTILES_H
 #define HEDDLE_DIALECT_GEOMETRY_ROWTILES_H
@@ -15,21 +15,31 @@ struct RowAxis {
   int64_t origin, count;
 };
 inline RowAxis rowAxis(const ProblemSizes &sizes, Direction direction) {
-  return direction == Direction::Forward ? RowAxis{sizes.qOrigin, sizes.seqlenQ} : RowAxis{sizes.kOrigin, sizes.seqlenK};
+  return direction == Direction::Forward ? RowAxis{sizes.qOrigin, sizes.seqlenQ}
+                                         : RowAxis{sizes.kOrigin, sizes.seqlenK};
 }
 
 /// Of a symbol that no tile and no cell gives; of others 0.
 inline int64_t symbolValue(const ProblemSizes &sizes, int64_t head, Symbol symbol) {
   switch (symbol.kind) {
-  case Symbol::Head: return head;
-  case Symbol::Heads: return sizes.heads;
-  case Symbol::SeqlenQ: return sizes.seqlenQ;
-  case Symbol::SeqlenK: return sizes.seqlenK;
-  case Symbol::QOrigin: return sizes.qOrigin;
-  case Symbol::KOrigin: return sizes.kOrigin;
-  case Symbol::Parameter: return sizes.parameters[symbol.index];
-  case Symbol::Tensor: return symbol.index;
-  default: return 0;
+  case Symbol::Head:
+    return head;
+  case Symbol::Heads:
+    return sizes.heads;
+  case Symbol::SeqlenQ:
+    return sizes.seqlenQ;
+  case Symbol::SeqlenK:
+    return sizes.seqlenK;
+  case Symbol::QOrigin:
+    return sizes.qOrigin;
+  case Symbol::KOrigin:
+    return sizes.kOrigin;
+  case Symbol::Parameter:
+    return sizes.parameters[symbol.index];
+  case Symbol::Tensor:
+    return symbol.index;
+  default:
+    return 0;
   }
 }
 
@@ -39,11 +49,11 @@ inline int64_t rowsInClass(int64_t rows, int64_t rate, int64_t rowClass) {
 
 /// Tile t of a class: positions of its first and last row.
 struct ClassTiles {
-  int64_t first;     ///< position of row 0 of the class
-  int64_t step;      ///< positions from one tile to the next
-  int64_t span;      ///< positions from the first to the last row of a whole tile
-  int64_t lastRow;   ///< position of the last row of the class
-  int64_t count;     ///< tiles that hold a row
+  int64_t first;   ///< position of row 0 of the class
+  int64_t step;    ///< positions from one tile to the next
+  int64_t span;    ///< positions from the first to the last row of a whole tile
+  int64_t lastRow; ///< position of the last row of the class
+  int64_t count;   ///< tiles that hold a row
 
   ClassTiles(RowAxis axis, int64_t rate, int64_t rowClass, int64_t block) {
     int64_t rows = rowsInClass(axis.count, rate, rowClass);

@@ -1,6 +1,7 @@
 //===- StridedCells.h - every n-th cell -------------------------*- C++ -*-===//
-// Owns the list of the cells of one residue class, the same for every query cell: how tiles find key blocks at a stride.
-// Nothing asks it for single pairs, which a mask knows itself. The device's text is codegen/Skeletons/strided_cells.cuh.
+// Owns the list of the cells of one residue class, the same for every query cell: how tiles find key blocks at a
+// stride. Nothing asks it for single pairs, which a mask knows itself. The device's text is
+// codegen/Skeletons/strided_cells.cuh.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_GEOMETRY_STRIDEDCELLS_H
 #define HEDDLE_DIALECT_GEOMETRY_STRIDEDCELLS_H

@@ -15,13 +15,16 @@ TileVisit TileVisitor::visit(int64_t head, RowTile tile, int64_t columnsPerTile)
   ClassTiles tiles(rowAxis(sizes, direction), rowRate, tile.rowClass, tile.block);
   PlainDomain domain{&sizes.tensors};
   int64_t first = tiles.first + tiles.step * tile.index;
-  auto visit = evaluator->visit(domain, [&](Symbol symbol) {
-    if (symbol.kind == Symbol::TileFirst)
-      return first;
-    if (symbol.kind == Symbol::TileLast)
-      return std::min(first + tiles.span, tiles.lastRow);
-    return symbolValue(sizes, head, symbol);
-  }, columnsPerTile);
+  auto visit = evaluator->visit(
+      domain,
+      [&](Symbol symbol) {
+        if (symbol.kind == Symbol::TileFirst)
+          return first;
+        if (symbol.kind == Symbol::TileLast)
+          return std::min(first + tiles.span, tiles.lastRow);
+        return symbolValue(sizes, head, symbol);
+      },
+      columnsPerTile);
   TileVisit result;
   result.evaluations = visit.evaluations;
   for (const auto &run : visit.visited)

@@ -1,6 +1,6 @@
 //===- Variant.h - a whole pattern as pieces and ranges ---------*- C++ -*-===//
-// Owns what dialect/Analysis makes of a pattern, and what counts and schedules are made from: the pieces and the ranges of
-// each branch, forward and transposed, for each choice of head groups.
+// Owns what dialect/Analysis makes of a pattern, and what counts and schedules are made from: the pieces and the ranges
+// of each branch, forward and transposed, for each choice of head groups.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_GEOMETRY_VARIANT_H
 #define HEDDLE_DIALECT_GEOMETRY_VARIANT_H
@@ -15,12 +15,14 @@ struct Variant {
   std::vector<PieceList> branches;
   VariantRanges forward, transposed;
 
-  const VariantRanges &ranges(Direction direction) const { return direction == Direction::Forward ? forward : transposed; }
+  const VariantRanges &ranges(Direction direction) const {
+    return direction == Direction::Forward ? forward : transposed;
+  }
 };
 
 struct PatternAnalysis {
   std::vector<Variant> variants;
-  IntExpr variantOfHead; ///< index into `variants`, from Head and Heads
+  IntExpr variantOfHead;             ///< index into `variants`, from Head and Heads
   std::vector<unsigned> maskTensors; ///< arguments, tensors of integers, that masks read
 
   /// True if no branch of any variant is masked.

@@ -51,7 +51,9 @@ private:
   Value sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
   Value min(Value a, Value b) { return arith::MinSIOp::create(builder, loc, a, b); }
   Value max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
-  Value compare(arith::CmpIPredicate relation, Value a, Value b) { return arith::CmpIOp::create(builder, loc, relation, a, b); }
+  Value compare(arith::CmpIPredicate relation, Value a, Value b) {
+    return arith::CmpIOp::create(builder, loc, relation, a, b);
+  }
   Value less(Value a, Value b) { return compare(arith::CmpIPredicate::slt, a, b); }
   Value select(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, loc, condition, a, b); }
   Value load(Value tensor, Value index) { return loadEntry(builder, loc, tensor, index); }
@@ -89,7 +91,8 @@ private:
     Value low = loop.getRegionIterArg(0), size = loop.getRegionIterArg(1);
     Value half = arith::ShRSIOp::create(builder, loc, size, one), middle = add(low, half);
     Value probed = cut(middle, lastPlace), index = load(indices(), probed);
-    Value isOpen = less(zero, size), isLess = less(index, from), isBelow = arith::AndIOp::create(builder, loc, isLess, isOpen);
+    Value isOpen = less(zero, size), isLess = less(index, from),
+          isBelow = arith::AndIOp::create(builder, loc, isLess, isOpen);
     Value behind = add(middle, one), above = select(isBelow, behind, low);
     Value rest = sub(size, half), shorter = sub(rest, one), left = select(isBelow, shorter, half);
     scf::YieldOp::create(builder, loc, ValueRange{above, left});
@@ -99,7 +102,8 @@ private:
     return select(isFound, found, none);
   }
 
-  /// The first row at or after `from` that names the cell. Nothing orders the tensors by cells, so rows are asked one by one.
+  /// The first row at or after `from` that names the cell. Nothing orders the tensors by cells, so rows are asked one
+  /// by one.
   Value firstRowWith(Value cell, Value from) {
     Value rows = sub(argument(3), one), first = max(from, zero), none = constant(kNoCell);
     auto loop = scf::ForOp::create(builder, loc, first, rows, one, none);

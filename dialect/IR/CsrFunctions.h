@@ -1,7 +1,7 @@
 //===- CsrFunctions.h - lists in tensors, in generated functions -*- C++ -*-===//
-// Owns the functions of the rule csr_cells (ListCalls.h), which the module of pattern functions defines: plain loads and a
-// binary search, on every target. Arguments: offsets and indices (memrefs), list, offsets of a list, indices in all, row.
-// Whatever the tensors hold, nothing beyond them is read.
+// Owns the functions of the rule csr_cells (ListCalls.h), which the module of pattern functions defines: plain loads
+// and a binary search, on every target. Arguments: offsets and indices (memrefs), list, offsets of a list, indices in
+// all, row. Whatever the tensors hold, nothing beyond them is read.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_IR_CSRFUNCTIONS_H
 #define HEDDLE_DIALECT_IR_CSRFUNCTIONS_H

@@ -57,8 +57,9 @@ void CsrOp::pieces(const Frame &frame, PieceList &out) {
   Piece listed;
   listed.list = {frame.blocks(),
                  csrCells(),
-                 {symbol(Symbol::Tensor, argumentOf(getOffsets())), symbol(Symbol::Tensor, argumentOf(getIndices())), listExpr(*this),
-                  lengthExpr(getOffsets(), offsetsType(*this).getDimSize(Offsets)), lengthExpr(getIndices(), indicesType(*this).getDimSize(0))}};
+                 {symbol(Symbol::Tensor, argumentOf(getOffsets())), symbol(Symbol::Tensor, argumentOf(getIndices())),
+                  listExpr(*this), lengthExpr(getOffsets(), offsetsType(*this).getDimSize(Offsets)),
+                  lengthExpr(getIndices(), indicesType(*this).getDimSize(0))}};
   out.push_back(intersect(frame.region, listed));
 }
 
@@ -73,9 +74,11 @@ Value CsrOp::buildPredicate(PredicateFrame &frame) {
   Value list = offsetsType(*this).isDynamicDim(Batches) ? frame.batch : frame.constant(0);
   if (offsetsType(*this).isDynamicDim(HeadsOf))
     list = frame.add(frame.mul(list, frame.heads), frame.head);
-  Value rows = lengthOf(getOffsets(), offsetsType(*this).getDimSize(Offsets)), entries = lengthOf(getIndices(), indicesType(*this).getDimSize(0));
+  Value rows = lengthOf(getOffsets(), offsetsType(*this).getDimSize(Offsets)),
+        entries = lengthOf(getIndices(), indicesType(*this).getDimSize(0));
   auto tensor = [&](Value argument) { return frame.arguments->values.lookup(argument); };
-  return callHas(frame.builder, frame.loc, *csrCells(), {tensor(getOffsets()), tensor(getIndices()), list, rows, entries, frame.q, frame.k});
+  return callHas(frame.builder, frame.loc, *csrCells(),
+                 {tensor(getOffsets()), tensor(getIndices()), list, rows, entries, frame.q, frame.k});
 }
 
 //===-- what the tensors hold --------------------------------------------------===//
@@ -86,7 +89,8 @@ struct Extents {
   int64_t q, k;
 };
 
-/// Where the coordinates of `mask` end: those of the call, in blocks inside attn.blocks. Nothing inside other pullbacks.
+/// Where the coordinates of `mask` end: those of the call, in blocks inside attn.blocks. Nothing inside other
+/// pullbacks.
 std::optional<Extents> extentsOf(Value mask, const TensorCall &call) {
   for (Operation *user : mask.getUsers()) {
     if (isa<SoftmaxOp>(user))
@@ -116,7 +120,8 @@ std::string expected(const std::string &what, int64_t index, const std::string &
 }
 
 int64_t listsOf(CsrOp op, const TensorCall &call) {
-  return (offsetsType(op).isDynamicDim(Batches) ? call.batch : 1) * (offsetsType(op).isDynamicDim(HeadsOf) ? call.heads : 1);
+  return (offsetsType(op).isDynamicDim(Batches) ? call.batch : 1) *
+         (offsetsType(op).isDynamicDim(HeadsOf) ? call.heads : 1);
 }
 
 /// Offsets of lists behind one another, rows of up to four cells, some without any.
@@ -140,7 +145,8 @@ std::vector<int64_t> madeIndices(const std::vector<int64_t> &offsets, int64_t ro
     const int64_t length = (int64_t(place) + 1) % rows ? offsets[place + 1] - offsets[place] : 0;
     for (int64_t i = 0; i < length; ++i) {
       const int64_t first = i * cells / length, next = (i + 1) * cells / length;
-      indices.push_back(first + int64_t(mixedWord(seed ^ (place << 20 | uint64_t(i))) % uint64_t(std::max<int64_t>(next - first, 1))));
+      indices.push_back(first + int64_t(mixedWord(seed ^ (place << 20 | uint64_t(i))) %
+                                        uint64_t(std::max<int64_t>(next - first, 1))));
     }
   }
   return indices;
@@ -149,35 +155,43 @@ std::vector<int64_t> madeIndices(const std::vector<int64_t> &offsets, int64_t ro
 } // namespace
 
 std::string CsrOp::checkTensors(const TensorCall &call) {
-  const std::vector<int64_t> &offsets = *call.tensors[argumentOf(getOffsets())], &indices = *call.tensors[argumentOf(getIndices())];
+  const std::vector<int64_t> &offsets = *call.tensors[argumentOf(getOffsets())],
+                             &indices = *call.tensors[argumentOf(getIndices())];
   const int64_t lists = std::max<int64_t>(listsOf(*this, call), 1), rows = int64_t(offsets.size()) / lists;
   const std::optional<Extents> extents = extentsOf(getMask(), call);
   if (rows < 2 || (extents && rows - 1 < extents->q))
-    return nameOf(*this, getOffsets()) + ": expected at least " + std::to_string(extents ? std::max<int64_t>(extents->q, 1) + 1 : 2) +
+    return nameOf(*this, getOffsets()) + ": expected at least " +
+           std::to_string(extents ? std::max<int64_t>(extents->q, 1) + 1 : 2) +
            " offsets in a list, one more than there are rows of blocks or queries, got " + std::to_string(rows);
   for (int64_t place = 0; place < int64_t(offsets.size()); ++place) {
     const int64_t least = place % rows == 0 ? 0 : offsets[size_t(place - 1)];
     if (offsets[size_t(place)] < least || offsets[size_t(place)] > int64_t(indices.size()))
-      return nameOf(*this, getOffsets()) + expected("entry", place, std::to_string(least) + " to " + std::to_string(indices.size()), offsets[size_t(place)]);
+      return nameOf(*this, getOffsets()) + expected("entry", place,
+                                                    std::to_string(least) + " to " + std::to_string(indices.size()),
+                                                    offsets[size_t(place)]);
     if (place % rows == 0)
       continue;
     for (int64_t i = least; i < offsets[size_t(place)]; ++i) {
       const int64_t lowest = i == least ? 0 : indices[size_t(i - 1)] + 1, index = indices[size_t(i)];
       if (index < lowest || (extents && index >= extents->k))
-        return nameOf(*this, getIndices()) +
-               expected("entry", i, "at least " + std::to_string(lowest) + (extents ? " and below " + std::to_string(extents->k) : ""), index);
+        return nameOf(*this, getIndices()) + expected("entry", i,
+                                                      "at least " + std::to_string(lowest) +
+                                                          (extents ? " and below " + std::to_string(extents->k) : ""),
+                                                      index);
     }
   }
   return {};
 }
 
 std::vector<int64_t> CsrOp::makeTensor(unsigned index, const TensorCall &call, uint64_t seed) {
-  const Extents extents = extentsOf(getMask(), call).value_or(Extents{call.qOrigin + call.seqlenQ, call.kOrigin + call.seqlenK});
+  const Extents extents =
+      extentsOf(getMask(), call).value_or(Extents{call.qOrigin + call.seqlenQ, call.kOrigin + call.seqlenK});
   const int64_t cells = std::max<int64_t>(extents.k, 0), lists = std::max<int64_t>(listsOf(*this, call), 1);
   const int64_t inType = offsetsType(*this).getDimSize(Offsets);
   const int64_t rows = ShapedType::isDynamic(inType) ? std::max<int64_t>(extents.q, 1) + 1 : inType;
   const bool isGiven = holds(&call.tensors, argumentOf(getOffsets()));
-  const std::vector<int64_t> offsets = isGiven ? *call.tensors[argumentOf(getOffsets())] : madeOffsets(lists, rows, cells, seed);
+  const std::vector<int64_t> offsets =
+      isGiven ? *call.tensors[argumentOf(getOffsets())] : madeOffsets(lists, rows, cells, seed);
   return index == 0 ? offsets : madeIndices(offsets, isGiven ? int64_t(offsets.size()) / lists : rows, cells, seed);
 }
 

@@ -1,6 +1,6 @@
 //===- DocumentOps.cpp - masks inside documents ---------------------------===//
-// Verifier, pieces and predicate of documents: cells whose starts are entries of tensors. What the tensors must hold is in
-// DocumentTensors.cpp.
+// Verifier, pieces and predicate of documents: cells whose starts are entries of tensors. What the tensors must hold is
+// in DocumentTensors.cpp.
 //===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/TensorReads.h"
@@ -66,12 +66,14 @@ LogicalResult DocumentsOp::verify() {
       return emitOpError("expected row-major memrefs of rank 1 of i32, got ") << type;
     const bool isOffsets = tensor != getUsed();
     if (type.hasStaticShape() && type.getDimSize(0) < 1 + isOffsets)
-      return emitOpError("expected at least ") << 1 + isOffsets << (isOffsets ? " offsets, got " : " entry, got ") << type;
+      return emitOpError("expected at least ")
+             << 1 + isOffsets << (isOffsets ? " offsets, got " : " entry, got ") << type;
   }
   if (getUsed() && !getOffsetsK())
     return emitOpError("expected offsets of the keys beside `used`");
   auto agree = [&](Value a, Value b, int64_t more) {
-    return ShapedType::isDynamic(entriesOf(a)) || ShapedType::isDynamic(entriesOf(b)) || entriesOf(a) == entriesOf(b) + more;
+    return ShapedType::isDynamic(entriesOf(a)) || ShapedType::isDynamic(entriesOf(b)) ||
+           entriesOf(a) == entriesOf(b) + more;
   };
   if (!agree(getOffsetsQ(), keyOffsets(*this), 0) || (getUsed() && !agree(getOffsetsQ(), getUsed(), 1)))
     return emitOpError("expected tensors of as many documents, got ") << getOperands().drop_front().getTypes();

@@ -14,22 +14,25 @@ const Entries &entriesOf(const TensorCall &call, Value tensor) {
   return *call.tensors[cast<BlockArgument>(tensor).getArgNumber()];
 }
 
-bool isGiven(const TensorCall &call, Value tensor) { return tensor && holds(&call.tensors, cast<BlockArgument>(tensor).getArgNumber()); }
+bool isGiven(const TensorCall &call, Value tensor) {
+  return tensor && holds(&call.tensors, cast<BlockArgument>(tensor).getArgNumber());
+}
 
 std::string nameOf(DocumentsOp op, Value tensor) {
-  return "tensor '" + op->getParentOfType<PatternOp>().getParameterName(cast<BlockArgument>(tensor).getArgNumber()).str() + "'";
+  return "tensor '" +
+         op->getParentOfType<PatternOp>().getParameterName(cast<BlockArgument>(tensor).getArgNumber()).str() + "'";
 }
 
 std::string entryText(const Entries &entries, size_t index, const std::string &expected) {
-  return ": expected entry " + std::to_string(index) + " of " + std::to_string(entries.size()) + " to be " + expected + ", got " +
-         std::to_string(entries[index]);
+  return ": expected entry " + std::to_string(index) + " of " + std::to_string(entries.size()) + " to be " + expected +
+         ", got " + std::to_string(entries[index]);
 }
 
 /// One axis of a call.
 struct Axis {
   const char *name;
-  int64_t end;    ///< one beyond its last position, or row
-  bool isPart;    ///< the call may see a part of the positions that the offsets count
+  int64_t end; ///< one beyond its last position, or row
+  bool isPart; ///< the call may see a part of the positions that the offsets count
 };
 
 Axis queriesOf(DocumentsOp op, const TensorCall &call) {
@@ -44,7 +47,8 @@ Axis keysOf(DocumentsOp op, const TensorCall &call) {
 
 std::string checkOffsets(const Entries &offsets, const Axis &axis) {
   if (offsets.size() < 2)
-    return ": expected at least 2 entries, 0 and " + std::to_string(axis.end) + ", got " + std::to_string(offsets.size());
+    return ": expected at least 2 entries, 0 and " + std::to_string(axis.end) + ", got " +
+           std::to_string(offsets.size());
   if (offsets[0] != 0)
     return entryText(offsets, 0, "0");
   for (size_t i = 1; i < offsets.size(); ++i)
@@ -97,7 +101,9 @@ std::string DocumentsOp::checkTensors(const TensorCall &call) {
     return nameOf(*this, ofKeys) + wrong;
   auto expectCount = [&](Value tensor, size_t expected) {
     const size_t got = entriesOf(call, tensor).size();
-    return got == expected ? "" : nameOf(*this, tensor) + ": expected " + std::to_string(expected) + " entries, as " + nameOf(*this, getOffsetsQ()) + " says, got " + std::to_string(got);
+    return got == expected ? ""
+                           : nameOf(*this, tensor) + ": expected " + std::to_string(expected) + " entries, as " +
+                                 nameOf(*this, getOffsetsQ()) + " says, got " + std::to_string(got);
   };
   if (std::string wrong = expectCount(ofKeys, queries.size()); !wrong.empty())
     return wrong;
@@ -108,7 +114,8 @@ std::string DocumentsOp::checkTensors(const TensorCall &call) {
   const Entries &used = entriesOf(call, getUsed());
   for (size_t s = 0; s < used.size(); ++s)
     if (used[s] < 0 || used[s] > keys[s + 1] - keys[s])
-      return nameOf(*this, getUsed()) + entryText(used, s, "0 to " + std::to_string(keys[s + 1] - keys[s]) + ", the keys of the document");
+      return nameOf(*this, getUsed()) +
+             entryText(used, s, "0 to " + std::to_string(keys[s + 1] - keys[s]) + ", the keys of the document");
   return {};
 }
 

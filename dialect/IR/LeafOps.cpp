@@ -29,7 +29,8 @@ void edgePieces(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, c
     out.push_back(with(frame, axis, {frame.first(axis, max(extent - last, 0)), {}}));
 }
 
-void betweenEdges(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent, PieceList &out) {
+void betweenEdges(const Frame &frame, Interval Piece::*axis, const Sizes &sizes, const IntExpr &extent,
+                  PieceList &out) {
   IntExpr first = frame.cut(sizes.expr(0)), last = frame.cut(sizes.expr(1));
   out.push_back(with(frame, axis, {frame.first(axis, max(first, 0)), frame.last(axis, extent - last - 1)}));
   if (frame.hasNegative)
@@ -59,16 +60,12 @@ Value FullOp::buildPredicate(PredicateFrame &frame) { return frame.boolean(true)
 //===-- causal --------------------------------------------------------------===//
 
 void CausalOp::pieces(const Frame &frame, PieceList &out) { out.push_back(frame.band({{}, 0})); }
-void CausalOp::complement(const Frame &frame, PieceList &out) {
-  out.push_back(frame.band({1, {}}));
-}
+void CausalOp::complement(const Frame &frame, PieceList &out) { out.push_back(frame.band({1, {}})); }
 Value CausalOp::buildPredicate(PredicateFrame &frame) { return frame.lessEqual(frame.k, frame.q); }
 
 //===-- window --------------------------------------------------------------===//
 
-LogicalResult WindowOp::verify() {
-  return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"left", "right"}, 0);
-}
+LogicalResult WindowOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"left", "right"}, 0); }
 void WindowOp::pieces(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   out.push_back(frame.band({IntExpr(0) - frame.reach(sizes.expr(0)), frame.reach(sizes.expr(1))}));
@@ -197,7 +194,8 @@ static Piece stridePiece(StrideOp op, const Frame &frame, int64_t shift) {
 void StrideOp::pieces(const Frame &frame, PieceList &out) { out.push_back(stridePiece(*this, frame, 0)); }
 void StrideOp::complement(const Frame &frame, PieceList &out) {
   if (getRate() > kMaxRowRate)
-    return out.push_back(maskedPiece(frame, *this, "the complement of rate " + Twine(getRate()) + " has too many classes"));
+    return out.push_back(
+        maskedPiece(frame, *this, "the complement of rate " + Twine(getRate()) + " has too many classes"));
   for (int64_t shift = 1; shift < static_cast<int64_t>(getRate()); ++shift)
     out.push_back(stridePiece(*this, frame, shift));
 }

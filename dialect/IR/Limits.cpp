@@ -1,6 +1,6 @@
 //===- Limits.cpp - how large a pattern may be ----------------------------===//
-// A mask that is used twice is built twice, so a chain of n ops can stand for 2^n: everything is counted as often as it is
-// used before anything is built. Masks come before their uses, so one pass in the order of the text suffices.
+// A mask that is used twice is built twice, so a chain of n ops can stand for 2^n: everything is counted as often as it
+// is used before anything is built. Masks come before their uses, so one pass in the order of the text suffices.
 //===----------------------------------------------------------------------===//
 #include "dialect/IR/Limits.h"
 #include "dialect/Geometry/Lattice.h"
@@ -48,7 +48,8 @@ LogicalResult verifyVariants(PatternOp pattern, int64_t &variants) {
     if (counts.insert(heads.getMasks().size()).second) {
       variants = saturatingProduct(variants, heads.getMasks().size());
       if (variants > kMaxVariants)
-        return heads.emitOpError("expected at most ") << kMaxVariants << " choices of operands of attn.heads, got " << variants;
+        return heads.emitOpError("expected at most ")
+               << kMaxVariants << " choices of operands of attn.heads, got " << variants;
     }
   return success();
 }
@@ -62,8 +63,8 @@ LogicalResult verifyTree(Operation &op, const Tree &tree) {
   if (tree.depth > kMaxNesting)
     return op.emitOpError("expected ops nested at most ") << kMaxNesting << " deep, got " << tree.depth;
   if (tree.step > kFarthest)
-    return op.emitOpError("expected rates and block sizes whose product is at most ") << kFarthest << ", got "
-           << (tree.step == kMany ? "at least " : "") << tree.step;
+    return op.emitOpError("expected rates and block sizes whose product is at most ")
+           << kFarthest << ", got " << (tree.step == kMany ? "at least " : "") << tree.step;
   if (tree.rate > kMaxRate)
     return op.emitOpError("expected nested rates whose product is at most ") << kMaxRate << ", got " << tree.rate;
   return success();
@@ -85,8 +86,10 @@ LogicalResult verifyTrees(PatternOp pattern, int64_t variants) {
     if (failed(verifyTree(op, tree)))
       return failure();
     if (saturatingProduct(tree.ops, variants) > kMaxWrittenOut)
-      return op.emitOpError("expected at most ") << kMaxWrittenOut << " ops, each as often as it is used in each of "
-             << variants << " choices of heads, got " << (tree.ops == kMany ? "at least " : "") << saturatingProduct(tree.ops, variants);
+      return op.emitOpError("expected at most ")
+             << kMaxWrittenOut << " ops, each as often as it is used in each of " << variants
+             << " choices of heads, got " << (tree.ops == kMany ? "at least " : "")
+             << saturatingProduct(tree.ops, variants);
     for (Value result : op.getResults())
       trees[result] = tree;
   }

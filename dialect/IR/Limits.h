@@ -1,6 +1,6 @@
 //===- Limits.h - how large a pattern may be --------------------*- C++ -*-===//
-// Owns the bounds that keep analysis and emission short and their numbers within range, whatever a file says. They lie far
-// beyond what patterns of use need.
+// Owns the bounds that keep analysis and emission short and their numbers within range, whatever a file says. They lie
+// far beyond what patterns of use need.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_IR_LIMITS_H
 #define HEDDLE_DIALECT_IR_LIMITS_H
@@ -9,9 +9,10 @@
 
 namespace heddle::attn {
 
-constexpr int64_t kMaxArguments = 64; ///< sizes, numbers and tensors together; runtime/Core/LaunchExpr.h has the same number
-constexpr int64_t kMaxNesting = 64;     ///< masks inside masks, and links of a chain of scores
-constexpr int64_t kMaxVariants = 256;   ///< choices of operands of attn.heads
+/// sizes, numbers and tensors together; runtime/Core/LaunchExpr.h has the same number
+constexpr int64_t kMaxArguments = 64;
+constexpr int64_t kMaxNesting = 64;      ///< masks inside masks, and links of a chain of scores
+constexpr int64_t kMaxVariants = 256;    ///< choices of operands of attn.heads
 constexpr int64_t kMaxWrittenOut = 4096; ///< ops, each as often as it is used, all variants together
 
 /// Diagnoses at the op where a pattern whose ops are verified passes a limit.

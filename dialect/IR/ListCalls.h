@@ -1,8 +1,9 @@
 //===- ListCalls.h - calls of a list's functions ----------------*- C++ -*-===//
 // Owns the convention between a ListRule and generated code. The functions of a rule are declared in the module of
 // pattern functions and called by name; a declaration says which device function it stands for, the CPU path looks its
-// address up in hostFunctions(); a rule without a device file is defined in the module. All arguments but tensors are i32: those of the rule, the number of a query's cell `row`, and
-//   <name>_next(..., from)   -> i32  the least key cell >= from in the list of `row`; kNoCell if there is none. On a device
+// address up in hostFunctions(); a rule without a device file is defined in the module. All arguments but tensors are
+//   i32: those of the rule, the number of a query's cell `row`, and <name>_next(..., from)   -> i32  the least key cell
+//   >= from in the list of `row`; kNoCell if there is none. On a device
 //                                    all lanes of a warp call together, each with its own row and from
 //   <name>_has(..., cell)    -> i1   `cell` is in the list
 //   <name>_length(...)       -> i32  entries of the list, which may name a cell twice

@@ -11,9 +11,7 @@ using namespace mlir;
 
 namespace heddle::attn {
 
-LogicalResult RandomOp::verify() {
-  return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"count", "seed"}, 0);
-}
+LogicalResult RandomOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"count", "seed"}, 0); }
 
 /// As a permutation knows it (RandomCells.h).
 static IntExpr headOf(RandomOp op) { return op.getPerHead() ? symbol(Symbol::Head) + 1 : IntExpr(0); }
@@ -21,7 +19,8 @@ static IntExpr headOf(RandomOp op) { return op.getPerHead() ? symbol(Symbol::Hea
 void RandomOp::pieces(const Frame &frame, PieceList &out) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   Piece listed;
-  listed.list = {frame.blocks(), randomCells(), {sizes.expr(0), sizes.expr(1), headOf(*this), max(frame.extentQ, frame.extentK)}};
+  listed.list = {
+      frame.blocks(), randomCells(), {sizes.expr(0), sizes.expr(1), headOf(*this), max(frame.extentQ, frame.extentK)}};
   out.push_back(intersect(frame.region, listed));
 }
 

@@ -23,8 +23,9 @@ PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &fram
   constexpr size_t kMaxProducts = 64;
   PieceList result;
   if (a.size() * b.size() > kMaxProducts)
-    return {maskedPiece(frame, op, llvm::Twine(a.size() * b.size()) + " intersections of pieces, at most " +
-                                       llvm::Twine(kMaxProducts) + " are made")};
+    return {maskedPiece(frame, op,
+                        llvm::Twine(a.size() * b.size()) + " intersections of pieces, at most " +
+                            llvm::Twine(kMaxProducts) + " are made")};
   for (const Piece &left : a)
     for (const Piece &right : b)
       result.push_back(intersect(left, right));

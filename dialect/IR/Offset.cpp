@@ -13,10 +13,14 @@ IntExpr offsetExpr(int64_t rate, std::optional<int64_t> at, std::optional<Offset
   if (at)
     return *at;
   switch (*rule) {
-  case OffsetRule::modulo: return mod(head, rate);
-  case OffsetRule::block: return floorDiv(head, ceilDiv(heads, rate));
-  case OffsetRule::group: return mod(group, rate);
-  case OffsetRule::every: break;
+  case OffsetRule::modulo:
+    return mod(head, rate);
+  case OffsetRule::block:
+    return floorDiv(head, ceilDiv(heads, rate));
+  case OffsetRule::group:
+    return mod(group, rate);
+  case OffsetRule::every:
+    break;
   }
   llvm_unreachable("`every` has no single offset");
 }

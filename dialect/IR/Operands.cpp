@@ -11,11 +11,16 @@ namespace heddle::attn {
 
 const char *extentName(Extent extent) {
   switch (extent) {
-  case Extent::Batch: return "batch";
-  case Extent::Heads: return "heads";
-  case Extent::SeqlenQ: return "seqlen_q";
-  case Extent::SeqlenK: return "seqlen_k";
-  case Extent::Length: return "length";
+  case Extent::Batch:
+    return "batch";
+  case Extent::Heads:
+    return "heads";
+  case Extent::SeqlenQ:
+    return "seqlen_q";
+  case Extent::SeqlenK:
+    return "seqlen_k";
+  case Extent::Length:
+    return "length";
   }
   return "";
 }
@@ -59,8 +64,8 @@ struct Widening {
 
   Value bf16(Value half) const { return real(left(half, 16)); }
 
-  /// Exponent and fraction in their places are the value times 2^-112, also of a subnormal; infinities and NaNs have the
-  /// largest exponent of both formats.
+  /// Exponent and fraction in their places are the value times 2^-112, also of a subnormal; infinities and NaNs have
+  /// the largest exponent of both formats.
   Value f16(Value half) const {
     constexpr int32_t kMagnitude = 0x7fff, kSign = 0x8000, kInfinity = 0x7c00, kLargestExponent = 0x7f800000;
     Value magnitude = masked(half, kMagnitude);

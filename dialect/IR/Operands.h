@@ -37,8 +37,8 @@ uint64_t mixedWord(uint64_t word);
 /// i32, i64, f32, bf16 and f16, at least one dimension, row-major in the default memory space.
 bool isOperandType(mlir::Type type);
 
-/// In generated functions an operand is a memref of this type: one dimension, which has no end. 16-bit floats are i16, an i64
-/// is two i32, the lower word first.
+/// In generated functions an operand is a memref of this type: one dimension, which has no end. 16-bit floats are i16,
+/// an i64 is two i32, the lower word first.
 mlir::MemRefType loweredOperandType(mlir::Type elementType);
 inline constexpr int64_t kEndlessOperand = int64_t(1) << 40;
 
@@ -48,10 +48,10 @@ struct ArgumentValues {
   mlir::IRMapping lengths; ///< of operands: their words
 };
 
-/// Element `index` (of type index) of an operand of the pattern that holds no i64, as i32 or, of floats, as f32. 16-bit floats are
-/// widened by integer operations, exactly, so that every target can do it.
-mlir::Value loadOperand(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value argument, const ArgumentValues &arguments,
-                        mlir::Value index);
+/// Element `index` (of type index) of an operand of the pattern that holds no i64, as i32 or, of floats, as f32. 16-bit
+/// floats are widened by integer operations, exactly, so that every target can do it.
+mlir::Value loadOperand(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value argument,
+                        const ArgumentValues &arguments, mlir::Value index);
 
 } // namespace heddle::attn
 

@@ -38,7 +38,8 @@ static LogicalResult verifyOperand(PatternOp pattern, unsigned argument) {
   SmallVector<OperandUse, 2> uses = operandUses(pattern, argument); // none where folding took the op that read it
   for (const OperandUse &use : uses) {
     if (static_cast<int64_t>(use.extents.size()) != type.getRank())
-      return pattern.emitOpError("expected ") << name << " to have " << use.extents.size() << " dimensions, got " << type;
+      return pattern.emitOpError("expected ")
+             << name << " to have " << use.extents.size() << " dimensions, got " << type;
     for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
       if (type.isDynamicDim(dimension) && use.extents[dimension] != uses.front().extents[dimension])
         return pattern.emitOpError("expected one meaning of dimension ")
@@ -83,7 +84,8 @@ LogicalResult verifyWholePositions(PatternOp pattern) {
       if (Operation *inside = readers.lookup(operand)) {
         if (!keepsPositions)
           return (inside->emitOpError("expected to be outside of pullbacks, its tensor counts positions of the call")
-                      .attachNote(op.getLoc()) << "'" << op.getName() << "' is one"),
+                      .attachNote(op.getLoc())
+                  << "'" << op.getName() << "' is one"),
                  failure();
         reader = inside;
       }

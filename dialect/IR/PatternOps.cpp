@@ -20,7 +20,8 @@ using namespace mlir;
 namespace heddle::attn {
 namespace {
 
-constexpr StringLiteral kName = "attn.name", kDefault = "attn.default", kMinimum = "attn.min", kMaximum = "attn.max", kDoc = "attn.doc";
+constexpr StringLiteral kName = "attn.name", kDefault = "attn.default", kMinimum = "attn.min", kMaximum = "attn.max",
+                        kDoc = "attn.doc";
 
 /// Keeps the name that the author gave an argument, so that `--set left=7` can find it.
 void rememberName(OpAsmParser::Argument &argument, MLIRContext *context) {
@@ -54,7 +55,8 @@ LogicalResult verifyRealDefault(PatternOp pattern, unsigned index) {
 LogicalResult verifyTensor(PatternOp pattern, unsigned index) {
   if (!isOperandType(pattern.getArgumentTypes()[index]))
     return pattern.emitOpError("expected tensor '")
-           << pattern.getParameterName(index) << "' to be a row-major memref of i32, i64, f32, bf16 or f16 with at least one dimension, got "
+           << pattern.getParameterName(index)
+           << "' to be a row-major memref of i32, i64, f32, bf16 or f16 with at least one dimension, got "
            << pattern.getArgumentTypes()[index];
   for (int64_t extent : cast<MemRefType>(pattern.getArgumentTypes()[index]).getShape())
     if (!ShapedType::isDynamic(extent) && extent > std::numeric_limits<int32_t>::max())
@@ -65,19 +67,25 @@ LogicalResult verifyTensor(PatternOp pattern, unsigned index) {
 
 /// An attribute that nobody reads would only look as if it did something.
 LogicalResult verifyAttributes(PatternOp pattern, unsigned index) {
-  static constexpr StringLiteral ofReals[] = {kDefault, kMinimum, kMaximum, kDoc}, ofSizes[] = {kDefault, kMinimum, kDoc}, ofTensors[] = {kDoc};
+  static constexpr StringLiteral ofReals[] = {kDefault, kMinimum, kMaximum, kDoc},
+                                 ofSizes[] = {kDefault, kMinimum, kDoc}, ofTensors[] = {kDoc};
   const bool isReal = pattern.isRealParameter(index), isTensor = pattern.isOperand(index);
   const ArrayRef<StringLiteral> known = isReal ? ArrayRef(ofReals) : isTensor ? ArrayRef(ofTensors) : ArrayRef(ofSizes);
   for (NamedAttribute attribute : function_interface_impl::getArgAttrs(pattern, index))
-    if (StringRef name = attribute.getName().getValue(); name.starts_with("attn.") && name != kName && !llvm::is_contained(known, name)) {
+    if (StringRef name = attribute.getName().getValue();
+        name.starts_with("attn.") && name != kName && !llvm::is_contained(known, name)) {
       InFlightDiagnostic error = pattern.emitOpError("expected no ")
-                                 << name << " of " << (isReal ? "f32" : isTensor ? "tensor" : "i32") << " '" << pattern.getParameterName(index)
-                                 << "', which takes ";
+                                 << name << " of "
+                                 << (isReal     ? "f32"
+                                     : isTensor ? "tensor"
+                                                : "i32")
+                                 << " '" << pattern.getParameterName(index) << "', which takes ";
       llvm::interleaveComma(known, error);
       return error;
     }
   if (Attribute doc = pattern.getArgAttr(index, kDoc); doc && !isa<StringAttr>(doc))
-    return pattern.emitOpError("expected attn.doc of '") << pattern.getParameterName(index) << "' to be a string, got " << doc;
+    return pattern.emitOpError("expected attn.doc of '")
+           << pattern.getParameterName(index) << "' to be a string, got " << doc;
   return success();
 }
 
@@ -195,7 +203,8 @@ LogicalResult PatternOp::verify() {
   if (!getResultTypes().empty())
     return emitOpError("expected no results");
   for (unsigned index = 0; index < getArgumentTypes().size(); ++index)
-    if (failed(verifyName(*this, getParameterName(index))) || failed(verifyParameter(*this, index)) || failed(verifyAttributes(*this, index)))
+    if (failed(verifyName(*this, getParameterName(index))) || failed(verifyParameter(*this, index)) ||
+        failed(verifyAttributes(*this, index)))
       return failure();
   return success();
 }

@@ -99,7 +99,8 @@ Value ExprBuilder::buildWide(const IntExpr &expr) {
   Value a = buildWide(node.operands[0]), b = buildWide(node.operands[1]);
   if (node.op == IntExpr::Mul)
     return arith::MulIOp::create(builder, loc, a, b);
-  return node.op == IntExpr::Add ? arith::AddIOp::create(builder, loc, a, b).getResult() : arith::SubIOp::create(builder, loc, a, b).getResult();
+  return node.op == IntExpr::Add ? arith::AddIOp::create(builder, loc, a, b).getResult()
+                                 : arith::SubIOp::create(builder, loc, a, b).getResult();
 }
 
 Value ExprBuilder::buildCut(const IntExpr &expr) {
@@ -121,18 +122,50 @@ Value ExprBuilder::build(const IntExpr &expr) {
   };
   Value fresh;
   switch (node.op) {
-  case IntExpr::Constant: fresh = constantI32(builder, loc, node.value); break;
-  case IntExpr::Symbolic: fresh = valueOf(node.symbol); break;
-  case IntExpr::Add: { Value x = a(), y = b(); fresh = arith::AddIOp::create(builder, loc, x, y); break; }
-  case IntExpr::Sub: { Value x = a(), y = b(); fresh = arith::SubIOp::create(builder, loc, x, y); break; }
-  case IntExpr::Mul: { Value x = a(), y = b(); fresh = arith::MulIOp::create(builder, loc, x, y); break; }
-  case IntExpr::Min: { Value x = a(), y = b(); fresh = arith::MinSIOp::create(builder, loc, x, y); break; }
-  case IntExpr::Max: { Value x = a(), y = b(); fresh = arith::MaxSIOp::create(builder, loc, x, y); break; }
+  case IntExpr::Constant:
+    fresh = constantI32(builder, loc, node.value);
+    break;
+  case IntExpr::Symbolic:
+    fresh = valueOf(node.symbol);
+    break;
+  case IntExpr::Add: {
+    Value x = a(), y = b();
+    fresh = arith::AddIOp::create(builder, loc, x, y);
+    break;
+  }
+  case IntExpr::Sub: {
+    Value x = a(), y = b();
+    fresh = arith::SubIOp::create(builder, loc, x, y);
+    break;
+  }
+  case IntExpr::Mul: {
+    Value x = a(), y = b();
+    fresh = arith::MulIOp::create(builder, loc, x, y);
+    break;
+  }
+  case IntExpr::Min: {
+    Value x = a(), y = b();
+    fresh = arith::MinSIOp::create(builder, loc, x, y);
+    break;
+  }
+  case IntExpr::Max: {
+    Value x = a(), y = b();
+    fresh = arith::MaxSIOp::create(builder, loc, x, y);
+    break;
+  }
   case IntExpr::FloorDiv:
-  case IntExpr::Mod: fresh = buildDivision(node); break;
-  case IntExpr::Cut: fresh = buildCut(node.operands[0]); break;
-  case IntExpr::Less: fresh = compare(arith::CmpIPredicate::slt); break;
-  case IntExpr::Equal: fresh = compare(arith::CmpIPredicate::eq); break;
+  case IntExpr::Mod:
+    fresh = buildDivision(node);
+    break;
+  case IntExpr::Cut:
+    fresh = buildCut(node.operands[0]);
+    break;
+  case IntExpr::Less:
+    fresh = compare(arith::CmpIPredicate::slt);
+    break;
+  case IntExpr::Equal:
+    fresh = compare(arith::CmpIPredicate::eq);
+    break;
   case IntExpr::Entry: {
     Value tensor = valueOf(node.symbol), index = integer(node.operands[0]);
     fresh = loadEntry(builder, loc, tensor, index);

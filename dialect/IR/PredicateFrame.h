@@ -14,18 +14,18 @@
 
 namespace heddle::attn {
 
-/// Arguments of one call are evaluated in no fixed order: at most one of them may build operations, else the text of a kernel
-/// depends on the compiler of this program.
+/// Arguments of one call are evaluated in no fixed order: at most one of them may build operations, else the text of a
+/// kernel depends on the compiler of this program.
 struct PredicateFrame {
   mlir::OpBuilder &builder;
   mlir::Location loc;
   mlir::Value q, k;             ///< local coordinates, i32
   mlir::Value extentQ, extentK; ///< local coordinates lie below these
   mlir::Value batch, head, heads;
-  unsigned group = 0;                  ///< index of the enclosing attn.heads operand
+  unsigned group = 0;                               ///< index of the enclosing attn.heads operand
   const std::map<unsigned, unsigned> *groupOfCount; ///< attn.heads with n operands takes this one
-  const ArgumentValues *arguments;     ///< of the pattern
-  mlir::Value qOrigin;                 ///< position of query row 0, outside all pullbacks
+  const ArgumentValues *arguments;                  ///< of the pattern
+  mlir::Value qOrigin;                              ///< position of query row 0, outside all pullbacks
 
   mlir::Value constant(int64_t value) const;
   mlir::Value boolean(bool value) const;

@@ -72,9 +72,7 @@ Value SegmentOp::buildPredicate(PredicateFrame &frame) {
 
 //===-- dilate ----------------------------------------------------------------===//
 
-LogicalResult DilateOp::verify() {
-  return verifyOffset(*this, getRate(), getAt(), getRule());
-}
+LogicalResult DilateOp::verify() { return verifyOffset(*this, getRate(), getAt(), getRule()); }
 
 namespace {
 /// The residue classes of a frame that a dilation keeps, and the frame of one of them.
@@ -116,7 +114,8 @@ static const char *whyOpaque(DilateOp op, const Frame &frame) {
     return nullptr;
   if (!frame.isFine())
     return "it thins out blocks";
-  if (op.getRule() == OffsetRule::every && frame.baseQ != frame.baseK) // the class of a tile's rows is that of one axis only
+  // the class of a tile's rows is that of one axis only
+  if (op.getRule() == OffsetRule::every && frame.baseQ != frame.baseK)
     return "a residue class of queries is not that of keys";
   return nullptr;
 }
@@ -142,12 +141,13 @@ IntExpr blocksOf(const IntExpr &steps, int64_t rate, const IntExpr &span) {
 bool isBand(const Piece &piece) {
   const bool isBounded = piece.q.lower || piece.q.upper || piece.k.lower || piece.k.upper;
   const bool hasLattice = !piece.qLattice.empty() || !piece.kLattice.empty() || !piece.tie.empty();
-  const bool hasCells = !piece.cells.empty() || !piece.bands.empty() || !piece.qCells.empty() || !piece.kCells.empty() || piece.list;
+  const bool hasCells =
+      !piece.cells.empty() || !piece.bands.empty() || !piece.qCells.empty() || !piece.kCells.empty() || piece.list;
   return !isBounded && !hasLattice && !hasCells && !piece.masked;
 }
 
-/// Of blocks that are thinned out class by class, the bands of the operand: block m steps away is block m * rate away. False
-/// where the operand is more than bands.
+/// Of blocks that are thinned out class by class, the bands of the operand: block m steps away is block m * rate away.
+/// False where the operand is more than bands.
 bool thinnedBlocks(DilateOp op, const Frame &frame, PieceList &out) {
   CellTable noCells;
   Frame steps;
@@ -158,7 +158,8 @@ bool thinnedBlocks(DilateOp op, const Frame &frame, PieceList &out) {
   steps.extentK = frame.extentK;
   PieceList bands;
   definition(op.getOperand()).pieces(steps, bands);
-  if (op.getRule() != OffsetRule::every || frame.baseQ != frame.baseK || !std::all_of(bands.begin(), bands.end(), isBand))
+  if (op.getRule() != OffsetRule::every || frame.baseQ != frame.baseK ||
+      !std::all_of(bands.begin(), bands.end(), isBand))
     return false;
   const int64_t rate = op.getRate();
   const Interval farthest = farthestBlocks(frame.step());
@@ -166,7 +167,9 @@ bool thinnedBlocks(DilateOp op, const Frame &frame, PieceList &out) {
     const auto &[first, last] = band.diagonal;
     Piece thinned;
     thinned.bands = {{frame.blocks(), {blocksOf(first, rate, frame.step()), blocksOf(last, rate, frame.step())}}};
-    thinned.list = {frame.blocks(), nearCells(), {rate, max(first, ceilDiv(farthest.lower, rate)), min(last, floorDiv(farthest.upper, rate))}};
+    thinned.list = {frame.blocks(),
+                    nearCells(),
+                    {rate, max(first, ceilDiv(farthest.lower, rate)), min(last, floorDiv(farthest.upper, rate))}};
     out.push_back(intersect(frame.region, thinned));
   }
   return true;
@@ -187,7 +190,8 @@ void DilateOp::complement(const Frame &frame, PieceList &out) {
   Dilation dilation(*this, frame);
   definition(getOperand()).complement(dilation.inner, out);
   if (dilation.rate > kMaxRowRate)
-    return out.push_back(maskedPiece(frame, *this, "the complement of rate " + Twine(getRate()) + " has too many classes"));
+    return out.push_back(
+        maskedPiece(frame, *this, "the complement of rate " + Twine(getRate()) + " has too many classes"));
   for (int64_t shift = 1; shift < dilation.rate; ++shift) {
     if (!dilation.every)
       out.push_back(dilation.sameClass(frame.region, shift, std::nullopt));

@@ -10,8 +10,8 @@
 namespace heddle::attn {
 
 /// Reads and writes the directive custom<Real>.
-mlir::ParseResult parseReal(mlir::OpAsmParser &parser,
-                            std::optional<mlir::OpAsmParser::UnresolvedOperand> &dynamic, mlir::FloatAttr &number);
+mlir::ParseResult parseReal(mlir::OpAsmParser &parser, std::optional<mlir::OpAsmParser::UnresolvedOperand> &dynamic,
+                            mlir::FloatAttr &number);
 void printReal(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::Value dynamic, mlir::FloatAttr number);
 
 /// One number of an op: `dynamic` or else `number`.

@@ -1,5 +1,6 @@
 //===- ScoreFrame.h - where a chain of scores is built ----------*- C++ -*-===//
-// Owns what buildScore and buildDerivative need: the pair that a score belongs to, and short names for arithmetic in f32.
+// Owns what buildScore and buildDerivative need: the pair that a score belongs to, and short names for arithmetic in
+// f32.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_DIALECT_IR_SCOREFRAME_H
 #define HEDDLE_DIALECT_IR_SCOREFRAME_H
@@ -14,9 +15,9 @@ namespace heddle::attn {
 struct ScoreFrame {
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  mlir::Value batch, head, heads;    ///< i32
-  mlir::Value q, k;                  ///< positions, i32
-  const ArgumentValues *arguments;   ///< of the pattern
+  mlir::Value batch, head, heads;  ///< i32
+  mlir::Value q, k;                ///< positions, i32
+  const ArgumentValues *arguments; ///< of the pattern
   /// What turns positions into indices, i32.
   mlir::Value seqlenQ, seqlenK, qOrigin, kOrigin;
 

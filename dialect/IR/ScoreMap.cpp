@@ -1,6 +1,6 @@
 //===- ScoreMap.cpp - scores that change by a region ----------------------===//
-// Verifier and interface methods of attn.score_map. Its derivative is found op by op, forward: every value of the region
-// has a tangent, its derivative with respect to the score; integers and conditions have none.
+// Verifier and interface methods of attn.score_map. Its derivative is found op by op, forward: every value of the
+// region has a tangent, its derivative with respect to the score; integers and conditions have none.
 //===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 
@@ -19,23 +19,24 @@ bool isWord(Type type) { return type.isInteger(1) || type.isInteger(32); }
 
 /// A f32 op whose derivative is known, or one that makes an f32 of what has none.
 bool hasTangentRule(Operation *op) {
-  return isa<arith::ConstantOp, arith::SIToFPOp, arith::UIToFPOp, arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp,
-             arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::SelectOp, math::AbsFOp, math::CeilOp, math::CosOp,
-             math::ErfOp, math::ExpOp, math::Exp2Op, math::ExpM1Op, math::FloorOp, math::FmaOp, math::LogOp, math::Log1pOp,
-             math::Log2Op, math::PowFOp, math::RsqrtOp, math::SinOp, math::SqrtOp, math::TanhOp>(op);
+  return isa<arith::ConstantOp, arith::SIToFPOp, arith::UIToFPOp, arith::AddFOp, arith::SubFOp, arith::MulFOp,
+             arith::DivFOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::SelectOp, math::AbsFOp,
+             math::CeilOp, math::CosOp, math::ErfOp, math::ExpOp, math::Exp2Op, math::ExpM1Op, math::FloorOp,
+             math::FmaOp, math::LogOp, math::Log1pOp, math::Log2Op, math::PowFOp, math::RsqrtOp, math::SinOp,
+             math::SqrtOp, math::TanhOp>(op);
 }
 
 /// Integers and conditions of integers; comparisons of scores.
 bool isWithoutTangent(Operation *op) {
   return isa_and_nonnull<arith::ArithDialect>(op->getDialect()) && op->getNumResults() == 1 &&
-         isWord(op->getResult(0).getType()) &&
-         (isa<arith::CmpFOp>(op) || llvm::all_of(op->getOperandTypes(), isWord));
+         isWord(op->getResult(0).getType()) && (isa<arith::CmpFOp>(op) || llvm::all_of(op->getOperandTypes(), isWord));
 }
 
 LogicalResult verifyInner(Operation *op) {
   const bool isReal = op->getNumResults() == 1 && op->getResult(0).getType().isF32();
   if (op->getNumRegions() != 0 || !(isReal ? hasTangentRule(op) : isWithoutTangent(op)))
-    return op->emitOpError("expected an op on f32 with a known derivative, or an arith op on i32 and i1, in attn.score_map");
+    return op->emitOpError(
+        "expected an op on f32 with a known derivative, or an arith op on i32 and i1, in attn.score_map");
   return success();
 }
 
@@ -82,9 +83,7 @@ private:
         .Case([&](arith::AddFOp) { return plus(t(op, 0), t(op, 1)); })
         .Case([&](arith::SubFOp) { return plus(t(op, 0), negative(t(op, 1))); })
         .Case([&](arith::MulFOp) { return tangentOfProduct(op); })
-        .Case([&](arith::DivFOp) {
-          return frame.div(plus(t(op, 0), negative(times(result(op), t(op, 1)))), a(op, 1));
-        })
+        .Case([&](arith::DivFOp) { return frame.div(plus(t(op, 0), negative(times(result(op), t(op, 1)))), a(op, 1)); })
         .Case([&](arith::MaximumFOp) {
           return choose(isOrdered(arith::CmpFPredicate::OGE, a(op, 0), a(op, 1)), t(op, 0), t(op, 1));
         })

@@ -34,8 +34,8 @@ LogicalResult SoftcapOp::verify() {
 
 constexpr double kMostFastCap = 512; // 512 * 6e-7 stays well below what a row's lse may be off, 1e-3
 
-/// c tanh(s / c) keeps the digits of scores that are small beside the cap. Marked `afn`, as in text for a device, tanh may
-/// be off by 6e-7, absolutely (codegen/Emit/FastTanh.cpp): times the cap that is what the score is off.
+/// c tanh(s / c) keeps the digits of scores that are small beside the cap. Marked `afn`, as in text for a device, tanh
+/// may be off by 6e-7, absolutely (codegen/Emit/FastTanh.cpp): times the cap that is what the score is off.
 Value SoftcapOp::buildScore(const ScoreFrame &frame, Value score) {
   const bool isFast = capOf(*this).maximum() <= kMostFastCap;
   Value cap = capOf(*this).value(frame);

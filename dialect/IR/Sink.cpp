@@ -31,9 +31,11 @@ LogicalResult verifySink(SoftmaxOp softmax) {
   auto type = dynamic ? dyn_cast<MemRefType>(dynamic.getType()) : MemRefType();
   if (!type)
     return verifyReal(softmax, {dynamic, softmax.getSinkAttr()}, "sink");
-  bool isHeads = isOperandType(type) && type.getRank() == 1 && type.isDynamicDim(0) && !type.getElementType().isInteger();
+  bool isHeads =
+      isOperandType(type) && type.getRank() == 1 && type.isDynamicDim(0) && !type.getElementType().isInteger();
   if (!isHeads)
-    return softmax.emitOpError("expected the sink to be a number or a memref<?x> of f32, bf16 or f16 with one for each head, got ")
+    return softmax.emitOpError(
+               "expected the sink to be a number or a memref<?x> of f32, bf16 or f16 with one for each head, got ")
            << type;
   return success();
 }

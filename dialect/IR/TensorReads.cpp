@@ -20,8 +20,8 @@ Value loadEntry(OpBuilder &builder, Location loc, Value tensor, Value index) {
   return memref::LoadOp::create(builder, loc, tensor, place);
 }
 
-/// The entry is one of the `size` from `low` on; as many rounds as halve `count` to one. A counted loop, in which `size` takes
-/// the same values in all lanes of a warp, costs kernels no registers.
+/// The entry is one of the `size` from `low` on; as many rounds as halve `count` to one. A counted loop, in which
+/// `size` takes the same values in all lanes of a warp, costs kernels no registers.
 static void buildSearch(func::FuncOp function) {
   OpBuilder builder = OpBuilder::atBlockBegin(function.addEntryBlock());
   Location loc = function.getLoc();
@@ -31,14 +31,16 @@ static void buildSearch(func::FuncOp function) {
   };
   Value zero = constant(0), one = constant(1), bits = constant(32);
   Value most = arith::SubIOp::create(builder, loc, arith::MaxSIOp::create(builder, loc, count, one), one);
-  Value zeros = math::CountLeadingZerosOp::create(builder, loc, most), rounds = arith::SubIOp::create(builder, loc, bits, zeros);
+  Value zeros = math::CountLeadingZerosOp::create(builder, loc, most),
+        rounds = arith::SubIOp::create(builder, loc, bits, zeros);
   auto loop = scf::ForOp::create(builder, loc, zero, rounds, one, ValueRange{zero, count});
   builder.setInsertionPointToStart(loop.getBody());
   Value low = loop.getRegionIterArg(0), size = loop.getRegionIterArg(1);
   Value half = arith::ShRSIOp::create(builder, loc, size, one), middle = arith::AddIOp::create(builder, loc, low, half);
   Value entry = loadEntry(builder, loc, tensor, middle);
   Value isAbove = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, value, entry);
-  Value next = arith::SelectOp::create(builder, loc, isAbove, low, middle), rest = arith::SubIOp::create(builder, loc, size, half);
+  Value next = arith::SelectOp::create(builder, loc, isAbove, low, middle),
+        rest = arith::SubIOp::create(builder, loc, size, half);
   scf::YieldOp::create(builder, loc, ValueRange{next, rest});
   builder.setInsertionPointAfter(loop);
   func::ReturnOp::create(builder, loc, loop.getResult(0));

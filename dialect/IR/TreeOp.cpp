@@ -26,7 +26,8 @@ IntExpr tokensExpr(TreeOp op) {
 
 /// The first draft token on either axis, in local coordinates.
 struct Draft {
-  Draft(TreeOp op, const Frame &frame) : firstQ(frame.extentQ - tokensExpr(op)), firstK(frame.extentK - tokensExpr(op)) {}
+  Draft(TreeOp op, const Frame &frame)
+      : firstQ(frame.extentQ - tokensExpr(op)), firstK(frame.extentK - tokensExpr(op)) {}
   IntExpr firstQ, firstK;
 };
 
@@ -73,7 +74,8 @@ void TreeOp::complement(const Frame &frame, PieceList &out) {
 /// Rows and keys beyond the ends of the sequence are asked for too: tokens are cut to those that there are.
 Value TreeOp::buildPredicate(PredicateFrame &frame) {
   const int64_t entries = entriesOf(*this);
-  Value tokens = ShapedType::isDynamic(entries) ? frame.arguments->lengths.lookup(getAncestors()) : frame.constant(entries);
+  Value tokens =
+      ShapedType::isDynamic(entries) ? frame.arguments->lengths.lookup(getAncestors()) : frame.constant(entries);
   Value firstQ = frame.sub(frame.extentQ, tokens), firstK = frame.sub(frame.extentK, tokens);
   Value zero = frame.constant(0), one = frame.constant(1), lastToken = frame.sub(tokens, one);
   Value query = frame.sub(frame.q, firstQ), key = frame.sub(frame.k, firstK);
@@ -99,14 +101,16 @@ std::string TreeOp::checkTensors(const TensorCall &call) {
   if (tokens >= 1 && tokens <= most)
     return {};
   const std::string why = most == kMostTokens ? "" : ", the queries or keys of the call";
-  return "tensor '" + (*this)->getParentOfType<PatternOp>().getParameterName(argumentOf(*this)).str() + "': expected 1 to " +
-         std::to_string(most) + " draft tokens" + why + ", got " + std::to_string(tokens);
+  return "tensor '" + (*this)->getParentOfType<PatternOp>().getParameterName(argumentOf(*this)).str() +
+         "': expected 1 to " + std::to_string(most) + " draft tokens" + why + ", got " + std::to_string(tokens);
 }
 
 /// Every token is the child of one before it, or of the last token that is no guess.
 std::vector<int64_t> TreeOp::makeTensor(unsigned, const TensorCall &call, uint64_t seed) {
   const int64_t entries = entriesOf(*this);
-  const int64_t tokens = ShapedType::isDynamic(entries) ? std::max<int64_t>(1, std::min({call.seqlenQ, call.seqlenK, kMostTokens})) : entries;
+  const int64_t tokens = ShapedType::isDynamic(entries)
+                             ? std::max<int64_t>(1, std::min({call.seqlenQ, call.seqlenK, kMostTokens}))
+                             : entries;
   std::vector<int64_t> ancestors;
   uint64_t state = seed;
   for (int64_t token = 0; token < tokens; ++token) {

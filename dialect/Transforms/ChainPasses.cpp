@@ -125,7 +125,9 @@ ChainedPasses chainedPasses(PatternOp pattern, const PatternAnalysis &analysis) 
   if (passes.size() < 2)
     return {{}, "all rows lie on one lattice"};
   if (passes.size() > kMaxPasses)
-    return {{}, "at least " + std::to_string(passes.size()) + " row lattices, at most " + std::to_string(kMaxPasses) + " passes are chained"};
+    return {{},
+            "at least " + std::to_string(passes.size()) + " row lattices, at most " + std::to_string(kMaxPasses) +
+                " passes are chained"};
   const Combine combine = copy.getSoftmax().getCombine();
   SmallVector<Value> all;
   for (const PassBranches &pass : passes)

@@ -54,7 +54,8 @@ struct DropFullFromAnd : OpRewritePattern<AndOp> {
 struct OrWithFull : OpRewritePattern<OrOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(OrOp op, PatternRewriter &rewriter) const override {
-    if (op.getMasks().size() < 2 || llvm::none_of(op.getMasks(), [](Value mask) { return mask.getDefiningOp<FullOp>(); }))
+    if (op.getMasks().size() < 2 ||
+        llvm::none_of(op.getMasks(), [](Value mask) { return mask.getDefiningOp<FullOp>(); }))
       return failure();
     rewriter.replaceOpWithNewOp<FullOp>(op, op.getType());
     return success();

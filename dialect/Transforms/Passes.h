@@ -19,13 +19,13 @@ void populateNormalizePatterns(mlir::RewritePatternSet &patterns);
 
 /// attn-split-union on one pattern.
 void splitUnion(PatternOp pattern);
-/// A module with the pattern after attn-split-union; failure if that changes nothing, or if a branch would be masked where
-/// the union, whose analysis is given, is not.
+/// A module with the pattern after attn-split-union; failure if that changes nothing, or if a branch would be masked
+/// where the union, whose analysis is given, is not.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> withSplitUnion(PatternOp pattern, const PatternAnalysis &analysis);
 
-/// The passes of a pattern whose masks lie on different row lattices: patterns that keep its pairs between them, each as
-/// often as the pattern does, to be computed in this order, every one from the second on continuing the softmax of the
-/// one before. The coarsest lattice comes first.
+/// The passes of a pattern whose masks lie on different row lattices: patterns that keep its pairs between them, each
+/// as often as the pattern does, to be computed in this order, every one from the second on continuing the softmax of
+/// the one before. The coarsest lattice comes first.
 struct ChainedPasses {
   llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> modules; ///< one pattern each; none, or at least two
   std::string whyNone;                                          ///< if there are none

@@ -54,7 +54,8 @@ FailureOr<OwningOpRef<ModuleOp>> withSplitUnion(PatternOp pattern, const Pattern
   auto copy = cast<PatternOp>(pattern->clone());
   module->push_back(copy);
   splitUnion(copy);
-  if (copy.getSoftmax().getCombine() == Combine::set_union || (analysis.isStructural() && !analyze(copy).isStructural()))
+  if (copy.getSoftmax().getCombine() == Combine::set_union ||
+      (analysis.isStructural() && !analyze(copy).isStructural()))
     return failure();
   return module;
 }

@@ -88,7 +88,8 @@ bool TermGroup::meets(const TermGroup &other) const {
 static int64_t columnRateOf(const VariantRanges &ranges) { return ranges.branches[0].columnRate; }
 static int64_t rowRateOf(const VariantRanges &ranges) { return ranges.rowRate; }
 
-/// Of two groups as one; 0 of no pieces. Many are not kept apart, and have no lattice: their ranges need not be built to know it.
+/// Of two groups as one; 0 of no pieces. Many are not kept apart, and have no lattice: their ranges need not be built
+/// to know it.
 static GroupRates ratesOf(const TermGroup &a, const TermGroup &b, int64_t (*rate)(const VariantRanges &)) {
   GroupRates rates;
   for (size_t v = 0; v < a.pieces.size(); ++v) {
@@ -103,18 +104,24 @@ static GroupRates ratesOf(const TermGroup &a, const TermGroup &b, int64_t (*rate
   return rates;
 }
 
-GroupRates keyRates(const TermGroup &group) { return keyRates(group, {{}, std::vector<PieceList>(group.pieces.size())}); }
+GroupRates keyRates(const TermGroup &group) {
+  return keyRates(group, {{}, std::vector<PieceList>(group.pieces.size())});
+}
 GroupRates keyRates(const TermGroup &a, const TermGroup &b) { return ratesOf(a, b, columnRateOf); }
-GroupRates rowRates(const TermGroup &group) { return ratesOf(group, {{}, std::vector<PieceList>(group.pieces.size())}, rowRateOf); }
+GroupRates rowRates(const TermGroup &group) {
+  return ratesOf(group, {{}, std::vector<PieceList>(group.pieces.size())}, rowRateOf);
+}
 
 SmallVector<TermGroup> groupTerms(PatternOp pattern, ArrayRef<Value> terms, CellTable &cells,
-                                  GroupRates (*rates)(const TermGroup &), bool (*fit)(const TermGroup &, const TermGroup &), size_t most) {
+                                  GroupRates (*rates)(const TermGroup &),
+                                  bool (*fit)(const TermGroup &, const TermGroup &), size_t most) {
   SmallVector<TermGroup> groups;
   for (Value term : terms) {
     if (groups.size() > most)
       break;
     TermGroup alone{{term}, piecesOf(pattern, term, cells)};
-    auto *fitting = std::find_if(groups.begin(), groups.end(), [&](const TermGroup &group) { return fit(group, alone); });
+    auto *fitting =
+        std::find_if(groups.begin(), groups.end(), [&](const TermGroup &group) { return fit(group, alone); });
     if (fitting == groups.end())
       groups.push_back(std::move(alone));
     else
@@ -144,7 +151,8 @@ SmallVector<Value> masksApart(ArrayRef<TermGroup> groups, Location loc, OpBuilde
       if (group.meets(groups[before]))
         conditions.push_back(NotOp::create(builder, loc, mask.getType(), whole[before]));
     whole.push_back(mask);
-    masks.push_back(conditions.size() == 1 ? mask : AndOp::create(builder, loc, mask.getType(), conditions).getResult());
+    masks.push_back(conditions.size() == 1 ? mask
+                                           : AndOp::create(builder, loc, mask.getType(), conditions).getResult());
   }
   return masks;
 }

@@ -32,13 +32,15 @@ GroupRates keyRates(const TermGroup &a, const TermGroup &b);
 GroupRates rowRates(const TermGroup &group);
 
 /// Groups of the terms so that `fit` holds between those in one, the least rates first: what others leave out should be
-/// simple to say. Cells are counted from `cells`. Where there would be more than `most`, the first ones beyond are enough to say so.
+/// simple to say. Cells are counted from `cells`. Where there would be more than `most`, the first ones beyond are
+/// enough to say so.
 llvm::SmallVector<TermGroup> groupTerms(PatternOp pattern, llvm::ArrayRef<mlir::Value> terms, CellTable &cells,
                                         GroupRates (*rates)(const TermGroup &),
                                         bool (*fit)(const TermGroup &, const TermGroup &), size_t most);
 
 /// One mask for each group, without what those before it keep.
-llvm::SmallVector<mlir::Value> masksApart(llvm::ArrayRef<TermGroup> groups, mlir::Location loc, mlir::OpBuilder &builder);
+llvm::SmallVector<mlir::Value> masksApart(llvm::ArrayRef<TermGroup> groups, mlir::Location loc,
+                                          mlir::OpBuilder &builder);
 
 /// Erases masks that nothing uses any more.
 void dropUnused(PatternOp pattern);

@@ -1,5 +1,5 @@
-/* The few functions of the CUDA driver that the examples use, opened at run time like the runtime does it. A program that
- * has the CUDA toolkit includes cuda.h (or uses cudaMalloc) instead. */
+/* The few functions of the CUDA driver that the examples use, opened at run time like the runtime does it. A program
+ * that has the CUDA toolkit includes cuda.h (or uses cudaMalloc) instead. */
 #ifndef EXAMPLES_DRIVER_H
 #define EXAMPLES_DRIVER_H
 

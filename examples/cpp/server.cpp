@@ -1,6 +1,7 @@
-// server FILE PATTERN [THREADS STREAMS REQUESTS [SIZE...]]: requests of many lengths through one kernel, as a server has
-// them. First one after the other, then by a pool of threads on a few streams; results must be the same bits. Every worker
-// has memory of its own and prepares the call for a length once. SIZEs are the run-time sizes of the pattern in their order.
+// server FILE PATTERN [THREADS STREAMS REQUESTS [SIZE...]]: requests of many lengths through one kernel, as a server
+// has them. First one after the other, then by a pool of threads on a few streams; results must be the same bits. Every
+// worker has memory of its own and prepares the call for a length once. SIZEs are the run-time sizes of the pattern in
+// their order.
 #include "driver.h"
 
 #include <heddle/heddle.hpp>
@@ -18,12 +19,13 @@ namespace api = heddle::api;
 namespace {
 
 constexpr int64_t kHeads = 4, kHeadDim = 64, kRow = kHeads * kHeadDim; // elements
-constexpr int64_t kLongest = 512, kLengths = 40, kPool = 4096;        // rows
+constexpr int64_t kLongest = 512, kLengths = 40, kPool = 4096;         // rows
 
 driver cuda;
 
 api::Status said(const char *what, driver_code code) {
-  return code == 0 ? api::Status() : api::Status(HEDDLE_INTERNAL, std::string(what) + ": the driver says " + std::to_string(code));
+  return code == 0 ? api::Status()
+                   : api::Status(HEDDLE_INTERNAL, std::string(what) + ": the driver says " + std::to_string(code));
 }
 
 // Device memory of one owner.
@@ -56,8 +58,8 @@ struct Request {
 
 struct Job {
   const api::Kernel &kernel;
-  std::vector<int64_t> sizes;   // of the pattern
-  std::vector<uint16_t> pool;   // random rows on the host
+  std::vector<int64_t> sizes; // of the pattern
+  std::vector<uint16_t> pool; // random rows on the host
   std::vector<Request> requests;
 };
 
@@ -84,7 +86,8 @@ public:
   api::Status serve(const Request &request, Rows &result) {
     const size_t bytes = request.length * kRow * sizeof(uint16_t);
     for (int tensor = 0; tensor < 3; ++tensor)
-      if (driver_code code = cuda.to_device(tensors[tensor].get(), job->pool.data() + (request.first + tensor) * kRow, bytes, stream))
+      if (driver_code code =
+              cuda.to_device(tensors[tensor].get(), job->pool.data() + (request.first + tensor) * kRow, bytes, stream))
         return said("copy", code);
     api::Result<const api::Prepared *> call = preparedFor(request.length);
     if (!call)
@@ -157,7 +160,8 @@ struct Pool {
 };
 
 api::Status work(const Job &job, const std::vector<Rows> &expected, void *context, void *stream, Pool &pool) {
-  if (const driver_code code = cuda.push_context(context)) // for allocations and copies; launches find their context themselves
+  // for allocations and copies; launches find their context themselves
+  if (const driver_code code = cuda.push_context(context))
     return said("context", code);
   api::Result<Worker> worker = Worker::create(job, stream);
   if (!worker)
@@ -172,7 +176,8 @@ api::Status work(const Job &job, const std::vector<Rows> &expected, void *contex
   return {};
 }
 
-api::Status serveTogether(const Job &job, const std::vector<Rows> &expected, void *context, int threads, int streams, Pool &pool) {
+api::Status serveTogether(const Job &job, const std::vector<Rows> &expected, void *context, int threads, int streams,
+                          Pool &pool) {
   std::vector<void *> made(streams, nullptr);
   for (void *&stream : made)
     if (const driver_code code = cuda.create_stream(&stream, 1 /* does not wait for the default stream */))
@@ -208,7 +213,8 @@ double secondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-api::Status run(const char *file, const char *pattern, int threads, int streams, int64_t requests, std::vector<int64_t> sizes) {
+api::Status run(const char *file, const char *pattern, int threads, int streams, int64_t requests,
+                std::vector<int64_t> sizes) {
   api::Result<api::Store> store = api::Store::open(file, HEDDLE_OPEN_IMMUTABLE);
   if (!store)
     return store.status();
@@ -235,11 +241,13 @@ api::Status run(const char *file, const char *pattern, int threads, int streams,
   begin = std::chrono::steady_clock::now();
   if (api::Status status = serveTogether(job, expected, context, threads, streams, pool); !status)
     return status;
-  std::printf("%lld requests of %lld lengths, %d threads on %d streams: %.0f requests a second (%.0f one after the other), "
-              "%zu prepared calls, %zu results differ\n",
-              static_cast<long long>(requests), static_cast<long long>(kLengths), threads, streams, double(requests) / secondsSince(begin),
-              double(requests) / inTurn, pool.prepared.load(), pool.wrong.load());
-  return pool.wrong == 0 ? api::Status() : api::Status(HEDDLE_INTERNAL, "results of the pool differ from those of one thread");
+  std::printf(
+      "%lld requests of %lld lengths, %d threads on %d streams: %.0f requests a second (%.0f one after the other), "
+      "%zu prepared calls, %zu results differ\n",
+      static_cast<long long>(requests), static_cast<long long>(kLengths), threads, streams,
+      double(requests) / secondsSince(begin), double(requests) / inTurn, pool.prepared.load(), pool.wrong.load());
+  return pool.wrong == 0 ? api::Status()
+                         : api::Status(HEDDLE_INTERNAL, "results of the pool differ from those of one thread");
 }
 
 } // namespace

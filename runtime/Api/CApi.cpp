@@ -7,7 +7,8 @@
 
 using namespace heddle;
 
-static_assert(int(StatusCode::ok) == HEDDLE_OK && int(StatusCode::internal) == HEDDLE_INTERNAL, "codes are the same numbers");
+static_assert(int(StatusCode::ok) == HEDDLE_OK && int(StatusCode::internal) == HEDDLE_INTERNAL,
+              "codes are the same numbers");
 static_assert(int(MatchKind::none) == HEDDLE_MATCH_NONE, "matches are the same numbers");
 static_assert(int(DType::bf16) + 1 == HEDDLE_BF16 && int(DType::fp32) + 1 == HEDDLE_FP32, "dtypes are one apart");
 
@@ -32,7 +33,8 @@ Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query 
   heddle_kernel_query query;
   HEDDLE_TRY(readVersioned("find kernel", given, offsetof(heddle_kernel_query, batch), query));
   if (query.dtype < HEDDLE_BF16 || query.dtype > HEDDLE_FP32)
-    return Status::invalidArgument("find kernel: dtype: expected bf16, fp16 or fp32 (1 to 3), got " + std::to_string(query.dtype));
+    return Status::invalidArgument("find kernel: dtype: expected bf16, fp16 or fp32 (1 to 3), got " +
+                                   std::to_string(query.dtype));
   if (!query.pattern)
     return missing("find kernel", "pattern");
   LookupQuery wanted;
@@ -52,7 +54,8 @@ Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query 
   return wanted;
 }
 
-Status findKernel(KernelFinder &finder, const Device &device, const heddle_kernel_query &query, heddle_kernel **kernel) {
+Status findKernel(KernelFinder &finder, const Device &device, const heddle_kernel_query &query,
+                  heddle_kernel **kernel) {
   HEDDLE_ASSIGN(LookupQuery wanted, makeQuery(device.info(), query));
   HEDDLE_ASSIGN(FoundKernel found, finder.find(device, std::move(wanted)));
   *kernel = new heddle_kernel{std::move(found)};
@@ -106,7 +109,8 @@ heddle_status heddle_device_open(int32_t ordinal, heddle_device **device) {
 
 void heddle_device_close(heddle_device *device) { closeHandle(device); }
 
-heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, const heddle_kernel_query *query, heddle_kernel **kernel) {
+heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, const heddle_kernel_query *query,
+                                 heddle_kernel **kernel) {
   return guarded([&]() -> Status {
     HEDDLE_TRY(checkOpen("find kernel", "store", store));
     HEDDLE_TRY(checkOpen("find kernel", "device", device));
@@ -122,9 +126,18 @@ heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_
     if (!info)
       return missing("kernel info", "info");
     const KernelRecord &record = kernel->found.kernel.record();
-    const heddle_kernel_info known = {sizeof(known), int32_t(kernel->found.match), record.contentKey.c_str(), record.kernelArch.c_str(),
-                                      record.generator.c_str(), record.config.c_str(), record.note.c_str(), record.registers, record.spillBytes,
-                                      record.sharedBytes, kernel->found.kernel.plan().paramCount(), kernel->found.medianUs};
+    const heddle_kernel_info known = {sizeof(known),
+                                      int32_t(kernel->found.match),
+                                      record.contentKey.c_str(),
+                                      record.kernelArch.c_str(),
+                                      record.generator.c_str(),
+                                      record.config.c_str(),
+                                      record.note.c_str(),
+                                      record.registers,
+                                      record.spillBytes,
+                                      record.sharedBytes,
+                                      kernel->found.kernel.plan().paramCount(),
+                                      kernel->found.medianUs};
     return writeVersioned("kernel info", known, offsetof(heddle_kernel_info, content_key), *info);
   });
 }
@@ -151,7 +164,8 @@ heddle_status heddle_kernel_launch(const heddle_kernel *kernel, void *stream, co
 
 void heddle_kernel_close(heddle_kernel *kernel) { closeHandle(kernel); }
 
-heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention_args *args, heddle_prepared **prepared) {
+heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention_args *args,
+                             heddle_prepared **prepared) {
   return guarded([&]() -> Status {
     HEDDLE_TRY(checkOpen("prepare", "kernel", kernel));
     if (!args || !prepared)

@@ -1,7 +1,7 @@
 //===- HandleLife.h - handles that say that they were closed ----------------===//
-// Owns the end of a handle: what it holds goes at once, its empty shell stays for a while, so that a use after the close is
-// refused with a message and not a read of memory that is another's by now. Handles are move constructible and have a field
-// `life`; what is moved out of one leaves it empty.
+// Owns the end of a handle: what it holds goes at once, its empty shell stays for a while, so that a use after the
+// close is refused with a message and not a read of memory that is another's by now. Handles are move constructible and
+// have a field `life`; what is moved out of one leaves it empty.
 #ifndef HEDDLE_RUNTIME_API_HANDLELIFE_H
 #define HEDDLE_RUNTIME_API_HANDLELIFE_H
 
@@ -30,16 +30,20 @@ private:
 template <class Handle> void closeHandle(Handle *handle) {
   if (!handle || !handle->life.end())
     return;
-  { Handle contents(std::move(*handle)); }
+  {
+    Handle contents(std::move(*handle));
+  }
   static std::atomic<Handle *> shells[kKeptShells];
   static std::atomic<size_t> closed{0};
-  delete shells[closed.fetch_add(1, std::memory_order_relaxed) % kKeptShells].exchange(handle, std::memory_order_acq_rel);
+  delete shells[closed.fetch_add(1, std::memory_order_relaxed) % kKeptShells].exchange(handle,
+                                                                                       std::memory_order_acq_rel);
 }
 
 template <class Handle> Status checkOpen(const char *function, const char *argument, const Handle *handle) {
   if (handle && handle->life.isOpen())
     return {};
-  return Status::invalidArgument(std::string(function) + ": " + argument + (handle ? ": this handle was closed" : ": expected an address, got null"));
+  return Status::invalidArgument(std::string(function) + ": " + argument +
+                                 (handle ? ": this handle was closed" : ": expected an address, got null"));
 }
 
 } // namespace heddle

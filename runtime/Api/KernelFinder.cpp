@@ -62,7 +62,8 @@ Result<FoundKernel> KernelFinder::find(const Device &device, LookupQuery query) 
   return found;
 }
 
-std::optional<FoundKernel> KernelFinder::remembered(const Device &device, const std::string &question, uint64_t &times) {
+std::optional<FoundKernel> KernelFinder::remembered(const Device &device, const std::string &question,
+                                                    uint64_t &times) {
   std::lock_guard<std::mutex> lock(mutex);
   if (const auto now = std::chrono::steady_clock::now(); now >= trustedUntil)
     renewTrust(now);
@@ -107,9 +108,10 @@ Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query, b
   query.driverVersion = device.info().driverVersion;
   HEDDLE_ASSIGN(StackLookup found, stores.lookup(query));
   if (found.match == MatchKind::none)
-    return Status::notFound("find kernel: store " + stores.paths() + " has no kernel for pattern '" + asked + "' " + query.kind + " " +
-                            dtypeName(query.dtype) + " head_dim=" + std::to_string(query.headDim) + " value_dim=" + std::to_string(query.valueDim) +
-                            " that runs on " + query.arch + "; compile or tune the pattern for it");
+    return Status::notFound("find kernel: store " + stores.paths() + " has no kernel for pattern '" + asked + "' " +
+                            query.kind + " " + dtypeName(query.dtype) + " head_dim=" + std::to_string(query.headDim) +
+                            " value_dim=" + std::to_string(query.valueDim) + " that runs on " + query.arch +
+                            "; compile or tune the pattern for it");
   isForBucket = found.isForBucket;
   HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
   return FoundKernel{std::move(loaded), found.match, found.winner.medianUs, found.winner.queryRows};

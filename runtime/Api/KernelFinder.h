@@ -17,7 +17,7 @@ namespace heddle {
 struct FoundKernel {
   Kernel kernel;
   MatchKind match = MatchKind::none;
-  double medianUs = 0; // of the tuning that chose it; 0 if untuned
+  double medianUs = 0;   // of the tuning that chose it; 0 if untuned
   int64_t queryRows = 0; // ProblemBucket::queryRows of the calls that it was chosen for
 };
 
@@ -29,8 +29,8 @@ public:
 
   void add(Store store);
 
-  // The best kernel for this device, loaded. Of `query` the pattern is a name or a digest; device and driver are filled in
-  // here. notFound if nothing fits.
+  // The best kernel for this device, loaded. Of `query` the pattern is a name or a digest; device and driver are filled
+  // in here. notFound if nothing fits.
   Result<FoundKernel> find(const Device &device, LookupQuery query);
 
   // The next question is put to the stores: this process has published.

@@ -21,9 +21,8 @@ std::string fieldValueText(DType value);
 
 template <class T> std::string fieldText(const T &object) {
   std::string text;
-  T::fields([&](const char *name, auto member) {
-    text += std::string(name) + "=" + fieldValueText(object.*member) + "\n";
-  });
+  T::fields(
+      [&](const char *name, auto member) { text += std::string(name) + "=" + fieldValueText(object.*member) + "\n"; });
   return text;
 }
 

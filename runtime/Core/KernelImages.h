@@ -13,7 +13,8 @@
 
 namespace heddle {
 
-// KernelRecord::contentKey: of what decides each code, in the order of the launches, and of the plan that launches them.
+// KernelRecord::contentKey: of what decides each code, in the order of the launches, and of the plan that launches
+// them.
 std::string contentKeyOf(const std::vector<std::string> &codeKeys, std::string_view plan);
 
 // Empty if every image is.

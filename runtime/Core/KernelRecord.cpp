@@ -95,11 +95,16 @@ std::string virtualArch(const std::string &kernelArch) {
 
 const char *matchKindName(MatchKind kind) {
   switch (kind) {
-  case MatchKind::exact: return "exact";
-  case MatchKind::nearestBucket: return "nearest bucket";
-  case MatchKind::sameArchitecture: return "same architecture";
-  case MatchKind::untunedDefault: return "untuned default";
-  case MatchKind::none: return "none";
+  case MatchKind::exact:
+    return "exact";
+  case MatchKind::nearestBucket:
+    return "nearest bucket";
+  case MatchKind::sameArchitecture:
+    return "same architecture";
+  case MatchKind::untunedDefault:
+    return "untuned default";
+  case MatchKind::none:
+    return "none";
   }
   return "none";
 }

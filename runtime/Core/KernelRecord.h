@@ -47,9 +47,11 @@ struct ProblemBucket {
   // Counts are of tiles of kTile x kTile, so that a bucket does not depend on the configuration.
   static constexpr int64_t kTile = 128, kManyRows = 512;
   static int64_t rowsBucket(int64_t queryRows);
-  // The rows that a default for calls of so many queries is filed under: 64, 128, 256, or kManyRows; 0 queries: any number.
+  // The rows that a default for calls of so many queries is filed under: 64, 128, 256, or kManyRows; 0 queries: any
+  // number.
   static int64_t rowsOfDefault(int64_t queries);
-  static ProblemBucket of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio, int64_t queryRows);
+  static ProblemBucket of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio,
+                          int64_t queryRows);
 
   template <class F> static void fields(F &&f) {
     f("work_per_sm", &ProblemBucket::workPerSm);
@@ -64,9 +66,11 @@ struct ProblemBucket {
 struct ExactProblem {
   int64_t batch = 0, heads = 0, kvHeads = 0, seqlenQ = 0, seqlenK = 0;
   int64_t qOrigin = 0, kOrigin = 0;
-  std::string arguments = {}; // of the pattern: values in their order, then "<argument>:<digest>" of each tensor of integers
+  // Of the pattern: values in their order, then "<argument>:<digest>" of each tensor of integers.
+  std::string arguments = {};
 
-  // "2x32[8]x8192 (1023)": batch, heads [kv heads], seqlen_q, seqlen_k if it is another, and in parentheses the arguments.
+  // "2x32[8]x8192 (1023)": batch, heads [kv heads], seqlen_q, seqlen_k if it is another, and in parentheses the
+  // arguments.
   std::string str() const;
 
   template <class F> static void fields(F &&f) {
@@ -103,7 +107,8 @@ struct DeviceIdentity {
 struct WinnerKey : KernelFamily, ProblemBucket, ExactProblem, DeviceIdentity {
   WinnerKey() = default;
   WinnerKey(KernelFamily family, ProblemBucket bucket, DeviceIdentity device, ExactProblem problem = {})
-      : KernelFamily(std::move(family)), ProblemBucket(bucket), ExactProblem(std::move(problem)), DeviceIdentity(std::move(device)) {}
+      : KernelFamily(std::move(family)), ProblemBucket(bucket), ExactProblem(std::move(problem)),
+        DeviceIdentity(std::move(device)) {}
 
   template <class F> static void fields(F &&f) {
     KernelFamily::fields(f);
@@ -113,22 +118,22 @@ struct WinnerKey : KernelFamily, ProblemBucket, ExactProblem, DeviceIdentity {
   }
 };
 
-// One compiled kernel. `contentKey` is the digest of source, headers, options, NVRTC version and arch of its codes and of its
-// launch plan (KernelImages.h); it decides correctness, so equal keys mean interchangeable kernels.
+// One compiled kernel. `contentKey` is the digest of source, headers, options, NVRTC version and arch of its codes and
+// of its launch plan (KernelImages.h); it decides correctness, so equal keys mean interchangeable kernels.
 struct KernelRecord : KernelFamily {
   std::string contentKey;
-  std::string kernelArch;    // what it was compiled for: "sm_90a", "compute_80" for PTX only
-  int64_t minDriver = 0;     // as cuDriverGetVersion counts: 12040 is CUDA 12.4; 0 unknown
-  std::string config;        // canonical text of the configuration
-  std::string plan;          // LaunchPlan text
-  std::string cubin;         // bytes; may be empty if ptx is not
-  std::string ptx;           // may be empty
-  int64_t registers = 0;     // per thread
-  int64_t spillBytes = 0;    // per thread
-  int64_t sharedBytes = 0;   // static and dynamic, per CTA
+  std::string kernelArch;  // what it was compiled for: "sm_90a", "compute_80" for PTX only
+  int64_t minDriver = 0;   // as cuDriverGetVersion counts: 12040 is CUDA 12.4; 0 unknown
+  std::string config;      // canonical text of the configuration
+  std::string plan;        // LaunchPlan text
+  std::string cubin;       // bytes; may be empty if ptx is not
+  std::string ptx;         // may be empty
+  int64_t registers = 0;   // per thread
+  int64_t spillBytes = 0;  // per thread
+  int64_t sharedBytes = 0; // static and dynamic, per CTA
   std::string compileLog;
-  std::string nvrtcVersion;  // "13.0"
-  std::string note;          // fallbacks taken, in words; empty if none
+  std::string nvrtcVersion; // "13.0"
+  std::string note;         // fallbacks taken, in words; empty if none
 
   template <class F> static void fields(F &&f) {
     f("content_key", &KernelRecord::contentKey);
@@ -154,7 +159,7 @@ struct Winner : WinnerKey {
   int64_t isTuned = 0;
   double medianUs = 0;       // 0 if not measured
   int64_t driverVersion = 0; // as cuDriverGetVersion counts; 0 if not measured
-  int64_t createdUnix = 0; // seconds; the store fills it when 0
+  int64_t createdUnix = 0;   // seconds; the store fills it when 0
 
   template <class F> static void fields(F &&f) {
     WinnerKey::fields(f);
@@ -171,11 +176,12 @@ struct Winner : WinnerKey {
 struct Trial : WinnerKey {
   std::string configDigest;
   std::string config;
-  std::string outcome;  // tuner::outcomeName: "measured", "compile_failed", "spilled", "wrong", "launch_failed", "timed_out", "stopped"
-  double medianUs = 0;  // 0 unless measured
+  // tuner::outcomeName: "measured", "compile_failed", "spilled", "wrong", "launch_failed", "timed_out", "stopped".
+  std::string outcome;
+  double medianUs = 0; // 0 unless measured
   double minUs = 0;
-  double maxError = 0;  // of the correctness check; 0 if not checked
-  std::string message;  // why not measured; empty otherwise
+  double maxError = 0; // of the correctness check; 0 if not checked
+  std::string message; // why not measured; empty otherwise
   int64_t registers = 0;
   int64_t spillBytes = 0;
   double compileSeconds = 0;
@@ -222,9 +228,9 @@ struct DeviceRecord : DeviceIdentity {
 
 // Leads from a readable name to a pattern digest, for applications without a compiler.
 struct NameRecord {
-  std::string name;       // "sliding_window"
-  std::string pattern;    // digest
-  std::string parameters; // names of the run-time sizes, in order of param<i>, separated by spaces
+  std::string name;        // "sliding_window"
+  std::string pattern;     // digest
+  std::string parameters;  // names of the run-time sizes, in order of param<i>, separated by spaces
   int64_t createdUnix = 0; // seconds; the store fills it when 0
 
   template <class F> static void fields(F &&f) {

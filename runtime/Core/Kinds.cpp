@@ -29,7 +29,8 @@ std::vector<std::string> kindNames() {
 }
 
 const KindRole *KindSpec::find(Role role) const {
-  const auto found = std::find_if(roles.begin(), roles.end(), [&](const KindRole &known) { return known.role == role; });
+  const auto found =
+      std::find_if(roles.begin(), roles.end(), [&](const KindRole &known) { return known.role == role; });
   return found == roles.end() ? nullptr : &*found;
 }
 

@@ -1,9 +1,9 @@
 //===- Kinds.h - kinds of calls and the roles of their tensors --------------===//
-// Owns the tables of DESIGN 11: what a call of each kind reads and writes. Checks of arguments, the symbols and pointers of
-// launch plans, tensor files, calls on the processors and the addresses that the driver is asked about come from them. A new
-// role is a line of HEDDLE_ROLES, a line in the kinds that have it, and a field of heddle_attention_args, which
-// tests/unit/kinds_test.cpp holds against this. A new kind is a line of HEDDLE_KINDS, `<kind>OnCpu` (codegen/Cpu), its
-// definition, `<kind>Oracle` (compiler/Oracle), and a skeleton.
+// Owns the tables of DESIGN 11: what a call of each kind reads and writes. Checks of arguments, the symbols and
+// pointers of launch plans, tensor files, calls on the processors and the addresses that the driver is asked about come
+// from them. A new role is a line of HEDDLE_ROLES, a line in the kinds that have it, and a field of
+// heddle_attention_args, which tests/unit/kinds_test.cpp holds against this. A new kind is a line of HEDDLE_KINDS,
+// `<kind>OnCpu` (codegen/Cpu), its definition, `<kind>Oracle` (compiler/Oracle), and a skeleton.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_RUNTIME_CORE_KINDS_H
 #define HEDDLE_RUNTIME_CORE_KINDS_H
@@ -18,18 +18,18 @@
 
 namespace heddle {
 
-// ROLE(identifier, name, form, element, row extent, head extent, dim extent): `name` is that of texts and of the field of
-// heddle_attention_args. Extents beside the batch are sizes of a call (RoleExtent). Tensors are [batch, rows, heads, dim] with
-// strides; arrays are fp32, contiguous: [batch, heads, rows] if dim is one, else [batch, rows, heads, dim].
-#define HEDDLE_ROLES(ROLE)                                                                                              \
-  ROLE(q, q, tensor, dtype, seqlenQ, heads, headDim)                                                                    \
-  ROLE(k, k, tensor, dtype, seqlenK, kvHeads, headDim)                                                                  \
-  ROLE(v, v, tensor, dtype, seqlenK, kvHeads, valueDim)                                                                 \
-  ROLE(out, out, tensor, outDtype, seqlenQ, heads, valueDim)                                                            \
-  ROLE(lse, lse, array, fp32, seqlenQ, heads, one)                                                                      \
-  ROLE(carryOut, carry_out, array, fp32, seqlenQ, heads, valueDim)                                                      \
-  ROLE(carryLse, carry_lse, array, fp32, seqlenQ, heads, one)                                                           \
-  ROLE(dOut, d_out, tensor, outDtype, seqlenQ, heads, valueDim)                                                         \
+// ROLE(identifier, name, form, element, row extent, head extent, dim extent): `name` is that of texts and of the field
+// of heddle_attention_args. Extents beside the batch are sizes of a call (RoleExtent). Tensors are [batch, rows, heads,
+// dim] with strides; arrays are fp32, contiguous: [batch, heads, rows] if dim is one, else [batch, rows, heads, dim].
+#define HEDDLE_ROLES(ROLE)                                                                                             \
+  ROLE(q, q, tensor, dtype, seqlenQ, heads, headDim)                                                                   \
+  ROLE(k, k, tensor, dtype, seqlenK, kvHeads, headDim)                                                                 \
+  ROLE(v, v, tensor, dtype, seqlenK, kvHeads, valueDim)                                                                \
+  ROLE(out, out, tensor, outDtype, seqlenQ, heads, valueDim)                                                           \
+  ROLE(lse, lse, array, fp32, seqlenQ, heads, one)                                                                     \
+  ROLE(carryOut, carry_out, array, fp32, seqlenQ, heads, valueDim)                                                     \
+  ROLE(carryLse, carry_lse, array, fp32, seqlenQ, heads, one)                                                          \
+  ROLE(dOut, d_out, tensor, outDtype, seqlenQ, heads, valueDim)                                                        \
   ROLE(delta, delta, array, fp32, seqlenQ, heads, one)
 
 enum class Role : uint8_t {
@@ -53,7 +53,7 @@ struct RoleSpec {
 
 // In the order of Role.
 constexpr RoleSpec kRoles[] = {
-#define HEDDLE_ROLE_SPEC(identifier, name, form, element, rows, heads, dim)                                             \
+#define HEDDLE_ROLE_SPEC(identifier, name, form, element, rows, heads, dim)                                            \
   {Role::identifier, #name, RoleForm::form, RoleElement::element, RoleExtent::rows, RoleExtent::heads, RoleExtent::dim},
     HEDDLE_ROLES(HEDDLE_ROLE_SPEC)
 #undef HEDDLE_ROLE_SPEC
@@ -82,14 +82,14 @@ struct KindSpec {
 };
 
 // KIND(identifier, name, role...): the kinds, each with its roles in the order in which sizes are taken from them.
-#define HEDDLE_KINDS(KIND)                                                                                            \
-  KIND(forward, forward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                   \
-       {Role::out, Access::write}, {Role::lse, Access::write}, {Role::carryOut, Access::read, Presence::together},    \
-       {Role::carryLse, Access::read, Presence::together})                                                            \
+#define HEDDLE_KINDS(KIND)                                                                                             \
+  KIND(forward, forward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                    \
+       {Role::out, Access::write}, {Role::lse, Access::write}, {Role::carryOut, Access::read, Presence::together},     \
+       {Role::carryLse, Access::read, Presence::together})                                                             \
   KIND(rowDot, row_dot, {Role::out, Access::read}, {Role::dOut, Access::read}, {Role::delta, Access::write})
 
-// What a kernel of a kind (KernelFamily::kind, a suffix of the element type of out included) is called with. unsupported
-// names the kinds that there are.
+// What a kernel of a kind (KernelFamily::kind, a suffix of the element type of out included) is called with.
+// unsupported names the kinds that there are.
 Result<const KindSpec *> findKind(std::string_view kind);
 const std::vector<KindSpec> &kinds();
 std::vector<std::string> kindNames();

@@ -13,8 +13,8 @@ namespace {
 using Op = LaunchExpr::Op;
 
 constexpr const char *kSizeNames[int(LaunchSymbol::firstStride)] = {
-    "batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim", "value_dim", "q_origin", "k_origin", "sm_count",
-    "round_first", "round_rows", "lse_rows", "carry_rows"};
+    "batch",    "heads",    "kv_heads", "seqlen_q",    "seqlen_k",   "head_dim", "value_dim",
+    "q_origin", "k_origin", "sm_count", "round_first", "round_rows", "lse_rows", "carry_rows"};
 constexpr const char *kStrideNames[kStrideDims] = {"_stride_batch", "_stride_row", "_stride_head"};
 
 std::array<std::string, kLaunchSymbolCount> allSymbolNames() {
@@ -31,9 +31,10 @@ struct OpInfo {
   const char *name;
   int operands;
 };
-constexpr OpInfo kOps[] = {{Op::add, "add", 2},         {Op::sub, "sub", 2}, {Op::mul, "mul", 2}, {Op::floordiv, "floordiv", 2},
-                           {Op::ceildiv, "ceildiv", 2}, {Op::mod, "mod", 2}, {Op::min, "min", 2}, {Op::max, "max", 2},
-                           {Op::lt, "lt", 2},           {Op::select, "select", 3}};
+constexpr OpInfo kOps[] = {{Op::add, "add", 2},           {Op::sub, "sub", 2},         {Op::mul, "mul", 2},
+                           {Op::floordiv, "floordiv", 2}, {Op::ceildiv, "ceildiv", 2}, {Op::mod, "mod", 2},
+                           {Op::min, "min", 2},           {Op::max, "max", 2},         {Op::lt, "lt", 2},
+                           {Op::select, "select", 3}};
 
 const OpInfo *findOp(Op op) {
   for (const OpInfo &info : kOps)
@@ -49,23 +50,34 @@ constexpr int kMaxDepth = 64;
 std::optional<int64_t> combine(Op op, int64_t a, int64_t b) {
   int64_t value = 0;
   switch (op) {
-  case Op::add: return __builtin_add_overflow(a, b, &value) ? std::nullopt : std::optional(value);
-  case Op::sub: return __builtin_sub_overflow(a, b, &value) ? std::nullopt : std::optional(value);
-  case Op::mul: return __builtin_mul_overflow(a, b, &value) ? std::nullopt : std::optional(value);
-  case Op::min: return std::min(a, b);
-  case Op::max: return std::max(a, b);
-  case Op::lt: return a < b ? 1 : 0;
-  default: break;
+  case Op::add:
+    return __builtin_add_overflow(a, b, &value) ? std::nullopt : std::optional(value);
+  case Op::sub:
+    return __builtin_sub_overflow(a, b, &value) ? std::nullopt : std::optional(value);
+  case Op::mul:
+    return __builtin_mul_overflow(a, b, &value) ? std::nullopt : std::optional(value);
+  case Op::min:
+    return std::min(a, b);
+  case Op::max:
+    return std::max(a, b);
+  case Op::lt:
+    return a < b ? 1 : 0;
+  default:
+    break;
   }
   if (b == 0 || (a == INT64_MIN && b == -1))
     return std::nullopt;
   int64_t quotient = a / b, remainder = a % b;
   bool isNegative = (remainder < 0) != (b < 0);
   switch (op) {
-  case Op::floordiv: return quotient - (remainder != 0 && isNegative ? 1 : 0);
-  case Op::ceildiv: return quotient + (remainder != 0 && !isNegative ? 1 : 0);
-  case Op::mod: return remainder != 0 && isNegative ? remainder + b : remainder;
-  default: return std::nullopt;
+  case Op::floordiv:
+    return quotient - (remainder != 0 && isNegative ? 1 : 0);
+  case Op::ceildiv:
+    return quotient + (remainder != 0 && !isNegative ? 1 : 0);
+  case Op::mod:
+    return remainder != 0 && isNegative ? remainder + b : remainder;
+  default:
+    return std::nullopt;
   }
 }
 
@@ -106,15 +118,20 @@ Result<int64_t> LaunchExpr::evaluate(const LaunchSymbols &symbols) const {
 Status LaunchExpr::evaluateAt(size_t at, const LaunchSymbols &symbols, int64_t &value) const {
   const Node &node = nodes[at];
   switch (node.op) {
-  case Op::constant: value = node.value; return {};
-  case Op::symbol: value = symbols.values[node.value]; return {};
+  case Op::constant:
+    value = node.value;
+    return {};
+  case Op::symbol:
+    value = symbols.values[node.value];
+    return {};
   case Op::param:
     if (node.value >= symbols.paramCount)
       return Status::invalidArgument("launch expression: param" + std::to_string(node.value) + " is not given, " +
                                      std::to_string(symbols.paramCount) + " run-time sizes are");
     value = symbols.params[node.value];
     return {};
-  default: break;
+  default:
+    break;
   }
   size_t second = at + 1 + nodes[at + 1].size;
   int64_t a = 0, b = 0;
@@ -130,8 +147,9 @@ Status LaunchExpr::evaluateAt(size_t at, const LaunchSymbols &symbols, int64_t &
   std::string text;
   print(at, text);
   bool isDivision = node.op == Op::floordiv || node.op == Op::ceildiv || node.op == Op::mod;
-  return Status::invalidArgument("launch expression: " + text + (isDivision && b == 0 ? " divides by zero" : " overflows 64 bits") +
-                                 " for operands " + std::to_string(a) + " and " + std::to_string(b));
+  return Status::invalidArgument("launch expression: " + text +
+                                 (isDivision && b == 0 ? " divides by zero" : " overflows 64 bits") + " for operands " +
+                                 std::to_string(a) + " and " + std::to_string(b));
 }
 
 int64_t LaunchExpr::paramCount() const {
@@ -149,8 +167,9 @@ void LaunchExpr::markParams(std::vector<bool> &used) const {
 }
 
 bool LaunchExpr::operator==(const LaunchExpr &other) const {
-  return std::equal(nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(),
-                    [](const Node &a, const Node &b) { return a.op == b.op && a.size == b.size && a.value == b.value; });
+  return std::equal(
+      nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(),
+      [](const Node &a, const Node &b) { return a.op == b.op && a.size == b.size && a.value == b.value; });
 }
 
 void LaunchExpr::print(size_t at, std::string &text) const {
@@ -193,14 +212,16 @@ public:
 private:
   Status fail(const std::string &expected) const {
     std::string got = at < text.size() ? "'" + std::string(1, text[at]) + "'" : "the end";
-    return Status::invalidArgument("launch expression, column " + std::to_string(at + 1) + ": " + expected + ", got " + got);
+    return Status::invalidArgument("launch expression, column " + std::to_string(at + 1) + ": " + expected + ", got " +
+                                   got);
   }
 
   Result<LaunchExpr> parseExpr(int depth) {
     if (depth > kMaxDepth)
       return fail("expected at most " + std::to_string(kMaxDepth) + " nested operators");
     size_t start = at;
-    while (at < text.size() && (text[at] == '_' || text[at] == '-' || std::isalnum(static_cast<unsigned char>(text[at]))))
+    while (at < text.size() &&
+           (text[at] == '_' || text[at] == '-' || std::isalnum(static_cast<unsigned char>(text[at]))))
       ++at;
     std::string_view word = text.substr(start, at - start);
     Result<LaunchExpr> leaf = parseLeaf(word);
@@ -231,7 +252,8 @@ private:
     for (int i = 0; i < info.operands; ++i) {
       char separator = i == 0 ? '(' : ',';
       if (at >= text.size() || text[at] != separator)
-        return fail(std::string("expected '") + separator + "' (" + info.name + " takes " + std::to_string(info.operands) + " operands)");
+        return fail(std::string("expected '") + separator + "' (" + info.name + " takes " +
+                    std::to_string(info.operands) + " operands)");
       ++at;
       HEDDLE_ASSIGN(LaunchExpr operand, parseExpr(depth + 1));
       operands.push_back(std::move(operand));

@@ -15,10 +15,21 @@
 namespace heddle {
 
 enum class LaunchSymbol : uint8_t {
-  batch, heads, kvHeads, seqlenQ, seqlenK, headDim, valueDim, qOrigin, kOrigin, smCount,
-  roundFirst, roundRows, // of a plan with rounds: the first row of this one and how many it has
-  lseRows, carryRows,    // of one head in lse and of one batch element in the carry: seqlen_q
-  firstStride,           // strideOf() gives it and those behind it
+  batch,
+  heads,
+  kvHeads,
+  seqlenQ,
+  seqlenK,
+  headDim,
+  valueDim,
+  qOrigin,
+  kOrigin,
+  smCount,
+  roundFirst,
+  roundRows, // of a plan with rounds: the first row of this one and how many it has
+  lseRows,
+  carryRows,   // of one head in lse and of one batch element in the carry: seqlen_q
+  firstStride, // strideOf() gives it and those behind it
 };
 enum class StrideDim : uint8_t { batch, row, head };
 constexpr int kStrideDims = 3;
@@ -42,7 +53,8 @@ struct LaunchSymbols {
   int64_t operator[](LaunchSymbol symbol) const { return values[int(symbol)]; }
 };
 
-// Most arguments of a pattern: sizes, numbers and tensors, which are numbered together. dialect/IR/Limits.h has the same number.
+// Most arguments of a pattern: sizes, numbers and tensors, which are numbered together. dialect/IR/Limits.h has the
+// same number.
 inline constexpr int64_t kMaxArguments = 64;
 
 // A value type. Evaluation is thread safe and, where it succeeds, allocates nothing.

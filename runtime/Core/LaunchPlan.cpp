@@ -53,7 +53,8 @@ Status validateMap(const TensorMapSpec &map, size_t index) {
   if (map.box.size() != rank)
     return Status::invalidArgument(name + "one box size per dimension, got " + std::to_string(map.box.size()));
   if (!map.elementStride.empty() && map.elementStride.size() != rank)
-    return Status::invalidArgument(name + "one element stride per dimension, got " + std::to_string(map.elementStride.size()));
+    return Status::invalidArgument(name + "one element stride per dimension, got " +
+                                   std::to_string(map.elementStride.size()));
   if (map.swizzleBytes != 0 && map.swizzleBytes != 32 && map.swizzleBytes != 64 && map.swizzleBytes != 128)
     return Status::invalidArgument(name + "swizzle 0, 32, 64 or 128 bytes, got " + std::to_string(map.swizzleBytes));
   return {};
@@ -64,10 +65,12 @@ Status validateSlot(const KernelLaunch &launch, const SlotSpec &slot) {
   if (slot.offset < 0 || slot.offset % slot.alignment() != 0)
     return Status::invalidArgument(name + "a multiple of " + std::to_string(slot.alignment()));
   if (slot.offset > launch.paramBytes - slot.bytes())
-    return Status::invalidArgument(name + "to end inside the " + std::to_string(launch.paramBytes) + " parameter bytes");
-  if (slot.kind == SlotSpec::Kind::tensorMap && (slot.tensorMap < 0 || size_t(slot.tensorMap) >= launch.tensorMaps.size()))
-    return Status::invalidArgument(name + "one of " + std::to_string(launch.tensorMaps.size()) + " tensor maps, got number " +
-                                   std::to_string(slot.tensorMap));
+    return Status::invalidArgument(name + "to end inside the " + std::to_string(launch.paramBytes) +
+                                   " parameter bytes");
+  if (slot.kind == SlotSpec::Kind::tensorMap &&
+      (slot.tensorMap < 0 || size_t(slot.tensorMap) >= launch.tensorMaps.size()))
+    return Status::invalidArgument(name + "one of " + std::to_string(launch.tensorMaps.size()) +
+                                   " tensor maps, got number " + std::to_string(slot.tensorMap));
   return {};
 }
 
@@ -75,8 +78,8 @@ Status validateLaunch(const KernelLaunch &launch) {
   if (launch.entry.empty() || launch.entry.find_first_of(" \t\n") != std::string::npos)
     return Status::invalidArgument("launch plan: expected an entry name without spaces, got '" + launch.entry + "'");
   if (launch.paramBytes < 0 || launch.paramBytes > kMaxParamBytes)
-    return Status::invalidArgument("launch plan: expected at most " + std::to_string(kMaxParamBytes) + " parameter bytes, got " +
-                                   std::to_string(launch.paramBytes));
+    return Status::invalidArgument("launch plan: expected at most " + std::to_string(kMaxParamBytes) +
+                                   " parameter bytes, got " + std::to_string(launch.paramBytes));
   for (size_t i = 0; i < launch.tensorMaps.size(); ++i)
     HEDDLE_TRY(validateMap(launch.tensorMaps[i], i));
   std::vector<std::pair<int64_t, int64_t>> spans;
@@ -95,19 +98,22 @@ Status validateLaunch(const KernelLaunch &launch) {
 Status validateRegions(const LaunchPlan &plan) {
   const std::string who = "launch plan: ";
   if (plan.regions.size() > size_t(kMaxRegions))
-    return Status::invalidArgument(who + "expected at most " + std::to_string(kMaxRegions) + " regions, got " + std::to_string(plan.regions.size()));
+    return Status::invalidArgument(who + "expected at most " + std::to_string(kMaxRegions) + " regions, got " +
+                                   std::to_string(plan.regions.size()));
   for (const WorkspaceRegion &region : plan.regions)
-    if (region.name.empty() || region.name.find_first_of(" \t\n") != std::string::npos || region.first < 0 || region.last < region.first ||
-        region.last >= int64_t(plan.launches.size()))
-      return Status::invalidArgument(who + "region '" + region.name + "': expected a name without spaces and a life within the " +
-                                     std::to_string(plan.launches.size()) + " launches, got " + std::to_string(region.first) + " to " +
-                                     std::to_string(region.last));
+    if (region.name.empty() || region.name.find_first_of(" \t\n") != std::string::npos || region.first < 0 ||
+        region.last < region.first || region.last >= int64_t(plan.launches.size()))
+      return Status::invalidArgument(who + "region '" + region.name +
+                                     "': expected a name without spaces and a life within the " +
+                                     std::to_string(plan.launches.size()) + " launches, got " +
+                                     std::to_string(region.first) + " to " + std::to_string(region.last));
   return {};
 }
 
 Status validateService(const PlanService &serves) {
   if (serves.keyOriginStep < 1)
-    return Status::invalidArgument("launch plan: expected a step of key origins of at least 1, got " + std::to_string(serves.keyOriginStep));
+    return Status::invalidArgument("launch plan: expected a step of key origins of at least 1, got " +
+                                   std::to_string(serves.keyOriginStep));
   HEDDLE_ASSIGN(const KindSpec *kind, findKind(serves.kind));
   for (Role role : serves.roles)
     if (!kind->find(role))
@@ -121,7 +127,8 @@ Status validatePointers(const LaunchPlan &plan, size_t index) {
   plan.launches[index].forEachPointer([&](const PointerSource &source) {
     const bool isRegion = source.kind == PointerKind::region;
     const bool isKnownRegion = isRegion && size_t(source.index) < plan.regions.size();
-    const bool lives = isKnownRegion && plan.regions[size_t(source.index)].first <= int64_t(index) && plan.regions[size_t(source.index)].last >= int64_t(index);
+    const bool lives = isKnownRegion && plan.regions[size_t(source.index)].first <= int64_t(index) &&
+                       plan.regions[size_t(source.index)].last >= int64_t(index);
     const bool isServed = source.kind != PointerKind::role || plan.serves.has(Role(source.index));
     if (status.isOk() && ((isRegion && !lives) || !isServed))
       status = Status::invalidArgument("launch plan: launch " + std::to_string(index) + " uses " + source.str() +
@@ -138,7 +145,8 @@ Result<PointerSource> parseNumbered(std::string_view text) {
   const std::string_view digits = text.substr(isOperand ? operand.size() : region.size());
   int64_t index = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (error != std::errc() || end != digits.data() + digits.size() || index < 0 || index >= (isOperand ? kMaxArguments : kMaxRegions))
+  if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
+      index >= (isOperand ? kMaxArguments : kMaxRegions))
     return Status::invalidArgument("");
   return isOperand ? PointerSource::operand(index) : PointerSource::region(index);
 }
@@ -147,9 +155,12 @@ Result<PointerSource> parseNumbered(std::string_view text) {
 
 std::string PointerSource::str() const {
   switch (kind) {
-  case Kind::role: return kRoles[index].name;
-  case Kind::operand: return "operand" + std::to_string(index);
-  case Kind::region: break;
+  case Kind::role:
+    return kRoles[index].name;
+  case Kind::operand:
+    return "operand" + std::to_string(index);
+  case Kind::region:
+    break;
   }
   return "region" + std::to_string(index);
 }
@@ -232,7 +243,8 @@ int64_t KernelLaunch::appendTensorMap(TensorMapSpec spec) {
 }
 
 int64_t LaunchPlan::minDriver() const {
-  const bool isLarge = std::any_of(launches.begin(), launches.end(), [](const KernelLaunch &launch) { return launch.paramBytes > kSmallParamBytes; });
+  const bool isLarge = std::any_of(launches.begin(), launches.end(),
+                                   [](const KernelLaunch &launch) { return launch.paramBytes > kSmallParamBytes; });
   return isLarge ? kLargeParamDriver : 0;
 }
 
@@ -255,8 +267,8 @@ Status LaunchPlan::validate() const {
                                    std::to_string(launches.size()));
   HEDDLE_TRY(validateRegions(*this));
   if (paramCount() > kMaxArguments)
-    return Status::invalidArgument("launch plan: expected param0 to param" + std::to_string(kMaxArguments - 1) + ", got param" +
-                                   std::to_string(paramCount() - 1));
+    return Status::invalidArgument("launch plan: expected param0 to param" + std::to_string(kMaxArguments - 1) +
+                                   ", got param" + std::to_string(paramCount() - 1));
   int64_t allBytes = 0;
   for (size_t i = 0; i < launches.size(); ++i) {
     HEDDLE_TRY(validateLaunch(launches[i]));
@@ -264,16 +276,16 @@ Status LaunchPlan::validate() const {
     allBytes += roundUp(launches[i].paramBytes, kParamAlignment);
   }
   if (allBytes > kMaxParamBytes)
-    return Status::invalidArgument("launch plan: expected at most " + std::to_string(kMaxParamBytes) + " parameter bytes of all launches, got " +
-                                   std::to_string(allBytes));
+    return Status::invalidArgument("launch plan: expected at most " + std::to_string(kMaxParamBytes) +
+                                   " parameter bytes of all launches, got " + std::to_string(allBytes));
   return {};
 }
 
 namespace {
 
 Status tooLarge(const std::string &what, int64_t value, int64_t most) {
-  return Status::unsupported("launch: " + what + " = " + std::to_string(value) + " is outside 0 to " + std::to_string(most) +
-                             "; use fewer batches, heads or rows per call");
+  return Status::unsupported("launch: " + what + " = " + std::to_string(value) + " is outside 0 to " +
+                             std::to_string(most) + "; use fewer batches, heads or rows per call");
 }
 
 bool meets(const WorkspaceRegion &a, const WorkspaceRegion &b) { return a.first <= b.last && b.first <= a.last; }

@@ -13,7 +13,8 @@
 
 namespace heddle {
 
-// A device pointer of the call: the number of a role, of an operand of the pattern, of a region of the plan's workspace.
+// A device pointer of the call: the number of a role, of an operand of the pattern, of a region of the plan's
+// workspace.
 struct PointerSource {
   enum class Kind : uint8_t { role, operand, region };
   Kind kind = Kind::role;
@@ -33,8 +34,8 @@ private:
   PointerSource(Kind kind, int64_t index) : kind(kind), index(index) {}
 };
 
-// Workspace that the caller gives, under a name. What it holds lives from launch `first` to launch `last`: regions whose lives
-// do not meet may lie in the same bytes.
+// Workspace that the caller gives, under a name. What it holds lives from launch `first` to launch `last`: regions
+// whose lives do not meet may lie in the same bytes.
 struct WorkspaceRegion {
   std::string name;
   LaunchExpr bytes;
@@ -131,8 +132,8 @@ struct PlanService {
   static std::vector<Role> allOf(std::string_view kind);
 };
 
-// A value type without behaviour beyond text: kernels that are launched one after the other on one stream. Launch i runs
-// code i of the record (KernelImages.h).
+// A value type without behaviour beyond text: kernels that are launched one after the other on one stream. Launch i
+// runs code i of the record (KernelImages.h).
 struct LaunchPlan {
   PlanService serves;
   std::vector<WorkspaceRegion> regions; // of the workspace, which is 256-byte aligned
@@ -156,8 +157,8 @@ struct LaunchPlan {
   int64_t paramCount() const;
   // For each of them: some expression uses it. A number between may belong to a tensor whose length no kernel asks for.
   std::vector<bool> usedParams() const;
-  // 1 to kMaxLaunches launches, slots inside their block, aligned and not overlapping, map indices and ranks right, regions
-  // and roles that there are; parse checks it too. The failure names the slot, map, region or role.
+  // 1 to kMaxLaunches launches, slots inside their block, aligned and not overlapping, map indices and ranks right,
+  // regions and roles that there are; parse checks it too. The failure names the slot, map, region or role.
   Status validate() const;
 
   std::string str() const;
@@ -165,7 +166,8 @@ struct LaunchPlan {
   static Result<LaunchPlan> parse(std::string_view text);
 };
 
-// Where the regions of a plan lie: each at the first multiple of 256 bytes at which no region lies whose life meets its own.
+// Where the regions of a plan lie: each at the first multiple of 256 bytes at which no region lies whose life meets its
+// own.
 struct WorkspaceLayout {
   int64_t offset[kMaxRegions] = {}, bytes[kMaxRegions] = {};
   int64_t totalBytes = 0;

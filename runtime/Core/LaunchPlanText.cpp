@@ -26,8 +26,8 @@ void printList(std::string &text, const char *name, const std::vector<LaunchExpr
 }
 
 std::string printMap(const TensorMapSpec &map) {
-  std::string text = "tensor_map " + map.source.str() + " " + dtypeName(map.dtype) + " offset " + map.offsetBytes.str() +
-                     " swizzle " + std::to_string(map.swizzleBytes);
+  std::string text = "tensor_map " + map.source.str() + " " + dtypeName(map.dtype) + " offset " +
+                     map.offsetBytes.str() + " swizzle " + std::to_string(map.swizzleBytes);
   printList(text, "dims", map.dims);
   printList(text, "strides", map.strideBytes);
   printList(text, "box", map.box);
@@ -39,10 +39,14 @@ std::string printSlot(const SlotSpec &slot) {
   std::string text = "slot " + std::to_string(slot.offset) + " " + kSlotKinds[int(slot.kind)] + " ";
   switch (slot.kind) {
   case SlotSpec::Kind::i32:
-  case SlotSpec::Kind::i64: return text + slot.expr.str() + "\n";
-  case SlotSpec::Kind::f32: return text + "scale_log2\n";
-  case SlotSpec::Kind::ptr: return text + slot.pointer.str() + (slot.expr == LaunchExpr() ? "" : " " + slot.expr.str()) + "\n";
-  case SlotSpec::Kind::tensorMap: return text + std::to_string(slot.tensorMap) + "\n";
+  case SlotSpec::Kind::i64:
+    return text + slot.expr.str() + "\n";
+  case SlotSpec::Kind::f32:
+    return text + "scale_log2\n";
+  case SlotSpec::Kind::ptr:
+    return text + slot.pointer.str() + (slot.expr == LaunchExpr() ? "" : " " + slot.expr.str()) + "\n";
+  case SlotSpec::Kind::tensorMap:
+    return text + std::to_string(slot.tensorMap) + "\n";
   }
   return text;
 }
@@ -69,7 +73,8 @@ public:
 
   Status expectWord(const char *expected) {
     std::string_view got = word();
-    return got == expected ? Status() : fail(std::string("expected '") + expected + "', got '" + std::string(got) + "'");
+    return got == expected ? Status()
+                           : fail(std::string("expected '") + expected + "', got '" + std::string(got) + "'");
   }
 
   Status read(int64_t &value) {
@@ -141,12 +146,15 @@ Status parseSlot(LineReader &line, SlotSpec &slot) {
   slot.kind = SlotSpec::Kind(index);
   switch (slot.kind) {
   case SlotSpec::Kind::i32:
-  case SlotSpec::Kind::i64: return line.read(slot.expr);
-  case SlotSpec::Kind::f32: return line.expectWord("scale_log2");
+  case SlotSpec::Kind::i64:
+    return line.read(slot.expr);
+  case SlotSpec::Kind::f32:
+    return line.expectWord("scale_log2");
   case SlotSpec::Kind::ptr:
     HEDDLE_TRY(line.read(slot.pointer));
     return line.atEnd() ? Status() : line.read(slot.expr);
-  case SlotSpec::Kind::tensorMap: return line.read(slot.tensorMap);
+  case SlotSpec::Kind::tensorMap:
+    return line.read(slot.tensorMap);
   }
   return {};
 }
@@ -204,7 +212,8 @@ Status parsePlanLine(std::string_view key, LineReader &line, LaunchPlan &plan) {
   else if (key == "region")
     HEDDLE_TRY(parseRegion(line, plan.regions.emplace_back()));
   else
-    return line.fail("expected kind, roles, q_origin, key_origin_step, round_rows, region or launch, got '" + std::string(key) + "'");
+    return line.fail("expected kind, roles, q_origin, key_origin_step, round_rows, region or launch, got '" +
+                     std::string(key) + "'");
   return {};
 }
 
@@ -225,7 +234,8 @@ Status parseLaunchLine(std::string_view key, LineReader &line, KernelLaunch &lau
   } else if (key == "slot") {
     HEDDLE_TRY(parseSlot(line, launch.slots.emplace_back()));
   } else {
-    return line.fail("expected grid, block, shared, params, clear, tensor_map, slot or launch, got '" + std::string(key) + "'");
+    return line.fail("expected grid, block, shared, params, clear, tensor_map, slot or launch, got '" +
+                     std::string(key) + "'");
   }
   return {};
 }
@@ -237,7 +247,8 @@ Status parseLine(LineReader &line, LaunchPlan &plan) {
   if (key == "launch")
     plan.launches.emplace_back().entry = std::string(line.word());
   else
-    HEDDLE_TRY(plan.launches.empty() ? parsePlanLine(key, line, plan) : parseLaunchLine(key, line, plan.launches.back()));
+    HEDDLE_TRY(plan.launches.empty() ? parsePlanLine(key, line, plan)
+                                     : parseLaunchLine(key, line, plan.launches.back()));
   return line.atEnd() ? Status() : line.fail("expected the end of the line, got '" + std::string(line.word()) + "'");
 }
 
@@ -245,15 +256,17 @@ std::string printService(const PlanService &serves) {
   std::string text = "kind " + serves.kind + "\nroles";
   for (Role role : serves.roles)
     text += std::string(" ") + specOf(role).name;
-  return text + "\nq_origin " + qOriginRuleName(serves.qOrigin) + "\nkey_origin_step " + std::to_string(serves.keyOriginStep) + "\n";
+  return text + "\nq_origin " + qOriginRuleName(serves.qOrigin) + "\nkey_origin_step " +
+         std::to_string(serves.keyOriginStep) + "\n";
 }
 
 std::string printLaunch(const KernelLaunch &launch) {
-  std::string text = "launch " + launch.entry + "\ngrid " + launch.grid[0].str() + " " + launch.grid[1].str() + " " + launch.grid[2].str() +
-                     "\nblock " + launch.block.str() + "\nshared " + launch.sharedBytes.str() + "\nparams " +
-                     std::to_string(launch.paramBytes) + "\n";
+  std::string text = "launch " + launch.entry + "\ngrid " + launch.grid[0].str() + " " + launch.grid[1].str() + " " +
+                     launch.grid[2].str() + "\nblock " + launch.block.str() + "\nshared " + launch.sharedBytes.str() +
+                     "\nparams " + std::to_string(launch.paramBytes) + "\n";
   for (const ClearSpec &clear : launch.clears)
-    text += "clear " + clear.target.str() + " " + clear.offset.str() + " " + clear.words.str() + " " + std::to_string(clear.value) + "\n";
+    text += "clear " + clear.target.str() + " " + clear.offset.str() + " " + clear.words.str() + " " +
+            std::to_string(clear.value) + "\n";
   for (const TensorMapSpec &map : launch.tensorMaps)
     text += printMap(map);
   for (const SlotSpec &slot : launch.slots)
@@ -266,7 +279,8 @@ std::string printLaunch(const KernelLaunch &launch) {
 std::string LaunchPlan::str() const {
   std::string text = std::string(kHeader) + "\n" + printService(serves) + "round_rows " + roundRows.str() + "\n";
   for (const WorkspaceRegion &region : regions)
-    text += "region " + region.name + " " + region.bytes.str() + " " + std::to_string(region.first) + " " + std::to_string(region.last) + "\n";
+    text += "region " + region.name + " " + region.bytes.str() + " " + std::to_string(region.first) + " " +
+            std::to_string(region.last) + "\n";
   for (const KernelLaunch &launch : launches)
     text += printLaunch(launch);
   return text;

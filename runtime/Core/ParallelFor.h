@@ -20,8 +20,8 @@ inline int threadCountFor(int64_t items, int requested) {
 }
 
 // Calls work(worker, item) for every item in [0, items), worker < workers. The caller's thread is
-// worker 0, and does the work of those that the system has no threads for. Returns when all are done. What `work` throws
-// ends the work, and the first such exception is thrown here.
+// worker 0, and does the work of those that the system has no threads for. Returns when all are done. What `work`
+// throws ends the work, and the first such exception is thrown here.
 template <class Work> void parallelFor(int64_t items, int workers, const Work &work) {
   std::atomic<int64_t> next{0};
   std::exception_ptr thrown;

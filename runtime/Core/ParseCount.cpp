@@ -33,11 +33,20 @@ std::optional<Wide> power(std::string_view base, std::string_view exponent) {
 // The multiple that the last letter stands for; 1 for a digit.
 int64_t unitOf(char last) {
   switch (last) {
-  case 'k': case 'K': return int64_t(1) << 10;
-  case 'm': case 'M': return int64_t(1) << 20;
-  case 'g': case 'G': return int64_t(1) << 30;
-  case 't': case 'T': return int64_t(1) << 40;
-  default: return 1;
+  case 'k':
+  case 'K':
+    return int64_t(1) << 10;
+  case 'm':
+  case 'M':
+    return int64_t(1) << 20;
+  case 'g':
+  case 'G':
+    return int64_t(1) << 30;
+  case 't':
+  case 'T':
+    return int64_t(1) << 40;
+  default:
+    return 1;
   }
 }
 
@@ -69,8 +78,9 @@ std::optional<int64_t> parseCount(std::string_view text) {
     return std::nullopt;
   const size_t caret = size.find('^');
   const int64_t unit = unitOf(size.back());
-  const std::optional<Wide> value = caret != std::string_view::npos ? power(size.substr(0, caret), size.substr(caret + 1))
-                                                                    : multiple(size.substr(0, size.size() - (unit > 1)), unit);
+  const std::optional<Wide> value = caret != std::string_view::npos
+                                        ? power(size.substr(0, caret), size.substr(caret + 1))
+                                        : multiple(size.substr(0, size.size() - (unit > 1)), unit);
   if (!value || *value > kMost)
     return std::nullopt;
   return int64_t(isNegative ? -*value : *value);

@@ -1,5 +1,6 @@
 //===- ParseCount.h - whole numbers as people write them ----------------------===//
-// The one parser of counts of tokens, rows and heads: the command line, plan files and run-time sizes all take what it takes.
+// The one parser of counts of tokens, rows and heads: the command line, plan files and run-time sizes all take what it
+// takes.
 #ifndef HEDDLE_RUNTIME_CORE_PARSECOUNT_H
 #define HEDDLE_RUNTIME_CORE_PARSECOUNT_H
 
@@ -9,8 +10,8 @@
 
 namespace heddle {
 
-// "8192", "-4", "8k" (8 * 1024), "1M", "1G", "1T", "1.5k", "2^20". Letters are binary multiples, in either case. Nothing: no
-// such number, one that is not whole, or one beyond 64 bits.
+// "8192", "-4", "8k" (8 * 1024), "1M", "1G", "1T", "1.5k", "2^20". Letters are binary multiples, in either case.
+// Nothing: no such number, one that is not whole, or one beyond 64 bits.
 std::optional<int64_t> parseCount(std::string_view text);
 
 // What a refusal says that it expected.

@@ -13,10 +13,12 @@ std::string num(int64_t value) { return std::to_string(value); }
 
 Status checkAxis(const char *origin, const char *rows, int64_t first, int64_t count) {
   if (count > kFarthestPosition)
-    return Status::invalidArgument("expected at most " + num(kFarthestPosition) + " " + rows + ", got " + num(count) + kReason);
+    return Status::invalidArgument("expected at most " + num(kFarthestPosition) + " " + rows + ", got " + num(count) +
+                                   kReason);
   if (first < -kFarthestPosition || first > kFarthestPosition - count)
-    return Status::invalidArgument(std::string(origin) + ": expected " + num(-kFarthestPosition) + " to " + num(kFarthestPosition - count) +
-                                   " for " + num(count) + " " + rows + ", got " + num(first) + kReason);
+    return Status::invalidArgument(std::string(origin) + ": expected " + num(-kFarthestPosition) + " to " +
+                                   num(kFarthestPosition - count) + " for " + num(count) + " " + rows + ", got " +
+                                   num(first) + kReason);
   return {};
 }
 
@@ -31,7 +33,8 @@ Status checkPositions(const CallPositions &call) {
   const int64_t end = std::max(call.qOrigin + call.seqlenQ, call.kOrigin + call.seqlenK);
   if (end - first > kFarthestPosition)
     return Status::invalidArgument("q_origin and k_origin: expected queries and keys within " + num(kFarthestPosition) +
-                                   " positions, got " + num(end - first) + ", from " + num(first) + " to " + num(end - 1));
+                                   " positions, got " + num(end - first) + ", from " + num(first) + " to " +
+                                   num(end - 1));
   return {};
 }
 

@@ -1,6 +1,6 @@
 //===- Positions.h - how far positions reach --------------------------------===//
-// Owns the limit of positions: sums and differences of two of them, and of a position and a size of a pattern that is cut at the
-// limit, fit the 32 bits of kernels.
+// Owns the limit of positions: sums and differences of two of them, and of a position and a size of a pattern that is
+// cut at the limit, fit the 32 bits of kernels.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_RUNTIME_CORE_POSITIONS_H
 #define HEDDLE_RUNTIME_CORE_POSITIONS_H
@@ -11,7 +11,8 @@
 
 namespace heddle {
 
-// Positions lie in [-kFarthestPosition, kFarthestPosition), and those of one call within kFarthestPosition of each other.
+// Positions lie in [-kFarthestPosition, kFarthestPosition), and those of one call within kFarthestPosition of each
+// other.
 constexpr int64_t kFarthestPosition = int64_t(1) << 30;
 
 // Row i of the queries stands at qOrigin + i, row j of the keys at kOrigin + j.
@@ -19,7 +20,8 @@ struct CallPositions {
   int64_t qOrigin = 0, seqlenQ = 0, kOrigin = 0, seqlenK = 0;
 };
 
-// invalidArgument with what is too far and how far it may be; any numbers may be given. Lengths >= 0 are the caller's to check.
+// invalidArgument with what is too far and how far it may be; any numbers may be given. Lengths >= 0 are the caller's
+// to check.
 Status checkPositions(const CallPositions &call);
 
 } // namespace heddle

@@ -14,7 +14,8 @@ namespace {
 
 class OpenFile {
 public:
-  OpenFile(const std::string &path, bool isStdin) : fd(isStdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)), isOwn(!isStdin) {}
+  OpenFile(const std::string &path, bool isStdin)
+      : fd(isStdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)), isOwn(!isStdin) {}
   OpenFile(const OpenFile &) = delete;
   ~OpenFile() {
     if (isOwn && fd >= 0)
@@ -26,7 +27,9 @@ private:
   const bool isOwn;
 };
 
-std::string nameOf(const std::string &path, const TextFile &file) { return std::string(file.what) + " '" + safeLine(path, 4096) + "'"; }
+std::string nameOf(const std::string &path, const TextFile &file) {
+  return std::string(file.what) + " '" + safeLine(path, 4096) + "'";
+}
 
 Status refused(const std::string &path, const TextFile &file, int error) {
   const std::string message = "cannot read " + nameOf(path, file) + ": " + std::strerror(error);
@@ -34,7 +37,8 @@ Status refused(const std::string &path, const TextFile &file, int error) {
 }
 
 Status tooLong(const std::string &path, const TextFile &file) {
-  return Status::invalidArgument(nameOf(path, file) + ": expected at most " + std::to_string(file.mostBytes) + " bytes, got more");
+  return Status::invalidArgument(nameOf(path, file) + ": expected at most " + std::to_string(file.mostBytes) +
+                                 " bytes, got more");
 }
 
 } // namespace

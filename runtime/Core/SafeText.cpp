@@ -16,9 +16,16 @@ struct Character {
 
 bool isContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-size_t bytesOfLead(unsigned char lead) { return lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0; }
+size_t bytesOfLead(unsigned char lead) {
+  return lead < 0x80                   ? 1
+         : lead >= 0xc2 && lead < 0xe0 ? 2
+         : lead >= 0xe0 && lead < 0xf0 ? 3
+         : lead >= 0xf0 && lead < 0xf5 ? 4
+                                       : 0;
+}
 
-// The character at the front of `text`, which is not empty: the shortest form of a code point that is no half of a pair.
+// The character at the front of `text`, which is not empty: the shortest form of a code point that is no half of a
+// pair.
 Character characterOf(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const size_t bytes = bytesOfLead(lead);
@@ -52,7 +59,8 @@ void append(std::string &to, std::string_view text, bool keepsLines) {
     if (found.isValid && (isLayout || !isUnsafe(found.code)))
       to += text.substr(i, found.bytes);
     else
-      to.append(escape, size_t(std::snprintf(escape, sizeof escape, found.isValid ? "\\u%04x" : "\\x%02x", unsigned(found.code))));
+      to.append(escape, size_t(std::snprintf(escape, sizeof escape, found.isValid ? "\\u%04x" : "\\x%02x",
+                                             unsigned(found.code))));
     i += found.bytes;
   }
 }

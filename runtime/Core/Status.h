@@ -68,12 +68,30 @@ public:
   explicit operator bool() const { return isOk(); }
   const Status &status() const { return failure; }
 
-  T &operator*() & { assert(isOk()); return *content; }
-  const T &operator*() const & { assert(isOk()); return *content; }
-  T &&operator*() && { assert(isOk()); return std::move(*content); }
-  T *operator->() { assert(isOk()); return &*content; }
-  const T *operator->() const { assert(isOk()); return &*content; }
-  T take() { assert(isOk()); return std::move(*content); }
+  T &operator*() & {
+    assert(isOk());
+    return *content;
+  }
+  const T &operator*() const & {
+    assert(isOk());
+    return *content;
+  }
+  T &&operator*() && {
+    assert(isOk());
+    return std::move(*content);
+  }
+  T *operator->() {
+    assert(isOk());
+    return &*content;
+  }
+  const T *operator->() const {
+    assert(isOk());
+    return &*content;
+  }
+  T take() {
+    assert(isOk());
+    return std::move(*content);
+  }
 
 private:
   Status failure;
@@ -86,20 +104,19 @@ private:
 #define HEDDLE_CONCAT(a, b) HEDDLE_CONCAT_INNER(a, b)
 
 // Leaves the function with the failure of `expression` (a Status), if it has one.
-#define HEDDLE_TRY(expression)                                                                     \
-  do {                                                                                             \
-    ::heddle::Status heddleTryStatus = (expression);                                               \
-    if (!heddleTryStatus.isOk())                                                                   \
-      return heddleTryStatus;                                                                      \
+#define HEDDLE_TRY(expression)                                                                                         \
+  do {                                                                                                                 \
+    ::heddle::Status heddleTryStatus = (expression);                                                                   \
+    if (!heddleTryStatus.isOk())                                                                                       \
+      return heddleTryStatus;                                                                                          \
   } while (false)
 
 // Declares `target` from the value of `expression` (a Result), or leaves with its failure.
-#define HEDDLE_ASSIGN(target, expression)                                                          \
-  HEDDLE_ASSIGN_INNER(HEDDLE_CONCAT(heddleResult, __LINE__), target, expression)
-#define HEDDLE_ASSIGN_INNER(name, target, expression)                                              \
-  auto name = (expression);                                                                        \
-  if (!name.isOk())                                                                                \
-    return name.status();                                                                          \
+#define HEDDLE_ASSIGN(target, expression) HEDDLE_ASSIGN_INNER(HEDDLE_CONCAT(heddleResult, __LINE__), target, expression)
+#define HEDDLE_ASSIGN_INNER(name, target, expression)                                                                  \
+  auto name = (expression);                                                                                            \
+  if (!name.isOk())                                                                                                    \
+    return name.status();                                                                                              \
   target = name.take()
 
 #endif

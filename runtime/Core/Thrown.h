@@ -16,7 +16,8 @@ inline Status statusOf(const std::exception &thrown) {
   return Status::internal(dynamic_cast<const std::bad_alloc *>(&thrown) ? kOutOfMemory : thrown.what());
 }
 
-// What f, which returns a Status or a Result, returns; internal if it throws. For threads that nobody catches exceptions of.
+// What f, which returns a Status or a Result, returns; internal if it throws. For threads that nobody catches
+// exceptions of.
 template <class F> auto withoutExceptions(const F &f) -> decltype(f()) {
   try {
     return f();

@@ -1,7 +1,7 @@
 //===- VersionedStruct.h - structs of callers that are older or newer -------===//
 // Owns what struct_size means. Fields are appended only, in multiples of 8 bytes: a smaller struct stands for an older
-// version, whose missing fields are zero; a larger one for a newer version, whose further fields must be zero where they
-// are given and become zero where they are asked for.
+// version, whose missing fields are zero; a larger one for a newer version, whose further fields must be zero where
+// they are given and become zero where they are asked for.
 #ifndef HEDDLE_RUNTIME_CORE_VERSIONEDSTRUCT_H
 #define HEDDLE_RUNTIME_CORE_VERSIONEDSTRUCT_H
 
@@ -20,9 +20,9 @@ template <class T> Status checkStructSize(const char *what, const T &given, size
   const uint32_t bytes = given.struct_size;
   if (bytes >= least && bytes <= kMaxStructBytes && bytes % 8 == 0)
     return {};
-  return Status::invalidArgument(std::string(what) + ": struct_size: expected at least " + std::to_string(least) + ", at most " +
-                                 std::to_string(kMaxStructBytes) + " and a multiple of 8, got " + std::to_string(bytes) +
-                                 "; set it to the sizeof of the struct");
+  return Status::invalidArgument(std::string(what) + ": struct_size: expected at least " + std::to_string(least) +
+                                 ", at most " + std::to_string(kMaxStructBytes) + " and a multiple of 8, got " +
+                                 std::to_string(bytes) + "; set it to the sizeof of the struct");
 }
 
 // Makes `known` what the caller gives, as this version sees it.
@@ -32,7 +32,8 @@ template <class T> Status readVersioned(const char *what, const T &given, size_t
   const unsigned char *raw = reinterpret_cast<const unsigned char *>(&given);
   for (size_t i = sizeof(T); i < bytes; ++i)
     if (raw[i] != 0)
-      return Status::unsupported(std::string(what) + ": byte " + std::to_string(i) + " belongs to a field of a newer version and is not zero; "
+      return Status::unsupported(std::string(what) + ": byte " + std::to_string(i) +
+                                 " belongs to a field of a newer version and is not zero; "
                                  "update the runtime or leave the field zero");
   std::memcpy(static_cast<void *>(&known), raw, shared);
   std::memset(reinterpret_cast<unsigned char *>(&known) + shared, 0, sizeof(T) - shared);

@@ -9,7 +9,9 @@ std::string gpu(int64_t ordinal) { return "GPU " + std::to_string(ordinal); }
 // Whether kernels in the current context can read host memory that the driver knows nothing of (HMM, Grace).
 bool readsPageableMemory(const DeviceState &state) {
   int value = 0;
-  return state.driver->deviceGetAttribute(&value, cuda::kAttributePageableMemoryAccess, state.ordinal) == cuda::kSuccess && value != 0;
+  return state.driver->deviceGetAttribute(&value, cuda::kAttributePageableMemoryAccess, state.ordinal) ==
+             cuda::kSuccess &&
+         value != 0;
 }
 
 Status checkAddress(const DeviceState &state, const std::string &name, const void *address) {
@@ -23,9 +25,12 @@ Status checkAddress(const DeviceState &state, const std::string &name, const voi
   const bool isKnown = driver.pointerGetAttribute(&memoryType, cuda::kPointerMemoryType, pointer) == cuda::kSuccess;
   if (!isKnown && readsPageableMemory(state))
     return {};
-  const bool hasOwner = isKnown && driver.pointerGetAttribute(&owner, cuda::kPointerDeviceOrdinal, pointer) == cuda::kSuccess;
-  return Status::invalidArgument("attention arguments: " + name + ": address: expected memory that " + gpu(state.ordinal) + " can reach, got " +
-                                 (hasOwner ? "memory of " + gpu(owner) : std::string("memory that the driver does not know: of the host, or freed")));
+  const bool hasOwner =
+      isKnown && driver.pointerGetAttribute(&owner, cuda::kPointerDeviceOrdinal, pointer) == cuda::kSuccess;
+  return Status::invalidArgument(
+      "attention arguments: " + name + ": address: expected memory that " + gpu(state.ordinal) + " can reach, got " +
+      (hasOwner ? "memory of " + gpu(owner)
+                : std::string("memory that the driver does not know: of the host, or freed")));
 }
 
 // Of the current context or another one; -1 if the driver does not say.
@@ -49,7 +54,8 @@ Status checkAddresses(const LoadedKernel &kernel, const CallInputs &inputs) {
     return {};
   for (const KindRole &known : kernel.needs.kind->roles) {
     const RoleSpec &role = specOf(known.role);
-    const bool isUsed = role.form == RoleForm::tensor ? !isEmpty(inputs.tensor(known.role)) : inputs.address(known.role) != nullptr;
+    const bool isUsed =
+        role.form == RoleForm::tensor ? !isEmpty(inputs.tensor(known.role)) : inputs.address(known.role) != nullptr;
     if (isUsed)
       HEDDLE_TRY(checkAddress(state, role.name, inputs.address(known.role)));
   }
@@ -65,12 +71,13 @@ Status explainRefusal(const LoadedKernel &kernel, cuda::Stream stream, cuda::Cod
   const DeviceState &state = *kernel.device.state();
   const bool isAboutHandles = code == cuda::kErrorInvalidHandle || code == cuda::kErrorInvalidContext;
   cuda::Context owner = nullptr;
-  if (!isAboutHandles || !stream || !state.driver->streamGetCtx || state.driver->streamGetCtx(stream, &owner) != cuda::kSuccess ||
-      owner == state.context)
+  if (!isAboutHandles || !stream || !state.driver->streamGetCtx ||
+      state.driver->streamGetCtx(stream, &owner) != cuda::kSuccess || owner == state.context)
     return failure;
   const int ordinal = ordinalOf(*state.driver, owner);
-  return Status::invalidArgument("launch: stream: expected one of the context that the kernel is loaded into, on " + gpu(state.ordinal) +
-                                 ", got one of another context" + (ordinal >= 0 ? " on " + gpu(ordinal) : "") + "; " + failure.message());
+  return Status::invalidArgument("launch: stream: expected one of the context that the kernel is loaded into, on " +
+                                 gpu(state.ordinal) + ", got one of another context" +
+                                 (ordinal >= 0 ? " on " + gpu(ordinal) : "") + "; " + failure.message());
 }
 
 } // namespace heddle

@@ -41,16 +41,19 @@ Status checkUnserved(const heddle_attention_args &args) {
                           {"rng_offset", args.rng_offset != 0}};
   for (const Field &field : fields)
     if (field.isSet)
-      return Status::unsupported(std::string("attention arguments: no kernel serves ") + field.name + " yet; leave it zero");
+      return Status::unsupported(std::string("attention arguments: no kernel serves ") + field.name +
+                                 " yet; leave it zero");
   return {};
 }
 
 Status checkSizes(const char *name, const heddle_tensor &tensor, const int64_t (&expected)[4]) {
   for (int i = 0; i < 4; ++i) {
     if (tensor.size[i] < 0 || tensor.size[i] > INT32_MAX)
-      return bad(std::string(name) + ": size of " + kDimNames[i] + ": expected 0 to 2^31 - 1, got " + num(tensor.size[i]));
+      return bad(std::string(name) + ": size of " + kDimNames[i] + ": expected 0 to 2^31 - 1, got " +
+                 num(tensor.size[i]));
     if (tensor.size[i] != expected[i])
-      return bad(std::string(name) + ": size of " + kDimNames[i] + ": expected " + num(expected[i]) + ", got " + num(tensor.size[i]));
+      return bad(std::string(name) + ": size of " + kDimNames[i] + ": expected " + num(expected[i]) + ", got " +
+                 num(tensor.size[i]));
   }
   return {};
 }
@@ -59,22 +62,28 @@ Status checkStrides(const char *name, const heddle_tensor &tensor, int64_t eleme
   if (isEmpty(tensor))
     return {};
   if (tensor.size[3] > 1 && tensor.stride[3] != 1)
-    return bad(std::string(name) + ": stride of dim: expected 1, got " + num(tensor.stride[3]) + "; make the tensor contiguous in dim");
+    return bad(std::string(name) + ": stride of dim: expected 1, got " + num(tensor.stride[3]) +
+               "; make the tensor contiguous in dim");
   int64_t spanBytes = tensor.size[3] * elementBytes;
   for (int i = 0; i < 3; ++i) {
     int64_t stride = tensor.stride[i];
     if (tensor.size[i] == 1)
       continue;
-    auto fail = [&](const std::string &what) { return bad(std::string(name) + ": stride of " + kDimNames[i] + ": " + what); };
+    auto fail = [&](const std::string &what) {
+      return bad(std::string(name) + ": stride of " + kDimNames[i] + ": " + what);
+    };
     if (stride < 0 || stride > kSpanLimit)
       return fail("expected 0 to 2^40, got " + num(stride));
     if (stride * elementBytes % 16 != 0)
-      return fail("expected a multiple of 16 bytes, got " + num(stride * elementBytes) + " bytes (" + num(stride) + " elements)");
+      return fail("expected a multiple of 16 bytes, got " + num(stride * elementBytes) + " bytes (" + num(stride) +
+                  " elements)");
     if (stride == 0 && isWritten)
       return fail("expected rows that do not overlap, got 0");
     int64_t extent = 0;
-    if (__builtin_mul_overflow((tensor.size[i] - 1) * elementBytes, stride, &extent) || extent >= kSpanLimit - spanBytes)
-      return fail("the tensor spans 2^40 bytes or more (" + num(tensor.size[i]) + " times " + num(stride) + " elements)");
+    if (__builtin_mul_overflow((tensor.size[i] - 1) * elementBytes, stride, &extent) ||
+        extent >= kSpanLimit - spanBytes)
+      return fail("the tensor spans 2^40 bytes or more (" + num(tensor.size[i]) + " times " + num(stride) +
+                  " elements)");
     spanBytes += extent;
   }
   uintptr_t address = reinterpret_cast<uintptr_t>(tensor.ptr);
@@ -84,25 +93,34 @@ Status checkStrides(const char *name, const heddle_tensor &tensor, int64_t eleme
   return {};
 }
 
-
 DType elementOf(const RoleSpec &role, const KernelFamily &family) {
   switch (role.element) {
-  case RoleElement::dtype: return family.dtype;
-  case RoleElement::outDtype: return family.outDType();
-  case RoleElement::fp32: break;
+  case RoleElement::dtype:
+    return family.dtype;
+  case RoleElement::outDtype:
+    return family.outDType();
+  case RoleElement::fp32:
+    break;
   }
   return DType::fp32;
 }
 
 LaunchSymbol symbolOf(RoleExtent extent) {
   switch (extent) {
-  case RoleExtent::seqlenQ: return LaunchSymbol::seqlenQ;
-  case RoleExtent::seqlenK: return LaunchSymbol::seqlenK;
-  case RoleExtent::heads: return LaunchSymbol::heads;
-  case RoleExtent::kvHeads: return LaunchSymbol::kvHeads;
-  case RoleExtent::headDim: return LaunchSymbol::headDim;
-  case RoleExtent::valueDim: break;
-  case RoleExtent::one: break; // of arrays only
+  case RoleExtent::seqlenQ:
+    return LaunchSymbol::seqlenQ;
+  case RoleExtent::seqlenK:
+    return LaunchSymbol::seqlenK;
+  case RoleExtent::heads:
+    return LaunchSymbol::heads;
+  case RoleExtent::kvHeads:
+    return LaunchSymbol::kvHeads;
+  case RoleExtent::headDim:
+    return LaunchSymbol::headDim;
+  case RoleExtent::valueDim:
+    break;
+  case RoleExtent::one:
+    break; // of arrays only
   }
   return LaunchSymbol::valueDim;
 }
@@ -162,7 +180,8 @@ Status checkForeign(const KindSpec &kind, const CallInputs &inputs) {
   for (const RoleSpec &role : kRoles) {
     const bool isTensor = role.form == RoleForm::tensor;
     if (!kind.find(role.role) && (isTensor ? !isUnset(inputs.tensor(role.role)) : inputs.address(role.role) != nullptr))
-      return Status::unsupported("attention arguments: a call of kind " + std::string(kind.name) + " has no " + role.name + "; leave it zero");
+      return Status::unsupported("attention arguments: a call of kind " + std::string(kind.name) + " has no " +
+                                 role.name + "; leave it zero");
   }
   return {};
 }
@@ -194,9 +213,11 @@ int64_t alignmentOf(const RoleSpec &array) { return array.dim == RoleExtent::one
 Status checkPresence(const KindRole &known, const CallRequirements &needs, const CallInputs &inputs) {
   const RoleSpec &role = specOf(known.role);
   const bool isGiven = inputs.address(known.role) != nullptr;
-  const int64_t rows = inputs.symbols[LaunchSymbol::batch] * inputs.symbols[symbolOf(role.rows)] * inputs.symbols[symbolOf(role.heads)];
+  const int64_t rows =
+      inputs.symbols[LaunchSymbol::batch] * inputs.symbols[symbolOf(role.rows)] * inputs.symbols[symbolOf(role.heads)];
   if (isGiven && !needs.serves.has(known.role))
-    return Status::unsupported("attention arguments: this kernel does not take " + std::string(role.name) + "; leave it null");
+    return Status::unsupported("attention arguments: this kernel does not take " + std::string(role.name) +
+                               "; leave it null");
   if (known.presence == Presence::required && !isGiven && rows != 0)
     return bad(std::string(role.name) + ": expected device memory for batch x heads x seqlen_q floats, got null");
   return {};
@@ -221,7 +242,9 @@ Status checkTogether(const KindSpec &kind, const CallInputs &inputs) {
     isAnyGiven = isAnyGiven || isGiven;
     missing = isGiven ? missing : specOf(known.role).name;
   }
-  return isAnyGiven && missing ? bad(std::string(missing) + ": expected both " + namesOfTogether(kind) + " or neither, got null") : Status();
+  return isAnyGiven && missing
+             ? bad(std::string(missing) + ": expected both " + namesOfTogether(kind) + " or neither, got null")
+             : Status();
 }
 
 Status checkArrays(const CallRequirements &needs, const CallInputs &inputs) {
@@ -254,7 +277,8 @@ Status checkCallPositions(const CallRequirements &needs, const CallInputs &input
 
 Status checkScale(const heddle_attention_args &args) {
   if (!std::isfinite(args.scale) || args.scale < 0)
-    return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " + std::to_string(args.scale));
+    return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " +
+               std::to_string(args.scale));
   return {};
 }
 
@@ -272,13 +296,15 @@ Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
   const heddle_attention_args &args = inputs.args;
   uint64_t sizesSeen = 0, pointersSeen = 0;
   if (args.operand_count > 2 * uint64_t(kMaxArguments) || (args.operand_count > 0 && !args.operands))
-    return bad("operands: expected at most " + num(2 * kMaxArguments) + " with an address, got " + num(int64_t(args.operand_count)));
+    return bad("operands: expected at most " + num(2 * kMaxArguments) + " with an address, got " +
+               num(int64_t(args.operand_count)));
   for (uint64_t i = 0; i < args.operand_count; ++i) {
     const heddle_operand &operand = args.operands[i];
     bool isSize = operand.kind == HEDDLE_OPERAND_INT || operand.kind == HEDDLE_OPERAND_FLOAT;
     std::string_view kind = isSize ? "run-time size" : "pointer";
     if (!isSize && operand.kind != HEDDLE_OPERAND_POINTER)
-      return Status::unsupported("attention arguments: operand " + num(operand.id) + ": no kernel takes operands of kind " + num(operand.kind));
+      return Status::unsupported("attention arguments: operand " + num(operand.id) +
+                                 ": no kernel takes operands of kind " + num(operand.kind));
     bool isKnown = operand.id >= 0 && operand.id < kMaxArguments &&
                    (isSize ? operand.id < needs.paramCount : (needs.operandMask >> operand.id & 1) != 0);
     if (!isKnown)
@@ -288,12 +314,14 @@ Status readOperands(const CallRequirements &needs, CallInputs &inputs) {
       return bad("operands: " + std::string(kind) + " number " + num(operand.id) + " is given twice");
     seen |= uint64_t(1) << operand.id;
     if (isSize)
-      inputs.runtimeSizes[operand.id] = operand.kind == HEDDLE_OPERAND_INT ? operand.value.i64 : wordOf(operand.value.f64);
+      inputs.runtimeSizes[operand.id] =
+          operand.kind == HEDDLE_OPERAND_INT ? operand.value.i64 : wordOf(operand.value.f64);
     else
       inputs.operands[operand.id] = operand.value.ptr;
   }
   if (const uint64_t missing = needs.sizeMask & ~sizesSeen)
-    return bad("operands: run-time size number " + num(lowestBit(missing)) + " of " + num(needs.paramCount) + " is missing");
+    return bad("operands: run-time size number " + num(lowestBit(missing)) + " of " + num(needs.paramCount) +
+               " is missing");
   if (const uint64_t missing = needs.operandMask & ~pointersSeen)
     return bad("operands: pointer number " + num(lowestBit(missing)) + " is missing");
   if (!isEmpty(inputs.tensor(needs.kind->roles.front().role)))
@@ -335,7 +363,9 @@ bool isEmpty(const heddle_tensor &tensor) {
   return std::any_of(std::begin(tensor.size), std::end(tensor.size), [](int64_t size) { return size == 0; });
 }
 
-const heddle_tensor &CallInputs::tensor(Role role) const { return *reinterpret_cast<const heddle_tensor *>(fieldOf(args, role)); }
+const heddle_tensor &CallInputs::tensor(Role role) const {
+  return *reinterpret_cast<const heddle_tensor *>(fieldOf(args, role));
+}
 
 const void *CallInputs::address(Role role) const {
   if (kFields[int(role)].form == RoleForm::tensor)
@@ -347,16 +377,20 @@ const void *CallInputs::address(Role role) const {
 
 const void *CallInputs::pointer(const PointerSource &source) const {
   switch (source.kind) {
-  case PointerSource::Kind::role: return address(Role(source.index));
-  case PointerSource::Kind::operand: return operands[source.index];
-  case PointerSource::Kind::region: break;
+  case PointerSource::Kind::role:
+    return address(Role(source.index));
+  case PointerSource::Kind::operand:
+    return operands[source.index];
+  case PointerSource::Kind::region:
+    break;
   }
   return static_cast<const unsigned char *>(args.workspace) + layout.offset[source.index];
 }
 
 // Kinds have something to write.
 const void *CallInputs::mapBase(const PointerSource &source, const KindSpec &kind) const {
-  const bool isOfEmpty = source.kind == PointerSource::Kind::role && kFields[source.index].form == RoleForm::tensor && isEmpty(tensor(Role(source.index)));
+  const bool isOfEmpty = source.kind == PointerSource::Kind::role && kFields[source.index].form == RoleForm::tensor &&
+                         isEmpty(tensor(Role(source.index)));
   if (!isOfEmpty)
     return pointer(source);
   for (const KindRole &known : kind.roles)
@@ -398,7 +432,8 @@ Status checkArguments(const KernelFamily &family, const CallRequirements &needs,
   setOtherSymbols(smCount, inputs);
   inputs.symbols.params = inputs.runtimeSizes;
   inputs.symbols.paramCount = needs.paramCount;
-  double scale = inputs.args.scale != 0 ? double(inputs.args.scale) : 1 / std::sqrt(double(std::max<int64_t>(family.headDim, 1)));
+  double scale =
+      inputs.args.scale != 0 ? double(inputs.args.scale) : 1 / std::sqrt(double(std::max<int64_t>(family.headDim, 1)));
   inputs.scaleLog2 = float(scale * 1.4426950408889634074);
   return {};
 }

@@ -147,8 +147,9 @@ constexpr int kTensorMapFillZero = 0;
   X(eventElapsedTime, cuEventElapsedTime, float *, Event, Event)                                                       \
   X(eventDestroy, cuEventDestroy_v2, Event)
 
-// Those of tensor maps and of graphs are absent in drivers before CUDA 12; only kernels with tensor maps need the first, and
-// prepared calls are graphs where the others are quick (LaunchGraph.cpp). The first two say what is wrong with an address or a stream.
+// Those of tensor maps and of graphs are absent in drivers before CUDA 12; only kernels with tensor maps need the
+// first, and prepared calls are graphs where the others are quick (LaunchGraph.cpp). The first two say what is wrong
+// with an address or a stream.
 #define HEDDLE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                              \
   X(pointerGetAttribute, cuPointerGetAttribute, void *, int, DevicePointer)                                            \
   X(streamGetCtx, cuStreamGetCtx, Stream, Context *)                                                                   \
@@ -158,7 +159,8 @@ constexpr int kTensorMapFillZero = 0;
   X(threadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, int *)                                         \
   X(graphCreate, cuGraphCreate, Graph *, unsigned)                                                                     \
   X(graphDestroy, cuGraphDestroy, Graph)                                                                               \
-  X(graphAddKernelNode, cuGraphAddKernelNode_v2, GraphNode *, Graph, const GraphNode *, size_t, const KernelNodeParams *) \
+  X(graphAddKernelNode, cuGraphAddKernelNode_v2, GraphNode *, Graph, const GraphNode *, size_t,                        \
+    const KernelNodeParams *)                                                                                          \
   X(graphAddMemsetNode, cuGraphAddMemsetNode, GraphNode *, Graph, const GraphNode *, size_t, const MemsetNodeParams *, \
     Context)                                                                                                           \
   X(graphInstantiate, cuGraphInstantiateWithFlags, GraphExec *, Graph, unsigned long long)                             \

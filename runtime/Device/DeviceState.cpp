@@ -33,7 +33,8 @@ Status readInfo(const Driver &driver, cuda::DeviceOrdinal ordinal, DeviceInfo &i
                                   {cuda::kAttributePciDeviceId, &pciDevice}};
   for (const Attribute &attribute : attributes) {
     int value = 0;
-    HEDDLE_TRY(driver.check(driver.deviceGetAttribute(&value, attribute.number, ordinal), kOperation, "cuDeviceGetAttribute"));
+    HEDDLE_TRY(
+        driver.check(driver.deviceGetAttribute(&value, attribute.number, ordinal), kOperation, "cuDeviceGetAttribute"));
     *attribute.value = value;
   }
   char busId[32];
@@ -95,8 +96,8 @@ template <class F> Status inContext(const DeviceState &state, const char *operat
 Status checkRange(const char *operation, int64_t offset, int64_t bytes, int64_t size) {
   if (offset >= 0 && bytes >= 0 && offset <= size && bytes <= size - offset)
     return {};
-  return Status::invalidArgument(std::string(operation) + ": " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
-                                 " leave the buffer of " + std::to_string(size) + " bytes");
+  return Status::invalidArgument(std::string(operation) + ": " + std::to_string(bytes) + " bytes at offset " +
+                                 std::to_string(offset) + " leave the buffer of " + std::to_string(size) + " bytes");
 }
 
 } // namespace
@@ -126,7 +127,8 @@ Result<Device> Device::open(int ordinal) {
   if (deviceCount == 0)
     return Status::unavailable("open device: the driver sees no GPU");
   if (ordinal >= deviceCount)
-    return Status::notFound("open device: no GPU number " + std::to_string(ordinal) + ", expected 0 to " + std::to_string(deviceCount - 1));
+    return Status::notFound("open device: no GPU number " + std::to_string(ordinal) + ", expected 0 to " +
+                            std::to_string(deviceCount - 1));
   auto state = std::make_shared<DeviceState>();
   HEDDLE_ASSIGN(state->driver, Driver::open());
   HEDDLE_TRY(attach(*state, ordinal));
@@ -137,7 +139,8 @@ Result<Device> Device::open(int ordinal) {
 const DeviceInfo &Device::info() const { return shared->info; }
 
 Status Device::synchronize(cuda::Stream stream) const {
-  return inContext(*shared, "synchronize", "cuStreamSynchronize", [&](const Driver &driver) { return driver.streamSynchronize(stream); });
+  return inContext(*shared, "synchronize", "cuStreamSynchronize",
+                   [&](const Driver &driver) { return driver.streamSynchronize(stream); });
 }
 
 void Device::abandon() const { shared->isAbandoned = true; }
@@ -146,7 +149,8 @@ bool Device::isAbandoned() const { return shared->isAbandoned; }
 
 Result<int64_t> Device::freeBytes() const {
   size_t available = 0, total = 0;
-  HEDDLE_TRY(inContext(*shared, "free memory", "cuMemGetInfo", [&](const Driver &driver) { return driver.memGetInfo(&available, &total); }));
+  HEDDLE_TRY(inContext(*shared, "free memory", "cuMemGetInfo",
+                       [&](const Driver &driver) { return driver.memGetInfo(&available, &total); }));
   return int64_t(available);
 }
 
@@ -207,7 +211,8 @@ Status DeviceBuffer::fillBytes(uint8_t value, cuda::Stream stream) {
 
 Status DeviceBuffer::fillWords(uint32_t value, cuda::Stream stream) {
   if (size % 4 != 0)
-    return Status::invalidArgument("fill: expected a buffer of whole 32-bit words, got " + std::to_string(size) + " bytes");
+    return Status::invalidArgument("fill: expected a buffer of whole 32-bit words, got " + std::to_string(size) +
+                                   " bytes");
   if (size == 0)
     return {};
   return inContext(*owner, "fill", "cuMemsetD32Async",
@@ -217,8 +222,9 @@ Status DeviceBuffer::fillWords(uint32_t value, cuda::Stream stream) {
 Result<DeviceStream> DeviceStream::create(const Device &device) {
   DeviceStream result;
   result.owner = device.state();
-  HEDDLE_TRY(inContext(*result.owner, "create stream", "cuStreamCreate",
-                       [&](const Driver &driver) { return driver.streamCreate(&result.stream, cuda::kStreamNonBlocking); }));
+  HEDDLE_TRY(inContext(*result.owner, "create stream", "cuStreamCreate", [&](const Driver &driver) {
+    return driver.streamCreate(&result.stream, cuda::kStreamNonBlocking);
+  }));
   return result;
 }
 
@@ -261,11 +267,13 @@ DeviceEvent::~DeviceEvent() {
 }
 
 Status DeviceEvent::record(cuda::Stream stream) {
-  return inContext(*owner, "record event", "cuEventRecord", [&](const Driver &driver) { return driver.eventRecord(event, stream); });
+  return inContext(*owner, "record event", "cuEventRecord",
+                   [&](const Driver &driver) { return driver.eventRecord(event, stream); });
 }
 
 Status DeviceEvent::synchronize() const {
-  return inContext(*owner, "wait for event", "cuEventSynchronize", [&](const Driver &driver) { return driver.eventSynchronize(event); });
+  return inContext(*owner, "wait for event", "cuEventSynchronize",
+                   [&](const Driver &driver) { return driver.eventSynchronize(event); });
 }
 
 Result<bool> DeviceEvent::waitFor(double seconds) const {
@@ -293,8 +301,9 @@ Result<bool> DeviceEvent::waitFor(double seconds) const {
 
 Result<double> DeviceEvent::elapsedUsSince(const DeviceEvent &earlier) const {
   float milliseconds = 0;
-  HEDDLE_TRY(inContext(*owner, "elapsed time", "cuEventElapsedTime",
-                       [&](const Driver &driver) { return driver.eventElapsedTime(&milliseconds, earlier.event, event); }));
+  HEDDLE_TRY(inContext(*owner, "elapsed time", "cuEventElapsedTime", [&](const Driver &driver) {
+    return driver.eventElapsedTime(&milliseconds, earlier.event, event);
+  }));
   return double(milliseconds) * 1000;
 }
 

@@ -57,7 +57,8 @@ public:
 
   Status status(const char *operation) const {
     if (isAbandoned)
-      return Status::unavailable(std::string(operation) + ": this process has given the GPU up, a kernel on it does not end");
+      return Status::unavailable(std::string(operation) +
+                                 ": this process has given the GPU up, a kernel on it does not end");
     return driver.check(code, operation, "cuCtxPushCurrent");
   }
 

@@ -26,7 +26,8 @@ Status resolveAll(void *library, const std::string &path, Driver &driver) {
   HEDDLE_CUDA_OPTIONAL_FUNCTIONS(HEDDLE_RESOLVE)
 #undef HEDDLE_RESOLVE
   if (missing)
-    return Status::unavailable("open driver: '" + path + "' has no function " + missing + "; a driver of CUDA 11 or later has it");
+    return Status::unavailable("open driver: '" + path + "' has no function " + missing +
+                               "; a driver of CUDA 11 or later has it");
   return {};
 }
 
@@ -67,7 +68,8 @@ Status Driver::check(cuda::Code code, const char *operation, const char *call) c
   const char *name = nullptr, *text = nullptr;
   bool isNamed = getErrorName(code, &name) == cuda::kSuccess && name;
   bool isExplained = getErrorString(code, &text) == cuda::kSuccess && text;
-  std::string message = std::string(operation) + ": " + call + " failed: " + (isNamed ? name : "error " + std::to_string(code)) +
+  std::string message = std::string(operation) + ": " + call +
+                        " failed: " + (isNamed ? name : "error " + std::to_string(code)) +
                         (isExplained ? " (" + std::string(text) + ")" : "");
   bool isEnvironment = code == cuda::kErrorNoDevice || code == cuda::kErrorOutOfMemory;
   return {isEnvironment ? StatusCode::unavailable : StatusCode::internal, message};

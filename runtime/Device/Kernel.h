@@ -26,14 +26,15 @@ inline AttentionArgs makeAttentionArgs() {
 
 // A contiguous [batch, rows, heads, dim] tensor.
 heddle_tensor contiguousTensor(void *ptr, DType dtype, int64_t batch, int64_t rows, int64_t heads, int64_t dim);
-// Sets the field of a role: of a tensor to a contiguous one of this shape, [batch, rows, heads, dim], of an array to `ptr`.
+// Sets the field of a role: of a tensor to a contiguous one of this shape, [batch, rows, heads, dim], of an array to
+// `ptr`.
 void bindRole(AttentionArgs &args, Role role, void *ptr, DType dtype, const std::vector<int64_t> &shape);
 
 struct LoadedKernel;  // modules, functions, plan
 struct PreparedState; // one frozen call
 
-// Frozen arguments: launch() is one launch of a graph (LaunchGraph.h), else one driver call per clear and one per kernel. Movable,
-// thread safe.
+// Frozen arguments: launch() is one launch of a graph (LaunchGraph.h), else one driver call per clear and one per
+// kernel. Movable, thread safe.
 class PreparedLaunch {
 public:
   PreparedLaunch(PreparedLaunch &&) noexcept;

@@ -15,21 +15,23 @@ constexpr int64_t kWorkspaceAlignment = 256;
 
 Status checkLimits(const LoadedCode &kernel, const LaunchGeometry &geometry) {
   if (geometry.sharedBytes > kernel.dynamicSharedLimit)
-    return Status::unsupported("launch: the kernel needs " + std::to_string(geometry.sharedBytes) + " bytes of dynamic shared memory, this GPU allows " +
+    return Status::unsupported("launch: the kernel needs " + std::to_string(geometry.sharedBytes) +
+                               " bytes of dynamic shared memory, this GPU allows " +
                                std::to_string(kernel.dynamicSharedLimit));
   if (geometry.block < 1 || geometry.block > kernel.blockLimit)
-    return Status::unsupported("launch: the plan asks for " + std::to_string(geometry.block) + " threads a block, the kernel allows 1 to " +
-                               std::to_string(kernel.blockLimit));
+    return Status::unsupported("launch: the plan asks for " + std::to_string(geometry.block) +
+                               " threads a block, the kernel allows 1 to " + std::to_string(kernel.blockLimit));
   return {};
 }
 
 Status checkWorkspace(const AttentionArgs &args, int64_t needed) {
   if (args.workspace_bytes < uint64_t(needed))
-    return Status::invalidArgument("attention arguments: workspace_bytes: expected at least " + std::to_string(needed) + ", got " +
-                                   std::to_string(args.workspace_bytes));
+    return Status::invalidArgument("attention arguments: workspace_bytes: expected at least " + std::to_string(needed) +
+                                   ", got " + std::to_string(args.workspace_bytes));
   if (needed > 0 && (!args.workspace || reinterpret_cast<uintptr_t>(args.workspace) % kWorkspaceAlignment != 0))
-    return Status::invalidArgument(std::string("attention arguments: workspace: expected device memory at a multiple of 256 bytes, got ") +
-                                   (args.workspace ? "an unaligned address" : "null"));
+    return Status::invalidArgument(
+        std::string("attention arguments: workspace: expected device memory at a multiple of 256 bytes, got ") +
+        (args.workspace ? "an unaligned address" : "null"));
   return {};
 }
 
@@ -47,8 +49,9 @@ Status evaluateClears(const LoadedKernel &kernel, const RoundInputs &inputs, siz
     const bool isRegion = spec.target.kind == PointerSource::Kind::region;
     const int64_t limit = isRegion ? inputs.call.layout.bytes[spec.target.index] : int64_t(1) << 40;
     if (offset < 0 || words < 0 || offset > limit || words > (limit - offset) / 4)
-      return Status::internal("launch: the plan clears " + std::to_string(words) + " words at byte " + std::to_string(offset) + " of " +
-                              spec.target.str() + ", outside its " + std::to_string(limit) + " bytes");
+      return Status::internal("launch: the plan clears " + std::to_string(words) + " words at byte " +
+                              std::to_string(offset) + " of " + spec.target.str() + ", outside its " +
+                              std::to_string(limit) + " bytes");
     cuda::DevicePointer base = reinterpret_cast<uintptr_t>(inputs.call.pointer(spec.target));
     if (words > 0)
       call.clears[call.clearCount++] = {base + cuda::DevicePointer(offset), spec.value, size_t(words)};
@@ -67,13 +70,19 @@ Status fillPointer(const RoundInputs &inputs, const SlotSpec &spec, unsigned cha
   return {};
 }
 
-Status fillSlot(const LoadedKernel &kernel, const RoundInputs &inputs, const KernelLaunch &launch, const SlotSpec &spec, unsigned char *slot) {
+Status fillSlot(const LoadedKernel &kernel, const RoundInputs &inputs, const KernelLaunch &launch, const SlotSpec &spec,
+                unsigned char *slot) {
   switch (spec.kind) {
-  case SlotSpec::Kind::f32: store(slot, inputs.call.scaleLog2); return {};
-  case SlotSpec::Kind::ptr: return fillPointer(inputs, spec, slot);
-  case SlotSpec::Kind::tensorMap: return encodeTensorMap(kernel, inputs.call, launch.tensorMaps[size_t(spec.tensorMap)], slot);
+  case SlotSpec::Kind::f32:
+    store(slot, inputs.call.scaleLog2);
+    return {};
+  case SlotSpec::Kind::ptr:
+    return fillPointer(inputs, spec, slot);
+  case SlotSpec::Kind::tensorMap:
+    return encodeTensorMap(kernel, inputs.call, launch.tensorMaps[size_t(spec.tensorMap)], slot);
   case SlotSpec::Kind::i32:
-  case SlotSpec::Kind::i64: break;
+  case SlotSpec::Kind::i64:
+    break;
   }
   HEDDLE_ASSIGN(int64_t value, spec.expr.evaluate(inputs.symbols));
   if (spec.kind == SlotSpec::Kind::i64) {
@@ -81,7 +90,8 @@ Status fillSlot(const LoadedKernel &kernel, const RoundInputs &inputs, const Ker
     return {};
   }
   if (value < INT32_MIN || value > INT32_MAX)
-    return Status::invalidArgument("attention arguments: " + spec.expr.str() + ": expected a value of 32 bits, got " + std::to_string(value));
+    return Status::invalidArgument("attention arguments: " + spec.expr.str() + ": expected a value of 32 bits, got " +
+                                   std::to_string(value));
   store(slot, int32_t(value));
   return {};
 }
@@ -107,10 +117,12 @@ Status launchFailure(const LoadedKernel &kernel, size_t index, const EvaluatedLa
   auto num = [](int64_t value) { return std::to_string(value); };
   const LoadedCode &code = kernel.codes[index];
   const LaunchGeometry &geometry = launch.geometry;
-  return {failure.code(), failure.message() + "; grid " + num(geometry.grid[0]) + " x " + num(geometry.grid[1]) + " x " + num(geometry.grid[2]) +
-                              ", " + num(geometry.block) + " threads a block (the kernel allows " + num(code.blockLimit) + "), " +
-                              num(geometry.sharedBytes) + " bytes of dynamic shared memory (this GPU allows " + num(code.dynamicSharedLimit) +
-                              "), " + num(int64_t(launch.paramBytes)) + " bytes of parameters"};
+  return {failure.code(), failure.message() + "; grid " + num(geometry.grid[0]) + " x " + num(geometry.grid[1]) +
+                              " x " + num(geometry.grid[2]) + ", " + num(geometry.block) +
+                              " threads a block (the kernel allows " + num(code.blockLimit) + "), " +
+                              num(geometry.sharedBytes) + " bytes of dynamic shared memory (this GPU allows " +
+                              num(code.dynamicSharedLimit) + "), " + num(int64_t(launch.paramBytes)) +
+                              " bytes of parameters"};
 }
 
 } // namespace
@@ -168,15 +180,19 @@ static Status launchOne(const LoadedKernel &kernel, const EvaluatedCall &call, s
   const Driver &driver = *kernel.device.state()->driver;
   const EvaluatedLaunch &launch = call.launches[index];
   for (int i = index == 0 ? 0 : call.launches[index - 1].clearEnd; i < launch.clearEnd; ++i)
-    if (cuda::Code code = driver.memsetWords(call.clears[i].address, call.clears[i].value, call.clears[i].words, stream))
+    if (cuda::Code code =
+            driver.memsetWords(call.clears[i].address, call.clears[i].value, call.clears[i].words, stream))
       return explainRefusal(kernel, stream, code, driver.check(code, "launch", "cuMemsetD32Async"));
-  // The kernel has one parameter. The driver knows where it lies: a block that holds tensor maps is aligned to 64 bytes.
+  // The kernel has one parameter. The driver knows where it lies: a block that holds tensor maps is aligned to 64
+  // bytes.
   void *params[] = {call.params + launch.paramBegin};
   const LaunchGeometry &geometry = launch.geometry;
-  cuda::Code result = driver.launchKernel(kernel.codes[index].function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]),
-                                          unsigned(geometry.grid[2]), unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream,
-                                          params, nullptr);
-  return result == cuda::kSuccess ? Status() : explainRefusal(kernel, stream, result, launchFailure(kernel, index, launch, result));
+  cuda::Code result = driver.launchKernel(
+      kernel.codes[index].function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]), unsigned(geometry.grid[2]),
+      unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), stream, params, nullptr);
+  return result == cuda::kSuccess
+             ? Status()
+             : explainRefusal(kernel, stream, result, launchFailure(kernel, index, launch, result));
 }
 
 Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::Stream stream) {
@@ -194,7 +210,8 @@ Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::S
 }
 
 // From the second on; `call` is only room.
-static Status launchRounds(const LoadedKernel &kernel, const CheckedCall &checked, cuda::Stream stream, EvaluatedCall &call) {
+static Status launchRounds(const LoadedKernel &kernel, const CheckedCall &checked, cuda::Stream stream,
+                           EvaluatedCall &call) {
   for (int64_t round = 1; round < checked.rounds; ++round) {
     HEDDLE_TRY(evaluateRound(kernel, checked, round, call));
     HEDDLE_TRY(launchCall(kernel, call, stream));
@@ -285,14 +302,16 @@ heddle_tensor contiguousTensor(void *ptr, DType dtype, int64_t batch, int64_t ro
 }
 
 void bindRole(AttentionArgs &args, Role role, void *ptr, DType dtype, const std::vector<int64_t> &shape) {
-  auto setTensor = [&](heddle_tensor &field) { field = contiguousTensor(ptr, dtype, shape[0], shape[1], shape[2], shape[3]); };
+  auto setTensor = [&](heddle_tensor &field) {
+    field = contiguousTensor(ptr, dtype, shape[0], shape[1], shape[2], shape[3]);
+  };
   auto setArray = [&](auto *&field) { field = static_cast<std::remove_reference_t<decltype(field)>>(ptr); };
   switch (role) {
 #define HEDDLE_BIND_tensor setTensor
 #define HEDDLE_BIND_array setArray
-#define HEDDLE_BIND_ROLE(identifier, name, form, ...)                                                                   \
-  case Role::identifier:                                                                                                \
-    HEDDLE_BIND_##form(args.name);                                                                                      \
+#define HEDDLE_BIND_ROLE(identifier, name, form, ...)                                                                  \
+  case Role::identifier:                                                                                               \
+    HEDDLE_BIND_##form(args.name);                                                                                     \
     break;
     HEDDLE_ROLES(HEDDLE_BIND_ROLE)
 #undef HEDDLE_BIND_ROLE

@@ -4,12 +4,14 @@
 namespace heddle {
 namespace {
 
-// From CUDA 12.6 on the driver launches chains of nodes at a constant cost; before, a graph of one kernel gained little or nothing.
+// From CUDA 12.6 on the driver launches chains of nodes at a constant cost; before, a graph of one kernel gained little
+// or nothing.
 constexpr int kFirstQuickDriver = 12060;
 
 bool hasQuickGraphs(const Driver &driver) {
-  return driver.version >= kFirstQuickDriver && driver.graphCreate && driver.graphDestroy && driver.graphAddKernelNode && driver.graphAddMemsetNode && driver.graphInstantiate &&
-         driver.graphLaunch && driver.graphExecDestroy && driver.streamIsCapturing && driver.streamGetCtx &&
+  return driver.version >= kFirstQuickDriver && driver.graphCreate && driver.graphDestroy &&
+         driver.graphAddKernelNode && driver.graphAddMemsetNode && driver.graphInstantiate && driver.graphLaunch &&
+         driver.graphExecDestroy && driver.streamIsCapturing && driver.streamGetCtx &&
          driver.threadExchangeStreamCaptureMode;
 }
 
@@ -35,7 +37,9 @@ private:
 // A chain: every node waits for the one before.
 class Chain {
 public:
-  explicit Chain(const DeviceState &state) : driver(*state.driver), context(state.context) { isWhole = ok(driver.graphCreate(&graph, 0)); }
+  explicit Chain(const DeviceState &state) : driver(*state.driver), context(state.context) {
+    isWhole = ok(driver.graphCreate(&graph, 0));
+  }
   ~Chain() {
     if (graph)
       driver.graphDestroy(graph);
@@ -54,8 +58,18 @@ public:
   void add(cuda::Function function, const EvaluatedLaunch &launch, unsigned char *block) {
     void *params[] = {block};
     const LaunchGeometry &geometry = launch.geometry;
-    const cuda::KernelNodeParams asked{function, unsigned(geometry.grid[0]), unsigned(geometry.grid[1]), unsigned(geometry.grid[2]),
-                                             unsigned(geometry.block), 1, 1, unsigned(geometry.sharedBytes), params, nullptr, nullptr, context};
+    const cuda::KernelNodeParams asked{function,
+                                       unsigned(geometry.grid[0]),
+                                       unsigned(geometry.grid[1]),
+                                       unsigned(geometry.grid[2]),
+                                       unsigned(geometry.block),
+                                       1,
+                                       1,
+                                       unsigned(geometry.sharedBytes),
+                                       params,
+                                       nullptr,
+                                       nullptr,
+                                       context};
     cuda::GraphNode node = nullptr;
     isWhole = isWhole && ok(driver.graphAddKernelNode(&node, graph, before(), beforeCount(), &asked));
     last = node;

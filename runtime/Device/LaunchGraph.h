@@ -1,6 +1,6 @@
 //===- LaunchGraph.h - a call as a graph of the driver ----------------------===//
-// Owns a prepared call's clears and kernels as one executable CUDA graph. On a GPU of 2026 launching it takes the host a third of
-// the time of launching a kernel (bench/results, heddle-host-cost). Internal to runtime/Device.
+// Owns a prepared call's clears and kernels as one executable CUDA graph. On a GPU of 2026 launching it takes the host
+// a third of the time of launching a kernel (bench/results, heddle-host-cost). Internal to runtime/Device.
 #ifndef HEDDLE_RUNTIME_DEVICE_LAUNCHGRAPH_H
 #define HEDDLE_RUNTIME_DEVICE_LAUNCHGRAPH_H
 
@@ -10,7 +10,8 @@
 
 namespace heddle {
 
-// The driver keeps about 113 KB of device memory for each graph: so many of a context, the other prepared calls go without.
+// The driver keeps about 113 KB of device memory for each graph: so many of a context, the other prepared calls go
+// without.
 constexpr int kMaxGraphs = 64;
 
 class LaunchGraph {
@@ -21,8 +22,8 @@ public:
   LaunchGraph(const LaunchGraph &) = delete;
   LaunchGraph &operator=(const LaunchGraph &) = delete;
 
-  // False: nothing was launched, and the kernels one by one do it or say why not. So while the stream is captured, for a stream of
-  // another context, and while another thread launches the same call.
+  // False: nothing was launched, and the kernels one by one do it or say why not. So while the stream is captured, for
+  // a stream of another context, and while another thread launches the same call.
   bool launch(cuda::Stream stream) const;
 
 private:

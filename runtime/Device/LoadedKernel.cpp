@@ -22,10 +22,12 @@ Result<Code> chooseCode(const DeviceInfo &info, const KernelRecord &record) {
   if (ptxRuns && info.driverVersion >= record.minDriver)
     return Code{&record.ptx, true};
   if (cubinRuns || ptxRuns)
-    return Status::unsupported(describe(record) + "needs a driver for CUDA version " + std::to_string(record.minDriver) + " or later, this is " +
+    return Status::unsupported(describe(record) + "needs a driver for CUDA version " +
+                               std::to_string(record.minDriver) + " or later, this is " +
                                std::to_string(info.driverVersion) + "; update the driver");
-  return Status::unsupported(describe(record) + "was compiled for " + record.kernelArch + (record.ptx.empty() ? " without PTX" : "") +
-                             ", this GPU is " + arch + "; compile the pattern for " + arch);
+  return Status::unsupported(describe(record) + "was compiled for " + record.kernelArch +
+                             (record.ptx.empty() ? " without PTX" : "") + ", this GPU is " + arch +
+                             "; compile the pattern for " + arch);
 }
 
 Status loadModule(const Driver &driver, const std::string &operation, std::string_view image, LoadedCode &code) {
@@ -43,17 +45,22 @@ Status loadModule(const Driver &driver, const std::string &operation, std::strin
   return {isUnreadable ? StatusCode::corrupt : isUnsupported ? StatusCode::unsupported : failure.code(), message};
 }
 
-Status prepareFunction(const LoadedKernel &kernel, const std::string &operation, const std::string &entry, LoadedCode &code) {
+Status prepareFunction(const LoadedKernel &kernel, const std::string &operation, const std::string &entry,
+                       LoadedCode &code) {
   const Driver &driver = *kernel.device.state()->driver;
   const char *what = operation.c_str();
-  HEDDLE_TRY(driver.check(driver.moduleGetFunction(&code.function, code.module, entry.c_str()), what, "cuModuleGetFunction"));
+  HEDDLE_TRY(
+      driver.check(driver.moduleGetFunction(&code.function, code.module, entry.c_str()), what, "cuModuleGetFunction"));
   int staticShared = 0, threads = 0;
-  HEDDLE_TRY(driver.check(driver.funcGetAttribute(&staticShared, cuda::kFunctionSharedBytes, code.function), what, "cuFuncGetAttribute"));
-  HEDDLE_TRY(driver.check(driver.funcGetAttribute(&threads, cuda::kFunctionMaxThreadsPerBlock, code.function), what, "cuFuncGetAttribute"));
+  HEDDLE_TRY(driver.check(driver.funcGetAttribute(&staticShared, cuda::kFunctionSharedBytes, code.function), what,
+                          "cuFuncGetAttribute"));
+  HEDDLE_TRY(driver.check(driver.funcGetAttribute(&threads, cuda::kFunctionMaxThreadsPerBlock, code.function), what,
+                          "cuFuncGetAttribute"));
   code.blockLimit = threads;
   code.dynamicSharedLimit = kernel.device.info().sharedBytesPerBlock - staticShared;
-  return driver.check(driver.funcSetAttribute(code.function, cuda::kFunctionMaxDynamicSharedBytes, int(code.dynamicSharedLimit)), what,
-                      "cuFuncSetAttribute");
+  return driver.check(
+      driver.funcSetAttribute(code.function, cuda::kFunctionMaxDynamicSharedBytes, int(code.dynamicSharedLimit)), what,
+      "cuFuncSetAttribute");
 }
 
 size_t clearCountOf(const LaunchPlan &plan) {
@@ -64,7 +71,8 @@ size_t clearCountOf(const LaunchPlan &plan) {
 }
 
 bool hasTensorMaps(const LaunchPlan &plan) {
-  return std::any_of(plan.launches.begin(), plan.launches.end(), [](const KernelLaunch &launch) { return !launch.tensorMaps.empty(); });
+  return std::any_of(plan.launches.begin(), plan.launches.end(),
+                     [](const KernelLaunch &launch) { return !launch.tensorMaps.empty(); });
 }
 
 Status readPlan(const KernelRecord &record, LoadedKernel &kernel) {
@@ -73,11 +81,12 @@ Status readPlan(const KernelRecord &record, LoadedKernel &kernel) {
     return Status::corrupt(describe(record) + plan.status().message());
   kernel.plan = plan.take();
   if (const size_t clears = clearCountOf(kernel.plan); clears > size_t(kMaxClears))
-    return Status::unsupported(describe(record) + "this runtime makes at most " + std::to_string(kMaxClears) + " clears a call, the plan has " +
-                               std::to_string(clears));
+    return Status::unsupported(describe(record) + "this runtime makes at most " + std::to_string(kMaxClears) +
+                               " clears a call, the plan has " + std::to_string(clears));
   kernel.hasTensorMaps = hasTensorMaps(kernel.plan);
   if (kernel.hasTensorMaps && !kernel.device.state()->driver->tensorMapEncodeTiled)
-    return Status::unsupported(describe(record) + "needs cuTensorMapEncodeTiled, which this driver has not; update it to CUDA 12 or later");
+    return Status::unsupported(
+        describe(record) + "needs cuTensorMapEncodeTiled, which this driver has not; update it to CUDA 12 or later");
   HEDDLE_ASSIGN(kernel.needs, CallRequirements::of(kernel.plan));
   return {};
 }

@@ -74,8 +74,8 @@ struct CheckedCall {
 // Does not look at the workspace. Allocates only on failure.
 Status checkCall(const LoadedKernel &kernel, const AttentionArgs &args, CheckedCall &checked);
 
-// Evaluates one round into `call`, after a check of the workspace fields; allocates only on failure. The same round gives
-// the same result.
+// Evaluates one round into `call`, after a check of the workspace fields; allocates only on failure. The same round
+// gives the same result.
 Status evaluateRound(const LoadedKernel &kernel, const CheckedCall &checked, int64_t round, EvaluatedCall &call);
 
 // Makes the context current if need be; clears and launches, in the plan's order.

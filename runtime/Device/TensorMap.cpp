@@ -41,7 +41,9 @@ Status evaluateMap(const TensorMapSpec &spec, const CallInputs &inputs, const Ki
 }
 
 int mapDtype(DType dtype) {
-  return dtype == DType::bf16 ? cuda::kTensorMapBfloat16 : dtype == DType::fp16 ? cuda::kTensorMapFloat16 : cuda::kTensorMapFloat32;
+  return dtype == DType::bf16   ? cuda::kTensorMapBfloat16
+         : dtype == DType::fp16 ? cuda::kTensorMapFloat16
+                                : cuda::kTensorMapFloat32;
 }
 
 int mapSwizzle(int bytes) {
@@ -80,23 +82,28 @@ std::string brokenLimit(const TensorMapSpec &spec, const MapValues &values) {
 
 Status refusal(const Status &failure, const TensorMapSpec &spec, const MapValues &values) {
   const std::string limit = brokenLimit(spec, values);
-  return {failure.code(), failure.message() + "; rank " + std::to_string(values.rank) + ", dims " + listed(values.dims, values.rank) +
-                              ", strides " + listed(values.strides, values.rank - 1) + " bytes, box " + listed(values.box, values.rank) +
-                              ", steps " + listed(values.steps, values.rank) + (limit.empty() ? "" : ": " + limit)};
+  return {failure.code(), failure.message() + "; rank " + std::to_string(values.rank) + ", dims " +
+                              listed(values.dims, values.rank) + ", strides " +
+                              listed(values.strides, values.rank - 1) + " bytes, box " +
+                              listed(values.box, values.rank) + ", steps " + listed(values.steps, values.rank) +
+                              (limit.empty() ? "" : ": " + limit)};
 }
 
 } // namespace
 
-Status encodeTensorMap(const LoadedKernel &kernel, const CallInputs &inputs, const TensorMapSpec &spec, unsigned char *slot) {
+Status encodeTensorMap(const LoadedKernel &kernel, const CallInputs &inputs, const TensorMapSpec &spec,
+                       unsigned char *slot) {
   const Driver &driver = *kernel.device.state()->driver;
   MapValues values;
   HEDDLE_TRY(evaluateMap(spec, inputs, *kernel.needs.kind, values));
   cuda::TensorMap map;
-  cuda::Code code = driver.tensorMapEncodeTiled(&map, mapDtype(spec.dtype), values.rank, reinterpret_cast<void *>(values.base), values.dims,
-                                                values.strides, values.box, values.steps, cuda::kTensorMapInterleaveNone,
-                                                mapSwizzle(spec.swizzleBytes), cuda::kTensorMapL2Promotion256, cuda::kTensorMapFillZero);
+  cuda::Code code = driver.tensorMapEncodeTiled(
+      &map, mapDtype(spec.dtype), values.rank, reinterpret_cast<void *>(values.base), values.dims, values.strides,
+      values.box, values.steps, cuda::kTensorMapInterleaveNone, mapSwizzle(spec.swizzleBytes),
+      cuda::kTensorMapL2Promotion256, cuda::kTensorMapFillZero);
   if (code != cuda::kSuccess)
-    return refusal(driver.check(code, ("launch: tensor map of " + spec.source.str()).c_str(), "cuTensorMapEncodeTiled"), spec, values);
+    return refusal(driver.check(code, ("launch: tensor map of " + spec.source.str()).c_str(), "cuTensorMapEncodeTiled"),
+                   spec, values);
   std::memcpy(slot, &map, sizeof(map));
   return {};
 }

@@ -9,7 +9,8 @@ namespace heddle {
 
 // Writes the encoded map to `slot`. A dimension of size 1 takes any stride. A refusal of the driver comes with all
 // values and the limit that they break. Allocates only on failure.
-Status encodeTensorMap(const LoadedKernel &kernel, const CallInputs &inputs, const TensorMapSpec &spec, unsigned char *slot);
+Status encodeTensorMap(const LoadedKernel &kernel, const CallInputs &inputs, const TensorMapSpec &spec,
+                       unsigned char *slot);
 
 } // namespace heddle
 

@@ -66,11 +66,14 @@ typedef struct heddle_tensor {
 
 typedef enum heddle_operand_kind {
   HEDDLE_OPERAND_NONE = 0,
-  HEDDLE_OPERAND_POINTER = 1, /* tensor in device memory, not null, row-major: argument number id of the pattern. Its extents are those
-                               * of the call and of the pattern's type; that it has so many elements is the caller's word */
-  HEDDLE_OPERAND_INT = 2,     /* run-time size number id of the pattern; the length of a tensor has the tensor's id. That it is no size
-                               * below attn.min, and of the argument's own kind, is the caller's word: kernels rely on both */
-  HEDDLE_OPERAND_FLOAT = 3    /* run-time number id of the pattern, rounded to f32; ids count sizes and numbers alike */
+  /* Tensor in device memory, not null, row-major: argument number id of the pattern. Its extents are those of the call
+   * and of the pattern's type; that it has so many elements is the caller's word. */
+  HEDDLE_OPERAND_POINTER = 1,
+  /* Run-time size number id of the pattern; the length of a tensor has the tensor's id. That it is no size below
+   * attn.min, and of the argument's own kind, is the caller's word: kernels rely on both. */
+  HEDDLE_OPERAND_INT = 2,
+  /* Run-time number id of the pattern, rounded to f32; ids count sizes and numbers alike. */
+  HEDDLE_OPERAND_FLOAT = 3
 } heddle_operand_kind;
 
 typedef struct heddle_operand {
@@ -83,40 +86,41 @@ typedef struct heddle_operand {
   } value;
 } heddle_operand;
 
-/* heddle_attention_args.flags. WITHOUT_GRAPH: a prepared call is launched kernel by kernel, which profilers that show a CUDA graph
- * as one want, and takes more of the host's time. */
+/* heddle_attention_args.flags. WITHOUT_GRAPH: a prepared call is launched kernel by kernel, which profilers that show a
+ * CUDA graph as one want, and takes more of the host's time. */
 enum { HEDDLE_WITHOUT_GRAPH = 1 };
 
-/* One forward call. Rows of k and v behind seqlen_k never matter; those within it are finite, kept or not: NaN or infinity in
- * one makes NaN of every row that shares a tile with it. Values of magnitudes up to 2^27 never overflow.
- * Nothing is owned; everything must stay valid until the launched work has finished, the struct itself only during the call.
- * out, lse and workspace overlap neither each other nor q, k, v and the tensors of the pattern, which nobody checks. */
+/* One forward call. Rows of k and v behind seqlen_k never matter; those within it are finite, kept or not: NaN or
+ * infinity in one makes NaN of every row that shares a tile with it. Values of magnitudes up to 2^27 never overflow.
+ * Nothing is owned; everything must stay valid until the launched work has finished, the struct itself only during the
+ * call. out, lse and workspace overlap neither each other nor q, k, v and the tensors of the pattern, which nobody
+ * checks. */
 typedef struct heddle_attention_args {
   uint32_t struct_size;
-  uint32_t flags;             /* HEDDLE_WITHOUT_GRAPH; all other bits are zero */
-  heddle_tensor q;            /* [batch, seqlen_q, heads, head_dim] */
-  heddle_tensor k;            /* [batch, seqlen_k, kv_heads, head_dim]; heads is a multiple of kv_heads */
-  heddle_tensor v;            /* [batch, seqlen_k, kv_heads, value_dim] */
-  heddle_tensor out;          /* [batch, seqlen_q, heads, value_dim]; written completely. dtype of q; fp32 for kind
-                               * "forward_fp32_out" */
-  float *lse;                 /* [batch, heads, seqlen_q], natural log, written completely */
-  int64_t q_origin, k_origin; /* positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own
-                               * value is taken too). All positions lie in [-2^30, 2^30), and those of queries and keys within 2^30 of
-                               * each other */
-  const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table; /* not served yet: null */
-  int32_t page_size;          /* not served yet: 0 */
-  float scale;                /* of q . k; 0 means 1 / sqrt(head_dim) */
-  const float *descale_q, *descale_k, *descale_v;                         /* not served yet: null */
+  uint32_t flags;  /* HEDDLE_WITHOUT_GRAPH; all other bits are zero */
+  heddle_tensor q; /* [batch, seqlen_q, heads, head_dim] */
+  heddle_tensor k; /* [batch, seqlen_k, kv_heads, head_dim]; heads is a multiple of kv_heads */
+  heddle_tensor v; /* [batch, seqlen_k, kv_heads, value_dim] */
+  /* [batch, seqlen_q, heads, value_dim]; written completely. dtype of q; fp32 for kind "forward_fp32_out". */
+  heddle_tensor out;
+  float *lse; /* [batch, heads, seqlen_q], natural log, written completely */
+  /* Positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own value is taken
+   * too). All positions lie in [-2^30, 2^30), and those of queries and keys within 2^30 of each other. */
+  int64_t q_origin, k_origin;
+  const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table;   /* not served yet: null */
+  int32_t page_size;                                                     /* not served yet: 0 */
+  float scale;                                                           /* of q . k; 0 means 1 / sqrt(head_dim) */
+  const float *descale_q, *descale_k, *descale_v;                        /* not served yet: null */
   int64_t descale_q_stride[2], descale_k_stride[2], descale_v_stride[2]; /* not served yet: 0 */
-  const float *carry_out;     /* null, or [batch, seqlen_q, heads, value_dim] to continue from, with carry_lse */
-  const float *carry_lse;     /* null, or [batch, heads, seqlen_q] */
+  const float *carry_out;        /* null, or [batch, seqlen_q, heads, value_dim] to continue from, with carry_lse */
+  const float *carry_lse;        /* null, or [batch, heads, seqlen_q] */
   uint64_t rng_seed, rng_offset; /* not served yet: 0 */
-  void *workspace;            /* 256-byte aligned device memory, null if none is needed */
+  void *workspace;               /* 256-byte aligned device memory, null if none is needed */
   uint64_t workspace_bytes;
   const heddle_operand *operands;
   uint64_t operand_count;
-  heddle_tensor d_out;        /* [batch, seqlen_q, heads, value_dim], dtype of out: the gradient of out. Kind "row_dot" */
-  float *delta;               /* [batch, heads, seqlen_q], written completely: sum over value_dim of out * d_out. Kind "row_dot" */
+  heddle_tensor d_out; /* [batch, seqlen_q, heads, value_dim], dtype of out: the gradient of out. Kind "row_dot" */
+  float *delta; /* [batch, heads, seqlen_q], written completely: sum over value_dim of out * d_out. Kind "row_dot" */
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;
@@ -124,7 +128,8 @@ typedef struct heddle_device heddle_device;
 typedef struct heddle_kernel heddle_kernel;
 typedef struct heddle_prepared heddle_prepared;
 
-/* How a kernel was found, best first. EXACT: tuned on this GPU for calls of about these sizes; of several the nearest ones'. */
+/* How a kernel was found, best first. EXACT: tuned on this GPU for calls of about these sizes; of several the nearest
+ * ones'. */
 typedef enum heddle_match {
   HEDDLE_MATCH_EXACT = 0,
   HEDDLE_MATCH_NEAREST_BUCKET = 1,
@@ -163,9 +168,9 @@ HEDDLE_API const char *heddle_status_name(heddle_status status);
 HEDDLE_API const char *heddle_last_message(void);
 
 /* Opens a store, a database or a package, for reading. flags: HEDDLE_OPEN_*; IMMUTABLE is for files that nobody writes
- * while they are open: no locks, no side files, any file system. NOT_FOUND: no such file. CORRUPT: damaged, or no store.
- * NEWER: written by a later version. DENIED: others may write the file. IO: the system refuses. UNSUPPORTED: no such flag.
- * Kernels found through the store outlive it. */
+ * while they are open: no locks, no side files, any file system. NOT_FOUND: no such file. CORRUPT: damaged, or no
+ * store. NEWER: written by a later version. DENIED: others may write the file. IO: the system refuses. UNSUPPORTED: no
+ * such flag. Kernels found through the store outlive it. */
 HEDDLE_API heddle_status heddle_store_open(const char *path, uint32_t flags, heddle_store **store);
 /* Adds a store that is asked after those before it: the shipped one under the user's own. The best match of all
  * answers, of equally good ones that of the earlier store; a name leads where the first store that knows it says.
@@ -183,32 +188,37 @@ HEDDLE_API heddle_status heddle_device_open(int32_t ordinal, heddle_device **dev
 HEDDLE_API void heddle_device_close(heddle_device *device);
 
 /* Finds the best kernel and loads it, once per context and kernel: code is copied to the GPU, which may wait for work
- * that is under way there. NOT_FOUND if nothing fits, with what is missing. UNSUPPORTED if what was found cannot run here: an
- * older driver. CORRUPT or IO if the store cannot be read, INTERNAL with the driver's words if it refuses the code.
- * While the kernel is open, the same question to the same store is answered from memory, in about a
- * microsecond; a kernel that another process publishes meanwhile is found at most a second later. */
-HEDDLE_API heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device, const heddle_kernel_query *query,
-                                            heddle_kernel **kernel);
+ * that is under way there. NOT_FOUND if nothing fits, with what is missing. UNSUPPORTED if what was found cannot run
+ * here: an older driver. CORRUPT or IO if the store cannot be read, INTERNAL with the driver's words if it refuses the
+ * code. While the kernel is open, the same question to the same store is answered from memory, in about a microsecond;
+ * a kernel that another process publishes meanwhile is found at most a second later. */
+HEDDLE_API heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device,
+                                            const heddle_kernel_query *query, heddle_kernel **kernel);
 /* What is known of the kernel. info->struct_size is read, the rest written. */
 HEDDLE_API heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_info *info);
 /* Bytes of workspace a call with these arguments needs, a formula of the sizes; 0 for most kernels. The workspace
  * fields are not looked at. Failures as heddle_kernel_launch. */
-HEDDLE_API heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_attention_args *args, uint64_t *bytes);
+HEDDLE_API heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_attention_args *args,
+                                                 uint64_t *bytes);
 /* Checks the arguments and launches on stream (a CUstream or cudaStream_t of the kernel's context; null: the default
- * stream). Returns when the work is enqueued. INVALID_ARGUMENT or UNSUPPORTED name the field; INTERNAL holds the driver's error,
- * which may be that of earlier work on the GPU. Whether the GPU can reach the addresses is asked by heddle_prepare only.
- * Two launches at once must not share out, lse or workspace. */
-HEDDLE_API heddle_status heddle_kernel_launch(const heddle_kernel *kernel, void *stream, const heddle_attention_args *args);
+ * stream). Returns when the work is enqueued. INVALID_ARGUMENT or UNSUPPORTED name the field; INTERNAL holds the
+ * driver's error, which may be that of earlier work on the GPU. Whether the GPU can reach the addresses is asked by
+ * heddle_prepare only. Two launches at once must not share out, lse or workspace. */
+HEDDLE_API heddle_status heddle_kernel_launch(const heddle_kernel *kernel, void *stream,
+                                              const heddle_attention_args *args);
 /* Promise 12. Work that was launched must have finished; prepared calls keep the kernel loaded. */
 HEDDLE_API void heddle_kernel_close(heddle_kernel *kernel);
 
 /* Checks once, launches often: the arguments, addresses included, are frozen. args is not kept. Failures as
- * heddle_kernel_launch, and INVALID_ARGUMENT for addresses that the driver knows this GPU cannot reach. Where the driver can
- * (CUDA 12.6), up to 64 prepared calls of a context are CUDA graphs, whose launch takes the host a third of the time; the driver may
- * keep about 113 KB of device memory for each until it is closed. flags may say that this one is none. */
-HEDDLE_API heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention_args *args, heddle_prepared **prepared);
-/* As heddle_kernel_launch with the frozen arguments: one launch of its graph, or one driver call per kernel and one per clear of its
- * workspace where it has none, while stream is captured, and while another thread launches the same call. */
+ * heddle_kernel_launch, and INVALID_ARGUMENT for addresses that the driver knows this GPU cannot reach. Where the
+ * driver can (CUDA 12.6), up to 64 prepared calls of a context are CUDA graphs, whose launch takes the host a third of
+ * the time; the driver may keep about 113 KB of device memory for each until it is closed. flags may say that this one
+ * is none. */
+HEDDLE_API heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention_args *args,
+                                        heddle_prepared **prepared);
+/* As heddle_kernel_launch with the frozen arguments: one launch of its graph, or one driver call per kernel and one per
+ * clear of its workspace where it has none, while stream is captured, and while another thread launches the same call.
+ * */
 HEDDLE_API heddle_status heddle_prepared_launch(const heddle_prepared *prepared, void *stream);
 /* Promise 12. Work that was launched must have finished. */
 HEDDLE_API void heddle_prepared_close(heddle_prepared *prepared);

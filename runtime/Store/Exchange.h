@@ -19,11 +19,11 @@ struct StoreCounts {
 // Which rows an export takes. A list that is empty accepts everything; conditions combine with "and". Kernels
 // go with the winners that name them, names with their patterns, devices with the winners and trials of theirs.
 struct RowFilter {
-  std::vector<std::string> patterns;    // digests
+  std::vector<std::string> patterns; // digests
   std::vector<std::string> kinds, archs, deviceNames, generators;
   std::vector<DType> dtypes;
   std::vector<int64_t> headDims;
-  bool onlyTuned = false;               // no untuned winners
+  bool onlyTuned = false; // no untuned winners
   bool hasTrials = true;
 
   bool accepts(const WinnerKey &key) const;

@@ -24,12 +24,13 @@ struct FileSystem {
 
 // From the manual page of statfs(2) and the documentation of the file systems. FUSE is here because
 // what is behind it is unknown: set StoreOptions::fileSystemType for a local one.
-constexpr FileSystem kNetworkFileSystems[] = {
-    {0x6969, "NFS"},          {0x517b, "SMB"},        {0xff534d42, "CIFS"},    {0xfe534d42, "SMB2"},  {0x0bd00bd0, "Lustre"},
-    {0x65735546, "FUSE"},     {0x01021997, "9P"},     {0x00c36400, "Ceph"},    {0x47504653, "GPFS"},  {0x5346414f, "AFS"},
-    {0x6b414653, "AFS"},      {0x19830326, "BeeGFS"}, {0x20030528, "OrangeFS"}, {0x73757245, "Coda"}, {0x7461636f, "OCFS2"},
-    {0x01161970, "GFS2"},     {0x786f4256, "vboxsf"}, {0xbacbacbc, "vmhgfs"},  {0x013111a8, "IBRIX"}, {0xaad7aaea, "PanFS"},
-    {0x61756673, "aufs"}};
+constexpr FileSystem kNetworkFileSystems[] = {{0x6969, "NFS"},          {0x517b, "SMB"},        {0xff534d42, "CIFS"},
+                                              {0xfe534d42, "SMB2"},     {0x0bd00bd0, "Lustre"}, {0x65735546, "FUSE"},
+                                              {0x01021997, "9P"},       {0x00c36400, "Ceph"},   {0x47504653, "GPFS"},
+                                              {0x5346414f, "AFS"},      {0x6b414653, "AFS"},    {0x19830326, "BeeGFS"},
+                                              {0x20030528, "OrangeFS"}, {0x73757245, "Coda"},   {0x7461636f, "OCFS2"},
+                                              {0x01161970, "GFS2"},     {0x786f4256, "vboxsf"}, {0xbacbacbc, "vmhgfs"},
+                                              {0x013111a8, "IBRIX"},    {0xaad7aaea, "PanFS"},  {0x61756673, "aufs"}};
 
 Status ioFailure(const std::string &path, const char *what) {
   return Status::io("open store '" + path + "': cannot " + what + ": " + std::strerror(errno));
@@ -46,8 +47,8 @@ int64_t bigEndian(const unsigned char *bytes) {
 
 constexpr size_t kHeaderBytes = 100;
 
-// A file as SQLite opens it, which knows the connections of this process to it: whoever else closes a descriptor of a file takes
-// the process's locks on it away (fcntl(2)).
+// A file as SQLite opens it, which knows the connections of this process to it: whoever else closes a descriptor of a
+// file takes the process's locks on it away (fcntl(2)).
 class HeaderFile {
 public:
   explicit HeaderFile(const std::string &path) {
@@ -59,7 +60,8 @@ public:
       return;
     name = sqlite3_create_filename(whole.data(), "", "", 0, nullptr);
     room.resize(size_t(system->szOsFile) / sizeof(std::max_align_t) + 1);
-    isOpen = name && system->xOpen(system, name, file(), SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK;
+    isOpen =
+        name && system->xOpen(system, name, file(), SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK;
   }
   ~HeaderFile() {
     if (isOpen)
@@ -83,7 +85,7 @@ private:
 
   sqlite3_vfs *system = nullptr;
   decltype(sqlite3_create_filename("", "", "", 0, nullptr)) name = nullptr; // char *, or one to const in later versions
-  std::vector<std::max_align_t> room; // of what the system calls a file
+  std::vector<std::max_align_t> room;                                       // of what the system calls a file
   bool isOpen = false;
 };
 
@@ -235,7 +237,8 @@ std::string fileUri(const std::string &path, const std::string &query) {
   if (path.compare(0, 1, "/") == 0)
     uri += "//";
   for (unsigned char c : path) {
-    bool isPlain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' || c == '.' || c == '-' || c == '_';
+    bool isPlain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' || c == '.' ||
+                   c == '-' || c == '_';
     if (isPlain)
       uri += char(c);
     else

@@ -15,8 +15,8 @@ namespace heddle {
 // Any total order of unequal rows, where nothing else decides.
 template <class T> bool isLaterText(const T &a, const T &b) { return fieldText(a) > fieldText(b); }
 
-// A tuned winner before an untuned one; of two tuned ones, which the key makes those of one problem, the faster, of two untuned ones the newer. A time of
-// 0 was never measured and loses.
+// A tuned winner before an untuned one; of two tuned ones, which the key makes those of one problem, the faster, of two
+// untuned ones the newer. A time of 0 was never measured and loses.
 inline bool isBetter(const Winner &a, const Winner &b) {
   auto rank = [](const Winner &winner) {
     bool isMeasured = winner.isTuned && winner.medianUs > 0;

@@ -77,7 +77,8 @@ template <class T> std::string updateList() {
   std::string text;
   for (const std::string &name : Table<T>::extras())
     text += (text.empty() ? "" : ", ") + name + " = excluded." + name;
-  T::fields([&](const char *name, auto) { text += (text.empty() ? "" : ", ") + std::string(name) + " = excluded." + name; });
+  T::fields(
+      [&](const char *name, auto) { text += (text.empty() ? "" : ", ") + std::string(name) + " = excluded." + name; });
   return text;
 }
 

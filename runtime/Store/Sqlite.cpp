@@ -15,31 +15,41 @@ StatusCode codeOf(int code) {
   switch (code & 0xff) {
   case SQLITE_OK:
   case SQLITE_ROW:
-  case SQLITE_DONE: return StatusCode::ok;
+  case SQLITE_DONE:
+    return StatusCode::ok;
   case SQLITE_CORRUPT:
   case SQLITE_NOTADB:
-  case SQLITE_FORMAT: return StatusCode::corrupt;
+  case SQLITE_FORMAT:
+    return StatusCode::corrupt;
   case SQLITE_READONLY:
   case SQLITE_PERM:
-  case SQLITE_AUTH: return StatusCode::denied;
+  case SQLITE_AUTH:
+    return StatusCode::denied;
   case SQLITE_BUSY:
   case SQLITE_LOCKED:
   case SQLITE_FULL:
   case SQLITE_IOERR:
   case SQLITE_CANTOPEN:
-  case SQLITE_PROTOCOL: return StatusCode::io;
-  default: return StatusCode::internal; // misuse, constraint, out of memory, schema errors
+  case SQLITE_PROTOCOL:
+    return StatusCode::io;
+  default:
+    return StatusCode::internal; // misuse, constraint, out of memory, schema errors
   }
 }
 
 const char *adviceOf(int code) {
   switch (code & 0xff) {
-  case SQLITE_FULL: return "; free some disk space";
-  case SQLITE_CANTOPEN: return "; the folder must exist and be accessible";
-  case SQLITE_READONLY: return "; the file and its folder must be writable, or open it read-only";
+  case SQLITE_FULL:
+    return "; free some disk space";
+  case SQLITE_CANTOPEN:
+    return "; the folder must exist and be accessible";
+  case SQLITE_READONLY:
+    return "; the file and its folder must be writable, or open it read-only";
   case SQLITE_CORRUPT:
-  case SQLITE_NOTADB: return "; the file was left as it is, restore it from a copy or tune into a new one";
-  default: return "";
+  case SQLITE_NOTADB:
+    return "; the file was left as it is, restore it from a copy or tune into a new one";
+  default:
+    return "";
   }
 }
 
@@ -102,7 +112,8 @@ void Statement::reset() {
 Status Statement::expectType(int index, int type) {
   if (sqlite3_column_type(statement, index) == type)
     return {};
-  return Status::corrupt("store '" + database->path() + "': column " + sqlite3_column_name(statement, index) + " has a value of the wrong type");
+  return Status::corrupt("store '" + database->path() + "': column " + sqlite3_column_name(statement, index) +
+                         " has a value of the wrong type");
 }
 
 Status Statement::read(int index, int64_t &value) {
@@ -202,7 +213,9 @@ Result<Statement> Database::prepare(const std::string &sql) {
   return Statement(*this, statement);
 }
 
-Status Database::execute(const char *sql) { return check(sqlite3_exec(handle, sql, nullptr, nullptr, nullptr), "access"); }
+Status Database::execute(const char *sql) {
+  return check(sqlite3_exec(handle, sql, nullptr, nullptr, nullptr), "access");
+}
 
 Result<int64_t> Database::queryInteger(const char *sql) {
   HEDDLE_ASSIGN(Statement statement, prepare(sql));

@@ -3,14 +3,15 @@
 // test of the same number in tests/unit/store*_test.cpp:
 //  1. A winner and its kernel appear together or not at all, also when the process is killed.
 //  2. Any number of threads and processes may read and write one file; nobody reads a half-written row.
-//  3. A file that is corrupt, truncated, foreign, of another version or with another schema is refused with a status and
-//     never changed, but that whoever opens it undoes what a killed process had begun to write.
+//  3. A file that is corrupt, truncated, foreign, of another version or with another schema is refused with a status
+//     and never changed, but that whoever opens it undoes what a killed process had begun to write.
 //  4. Every kernel with its code, winner, trial, device and name is checked against its SHA-256 before it is returned.
 //  5. On network file systems writing is refused unless forced.
 //  6. A file that others may write, or put side files to, is refused unless allowed: a cubin is code.
 //  7. A lookup says how it matched; it never returns code that cannot run on the asking architecture.
 //  8. Only rows that were published are read back, unchanged.
-//  9. What publish, setName and merge reported a loss of power does not take away. It may take the last trials and devices.
+//  9. What publish, setName and merge reported a loss of power does not take away. It may take the last trials and
+//  devices.
 #ifndef HEDDLE_RUNTIME_STORE_STORE_H
 #define HEDDLE_RUNTIME_STORE_STORE_H
 
@@ -33,9 +34,9 @@ enum class StoreMode {
 
 struct StoreOptions {
   StoreMode mode = StoreMode::readOnly;
-  bool allowForeignWriters = false; // accept a file that other users may write
-  bool forceNetwork = false;        // write on a network file system (rollback journal, slow)
-  int busyTimeoutMs = 10000;        // how long to wait for other writers
+  bool allowForeignWriters = false;                   // accept a file that other users may write
+  bool forceNetwork = false;                          // write on a network file system (rollback journal, slow)
+  int busyTimeoutMs = 10000;                          // how long to wait for other writers
   std::function<void(const StoreWait &)> onWait = {}; // called in a wait that has taken a second, once; may be empty
   // The file system type to assume instead of asking statfs: for mounts whose type misleads, and tests.
   std::optional<int64_t> fileSystemType;
@@ -67,10 +68,10 @@ struct KernelSummary {
 
 // Rows that are not selected by any condition stay. Conditions combine with "or".
 struct PruneOptions {
-  int64_t olderThanUnix = 0;        // winners and trials created before; 0: none
-  std::string keepGenerator;        // winners, trials and kernels of other generators go; empty: none
+  int64_t olderThanUnix = 0; // winners and trials created before; 0: none
+  std::string keepGenerator; // winners, trials and kernels of other generators go; empty: none
   bool dropsUnreferencedKernels = true;
-  bool isDryRun = false;            // count only
+  bool isDryRun = false; // count only
 };
 
 struct VerifyReport {
@@ -120,15 +121,16 @@ public:
   Result<std::vector<DeviceRecord>> devices() const;
   Result<StoreCounts> counts() const;
 
-  // SQLite's own check, every row of every table read whole, all checksums and keys, plans that parse, winners with their kernels.
+  // SQLite's own check, every row of every table read whole, all checksums and keys, plans that parse, winners with
+  // their kernels.
   Result<VerifyReport> verify() const;
   // Counts what went, or would go.
   Result<StoreCounts> prune(const PruneOptions &options);
   // Adds everything of the files at `paths` (opened read-only, with `options` otherwise) in one transaction: all
   // of them or, where one cannot be read whole, nothing; one report for each. Of two tuned winners of one key, so
-  // of one problem, the faster stays, a tuned one before an untuned one; of two trials of one configuration, two devices and two names
-  // the newer. What the merged file holds depends neither on order nor on grouping, and merging again changes
-  // nothing. The other files stay as they are. invalidArgument if a file is given twice or is this one.
+  // of one problem, the faster stays, a tuned one before an untuned one; of two trials of one configuration, two
+  // devices and two names the newer. What the merged file holds depends neither on order nor on grouping, and merging
+  // again changes nothing. The other files stay as they are. invalidArgument if a file is given twice or is this one.
   Result<std::vector<MergeReport>> merge(const std::vector<std::string> &paths, const StoreOptions &options = {});
   // What merging each of the files by itself into the one at `into`, which need not exist, would do; the same
   // failures as merge. Changes nothing.

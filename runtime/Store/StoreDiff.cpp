@@ -60,8 +60,9 @@ int64_t countMissing(const std::map<std::string, std::string> &from, const std::
 } // namespace
 
 bool StoreDiff::isEqual() const {
-  return winnersOnlyA.empty() && winnersOnlyB.empty() && winnersDiffer.empty() && namesOnlyA.empty() && namesOnlyB.empty() &&
-         namesDiffer.empty() && kernelsOnlyA + kernelsOnlyB + trialsOnlyA + trialsOnlyB + trialsDiffer == 0;
+  return winnersOnlyA.empty() && winnersOnlyB.empty() && winnersDiffer.empty() && namesOnlyA.empty() &&
+         namesOnlyB.empty() && namesDiffer.empty() &&
+         kernelsOnlyA + kernelsOnlyB + trialsOnlyA + trialsOnlyB + trialsDiffer == 0;
 }
 
 Result<StoreDiff> diffStores(const Store &a, const Store &b) {

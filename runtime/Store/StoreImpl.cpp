@@ -50,8 +50,10 @@ Result<StoreCounts> Store::counts() const {
 Result<std::vector<KernelSummary>> Store::kernels() const {
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Statement statement,
-                impl->database.prepare("SELECT length(cubin), length(CAST(ptx AS BLOB)), (SELECT count(*) FROM winners w WHERE w.content_key = k.content_key), " +
-                                       sqlite::columnList<KernelRecord>("k.") + " FROM kernels k ORDER BY pattern, kind, dtype, head_dim, content_key"));
+                impl->database.prepare("SELECT length(cubin), length(CAST(ptx AS BLOB)), (SELECT count(*) FROM winners "
+                                       "w WHERE w.content_key = k.content_key), " +
+                                       sqlite::columnList<KernelRecord>("k.") +
+                                       " FROM kernels k ORDER BY pattern, kind, dtype, head_dim, content_key"));
   std::vector<KernelSummary> rows;
   while (true) {
     HEDDLE_ASSIGN(bool hasRow, statement.step());

@@ -19,8 +19,11 @@ struct Store::Impl {
   std::mutex mutex; // held by every member of Store; the members below expect it held
   sqlite::Database database;
 
-  Result<sqlite::Transaction> beginReading() { return sqlite::Transaction::begin(database, sqlite::Transaction::Kind::reading); }
-  // When a commit returns: on the disk; or in the log where there is one, from which only a loss of power takes rows, the last ones.
+  Result<sqlite::Transaction> beginReading() {
+    return sqlite::Transaction::begin(database, sqlite::Transaction::Kind::reading);
+  }
+  // When a commit returns: on the disk; or in the log where there is one, from which only a loss of power takes rows,
+  // the last ones.
   enum class Commit { onDisk, inLog };
   // denied on a handle that was not opened for writing.
   Result<sqlite::Transaction> beginWriting(Commit commit = Commit::onDisk);

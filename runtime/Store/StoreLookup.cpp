@@ -34,7 +34,8 @@ int64_t bucketDistance(const ProblemBucket &wanted, const ProblemBucket &found) 
 
 double sizesDistance(const ExactProblem &wanted, const ExactProblem &found) {
   double doublings = 0;
-  for (auto size : {&ExactProblem::batch, &ExactProblem::heads, &ExactProblem::kvHeads, &ExactProblem::seqlenQ, &ExactProblem::seqlenK})
+  for (auto size : {&ExactProblem::batch, &ExactProblem::heads, &ExactProblem::kvHeads, &ExactProblem::seqlenQ,
+                    &ExactProblem::seqlenK})
     if (wanted.*size > 0 && found.*size > 0)
       doublings += std::fabs(std::log2(double(wanted.*size) / double(found.*size)));
   return doublings;
@@ -110,8 +111,10 @@ Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const 
 MatchKind matchOf(const LookupQuery &query, const Winner &winner) {
   if (!winner.isTuned)
     return MatchKind::untunedDefault;
-  bool isSameDevice = fieldsEqual(static_cast<const DeviceIdentity &>(query), static_cast<const DeviceIdentity &>(winner));
-  bool isSameBucket = fieldsEqual(static_cast<const ProblemBucket &>(query), static_cast<const ProblemBucket &>(winner));
+  bool isSameDevice =
+      fieldsEqual(static_cast<const DeviceIdentity &>(query), static_cast<const DeviceIdentity &>(winner));
+  bool isSameBucket =
+      fieldsEqual(static_cast<const ProblemBucket &>(query), static_cast<const ProblemBucket &>(winner));
   if (isSameDevice)
     return isSameBucket ? MatchKind::exact : MatchKind::nearestBucket;
   return query.arch == winner.arch ? MatchKind::sameArchitecture : MatchKind::untunedDefault;
@@ -146,8 +149,9 @@ Result<StoreLookup> Store::lookup(const LookupQuery &query) const {
     if (!hasCodeFor(query, record))
       continue;
     if (!mayName(candidate.winner, record))
-      return Status::corrupt("store '" + impl->path + "': a winner for " + query.kind + " " + dtypeName(query.dtype) + " head_dim=" +
-                             std::to_string(query.headDim) + " names kernel " + record.contentKey + ", which computes something else");
+      return Status::corrupt("store '" + impl->path + "': a winner for " + query.kind + " " + dtypeName(query.dtype) +
+                             " head_dim=" + std::to_string(query.headDim) + " names kernel " + record.contentKey +
+                             ", which computes something else");
     const bool isAlone = i + 1 == candidates.size() || candidates[i + 1].rank() != candidate.rank();
     return StoreLookup{std::get<MatchKind>(candidate.rank()), std::move(record), candidate.winner, isAlone};
   }

@@ -30,8 +30,9 @@ struct KernelFacts {
 };
 
 Result<std::map<std::string, KernelFacts>> readKernelFacts(sqlite::Database &database) {
-  HEDDLE_ASSIGN(sqlite::Statement statement,
-                database.prepare("SELECT content_key, length(cubin) > 0, length(CAST(ptx AS BLOB)) > 0, checksum FROM kernels"));
+  HEDDLE_ASSIGN(
+      sqlite::Statement statement,
+      database.prepare("SELECT content_key, length(cubin) > 0, length(CAST(ptx AS BLOB)) > 0, checksum FROM kernels"));
   std::map<std::string, KernelFacts> all;
   while (true) {
     HEDDLE_ASSIGN(bool hasRow, statement.step());
@@ -54,13 +55,15 @@ std::string keyOf(const NameRecord &name) { return name.name; }
 
 bool isSameFile(const std::string &a, const std::string &b) {
   struct stat first, second;
-  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
 }
 
 Status checkSources(const std::string &into, const std::vector<std::string> &sources) {
   for (size_t i = 0; i < sources.size(); ++i) {
     if (isSameFile(into, sources[i]))
-      return Status::invalidArgument("merge store '" + sources[i] + "': expected another file than the one merged into");
+      return Status::invalidArgument("merge store '" + sources[i] +
+                                     "': expected another file than the one merged into");
     for (size_t j = 0; j < i; ++j)
       if (isSameFile(sources[j], sources[i]))
         return Status::invalidArgument("merge store '" + sources[i] + "': it is given twice" +
@@ -106,7 +109,8 @@ Status checkExportTarget(const std::string &path) {
   for (const char *suffix : {"", "-wal", "-journal"}) {
     struct stat facts;
     if (::lstat((path + suffix).c_str(), &facts) == 0)
-      return Status::invalidArgument("export to '" + path + "': '" + path + suffix + "' is there already; remove it, or merge into it");
+      return Status::invalidArgument("export to '" + path + "': '" + path + suffix +
+                                     "' is there already; remove it, or merge into it");
   }
   return {};
 }
@@ -123,7 +127,7 @@ bool RowFilter::accepts(const WinnerKey &key) const {
 // One walk from a source, in whose reading transaction it happens, into a store in whose transaction it happens.
 struct Store::Merger {
   Impl &from;
-  Impl *into;              // null: an empty store
+  Impl *into; // null: an empty store
   bool writes;
   const RowFilter *filter; // null: everything
   MergeReport report;
@@ -133,7 +137,8 @@ struct Store::Merger {
     HEDDLE_ASSIGN(std::vector<Winner> winners,
                   from.readAll<Winner>("ORDER BY pattern, kind, dtype, head_dim, winner_key"));
     if (filter)
-      winners.erase(std::remove_if(winners.begin(), winners.end(), [&](const Winner &row) { return !accepts(row); }), winners.end());
+      winners.erase(std::remove_if(winners.begin(), winners.end(), [&](const Winner &row) { return !accepts(row); }),
+                    winners.end());
     HEDDLE_TRY(mergeKernels(winners));
     HEDDLE_TRY(mergeWinners(winners));
     if (!filter || filter->hasTrials)
@@ -165,7 +170,8 @@ private:
   template <class T> bool takes(const T &theirs, const T *ours, int64_t StoreCounts::*count) {
     if (ours && !isBetter(theirs, *ours))
       return false;
-    StoreCounts &counts = ours ? report.replaced : report.added; // named, since g++ 12 applies .* to a copy of (a ? b : c)
+    // named, since g++ 12 applies .* to a copy of (a ? b : c)
+    StoreCounts &counts = ours ? report.replaced : report.added;
     counts.*count += 1;
     return true;
   }
@@ -184,7 +190,8 @@ private:
     std::set<std::string> wanted;
     for (const Winner &winner : winners) {
       if (!theirs.count(winner.contentKey))
-        return Status::corrupt("store '" + from.path + "': winner " + keyOf(winner) + " names a kernel that is not there");
+        return Status::corrupt("store '" + from.path + "': winner " + keyOf(winner) +
+                               " names a kernel that is not there");
       wanted.insert(winner.contentKey);
     }
     for (const auto &[key, facts] : theirs) {
@@ -239,7 +246,8 @@ private:
     HEDDLE_ASSIGN(std::vector<DeviceRecord> all, from.readAll<DeviceRecord>("ORDER BY device_key"));
     HEDDLE_ASSIGN(auto ours, rowsOfTarget<DeviceRecord>());
     for (const DeviceRecord &device : all)
-      if ((!filter || devices.count(keyOf(device))) && takes(device, find(ours, keyOf(device)), &StoreCounts::devices) && writes)
+      if ((!filter || devices.count(keyOf(device))) &&
+          takes(device, find(ours, keyOf(device)), &StoreCounts::devices) && writes)
         HEDDLE_TRY(into->addDevice(device));
     return {};
   }
@@ -275,7 +283,8 @@ Result<std::vector<MergeReport>> Store::merge(const std::vector<std::string> &pa
   return reports;
 }
 
-Result<std::vector<MergeReport>> Store::previewMerge(const std::string &into, const std::vector<std::string> &paths, const StoreOptions &options) {
+Result<std::vector<MergeReport>> Store::previewMerge(const std::string &into, const std::vector<std::string> &paths,
+                                                     const StoreOptions &options) {
   HEDDLE_TRY(checkSources(into, paths));
   Result<Store> target = Store::open(into, forReading(options));
   std::optional<sqlite::Transaction> pinned;

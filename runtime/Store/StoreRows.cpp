@@ -34,7 +34,8 @@ Result<sqlite::Transaction> Store::Impl::beginWriting(Commit commit) {
   if (options.mode != StoreMode::readWrite)
     return Status::denied("write to store '" + path + "': it was opened for reading only");
   HEDDLE_ASSIGN(std::string journal, database.queryText("PRAGMA journal_mode"));
-  HEDDLE_TRY(database.execute(commit == Commit::inLog && journal == "wal" ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL"));
+  HEDDLE_TRY(database.execute(commit == Commit::inLog && journal == "wal" ? "PRAGMA synchronous = NORMAL"
+                                                                          : "PRAGMA synchronous = FULL"));
   return sqlite::Transaction::begin(database, sqlite::Transaction::Kind::writing);
 }
 
@@ -54,7 +55,8 @@ Result<KernelRecord> Store::Impl::readKernel(const std::string &contentKey) {
   const bool isSound = checksum == fieldDigest(record) && needsChecksum == fieldDigest(sqlite::needsOf(record)) &&
                        record.contentKey == contentKey;
   if (!isSound)
-    return Status::corrupt("store '" + path + "': kernel " + contentKey + " does not match its checksum; restore the file from a copy or tune again into a new one");
+    return Status::corrupt("store '" + path + "': kernel " + contentKey +
+                           " does not match its checksum; restore the file from a copy or tune again into a new one");
   return record;
 }
 
@@ -100,7 +102,9 @@ Status Store::Impl::addName(const NameRecord &name) {
 namespace {
 
 Status checkPublishable(const KernelRecord &record, const Winner &winner) {
-  auto refuse = [&](const std::string &what) { return Status::invalidArgument("publish kernel '" + record.contentKey + "': " + what); };
+  auto refuse = [&](const std::string &what) {
+    return Status::invalidArgument("publish kernel '" + record.contentKey + "': " + what);
+  };
   if (record.contentKey.empty() || record.contentKey != winner.contentKey)
     return refuse("expected the winner to name this kernel, got '" + winner.contentKey + "'");
   if (record.cubin.empty() && record.ptx.empty())
@@ -129,7 +133,8 @@ Result<KernelRecord> Store::kernel(const std::string &contentKey) const {
 
 Status Store::setName(const NameRecord &name) {
   if (name.name.empty() || name.pattern.empty())
-    return Status::invalidArgument("name a pattern: expected a name and a pattern digest, got '" + name.name + "' and '" + name.pattern + "'");
+    return Status::invalidArgument("name a pattern: expected a name and a pattern digest, got '" + name.name +
+                                   "' and '" + name.pattern + "'");
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
   HEDDLE_TRY(impl->addName(stamped(name)));
@@ -154,7 +159,8 @@ Result<NameRecord> Store::findName(const std::string &name) const {
 
 Status Store::recordTrial(const Trial &trial) {
   if (trial.configDigest.empty() || trial.outcome.empty())
-    return Status::invalidArgument("record trial: expected a configuration digest and an outcome, got '" + trial.configDigest + "' and '" + trial.outcome + "'");
+    return Status::invalidArgument("record trial: expected a configuration digest and an outcome, got '" +
+                                   trial.configDigest + "' and '" + trial.outcome + "'");
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting(Impl::Commit::inLog));
   HEDDLE_TRY(impl->addTrial(stamped(trial)));

@@ -34,7 +34,8 @@ Result<NameRecord> StoreStack::findName(const std::string &name) const {
     for (const NameRecord &row : names)
       known += (known.empty() ? "" : ", ") + row.name;
   }
-  return Status::notFound("store " + paths() + ": no pattern is named '" + name + "'; " + (known.empty() ? "it names none" : "it names " + known));
+  return Status::notFound("store " + paths() + ": no pattern is named '" + name + "'; " +
+                          (known.empty() ? "it names none" : "it names " + known));
 }
 
 Result<std::vector<int64_t>> StoreStack::versions() const {

@@ -20,12 +20,21 @@ Result<StoreCounts> Store::prune(const PruneOptions &options) {
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
   StoreCounts gone;
   sqlite::Database &database = impl->database;
-  HEDDLE_ASSIGN(gone.trials, runDelete(database, "DELETE FROM trials WHERE created_unix < ?1 OR (?2 <> '' AND generator <> ?2)", options));
-  HEDDLE_ASSIGN(gone.winners, runDelete(database, "DELETE FROM winners WHERE created_unix < ?1 OR (?2 <> '' AND generator <> ?2)", options));
-  HEDDLE_ASSIGN(gone.kernels, runDelete(database, "DELETE FROM kernels WHERE ?1 = ?1 AND ?2 <> '' AND generator <> ?2", options));
+  HEDDLE_ASSIGN(
+      gone.trials,
+      runDelete(database, "DELETE FROM trials WHERE created_unix < ?1 OR (?2 <> '' AND generator <> ?2)", options));
+  HEDDLE_ASSIGN(
+      gone.winners,
+      runDelete(database, "DELETE FROM winners WHERE created_unix < ?1 OR (?2 <> '' AND generator <> ?2)", options));
+  HEDDLE_ASSIGN(gone.kernels,
+                runDelete(database, "DELETE FROM kernels WHERE ?1 = ?1 AND ?2 <> '' AND generator <> ?2", options));
   if (options.dropsUnreferencedKernels) {
-    HEDDLE_ASSIGN(int64_t unreferenced,
-                  runDelete(database, "DELETE FROM kernels WHERE ?1 = ?1 AND ?2 = ?2 AND content_key NOT IN (SELECT content_key FROM winners)", options));
+    HEDDLE_ASSIGN(
+        int64_t unreferenced,
+        runDelete(
+            database,
+            "DELETE FROM kernels WHERE ?1 = ?1 AND ?2 = ?2 AND content_key NOT IN (SELECT content_key FROM winners)",
+            options));
     gone.kernels += unreferenced;
   }
   if (!options.isDryRun)

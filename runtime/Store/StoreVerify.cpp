@@ -1,6 +1,6 @@
 //===- StoreVerify.cpp - every row of every table -----------------------===//
-// Owns what is wrong with a file, in sentences that name table and row. A row that cannot be read does not end the check, a file
-// that cannot be read does.
+// Owns what is wrong with a file, in sentences that name table and row. A row that cannot be read does not end the
+// check, a file that cannot be read does.
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "runtime/Store/LookupRank.h"
@@ -25,7 +25,8 @@ std::string wrongWith(const Winner &winner, const std::string &key) {
 
 std::string wrongWith(const Trial &trial, const std::string &key) {
   if (trial.configDigest.empty() || trial.outcome.empty())
-    return "expected a configuration digest and an outcome, got '" + trial.configDigest + "' and '" + trial.outcome + "'";
+    return "expected a configuration digest and an outcome, got '" + trial.configDigest + "' and '" + trial.outcome +
+           "'";
   return otherKey("session_key", key, Trial::sessionKey(trial));
 }
 
@@ -34,7 +35,9 @@ std::string wrongWith(const DeviceRecord &device, const std::string &key) {
 }
 
 std::string wrongWith(const NameRecord &name, const std::string &) {
-  return name.name.empty() || name.pattern.empty() ? "expected a name and a pattern digest, got '" + name.name + "' and '" + name.pattern + "'" : "";
+  return name.name.empty() || name.pattern.empty()
+             ? "expected a name and a pattern digest, got '" + name.name + "' and '" + name.pattern + "'"
+             : "";
 }
 
 } // namespace
@@ -126,19 +129,20 @@ private:
       return record.status().message();
     for (auto [winner, end] = winners.equal_range(key); winner != end; ++winner)
       if (!mayName(winner->second, *record))
-        report.problems.push_back("winner " + fieldDigest(static_cast<const WinnerKey &>(winner->second)) + " names kernel " + key +
-                                  ", which computes something else");
+        report.problems.push_back("winner " + fieldDigest(static_cast<const WinnerKey &>(winner->second)) +
+                                  " names kernel " + key + ", which computes something else");
     const Status plan = LaunchPlan::parse(record->plan).status();
     return plan.isOk() ? "" : "kernel " + key + ": " + plan.message();
   }
 
   Status checkOrphans() {
-    return eachRow("SELECT rowid, winner_key FROM winners WHERE content_key NOT IN (SELECT content_key FROM kernels)", [&](Statement &statement) {
-      int64_t number = 0;
-      std::string key;
-      if (statement.read(0, number).isOk() && statement.read(1, key).isOk()) // else named above
-        add("winners", number, "winner " + key + " names a kernel that is not there");
-    });
+    return eachRow("SELECT rowid, winner_key FROM winners WHERE content_key NOT IN (SELECT content_key FROM kernels)",
+                   [&](Statement &statement) {
+                     int64_t number = 0;
+                     std::string key;
+                     if (statement.read(0, number).isOk() && statement.read(1, key).isOk()) // else named above
+                       add("winners", number, "winner " + key + " names a kernel that is not there");
+                   });
   }
 };
 

@@ -1,6 +1,7 @@
 //===- pattern_fuzz.cpp - hostile pattern files -----------------------------===//
-// From text to CUDA text on every skeleton, without NVRTC, and to counts of tiles and pairs. Nothing may crash or hang, and what is emitted consists of the
-// words of the emitter alone: no name, string or attribute of the author gets into it.
+// From text to CUDA text on every skeleton, without NVRTC, and to counts of tiles and pairs. Nothing may crash or hang,
+// and what is emitted consists of the words of the emitter alone: no name, string or attribute of the author gets into
+// it.
 //===----------------------------------------------------------------------===//
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Skeleton.h"
@@ -20,21 +21,154 @@ using namespace heddle;
 namespace {
 
 /// Words of the functions and of the wrapper, but for those that end in a number.
-const char *const kWords[] = {
-    "static", "__device__", "__forceinline__", "void", "bool", "int", "int32_t", "uint32_t", "float", "size_t", "struct", "template",
-    "class", "Columns", "below", "if", "else", "for", "return", "true", "false", "const", "constexpr", "pragma", "unroll", "out",
-    "pattern_variant", "pattern_query_rate", "pattern_key_rate", "pattern_key_residue", "pattern_next_range", "pattern_keep",
-    "pattern_kept_columns", "pattern_band_columns", "hasBandColumns", "bandColumns", "pattern_document_count", "pattern_document_row",
-    "documentCount", "documentRow", "document", "pattern_score", "batch", "head", "heads", "seqlen_q", "seqlen_k", "q_origin", "k_origin", "seqlenQ", "seqlenK",
-    "qOrigin", "kOrigin", "param", "variant", "branch", "tile_first", "tile_last", "tileFirst", "tileLast", "block_n", "blockN", "from",
-    "q_position", "k_position", "first_position", "qPosition", "kPosition", "firstPosition", "score", "PatternContext", "KeyRange", "Pattern",
-    "begin", "end", "fullBegin", "fullEnd", "reach", "c", "kVariantCount", "kBranchCount", "kParamCount", "kHasScore", "kHasKeptColumns",
-    "queryRate", "keyRate", "keyResidue", "nextRange", "keep", "keptColumns", "heddle", "ptx", "exp2Approx", "reciprocalApprox",
-    "largest_of_warp", "random_cells_next", "random_cells_has", "strided_cells_next", "near_cells_next",
-    "last_not_above", "pattern_band_columns", "bandColumns", "csr_cells_next", "csr_cells_has", "csr_cells_length", "csr_cells_entry", "__clz", "random_cells_length", "random_cells_entry", "kHasSink", "sink", "pattern_sink", "kOperandCount",
-    "bindOperands", "operands", "static_cast", "kAsksTogether", "int8_t", "uint8_t", "int16_t", "uint16_t", "int64_t", "uint64_t", "ptrdiff_t",
-    "__int_as_float", "__float_as_int", "fabsf", "ceilf", "cosf", "erff", "expf", "exp2f", "expm1f", "floorf", "fmaf", "logf", "log1pf", "log2f",
-    "powf", "rsqrtf", "sinf", "sqrtf", "tanhf", "INFINITY", "NAN", "f", "e", "E"};
+const char *const kWords[] = {"static",
+                              "__device__",
+                              "__forceinline__",
+                              "void",
+                              "bool",
+                              "int",
+                              "int32_t",
+                              "uint32_t",
+                              "float",
+                              "size_t",
+                              "struct",
+                              "template",
+                              "class",
+                              "Columns",
+                              "below",
+                              "if",
+                              "else",
+                              "for",
+                              "return",
+                              "true",
+                              "false",
+                              "const",
+                              "constexpr",
+                              "pragma",
+                              "unroll",
+                              "out",
+                              "pattern_variant",
+                              "pattern_query_rate",
+                              "pattern_key_rate",
+                              "pattern_key_residue",
+                              "pattern_next_range",
+                              "pattern_keep",
+                              "pattern_kept_columns",
+                              "pattern_band_columns",
+                              "hasBandColumns",
+                              "bandColumns",
+                              "pattern_document_count",
+                              "pattern_document_row",
+                              "documentCount",
+                              "documentRow",
+                              "document",
+                              "pattern_score",
+                              "batch",
+                              "head",
+                              "heads",
+                              "seqlen_q",
+                              "seqlen_k",
+                              "q_origin",
+                              "k_origin",
+                              "seqlenQ",
+                              "seqlenK",
+                              "qOrigin",
+                              "kOrigin",
+                              "param",
+                              "variant",
+                              "branch",
+                              "tile_first",
+                              "tile_last",
+                              "tileFirst",
+                              "tileLast",
+                              "block_n",
+                              "blockN",
+                              "from",
+                              "q_position",
+                              "k_position",
+                              "first_position",
+                              "qPosition",
+                              "kPosition",
+                              "firstPosition",
+                              "score",
+                              "PatternContext",
+                              "KeyRange",
+                              "Pattern",
+                              "begin",
+                              "end",
+                              "fullBegin",
+                              "fullEnd",
+                              "reach",
+                              "c",
+                              "kVariantCount",
+                              "kBranchCount",
+                              "kParamCount",
+                              "kHasScore",
+                              "kHasKeptColumns",
+                              "queryRate",
+                              "keyRate",
+                              "keyResidue",
+                              "nextRange",
+                              "keep",
+                              "keptColumns",
+                              "heddle",
+                              "ptx",
+                              "exp2Approx",
+                              "reciprocalApprox",
+                              "largest_of_warp",
+                              "random_cells_next",
+                              "random_cells_has",
+                              "strided_cells_next",
+                              "near_cells_next",
+                              "last_not_above",
+                              "pattern_band_columns",
+                              "bandColumns",
+                              "csr_cells_next",
+                              "csr_cells_has",
+                              "csr_cells_length",
+                              "csr_cells_entry",
+                              "__clz",
+                              "random_cells_length",
+                              "random_cells_entry",
+                              "kHasSink",
+                              "sink",
+                              "pattern_sink",
+                              "kOperandCount",
+                              "bindOperands",
+                              "operands",
+                              "static_cast",
+                              "kAsksTogether",
+                              "int8_t",
+                              "uint8_t",
+                              "int16_t",
+                              "uint16_t",
+                              "int64_t",
+                              "uint64_t",
+                              "ptrdiff_t",
+                              "__int_as_float",
+                              "__float_as_int",
+                              "fabsf",
+                              "ceilf",
+                              "cosf",
+                              "erff",
+                              "expf",
+                              "exp2f",
+                              "expm1f",
+                              "floorf",
+                              "fmaf",
+                              "logf",
+                              "log1pf",
+                              "log2f",
+                              "powf",
+                              "rsqrtf",
+                              "sinf",
+                              "sqrtf",
+                              "tanhf",
+                              "INFINITY",
+                              "NAN",
+                              "f",
+                              "e",
+                              "E"};
 
 bool isNumbered(std::string_view word, std::string_view stem) {
   return word.size() > stem.size() && word.substr(0, stem.size()) == stem &&
@@ -42,7 +176,8 @@ bool isNumbered(std::string_view word, std::string_view stem) {
 }
 
 bool isKnown(std::string_view word) {
-  const bool isVariable = word[0] >= 'a' && word[0] <= 'z' && isNumbered(word, word.substr(0, 1)); // v12, of loops i3, j4
+  // v12, of loops i3, j4
+  const bool isVariable = word[0] >= 'a' && word[0] <= 'z' && isNumbered(word, word.substr(0, 1));
   return isVariable || isNumbered(word, "param_") || isNumbered(word, "operand_") || isNumbered(word, "operand") ||
          isNumbered(word, "label") || std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
@@ -91,7 +226,8 @@ void requirePlainHead(const std::string &source) {
   const std::string head = source.substr(0, source.find("#include"));
   FUZZ_REQUIRE(std::count(head.begin(), head.end(), '\n') == 3, "a comment of more than a line");
   for (char c : head)
-    FUZZ_REQUIRE(c == '\n' || isLetter(c) || isDigit(c) || std::string_view("/ .:=,-()[]").find(c) != std::string_view::npos,
+    FUZZ_REQUIRE(c == '\n' || isLetter(c) || isDigit(c) ||
+                     std::string_view("/ .:=,-()[]").find(c) != std::string_view::npos,
                  "a foreign character in the head");
 }
 
@@ -122,16 +258,17 @@ void visitShort(const PatternFile &file, const std::vector<int64_t> &parameters)
   for (unsigned branch = 0; branch < ranges.branches.size(); ++branch) {
     const attn::TileVisit visit = attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, 1, {0, 0, 100}, 16);
     for (const attn::TileRun &full : visit.full)
-      FUZZ_REQUIRE(std::any_of(visit.visited.begin(), visit.visited.end(), [&](const attn::TileRun &run) {
-                     return run.begin <= full.begin && full.end <= run.end;
-                   }), "a full tile that is not visited");
+      FUZZ_REQUIRE(
+          std::any_of(visit.visited.begin(), visit.visited.end(),
+                      [&](const attn::TileRun &run) { return run.begin <= full.begin && full.end <= run.end; }),
+          "a full tile that is not visited");
   }
   if (auto pairs = attn::countPairs(file.analysis(), sizes))
     FUZZ_REQUIRE(*pairs >= 0, "a negative number of pairs");
 }
 
-/// What `heddle explain` counts, at two lengths; of the long one long tiles, since sanitizers make an evaluation some fifteen
-/// times as long.
+/// What `heddle explain` counts, at two lengths; of the long one long tiles, since sanitizers make an evaluation some
+/// fifteen times as long.
 void count(const PatternFile &file) {
   Result<std::vector<int64_t>> parameters = file.bindParameters({});
   if (!parameters)

@@ -14,15 +14,57 @@ namespace {
 
 using Random = std::minstd_rand;
 
-const char *const kNumbers[] = {"0", "1", "2", "3", "7", "64", "65", "128", "4095", "65536", "1048576", "1073741823", "1073741824",
-                                "2147483646", "2147483647", "2147483648", "4294967295", "4294967296", "9223372036854775807",
-                                "9223372036854775808", "18446744073709551616", "-1", "-2147483648", "1.0e+38", "0x7F800000", "-0.0"};
-const char *const kOps[] = {"attn.full", "attn.causal", "attn.window [7, 0]", "attn.window [%left, %left]", "attn.rows [1, 1]", "attn.cols [2, 0]",
-                            "attn.box [0, 4, 1, 9]", "attn.prefix [5]", "attn.stride k by 4 at 3", "attn.stride q by 3 rule(modulo)",
-                            "attn.and %a, %b", "attn.or %a, %b", "attn.not %a", "attn.heads %a, %b", "attn.segment %a by [64]",
-                            "attn.dilate %a by 4 rule(every)", "attn.dilate %a by 2 at 1", "attn.dilate %a by 3 rule(group)",
-                            "attn.blocks %a by [16]", "attn.scaled", "attn.softcap %a by 30.0", "attn.alibi %a",
-                            "attn.random count 3 seed 1", "attn.tree %ancestors : memref<?xi64>", "attn.documents %a at %cu : memref<?xi32>",
+const char *const kNumbers[] = {"0",
+                                "1",
+                                "2",
+                                "3",
+                                "7",
+                                "64",
+                                "65",
+                                "128",
+                                "4095",
+                                "65536",
+                                "1048576",
+                                "1073741823",
+                                "1073741824",
+                                "2147483646",
+                                "2147483647",
+                                "2147483648",
+                                "4294967295",
+                                "4294967296",
+                                "9223372036854775807",
+                                "9223372036854775808",
+                                "18446744073709551616",
+                                "-1",
+                                "-2147483648",
+                                "1.0e+38",
+                                "0x7F800000",
+                                "-0.0"};
+const char *const kOps[] = {"attn.full",
+                            "attn.causal",
+                            "attn.window [7, 0]",
+                            "attn.window [%left, %left]",
+                            "attn.rows [1, 1]",
+                            "attn.cols [2, 0]",
+                            "attn.box [0, 4, 1, 9]",
+                            "attn.prefix [5]",
+                            "attn.stride k by 4 at 3",
+                            "attn.stride q by 3 rule(modulo)",
+                            "attn.and %a, %b",
+                            "attn.or %a, %b",
+                            "attn.not %a",
+                            "attn.heads %a, %b",
+                            "attn.segment %a by [64]",
+                            "attn.dilate %a by 4 rule(every)",
+                            "attn.dilate %a by 2 at 1",
+                            "attn.dilate %a by 3 rule(group)",
+                            "attn.blocks %a by [16]",
+                            "attn.scaled",
+                            "attn.softcap %a by 30.0",
+                            "attn.alibi %a",
+                            "attn.random count 3 seed 1",
+                            "attn.tree %ancestors : memref<?xi64>",
+                            "attn.documents %a at %cu : memref<?xi32>",
                             "attn.documents %a at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>",
                             "attn.csr %offsets, %indices : memref<?x?x?xi32>, memref<?xi32>"};
 
@@ -83,9 +125,14 @@ std::string withLines(const std::string &text, Random &random) {
     return text;
   size_t a = below(random, lines.size()), b = below(random, lines.size());
   switch (random() % 3) {
-  case 0: lines.insert(lines.begin() + a, lines[b]); break;
-  case 1: lines.erase(lines.begin() + a); break;
-  default: std::swap(lines[a], lines[b]);
+  case 0:
+    lines.insert(lines.begin() + a, lines[b]);
+    break;
+  case 1:
+    lines.erase(lines.begin() + a);
+    break;
+  default:
+    std::swap(lines[a], lines[b]);
   }
   std::string result;
   for (const std::string &line : lines)
@@ -123,10 +170,17 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max
   std::string text(reinterpret_cast<const char *>(data), size);
   for (int changes = 1 + random() % 3; changes > 0; --changes)
     switch (random() % 4) {
-    case 0: text = withNumber(std::move(text), random); break;
-    case 1: text = withValue(std::move(text), random); break;
-    case 2: text = withLines(text, random); break;
-    default: text = withOp(text, random);
+    case 0:
+      text = withNumber(std::move(text), random);
+      break;
+    case 1:
+      text = withValue(std::move(text), random);
+      break;
+    case 2:
+      text = withLines(text, random);
+      break;
+    default:
+      text = withOp(text, random);
     }
   size = std::min(text.size(), maxSize);
   std::memcpy(data, text.data(), size);

@@ -1,5 +1,5 @@
-// report-database FOLDER: writes the databases that the browser test of `heddle report` draws: here.db (two GPUs, strings
-// that are markup), there.db (to compare with) and problems.txt (a line for each --problem). Needs no GPU.
+// report-database FOLDER: writes the databases that the browser test of `heddle report` draws: here.db (two GPUs,
+// strings that are markup), there.db (to compare with) and problems.txt (a line for each --problem). Needs no GPU.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "tests/unit/recorded_database.h"
 

@@ -257,8 +257,9 @@ TEST_CASE("full tiles of random blocks are all found where tiles divide blocks")
 }
 
 TEST_CASE("lists that are too long to be read give bounds") {
-  auto parsed = parse("", unionOf("%r = attn.random count 3 seed 5 %b = attn.blocks %r by [16] %w = attn.window [64, 0] "
-                                  "%m = attn.or %b, %w"));
+  auto parsed =
+      parse("", unionOf("%r = attn.random count 3 seed 5 %b = attn.blocks %r by [16] %w = attn.window [64, 0] "
+                        "%m = attn.or %b, %w"));
   PatternAnalysis analysis = analyze(parsed->pattern);
   ProblemSizes few{1, 16 * 40000, 16 * 40000, 0, 0, {}}, many{1, 16 * 400000, 16 * 400000, 0, 0, {}};
   CHECK_FALSE(hasLongLists(analysis, few));
@@ -284,7 +285,8 @@ TEST_CASE("blocks composed") {
   check(unionOf("%a = attn.window [1, 1] %b = attn.blocks %a by [3] %m = attn.blocks %b by [2]"));
   check(unionOf("%a = attn.window [1, 1] %b = attn.blocks %a by [6] %c = attn.blocks %a by [4] %m = attn.and %b, %c"));
   check(unionOf("%a = attn.full %b = attn.dilate %a by 2 rule(every) %m = attn.blocks %b by [4]"));
-  check(unionOf("%a = attn.window [0, 0] %s = attn.stride k by 3 at 1 %b = attn.and %a, %s %m = attn.blocks %b by [4]"));
+  check(
+      unionOf("%a = attn.window [0, 0] %s = attn.stride k by 3 at 1 %b = attn.and %a, %s %m = attn.blocks %b by [4]"));
 }
 
 TEST_CASE("tiles across many segments") {
@@ -302,17 +304,22 @@ TEST_CASE("tiles across many segments") {
 
 TEST_CASE("blocks thinned out") {
   for (const char *size : {"1", "3", "7", "16"}) {
-    auto blocks = [&](const std::string &inner) { check(unionOf(inner + " %m = attn.blocks %a by [" + std::string(size) + "]")); };
+    auto blocks = [&](const std::string &inner) {
+      check(unionOf(inner + " %m = attn.blocks %a by [" + std::string(size) + "]"));
+    };
     blocks("%w = attn.window [2, 1] %a = attn.dilate %w by 2 rule(every)");
     blocks("%w = attn.window [0, 3] %a = attn.dilate %w by 3 rule(every)");
-    blocks("%w = attn.window [4, 4] %v = attn.window [1, 0] %n = attn.not %v %b = attn.and %w, %n %a = attn.dilate %b by 2 rule(every)");
-    blocks("%w = attn.window [2, 2] %d = attn.dilate %w by 2 rule(every) %e = attn.dilate %w by 3 rule(every) %a = attn.heads %w, %d, %e");
+    blocks("%w = attn.window [4, 4] %v = attn.window [1, 0] %n = attn.not %v %b = attn.and %w, %n %a = attn.dilate %b "
+           "by 2 rule(every)");
+    blocks("%w = attn.window [2, 2] %d = attn.dilate %w by 2 rule(every) %e = attn.dilate %w by 3 rule(every) %a = "
+           "attn.heads %w, %d, %e");
     blocks("%w = attn.window [1, 1] %d = attn.dilate %w by 2 rule(every) %a = attn.not %d");
     blocks("%c = attn.causal %a = attn.dilate %c by 2 rule(every)");
     blocks("%w = attn.window [2, 2] %a = attn.dilate %w by 2 rule(modulo)");
     blocks("%w = attn.window [2, 2] %s = attn.dilate %w by 2 rule(every) %a = attn.dilate %s by 2 rule(every)");
   }
-  const std::string thinned = "%w = attn.window [2, 1] %d = attn.dilate %w by 2 rule(every) %b = attn.blocks %d by [3] ";
+  const std::string thinned =
+      "%w = attn.window [2, 1] %d = attn.dilate %w by 2 rule(every) %b = attn.blocks %d by [3] ";
   check(unionOf(thinned + "%c = attn.causal %m = attn.and %b, %c"));
   check(unionOf(thinned + "%m = attn.segment %b by [20]"));
   check(unionOf(thinned + "%m = attn.dilate %b by 2 at 1"));
@@ -331,7 +338,8 @@ TEST_CASE("blocks have closed forms") {
     const Variant &variant = analysis.variants[0];
     return !(direction == Direction::Forward ? variant.forward : variant.transposed).branches[0].masked;
   };
-  for (const char *leaf : {"full", "causal", "window [2, 1]", "rows [1, 2]", "cols [2, 1]", "box [1, 3, 0, 2]", "prefix [2]"})
+  for (const char *leaf :
+       {"full", "causal", "window [2, 1]", "rows [1, 2]", "cols [2, 1]", "box [1, 3, 0, 2]", "prefix [2]"})
     for (Direction direction : {Direction::Forward, Direction::Transposed})
       CHECK(isExact(std::string("%a = attn.") + leaf, direction));
   for (const char *axis : {"q", "k"})
@@ -348,17 +356,22 @@ TEST_CASE("blocks have closed forms") {
 
 TEST_CASE("bands that sizes make empty") {
   for (std::vector<int64_t> sizes : {std::vector<int64_t>{5, 3}, {3, 3}, {3, 5}, {0, 0}, {40, 1}}) {
-    check(unionOf("%w = attn.window [0, %a] %v = attn.window [0, %b] %n = attn.not %w %m = attn.and %n, %v"), "%a: i32, %b: i32", sizes);
-    check(unionOf("%w = attn.window [%a, 9] %v = attn.window [%b, 9] %n = attn.not %w %i = attn.and %n, %v %m = attn.dilate %i by 3 rule(every)"),
+    check(unionOf("%w = attn.window [0, %a] %v = attn.window [0, %b] %n = attn.not %w %m = attn.and %n, %v"),
           "%a: i32, %b: i32", sizes);
-    check(unionOf("%w = attn.window [0, %a] %v = attn.window [0, %b] %n = attn.not %w %i = attn.and %n, %v %m = attn.segment %i by [17]"),
+    check(unionOf("%w = attn.window [%a, 9] %v = attn.window [%b, 9] %n = attn.not %w %i = attn.and %n, %v %m = "
+                  "attn.dilate %i by 3 rule(every)"),
+          "%a: i32, %b: i32", sizes);
+    check(unionOf("%w = attn.window [0, %a] %v = attn.window [0, %b] %n = attn.not %w %i = attn.and %n, %v %m = "
+                  "attn.segment %i by [17]"),
           "%a: i32, %b: i32", sizes);
   }
 }
 
 TEST_CASE("bands that no size makes empty are not asked whether they are") {
-  for (const char *mask : {"%m = attn.window [%a, %b]", "%w = attn.window [%a, 0] %c = attn.causal %m = attn.and %w, %c",
-                           "%w = attn.window [%a, %b] %m = attn.dilate %w by 4 rule(every)", "%w = attn.window [7, %b] %m = attn.segment %w by [100]"}) {
+  for (const char *mask :
+       {"%m = attn.window [%a, %b]", "%w = attn.window [%a, 0] %c = attn.causal %m = attn.and %w, %c",
+        "%w = attn.window [%a, %b] %m = attn.dilate %w by 4 rule(every)",
+        "%w = attn.window [7, %b] %m = attn.segment %w by [100]"}) {
     auto parsed = parse("%a: i32, %b: i32", unionOf(mask));
     const PatternAnalysis analysis = analyze(parsed->pattern);
     for (const Piece &piece : analysis.variants[0].branches[0])
@@ -382,7 +395,8 @@ TEST_CASE("conjunctions") {
 }
 
 TEST_CASE("classes of keys stay within the rates that kernels count with") {
-  const std::string mask = unionOf("%a = attn.stride k by 4194303 at 7 %b = attn.stride k by 4194301 at 7 %m = attn.and %a, %b");
+  const std::string mask =
+      unionOf("%a = attn.stride k by 4194303 at 7 %b = attn.stride k by 4194301 at 7 %m = attn.and %a, %b");
   check(mask);
   auto parsed = parse("", mask);
   const PatternAnalysis analysis = analyze(parsed->pattern);
@@ -446,8 +460,8 @@ TEST_CASE("key blocks at a stride are counted exactly at a billion tokens, tiles
   PatternAnalysis analysis = analyze(parsed->pattern);
   const int64_t n = int64_t(1) << 30, blocks = n / 128;
   ProblemSizes sizes{1, n, n, 0, 0, {}};
-  // A quarter of the keys; of the query's block and the two beside it those that the quarter lacks. Two are beyond the ends,
-  // of which one is of the quarter.
+  // A quarter of the keys; of the query's block and the two beside it those that the quarter lacks. Two are beyond the
+  // ends, of which one is of the quarter.
   const WideInt tiles = WideInt(blocks) * (blocks / 4) + WideInt(3) * blocks / 4 * 3 - 1;
   CHECK(countPairs(analysis, sizes) == std::optional<WideInt>(tiles * 128 * 128));
   for (Direction direction : {Direction::Forward, Direction::Transposed}) {
@@ -459,10 +473,14 @@ TEST_CASE("key blocks at a stride are counted exactly at a billion tokens, tiles
 }
 
 TEST_CASE("lengths without a common period do not make counting slow") {
-  auto parsed = parse("", unionOf("%c = attn.causal\n %d = attn.dilate %c by 16 at 3\n %m = attn.segment %d by [1000000007]"));
+  auto parsed =
+      parse("", unionOf("%c = attn.causal\n %d = attn.dilate %c by 16 at 3\n %m = attn.segment %d by [1000000007]"));
   PatternAnalysis analysis = analyze(parsed->pattern);
   int64_t n = int64_t(1) << 30, cell = 1000000007;
-  auto triangle = [](int64_t positions) { WideInt rows = (positions - 3 + 15) / 16; return rows * (rows + 1) / 2; };
+  auto triangle = [](int64_t positions) {
+    WideInt rows = (positions - 3 + 15) / 16;
+    return rows * (rows + 1) / 2;
+  };
   auto before = std::chrono::steady_clock::now();
   CHECK(countPairs(analysis, {1, n, n, 0, 0, {}}) == std::optional<WideInt>(triangle(cell) + triangle(n - cell)));
   TileCounts counts = countTiles(analysis, {1, n, n, 0, 0, {}}, {128, 128}, Direction::Forward);

@@ -85,9 +85,8 @@ std::string assemble(const Job &job) {
   shape.arch = job.target.arch;
   shape.headDim = job.target.headDim;
   shape.valueDim = job.target.valueDim;
-  const std::string where =
-      job.pattern->name + " " + archName(*shape.arch) + " d=" + std::to_string(shape.headDim) + "/" +
-                            std::to_string(shape.valueDim) + " " + job.changes + ": ";
+  const std::string where = job.pattern->name + " " + archName(*shape.arch) + " d=" + std::to_string(shape.headDim) +
+                            "/" + std::to_string(shape.valueDim) + " " + job.changes + ": ";
   auto variant = compileVariant(*job.pattern, shape, job.changes); // refuses spills and lost performance
   if (!variant)
     return where + variant.status().message();
@@ -137,8 +136,8 @@ TEST_CASE("pattern files assemble without spills") {
     CHECK_MESSAGE(false, failure);
 }
 
-// The anchored softmax, the default of some patterns with heads of 64, spills 8 B in passes with 256 rows to a block and a
-// dynamic grid: such points are refused, as any that spill.
+// The anchored softmax, the default of some patterns with heads of 64, spills 8 B in passes with 256 rows to a block
+// and a dynamic grid: such points are refused, as any that spill.
 static const char *const kChained = "chained_mib=32";
 
 TEST_CASE("chained passes assemble without spills for the oldest architecture and for Hopper") {
@@ -153,7 +152,9 @@ TEST_CASE("chained passes assemble without spills for the oldest architecture an
       for (const GpuArch *arch : {&baselineGpuArch(), *findGpuArch("sm_90a")})
         for (int64_t headDim : {64, 128})
           if (chained++ % 5 == 0 || takesAll)
-            jobs.push_back({&pattern, {arch, headDim, headDim}, arch == &baselineGpuArch() ? kChained : kChained + std::string(",softmax=0")});
+            jobs.push_back({&pattern,
+                            {arch, headDim, headDim},
+                            arch == &baselineGpuArch() ? kChained : kChained + std::string(",softmax=0")});
   CHECK(jobs.size() >= 4);
   for (const std::string &failure : assembleAll(jobs))
     CHECK_MESSAGE(false, failure);

@@ -38,7 +38,8 @@ TEST_CASE("cells at a stride from the query's own") {
           if ((row - cell) % step == 0 && first <= (row - cell) / step && (row - cell) / step <= last)
             expectedRows.insert(cell); // of these query cells, key cell `row` is in the list
         }
-        const std::vector<int64_t> cells(expected.begin(), expected.end()), rows(expectedRows.begin(), expectedRows.end());
+        const std::vector<int64_t> cells(expected.begin(), expected.end()),
+            rows(expectedRows.begin(), expectedRows.end());
         CHECK(heddle::attn::nearCells()->cells({step, first, last}, row) == cells);
         std::vector<heddle::attn::IntExpr> turned = {step, first, last};
         const auto inverse = heddle::attn::nearCells()->transposed(turned);

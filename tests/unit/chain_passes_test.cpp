@@ -1,7 +1,7 @@
 //===- chain_passes_test.cpp - passes over row lattices against the definition ---===//
-// What the passes of a pattern keep together is what the pattern keeps, each pair as often; no pass splits rows more than
-// its masks need; tiles of passes are exact; and the softmax that one pass hands to the next, computed on the CPU, is that
-// of the pattern.
+// What the passes of a pattern keep together is what the pattern keeps, each pair as often; no pass splits rows more
+// than its masks need; tiles of passes are exact; and the softmax that one pass hands to the next, computed on the CPU,
+// is that of the pattern.
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
@@ -59,7 +59,8 @@ std::string named(std::string ops, const std::string &suffix) {
 }
 
 /// Pairs that the passes keep more or less often than the pattern.
-int64_t wrongPairs(const PatternFile &file, const Passes &passes, int64_t heads, int64_t seqlenQ, int64_t seqlenK, int64_t origin) {
+int64_t wrongPairs(const PatternFile &file, const Passes &passes, int64_t heads, int64_t seqlenQ, int64_t seqlenK,
+                   int64_t origin) {
   oracle::Problem problem{heads, seqlenQ, seqlenK, origin, 0, sizesFrom(file, 7)};
   problem.operands = maskOperands(file, heads, seqlenQ, seqlenK, problem.parameters);
   auto copies = [](const oracle::PatternOracle &definition, int64_t head, int64_t row, int64_t key) {
@@ -98,7 +99,8 @@ void checkChainOnCpu(const PatternFile &file, const Passes &passes, const Attent
   oracle::Problem problem{sizes.heads, sizes.seqlenQ, sizes.seqlenK, 0, 0, sizesFrom(file, 7)};
   const float scale = 0.25f;
   HostTensor out = HostTensor::zeros(DType::fp32, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim});
-  HostTensor lse = HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ}), carryOut = out, carryLse = lse;
+  HostTensor lse = HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ}), carryOut = out,
+             carryLse = lse;
   for (size_t i = 0; i < passes.list.size(); ++i) {
     auto schedule = file.schedule(passes.list[i]);
     REQUIRE(schedule.isOk());
@@ -108,13 +110,15 @@ void checkChainOnCpu(const PatternFile &file, const Passes &passes, const Attent
     args.q = inputs.q.data.data(), args.k = inputs.k.data.data(), args.v = inputs.v.data.data();
     args.out = out.data.data(), args.lse = reinterpret_cast<float *>(lse.data.data());
     if (i > 0)
-      args.carryOut = reinterpret_cast<const float *>(carryOut.data.data()), args.carryLse = reinterpret_cast<const float *>(carryLse.data.data());
+      args.carryOut = reinterpret_cast<const float *>(carryOut.data.data()),
+      args.carryLse = reinterpret_cast<const float *>(carryLse.data.data());
     args.qStride = denseStrides(sizes.seqlenQ, sizes.heads, sizes.headDim);
     args.kStride = denseStrides(sizes.seqlenK, sizes.kvHeads, sizes.headDim);
     args.vStride = denseStrides(sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
     args.outStride = denseStrides(sizes.seqlenQ, sizes.heads, sizes.valueDim);
     args.batch = int(sizes.batch), args.heads = int(sizes.heads), args.kvHeads = int(sizes.kvHeads);
-    args.seqlenQ = int(sizes.seqlenQ), args.seqlenK = int(sizes.seqlenK), args.headDim = int(sizes.headDim), args.valueDim = int(sizes.valueDim);
+    args.seqlenQ = int(sizes.seqlenQ), args.seqlenK = int(sizes.seqlenK), args.headDim = int(sizes.headDim),
+    args.valueDim = int(sizes.valueDim);
     args.scale = scale, args.blockM = 16, args.blockN = 8;
     args.params.assign(problem.parameters.begin(), problem.parameters.end());
     REQUIRE(runAttention(*jit, args).isOk());
@@ -129,13 +133,15 @@ void checkChainOnCpu(const PatternFile &file, const Passes &passes, const Attent
 } // namespace
 
 TEST_CASE("a window and a dilated mask are two passes, the coarser first") {
-  auto file = parsed(unionText("%w = attn.window [20, 0] %c = attn.causal %d = attn.dilate %c by 4 at 1 %m = attn.or %d, %w"));
+  auto file =
+      parsed(unionText("%w = attn.window [20, 0] %c = attn.causal %d = attn.dilate %c by 4 at 1 %m = attn.or %d, %w"));
   Passes passes(*file);
   CHECK(passes.whyNone == "");
   CHECK(passes.rowRates() == Rates{4, 1});
   CHECK(file->analysis().variants[0].forward.rowRate == 4);
   CHECK(passes.list[0].analysis.variants[0].forward.branches[0].columnRate == 4);
-  CHECK(passes.list[1].analysis.variants[0].branches[0].size() == 1); // what the dilated mask keeps in the window stays here
+  // what the dilated mask keeps in the window stays here
+  CHECK(passes.list[1].analysis.variants[0].branches[0].size() == 1);
 }
 
 TEST_CASE("passes keep what the pattern keeps, and their tiles are exact") {
@@ -161,8 +167,10 @@ TEST_CASE("passes keep what the pattern keeps, and their tiles are exact") {
 }
 
 TEST_CASE("three lattices are three passes, unions below segment and heads are told apart") {
-  const std::string three = named(kMasks[0], "a") + named(kMasks[4], "b") + named(kMasks[5], "c") + "%u = attn.or %xa, %xc, %xb ";
-  for (const std::string &ops : {three + "%m = attn.or %u, %u", three + "%m = attn.segment %u by [24]", three + "%m = attn.heads %u, %xa, %u"}) {
+  const std::string three =
+      named(kMasks[0], "a") + named(kMasks[4], "b") + named(kMasks[5], "c") + "%u = attn.or %xa, %xc, %xb ";
+  for (const std::string &ops :
+       {three + "%m = attn.or %u, %u", three + "%m = attn.segment %u by [24]", three + "%m = attn.heads %u, %xa, %u"}) {
     CAPTURE(ops);
     auto file = parsed(unionText(ops));
     Passes passes(*file);
@@ -208,10 +216,13 @@ TEST_CASE("random compositions as passes") {
 }
 
 TEST_CASE("the softmax goes from pass to pass on the CPU") {
-  const char *masks = "%w = attn.window [5, 0] %f = attn.full %d = attn.dilate %f by 4 at 1 %s = attn.segment %d by [24] ";
-  for (const char *end : {"%m = attn.or %w, %s attn.softmax union(%m) }", "attn.softmax lse(%w, %s) }", "attn.softmax lse(%s, %w) sink 0.5 }",
-                          "%t = attn.scaled %u = attn.softcap %t by 2.0 attn.softmax lse(%w, %s) of %u }",
-                          "%n = attn.not %w %c = attn.window [2, 0] %e = attn.and %c, %n attn.softmax lse(%s, %e, %w) }"}) {
+  const char *masks =
+      "%w = attn.window [5, 0] %f = attn.full %d = attn.dilate %f by 4 at 1 %s = attn.segment %d by [24] ";
+  for (const char *end :
+       {"%m = attn.or %w, %s attn.softmax union(%m) }", "attn.softmax lse(%w, %s) }",
+        "attn.softmax lse(%s, %w) sink 0.5 }",
+        "%t = attn.scaled %u = attn.softcap %t by 2.0 attn.softmax lse(%w, %s) of %u }",
+        "%n = attn.not %w %c = attn.window [2, 0] %e = attn.and %c, %n attn.softmax lse(%s, %e, %w) }"}) {
     auto file = parsed(std::string("attn.pattern @p() { ") + masks + end);
     Passes passes(*file);
     REQUIRE(passes.list.size() == 2);
@@ -226,13 +237,16 @@ TEST_CASE("the softmax goes from pass to pass on the CPU") {
 TEST_CASE("patterns of one pass say why") {
   auto whyNone = [](const std::string &text) { return Passes(*parsed(text)).whyNone; };
   CHECK(whyNone(unionText("%m = attn.causal")) == "all rows lie on one lattice");
-  CHECK(whyNone(unionText("%a = attn.full %b = attn.dilate %a by 4 at 1 %c = attn.dilate %a by 4 at 2 %m = attn.or %b, %c")) ==
+  CHECK(whyNone(unionText(
+            "%a = attn.full %b = attn.dilate %a by 4 at 1 %c = attn.dilate %a by 4 at 2 %m = attn.or %b, %c")) ==
         "all rows lie on one lattice");
   std::string many = "attn.pattern @p() { %f = attn.full ", branches;
   for (int rate = 2; rate <= 10; ++rate) {
     many += "%d" + std::to_string(rate) + " = attn.stride q by " + std::to_string(rate) + " at 0 ";
     branches += (rate > 2 ? ", %d" : "%d") + std::to_string(rate);
   }
-  CHECK(whyNone(many + "attn.softmax lse(" + branches + ") }") == "at least 9 row lattices, at most 8 passes are chained");
-  CHECK(whyNone(unionText("%t = attn.stride q by 2 at 0 %w = attn.window [3, 0] %u = attn.or %t, %w %n = attn.not %u %m = attn.or %n, %t")) != "");
+  CHECK(whyNone(many + "attn.softmax lse(" + branches + ") }") ==
+        "at least 9 row lattices, at most 8 passes are chained");
+  CHECK(whyNone(unionText("%t = attn.stride q by 2 at 0 %w = attn.window [3, 0] %u = attn.or %t, %w %n = attn.not %u "
+                          "%m = attn.or %n, %t")) != "");
 }

@@ -1,6 +1,6 @@
 //===- chained_launch_test.cpp - several kernels of one call ------------------===//
-// The knob and its reasons, the plan of chained passes as formulas, and what the recording driver sees of a call: clears
-// and kernels in order, results of one as the carry of the next, nothing at all where anything is refused.
+// The knob and its reasons, the plan of chained passes as formulas, and what the recording driver sees of a call:
+// clears and kernels in order, results of one as the carry of the next, nothing at all where anything is refused.
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Registry.h"
@@ -42,7 +42,12 @@ KernelConfig chainedConfig(const Skeleton &skeleton, const KernelRequest &reques
 KernelRecord chainRecord(const Skeleton &skeleton, const KernelRequest &request, int64_t mib = kMib) {
   KernelRecord record = forwardRecord("chained-" + std::to_string(mib) + std::string(skeleton.name()));
   record.plan = skeleton.planCall(request, chainedConfig(skeleton, request, mib)).str();
-  record.cubin = joinImages({"\x7f" "ELF one", "\x7f" "ELF two", "\x7f" "ELF three"});
+  record.cubin = joinImages({"\x7f"
+                             "ELF one",
+                             "\x7f"
+                             "ELF two",
+                             "\x7f"
+                             "ELF three"});
   record.ptx = joinImages({"// one", "// two", "// three"});
   return record;
 }
@@ -71,7 +76,8 @@ std::vector<Recorded> launchesWith(const Skeleton &skeleton, const LaunchPlan &p
   for (int i = 0; i < count; ++i) {
     const bool hasMaps = skeleton.name() == sm90ForwardSkeleton().name();
     const size_t mapBytes = plan.launches[size_t(i) % plan.launches.size()].tensorMaps.size() * 128;
-    const size_t offset = hasMaps ? 64 + mapBytes : sizeof(RowFields) + 3 * sizeof(void *); // maps are aligned to 64 bytes
+    // maps are aligned to 64 bytes
+    const size_t offset = hasMaps ? 64 + mapBytes : sizeof(RowFields) + 3 * sizeof(void *);
     Recorded &recorded = result.emplace_back();
     std::memcpy(&recorded.rows, launches[i].params, sizeof recorded.rows);
     std::memcpy(&recorded.pointers, launches[i].params + offset, sizeof recorded.pointers);
@@ -123,7 +129,9 @@ TEST_CASE("the knob is there where there are passes, fused is the default, and w
     request.passes.clear();
     request.whyOnePass = "all rows lie on one lattice";
     CHECK_FALSE(knob());
-    CHECK(skeleton->whyInfeasible(request, config)->str().find("chained: the pattern is computed in one pass: all rows lie on one lattice") == 0);
+    CHECK(skeleton->whyInfeasible(request, config)
+              ->str()
+              .find("chained: the pattern is computed in one pass: all rows lie on one lattice") == 0);
   }
 }
 
@@ -195,12 +203,14 @@ TEST_CASE("kernels run in order, each continuing what the one before it left in 
     const fake::Clear *clears = fake::fakeCudaClears(&clearCount);
     for (size_t i = 0; i < 3; ++i)
       CHECK(launches[i].launch->clearsBefore == int((i + 1) * plan.launches[i].clears.size()));
-    for (int i = 0; i < clearCount; ++i) { // what a pass asks for itself lies beside what it reads and leaves, not beside all
+    // what a pass asks for itself lies beside what it reads and leaves, not beside all
+    for (int i = 0; i < clearCount; ++i) {
       const int pass = i, writes = pass, reads = pass - 1;
       CHECK(clears[i].address + 4 * clears[i].words <= workspace + call.args.workspace_bytes);
       for (int carry : {writes, reads})
         if (carry >= 0 && carry < 2)
-          CHECK((clears[i].address >= workspace + (carry + 1) * carryBytes || clears[i].address + 4 * clears[i].words <= workspace + carry * carryBytes));
+          CHECK((clears[i].address >= workspace + (carry + 1) * carryBytes ||
+                 clears[i].address + 4 * clears[i].words <= workspace + carry * carryBytes));
     }
   }
 }
@@ -262,7 +272,8 @@ TEST_CASE("rates that meet too rarely are refused") {
     request.passes.push_back({{{rate, {1}}}, 1});
   KernelConfig config = portableForwardSkeleton().defaultConfig(request);
   REQUIRE(config.set("chained_mib", 1).isOk());
-  CHECK(portableForwardSkeleton().whyInfeasible(request, config)->reason.find("more than 4096 classes") != std::string::npos);
+  CHECK(portableForwardSkeleton().whyInfeasible(request, config)->reason.find("more than 4096 classes") !=
+        std::string::npos);
 }
 
 TEST_CASE("strides of passes but the last are those of the carry, and a carry of the caller enters the first") {
@@ -326,10 +337,17 @@ TEST_CASE("a failing kernel ends the call, and records without its codes are cor
   fake::fakeCudaReset();
   const int modules = fake::fakeCudaLiveModules();
   record.contentKey = "two of three";
-  record.cubin = joinImages({"\x7f" "ELF one", "\x7f" "ELF two"});
+  record.cubin = joinImages({"\x7f"
+                             "ELF one",
+                             "\x7f"
+                             "ELF two"});
   CHECK(Kernel::load(device, record).status().code() == StatusCode::corrupt);
   record.contentKey = "one is unreadable";
-  record.cubin = joinImages({"\x7f" "ELF one", "\x7f" "ELF two", "no code"});
+  record.cubin = joinImages({"\x7f"
+                             "ELF one",
+                             "\x7f"
+                             "ELF two",
+                             "no code"});
   CHECK(Kernel::load(device, record).status().code() == StatusCode::corrupt);
   CHECK(fake::fakeCudaLiveModules() == modules);
 }

@@ -72,7 +72,8 @@ TEST_CASE("a preparation for defaults makes functions of passes only where the d
     const bool isChained = std::string(name) == "longvit_1k";
     CHECK(ofDefaults->passFunctions == (isChained ? all->passFunctions : std::vector<std::string>()));
     CHECK(ofDefaults->functions == all->functions);
-    auto sources = variantSources(*ofDefaults, KernelShape(), ""), sourcesOfAll = variantSources(*all, KernelShape(), "");
+    auto sources = variantSources(*ofDefaults, KernelShape(), ""),
+         sourcesOfAll = variantSources(*all, KernelShape(), "");
     REQUIRE(sources.isOk());
     CHECK(sources->size() == sourcesOfAll->size());
     CHECK((*sources)[0].text == (*sourcesOfAll)[0].text);
@@ -89,7 +90,8 @@ TEST_CASE("chained passes are sources of their own, and one record of several co
   CHECK(pattern.passFunctions.size() == 2);
   CHECK(pattern.rates->passes[0].variants[0].queryRate == 2);
   CHECK(pattern.rates->passes[1].variants[0].queryRate == 1);
-  auto fused = variantSources(pattern, KernelShape(), ""), chained = variantSources(pattern, KernelShape(), "chained_mib=32");
+  auto fused = variantSources(pattern, KernelShape(), ""),
+       chained = variantSources(pattern, KernelShape(), "chained_mib=32");
   REQUIRE(chained.isOk());
   REQUIRE(chained->size() == 2);
   REQUIRE(fused->size() == 1);
@@ -108,7 +110,8 @@ TEST_CASE("chained passes are sources of their own, and one record of several co
   REQUIRE(images.isOk());
   REQUIRE(texts.isOk());
   for (int i : {0, 1}) {
-    CHECK((*images)[i].substr(0, 4) == "\x7f" "ELF");
+    CHECK((*images)[i].substr(0, 4) == "\x7f"
+                                       "ELF");
     CHECK((*texts)[i].find(".entry heddle_kernel") != std::string::npos);
   }
 }
@@ -162,8 +165,8 @@ TEST_CASE("patterns with rows many times longer than the others are known") {
 
 TEST_CASE("long rows begin first, at whichever end of the sequence they lie") {
   for (const char *rows : {"[64, 0]", "[0, 64]"}) {
-    const std::string text = "attn.pattern @global_rows() {\n  %w = attn.window [256, 256]\n  %r = attn.rows " + std::string(rows) +
-                             "\n  %m = attn.or %w, %r\n  attn.softmax union(%m)\n}\n";
+    const std::string text = "attn.pattern @global_rows() {\n  %w = attn.window [256, 256]\n  %r = attn.rows " +
+                             std::string(rows) + "\n  %m = attn.or %w, %r\n  attn.softmax union(%m)\n}\n";
     auto file = PatternFile::parse(text, "global_rows.mlir");
     REQUIRE_MESSAGE(file.isOk(), file.status().message());
     auto pattern = preparePattern(**file);
@@ -176,7 +179,9 @@ TEST_CASE("long rows begin first, at whichever end of the sequence they lie") {
     for (const KernelShape &shape : {portable, hopper}) {
       auto config = configFor(*pattern, shape, "");
       REQUIRE_MESSAGE(config.isOk(), config.status().message());
-      CHECK_MESSAGE(config->text.find("raster_reversed=" + std::to_string(balance.longRowsAreLast)) != std::string::npos, config->text);
+      CHECK_MESSAGE(config->text.find("raster_reversed=" + std::to_string(balance.longRowsAreLast)) !=
+                        std::string::npos,
+                    config->text);
     }
   }
 }
@@ -190,8 +195,10 @@ TEST_CASE("patterns whose rows want other keys than their neighbours are known")
 
 TEST_CASE("kernels of blocks rely on where key 0 stands only if the pattern fixes query 0") {
   auto stepOf = [](const std::string &origin) {
-    auto file = PatternFile::parse("attn.pattern @p() " + origin + " { %w = attn.window [1, 1] %m = attn.blocks %w by [128] "
-                                   "attn.softmax union(%m) }", "test.mlir");
+    auto file = PatternFile::parse("attn.pattern @p() " + origin +
+                                       " { %w = attn.window [1, 1] %m = attn.blocks %w by [128] "
+                                       "attn.softmax union(%m) }",
+                                   "test.mlir");
     REQUIRE(file.isOk());
     auto pattern = preparePattern(**file);
     REQUIRE(pattern.isOk());
@@ -291,7 +298,8 @@ TEST_CASE("six rates take more parameters than old drivers do, and a default tha
   shape.arch = *findGpuArch("sm_90");
   auto portable = compileVariant(*pattern, shape, "");
   REQUIRE_MESSAGE(portable.isOk(), portable.status().message());
-  CHECK_MESSAGE(portable->record.note.find("portable_forward (block_m=128") != std::string::npos, portable->record.note);
+  CHECK_MESSAGE(portable->record.note.find("portable_forward (block_m=128") != std::string::npos,
+                portable->record.note);
 }
 
 TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") {
@@ -344,7 +352,8 @@ TEST_CASE("while a search runs the portable default serves, unless something els
   PreparedPattern pattern = prepared("causal");
   KernelRequest request = requestOf(pattern);
   request.arch = *findGpuArch("sm_90a");
-  const LookupQuery wanted(WinnerKey(familyOf(pattern, request), ProblemBucket(), DeviceIdentity{"GPU", "sm_90", 132, 80}));
+  const LookupQuery wanted(
+      WinnerKey(familyOf(pattern, request), ProblemBucket(), DeviceIdentity{"GPU", "sm_90", 132, 80}));
   {
     StoreOptions options;
     options.mode = StoreMode::readWrite;
@@ -383,7 +392,8 @@ TEST_CASE("buckets count 128 x 128 tiles") {
   CHECK(problemBucket(*causal, shape, 132).tilesPerRow == 0);
 }
 
-TEST_CASE("a decode batch and a prefill of as many tiles have different buckets, lengths of one bucket different keys") {
+TEST_CASE(
+    "a decode batch and a prefill of as many tiles have different buckets, lengths of one bucket different keys") {
   auto full = shipped("full");
   ProblemShape decode, prefill;
   decode.batch = 64;
@@ -429,7 +439,8 @@ TEST_CASE("shapes that no call can have are refused") {
   shape.seqlenK = -1;
   CHECK(checkShape(*window, shape).message() == "expected seqlen-k >= 0 and below 2^31, got -1");
   shape.seqlenK = (1 << 30) + 1;
-  CHECK(checkShape(*window, shape).message() == "expected at most 1073741824 keys, got 1073741825: positions lie in [-2^30, 2^30)");
+  CHECK(checkShape(*window, shape).message() ==
+        "expected at most 1073741824 keys, got 1073741825: positions lie in [-2^30, 2^30)");
   shape.seqlenK = 1;
   shape.kOrigin = 1 << 30;
   CHECK(checkShape(*window, shape).message() ==

@@ -1,5 +1,5 @@
-// Configurations as text: typed in over a default, and the listed ones of a skeleton, of which each is feasible, is what its
-// text says, and a seed fixes the order.
+// Configurations as text: typed in over a default, and the listed ones of a skeleton, of which each is feasible, is
+// what its text says, and a seed fixes the order.
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/KernelSource.h"
@@ -30,7 +30,8 @@ struct Listed {
   std::vector<ListedConfig> configs;
 };
 
-Listed listOf(const PreparedPattern &pattern, const std::string &skeleton, std::optional<SampleSize> sample, int64_t most = 1 << 30) {
+Listed listOf(const PreparedPattern &pattern, const std::string &skeleton, std::optional<SampleSize> sample,
+              int64_t most = 1 << 30) {
   auto list = ConfigList::of(pattern, hopperShape(), skeleton);
   REQUIRE_MESSAGE(list.isOk(), list.status().message());
   Listed listed{list->skeleton(), list->feasible(), {}};
@@ -110,7 +111,8 @@ TEST_CASE("a typed-in field takes back what the default chose beside it, and no 
     auto rejection = (*findSkeleton(config.skeleton()))->whyInfeasible(request, config);
     return rejection ? rejection->constraint : std::string();
   };
-  for (const char *text : {"grid=0", "grid=2", "grid=3", "grid=1", "split_tiles=64", "block_m=64", "block_m=64,grid=0"}) {
+  for (const char *text :
+       {"grid=0", "grid=2", "grid=3", "grid=1", "split_tiles=64", "block_m=64", "block_m=64,grid=0"}) {
     CAPTURE(text);
     CHECK(refusal(text).empty());
   }

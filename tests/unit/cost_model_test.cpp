@@ -92,8 +92,13 @@ TEST_CASE("rank correlation is that of ranks, and ties share theirs") {
 }
 
 TEST_CASE("a report says what the first candidates of an order lose against the best") {
-  std::vector<PointTrial> rows = {row("a=0", 0, Outcome::compileFailed), row("a=1", 130), row("a=2", 300, Outcome::stopped),
-                                  row("a=3", 110), row("a=4", 150), row("a=5", 101.9), row("a=6", 100)};
+  std::vector<PointTrial> rows = {row("a=0", 0, Outcome::compileFailed),
+                                  row("a=1", 130),
+                                  row("a=2", 300, Outcome::stopped),
+                                  row("a=3", 110),
+                                  row("a=4", 150),
+                                  row("a=5", 101.9),
+                                  row("a=6", 100)};
   const RecordedTable table = tableOf(rows);
   auto ascending = [](const Point &point) { return double(point.index[0]); };
   const RankReport report = rankReport(table, ascending);

@@ -27,9 +27,10 @@ void checkOrder(const CostTraining &training, size_t i) {
   auto fit = training.fit(i);
   REQUIRE_MESSAGE(fit.isOk(), fit.status().message());
   const tuner::RankReport report = training.rank(i, fit->model), changes = training.rankOfChanges(i);
-  MESSAGE(training.familyName() << " " << std::string(recordedWorkloads()[i].table) << ": rank correlation " << report.spearman
-                                << " (changes from the default: " << changes.spearman << "), regret of top 1, 5, 10: " << report.regret1 << ", "
-                                << report.regret5 << ", " << report.regret10 << "; within 2% after " << report.firstGood << " of "
+  MESSAGE(training.familyName() << " " << std::string(recordedWorkloads()[i].table) << ": rank correlation "
+                                << report.spearman << " (changes from the default: " << changes.spearman
+                                << "), regret of top 1, 5, 10: " << report.regret1 << ", " << report.regret5 << ", "
+                                << report.regret10 << "; within 2% after " << report.firstGood << " of "
                                 << report.trials);
   CHECK(report.spearman > 0.65);
   CHECK(1 - report.spearman < (1 - changes.spearman) / 2); // the better the default, the better the order by changes
@@ -72,7 +73,8 @@ TEST_CASE("the shipped parameters are what the tables give") {
     const tuner::CostModel &shipped = shippedModel(training.familyName());
     for (size_t i = 0; i < training.size(); ++i)
       for (const tuner::PointTrial &trial : training.table(i).trials())
-        REQUIRE(training.estimate(i, shipped, trial.point) == doctest::Approx(training.estimate(i, fit->model, trial.point)).epsilon(0.002));
+        REQUIRE(training.estimate(i, shipped, trial.point) ==
+                doctest::Approx(training.estimate(i, fit->model, trial.point)).epsilon(0.002));
   }
 }
 
@@ -85,15 +87,20 @@ TEST_CASE("tables of two families are not fitted together, and a model serves it
   const GpuModel &h200 = **findGpuModel("h200");
   const Status added = training.add(table.take(), loaded.space, loaded.shape, h200);
   CHECK(added.code() == StatusCode::invalidArgument);
-  CHECK_MESSAGE(added.message().find("kernels of portable_forward, those of the tables before are of sm90_forward") != std::string::npos, added.message());
+  CHECK_MESSAGE(added.message().find("kernels of portable_forward, those of the tables before are of sm90_forward") !=
+                    std::string::npos,
+                added.message());
   auto prior = modelPrior(loaded.space, loaded.shape, h200, shippedModel(kHopper));
-  CHECK_MESSAGE(prior.status().message().find("is for kernels of sm90_forward, not of portable_forward") != std::string::npos, prior.status().message());
+  CHECK_MESSAGE(prior.status().message().find("is for kernels of sm90_forward, not of portable_forward") !=
+                    std::string::npos,
+                prior.status().message());
   CHECK(shippedPrior(loaded.space, loaded.shape, h200).isModel);
   CHECK(!shippedCosts("another"));
 }
 
 TEST_CASE("the estimate grows with the work and shrinks with the GPU") {
-  const LoadedWorkload few = load({"", "causal", {}, 1, 16, 16, 4096, 128}), many = load({"", "causal", {}, 1, 16, 16, 16384, 128});
+  const LoadedWorkload few = load({"", "causal", {}, 1, 16, 16, 4096, 128}),
+                       many = load({"", "causal", {}, 1, 16, 16, 16384, 128});
   const GpuModel h200 = **findGpuModel("h200");
   GpuModel twice = h200;
   twice.smCount *= 2, twice.bf16Tflops *= 2, twice.bandwidthGBps *= 2;
@@ -110,7 +117,8 @@ TEST_CASE("the estimate grows with the work and shrinks with the GPU") {
   CHECK(estimate(many, twice) < 0.7 * estimate(many, h200));
 }
 
-TEST_CASE("an estimate needs no IR: it outlives the pattern's file and serves another thread, chained passes included") {
+TEST_CASE(
+    "an estimate needs no IR: it outlives the pattern's file and serves another thread, chained passes included") {
   LoadedWorkload loaded = load({"", "longvit_1k", {}, 1, 16, 16, 8192, 64});
   auto prior = modelPrior(loaded.space, loaded.shape, **findGpuModel("h200"), shippedModel(kHopper));
   REQUIRE_MESSAGE(prior.isOk(), prior.status().message());

@@ -1,4 +1,5 @@
-// Replaces operator new of the program, so include it in one file: counts what a thread allocates, and lets an allocation fail.
+// Replaces operator new of the program, so include it in one file: counts what a thread allocates, and lets an
+// allocation fail.
 #ifndef HEDDLE_TESTS_UNIT_COUNTED_ALLOCATIONS_H
 #define HEDDLE_TESTS_UNIT_COUNTED_ALLOCATIONS_H
 

@@ -26,8 +26,8 @@ void runAndCompare(const JitPattern &jit, const HandPattern &pattern, const Case
   Result<CpuAttentionCounts> counts = runAttention(jit, args);
   REQUIRE(counts.isOk());
   AttentionCase::Errors errors = attention.compare(pattern);
-  INFO(pattern.name() << " " << dtypeName(shape.dtype) << " q " << shape.seqlenQ << " k " << shape.seqlenK
-                         << " tile " << blockM << "x" << blockN);
+  INFO(pattern.name() << " " << dtypeName(shape.dtype) << " q " << shape.seqlenQ << " k " << shape.seqlenK << " tile "
+                      << blockM << "x" << blockN);
   CHECK(errors.out <= 1.0);
   CHECK(errors.lse <= 1e-4);
   CHECK(errors.paddingIsUntouched);
@@ -60,8 +60,9 @@ TEST_CASE("every pattern equals the definition at both ends of what positions ma
   constexpr int end = 1 << 30;
   for (const HandPattern &pattern : allHandPatterns()) {
     JitPattern jit = compileForCpu(pattern);
-    for (CaseShape shape : {shapeOf(37, 37, end - 37, end - 37), shapeOf(13, 61, end - 13, 0), shapeOf(61, 13, 61 - end, 61 - 13),
-                            shapeOf(29, 50, -end, -end), shapeOf(29, 50, 0, end - 50)})
+    for (CaseShape shape :
+         {shapeOf(37, 37, end - 37, end - 37), shapeOf(13, 61, end - 13, 0), shapeOf(61, 13, 61 - end, 61 - 13),
+          shapeOf(29, 50, -end, -end), shapeOf(29, 50, 0, end - 50)})
       runAndCompare(jit, pattern, shape, 33, 20);
   }
 }
@@ -280,7 +281,8 @@ TEST_CASE("sizes that do not fit together are refused, and nothing is written") 
   refused([](CpuAttentionArgs &a) { a.blockN = 0; }, "block_n");
   refused([](CpuAttentionArgs &a) { a.qOrigin = (1 << 30) - 3; },
           "q_origin: expected -1073741824 to 1073741820 for 4 queries, got 1073741821: positions lie in [-2^30, 2^30)");
-  refused([](CpuAttentionArgs &a) { a.kOrigin = -(1 << 30) - 1; }, "k_origin: expected -1073741824 to 1073741820 for 4 keys, got -1073741825");
+  refused([](CpuAttentionArgs &a) { a.kOrigin = -(1 << 30) - 1; },
+          "k_origin: expected -1073741824 to 1073741820 for 4 keys, got -1073741825");
   refused([](CpuAttentionArgs &a) { a.qOrigin = 3 - (1 << 30); },
           "expected queries and keys within 1073741824 positions, got 1073741825, from -1073741821 to 3");
   refused([](CpuAttentionArgs &a) { a.seqlenK = (1 << 30) + 1; }, "expected at most 1073741824 keys, got 1073741825");

@@ -1,5 +1,5 @@
-// attn.csr: tiles, counts, compiled functions and emitted text against the lists themselves, in blocks and alone, for each batch
-// element and head; lists that are made and lists that are refused.
+// attn.csr: tiles, counts, compiled functions and emitted text against the lists themselves, in blocks and alone, for
+// each batch element and head; lists that are made and lists that are refused.
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
@@ -39,9 +39,10 @@ struct Lists {
   }
 };
 
-std::string patternText(const std::string &more, const std::string &type = "memref<?x?x?xi32>", const std::string &origin = "") {
-  return "attn.pattern @p(%offsets: " + type + ", %indices: memref<?xi32>) " + origin + " {\n%l = attn.csr %offsets, %indices : " + type +
-         ", memref<?xi32>\n" + more + "\nattn.softmax union(%m)\n}";
+std::string patternText(const std::string &more, const std::string &type = "memref<?x?x?xi32>",
+                        const std::string &origin = "") {
+  return "attn.pattern @p(%offsets: " + type + ", %indices: memref<?xi32>) " + origin +
+         " {\n%l = attn.csr %offsets, %indices : " + type + ", memref<?xi32>\n" + more + "\nattn.softmax union(%m)\n}";
 }
 
 std::unique_ptr<PatternFile> parsed(const std::string &text) {
@@ -71,9 +72,13 @@ oracle::Problem problemOf(const PatternFile &file, Sizes sizes, unsigned seed) {
 
 const Sizes kSizes[] = {{2, 3, 37, 37}, {1, 2, 20, 90}, {2, 1, 70, 9}, {1, 1, 1, 1}};
 
-const char *const kMasks[] = {"%m = attn.blocks %l by [4]", "%m = attn.and %l, %l", "%b = attn.blocks %l by [7] %c = attn.causal %m = attn.and %b, %c",
-                              "%b = attn.blocks %l by [4] %w = attn.window [3, 1] %m = attn.or %b, %w", "%b = attn.blocks %l by [3] %m = attn.segment %b by [30]",
-                              "%b = attn.blocks %l by [4] %m = attn.not %b", "%b = attn.blocks %l by [2] %m = attn.dilate %b by 2 rule(every)"};
+const char *const kMasks[] = {"%m = attn.blocks %l by [4]",
+                              "%m = attn.and %l, %l",
+                              "%b = attn.blocks %l by [7] %c = attn.causal %m = attn.and %b, %c",
+                              "%b = attn.blocks %l by [4] %w = attn.window [3, 1] %m = attn.or %b, %w",
+                              "%b = attn.blocks %l by [3] %m = attn.segment %b by [30]",
+                              "%b = attn.blocks %l by [4] %m = attn.not %b",
+                              "%b = attn.blocks %l by [2] %m = attn.dilate %b by 2 rule(every)"};
 
 } // namespace
 
@@ -84,7 +89,8 @@ TEST_CASE("tiles and pairs of lists equal brute force, forward and transposed") 
       auto file = parsed(patternText(mask, "memref<?x?x?xi32>", origin));
       for (Sizes sizes : kSizes)
         for (attn::TileShape shape : {attn::TileShape{1, 1}, {7, 3}, {16, 8}, {48, 64}}) {
-          std::string account = oracle::checkPattern(file->lowered(), file->analysis(), problemOf(*file, sizes, 3), shape);
+          std::string account =
+              oracle::checkPattern(file->lowered(), file->analysis(), problemOf(*file, sizes, 3), shape);
           CHECK_MESSAGE(account.empty(), account);
         }
     }
@@ -111,23 +117,28 @@ TEST_CASE("compiled functions and the text of kernels equal the lists, for each 
         c.heads = int32_t(sizes.heads), c.seqlenQ = int32_t(sizes.seqlenQ), c.seqlenK = int32_t(sizes.seqlenK);
         for (size_t i = 0; i < 2; ++i)
           c.params[i] = int32_t(problem.parameters[i]), c.operands[i] = problem.operands[i].address();
-        HandPattern rule{functions->info, "", [&](const JitContext &at, int branch, int q, int k) {
+        HandPattern rule{functions->info,
+                         "",
+                         [&](const JitContext &at, int branch, int q, int k) {
                            return definition.keeps(branch, at.head, q, k, at.batch);
-                         }, {}};
+                         },
+                         {}};
         for (c.batch = 0; c.batch < sizes.batch; ++c.batch)
           for (c.head = 0; c.head < c.heads; ++c.head) {
             long wrong = 0;
             for (int branch = 0; branch < info.branchCount; ++branch)
               for (int q = 0; q < c.seqlenQ; ++q)
                 for (int k = 0; k < c.seqlenK; ++k)
-                  wrong += jit->keep(c, branch, q, k) != rule.keeps(c, branch, q, k) || host.keep(c, branch, q, k) != rule.keeps(c, branch, q, k);
+                  wrong += jit->keep(c, branch, q, k) != rule.keeps(c, branch, q, k) ||
+                           host.keep(c, branch, q, k) != rule.keeps(c, branch, q, k);
             CHECK(wrong == 0);
             for (int branch = 0; branch < info.branchCount; ++branch) {
               REQUIRE(host.hasKeptColumns(branch));
               for (int q = 0; q < c.seqlenQ; ++q)
                 for (int bit = 0; bit < 32; ++bit) { // bit 2 n + e is column 8 n + e
                   const int key = bit / 2 * 8 + bit % 2;
-                  wrong += (host.keptColumns(c, branch, q, 0) >> bit & 1) != uint32_t(key < c.seqlenK && rule.keeps(c, branch, q, key));
+                  wrong += (host.keptColumns(c, branch, q, 0) >> bit & 1) !=
+                           uint32_t(key < c.seqlenK && rule.keeps(c, branch, q, key));
                 }
             }
             CHECK(wrong == 0);
@@ -159,13 +170,17 @@ TEST_CASE("lists that are none are refused, and say what is expected") {
     ProblemShape shape;
     shape.seqlenQ = 12, shape.seqlenK = 20;
     shape.parameters = {0, 0};
-    return checkOperands(*file, {OperandTensor::integers({1, 1, int64_t(offsets.size())}, offsets),
-                                 OperandTensor::integers({int64_t(indices.size())}, indices)}, shape).message();
+    return checkOperands(*file,
+                         {OperandTensor::integers({1, 1, int64_t(offsets.size())}, offsets),
+                          OperandTensor::integers({int64_t(indices.size())}, indices)},
+                         shape)
+        .message();
   };
   CHECK(refusal({0, 2, 2, 3}, {0, 4, 1}) == "");
   CHECK(refusal({0, 2, 1, 3}, {0, 4, 1}) == "tensor 'offsets': expected entry 2 to be 2 to 3, got 1");
   CHECK(refusal({0, 2, 2, 4}, {0, 4, 1}) == "tensor 'offsets': expected entry 3 to be 2 to 3, got 4");
-  CHECK(refusal({0, 2, 3}, {0, 4, 1}) == "tensor 'offsets': expected at least 4 offsets in a list, one more than there are rows of blocks or queries, got 3");
+  CHECK(refusal({0, 2, 3}, {0, 4, 1}) == "tensor 'offsets': expected at least 4 offsets in a list, one more than there "
+                                         "are rows of blocks or queries, got 3");
   CHECK(refusal({0, 2, 2, 3}, {0, 5, 1}) == "tensor 'indices': expected entry 1 to be at least 1 and below 5, got 5");
   CHECK(refusal({0, 2, 2, 3}, {3, 3, 1}) == "tensor 'indices': expected entry 1 to be at least 4 and below 5, got 3");
   CHECK(refusal({0, 2, 2, 3}, {-1, 3, 1}) == "tensor 'indices': expected entry 0 to be at least 0 and below 5, got -1");

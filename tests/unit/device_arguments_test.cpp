@@ -114,30 +114,38 @@ TEST_CASE("[5] addresses and strides") {
 }
 
 TEST_CASE("[5] scale, positions, carry and operands") {
-  checkCases({{[](ForwardCall &c) { c.args.scale = std::numeric_limits<float>::infinity(); },
-               "scale: expected a finite number"},
-              {[](ForwardCall &c) { c.args.scale = std::numeric_limits<float>::quiet_NaN(); },
-               "scale: expected a finite number"},
-              {[](ForwardCall &c) { c.args.scale = -1; }, "scale: expected a finite number above 0"},
-              {[](ForwardCall &c) { c.args.q_origin = int64_t(1) << 31; }, "q_origin: expected -1073741824 to 1073740824 for 1000 queries, got 2147483648"},
-              {[](ForwardCall &c) { c.args.k_origin = -(int64_t(1) << 32); }, "k_origin: expected -1073741824 to 1073738824 for 3000 keys, got -4294967296"},
-              {[](ForwardCall &c) { c.args.q_origin = INT64_MAX; }, "got 9223372036854775807: positions lie in [-2^30, 2^30)"},
-              {[](ForwardCall &c) { c.args.k_origin = INT64_MIN; }, "got -9223372036854775808: positions lie in [-2^30, 2^30)"},
-              {[](ForwardCall &c) { c.args.q_origin = (1 << 30) - 999; }, "q_origin: expected -1073741824 to 1073740824 for 1000 queries, got 1073740825"},
-              {[](ForwardCall &c) { c.args.k_origin = (1 << 30) - 2999; }, "k_origin: expected -1073741824 to 1073738824 for 3000 keys, got 1073738825"},
-              {[](ForwardCall &c) { c.args.q_origin = 3001 - (1 << 30) - 2; },
-               "q_origin and k_origin: expected queries and keys within 1073741824 positions, got 1073741825, from -1073738825 to 2999"},
-              {[](ForwardCall &c) { c.args.carry_out = c.args.lse; },
-               "carry_lse: expected both carry_out and carry_lse or neither"},
-              {[](ForwardCall &c) { c.args.operand_count = 1; }, "operands: run-time size number 1 of 2 is missing"},
-              {[](ForwardCall &c) { c.operands[1].id = 0; }, "operands: run-time size number 0 is given twice"},
-              {[](ForwardCall &c) { c.operands[1].id = 2; }, "operands: this kernel has no run-time size number 2"},
-              {[](ForwardCall &c) { c.operands[1].id = -1; }, "operands: this kernel has no run-time size number -1"},
-              {[](ForwardCall &c) { c.operands[1].kind = HEDDLE_OPERAND_POINTER; },
-               "operands: this kernel has no pointer number 1"},
-              {[](ForwardCall &c) { c.args.operands = nullptr; }, "operands: expected"},
-              {[](ForwardCall &c) { c.args.struct_size = 8; }, "struct_size: expected at least 336, at most 4096 and a multiple of 8, got 8; set it to the sizeof"}},
-             StatusCode::invalidArgument);
+  checkCases(
+      {{[](ForwardCall &c) { c.args.scale = std::numeric_limits<float>::infinity(); },
+        "scale: expected a finite number"},
+       {[](ForwardCall &c) { c.args.scale = std::numeric_limits<float>::quiet_NaN(); },
+        "scale: expected a finite number"},
+       {[](ForwardCall &c) { c.args.scale = -1; }, "scale: expected a finite number above 0"},
+       {[](ForwardCall &c) { c.args.q_origin = int64_t(1) << 31; },
+        "q_origin: expected -1073741824 to 1073740824 for 1000 queries, got 2147483648"},
+       {[](ForwardCall &c) { c.args.k_origin = -(int64_t(1) << 32); },
+        "k_origin: expected -1073741824 to 1073738824 for 3000 keys, got -4294967296"},
+       {[](ForwardCall &c) { c.args.q_origin = INT64_MAX; }, "got 9223372036854775807: positions lie in [-2^30, 2^30)"},
+       {[](ForwardCall &c) { c.args.k_origin = INT64_MIN; },
+        "got -9223372036854775808: positions lie in [-2^30, 2^30)"},
+       {[](ForwardCall &c) { c.args.q_origin = (1 << 30) - 999; },
+        "q_origin: expected -1073741824 to 1073740824 for 1000 queries, got 1073740825"},
+       {[](ForwardCall &c) { c.args.k_origin = (1 << 30) - 2999; },
+        "k_origin: expected -1073741824 to 1073738824 for 3000 keys, got 1073738825"},
+       {[](ForwardCall &c) { c.args.q_origin = 3001 - (1 << 30) - 2; },
+        "q_origin and k_origin: expected queries and keys within 1073741824 positions, got 1073741825, from "
+        "-1073738825 to 2999"},
+       {[](ForwardCall &c) { c.args.carry_out = c.args.lse; },
+        "carry_lse: expected both carry_out and carry_lse or neither"},
+       {[](ForwardCall &c) { c.args.operand_count = 1; }, "operands: run-time size number 1 of 2 is missing"},
+       {[](ForwardCall &c) { c.operands[1].id = 0; }, "operands: run-time size number 0 is given twice"},
+       {[](ForwardCall &c) { c.operands[1].id = 2; }, "operands: this kernel has no run-time size number 2"},
+       {[](ForwardCall &c) { c.operands[1].id = -1; }, "operands: this kernel has no run-time size number -1"},
+       {[](ForwardCall &c) { c.operands[1].kind = HEDDLE_OPERAND_POINTER; },
+        "operands: this kernel has no pointer number 1"},
+       {[](ForwardCall &c) { c.args.operands = nullptr; }, "operands: expected"},
+       {[](ForwardCall &c) { c.args.struct_size = 8; },
+        "struct_size: expected at least 336, at most 4096 and a multiple of 8, got 8; set it to the sizeof"}},
+      StatusCode::invalidArgument);
 }
 
 TEST_CASE("[5] positions just inside the limit pass") {
@@ -158,7 +166,8 @@ TEST_CASE("[5] positions just inside the limit pass") {
   CHECK_MESSAGE(check(call.args).isOk(), check(call.args).str());
 }
 
-TEST_CASE("[5] tensors of the pattern: a pointer that is missing, null, or nobody's; lengths only where a kernel asks") {
+TEST_CASE(
+    "[5] tensors of the pattern: a pointer that is missing, null, or nobody's; lengths only where a kernel asks") {
   LaunchPlan plan = emptyPlan();
   KernelLaunch &launch = plan.launches.front();
   launch.appendPointer(PointerSource::operand(2));
@@ -181,13 +190,17 @@ TEST_CASE("[5] tensors of the pattern: a pointer that is missing, null, or nobod
   };
   const int64_t rows = ForwardCall().args.q.size[1];
   CHECK(refusal({size(0), size(1), size(3), size(5), pointer(2, 0x7000)}, rows) == "");
-  CHECK(refusal({size(0), size(1), size(2), size(3), size(5), pointer(2, 0x7000)}, rows) == ""); // nobody asks for 2, but it exists
-  CHECK(refusal({size(0), size(1), size(3), size(5)}, rows).find("operands: pointer number 2 is missing") != std::string::npos);
-  CHECK(refusal({size(0), size(1), size(3), size(5), pointer(2, 0)}, rows).find("operands: pointer number 2: expected device memory, got null") !=
+  // nobody asks for 2, but it exists
+  CHECK(refusal({size(0), size(1), size(2), size(3), size(5), pointer(2, 0x7000)}, rows) == "");
+  CHECK(refusal({size(0), size(1), size(3), size(5)}, rows).find("operands: pointer number 2 is missing") !=
         std::string::npos);
+  CHECK(refusal({size(0), size(1), size(3), size(5), pointer(2, 0)}, rows)
+            .find("operands: pointer number 2: expected device memory, got null") != std::string::npos);
   CHECK(refusal({size(0), size(1), size(3), size(5), pointer(2, 0)}, 0) == "");
-  CHECK(refusal({size(0), size(1), size(3), pointer(2, 0x7000)}, rows).find("run-time size number 5 of 6 is missing") != std::string::npos);
-  CHECK(refusal({size(0), size(1), size(3), size(5), pointer(1, 0x7000)}, rows).find("this kernel has no pointer number 1") != std::string::npos);
+  CHECK(refusal({size(0), size(1), size(3), pointer(2, 0x7000)}, rows).find("run-time size number 5 of 6 is missing") !=
+        std::string::npos);
+  CHECK(refusal({size(0), size(1), size(3), size(5), pointer(1, 0x7000)}, rows)
+            .find("this kernel has no pointer number 1") != std::string::npos);
 }
 
 TEST_CASE("a run-time number is rounded to f32 and travels as its bits") {
@@ -249,7 +262,8 @@ TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
   for (int64_t origin : {1, 63, 65, -1}) {
     Status status = statusAt(origin);
     CHECK(status.code() == StatusCode::invalidArgument);
-    CHECK_MESSAGE(status.message().find("k_origin: expected a multiple of 64, got " + std::to_string(origin)) != std::string::npos,
+    CHECK_MESSAGE(status.message().find("k_origin: expected a multiple of 64, got " + std::to_string(origin)) !=
+                      std::string::npos,
                   status.str());
   }
 }
@@ -270,7 +284,9 @@ TEST_CASE("a pattern that says itself where query 0 stands refuses to be told ot
     CHECK(statusOf(rule, 0).isOk());
   CHECK(statusOf(QOriginRule::given, 5).isOk());
   CHECK(statusOf(QOriginRule::end, end).isOk());
-  CHECK(statusOf(QOriginRule::start, 5).message().find("q_origin: expected 0, got 5; this pattern says itself where query 0 stands (start)") !=
+  CHECK(statusOf(QOriginRule::start, 5)
+            .message()
+            .find("q_origin: expected 0, got 5; this pattern says itself where query 0 stands (start)") !=
         std::string::npos);
   CHECK(statusOf(QOriginRule::end, end + 1).code() == StatusCode::invalidArgument);
 }

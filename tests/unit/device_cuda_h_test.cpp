@@ -100,8 +100,7 @@ static_assert(sizeof(heddle::cuda::DevicePointer) == sizeof(CUdeviceptr));
 
 } // namespace
 
-TEST_CASE("the declared driver interface is cuda.h's") {
-}
+TEST_CASE("the declared driver interface is cuda.h's") {}
 
 #else
 

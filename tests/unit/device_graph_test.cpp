@@ -108,7 +108,8 @@ TEST_CASE("a call may be prepared without a graph") {
   CHECK(launched() == 2);
 }
 
-TEST_CASE("[4] while a stream is captured its prepared calls are launched as kernels, and others are prepared and closed") {
+TEST_CASE(
+    "[4] while a stream is captured its prepared calls are launched as kernels, and others are prepared and closed") {
   Scene scene = Scene::open();
   const PreparedLaunch prepared = require(scene.kernel.prepare(scene.call.args));
   const DeviceStream other = require(DeviceStream::create(scene.device));
@@ -154,7 +155,8 @@ TEST_CASE("[5] a stream of another GPU is refused, which the driver would not do
   fakeCudaReset();
   const Status refused = prepared.launch(foreign.handle());
   CHECK(refused.code() == StatusCode::invalidArgument);
-  CHECK(refused.message().find("stream: expected one of the context that the kernel is loaded into, on GPU 0") != std::string::npos);
+  CHECK(refused.message().find("stream: expected one of the context that the kernel is loaded into, on GPU 0") !=
+        std::string::npos);
   CHECK(launched() == 0);
 }
 
@@ -221,7 +223,8 @@ TEST_CASE("a graph that is not launched leaves the error to the kernel's launch"
   require(prepared.launch(scene.stream.handle()));
   CHECK(launched() == 1);
   fakeCudaFail("cuLaunchKernel", 700, 0);
-  CHECK(prepared.launch(scene.stream.handle()).message().find("cuLaunchKernel failed: CUDA_ERROR_ILLEGAL_ADDRESS") != std::string::npos);
+  CHECK(prepared.launch(scene.stream.handle()).message().find("cuLaunchKernel failed: CUDA_ERROR_ILLEGAL_ADDRESS") !=
+        std::string::npos);
 }
 
 TEST_CASE("[6] threads launch one prepared call at once: every launch happens once") {

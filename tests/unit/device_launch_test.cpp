@@ -147,7 +147,8 @@ TEST_CASE("clears, workspace and tensor maps are evaluated") {
   map.source = Role::k;
   map.offsetBytes = 32;
   map.dims = {64, LaunchSymbol::seqlenK, LaunchSymbol::batch};
-  map.strideBytes = {LaunchExpr(strideOf(Role::k, StrideDim::row)) * 2, LaunchExpr(strideOf(Role::k, StrideDim::batch)) * 2};
+  map.strideBytes = {LaunchExpr(strideOf(Role::k, StrideDim::row)) * 2,
+                     LaunchExpr(strideOf(Role::k, StrideDim::batch)) * 2};
   map.box = {64, 128, 1};
   map.elementStride = {1, LaunchExpr::param(0), 1};
   map.swizzleBytes = 64;

@@ -1,4 +1,5 @@
-// What a launch is given of the tensors that a pattern reads, on the recording driver, whose device memory is the host's.
+// What a launch is given of the tensors that a pattern reads, on the recording driver, whose device memory is the
+// host's.
 #include "compiler/Pattern/BindOperands.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "device_fixture.h"
@@ -62,7 +63,8 @@ TEST_CASE("a tensor travels to device memory, its address and its length to the 
     if (operand.kind == HEDDLE_OPERAND_POINTER)
       operand.value.ptr = nullptr;
   args.operands = operands.data();
-  CHECK(kernel.launch(nullptr, args).message().find("operands: pointer number 0: expected device memory, got null") != std::string::npos);
+  CHECK(kernel.launch(nullptr, args).message().find("operands: pointer number 0: expected device memory, got null") !=
+        std::string::npos);
 }
 
 TEST_CASE("a prepared launch keeps its workspace when another kernel asks for a larger one") {

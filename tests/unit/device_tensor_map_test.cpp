@@ -61,9 +61,8 @@ TEST_CASE("tensor maps of dimensions of size 1 take any stride") {
 TEST_CASE("tensor maps of empty tensors are encoded and name memory that exists") {
   startFake();
   Device device = require(Device::open(0));
-  Kernel kernel =
-      require(Kernel::load(device, residueRecord("empty", residueMap(Role::k, LaunchSymbol::seqlenK,
-                                                                     strideOf(Role::k, StrideDim::batch)))));
+  Kernel kernel = require(Kernel::load(
+      device, residueRecord("empty", residueMap(Role::k, LaunchSymbol::seqlenK, strideOf(Role::k, StrideDim::batch)))));
   ForwardCall call;
   call.args.operand_count = 0;
   for (uintptr_t address : {uintptr_t(0), uintptr_t(0x12345)}) {

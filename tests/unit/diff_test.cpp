@@ -145,7 +145,8 @@ TEST_CASE("queries that start elsewhere") {
 }
 
 TEST_CASE("cells say what their pairs do") {
-  auto a = parsed("attn.pattern @p() { %c = attn.causal %d = attn.dilate %c by 3 rule(modulo) attn.softmax lse(%c, %d) }");
+  auto a =
+      parsed("attn.pattern @p() { %c = attn.causal %d = attn.dilate %c by 3 rule(modulo) attn.softmax lse(%c, %d) }");
   auto b = parsed(unionText("%m = attn.window [9, 4]"));
   DiffSide first{*a, sizesOf(*a, 3, 45, 52)}, second{*b, sizesOf(*b, 3, 45, 52)};
   Definitions definitions(first, second);

@@ -1,6 +1,6 @@
-// The generated functions of both directions, compiled by the host's compiler, against the definition pair by pair: key ranges of
-// query tiles and query ranges of key tiles, for every file in patterns/ and for odd compositions, at the tiles of docs/language.md,
-// "What exact means".
+// The generated functions of both directions, compiled by the host's compiler, against the definition pair by pair: key
+// ranges of query tiles and query ranges of key tiles, for every file in patterns/ and for odd compositions, at the
+// tiles of docs/language.md, "What exact means".
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Schedule/AttentionSchedule.h"
@@ -67,8 +67,7 @@ struct Subject {
     return weakest;
   }
 
-  template <class Functions>
-  RangeReport check(const Functions &functions, Direction direction, TileShape shape) {
+  template <class Functions> RangeReport check(const Functions &functions, Direction direction, TileShape shape) {
     const bool isForward = direction == Direction::Forward;
     rule.keeps = [this, isForward](const JitContext &c, int branch, int row, int column) {
       const int i = row - c.qOrigin, j = column - c.kOrigin;
@@ -76,9 +75,9 @@ struct Subject {
     };
     RangeReport report = checkRanges(functions, rule, isForward ? context : exchanged(context), shape);
     const oracle::Exactness exactness = owed(direction, shape.blockN);
-    INFO(rule.info->name << (isForward ? " forward" : " transposed") << " head " << context.head << " q " << context.seqlenQ << "+"
-                         << context.qOrigin << " k " << context.seqlenK << "+" << context.kOrigin << " tile " << shape.blockM << "x"
-                         << shape.blockN);
+    INFO(rule.info->name << (isForward ? " forward" : " transposed") << " head " << context.head << " q "
+                         << context.seqlenQ << "+" << context.qOrigin << " k " << context.seqlenK << "+"
+                         << context.kOrigin << " tile " << shape.blockM << "x" << shape.blockN);
     CHECK(report.error == "");
     if (exactness != oracle::Exactness::Superset)
       CHECK(report.visitedTiles == report.nonEmptyTiles);
@@ -93,12 +92,14 @@ struct Subject {
     for (int branch = 0; branch < rule.branchCount(); ++branch) {
       const int variant = text.variant(context), rate = text.transposedQueryRate(variant, branch);
       for (int j = 0; text.hasTransposedKeptColumns(branch) && j < context.seqlenK; ++j)
-        for (int first = text.transposedQueryResidue(context, variant, branch, context.kOrigin + j); first < context.seqlenQ; first += 16 * rate) {
+        for (int first = text.transposedQueryResidue(context, variant, branch, context.kOrigin + j);
+             first < context.seqlenQ; first += 16 * rate) {
           uint32_t expected = 0;
           for (int bit = 0; bit < 32; ++bit) // lane_columns.cuh
             if (const int i = first + rate * (bit / 2 * 8 + bit % 2); i < context.seqlenQ && keeps(branch, i, j))
               expected |= 1u << bit;
-          wrong += text.transposedKeptColumns(context, branch, context.kOrigin + j, context.qOrigin + first) != expected;
+          wrong +=
+              text.transposedKeptColumns(context, branch, context.kOrigin + j, context.qOrigin + first) != expected;
           ++words;
         }
     }

@@ -1,7 +1,7 @@
 //===- document_items_test.cpp - tiles of documents of their own ----------===//
-// Compiles the device's work items with the emitted functions of patterns over documents for the host and walks whole grids, as
-// large as the launch plan says: every row belongs to exactly one CTA, whose rows lie in one document, from its first row on in
-// steps of an item. Also where tensors break their rules: then rows still have one owner.
+// Compiles the device's work items with the emitted functions of patterns over documents for the host and walks whole
+// grids, as large as the launch plan says: every row belongs to exactly one CTA, whose rows lie in one document, from
+// its first row on in steps of an item. Also where tensors break their rules: then rows still have one owner.
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardConfig.h"
@@ -62,14 +62,19 @@ using Check = int (*)(int, int, int, int, int, int, const int *, int, const void
 class Items {
 public:
   Items(const PreparedPattern &prepared, int blockM, int reversed) : rows(blockM) {
-    const std::string folder = (std::filesystem::temp_directory_path() / ("heddle-documents-" + std::to_string(::getpid()))).string();
+    const std::string folder =
+        (std::filesystem::temp_directory_path() / ("heddle-documents-" + std::to_string(::getpid()))).string();
     static int libraries = 0;
-    const std::string base = folder + "/items" + std::to_string(libraries++); // a library by a name that is known is not opened again
+    // a library by a name that is known is not opened again
+    const std::string base = folder + "/items" + std::to_string(libraries++);
     std::filesystem::create_directories(folder);
-    std::ofstream(base + ".cpp") << test::kHostDevice << test::kHostItemTraits << prepared.functions << test::kHostItems << kAfter;
-    const std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -w -shared -fPIC -I " HEDDLE_SOURCE_DIR
-                                " -I " HEDDLE_SOURCE_DIR "/codegen/Skeletons -DBLOCK_M=" + std::to_string(blockM) + " -DREVERSED=" +
-                                std::to_string(reversed) + " -DDOCUMENT_TILES=1 -o " + base + ".so " + base + ".cpp";
+    std::ofstream(base + ".cpp") << test::kHostDevice << test::kHostItemTraits << prepared.functions << test::kHostItems
+                                 << kAfter;
+    const std::string command = std::string(HEDDLE_HOST_CXX) +
+                                " -std=c++17 -O1 -w -shared -fPIC -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR
+                                "/codegen/Skeletons -DBLOCK_M=" +
+                                std::to_string(blockM) + " -DREVERSED=" + std::to_string(reversed) +
+                                " -DDOCUMENT_TILES=1 -o " + base + ".so " + base + ".cpp";
     REQUIRE(std::system(command.c_str()) == 0);
     library = dlopen((base + ".so").c_str(), RTLD_NOW);
     REQUIRE(library != nullptr);
@@ -97,7 +102,9 @@ PreparedPattern prepared(Result<std::unique_ptr<PatternFile>> file) {
 }
 
 PreparedPattern parsed(const std::string &text) { return prepared(PatternFile::parse(text, "documents.mlir")); }
-PreparedPattern library(const std::string &name) { return prepared(PatternFile::load(HEDDLE_SOURCE_DIR "/patterns/" + name + ".mlir")); }
+PreparedPattern library(const std::string &name) {
+  return prepared(PatternFile::load(HEDDLE_SOURCE_DIR "/patterns/" + name + ".mlir"));
+}
 
 const char *kPart = R"(attn.pattern @part(%cu: memref<?xi32>) q_origin(given) {
   %c = attn.causal
@@ -106,7 +113,8 @@ const char *kPart = R"(attn.pattern @part(%cu: memref<?xi32>) q_origin(given) {
 })";
 
 /// What the plan says for a call.
-int64_t itemsOfHead(const PreparedPattern &pattern, int64_t rowsOfItem, int64_t seqlen, const std::vector<int64_t> &params) {
+int64_t itemsOfHead(const PreparedPattern &pattern, int64_t rowsOfItem, int64_t seqlen,
+                    const std::vector<int64_t> &params) {
   KernelRequest request = makeRequest(pattern, KernelShape());
   ForwardConfig config;
   config.documentTiles = 1;
@@ -119,7 +127,8 @@ int64_t itemsOfHead(const PreparedPattern &pattern, int64_t rowsOfItem, int64_t 
   return *items;
 }
 
-/// Offsets of all tensors of the pattern, one of which may be shorter: those of the keys and the keys in use only count.
+/// Offsets of all tensors of the pattern, one of which may be shorter: those of the keys and the keys in use only
+/// count.
 struct Call {
   Entries offsets;
   int64_t rows, qOrigin = 0;
@@ -145,8 +154,9 @@ int checkCall(const Items &items, const PreparedPattern &pattern, const Call &ca
   begins.back() = int32_t(call.rows);
   const int perHead = int(itemsOfHead(pattern, items.rows, call.rows, params));
   for (const auto &[batch, heads] : {std::pair{1, 1}, {2, 4}})
-    if (int wrong = items.check(batch, heads, int(call.rows), int(call.rows), int(call.qOrigin), perHead, isLawful ? begins.data() : nullptr,
-                                int(begins.size()) - 1, operands.data(), words.data()))
+    if (int wrong =
+            items.check(batch, heads, int(call.rows), int(call.rows), int(call.qOrigin), perHead,
+                        isLawful ? begins.data() : nullptr, int(begins.size()) - 1, operands.data(), words.data()))
       return wrong;
   return 0;
 }
@@ -160,8 +170,20 @@ Entries offsetsOf(const Entries &lengths) {
 
 /// One document, empty ones, of one row, longer than a tile, of exactly a tile or one row more or less.
 std::vector<Entries> lengthsToTry() {
-  std::vector<Entries> result = {{1},      {48},     {1000},        {0, 5},          {5, 0},  {0, 0, 0, 1}, {1, 0, 0, 0}, {48, 48, 48},
-                                 {47, 49}, {49, 47}, {1, 1, 1, 1}, {96, 1, 0, 1, 97}, {0, 48, 0, 48, 0}, {300, 2, 300}};
+  std::vector<Entries> result = {{1},
+                                 {48},
+                                 {1000},
+                                 {0, 5},
+                                 {5, 0},
+                                 {0, 0, 0, 1},
+                                 {1, 0, 0, 0},
+                                 {48, 48, 48},
+                                 {47, 49},
+                                 {49, 47},
+                                 {1, 1, 1, 1},
+                                 {96, 1, 0, 1, 97},
+                                 {0, 48, 0, 48, 0},
+                                 {300, 2, 300}};
   std::mt19937 random(5);
   for (int trial = 0; trial < 300; ++trial) {
     Entries lengths;
@@ -203,7 +225,8 @@ TEST_CASE("a call that sees a part of the documents has the tiles of what it see
       }
 }
 
-TEST_CASE("tensors of different lengths count as the shortest, and rows that they leave out belong to the documents at the ends") {
+TEST_CASE("tensors of different lengths count as the shortest, and rows that they leave out belong to the documents at "
+          "the ends") {
   const PreparedPattern window = library("document_window"), causal = library("document");
   const Items items(window, 16, 0), ofCausal(causal, 16, 0);
   for (int64_t fewer : {0, 1, 2, 3})
@@ -216,7 +239,8 @@ TEST_CASE("tensors of different lengths count as the shortest, and rows that the
 TEST_CASE("offsets that decrease leave no item with rows outside of the call") {
   const PreparedPattern pattern = library("document");
   const Items items(pattern, 16, 0);
-  for (const Entries &offsets : {Entries{0, 50, 20, 90}, Entries{0, 2000000000, -2000000000, 90}, Entries{90, 60, 30, 0}}) {
+  for (const Entries &offsets :
+       {Entries{0, 50, 20, 90}, Entries{0, 2000000000, -2000000000, 90}, Entries{90, 60, 30, 0}}) {
     const int wrong = checkCall(items, pattern, {offsets, 90}, /*isLawful=*/false);
     CHECK((wrong == 0 || wrong == 9)); // some rows may have no owner, or two
   }
@@ -233,15 +257,16 @@ TEST_CASE("patterns say how many documents their rows lie in, or why that is not
     return parsed("attn.pattern @two(" + arguments + R"() {
       %c = attn.causal
       %m = attn.documents %c at %a : memref<?xi32>
-      %n = attn.documents %c at )" + other + R"(
+      %n = attn.documents %c at )" +
+                  other + R"(
       attn.softmax lse(%m, %n)
     })");
   };
   CHECK(branches("%a: memref<?xi32>, %b: memref<5xi32>", "%b : memref<5xi32>").rates->whyNoDocuments ==
         "its masks lay the rows into documents of different tensors");
   CHECK(branches("%a: memref<?xi32>", "%a : memref<?xi32>").rates->documents.str() == "max(add(param0,-1),1)");
-  CHECK(branches("%a: memref<?xi32>, %b: memref<5xi32>", "%a, %b : memref<?xi32>, memref<5xi32>").rates->documents.str() ==
-        "max(min(add(param0,-1),add(min(param0,5),-1)),1)");
+  CHECK(branches("%a: memref<?xi32>, %b: memref<5xi32>", "%a, %b : memref<?xi32>, memref<5xi32>")
+            .rates->documents.str() == "max(min(add(param0,-1),add(min(param0,5),-1)),1)");
   const PreparedPattern fixed = parsed(R"(attn.pattern @fixed(%a: memref<5xi32>) {
     %f = attn.full
     %m = attn.documents %f at %a : memref<5xi32>

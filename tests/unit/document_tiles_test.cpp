@@ -1,6 +1,6 @@
 //===- document_tiles_test.cpp - the choice of documents' own query tiles -----===//
-// Both skeletons: when there is the knob, what forbids it and the sentence that says so, text round trips, and grids that the
-// numbers of rows and of documents give, up to what the recording driver sees of a call.
+// Both skeletons: when there is the knob, what forbids it and the sentence that says so, text round trips, and grids
+// that the numbers of rows and of documents give, up to what the recording driver sees of a call.
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Skeletons/Sm90Config.h"
@@ -81,7 +81,9 @@ TEST_CASE("the knob is there where rows lie in documents, packed is the default,
     CHECK(skeleton->traits(request, skeleton->defaultConfig(request)).find("kDocumentTiles = 0;") != std::string::npos);
     const ConfigSpace space(*skeleton, request);
     int64_t own = 0;
-    space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) { own += !rejection && space.configAt(point).valueOf("document_tiles") == 1; });
+    space.forEach([&](const ConfigSpace::Point &point, const Rejection *rejection) {
+      own += !rejection && space.configAt(point).valueOf("document_tiles") == 1;
+    });
     CHECK(own > 0);
     request.hasDocuments = false;
     CHECK_FALSE(hasKnob(*skeleton, request));
@@ -93,13 +95,16 @@ TEST_CASE("what forbids tiles of documents is a sentence") {
     CAPTURE(skeleton->name());
     KernelRequest request = documentRequest();
     request.hasDocuments = false;
-    CHECK(refusal(*skeleton, request) == "document_tiles: tiles cannot begin where documents do: the documents of the pattern are not known");
+    CHECK(refusal(*skeleton, request) ==
+          "document_tiles: tiles cannot begin where documents do: the documents of the pattern are not known");
     request.whyNoDocuments = "its rows do not lie in documents";
-    CHECK(refusal(*skeleton, request) == "document_tiles: tiles cannot begin where documents do: its rows do not lie in documents");
+    CHECK(refusal(*skeleton, request) ==
+          "document_tiles: tiles cannot begin where documents do: its rows do not lie in documents");
     request = documentRequest();
     request.variants = {{1, {1}}, {4, {4}}};
     CHECK_FALSE(hasKnob(*skeleton, request));
-    CHECK(refusal(*skeleton, request) == "document_tiles: a document's tiles are of neighbouring rows, and rows lie in 4 classes");
+    CHECK(refusal(*skeleton, request) ==
+          "document_tiles: a document's tiles are of neighbouring rows, and rows lie in 4 classes");
     request.variants = {{1, {1}}};
     request.passes = {{{{1, {1}}}, 1}, {{{1, {1}}}, 1}};
     CHECK(refusal(*skeleton, request) == "");
@@ -150,7 +155,8 @@ TEST_CASE("persistent blocks stay as many with tiles of documents") {
   config.softmax = config.splitTiles = 0;
   for (int64_t grid : {1, 2, 3}) {
     config.grid = grid;
-    CHECK(gridOf(skeleton.planLaunch(request, config), {1000, 7}) == std::min<int64_t>(132 * config.minBlocks, 6 * (1000 / config.blockM + 7)));
+    CHECK(gridOf(skeleton.planLaunch(request, config), {1000, 7}) ==
+          std::min<int64_t>(132 * config.minBlocks, 6 * (1000 / config.blockM + 7)));
   }
 }
 
@@ -165,7 +171,10 @@ TEST_CASE("a call gives its documents by the length of a tensor, and no grid is 
   Device device = test::require(Device::open(0));
   Kernel kernel = test::require(Kernel::load(device, record));
   test::ForwardCall call; // 2 batch elements, 8 heads, 1000 rows
-  std::vector<heddle_operand> operands = {{0, HEDDLE_OPERAND_INT, {}}, {1, HEDDLE_OPERAND_INT, {}}, {0, HEDDLE_OPERAND_POINTER, {}}, {1, HEDDLE_OPERAND_POINTER, {}}};
+  std::vector<heddle_operand> operands = {{0, HEDDLE_OPERAND_INT, {}},
+                                          {1, HEDDLE_OPERAND_INT, {}},
+                                          {0, HEDDLE_OPERAND_POINTER, {}},
+                                          {1, HEDDLE_OPERAND_POINTER, {}}};
   operands[1].value.i64 = 1;
   operands[2].value.ptr = operands[3].value.ptr = reinterpret_cast<void *>(0x60000);
   call.args.operands = operands.data();
@@ -182,7 +191,8 @@ TEST_CASE("a call gives its documents by the length of a tensor, and no grid is 
   operands.erase(operands.begin());
   call.args.operands = operands.data();
   call.args.operand_count = operands.size();
-  CHECK(kernel.prepare(call.args).status().message().find("run-time size number 0 of 2 is missing") != std::string::npos);
+  CHECK(kernel.prepare(call.args).status().message().find("run-time size number 0 of 2 is missing") !=
+        std::string::npos);
 }
 
 TEST_CASE("tiles that begin anywhere are not whole") {

@@ -1,5 +1,5 @@
-// attn.documents: tiles and counts, compiled functions and emitted text against the definition for many offsets, whole rows on
-// the CPU, and offsets that are refused.
+// attn.documents: tiles and counts, compiled functions and emitted text against the definition for many offsets, whole
+// rows on the CPU, and offsets that are refused.
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Pattern/BindOperands.h"
@@ -65,9 +65,11 @@ std::vector<Layout> layouts() {
 }
 
 /// A pattern over documents of the mask %i that `inside` defines; `outside` makes %m of %d.
-std::string patternText(const std::string &inside, const std::string &outside = "", const std::string &origin = "", bool isUsed = false) {
-  return "attn.pattern @p(%cu_q: memref<?xi32>, %cu_k: memref<?xi32>" + std::string(isUsed ? ", %used: memref<?xi32>" : "") + ") " + origin +
-         " {\n" + inside + "\n" + (outside.empty() ? "%m" : "%d") + " = attn.documents %i at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>" +
+std::string patternText(const std::string &inside, const std::string &outside = "", const std::string &origin = "",
+                        bool isUsed = false) {
+  return "attn.pattern @p(%cu_q: memref<?xi32>, %cu_k: memref<?xi32>" +
+         std::string(isUsed ? ", %used: memref<?xi32>" : "") + ") " + origin + " {\n" + inside + "\n" +
+         (outside.empty() ? "%m" : "%d") + " = attn.documents %i at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>" +
          (isUsed ? " used %used : memref<?xi32>" : "") + "\n" + outside + "\nattn.softmax union(%m)\n}";
 }
 
@@ -157,9 +159,12 @@ void checkFunctions(const std::string &text, bool hasWords = true) {
     const oracle::Problem problem = problemOf(*file, layout, 2);
     const JitContext c = contextOf(problem);
     oracle::PatternOracle definition(file->lowered(), problem);
-    HandPattern rule{compiled.info, "", [&](const JitContext &at, int branch, int q, int k) {
+    HandPattern rule{compiled.info,
+                     "",
+                     [&](const JitContext &at, int branch, int q, int k) {
                        return definition.keeps(branch, at.head, q - at.qOrigin, k - at.kOrigin);
-                     }, {}};
+                     },
+                     {}};
     long wrong = 0;
     for (int branch = 0; branch < rule.branchCount(); ++branch)
       for (int q = c.qOrigin; q < c.qOrigin + c.seqlenQ; ++q)
@@ -170,7 +175,8 @@ void checkFunctions(const std::string &text, bool hasWords = true) {
     if (hasWords)
       checkWords(compiled, rule, c);
     for (test::TileShape shape : {test::TileShape{1, 1}, {5, 3}, {16, 8}, {64, 64}}) {
-      const RangeReport ofText = checkRanges(*compiled.text, rule, c, shape), ofJit = checkRanges(*compiled.jit, rule, c, shape);
+      const RangeReport ofText = checkRanges(*compiled.text, rule, c, shape),
+                        ofJit = checkRanges(*compiled.jit, rule, c, shape);
       CHECK(ofText.error == "");
       CHECK(ofJit.error == "");
       CHECK(ofText.visitedTiles == ofJit.visitedTiles);
@@ -217,13 +223,16 @@ TEST_CASE("tiles and pairs of documents equal brute force, forward and transpose
 }
 
 TEST_CASE("complements, conjunctions, unions and groups of heads of documents") {
-  for (const char *inside : {"%i = attn.causal", "%i = attn.cols [2, 3]", "%c = attn.causal %i = attn.segment %c by [6]"})
+  for (const char *inside :
+       {"%i = attn.causal", "%i = attn.cols [2, 3]", "%c = attn.causal %i = attn.segment %c by [6]"})
     for (const char *origin : {"", "q_origin(end)"})
       for (bool isUsed : {false, true}) {
         checkTiles(patternText(inside, "%m = attn.not %d", origin, isUsed));
         checkTiles(patternText(inside, "%w = attn.window [9, 3] %m = attn.and %d, %w", origin, isUsed));
         checkTiles(patternText(inside, "%g = attn.cols [3, 0] %m = attn.or %d, %g", origin, isUsed));
-        checkTiles(patternText(inside, "%n = attn.not %d %s = attn.window [2, 2] %t = attn.segment %s by [7] %m = attn.and %n, %t", origin, isUsed));
+        checkTiles(patternText(
+            inside, "%n = attn.not %d %s = attn.window [2, 2] %t = attn.segment %s by [7] %m = attn.and %n, %t", origin,
+            isUsed));
         checkTiles(patternText(inside, "%w = attn.causal %m = attn.heads %d, %w", origin, isUsed));
       }
 }
@@ -231,16 +240,19 @@ TEST_CASE("complements, conjunctions, unions and groups of heads of documents") 
 TEST_CASE("lattices and lists inside documents") {
   // One tensor for both axes: a class of queries is one of keys.
   const std::string one = "attn.pattern @p(%cu: memref<?xi32>) {\n";
-  for (const char *inside : {"%w = attn.window [2, 1] %i = attn.dilate %w by 3 rule(every)", "%c = attn.causal %i = attn.dilate %c by 2 at 1",
-                             "%r = attn.random count 2 seed 5 %i = attn.blocks %r by [4]"})
+  for (const char *inside :
+       {"%w = attn.window [2, 1] %i = attn.dilate %w by 3 rule(every)",
+        "%c = attn.causal %i = attn.dilate %c by 2 at 1", "%r = attn.random count 2 seed 5 %i = attn.blocks %r by [4]"})
     for (const char *outside : {"%m = attn.or %d, %d", "%m = attn.not %d"}) {
-      const std::string text = one + inside + "\n%d = attn.documents %i at %cu : memref<?xi32>\n" + outside + "\nattn.softmax union(%m)\n}";
+      const std::string text =
+          one + inside + "\n%d = attn.documents %i at %cu : memref<?xi32>\n" + outside + "\nattn.softmax union(%m)\n}";
       CAPTURE(text);
       auto file = parsed(text);
       for (Layout layout : layouts()) {
         layout.keys = layout.queries;
         for (attn::TileShape shape : kShapes) {
-          std::string account = oracle::checkPattern(file->lowered(), file->analysis(), problemOf(*file, layout, 2), shape);
+          std::string account =
+              oracle::checkPattern(file->lowered(), file->analysis(), problemOf(*file, layout, 2), shape);
           CHECK_MESSAGE(account.empty(), account);
         }
       }
@@ -251,7 +263,8 @@ TEST_CASE("lattices and lists inside documents") {
 }
 
 TEST_CASE("compiled functions and the text of kernels equal brute force") {
-  for (const char *inside : {"%i = attn.causal", "%i = attn.window [4, 2]", "%c = attn.causal %i = attn.segment %c by [6]", "%i = attn.cols [2, 3]"})
+  for (const char *inside : {"%i = attn.causal", "%i = attn.window [4, 2]",
+                             "%c = attn.causal %i = attn.segment %c by [6]", "%i = attn.cols [2, 3]"})
     for (const char *origin : {"", "q_origin(end)"})
       checkFunctions(patternText(inside, "", origin, *origin != 0));
   checkFunctions(patternText("%i = attn.causal", "%g = attn.cols [3, 0] %m = attn.or %d, %g"));
@@ -297,7 +310,8 @@ TEST_CASE("one document is the plain pattern") {
   const Layout layout = layoutOf({50}, {70});
   for (const char *origin : {"", "q_origin(end)"}) {
     const Outcome documents(patternText("%i = attn.causal", "", origin), layout);
-    const Outcome plain("attn.pattern @p() " + std::string(origin) + " { %m = attn.causal attn.softmax union(%m) }", layout);
+    const Outcome plain("attn.pattern @p() " + std::string(origin) + " { %m = attn.causal attn.softmax union(%m) }",
+                        layout);
     long differing = 0;
     for (int head = 0; head < 2; ++head)
       for (int row = 0; row < 50; ++row) {
@@ -330,7 +344,8 @@ TEST_CASE("a billion tokens in many documents are counted in no time") {
   const oracle::Problem problem = problemOf(*file, layoutOf(lengths, lengths), 1);
   auto start = std::chrono::steady_clock::now();
   CHECK(*attn::countPairs(file->analysis(), oracle::toSizes(problem)) == kept);
-  const attn::TileCounts tiles = attn::countTiles(file->analysis(), oracle::toSizes(problem), {128, 128}, attn::Direction::Forward);
+  const attn::TileCounts tiles =
+      attn::countTiles(file->analysis(), oracle::toSizes(problem), {128, 128}, attn::Direction::Forward);
   CHECK_FALSE(tiles.isBound);
   CHECK(tiles.visited * 128 * 128 >= kept);
   CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 20); // 0.3 s are measured
@@ -391,7 +406,8 @@ TEST_CASE("offsets that are no documents are refused, and say what is expected")
 TEST_CASE("offsets that are made have an empty document and one of one token, and fit") {
   for (bool isUsed : {false, true})
     for (const char *origin : {"", "q_origin(end)"})
-      for (auto [seqlenQ, seqlenK] : {std::pair<int64_t, int64_t>{0, 0}, {1, 1}, {2, 9}, {100, 100}, {8192, 8192}, {100000, 3}}) {
+      for (auto [seqlenQ, seqlenK] :
+           {std::pair<int64_t, int64_t>{0, 0}, {1, 1}, {2, 9}, {100, 100}, {8192, 8192}, {100000, 3}}) {
         auto file = parsed(patternText("%i = attn.causal", "", origin, isUsed));
         ProblemShape shape;
         shape.seqlenQ = seqlenQ, shape.seqlenK = seqlenK;

@@ -67,14 +67,15 @@ TEST_CASE("equal modules give equal bytes, and emission leaves the module alone"
 }
 
 TEST_CASE("no loop is unrolled by the device compiler") {
-  HandPattern pattern = withReplaced(causalPattern(), "%kept = arith.cmpi sle, %k, %q : i32",
-                                     "%zero = arith.constant 0 : i32\n"
-                                     "%one = arith.constant 1 : i32\n"
-                                     "%sum = scf.for %i = %zero to %q step %one iter_args(%s = %zero) -> (i32) : i32 {\n"
-                                     "  %next = arith.addi %s, %i : i32\n"
-                                     "  scf.yield %next : i32\n"
-                                     "}\n"
-                                     "%kept = arith.cmpi sle, %k, %sum : i32");
+  HandPattern pattern =
+      withReplaced(causalPattern(), "%kept = arith.cmpi sle, %k, %q : i32",
+                   "%zero = arith.constant 0 : i32\n"
+                   "%one = arith.constant 1 : i32\n"
+                   "%sum = scf.for %i = %zero to %q step %one iter_args(%s = %zero) -> (i32) : i32 {\n"
+                   "  %next = arith.addi %s, %i : i32\n"
+                   "  scf.yield %next : i32\n"
+                   "}\n"
+                   "%kept = arith.cmpi sle, %k, %sum : i32");
   CHECK(contains(emitText(pattern), "  #pragma unroll 1\n  for (int32_t "));
 }
 

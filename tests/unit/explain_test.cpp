@@ -29,7 +29,8 @@ ExplainRequest requestOf(const PatternFile &file, int64_t heads, int64_t seqlenQ
 }
 
 /// With tensors for what masks read.
-ExplainRequest wholeRequestOf(const PatternFile &file, int64_t heads, int64_t seqlenQ, int64_t seqlenK, std::optional<int64_t> size = {}) {
+ExplainRequest wholeRequestOf(const PatternFile &file, int64_t heads, int64_t seqlenQ, int64_t seqlenK,
+                              std::optional<int64_t> size = {}) {
   ExplainRequest request = requestOf(file, heads, seqlenQ, seqlenK);
   for (int64_t &parameter : request.sizes.parameters)
     parameter = size.value_or(parameter);
@@ -82,7 +83,8 @@ TEST_CASE("kept pairs and tiles of every pattern file equal brute force") {
     ExplainRequest request = wholeRequestOf(*file, 5, 130, 97, 5);
     request.tile = {16, 8};
     const attn::ProblemSizes &s = request.sizes;
-    oracle::PatternOracle definition(file->pattern(), {s.heads, s.seqlenQ, s.seqlenK, 0, 0, s.parameters, request.operands});
+    oracle::PatternOracle definition(file->pattern(),
+                                     {s.heads, s.seqlenQ, s.seqlenK, 0, 0, s.parameters, request.operands});
     int64_t kept = 0;
     for (int64_t head = 0; head < s.heads; ++head)
       for (unsigned branch = 0; branch < definition.branchCount(); ++branch)
@@ -105,7 +107,9 @@ TEST_CASE("a billion tokens take no time, and numbers beyond 64 bits are right")
     nlohmann::json json = jsonOf(*file, requestOf(*file, 8, 1000000000, 1000000000));
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     auto isOf = [&](const char *name) { return path.find(name) != path.npos; };
-    const bool isUnknown = isOf("bigbird") || isOf("random_blocks") || isOf("document") || isOf("tree_decode") || isOf("csr") || isOf("topk"); // lists too long, tensors not given
+    // lists too long, tensors not given
+    const bool isUnknown = isOf("bigbird") || isOf("random_blocks") || isOf("document") || isOf("tree_decode") ||
+                           isOf("csr") || isOf("topk");
     CHECK(isUnknown == json["tiles"]["is_bound"].get<bool>());
     CHECK((isUnknown ? json["kept_pairs"].is_null() : json["kept_pairs"].is_number_unsigned()));
     CHECK(seconds < 2); // 0.05 s are measured, far below any walk over tiles; sanitizers take some ten times as long
@@ -126,17 +130,21 @@ TEST_CASE("a tile across thousands of segments takes a few evaluations") {
     for (int64_t head = 0; head < sizes.heads; ++head) {
       const attn::Variant &variant = file->analysis().variants[attn::variantOf(file->analysis(), sizes, head)];
       for (attn::Direction direction : {attn::Direction::Forward, attn::Direction::Transposed}) {
-        const attn::VariantRanges &ranges = direction == attn::Direction::Forward ? variant.forward : variant.transposed;
-        for (unsigned branch = 0; branch < ranges.branches.size() && !attn::lacksTensors(file->analysis(), sizes); ++branch)
+        const attn::VariantRanges &ranges =
+            direction == attn::Direction::Forward ? variant.forward : variant.transposed;
+        for (unsigned branch = 0; branch < ranges.branches.size() && !attn::lacksTensors(file->analysis(), sizes);
+             ++branch)
           for (int64_t tile : {0, 77})
             CHECK(attn::visitTile(ranges, branch, direction, sizes, head, {0, tile, kCell / ranges.rowRate},
-                                  kCell / ranges.branches[branch].columnRate).evaluations <= kMost);
+                                  kCell / ranges.branches[branch].columnRate)
+                      .evaluations <= kMost);
       }
     }
   }
   auto tiny = loaded(pathOf("longnet_tiny"));
   const attn::ProblemSizes sizes = wholeRequestOf(*tiny, 1, kTokens, kTokens).sizes;
-  const attn::TileVisit visit = attn::visitTile(tiny->analysis().variants[0].forward, 0, attn::Direction::Forward, sizes, 0, {0, 3, kCell}, kCell);
+  const attn::TileVisit visit = attn::visitTile(tiny->analysis().variants[0].forward, 0, attn::Direction::Forward,
+                                                sizes, 0, {0, 3, kCell}, kCell);
   CHECK(visit.evaluations < 10); // of 8192 segments of 4
 }
 
@@ -150,7 +158,8 @@ TEST_CASE("sums over a long sequence equal its tiles one by one") {
     for (int64_t head = 0; head < sizes.heads; head += 2)
       for (attn::Direction direction : {attn::Direction::Forward, attn::Direction::Transposed}) {
         const attn::Variant &variant = analysis.variants[attn::variantOf(analysis, sizes, head)];
-        const attn::VariantRanges &ranges = direction == attn::Direction::Forward ? variant.forward : variant.transposed;
+        const attn::VariantRanges &ranges =
+            direction == attn::Direction::Forward ? variant.forward : variant.transposed;
         const int64_t rows = direction == attn::Direction::Forward ? sizes.seqlenQ : sizes.seqlenK;
         attn::TileCounts counts;
         for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)

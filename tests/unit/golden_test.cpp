@@ -152,7 +152,8 @@ TEST_CASE("neighbouring blocks") {
 TEST_CASE("the same blocks, as a mask of blocks") {
   const std::string blocks = "attn.pattern @p() {\n%w = attn.window [1, 1]\n%m = attn.blocks %w by [2]\n";
   check(blocks + "attn.softmax union(%m)\n}", {0.489662458063, 9.686076211076});
-  check(blocks + "%c = attn.causal\n%x = attn.and %m, %c\nattn.softmax union(%x)\n}", {4.744611610254, 11.803695696792});
+  check(blocks + "%c = attn.causal\n%x = attn.and %m, %c\nattn.softmax union(%x)\n}",
+        {4.744611610254, 11.803695696792});
 }
 
 TEST_CASE("what the parent library does to the partition afterwards") {
@@ -165,7 +166,7 @@ TEST_CASE("what the parent library does to the partition afterwards") {
       for (size_t t = 0; t < 8; ++t)
         total += rows[2 * t + head][c];
       for (size_t t = 0; t < 8; ++t) {
-        divided[2 * t + head][c] /= 2; // by the number of groups
+        divided[2 * t + head][c] /= 2;        // by the number of groups
         scaled[2 * t + head][c] /= 2 * total; // and by the sum over the sequence
       }
     }

@@ -15,7 +15,8 @@ TEST_CASE("clock and power are read, and not more often than they change") {
   CHECK(first.powerWatts == 612.5);
   const Conditions second = meter->read();
   CHECK(second.smClockMhz == 1755);
-  const int *questions = static_cast<const int *>(dlsym(dlopen(HEDDLE_FAKE_NVML_LIBRARY, RTLD_NOW), "fakeNvmlQuestions"));
+  const int *questions =
+      static_cast<const int *>(dlsym(dlopen(HEDDLE_FAKE_NVML_LIBRARY, RTLD_NOW), "fakeNvmlQuestions"));
   REQUIRE(questions);
   CHECK(*questions == 1);
 }
@@ -23,6 +24,8 @@ TEST_CASE("clock and power are read, and not more often than they change") {
 TEST_CASE("no library and another GPU are reasons") {
   CHECK(ConditionMeter::open("00000000:1b:00.0", "/no/libnvidia-ml.so").status().message() ==
         "no clock and power: /no/libnvidia-ml.so cannot be opened");
-  CHECK(ConditionMeter::open("00000000:1c:00.0", HEDDLE_FAKE_NVML_LIBRARY).status().message().find("does not know the GPU at 00000000:1c:00.0") !=
-        std::string::npos);
+  CHECK(ConditionMeter::open("00000000:1c:00.0", HEDDLE_FAKE_NVML_LIBRARY)
+            .status()
+            .message()
+            .find("does not know the GPU at 00000000:1c:00.0") != std::string::npos);
 }

@@ -20,7 +20,8 @@ attn::ProblemSizes sizesOf(const PatternFile &file, int64_t heads, int64_t seqle
   return sizes;
 }
 
-/// Pairs of existing rows and keys in the visited tiles of `side` rows and keys of a class; `seqlen` fills all classes alike.
+/// Pairs of existing rows and keys in the visited tiles of `side` rows and keys of a class; `seqlen` fills all classes
+/// alike.
 attn::WideInt pairsInVisitedTiles(const PatternFile &file, const attn::ProblemSizes &sizes, int64_t side) {
   attn::WideInt pairs = 0;
   for (int64_t head = 0; head < sizes.heads; ++head) {
@@ -31,8 +32,10 @@ attn::WideInt pairsInVisitedTiles(const PatternFile &file, const attn::ProblemSi
       for (int64_t rowClass = 0; rowClass < ranges.rowRate; ++rowClass)
         for (int64_t tile = 0; tile * side < rows; ++tile)
           for (const attn::TileRun &run :
-               attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, head, {rowClass, tile, side}, side).visited)
-            pairs += attn::WideInt(std::min(side, rows - tile * side)) * (std::min(run.end * side, keys) - run.begin * side);
+               attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, head, {rowClass, tile, side}, side)
+                   .visited)
+            pairs +=
+                attn::WideInt(std::min(side, rows - tile * side)) * (std::min(run.end * side, keys) - run.begin * side);
     }
   }
   return pairs;
@@ -56,26 +59,33 @@ TEST_CASE("the grain is what all borders have in common") {
 
 TEST_CASE("a band of positions, a size of the call and a predicate have no grain") {
   CHECK(grainOfUnion("%m = attn.causal") == 1);
-  CHECK(grainOfUnion("%a = attn.window [1, 1] %b = attn.blocks %a by [128] %c = attn.causal %m = attn.and %b, %c") == 1);
+  CHECK(grainOfUnion("%a = attn.window [1, 1] %b = attn.blocks %a by [128] %c = attn.causal %m = attn.and %b, %c") ==
+        1);
   CHECK(grainOfUnion(kNeighbourBlocks) == 1);
-  CHECK(attn::grainOf(parsed("attn.pattern @p(%s: i32) { %f = attn.full %m = attn.segment %f by [%s] attn.softmax union(%m) }")
-                          ->analysis()) == 1);
+  CHECK(attn::grainOf(
+            parsed("attn.pattern @p(%s: i32) { %f = attn.full %m = attn.segment %f by [%s] attn.softmax union(%m) }")
+                ->analysis()) == 1);
   CHECK(attn::grainOf(loaded(std::string(HEDDLE_PATTERNS) + "/sliding_window.mlir")->analysis()) == 1);
 }
 
 TEST_CASE("the banded grain is that beside one band, of patterns with lists") {
   auto banded = [](const std::string &ops) { return attn::bandedGrainOf(parsed(unionText(ops))->analysis()).grain; };
-  const std::string blocks = "%a = attn.random count 3 seed 1 %w = attn.window [1, 1] %u = attn.or %a, %w %b = attn.blocks %u by [128] ";
+  const std::string blocks =
+      "%a = attn.random count 3 seed 1 %w = attn.window [1, 1] %u = attn.or %a, %w %b = attn.blocks %u by [128] ";
   CHECK(banded(blocks + "%c = attn.causal %m = attn.and %b, %c") == 128);
   CHECK(banded(blocks + "%c = attn.window [300, 20] %m = attn.and %b, %c") == 128);
   CHECK(banded(blocks + "%c = attn.causal %x = attn.box [0, 320, 64, 640] %m = attn.and %b, %c, %x") == 64);
-  CHECK(banded(blocks + "%m = attn.or %b, %b") == 1);                             // no band: the grain says it
-  CHECK(banded(blocks + "%c = attn.causal %m = attn.or %b, %c") == 1);            // pieces with different bands
-  CHECK(banded(blocks + "%c = attn.window [9, 0] %d = attn.causal %e = attn.blocks %a by [64] %f = attn.and %b, %c %g = attn.and %e, %d "
+  CHECK(banded(blocks + "%m = attn.or %b, %b") == 1);                  // no band: the grain says it
+  CHECK(banded(blocks + "%c = attn.causal %m = attn.or %b, %c") == 1); // pieces with different bands
+  CHECK(banded(blocks + "%c = attn.window [9, 0] %d = attn.causal %e = attn.blocks %a by [64] %f = attn.and %b, %c %g "
+                        "= attn.and %e, %d "
                         "%m = attn.or %f, %g") == 1); // the same upper end
-  CHECK(banded("%w = attn.window [1, 1] %b = attn.blocks %w by [128] %c = attn.causal %m = attn.and %b, %c") == 1); // no list
+  // no list
+  CHECK(banded("%w = attn.window [1, 1] %b = attn.blocks %w by [128] %c = attn.causal %m = attn.and %b, %c") == 1);
   CHECK(banded("%a = attn.random count 3 seed 1 %c = attn.causal %m = attn.and %a, %c") == 1);
-  auto ofFile = [](const char *name) { return attn::bandedGrainOf(loaded(std::string(HEDDLE_PATTERNS) + "/" + name + ".mlir")->analysis()).grain; };
+  auto ofFile = [](const char *name) {
+    return attn::bandedGrainOf(loaded(std::string(HEDDLE_PATTERNS) + "/" + name + ".mlir")->analysis()).grain;
+  };
   CHECK(ofFile("random_blocks_causal") == 128);
   CHECK(ofFile("bigbird_causal") == 64);
   CHECK(ofFile("block_topk") == 64);

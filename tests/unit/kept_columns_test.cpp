@@ -138,8 +138,8 @@ void checkWords(Loaded loaded, const std::vector<Sizes> &sizes = problems) {
 
 } // namespace
 
-/// attn.blocks compares floor(k / S), which is neither a line nor a bound: in partial tiles of these kernels ask pair by
-/// pair.
+/// attn.blocks compares floor(k / S), which is neither a line nor a bound: in partial tiles of these kernels ask pair
+/// by pair.
 const std::vector<std::string> kFilesWithoutWords = {"block_dilated_heads", "block_strided", "tree_decode"};
 
 TEST_CASE("every pattern file has words, right at the ends of windows and segments") {
@@ -187,8 +187,8 @@ TEST_CASE("segments and dilations, where divisions of the key are lines or bound
 TEST_CASE("bounds as far away as 32 bits reach") {
   const std::vector<std::string> most = {"l=2147483647", "r=2147483647"};
   const char *arguments = "%l: i32, %r: i32";
-  const std::vector<Sizes> far = {{20, 60, 0, 0}, {20, 60, 2147000000, 2146999990}, {20, 60, -2147000000, -2146999990},
-                                  {9, 40, 1000, -30}};
+  const std::vector<Sizes> far = {
+      {20, 60, 0, 0}, {20, 60, 2147000000, 2146999990}, {20, 60, -2147000000, -2146999990}, {9, 40, 1000, -30}};
   checkWords(parse("%m = attn.window [%l, 3]\n attn.softmax union(%m)", most, arguments), far);
   checkWords(parse("%m = attn.window [3, %r]\n attn.softmax union(%m)", most, arguments), far);
   checkWords(parse("%m = attn.window [%l, %r]\n attn.softmax union(%m)", most, arguments), far);
@@ -203,10 +203,11 @@ TEST_CASE("blocks have words, lists too") {
   const std::vector<std::string> most = {"l=2147483647", "r=2147483647"};
   const char *arguments = "%l: i32, %r: i32";
   const std::vector<Sizes> far = {{20, 60, 0, 0}, {20, 60, 2147000000, 2146999990}, {20, 60, -2147000000, -2146999990}};
-  for (const char *leaf : {"causal", "window [2, 1]", "window [%l, 1]", "window [0, %r]", "cols [2, 1]", "cols [%l, %r]",
-                           "rows [1, 1]", "box [1, 3, 2, 5]", "box [0, %l, 1, %r]", "prefix [3]"})
+  for (const char *leaf : {"causal", "window [2, 1]", "window [%l, 1]", "window [0, %r]", "cols [2, 1]",
+                           "cols [%l, %r]", "rows [1, 1]", "box [1, 3, 2, 5]", "box [0, %l, 1, %r]", "prefix [3]"})
     for (const char *size : {"4", "7", "1000000007"}) {
-      std::string body = std::string("%a = attn.") + leaf + "\n%m = attn.blocks %a by [" + size + "]\n attn.softmax union(%m)";
+      std::string body =
+          std::string("%a = attn.") + leaf + "\n%m = attn.blocks %a by [" + size + "]\n attn.softmax union(%m)";
       checkWords(parse(body, most, arguments), std::string(leaf).find("cols") == 0 ? problems : far);
     }
   for (const char *options : {"count 3 seed 4", "count 2 seed 9 per_head", "count %l seed %r"}) {
@@ -245,7 +246,11 @@ TEST_CASE("in visited tiles inside the banded grain, the words of the band are t
     const char *name;
     int side;
   };
-  for (const Case &one : {Case{"random_blocks_causal", 128}, {"random_blocks_causal", 64}, {"bigbird_causal", 64}, {"bigbird_causal", 32}, {"block_topk", 64}}) {
+  for (const Case &one : {Case{"random_blocks_causal", 128},
+                          {"random_blocks_causal", 64},
+                          {"bigbird_causal", 64},
+                          {"bigbird_causal", 32},
+                          {"block_topk", 64}}) {
     CAPTURE(one.name);
     Loaded loaded = load(PatternFile::load(std::string(HEDDLE_PATTERN_FOLDER) + "/" + one.name + ".mlir"));
     REQUIRE(loaded.text->hasBandColumns());
@@ -255,11 +260,13 @@ TEST_CASE("in visited tiles inside the banded grain, the words of the band are t
     CHECK(tally.bits > 1000);
   }
   const std::string blocks = "%a = attn.random count 4 seed 5\n %b = attn.blocks %a by [32]\n";
-  Loaded window = parse(blocks + "%c = attn.window [%l, %r]\n %m = attn.and %b, %c\n attn.softmax union(%m)", {"l=70", "r=9"}, "%l: i32, %r: i32");
+  Loaded window = parse(blocks + "%c = attn.window [%l, %r]\n %m = attn.and %b, %c\n attn.softmax union(%m)",
+                        {"l=70", "r=9"}, "%l: i32, %r: i32");
   window.place({300, 400, 0, 0}, 0, 1);
   CHECK(compareBand(window, 32).wrong == 0);
   CHECK(compareBand(window, 32).bits > 100);
-  CHECK_FALSE(load(PatternFile::load(std::string(HEDDLE_PATTERN_FOLDER) + "/random_blocks.mlir")).text->hasBandColumns());
+  CHECK_FALSE(
+      load(PatternFile::load(std::string(HEDDLE_PATTERN_FOLDER) + "/random_blocks.mlir")).text->hasBandColumns());
 }
 
 TEST_CASE("a predicate of comparisons has words, a hash of the key has none") {
@@ -278,8 +285,9 @@ TEST_CASE("a predicate of comparisons has words, a hash of the key has none") {
   checkWords(predicate("%x = arith.cmpi slt, %q, %k : i32\n %y = arith.cmpi eq, %q, %k : i32\n"
                        "%z = arith.xori %x, %y : i1\n %u = arith.cmpi slt, %h, %q : i32\n"
                        "%t = arith.select %u, %z, %x : i1\n"));
-  checkWords(predicate("%c = arith.constant 9 : i32\n %x = arith.cmpi ne, %k, %c : i32\n %y = arith.cmpi sge, %k, %q : i32\n"
-                       "%t = arith.select %y, %x, %y : i1\n"));
+  checkWords(
+      predicate("%c = arith.constant 9 : i32\n %x = arith.cmpi ne, %k, %c : i32\n %y = arith.cmpi sge, %k, %q : i32\n"
+                "%t = arith.select %y, %x, %y : i1\n"));
   for (const char *ops : {"%c7 = arith.constant 7 : i32\n %x = arith.andi %k, %c7 : i32\n"
                           "%t = arith.cmpi slt, %x, %h : i32\n",
                           "%x = arith.muli %k, %q : i32\n %t = arith.cmpi slt, %x, %h : i32\n",

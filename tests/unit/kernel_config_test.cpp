@@ -39,7 +39,9 @@ std::vector<KernelRequest> servedRequests() {
   return requests;
 }
 
-PortableConfig portableDefault(const KernelRequest &request) { return portableForwardSkeleton().defaultConfig(request); }
+PortableConfig portableDefault(const KernelRequest &request) {
+  return portableForwardSkeleton().defaultConfig(request);
+}
 
 KernelRequest requestFor(const char *arch, int64_t dim) {
   KernelRequest request;
@@ -127,8 +129,10 @@ TEST_CASE("a wrong configuration text is refused with its line") {
   CHECK(message(named + "block_m") == "configuration: line 2: expected name=value, got 'block_m'");
   CHECK(message(good + "block_m=1\n") == "configuration: line 16: block_m is given twice");
   CHECK(message(named + "block_q=1\n")
-            .find("line 2: no configuration field 'block_q' of portable_forward; there is skeleton, block_m,") != std::string::npos);
-  CHECK(message(named + "grid=0\n").find("line 2: no configuration field 'grid' of portable_forward") != std::string::npos);
+            .find("line 2: no configuration field 'block_q' of portable_forward; there is skeleton, block_m,") !=
+        std::string::npos);
+  CHECK(message(named + "grid=0\n").find("line 2: no configuration field 'grid' of portable_forward") !=
+        std::string::npos);
   CHECK(message(named + "block_m=12x\n") == "configuration: line 2: expected a whole number for block_m, got '12x'");
   CHECK(message("block_m=\n" + named) == "configuration: line 1: expected a whole number for block_m, got ''");
   CHECK(message("skeleton=a\\n\n") == "no skeleton 'a\\n'; there is sm90_forward, portable_forward, row_dot");
@@ -183,9 +187,11 @@ TEST_CASE("a kind that is not in the table is refused, one that has no skeleton 
   CHECK(chooseSkeleton(request).status().code() == StatusCode::unsupported);
   request.kind = "row_dot";
   CHECK((*chooseSkeleton(request))->name() == "row_dot");
-  CHECK(portableForwardSkeleton().appliesTo(request).message() == "portable_forward: serves the kind forward, not row_dot");
+  CHECK(portableForwardSkeleton().appliesTo(request).message() ==
+        "portable_forward: serves the kind forward, not row_dot");
   request.valueDim = 68;
-  CHECK(chooseSkeleton(request).status().message().find("row_dot: serves value dims that are multiples of 8") != std::string::npos);
+  CHECK(chooseSkeleton(request).status().message().find("row_dot: serves value dims that are multiples of 8") !=
+        std::string::npos);
 }
 
 TEST_CASE("origin rules round-trip") {
@@ -205,7 +211,8 @@ TEST_CASE("requests that no skeleton serves are refused with what works") {
   CHECK(chooseSkeleton(request).status().message().find("bf16 and fp16, not fp32") != std::string::npos);
   request.setTypes(DType::bf16);
   request.vType = DType::fp16;
-  CHECK(chooseSkeleton(request).status().message().find("q, k and v of one type, not bf16, bf16 and fp16") != std::string::npos);
+  CHECK(chooseSkeleton(request).status().message().find("q, k and v of one type, not bf16, bf16 and fp16") !=
+        std::string::npos);
   request.setTypes(DType::bf16);
   request.outType = DType::fp16;
   CHECK(chooseSkeleton(request).status().message().find("out of the type of q or fp32, not fp16") != std::string::npos);
@@ -273,10 +280,12 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"threads", [](PortableConfig &c) { c.minBlocks = 33; }, "33 blocks of 128 threads"},
       {"smem", [](PortableConfig &c) { c.blockN = 240; }, "need 278528 B, sm_90a allows 232448 B"},
       {"portable_smem", [](PortableConfig &c) { c.stages = 3; }, "need 106496 B, the least of all GPUs is 101376 B"},
-      {"smem_blocks", [](PortableConfig &c) { c.minBlocks = 3; }, "3 blocks need 248832 B, an SM of sm_90a has 233472 B"},
+      {"smem_blocks", [](PortableConfig &c) { c.minBlocks = 3; },
+       "3 blocks need 248832 B, an SM of sm_90a has 233472 B"},
       {"registers", [](PortableConfig &c) { c.blockM = 192; },
        "need at least 296 registers per thread, sm_90a leaves 255 with 1 blocks"},
-      {"chained", [](PortableConfig &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
+      {"chained", [](PortableConfig &c) { c.chainedMib = 32; },
+       "the pattern is computed in one pass: its passes are not known"},
       {"ranges", [](PortableConfig &c) { c.documentTiles = -1; }, "document_tiles is -1, expected 0 to 1"},
       {"document_tiles", [](PortableConfig &c) { c.documentTiles = 1; },
        "tiles cannot begin where documents do: the documents of the pattern are not known"},
@@ -299,7 +308,10 @@ TEST_CASE("every constraint refuses something, and says why") {
 TEST_CASE("a configuration of another skeleton is refused") {
   const KernelRequest request;
   const KernelConfig config(sm90ForwardSkeleton().fields());
-  CHECK(portableForwardSkeleton().whyInfeasible(request, config)->str().find("skeleton: expected portable_forward, got 'sm90_forward'") == 0);
+  CHECK(portableForwardSkeleton()
+            .whyInfeasible(request, config)
+            ->str()
+            .find("skeleton: expected portable_forward, got 'sm90_forward'") == 0);
   CHECK(validateConfig(request, KernelConfig()).status().message() ==
         "no skeleton ''; there is sm90_forward, portable_forward, row_dot");
 }

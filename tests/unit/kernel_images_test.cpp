@@ -26,9 +26,16 @@ TEST_CASE("several images come back, each with a zero byte behind it") {
 TEST_CASE("texts that do not hold the images are corrupt") {
   using Case = std::pair<std::string, size_t>;
   const std::string text = joinImages({"one", "two"});
-  for (const auto &[bad, count] : {Case{text, 3}, {"", 2}, {"code", 2}, {text.substr(0, text.size() - 1), 2},
-                                   {text + "x", 2}, {"heddle-images 1 3 99999999999999999999\n", 2}, {"heddle-images 1 3 4\none", 2},
-                                   {"heddle-images 1 3 -1\none\n", 2}, {"heddle-images 1", 2}, {"heddle-images 1 3x3\n", 2}}) {
+  for (const auto &[bad, count] : {Case{text, 3},
+                                   {"", 2},
+                                   {"code", 2},
+                                   {text.substr(0, text.size() - 1), 2},
+                                   {text + "x", 2},
+                                   {"heddle-images 1 3 99999999999999999999\n", 2},
+                                   {"heddle-images 1 3 4\none", 2},
+                                   {"heddle-images 1 3 -1\none\n", 2},
+                                   {"heddle-images 1", 2},
+                                   {"heddle-images 1 3x3\n", 2}}) {
     const Status status = splitImages(bad, count).status();
     CHECK(status.code() == StatusCode::corrupt);
   }

@@ -51,7 +51,8 @@ TEST_CASE("buckets double") {
   CHECK(ProblemBucket::rowsBucket(1) == 0);
   CHECK(ProblemBucket::rowsBucket(64) == 6);
   CHECK(ProblemBucket::rowsBucket(65) == 7);
-  for (auto [queries, rows] : {std::pair<int64_t, int64_t>(0, 512), {1, 64}, {64, 64}, {65, 128}, {256, 256}, {257, 512}, {1 << 20, 512}})
+  for (auto [queries, rows] :
+       {std::pair<int64_t, int64_t>(0, 512), {1, 64}, {64, 64}, {65, 128}, {256, 256}, {257, 512}, {1 << 20, 512}})
     CHECK(ProblemBucket::rowsOfDefault(queries) == rows);
 }
 

@@ -20,8 +20,8 @@ template <class Field> constexpr RoleForm formOf() {
 } // namespace
 
 TEST_CASE("every role is a field of the C struct, a tensor or a pointer as the table says") {
-#define HEDDLE_CHECK_ROLE(identifier, field, form, ...)                                                                 \
-  CHECK(formOf<decltype(heddle_attention_args::field)>() == RoleForm::form);                                            \
+#define HEDDLE_CHECK_ROLE(identifier, field, form, ...)                                                                \
+  CHECK(formOf<decltype(heddle_attention_args::field)>() == RoleForm::form);                                           \
   CHECK(std::string(specOf(Role::identifier).name) == #field);
   HEDDLE_ROLES(HEDDLE_CHECK_ROLE)
 #undef HEDDLE_CHECK_ROLE
@@ -30,7 +30,7 @@ TEST_CASE("every role is a field of the C struct, a tensor or a pointer as the t
 TEST_CASE("a role's address is that of its own field") {
   CallInputs inputs;
   std::memset(&inputs.args, 0, sizeof inputs.args);
-#define HEDDLE_SET_ROLE(identifier, field, ...)                                                                         \
+#define HEDDLE_SET_ROLE(identifier, field, ...)                                                                        \
   std::memset(&inputs.args.field, 1 + int(Role::identifier), sizeof(void *)); /* of a tensor, ptr comes first */
   HEDDLE_ROLES(HEDDLE_SET_ROLE)
 #undef HEDDLE_SET_ROLE

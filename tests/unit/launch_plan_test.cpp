@@ -40,7 +40,8 @@ LaunchPlan somePlan() {
   launch.grid = {ceilDiv(LaunchSymbol::seqlenQ, 128) * LaunchExpr(LaunchSymbol::heads), LaunchSymbol::batch, 1};
   launch.block = 128;
   launch.sharedBytes = 49152;
-  launch.clears.push_back({plan.appendRegion("counters", LaunchExpr(LaunchSymbol::batch) * 256), 0, LaunchSymbol::batch, 7});
+  launch.clears.push_back(
+      {plan.appendRegion("counters", LaunchExpr(LaunchSymbol::batch) * 256), 0, LaunchSymbol::batch, 7});
   launch.appendPointer(Role::q);
   launch.appendPointer(PointerSource::operand(3));
   launch.appendI32(LaunchSymbol::batch);
@@ -222,7 +223,8 @@ TEST_CASE("regions share bytes where their lives do not meet, and no others do")
   CHECK(layout->offset[4] == 768);
   CHECK(layout->totalBytes == 1324);
   plan.regions[1].bytes = int64_t(1) << 41;
-  CHECK(evaluateWorkspace(plan, someSymbols()).status().message().find("workspace bytes of second") != std::string::npos);
+  CHECK(evaluateWorkspace(plan, someSymbols()).status().message().find("workspace bytes of second") !=
+        std::string::npos);
   plan.regions[1].bytes = -1;
   CHECK(evaluateWorkspace(plan, someSymbols()).status().code() == StatusCode::unsupported);
 }
@@ -241,7 +243,8 @@ TEST_CASE("what a plan does not serve, and regions that do not live, are refused
 }
 
 TEST_CASE("a symbol gives way to an expression wherever it stands") {
-  const LaunchExpr expr = select(lessThan(LaunchSymbol::heads, 4), LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads, LaunchSymbol::heads);
+  const LaunchExpr expr = select(lessThan(LaunchSymbol::heads, 4),
+                                 LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads, LaunchSymbol::heads);
   const LaunchExpr replaced = expr.replaced(LaunchSymbol::heads, LaunchExpr(LaunchSymbol::kvHeads) + 1);
   CHECK(replaced.str() == "select(lt(add(kv_heads,1),4),mul(batch,add(kv_heads,1)),add(kv_heads,1))");
   CHECK(valueOf(replaced) == valueOf(LaunchExpr(LaunchSymbol::kvHeads) + 1));
@@ -255,9 +258,11 @@ TEST_CASE("bad plans name the line and what was expected") {
     const char *message;
   };
   for (Case bad :
-       {Case{"", "line 1: expected 'heddle-plan 3'"}, Case{"heddle-plan 1\n", "line 1: expected 'heddle-plan 3', got 'heddle-plan 1'"},
+       {Case{"", "line 1: expected 'heddle-plan 3'"},
+        Case{"heddle-plan 1\n", "line 1: expected 'heddle-plan 3', got 'heddle-plan 1'"},
         Case{"heddle-plan 3\n", "1 to 8 launches, got 0"},
-        Case{"heddle-plan 3\ngrid 1 1\n", "line 2: expected kind, roles"}, Case{"heddle-plan 3\nlaunch k\ngrid 1 1\n", "line 3:"},
+        Case{"heddle-plan 3\ngrid 1 1\n", "line 2: expected kind, roles"},
+        Case{"heddle-plan 3\nlaunch k\ngrid 1 1\n", "line 3:"},
         Case{"heddle-plan 3\nlaunch k\nblock 1 2\n", "line 3: expected the end"},
         Case{"heddle-plan 3\nlaunch k\nblock 1\nfoo\n", "line 4: expected grid"},
         Case{"heddle-plan 3\nlaunch k\nslot x i32 1\n", "line 3: expected an integer"},
@@ -273,11 +278,14 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 3\nlaunch k\nparams 128\nslot 0 tensor_map 0\n", "one of 0 tensor maps"},
         Case{"heddle-plan 3\nkey_origin_step 0\nlaunch k\n", "step of key origins of at least 1, got 0"},
         Case{"heddle-plan 3\nq_origin middle\n", "line 2: no q_origin rule 'middle'"},
-        Case{"heddle-plan 3\nroles q w\n", "line 2: expected q, k, v"}, Case{"heddle-plan 3\nroles operand1\n", "line 2: expected a role"},
+        Case{"heddle-plan 3\nroles q w\n", "line 2: expected q, k, v"},
+        Case{"heddle-plan 3\nroles operand1\n", "line 2: expected a role"},
         Case{"heddle-plan 3\nregion r 8 0\n", "line 2: expected an integer"},
         Case{"heddle-plan 3\nlaunch k\nparams 9999999\n", "expected at most 32704 parameter bytes"},
-        Case{"heddle-plan 3\nlaunch k\ntensor_map k bf16 offset 0 swizzle 7 dims 1 box 1\n", "swizzle 0, 32, 64 or 128"},
-        Case{"heddle-plan 3\nlaunch k\ntensor_map k int8 offset 0 swizzle 0 dims 1 box 1\n", "expected bf16, fp16 or fp32"},
+        Case{"heddle-plan 3\nlaunch k\ntensor_map k bf16 offset 0 swizzle 7 dims 1 box 1\n",
+             "swizzle 0, 32, 64 or 128"},
+        Case{"heddle-plan 3\nlaunch k\ntensor_map k int8 offset 0 swizzle 0 dims 1 box 1\n",
+             "expected bf16, fp16 or fp32"},
         Case{"heddle-plan 3\nlaunch k\ntensor_map k bf16 offset 0 swizzle 0 dims 1 2 box 1 2\n", "rank - 1 strides"},
         Case{"heddle-plan 3\nlaunch\n", "entry name without spaces"},
         Case{"heddle-plan 3\nlaunch k\nround_rows 8\n", "line 3: expected grid"},

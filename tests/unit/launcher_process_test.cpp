@@ -1,5 +1,5 @@
-// What a process without a compiler is given of a call: sizes, lengths and tensors, on the recording driver, which writes the
-// parameters of the other process's launch to a file.
+// What a process without a compiler is given of a call: sizes, lengths and tensors, on the recording driver, which
+// writes the parameters of the other process's launch to a file.
 #include "compiler/Pattern/BindOperands.h"
 #include "compiler/Measure/LauncherProcess.h"
 #include "device_fixture.h"
@@ -72,7 +72,8 @@ public:
   std::vector<std::string> shipped;
 
 private:
-  const std::string folder = (std::filesystem::temp_directory_path() / ("heddle-launcher-" + std::to_string(getpid()))).string();
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("heddle-launcher-" + std::to_string(getpid()))).string();
 };
 
 ProblemShape shapeWith(const PatternFile &file, const std::vector<std::string> &sizes) {
@@ -119,9 +120,10 @@ TEST_CASE("tensors, their lengths and the sizes beside them reach the other proc
 }
 
 TEST_CASE("a tensor without a length has no word, and the bits of a number travel") {
-  auto file = require(PatternFile::parse("attn.pattern @p(%sinks: memref<?xf32>, %cap: f32 {attn.min = 1.0 : f32}) {\n %m = attn.full\n %s = attn.scaled\n"
-                                         " %t = attn.softcap %s by %cap\n attn.softmax union(%m) of %t sink %sinks : memref<?xf32>\n}",
-                                         "capped"));
+  auto file = require(PatternFile::parse(
+      "attn.pattern @p(%sinks: memref<?xf32>, %cap: f32 {attn.min = 1.0 : f32}) {\n %m = attn.full\n %s = attn.scaled\n"
+      " %t = attn.softcap %s by %cap\n attn.softmax union(%m) of %t sink %sinks : memref<?xf32>\n}",
+      "capped"));
   LaunchPlan plan;
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.block = 128;

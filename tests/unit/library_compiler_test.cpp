@@ -1,4 +1,5 @@
-// Kernels through libheddle's C interface, with the recording driver and NVRTC: compiled once, filed, found again, replaced by better ones.
+// Kernels through libheddle's C interface, with the recording driver and NVRTC: compiled once, filed, found again,
+// replaced by better ones.
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"
@@ -130,7 +131,8 @@ TEST_CASE("keys that begin inside a block get a kernel of their own, which is no
   if (!start())
     return;
   Session session;
-  session.pattern = parse("attn.pattern @p() { %w = attn.window [1, 1] %m = attn.blocks %w by [128] attn.softmax union(%m) }");
+  session.pattern =
+      parse("attn.pattern @p() { %w = attn.window [1, 1] %m = attn.blocks %w by [128] attn.softmax union(%m) }");
   auto keyAt = [&](int64_t origin, uint32_t flags) {
     heddle_problem problem = smallProblem();
     problem.k_origin = origin;
@@ -157,7 +159,8 @@ TEST_CASE("a compiler for reading only makes no file and serves what it compiled
   CHECK(!std::filesystem::exists(session.database));
   heddle_task *task = nullptr;
   const heddle_problem problem = smallProblem();
-  CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, nullptr, nullptr, nullptr, &task),
+  CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem,
+                                     nullptr, nullptr, nullptr, &task),
                 HEDDLE_DENIED, "reading only");
 }
 
@@ -204,7 +207,8 @@ TEST_CASE("work in the background ends once, with a kernel or a reason") {
   Ending compiled, cancelled, refused, closed;
   auto begin = [&](Ending &ending, const heddle_problem &wanted) {
     heddle_task *task = nullptr;
-    CHECK_OK(heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &wanted, Ending::done, &ending, &task));
+    CHECK_OK(heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &wanted,
+                                     Ending::done, &ending, &task));
     return TaskHandle(task);
   };
   heddle_problem huge = problem;
@@ -233,7 +237,8 @@ TEST_CASE("work in the background ends once, with a kernel or a reason") {
   CHECK(isDone == 1);
 }
 
-TEST_CASE("[2] without a thread for the background the first kernel serves, and work there is refused with the reason") {
+TEST_CASE(
+    "[2] without a thread for the background the first kernel serves, and work there is refused with the reason") {
   if (!start())
     return;
   const heddle_problem problem = smallProblem();
@@ -243,8 +248,10 @@ TEST_CASE("[2] without a thread for the background the first kernel serves, and 
     heddle_task *task = nullptr;
     KernelHandle first;
     const bool isServed = session.find(HEDDLE_FIRST_SOON, first, problem) == HEDDLE_OK;
-    const auto status = heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, nullptr, nullptr, &task);
-    return isServed && status == HEDDLE_INTERNAL && std::string(heddle_last_message()).find("temporarily unavailable") != std::string::npos;
+    const auto status = heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(),
+                                                &problem, nullptr, nullptr, &task);
+    return isServed && status == HEDDLE_INTERNAL &&
+           std::string(heddle_last_message()).find("temporarily unavailable") != std::string::npos;
   });
   if (outcome == Outcome::skipped)
     MESSAGE("skipped: this process may not limit its threads");
@@ -258,14 +265,17 @@ TEST_CASE("a child of fork closes what it inherited, and its parent's work goes 
   heddle_problem problem = smallProblem();
   Ending ended;
   heddle_task *task = nullptr;
-  CHECK_OK(heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, Ending::done, &ended, &task));
+  CHECK_OK(heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &problem,
+                                   Ending::done, &ended, &task));
   TaskHandle running(task);
   const pid_t child = fork();
   if (child == 0) {
     alarm(20); // where it hangs
     heddle_task *other = nullptr;
-    const auto status = heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, nullptr, nullptr, &other);
-    const bool isRefused = status == HEDDLE_INTERNAL && std::string(heddle_last_message()).find("after fork") != std::string::npos;
+    const auto status = heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(),
+                                                &problem, nullptr, nullptr, &other);
+    const bool isRefused =
+        status == HEDDLE_INTERNAL && std::string(heddle_last_message()).find("after fork") != std::string::npos;
     session.compiler.reset();
     _exit(isRefused ? 0 : 1);
   }
@@ -288,13 +298,15 @@ TEST_CASE("a search without a right kernel ends with the reason, and its time") 
   options.verified_rows = 4;
   Ending ending;
   heddle_task *task = nullptr;
-  CHECK_OK(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, &options, Ending::done, &ending, &task));
+  CHECK_OK(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, &options,
+                                Ending::done, &ending, &task));
   TaskHandle owned(task);
   int32_t isDone = 0;
   CHECK_REFUSED(heddle_task_wait(task, 120, &isDone), HEDDLE_UNAVAILABLE, "no configuration gave a correct");
   CHECK(isDone == 1);
   CHECK(ending.times == 1);
-  CHECK(infoOf(session.found(HEDDLE_ONLY_STORED).get()).match == HEDDLE_MATCH_UNTUNED_DEFAULT); // which served meanwhile
+  // which served meanwhile
+  CHECK(infoOf(session.found(HEDDLE_ONLY_STORED).get()).match == HEDDLE_MATCH_UNTUNED_DEFAULT);
 }
 
 TEST_CASE("questions that make no sense are refused and named") {
@@ -333,12 +345,14 @@ TEST_CASE("questions that make no sense are refused and named") {
   heddle_task *task = nullptr;
   problem = smallProblem();
   problem.seqlen_k = 0;
-  CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, nullptr, nullptr, nullptr, &task),
+  CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem,
+                                     nullptr, nullptr, nullptr, &task),
                 HEDDLE_INVALID_ARGUMENT, "must all be given");
   auto tuning = sized<heddle_tune_options>();
   tuning.budget_seconds = -1;
   problem = smallProblem();
-  CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem, &tuning, nullptr, nullptr, &task),
+  CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(), &problem,
+                                     &tuning, nullptr, nullptr, &task),
                 HEDDLE_INVALID_ARGUMENT, "budget_seconds");
 }
 
@@ -351,19 +365,23 @@ TEST_CASE("[11] what a newer version asks for is refused") {
   heddle_kernel *kernel = nullptr;
   newer.problem.struct_size = sizeof newer;
   newer.added = 1;
-  CHECK_REFUSED(heddle_compiler_kernel(session.compiler.get(), session.device.get(), session.pattern.get(), &newer.problem, 0, &kernel), HEDDLE_UNSUPPORTED,
-                "belongs to a field of a newer version");
+  CHECK_REFUSED(heddle_compiler_kernel(session.compiler.get(), session.device.get(), session.pattern.get(),
+                                       &newer.problem, 0, &kernel),
+                HEDDLE_UNSUPPORTED, "belongs to a field of a newer version");
   struct {
     heddle_compiler_options options;
     uint64_t added;
   } options = {sized<heddle_compiler_options>(), 1};
   heddle_compiler *compiler = nullptr;
   options.options.struct_size = sizeof options;
-  CHECK_REFUSED(heddle_compiler_open(&options.options, &compiler), HEDDLE_UNSUPPORTED, "belongs to a field of a newer version");
+  CHECK_REFUSED(heddle_compiler_open(&options.options, &compiler), HEDDLE_UNSUPPORTED,
+                "belongs to a field of a newer version");
   options.added = 0, options.options.reserved = 1;
-  CHECK_REFUSED(heddle_compiler_open(&options.options, &compiler), HEDDLE_UNSUPPORTED, "the reserved field is not zero");
+  CHECK_REFUSED(heddle_compiler_open(&options.options, &compiler), HEDDLE_UNSUPPORTED,
+                "the reserved field is not zero");
   options.options.struct_size = 12;
-  CHECK_REFUSED(heddle_compiler_open(&options.options, &compiler), HEDDLE_INVALID_ARGUMENT, "open compiler: struct_size: expected at least");
+  CHECK_REFUSED(heddle_compiler_open(&options.options, &compiler), HEDDLE_INVALID_ARGUMENT,
+                "open compiler: struct_size: expected at least");
   CHECK(compiler == nullptr);
 }
 
@@ -395,11 +413,12 @@ TEST_CASE("[12] handles that were closed are refused") {
   const heddle_problem problem = smallProblem();
   heddle_device *device = session.device.release();
   heddle_device_close(device);
-  CHECK_REFUSED(heddle_compiler_kernel(session.compiler.get(), device, session.pattern.get(), &problem, 0, &kernel), HEDDLE_INVALID_ARGUMENT,
-                "kernel for a problem: device: this handle was closed");
+  CHECK_REFUSED(heddle_compiler_kernel(session.compiler.get(), device, session.pattern.get(), &problem, 0, &kernel),
+                HEDDLE_INVALID_ARGUMENT, "kernel for a problem: device: this handle was closed");
   CHECK_OK(heddle_device_open(0, &device));
   session.device.reset(device);
-  CHECK_OK(heddle_compiler_compile(session.compiler.get(), device, session.pattern.get(), &problem, nullptr, nullptr, &task));
+  CHECK_OK(heddle_compiler_compile(session.compiler.get(), device, session.pattern.get(), &problem, nullptr, nullptr,
+                                   &task));
   CHECK_OK(heddle_task_wait(task, -1, &isDone));
   heddle_task_close(task);
   heddle_task_close(task);
@@ -408,9 +427,9 @@ TEST_CASE("[12] handles that were closed are refused") {
   heddle_compiler *compiler = session.compiler.release();
   heddle_compiler_close(compiler);
   heddle_compiler_close(compiler);
-  CHECK_REFUSED(heddle_compiler_kernel(compiler, device, session.pattern.get(), &problem, 0, &kernel), HEDDLE_INVALID_ARGUMENT,
-                "kernel for a problem: compiler: this handle was closed");
-  CHECK_REFUSED(heddle_compiler_compile(compiler, device, session.pattern.get(), &problem, nullptr, nullptr, &task), HEDDLE_INVALID_ARGUMENT,
-                "compile: compiler: this handle was closed");
+  CHECK_REFUSED(heddle_compiler_kernel(compiler, device, session.pattern.get(), &problem, 0, &kernel),
+                HEDDLE_INVALID_ARGUMENT, "kernel for a problem: compiler: this handle was closed");
+  CHECK_REFUSED(heddle_compiler_compile(compiler, device, session.pattern.get(), &problem, nullptr, nullptr, &task),
+                HEDDLE_INVALID_ARGUMENT, "compile: compiler: this handle was closed");
   CHECK(kernel == nullptr);
 }

@@ -13,10 +13,11 @@
 namespace heddle::test {
 
 #define CHECK_OK(call) REQUIRE_MESSAGE((call) == HEDDLE_OK, std::string(heddle_last_message()))
-#define CHECK_REFUSED(call, code, words)                                                                                            \
-  do {                                                                                                                              \
-    CHECK((call) == (code));                                                                                                        \
-    CHECK_MESSAGE(std::string(heddle_last_message()).find(words) != std::string::npos, std::string(heddle_last_message()));                      \
+#define CHECK_REFUSED(call, code, words)                                                                               \
+  do {                                                                                                                 \
+    CHECK((call) == (code));                                                                                           \
+    CHECK_MESSAGE(std::string(heddle_last_message()).find(words) != std::string::npos,                                 \
+                  std::string(heddle_last_message()));                                                                 \
   } while (false)
 
 template <class T, void (*close)(T *)> struct Closer {
@@ -28,7 +29,8 @@ using KernelHandle = std::unique_ptr<heddle_kernel, Closer<heddle_kernel, heddle
 using DeviceHandle = std::unique_ptr<heddle_device, Closer<heddle_device, heddle_device_close>>;
 using TaskHandle = std::unique_ptr<heddle_task, Closer<heddle_task, heddle_task_close>>;
 
-inline constexpr const char *kWindowText = R"(attn.pattern @near(%left: i32 {attn.default = 63 : i32, attn.min = 0 : i32, attn.doc = "keys before"}) {
+inline constexpr const char *kWindowText =
+    R"(attn.pattern @near(%left: i32 {attn.default = 63 : i32, attn.min = 0 : i32, attn.doc = "keys before"}) {
   %w = attn.window [%left, 0]
   attn.softmax union(%w)
 })";

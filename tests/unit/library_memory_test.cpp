@@ -9,7 +9,8 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr const char *kText = "attn.pattern @p(%left: i32 {attn.default = 7 : i32}) {\n  %w = attn.window [%left, 0]\n  %d = attn.dilate %w by 2 rule(every)\n"
+constexpr const char *kText = "attn.pattern @p(%left: i32 {attn.default = 7 : i32}) {\n  %w = attn.window [%left, 0]\n "
+                              " %d = attn.dilate %w by 2 rule(every)\n"
                               "  %m = attn.heads %w, %d\n  attn.softmax union(%m)\n}\n";
 
 enum class Ending { whole, status, died };
@@ -46,7 +47,8 @@ TEST_CASE("no allocation of a pattern's reading that fails ends the process") {
   int counts[3] = {};
   for (long failing = 0; failing < all; ++failing)
     ++counts[int(endingWithout(failing))];
-  MESSAGE(all << " allocations; of those that failed alone " << counts[0] << " did no harm, " << counts[1] << " were a status, " << counts[2] << " ended it");
+  MESSAGE(all << " allocations; of those that failed alone " << counts[0] << " did no harm, " << counts[1]
+              << " were a status, " << counts[2] << " ended it");
   CHECK(counts[int(Ending::died)] == 0);
   CHECK(counts[int(Ending::status)] > all / 2);
 }

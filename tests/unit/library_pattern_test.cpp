@@ -28,7 +28,8 @@ struct HostCall {
   heddle_attention_args args = sized<heddle_attention_args>();
 
   HostCall(int64_t rows, int64_t heads, int64_t dim)
-      : rows(rows), heads(heads), dim(dim), q(size_t(rows * heads * dim)), k(q.size()), v(q.size()), out(q.size(), NAN), lse(size_t(rows * heads), NAN) {
+      : rows(rows), heads(heads), dim(dim), q(size_t(rows * heads * dim)), k(q.size()), v(q.size()), out(q.size(), NAN),
+        lse(size_t(rows * heads), NAN) {
     for (size_t i = 0; i < q.size(); ++i) {
       q[i] = std::sin(float(i) * 0.37f);
       k[i] = std::cos(float(i) * 0.11f);
@@ -42,7 +43,9 @@ struct HostCall {
     args.operand_count = 1;
   }
 
-  float *at(std::vector<float> &values, int64_t row, int64_t head) { return values.data() + (row * heads + head) * dim; }
+  float *at(std::vector<float> &values, int64_t row, int64_t head) {
+    return values.data() + (row * heads + head) * dim;
+  }
 
   // Keys row - 7 to row, in double precision.
   double expected(int64_t row, int64_t head, int64_t d) {
@@ -79,11 +82,13 @@ TEST_CASE("[9] a pattern says what it is and what its arguments are") {
   CHECK(argument.has_default == 1);
   CHECK(argument.default_int == 63);
   CHECK(argument.min_int == 0);
-  CHECK_REFUSED(heddle_pattern_get_argument(pattern.get(), 1, &argument), HEDDLE_INVALID_ARGUMENT, "expected 0 to 0, got 1");
+  CHECK_REFUSED(heddle_pattern_get_argument(pattern.get(), 1, &argument), HEDDLE_INVALID_ARGUMENT,
+                "expected 0 to 0, got 1");
 }
 
 TEST_CASE("tensors and numbers among the arguments") {
-  PatternHandle pattern = parse(R"(attn.pattern @packed(%cu_q: memref<?xi32>, %cu_k: memref<?xi32>, %cap: f32 {attn.default = 30.5 : f32, attn.min = 1.0 : f32}) {
+  PatternHandle pattern = parse(
+      R"(attn.pattern @packed(%cu_q: memref<?xi32>, %cu_k: memref<?xi32>, %cap: f32 {attn.default = 30.5 : f32, attn.min = 1.0 : f32}) {
     %c = attn.causal
     %m = attn.documents %c at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>
     %s = attn.scaled
@@ -104,11 +109,14 @@ TEST_CASE("tensors and numbers among the arguments") {
 
 TEST_CASE("what is no pattern is refused with its place") {
   heddle_pattern *pattern = nullptr;
-  CHECK_REFUSED(heddle_pattern_parse("attn.pattern @p() { attn.softmax union(%x) }", "mine.mlir", nullptr, &pattern), HEDDLE_INVALID_ARGUMENT, "mine.mlir:1:");
+  CHECK_REFUSED(heddle_pattern_parse("attn.pattern @p() { attn.softmax union(%x) }", "mine.mlir", nullptr, &pattern),
+                HEDDLE_INVALID_ARGUMENT, "mine.mlir:1:");
   CHECK_REFUSED(heddle_pattern_parse(kWindowText, nullptr, "far", &pattern), HEDDLE_INVALID_ARGUMENT, "far");
   CHECK_REFUSED(heddle_pattern_read("/no/such.mlir", nullptr, &pattern), HEDDLE_INVALID_ARGUMENT, "/no/such.mlir");
-  CHECK_REFUSED(heddle_pattern_parse(nullptr, nullptr, nullptr, &pattern), HEDDLE_INVALID_ARGUMENT, "text: expected an address, got null");
-  CHECK_REFUSED(heddle_pattern_parse(kWindowText, nullptr, nullptr, nullptr), HEDDLE_INVALID_ARGUMENT, "pattern: expected an address, got null");
+  CHECK_REFUSED(heddle_pattern_parse(nullptr, nullptr, nullptr, &pattern), HEDDLE_INVALID_ARGUMENT,
+                "text: expected an address, got null");
+  CHECK_REFUSED(heddle_pattern_parse(kWindowText, nullptr, nullptr, nullptr), HEDDLE_INVALID_ARGUMENT,
+                "pattern: expected an address, got null");
   CHECK(pattern == nullptr);
   auto old = sized<heddle_pattern_info>();
   old.struct_size = 8;
@@ -125,7 +133,8 @@ TEST_CASE("[1] what is refused writes nothing to the streams of the process") {
   ::dup2(file, 1), ::dup2(file, 2);
   heddle_pattern *pattern = nullptr;
   std::vector<heddle_status> statuses;
-  for (const char *text : {"attn.pattern @p() { attn.softmax union(%x) }", "attn.pattern @p(", "", "module {}", "attn.pattern @p() { %m = attn.heads attn.softmax union(%m) }",
+  for (const char *text : {"attn.pattern @p() { attn.softmax union(%x) }", "attn.pattern @p(", "", "module {}",
+                           "attn.pattern @p() { %m = attn.heads attn.softmax union(%m) }",
                            "attn.pattern @p(%l: i32) { %w = attn.window [%l, -4] attn.softmax union(%w) }"})
     statuses.push_back(heddle_pattern_parse(text, nullptr, nullptr, &pattern));
   statuses.push_back(heddle_pattern_read("/no/such.mlir", nullptr, &pattern));
@@ -176,7 +185,8 @@ TEST_CASE("[12] a pattern that was closed is refused, closing it again does noth
   auto argument = sized<heddle_pattern_argument>();
   heddle_attention_args args = {};
   args.struct_size = sizeof args;
-  CHECK_REFUSED(heddle_pattern_get_info(pattern, &info), HEDDLE_INVALID_ARGUMENT, "pattern info: pattern: this handle was closed");
+  CHECK_REFUSED(heddle_pattern_get_info(pattern, &info), HEDDLE_INVALID_ARGUMENT,
+                "pattern info: pattern: this handle was closed");
   CHECK_REFUSED(heddle_pattern_get_argument(pattern, 0, &argument), HEDDLE_INVALID_ARGUMENT, "this handle was closed");
   CHECK_REFUSED(heddle_cpu_attention(pattern, &args, 1), HEDDLE_INVALID_ARGUMENT, "this handle was closed");
 }
@@ -199,7 +209,8 @@ TEST_CASE("attention on the CPU is the softmax over the kept keys, from any thre
     for (int64_t row = 0; row < calls[i].rows; ++row)
       for (int64_t head = 0; head < 2; ++head)
         for (int64_t d = 0; d < 8; ++d)
-          REQUIRE(calls[i].at(calls[i].out, row, head)[d] == doctest::Approx(calls[i].expected(row, head, d)).epsilon(1e-5));
+          REQUIRE(calls[i].at(calls[i].out, row, head)[d] ==
+                  doctest::Approx(calls[i].expected(row, head, d)).epsilon(1e-5));
   }
 }
 
@@ -239,7 +250,8 @@ TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing
     CHECK_REFUSED(heddle_cpu_attention(pattern.get(), &call.args, 0), HEDDLE_INVALID_ARGUMENT, words);
     CHECK(std::isnan(call.out[0]));
     call.args = HostCall(16, 2, 8).args; // whose tensors are gone; sizes and strides count
-    call.args.q.ptr = call.q.data(), call.args.k.ptr = call.k.data(), call.args.v.ptr = call.v.data(), call.args.out.ptr = call.out.data();
+    call.args.q.ptr = call.q.data(), call.args.k.ptr = call.k.data(), call.args.v.ptr = call.v.data(),
+    call.args.out.ptr = call.out.data();
     call.args.lse = call.lse.data();
     call.args.operands = &call.left;
   };

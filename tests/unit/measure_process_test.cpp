@@ -1,5 +1,5 @@
-// Candidates in a process of their own, which is heddle with the recording driver: what hangs, crashes or breaks its context is
-// one trial with its reason, the process is started again, and the search goes on.
+// Candidates in a process of their own, which is heddle with the recording driver: what hangs, crashes or breaks its
+// context is one trial with its reason, the process is started again, and the search goes on.
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "compiler/Pattern/BindOperands.h"
 #include "compiler/Measure/ChildProcess.h"
@@ -58,7 +58,9 @@ KernelRecord smallKernel() {
 }
 
 std::string failureText(const tuner::Verification &verification) {
-  return verification.failure ? std::string(tuner::outcomeName(verification.failure->outcome)) + ": " + verification.failure->message : "none";
+  return verification.failure
+             ? std::string(tuner::outcomeName(verification.failure->outcome)) + ": " + verification.failure->message
+             : "none";
 }
 
 } // namespace
@@ -125,7 +127,8 @@ TEST_CASE("a kernel is verified and timed in the other process") {
   auto file = patternFile(kPattern);
   auto measurer = measurerOf(*file, smallSetup());
   require(measurer->ready());
-  CHECK(failureText(measurer->verify(1, smallKernel())).find("wrong: error") == 0); // the recording driver computes nothing
+  // the recording driver computes nothing
+  CHECK(failureText(measurer->verify(1, smallKernel())).find("wrong: error") == 0);
   CHECK(!measurer->sample(1, smallKernel()).failure);
   measurer->release(1);
   CHECK(!measurer->sample(1, smallKernel()).failure); // loaded again
@@ -148,7 +151,8 @@ TEST_CASE("a process that a kernel takes down is started again") {
   auto measurer = measurerOf(*file, smallSetup());
   require(measurer->ready());
   CHECK(failureText(measurer->verify(1, smallKernel())).find("wrong: ") == 0);
-  CHECK(failureText(measurer->verify(2, smallKernel())) == "launch_failed: its process ended with signal 11 (Segmentation fault)");
+  CHECK(failureText(measurer->verify(2, smallKernel())) ==
+        "launch_failed: its process ended with signal 11 (Segmentation fault)");
   CHECK(measurer->sample(1, smallKernel()).failure->message == "the process that measures is gone");
   require(measurer->recover());
   CHECK(!measurer->sample(1, smallKernel()).failure); // told again what candidate 1 is

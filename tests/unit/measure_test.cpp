@@ -95,7 +95,8 @@ TEST_CASE("the GPU rests in proportion to its launches") {
   CHECK(timeOne({20000}, options).seconds == doctest::Approx(options.minSamples * (20e-3 + kLongestRest)));
   for (double share : {0.0, 1.5}) {
     options.busyShare = share;
-    CHECK(checkTimingOptions(options).message().find("expected a busy share above 0 and at most 1") != std::string::npos);
+    CHECK(checkTimingOptions(options).message().find("expected a busy share above 0 and at most 1") !=
+          std::string::npos);
   }
 }
 

@@ -34,7 +34,9 @@ template <class F> bool holdsWith(int64_t bytes, const F &holds) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-bool mentions(const Status &status, const std::string &text) { return status.message().find(text) != std::string::npos; }
+bool mentions(const Status &status, const std::string &text) {
+  return status.message().find(text) != std::string::npos;
+}
 
 constexpr int64_t kHundredMb = 100'000'000;
 
@@ -57,21 +59,26 @@ TEST_CASE("what is there is more than a little and less than no end") {
 
 #ifndef __SANITIZE_ADDRESS__
 TEST_CASE("the limit of addresses counts") {
-  CHECK(holdsWith(kHundredMb, [] { return availableMemory() <= kHundredMb && mentions(checkMemory("x", 2e8, "less"), "(ulimit -v)"); }));
+  CHECK(holdsWith(kHundredMb, [] {
+    return availableMemory() <= kHundredMb && mentions(checkMemory("x", 2e8, "less"), "(ulimit -v)");
+  }));
 }
 
 TEST_CASE("random inputs that do not fit are refused before they are made") {
   AttentionSizes sizes;
-  sizes.batch = 1, sizes.seqlenQ = sizes.seqlenK = 1 << 20, sizes.heads = sizes.kvHeads = 32, sizes.headDim = sizes.valueDim = 64;
+  sizes.batch = 1, sizes.seqlenQ = sizes.seqlenK = 1 << 20, sizes.heads = sizes.kvHeads = 32,
+  sizes.headDim = sizes.valueDim = 64;
   CHECK(holdsWith(kHundredMb, [&] {
     const Status status = randomAttentionInputs(sizes, DType::bf16, 0).status();
-    return status.code() == StatusCode::unavailable && mentions(status, "random inputs: q, k and v: 12.9 GB of memory are needed, ");
+    return status.code() == StatusCode::unavailable &&
+           mentions(status, "random inputs: q, k and v: 12.9 GB of memory are needed, ");
   }));
 }
 
 TEST_CASE("a tensor of a file that does not fit is refused before it is read") {
   ScratchFolder folder;
-  const std::string path = folder / "large.safetensors", header = R"({"q":{"dtype":"F32","shape":[100000000],"data_offsets":[0,400000000]}})";
+  const std::string path = folder / "large.safetensors",
+                    header = R"({"q":{"dtype":"F32","shape":[100000000],"data_offsets":[0,400000000]}})";
   const uint64_t length = header.size();
   writeFile(path, std::string(reinterpret_cast<const char *>(&length), 8) + header);
   std::filesystem::resize_file(path, 8 + length + 400000000); // a hole

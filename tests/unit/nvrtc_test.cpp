@@ -98,7 +98,7 @@ TEST_CASE("an NVRTC that was installed along with a library is found from there"
     fs::create_directories(folder);
     fs::create_symlink(real, folder / "libnvrtc.so.13");
     const fs::path binary = std::string(place) == "nvidia/cu13/lib" ? root / "prefix/heddle/lib/libheddle.so.0"
-                                                                     : root / "prefix/lib/libheddle.so.0";
+                                                                    : root / "prefix/lib/libheddle.so.0";
     NvrtcSearch search;
     search.askLoader = false;
     search.addFoldersNear(binary.string());

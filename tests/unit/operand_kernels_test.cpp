@@ -23,10 +23,11 @@ namespace {
 
 // Two tensors, a size between them; the length of the second is asked for.
 PreparedPattern preparedOf(const std::string &biasType, const std::string &tableType) {
-  auto file = PatternFile::parse("attn.pattern @p(%bias: " + biasType + ", %reach: i32 {attn.default = 5 : i32}, %table: " + tableType +
-                                     ") {\n%m = attn.causal\n%s = attn.scaled\n%u = attn.bias %s, %bias : " + biasType +
-                                     "\n%t = attn.relative %u, %table at [%reach] : " + tableType + "\nattn.softmax union(%m) of %t\n}",
-                                 "test.mlir");
+  auto file = PatternFile::parse(
+      "attn.pattern @p(%bias: " + biasType + ", %reach: i32 {attn.default = 5 : i32}, %table: " + tableType +
+          ") {\n%m = attn.causal\n%s = attn.scaled\n%u = attn.bias %s, %bias : " + biasType +
+          "\n%t = attn.relative %u, %table at [%reach] : " + tableType + "\nattn.softmax union(%m) of %t\n}",
+      "test.mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   auto prepared = preparePattern(**file);
   REQUIRE(prepared.isOk());

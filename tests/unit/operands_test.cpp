@@ -1,5 +1,5 @@
-// Tensors that patterns read: the emitted text, the compiled functions and whole rows against the definition, and the values
-// that --operand refuses.
+// Tensors that patterns read: the emitted text, the compiled functions and whole rows against the definition, and the
+// values that --operand refuses.
 #include "codegen/Config/PatternRates.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
@@ -90,7 +90,8 @@ struct Bound {
   attn::ProblemSizes sizes;
 };
 
-ProblemShape shapeOf(int64_t batch, int64_t heads, int64_t kvHeads, int64_t seqlenQ, int64_t seqlenK, int64_t kOrigin = 0) {
+ProblemShape shapeOf(int64_t batch, int64_t heads, int64_t kvHeads, int64_t seqlenQ, int64_t seqlenK,
+                     int64_t kOrigin = 0) {
   ProblemShape shape;
   shape.batch = batch, shape.heads = heads, shape.kvHeads = kvHeads;
   shape.seqlenQ = seqlenQ, shape.seqlenK = seqlenK, shape.kOrigin = kOrigin;
@@ -109,7 +110,9 @@ template <class Check> void forEachPair(const Bound &bound, Check check) {
 
 // A file of the process's own that is gone when this is.
 struct TemporaryFile {
-  std::string path = (std::filesystem::temp_directory_path() / ("heddle-operands-" + std::to_string(getpid()) + ".safetensors")).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("heddle-operands-" + std::to_string(getpid()) + ".safetensors"))
+          .string();
   ~TemporaryFile() { std::filesystem::remove(path); }
 };
 
@@ -155,7 +158,8 @@ TEST_CASE("16-bit floats are widened exactly, whatever their bits") {
     const bool isBf16 = std::string(element) == "bf16";
     const std::string type = std::string("memref<1x1x1x?x") + element + ">";
     ProblemShape shape = shapeOf(1, 1, 1, 1, 65536);
-    Bound bound("attn.pattern @p(%bias: " + type + ") {\n%m = attn.full\n%s = attn.scaled\n%t = attn.bias %s, %bias : " + type +
+    Bound bound("attn.pattern @p(%bias: " + type +
+                    ") {\n%m = attn.full\n%s = attn.scaled\n%t = attn.bias %s, %bias : " + type +
                     "\nattn.softmax union(%m) of %t\n}",
                 shape);
     std::vector<std::byte> bytes(2 * 65536);
@@ -177,8 +181,8 @@ TEST_CASE("16-bit floats are widened exactly, whatever their bits") {
 
 TEST_CASE("rows on the CPU are those of the definition: odd lengths, one key, no key, grouped heads") {
   for (const TypeCase &types : kTypes)
-    for (ProblemShape sizes : {shapeOf(1, 1, 1, 1, 1), shapeOf(2, 6, 3, 67, 67), shapeOf(1, 4, 1, 20, 90), shapeOf(2, 2, 2, 45, 30, 20),
-                               shapeOf(1, 2, 2, 5, 0)}) {
+    for (ProblemShape sizes : {shapeOf(1, 1, 1, 1, 1), shapeOf(2, 6, 3, 67, 67), shapeOf(1, 4, 1, 20, 90),
+                               shapeOf(2, 2, 2, 45, 30, 20), shapeOf(1, 2, 2, 5, 0)}) {
       CAPTURE(types.bias);
       CAPTURE(sizes.seqlenQ);
       Bound bound(scoresText(types.bias, types.table), sizes);
@@ -188,7 +192,9 @@ TEST_CASE("rows on the CPU are those of the definition: odd lengths, one key, no
       AttentionCase attention(shape, 7);
       oracle::ScoreOracle definition(bound.file->pattern(), bound.problem());
       HandPattern rule{bound.info, "", [](const JitContext &, int, int q, int k) { return k <= q; }, {}};
-      rule.scores = [&](const JitContext &c, int q, int k, double score) { return definition.score({c.batch, c.head, q, k}, score); };
+      rule.scores = [&](const JitContext &c, int q, int k, double score) {
+        return definition.score({c.batch, c.head, q, k}, score);
+      };
       CpuAttentionArgs args = attention.args();
       args.params.assign(bound.shape.parameters.begin(), bound.shape.parameters.end());
       args.operands = bound.pointers();
@@ -224,7 +230,8 @@ TEST_CASE("sinks: a key without a value on the CPU and in the emitted text, also
       shape.batch = int(sizes.batch), shape.heads = int(sizes.heads), shape.kvHeads = int(sizes.kvHeads);
       shape.seqlenQ = int(sizes.seqlenQ), shape.seqlenK = int(sizes.seqlenK);
       AttentionCase attention(shape, 7);
-      HandPattern rule{bound.info, "", [](const JitContext &, int, int q, int k) { return q - 9 <= k && k <= q - 2; }, {}};
+      HandPattern rule{
+          bound.info, "", [](const JitContext &, int, int q, int k) { return q - 9 <= k && k <= q - 2; }, {}};
       rule.sink = [&](int head) { return *definition.sink(head); };
       CpuAttentionArgs args = attention.args();
       args.params.assign(bound.shape.parameters.begin(), bound.shape.parameters.end());
@@ -258,7 +265,8 @@ TEST_CASE("tensors from files: by name, by assignment, and what does not fit") {
   const OperandTensor wrong = OperandTensor::randomNormal(ElementType::f32, {1, 2, 4, 6}, 1, "bias");
   const OperandTensor table = OperandTensor::randomNormal(ElementType::f32, {2, 9}, 1, "table");
   const OperandTensor list = OperandTensor::integers({2, 9}, std::vector<int32_t>(18, 3));
-  REQUIRE(writeSafetensors(stored.path, {}, {}, {{"bias", bias}, {"wrong", wrong}, {"table", table}, {"list", list}}).isOk());
+  REQUIRE(writeSafetensors(stored.path, {}, {}, {{"bias", bias}, {"wrong", wrong}, {"table", table}, {"list", list}})
+              .isOk());
   auto bind = [&](std::vector<std::string> assignments, bool withInputs, ProblemShape &shape) {
     shape = shapeOf(3, 2, 2, 4, 6);
     shape.parameters = *file.bindParameters({});
@@ -270,7 +278,9 @@ TEST_CASE("tensors from files: by name, by assignment, and what does not fit") {
   CHECK(bind({"bias=" + stored.path, "table=" + stored.path + ":table"}, false, shape).isOk());
   CHECK(shape.operands[0].real(47) == bias.real(47));
 
-  auto refusal = [&](std::vector<std::string> assignments) { return bind(std::move(assignments), false, shape).message(); };
+  auto refusal = [&](std::vector<std::string> assignments) {
+    return bind(std::move(assignments), false, shape).message();
+  };
   CHECK(refusal({}) == "tensor 'bias' of pattern 'p' is not given: give it with --operand bias=FILE:TENSOR");
   CHECK(refusal({"bias=" + stored.path + ":wrong"}) ==
         "tensor 'bias': expected bf16 [1, 2 (heads), 4 (seqlen_q), 6 (seqlen_k)], got f32 [1, 2, 4, 6]");
@@ -278,7 +288,8 @@ TEST_CASE("tensors from files: by name, by assignment, and what does not fit") {
         "tensor 'table': expected f32 [2 (heads), 9], got i32 [2, 9]");
   CHECK(refusal({"reach=" + stored.path}).find("NAME one of bias, table") != std::string::npos);
   CHECK(refusal({"bias=" + stored.path + ":none"}).find("has no tensor 'none'") != std::string::npos);
-  CHECK(file.bindParameters({"bias=3"}).status().message() == "'bias' of pattern 'p' is a tensor: give it with --operand bias=FILE:TENSOR");
+  CHECK(file.bindParameters({"bias=3"}).status().message() ==
+        "'bias' of pattern 'p' is a tensor: give it with --operand bias=FILE:TENSOR");
 }
 
 TEST_CASE("neither the digest of a pattern nor the key of a problem depends on what a tensor of scores holds") {
@@ -286,7 +297,8 @@ TEST_CASE("neither the digest of a pattern nor the key of a problem depends on w
   Bound one(text, shapeOf(1, 2, 2, 300, 300)), other(text, shapeOf(1, 2, 2, 300, 300));
   other.shape.operands[0] = OperandTensor::randomNormal(ElementType::bf16, {1, 2, 300, 300}, 99, "other");
   CHECK(*one.file->digest() == *other.file->digest());
-  const ProblemBucket first = problemBucket(*one.file, one.shape, 132), second = problemBucket(*other.file, other.shape, 132);
+  const ProblemBucket first = problemBucket(*one.file, one.shape, 132),
+                      second = problemBucket(*other.file, other.shape, 132);
   CHECK(first.workPerSm == second.workPerSm);
   CHECK(first.tilesPerRow == second.tilesPerRow);
   CHECK(first.gqaRatio == second.gqaRatio);
@@ -312,8 +324,10 @@ TEST_CASE("a tensor whose reader folds away is read nowhere, and asked for as be
 }
 
 TEST_CASE("a tensor that nothing reads as it is written is refused") {
-  auto parsed = PatternFile::parse("attn.pattern @p(%x: memref<?xf32>) {\n%m = attn.causal\nattn.softmax union(%m)\n}", "test.mlir");
+  auto parsed = PatternFile::parse("attn.pattern @p(%x: memref<?xf32>) {\n%m = attn.causal\nattn.softmax union(%m)\n}",
+                                   "test.mlir");
   REQUIRE_FALSE(parsed.isOk());
-  CHECK(parsed.status().message().find("test.mlir:1:1: error: 'attn.pattern' op expected an op that reads operand 'x', its "
-                                       "shape has no meaning without one") != std::string::npos);
+  CHECK(parsed.status().message().find(
+            "test.mlir:1:1: error: 'attn.pattern' op expected an op that reads operand 'x', its "
+            "shape has no meaning without one") != std::string::npos);
 }

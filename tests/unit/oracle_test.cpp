@@ -124,10 +124,9 @@ void compareAllPairs(const PatternFile &file, const oracle::Problem &problem) {
 }
 
 void comparePattern(const PatternFile &file) {
-  for (oracle::Problem problem : {oracle::Problem{3, 37, 37, 0, 0, sizesFrom(file, 3)},
-                                  oracle::Problem{2, 20, 53, 33, 0, sizesFrom(file, 9)},
-                                  oracle::Problem{5, 41, 17, 0, 0, sizesFrom(file, 1)},
-                                  oracle::Problem{1, 1, 1, 0, 0, sizesFrom(file, 0)}}) {
+  for (oracle::Problem problem :
+       {oracle::Problem{3, 37, 37, 0, 0, sizesFrom(file, 3)}, oracle::Problem{2, 20, 53, 33, 0, sizesFrom(file, 9)},
+        oracle::Problem{5, 41, 17, 0, 0, sizesFrom(file, 1)}, oracle::Problem{1, 1, 1, 0, 0, sizesFrom(file, 0)}}) {
     problem.operands = maskOperands(file, problem.heads, problem.seqlenQ, problem.seqlenK, problem.parameters);
     compareAllPairs(file, problem);
   }
@@ -337,7 +336,9 @@ TEST_CASE("the rounding of fp32 is counted for fp32 alone, and vanishes where on
     CAPTURE(dtypeName(dtype));
     AttentionInputs inputs = randomInputs({1, 9, 9, 1, 1, 16, 16}, dtype);
     const oracle::Problem problem{1, 9, 9, 0, 0, {}};
-    auto unit = [&](double scale) { return oracle::AttentionOracle(file->pattern(), problem, inputs, scale).exactRow({0, 0, 4}).fp32Unit; };
+    auto unit = [&](double scale) {
+      return oracle::AttentionOracle(file->pattern(), problem, inputs, scale).exactRow({0, 0, 4}).fp32Unit;
+    };
     if (dtype == DType::fp32) {
       CHECK(unit(0.25) > 1e-8);
       CHECK(unit(0.25) < 2e-6);

@@ -15,7 +15,8 @@ static bool everyItemOnce(int workers) {
     if (worker < 0 || worker >= workers)
       isWorkerKnown = false;
   });
-  return isWorkerKnown && std::all_of(times.begin(), times.end(), [](const std::atomic<int> &count) { return count == 1; });
+  return isWorkerKnown &&
+         std::all_of(times.begin(), times.end(), [](const std::atomic<int> &count) { return count == 1; });
 }
 
 TEST_CASE("every item is worked on once") {
@@ -26,7 +27,13 @@ TEST_CASE("every item is worked on once") {
 TEST_CASE("what an item throws reaches the caller, on whatever thread it was") {
   for (int workers : {1, 2, 7}) {
     std::atomic<int> begun{0};
-    CHECK_THROWS_AS(parallelFor(100000, workers, [&](int, int64_t item) { ++begun; if (item >= 50) throw std::bad_alloc(); }), std::bad_alloc);
+    CHECK_THROWS_AS(parallelFor(100000, workers,
+                                [&](int, int64_t item) {
+                                  ++begun;
+                                  if (item >= 50)
+                                    throw std::bad_alloc();
+                                }),
+                    std::bad_alloc);
     CHECK(begun < 100000);
   }
 }

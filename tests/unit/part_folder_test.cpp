@@ -40,7 +40,9 @@ TEST_CASE("a part folder goes with its owner, and what a killed process left wit
         })) == 200 + SIGKILL);
   CHECK(entries(folder.path()) == 1);
   std::filesystem::create_directory(folder / ".another-folder");
-  { CHECK(PartFolder::beside(folder / "other-result").isOk()); }
+  {
+    CHECK(PartFolder::beside(folder / "other-result").isOk());
+  }
   CHECK(entries(folder.path()) == 1);
   CHECK(std::filesystem::exists(folder / ".another-folder"));
 }

@@ -15,7 +15,8 @@ std::vector<std::string> textsWithoutAnAttribute(const std::string &text) {
   const std::regex attribute(R"(attn\.[a-z_]+ = ("[^"]*"|[^,}]+)(, )?)");
   std::vector<std::string> texts;
   for (auto found = std::sregex_iterator(text.begin(), text.end(), attribute); found != std::sregex_iterator(); ++found)
-    texts.push_back(text.substr(0, size_t(found->position())) + text.substr(size_t(found->position() + found->length())));
+    texts.push_back(text.substr(0, size_t(found->position())) +
+                    text.substr(size_t(found->position() + found->length())));
   return texts;
 }
 

@@ -68,9 +68,12 @@ TEST_CASE("one of several patterns is named") {
   REQUIRE(file.isOk());
   CHECK((*file)->pattern().getSymName() == "b");
   std::vector<std::string> names;
-  REQUIRE(PatternFile::forEach(two, "p.mlir", [&](const PatternFile &one) { names.push_back(one.pattern().getSymName().str()); }).isOk());
+  REQUIRE(PatternFile::forEach(two, "p.mlir", [&](const PatternFile &one) {
+            names.push_back(one.pattern().getSymName().str());
+          }).isOk());
   CHECK(names == std::vector<std::string>{"a", "b"});
-  CHECK(PatternFile::forEach("", "p.mlir", [](const PatternFile &) {}).message() == "p.mlir: error: expected an attn.pattern, found none");
+  CHECK(PatternFile::forEach("", "p.mlir", [](const PatternFile &) {}).message() ==
+        "p.mlir: error: expected an attn.pattern, found none");
 }
 
 TEST_CASE("the time for the patterns of a text grows with their number, not with its square") {
@@ -117,8 +120,11 @@ TEST_CASE("diagnostics may be printed: control characters are escaped, long line
   CHECK(contains(longLine, "..."));
   CHECK(longLine.size() < 1000);
   CHECK(failureOf(patternText("  %m = attn." + std::string(100000, 'x') + "\n")).size() < 5000);
-  CHECK(contains(failureOf(patternText("  %m = attn.full\n  attn.softmax union(%m)\n", "@\"a\\0Ab\"()")), "expected names without control characters"));
-  CHECK(contains(failureOf(patternText("  %m = attn.full\n  attn.softmax union(%m)\n", "@" + std::string(300, 'a') + "()")), "at most 256 bytes, got 300"));
+  CHECK(contains(failureOf(patternText("  %m = attn.full\n  attn.softmax union(%m)\n", "@\"a\\0Ab\"()")),
+                 "expected names without control characters"));
+  CHECK(contains(
+      failureOf(patternText("  %m = attn.full\n  attn.softmax union(%m)\n", "@" + std::string(300, 'a') + "()")),
+      "at most 256 bytes, got 300"));
 }
 
 TEST_CASE("a word that is neither a file nor of the library says so") {
@@ -150,7 +156,8 @@ TEST_CASE("sizes are written as people write them") {
   REQUIRE(bound.isOk());
   CHECK(*bound == std::vector<int64_t>{1536, 1024});
   CHECK((*file)->checkSizeNames({"right=3", "left"}).isOk());
-  CHECK((*file)->checkSizeNames({"lft=3"}).message() == "pattern 'w' has no size 'lft', did you mean 'left'?; it has: left, right");
+  CHECK((*file)->checkSizeNames({"lft=3"}).message() ==
+        "pattern 'w' has no size 'lft', did you mean 'left'?; it has: left, right");
   CHECK((*file)->bindParameters({"right=2G"}).status().message() == "expected right=NUMBER (32 bits), got 'right=2G'");
 }
 
@@ -189,13 +196,17 @@ TEST_CASE("names, order of writing, documentation and defaults do not change the
   CHECK(plain == digestOf(patternText("  %x = attn.causal\n  %y = attn.cols [4, 0]\n  %n = attn.or %x, %y\n"
                                       "  %d = attn.dilate %n by 1 at 0\n  attn.softmax union(%d)\n",
                                       "@other()")));
-  CHECK(plain == digestOf(patternText("  %b = attn.cols [4, 0]\n  %a = attn.causal\n  %m = attn.or %a, %b\n  attn.softmax union(%m)\n")));
-  const std::string branches = "  attn.softmax lse(%s, %t) of %e\n", scores = "  %c = attn.scaled\n  %e = attn.softcap %c by 2.0\n";
-  const std::string near = "  %a = attn.causal\n  %s = attn.segment %a by [8]\n", far = "  %d = attn.full\n  %t = attn.segment %d by [16]\n";
+  CHECK(plain ==
+        digestOf(patternText(
+            "  %b = attn.cols [4, 0]\n  %a = attn.causal\n  %m = attn.or %a, %b\n  attn.softmax union(%m)\n")));
+  const std::string branches = "  attn.softmax lse(%s, %t) of %e\n",
+                    scores = "  %c = attn.scaled\n  %e = attn.softcap %c by 2.0\n";
+  const std::string near = "  %a = attn.causal\n  %s = attn.segment %a by [8]\n",
+                    far = "  %d = attn.full\n  %t = attn.segment %d by [16]\n";
   CHECK(digestOf(patternText(near + far + scores + branches)) == digestOf(patternText(scores + far + near + branches)));
   std::string sized = digestOf(patternText(kWindow, kWindowHead));
-  CHECK(sized ==
-        digestOf(patternText("  %m = attn.window [%n, 0]\n  attn.softmax union(%m)\n", "@v(%n: i32 {attn.min = 2 : i32}, %unused: i32)")));
+  CHECK(sized == digestOf(patternText("  %m = attn.window [%n, 0]\n  attn.softmax union(%m)\n",
+                                      "@v(%n: i32 {attn.min = 2 : i32}, %unused: i32)")));
 }
 
 TEST_CASE("what changes the kept pairs changes the digest") {

@@ -60,7 +60,8 @@ bool isCutFrom(mlir::Value value, mlir::Value source) {
   mlir::Operation *op = value.getDefiningOp();
   if (!op || !mlir::isa<mlir::arith::MinSIOp, mlir::arith::MaxSIOp, mlir::arith::MinUIOp, mlir::arith::MaxUIOp>(op))
     return false;
-  return llvm::any_of(op->getOperands(), [&](mlir::Value operand) { return operand == source || isCutFrom(operand, source); });
+  return llvm::any_of(op->getOperands(),
+                      [&](mlir::Value operand) { return operand == source || isCutFrom(operand, source); });
 }
 
 /// Comparisons for equality of a value with what it was cut from, which ptxas gets wrong (docs/kernels.md).
@@ -69,7 +70,8 @@ int comparisonsWithTheUncut(mlir::ModuleOp functions) {
   functions.walk([&](mlir::arith::CmpIOp compare) {
     using Predicate = mlir::arith::CmpIPredicate;
     const bool isEquality = compare.getPredicate() == Predicate::eq || compare.getPredicate() == Predicate::ne;
-    found += isEquality && (isCutFrom(compare.getLhs(), compare.getRhs()) || isCutFrom(compare.getRhs(), compare.getLhs()));
+    found +=
+        isEquality && (isCutFrom(compare.getLhs(), compare.getRhs()) || isCutFrom(compare.getRhs(), compare.getLhs()));
   });
   return found;
 }
@@ -134,8 +136,7 @@ oracle::Problem problemOf(const Compiled &compiled, const JitContext &context) {
 
 // The rule of a problem: the definition, at positions instead of indices.
 KeepRule ruleOf(const Compiled &compiled, const JitContext &context) {
-  auto definition =
-      std::make_shared<oracle::PatternOracle>(compiled.file->lowered(), problemOf(compiled, context));
+  auto definition = std::make_shared<oracle::PatternOracle>(compiled.file->lowered(), problemOf(compiled, context));
   return [definition](const JitContext &c, int branch, int q, int k) {
     return definition->keeps(branch, c.head, q - c.qOrigin, k - c.kOrigin);
   };
@@ -171,7 +172,7 @@ void checkKeep(const Compiled &compiled, const JitContext &c) {
 void checkProblem(Compiled &compiled, const JitContext &context) {
   compiled.pattern.keeps = ruleOf(compiled, context);
   INFO(compiled.pattern.name() << " head " << context.head << " q " << context.seqlenQ << "+" << context.qOrigin
-                                  << " k " << context.seqlenK << "+" << context.kOrigin);
+                               << " k " << context.seqlenK << "+" << context.kOrigin);
   checkKeep(compiled, context);
   for (TileShape shape : {TileShape{1, 1}, {5, 3}, {16, 20}, {48, 8}, {64, 64}}) {
     INFO("tile " << shape.blockM << "x" << shape.blockN);
@@ -310,10 +311,11 @@ TEST_CASE("a window on every residue, and a union with global rows and columns")
 }
 
 TEST_CASE("random blocks, alone and in unions, for each head, inside segments and on lattices") {
-  for (const char *mask : {"%m = attn.blocks %r by [8]", "%c = attn.causal %b = attn.blocks %r by [8] %m = attn.and %b, %c",
-                           "%w = attn.window [1, 1] %g = attn.cols [1, 0] %u = attn.or %r, %w, %g %m = attn.blocks %u by [6]",
-                           "%b = attn.blocks %r by [4] %m = attn.segment %b by [20]",
-                           "%b = attn.blocks %r by [4] %m = attn.dilate %b by 2 rule(every)", "%m = attn.and %r, %r"})
+  for (const char *mask :
+       {"%m = attn.blocks %r by [8]", "%c = attn.causal %b = attn.blocks %r by [8] %m = attn.and %b, %c",
+        "%w = attn.window [1, 1] %g = attn.cols [1, 0] %u = attn.or %r, %w, %g %m = attn.blocks %u by [6]",
+        "%b = attn.blocks %r by [4] %m = attn.segment %b by [20]",
+        "%b = attn.blocks %r by [4] %m = attn.dilate %b by 2 rule(every)", "%m = attn.and %r, %r"})
     for (const char *options : {"count 2 seed 3", "count %n seed %s per_head"})
       checkAll(parse(("attn.pattern @random(%n: i32, %s: i32) { %r = attn.random " + std::string(options) + " " + mask +
                       " attn.softmax union(%m) }")
@@ -346,10 +348,11 @@ TEST_CASE("no function asks whether a value equals what it was cut from") {
     REQUIRE(functions.isOk());
     CHECK(comparisonsWithTheUncut(*functions->module) == 0);
   }
-  auto file = PatternFile::parse("attn.pattern @p() { %m = attn.predicate {\n^bb0(%b: i32, %h: i32, %q: i32, %k: i32):\n"
-                                 "%zero = arith.constant 0 : i32 %low = arith.minsi %q, %k : i32 %cut = arith.maxsi %low, %zero : i32\n"
-                                 "%t = arith.cmpi eq, %cut, %q : i32 attn.yield %t : i1 } attn.softmax union(%m) }",
-                                 "cut.mlir");
+  auto file = PatternFile::parse(
+      "attn.pattern @p() { %m = attn.predicate {\n^bb0(%b: i32, %h: i32, %q: i32, %k: i32):\n"
+      "%zero = arith.constant 0 : i32 %low = arith.minsi %q, %k : i32 %cut = arith.maxsi %low, %zero : i32\n"
+      "%t = arith.cmpi eq, %cut, %q : i32 attn.yield %t : i1 } attn.softmax union(%m) }",
+      "cut.mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   auto functions = functionsOf(**file);
   REQUIRE(functions.isOk());

@@ -37,7 +37,8 @@ struct HostParams {
   int32_t param[2];
 };
 
-// What codegen/Emit writes for a pattern, by hand: causal, and two head groups on lattices, without words of kept columns.
+// What codegen/Emit writes for a pattern, by hand: causal, and two head groups on lattices, without words of kept
+// columns.
 const char *const kCausal = R"(
 struct PatternContext { int32_t batch, head, heads, seqlenQ, seqlenK, qOrigin, kOrigin; int32_t param[1]; };
 struct KeyRange { int32_t begin, end, fullBegin, fullEnd, reach; };

@@ -28,7 +28,8 @@ inline int waitFor(pid_t child) {
 class SharedNumbers {
 public:
   explicit SharedNumbers(size_t count)
-      : bytes(count * sizeof(int)), values(static_cast<int *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+      : bytes(count * sizeof(int)),
+        values(static_cast<int *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
   SharedNumbers(const SharedNumbers &) = delete;
   ~SharedNumbers() { munmap(values, bytes); }
   volatile int &operator[](size_t i) const { return values[i]; }

@@ -1,6 +1,6 @@
 //===- quality_test.cpp - what patterns lose against dense attention ----------===//
-// Masks whose numbers have closed forms: with q = 0 all weights of a row are equal, with v = the key's number its output is
-// the mean of the kept numbers.
+// Masks whose numbers have closed forms: with q = 0 all weights of a row are equal, with v = the key's number its
+// output is the mean of the kept numbers.
 //===----------------------------------------------------------------------===//
 #include "compiler/Views/Quality.h"
 #include "support/PatternFiles.h"
@@ -21,7 +21,8 @@ struct Case {
 };
 
 AttentionInputs evenInputs(int64_t heads, int64_t rows, int64_t keys) {
-  HostTensor q = HostTensor::zeros(DType::fp32, {1, rows, heads, 1}), k = HostTensor::zeros(DType::fp32, {1, keys, heads, 1});
+  HostTensor q = HostTensor::zeros(DType::fp32, {1, rows, heads, 1}),
+             k = HostTensor::zeros(DType::fp32, {1, keys, heads, 1});
   HostTensor v = k;
   for (int64_t i = 0; i < v.elements(); ++i)
     v.set(i, float(i / heads));
@@ -32,7 +33,8 @@ Quality measured(const Case &tested, const AttentionInputs &inputs) {
   auto file = PatternFile::parse("attn.pattern @p() {\n" + tested.body + "\n}", "test");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   const int64_t keys = tested.seqlenK ? tested.seqlenK : tested.seqlen;
-  auto quality = views::measureQuality(**file, {{tested.heads, tested.seqlen, keys, 0, 0, {}}, {tested.tile, tested.tile}, &inputs, 0});
+  auto quality = views::measureQuality(
+      **file, {{tested.heads, tested.seqlen, keys, 0, 0, {}}, {tested.tile, tested.tile}, &inputs, 0});
   REQUIRE_MESSAGE(quality.isOk(), quality.status().message());
   return quality.take();
 }
@@ -106,7 +108,9 @@ TEST_CASE("residue classes never meet") {
 }
 
 TEST_CASE("heads share what they know: a class of each head and a window connect everything") {
-  Quality quality = measured({"%f = attn.full\n %s = attn.stride k by 8 at 0\n %w = attn.window [0, 7]\n %m = attn.heads %s, %w\n attn.softmax union(%m)", 2, 64});
+  Quality quality = measured({"%f = attn.full\n %s = attn.stride k by 8 at 0\n %w = attn.window [0, 7]\n %m = "
+                              "attn.heads %s, %w\n attn.softmax union(%m)",
+                              2, 64});
   CHECK(quality.depth.closure.layers == 2); // from the nearest multiple of 8 before the key
 }
 
@@ -127,11 +131,16 @@ TEST_CASE("a key of two branches has its mass once and its weight twice") {
 TEST_CASE("the reference has the pattern's scores") {
   auto random = randomAttentionInputs({1, 40, 40, 4, 4, 16, 16}, DType::fp32, 1);
   REQUIRE(random.isOk());
-  Quality quality = measured({"%m = attn.causal\n %s = attn.scaled\n %t = attn.alibi %s\n %u = attn.softcap %t by 3.0\n attn.softmax union(%m) of %u", 4, 40}, *random);
+  Quality quality = measured({"%m = attn.causal\n %s = attn.scaled\n %t = attn.alibi %s\n %u = attn.softcap %t by "
+                              "3.0\n attn.softmax union(%m) of %u",
+                              4, 40},
+                             *random);
   CHECK(quality.rows.leastMass == doctest::Approx(1));
   CHECK(quality.rows.relativeError == doctest::Approx(0));
   Quality plain = measured({windowOf(2, 0), 4, 40}, *random);
-  Quality near = measured({"%m = attn.window [2, 0]\n %s = attn.scaled\n %t = attn.alibi %s\n attn.softmax union(%m) of %t", 4, 40}, *random);
+  Quality near = measured(
+      {"%m = attn.window [2, 0]\n %s = attn.scaled\n %t = attn.alibi %s\n attn.softmax union(%m) of %t", 4, 40},
+      *random);
   CHECK(near.rows.meanMass > plain.rows.meanMass); // what alibi weighs is near
 }
 
@@ -141,11 +150,13 @@ TEST_CASE("long sequences: sampled rows, blocks of positions") {
   CHECK(quality.rows.rowsInAll == 4096);
   CHECK(quality.depth.nodeSize == 2);
   CHECK(quality.depth.closure.layers == 16); // ceil(4095 / 256), and ceil(2047 / 128) of blocks
-  CHECK(views::qualityText("x", 0, quality).find("256 of 4,096, one from each of as many equal runs, seed 0") != std::string::npos);
+  CHECK(views::qualityText("x", 0, quality).find("256 of 4,096, one from each of as many equal runs, seed 0") !=
+        std::string::npos);
   CHECK(views::qualityText("x", 0, quality).find("at least 16 layers") != std::string::npos);
 }
 
-TEST_CASE("fewer rows of longer sequences are sampled, or as many as asked for, and the same rows give the same numbers") {
+TEST_CASE(
+    "fewer rows of longer sequences are sampled, or as many as asked for, and the same rows give the same numbers") {
   auto file = PatternFile::parse(std::string("attn.pattern @p() {\n") + windowOf(256, 0) + "\n}", "test");
   REQUIRE(file.isOk());
   const int64_t length = 16384, dim = 256;
@@ -187,7 +198,8 @@ TEST_CASE("empty problems") {
 
 TEST_CASE("inputs beyond the limit are refused with the way out") {
   Status status = views::checkQualitySizes({1, 1 << 20, 1 << 20, 8, 8, 128, 128});
-  CHECK(status.message() == "expected q, k and v of at most 134217728 elements for --quality, got 1073741824; fewer heads or channels may do");
+  CHECK(status.message() == "expected q, k and v of at most 134217728 elements for --quality, got 1073741824; fewer "
+                            "heads or channels may do");
   CHECK(views::checkQualitySizes({1, 1 << 20, 1 << 20, 1, 1, 128, 128}).isOk());
 }
 

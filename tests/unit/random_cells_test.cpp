@@ -143,7 +143,8 @@ TEST_CASE("golden values of another implementation") {
   CHECK(row(0, -1, 256, 255, 4) == Cells{44, 191, 172, 46});
   CHECK(row(5, 2, 100, 0, 5) == Cells{80, 8, 29, 82, 56});
   CHECK(row(5, 2, 100, 57, 5) == Cells{57, 65, 16, 48, 21});
-  for (auto [extent, image] : {std::pair(1u, 0u), {2u, 0u}, {3u, 1u}, {5u, 1u}, {1000u, 255u}, {65537u, 9249u}, {1u << 20, 409804u}})
+  for (auto [extent, image] :
+       {std::pair(1u, 0u), {2u, 0u}, {3u, 1u}, {5u, 1u}, {1000u, 255u}, {65537u, 9249u}, {1u << 20, 409804u}})
     CHECK(KeyedPermutation(1, 0, 0, extent).image(extent - 1) == image);
 }
 
@@ -211,9 +212,13 @@ TEST_CASE("rows that take turns in one place, and cells of several windows, from
         const int32_t expected = heddle::attn::randomCellsNext(count, seed, head, extent, row, from);
         auto ask = [&](int) { return heddle::random_cells_next(count, seed, head, extent, row, from); };
         CHECK(askTogether(ask) == std::vector<int32_t>(Warp::kLanes, expected));
-        auto search = [&](int) { return heddle::searchRandomCells(heddle::RandomList{count, seed, head, extent, row}, from); };
+        auto search = [&](int) {
+          return heddle::searchRandomCells(heddle::RandomList{count, seed, head, extent, row}, from);
+        };
         CHECK(askTogether(search) == std::vector<int32_t>(Warp::kLanes, expected));
-        auto askInverse = [&](int) { return heddle::random_cells_transposed_next(count, seed, head, extent, row, from); };
+        auto askInverse = [&](int) {
+          return heddle::random_cells_transposed_next(count, seed, head, extent, row, from);
+        };
         const int32_t naming = heddle::attn::randomCellsTransposedNext(count, seed, head, extent, row, from);
         CHECK(askTogether(askInverse) == std::vector<int32_t>(Warp::kLanes, naming));
         from = expected == kNoCell ? kNoCell : expected + 1;
@@ -227,24 +232,25 @@ TEST_CASE("a warp finds the next cells of all its lanes") {
   };
   const int32_t seed = 3, head = 0;
   std::mt19937 random(7);
-  for (auto [count, distinct] : {std::pair(3, 1), {70, 1}, {3, 2}, {70, 2}, {3, 3}, {70, 4}, {70, 5}, {3, 32}, {70, 32}}) {
+  for (auto [count, distinct] :
+       {std::pair(3, 1), {70, 1}, {3, 2}, {70, 2}, {3, 3}, {70, 4}, {70, 5}, {3, 32}, {70, 32}}) {
     std::vector<Question> questions(Warp::kLanes);
     for (int lane = 0; lane < Warp::kLanes; ++lane)
-      questions[lane] = lane < distinct ? Question{int32_t(random() % 520) - 10, int32_t(random() % 520) - 10, random() % 4 ? 500 : 70}
+      questions[lane] = lane < distinct ? Question{int32_t(random() % 520) - 10, int32_t(random() % 520) - 10,
+                                                   random() % 4 ? 500 : 70}
                                         : questions[random() % distinct];
     std::vector<int32_t> answers(Warp::kLanes);
     std::vector<std::thread> lanes;
     for (int lane = 0; lane < Warp::kLanes; ++lane)
       lanes.emplace_back([&, lane, count = count] {
         ownLane = lane;
-        answers[lane] = 
-            heddle::random_cells_next(count, seed, head, questions[lane].extent, questions[lane].row, questions[lane].from);
+        answers[lane] = heddle::random_cells_next(count, seed, head, questions[lane].extent, questions[lane].row,
+                                                  questions[lane].from);
       });
     for (std::thread &lane : lanes)
       lane.join();
     for (int lane = 0; lane < Warp::kLanes; ++lane)
-      CHECK(answers[lane] ==
-            heddle::attn::randomCellsNext(count, seed, head, questions[lane].extent, questions[lane].row,
-                                                           questions[lane].from));
+      CHECK(answers[lane] == heddle::attn::randomCellsNext(count, seed, head, questions[lane].extent,
+                                                           questions[lane].row, questions[lane].from));
   }
 }

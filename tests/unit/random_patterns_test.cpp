@@ -58,15 +58,15 @@ Outcome checkGrain(const RandomCase &made) {
 
 /// Applies to patterns that have a banded grain.
 Outcome checkBandedGrain(const RandomCase &made) {
-  return checkWith(
-      made, [](attn::PatternOp pattern, const attn::PatternAnalysis &analysis, const oracle::Problem &problem) {
-        const attn::BandedGrain banded = attn::bandedGrainOf(analysis);
-        for (int64_t side = 2; side <= banded.grain; ++side)
-          if (banded.grain % side == 0)
-            if (std::string account = oracle::checkTilesInBand(pattern, analysis, banded, problem, side); !account.empty())
-              return Outcome{true, "banded grain " + std::to_string(banded.grain) + ": " + account};
-        return Outcome{banded.grain > 1, ""};
-      });
+  return checkWith(made, [](attn::PatternOp pattern, const attn::PatternAnalysis &analysis,
+                            const oracle::Problem &problem) {
+    const attn::BandedGrain banded = attn::bandedGrainOf(analysis);
+    for (int64_t side = 2; side <= banded.grain; ++side)
+      if (banded.grain % side == 0)
+        if (std::string account = oracle::checkTilesInBand(pattern, analysis, banded, problem, side); !account.empty())
+          return Outcome{true, "banded grain " + std::to_string(banded.grain) + ": " + account};
+    return Outcome{banded.grain > 1, ""};
+  });
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 //===- recorded_database.h - the recorded tables as a database -----------------===//
-// The six workloads of tests/data/tuner as `heddle tune` would have left them on an H200, and once more for the name of a
-// second GPU with times that were made up from them: tests of what compares GPUs need two. Every trial of the tables is in
-// it, the fastest is the winner, and the kernels hold no code that runs.
+// The six workloads of tests/data/tuner as `heddle tune` would have left them on an H200, and once more for the name of
+// a second GPU with times that were made up from them: tests of what compares GPUs need two. Every trial of the tables
+// is in it, the fastest is the winner, and the kernels hold no code that runs.
 #ifndef HEDDLE_TESTS_UNIT_RECORDED_DATABASE_H
 #define HEDDLE_TESTS_UNIT_RECORDED_DATABASE_H
 

@@ -1,6 +1,6 @@
 //===- recorded_tune_test.cpp - searches that a table answers ------------------===//
-// Whole sessions with a database, without a GPU: what they find, what they keep, and that none is begun again. Kills are at
-// random points of a session: 5, or 200 with HEDDLE_TEST_ALL=1.
+// Whole sessions with a database, without a GPU: what they find, what they keep, and that none is begun again. Kills
+// are at random points of a session: 5, or 200 with HEDDLE_TEST_ALL=1.
 #include "compiler/Session/RecordedTune.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "process_fixture.h"
@@ -42,7 +42,7 @@ TuneRequest requestFor(const RecordedWorkload &workload, const LoadedWorkload &l
 
 /// The whole session, or its first trials.
 Result<TuneOutcome> tuneInto(const std::string &path, double pace = 0, std::optional<size_t> trials = {},
-                                 const RecordedWorkload &workload = first()) {
+                             const RecordedWorkload &workload = first()) {
   const LoadedWorkload loaded = load(workload);
   HEDDLE_ASSIGN(Store store, Store::open(path, writing()));
   TuneRequest request = requestFor(workload, loaded);
@@ -212,12 +212,17 @@ TEST_CASE("processes that tune into one file at once lose no trial and double no
 }
 
 TEST_CASE("a table says which GPU it is of") {
-  const std::string header = "config,outcome,median_us,spread,max_error,registers,spill_bytes,compile_seconds,message\na=1,measured,5,0,0,1,0,1,\n";
-  auto device = [&](const std::string &facts) { return deviceOf(*tuner::RecordedTable::parse("t.csv", facts + header)); };
+  const std::string header = "config,outcome,median_us,spread,max_error,registers,spill_bytes,compile_seconds,"
+                             "message\na=1,measured,5,0,0,1,0,1,\n";
+  auto device = [&](const std::string &facts) {
+    return deviceOf(*tuner::RecordedTable::parse("t.csv", facts + header));
+  };
   CHECK(device("").status().message() == "t.csv: expected a line '# gpu: ...', as `heddle model table` writes it");
   CHECK(device("# gpu: Voodoo 2\n").status().code() == StatusCode::notFound);
-  CHECK(device("# gpu: NVIDIA H200\n# sm_count: many\n").status().message() == "t.csv: expected a number above 0 after '# sm_count:', got 'many'");
-  CHECK(device("# gpu: NVIDIA H200\n# memory_gib: 0\n").status().message() == "t.csv: expected a number above 0 after '# memory_gib:', got '0'");
+  CHECK(device("# gpu: NVIDIA H200\n# sm_count: many\n").status().message() ==
+        "t.csv: expected a number above 0 after '# sm_count:', got 'many'");
+  CHECK(device("# gpu: NVIDIA H200\n# memory_gib: 0\n").status().message() ==
+        "t.csv: expected a number above 0 after '# memory_gib:', got '0'");
   const Result<DeviceIdentity> sheet = device("# gpu: NVIDIA H200\n");
   REQUIRE(sheet.isOk());
   CHECK(sheet->smCount == 132);

@@ -12,7 +12,7 @@ using namespace heddle::test;
 namespace {
 
 constexpr uint16_t kHalf = 0x3f00, kQuarter = 0x3e80; // in bf16
-constexpr int64_t kRows = 3, kHeads = 2, kDim = 128; // of v and out
+constexpr int64_t kRows = 3, kHeads = 2, kDim = 128;  // of v and out
 
 /// One problem and what a launch writes: all of out 0.5, all of lse 1.
 struct Scene {

@@ -1,6 +1,6 @@
 //===- report_test.cpp - what a report says of databases ------------------------===//
-// The recorded tables as databases: which call rows are of, rates and roofs, the default, estimates, comparisons; and that
-// no string of a database becomes markup.
+// The recorded tables as databases: which call rows are of, rates and roofs, the default, estimates, comparisons; and
+// that no string of a database becomes markup.
 #include "compiler/Report/Report.h"
 #include "compiler/Report/ReportPage.h"
 #include "recorded_database.h"
@@ -22,7 +22,8 @@ template <class T> T taken(Result<T> result) {
 report::KnownProblem knownProblem(const RecordedWorkload &workload) {
   LoadedWorkload loaded = load(workload);
   report::KnownProblem problem;
-  problem.label = std::to_string(workload.batch) + "x" + std::to_string(workload.heads) + "x" + std::to_string(workload.seqlen);
+  problem.label =
+      std::to_string(workload.batch) + "x" + std::to_string(workload.heads) + "x" + std::to_string(workload.seqlen);
   problem.file = std::move(loaded.file);
   problem.shape = loaded.shape;
   problem.kernel.headDim = problem.kernel.valueDim = workload.headDim;
@@ -36,7 +37,8 @@ std::vector<report::KnownProblem> knownProblems(size_t count = 6) {
   return problems;
 }
 
-report::Report reportOf(const Store &store, std::vector<report::KnownProblem> problems = {}, const Store *against = nullptr) {
+report::Report reportOf(const Store &store, std::vector<report::KnownProblem> problems = {},
+                        const Store *against = nullptr) {
   report::ReportRequest request;
   request.store = &store;
   request.against = against;
@@ -45,10 +47,11 @@ report::Report reportOf(const Store &store, std::vector<report::KnownProblem> pr
   return taken(report::makeReport(request));
 }
 
-const report::Workload &find(const report::Report &report, const std::string &pattern, int64_t headDim, const std::string &device = "NVIDIA H200",
-                             int64_t gqaRatio = 1) {
+const report::Workload &find(const report::Report &report, const std::string &pattern, int64_t headDim,
+                             const std::string &device = "NVIDIA H200", int64_t gqaRatio = 1) {
   for (const report::Workload &workload : report.workloads)
-    if (workload.pattern == pattern && workload.key.headDim == headDim && workload.key.deviceName == device && workload.key.gqaRatio == gqaRatio)
+    if (workload.pattern == pattern && workload.key.headDim == headDim && workload.key.deviceName == device &&
+        workload.key.gqaRatio == gqaRatio)
       return workload;
   FAIL("no workload of " << pattern);
   return report.workloads.front();
@@ -189,7 +192,8 @@ TEST_CASE("a workload on two GPUs is one group, each with its own roof") {
   const report::Report report = reportOf(store, knownProblems());
   CHECK(report.workloads.size() == 12);
   CHECK(report.devices.size() == 2);
-  const report::Workload &first = find(report, "causal", 128), &second = find(report, "causal", 128, "NVIDIA H100 80GB HBM3");
+  const report::Workload &first = find(report, "causal", 128),
+                         &second = find(report, "causal", 128, "NVIDIA H100 80GB HBM3");
   CHECK(first.group == second.group);
   CHECK(first.group != find(report, "causal", 128, "NVIDIA H200", 4).group);
   CHECK(first.us() < second.us());
@@ -237,7 +241,8 @@ TEST_CASE("an empty database has nothing to report") {
   request.store = &store;
   Result<report::Report> report = report::makeReport(request);
   REQUIRE_FALSE(report.isOk());
-  CHECK(report.status().message().find("holds neither winners nor trials: there is nothing to report") != std::string::npos);
+  CHECK(report.status().message().find("holds neither winners nor trials: there is nothing to report") !=
+        std::string::npos);
 }
 
 TEST_CASE("failures are counted by reason, without the numbers that differ") {
@@ -255,7 +260,8 @@ TEST_CASE("failures are counted by reason, without the numbers that differ") {
   const Json data = report::reportJson(reportOf(openStore(path, {})));
   int64_t spills = 0, others = 0;
   for (const Json &row : data["workloads"][0]["failures"]) {
-    spills += row["example"] == "spills 16 bytes" || row["example"] == "spills 240 bytes" ? row["count"].get<int64_t>() : 0;
+    spills +=
+        row["example"] == "spills 16 bytes" || row["example"] == "spills 240 bytes" ? row["count"].get<int64_t>() : 0;
     others += row["example"] == "another reason" ? row["count"].get<int64_t>() : 0;
   }
   CHECK(spills == 2);

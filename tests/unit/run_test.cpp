@@ -124,11 +124,13 @@ TEST_CASE("make-inputs gives the same bytes for the same seed") {
 
 TEST_CASE("extreme scores verify on the CPU") {
   Workplace place;
-  for (const char *scores : {"--scale=10", "--spikes=16", "--spikes=16 --spike-value=-1e4", "--minus-inf=1-63", "--minus-inf=200-299"})
+  for (const char *scores :
+       {"--scale=10", "--spikes=16", "--spikes=16 --spike-value=-1e4", "--minus-inf=1-63", "--minus-inf=200-299"})
     for (const char *pattern : {"full", "causal", "sliding_window --set left=250"}) {
       CAPTURE(scores);
       CAPTURE(pattern);
-      std::string inputs = place.inputs("x", std::string("--seqlen=300 --heads=2 --kv-heads=1 --head-dim=64 --dtype=bf16 ") + scores);
+      std::string inputs =
+          place.inputs("x", std::string("--seqlen=300 --heads=2 --kv-heads=1 --head-dim=64 --dtype=bf16 ") + scores);
       std::string words = pattern, name = words.substr(0, words.find(' '));
       Finished ran = place.run(name, inputs, "--target=cpu --verify --rows=100000" + words.substr(name.size()));
       CHECK_MESSAGE(ran.code == 0, ran.err);

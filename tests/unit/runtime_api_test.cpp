@@ -100,8 +100,9 @@ TEST_CASE("a shipped store answers under the user's own, where it fits better") 
   CHECK(heddle_store_add(nullptr, shipped.c_str(), 0) == HEDDLE_INVALID_ARGUMENT);
   CHECK(found("causal", 16) == "kernel-1");
   REQUIRE(heddle_store_add(session.store, shipped.c_str(), HEDDLE_OPEN_IMMUTABLE) == HEDDLE_OK);
-  CHECK(found("causal", 16) == "shipped-exact"); // the user's own names the pattern, the shipped file has the better match
-  CHECK(found("causal", 8) == "kernel-1");       // an exact match of the user's own
+  // the user's own names the pattern, the shipped file has the better match
+  CHECK(found("causal", 16) == "shipped-exact");
+  CHECK(found("causal", 8) == "kernel-1"); // an exact match of the user's own
   CHECK(found("full", 16) == "shipped-full");
   heddle_kernel_query query = causalQuery();
   query.head_dim = 96;

@@ -61,19 +61,25 @@ TEST_CASE("[2] [3] [5] arguments that no kernel takes") {
       {"k: size of batch: expected 0 to 2^31 - 1, got -1", kInvalid, [](auto &a) { a.k.size[0] = -1; }},
       {"expected a divisor of the 8 query heads, got 3", kInvalid, [](auto &a) { a.k.size[2] = a.v.size[2] = 3; }},
       {"k: dtype: this kernel takes bf16, got fp32", kInvalid, [](auto &a) { a.k.dtype = HEDDLE_FP32; }},
-      {"q: stride of row: expected a multiple of 16 bytes, got 1026 bytes", kInvalid, [](auto &a) { a.q.stride[1] += 1; }},
-      {"k: stride of dim: expected 1, got 2; make the tensor contiguous in dim", kInvalid, [](auto &a) { a.k.stride[3] = 2; }},
+      {"q: stride of row: expected a multiple of 16 bytes, got 1026 bytes", kInvalid,
+       [](auto &a) { a.q.stride[1] += 1; }},
+      {"k: stride of dim: expected 1, got 2; make the tensor contiguous in dim", kInvalid,
+       [](auto &a) { a.k.stride[3] = 2; }},
       {"out: stride of head: expected rows that do not overlap, got 0", kInvalid, [](auto &a) { a.out.stride[2] = 0; }},
-      {"v: address: expected device memory at a multiple of 16 bytes, got remainder 2", kInvalid, [](auto &a) { a.v.ptr = at(0x30002); }},
-      {"out: address: expected device memory at a multiple of 16 bytes, got null", kInvalid, [](auto &a) { a.out.ptr = nullptr; }},
-      {"lse: expected device memory for batch x heads x seqlen_q floats, got null", kInvalid, [](auto &a) { a.lse = nullptr; }},
+      {"v: address: expected device memory at a multiple of 16 bytes, got remainder 2", kInvalid,
+       [](auto &a) { a.v.ptr = at(0x30002); }},
+      {"out: address: expected device memory at a multiple of 16 bytes, got null", kInvalid,
+       [](auto &a) { a.out.ptr = nullptr; }},
+      {"lse: expected device memory for batch x heads x seqlen_q floats, got null", kInvalid,
+       [](auto &a) { a.lse = nullptr; }},
       {"scale: expected a finite number", kInvalid, [](auto &a) { a.scale = std::numeric_limits<float>::quiet_NaN(); }},
       {"run-time size number 1 of 2 is missing", kInvalid, [](auto &a) { a.operand_count = 1; }},
       {"no kernel serves flags yet", kUnsupported, [](auto &a) { a.flags = 2; }},
       {"the reserved field of a tensor is not zero", kUnsupported, [](auto &a) { a.out.reserved = 1; }},
       {"no kernel serves page_size yet", kUnsupported, [](auto &a) { a.page_size = 16; }},
-      {"struct_size: expected at least 336, at most 4096 and a multiple of 8, got 0; set it to the sizeof of the struct", kInvalid,
-       [](auto &a) { a.struct_size = 0; }},
+      {"struct_size: expected at least 336, at most 4096 and a multiple of 8, got 0; set it to the sizeof of the "
+       "struct",
+       kInvalid, [](auto &a) { a.struct_size = 0; }},
       {"got 340;", kInvalid, [](auto &a) { a.struct_size = 340; }}};
   for (const Case &refused : cases)
     checkRefused(session, refused);
@@ -106,7 +112,8 @@ TEST_CASE("[11] arguments of an older version end where its struct ended") {
   heddle_kernel *kernel = nullptr;
   const heddle_kernel_query query = causalQuery();
   REQUIRE(heddle_store_open((folder / "old.db").c_str(), 0, &store) == HEDDLE_OK);
-  REQUIRE_MESSAGE(heddle_kernel_find(store, session.device, &query, &kernel) == HEDDLE_OK, std::string(heddle_last_message()));
+  REQUIRE_MESSAGE(heddle_kernel_find(store, session.device, &query, &kernel) == HEDDLE_OK,
+                  std::string(heddle_last_message()));
   auto keyOrigin = [&](uint32_t structSize) {
     int32_t origin = -1;
     call.args.struct_size = structSize;
@@ -233,11 +240,13 @@ TEST_CASE("[5] addresses that this GPU cannot reach are refused when a call is p
   heddle_prepared *prepared = nullptr;
   fakeCudaSetOwner(call.args.k.ptr, 1);
   CHECK(heddle_prepare(session.kernel, &call.args, &prepared) == HEDDLE_INVALID_ARGUMENT);
-  CHECK_MESSAGE(lastMessageHas("k: address: expected memory that GPU 0 can reach, got memory of GPU 1"), std::string(heddle_last_message()));
+  CHECK_MESSAGE(lastMessageHas("k: address: expected memory that GPU 0 can reach, got memory of GPU 1"),
+                std::string(heddle_last_message()));
   fakeCudaReset();
   fakeCudaSetOwner(call.args.lse, -1);
   CHECK(heddle_prepare(session.kernel, &call.args, &prepared) == HEDDLE_INVALID_ARGUMENT);
-  CHECK_MESSAGE(lastMessageHas("lse: address: expected memory that GPU 0 can reach, got memory that the driver does not know: of the host, or freed"),
+  CHECK_MESSAGE(lastMessageHas("lse: address: expected memory that GPU 0 can reach, got memory that the driver does "
+                               "not know: of the host, or freed"),
                 std::string(heddle_last_message()));
   CHECK(prepared == nullptr);
   fakeCudaSetPageable(1); // then kernels do reach it
@@ -256,9 +265,11 @@ TEST_CASE("[5] a stream of another GPU") {
   REQUIRE(heddle_prepare(session.kernel, &call.args, &prepared) == HEDDLE_OK);
   DeviceStream stream = test::require(DeviceStream::create(test::require(Device::open(1))));
   for (bool isPrepared : {false, true}) {
-    const heddle_status status = isPrepared ? heddle_prepared_launch(prepared, stream.handle()) : heddle_kernel_launch(session.kernel, stream.handle(), &call.args);
+    const heddle_status status = isPrepared ? heddle_prepared_launch(prepared, stream.handle())
+                                            : heddle_kernel_launch(session.kernel, stream.handle(), &call.args);
     CHECK(status == HEDDLE_INVALID_ARGUMENT);
-    CHECK_MESSAGE(lastMessageHas("launch: stream: expected one of the context that the kernel is loaded into, on GPU 0, got one of another context "
+    CHECK_MESSAGE(lastMessageHas("launch: stream: expected one of the context that the kernel is loaded into, on GPU "
+                                 "0, got one of another context "
                                  "on GPU 1; launch: cuLaunchKernel failed: CUDA_ERROR_INVALID_HANDLE"),
                   std::string(heddle_last_message()));
   }
@@ -277,7 +288,8 @@ TEST_CASE("[2] a kernel for another GPU, another head dim, another type") {
   heddle_kernel_query query = causalQuery();
   query.head_dim = query.value_dim = 256;
   CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_NOT_FOUND);
-  CHECK_MESSAGE(lastMessageHas("no kernel for pattern 'causal' forward bf16 head_dim=256 value_dim=256"), std::string(heddle_last_message()));
+  CHECK_MESSAGE(lastMessageHas("no kernel for pattern 'causal' forward bf16 head_dim=256 value_dim=256"),
+                std::string(heddle_last_message()));
   query = causalQuery();
   query.dtype = HEDDLE_FP16;
   CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_NOT_FOUND);
@@ -288,7 +300,8 @@ TEST_CASE("[2] a kernel for another GPU, another head dim, another type") {
   heddle_device *older = nullptr;
   REQUIRE_MESSAGE(heddle_device_open(-1, &older) == HEDDLE_OK, std::string(heddle_last_message()));
   CHECK(heddle_kernel_find(session.store, older, &query, &kernel) == HEDDLE_NOT_FOUND);
-  CHECK_MESSAGE(lastMessageHas("that runs on sm_75; compile or tune the pattern for it"), std::string(heddle_last_message()));
+  CHECK_MESSAGE(lastMessageHas("that runs on sm_75; compile or tune the pattern for it"),
+                std::string(heddle_last_message()));
   CHECK(kernel == nullptr);
   heddle_device_close(older);
   fakeCudaSetCurrent(-1);
@@ -300,7 +313,8 @@ TEST_CASE("[13] a store whose file is taken away while it is open") {
   const heddle_kernel_query query = causalQuery();
   heddle_kernel *kernel = nullptr;
   std::filesystem::remove(path);
-  CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_OK); // from memory: the kernel is open
+  // from memory: the kernel is open
+  CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_OK);
   CHECK(infoOf(kernel).content_key == infoOf(session.kernel).content_key);
   heddle_kernel_close(std::exchange(kernel, nullptr));
   ForwardCall call;

@@ -57,7 +57,9 @@ struct Session {
   }
 };
 
-inline bool lastMessageHas(const char *text) { return std::string(heddle_last_message()).find(text) != std::string::npos; }
+inline bool lastMessageHas(const char *text) {
+  return std::string(heddle_last_message()).find(text) != std::string::npos;
+}
 
 } // namespace heddle::test
 

@@ -72,12 +72,14 @@ TEST_CASE("failures are values with the message of heddle.h") {
   CHECK(missing.status().message() == heddle_last_message());
   CHECK(api::Device::open(9).status().message().find("no GPU number 9") != std::string::npos);
   CHECK(opened.store.add("/nowhere/kernels.db").code() == HEDDLE_NOT_FOUND);
-  CHECK(api::Kernel::find(opened.store, opened.device, api::Query("full", forwardArguments())).status().message().find("it names causal") !=
-        std::string::npos);
+  CHECK(api::Kernel::find(opened.store, opened.device, api::Query("full", forwardArguments()))
+            .status()
+            .message()
+            .find("it names causal") != std::string::npos);
   api::Arguments wrong = forwardArguments();
   wrong.q.dtype = HEDDLE_FP16;
-  for (const api::Status &status :
-       {opened.kernel.launch(wrong), opened.kernel.prepare(wrong).status(), opened.kernel.workspaceBytes(wrong).status()}) {
+  for (const api::Status &status : {opened.kernel.launch(wrong), opened.kernel.prepare(wrong).status(),
+                                    opened.kernel.workspaceBytes(wrong).status()}) {
     CHECK(status.code() == HEDDLE_INVALID_ARGUMENT);
     CHECK(status.message().find("q: dtype: this kernel takes bf16, got fp16") != std::string::npos);
   }

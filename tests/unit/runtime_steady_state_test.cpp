@@ -1,6 +1,6 @@
 //===- runtime_steady_state_test.cpp - what a launch does not do ------------===//
-// Counts every allocation and every lock of this process, in the runtime, SQLite and the C++ library: the functions below
-// stand before those of the C library. The recording driver takes none. Numbers in brackets are the promises of
+// Counts every allocation and every lock of this process, in the runtime, SQLite and the C++ library: the functions
+// below stand before those of the C library. The recording driver takes none. Numbers in brackets are the promises of
 // runtime/Include/heddle.h.
 #include "runtime_fixture.h"
 
@@ -67,12 +67,13 @@ TEST_CASE("[4] a launch allocates nothing, takes no lock and asks the driver for
     int failed = 0;
     const long allocated = allocations, locked = locks;
     for (int i = 0; i < 1000; ++i)
-      failed += heddle_prepared_launch(prepared, nullptr) != HEDDLE_OK || heddle_kernel_launch(session.kernel, nullptr, &call.args) != HEDDLE_OK;
+      failed += heddle_prepared_launch(prepared, nullptr) != HEDDLE_OK ||
+                heddle_kernel_launch(session.kernel, nullptr, &call.args) != HEDDLE_OK;
     CHECK(allocations == allocated);
     CHECK(locks == locked);
     CHECK(failed == 0);
     CHECK(fakeCudaCalls("cuLaunchKernel") == 1000);
-    CHECK(fakeCudaCalls("cuGraphLaunch") == 1000); // of the prepared call,
+    CHECK(fakeCudaCalls("cuGraphLaunch") == 1000);       // of the prepared call,
     CHECK(fakeCudaCalls("cuStreamIsCapturing") == 1000); // which asks first
     CHECK(fakeCudaCalls("cuCtxGetCurrent") == 2000);
     CHECK(fakeCudaCalls("cuCtxPushCurrent_v2") == (isCurrent ? 0 : 2000));

@@ -53,9 +53,12 @@ struct Outputs {
 };
 
 api::Arguments argumentsFor(Inputs &inputs, Outputs &outputs, int64_t length) {
-  auto tensor = [&](Tensor &memory) { return api::contiguous(memory.elements, HEDDLE_BF16, 1, length, kHeads, kHeadDim); };
+  auto tensor = [&](Tensor &memory) {
+    return api::contiguous(memory.elements, HEDDLE_BF16, 1, length, kHeads, kHeadDim);
+  };
   api::Arguments arguments;
-  arguments.q = tensor(inputs.q), arguments.k = tensor(inputs.k), arguments.v = tensor(inputs.v), arguments.out = tensor(outputs.out);
+  arguments.q = tensor(inputs.q), arguments.k = tensor(inputs.k), arguments.v = tensor(inputs.v),
+  arguments.out = tensor(outputs.out);
   arguments.lse = outputs.lse;
   return arguments.size(0, 5);
 }
@@ -72,7 +75,8 @@ struct Scene {
 // A thread's own kernel handle, results and prepared calls; a call that fails is one more wrong result.
 class Caller {
 public:
-  Caller(Scene &scene, void *stream) : scene(scene), stream(stream), kernel(api::Kernel::find(scene.store, scene.device, scene.query)) {
+  Caller(Scene &scene, void *stream)
+      : scene(scene), stream(stream), kernel(api::Kernel::find(scene.store, scene.device, scene.query)) {
     for (int64_t length = 1; kernel && length <= kLongest; ++length)
       if (api::Result<api::Prepared> call = kernel->prepare(argumentsFor(scene.inputs, outputs, length)))
         prepared.push_back(std::move(*call));
@@ -82,8 +86,8 @@ public:
   // Through the kernel or through the prepared call; poisoned before.
   const Outputs &launch(int64_t length, bool isPrepared) {
     std::memset(&outputs, 0x7f, sizeof outputs);
-    const api::Status status =
-        isPrepared ? prepared[length - 1].launch(stream) : kernel->launch(argumentsFor(scene.inputs, outputs, length), stream);
+    const api::Status status = isPrepared ? prepared[length - 1].launch(stream)
+                                          : kernel->launch(argumentsFor(scene.inputs, outputs, length), stream);
     if (!status)
       std::memset(&outputs, 0, sizeof outputs);
     return outputs;
@@ -143,7 +147,8 @@ TEST_CASE("[4] [6] 32 threads, 1000 launches each, on 8 streams: the same bits a
 
 TEST_CASE("[4] launches are captured into a graph, and run when it does") {
   auto scene = std::make_unique<Scene>();
-  const heddle::DeviceStream stream = test::require(heddle::DeviceStream::create(test::require(heddle::Device::open(0))));
+  const heddle::DeviceStream stream =
+      test::require(heddle::DeviceStream::create(test::require(heddle::Device::open(0))));
   Caller caller(*scene, stream.handle()), later(*scene, stream.handle());
   REQUIRE(caller.isReady());
   const Outputs expected = caller.launch(9, true);

@@ -13,14 +13,18 @@ using namespace heddle;
 using heddle::test::ScratchFolder;
 
 TEST_CASE("control characters, marks that reorder text and broken UTF-8 are escaped") {
-  CHECK(safeText("plain \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 text\n\tof two lines") == "plain \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 text\n\tof two lines");
+  CHECK(safeText("plain \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 text\n\tof two lines") ==
+        "plain \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 text\n\tof two lines");
   CHECK(safeText("\x1b[31mred\x07\r") == "\\u001b[31mred\\u0007\\u000d");
   CHECK(safeText(std::string_view("a\0b\x7f", 4)) == "a\\u0000b\\u007f");
-  CHECK(safeText("\xc2\x9b" "31m") == "\\u009b31m");                               // C1
-  CHECK(safeText("\xe2\x80\xae \xe2\x81\xa6 \xe2\x80\xa8") == "\\u202e \\u2066 \\u2028"); // bidi controls, a line separator
+  CHECK(safeText("\xc2\x9b"
+                 "31m") == "\\u009b31m"); // C1
+  // bidi controls, a line separator
+  CHECK(safeText("\xe2\x80\xae \xe2\x81\xa6 \xe2\x80\xa8") == "\\u202e \\u2066 \\u2028");
   CHECK(safeText("\xff \xc3 \xe2\x82") == "\\xff \\xc3 \\xe2\\x82");
   CHECK(safeText("\xc0\x9b \xe0\x82\x9b \xed\xa0\x80 \xf4\x90\x80\x80") ==
-        "\\xc0\\x9b \\xe0\\x82\\x9b \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80"); // too long, too long, half of a pair, too large
+        // too long, too long, half of a pair, too large
+        "\\xc0\\x9b \\xe0\\x82\\x9b \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80");
 }
 
 TEST_CASE("every byte string becomes text that stays as it is when it is escaped again") {
@@ -71,10 +75,13 @@ TEST_CASE("what is read has a bound, whatever kind of file it is") {
   const std::string path = folder / "text";
   std::ofstream(path) << "0123456789";
   CHECK(*readTextFile(path, {"text", 10}) == "0123456789");
-  CHECK(readTextFile(path, {"text", 9}).status().message() == "text '" + path + "': expected at most 9 bytes, got more");
-  CHECK(readTextFile("/dev/zero", {"text", 100000}).status().message() == "text '/dev/zero': expected at most 100000 bytes, got more");
+  CHECK(readTextFile(path, {"text", 9}).status().message() ==
+        "text '" + path + "': expected at most 9 bytes, got more");
+  CHECK(readTextFile("/dev/zero", {"text", 100000}).status().message() ==
+        "text '/dev/zero': expected at most 100000 bytes, got more");
   CHECK(readTextFile("/dev/null", {"text"})->empty());
-  CHECK(readTextFile(folder.path(), {"text"}).status().message() == "cannot read text '" + folder.path() + "': Is a directory");
+  CHECK(readTextFile(folder.path(), {"text"}).status().message() ==
+        "cannot read text '" + folder.path() + "': Is a directory");
   CHECK(readTextFile(folder / "none", {"text"}).status().code() == StatusCode::notFound);
 }
 

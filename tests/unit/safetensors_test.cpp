@@ -69,11 +69,13 @@ TEST_CASE("the time to open a file grows with its tensors, not with their square
   std::string header = "{";
   constexpr int kTensors = 40000;
   for (int i = 0; i < kTensors; ++i)
-    header += (i ? ",\"t" : "\"t") + std::to_string(i) + R"(":{"dtype":"I8","shape":[1],"data_offsets":[)" + std::to_string(i) + "," + std::to_string(i + 1) + "]}";
+    header += (i ? ",\"t" : "\"t") + std::to_string(i) + R"(":{"dtype":"I8","shape":[1],"data_offsets":[)" +
+              std::to_string(i) + "," + std::to_string(i + 1) + "]}";
   const std::clock_t begin = std::clock();
   CHECK(openRaw(scratch, header + "}", kTensors).isOk());
   CHECK(double(std::clock() - begin) / CLOCKS_PER_SEC < 5); // a walk over all tensors for each took 24 s
-  CHECK(mentions(openRaw(scratch, header + R"(,"t7":{"dtype":"I8","shape":[0],"data_offsets":[0,0]}})", kTensors), "the header names 't7' twice"));
+  CHECK(mentions(openRaw(scratch, header + R"(,"t7":{"dtype":"I8","shape":[0],"data_offsets":[0,0]}})", kTensors),
+                 "the header names 't7' twice"));
 }
 
 TEST_CASE("a header of more values than any file has is refused") {
@@ -88,7 +90,8 @@ TEST_CASE("a name that is missing is told with some of those that there are, and
   Scratch scratch;
   std::string header = "{";
   for (int i = 0; i < 1000; ++i)
-    header += (i ? ",\"t\\u001b" : "\"t\\u001b") + std::to_string(i) + R"(":{"dtype":"I8","shape":[0],"data_offsets":[0,0]})";
+    header +=
+        (i ? ",\"t\\u001b" : "\"t\\u001b") + std::to_string(i) + R"(":{"dtype":"I8","shape":[0],"data_offsets":[0,0]})";
   put(scratch.path("names.safetensors"), rawFile(header + "}", 0));
   auto file = SafetensorsFile::open(scratch.path("names.safetensors"));
   REQUIRE(file.isOk());
@@ -282,7 +285,8 @@ TEST_CASE("attention inputs: shapes and dtypes that do not fit name the tensor a
   CHECK(mentions(makeAttentionInputs({q, threeHeads, threeHeads}).status(),
                  "'q' has 4 heads, 'k' has 3; expected a multiple"));
   HostTensor none = HostTensor::zeros(DType::bf16, {2, 7, 0, 8});
-  CHECK(mentions(makeAttentionInputs({q, none, none}).status(), "tensor 'k' is bf16 [2, 7, 0, 8]; expected at least one head"));
+  CHECK(mentions(makeAttentionInputs({q, none, none}).status(),
+                 "tensor 'k' is bf16 [2, 7, 0, 8]; expected at least one head"));
 }
 
 TEST_CASE("files have a tensor for each role that every call of a kind reads or writes, in the shape of the table") {
@@ -295,7 +299,9 @@ TEST_CASE("files have a tensor for each role that every call of a kind reads or 
       results.of(role.role) = HostTensor::zeros(DType::fp32, sizes.shapeOf(role));
     for (Access access : {Access::read, Access::write}) {
       const std::string path = scratch.path("of_roles.safetensors");
-      REQUIRE((access == Access::read ? writeAttentionInputs(path, inputs, 1) : writeAttentionOutputs(path, results, kind)).isOk());
+      REQUIRE(
+          (access == Access::read ? writeAttentionInputs(path, inputs, 1) : writeAttentionOutputs(path, results, kind))
+              .isOk());
       Result<SafetensorsFile> file = SafetensorsFile::open(path);
       REQUIRE(file.isOk());
       CHECK(file->entries().size() == rolesOf(kind, access).size());

@@ -45,9 +45,12 @@ const std::vector<ChainCase> &chains() {
       {"usual softcap", "%t = attn.softcap %s by 50.0", "", 3e-5},
       {"largest fast softcap", "%t = attn.softcap %s by 512.0", "", 3.1e-4},
       {"large softcap", "%t = attn.softcap %s by 1000.0", "", 0},
-      {"run-time softcap", "%t = attn.softcap %s by %cap", "%cap: f32 {attn.default = 7.5 : f32, attn.min = 0.1 : f32}", 0},
+      {"run-time softcap", "%t = attn.softcap %s by %cap", "%cap: f32 {attn.default = 7.5 : f32, attn.min = 0.1 : f32}",
+       0},
       {"bounded softcap", "%t = attn.softcap %s by %cap",
-       "%half: i32 {attn.default = 3 : i32}, %cap: f32 {attn.default = 7.5 : f32, attn.min = 0.1 : f32, attn.max = 8.0 : f32}", 5e-6},
+       "%half: i32 {attn.default = 3 : i32}, %cap: f32 {attn.default = 7.5 : f32, attn.min = 0.1 : f32, attn.max = 8.0 "
+       ": f32}",
+       5e-6},
       {"alibi", "%t = attn.alibi %s", "", 0},
       {"softcap, then alibi", "%u = attn.softcap %s by 5.0 %t = attn.alibi %u", "", 3e-6},
       {"alibi, then softcap", "%u = attn.alibi %s %t = attn.softcap %u by 5.0", "", 3e-6},
@@ -57,12 +60,14 @@ const std::vector<ChainCase> &chains() {
 
 // A score_map of %s with this body; %y is what it yields.
 std::string mapText(const std::string &body) {
-  return "%t = attn.score_map %s {\n^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32):\n" + body + "\nattn.yield %y : f32\n}";
+  return "%t = attn.score_map %s {\n^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32):\n" + body +
+         "\nattn.yield %y : f32\n}";
 }
 
 // Scores for which every function below is smooth and has a value.
-const std::string kPositive = "%two = arith.constant 2.0 : f32\n%c = arith.constant 0.01 : f32\n%w = arith.mulf %x, %c : f32\n"
-                              "%v = math.tanh %w : f32\n%p = arith.addf %v, %two : f32\n";
+const std::string kPositive =
+    "%two = arith.constant 2.0 : f32\n%c = arith.constant 0.01 : f32\n%w = arith.mulf %x, %c : f32\n"
+    "%v = math.tanh %w : f32\n%p = arith.addf %v, %two : f32\n";
 
 // name, the op or ops that make %z of %p, which lies in [1, 3], and %w.
 const std::vector<std::pair<const char *, const char *>> kFunctions = {
@@ -89,7 +94,8 @@ const std::vector<std::pair<const char *, const char *>> kFunctions = {
     {"select", "%less = arith.cmpf olt, %p, %c : f32 %z = arith.select %less, %c, %p : f32"},
     {"positions", "%d = arith.subi %q, %k : i32 %seven = arith.constant 7 : i32 %r = arith.remsi %d, %seven : i32 "
                   "%f = arith.sitofp %r : i32 to f32 %z = arith.mulf %f, %v : f32"},
-    {"heads", "%f = arith.sitofp %h : i32 to f32 %e = arith.negf %f : f32 %g = math.exp2 %e : f32 %z = arith.mulf %g, %p : f32"},
+    {"heads",
+     "%f = arith.sitofp %h : i32 to f32 %e = arith.negf %f : f32 %g = math.exp2 %e : f32 %z = arith.mulf %g, %p : f32"},
 };
 
 // One chain in all its forms.
@@ -160,13 +166,14 @@ TEST_CASE("scores in the emitted text and in the compiled functions are those of
     JitPattern jit = chain.compile();
     CHECK(host.counts().hasScore);
     int wrong = 0, seen = 0;
-    forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at, float score) {
-      const double expected = definition.score(at, double(score));
-      const double rounding = roundingOf(score, expected, {int(at.q), int(at.k)});
-      wrong += !(std::abs(host.score(c, at.q, at.k, score) - expected) <= each.textError + rounding);
-      wrong += !(std::abs(jit.score(c, at.q, at.k, score) - expected) <= rounding);
-      seen += definition.score(at, double(score)) != double(score);
-    });
+    forEachScore(chain,
+                 [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at, float score) {
+                   const double expected = definition.score(at, double(score));
+                   const double rounding = roundingOf(score, expected, {int(at.q), int(at.k)});
+                   wrong += !(std::abs(host.score(c, at.q, at.k, score) - expected) <= each.textError + rounding);
+                   wrong += !(std::abs(jit.score(c, at.q, at.k, score) - expected) <= rounding);
+                   seen += definition.score(at, double(score)) != double(score);
+                 });
     CHECK(wrong == 0);
     CHECK(seen > 100);
   }
@@ -178,16 +185,17 @@ TEST_CASE("derivatives are the slopes of the definition") {
     Chain chain(chainText(each.chain, each.arguments));
     JitPattern jit = chain.compileDerivative();
     double worst = 0;
-    forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at, float score) {
-      // A slope lies in [0, 1]; fp32 gives each factor to 2^-21; the central difference is off by step^2 and by 2^-53 of
-      // what it subtracts, over the step.
-      const double step = 1e-5 * std::max(1.0, std::abs(double(score)));
-      const double subtracted = std::abs(definition.score(at, double(score)));
-      const double allowed = 0x1p-20 + roundingOf(score, subtracted, {int(at.q), int(at.k)}) +
-                             step * step + 0x1p-51 * subtracted / step;
-      const double error = std::abs(jit.score(c, at.q, at.k, score) - definition.slope(at, double(score)));
-      worst = std::max(worst, error / allowed);
-    });
+    forEachScore(chain,
+                 [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at, float score) {
+                   // A slope lies in [0, 1]; fp32 gives each factor to 2^-21; the central difference is off by step^2
+                   // and by 2^-53 of what it subtracts, over the step.
+                   const double step = 1e-5 * std::max(1.0, std::abs(double(score)));
+                   const double subtracted = std::abs(definition.score(at, double(score)));
+                   const double allowed = 0x1p-20 + roundingOf(score, subtracted, {int(at.q), int(at.k)}) +
+                                          step * step + 0x1p-51 * subtracted / step;
+                   const double error = std::abs(jit.score(c, at.q, at.k, score) - definition.slope(at, double(score)));
+                   worst = std::max(worst, error / allowed);
+                 });
     CHECK(worst <= 1);
   }
 }
@@ -212,13 +220,15 @@ TEST_CASE("every op of a score_map: its value and its derivative") {
     Chain chain(chainText(mapText(kPositive + function.second + "\n%y = arith.addf %z, %w : f32")));
     JitPattern jit = chain.compile(), derivative = chain.compileDerivative();
     double worst = 0, worstSlope = 0;
-    forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at, float score) {
+    forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at,
+                            float score) {
       // Numbers on the way are below 32, slopes below 1; a handful of roundings of each.
       const double step = 1e-5 * std::max(1.0, std::abs(double(score)));
       const double value = definition.score(at, double(score));
       worst = std::max(worst, std::abs(jit.score(c, at.q, at.k, score) - value) / (16 * 0x1p-24 * 32));
-      worstSlope = std::max(worstSlope, std::abs(derivative.score(c, at.q, at.k, score) - definition.slope(at, double(score))) /
-                                            (16 * 0x1p-24 + step * step + 0x1p-51 * 32 / step));
+      worstSlope =
+          std::max(worstSlope, std::abs(derivative.score(c, at.q, at.k, score) - definition.slope(at, double(score))) /
+                                   (16 * 0x1p-24 + step * step + 0x1p-51 * 32 / step));
     });
     CHECK(worst <= 1);
     CHECK(worstSlope <= 1);
@@ -241,14 +251,16 @@ TEST_CASE("a region takes run-time numbers of the pattern") {
 
 TEST_CASE("a region that gives -inf is a mask; a row of nothing else is an empty row") {
   // Keeps keys at even distances of even queries.
-  Chain chain(chainText(mapText("%d = arith.subi %q, %k : i32\n%one = arith.constant 1 : i32\n%o = arith.ori %d, %q : i32\n"
-                                "%r = arith.andi %o, %one : i32\n%zero = arith.constant 0 : i32\n"
-                                "%odd = arith.cmpi ne, %r, %zero : i32\n%never = arith.constant 0xFF800000 : f32\n"
-                                "%y = arith.select %odd, %never, %x : f32")));
+  Chain chain(
+      chainText(mapText("%d = arith.subi %q, %k : i32\n%one = arith.constant 1 : i32\n%o = arith.ori %d, %q : i32\n"
+                        "%r = arith.andi %o, %one : i32\n%zero = arith.constant 0 : i32\n"
+                        "%odd = arith.cmpi ne, %r, %zero : i32\n%never = arith.constant 0xFF800000 : f32\n"
+                        "%y = arith.select %odd, %never, %x : f32")));
   CaseShape shape;
   shape.seqlenQ = shape.seqlenK = 53;
   AttentionCase attention(shape, 5);
-  HandPattern rule{chain.info, "", [](const JitContext &, int, int q, int k) { return k <= q && (q | (q - k)) % 2 == 0; }, {}};
+  HandPattern rule{
+      chain.info, "", [](const JitContext &, int, int q, int k) { return k <= q && (q | (q - k)) % 2 == 0; }, {}};
   REQUIRE(runAttention(chain.compile(), attention.args()).isOk());
   AttentionCase::Errors errors = attention.compare(rule);
   CHECK(errors.out <= 1.0);
@@ -271,7 +283,11 @@ TEST_CASE("rows on the CPU are those of the definition: odd lengths, one key, no
   for (const ChainCase &each : chains()) {
     Chain chain(chainText(each.chain, each.arguments));
     JitPattern jit = chain.compile();
-    for (Sizes s : {Sizes{1, 1, 1, 1, 1, 0, 0}, {2, 6, 3, 67, 67, 0, 0}, {1, 4, 1, 20, 90, 70, 0}, {1, 3, 3, 45, 30, 0, 20}, {1, 2, 2, 5, 0, 0, 0}}) {
+    for (Sizes s : {Sizes{1, 1, 1, 1, 1, 0, 0},
+                    {2, 6, 3, 67, 67, 0, 0},
+                    {1, 4, 1, 20, 90, 70, 0},
+                    {1, 3, 3, 45, 30, 0, 20},
+                    {1, 2, 2, 5, 0, 0, 0}}) {
       CAPTURE(each.name);
       CAPTURE(s.seqlenQ);
       CaseShape shape;

@@ -157,7 +157,8 @@ TEST_CASE("a point keeps its digest when knobs are reordered or gain values") {
   CHECK(space.digest(space.parse(text).take()).size() == 64);
 }
 
-TEST_CASE("a knob that is added renames no point and loses none, where its initial value says what texts without it mean") {
+TEST_CASE(
+    "a knob that is added renames no point and loses none, where its initial value says what texts without it mean") {
   const SearchSpace before = tileSpace();
   std::vector<Knob> knobs = tileKnobs();
   knobs.push_back(Knob::integers("parts", {0, 4, 8}, "parts of an item"));

@@ -70,7 +70,8 @@ bool isSound(Cell cell, const CellPairs &pairs, bool mayBeEmpty) {
 void checkSound(const PatternFile &file, const PictureRequest &request) {
   Picture picture = drawn(file, request);
   const attn::ProblemSizes &s = picture.sizes;
-  oracle::PatternOracle definition(file.pattern(), {s.heads, s.seqlenQ, s.seqlenK, 0, 0, s.parameters, request.operands});
+  oracle::PatternOracle definition(file.pattern(),
+                                   {s.heads, s.seqlenQ, s.seqlenK, 0, 0, s.parameters, request.operands});
   int64_t heads = 0, unsound = 0;
   for (const Panel &panel : picture.panels)
     for (int64_t head : panel.heads) {
@@ -222,7 +223,8 @@ TEST_CASE("SVG is well formed and text fits the terminal") {
 }
 
 TEST_CASE("lists that nobody would wait for are refused, not read") {
-  auto file = PatternFile::parse("attn.pattern @p(%c: i32) { %m = attn.random count %c seed 1 attn.softmax union(%m) }", "lists.mlir");
+  auto file = PatternFile::parse("attn.pattern @p(%c: i32) { %m = attn.random count %c seed 1 attn.softmax union(%m) }",
+                                 "lists.mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   PictureRequest request;
   request.sizes = {1, 1000000, 1000000, 0, 0, {1000000}};

@@ -108,7 +108,8 @@ TEST_CASE("every constraint refuses something, and says why") {
        "parts of long items are shared by blocks that stay, which a block for every item does not"},
       {"turns", bf16, [](Sm90Config &c) { c.blockM = 64, c.warps = 8, c.turnTaking = 1, c.consumerRegisters = 240; },
        "turns need at least two consuming warpgroups, block_m=64 has one"},
-      {"chained", bf16, [](Sm90Config &c) { c.chainedMib = 32; }, "the pattern is computed in one pass: its passes are not known"},
+      {"chained", bf16, [](Sm90Config &c) { c.chainedMib = 32; },
+       "the pattern is computed in one pass: its passes are not known"},
       {"ranges", bf16, [](Sm90Config &c) { c.documentTiles = 2; }, "document_tiles is 2, expected 0 to 1"},
       {"document_tiles", bf16, [](Sm90Config &c) { c.documentTiles = 1; },
        "tiles cannot begin where documents do: the documents of the pattern are not known"},
@@ -222,17 +223,20 @@ TEST_CASE("the traits hold the rates and where tiles lie") {
     CHECK_MESSAGE(traits.find(std::string("  static constexpr int ") + line) != std::string::npos, line);
 }
 
-TEST_CASE("the source names the two sizes of products that the kernel uses, and the skeleton has every size that may be named") {
+TEST_CASE("the source names the two sizes of products that the kernel uses, and the skeleton has every size that may "
+          "be named") {
   KernelRequest request = requestFor(192, 128);
   const Sm90Config config = defaultFor(request);
-  const std::string macros = "\n#define HEDDLE_SCORE_COLUMNS " + std::to_string(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS 128\n";
+  const std::string macros =
+      "\n#define HEDDLE_SCORE_COLUMNS " + std::to_string(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS 128\n";
   CHECK(sm90ForwardSkeleton().traits(request, config).find(macros) != std::string::npos);
   std::string products;
   for (const EmbeddedFile &file : skeletonSources())
     if (file.name == "Ptx/warpgroup_mma.cuh")
       products = file.text;
   for (int64_t size = 8; size <= 256; size += 8) {
-    const std::string n = std::to_string(size), begin = "#define HEDDLE_MMA_" + n + " " + n + ", " + std::to_string(size / 2);
+    const std::string n = std::to_string(size),
+                      begin = "#define HEDDLE_MMA_" + n + " " + n + ", " + std::to_string(size / 2);
     CHECK_MESSAGE(products.find(begin + ", ") != std::string::npos, size);
   }
 }
@@ -307,7 +311,8 @@ TEST_CASE("calls of few queries get few rows, and their keys are cut in parts wh
       CHECK((config.splitTiles > 0) == (!areFew && dim <= 192));
       CHECK(config.blockM == (queries > 0 ? std::min(usual, (queries + 63) / 64 * 64) : usual));
       if (config.splitLast) // blocks beyond the items have parts to compute
-        CHECK(sm90ForwardSkeleton().planLaunch(request, config).launches.front().grid[0].str().find("64") != std::string::npos);
+        CHECK(sm90ForwardSkeleton().planLaunch(request, config).launches.front().grid[0].str().find("64") !=
+              std::string::npos);
     }
 }
 

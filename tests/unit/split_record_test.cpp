@@ -1,6 +1,6 @@
 //===- split_record_test.cpp - splits of an item cover it ---------------------===//
-// The word that blocks hand to each other, as the device reads it: any number of splits up to the most covers every key tile
-// exactly once, whatever else the word says.
+// The word that blocks hand to each other, as the device reads it: any number of splits up to the most covers every key
+// tile exactly once, whatever else the word says.
 //===----------------------------------------------------------------------===//
 #include <cstdint>
 #include <initializer_list>
@@ -47,7 +47,8 @@ TEST_CASE("the fields of a record leave each other alone") {
       for (int32_t group : {0, 3})
         for (int32_t slot : {0, 1, 255, 256 + 2 * 2000, kMostSlots}) {
           const SplitRecord plain = SplitRecord::make(slot, group, splits, split);
-          for (SplitRecord record : {plain, plain.alone(), plain.pending(), plain.alone().pending(), plain.pending().started(), plain.withSplits(splits)}) {
+          for (SplitRecord record : {plain, plain.alone(), plain.pending(), plain.alone().pending(),
+                                     plain.pending().started(), plain.withSplits(splits)}) {
             CHECK(record.slot() == slot);
             CHECK(record.group() == group);
             CHECK(record.splits() == splits);

@@ -49,18 +49,21 @@ TEST_CASE("a window and keys at a stride are two branches, each at its own strid
 }
 
 TEST_CASE("masks on one lattice stay one branch") {
-  for (const char *ops : {"%a = attn.window [3, 0] %b = attn.cols [4, 0] %m = attn.or %a, %b",
-                          "%a = attn.stride k by 4 at 1 %b = attn.stride q by 3 at 0 %c = attn.and %a, %b %m = attn.or %a, %c"})
+  for (const char *ops :
+       {"%a = attn.window [3, 0] %b = attn.cols [4, 0] %m = attn.or %a, %b",
+        "%a = attn.stride k by 4 at 1 %b = attn.stride q by 3 at 0 %c = attn.and %a, %b %m = attn.or %a, %c"})
     CHECK(parsed(unionText(ops))->analysis().variants[0].branches.size() == 1);
 }
 
 TEST_CASE("unions below segment, dilate and heads are told apart") {
   const std::string stride = kFarStride;
   for (const std::string &ops :
-       {stride + "%u = attn.or %f, %w %m = attn.segment %u by [40]", stride + "%u = attn.or %f, %w %m = attn.dilate %u by 2 at 1",
+       {stride + "%u = attn.or %f, %w %m = attn.segment %u by [40]",
+        stride + "%u = attn.or %f, %w %m = attn.dilate %u by 2 at 1",
         stride + "%u = attn.or %f, %w %m = attn.heads %w, %u, %f",
         stride + "%t = attn.stride k by 6 at 5 %g = attn.and %t, %c %m = attn.or %f, %w, %g",
-        std::string("%c = attn.causal %d = attn.dilate %c by 4 rule(block) %w = attn.window [2, 0] %m = attn.or %d, %w")}) {
+        std::string(
+            "%c = attn.causal %d = attn.dilate %c by 4 rule(block) %w = attn.window [2, 0] %m = attn.or %d, %w")}) {
     INFO(ops);
     auto file = parsed(unionText(ops));
     for (int64_t heads : {1, 3, 5})

@@ -35,8 +35,9 @@ inline std::string contentsOf(const Store &store, bool withUnreferencedKernels =
     if (withUnreferencedKernels || kernel.winnerCount)
       kernels.push_back(require(store.kernel(kernel.record.contentKey)));
   std::string text;
-  for (const auto &lines : {linesOf("kernel", kernels), linesOf("winner", require(store.winners())), linesOf("trial", require(store.allTrials())),
-                            linesOf("device", require(store.devices())), linesOf("name", require(store.names()))})
+  for (const auto &lines : {linesOf("kernel", kernels), linesOf("winner", require(store.winners())),
+                            linesOf("trial", require(store.allTrials())), linesOf("device", require(store.devices())),
+                            linesOf("name", require(store.names()))})
     for (const std::string &line : lines)
       text += line + "\n";
   return text;
@@ -89,7 +90,8 @@ public:
     return record;
   }
   NameRecord name() {
-    return {below(2) ? "causal" : "window", "pattern-" + std::to_string(below(2)), below(2) ? "left" : "", 100 + below(2)};
+    return {below(2) ? "causal" : "window", "pattern-" + std::to_string(below(2)), below(2) ? "left" : "",
+            100 + below(2)};
   }
 
 private:

@@ -25,7 +25,9 @@ Status writeRound(Store &store, int process, int round) {
   HEDDLE_TRY(store.recordDevice(device));
   Result<StoreLookup> found = store.lookup(WinnerKey(someFamily(), {100 + process, round, 1}, someDevice()));
   HEDDLE_TRY(found.status());
-  return found->record.contentKey == own.contentKey ? Status() : Status::internal("another process's kernel: " + found->record.contentKey);
+  return found->record.contentKey == own.contentKey
+             ? Status()
+             : Status::internal("another process's kernel: " + found->record.contentKey);
 }
 
 int tellAndFail(const Status &status) {
@@ -79,7 +81,8 @@ TEST_CASE("[2] sixteen processes tune into one file while shards are merged into
   std::string contents = contentsOf(store);
   for (int process = 0; process < kProcesses + kShards; ++process)
     for (int round = 0; round < kRounds; ++round) {
-      std::string name = std::to_string(process < kProcesses ? process : 100 + process - kProcesses) + "-" + std::to_string(round);
+      std::string name =
+          std::to_string(process < kProcesses ? process : 100 + process - kProcesses) + "-" + std::to_string(round);
       CHECK_MESSAGE(contents.find("config=own=" + name + " ") != std::string::npos, name);
       CHECK_MESSAGE(store.kernel("own-" + name).isOk(), name);
     }

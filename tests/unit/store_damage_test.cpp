@@ -117,8 +117,8 @@ TEST_CASE("[4] every flipped bit that changes what is read is refused, or found 
     hidden += isSilentlyOther(answers, right);
     CHECK(readFile(path) == damaged);
   }
-  MESSAGE(flips << " flips: " << refused << " refused, " << found << " found, " << harmless
-                << " in what nobody reads; " << hidden << " hid a row from a lookup");
+  MESSAGE(flips << " flips: " << refused << " refused, " << found << " found, " << harmless << " in what nobody reads; "
+                << hidden << " hid a row from a lookup");
   CHECK(refused > 0);
   CHECK(found > flips / 4);
 }

@@ -71,7 +71,8 @@ TEST_CASE("of two exports to one name at once one wins, and the other says so") 
     CHECK(int(said[0].isOk()) + int(said[1].isOk()) == 1);
     const Status &other = said[0].isOk() ? said[1] : said[0];
     CHECK(other.code() == StatusCode::invalidArgument);
-    const bool isLate = other.message() == "export to '" + to + "': another process made that file meanwhile; it stays as it is";
+    const bool isLate =
+        other.message() == "export to '" + to + "': another process made that file meanwhile; it stays as it is";
     CHECK_MESSAGE((isLate || other.message().find("is there already") != std::string::npos), other.message());
     meanwhile += isLate;
     CHECK(openStore(to, {}).counts()->kernels == 1);

@@ -119,7 +119,8 @@ TEST_CASE("[4] the code of another kernel in place of one's own is noticed, and 
   }
   LookupQuery query(WinnerKey(someFamily(), {3, 2, 1}, someDevice()));
   std::filesystem::copy_file(path, folder / "b.db");
-  runSql(path, "UPDATE kernels SET cubin = (SELECT cubin FROM kernels WHERE content_key = 'k2') WHERE content_key = 'k1'");
+  runSql(path,
+         "UPDATE kernels SET cubin = (SELECT cubin FROM kernels WHERE content_key = 'k2') WHERE content_key = 'k1'");
   CHECK(openStore(path, {}).lookup(query).status().code() == StatusCode::corrupt);
   CHECK(openStore(path, {}).verify()->problems.size() == 1);
   // The winner of one head dim leads to the kernel of another: every row is as somebody published it.
@@ -130,7 +131,8 @@ TEST_CASE("[4] the code of another kernel in place of one's own is noticed, and 
   Store store = openStore(folder / "b.db", {});
   Status refused = store.lookup(query).status();
   CHECK(refused.code() == StatusCode::corrupt);
-  CHECK_MESSAGE(refused.message().find("names kernel k3, which computes something else") != std::string::npos, refused.message());
+  CHECK_MESSAGE(refused.message().find("names kernel k3, which computes something else") != std::string::npos,
+                refused.message());
   REQUIRE(store.verify()->problems.size() == 1);
   CHECK(store.verify()->problems[0].find("names kernel k3") != std::string::npos);
 }
@@ -354,7 +356,10 @@ TEST_CASE("a shipped file in a folder that nobody may write") {
     if (merge.code() != StatusCode::denied)
       return 5;
     Status exported = immutable->exportTo(path + ".out", {}).status();
-    return exported.code() == StatusCode::denied && exported.message().find("cannot write in its folder") != std::string::npos ? 0 : 6;
+    return exported.code() == StatusCode::denied &&
+                   exported.message().find("cannot write in its folder") != std::string::npos
+               ? 0
+               : 6;
   });
   chmod(folder.path().c_str(), 0755);
   CHECK(code == 0);

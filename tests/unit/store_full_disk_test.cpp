@@ -41,9 +41,11 @@ int fill(Store &store, int first) {
 bool isSound(const std::string &path, int64_t kernels) {
   Result<Store> store = Store::open(path, writing());
   Result<VerifyReport> report = store ? store->verify() : Result<VerifyReport>(store.status());
-  bool isRight = report && report->problems.empty() && report->counts.kernels == kernels && report->counts.winners == kernels;
+  bool isRight =
+      report && report->problems.empty() && report->counts.kernels == kernels && report->counts.winners == kernels;
   if (!isRight)
-    std::fprintf(stderr, "%s: %s, %lld kernels\n", path.c_str(), report.status().str().c_str(), report ? (long long)report->counts.kernels : -1);
+    std::fprintf(stderr, "%s: %s, %lld kernels\n", path.c_str(), report.status().str().c_str(),
+                 report ? (long long)report->counts.kernels : -1);
   return isRight;
 }
 

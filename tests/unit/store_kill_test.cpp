@@ -21,7 +21,8 @@ const int kKills = std::getenv("HEDDLE_TEST_ALL") ? 200 : 10;
 // Starts `work`, kills it at a random point of `whole` and tells whether it was still at work.
 bool killWithin(std::mt19937 &random, Clock::duration whole, const std::function<int()> &work) {
   pid_t child = startChild(work);
-  std::this_thread::sleep_for(std::chrono::microseconds(random() % uint64_t(1 + std::chrono::duration_cast<std::chrono::microseconds>(whole).count())));
+  std::this_thread::sleep_for(std::chrono::microseconds(
+      random() % uint64_t(1 + std::chrono::duration_cast<std::chrono::microseconds>(whole).count())));
   kill(child, SIGKILL);
   int code = waitFor(child);
   CHECK((code == 0 || code == 200 + SIGKILL));

@@ -213,7 +213,8 @@ TEST_CASE("every condition of an export counts") {
   CHECK(filter.accepts(winner));
   for (int field = 0; field < 7; ++field) {
     RowFilter other = filter;
-    std::vector<std::string> *lists[] = {&other.patterns, &other.kinds, &other.archs, &other.deviceNames, &other.generators};
+    std::vector<std::string> *lists[] = {&other.patterns, &other.kinds, &other.archs, &other.deviceNames,
+                                         &other.generators};
     if (field < 5)
       *lists[field] = {"x"};
     if (field == 5)
@@ -292,11 +293,13 @@ TEST_CASE("a merge that fails changes nothing") {
   }
   std::filesystem::copy_file(folder / "swapped", folder / "orphan");
   std::filesystem::copy_file(folder / "swapped", folder / "no-plan");
-  runSql(folder / "swapped", "UPDATE kernels SET cubin = (SELECT cubin FROM kernels WHERE content_key = 'k9') WHERE content_key = 'k8'");
+  runSql(folder / "swapped",
+         "UPDATE kernels SET cubin = (SELECT cubin FROM kernels WHERE content_key = 'k9') WHERE content_key = 'k8'");
   runSql(folder / "orphan", "PRAGMA foreign_keys = OFF; DELETE FROM kernels WHERE content_key = 'k9'");
   KernelRecord broken = someKernel("k9");
   broken.plan = "no plan";
-  runSql(folder / "no-plan", "UPDATE kernels SET plan = 'no plan', checksum = '" + fieldDigest(broken) + "' WHERE content_key = 'k9'");
+  runSql(folder / "no-plan",
+         "UPDATE kernels SET plan = 'no plan', checksum = '" + fieldDigest(broken) + "' WHERE content_key = 'k9'");
   writeFile(folder / "text", std::string(500, 'x'));
 
   struct Case {
@@ -340,7 +343,8 @@ TEST_CASE("an export that fails leaves no file") {
     require(store.publish(other, someWinner(other, {8, 8, 1})));
     require(store.finalise());
   }
-  runSql(folder / "in/db", "UPDATE kernels SET cubin = (SELECT cubin FROM kernels WHERE content_key = 'k9') WHERE content_key = 'k8'");
+  runSql(folder / "in/db",
+         "UPDATE kernels SET cubin = (SELECT cubin FROM kernels WHERE content_key = 'k9') WHERE content_key = 'k8'");
   Store store = openStore(folder / "in/db", {});
   CHECK(store.exportTo(folder / "out", {}).status().code() == StatusCode::corrupt);
   RowFilter none, sound;
@@ -371,7 +375,8 @@ TEST_CASE("a difference names what only one side has and what differs") {
     CHECK(forth.winnersDiffer.size() == back.winnersDiffer.size());
     CHECK(forth.trialsOnlyA == back.trialsOnlyB);
     CHECK(forth.trialsDiffer == back.trialsDiffer);
-    CHECK(int64_t(forth.winnersOnlyA.size() + forth.winnersDiffer.size()) + forth.winnersEqual == require(a.counts()).winners);
+    CHECK(int64_t(forth.winnersOnlyA.size() + forth.winnersDiffer.size()) + forth.winnersEqual ==
+          require(a.counts()).winners);
     Store all = openStore(round.merged(round.a(), {round.b()}), {});
     StoreDiff rest = require(diffStores(a, all));
     CHECK((rest.winnersOnlyA.empty() && rest.namesOnlyA.empty() && rest.kernelsOnlyA == 0 && rest.trialsOnlyA == 0));

@@ -1,5 +1,6 @@
 //===- store_power_test.cpp - what a loss of power may not take away --------===//
-// Numbers in brackets are the promises of runtime/Store/Store.h. The calls with which SQLite waits for the disk go through here.
+// Numbers in brackets are the promises of runtime/Store/Store.h. The calls with which SQLite waits for the disk go
+// through here.
 #include "store_fixture.h"
 
 #include <atomic>
@@ -56,7 +57,7 @@ TEST_CASE("[9] kernels, winners, names and merges are on the disk when they are 
   }
   Store store = openStore(folder / "a.db", writing());
   const Store reader = openStore(folder / "a.db", {}); // whose being there keeps the log
-  for (int round = 0; round < 3; ++round) { // the first rows of a log are synced in any case
+  for (int round = 0; round < 3; ++round) {            // the first rows of a log are synced in any case
     CAPTURE(round);
     CHECK(syncsOf([&] { return publishOne(store, "k" + std::to_string(round), round); }) >= 1);
     CHECK(syncsOf([&] { return store.recordTrial(someTrial("x=" + std::to_string(round))); }) == 0);

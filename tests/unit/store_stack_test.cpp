@@ -18,8 +18,8 @@ struct Files {
   std::string own = folder / "own.db", shipped = folder / "shipped.db", base = folder / "base.db";
 
   // Publishes a kernel of that name for a bucket.
-  void publish(const std::string &path, const std::string &content, ProblemBucket bucket = {3, 2, 1}, DeviceIdentity device = someDevice(),
-               bool isTuned = true) {
+  void publish(const std::string &path, const std::string &content, ProblemBucket bucket = {3, 2, 1},
+               DeviceIdentity device = someDevice(), bool isTuned = true) {
     Store store = openStore(path, writing());
     KernelRecord record = someKernel(content);
     Winner winner = someWinner(record, bucket, std::move(device));

@@ -125,7 +125,9 @@ TEST_CASE("[6] folders: whose writers are trusted, and what is said otherwise") 
   ScratchFolder folder;
   const std::string place = folder / "place", path = place + "/a.db";
   std::filesystem::create_directory(place);
-  { openStore(path, writing()); }
+  {
+    openStore(path, writing());
+  }
   auto codeOf = [&](StoreMode mode) {
     StoreOptions options;
     options.mode = mode;

@@ -312,8 +312,8 @@ TEST_CASE("a store of an older version is refused with what to do, and stays as 
     options.mode = mode;
     const Status refused = Store::open(path, options).status();
     CHECK(refused.code() == StatusCode::unsupported);
-    CHECK_MESSAGE(refused.message().find(
-                      "its schema has version 2, this program reads version " + std::to_string(kStoreVersion) + " only; compile or tune into a new file") !=
+    CHECK_MESSAGE(refused.message().find("its schema has version 2, this program reads version " +
+                                         std::to_string(kStoreVersion) + " only; compile or tune into a new file") !=
                       std::string::npos,
                   refused.message());
   }

@@ -1,6 +1,6 @@
 //===- strategy_workloads_test.cpp - strategies on what was measured -----------===//
-// How many trials each strategy needs until it has a configuration within 2% of the best of a recorded table, with a cost
-// model that was fitted on the other tables only.
+// How many trials each strategy needs until it has a configuration within 2% of the best of a recorded table, with a
+// cost model that was fitted on the other tables only.
 #include "compiler/Session/TuneSession.h"
 #include "tests/unit/recorded_workloads.h"
 #include "tuner/Strategies/Registry.h"
@@ -80,8 +80,9 @@ TEST_CASE("the default strategy needs far fewer trials than a random order") {
     }
     const size_t tried = trialsUntilGood(kTuneStrategy, table, cost, kDelay);
     const size_t ordered = trialsUntilGood("exhaustive", table, cost, kDelay);
-    MESSAGE(name << ": trials until within 2% of the best: " << std::string(kTuneStrategy) << " " << tried << ", in the order of the model "
-                 << ordered << ", climb " << climb << ", random " << random << "; of " << table.trials().size());
+    MESSAGE(name << ": trials until within 2% of the best: " << std::string(kTuneStrategy) << " " << tried
+                 << ", in the order of the model " << ordered << ", climb " << climb << ", random " << random << "; of "
+                 << table.trials().size());
     CHECK(double(tried) < 0.5 * random);
   });
 }

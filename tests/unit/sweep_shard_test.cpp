@@ -116,7 +116,9 @@ TEST_CASE("what failed is tried again by the next run; what is done stays done")
   ScratchFolder folder;
   const WorkPlan plan = planOf(3);
   SweepOptions options = optionsFor(folder.path());
-  options.tune = [](const TuneItem &item, const SweepGpu &) { return item.problem.seqlenQ == 2 ? failed("no luck") : done(); };
+  options.tune = [](const TuneItem &item, const SweepGpu &) {
+    return item.problem.seqlenQ == 2 ? failed("no luck") : done();
+  };
   SweepResult first = run(plan, options);
   CHECK(first.entries.size() == 3);
   const std::vector<SweepEntry> entries = *readSweep(folder.path());
@@ -172,8 +174,10 @@ TEST_CASE("what is done with recorded times is done for such runs only") {
 
 TEST_CASE("a journal without a word of recorded times is of measured ones") {
   ScratchFolder folder;
-  writeFile(folder / "shard-0-of-1.jsonl", R"({"item": "a", "done": true, "message": "", "device": "One", "host": "h", "median_us": 1.5, "seconds": 2, "ended_unix": 3})"
-                                           "\n");
+  writeFile(
+      folder / "shard-0-of-1.jsonl",
+      R"({"item": "a", "done": true, "message": "", "device": "One", "host": "h", "median_us": 1.5, "seconds": 2, "ended_unix": 3})"
+      "\n");
   const std::vector<SweepEntry> entries = *readSweep(folder.path());
   REQUIRE(entries.size() == 1);
   CHECK_FALSE(entries[0].isRecorded);
@@ -183,12 +187,14 @@ TEST_CASE("a journal that cannot be read is an error, not a shard that has done 
   ScratchFolder folder;
   const std::string path = folder / "shard-0-of-1.jsonl";
   std::filesystem::create_symlink("shard-0-of-1.jsonl", path);
-  CHECK(readSweep(folder.path()).status().message() == "cannot read journal '" + path + "': Too many levels of symbolic links");
+  CHECK(readSweep(folder.path()).status().message() ==
+        "cannot read journal '" + path + "': Too many levels of symbolic links");
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
   CHECK(readSweep(folder.path()).status().message() == "cannot read journal '" + path + "': Is a directory");
   writeFile(folder / "file", "");
-  CHECK(readSweep(folder / "file").status().message() == "'" + (folder / "file") + "': cannot list the folder: Not a directory");
+  CHECK(readSweep(folder / "file").status().message() ==
+        "'" + (folder / "file") + "': cannot list the folder: Not a directory");
   CHECK(readSweep(folder / "none")->empty());
 }
 
@@ -317,7 +323,10 @@ TEST_CASE("a full disk ends a sweep with an error, and the next run goes on wher
     SweepOptions options = optionsFor(folder.path());
     options.tune = [](const TuneItem &, const SweepGpu &) { return done(); };
     const Status status = runShard(planOf(24), options).status();
-    return status.code() == StatusCode::io && status.message().find("shard-0-of-1.jsonl': cannot write: ") != std::string::npos ? 0 : 1;
+    return status.code() == StatusCode::io &&
+                   status.message().find("shard-0-of-1.jsonl': cannot write: ") != std::string::npos
+               ? 0
+               : 1;
   }));
   CHECK(code == 0);
   const std::string text = readFile(shardJournal(folder.path(), {}));
@@ -343,7 +352,10 @@ TEST_CASE("a folder that cannot be written is refused before anything is tuned")
       return done();
     };
     const Status status = runShard(planOf(2), options).status();
-    return status.code() == StatusCode::io && status.message().find("shard-0-of-1.jsonl': cannot open: Permission denied") != std::string::npos ? tuned : 8;
+    return status.code() == StatusCode::io &&
+                   status.message().find("shard-0-of-1.jsonl': cannot open: Permission denied") != std::string::npos
+               ? tuned
+               : 8;
   }));
   chmod(folder.path().c_str(), 0755);
   CHECK(code == 0);
@@ -354,7 +366,8 @@ namespace {
 /// A script in place of heddle, which also notes what it is called with.
 std::string playedProgram(const ScratchFolder &folder, const std::string &script) {
   const std::string program = folder / "heddle";
-  writeFile(program, "#!/bin/sh\necho \"$@\" >> " + (folder / "calls") + "\necho \"$CUDA_VISIBLE_DEVICES\" >> " + (folder / "devices") + "\n" + script + "\n");
+  writeFile(program, "#!/bin/sh\necho \"$@\" >> " + (folder / "calls") + "\necho \"$CUDA_VISIBLE_DEVICES\" >> " +
+                         (folder / "devices") + "\n" + script + "\n");
   chmod(program.c_str(), 0755);
   return program;
 }
@@ -362,10 +375,12 @@ std::string playedProgram(const ScratchFolder &folder, const std::string &script
 /// Tunes the first item of a plan by a script in place of heddle; `runs` counts how often it was started.
 struct Played {
   Played(const std::string &script, double limit = 60, const std::string &pattern = "a.mlir") {
-    const TuneCommand command{playedProgram(folder, script), folder / "shard.db", folder.path(), {"--budget=3s"}, limit, 3};
+    const TuneCommand command{
+        playedProgram(folder, script), folder / "shard.db", folder.path(), {"--budget=3s"}, limit, 3};
     TuneItem item = planOf(1).tuneItems()[0];
     item.pattern.file = pattern;
-    std::thread([&] { entry = tuneElsewhere(command, item, {1, "Two"}); }).join(); // as a sweep does, which has a thread for each GPU
+    // as a sweep does, which has a thread for each GPU
+    std::thread([&] { entry = tuneElsewhere(command, item, {1, "Two"}); }).join();
     calls = readFile(folder / "calls");
     runs = int(std::count(calls.begin(), calls.end(), '\n'));
   }
@@ -385,7 +400,8 @@ TEST_CASE("an item is tuned in a process of its own, on one GPU") {
   CHECK(good.runs == 1);
   CHECK(readFile(good.folder / "devices") == "1\n");
   CHECK(readFile(good.folder / "calls") == "tune a.mlir --json --db=" + (good.folder / "shard.db") +
-                                              " --dtype=bf16 --head-dim=64 --value-dim=64 --batch=1 --heads=1 --kv-heads=1 --seqlen=1 --seqlen-k=1 --budget=3s\n");
+                                               " --dtype=bf16 --head-dim=64 --value-dim=64 --batch=1 --heads=1 "
+                                               "--kv-heads=1 --seqlen=1 --seqlen-k=1 --budget=3s\n");
   setenv("CUDA_VISIBLE_DEVICES", "5,GPU-abc,7", 1);
   CHECK(readFile(Played("exit 0").folder / "devices") == "GPU-abc\n");
   unsetenv("CUDA_VISIBLE_DEVICES");
@@ -404,7 +420,8 @@ TEST_CASE("an item is tuned in a process of its own, on one GPU") {
   CHECK(crash.runs == 3);
   CHECK_FALSE(crash.entry.isDone);
   CHECK(crash.entry.message == "the process that tunes ended with signal 11 (Segmentation fault)");
-  Played better("[ -e \"$0.once\" ] || { touch \"$0.once\"; kill -KILL $$; }\n" R"(echo '{"end": "budget", "winner": {"median_us": 3}}')");
+  Played better("[ -e \"$0.once\" ] || { touch \"$0.once\"; kill -KILL $$; }\n"
+                R"(echo '{"end": "budget", "winner": {"median_us": 3}}')");
   CHECK(better.entry.isDone);
   CHECK(better.runs == 2);
   Played hung("exec sleep 60", 1);
@@ -413,16 +430,22 @@ TEST_CASE("an item is tuned in a process of its own, on one GPU") {
   CHECK(Played("exit 0", 60, "-a.mlir").calls.rfind("tune ./-a.mlir --json", 0) == 0);
 
   ScratchFolder folder;
-  const SweepEntry absent = tuneElsewhere({folder / "none", folder / "shard.db", folder.path(), {}, 60, 1}, planOf(1).tuneItems()[0], {0, "One"});
+  const SweepEntry absent = tuneElsewhere({folder / "none", folder / "shard.db", folder.path(), {}, 60, 1},
+                                          planOf(1).tuneItems()[0], {0, "One"});
   CHECK(absent.message == "cannot start '" + (folder / "none") + "': No such file or directory");
 }
 
 TEST_CASE("an item that hangs is killed at its limit, and the sweep goes on") {
   ScratchFolder folder;
   const std::string pids = folder / "pids";
-  const TuneCommand command{playedProgram(folder, "case \"$*\" in *--seqlen=1*) echo $$ > " + pids + "; exec sleep 60;; esac\n"
-                                                  R"(echo '{"end": "budget", "winner": {"median_us": 3}}')"),
-                            folder / "shard.db", folder.path(), {}, 1, 1};
+  const TuneCommand command{playedProgram(folder, "case \"$*\" in *--seqlen=1*) echo $$ > " + pids +
+                                                      "; exec sleep 60;; esac\n"
+                                                      R"(echo '{"end": "budget", "winner": {"median_us": 3}}')"),
+                            folder / "shard.db",
+                            folder.path(),
+                            {},
+                            1,
+                            1};
   SweepOptions options = optionsFor(folder.path());
   options.gpus.resize(1);
   options.tune = [&](const TuneItem &item, const SweepGpu &gpu) { return tuneElsewhere(command, item, gpu); };

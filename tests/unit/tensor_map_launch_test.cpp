@@ -184,7 +184,8 @@ TEST_CASE("the grid fits the way in which items are dealt out") {
       CHECK(evaluateWorkspace(plan, symbols)->totalBytes == (grid == 3 ? dealtBytes : 0));
     }
     config.minBlocks = 2;
-    const auto twice = evaluateGeometry(sm90ForwardSkeleton().planLaunch(request, config).launches.front(), symbolsFor(100000));
+    const auto twice =
+        evaluateGeometry(sm90ForwardSkeleton().planLaunch(request, config).launches.front(), symbolsFor(100000));
     REQUIRE(twice.isOk());
     CHECK(twice->grid[0] == (grid == 0 ? 12 * 784 : 264));
     REQUIRE(plan.launches.front().clears.size() == (grid == 3 ? 1 : 0));
@@ -202,8 +203,9 @@ TEST_CASE("the workspace of parts holds their state, and only its words are clea
   config.grid = 1;
   config.blockM = 192;
   config = sm90ForwardSkeleton().derived(request, config);
-  const int64_t words = 4 + 256 * 16 + 2 * 256;   // counters, arrivals of the warps of each slot, entries
-  const int64_t stateBytes = 192 * (96 + 2 * 4) * 4; // of each row: 96 sums, and what each of 4 lanes keeps of maximum and sum
+  const int64_t words = 4 + 256 * 16 + 2 * 256; // counters, arrivals of the warps of each slot, entries
+  // of each row: 96 sums, and what each of 4 lanes keeps of maximum and sum
+  const int64_t stateBytes = 192 * (96 + 2 * 4) * 4;
   for (const auto &[splitLast, splitTiles] : {std::pair{1, 0}, {0, 96}}) {
     config.splitLast = splitLast;
     config.splitTiles = splitTiles;

@@ -1,5 +1,5 @@
-// attn.tree: compiled functions and emitted text against the bits of the tensor, also at the 32nd and the 64th token, what tiles
-// of the prefix are, and trees that are refused.
+// attn.tree: compiled functions and emitted text against the bits of the tensor, also at the 32nd and the 64th token,
+// what tiles of the prefix are, and trees that are refused.
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Pattern/BindOperands.h"
 #include "compiler/Pattern/PatternFunctions.h"
@@ -19,7 +19,8 @@ namespace {
 using Ancestors = std::vector<int64_t>;
 
 std::string patternText(const std::string &more = "%m = attn.or %t, %t", const std::string &origin = "q_origin(end)") {
-  return "attn.pattern @p(%ancestors: memref<?xi64>) " + origin + " {\n%t = attn.tree %ancestors : memref<?xi64>\n" + more + "\nattn.softmax union(%m)\n}";
+  return "attn.pattern @p(%ancestors: memref<?xi64>) " + origin + " {\n%t = attn.tree %ancestors : memref<?xi64>\n" +
+         more + "\nattn.softmax union(%m)\n}";
 }
 
 std::unique_ptr<PatternFile> parsed(const std::string &text) {
@@ -63,10 +64,12 @@ void checkFunctions(const Compiled &compiled, const Case &one, const std::functi
   for (int i = 0; i < c.seqlenQ; ++i)
     for (int j = 0; j < c.seqlenK; ++j) {
       const bool kept = isKept(i, j);
-      wrong += jit.keep(c, 0, c.qOrigin + i, j) != kept || host.keep(c, 0, c.qOrigin + i, j) != kept || definition.keeps(0, 0, i, j) != kept;
+      wrong += jit.keep(c, 0, c.qOrigin + i, j) != kept || host.keep(c, 0, c.qOrigin + i, j) != kept ||
+               definition.keeps(0, 0, i, j) != kept;
     }
   CHECK(wrong == 0);
-  HandPattern rule{compiled.info, "", [&](const JitContext &at, int, int q, int k) { return isKept(q - at.qOrigin, k); }, {}};
+  HandPattern rule{
+      compiled.info, "", [&](const JitContext &at, int, int q, int k) { return isKept(q - at.qOrigin, k); }, {}};
   for (test::TileShape shape : {test::TileShape{1, 1}, {5, 3}, {16, 8}, {64, 64}}) {
     CHECK(checkRanges(host, rule, c, shape).error == "");
     CHECK(checkRanges(jit, rule, c, shape).error == "");
@@ -80,7 +83,8 @@ TEST_CASE("every bit of up to 64 tokens, behind a prefix or alone") {
     const std::string text = patternText("%m = attn.or %t, %t", origin);
     const Compiled compiled(*parsed(text));
     for (int64_t tokens : {1, 2, 31, 32, 33, 64})
-      for (auto [seqlenQ, seqlenK] : {std::pair<int64_t, int64_t>{tokens, tokens}, {tokens, tokens + 70}, {tokens + 9, tokens + 40}}) {
+      for (auto [seqlenQ, seqlenK] :
+           {std::pair<int64_t, int64_t>{tokens, tokens}, {tokens, tokens + 70}, {tokens + 9, tokens + 40}}) {
         CAPTURE(tokens);
         const Ancestors ancestors = randomBits(tokens, unsigned(tokens));
         const int64_t queries = seqlenQ - tokens, keys = seqlenK - tokens;
@@ -92,10 +96,12 @@ TEST_CASE("every bit of up to 64 tokens, behind a prefix or alone") {
 }
 
 TEST_CASE("alone, negated and with other masks: tiles cover what is kept, and are full only where all is") {
-  for (const char *more : {"%m = attn.or %t, %t", "%m = attn.not %t", "%c = attn.causal %m = attn.and %t, %c",
-                           "%w = attn.window [3, 3] %n = attn.not %t %m = attn.or %w, %n", "%c = attn.causal %m = attn.heads %t, %c"})
+  for (const char *more :
+       {"%m = attn.or %t, %t", "%m = attn.not %t", "%c = attn.causal %m = attn.and %t, %c",
+        "%w = attn.window [3, 3] %n = attn.not %t %m = attn.or %w, %n", "%c = attn.causal %m = attn.heads %t, %c"})
     for (const char *origin : {"q_origin(end)", ""})
-      for (auto [tokens, seqlenQ, seqlenK] : {std::tuple<int64_t, int64_t, int64_t>{7, 7, 60}, {20, 33, 45}, {1, 1, 1}}) {
+      for (auto [tokens, seqlenQ, seqlenK] :
+           {std::tuple<int64_t, int64_t, int64_t>{7, 7, 60}, {20, 33, 45}, {1, 1, 1}}) {
         Case one(patternText(more, origin), randomBits(tokens, 3), seqlenQ, seqlenK);
         for (attn::TileShape shape : {attn::TileShape{1, 1}, {7, 3}, {16, 8}, {64, 64}}) {
           std::string account = oracle::checkPattern(one.file->lowered(), one.file->analysis(), one.problem, shape);
@@ -107,7 +113,8 @@ TEST_CASE("alone, negated and with other masks: tiles cover what is kept, and ar
 TEST_CASE("a tile of draft tokens visits the prefix without a mask, and the square of the tokens") {
   Case one(patternText(), randomBits(64, 1), 64, 64 + 8192);
   const attn::Variant &variant = one.file->analysis().variants[0];
-  const attn::TileVisit visit = attn::visitTile(variant.forward, 0, attn::Direction::Forward, oracle::toSizes(one.problem), 0, {0, 0, 64}, 64);
+  const attn::TileVisit visit =
+      attn::visitTile(variant.forward, 0, attn::Direction::Forward, oracle::toSizes(one.problem), 0, {0, 0, 64}, 64);
   CHECK(visit.visited == std::vector<attn::TileRun>{{0, 129}});
   CHECK(visit.full == std::vector<attn::TileRun>{{0, 128}});
 }

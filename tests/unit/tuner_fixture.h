@@ -57,7 +57,9 @@ public:
   Verification verify(Candidate &candidate) override {
     return onVerify ? onVerify(candidate) : inner->verify(candidate);
   }
-  Verification confirm(Candidate &candidate) override { return onConfirm ? onConfirm(candidate) : inner->confirm(candidate); }
+  Verification confirm(Candidate &candidate) override {
+    return onConfirm ? onConfirm(candidate) : inner->confirm(candidate);
+  }
   Sample sample(Candidate &candidate) override { return onSample ? onSample(candidate) : inner->sample(candidate); }
   Status ready() override { return onReady ? onReady() : inner->ready(); }
   Status recover() override {

@@ -175,7 +175,8 @@ TEST_CASE("what is given is measured while the space is walked") {
   const SearchSpace space = SearchSpace::create("slow", {Knob::integers("a", values, "")}, {slow}).take();
   Fixture fixture(table);
   fixture.task.space = &space;
-  auto wrapped = std::make_shared<Wrapped>(std::make_shared<RecordedEvaluator>(table, space, RecordedEvaluator::Options{}));
+  auto wrapped =
+      std::make_shared<Wrapped>(std::make_shared<RecordedEvaluator>(table, space, RecordedEvaluator::Options{}));
   wrapped->onVerify = [&](Candidate &candidate) {
     ++verified;
     return wrapped->inner->verify(candidate);

@@ -31,7 +31,9 @@ template <class Work> Outcome withoutThreads(const Work &work) {
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child)
     return Outcome::skipped;
-  return !WIFEXITED(status) || WEXITSTATUS(status) == kBad ? Outcome::bad : WEXITSTATUS(status) == kGood ? Outcome::good : Outcome::skipped;
+  return !WIFEXITED(status) || WEXITSTATUS(status) == kBad ? Outcome::bad
+         : WEXITSTATUS(status) == kGood                    ? Outcome::good
+                                                           : Outcome::skipped;
 }
 
 } // namespace heddle::test

@@ -1,7 +1,7 @@
 //===- work_items_test.cpp - who computes which rows ----------------------===//
 // Compiles the device's work item decoding with the emitted functions of every pattern file for the host and walks the
-// whole grid, also in rounds of rows: every row of every head belongs to exactly one CTA, and its tile names existing rows
-// of its round.
+// whole grid, also in rounds of rows: every row of every head belongs to exactly one CTA, and its tile names existing
+// rows of its round.
 //===----------------------------------------------------------------------===//
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
@@ -67,15 +67,18 @@ struct Raster {
 
 /// Exit code of the compiled program; -1 if it does not compile.
 int compileAndRun(const PreparedPattern &prepared, Raster raster) {
-  const std::string folder = (std::filesystem::temp_directory_path() / ("heddle-items-" + std::to_string(::getpid()))).string();
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("heddle-items-" + std::to_string(::getpid()))).string();
   const std::string base = folder + "/items";
   std::filesystem::create_directories(folder + "/Ptx");
   std::ofstream(folder + "/Ptx/warp.cuh") << test::kHostWarp; // found before the skeletons'
-  std::ofstream(base + ".cpp")
-      << test::kHostDevice << test::kHostItemTraits << prepared.functions << test::kHostItems << kAfter;
+  std::ofstream(base + ".cpp") << test::kHostDevice << test::kHostItemTraits << prepared.functions << test::kHostItems
+                               << kAfter;
   std::string command = std::string(HEDDLE_HOST_CXX) +
-                        " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR "/codegen/Skeletons -DBLOCK_M=" + std::to_string(raster.blockM) +
-                        " -DRASTER=" + std::to_string(raster.heads) + " -DREVERSED=" + std::to_string(raster.reversed) +
+                        " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR
+                        "/codegen/Skeletons -DBLOCK_M=" +
+                        std::to_string(raster.blockM) + " -DRASTER=" + std::to_string(raster.heads) +
+                        " -DREVERSED=" + std::to_string(raster.reversed) +
                         " -DCHAINED=" + std::to_string(raster.chained) + " -o " + base + " " + base + ".cpp";
   int code = std::system(command.c_str()) == 0 ? std::system(base.c_str()) : -1;
   std::filesystem::remove_all(folder);

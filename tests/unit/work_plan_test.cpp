@@ -41,7 +41,8 @@ TEST_CASE("a plan stands for all combinations, in order") {
   const std::vector<TuneItem> items = plan.tuneItems();
   REQUIRE(items.size() == 16);
   CHECK(items[0].str() == "a.mlir bf16 head_dim=64 1x16x8192 on NVIDIA H200");
-  CHECK(items[15].str() == "/else/b.mlir:p as window left=1023 cap=30.5 fp16 head_dim=192 value_dim=128 2x8[2]x1/4096 on NVIDIA H200");
+  CHECK(items[15].str() ==
+        "/else/b.mlir:p as window left=1023 cap=30.5 fp16 head_dim=192 value_dim=128 2x8[2]x1/4096 on NVIDIA H200");
   std::set<std::string> texts;
   for (const TuneItem &item : items)
     texts.insert(item.str());
@@ -49,7 +50,8 @@ TEST_CASE("a plan stands for all combinations, in order") {
 }
 
 TEST_CASE("what is left out, and what is said twice") {
-  const WorkPlan plan = parsed(R"({"patterns": ["a.mlir", "a.mlir", {"file": "a.mlir", "set": {"left": 1}}], "archs": "sm_80",
+  const WorkPlan plan =
+      parsed(R"({"patterns": ["a.mlir", "a.mlir", {"file": "a.mlir", "set": {"left": 1}}], "archs": "sm_80",
                                   "problems": {"heads": 4, "seqlen": 16}})");
   CHECK(plan.headDims.size() == 2);
   CHECK(plan.dtypes == std::vector<DType>{DType::bf16});
@@ -63,22 +65,26 @@ TEST_CASE("what is left out, and what is said twice") {
 }
 
 TEST_CASE("a pattern may have head dims and problems of its own, in the place of the plan's") {
-  const WorkPlan plan = parsed(R"({"patterns": ["a.mlir", {"file": "b.mlir", "head_dims": [64, {"head": 192, "value": 128}]},
+  const WorkPlan plan =
+      parsed(R"({"patterns": ["a.mlir", {"file": "b.mlir", "head_dims": [64, {"head": 192, "value": 128}]},
                                                 {"file": "c.mlir", "problems": {"heads": 2, "seqlen": 99}}],
                                   "head_dims": 128, "archs": "sm_80", "problems": {"heads": 4, "seqlen": 16}})");
   std::vector<std::string> texts;
   for (const TuneItem &item : plan.tuneItems())
     texts.push_back(item.str());
   CHECK(texts == std::vector<std::string>{"a.mlir bf16 head_dim=128 1x4x16", "b.mlir bf16 head_dim=64 1x4x16",
-                                          "b.mlir bf16 head_dim=192 value_dim=128 1x4x16", "c.mlir bf16 head_dim=128 1x2x99"});
+                                          "b.mlir bf16 head_dim=192 value_dim=128 1x4x16",
+                                          "c.mlir bf16 head_dim=128 1x2x99"});
   CHECK(plan.packItems().size() == 4);
   CHECK(refusal(R"({"patterns": {"file": "x", "problems": [{"heads": 3}]}})") ==
         "plan.json: patterns.problems[0]: expected \"heads\" and \"seqlen\", got {\"heads\":3}");
-  CHECK(refusal(R"({"patterns": {"file": "x", "head_dims": 0}})") == "plan.json: patterns.head_dims: expected an integer of at least 1, got 0");
+  CHECK(refusal(R"({"patterns": {"file": "x", "head_dims": 0}})") ==
+        "plan.json: patterns.head_dims: expected an integer of at least 1, got 0");
 }
 
 TEST_CASE("counts may be texts, and patterns of the library are named") {
-  const WorkPlan plan = parsed(R"({"patterns": ["causal", "library:full", {"file": "x/causal", "set": {"left": "4k", "cap": 1.5}}], "head_dims": "2^6",
+  const WorkPlan plan = parsed(
+      R"({"patterns": ["causal", "library:full", {"file": "x/causal", "set": {"left": "4k", "cap": 1.5}}], "head_dims": "2^6",
                                   "problems": {"batch": "1k", "heads": 16, "seqlen": "1M"}})");
   CHECK(plan.patterns[0].file == "library:causal");
   CHECK(plan.patterns[0].label == "causal");
@@ -88,12 +94,15 @@ TEST_CASE("counts may be texts, and patterns of the library are named") {
   CHECK(plan.headDims[0].head == 64);
   CHECK(plan.problems[0].batch == 1024);
   CHECK(plan.problems[0].seqlenQ == 1 << 20);
-  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 2, "seqlen": "1.3k"}})") == "plan.json: problems.seqlen: expected an integer of at least 1, got \"1.3k\"");
-  CHECK(refusal(R"({"patterns": {"file": "x", "set": {"left": 1, "left": 2}}})") == "plan.json: the key 'left' is given twice in one object");
+  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 2, "seqlen": "1.3k"}})") ==
+        "plan.json: problems.seqlen: expected an integer of at least 1, got \"1.3k\"");
+  CHECK(refusal(R"({"patterns": {"file": "x", "set": {"left": 1, "left": 2}}})") ==
+        "plan.json: the key 'left' is given twice in one object");
 }
 
 TEST_CASE("two files of one name are two patterns") {
-  const std::vector<PackItem> items = parsed(R"({"patterns": ["x/a.mlir", "y/a.mlir"], "head_dims": 64, "archs": "sm_80"})").packItems();
+  const std::vector<PackItem> items =
+      parsed(R"({"patterns": ["x/a.mlir", "y/a.mlir"], "head_dims": 64, "archs": "sm_80"})").packItems();
   REQUIRE(items.size() == 2);
   CHECK(items[1].str() == "y/a.mlir bf16 head_dim=64 sm_80");
 }
@@ -102,7 +111,8 @@ TEST_CASE("plans that could fill the memory are refused") {
   std::string keys, problems;
   for (int i = 0; i < 300; ++i)
     keys += (i ? ", \"k" : "\"k") + std::to_string(i) + "\": 1";
-  CHECK(refusal("{\"patterns\": {\"file\": \"a\", \"set\": {" + keys + "}}}") == "plan.json: expected at most 256 keys of an object, got 300");
+  CHECK(refusal("{\"patterns\": {\"file\": \"a\", \"set\": {" + keys + "}}}") ==
+        "plan.json: expected at most 256 keys of an object, got 300");
   for (int i = 1; i <= 2000; ++i)
     problems += (i > 1 ? ", {\"heads\": 1, \"seqlen\": " : "{\"heads\": 1, \"seqlen\": ") + std::to_string(i) + "}";
   std::string gpus = "\"g\"";
@@ -116,17 +126,27 @@ TEST_CASE("what is wrong, and where") {
   CHECK(refusal("{\"patterns\": [\"a\"],").find("plan.json: expected a plan in JSON: ") == 0);
   CHECK(refusal("[]").find("plan.json: expected an object with archs, dtypes") == 0);
   CHECK(refusal("{}") == "plan.json: expected \"patterns\", a list of files");
-  CHECK(refusal(R"({"patterns": "a", "head_dim": 64})") == "plan.json: unknown key 'head_dim'; there are archs, dtypes, gpus, head_dims, patterns, problems");
+  CHECK(refusal(R"({"patterns": "a", "head_dim": 64})") ==
+        "plan.json: unknown key 'head_dim'; there are archs, dtypes, gpus, head_dims, patterns, problems");
   CHECK(refusal(R"({"patterns": []})") == "plan.json: patterns: expected at least one value, got []");
-  CHECK(refusal(R"({"patterns": [{"name": "x"}]})") == "plan.json: patterns[0]: expected \"file\", got {\"name\":\"x\"}");
-  CHECK(refusal(R"({"patterns": [{"file": "x", "set": [1]}]})") == "plan.json: patterns[0].set: expected an object of sizes, such as {\"left\": 1023}, got [1]");
-  CHECK(refusal(R"({"patterns": [{"file": "x", "set": {"left": "x"}}]})") == "plan.json: patterns[0].set.left: expected a number, got \"x\"");
-  CHECK(refusal(R"({"patterns": "a", "head_dims": [64, -8]})") == "plan.json: head_dims[1]: expected an integer of at least 1, got -8");
-  CHECK(refusal(R"({"patterns": "a", "head_dims": {"head": 64}})") == "plan.json: head_dims: expected \"head\" and \"value\", got {\"head\":64}");
+  CHECK(refusal(R"({"patterns": [{"name": "x"}]})") ==
+        "plan.json: patterns[0]: expected \"file\", got {\"name\":\"x\"}");
+  CHECK(refusal(R"({"patterns": [{"file": "x", "set": [1]}]})") ==
+        "plan.json: patterns[0].set: expected an object of sizes, such as {\"left\": 1023}, got [1]");
+  CHECK(refusal(R"({"patterns": [{"file": "x", "set": {"left": "x"}}]})") ==
+        "plan.json: patterns[0].set.left: expected a number, got \"x\"");
+  CHECK(refusal(R"({"patterns": "a", "head_dims": [64, -8]})") ==
+        "plan.json: head_dims[1]: expected an integer of at least 1, got -8");
+  CHECK(refusal(R"({"patterns": "a", "head_dims": {"head": 64}})") ==
+        "plan.json: head_dims: expected \"head\" and \"value\", got {\"head\":64}");
   CHECK(refusal(R"({"patterns": "a", "dtypes": "fp32"})") == "plan.json: dtypes: expected bf16 or fp16, got \"fp32\"");
   CHECK(refusal(R"({"patterns": "a", "archs": [""]})") == "plan.json: archs[0]: expected a text, got \"\"");
-  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3}})") == "plan.json: problems: expected \"heads\" and \"seqlen\", got {\"heads\":3}");
-  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3, "kv_heads": 2, "seqlen": 9}})").find("expected heads that are a multiple of kv_heads") != std::string::npos);
-  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 99999999999999999999, "seqlen": 9}})").find("problems.heads: expected an integer of at least 1") != std::string::npos);
-  CHECK(WorkPlan::load("/nowhere/plan.json").status().message() == "cannot read plan '/nowhere/plan.json': No such file or directory");
+  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3}})") ==
+        "plan.json: problems: expected \"heads\" and \"seqlen\", got {\"heads\":3}");
+  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3, "kv_heads": 2, "seqlen": 9}})")
+            .find("expected heads that are a multiple of kv_heads") != std::string::npos);
+  CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 99999999999999999999, "seqlen": 9}})")
+            .find("problems.heads: expected an integer of at least 1") != std::string::npos);
+  CHECK(WorkPlan::load("/nowhere/plan.json").status().message() ==
+        "cannot read plan '/nowhere/plan.json': No such file or directory");
 }

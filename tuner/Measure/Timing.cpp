@@ -141,7 +141,8 @@ Status checkTimingOptions(const TimingOptions &options) {
     return Status::invalidArgument("timing: expected a hopeless margin of at least 1 and a target "
                                    "spread of at least 0");
   if (!(options.busyShare > 0 && options.busyShare <= 1))
-    return Status::invalidArgument("timing: expected a busy share above 0 and at most 1, got " + std::to_string(options.busyShare));
+    return Status::invalidArgument("timing: expected a busy share above 0 and at most 1, got " +
+                                   std::to_string(options.busyShare));
   if (!(options.limitSeconds > 0))
     return Status::invalidArgument("timing: expected a time limit of more than 0 s, got " +
                                    std::to_string(options.limitSeconds));

@@ -16,10 +16,10 @@ namespace heddle::tuner {
 constexpr double kLongestRest = 0.01; // seconds
 
 struct TimingOptions {
-  int warmups = 2;    // launches before the first sample of a candidate
+  int warmups = 2;      // launches before the first sample of a candidate
   double busyShare = 1; // of the time, at most: the GPU rests after each launch, up to kLongestRest, and stays
                         // below the power at which its clock drops by more than the differences that matter
-  int minSamples = 5; // a median of fewer is not trusted
+  int minSamples = 5;   // a median of fewer is not trusted
   int maxSamples = 25;
   double targetSpread = 0.01;  // enough samples once interquartile range / median is at most this
   int hopelessAfter = 2;       // samples before a candidate may be given up

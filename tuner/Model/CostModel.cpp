@@ -82,7 +82,8 @@ Result<CostModel> CostModel::parse(const CostModel &shape, std::string_view text
       continue;
     if (namesFamily(line)) {
       if (const std::string family = line.substr(kFamily.size()); family != shape.family)
-        return Status::invalidArgument("line " + std::to_string(number) + ": the parameters are of '" + family + "', expected '" + shape.family + "'");
+        return Status::invalidArgument("line " + std::to_string(number) + ": the parameters are of '" + family +
+                                       "', expected '" + shape.family + "'");
       continue;
     }
     if (Status status = readLine(line, model, given); !status.isOk())

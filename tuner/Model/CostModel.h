@@ -33,11 +33,12 @@ struct CostModel {
   // Microseconds. The features must have the places of this model.
   double estimate(const CostFeatures &features) const;
 
-  // "family <name>" if it has one, then "term <name> <value>" and "factor <name> <value>", a line each, shortest digits that read back the same.
+  // "family <name>" if it has one, then "term <name> <value>" and "factor <name> <value>", a line each, shortest digits
+  // that read back the same.
   std::string text() const;
   // The values of a text for the parameters of `shape`; '#' begins a comment line. A factor that is 0 in
-  // `shape` may be missing: the text is from before the choice. Refused with the line: another family, an unknown, repeated
-  // or else missing parameter, a value that is no number, a weight that is not positive. A text without a
+  // `shape` may be missing: the text is from before the choice. Refused with the line: another family, an unknown,
+  // repeated or else missing parameter, a value that is no number, a weight that is not positive. A text without a
   // family is taken for one of this.
   static Result<CostModel> parse(const CostModel &shape, std::string_view text);
   // That the text names; empty if none.

@@ -14,7 +14,8 @@ namespace {
 std::vector<double> ranksOf(const std::vector<double> &values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t(0));
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::pair(values[a], a) < std::pair(values[b], b); });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::pair(values[a], a) < std::pair(values[b], b); });
   std::vector<double> ranks(values.size());
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     while (end < order.size() && values[order[end]] == values[order[begin]])

@@ -12,8 +12,8 @@
 namespace heddle::tuner {
 
 struct RankReport {
-  size_t trials = 0; // of the table
-  size_t timed = 0;  // of those, with a time: measured or stopped
+  size_t trials = 0;   // of the table
+  size_t timed = 0;    // of those, with a time: measured or stopped
   double spearman = 0; // rank correlation of cost and time over the timed, 1 for the same order; ties share their rank
   // (Best time of the 1, 5 or 10 cheapest) / (best of the table) - 1; infinite if none of them has a time.
   double regret1 = 0, regret5 = 0, regret10 = 0;

@@ -9,8 +9,8 @@ namespace heddle::tuner {
 
 namespace {
 
-// As in the search, where the GPU waits for compilers: the best medians of two searches on an H200 agree within 0.3%, those
-// of finals that warmed it up for a second first were up to 4.7% apart.
+// As in the search, where the GPU waits for compilers: the best medians of two searches on an H200 agree within 0.3%,
+// those of finals that warmed it up for a second first were up to 4.7% apart.
 constexpr double kBusyShare = 0.2;
 
 class FinalRun {

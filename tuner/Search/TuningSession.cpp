@@ -69,7 +69,9 @@ public:
 
 private:
   bool isCancelled() const { return options.cancel && options.cancel->load(); }
-  bool isOver(double share) const { return isCancelled() || clock->now() - startedAt - waited >= options.budgetSeconds * share; }
+  bool isOver(double share) const {
+    return isCancelled() || clock->now() - startedAt - waited >= options.budgetSeconds * share;
+  }
   bool hasFinal() const { return options.finalists > 1; }
   double searchShare() const { return hasFinal() ? 1 - options.finalShare : 1; }
 
@@ -160,7 +162,8 @@ Result<Enumeration> Session::otherPoints(const std::vector<Point> &first) const 
 Status Session::startStrategy(Enumeration others, const std::vector<Point> &first) {
   result.examined = others.examined;
   result.feasible = others.points.size() + first.size();
-  HEDDLE_ASSIGN(strategy, createStrategy(task.strategy, {&space, std::move(others.points), task.prior != nullptr, task.prior}));
+  HEDDLE_ASSIGN(strategy,
+                createStrategy(task.strategy, {&space, std::move(others.points), task.prior != nullptr, task.prior}));
   for (const Point &point : first)
     if (auto trial = trials.find(point); trial != trials.end())
       strategy->observe(trial->second);
@@ -179,7 +182,8 @@ Status Session::tryFirst(PreparePool &pool) {
     ++met;
     failed += isFailure(known->second.outcome);
   }
-  const auto policy = options.workers > 0 ? std::launch::async | std::launch::deferred : std::launch::deferred; // whichever there is a thread for
+  // whichever there is a thread for
+  const auto policy = options.workers > 0 ? std::launch::async | std::launch::deferred : std::launch::deferred;
   std::future<Result<Enumeration>> others = std::async(policy, [this, &first] { return otherPoints(first); });
   auto isReady = [&] { return others.wait_for(std::chrono::seconds(0)) != std::future_status::timeout; };
   while (pool.pending() > 0 && !isReady() && !isOver(searchShare()))
@@ -368,8 +372,8 @@ Status Session::runFinal() {
   return Status();
 }
 
-// The best that is confirmed. One whose candidate is not at hand was confirmed when it won, or takes the place of one that
-// was not: then it is prepared once more.
+// The best that is confirmed. One whose candidate is not at hand was confirmed when it won, or takes the place of one
+// that was not: then it is prepared once more.
 Status Session::chooseWinner() {
   bool mustBeAtHand = false;
   while (true) {

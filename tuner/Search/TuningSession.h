@@ -6,9 +6,9 @@
 //  [2] A trial is recorded before the next point is measured. A point that the sink knows is neither
 //      prepared nor measured by the search, in this session or any later one.
 //  [3] A failure of one point is a trial with a reason and does not end the session.
-//  [4] No launch begins after the budget, which does not count the wait for an evaluator to get ready; what is being prepared then is dropped without a trial.
-//  [5] Cancellation keeps everything recorded so far, and names the best of it.
-//  [6] The same strategy, seed and trials give the same winner, however often the work was interrupted,
+//  [4] No launch begins after the budget, which does not count the wait for an evaluator to get ready; what is being
+//  prepared then is dropped without a trial. [5] Cancellation keeps everything recorded so far, and names the best of
+//  it. [6] The same strategy, seed and trials give the same winner, however often the work was interrupted,
 //      as long as times repeat and the session ran to the end without a final.
 #ifndef HEDDLE_TUNER_SEARCH_TUNINGSESSION_H
 #define HEDDLE_TUNER_SEARCH_TUNINGSESSION_H

@@ -1,8 +1,8 @@
 //===- Halving.cpp - the model's favourites, halved round by round --------------===//
-// A pool of the points that the cost model holds for fastest. Each round tries a few of them and keeps the better half by
-// what the trials say of the model (KnobEffects); the neighbours of the fastest point seen are always in the pool. Points
-// that were dropped wait for the next pool. Within a round, what is still uncertain counts as fast, so that the trials of
-// a round differ and the effects of all knobs become known. Proposals never wait for observations.
+// A pool of the points that the cost model holds for fastest. Each round tries a few of them and keeps the better half
+// by what the trials say of the model (KnobEffects); the neighbours of the fastest point seen are always in the pool.
+// Points that were dropped wait for the next pool. Within a round, what is still uncertain counts as fast, so that the
+// trials of a round differ and the effects of all knobs become known. Proposals never wait for observations.
 #include "tuner/Model/KnobEffects.h"
 #include "tuner/Strategies/PointIndex.h"
 #include "tuner/Strategies/Registry.h"

@@ -30,8 +30,8 @@ public:
 // What a strategy starts from. The space must outlive the strategy.
 struct StrategyInput {
   const SearchSpace *space = nullptr;
-  std::vector<Point> feasible; // no duplicates
-  bool hasPrior = false;       // the feasible points come most promising first
+  std::vector<Point> feasible;                    // no duplicates
+  bool hasPrior = false;                          // the feasible points come most promising first
   std::function<double(const Point &)> cost = {}; // the estimate that they are sorted by; null without a prior
 };
 

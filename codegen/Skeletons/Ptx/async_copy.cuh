@@ -13,8 +13,7 @@ DEV void copyAsync16(uint32_t shared, const void *global) {
 // Copies 16 bytes, or writes 16 zero bytes without reading global memory.
 DEV void copyAsync16OrZero(uint32_t shared, const void *global, bool isPresent) {
   int sourceBytes = isPresent ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(sourceBytes)
-               : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(sourceBytes) : "memory");
 }
 
 DEV void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -4,9 +4,7 @@
 namespace heddle {
 namespace ptx {
 
-DEV uint32_t sharedAddress(const void *pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
+DEV uint32_t sharedAddress(const void *pointer) { return static_cast<uint32_t>(__cvta_generic_to_shared(pointer)); }
 
 DEV void loadShared8(uint32_t address, int32_t (&words)[2]) {
   asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(address) : "memory");
@@ -54,7 +52,10 @@ DEV uint32_t addGlobalIf(uint32_t *counter, uint32_t value, bool isPresent) {
 
 DEV uint32_t swapGlobal(uint32_t *word, uint32_t expected, uint32_t value) {
   uint32_t before;
-  asm volatile("atom.global.cas.b32 %0, [%1], %2, %3;" : "=r"(before) : "l"(word), "r"(expected), "r"(value) : "memory");
+  asm volatile("atom.global.cas.b32 %0, [%1], %2, %3;"
+               : "=r"(before)
+               : "l"(word), "r"(expected), "r"(value)
+               : "memory");
   return before;
 }
 
@@ -68,7 +69,8 @@ DEV void loadCoherent8(const uint32_t *pair, uint32_t (&words)[2]) {
 
 // Both words at once.
 DEV void storeCoherent8(uint32_t *pair, uint32_t low, uint32_t high) {
-  asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(pair), "l"(static_cast<uint64_t>(high) << 32 | low) : "memory");
+  asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(pair), "l"(static_cast<uint64_t>(high) << 32 | low)
+               : "memory");
 }
 
 // What this thread wrote before is seen by whoever sees what it writes after.
@@ -82,7 +84,8 @@ DEV void loadGlobal16(const void *global, float (&values)[4]) {
                : "memory");
 }
 
-// Two floats, zero where not `isPresent`, whose address is not read then; without a branch, so that lanes stay together.
+// Two floats, zero where not `isPresent`, whose address is not read then; without a branch, so that lanes stay
+// together.
 DEV void loadGlobal8(const float *global, bool isPresent, float (&values)[2]) {
   asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %3, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
                "@present ld.global.v2.f32 {%0, %1}, [%2];\n}"
@@ -105,10 +108,10 @@ DEV void storeGlobal4(void *global, bool isPresent, uint32_t a) {
 }
 
 DEV void storeGlobal8(void *global, bool isPresent, uint32_t a, uint32_t b) {
-  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %3, 0;\n@present st.global.v2.b32 [%0], {%1, %2};\n}" ::"l"(
-                   global),
-               "r"(a), "r"(b), "r"(static_cast<uint32_t>(isPresent))
-               : "memory");
+  asm volatile(
+      "{\n.reg .pred present;\nsetp.ne.b32 present, %3, 0;\n@present st.global.v2.b32 [%0], {%1, %2};\n}" ::"l"(global),
+      "r"(a), "r"(b), "r"(static_cast<uint32_t>(isPresent))
+      : "memory");
 }
 
 DEV void storeGlobal16(void *global, bool isPresent, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {

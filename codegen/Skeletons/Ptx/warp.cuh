@@ -20,8 +20,8 @@ DEV uint32_t lanesWhere(bool condition) { return __ballot_sync(0xffffffff, condi
 DEV int32_t lowestBitOf(uint32_t word) { return __ffs(word) - 1; }
 DEV void syncWarp() { __syncwarp(); }
 
-// Shared memory for what one warp of a block notes of lists (cell_bits.cuh): where KernelTraits has kSmemCells, an offset
-// behind what the driver reserves of every block.
+// Shared memory for what one warp of a block notes of lists (cell_bits.cuh): where KernelTraits has kSmemCells, an
+// offset behind what the driver reserves of every block.
 template <class Traits, class = void> struct CellMemory {
   static constexpr bool kExists = false;
   static constexpr uint32_t kAddress = 0;

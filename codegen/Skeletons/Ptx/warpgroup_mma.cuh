@@ -28,7 +28,8 @@ template <int N> DEV void pin(float (&values)[N][4]) {
 // are multiples of 16.
 template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address, uint32_t offset) {
   constexpr uint32_t kSwizzle128 = 1u << 30, kRowGroupBytes = 1024, kUnit = 16;
-  return static_cast<uint64_t>(kSwizzle128 | kRowGroupBytes / kUnit) << 32 | (address / kUnit + (offset / kUnit + (ColumnBytes / kUnit << 16)));
+  return static_cast<uint64_t>(kSwizzle128 | kRowGroupBytes / kUnit) << 32 |
+         (address / kUnit + (offset / kUnit + (ColumnBytes / kUnit << 16)));
 }
 
 // WarpgroupMma<N, Element>: sum[N/8][4] (+)= A (64x16) times B (16xN).

@@ -4,8 +4,8 @@
 // real driver would: a current context, live handles, addresses inside allocations, the parameter size.
 // Environment, for whole programs: HEDDLE_FAKE_CUDA_FAIL="cuInit=100,cuMemAlloc_v2=2@5" (after 5 good calls; in the
 // place of a code, crash takes the process down, hang never returns, scribble flips a bit amid every allocation),
-// HEDDLE_FAKE_CUDA_DEVICES (default 2), HEDDLE_FAKE_CUDA_ARCH (default 90), HEDDLE_FAKE_CUDA_PARAMS (a file that gets the
-// parameters of each launch in the place of those of the last one).
+// HEDDLE_FAKE_CUDA_DEVICES (default 2), HEDDLE_FAKE_CUDA_ARCH (default 90), HEDDLE_FAKE_CUDA_PARAMS (a file that gets
+// the parameters of each launch in the place of those of the last one).
 #ifndef HEDDLE_TESTS_UNIT_FAKE_CUDA_FAKECUDA_H
 #define HEDDLE_TESTS_UNIT_FAKE_CUDA_FAKECUDA_H
 
@@ -57,8 +57,8 @@ void fakeCudaSetJitLog(const char *text);
 // Makes this thread's current context null, or the primary one of a GPU (retained for good).
 void fakeCudaSetCurrent(int ordinal);
 void *fakeCudaCurrent();
-// Addresses at `address` are of another GPU (-1: of nobody that the driver knows), out of reach of all others. All other
-// addresses are taken for memory of the GPU that asks. Forgotten by a reset.
+// Addresses at `address` are of another GPU (-1: of nobody that the driver knows), out of reach of all others. All
+// other addresses are taken for memory of the GPU that asks. Forgotten by a reset.
 void fakeCudaSetOwner(const void *address, int ordinal);
 // Whether kernels read memory that the driver does not know.
 void fakeCudaSetPageable(int isRead);

@@ -1,8 +1,8 @@
 //===- FakeGraph.cpp - the exported driver functions for graphs -------------===//
-// A graph keeps launches and clears in their order, with copies of the parameters, as the driver does; those of prepared calls are made
-// by the runtime, those of captures by programs. What must not happen while anything is captured (allocate, load, wait, make or
-// destroy a graph in a thread that has not relaxed its mode) fails with the driver's code for that. Graphs are launched on streams of
-// any context.
+// A graph keeps launches and clears in their order, with copies of the parameters, as the driver does; those of
+// prepared calls are made by the runtime, those of captures by programs. What must not happen while anything is
+// captured (allocate, load, wait, make or destroy a graph in a thread that has not relaxed its mode) fails with the
+// driver's code for that. Graphs are launched on streams of any context.
 #include "FakeState.h"
 
 using namespace heddle::cuda;
@@ -11,7 +11,8 @@ using namespace heddle::fake;
 namespace {
 
 // A node waits for the one before, which is what the runtime asks for; anything else is refused.
-Code addNode(GraphNodeStruct **node, GraphStruct *graph, GraphNodeStruct *const *before, size_t beforeCount, const heddle::fake::GraphNode &added) {
+Code addNode(GraphNodeStruct **node, GraphStruct *graph, GraphNodeStruct *const *before, size_t beforeCount,
+             const heddle::fake::GraphNode &added) {
   if (!graph || beforeCount != (graph->nodes.empty() ? 0 : 1) || (beforeCount && *before != &graph->last))
     return kErrorInvalidValue;
   graph->nodes.push_back(added);
@@ -84,8 +85,8 @@ Code cuGraphDestroy(Graph graph) {
   return kSuccess;
 }
 
-Code cuGraphAddKernelNode_v2(heddle::cuda::GraphNode *node, Graph graph, const heddle::cuda::GraphNode *before, size_t beforeCount,
-                             const KernelNodeParams *asked) {
+Code cuGraphAddKernelNode_v2(heddle::cuda::GraphNode *node, Graph graph, const heddle::cuda::GraphNode *before,
+                             size_t beforeCount, const KernelNodeParams *asked) {
   FAKE_ENTER_CONTEXT(cuGraphAddKernelNode_v2);
   heddle::fake::GraphNode added = {false, {}, asked->function, {}};
   if (Code code = describeLaunch(*asked, added.launch))
@@ -93,14 +94,15 @@ Code cuGraphAddKernelNode_v2(heddle::cuda::GraphNode *node, Graph graph, const h
   return addNode(node, graph, before, beforeCount, added);
 }
 
-Code cuGraphAddMemsetNode(heddle::cuda::GraphNode *node, Graph graph, const heddle::cuda::GraphNode *before, size_t beforeCount,
-                          const MemsetNodeParams *asked, Context context) {
+Code cuGraphAddMemsetNode(heddle::cuda::GraphNode *node, Graph graph, const heddle::cuda::GraphNode *before,
+                          size_t beforeCount, const MemsetNodeParams *asked, Context context) {
   FAKE_ENTER(cuGraphAddMemsetNode);
   const bool isPossible = context && asked->elementBytes == 4 && asked->height == 1 && asked->address % 4 == 0 &&
                           isInside(asked->address, asked->width * asked->elementBytes);
   if (!isPossible)
     return kErrorInvalidValue;
-  return addNode(node, graph, before, beforeCount, {true, {asked->address, asked->value, asked->width, nullptr}, nullptr, {}});
+  return addNode(node, graph, before, beforeCount,
+                 {true, {asked->address, asked->value, asked->width, nullptr}, nullptr, {}});
 }
 
 Code cuGraphInstantiateWithFlags(GraphExec *executable, Graph graph, unsigned long long) {

@@ -12,8 +12,8 @@ using namespace heddle::fake;
 
 namespace {
 
-// A kernel has one parameter of the size that the test announced. Else nobody says how large it is: whatever can be read, at
-// most as much as any driver takes, and what lies behind the parameter is noise.
+// A kernel has one parameter of the size that the test announced. Else nobody says how large it is: whatever can be
+// read, at most as much as any driver takes, and what lies behind the parameter is noise.
 bool readParams(void **params, Launch &launch) {
   if (!params || !params[0])
     return false;
@@ -41,13 +41,15 @@ namespace heddle::fake {
 // As the driver would check it.
 Code describeLaunch(const KernelNodeParams &asked, Launch &launch) {
   const Function function = asked.function;
-  if (!state().handles.count(function) || !state().modules.count(function->module) || function->module->context != currentContext())
+  if (!state().handles.count(function) || !state().modules.count(function->module) ||
+      function->module->context != currentContext())
     return kInvalidHandle;
   const bool isPossible = asked.gridX && asked.gridY && asked.gridZ && asked.blockX && asked.blockX <= 384 &&
                           asked.sharedBytes <= unsigned(function->maxDynamicShared);
   if (!isPossible || !readParams(asked.params, launch))
     return kErrorInvalidValue;
-  const unsigned grid[3] = {asked.gridX, asked.gridY, asked.gridZ}, block[3] = {asked.blockX, asked.blockY, asked.blockZ};
+  const unsigned grid[3] = {asked.gridX, asked.gridY, asked.gridZ},
+                 block[3] = {asked.blockX, asked.blockY, asked.blockZ};
   std::memcpy(launch.grid, grid, sizeof grid);
   std::memcpy(launch.block, block, sizeof block);
   launch.sharedBytes = asked.sharedBytes;
@@ -151,8 +153,9 @@ Code cuFuncSetAttribute(Function function, int attribute, int value) {
 Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
                     unsigned blockZ, unsigned sharedBytes, Stream stream, void **params, void **extra) {
   const unsigned grid[3] = {gridX, gridY, gridZ};
-  const KernelNodeParams asked = {function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, extra ? nullptr : params, extra, nullptr,
-                                  nullptr};
+  const KernelNodeParams asked = {
+      function, gridX,   gridY,  gridZ, blockX, blockY, blockZ, sharedBytes, extra ? nullptr : params,
+      extra,    nullptr, nullptr};
   if (Code code = recordLaunch(asked, stream))
     return code;
   const bool isCaptured = stream && stream->capture;

@@ -154,7 +154,9 @@ void fakeCudaSetCurrent(int ordinal) {
   stack().depth = 1;
 }
 
-void fakeCudaSetOwner(const void *address, int ordinal) { state().owners[reinterpret_cast<uintptr_t>(address)] = ordinal; }
+void fakeCudaSetOwner(const void *address, int ordinal) {
+  state().owners[reinterpret_cast<uintptr_t>(address)] = ordinal;
+}
 void fakeCudaSetPageable(int isRead) { state().readsPageable = isRead; }
 
 void *fakeCudaCurrent() { return currentContext(); }

@@ -144,8 +144,8 @@ bool disturbsCapture();
 // True if the bytes lie in one allocation.
 bool isInside(uint64_t address, size_t bytes);
 
-// What launches and clears are, happening at once or as nodes of a graph. The state is locked, but for the runs of host kernels, which
-// may take their time and run side by side.
+// What launches and clears are, happening at once or as nodes of a graph. The state is locked, but for the runs of host
+// kernels, which may take their time and run side by side.
 cuda::Code describeLaunch(const cuda::KernelNodeParams &asked, Launch &launch);
 void noteLaunch(const Launch &launch, cuda::Stream stream);
 void clearWords(const Clear &clear, cuda::Stream stream);
@@ -154,7 +154,7 @@ void clearWords(const Clear &clear, cuda::Stream stream);
 
 // First line of an exported function: count, maybe fail.
 #define FAKE_ENTER(symbol)                                                                                             \
-  std::lock_guard<heddle::fake::SpinLock> fakeLock(heddle::fake::state().mutex);                                        \
+  std::lock_guard<heddle::fake::SpinLock> fakeLock(heddle::fake::state().mutex);                                       \
   if (heddle::cuda::Code fakeCode = heddle::fake::enter(#symbol))                                                      \
   return fakeCode
 // The same for functions that need a current context.

@@ -48,7 +48,8 @@ HostKernel openHostKernel(const void *image, const char *entry) {
   if (!isSharedLibrary(image))
     return nullptr;
   static auto *opened = new std::map<std::string, void *>;
-  const auto [place, isNew] = opened->try_emplace(std::string(static_cast<const char *>(image), bytesOf(image)), nullptr);
+  const auto [place, isNew] =
+      opened->try_emplace(std::string(static_cast<const char *>(image), bytesOf(image)), nullptr);
   if (isNew)
     place->second = openLibrary(place->first);
   return place->second ? reinterpret_cast<HostKernel>(dlsym(place->second, entry)) : nullptr;

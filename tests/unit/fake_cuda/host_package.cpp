@@ -1,6 +1,6 @@
 //===- host_package.cpp - a packed file for the recording driver ------------===//
-// heddle-host-package OUT LIBRARY: a package like those of `heddle pack`, whose kernels (causal and sliding_window, bf16,
-// head dim 64) are the library that host_attention.c becomes. Programs run it where no compiler and no GPU is.
+// heddle-host-package OUT LIBRARY: a package like those of `heddle pack`, whose kernels (causal and sliding_window,
+// bf16, head dim 64) are the library that host_attention.c becomes. Programs run it where no compiler and no GPU is.
 //===----------------------------------------------------------------------===//
 #include "runtime/Core/Digest.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -26,7 +26,8 @@ LaunchPlan planOf(LaunchExpr left) {
   for (Role role : {Role::q, Role::k, Role::v, Role::out})
     for (StrideDim dim : {StrideDim::batch, StrideDim::row, StrideDim::head})
       launch.appendI64(strideOf(role, dim));
-  for (Symbol symbol : {Symbol::batch, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::seqlenK, Symbol::qOrigin, Symbol::kOrigin})
+  for (Symbol symbol : {Symbol::batch, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::seqlenK,
+                        Symbol::qOrigin, Symbol::kOrigin})
     launch.appendI32(symbol);
   launch.appendScaleLog2();
   launch.appendI32(left);
@@ -35,7 +36,8 @@ LaunchPlan planOf(LaunchExpr left) {
   return plan;
 }
 
-Status publish(Store &store, const std::string &name, const std::string &arguments, const LaunchPlan &plan, const std::string &library) {
+Status publish(Store &store, const std::string &name, const std::string &arguments, const LaunchPlan &plan,
+               const std::string &library) {
   KernelRecord record;
   record.pattern = sha256Hex(name);
   record.headDim = record.valueDim = 64;

@@ -78,9 +78,11 @@ struct TilesInBand {
   std::string check(int64_t side) const {
     for (int64_t rowClass = 0; rowClass < std::min(ranges.rowRate, pairs.rows); ++rowClass)
       for (int64_t index = 0; rowClass + ranges.rowRate * index * side < pairs.rows; ++index) {
-        const attn::TileVisit visit = attn::visitTile(ranges, branch, attn::Direction::Forward, toSizes(problem), head, {rowClass, index, side}, side);
+        const attn::TileVisit visit = attn::visitTile(ranges, branch, attn::Direction::Forward, toSizes(problem), head,
+                                                      {rowClass, index, side}, side);
         for (int64_t tile : tilesOf(visit.visited))
-          if (std::string account = checkTile(rowClass, index, tile, side, tilesOf(visit.full).count(tile) != 0); !account.empty())
+          if (std::string account = checkTile(rowClass, index, tile, side, tilesOf(visit.full).count(tile) != 0);
+              !account.empty())
             return account;
       }
     return {};
@@ -93,10 +95,13 @@ private:
     for (int64_t residue = 0; residue < rate; ++residue)
       for (int64_t r = index * side; r < (index + 1) * side && rowClass + ranges.rowRate * r < pairs.rows; ++r)
         for (int64_t c = tile * side; c < (tile + 1) * side && residue + rate * c < pairs.columns; ++c) {
-          const int64_t row = rowClass + ranges.rowRate * r, column = residue + rate * c, ahead = column + pairs.columnOrigin - row - pairs.rowOrigin;
+          const int64_t row = rowClass + ranges.rowRate * r, column = residue + rate * c,
+                        ahead = column + pairs.columnOrigin - row - pairs.rowOrigin;
           const bool isInBand = ahead >= lower && ahead <= upper;
-          if (rate == 1 ? pairs.at(row, column) != isInBand || (isFull && !isInBand) : pairs.at(row, column) && !isInBand)
-            return "row " + std::to_string(row) + ", key " + std::to_string(column) + " of side " + std::to_string(side) + (isFull ? ", full" : "");
+          if (rate == 1 ? pairs.at(row, column) != isInBand || (isFull && !isInBand)
+                        : pairs.at(row, column) && !isInBand)
+            return "row " + std::to_string(row) + ", key " + std::to_string(column) + " of side " +
+                   std::to_string(side) + (isFull ? ", full" : "");
         }
     return {};
   }
@@ -295,21 +300,22 @@ inline int64_t valueOf(const attn::IntExpr &bound, const Problem &problem, int64
   std::vector<int64_t> slots;
   auto valueOfSymbol = [&](attn::Symbol symbol) -> int64_t {
     using S = attn::Symbol;
-    return symbol.kind == S::Parameter ? problem.parameters[symbol.index] : symbol.kind == S::Head ? head
-           : symbol.kind == S::Heads                                      ? problem.heads
-           : symbol.kind == S::SeqlenQ                                    ? problem.seqlenQ
-           : symbol.kind == S::SeqlenK                                    ? problem.seqlenK
-           : symbol.kind == S::QOrigin                                    ? problem.qOrigin
-                                                                          : problem.kOrigin;
+    return symbol.kind == S::Parameter ? problem.parameters[symbol.index]
+           : symbol.kind == S::Head    ? head
+           : symbol.kind == S::Heads   ? problem.heads
+           : symbol.kind == S::SeqlenQ ? problem.seqlenQ
+           : symbol.kind == S::SeqlenK ? problem.seqlenK
+           : symbol.kind == S::QOrigin ? problem.qOrigin
+                                       : problem.kOrigin;
   };
   program.run(domain, valueOfSymbol, slots);
   return slots[slot];
 }
 
-/// That of every visited tile of `side` rows and columns exactly the pairs in the band are kept, which a pattern owes where
-/// `side` divides its banded grain; and that tiles that are called full lie in the band.
-inline std::string checkTilesInBand(attn::PatternOp pattern, const attn::PatternAnalysis &analysis, const attn::BandedGrain &banded,
-                                    const Problem &problem, int64_t side) {
+/// That of every visited tile of `side` rows and columns exactly the pairs in the band are kept, which a pattern owes
+/// where `side` divides its banded grain; and that tiles that are called full lie in the band.
+inline std::string checkTilesInBand(attn::PatternOp pattern, const attn::PatternAnalysis &analysis,
+                                    const attn::BandedGrain &banded, const Problem &problem, int64_t side) {
   PatternOracle oracle(pattern, problem);
   for (int64_t head = 0; head < problem.heads; ++head) {
     const unsigned variant = attn::variantOf(analysis, toSizes(problem), head);

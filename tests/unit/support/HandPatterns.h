@@ -27,8 +27,8 @@ struct HandPattern {
   std::shared_ptr<const PatternInfo> info; // never null where the pattern is used
   std::string module;
   KeepRule keeps;
-  std::vector<int32_t> params; // values for the run-time sizes
-  ScoreRule scores = nullptr;  // null: scores stay as they are
+  std::vector<int32_t> params;                    // values for the run-time sizes
+  ScoreRule scores = nullptr;                     // null: scores stay as they are
   std::function<double(int head)> sink = nullptr; // score of a key without a value; null: there is none
 
   const std::string &name() const;

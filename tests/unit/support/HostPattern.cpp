@@ -121,7 +121,8 @@ std::string readAll(const std::string &path) {
 
 void compileShared(const std::string &source, const std::string &object, const std::string &log) {
   // Hidden, or g++ shares the static members of all loaded texts.
-  std::string command = std::string(HEDDLE_HOST_CXX) + " -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Wall -Wno-unused-function -I" +
+  std::string command = std::string(HEDDLE_HOST_CXX) +
+                        " -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Wall -Wno-unused-function -I" +
                         HEDDLE_SKELETON_FOLDER + " -o " + object + " " + source + " 2> " + log;
   if (std::system(command.c_str()) != 0)
     throw std::runtime_error("the emitted text does not compile:\n" + readAll(log) + readAll(source));
@@ -171,8 +172,8 @@ struct HostPattern::Library {
 HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : library(std::make_unique<Library>()) {
   const bool isTransposed = text.find("struct TransposedPattern") != std::string::npos;
   std::string source = library->folder + "/pattern.cpp";
-  std::ofstream(source) << "// pattern " << info.name
-                        << kHostDevice << text << shims << (isTransposed ? transposedShims : "");
+  std::ofstream(source) << "// pattern " << info.name << kHostDevice << text << shims
+                        << (isTransposed ? transposedShims : "");
   mkdir((library->folder + "/Ptx").c_str(), 0700);
   std::ofstream(library->folder + "/Ptx/warp.cuh") << kHostWarp; // found before the skeletons'
   std::string object = library->folder + "/pattern.so";
@@ -240,14 +241,16 @@ uint32_t HostPattern::bandColumns(const JitContext &context, int branch, int q, 
 
 int HostPattern::transposedKeyRate(int variant) const { return library->transposedKeyRate(variant); }
 
-int HostPattern::transposedQueryRate(int variant, int branch) const { return library->transposedQueryRate(variant, branch); }
+int HostPattern::transposedQueryRate(int variant, int branch) const {
+  return library->transposedQueryRate(variant, branch);
+}
 
 int HostPattern::transposedQueryResidue(const JitContext &context, int variant, int branch, int tileFirst) const {
   return library->transposedQueryResidue(&context, variant, branch, tileFirst);
 }
 
-JitKeyRange HostPattern::transposedNextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast,
-                                             int blockM, int from) const {
+JitKeyRange HostPattern::transposedNextRange(const JitContext &context, int variant, int branch, int tileFirst,
+                                             int tileLast, int blockM, int from) const {
   int out[5];
   library->transposedNextRange(&context, variant, branch, tileFirst, tileLast, blockM, from, out);
   return {out[0], out[1], out[2], out[3], out[4]};

@@ -34,8 +34,8 @@ public:
   int transposedKeyRate(int variant) const;
   int transposedQueryRate(int variant, int branch) const;
   int transposedQueryResidue(const JitContext &context, int variant, int branch, int tileFirst) const;
-  JitKeyRange transposedNextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast, int blockM,
-                                  int from) const;
+  JitKeyRange transposedNextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast,
+                                  int blockM, int from) const;
   bool hasTransposedKeptColumns(int branch) const;
   uint32_t transposedKeptColumns(const JitContext &context, int branch, int k, int firstQuery) const;
   bool hasKeptColumns(int branch) const;

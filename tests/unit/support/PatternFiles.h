@@ -39,9 +39,10 @@ inline std::vector<int64_t> sizesFrom(const PatternFile &file, int64_t size) {
   return sizes;
 }
 
-/// Tensors for what the masks of the pattern read, and their lengths in `parameters`. Where no tensors fit the sizes (one for
-/// both axes, of unequal lengths) they are those of a square problem.
-inline Operands maskOperands(const PatternFile &file, int64_t heads, int64_t seqlenQ, int64_t seqlenK, std::vector<int64_t> &parameters) {
+/// Tensors for what the masks of the pattern read, and their lengths in `parameters`. Where no tensors fit the sizes
+/// (one for both axes, of unequal lengths) they are those of a square problem.
+inline Operands maskOperands(const PatternFile &file, int64_t heads, int64_t seqlenQ, int64_t seqlenK,
+                             std::vector<int64_t> &parameters) {
   ProblemShape shape;
   shape.heads = shape.kvHeads = heads;
   shape.seqlenQ = seqlenQ;
@@ -94,9 +95,12 @@ inline std::vector<std::string> oddPatterns() {
       unionText("%a = attn.full %b = attn.dilate %a by 2 rule(modulo) %c = attn.causal %m = attn.heads %b, %c"),
       unionText("%a = attn.causal %b = attn.dilate %a by 4 rule(block) %w = attn.window [2, 0] %m = attn.or %b, %w"),
       unionText("%a = attn.full %m = attn.not %a"),
-      unionText("%a = attn.random count 3 seed 5 per_head %b = attn.blocks %a by [4] %c = attn.causal %m = attn.and %b, %c"),
-      unionText("%a = attn.random count 2 seed 7 %b = attn.dilate %a by 2 rule(every) %w = attn.window [2, 0] %m = attn.or %b, %w"),
-      unionText("%a = attn.random count 2 seed 7 %b = attn.segment %a by [6] %c = attn.blocks %b by [3] %m = attn.not %c"),
+      unionText(
+          "%a = attn.random count 3 seed 5 per_head %b = attn.blocks %a by [4] %c = attn.causal %m = attn.and %b, %c"),
+      unionText("%a = attn.random count 2 seed 7 %b = attn.dilate %a by 2 rule(every) %w = attn.window [2, 0] %m = "
+                "attn.or %b, %w"),
+      unionText(
+          "%a = attn.random count 2 seed 7 %b = attn.segment %a by [6] %c = attn.blocks %b by [3] %m = attn.not %c"),
       unionText(kNeighbourBlocks),
       "attn.pattern @p() { %c = attn.causal %w = attn.window [3, 3] %d = attn.dilate %w by 2 rule(every) "
       "attn.softmax lse(%c, %d, %c) }",

@@ -228,7 +228,8 @@ void makeCoarse(std::mt19937 &random, MaskNode &node, int64_t grain) {
 
 int64_t extremeSize(std::mt19937 &random, int64_t otherwise) {
   constexpr int64_t end = int64_t(1) << 30;
-  static const int64_t sizes[] = {2 * end - 1, 2 * end - 1, end + 1, end, end - 1, end / 2 + 1, 700000000, 65536, 46341};
+  static const int64_t sizes[] = {2 * end - 1, 2 * end - 1, end + 1, end,  end - 1,
+                                  end / 2 + 1, 700000000,   65536,   46341};
   const size_t chosen = random() % 16;
   return chosen < std::size(sizes) ? sizes[chosen] : otherwise;
 }

@@ -63,8 +63,8 @@ RandomCase coarseCase(std::mt19937 &random, int depth, int64_t grain);
 /// A coarse case with a list of random blocks in it, cut by a window of positions.
 RandomCase bandedCase(std::mt19937 &random, int depth, int64_t grain);
 
-/// A case whose sizes are often as large as 32 bits hold, or about where positions end; masks mostly come in blocks or segments
-/// of run-time sizes.
+/// A case whose sizes are often as large as 32 bits hold, or about where positions end; masks mostly come in blocks or
+/// segments of run-time sizes.
 RandomCase extremeCase(std::mt19937 &random, int depth);
 
 /// Cases with one thing less: an op replaced by an operand or by full, a smaller number, a shorter sequence.

@@ -70,7 +70,8 @@ Trial trialOf(const WinnerKey &key, const tuner::PointTrial &row, double us, int
   return trial;
 }
 
-void addWorkload(Store &store, const RecordedWorkload &recorded, const DeviceIdentity &device, double slowdown, const RecordedDatabase &what) {
+void addWorkload(Store &store, const RecordedWorkload &recorded, const DeviceIdentity &device, double slowdown,
+                 const RecordedDatabase &what) {
   auto table = tuner::RecordedTable::load(std::string(HEDDLE_TEST_DATA "/tuner/") + recorded.table + ".csv");
   REQUIRE_MESSAGE(table.isOk(), table.status().message());
   const LoadedWorkload loaded = load(recorded);
