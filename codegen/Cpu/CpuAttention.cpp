@@ -20,84 +20,88 @@ struct HeadWork {
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-Status checkSizes(const CpuAttentionArgs &args) {
-  if (args.batch < 0 || args.seqlenQ < 0 || args.seqlenK < 0)
-    return Status::invalidArgument("expected batch, seqlen_q and seqlen_k >= 0, got " + number(args.batch) + ", " +
-                                   number(args.seqlenQ) + " and " + number(args.seqlenK));
-  if (args.heads < 1 || args.kvHeads < 1 || args.heads % args.kvHeads != 0)
-    return Status::invalidArgument("expected heads to be a multiple of kv_heads, got " + number(args.heads) +
-                                   " heads and " + number(args.kvHeads) + " kv_heads");
-  if (args.headDim < 1 || args.valueDim < 1)
-    return Status::invalidArgument("expected head_dim and value_dim >= 1, got " + number(args.headDim) + " and " +
-                                   number(args.valueDim));
-  if (args.blockM < 1 || args.blockN < 1)
-    return Status::invalidArgument("expected block_m and block_n >= 1, got " + number(args.blockM) + " and " +
-                                   number(args.blockN));
-  HEDDLE_TRY(checkPositions({args.qOrigin, args.seqlenQ, args.kOrigin, args.seqlenK}));
-  if (!std::isfinite(args.scale))
+Status checkSizes(const CpuCall &call) {
+  if (call.batch < 0 || call.seqlenQ < 0 || call.seqlenK < 0)
+    return Status::invalidArgument("expected batch, seqlen_q and seqlen_k >= 0, got " + number(call.batch) + ", " +
+                                   number(call.seqlenQ) + " and " + number(call.seqlenK));
+  if (call.heads < 1 || call.kvHeads < 1 || call.heads % call.kvHeads != 0)
+    return Status::invalidArgument("expected heads to be a multiple of kv_heads, got " + number(call.heads) +
+                                   " heads and " + number(call.kvHeads) + " kv_heads");
+  if (call.headDim < 1 || call.valueDim < 1)
+    return Status::invalidArgument("expected head_dim and value_dim >= 1, got " + number(call.headDim) + " and " +
+                                   number(call.valueDim));
+  if (call.blockM < 1 || call.blockN < 1)
+    return Status::invalidArgument("expected block_m and block_n >= 1, got " + number(call.blockM) + " and " +
+                                   number(call.blockN));
+  HEDDLE_TRY(checkPositions({call.qOrigin, call.seqlenQ, call.kOrigin, call.seqlenK}));
+  if (!std::isfinite(call.scale))
     return Status::invalidArgument("expected a finite scale");
   return {};
 }
 
-Status checkPointers(const CpuAttentionArgs &args) {
-  bool hasRows = args.batch > 0 && args.seqlenQ > 0;
-  bool hasKeys = hasRows && args.seqlenK > 0;
-  if (hasRows && (!args.q || !args.out))
+Status checkPointers(const CpuCall &call) {
+  bool hasRows = call.batch > 0 && call.seqlenQ > 0;
+  bool hasKeys = hasRows && call.seqlenK > 0;
+  auto isGiven = [&](Role role) { return call.role[size_t(role)] != nullptr; };
+  if (hasRows && (!isGiven(Role::q) || !isGiven(Role::out)))
     return Status::invalidArgument("q and out must not be null");
-  if (hasKeys && (!args.k || !args.v))
+  if (hasKeys && (!isGiven(Role::k) || !isGiven(Role::v)))
     return Status::invalidArgument("k and v must not be null");
-  if (!args.carryOut != !args.carryLse)
+  if (isGiven(Role::carryOut) != isGiven(Role::carryLse))
     return Status::invalidArgument("carry_out and carry_lse must be given together");
   return {};
 }
 
-Status checkOperands(const JitPattern &pattern, const CpuAttentionArgs &args) {
+Status checkOperands(const CpuCall &call) {
+  const JitPattern &pattern = *call.pattern;
   const std::vector<PatternOperand> &operands = pattern.info().operands;
-  if (args.operands.size() != operands.size())
+  if (call.operands.size() != operands.size())
     return Status::invalidArgument("pattern '" + pattern.info().name + "' reads " + number(int64_t(operands.size())) +
-                                   " tensors, got " + number(int64_t(args.operands.size())));
+                                   " tensors, got " + number(int64_t(call.operands.size())));
   for (size_t i = 0; i < operands.size(); ++i)
-    if (!args.operands[i] && args.batch > 0 && args.seqlenQ > 0 && args.seqlenK > 0)
+    if (!call.operands[i] && call.batch > 0 && call.seqlenQ > 0 && call.seqlenK > 0)
       return Status::invalidArgument("the tensor that is argument " + number(operands[i].argument) + " of pattern '" +
                                      pattern.info().name + "' must not be null");
   return {};
 }
 
-Status check(const JitPattern &pattern, const CpuAttentionArgs &args) {
-  if (int64_t(args.params.size()) != pattern.info().paramCount)
+Status check(const CpuCall &call) {
+  const JitPattern &pattern = *call.pattern;
+  if (int64_t(call.params.size()) != pattern.info().paramCount)
     return Status::invalidArgument("pattern '" + pattern.info().name + "' has " + number(pattern.info().paramCount) +
-                                   " run-time sizes, got " + number(int64_t(args.params.size())));
-  HEDDLE_TRY(checkSizes(args));
-  HEDDLE_TRY(checkOperands(pattern, args));
-  return checkPointers(args);
+                                   " run-time sizes, got " + number(int64_t(call.params.size())));
+  HEDDLE_TRY(checkSizes(call));
+  HEDDLE_TRY(checkOperands(call));
+  return checkPointers(call);
 }
 
-JitContext contextOf(const CpuAttentionArgs &args, int32_t batch, int32_t head) {
+JitContext contextOf(const CpuCall &call, int32_t batch, int32_t head) {
   JitContext context;
   context.batch = batch;
   context.head = head;
-  context.heads = args.heads;
-  context.seqlenQ = args.seqlenQ;
-  context.seqlenK = args.seqlenK;
-  context.qOrigin = args.qOrigin;
-  context.kOrigin = args.kOrigin;
-  std::copy(args.params.begin(), args.params.end(), context.params.begin());
-  std::copy(args.operands.begin(), args.operands.end(), context.operands.begin());
+  context.heads = call.heads;
+  context.seqlenQ = call.seqlenQ;
+  context.seqlenK = call.seqlenK;
+  context.qOrigin = call.qOrigin;
+  context.kOrigin = call.kOrigin;
+  std::copy(call.params.begin(), call.params.end(), context.params.begin());
+  std::copy(call.operands.begin(), call.operands.end(), context.operands.begin());
   return context;
 }
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-std::vector<HeadWork> listHeads(const JitPattern &pattern, const CpuAttentionArgs &args) {
+std::vector<HeadWork> listHeads(const CpuCall &call) {
+  const JitPattern &pattern = *call.pattern;
   std::vector<HeadWork> heads;
   int64_t items = 0;
-  for (int32_t batch = 0; batch < args.batch; ++batch)
-    for (int32_t head = 0; head < args.heads; ++head) {
+  for (int32_t batch = 0; batch < call.batch; ++batch)
+    for (int32_t head = 0; head < call.heads; ++head) {
       HeadWork work;
-      work.context = contextOf(args, batch, head);
+      work.context = contextOf(call, batch, head);
       work.variant = pattern.variant(work.context);
       work.rate = pattern.queryRate(work.variant);
-      work.tilesPerClass = ceilDiv(ceilDiv(args.seqlenQ, work.rate), args.blockM);
+      work.tilesPerClass = ceilDiv(ceilDiv(call.seqlenQ, work.rate), call.blockM);
       work.items = work.rate * work.tilesPerClass;
       work.firstItem = items;
       items += work.items;
@@ -108,34 +112,34 @@ std::vector<HeadWork> listHeads(const JitPattern &pattern, const CpuAttentionArg
 
 // The last tiles come first: they are the long ones of a causal pattern. Classes may have fewer rows
 // than the longest one, so a tile can be empty.
-QueryTilePlace placeOf(const HeadWork &work, int64_t item, const CpuAttentionArgs &args) {
+QueryTilePlace placeOf(const HeadWork &work, int64_t item, const CpuCall &call) {
   int64_t local = work.items - 1 - (item - work.firstItem);
   QueryTilePlace place;
   place.variant = work.variant;
   place.rate = work.rate;
   place.rho = int32_t(local % work.rate);
-  place.firstQ = int32_t(local / work.rate * args.blockM);
-  int64_t rowsOfClass = std::max<int64_t>(args.seqlenQ - place.rho + place.rate - 1, 0) / place.rate;
-  place.rows = int32_t(std::min<int64_t>(args.blockM, rowsOfClass - place.firstQ));
+  place.firstQ = int32_t(local / work.rate * call.blockM);
+  int64_t rowsOfClass = std::max<int64_t>(call.seqlenQ - place.rho + place.rate - 1, 0) / place.rate;
+  place.rows = int32_t(std::min<int64_t>(call.blockM, rowsOfClass - place.firstQ));
   return place;
 }
 
 } // namespace
 
-Result<CpuAttentionCounts> runAttention(const JitPattern &pattern, const CpuAttentionArgs &args) {
-  HEDDLE_TRY(check(pattern, args));
-  std::vector<HeadWork> heads = listHeads(pattern, args);
+Result<CpuAttentionCounts> runAttention(const CpuCall &call) {
+  HEDDLE_TRY(check(call));
+  std::vector<HeadWork> heads = listHeads(call);
   int64_t items = heads.empty() ? 0 : heads.back().firstItem + heads.back().items;
-  int workers = threadCountFor(items, args.threads);
+  int workers = threadCountFor(items, call.threads);
   std::vector<std::unique_ptr<QueryTileWorker>> state;
   for (int worker = 0; worker < workers; ++worker)
-    state.push_back(std::make_unique<QueryTileWorker>(pattern, args));
+    state.push_back(std::make_unique<QueryTileWorker>(call));
 
   parallelFor(items, workers, [&](int worker, int64_t item) {
     auto after = std::upper_bound(heads.begin(), heads.end(), item,
                                   [](int64_t wanted, const HeadWork &work) { return wanted < work.firstItem; });
     const HeadWork &work = *std::prev(after);
-    QueryTilePlace place = placeOf(work, item, args);
+    QueryTilePlace place = placeOf(work, item, call);
     if (place.rows > 0)
       state[worker]->run(work.context, place);
   });
@@ -148,5 +152,7 @@ Result<CpuAttentionCounts> runAttention(const JitPattern &pattern, const CpuAtte
   }
   return total;
 }
+
+Status forwardOnCpu(const CpuCall &call) { return runAttention(call).status(); }
 
 } // namespace heddle

@@ -4,19 +4,24 @@
 #ifndef HEDDLE_CODEGEN_CPU_CPUATTENTION_H
 #define HEDDLE_CODEGEN_CPU_CPUATTENTION_H
 
-#include "codegen/Cpu/CpuAttentionArgs.h"
-#include "runtime/Core/Status.h"
+#include "codegen/Cpu/CpuCall.h"
 
 namespace heddle {
 
-class JitPattern;
+// What was computed, summed over batch, heads and branches.
+struct CpuAttentionCounts {
+  int64_t visitedTiles = 0, fullTiles = 0;
+  // Pairs of an existing row and an existing key in visited tiles: 2 * (headDim + valueDim)
+  // operations each.
+  int64_t computedPairs = 0;
+};
 
 // Writes every element of out, and of lse if given, exactly once: rows that keep no key get 0 and
 // -inf (or the carry, if there is one). Elements of k and v that no visited tile holds are not read, and those of a key
 // change only the rows that keep it, whatever they are. Values below 3.4e38 / (kept keys of a row) do not overflow.
 // Thread safe; no state is kept between calls. Fails with invalidArgument, before anything is
 // written, when the sizes do not fit together.
-Result<CpuAttentionCounts> runAttention(const JitPattern &pattern, const CpuAttentionArgs &args);
+Result<CpuAttentionCounts> runAttention(const CpuCall &call);
 
 } // namespace heddle
 

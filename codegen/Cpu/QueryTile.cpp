@@ -28,24 +28,26 @@ bool areFinite(const float *values, int32_t count) {
 }
 } // namespace
 
-QueryTileWorker::QueryTileWorker(const JitPattern &pattern, const CpuAttentionArgs &args)
-    : pattern(pattern), args(args), math(tileMath()), lanes((args.blockM + kTileLanes - 1) / kTileLanes * kTileLanes) {
-  queries.resize(int64_t(args.headDim) * lanes);
-  keys.resize(int64_t(args.blockN) * args.headDim);
-  values.resize(int64_t(args.blockN) * args.valueDim);
-  scores.resize(int64_t(args.blockN) * lanes);
-  output.resize(int64_t(args.valueDim) * lanes);
+QueryTileWorker::QueryTileWorker(const CpuCall &call)
+    : pattern(*call.pattern), call(call), math(tileMath()), qStride(call.stridesOf(Role::q)),
+      kStride(call.stridesOf(Role::k)), vStride(call.stridesOf(Role::v)), outStride(call.stridesOf(Role::out)),
+      lanes((call.blockM + kTileLanes - 1) / kTileLanes * kTileLanes) {
+  queries.resize(int64_t(call.headDim) * lanes);
+  keys.resize(int64_t(call.blockN) * call.headDim);
+  values.resize(int64_t(call.blockN) * call.valueDim);
+  scores.resize(int64_t(call.blockN) * lanes);
+  output.resize(int64_t(call.valueDim) * lanes);
   for (Buffer *perRow : {&rowMax, &rowSum, &rescale})
     perRow->resize(lanes);
-  row.resize(std::max(args.headDim, args.valueDim));
+  row.resize(std::max(call.headDim, call.valueDim));
   keep.assign(lanes, 0);
 }
 
 void QueryTileWorker::run(const JitContext &ofHead, const QueryTilePlace &where) {
   context = ofHead;
   place = where;
-  firstPosition = args.qOrigin + place.rowIndex(0);
-  lastPosition = args.qOrigin + place.rowIndex(place.rows - 1);
+  firstPosition = call.qOrigin + place.rowIndex(0);
+  lastPosition = call.qOrigin + place.rowIndex(place.rows - 1);
   loadQueries();
   startSoftmax();
   for (int32_t branch = 0; branch < pattern.info().branchCount; ++branch)
@@ -54,13 +56,13 @@ void QueryTileWorker::run(const JitContext &ofHead, const QueryTilePlace &where)
 }
 
 void QueryTileWorker::loadQueries() {
-  const float factor = pattern.info().hasScore ? args.scale : args.scale * log2OfE;
+  const float factor = pattern.info().hasScore ? call.scale : call.scale * log2OfE;
   float *to = queries.data(), *from = row.data();
-  std::fill_n(to, int64_t(args.headDim) * lanes, 0.0f);
+  std::fill_n(to, int64_t(call.headDim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
-    loadFloats(args.dtype, args.q, offsetOf(args.qStride, context.batch, place.rowIndex(m), context.head), args.headDim,
-               from);
-    for (int32_t d = 0; d < args.headDim; ++d)
+    loadFloats(call.dtype, call.as<void>(Role::q), offsetOf(qStride, context.batch, place.rowIndex(m), context.head),
+               call.headDim, from);
+    for (int32_t d = 0; d < call.headDim; ++d)
       to[int64_t(d) * lanes + m] = from[d] * factor;
   }
 }
@@ -68,8 +70,8 @@ void QueryTileWorker::loadQueries() {
 void QueryTileWorker::startSoftmax() {
   std::fill_n(rowMax.data(), lanes, -INFINITY);
   std::fill_n(rowSum.data(), lanes, 0.0f);
-  std::fill_n(output.data(), int64_t(args.valueDim) * lanes, 0.0f);
-  if (args.carryOut)
+  std::fill_n(output.data(), int64_t(call.valueDim) * lanes, 0.0f);
+  if (call.as<float>(Role::carryOut))
     loadCarry();
   else if (pattern.info().hasSink)
     loadSink();
@@ -88,14 +90,14 @@ void QueryTileWorker::loadSink() {
 void QueryTileWorker::loadCarry() {
   for (int32_t m = 0; m < place.rows; ++m) {
     int64_t index = place.rowIndex(m);
-    float lse = args.carryLse[(int64_t(context.batch) * args.heads + context.head) * args.seqlenQ + index];
+    float lse = call.as<float>(Role::carryLse)[numberOfRow(index)];
     if (lse == -INFINITY)
       continue;
     rowMax.data()[m] = lse * log2OfE;
     rowSum.data()[m] = 1.0f;
-    const float *from = args.carryOut + offsetOf(denseStrides(args.seqlenQ, args.heads, args.valueDim), context.batch,
-                                                 index, context.head);
-    for (int32_t d = 0; d < args.valueDim; ++d)
+    const float *from =
+        call.as<float>(Role::carryOut) + offsetOf(call.stridesOf(Role::carryOut), context.batch, index, context.head);
+    for (int32_t d = 0; d < call.valueDim; ++d)
       output.data()[int64_t(d) * lanes + m] = from[d];
   }
 }
@@ -105,12 +107,12 @@ void QueryTileWorker::runBranch(int32_t branch) {
   keyClass.branch = branch;
   keyClass.rate = pattern.keyRate(place.variant, branch);
   keyClass.residue = pattern.keyResidue(context, place.variant, branch, firstPosition);
-  int64_t existing = int64_t(args.seqlenK) - keyClass.residue + keyClass.rate - 1;
+  int64_t existing = int64_t(call.seqlenK) - keyClass.residue + keyClass.rate - 1;
   keyClass.count = int32_t(std::max<int64_t>(existing, 0) / keyClass.rate);
-  int32_t tiles = int32_t((int64_t(keyClass.count) + args.blockN - 1) / args.blockN);
+  int32_t tiles = int32_t((int64_t(keyClass.count) + call.blockN - 1) / call.blockN);
   for (int32_t from = 0; from < tiles;) {
     JitKeyRange range =
-        pattern.nextRange(context, place.variant, branch, firstPosition, lastPosition, args.blockN, from);
+        pattern.nextRange(context, place.variant, branch, firstPosition, lastPosition, call.blockN, from);
     int32_t end = std::min(range.end, tiles);
     for (int32_t tile = range.begin; tile < end; ++tile)
       runKeyTile(keyClass, tile, tile >= range.fullBegin && tile < range.fullEnd);
@@ -119,45 +121,45 @@ void QueryTileWorker::runBranch(int32_t branch) {
 }
 
 void QueryTileWorker::runKeyTile(const KeyClass &keyClass, int32_t tile, bool isFull) {
-  int32_t first = tile * args.blockN;
-  int32_t count = std::min(args.blockN, keyClass.count - first);
+  int32_t first = tile * call.blockN;
+  int32_t count = std::min(call.blockN, keyClass.count - first);
   seen.visitedTiles += 1;
   seen.fullTiles += isFull;
   seen.computedPairs += int64_t(place.rows) * count;
   loadKeys(keyClass, first, count);
   std::fill_n(scores.data(), int64_t(count) * lanes, 0.0f);
-  math.addProduct({keys.data(), args.headDim, 1, queries.data(), scores.data(), count, args.headDim, lanes});
+  math.addProduct({keys.data(), call.headDim, 1, queries.data(), scores.data(), count, call.headDim, lanes});
   if (pattern.info().hasScore)
     changeScores(keyClass, first, count);
   if (!isFull)
     maskScores(keyClass, first, count);
   math.softmaxStep({scores.data(), count, lanes, rowMax.data(), rowSum.data(), rescale.data()});
-  math.scaleLanes(output.data(), args.valueDim, lanes, rescale.data());
-  math.addProduct({values.data(), 1, args.valueDim, scores.data(), output.data(), args.valueDim, count, lanes});
+  math.scaleLanes(output.data(), call.valueDim, lanes, rescale.data());
+  math.addProduct({values.data(), 1, call.valueDim, scores.data(), output.data(), call.valueDim, count, lanes});
   addKeysSetAside();
 }
 
 void QueryTileWorker::loadKeys(const KeyClass &keyClass, int32_t first, int32_t count) {
-  int32_t kvHead = context.head / (args.heads / args.kvHeads);
+  int32_t kvHead = context.head / (call.heads / call.kvHeads);
   keysSetAside.clear();
   valuesSetAside.clear();
   for (int32_t n = 0; n < count; ++n) {
     int64_t index = keyClass.residue + int64_t(keyClass.rate) * (first + n);
-    loadFloats(args.dtype, args.k, offsetOf(args.kStride, context.batch, index, kvHead), args.headDim,
-               keys.data() + int64_t(n) * args.headDim);
-    loadFloats(args.dtype, args.v, offsetOf(args.vStride, context.batch, index, kvHead), args.valueDim,
-               values.data() + int64_t(n) * args.valueDim);
+    loadFloats(call.dtype, call.as<void>(Role::k), offsetOf(kStride, context.batch, index, kvHead), call.headDim,
+               keys.data() + int64_t(n) * call.headDim);
+    loadFloats(call.dtype, call.as<void>(Role::v), offsetOf(vStride, context.batch, index, kvHead), call.valueDim,
+               values.data() + int64_t(n) * call.valueDim);
     setAsideUnlessFinite(n);
   }
 }
 
 // A row that does not keep the key has the weight 0 for it, and 0 times infinity is no number.
 void QueryTileWorker::setAsideUnlessFinite(int32_t key) {
-  float *value = values.data() + int64_t(key) * args.valueDim;
-  if (areFinite(value, args.valueDim))
+  float *value = values.data() + int64_t(key) * call.valueDim;
+  if (areFinite(value, call.valueDim))
     return;
   keysSetAside.push_back(key);
-  for (int32_t d = 0; d < args.valueDim; ++d) {
+  for (int32_t d = 0; d < call.valueDim; ++d) {
     const bool isFinite = std::isfinite(value[d]);
     valuesSetAside.push_back(isFinite ? 0.0f : value[d]);
     value[d] = isFinite ? value[d] : 0.0f;
@@ -167,9 +169,9 @@ void QueryTileWorker::setAsideUnlessFinite(int32_t key) {
 void QueryTileWorker::addKeysSetAside() {
   for (size_t i = 0; i < keysSetAside.size(); ++i) {
     const float *weights = scores.data() + int64_t(keysSetAside[i]) * lanes;
-    const float *value = valuesSetAside.data() + int64_t(i) * args.valueDim;
+    const float *value = valuesSetAside.data() + int64_t(i) * call.valueDim;
     for (int32_t m = 0; m < place.rows; ++m)
-      for (int32_t d = 0; weights[m] != 0 && d < args.valueDim; ++d)
+      for (int32_t d = 0; weights[m] != 0 && d < call.valueDim; ++d)
         output.data()[int64_t(d) * lanes + m] += weights[m] * value[d];
   }
 }
@@ -177,7 +179,7 @@ void QueryTileWorker::addKeysSetAside() {
 // From natural units through the chain to log2 units.
 void QueryTileWorker::changeScores(const KeyClass &keyClass, int32_t first, int32_t count) {
   for (int32_t n = 0; n < count; ++n) {
-    int32_t position = args.kOrigin + keyClass.residue + keyClass.rate * (first + n);
+    int32_t position = call.kOrigin + keyClass.residue + keyClass.rate * (first + n);
     float *column = scores.data() + int64_t(n) * lanes;
     pattern.scoreColumn(context, {keyClass.branch, firstPosition, position, place.rate, place.rows}, column);
     for (int32_t m = 0; m < place.rows; ++m)
@@ -187,10 +189,14 @@ void QueryTileWorker::changeScores(const KeyClass &keyClass, int32_t first, int3
 
 void QueryTileWorker::maskScores(const KeyClass &keyClass, int32_t first, int32_t count) {
   for (int32_t n = 0; n < count; ++n) {
-    int32_t position = args.kOrigin + keyClass.residue + keyClass.rate * (first + n);
+    int32_t position = call.kOrigin + keyClass.residue + keyClass.rate * (first + n);
     pattern.keepColumn(context, {keyClass.branch, firstPosition, position, place.rate, place.rows}, keep.data());
     math.maskLanes(scores.data() + int64_t(n) * lanes, lanes, keep.data());
   }
+}
+
+int64_t QueryTileWorker::numberOfRow(int64_t index) const {
+  return (int64_t(context.batch) * call.heads + context.head) * call.seqlenQ + index;
 }
 
 void QueryTileWorker::writeRows() {
@@ -198,13 +204,12 @@ void QueryTileWorker::writeRows() {
     int64_t index = place.rowIndex(m);
     float sum = rowSum.data()[m];
     float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
-    for (int32_t d = 0; d < args.valueDim; ++d)
+    for (int32_t d = 0; d < call.valueDim; ++d)
       row.data()[d] = output.data()[int64_t(d) * lanes + m] * inverse;
-    storeFloats(args.dtype, row.data(), args.valueDim, args.out,
-                offsetOf(args.outStride, context.batch, index, context.head));
-    if (args.lse)
-      args.lse[(int64_t(context.batch) * args.heads + context.head) * args.seqlenQ + index] =
-          sum > 0.0f ? (rowMax.data()[m] + std::log2(sum)) * lnOf2 : -INFINITY;
+    storeFloats(call.outDtype, row.data(), call.valueDim, call.as<void>(Role::out),
+                offsetOf(outStride, context.batch, index, context.head));
+    if (float *lse = call.as<float>(Role::lse))
+      lse[numberOfRow(index)] = sum > 0.0f ? (rowMax.data()[m] + std::log2(sum)) * lnOf2 : -INFINITY;
   }
 }
 

@@ -4,7 +4,7 @@
 #ifndef HEDDLE_CODEGEN_CPU_QUERYTILE_H
 #define HEDDLE_CODEGEN_CPU_QUERYTILE_H
 
-#include "codegen/Cpu/CpuAttentionArgs.h"
+#include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Cpu/TileMath.h"
 #include <memory>
@@ -19,8 +19,8 @@ struct QueryTilePlace {
 
 class QueryTileWorker {
 public:
-  // Both must outlive the worker.
-  QueryTileWorker(const JitPattern &pattern, const CpuAttentionArgs &args);
+  // The call must outlive the worker.
+  explicit QueryTileWorker(const CpuCall &call);
 
   // `context` names the batch element and the head.
   void run(const JitContext &context, const QueryTilePlace &place);
@@ -53,11 +53,13 @@ private:
   void addKeysSetAside();
   void changeScores(const KeyClass &keys, int32_t first, int32_t count);
   void maskScores(const KeyClass &keys, int32_t first, int32_t count);
+  int64_t numberOfRow(int64_t index) const; // in arrays of [batch, heads, rows]
   void writeRows();
 
   const JitPattern &pattern;
-  const CpuAttentionArgs &args;
+  const CpuCall &call;
   const TileMath &math;
+  const CpuStrides qStride, kStride, vStride, outStride;
   int32_t lanes; // blockM rounded up to whole vectors
   JitContext context;
   QueryTilePlace place = {};

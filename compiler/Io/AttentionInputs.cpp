@@ -35,10 +35,9 @@ static std::vector<RoleExtent> extentsOf(const RoleSpec &role) {
 }
 
 std::vector<int64_t> AttentionSizes::shapeOf(const RoleSpec &role) const {
-  AttentionSizes sizes = *this;
   std::vector<int64_t> shape = {batch};
   for (RoleExtent extent : extentsOf(role))
-    shape.push_back(sizes.of(extent));
+    shape.push_back(of(extent));
   return shape;
 }
 

@@ -18,6 +18,7 @@ struct AttentionSizes {
   int64_t batch = 1, seqlenQ = 0, seqlenK = 0, heads = 1, kvHeads = 1, headDim = 0, valueDim = 0;
 
   int64_t &of(RoleExtent extent); // none for `one`
+  int64_t of(RoleExtent extent) const { return const_cast<AttentionSizes *>(this)->of(extent); }
   // [batch, rows, heads, dim], or [batch, heads, rows] where dim is one.
   std::vector<int64_t> shapeOf(const RoleSpec &role) const;
 };

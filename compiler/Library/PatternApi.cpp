@@ -1,6 +1,6 @@
 //===- PatternApi.cpp - patterns of the C interface, and attention on the CPU -===//
 #include "codegen/Cpu/CpuAttention.h"
-#include "compiler/Io/AttentionInputs.h"
+#include "compiler/Session/CompileForCpu.h"
 #include "compiler/Library/EmbeddedPattern.h"
 #include "runtime/Device/Arguments.h"
 #include "runtime/Api/Handles.h"
@@ -46,22 +46,31 @@ Status checkTensor(const KindRole &role, const heddle_tensor &tensor, int32_t dt
   return {};
 }
 
-Status checkTensors(const heddle_attention_args &args) {
+/// Fills in the tensors, the arrays and the sizes that they give.
+Status bindRoles(const heddle_attention_args &args, CpuCall &call) {
   if (args.q.dtype < HEDDLE_BF16 || args.q.dtype > HEDDLE_FP32)
     return bad("q: dtype: expected bf16, fp16 or fp32 (1 to 3), got number " + std::to_string(args.q.dtype));
-  CallInputs call;
-  call.args = args;
+  CallInputs inputs;
+  inputs.args = args;
   SizesOfTensors given;
   for (const KindRole &role : kinds().front().roles) {
+    call.give(role.role, inputs.address(role.role));
     if (specOf(role.role).form != RoleForm::tensor)
       continue;
-    const heddle_tensor &tensor = call.tensor(role.role);
+    const heddle_tensor &tensor = inputs.tensor(role.role);
     HEDDLE_TRY(checkTensor(role, tensor, args.q.dtype, given.expected(specOf(role.role), tensor.size)));
+    call.stride[size_t(role.role)] = CpuStrides{tensor.stride[0], tensor.stride[1], tensor.stride[2]};
   }
-  const int64_t heads = given.sizes.heads, kvHeads = given.sizes.kvHeads;
-  if (heads > 0 && (kvHeads == 0 || heads % kvHeads != 0))
-    return bad("k: size of head: expected a divisor of the " + std::to_string(heads) + " query heads, got " +
-               std::to_string(kvHeads));
+  const AttentionSizes &sizes = given.sizes;
+  if (sizes.heads > 0 && (sizes.kvHeads == 0 || sizes.heads % sizes.kvHeads != 0))
+    return bad("k: size of head: expected a divisor of the " + std::to_string(sizes.heads) + " query heads, got " +
+               std::to_string(sizes.kvHeads));
+  call.dtype = call.outDtype = DType(args.q.dtype - 1);
+  setSizes(sizes, call);
+  return {};
+}
+
+Status checkScale(const heddle_attention_args &args) {
   if (!std::isfinite(args.scale) || args.scale < 0)
     return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " +
                std::to_string(args.scale));
@@ -105,26 +114,16 @@ Result<std::vector<const void *>> operandsOf(const EmbeddedPattern &pattern, con
   return operands;
 }
 
-CpuStrides stridesOf(const heddle_tensor &tensor) { return {tensor.stride[0], tensor.stride[1], tensor.stride[2]}; }
-
 Status attend(EmbeddedPattern &pattern, const heddle_attention_args &given, int32_t threads) {
   heddle_attention_args args;
   HEDDLE_TRY(readArguments(given, args));
-  HEDDLE_TRY(checkTensors(args));
-  CpuAttentionArgs call;
+  CpuCall call;
+  HEDDLE_TRY(bindRoles(args, call));
+  HEDDLE_TRY(checkScale(args));
   HEDDLE_ASSIGN(std::vector<int64_t> words,
                 pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true));
   call.params.assign(words.begin(), words.end());
   HEDDLE_ASSIGN(call.operands, operandsOf(pattern, args));
-  call.dtype = DType(args.q.dtype - 1);
-  call.q = args.q.ptr, call.k = args.k.ptr, call.v = args.v.ptr, call.out = args.out.ptr;
-  call.lse = args.lse;
-  call.carryOut = args.carry_out, call.carryLse = args.carry_lse;
-  call.qStride = stridesOf(args.q), call.kStride = stridesOf(args.k), call.vStride = stridesOf(args.v),
-  call.outStride = stridesOf(args.out);
-  call.batch = int32_t(args.q.size[0]), call.seqlenQ = int32_t(args.q.size[1]), call.heads = int32_t(args.q.size[2]);
-  call.headDim = int32_t(args.q.size[3]), call.valueDim = int32_t(args.v.size[3]);
-  call.seqlenK = int32_t(args.k.size[1]), call.kvHeads = int32_t(args.k.size[2]);
   for (int64_t origin : {args.q_origin, args.k_origin})
     if (origin < INT32_MIN || origin > INT32_MAX)
       return bad("origins: expected 32 bits, got " + std::to_string(origin));
@@ -135,7 +134,8 @@ Status attend(EmbeddedPattern &pattern, const heddle_attention_args &given, int3
   if (call.batch == 0 || call.seqlenQ == 0 || call.heads == 0)
     return {};
   HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode());
-  return runAttention(*code, call).status();
+  call.pattern = code.get();
+  return runAttention(call).status();
 }
 
 } // namespace

@@ -16,4 +16,11 @@ Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file)
   return std::make_shared<const JitPattern>(std::move(*pattern));
 }
 
+void setSizes(const AttentionSizes &sizes, CpuCall &call) {
+  call.batch = int32_t(sizes.batch);
+  for (RoleExtent extent : {RoleExtent::seqlenQ, RoleExtent::seqlenK, RoleExtent::heads, RoleExtent::kvHeads,
+                            RoleExtent::headDim, RoleExtent::valueDim})
+    call.sizeOf(extent) = int32_t(sizes.of(extent));
+}
+
 } // namespace heddle

@@ -1,20 +1,23 @@
 //===- CompileForCpu.h - a pattern file for this machine --------*- C++ -*-===//
-// Owns the way from a pattern file to machine code of this machine's processors, for callers that only pass it on.
+// Owns the way from a pattern file to machine code of this machine's processors, for callers that only pass it on, and
+// from the sizes of a call to what that is asked.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_SESSION_COMPILEFORCPU_H
 #define HEDDLE_COMPILER_SESSION_COMPILEFORCPU_H
 
-#include "runtime/Core/Status.h"
+#include "codegen/Cpu/CpuCall.h"
+#include "compiler/Io/AttentionInputs.h"
 
 #include <memory>
 
 namespace heddle {
 
-class JitPattern;
 class PatternFile;
 
 /// Never null. A pattern with functions that have no form on this machine is unsupported.
 Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file);
+
+void setSizes(const AttentionSizes &sizes, CpuCall &call);
 
 } // namespace heddle
 

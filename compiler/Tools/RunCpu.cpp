@@ -50,20 +50,13 @@ private:
 };
 
 CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
-  const AttentionSizes &sizes = call.inputs.sizes;
   CpuCall cpu;
   cpu.dtype = cpu.outDtype = call.inputs.dtype();
   for (const RoleSpec &role : rolesOf(*call.inputs.kind, Access::read))
-    cpu.role[size_t(role.role)] = const_cast<std::byte *>(call.inputs.of(role.role).data.data());
+    cpu.give(role.role, call.inputs.of(role.role).data.data());
   for (const RoleSpec &role : rolesOf(*call.inputs.kind, Access::write))
-    cpu.role[size_t(role.role)] = result.of(role.role).data.data();
-  cpu.batch = sizes.batch;
-  cpu.heads = sizes.heads;
-  cpu.kvHeads = sizes.kvHeads;
-  cpu.seqlenQ = sizes.seqlenQ;
-  cpu.seqlenK = sizes.seqlenK;
-  cpu.headDim = sizes.headDim;
-  cpu.valueDim = sizes.valueDim;
+    cpu.give(role.role, result.of(role.role).data.data());
+  setSizes(call.inputs.sizes, cpu);
   const attn::ProblemSizes positions = sizesOf(call.file, call.shape);
   cpu.qOrigin = positions.qOrigin;
   cpu.kOrigin = positions.kOrigin;

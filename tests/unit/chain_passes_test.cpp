@@ -7,6 +7,7 @@
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Pattern/PatternFunctions.h"
+#include "compiler/Session/CompileForCpu.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/AnalysisChecks.h"
 #include "support/PatternFiles.h"
@@ -106,22 +107,20 @@ void checkChainOnCpu(const PatternFile &file, const Passes &passes, const Attent
     REQUIRE(schedule.isOk());
     auto jit = JitPattern::create(*schedule->functions, patternInfoOf(*schedule));
     REQUIRE(succeeded(jit));
-    CpuAttentionArgs args;
-    args.q = inputs.q.data.data(), args.k = inputs.k.data.data(), args.v = inputs.v.data.data();
-    args.out = out.data.data(), args.lse = reinterpret_cast<float *>(lse.data.data());
-    if (i > 0)
-      args.carryOut = reinterpret_cast<const float *>(carryOut.data.data()),
-      args.carryLse = reinterpret_cast<const float *>(carryLse.data.data());
-    args.qStride = denseStrides(sizes.seqlenQ, sizes.heads, sizes.headDim);
-    args.kStride = denseStrides(sizes.seqlenK, sizes.kvHeads, sizes.headDim);
-    args.vStride = denseStrides(sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
-    args.outStride = denseStrides(sizes.seqlenQ, sizes.heads, sizes.valueDim);
-    args.batch = int(sizes.batch), args.heads = int(sizes.heads), args.kvHeads = int(sizes.kvHeads);
-    args.seqlenQ = int(sizes.seqlenQ), args.seqlenK = int(sizes.seqlenK), args.headDim = int(sizes.headDim),
-    args.valueDim = int(sizes.valueDim);
+    CpuCall args;
+    for (Role role : {Role::q, Role::k, Role::v})
+      args.give(role, inputs.of(role).data.data());
+    args.give(Role::out, out.data.data());
+    args.give(Role::lse, lse.data.data());
+    if (i > 0) {
+      args.give(Role::carryOut, carryOut.data.data());
+      args.give(Role::carryLse, carryLse.data.data());
+    }
+    setSizes(sizes, args);
     args.scale = scale, args.blockM = 16, args.blockN = 8;
     args.params.assign(problem.parameters.begin(), problem.parameters.end());
-    REQUIRE(runAttention(*jit, args).isOk());
+    args.pattern = &*jit;
+    REQUIRE(runAttention(args).isOk());
     carryOut = out, carryLse = lse;
   }
   oracle::AttentionOracle definition(file.pattern(), problem, inputs, scale);

@@ -12,15 +12,15 @@ using namespace heddle::test;
 
 namespace {
 
-CpuAttentionArgs argsFor(AttentionCase &attention, const HandPattern &pattern) {
-  CpuAttentionArgs args = attention.args();
+CpuCall argsFor(AttentionCase &attention, const HandPattern &pattern) {
+  CpuCall args = attention.args();
   args.params = pattern.params;
   return args;
 }
 
 void runAndCompare(const JitPattern &jit, const HandPattern &pattern, const CaseShape &shape, int blockM, int blockN) {
   AttentionCase attention(shape, 17 * shape.seqlenQ + shape.seqlenK);
-  CpuAttentionArgs args = argsFor(attention, pattern);
+  CpuCall args = argsFor(attention, pattern);
   args.blockM = blockM;
   args.blockN = blockN;
   Result<CpuAttentionCounts> counts = runAttention(jit, args);
@@ -189,7 +189,7 @@ TEST_CASE("keys beyond the length and keys outside visited tiles are never read"
           attention.k.set(0, row, head, d, std::nan(""));
           attention.v.set(0, row, head, d, std::nan(""));
         }
-  CpuAttentionArgs args = argsFor(attention, pattern);
+  CpuCall args = argsFor(attention, pattern);
   args.blockN = 8;
   REQUIRE(runAttention(jit, args).isOk());
   for (double value : attention.out.dense())
@@ -216,7 +216,7 @@ TEST_CASE("a carry continues the softmax over the other keys") {
   for (const HandPattern &pattern : {fullPattern(), causalPattern()}) {
     JitPattern jit = compileForCpu(pattern);
     AttentionCase attention(shapeOf(50, 50), 9);
-    CpuAttentionArgs head = attention.args(), tail = attention.args();
+    CpuCall head = attention.args(), tail = attention.args();
     head.seqlenK = 23;
     REQUIRE(runAttention(jit, head).isOk());
     std::vector<float> carryLse = attention.lse, carryOut;
@@ -224,10 +224,10 @@ TEST_CASE("a carry continues the softmax over the other keys") {
       carryOut.push_back(float(value));
     tail.seqlenK = 27;
     tail.kOrigin = 23;
-    tail.k = static_cast<const float *>(tail.k) + 23 * tail.kStride[1];
-    tail.v = static_cast<const float *>(tail.v) + 23 * tail.vStride[1];
-    tail.carryOut = carryOut.data();
-    tail.carryLse = carryLse.data();
+    for (Role role : {Role::k, Role::v})
+      tail.give(role, tail.as<float>(role) + 23 * tail.stridesOf(role)[1], tail.stridesOf(role));
+    tail.give(Role::carryOut, carryOut.data());
+    tail.give(Role::carryLse, carryLse.data());
     REQUIRE(runAttention(jit, tail).isOk());
     AttentionCase::Errors errors = attention.compare(pattern);
     INFO(pattern.name());
@@ -240,7 +240,7 @@ TEST_CASE("the number of threads changes no bit") {
   HandPattern pattern = twoBranchPattern();
   JitPattern jit = compileForCpu(pattern);
   AttentionCase one(shapeOf(300, 300), 10), many(shapeOf(300, 300), 10);
-  CpuAttentionArgs args = one.args();
+  CpuCall args = one.args();
   args.threads = 1;
   REQUIRE(runAttention(jit, args).isOk());
   args = many.args();
@@ -265,7 +265,7 @@ TEST_CASE("sizes that do not fit together are refused, and nothing is written") 
   JitPattern jit = compileForCpu(pattern);
   auto refused = [&](auto change, const char *expected) {
     AttentionCase attention(shapeOf(4, 4), 12);
-    CpuAttentionArgs args = argsFor(attention, pattern);
+    CpuCall args = argsFor(attention, pattern);
     change(args);
     Result<CpuAttentionCounts> result = runAttention(jit, args);
     INFO(expected);
@@ -274,19 +274,19 @@ TEST_CASE("sizes that do not fit together are refused, and nothing is written") 
     CHECK(result.status().message().find(expected) != std::string::npos);
     CHECK(std::isnan(attention.lse[0]));
   };
-  refused([](CpuAttentionArgs &a) { a.params = {1}; }, "has 2 run-time sizes, got 1");
-  refused([](CpuAttentionArgs &a) { a.kvHeads = 3; }, "2 heads and 3 kv_heads");
-  refused([](CpuAttentionArgs &a) { a.headDim = 0; }, "head_dim");
-  refused([](CpuAttentionArgs &a) { a.seqlenK = -1; }, "seqlen_k");
-  refused([](CpuAttentionArgs &a) { a.blockN = 0; }, "block_n");
-  refused([](CpuAttentionArgs &a) { a.qOrigin = (1 << 30) - 3; },
+  refused([](CpuCall &a) { a.params = {1}; }, "has 2 run-time sizes, got 1");
+  refused([](CpuCall &a) { a.kvHeads = 3; }, "2 heads and 3 kv_heads");
+  refused([](CpuCall &a) { a.headDim = 0; }, "head_dim");
+  refused([](CpuCall &a) { a.seqlenK = -1; }, "seqlen_k");
+  refused([](CpuCall &a) { a.blockN = 0; }, "block_n");
+  refused([](CpuCall &a) { a.qOrigin = (1 << 30) - 3; },
           "q_origin: expected -1073741824 to 1073741820 for 4 queries, got 1073741821: positions lie in [-2^30, 2^30)");
-  refused([](CpuAttentionArgs &a) { a.kOrigin = -(1 << 30) - 1; },
+  refused([](CpuCall &a) { a.kOrigin = -(1 << 30) - 1; },
           "k_origin: expected -1073741824 to 1073741820 for 4 keys, got -1073741825");
-  refused([](CpuAttentionArgs &a) { a.qOrigin = 3 - (1 << 30); },
+  refused([](CpuCall &a) { a.qOrigin = 3 - (1 << 30); },
           "expected queries and keys within 1073741824 positions, got 1073741825, from -1073741821 to 3");
-  refused([](CpuAttentionArgs &a) { a.seqlenK = (1 << 30) + 1; }, "expected at most 1073741824 keys, got 1073741825");
-  refused([](CpuAttentionArgs &a) { a.scale = INFINITY; }, "scale");
-  refused([](CpuAttentionArgs &a) { a.k = nullptr; }, "k and v");
-  refused([](CpuAttentionArgs &a) { a.carryOut = a.lse; }, "carry_lse");
+  refused([](CpuCall &a) { a.seqlenK = (1 << 30) + 1; }, "expected at most 1073741824 keys, got 1073741825");
+  refused([](CpuCall &a) { a.scale = INFINITY; }, "scale");
+  refused([](CpuCall &a) { a.give(Role::k, nullptr); }, "k and v");
+  refused([](CpuCall &a) { a.give(Role::carryOut, a.as<float>(Role::lse)); }, "carry_lse");
 }

@@ -67,12 +67,11 @@ Sums runOnCpu(const HandPattern &pattern) {
   OracleProblem p = goldenProblem(8, 1);
   std::vector<float> q(p.q.begin(), p.q.end()), k(p.k.begin(), p.k.end()), v(p.v.begin(), p.v.end());
   std::vector<float> out(q.size(), std::nanf(""));
-  CpuAttentionArgs args;
-  args.q = q.data();
-  args.k = k.data();
-  args.v = v.data();
-  args.out = out.data();
-  args.qStride = args.kStride = args.vStride = args.outStride = denseStrides(8, 2, 2);
+  CpuCall args;
+  args.give(Role::q, q.data());
+  args.give(Role::k, k.data());
+  args.give(Role::v, v.data());
+  args.give(Role::out, out.data());
   args.heads = args.kvHeads = 2;
   args.seqlenQ = args.seqlenK = 8;
   args.headDim = args.valueDim = 2;

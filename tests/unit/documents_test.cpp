@@ -196,7 +196,7 @@ struct Outcome {
     auto jit = compileForCpu(*file);
     REQUIRE(jit.isOk());
     const oracle::Problem problem = problemOf(*file, layout, 2);
-    CpuAttentionArgs args = attention.args();
+    CpuCall args = attention.args();
     args.qOrigin = int32_t(problem.qOrigin);
     args.params.assign(problem.parameters.begin(), problem.parameters.end());
     for (const OperandTensor &tensor : problem.operands)

@@ -70,18 +70,18 @@ Sums ofCpu(const PatternFile &file, const AttentionInputs &inputs, int64_t n) {
   auto pattern = compileForCpu(file);
   REQUIRE(pattern.isOk());
   std::vector<float> out(inputs.q.elements(), std::nanf(""));
-  CpuAttentionArgs args;
-  args.q = inputs.q.data.data();
-  args.k = inputs.k.data.data();
-  args.v = inputs.v.data.data();
-  args.out = out.data();
-  args.qStride = args.kStride = args.vStride = args.outStride = denseStrides(n, 2, 2);
+  CpuCall args;
+  args.give(Role::q, inputs.q.data.data());
+  args.give(Role::k, inputs.k.data.data());
+  args.give(Role::v, inputs.v.data.data());
+  args.give(Role::out, out.data());
   args.heads = args.kvHeads = 2;
   args.seqlenQ = args.seqlenK = int32_t(n);
   args.headDim = args.valueDim = 2;
   args.scale = float(1 / std::sqrt(2.0));
   args.blockM = args.blockN = 4;
-  REQUIRE(runAttention(**pattern, args).isOk());
+  args.pattern = pattern->get();
+  REQUIRE(runAttention(args).isOk());
   Sums sums;
   for (float value : out)
     sums.add(value);

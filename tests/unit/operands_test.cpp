@@ -195,7 +195,7 @@ TEST_CASE("rows on the CPU are those of the definition: odd lengths, one key, no
       rule.scores = [&](const JitContext &c, int q, int k, double score) {
         return definition.score({c.batch, c.head, q, k}, score);
       };
-      CpuAttentionArgs args = attention.args();
+      CpuCall args = attention.args();
       args.params.assign(bound.shape.parameters.begin(), bound.shape.parameters.end());
       args.operands = bound.pointers();
       args.blockM = 32, args.blockN = 24;
@@ -233,7 +233,7 @@ TEST_CASE("sinks: a key without a value on the CPU and in the emitted text, also
       HandPattern rule{
           bound.info, "", [](const JitContext &, int, int q, int k) { return q - 9 <= k && k <= q - 2; }, {}};
       rule.sink = [&](int head) { return *definition.sink(head); };
-      CpuAttentionArgs args = attention.args();
+      CpuCall args = attention.args();
       args.params.assign(bound.shape.parameters.begin(), bound.shape.parameters.end());
       args.operands = bound.pointers();
       args.blockM = 32, args.blockN = 24;
@@ -248,7 +248,7 @@ TEST_CASE("sinks: a key without a value on the CPU and in the emitted text, also
 TEST_CASE("the CPU target names a tensor that is missing or null") {
   Bound bound(scoresText(kTypes[0].bias, kTypes[0].table), shapeOf(1, 2, 2, 8, 8));
   AttentionCase attention(CaseShape{1, 2, 2, 8, 8}, 1);
-  CpuAttentionArgs args = attention.args();
+  CpuCall args = attention.args();
   args.params.assign(bound.shape.parameters.begin(), bound.shape.parameters.end());
   JitPattern jit = bound.compile();
   CHECK(runAttention(jit, args).status().message() == "pattern 'p' reads 2 tensors, got 0");

@@ -194,7 +194,7 @@ void checkAttention(Compiled &compiled, Sizes sizes) {
   shape.qOrigin = sizes.qOrigin;
   shape.kOrigin = sizes.kOrigin;
   AttentionCase attention(shape, 4);
-  CpuAttentionArgs args = attention.args();
+  CpuCall args = attention.args();
   args.params = compiled.pattern.params;
   args.operands = pointersOf(compiled);
   args.blockN = 24;

@@ -300,7 +300,7 @@ TEST_CASE("rows on the CPU are those of the definition: odd lengths, one key, no
       rule.scores = [&](const JitContext &c, int q, int k, double score) {
         return definition.score({c.batch, c.head, q, k}, score);
       };
-      CpuAttentionArgs args = attention.args();
+      CpuCall args = attention.args();
       args.params.assign(chain.parameters.begin(), chain.parameters.end());
       args.blockM = 32, args.blockN = 24;
       REQUIRE(runAttention(jit, args).isOk());
@@ -319,7 +319,7 @@ TEST_CASE("values of one give one under any chain") {
     shape.seqlenQ = shape.seqlenK = 61;
     AttentionCase attention(shape, 3);
     attention.fillValues(1);
-    CpuAttentionArgs args = attention.args();
+    CpuCall args = attention.args();
     args.params.assign(chain.parameters.begin(), chain.parameters.end());
     REQUIRE(runAttention(chain.compile(), args).isOk());
     for (int row = 0; row < shape.seqlenQ; ++row)

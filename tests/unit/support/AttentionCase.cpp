@@ -13,7 +13,10 @@ CaseTensor::CaseTensor(DType dtype, int batch, int rows, int heads, int dim, int
     storeFloats(dtype, &nan, 1, bytes.data(), at);
 }
 
-CpuStrides CaseTensor::strides() const { return denseStrides(rows, heads, dim + padding); }
+CpuStrides CaseTensor::strides() const {
+  const int64_t head = dim + padding, row = head * heads;
+  return {row * rows, row, head};
+}
 
 int64_t CaseTensor::offset(int b, int row, int head, int d) const {
   return ((int64_t(b) * rows + row) * heads + head) * (dim + padding) + d;
@@ -79,18 +82,14 @@ void AttentionCase::fillValues(double value) {
           v.set(b, row, head, d, value);
 }
 
-CpuAttentionArgs AttentionCase::args() {
-  CpuAttentionArgs a;
-  a.dtype = shape.dtype;
-  a.q = q.data();
-  a.k = k.data();
-  a.v = v.data();
-  a.out = out.data();
-  a.lse = lse.data();
-  a.qStride = q.strides();
-  a.kStride = k.strides();
-  a.vStride = v.strides();
-  a.outStride = out.strides();
+CpuCall AttentionCase::args() {
+  CpuCall a;
+  a.dtype = a.outDtype = shape.dtype;
+  a.give(Role::q, q.data(), q.strides());
+  a.give(Role::k, k.data(), k.strides());
+  a.give(Role::v, v.data(), v.strides());
+  a.give(Role::out, out.data(), out.strides());
+  a.give(Role::lse, lse.data());
   a.batch = shape.batch;
   a.heads = shape.heads;
   a.kvHeads = shape.kvHeads;

@@ -11,6 +11,11 @@
 
 namespace heddle::test {
 
+inline Result<CpuAttentionCounts> runAttention(const JitPattern &pattern, CpuCall call) {
+  call.pattern = &pattern;
+  return heddle::runAttention(call);
+}
+
 struct CaseShape {
   int batch = 1, heads = 2, kvHeads = 2, seqlenQ = 1, seqlenK = 1, headDim = 16, valueDim = 16;
   int qOrigin = 0, kOrigin = 0;
@@ -46,7 +51,7 @@ public:
 
   // Overwrites v.
   void fillValues(double value);
-  CpuAttentionArgs args();
+  CpuCall args();
   OracleProblem problem() const;
   // Largest errors against the oracle under `pattern`; out errors are in units of the allowed error
   // (half a unit in the last place of the element type, and 2e-5 for fp32 arithmetic).

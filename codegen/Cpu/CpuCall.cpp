@@ -1,0 +1,17 @@
+//===- CpuCall.cpp - sizes and strides by role ------------------------------===//
+#include "codegen/Cpu/CpuCall.h"
+
+namespace heddle {
+
+int32_t &CpuCall::sizeOf(RoleExtent extent) {
+  int32_t *const sizes[] = {&seqlenQ, &seqlenK, &heads, &kvHeads, &headDim, &valueDim};
+  return *sizes[size_t(extent)];
+}
+
+CpuStrides CpuCall::stridesOf(Role wanted) const {
+  const RoleSpec &spec = specOf(wanted);
+  const int64_t perHead = sizeOf(spec.dim), perRow = perHead * sizeOf(spec.heads);
+  return stride[size_t(wanted)].value_or(CpuStrides{perRow * sizeOf(spec.rows), perRow, perHead});
+}
+
+} // namespace heddle

@@ -1,0 +1,49 @@
+//===- CpuCall.h - one call on the CPU ----------------------------*- C++ -*-===//
+// Owns what a call of any kind is for the processors of this machine: its tensors by role, its sizes, and the pattern
+// where the kind walks one.
+#ifndef HEDDLE_CODEGEN_CPU_CPUCALL_H
+#define HEDDLE_CODEGEN_CPU_CPUCALL_H
+
+#include "runtime/Core/DType.h"
+#include "runtime/Core/Kinds.h"
+
+#include <optional>
+
+namespace heddle {
+
+class JitPattern;
+
+/// Element strides of batch, row and head; the last dimension is contiguous.
+using CpuStrides = std::array<int64_t, 3>;
+
+struct CpuCall {
+  const JitPattern *pattern = nullptr; ///< outlives the call
+  DType dtype = DType::fp32;           ///< RoleElement::dtype
+  DType outDtype = DType::fp32;        ///< RoleElement::outDtype
+  /// Addresses in the layouts of Kinds.h; null: not given. Those that are only read are not written.
+  std::array<void *, kRoleCount> role = {};
+  std::array<std::optional<CpuStrides>, kRoleCount> stride = {}; ///< of tensors; nothing: dense
+  int32_t batch = 1, heads = 1, kvHeads = 1, seqlenQ = 0, seqlenK = 0;
+  int32_t headDim = 0, valueDim = 0, qOrigin = 0, kOrigin = 0;
+  float scale = 1.0f;
+  std::vector<int32_t> params; ///< the pattern's run-time sizes; of a tensor, its length
+  /// The pattern's tensors, in the order of PatternInfo::operands; row-major, of the extents that its ops say.
+  std::vector<const void *> operands;
+  int32_t blockM = 64, blockN = 64;
+  int threads = 0; ///< 0: one per processor
+
+  void give(Role to, const void *address, std::optional<CpuStrides> strides = {}) {
+    role[size_t(to)] = const_cast<void *>(address);
+    stride[size_t(to)] = strides;
+  }
+  template <class T> T *as(Role wanted) const { return static_cast<T *>(role[size_t(wanted)]); }
+
+  int32_t &sizeOf(RoleExtent extent); ///< none for `one`
+  int32_t sizeOf(RoleExtent extent) const { return const_cast<CpuCall *>(this)->sizeOf(extent); }
+  /// Of [batch, rows, heads, dim].
+  CpuStrides stridesOf(Role wanted) const;
+};
+
+} // namespace heddle
+
+#endif
