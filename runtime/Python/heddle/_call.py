@@ -5,7 +5,7 @@ import numbers
 import operator
 from typing import Any, NamedTuple, Optional, Tuple
 
-from . import _engine, _header, _library
+from . import _engine, _header, _kinds, _library
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 
@@ -27,6 +27,11 @@ class CallSpec(NamedTuple):
     carry: Optional[Tuple[Any, Any]] = None
     stream: Optional[int] = None
     arguments: dict = {}
+
+    def given(self):
+        """Tensors, by role."""
+        carry = {} if self.carry is None else dict(carry_out=self.carry[0], carry_lse=self.carry[1])
+        return dict(q=self.q, k=self.k, v=self.v, **carry)
 
     def refuse_unclear(self, what, **others):
         """Of the pattern: `others` are what the call takes beside these."""
@@ -57,76 +62,84 @@ def place(device):
 
 
 class Inputs(NamedTuple):
-    """What a call reads: views, and the values of sizes and numbers of the pattern. `tensors`: by the names of its arguments."""
-    q: View
-    k: View
-    v: View
+    """What a call of a kind reads: views by role, the sizes that they give, and of the pattern the tensors, by the names of its
+    arguments, and the values of sizes and numbers."""
+    kind: _kinds.Kind
+    views: dict
+    sizes: dict
     tensors: dict
-    carry: Optional[list]
     values: dict
 
     @property
-    def shape(self):
-        """Of out."""
-        return (*self.q.shape[:3], self.v.shape[3])
+    def first(self):
+        """The tensor that the others are held against."""
+        return self.views[self.kind.read[0].name]
 
-    @property
-    def lse_shape(self):
-        return (self.q.shape[0], self.q.shape[2], self.q.shape[1])
+    def shape(self, name):
+        return next(role for role in self.kind.roles if role.name == name).shape(self.sizes)
 
 
-def inputs_of(spec, view):
+def inputs_of(spec, view, kind=_kinds.FORWARD):
     """Checked against each other. `view` makes one of a tensor and its name."""
     values, tensors = call_values(spec.pattern, spec.arguments)
-    q, k, v = (view(getattr(spec, name), name) for name in ("q", "k", "v"))
-    check_tensors(q, k, v)
-    carry = None if spec.carry is None else [view(each, f"carry: {name}") for name, each in zip(("out", "lse"), spec.carry)]
-    return Inputs(q, k, v, {name: view(each, name) for name, each in tensors.items()}, carry, values)
+    given = spec.given()
+    inputs = Inputs(kind, {}, {}, {}, values)
+    for role in kind.read:
+        if role.name in given:
+            inputs.views[role.name] = view(given[role.name], role.label)
+            _check(role, inputs.views[role.name], inputs)
+    heads, kv_heads = inputs.sizes["heads"], inputs.sizes.get("kv_heads")
+    if kv_heads is not None and heads > 0 and (kv_heads == 0 or heads % kv_heads):
+        of = next(role.name for role in kind.read if "kv_heads" in role.extents)
+        raise bad(f"{of}: size of head: expected a divisor of the {heads} query heads, got {kv_heads}")
+    inputs.tensors.update((name, view(each, name)) for name, each in tensors.items())
+    return inputs
 
 
-def check_tensors(q, k, v):
-    """Ranks, dtypes, devices and sizes that have to agree, before a kernel is looked for."""
-    for name, view in (("q", q), ("k", k), ("v", v)):
-        if len(view.shape) != 4:
-            raise bad(f"{name}: expected 4 dimensions (batch, row, head, dim), got {len(view.shape)}")
-        if view.dtype not in _CODES:
-            raise bad(f"{name}: dtype: expected bf16, fp16 or fp32, got {view.dtype}")
-        if view.shape[3] > 1 and view.stride[3] != 1 and 0 not in view.shape:
-            raise bad(f"{name}: stride of dim: expected 1, got {view.stride[3]}; make the tensor contiguous in dim")
-    for name, view in (("k", k), ("v", v)):
-        if view.dtype != q.dtype:
-            raise bad(f"{name}: dtype: expected {q.dtype} as q, got {view.dtype}")
-        check_place(name, view, q.device)
-    (batch, _, heads, head_dim), (_, keys, kv_heads, _) = q.shape, k.shape
-    check_sizes("k", k, (batch, keys, kv_heads, head_dim))
-    check_sizes("v", v, (batch, keys, kv_heads, v.shape[3]))
-    if heads > 0 and (kv_heads == 0 or heads % kv_heads):
-        raise bad(f"k: size of head: expected a divisor of the {heads} query heads, got {kv_heads}")
+def check_results(inputs, views):
+    """Of results that the caller brings, by role."""
+    for role in inputs.kind.written:
+        if role.name in views:
+            _check(role, views[role.name], inputs)
 
 
-def check_sizes(name, view, expected):
-    for dim, want, got in zip(_DIMS, expected, view.shape):
-        if want != got:
-            raise bad(f"{name}: size of {dim}: expected {want}, got {got}")
+def _check(role, view, inputs):
+    """Rank, dtype, device and sizes of one tensor; sizes that are not known yet are those of this one."""
+    if not role.is_tensor:
+        return _check_array(role, view, inputs)
+    if len(view.shape) != 4:
+        raise bad(f"{role.label}: expected 4 dimensions (batch, row, head, dim), got {len(view.shape)}")
+    _check_dtype(role, view, inputs)
+    if not role.is_written and view.shape[3] > 1 and view.stride[3] != 1 and 0 not in view.shape:
+        raise bad(f"{role.label}: stride of dim: expected 1, got {view.stride[3]}; make the tensor contiguous in dim")
+    check_place(role.label, view, inputs.first.device)
+    for dim, extent, got in zip(_DIMS, role.extents, view.shape):
+        expected = inputs.sizes.setdefault(extent, got)
+        if expected != got:
+            raise bad(f"{role.label}: size of {dim}: expected {expected}, got {got}")
 
 
-def check_results(inputs, out, lse):
-    """Of results that the caller brings."""
-    q = inputs.q
-    if out is not None:
-        if len(out.shape) != 4:
-            raise bad(f"out: expected 4 dimensions (batch, row, head, dim), got {len(out.shape)}")
-        if q.device is None and out.dtype != q.dtype:
-            raise bad(f"out: dtype: expected {q.dtype} as q (fp32 beside bf16 is for a GPU), got {out.dtype}")
-        if out.dtype not in (q.dtype, "fp32"):
-            raise bad(f"out: dtype: expected {q.dtype} or fp32, got {out.dtype}")
-        check_sizes("out", out, inputs.shape)
-        check_place("out", out, q.device)
-    if lse is not None:
-        expected = inputs.lse_shape
-        if lse.dtype != "fp32" or tuple(lse.shape) != expected or not is_row_major(lse):
-            raise bad(f"lse: expected row-major fp32 of {list(expected)} (batch, heads, seqlen_q), got {lse.dtype} of {list(lse.shape)}")
-        check_place("lse", lse, q.device)
+def _check_dtype(role, view, inputs):
+    first, of = inputs.first, inputs.kind.read[0]
+    if role.element == of.element and view.dtype not in _CODES:
+        raise bad(f"{role.label}: dtype: expected bf16, fp16 or fp32, got {view.dtype}")
+    if view.dtype == first.dtype:
+        return
+    if role.element == of.element:
+        raise bad(f"{role.label}: dtype: expected {first.dtype} as {of.name}, got {view.dtype}")
+    if first.device is None:
+        raise bad(f"{role.label}: dtype: expected {first.dtype} as {of.name} (fp32 beside bf16 is for a GPU), got {view.dtype}")
+    if view.dtype != "fp32":
+        raise bad(f"{role.label}: dtype: expected {first.dtype} or fp32, got {view.dtype}")
+
+
+def _check_array(role, view, inputs):
+    """Kernels read and write it as rows behind one another."""
+    shape = role.shape(inputs.sizes)
+    if view.dtype != "fp32" or tuple(view.shape) != shape or not is_row_major(view):
+        how = "; have the earlier call write it into an out= of fp32" if role.name == "carry_out" else ""
+        raise bad(f"{role.label}: expected row-major fp32 of {list(shape)} ({', '.join(role.extents)}){how}, got {view.dtype} of {list(view.shape)}")
+    check_place(role.label, view, inputs.first.device)
 
 
 def pair_of(carry):
@@ -136,27 +149,25 @@ def pair_of(carry):
     return carry
 
 
-def check_carry(inputs):
-    """Kernels read it as rows behind one another."""
-    shapes = inputs.shape, inputs.lse_shape
-    words = "(batch, seqlen_q, heads, value_dim); have the earlier call write it into an out= of fp32", "(batch, heads, seqlen_q)"
-    for name, view, shape, meant in zip(("out", "lse"), inputs.carry, shapes, words):
-        if view.dtype != "fp32" or tuple(view.shape) != shape or not is_row_major(view):
-            raise bad(f"carry: {name}: expected row-major fp32 of {list(shape)} {meant}, got {view.dtype} of {list(view.shape)}")
-        check_place(f"carry: {name}", view, inputs.q.device)
-
-
-def check_apart(args):
+def check_apart(args, kind=_kinds.FORWARD):
     """Rows that are written may be read again by then: neither can a carry be continued in place, nor a result replace an input."""
-    for name, written in (("out", args.out.ptr), ("lse", args.lse)):
-        for read, tensor in (("q", args.q), ("k", args.k), ("v", args.v)):
-            if written and tensor.ptr == written and 0 not in tensor.size[:]:
-                raise bad(f"{name}: expected memory apart from {read}, which is still read when it is written, got the same address")
-    if args.lse and args.lse == args.out.ptr and 0 not in args.out.size[:]:
-        raise bad("lse: expected memory apart from out, got the same address")
-    for name, carried, written in (("out", args.carry_out, args.out.ptr), ("lse", args.carry_lse, args.lse)):
-        if carried and carried == written:
-            raise bad(f"carry: {name}: expected memory apart from the {name} that this call writes, got the same address")
+    seen = [(role, _address(args, role)) for role in kind.read]
+    for role in kind.written:
+        written = _address(args, role)
+        for other, address in seen:
+            if not written or address != written:
+                continue
+            if other.is_optional:
+                raise bad(f"{other.label}: expected memory apart from the {role.name} that this call writes, got the same address")
+            why = "" if other.is_written else ", which is still read when it is written"
+            raise bad(f"{role.name}: expected memory apart from {other.name}{why}, got the same address")
+        seen.append((role, written))
+
+
+def _address(args, role):
+    """None of an empty tensor."""
+    field = getattr(args, role.name)
+    return field if not role.is_tensor else None if 0 in field.size[:] else field.ptr
 
 
 def check_place(name, view, device):
@@ -174,7 +185,7 @@ def is_row_major(view):
     return True
 
 
-def check_operand(pattern, argument, view, q, k):
+def check_operand(pattern, argument, view, inputs):
     """A tensor that the pattern reads, against its type and the call."""
     extents, element = _header.extents_of(argument.type)
     name = f"pattern {pattern.name}: {argument.name}"
@@ -182,11 +193,11 @@ def check_operand(pattern, argument, view, q, k):
         raise InvalidArgumentError(f"{name}: dtype: expected {element}, got {view.dtype}")
     if len(view.shape) != len(extents):
         raise InvalidArgumentError(f"{name}: expected {len(extents)} dimension{'' if len(extents) == 1 else 's'} ({argument.type}), got {len(view.shape)}")
-    if view.device != q.device:
-        raise InvalidArgumentError(f"{name}: expected a tensor in {place(q.device)} as q, got one in {place(view.device)}")
-    batch, rows, heads, _ = q.shape
+    if view.device != inputs.first.device:
+        raise InvalidArgumentError(f"{name}: expected a tensor in {place(inputs.first.device)} as q, got one in {place(view.device)}")
+    batch, rows, heads, keys = (inputs.sizes[size] for size in ("batch", "seqlen_q", "heads", "seqlen_k"))
     # What ? stands for, by rank: biases, index lists, relative tables, one number per head.
-    calls = {4: (batch, heads, rows, k.shape[1]), 3: (batch, heads, None), 2: (heads, None), 1: (None if argument.takes_length else heads,)}
+    calls = {4: (batch, heads, rows, keys), 3: (batch, heads, None), 2: (heads, None), 1: (None if argument.takes_length else heads,)}
     for number, (extent, size, got) in enumerate(zip(extents, calls.get(len(extents), ()), view.shape)):
         expected = extent if extent != -1 else size
         if expected is not None and got != expected:
@@ -223,29 +234,27 @@ def _describe(tensor, view):
 class Call:
     """The argument struct of calls with these sizes, strides and values; only addresses change. Not for two threads at once."""
 
-    def __init__(self, spec, inputs, out):
-        """`out`: a view."""
-        check_results(inputs, out, None)
-        if inputs.carry is not None:
-            check_carry(inputs)
-        q, k, v = inputs[:3]
-        self.pattern, self.values, self.device = spec.pattern, inputs.values, q.device
-        pattern = spec.pattern
-        self.lse_shape = inputs.lse_shape
+    def __init__(self, spec, inputs, results):
+        """`results`: views by role, as far as they are known."""
+        check_results(inputs, results)
+        self.pattern, self.values, self.device = spec.pattern, inputs.values, inputs.first.device
+        self.inputs = inputs
         self.args = args = S.sized(S.AttentionArgs)
-        for tensor, view in ((args.q, q), (args.k, k), (args.v, v), (args.out, out)):
-            _describe(tensor, view)
-        args.q_origin, args.k_origin = _origin(pattern, spec.q_origin), _position("k_origin", spec.k_origin)
+        views = {**inputs.views, **results}
+        for role in inputs.kind.roles:
+            if role.name in views and role.is_tensor:
+                _describe(getattr(args, role.name), views[role.name])
+            elif role.name in views:
+                setattr(args, role.name, views[role.name].ptr)
+        args.q_origin, args.k_origin = _origin(self.pattern, spec.q_origin), _position("k_origin", spec.k_origin)
         args.scale = _scale(spec.scale)
-        args.carry_out, args.carry_lse = (view.ptr for view in inputs.carry) if inputs.carry is not None else (None, None)
         for name, view in inputs.tensors.items():
-            check_operand(pattern, pattern.argument(name), view, q, k)
+            check_operand(self.pattern, self.pattern.argument(name), view, inputs)
         self._set_operands(inputs.tensors)
         self.reference = C.byref(args)
-        self.kind = b"forward_fp32_out" if out.dtype != q.dtype else None
-        self._sizes = dict(batch=q.shape[0], heads=q.shape[2], kv_heads=k.shape[2], seqlen_q=q.shape[1], seqlen_k=k.shape[1],
-                           q_origin=args.q_origin, k_origin=args.k_origin)
-        self._dims = (q.shape[3], v.shape[3])
+        is_other = any(role.element == "outDtype" and views[role.name].dtype != inputs.first.dtype for role in inputs.kind.roles if role.name in views)
+        kind = inputs.kind.name + ("_fp32_out" if is_other else "")
+        self.kind = None if kind == _kinds.FORWARD.name else kind.encode()
 
     def _set_operands(self, tensors):
         self.lengths = lengths = {name: view.shape[-1] for name, view in tensors.items() if self.pattern.argument(name).takes_length}
@@ -260,7 +269,9 @@ class Call:
         self.args.operands, self.args.operand_count = operands, len(operands) if tensors or self.values else 0
 
     def question(self):
-        return _engine.Question(self.pattern, self.device, self.args.q.dtype, self.kind, *self._dims, self._sizes,
+        sizes = {name: self.inputs.sizes[name] for name in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k")}
+        return _engine.Question(self.pattern, self.device, _CODES[self.inputs.first.dtype], self.kind, self.inputs.sizes["head_dim"],
+                                self.inputs.sizes["value_dim"], dict(sizes, q_origin=self.args.q_origin, k_origin=self.args.k_origin),
                                 {**self.lengths, **self.values})
 
     def workspace_bytes(self, kernel):

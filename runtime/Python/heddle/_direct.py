@@ -115,7 +115,7 @@ def call_of(spec):
         from . import _dlpack
         view = _dlpack.view
     inputs = _call.inputs_of(spec, view)
-    call = _call.Call(spec, inputs, inputs.q._replace(shape=inputs.shape))
+    call = _call.Call(spec, inputs, {"out": inputs.first._replace(shape=inputs.shape("out"))})
     if call.device is None:
         raise UnsupportedError("kernels are for tensors on a GPU; in host memory there is nothing to choose")
     return call

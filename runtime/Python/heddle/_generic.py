@@ -18,15 +18,12 @@ class Bound:
                 raise InvalidArgumentError(f"{name}: expected a tensor of the same library as q, {type(spec.q).__name__}, got a PyTorch tensor")
         self.stream = stream = _call.stream_address(spec.stream)
         inputs = _call.inputs_of(spec, lambda tensor, name: _dlpack.view(tensor, name, stream))
-        self.out = _dlpack.empty(spec.q, inputs.shape, None) if spec.out is None else spec.out
-        self.lse = _dlpack.empty(spec.q, inputs.lse_shape, "fp32") if spec.lse is None else spec.lse
+        self.out = _dlpack.empty(spec.q, inputs.shape("out"), None) if spec.out is None else spec.out
+        self.lse = _dlpack.empty(spec.q, inputs.shape("lse"), "fp32") if spec.lse is None else spec.lse
         for name, each in (("out", spec.out), ("lse", spec.lse)):
             if _dlpack.is_read_only(each):
                 raise InvalidArgumentError(f"{name}: expected an array that may be written, got a read-only one")
-        out_view, lse_view = _dlpack.view(self.out, "out", stream), _dlpack.view(self.lse, "lse", stream)
-        self.call = _call.Call(spec, inputs, out_view)
-        _call.check_results(inputs, out_view, lse_view)
-        self.call.args.lse = lse_view.ptr
+        self.call = _call.Call(spec, inputs, {name: _dlpack.view(getattr(self, name), name, stream) for name in ("out", "lse")})
         _call.check_apart(self.call.args)
         self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).current(stream)
         self._spec = spec  # keeps the tensors

@@ -14,15 +14,19 @@ _DECLARATOR = re.compile(r"\s*(\**)(\w+)(?:\[(\d+)\])?")
 _declared: dict = {}
 
 
+def text_of(*place):
+    """Of a header, which a wheel has beside this file and a checkout in its place: there the package is runtime/Python/heddle."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    inside = os.path.join(here, "include")
+    path = os.path.join(inside, place[-1]) if os.path.isdir(inside) else os.path.join(here, "..", "..", "..", *place)
+    with open(path, encoding="utf-8") as header:
+        return header.read()
+
+
 def _texts():
     """Without comments and what is for the preprocessor."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    inside, root = os.path.join(here, "include"), os.path.join(here, "..", "..", "..")
-    # In a checkout the package is runtime/Python/heddle.
-    folders = (inside, inside) if os.path.isdir(inside) else (os.path.join(root, "runtime", "Include"), os.path.join(root, "compiler", "Library"))
-    for folder, file in zip(folders, ("heddle.h", "heddle_compiler.h")):
-        with open(os.path.join(folder, file), encoding="utf-8") as header:
-            yield re.sub(r"/\*.*?\*/|^#.*?$", "", header.read(), flags=re.S | re.M)
+    for place in (("runtime", "Include", "heddle.h"), ("compiler", "Library", "heddle_compiler.h")):
+        yield re.sub(r"/\*.*?\*/|^#.*?$", "", text_of(*place), flags=re.S | re.M)
 
 
 def _named(name):

@@ -99,7 +99,7 @@ class _Ready:
         self.args, self.reference = call.args, call.reference
         self.q, self.k, self.v, self.out = call.args.q, call.args.k, call.args.v, call.args.out
         self.outs = _Results(tuple(call.args.out.size), q.dtype, device)
-        self.logs = _Results(call.lse_shape, torch.float32, device)
+        self.logs = _Results(call.inputs.shape("lse"), torch.float32, device)
         if found is not None:
             self.library = _engine.engine().library
             self.launch = self.library.quick("heddle_kernel_launch")
@@ -134,14 +134,13 @@ def _prepare(spec):
     if torch.jit.is_tracing():  # where sizes are tensors
         raise UnsupportedError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")
     inputs = _call.inputs_of(spec, view)
-    if spec.out is None:
-        out = inputs.q._replace(shape=inputs.shape, stride=_dlpack.row_major(inputs.shape))
-    else:
-        out = view(spec.out, "out")
-    _call.check_results(inputs, out, None if spec.lse is None else view(spec.lse, "lse"))
+    shape = inputs.shape("out")
+    results = {"out": inputs.first._replace(shape=shape, stride=_dlpack.row_major(shape)) if spec.out is None else view(spec.out, "out")}
+    if spec.lse is not None:
+        results["lse"] = view(spec.lse, "lse")
     given = (spec.q, spec.k, spec.v, spec.out, spec.lse, *(spec.carry or ()), *(spec.arguments[name] for name in inputs.tensors))
     refuse_derivatives([each for each in given if each is not None])
-    call = _call.Call(spec, inputs, out)
+    call = _call.Call(spec, inputs, results)
     found = None if call.device is None else _engine.engine().find(call.question())
     return _Ready(call, found, spec.q)
 
