@@ -1,6 +1,6 @@
 //===- launch.cpp - a stored kernel, launched without a compiler ----------===//
 // Looks a pattern up by name in a kernel database (--db) and shipped ones under it (--shipped-db, else
-// $HEDDLE_SHIPPED_DB, separated by colons), launches it on seeded random inputs and writes out and lse. The tensors
+// $HEDDLE_SHIPPED_DB, separated by colons), launches it on seeded random inputs and writes the results. The tensors
 // that the pattern reads come from a file, under their numbers. Prints one JSON line: how the lookup matched, the
 // median time, registers. `heddle bench` checks the results in its own process (compiler/Measure/LauncherProcess).
 //===----------------------------------------------------------------------===//
@@ -57,16 +57,22 @@ Result<DeviceBuffer> upload(const Device &device, const std::vector<std::byte> &
 class Call {
 public:
   static Result<Call> create(const Arguments &arguments, const Device &device, const AttentionInputs &inputs) {
-    Call call(inputs.sizes, inputs.dtype());
-    HEDDLE_ASSIGN(call.q, upload(device, inputs.q.data));
-    HEDDLE_ASSIGN(call.k, upload(device, inputs.k.data));
-    HEDDLE_ASSIGN(call.v, upload(device, inputs.v.data));
-    HEDDLE_ASSIGN(call.deviceOut, DeviceBuffer::allocate(device, call.out.data.size()));
-    HEDDLE_ASSIGN(call.deviceLse, DeviceBuffer::allocate(device, call.lse.data.size()));
-    HEDDLE_TRY(call.deviceOut.fillBytes(0xff)); // NaN: what is not written shows
-    HEDDLE_TRY(call.deviceLse.fillBytes(0xff));
+    Call call(*inputs.kind, emptyResultsOf(*inputs.kind, inputs.sizes, inputs.dtype()));
+    for (const RoleSpec &role : rolesOf(call.kind, Access::read)) {
+      const HostTensor &tensor = inputs.of(role.role);
+      HEDDLE_ASSIGN(DeviceBuffer buffer, upload(device, tensor.data));
+      call.bind(role.role, tensor, std::move(buffer));
+    }
+    for (const RoleSpec &role : rolesOf(call.kind, Access::write)) {
+      const HostTensor &tensor = call.results.of(role.role);
+      HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, tensor.data.size()));
+      HEDDLE_TRY(buffer.fillBytes(0xff)); // NaN: what is not written shows
+      call.written.push_back({role.role, call.tensors.size()});
+      call.bind(role.role, tensor, std::move(buffer));
+    }
+    call.args.q_origin = arguments.number("q-origin");
+    call.args.k_origin = arguments.number("k-origin");
     HEDDLE_TRY(call.bindOperands(arguments, device));
-    call.bindTensors(arguments);
     return call;
   }
 
@@ -82,27 +88,17 @@ public:
   }
 
   Status writeResults(const std::string &path) {
-    HEDDLE_TRY(deviceOut.copyTo(out.data.data(), out.data.size()));
-    HEDDLE_TRY(deviceLse.copyTo(lse.data.data(), lse.data.size()));
-    RoleTensors results;
-    results.out = out, results.lse = lse;
-    return writeAttentionOutputs(path, results);
+    for (auto [role, number] : written)
+      HEDDLE_TRY(tensors[number].copyTo(results.of(role).data.data(), results.of(role).data.size()));
+    return writeAttentionOutputs(path, results, kind);
   }
 
 private:
-  Call(const AttentionSizes &sizes, DType dtype)
-      : sizes(sizes), dtype(dtype),
-        out(HostTensor::zeros(dtype, {sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim})),
-        lse(HostTensor::zeros(DType::fp32, {sizes.batch, sizes.heads, sizes.seqlenQ})) {}
+  Call(const KindSpec &kind, RoleTensors results) : kind(kind), results(std::move(results)) {}
 
-  void bindTensors(const Arguments &arguments) {
-    args.q = contiguousTensor(q.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.headDim);
-    args.k = contiguousTensor(k.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.headDim);
-    args.v = contiguousTensor(v.data(), dtype, sizes.batch, sizes.seqlenK, sizes.kvHeads, sizes.valueDim);
-    args.out = contiguousTensor(deviceOut.data(), dtype, sizes.batch, sizes.seqlenQ, sizes.heads, sizes.valueDim);
-    args.lse = static_cast<float *>(deviceLse.data());
-    args.q_origin = arguments.number("q-origin");
-    args.k_origin = arguments.number("k-origin");
+  void bind(Role role, const HostTensor &tensor, DeviceBuffer buffer) {
+    bindRole(args, role, buffer.data(), tensor.dtype, tensor.shape);
+    tensors.push_back(std::move(buffer));
   }
 
   Status bindOperands(const Arguments &arguments, const Device &device) {
@@ -123,11 +119,11 @@ private:
     return {};
   }
 
-  AttentionSizes sizes;
-  DType dtype;
-  HostTensor out, lse;
-  DeviceBuffer q, k, v, deviceOut, deviceLse, workspace;
+  const KindSpec &kind;
+  RoleTensors results;
   std::vector<DeviceBuffer> tensors;
+  std::vector<std::pair<Role, size_t>> written; // where their tensors are
+  DeviceBuffer workspace;
   std::vector<heddle_operand> operands;
   AttentionArgs args = makeAttentionArgs();
 };
@@ -154,12 +150,13 @@ Result<StoreStack> openStores(const Arguments &arguments) {
   return stores;
 }
 
-Result<StackLookup> findKernel(const Arguments &arguments, const StoreStack &stores, const Device &device, DType dtype,
-                               const AttentionSizes &sizes) {
+Result<StackLookup> findKernel(const Arguments &arguments, const StoreStack &stores, const Device &device,
+                               const AttentionInputs &inputs, const AttentionSizes &sizes) {
   HEDDLE_ASSIGN(NameRecord name, stores.findName(arguments.text("name")));
   KernelFamily family;
   family.pattern = name.pattern;
-  family.dtype = dtype;
+  family.kind = inputs.kind->name;
+  family.dtype = inputs.dtype();
   family.headDim = sizes.headDim;
   family.valueDim = sizes.valueDim;
   const DeviceInfo &info = device.info();
@@ -195,7 +192,7 @@ Status run(const Arguments &arguments) {
   std::optional<DType> parsed = parseDType(arguments.text("dtype"));
   if (!parsed)
     return Status::invalidArgument("expected --dtype=bf16 or fp16, got '" + arguments.text("dtype") + "'");
-  DType dtype = *parsed;
+  HEDDLE_ASSIGN(const KindSpec *kind, findKind(arguments.text("kind")));
   AttentionSizes sizes{arguments.number("batch"),
                        arguments.number("seqlen"),
                        arguments.number("seqlen-k"),
@@ -203,8 +200,8 @@ Status run(const Arguments &arguments) {
                        arguments.number("kv-heads"),
                        arguments.number("head-dim"),
                        arguments.number("value-dim") ? arguments.number("value-dim") : arguments.number("head-dim")};
-  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, dtype, arguments.number("seed")));
-  HEDDLE_ASSIGN(StackLookup found, findKernel(arguments, stores, device, dtype, sizes));
+  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, *parsed, arguments.number("seed"), *kind));
+  HEDDLE_ASSIGN(StackLookup found, findKernel(arguments, stores, device, inputs, sizes));
   if (found.match == MatchKind::none)
     return Status::notFound("no kernel for '" + arguments.text("name") + "' in " + stores.paths());
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, found.record));

@@ -66,7 +66,7 @@ KernelRecord recordOf(const Options &options, int64_t pattern, int64_t bucket) {
   record.generator = "bench";
   record.contentKey = nameOf(pattern) + "/" + std::to_string(bucket);
   record.kernelArch = "sm_90";
-  LaunchPlan plan;
+  LaunchPlan plan{PlanService("forward")};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.block = 128;
   launch.appendPointer(Role::q);

@@ -19,9 +19,7 @@ void appendFixedParams(KernelLaunch &launch, QOriginRule rule) {
 } // namespace
 
 LaunchPlan planFor(const KernelRequest &request, int64_t keyOriginStep) {
-  LaunchPlan plan;
-  plan.serves.kind = request.kind;
-  plan.serves.roles = PlanService::allOf(request.kind);
+  LaunchPlan plan{PlanService(request.kind)};
   plan.serves.qOrigin = request.qOrigin;
   plan.serves.keyOriginStep = keyOriginStep;
   return plan;

@@ -36,12 +36,12 @@ std::string commandOf(const PatternFile &file, const ProblemShape &shape, const 
   for (const std::string &path : call.shipped)
     shipped += (shipped.empty() ? "" : ":") + path;
   command << '"' << call.program << "\" --db=\"" << call.database << "\" --name=" << call.name
-          << " --dtype=" << dtypeName(call.dtype) << " --head-dim=" << call.headDim << " --value-dim=" << call.valueDim
-          << " --batch=" << shape.batch << " --seqlen=" << shape.seqlenQ << " --seqlen-k=" << shape.seqlenK
-          << " --heads=" << shape.heads << " --kv-heads=" << shape.kvHeads << " --q-origin=" << sizes.qOrigin
-          << " --k-origin=" << sizes.kOrigin << " --work-items=" << items * shape.batch
-          << " --visited-tiles=" << attn::toString(visited * shape.batch) << " --seed=" << call.seed
-          << " --reps=" << call.repetitions << " --shipped-db=\"" << shipped << "\""
+          << " --kind=" << call.kind->name << " --dtype=" << dtypeName(call.dtype) << " --head-dim=" << call.headDim
+          << " --value-dim=" << call.valueDim << " --batch=" << shape.batch << " --seqlen=" << shape.seqlenQ
+          << " --seqlen-k=" << shape.seqlenK << " --heads=" << shape.heads << " --kv-heads=" << shape.kvHeads
+          << " --q-origin=" << sizes.qOrigin << " --k-origin=" << sizes.kOrigin
+          << " --work-items=" << items * shape.batch << " --visited-tiles=" << attn::toString(visited * shape.batch)
+          << " --seed=" << call.seed << " --reps=" << call.repetitions << " --shipped-db=\"" << shipped << "\""
           << " --sizes=" << sizesText(file, shape);
   return command.str();
 }
@@ -77,8 +77,9 @@ Result<LauncherAnswer> launchElsewhere(const PatternFile &file, const ProblemSha
   LauncherAnswer answer;
   answer.match = said.value("match", "");
   answer.medianUs = said.value("median_us", 0.0);
-  HEDDLE_ASSIGN(answer.out, written.read("out"));
-  HEDDLE_ASSIGN(answer.lse, written.read("lse"));
+  for (const RoleSpec &role : rolesOf(*call.kind, Access::write)) {
+    HEDDLE_ASSIGN(answer.results.of(role.role), written.read(role.name));
+  }
   return answer;
 }
 

@@ -1,6 +1,6 @@
 //===- LauncherProcess.h - a call in a process without a compiler -*- C++ -*-===//
 // Owns what bench/launcher is told and what it answers: the sizes of a call on its command line, the pattern's tensors
-// in a file, out and lse in another one. Inputs are not handed over: both processes draw them from the same seed.
+// in a file, results in another one. Inputs are not handed over: both processes draw them from the same seed.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_MEASURE_LAUNCHERPROCESS_H
 #define HEDDLE_COMPILER_MEASURE_LAUNCHERPROCESS_H
@@ -13,6 +13,7 @@ struct LauncherCall {
   std::string program, database;
   std::vector<std::string> shipped; ///< databases under that one; none: what $HEDDLE_SHIPPED_DB says
   std::string name;                 ///< under which the database leads to the pattern
+  const KindSpec *kind = &kinds().front();
   DType dtype = DType::bf16;
   int64_t headDim = 0, valueDim = 0;
   uint64_t seed = 0;
@@ -22,7 +23,7 @@ struct LauncherCall {
 struct LauncherAnswer {
   std::string match; ///< how the kernel was found, in words
   double medianUs = 0;
-  HostTensor out, lse;
+  RoleTensors results;
 };
 
 /// Runs the program to its end. The shape has every tensor that the pattern reads (bindOperands). A process that fails

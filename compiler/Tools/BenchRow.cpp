@@ -96,19 +96,14 @@ oracle::VerifyReport compareTensors(const HostTensor &out, const HostTensor &lse
 Status measureElsewhere(const BenchSetup &setup, const Found &found, uint64_t seed, BenchRow &row,
                         const oracle::ReferenceRows &reference) {
   const Workload &workload = setup.workload;
-  const LauncherCall call{setup.launcher,
-                          setup.database.path(),
-                          setup.database.shippedPaths(),
-                          found.name,
-                          workload.dtype,
-                          workload.headDim,
-                          workload.valueDim,
-                          seed,
+  const LauncherCall call{setup.launcher,   setup.database.path(), setup.database.shippedPaths(),
+                          found.name,       &kinds().front(),      workload.dtype,
+                          workload.headDim, workload.valueDim,     seed,
                           setup.repetitions};
   HEDDLE_ASSIGN(LauncherAnswer answer, launchElsewhere(setup.file, workload.shape, call));
   row.launcherUs = answer.medianUs;
   row.match = answer.match;
-  row.verified = compareTensors(answer.out, answer.lse, reference, workload);
+  row.verified = compareTensors(answer.results.out, answer.results.lse, reference, workload);
   return {};
 }
 

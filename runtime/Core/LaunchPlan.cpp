@@ -177,12 +177,10 @@ Result<PointerSource> PointerSource::parse(std::string_view text) {
   return Status::invalidArgument("expected " + names + "operand<i> or region<i>, got '" + std::string(text) + "'");
 }
 
-std::vector<Role> PlanService::allOf(std::string_view kind) {
-  std::vector<Role> roles;
+PlanService::PlanService(std::string_view kind) : kind(kind) {
   if (const Result<const KindSpec *> spec = findKind(kind))
     for (const KindRole &known : (*spec)->roles)
       roles.push_back(known.role);
-  return roles;
 }
 
 PointerSource LaunchPlan::appendRegion(std::string name, LaunchExpr bytes, int64_t first, int64_t last) {
@@ -261,7 +259,6 @@ std::vector<bool> LaunchPlan::usedParams() const {
 }
 
 Status LaunchPlan::validate() const {
-  HEDDLE_TRY(validateService(serves));
   if (launches.empty() || launches.size() > size_t(kMaxLaunches))
     return Status::invalidArgument("launch plan: expected 1 to " + std::to_string(kMaxLaunches) + " launches, got " +
                                    std::to_string(launches.size()));
@@ -270,14 +267,16 @@ Status LaunchPlan::validate() const {
     return Status::invalidArgument("launch plan: expected param0 to param" + std::to_string(kMaxArguments - 1) +
                                    ", got param" + std::to_string(paramCount() - 1));
   int64_t allBytes = 0;
-  for (size_t i = 0; i < launches.size(); ++i) {
-    HEDDLE_TRY(validateLaunch(launches[i]));
-    HEDDLE_TRY(validatePointers(*this, i));
-    allBytes += roundUp(launches[i].paramBytes, kParamAlignment);
+  for (const KernelLaunch &launch : launches) {
+    HEDDLE_TRY(validateLaunch(launch));
+    allBytes += roundUp(launch.paramBytes, kParamAlignment);
   }
   if (allBytes > kMaxParamBytes)
     return Status::invalidArgument("launch plan: expected at most " + std::to_string(kMaxParamBytes) +
                                    " parameter bytes of all launches, got " + std::to_string(allBytes));
+  HEDDLE_TRY(validateService(serves));
+  for (size_t i = 0; i < launches.size(); ++i)
+    HEDDLE_TRY(validatePointers(*this, i));
   return {};
 }
 

@@ -119,22 +119,26 @@ private:
 inline constexpr int kMaxLaunches = 8; // of one plan
 inline constexpr int kMaxRegions = 24; // of one plan
 
-// What calls a plan serves; the runtime refuses others by it.
+// What calls a plan serves; the runtime refuses others by it. One that names no kind serves nothing and is not valid.
 struct PlanService {
-  std::string kind = "forward";
+  PlanService() = default;
+  explicit PlanService(std::string_view kind); // with every role of a kind that there is
+
+  std::string kind;
   // Of the kind, in the order of its table: roles that are missing here must not be given.
-  std::vector<Role> roles = allOf("forward");
+  std::vector<Role> roles;
   QOriginRule qOrigin = QOriginRule::given;
   int64_t keyOriginStep = 1; // the position of key 0 must be a multiple of it
 
   bool has(Role role) const { return std::find(roles.begin(), roles.end(), role) != roles.end(); }
-  // Every role of a kind that there is.
-  static std::vector<Role> allOf(std::string_view kind);
 };
 
 // A value type without behaviour beyond text: kernels that are launched one after the other on one stream. Launch i
 // runs code i of the record (KernelImages.h).
 struct LaunchPlan {
+  LaunchPlan() = default;
+  explicit LaunchPlan(PlanService serves) : serves(std::move(serves)) {}
+
   PlanService serves;
   std::vector<WorkspaceRegion> regions; // of the workspace, which is 256-byte aligned
   // Rows of one round: all launches are made for these rows, then for the next ones. 0: for all rows at once.

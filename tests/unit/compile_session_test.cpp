@@ -312,7 +312,7 @@ TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") 
   record.contentKey = std::string(64, 'a');
   record.kernelArch = archName(*request.arch);
   record.cubin = "code";
-  LaunchPlan plan;
+  LaunchPlan plan{PlanService("forward")};
   plan.launches.emplace_back();
   record.plan = plan.str();
   {

@@ -21,7 +21,7 @@ TensorMapSpec residueMap(Role source, LaunchSymbol rows, LaunchSymbol firstStrid
 }
 
 KernelRecord residueRecord(const char *key, const TensorMapSpec &map) {
-  LaunchPlan plan;
+  LaunchPlan plan{PlanService("forward")};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.appendTensorMap(map);
   KernelRecord record = forwardRecord(key);

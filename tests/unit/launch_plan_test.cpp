@@ -35,7 +35,7 @@ std::string failureOf(const std::string &text) {
 }
 
 LaunchPlan somePlan() {
-  LaunchPlan plan;
+  LaunchPlan plan{PlanService("forward")};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid = {ceilDiv(LaunchSymbol::seqlenQ, 128) * LaunchExpr(LaunchSymbol::heads), LaunchSymbol::batch, 1};
   launch.block = 128;
@@ -150,7 +150,9 @@ TEST_CASE("slots follow natural C++ layout") {
 
 TEST_CASE("a plan round-trips through its text") {
   LaunchPlan plan = somePlan();
-  plan.serves = {"forward", {Role::q, Role::k, Role::v, Role::out, Role::lse}, QOriginRule::end, 128};
+  plan.serves.roles = {Role::q, Role::k, Role::v, Role::out, Role::lse};
+  plan.serves.qOrigin = QOriginRule::end;
+  plan.serves.keyOriginStep = 128;
   const std::string text = plan.str();
   Result<LaunchPlan> parsed = LaunchPlan::parse(text);
   REQUIRE_MESSAGE(parsed.isOk(), parsed.status().str());
@@ -207,7 +209,7 @@ TEST_CASE("plans of more launches or parameters than a call takes are refused") 
 }
 
 TEST_CASE("regions share bytes where their lives do not meet, and no others do") {
-  LaunchPlan plan;
+  LaunchPlan plan{PlanService("forward")};
   plan.launches.resize(4);
   plan.appendRegion("first", 1000, 0, 1);
   plan.appendRegion("second", 300, 1, 2);
@@ -268,7 +270,10 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 3\nlaunch k\nslot x i32 1\n", "line 3: expected an integer"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i16 1\n", "line 4: expected a slot kind"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr w\n", "line 4: expected q, k, v"},
-        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr region0\n", "launch 0 uses region0"},
+        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i64 1\n", "no kind ''; there is forward"},
+        Case{"heddle-plan 3\nkind forward\nlaunch k\nparams 8\nslot 0 ptr q\n",
+             "launch 0 uses q, which the plan does not serve"},
+        Case{"heddle-plan 3\nkind forward\nlaunch k\nparams 8\nslot 0 ptr region0\n", "launch 0 uses region0"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr regionx\n", "operand<i> or region<i>, got 'regionx'"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i32 param64\n", "line 4:"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr operand64\n", "operand<i> or region<i>, got 'operand64'"},

@@ -20,11 +20,12 @@ constexpr int64_t kHeads = 3, kRows = 5, kKeys = 7, kHeadDim = 64, kValueDim = 1
 /// A folder with a database whose only kernel serves the pattern "patterned" with this plan.
 class Scene {
 public:
-  explicit Scene(const LaunchPlan &plan) {
+  explicit Scene(const LaunchPlan &plan) : kind(*require(findKind(plan.serves.kind))) {
     startFake();
     std::filesystem::create_directories(folder);
     setenv("HEDDLE_FAKE_CUDA_PARAMS", (folder + "/params").c_str(), 1);
     KernelRecord record = forwardRecord("reads tensors");
+    record.kind = kind.name;
     record.plan = plan.str();
     StoreOptions options;
     options.mode = StoreMode::readWrite;
@@ -51,6 +52,7 @@ public:
     call.database = folder + "/" + own;
     call.shipped = shipped;
     call.name = "patterned";
+    call.kind = &kind;
     call.headDim = kHeadDim;
     call.valueDim = kValueDim;
     call.repetitions = 2;
@@ -72,6 +74,7 @@ public:
   std::vector<std::string> shipped;
 
 private:
+  const KindSpec &kind;
   const std::string folder =
       (std::filesystem::temp_directory_path() / ("heddle-launcher-" + std::to_string(getpid()))).string();
 };
@@ -108,8 +111,8 @@ TEST_CASE("tensors, their lengths and the sizes beside them reach the other proc
   Scene scene(plan);
   LauncherAnswer answer = require(scene.launch(*file, shape));
   CHECK(answer.match == "untuned default");
-  CHECK(answer.out.shape == std::vector<int64_t>{1, kRows, kHeads, kValueDim});
-  CHECK(answer.lse.shape == std::vector<int64_t>{1, kHeads, kRows});
+  CHECK(answer.results.out.shape == std::vector<int64_t>{1, kRows, kHeads, kValueDim});
+  CHECK(answer.results.lse.shape == std::vector<int64_t>{1, kHeads, kRows});
   for (int i = 0; i < 3; ++i) {
     CHECK(scene.slotAt<const void *>(pointers[i]) != nullptr);
     CHECK(scene.slotAt<int32_t>(words[i]) == shape.operands[i].shape[0]);
@@ -124,7 +127,7 @@ TEST_CASE("a tensor without a length has no word, and the bits of a number trave
       "attn.pattern @p(%sinks: memref<?xf32>, %cap: f32 {attn.min = 1.0 : f32}) {\n %m = attn.full\n %s = attn.scaled\n"
       " %t = attn.softcap %s by %cap\n attn.softmax union(%m) of %t sink %sinks : memref<?xf32>\n}",
       "capped"));
-  LaunchPlan plan;
+  LaunchPlan plan{PlanService("forward")};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.block = 128;
   const int64_t sinks = launch.appendPointer(PointerSource::operand(0)), cap = launch.appendI32(LaunchExpr::param(1));
@@ -136,7 +139,7 @@ TEST_CASE("a tensor without a length has no word, and the bits of a number trave
 
 TEST_CASE("a shipped database serves where the user's own is missing, from the command line or the environment") {
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/full.mlir", ""));
-  LaunchPlan plan;
+  LaunchPlan plan{PlanService("forward")};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.block = 128;
   launch.appendPointer(Role::q);
@@ -159,10 +162,24 @@ TEST_CASE("a shipped database serves where the user's own is missing, from the c
   CHECK(require(scene.launch(*file, shape)).match == "untuned default");
 }
 
+TEST_CASE("a call of another kind: its own roles are read, written and answered") {
+  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/full.mlir", ""));
+  LaunchPlan plan{PlanService("row_dot")};
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.block = 128;
+  const int64_t dOut = launch.appendPointer(Role::dOut), delta = launch.appendPointer(Role::delta);
+  Scene scene(plan);
+  LauncherAnswer answer = require(scene.launch(*file, shapeWith(*file, {})));
+  CHECK(scene.slotAt<const void *>(dOut) != nullptr);
+  CHECK(scene.slotAt<const void *>(delta) != scene.slotAt<const void *>(dOut));
+  CHECK(answer.results.delta.shape == std::vector<int64_t>{1, kHeads, kRows});
+  CHECK(answer.results.out.shape.empty());
+}
+
 TEST_CASE("a call that lacks a tensor fails, and leaves no files") {
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/document_window.mlir", ""));
   ProblemShape shape = shapeWith(*file, {});
-  LaunchPlan plan;
+  LaunchPlan plan{PlanService("forward")};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.block = 128;
   for (int i = 0; i < 3; ++i)
