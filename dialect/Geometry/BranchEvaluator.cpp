@@ -6,6 +6,7 @@ namespace heddle::attn {
 BranchEvaluator::BranchEvaluator(const BranchRanges &branch, const TensorData &tensors)
     : tensors(tensors), columnRate(branch.columnRate) {
   columnCount = countProgram.add(branch.columnCount);
+  columnResidue = residueProgram.add(branch.columnResidue);
   for (const PieceRange &range : branch.pieces) {
     CompiledPiece &piece = pieces.emplace_back();
     for (const CellRange &cell : range.cells) {

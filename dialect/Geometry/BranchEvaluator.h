@@ -29,6 +29,14 @@ public:
   /// Heads with equal values (sizes alike) have equal ranges for every tile.
   template <class SymbolValues> std::vector<int64_t> headValues(SymbolValues valueOf) const;
 
+  /// Of the class of columns.
+  template <class SymbolValues> int64_t residue(SymbolValues valueOf) const {
+    PlainDomain domain{&tensors};
+    std::vector<int64_t> slots;
+    residueProgram.run(domain, valueOf, slots);
+    return slots[columnResidue];
+  }
+
   /// At most so many entries of lists are read for `rows` rows, and at most so many tiles do they visit.
   template <class SymbolValues> WideInt listEntries(SymbolValues valueOf, int64_t rows) const;
   template <class SymbolValues> WideInt listTiles(SymbolValues valueOf, int64_t rows, TileShape shape) const;
@@ -112,8 +120,8 @@ private:
   const TensorData &tensors;
   std::vector<CompiledPiece> pieces;
   int64_t columnRate;
-  ExprProgram countProgram;
-  unsigned columnCount;
+  ExprProgram countProgram, residueProgram;
+  unsigned columnCount, columnResidue;
 };
 
 template <class SymbolValues>

@@ -12,17 +12,19 @@ TileVisitor::TileVisitor(TileVisitor &&) noexcept = default;
 TileVisitor::~TileVisitor() = default;
 
 TileVisit TileVisitor::visit(int64_t head, RowTile tile, int64_t columnsPerTile) const {
-  ClassTiles tiles(rowAxis(sizes, direction), rowRate, tile.rowClass, tile.block);
+  const ClassTiles tiles(rowAxis(sizes, direction), rowRate, tile.rowClass, tile.block);
+  const int64_t first = tiles.first + tiles.step * tile.index;
+  return visit(head, RowSpan{first, std::min(first + tiles.span, tiles.lastRow)}, columnsPerTile);
+}
+
+TileVisit TileVisitor::visit(int64_t head, RowSpan rows, int64_t columnsPerTile) const {
   PlainDomain domain{&sizes.tensors};
-  int64_t first = tiles.first + tiles.step * tile.index;
   auto visit = evaluator->visit(
       domain,
       [&](Symbol symbol) {
         if (symbol.kind == Symbol::TileFirst)
-          return first;
-        if (symbol.kind == Symbol::TileLast)
-          return std::min(first + tiles.span, tiles.lastRow);
-        return symbolValue(sizes, head, symbol);
+          return rows.first;
+        return symbol.kind == Symbol::TileLast ? rows.last : symbolValue(sizes, head, symbol);
       },
       columnsPerTile);
   TileVisit result;
@@ -38,9 +40,9 @@ std::vector<int64_t> TileVisitor::headValues(int64_t head) const {
   return evaluator->headValues([&](Symbol symbol) { return symbolValue(sizes, head, symbol); });
 }
 
-TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes,
-                    int64_t head, RowTile tile, int64_t columnsPerTile) {
-  return TileVisitor(variant, branch, direction, sizes).visit(head, tile, columnsPerTile);
+int64_t TileVisitor::columnResidue(int64_t head, int64_t firstRow) const {
+  return evaluator->residue(
+      [&](Symbol symbol) { return symbol.kind == Symbol::TileFirst ? firstRow : symbolValue(sizes, head, symbol); });
 }
 
 } // namespace heddle::attn

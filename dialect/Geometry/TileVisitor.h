@@ -26,6 +26,11 @@ struct RowTile {
   int64_t rowClass = 0, index = 0, block = 1;
 };
 
+/// Rows of one class by the positions of the first and the last one.
+struct RowSpan {
+  int64_t first, last;
+};
+
 class BranchEvaluator;
 
 /// Asks one branch of a variant about many tiles of rows; ranges and sizes outlive it.
@@ -37,6 +42,9 @@ public:
 
   /// The column tiles for one tile of rows, which must hold at least one row.
   TileVisit visit(int64_t head, RowTile tile, int64_t columnsPerTile) const;
+  TileVisit visit(int64_t head, RowSpan rows, int64_t columnsPerTile) const;
+  /// Of the class of columns that rows from this position on visit.
+  int64_t columnResidue(int64_t head, int64_t firstRow) const;
   /// Heads of this variant with equal values visit alike.
   std::vector<int64_t> headValues(int64_t head) const;
 
@@ -46,10 +54,6 @@ private:
   Direction direction;
   const ProblemSizes &sizes;
 };
-
-/// The column tiles of `branch` (of `variant`) for one tile of rows; the tile must hold at least one row.
-TileVisit visitTile(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes,
-                    int64_t head, RowTile tile, int64_t columnsPerTile);
 
 } // namespace heddle::attn
 

@@ -256,7 +256,8 @@ void visitShort(const PatternFile &file, const std::vector<int64_t> &parameters)
   const attn::ProblemSizes sizes = sizesOf(file, shape);
   const attn::VariantRanges &ranges = file.analysis().variants[attn::variantOf(file.analysis(), sizes, 1)].forward;
   for (unsigned branch = 0; branch < ranges.branches.size(); ++branch) {
-    const attn::TileVisit visit = attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, 1, {0, 0, 100}, 16);
+    const attn::TileVisit visit =
+        attn::TileVisitor(ranges, branch, attn::Direction::Forward, sizes).visit(1, {0, 0, 100}, 16);
     for (const attn::TileRun &full : visit.full)
       FUZZ_REQUIRE(
           std::any_of(visit.visited.begin(), visit.visited.end(),

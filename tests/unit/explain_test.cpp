@@ -135,16 +135,17 @@ TEST_CASE("a tile across thousands of segments takes a few evaluations") {
         for (unsigned branch = 0; branch < ranges.branches.size() && !attn::lacksTensors(file->analysis(), sizes);
              ++branch)
           for (int64_t tile : {0, 77})
-            CHECK(attn::visitTile(ranges, branch, direction, sizes, head, {0, tile, kCell / ranges.rowRate},
-                                  kCell / ranges.branches[branch].columnRate)
+            CHECK(attn::TileVisitor(ranges, branch, direction, sizes)
+                      .visit(head, {0, tile, kCell / ranges.rowRate}, kCell / ranges.branches[branch].columnRate)
                       .evaluations <= kMost);
       }
     }
   }
   auto tiny = loaded(pathOf("longnet_tiny"));
   const attn::ProblemSizes sizes = wholeRequestOf(*tiny, 1, kTokens, kTokens).sizes;
-  const attn::TileVisit visit = attn::visitTile(tiny->analysis().variants[0].forward, 0, attn::Direction::Forward,
-                                                sizes, 0, {0, 3, kCell}, kCell);
+  const attn::TileVisit visit =
+      attn::TileVisitor(tiny->analysis().variants[0].forward, 0, attn::Direction::Forward, sizes)
+          .visit(0, {0, 3, kCell}, kCell);
   CHECK(visit.evaluations < 10); // of 8192 segments of 4
 }
 
@@ -166,7 +167,7 @@ TEST_CASE("sums over a long sequence equal its tiles one by one") {
           for (int64_t rowClass = 0; rowClass < ranges.rowRate; ++rowClass)
             for (int64_t tile = 0; rowClass + ranges.rowRate * 112 * tile < rows; ++tile) {
               attn::TileVisit visit =
-                  attn::visitTile(ranges, branch, direction, sizes, head, {rowClass, tile, 112}, 48);
+                  attn::TileVisitor(ranges, branch, direction, sizes).visit(head, {rowClass, tile, 112}, 48);
               for (const attn::TileRun &run : visit.visited)
                 counts.visited += run.end - run.begin;
               for (const attn::TileRun &run : visit.full)

@@ -31,9 +31,9 @@ attn::WideInt pairsInVisitedTiles(const PatternFile &file, const attn::ProblemSi
       const int64_t keys = sizes.seqlenK / ranges.branches[branch].columnRate;
       for (int64_t rowClass = 0; rowClass < ranges.rowRate; ++rowClass)
         for (int64_t tile = 0; tile * side < rows; ++tile)
-          for (const attn::TileRun &run :
-               attn::visitTile(ranges, branch, attn::Direction::Forward, sizes, head, {rowClass, tile, side}, side)
-                   .visited)
+          for (const attn::TileRun &run : attn::TileVisitor(ranges, branch, attn::Direction::Forward, sizes)
+                                              .visit(head, {rowClass, tile, side}, side)
+                                              .visited)
             pairs +=
                 attn::WideInt(std::min(side, rows - tile * side)) * (std::min(run.end * side, keys) - run.begin * side);
     }

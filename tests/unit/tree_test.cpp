@@ -114,7 +114,8 @@ TEST_CASE("a tile of draft tokens visits the prefix without a mask, and the squa
   Case one(patternText(), randomBits(64, 1), 64, 64 + 8192);
   const attn::Variant &variant = one.file->analysis().variants[0];
   const attn::TileVisit visit =
-      attn::visitTile(variant.forward, 0, attn::Direction::Forward, oracle::toSizes(one.problem), 0, {0, 0, 64}, 64);
+      attn::TileVisitor(variant.forward, 0, attn::Direction::Forward, oracle::toSizes(one.problem))
+          .visit(0, {0, 0, 64}, 64);
   CHECK(visit.visited == std::vector<attn::TileRun>{{0, 129}});
   CHECK(visit.full == std::vector<attn::TileRun>{{0, 128}});
 }

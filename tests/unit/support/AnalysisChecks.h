@@ -78,8 +78,8 @@ struct TilesInBand {
   std::string check(int64_t side) const {
     for (int64_t rowClass = 0; rowClass < std::min(ranges.rowRate, pairs.rows); ++rowClass)
       for (int64_t index = 0; rowClass + ranges.rowRate * index * side < pairs.rows; ++index) {
-        const attn::TileVisit visit = attn::visitTile(ranges, branch, attn::Direction::Forward, toSizes(problem), head,
-                                                      {rowClass, index, side}, side);
+        const attn::TileVisit visit = attn::TileVisitor(ranges, branch, attn::Direction::Forward, toSizes(problem))
+                                          .visit(head, {rowClass, index, side}, side);
         for (int64_t tile : tilesOf(visit.visited))
           if (std::string account = checkTile(rowClass, index, tile, side, tilesOf(visit.full).count(tile) != 0);
               !account.empty())
@@ -128,46 +128,16 @@ public:
   }
 
 private:
-  int64_t columnResidue(int64_t tileFirst) {
-    attn::ExprProgram program;
-    unsigned slot = program.add(variant.branches[branch].columnResidue);
-    attn::PlainDomain domain;
-    std::vector<int64_t> slots;
-    program.run(
-        domain,
-        [&](attn::Symbol symbol) -> int64_t {
-          using S = attn::Symbol;
-          switch (symbol.kind) {
-          case S::Head:
-            return head;
-          case S::Heads:
-            return problem.heads;
-          case S::SeqlenQ:
-            return problem.seqlenQ;
-          case S::SeqlenK:
-            return problem.seqlenK;
-          case S::QOrigin:
-            return problem.qOrigin;
-          case S::KOrigin:
-            return problem.kOrigin;
-          case S::Parameter:
-            return problem.parameters[symbol.index];
-          default:
-            return tileFirst;
-          }
-        },
-        slots);
-    return slots[slot];
-  }
-
   std::string checkTile(attn::RowTile tile, int64_t rowsInClass, int64_t columnsPerTile, attn::TileCounts &counts) {
-    attn::TileVisit visit =
-        attn::visitTile(variant, branch, direction, attn::ProblemSizes(toSizes(problem)), head, tile, columnsPerTile);
+    const attn::ProblemSizes sizes = toSizes(problem);
+    const attn::TileVisitor visitor(variant, branch, direction, sizes);
+    const attn::TileVisit visit = visitor.visit(head, tile, columnsPerTile);
     std::set<int64_t> visited = tilesOf(visit.visited), full = tilesOf(visit.full);
     counts.visited += visited.size();
     counts.full += full.size();
     int64_t rate = variant.branches[branch].columnRate;
-    int64_t residue = columnResidue(pairs.rowOrigin + tile.rowClass + variant.rowRate * tile.block * tile.index);
+    int64_t residue =
+        visitor.columnResidue(head, pairs.rowOrigin + tile.rowClass + variant.rowRate * tile.block * tile.index);
     int64_t columns = pairs.columns > residue ? (pairs.columns - residue - 1) / rate + 1 : 0;
     std::set<int64_t> wantVisited, wantFull;
     int64_t endRow = std::min(rowsInClass, (tile.index + 1) * tile.block), reached = 0, kept = 0;

@@ -1,0 +1,137 @@
+//===- Shard.cpp - shards as tiles ----------------------------------------===//
+#include "dialect/Geometry/Shard.h"
+#include "dialect/Geometry/Counts.h"
+#include "dialect/Geometry/ExprProgram.h"
+#include "dialect/Geometry/RowTiles.h"
+
+#include <algorithm>
+#include <map>
+
+namespace heddle::attn {
+namespace {
+
+using RunsByClass = std::map<std::pair<int64_t, int64_t>, std::vector<TileRun>>; ///< by rate and residue
+
+/// Calls use(rows) for every class of a rate that has rows in the range.
+template <class Use> void forEachRowClass(RowAxis axis, IndexRange rows, int64_t rate, Use use) {
+  for (int64_t first = rows.begin; first < std::min(rows.end, rows.begin + rate); ++first)
+    use(RowSpan{axis.origin + first, axis.origin + first + (rows.end - 1 - first) / rate * rate});
+}
+
+/// The numbers in their class of the columns in `range`.
+TileRun inClass(IndexRange range, int64_t rate, int64_t residue) {
+  auto atOrAfter = [&](int64_t column) { return floorDivide(column - residue + rate - 1, rate); };
+  return {atOrAfter(range.begin), atOrAfter(range.end)};
+}
+
+std::vector<TileRun> clipped(const std::vector<TileRun> &runs, TileRun to) {
+  std::vector<TileRun> result;
+  for (const TileRun &run : runs)
+    if (const TileRun cut{std::max(run.begin, to.begin), std::min(run.end, to.end)}; cut.begin < cut.end)
+      result.push_back(cut);
+  return result;
+}
+
+std::vector<TileRun> joined(std::vector<TileRun> runs) {
+  std::sort(runs.begin(), runs.end(), [](TileRun a, TileRun b) { return a.begin < b.begin; });
+  std::vector<TileRun> result;
+  for (const TileRun &run : runs)
+    if (result.empty() || result.back().end < run.begin)
+      result.push_back(run);
+    else
+      result.back().end = std::max(result.back().end, run.end);
+  return result;
+}
+
+std::vector<LatticeColumns> columnsOf(RunsByClass &classes) {
+  std::vector<LatticeColumns> columns;
+  for (auto &[lattice, runs] : classes)
+    if (!runs.empty())
+      columns.push_back({lattice.first, lattice.second, joined(std::move(runs))});
+  return columns;
+}
+
+int64_t lengthOf(const std::vector<TileRun> &runs) {
+  int64_t length = 0;
+  for (const TileRun &run : runs)
+    length += run.end - run.begin;
+  return length;
+}
+
+IndexRange existing(IndexRange range, int64_t count) {
+  return {std::max<int64_t>(range.begin, 0), std::min(range.end, count)};
+}
+
+} // namespace
+
+ShardVisitor::Part ShardVisitor::partOf(const VariantRanges &variant, unsigned branch, Direction direction,
+                                        const ProblemSizes &sizes) {
+  const BranchRanges &ranges = variant.branches[branch];
+  return {TileVisitor(variant, branch, direction, sizes), variant.rowRate, ranges.columnRate,
+          !ranges.masked && !ranges.mayVisitGaps && ranges.exactFromColumns == 1};
+}
+
+ShardVisitor::ShardVisitor(const PatternAnalysis &analysis, Direction direction, const ProblemSizes &sizes)
+    : analysis(analysis), direction(direction), sizes(sizes), groups(headGroups(analysis, sizes)) {
+  for (const Variant &variant : analysis.variants) {
+    Parts &parts = variants.emplace_back();
+    for (unsigned branch = 0; branch < variant.branches.size(); ++branch) {
+      parts.branches.push_back(partOf(variant.ranges(direction), branch, direction, sizes));
+      for (const Piece &piece : variant.branches[branch])
+        parts.pieces.push_back(partOf(buildRanges({{piece}}, direction), 0, direction, sizes));
+    }
+  }
+}
+
+ShardVisit ShardVisitor::visit(int64_t head, IndexRange rows, IndexRange columns) const {
+  const RowAxis axis = rowAxis(sizes, direction);
+  const Direction other = direction == Direction::Forward ? Direction::Transposed : Direction::Forward;
+  rows = existing(rows, axis.count);
+  columns = existing(columns, rowAxis(sizes, other).count);
+  if (rows.begin >= rows.end || columns.begin >= columns.end)
+    return {};
+  if (lacksTensors(analysis, sizes))
+    return {{{1, 0, {{columns.begin, columns.end}}}}, false, false};
+  const Parts &parts = variants[variantOf(analysis, sizes, head)];
+  ShardVisit result;
+  RunsByClass classes;
+  for (const Part &piece : parts.pieces)
+    forEachRowClass(axis, rows, piece.rowRate, [&](RowSpan span) {
+      const int64_t residue = piece.visitor.columnResidue(head, span.first);
+      const TileVisit visit = piece.visitor.visit(head, span, 1);
+      for (const TileRun &run : clipped(visit.visited, inClass(columns, piece.columnRate, residue))) {
+        classes[{piece.columnRate, residue}].push_back(run);
+        result.isExact &= piece.isExact;
+      }
+    });
+  result.columns = columnsOf(classes);
+  result.keepsAll = std::any_of(parts.branches.begin(), parts.branches.end(), [&](const Part &branch) {
+    bool isFull = true;
+    forEachRowClass(axis, rows, branch.rowRate, [&](RowSpan span) {
+      const TileRun inside = inClass(columns, branch.columnRate, branch.visitor.columnResidue(head, span.first));
+      isFull = isFull && inside.end - inside.begin == columns.end - columns.begin &&
+               lengthOf(clipped(branch.visitor.visit(head, span, 1).full, inside)) == inside.end - inside.begin;
+    });
+    return isFull;
+  });
+  return result;
+}
+
+ShardVisit ShardVisitor::visitHeads(IndexRange rows, IndexRange columns) const {
+  ShardVisit all;
+  all.keepsAll = !groups.empty();
+  RunsByClass classes;
+  for (const HeadGroup &group : groups) {
+    const ShardVisit one = visit(group.first, rows, columns);
+    all.isExact &= one.isExact;
+    all.keepsAll &= one.keepsAll;
+    for (const LatticeColumns &lattice : one.columns) {
+      std::vector<TileRun> &runs = classes[{lattice.rate, lattice.residue}];
+      runs.insert(runs.end(), lattice.runs.begin(), lattice.runs.end());
+    }
+  }
+  all.columns = columnsOf(classes);
+  return all;
+}
+
+} // namespace heddle::attn

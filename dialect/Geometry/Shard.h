@@ -1,0 +1,66 @@
+//===- Shard.h - what one rank's rows keep of another's columns --*- C++ -*-===//
+// Owns the answer for a whole rectangle: of consecutive rows, as many as a rank has, and consecutive columns of another
+// rank, which columns some row keeps. Where none is kept nothing has to be sent, and only these have to be.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_DIALECT_GEOMETRY_SHARD_H
+#define HEDDLE_DIALECT_GEOMETRY_SHARD_H
+
+#include "dialect/Geometry/HeadGroups.h"
+#include "dialect/Geometry/TileVisitor.h"
+
+namespace heddle::attn {
+
+/// Numbers [begin, end) of rows or columns, counted from the first of the whole call.
+struct IndexRange {
+  int64_t begin, end;
+};
+
+/// The columns residue + rate * n with n in one of the runs, which ascend, are disjoint and not adjacent.
+struct LatticeColumns {
+  int64_t rate, residue;
+  std::vector<TileRun> runs;
+};
+
+struct ShardVisit {
+  std::vector<LatticeColumns>
+      columns;           ///< that some row keeps, inside the shard; classes may overlap. None: nothing is kept
+  bool isExact = true;   ///< false: some of these columns may be kept by no row
+  bool keepsAll = false; ///< every row keeps every column in some branch; a union of pieces may fail to show it
+
+  bool keepsNothing() const { return columns.empty(); }
+};
+
+/// Asks one pattern about many shards. Rows and columns are those of the direction; what does not exist of them keeps
+/// nothing. Cost follows the pieces, the row classes and the cells that a shard crosses, not the rows.
+class ShardVisitor {
+public:
+  /// Both outlive it; sizes are those of the whole call.
+  ShardVisitor(const PatternAnalysis &analysis, Direction direction, const ProblemSizes &sizes);
+
+  /// Of one head.
+  ShardVisit visit(int64_t head, IndexRange rows, IndexRange columns) const;
+  /// What any head keeps; all is kept if every head keeps it.
+  ShardVisit visitHeads(IndexRange rows, IndexRange columns) const;
+
+private:
+  struct Part {
+    TileVisitor visitor;
+    int64_t rowRate, columnRate;
+    bool isExact;
+  };
+  struct Parts {
+    std::vector<Part> pieces;   ///< each on its own lattice
+    std::vector<Part> branches; ///< as kernels see them: a tile that several pieces keep together is full here only
+  };
+  static Part partOf(const VariantRanges &variant, unsigned branch, Direction direction, const ProblemSizes &sizes);
+
+  const PatternAnalysis &analysis;
+  Direction direction;
+  const ProblemSizes &sizes;
+  std::vector<Parts> variants;
+  std::vector<HeadGroup> groups;
+};
+
+} // namespace heddle::attn
+
+#endif
