@@ -157,7 +157,10 @@ void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
     if (!function.isExternal())
       function->setAttr("llvm.linkage", internal);
   BridgeBuilder bridge(module, info);
-  for (const PatternFunction &function : functionsOf(info))
+  std::vector<PatternFunction> functions = functionsOf(info);
+  if (hasTransposedFunctions(module))
+    llvm::append_range(functions, transposedFunctions());
+  for (const PatternFunction &function : functions)
     bridge.addEntry(function);
   bridge.addKeepLine(keepRowSymbol, /*alongKeys=*/true);
   bridge.addKeepLine(keepColumnSymbol, /*alongKeys=*/false);

@@ -17,7 +17,13 @@ struct JitContext {
   std::array<const void *, kMaxOperands> operands = {}; // in the order of PatternInfo::operands
 };
 
-// Numbers of key tiles. No more tiles: begin = end = reach = kNoTile.
+// A tile of rows in one branch of a head's variant: positions of its first and last existing row. Column tiles have
+// `block` columns.
+struct JitTile {
+  int32_t variant, branch, first, last, block;
+};
+
+// Numbers of key tiles, or, transposed, of query tiles. No more tiles: begin = end = reach = kNoTile.
 struct JitKeyRange {
   static constexpr int32_t kNoTile = 0x7fffffff;
   int32_t begin, end, fullBegin, fullEnd, reach;

@@ -18,14 +18,25 @@ static_assert(offsetof(JitContext, operands) == contextPointerOffset, "the compi
 
 struct JitPattern::Code {
   using Context = const int32_t *;
+  // The functions of one direction, its rows and columns.
+  struct Walk {
+    int32_t (*rowRate)(int32_t) = nullptr;
+    int32_t (*columnRate)(int32_t, int32_t) = nullptr;
+    int32_t (*columnResidue)(Context, int32_t, int32_t, int32_t) = nullptr;
+    void (*nextRange)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t *) = nullptr;
+
+    JitKeyRange next(const JitContext &context, const JitTile &tile, int32_t from) const {
+      int32_t out[5];
+      nextRange(reinterpret_cast<Context>(&context), tile.variant, tile.branch, tile.first, tile.last, tile.block, from,
+                out);
+      return {out[0], out[1], out[2], out[3], out[4]};
+    }
+  };
   Code(const PatternInfo &info, MachineCode machine) : info(info), machine(std::move(machine)) {}
   PatternInfo info;
   MachineCode machine;
   int32_t (*variant)(Context) = nullptr;
-  int32_t (*queryRate)(int32_t) = nullptr;
-  int32_t (*keyRate)(int32_t, int32_t) = nullptr;
-  int32_t (*keyResidue)(Context, int32_t, int32_t, int32_t) = nullptr;
-  void (*nextRange)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t *) = nullptr;
+  Walk queries, keys; // tiles of
   int32_t (*keep)(Context, int32_t, int32_t, int32_t) = nullptr;
   void (*keepRow)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
   void (*keepColumn)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
@@ -45,16 +56,21 @@ llvm::Error resolve(const MachineCode &machine, const std::string &symbol, Funct
   return llvm::Error::success();
 }
 
-template <class Code> llvm::Error resolveAll(Code &code) {
+template <class Code> llvm::Error resolveAll(Code &code, bool isTransposed) {
   llvm::Error errors = llvm::Error::success();
   auto add = [&](const std::string &symbol, auto &function) {
     errors = llvm::joinErrors(std::move(errors), resolve(code.machine, symbol, function));
   };
   add(bridgeSymbol("pattern_variant"), code.variant);
-  add(bridgeSymbol("pattern_query_rate"), code.queryRate);
-  add(bridgeSymbol("pattern_key_rate"), code.keyRate);
-  add(bridgeSymbol("pattern_key_residue"), code.keyResidue);
-  add(bridgeSymbol("pattern_next_range"), code.nextRange);
+  auto addWalk = [&](auto &walk, const PatternFunction *functions) { // rates, residue and range, in this order
+    add(bridgeSymbol(functions[0].symbol), walk.rowRate);
+    add(bridgeSymbol(functions[1].symbol), walk.columnRate);
+    add(bridgeSymbol(functions[2].symbol), walk.columnResidue);
+    add(bridgeSymbol(functions[3].symbol), walk.nextRange);
+  };
+  addWalk(code.queries, &patternFunctions()[1]);
+  if (isTransposed)
+    addWalk(code.keys, transposedFunctions().data());
   add(bridgeSymbol("pattern_keep"), code.keep);
   add(keepRowSymbol, code.keepRow);
   add(keepColumnSymbol, code.keepColumn);
@@ -91,7 +107,7 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
     return module.emitError() << "pattern '" << info.name
                               << "': compilation for the CPU failed: " << llvm::toString(machine.takeError());
   auto code = std::make_shared<Code>(info, std::move(*machine));
-  if (llvm::Error error = resolveAll(*code))
+  if (llvm::Error error = resolveAll(*code, hasTransposedFunctions(module)))
     return module.emitError() << "pattern '" << info.name << "': " << llvm::toString(std::move(error));
   return JitPattern(std::move(code));
 }
@@ -100,19 +116,33 @@ const PatternInfo &JitPattern::info() const { return code->info; }
 
 int32_t JitPattern::variant(const JitContext &context) const { return code->variant(words(context)); }
 
-int32_t JitPattern::queryRate(int32_t variant) const { return code->queryRate(variant); }
+int32_t JitPattern::queryRate(int32_t variant) const { return code->queries.rowRate(variant); }
 
-int32_t JitPattern::keyRate(int32_t variant, int32_t branch) const { return code->keyRate(variant, branch); }
+int32_t JitPattern::keyRate(int32_t variant, int32_t branch) const { return code->queries.columnRate(variant, branch); }
 
 int32_t JitPattern::keyResidue(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst) const {
-  return code->keyResidue(words(context), variant, branch, tileFirst);
+  return code->queries.columnResidue(words(context), variant, branch, tileFirst);
 }
 
-JitKeyRange JitPattern::nextRange(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst,
-                                  int32_t tileLast, int32_t blockN, int32_t from) const {
-  int32_t out[5];
-  code->nextRange(words(context), variant, branch, tileFirst, tileLast, blockN, from, out);
-  return {out[0], out[1], out[2], out[3], out[4]};
+JitKeyRange JitPattern::nextRange(const JitContext &context, const JitTile &tile, int32_t from) const {
+  return code->queries.next(context, tile, from);
+}
+
+bool JitPattern::isTransposed() const { return code->keys.rowRate != nullptr; }
+
+int32_t JitPattern::transposedKeyRate(int32_t variant) const { return code->keys.rowRate(variant); }
+
+int32_t JitPattern::transposedQueryRate(int32_t variant, int32_t branch) const {
+  return code->keys.columnRate(variant, branch);
+}
+
+int32_t JitPattern::transposedQueryResidue(const JitContext &context, int32_t variant, int32_t branch,
+                                           int32_t tileFirst) const {
+  return code->keys.columnResidue(words(context), variant, branch, tileFirst);
+}
+
+JitKeyRange JitPattern::transposedNextRange(const JitContext &context, const JitTile &tile, int32_t from) const {
+  return code->keys.next(context, tile, from);
 }
 
 bool JitPattern::keep(const JitContext &context, int32_t branch, int32_t q, int32_t k) const {

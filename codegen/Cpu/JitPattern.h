@@ -31,8 +31,15 @@ public:
   int32_t queryRate(int32_t variant) const;
   int32_t keyRate(int32_t variant, int32_t branch) const;
   int32_t keyResidue(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst) const;
-  JitKeyRange nextRange(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst, int32_t tileLast,
-                        int32_t blockN, int32_t from) const;
+  JitKeyRange nextRange(const JitContext &context, const JitTile &tile, int32_t from) const;
+
+  // Of key tiles and the queries that they visit; only of a module that has these functions.
+  bool isTransposed() const;
+  int32_t transposedKeyRate(int32_t variant) const;
+  int32_t transposedQueryRate(int32_t variant, int32_t branch) const;
+  int32_t transposedQueryResidue(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst) const;
+  JitKeyRange transposedNextRange(const JitContext &context, const JitTile &tile, int32_t from) const;
+
   bool keep(const JitContext &context, int32_t branch, int32_t q, int32_t k) const;
 
   // Vectorised: out[i] = 1 where (q, k + step * i) is kept, else 0, for i < count.

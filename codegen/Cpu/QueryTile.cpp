@@ -112,7 +112,7 @@ void QueryTileWorker::runBranch(int32_t branch) {
   int32_t tiles = int32_t((int64_t(keyClass.count) + call.blockN - 1) / call.blockN);
   for (int32_t from = 0; from < tiles;) {
     JitKeyRange range =
-        pattern.nextRange(context, place.variant, branch, firstPosition, lastPosition, call.blockN, from);
+        pattern.nextRange(context, {place.variant, branch, firstPosition, lastPosition, call.blockN}, from);
     int32_t end = std::min(range.end, tiles);
     for (int32_t tile = range.begin; tile < end; ++tile)
       runKeyTile(keyClass, tile, tile >= range.fullBegin && tile < range.fullEnd);

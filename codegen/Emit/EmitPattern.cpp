@@ -50,8 +50,8 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   for (const PatternFunction &transposed : transposedFunctions())
     if (function.getName() == transposed.symbol)
       writer.comment(describeArguments(transposed, info));
-  for (const PatternFunction *words :
-       {&keptColumnsFunction(), &bandColumnsFunction(), &transposedKeptColumnsFunction()})
+  for (const PatternFunction *words : {&keptColumnsFunction(), &bandColumnsFunction(), &transposedKeptColumnsFunction(),
+                                       &transposedBandColumnsFunction()})
     if (function.getName() == words->symbol) {
       writer.comment(describeArguments(*words, info));
       writer.line("template <class Columns>");
@@ -95,7 +95,7 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info, keptColumnsFunction()),
                                         hasBandColumns(module), hasDocumentRows(module), hasTransposedFunctions(module),
                                         branchesWithKeptColumns(module, info, transposedKeptColumnsFunction()),
-                                        !files.empty()}));
+                                        hasBandColumns(module, transposedBandColumnsFunction()), !files.empty()}));
   return writer.take();
 }
 

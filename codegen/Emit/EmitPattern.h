@@ -22,7 +22,8 @@ struct PatternTraits {
   bool hasDocumentRows;
   bool isTransposed;                             // there is a struct TransposedPattern beside Pattern
   std::vector<bool> transposedBranchesWithWords; // and its kept columns
-  bool asksTogether;                             // nextRange must be called by all lanes of a warp together
+  bool hasTransposedBandColumns;
+  bool asksTogether; // nextRange must be called by all lanes of a warp together
 };
 
 // The wrapper part alone.

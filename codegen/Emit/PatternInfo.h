@@ -17,6 +17,9 @@ struct PatternOperand {
   ElementType element;
 };
 
+// Which tiles are walked: those of queries, or also those of keys, whose functions only such users need.
+enum class Walk { queries, both };
+
 struct PatternInfo {
   std::string name;                          // the pattern's symbol, for comments and messages
   int paramCount = 0;                        // arguments of the pattern: the trailing i32 values of every context

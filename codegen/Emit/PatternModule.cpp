@@ -36,7 +36,9 @@ const PatternFunction &bandColumnsFunction() {
   return function;
 }
 
-bool hasBandColumns(ModuleOp module) { return bool(module.lookupSymbol<func::FuncOp>(bandColumnsFunction().symbol)); }
+bool hasBandColumns(ModuleOp module, const PatternFunction &words) {
+  return bool(module.lookupSymbol<func::FuncOp>(words.symbol));
+}
 
 llvm::ArrayRef<PatternFunction> transposedFunctions() {
   static const std::vector<PatternFunction> functions = {
@@ -53,6 +55,14 @@ llvm::ArrayRef<PatternFunction> transposedFunctions() {
 
 const PatternFunction &transposedKeptColumnsFunction() {
   static const PatternFunction function = {"pattern_transposed_kept_columns",
+                                           true,
+                                           {"variant", "branch", "k_position", "first_position"},
+                                           PatternResult::i32};
+  return function;
+}
+
+const PatternFunction &transposedBandColumnsFunction() {
+  static const PatternFunction function = {"pattern_transposed_band_columns",
                                            true,
                                            {"variant", "branch", "k_position", "first_position"},
                                            PatternResult::i32};
@@ -84,13 +94,20 @@ const PatternFunction &documentRowFunction() {
 
 bool hasDocumentRows(ModuleOp module) { return bool(module.lookupSymbol<func::FuncOp>(documentRowFunction().symbol)); }
 
+// Those that a module may lack and only kernels ask for.
+static const std::vector<const PatternFunction *> &textFunctions() {
+  static const std::vector<const PatternFunction *> functions = {
+      &keptColumnsFunction(), &bandColumnsFunction(),           &documentCountFunction(),
+      &documentRowFunction(), &transposedKeptColumnsFunction(), &transposedBandColumnsFunction()};
+  return functions;
+}
+
 void dropTextFunctions(ModuleOp module) {
-  for (llvm::StringRef symbol :
-       {llvm::StringRef(keptColumnsFunction().symbol), llvm::StringRef(bandColumnsFunction().symbol),
-        llvm::StringRef(documentCountFunction().symbol), llvm::StringRef(documentRowFunction().symbol),
-        llvm::StringRef(transposedKeptColumnsFunction().symbol), llvm::StringRef(kColumnsBelowSymbol)})
-    if (auto function = module.lookupSymbol<func::FuncOp>(symbol))
-      function.erase();
+  for (const PatternFunction *function : textFunctions())
+    if (auto found = module.lookupSymbol<func::FuncOp>(function->symbol))
+      found.erase();
+  if (auto below = module.lookupSymbol<func::FuncOp>(kColumnsBelowSymbol))
+    below.erase();
 }
 
 const PatternFunction &scoreFunction() {
@@ -191,7 +208,7 @@ static LogicalResult verifyFunction(func::FuncOp found, const PatternFunction &f
 LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
   std::vector<PatternFunction> functions = functionsOf(info);
   if (hasTransposedFunctions(module))
-    functions.insert(functions.end(), transposedFunctions().begin(), transposedFunctions().end());
+    llvm::append_range(functions, transposedFunctions());
   for (const PatternFunction &function : functions) {
     auto found = module.lookupSymbol<func::FuncOp>(function.symbol);
     if (!found)
@@ -199,8 +216,7 @@ LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
     if (failed(verifyFunction(found, function, info)))
       return failure();
   }
-  for (const PatternFunction *function : {&keptColumnsFunction(), &bandColumnsFunction(), &documentCountFunction(),
-                                          &documentRowFunction(), &transposedKeptColumnsFunction()})
+  for (const PatternFunction *function : textFunctions())
     if (auto found = module.lookupSymbol<func::FuncOp>(function->symbol);
         found && failed(verifyFunction(found, *function, info)))
       return failure();

@@ -40,7 +40,7 @@ inline constexpr llvm::StringLiteral kColumnsBelowSymbol = "columns_below";
 // The same for the band of positions that alone cuts the squares of a pattern (dialect/Geometry/Grain.h); answers for
 // all branches of the patterns that have it.
 const PatternFunction &bandColumnsFunction();
-bool hasBandColumns(mlir::ModuleOp module);
+bool hasBandColumns(mlir::ModuleOp module, const PatternFunction &words = bandColumnsFunction());
 
 // One for each branch: `words`, a function of kept columns, answers for it.
 std::vector<bool> branchesWithKeptColumns(mlir::ModuleOp module, const PatternInfo &info, const PatternFunction &words);
@@ -51,9 +51,10 @@ const PatternFunction &documentRowFunction();
 bool hasDocumentRows(mlir::ModuleOp module);
 
 // The functions of key tiles, which only modules for kernels that walk those have, and there all four; and their kept
-// columns, which such a module may lack.
+// columns and the columns of the band, which such a module may lack.
 llvm::ArrayRef<PatternFunction> transposedFunctions();
 const PatternFunction &transposedKeptColumnsFunction();
+const PatternFunction &transposedBandColumnsFunction();
 bool hasTransposedFunctions(mlir::ModuleOp module);
 
 // Takes words of columns and documents, which only kernels ask for, out of a module that is not for text.

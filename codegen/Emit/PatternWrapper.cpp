@@ -87,9 +87,9 @@ void writeWords(SourceWriter &writer, const std::string &signature, const Patter
 }
 
 // A skeleton asks KernelTraits::kTilesAreWhole first, so a pattern without a band says nothing of it.
-void writeBandColumns(SourceWriter &writer, const PatternInfo &info) {
+void writeBandColumns(SourceWriter &writer, const PatternInfo &info, const PatternFunction &function) {
   writer.line("template <class Columns>");
-  writeWords(writer, methodSignature(bandColumnsMethod, bandColumnsFunction()), bandColumnsFunction(), info);
+  writeWords(writer, methodSignature(bandColumnsMethod, function), function, info);
 }
 
 // A skeleton asks kHasKeptColumns first, so the method of a pattern without words needs no body.
@@ -115,13 +115,20 @@ void writeDocuments(SourceWriter &writer, const PatternInfo &info) {
 
 // A function that a pattern may lack: `flag` says whether it has it. Without it the method exists all the same, because
 // device code names it, and gives `otherwise`.
-void writeOptional(SourceWriter &writer, const char *flag, bool isPresent, const Method &method,
-                   const PatternFunction &function, const PatternInfo &info, const char *otherwise) {
-  writer.constant(flag, isPresent);
-  if (isPresent)
-    return writeMethod(writer, method, function, info);
-  auto body = writer.function(methodSignature(method, function));
-  writer.line(std::string("return ") + otherwise + ";");
+struct OptionalMethod {
+  const char *flag;
+  bool isPresent;
+  Method method;
+  const char *otherwise;
+};
+
+void writeOptional(SourceWriter &writer, const OptionalMethod &optional, const PatternFunction &function,
+                   const PatternInfo &info) {
+  writer.constant(optional.flag, optional.isPresent);
+  if (optional.isPresent)
+    return writeMethod(writer, optional.method, function, info);
+  auto body = writer.function(methodSignature(optional.method, function));
+  writer.line(std::string("return ") + optional.otherwise + ";");
 }
 
 // As the functions take them: 16-bit floats are bits, 64-bit integers two words each.
@@ -145,12 +152,14 @@ void writeOperands(SourceWriter &writer, const PatternInfo &info) {
 }
 
 // What rows of keys visit, under the names of Pattern with the axes exchanged.
-void writeTransposed(SourceWriter &writer, const PatternInfo &info, const std::vector<bool> &branchesWithWords) {
+void writeTransposed(SourceWriter &writer, const PatternInfo &info, const PatternTraits &traits) {
   writer.line();
   auto transposed = writer.structure("TransposedPattern");
   for (size_t i = 0; i < transposedFunctions().size(); ++i)
     writeMethod(writer, transposedMethods[i], transposedFunctions()[i], info);
-  writeKeptColumns(writer, info, transposedKeptColumnsFunction(), branchesWithWords);
+  writeKeptColumns(writer, info, transposedKeptColumnsFunction(), traits.transposedBranchesWithWords);
+  if (traits.hasTransposedBandColumns)
+    writeBandColumns(writer, info, transposedBandColumnsFunction());
 }
 
 } // namespace
@@ -177,15 +186,15 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
     writeMethod(writer, methods[i], patternFunctions()[i], info);
   writeKeptColumns(writer, info, keptColumnsFunction(), traits.branchesWithWords);
   if (traits.hasBandColumns)
-    writeBandColumns(writer, info);
-  writeOptional(writer, "kHasScore", info.hasScore, {"score", "float"}, scoreFunction(), info, "score");
-  writeOptional(writer, "kHasSink", info.hasSink, {"sink", "float"}, sinkFunction(), info, "0.0f");
+    writeBandColumns(writer, info, bandColumnsFunction());
+  writeOptional(writer, {"kHasScore", info.hasScore, {"score", "float"}, "score"}, scoreFunction(), info);
+  writeOptional(writer, {"kHasSink", info.hasSink, {"sink", "float"}, "0.0f"}, sinkFunction(), info);
   if (traits.hasDocumentRows)
     writeDocuments(writer, info);
   writeOperands(writer, info);
   pattern.end();
   if (traits.isTransposed)
-    writeTransposed(writer, info, traits.transposedBranchesWithWords);
+    writeTransposed(writer, info, traits);
   return writer.take();
 }
 

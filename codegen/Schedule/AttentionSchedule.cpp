@@ -27,13 +27,13 @@ namespace {
 
 /// What the functions of a direction are called.
 struct DirectionNames {
-  StringRef rowRate, columnRate, columnResidue, nextRange, keptColumns;
+  StringRef rowRate, columnRate, columnResidue, nextRange, keptColumns, bandColumns;
 };
-constexpr DirectionNames kForwardNames = {"pattern_query_rate", "pattern_key_rate", "pattern_key_residue",
-                                          "pattern_next_range", "pattern_kept_columns"};
-constexpr DirectionNames kTransposedNames = {"pattern_transposed_key_rate", "pattern_transposed_query_rate",
+constexpr DirectionNames kForwardNames = {"pattern_query_rate", "pattern_key_rate",     "pattern_key_residue",
+                                          "pattern_next_range", "pattern_kept_columns", "pattern_band_columns"};
+constexpr DirectionNames kTransposedNames = {"pattern_transposed_key_rate",      "pattern_transposed_query_rate",
                                              "pattern_transposed_query_residue", "pattern_transposed_next_range",
-                                             "pattern_transposed_kept_columns"};
+                                             "pattern_transposed_kept_columns",  "pattern_transposed_band_columns"};
 
 /// Rows are those of tiles, columns what they visit: queries and keys, or, transposed, keys and queries.
 class FunctionModule {
@@ -55,8 +55,7 @@ public:
     if (isForward())
       buildKeep();
     buildKeptColumns();
-    if (isForward())
-      buildBandColumns();
+    buildBandColumns();
     if (auto below = module.lookupSymbol<func::FuncOp>(kColumnsBelow);
         below && SymbolTable::symbolKnownUseEmpty(below, module))
       below.erase();
@@ -160,10 +159,10 @@ private:
 
   /// Only where squares of the pattern are cut by a band (Grain.h), which always has words.
   void buildBandColumns() {
-    const attn::BandedGrain banded = attn::bandedGrainOf(analysis);
+    const attn::BandedGrain banded = attn::bandedGrainOf(analysis, direction);
     if (banded.grain == 1)
       return;
-    FunctionBuilder f = start("pattern_band_columns", true, {i32, i32, i32, i32}, {i32});
+    FunctionBuilder f = start(names.bandColumns, true, {i32, i32, i32, i32}, {i32});
     declareColumnsBelow(f);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
       return columnWord(f, v, b, [&](FunctionBuilder &predicate, Pair position) {

@@ -1,6 +1,5 @@
 //===- PatternFunctions.cpp - the generated functions of a file -----------===//
 #include "compiler/Pattern/PatternFunctions.h"
-#include "codegen/Emit/PatternInfo.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Pattern/PatternFile.h"
 
@@ -20,8 +19,10 @@ PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
   return info;
 }
 
-Result<PatternFunctions> functionsOf(const PatternFile &file) {
+Result<PatternFunctions> functionsOf(const PatternFile &file, Walk walk) {
   HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
+  if (walk == Walk::both && failed(appendTransposedFunctions(*schedule.functions, file.lowered(), file.analysis())))
+    return Status::invalidArgument(file.takeDiagnostics());
   return PatternFunctions{std::make_shared<const PatternInfo>(patternInfoOf(schedule)), std::move(schedule.functions)};
 }
 

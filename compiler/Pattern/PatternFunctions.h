@@ -5,6 +5,7 @@
 #ifndef HEDDLE_COMPILER_PATTERN_PATTERNFUNCTIONS_H
 #define HEDDLE_COMPILER_PATTERN_PATTERNFUNCTIONS_H
 
+#include "codegen/Emit/PatternInfo.h"
 #include "runtime/Core/Status.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -16,7 +17,6 @@ namespace heddle {
 
 class PatternFile;
 struct AttentionSchedule;
-struct PatternInfo;
 
 /// The functions of docs/architecture.md, section 2, in the context of the file, and the counts that go with them.
 struct PatternFunctions {
@@ -25,7 +25,7 @@ struct PatternFunctions {
 };
 
 /// Fails as PatternFile::schedule does.
-Result<PatternFunctions> functionsOf(const PatternFile &file);
+Result<PatternFunctions> functionsOf(const PatternFile &file, Walk walk = Walk::queries);
 
 PatternInfo patternInfoOf(const AttentionSchedule &schedule);
 

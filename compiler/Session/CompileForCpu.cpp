@@ -1,14 +1,13 @@
 //===- CompileForCpu.cpp - a pattern file for this machine ----------------===//
 #include "compiler/Session/CompileForCpu.h"
 #include "codegen/Cpu/JitPattern.h"
-#include "codegen/Emit/PatternInfo.h"
-#include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternFunctions.h"
+#include "compiler/Pattern/PatternFile.h"
 
 namespace heddle {
 
-Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file) {
-  HEDDLE_ASSIGN(PatternFunctions functions, functionsOf(file));
+Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file, Walk walk) {
+  HEDDLE_ASSIGN(PatternFunctions functions, functionsOf(file, walk));
   llvm::FailureOr<JitPattern> pattern = JitPattern::create(*functions.module, *functions.info);
   if (failed(pattern))
     return Status::unsupported("the functions of '" + functions.info->name +

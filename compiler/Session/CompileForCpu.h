@@ -6,6 +6,7 @@
 #define HEDDLE_COMPILER_SESSION_COMPILEFORCPU_H
 
 #include "codegen/Cpu/CpuCall.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "compiler/Io/AttentionInputs.h"
 
 #include <memory>
@@ -15,7 +16,7 @@ namespace heddle {
 class PatternFile;
 
 /// Never null. A pattern with functions that have no form on this machine is unsupported.
-Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file);
+Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file, Walk walk = Walk::queries);
 
 void setSizes(const AttentionSizes &sizes, CpuCall &call);
 

@@ -66,12 +66,12 @@ int64_t grainBesideBands(const PieceList &pieces, const BranchRanges &branch, in
   return std::gcd(inClass(borders.divisor(), rowRate), inClass(borders.divisor(), branch.columnRate));
 }
 
-int64_t grainBesideBands(const PatternAnalysis &analysis) {
+int64_t grainBesideBands(const PatternAnalysis &analysis, Direction direction) {
   int64_t grain = 0;
   for (const Variant &variant : analysis.variants)
     for (size_t branch = 0; branch < variant.branches.size(); ++branch)
-      grain = std::gcd(
-          grain, grainBesideBands(variant.branches[branch], variant.forward.branches[branch], variant.forward.rowRate));
+      grain = std::gcd(grain, grainBesideBands(variant.branches[branch], variant.ranges(direction).branches[branch],
+                                               variant.ranges(direction).rowRate));
   return std::max<int64_t>(grain, 1);
 }
 
@@ -126,10 +126,10 @@ int64_t knownDivisor(const IntExpr &expr) {
 }
 
 int64_t grainOf(const PatternAnalysis &analysis) {
-  return anyPiece(analysis, hasBand) ? 1 : grainBesideBands(analysis);
+  return anyPiece(analysis, hasBand) ? 1 : grainBesideBands(analysis, Direction::Forward);
 }
 
-BandedGrain bandedGrainOf(const PatternAnalysis &analysis) {
+BandedGrain bandedGrainOf(const PatternAnalysis &analysis, Direction direction) {
   const bool hasLists = anyPiece(analysis, [](const Piece &piece) { return piece.list.has_value(); });
   BandedGrain banded;
   if (!hasLists || !anyPiece(analysis, hasBand))
@@ -143,7 +143,7 @@ BandedGrain bandedGrainOf(const PatternAnalysis &analysis) {
       bands.push_back(*band);
     }
   }
-  banded.grain = grainBesideBands(analysis);
+  banded.grain = grainBesideBands(analysis, direction);
   return banded.grain > 1 ? banded : BandedGrain();
 }
 

@@ -22,8 +22,9 @@ struct BandedGrain {
   std::vector<std::vector<Interval>> bands;
 };
 
-/// Of patterns with lists, whose predicates are long; of others, and where there is no band, the grain is 1.
-BandedGrain bandedGrainOf(const PatternAnalysis &analysis);
+/// Of tiles of a direction. Of patterns with lists, whose predicates are long; of others, and where there is no band, the
+/// grain is 1.
+BandedGrain bandedGrainOf(const PatternAnalysis &analysis, Direction direction = Direction::Forward);
 
 /// The largest known divisor of the values of `expr`; 0: they are all 0.
 int64_t knownDivisor(const IntExpr &expr);

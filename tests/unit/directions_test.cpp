@@ -1,6 +1,7 @@
-// The generated functions of both directions, compiled by the host's compiler, against the definition pair by pair: key
-// ranges of query tiles and query ranges of key tiles, for every file in patterns/ and for odd compositions, at the
+// The generated functions of both directions, compiled by the host's compiler and for the CPU target, against the
+// definition pair by pair: key ranges of query tiles and query ranges of key tiles, for every file in patterns/ and for odd compositions, at the
 // tiles of docs/language.md, "What exact means".
+#include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Schedule/AttentionSchedule.h"
@@ -16,35 +17,42 @@ using attn::Direction;
 
 namespace {
 
-/// The text of a kernel that walks both ways.
-std::unique_ptr<HostPattern> compiledText(const PatternFile &file, std::shared_ptr<const PatternInfo> &info) {
-  auto functions = functionsOf(file);
+/// The functions of kernels that walk both ways, as text and as machine code.
+struct Compiled {
+  std::shared_ptr<const PatternInfo> info;
+  std::unique_ptr<HostPattern> text;
+  std::optional<JitPattern> jit;
+};
+
+Compiled compiled(const PatternFile &file) {
+  auto functions = functionsOf(file, Walk::both);
   REQUIRE_MESSAGE(functions.isOk(), functions.status().message());
-  info = functions->info;
-  REQUIRE(succeeded(appendTransposedFunctions(*functions->module, file.lowered(), file.analysis())));
-  auto text = emitPatternFunctions(*functions->module, *info);
+  auto text = emitPatternFunctions(*functions->module, *functions->info);
   REQUIRE(succeeded(text));
-  return std::make_unique<HostPattern>(*text, *info);
+  auto jit = JitPattern::create(*functions->module, *functions->info);
+  REQUIRE(succeeded(jit));
+  REQUIRE(jit->isTransposed());
+  return {functions->info, std::make_unique<HostPattern>(*text, *functions->info), *jit};
 }
 
-/// The same call with keys as rows: what checkRanges asks of Pattern, it then asks of TransposedPattern.
+/// The same call with keys as rows: what checkRanges asks of a direction, it then asks of the other.
 JitContext exchanged(JitContext context) {
   std::swap(context.seqlenQ, context.seqlenK);
   std::swap(context.qOrigin, context.kOrigin);
   return context;
 }
 
-struct Transposed {
-  const HostPattern &text;
+template <class Functions> struct Transposed {
+  const Functions &functions;
 
-  int variant(const JitContext &c) const { return text.variant(exchanged(c)); }
-  int queryRate(int variant) const { return text.transposedKeyRate(variant); }
-  int keyRate(int variant, int branch) const { return text.transposedQueryRate(variant, branch); }
+  int variant(const JitContext &c) const { return functions.variant(exchanged(c)); }
+  int queryRate(int variant) const { return functions.transposedKeyRate(variant); }
+  int keyRate(int variant, int branch) const { return functions.transposedQueryRate(variant, branch); }
   int keyResidue(const JitContext &c, int variant, int branch, int tileFirst) const {
-    return text.transposedQueryResidue(exchanged(c), variant, branch, tileFirst);
+    return functions.transposedQueryResidue(exchanged(c), variant, branch, tileFirst);
   }
-  JitKeyRange nextRange(const JitContext &c, int variant, int branch, int first, int last, int block, int from) const {
-    return text.transposedNextRange(exchanged(c), variant, branch, first, last, block, from);
+  JitKeyRange nextRange(const JitContext &c, const JitTile &tile, int from) const {
+    return functions.transposedNextRange(exchanged(c), tile, from);
   }
 };
 
@@ -52,6 +60,7 @@ struct Transposed {
 struct Subject {
   const PatternFile &file;
   const HostPattern &text;
+  const JitPattern &jit;
   HandPattern rule = {};
   JitContext context = {};
   std::vector<std::vector<char>> kept = {}; ///< by branch; row after row
@@ -105,19 +114,58 @@ struct Subject {
     }
     CHECK(wrong == 0);
   }
+
+  /// Words of the band in the visited tiles of `side` keys and queries, whose squares nothing else cuts.
+  void checkBand(long &bits) const {
+    const attn::BandedGrain banded = attn::bandedGrainOf(file.analysis(), Direction::Transposed);
+    CHECK(text.hasTransposedBandColumns() == (banded.grain > 1));
+    const int side = int(std::gcd<int64_t>(banded.grain, 64)), variant = text.variant(context);
+    if (banded.grain == 1 || context.qOrigin != 0 || context.kOrigin != 0)
+      return;
+    long wrong = 0;
+    for (int branch = 0; branch < rule.branchCount(); ++branch)
+      for (int first = 0; first < context.seqlenK; first += side) {
+        REQUIRE(text.transposedKeyRate(variant) * text.transposedQueryRate(variant, branch) == 1);
+        const int last = std::min(first + side, context.seqlenK) - 1;
+        JitKeyRange run{0, 0, 0, 0, 0};
+        while ((run = text.transposedNextRange(context, {variant, branch, first, last, side}, run.end)).begin !=
+               JitKeyRange::kNoTile)
+          for (int tile = run.begin; tile < run.end; ++tile)
+            for (int j = first; j <= last; ++j)
+              wrong += wrongInBand(branch, j, tile * side, side, bits);
+      }
+    CHECK(wrong == 0);
+  }
+
+private:
+  bool wrongInBand(int branch, int j, int firstQuery, int side, long &bits) const {
+    uint32_t expected = 0, inTile = 0;
+    for (int bit = 0; bit < 32; ++bit) // lane_columns.cuh
+      if (const int ahead = bit / 2 * 8 + bit % 2, i = firstQuery + ahead; ahead < side) {
+        inTile |= 1u << bit;
+        if (i < context.seqlenQ && keeps(branch, i, j))
+          expected |= 1u << bit;
+      }
+    bits += __builtin_popcount(expected);
+    return (text.transposedBandColumns(context, branch, j, firstQuery) & inTile) != expected;
+  }
 };
 
 struct Seen {
-  long visited[2] = {}, words = 0;
+  long visited[2] = {}, words = 0, bandBits = 0;
 };
 
 void checkHead(Subject &subject, Seen &seen) {
   for (int rows : {1, 48, 64, 128})
     for (int columns : {1, 48, 64, 128}) {
       seen.visited[0] += subject.check(subject.text, Direction::Forward, {rows, columns}).visitedTiles;
-      seen.visited[1] += subject.check(Transposed{subject.text}, Direction::Transposed, {rows, columns}).visitedTiles;
+      seen.visited[1] +=
+          subject.check(Transposed<HostPattern>{subject.text}, Direction::Transposed, {rows, columns}).visitedTiles;
+      subject.check(subject.jit, Direction::Forward, {rows, columns});
+      subject.check(Transposed<JitPattern>{subject.jit}, Direction::Transposed, {rows, columns});
     }
   subject.checkWords(seen.words);
+  subject.checkBand(seen.bandBits);
 }
 
 void checkProblem(Subject &subject, oracle::Problem problem, Seen &seen) {
@@ -142,10 +190,9 @@ void checkProblem(Subject &subject, oracle::Problem problem, Seen &seen) {
 }
 
 Seen checkFile(const PatternFile &file) {
-  std::shared_ptr<const PatternInfo> info;
-  const std::unique_ptr<HostPattern> text = compiledText(file, info);
-  Subject subject{file, *text};
-  subject.rule.info = info;
+  const Compiled functions = compiled(file);
+  Subject subject{file, *functions.text, *functions.jit};
+  subject.rule.info = functions.info;
   Seen seen;
   checkProblem(subject, {2, 141, 141, 0, 0, sizesFrom(file, 20)}, seen);
   checkProblem(subject, {1, 70, 200, 2030, 1950, sizesFrom(file, 33)}, seen);
@@ -155,15 +202,17 @@ Seen checkFile(const PatternFile &file) {
 } // namespace
 
 TEST_CASE("every file in patterns/, both ways") {
-  long words = 0;
+  long words = 0, bandBits = 0;
   for (const std::string &path : libraryPatterns()) {
     CAPTURE(path);
     const Seen seen = checkFile(*loaded(path));
     CHECK(seen.visited[0] > 0);
     CHECK(seen.visited[1] > 0);
     words += seen.words;
+    bandBits += seen.bandBits;
   }
   CHECK(words > 50000);
+  CHECK(bandBits > 10000);
 }
 
 TEST_CASE("odd compositions, both ways") {
@@ -179,5 +228,8 @@ TEST_CASE("forward kernels hold nothing transposed") {
     auto functions = functionsOf(*file);
     REQUIRE(functions.isOk());
     CHECK(!hasTransposedFunctions(*functions->module));
+    auto jit = JitPattern::create(*functions->module, *functions->info);
+    REQUIRE(succeeded(jit));
+    CHECK(!jit->isTransposed());
   }
 }

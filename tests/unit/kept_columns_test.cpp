@@ -227,7 +227,7 @@ Tally compareBand(const Loaded &loaded, int side) {
   for (int first = 0; first < c.seqlenQ; first += side) {
     const int last = std::min(first + side, c.seqlenQ) - 1;
     for (JitKeyRange run{0, 0, 0, 0, 0}; run.end < 0x7fffffff;) {
-      run = loaded.text->nextRange(c, 0, 0, first, last, side, run.end);
+      run = loaded.text->nextRange(c, {0, 0, first, last, side}, run.end);
       for (int tile = run.begin; tile < run.end; ++tile)
         for (int q = first; q <= last; ++q)
           for (int quad = 0; quad < 4; ++quad) {

@@ -74,16 +74,18 @@ private:
 
   std::string compareTile(unsigned variant, unsigned branch, attn::RowTile tile, int64_t blockN) {
     const attn::VariantRanges &ranges = file.analysis().variants[variant].forward;
-    attn::TileVisit want =
-        attn::visitTile(ranges, branch, attn::Direction::Forward, oracle::toSizes(problem), context.head, tile, blockN);
+    attn::TileVisit want = attn::TileVisitor(ranges, branch, attn::Direction::Forward, oracle::toSizes(problem))
+                               .visit(context.head, tile, blockN);
     int64_t first = tile.rowClass + ranges.rowRate * tile.index * tile.block;
     int64_t last = std::min(first + ranges.rowRate * (tile.block - 1),
                             first + (problem.seqlenQ - 1 - first) / ranges.rowRate * ranges.rowRate);
     std::set<int64_t> visited, full;
     int64_t steps = 0;
     for (int32_t from = 0; steps < 1000; ++steps) {
-      JitKeyRange range =
-          jit.nextRange(context, variant, branch, problem.qOrigin + first, problem.qOrigin + last, blockN, from);
+      JitKeyRange range = jit.nextRange(context,
+                                        {int32_t(variant), int32_t(branch), int32_t(problem.qOrigin + first),
+                                         int32_t(problem.qOrigin + last), int32_t(blockN)},
+                                        from);
       if (range.begin == JitKeyRange::kNoTile)
         break;
       for (int32_t t = range.begin; t < range.end; ++t)

@@ -100,6 +100,10 @@ template <int Branch> uint32_t transposedKeptColumns(const PatternContext &c, in
     return TransposedPattern::keptColumns<heddle::LaneColumns>(c, variant, Branch, k, first);
   return 0;
 }
+SHIM int shim_has_transposed_band_columns() { return hasBand<TransposedPattern>(0); }
+SHIM uint32_t shim_transposed_band_columns(const JitContext *c, int variant, int branch, int k, int first) {
+  return bandColumns<TransposedPattern>(Context(c), variant, branch, k, first);
+}
 SHIM int shim_has_transposed_kept_columns(int branch) { return TransposedPattern::kHasKeptColumns[branch]; }
 SHIM uint32_t shim_transposed_kept_columns(const JitContext *c, int variant, int branch, int k, int first) {
   return transposedKeptColumns<0>(Context(c), variant, branch, k, first);
@@ -152,6 +156,8 @@ struct HostPattern::Library {
   void (*transposedNextRange)(const JitContext *, int, int, int, int, int, int, int *) = nullptr;
   int (*hasTransposedKeptColumns)(int) = nullptr;
   uint32_t (*transposedKeptColumns)(const JitContext *, int, int, int, int) = nullptr;
+  int (*hasTransposedBandColumns)() = nullptr;
+  uint32_t (*transposedBandColumns)(const JitContext *, int, int, int, int) = nullptr;
 
   ~Library() {
     if (handle)
@@ -202,6 +208,8 @@ HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : lib
   library->find("shim_transposed_next_range", library->transposedNextRange);
   library->find("shim_has_transposed_kept_columns", library->hasTransposedKeptColumns);
   library->find("shim_transposed_kept_columns", library->transposedKeptColumns);
+  library->find("shim_has_transposed_band_columns", library->hasTransposedBandColumns);
+  library->find("shim_transposed_band_columns", library->transposedBandColumns);
 }
 
 HostPattern::~HostPattern() = default;
@@ -216,10 +224,9 @@ int HostPattern::keyResidue(const JitContext &context, int variant, int branch, 
   return library->keyResidue(&context, variant, branch, tileFirst);
 }
 
-JitKeyRange HostPattern::nextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast,
-                                   int blockN, int from) const {
+JitKeyRange HostPattern::nextRange(const JitContext &context, const JitTile &tile, int from) const {
   int out[5];
-  library->nextRange(&context, variant, branch, tileFirst, tileLast, blockN, from, out);
+  library->nextRange(&context, tile.variant, tile.branch, tile.first, tile.last, tile.block, from, out);
   return {out[0], out[1], out[2], out[3], out[4]};
 }
 
@@ -249,11 +256,16 @@ int HostPattern::transposedQueryResidue(const JitContext &context, int variant, 
   return library->transposedQueryResidue(&context, variant, branch, tileFirst);
 }
 
-JitKeyRange HostPattern::transposedNextRange(const JitContext &context, int variant, int branch, int tileFirst,
-                                             int tileLast, int blockM, int from) const {
+JitKeyRange HostPattern::transposedNextRange(const JitContext &context, const JitTile &tile, int from) const {
   int out[5];
-  library->transposedNextRange(&context, variant, branch, tileFirst, tileLast, blockM, from, out);
+  library->transposedNextRange(&context, tile.variant, tile.branch, tile.first, tile.last, tile.block, from, out);
   return {out[0], out[1], out[2], out[3], out[4]};
+}
+
+bool HostPattern::hasTransposedBandColumns() const { return library->hasTransposedBandColumns() != 0; }
+
+uint32_t HostPattern::transposedBandColumns(const JitContext &context, int branch, int k, int firstQuery) const {
+  return library->transposedBandColumns(&context, variant(context), branch, k, firstQuery);
 }
 
 bool HostPattern::hasTransposedKeptColumns(int branch) const { return library->hasTransposedKeptColumns(branch) != 0; }

@@ -27,16 +27,16 @@ public:
   int queryRate(int variant) const;
   int keyRate(int variant, int branch) const;
   int keyResidue(const JitContext &context, int variant, int branch, int tileFirst) const;
-  JitKeyRange nextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast, int blockN,
-                        int from) const;
+  JitKeyRange nextRange(const JitContext &context, const JitTile &tile, int from) const;
   bool keep(const JitContext &context, int branch, int q, int k) const;
   // Of key tiles, in texts with a TransposedPattern: rates of keys and queries, and ranges of query tiles.
   int transposedKeyRate(int variant) const;
   int transposedQueryRate(int variant, int branch) const;
   int transposedQueryResidue(const JitContext &context, int variant, int branch, int tileFirst) const;
-  JitKeyRange transposedNextRange(const JitContext &context, int variant, int branch, int tileFirst, int tileLast,
-                                  int blockM, int from) const;
+  JitKeyRange transposedNextRange(const JitContext &context, const JitTile &tile, int from) const;
   bool hasTransposedKeptColumns(int branch) const;
+  bool hasTransposedBandColumns() const;
+  uint32_t transposedBandColumns(const JitContext &context, int branch, int k, int firstQuery) const;
   uint32_t transposedKeptColumns(const JitContext &context, int branch, int k, int firstQuery) const;
   bool hasKeptColumns(int branch) const;
   // The word of a lane whose first column is the key at position firstKey; asks only branches that have words.

@@ -62,7 +62,7 @@ std::string collectMarks(const Functions &functions, const JitContext &context, 
   int first = context.qOrigin + tile.rows.front(), last = context.qOrigin + tile.rows.back();
   int tiles = int(marks.visited.size()), from = 0, reach = 0;
   while (true) {
-    JitKeyRange range = functions.nextRange(context, tile.variant, tile.branch, first, last, blockN, from);
+    JitKeyRange range = functions.nextRange(context, {tile.variant, tile.branch, first, last, blockN}, from);
     if (range.begin != JitKeyRange::kNoTile && from < reach && range.begin != from)
       return "tile " + std::to_string(from) + " is not visited, the range before reached " + std::to_string(reach);
     if (range.begin == JitKeyRange::kNoTile && from < reach)
