@@ -60,14 +60,23 @@ static void explainTime(attn::PatternOp pattern, const ExplainRequest &request, 
   result.roofline = roofline;
 }
 
-static std::string reasonOf(const BranchRanges &branch) {
+static std::string reasonOf(const BranchRanges &branch, Direction direction) {
   if (branch.masked)
     return branch.reason;
   if (branch.mayVisitGaps)
-    return "rows lie further apart than the band is wide: tiles between kept ones may be visited";
-  return branch.exactFromColumns > 1
-             ? "visited tiles are exact from " + std::to_string(branch.exactFromColumns) + " keys per tile on"
-             : "";
+    return std::string(direction == Direction::Forward ? "rows" : "keys") +
+           " lie further apart than the band is wide: tiles between kept ones may be visited";
+  return branch.exactFromColumns > 1 ? "visited tiles are exact from " + std::to_string(branch.exactFromColumns) +
+                                           (direction == Direction::Forward ? " keys" : " queries") + " per tile on"
+                                     : "";
+}
+
+static DirectionExplanation explainDirection(const Variant &variant, size_t branch, Direction direction) {
+  const BranchRanges &ranges = variant.ranges(direction).branches[branch];
+  DirectionExplanation said{ranges.columnRate, ranges.masked, reasonOf(ranges, direction), {}};
+  for (const Piece &piece : variant.branches[branch])
+    said.whyMasked.push_back(whyMasked(piece, direction));
+  return said;
 }
 
 static void explainVariants(const PatternFile &file, const ProblemSizes &sizes, Explanation &result) {
@@ -84,11 +93,12 @@ static void explainVariants(const PatternFile &file, const ProblemSizes &sizes, 
     const Variant &variant = file.analysis().variants[index];
     VariantExplanation &said = result.variants[index];
     for (size_t b = 0; b < variant.branches.size(); ++b) {
-      const BranchRanges &ranges = variant.forward.branches[b];
-      BranchExplanation branch{ranges.columnRate, ranges.masked, reasonOf(ranges), {}, {}, {}};
+      BranchExplanation branch{explainDirection(variant, b, Direction::Forward),
+                               explainDirection(variant, b, Direction::Transposed),
+                               {},
+                               {}};
       for (const Piece &piece : variant.branches[b]) {
         branch.pieces.push_back(inWords(piece, sizes, said.firstHead));
-        branch.whyMasked.push_back(whyMasked(piece, Direction::Forward));
         branch.isListed.push_back(piece.list.has_value());
       }
       said.branches.push_back(std::move(branch));

@@ -29,13 +29,18 @@ struct ExplainRequest {
   PairEffort pairs = {};         ///< of what has no closed form
 };
 
-struct BranchExplanation {
-  int64_t keyRate = 1;
+/// Of tiles of queries and the keys that they visit, or of tiles of keys and their queries.
+struct DirectionExplanation {
+  int64_t columnRate = 1;
   bool isMasked = false;
   std::string reason;                 ///< why it is masked, or what is visited beyond the kept tiles; may be empty
-  std::vector<std::string> pieces;    ///< in words
   std::vector<std::string> whyMasked; ///< of each piece; empty: tiles are found in closed form, or in a list
-  std::vector<bool> isListed;         ///< each piece: its keys are those of a list
+};
+
+struct BranchExplanation {
+  DirectionExplanation forward, transposed;
+  std::vector<std::string> pieces; ///< in words
+  std::vector<bool> isListed;      ///< each piece: its keys are those of a list
 };
 
 /// The heads that take the same operand of every attn.heads.

@@ -112,11 +112,16 @@ private:
     for (const VariantExplanation &variant : said.variants) {
       Json branches = Json::array();
       for (const BranchExplanation &branch : variant.branches)
-        branches.push_back({{"key_rate", branch.keyRate},
-                            {"masked", branch.isMasked},
-                            {"reason", branch.reason},
+        branches.push_back({{"key_rate", branch.forward.columnRate},
+                            {"masked", branch.forward.isMasked},
+                            {"reason", branch.forward.reason},
                             {"pieces", branch.pieces},
-                            {"why_masked", branch.whyMasked}});
+                            {"why_masked", branch.forward.whyMasked},
+                            {"transposed",
+                             {{"query_rate", branch.transposed.columnRate},
+                              {"masked", branch.transposed.isMasked},
+                              {"reason", branch.transposed.reason},
+                              {"why_masked", branch.transposed.whyMasked}}}});
       list.push_back({{"heads", variant.heads},
                       {"first_head", variant.heads ? Json(variant.firstHead) : Json()},
                       {"query_rate", variant.queryRate},

@@ -135,6 +135,15 @@ private:
            " (chained_mib=" + std::to_string(said.chainedMib) + ")";
   }
 
+  /// Tiles of keys are spoken of where they alone are not found.
+  static std::string howFound(const BranchExplanation &branch, size_t piece) {
+    const std::string &why = branch.forward.whyMasked[piece], &whyTransposed = branch.transposed.whyMasked[piece];
+    if (!why.empty())
+      return "masked: " + why;
+    return (branch.isListed[piece] ? "each next cell found by a search" : "closed form") +
+           (whyTransposed.empty() ? "" : "; transposed masked: " + whyTransposed);
+  }
+
   void heads(const VariantExplanation &variant) {
     std::string who = variant.heads == 0 ? "no head"
                       : variant.heads == 1
@@ -143,17 +152,16 @@ private:
     text += who + ": rows in " + counted(variant.queryRate, "residue class") + "\n";
     for (size_t b = 0; b < variant.branches.size(); ++b) {
       const BranchExplanation &branch = variant.branches[b];
-      text += format("  branch %zu, keys at rate %lld", b, (long long)branch.keyRate);
-      if (branch.isMasked)
-        text += ", masked: " + branch.reason;
-      else if (!branch.reason.empty())
-        text += " (" + branch.reason + ")";
+      text += format("  branch %zu, keys at rate %lld", b, (long long)branch.forward.columnRate);
+      if (branch.forward.isMasked)
+        text += ", masked: " + branch.forward.reason;
+      else if (!branch.forward.reason.empty())
+        text += " (" + branch.forward.reason + ")";
+      if (branch.transposed.isMasked && !branch.forward.isMasked)
+        text += ", transposed masked: " + branch.transposed.reason;
       text += branch.pieces.empty() ? ": keeps nothing\n" : "\n";
       for (size_t p = 0; p < branch.pieces.size(); ++p)
-        text += "    " + branch.pieces[p] +
-                (!branch.whyMasked[p].empty() ? " (masked: " + branch.whyMasked[p] + ")\n"
-                 : branch.isListed[p]         ? " (each next cell found by a search)\n"
-                                              : " (closed form)\n");
+        text += "    " + branch.pieces[p] + " (" + howFound(branch, p) + ")\n";
     }
   }
 

@@ -260,8 +260,8 @@ VariantRanges buildRanges(const std::vector<PieceList> &input, Direction directi
              std::to_string(branches[b].size()) + " pieces, at most " + std::to_string(kMaxPieces) + " are kept apart");
     int64_t rate = std::lcm(variant.rowRate, rowRate(branches[b]));
     if (rate > maxRowRate)
-      giveUp(b, "rows on a lattice of rate " + std::to_string(rate) + ", at most " + std::to_string(maxRowRate) +
-                    " is split");
+      giveUp(b, std::string(direction == Direction::Forward ? "rows" : "keys") + " on a lattice of rate " +
+                    std::to_string(rate) + ", at most " + std::to_string(maxRowRate) + " is split");
     else
       variant.rowRate = rate;
   }

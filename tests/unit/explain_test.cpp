@@ -210,6 +210,34 @@ TEST_CASE("pairs without a closed form are counted one by one or not at all") {
   CHECK(large["kept_pairs_note"].get<std::string>().find("without a closed form") != std::string::npos);
 }
 
+TEST_CASE("why tiles of keys alone are masked is said, in words and as data") {
+  struct Case {
+    std::string ops, why, whyPiece;
+  };
+  for (const Case &one :
+       {Case{"%a = attn.stride q by 3 at 0 %m = attn.segment %a by [7]",
+             "a residue class changes from segment to segment", "a residue class changes from segment to segment"},
+        {"%m = attn.stride k by 128 at 0", "keys on a lattice of rate 128, at most 64 is split", ""}}) {
+    CAPTURE(one.ops);
+    const auto file = parsed(unionText(one.ops));
+    const ExplainRequest request = requestOf(*file, 1, 640, 640);
+    const nlohmann::json branch = jsonOf(*file, request)["variants"][0]["branches"][0];
+    CHECK(branch["masked"] == false);
+    CHECK(branch["transposed"]["masked"] == true);
+    CHECK(branch["transposed"]["reason"] == one.why);
+    CHECK(branch["transposed"]["why_masked"] == nlohmann::json{one.whyPiece});
+    auto said = explain(*file, request);
+    REQUIRE(said.isOk());
+    const std::string text = explanationText(*file, request, *said, false);
+    CHECK(text.find(", transposed masked: " + one.why + "\n") != std::string::npos);
+    CHECK((text.find("closed form; transposed masked: " + one.whyPiece) != std::string::npos) == !one.whyPiece.empty());
+  }
+  const auto both = parsed(unionText(kNeighbourBlocks));
+  const ExplainRequest request = requestOf(*both, 1, 64, 64);
+  CHECK(explanationText(*both, request, *explain(*both, request), false).find("transposed masked") ==
+        std::string::npos);
+}
+
 TEST_CASE("empty problems cost nothing") {
   auto file = loaded(pathOf("longformer"));
   for (auto [q, k] : {std::pair<int64_t, int64_t>{0, 0}, {0, 9}, {9, 0}}) {
