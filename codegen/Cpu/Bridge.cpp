@@ -26,7 +26,7 @@ public:
 
   void addEntry(const PatternFunction &function);
   void addKeepLine(const char *symbol, bool alongKeys);
-  void addScoreColumn();
+  void addScoreLine(const char *symbol, const char *scoring, bool alongKeys);
 
 private:
   Type i32() { return builder.getI32Type(); }
@@ -125,10 +125,11 @@ void BridgeBuilder::addKeepLine(const char *symbol, bool alongKeys) {
   func::ReturnOp::create(builder, loc);
 }
 
-// (context, q, k, step, count, scores): changes scores[i], that of (q + step * i, k), in place.
-void BridgeBuilder::addScoreColumn() {
+// (context, q, k, step, count, scores): puts in the place of scores[i], that of (q + step * i, k) or (q, k + step * i),
+// what function `scoring` makes of it.
+void BridgeBuilder::addScoreLine(const char *symbol, const char *scoring, bool alongKeys) {
   Type scores = MemRefType::get({maxLineLength}, builder.getF32Type());
-  Block *entry = startFunction(scoreColumnSymbol, {contextType(), i32(), i32(), i32(), i32(), scores}, {});
+  Block *entry = startFunction(symbol, {contextType(), i32(), i32(), i32(), i32(), scores}, {});
   SmallVector<Value> operands = loadContext(entry->getArgument(0));
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -137,10 +138,12 @@ void BridgeBuilder::addScoreColumn() {
   builder.setInsertionPointToStart(loop.getBody());
   Value i = arith::IndexCastOp::create(builder, loc, i32(), loop.getInductionVar());
   Value offset = arith::MulIOp::create(builder, loc, entry->getArgument(3), i);
-  operands.push_back(arith::AddIOp::create(builder, loc, entry->getArgument(1), offset));
-  operands.push_back(entry->getArgument(2));
+  Value q = entry->getArgument(1), k = entry->getArgument(2);
+  Value moved = arith::AddIOp::create(builder, loc, alongKeys ? k : q, offset);
+  operands.push_back(alongKeys ? q : moved);
+  operands.push_back(alongKeys ? moved : k);
   operands.push_back(memref::LoadOp::create(builder, loc, entry->getArgument(5), loop.getInductionVar()));
-  auto callee = module.lookupSymbol<func::FuncOp>(scoreFunction().symbol);
+  auto callee = module.lookupSymbol<func::FuncOp>(scoring);
   Value changed = func::CallOp::create(builder, loc, callee, operands).getResult(0);
   memref::StoreOp::create(builder, loc, changed, entry->getArgument(5), loop.getInductionVar());
   builder.setInsertionPointToEnd(entry);
@@ -164,8 +167,15 @@ void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
     bridge.addEntry(function);
   bridge.addKeepLine(keepRowSymbol, /*alongKeys=*/true);
   bridge.addKeepLine(keepColumnSymbol, /*alongKeys=*/false);
+  const char *score = scoreFunction().symbol, *gradient = scoreGradientFunction().symbol;
   if (info.hasScore)
-    bridge.addScoreColumn();
+    bridge.addScoreLine(scoreColumnSymbol, score, /*alongKeys=*/false);
+  if (!hasScoreGradient(module))
+    return;
+  bridge.addEntry(scoreGradientFunction());
+  bridge.addScoreLine(scoreRowSymbol, score, /*alongKeys=*/true);
+  bridge.addScoreLine(scoreGradientColumnSymbol, gradient, /*alongKeys=*/false);
+  bridge.addScoreLine(scoreGradientRowSymbol, gradient, /*alongKeys=*/true);
 }
 
 } // namespace heddle

@@ -65,14 +65,15 @@ Status checkOperands(const CpuCall &call) {
   return {};
 }
 
-Status check(const CpuCall &call) {
+} // namespace
+
+Status checkSizesOf(const CpuCall &call) {
   const JitPattern &pattern = *call.pattern;
   if (int64_t(call.params.size()) != pattern.info().paramCount)
     return Status::invalidArgument("pattern '" + pattern.info().name + "' has " + number(pattern.info().paramCount) +
                                    " run-time sizes, got " + number(int64_t(call.params.size())));
   HEDDLE_TRY(checkSizes(call));
-  HEDDLE_TRY(checkOperands(call));
-  return checkPointers(call);
+  return checkOperands(call);
 }
 
 JitContext contextOf(const CpuCall &call, int32_t batch, int32_t head) {
@@ -88,6 +89,8 @@ JitContext contextOf(const CpuCall &call, int32_t batch, int32_t head) {
   std::copy(call.operands.begin(), call.operands.end(), context.operands.begin());
   return context;
 }
+
+namespace {
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -127,7 +130,8 @@ QueryTilePlace placeOf(const HeadWork &work, int64_t item, const CpuCall &call) 
 } // namespace
 
 Result<CpuAttentionCounts> runAttention(const CpuCall &call) {
-  HEDDLE_TRY(check(call));
+  HEDDLE_TRY(checkSizesOf(call));
+  HEDDLE_TRY(checkPointers(call));
   std::vector<HeadWork> heads = listHeads(call);
   int64_t items = heads.empty() ? 0 : heads.back().firstItem + heads.back().items;
   int workers = threadCountFor(items, call.threads);

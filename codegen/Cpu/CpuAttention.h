@@ -8,6 +8,8 @@
 
 namespace heddle {
 
+struct JitContext;
+
 // What was computed, summed over batch, heads and branches.
 struct CpuAttentionCounts {
   int64_t visitedTiles = 0, fullTiles = 0;
@@ -22,6 +24,12 @@ struct CpuAttentionCounts {
 // Thread safe; no state is kept between calls. Fails with invalidArgument, before anything is
 // written, when the sizes do not fit together.
 Result<CpuAttentionCounts> runAttention(const CpuCall &call);
+
+/// What every call that walks a pattern must satisfy: sizes, parameters and tensors of the pattern.
+Status checkSizesOf(const CpuCall &call);
+
+/// The context of one head of a call.
+JitContext contextOf(const CpuCall &call, int32_t batch, int32_t head);
 
 } // namespace heddle
 

@@ -41,7 +41,9 @@ struct JitPattern::Code {
   void (*keepRow)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
   void (*keepColumn)(Context, int32_t, int32_t, int32_t, int32_t, int32_t, uint8_t *) = nullptr;
   float (*score)(Context, int32_t, int32_t, float) = nullptr;
-  void (*scoreColumn)(Context, int32_t, int32_t, int32_t, int32_t, float *) = nullptr;
+  using ScoreLine = void (*)(Context, int32_t, int32_t, int32_t, int32_t, float *);
+  ScoreLine scoreColumn = nullptr, scoreRow = nullptr, scoreGradientColumn = nullptr, scoreGradientRow = nullptr;
+  float (*scoreGradient)(Context, int32_t, int32_t, float) = nullptr;
   float (*sink)(Context) = nullptr;
 };
 
@@ -56,7 +58,7 @@ llvm::Error resolve(const MachineCode &machine, const std::string &symbol, Funct
   return llvm::Error::success();
 }
 
-template <class Code> llvm::Error resolveAll(Code &code, bool isTransposed) {
+template <class Code> llvm::Error resolveAll(Code &code, ModuleOp module) {
   llvm::Error errors = llvm::Error::success();
   auto add = [&](const std::string &symbol, auto &function) {
     errors = llvm::joinErrors(std::move(errors), resolve(code.machine, symbol, function));
@@ -69,7 +71,7 @@ template <class Code> llvm::Error resolveAll(Code &code, bool isTransposed) {
     add(bridgeSymbol(functions[3].symbol), walk.nextRange);
   };
   addWalk(code.queries, &patternFunctions()[1]);
-  if (isTransposed)
+  if (hasTransposedFunctions(module))
     addWalk(code.keys, transposedFunctions().data());
   add(bridgeSymbol("pattern_keep"), code.keep);
   add(keepRowSymbol, code.keepRow);
@@ -77,6 +79,12 @@ template <class Code> llvm::Error resolveAll(Code &code, bool isTransposed) {
   if (code.info.hasScore) {
     add(bridgeSymbol(scoreFunction().symbol), code.score);
     add(scoreColumnSymbol, code.scoreColumn);
+  }
+  if (hasScoreGradient(module)) {
+    add(bridgeSymbol(scoreGradientFunction().symbol), code.scoreGradient);
+    add(scoreRowSymbol, code.scoreRow);
+    add(scoreGradientColumnSymbol, code.scoreGradientColumn);
+    add(scoreGradientRowSymbol, code.scoreGradientRow);
   }
   if (code.info.hasSink)
     add(bridgeSymbol(sinkFunction().symbol), code.sink);
@@ -107,7 +115,7 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
     return module.emitError() << "pattern '" << info.name
                               << "': compilation for the CPU failed: " << llvm::toString(machine.takeError());
   auto code = std::make_shared<Code>(info, std::move(*machine));
-  if (llvm::Error error = resolveAll(*code, hasTransposedFunctions(module)))
+  if (llvm::Error error = resolveAll(*code, module))
     return module.emitError() << "pattern '" << info.name << "': " << llvm::toString(std::move(error));
   return JitPattern(std::move(code));
 }
@@ -161,13 +169,31 @@ float JitPattern::score(const JitContext &context, int32_t q, int32_t k, float s
   return code->score ? code->score(words(context), q, k, score) : score;
 }
 
+float JitPattern::scoreGradient(const JitContext &context, int32_t q, int32_t k, float score) const {
+  return code->scoreGradient ? code->scoreGradient(words(context), q, k, score) : 1.0f;
+}
+
 float JitPattern::sink(const JitContext &context) const {
   return code->sink ? code->sink(words(context)) : -std::numeric_limits<float>::infinity();
 }
 
+template <class Function>
+static void callLine(Function *function, const JitContext &context, const JitKeepLine &line, float *scores) {
+  if (function)
+    function(words(context), line.q, line.k, line.step, line.count, scores);
+}
+
 void JitPattern::scoreColumn(const JitContext &context, const JitKeepLine &line, float *scores) const {
-  if (code->scoreColumn)
-    code->scoreColumn(words(context), line.q, line.k, line.step, line.count, scores);
+  callLine(code->scoreColumn, context, line, scores);
+}
+void JitPattern::scoreRow(const JitContext &context, const JitKeepLine &line, float *scores) const {
+  callLine(code->scoreRow, context, line, scores);
+}
+void JitPattern::scoreGradientColumn(const JitContext &context, const JitKeepLine &line, float *gradients) const {
+  callLine(code->scoreGradientColumn, context, line, gradients);
+}
+void JitPattern::scoreGradientRow(const JitContext &context, const JitKeepLine &line, float *gradients) const {
+  callLine(code->scoreGradientRow, context, line, gradients);
 }
 
 } // namespace heddle

@@ -42,6 +42,13 @@ public:
 
   bool keep(const JitContext &context, int32_t branch, int32_t q, int32_t k) const;
 
+  // The same for tiles of keys and the query tiles that they visit; only of a module with transposed functions.
+  int32_t transposedKeyRate(int32_t variant) const;
+  int32_t transposedQueryRate(int32_t variant, int32_t branch) const;
+  int32_t transposedQueryResidue(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst) const;
+  JitKeyRange transposedNextRange(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst,
+                                  int32_t tileLast, int32_t blockM, int32_t from) const;
+
   // Vectorised: out[i] = 1 where (q, k + step * i) is kept, else 0, for i < count.
   void keepRow(const JitContext &context, const JitKeepLine &line, uint8_t *out) const;
   // Vectorised: out[i] = 1 where (q + step * i, k) is kept, else 0, for i < count.
@@ -51,6 +58,14 @@ public:
   float score(const JitContext &context, int32_t q, int32_t k, float score) const;
   // scores[i], that of (q + step * i, k), in place, for i < count; the branch of the line does not matter.
   void scoreColumn(const JitContext &context, const JitKeepLine &line, float *scores) const;
+
+  // Of a module with pattern_score_gradient; in any other pattern the derivative is 1, and lines stay as they are.
+  float scoreGradient(const JitContext &context, int32_t q, int32_t k, float score) const;
+  // Along queries, of scores[i] as scoreColumn has them, the derivatives there; along keys, of (q, k + step * i), the
+  // scores and the derivatives.
+  void scoreGradientColumn(const JitContext &context, const JitKeepLine &line, float *scores) const;
+  void scoreRow(const JitContext &context, const JitKeepLine &line, float *scores) const;
+  void scoreGradientRow(const JitContext &context, const JitKeepLine &line, float *scores) const;
   // The score of the key without a value; -infinity in a pattern without one.
   float sink(const JitContext &context) const;
 

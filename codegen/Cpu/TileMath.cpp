@@ -109,6 +109,25 @@ template <class L> HEDDLE_INLINE void softmaxStepLoop(const SoftmaxStep &s) {
   }
 }
 
+template <class L> HEDDLE_INLINE void gradientStepLoop(const GradientStep &s) {
+  using Floats = typename L::Floats;
+  constexpr float most = 126; // where lse is not that of the scores
+  for (int column = 0; column < s.columns; ++column)
+    for (int lane = 0; lane < s.lanes; lane += L::count) {
+      const int64_t place = int64_t(column) * s.lanes + lane;
+      auto ofRow = [&](const float *numbers) -> Floats {
+        return s.areOfColumns ? Floats{} + numbers[column] : *reinterpret_cast<const Floats *>(numbers + lane);
+      };
+      Floats &score = *reinterpret_cast<Floats *>(s.scores + place);
+      Floats &product = *reinterpret_cast<Floats *>(s.products + place);
+      const Floats distance = score - ofRow(s.lse);
+      const Floats weight = exp2OfNegative<L>(distance > most ? Floats{} + most : distance);
+      const Floats slope = s.slopes ? *reinterpret_cast<const Floats *>(s.slopes + place) : Floats{} + 1.0f;
+      score = weight;
+      product = weight == 0.0f ? Floats{} : weight * (product - ofRow(s.delta)) * slope;
+    }
+}
+
 template <class L> HEDDLE_INLINE void scaleLanesLoop(float *tile, int rows, int lanes, const float *factor) {
   using Floats = typename L::Floats;
   for (int row = 0; row < rows; ++row, tile += lanes)
@@ -125,11 +144,13 @@ HEDDLE_INLINE void maskLanesLoop(float *row, int lanes, const uint8_t *keep) {
 #define HEDDLE_TILE_MATH(name, bytes, rows, vectors, target)                                                           \
   target void addProduct_##name(const TileProduct &p) { addProductLoop<Lanes<bytes>, rows, vectors>(p); }              \
   target void softmaxStep_##name(const SoftmaxStep &s) { softmaxStepLoop<Lanes<bytes>>(s); }                           \
+  target void gradientStep_##name(const GradientStep &s) { gradientStepLoop<Lanes<bytes>>(s); }                        \
   target void scaleLanes_##name(float *tile, int rowCount, int lanes, const float *factor) {                           \
     scaleLanesLoop<Lanes<bytes>>(tile, rowCount, lanes, factor);                                                       \
   }                                                                                                                    \
   target void maskLanes_##name(float *row, int lanes, const uint8_t *keep) { maskLanesLoop(row, lanes, keep); }        \
-  constexpr TileMath math_##name = {#name, addProduct_##name, softmaxStep_##name, scaleLanes_##name, maskLanes_##name};
+  constexpr TileMath math_##name = {                                                                                   \
+      #name, addProduct_##name, softmaxStep_##name, gradientStep_##name, scaleLanes_##name, maskLanes_##name};
 
 #if HEDDLE_X86
 HEDDLE_TILE_MATH(avx512, 64, 8, 2, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma"))))

@@ -32,10 +32,22 @@ struct SoftmaxStep {
   float *rowMax, *rowSum, *rescale;
 };
 
+// A tile of a backward pass: scores[columns][lanes] in base 2 become weights exp2(score - lse), and
+// products[columns][lanes] become weight * (product - delta) * slope, 0 where the weight is 0. An lse of +inf makes
+// weights 0. lse and delta are of lanes, or of columns.
+struct GradientStep {
+  float *scores, *products;
+  const float *slopes; // [columns][lanes]; null: all 1
+  int columns, lanes;
+  const float *lse, *delta;
+  bool areOfColumns;
+};
+
 struct TileMath {
   const char *name; // "avx512", "avx2" or "baseline"
   void (*addProduct)(const TileProduct &product);
   void (*softmaxStep)(const SoftmaxStep &step);
+  void (*gradientStep)(const GradientStep &step);
   // tile[row][lane] *= factor[lane]
   void (*scaleLanes)(float *tile, int rows, int lanes, const float *factor);
   // row[lane] = -inf where keep[lane] is 0

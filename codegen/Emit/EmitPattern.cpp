@@ -44,9 +44,9 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   for (const PatternFunction &known : functionsOf(info))
     if (function.getName() == known.symbol)
       writer.comment(describeArguments(known, info));
-  for (const PatternFunction *documents : {&documentCountFunction(), &documentRowFunction()})
-    if (function.getName() == documents->symbol)
-      writer.comment(describeArguments(*documents, info));
+  for (const PatternFunction *some : {&documentCountFunction(), &documentRowFunction(), &scoreGradientFunction()})
+    if (function.getName() == some->symbol)
+      writer.comment(describeArguments(*some, info));
   for (const PatternFunction &transposed : transposedFunctions())
     if (function.getName() == transposed.symbol)
       writer.comment(describeArguments(transposed, info));
@@ -95,7 +95,8 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info, keptColumnsFunction()),
                                         hasBandColumns(module), hasDocumentRows(module), hasTransposedFunctions(module),
                                         branchesWithKeptColumns(module, info, transposedKeptColumnsFunction()),
-                                        hasBandColumns(module, transposedBandColumnsFunction()), !files.empty()}));
+                                        hasBandColumns(module, transposedBandColumnsFunction()),
+                                        hasScoreGradient(module), !files.empty()}));
   return writer.take();
 }
 

@@ -23,6 +23,7 @@ struct PatternTraits {
   bool isTransposed;                             // there is a struct TransposedPattern beside Pattern
   std::vector<bool> transposedBranchesWithWords; // and its kept columns
   bool hasTransposedBandColumns;
+  bool hasScoreGradient;
   bool asksTogether; // nextRange must be called by all lanes of a warp together
 };
 

@@ -116,6 +116,16 @@ const PatternFunction &scoreFunction() {
   return function;
 }
 
+const PatternFunction &scoreGradientFunction() {
+  static const PatternFunction function = {
+      "pattern_score_gradient", true, {"q_position", "k_position", "score"}, PatternResult::f32};
+  return function;
+}
+
+bool hasScoreGradient(ModuleOp module) {
+  return bool(module.lookupSymbol<func::FuncOp>(scoreGradientFunction().symbol));
+}
+
 const PatternFunction &sinkFunction() {
   static const PatternFunction function = {"pattern_sink", true, {}, PatternResult::f32};
   return function;
@@ -216,7 +226,9 @@ LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
     if (failed(verifyFunction(found, function, info)))
       return failure();
   }
-  for (const PatternFunction *function : textFunctions())
+  std::vector<const PatternFunction *> others = textFunctions();
+  others.push_back(&scoreGradientFunction());
+  for (const PatternFunction *function : others)
     if (auto found = module.lookupSymbol<func::FuncOp>(function->symbol);
         found && failed(verifyFunction(found, *function, info)))
       return failure();

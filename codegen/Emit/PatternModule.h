@@ -63,6 +63,10 @@ void dropTextFunctions(mlir::ModuleOp module);
 // What a chain makes of a score, in a pattern that has one.
 const PatternFunction &scoreFunction();
 
+// The derivative of that with respect to scale * <q, k>; only in modules for kernels of backward passes.
+const PatternFunction &scoreGradientFunction();
+bool hasScoreGradient(mlir::ModuleOp module);
+
 // The score of the key without a value, in a pattern that has one.
 const PatternFunction &sinkFunction();
 

@@ -131,6 +131,13 @@ void writeOptional(SourceWriter &writer, const OptionalMethod &optional, const P
   writer.line(std::string("return ") + optional.otherwise + ";");
 }
 
+// Of backward passes: a forward text says nothing of it.
+void writeGradients(SourceWriter &writer, const PatternInfo &info, bool hasScoreGradient) {
+  writeOptional(writer, {"kHasScoreGradient", hasScoreGradient, {"scoreGradient", "float"}, "1.0f"},
+                scoreGradientFunction(), info);
+  writer.constant("kIsDetached", info.isDetached);
+}
+
 // As the functions take them: 16-bit floats are bits, 64-bit integers two words each.
 const char *pointerType(ElementType element) {
   return isInteger(element) ? "const int32_t *" : element == ElementType::f32 ? "const float *" : "const int16_t *";
@@ -188,6 +195,8 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
   if (traits.hasBandColumns)
     writeBandColumns(writer, info, bandColumnsFunction());
   writeOptional(writer, {"kHasScore", info.hasScore, {"score", "float"}, "score"}, scoreFunction(), info);
+  if (traits.isTransposed)
+    writeGradients(writer, info, traits.hasScoreGradient);
   writeOptional(writer, {"kHasSink", info.hasSink, {"sink", "float"}, "0.0f"}, sinkFunction(), info);
   if (traits.hasDocumentRows)
     writeDocuments(writer, info);

@@ -316,10 +316,19 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
   FunctionModule(*schedule.functions, pattern, analysis, attn::Direction::Forward).build();
   schedule.hasScore = appendScoreFunction(*schedule.functions, pattern);
   schedule.hasSink = appendSinkFunction(*schedule.functions, pattern);
+  attn::SoftmaxOp softmax = pattern.getSoftmax();
+  schedule.isDetached = softmax.getCombine() == attn::Combine::lse && softmax.getBranches().size() > 1 &&
+                        softmax.getGradient() == attn::Gradient::detached;
   appendDocumentFunctions(*schedule.functions, pattern);
   if (failed(simplify(*schedule.functions)))
     return failure();
   return schedule;
+}
+
+LogicalResult appendBackwardFunctions(ModuleOp functions, attn::PatternOp pattern,
+                                      const attn::PatternAnalysis &analysis) {
+  appendScoreGradient(functions, pattern);
+  return appendTransposedFunctions(functions, pattern, analysis);
 }
 
 LogicalResult appendTransposedFunctions(ModuleOp functions, attn::PatternOp pattern,

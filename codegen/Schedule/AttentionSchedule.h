@@ -45,13 +45,19 @@ struct AttentionSchedule {
   std::vector<ScheduleParameter> parameters;
   std::vector<ScheduleVariant> variants;
   unsigned branchCount;
-  bool hasScore = false; ///< a chain changes scores
-  bool hasSink = false;  ///< every row has a key without a value
+  bool hasScore = false;   ///< a chain changes scores
+  bool hasSink = false;    ///< every row has a key without a value
+  bool isDetached = false; ///< gradients of out do not go through the weights of branches
   mlir::OwningOpRef<mlir::ModuleOp> functions;
 };
 
 /// `pattern` is verified and `analysis` is of it. Fails with a diagnostic at the op that has no form on the device.
 llvm::FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::PatternAnalysis &analysis);
+
+/// Appends what backward passes need beside: pattern_score_gradient, where a chain changes scores, and the functions of
+/// key tiles. Fails as buildSchedule does.
+llvm::LogicalResult appendBackwardFunctions(mlir::ModuleOp functions, attn::PatternOp pattern,
+                                            const attn::PatternAnalysis &analysis);
 
 /// Appends the functions of key tiles and the queries that they visit, for kernels that walk those. `functions` are a
 /// schedule's of the same pattern. Fails as buildSchedule does.

@@ -54,8 +54,11 @@ bool appendSinkFunction(ModuleOp module, attn::PatternOp pattern) {
   return true;
 }
 
-void appendScoreDerivative(ModuleOp module, attn::PatternOp pattern) {
-  appendFunction(module, pattern, "pattern_score_derivative", attn::buildScoreDerivative);
+bool appendScoreGradient(ModuleOp module, attn::PatternOp pattern) {
+  if (!attn::changesScores(pattern.getSoftmax().getScores()))
+    return false;
+  appendFunction(module, pattern, "pattern_score_gradient", attn::buildScoreDerivative);
+  return true;
 }
 
 } // namespace heddle

@@ -1,6 +1,6 @@
 //===- ScoreFunction.h - what a pattern makes of a score --------*- C++ -*-===//
-// Owns pattern_score and pattern_sink (docs/architecture.md, section 2), which a pattern with a chain of score ops,
-// with a sink has.
+// Owns pattern_score, pattern_score_gradient and pattern_sink (docs/architecture.md, section 2), which a pattern with a
+// chain of score ops, with a sink has.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_CODEGEN_SCHEDULE_SCOREFUNCTION_H
 #define HEDDLE_CODEGEN_SCHEDULE_SCOREFUNCTION_H
@@ -18,8 +18,9 @@ bool appendScoreFunction(mlir::ModuleOp module, attn::PatternOp pattern);
 /// Appends pattern_sink; false, and nothing appended, if the softmax has no sink.
 bool appendSinkFunction(mlir::ModuleOp module, attn::PatternOp pattern);
 
-/// Appends pattern_score_derivative, of the same type: the derivative of pattern_score with respect to the score.
-void appendScoreDerivative(mlir::ModuleOp module, attn::PatternOp pattern);
+/// Appends pattern_score_gradient, of the type of pattern_score: its derivative with respect to the score, for calls
+/// that walk the pattern backward. False, and nothing appended, if no chain changes scores.
+bool appendScoreGradient(mlir::ModuleOp module, attn::PatternOp pattern);
 
 } // namespace heddle
 

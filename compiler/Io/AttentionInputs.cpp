@@ -5,6 +5,8 @@
 #include "compiler/Io/Safetensors.h"
 #include "runtime/Core/CountText.h"
 
+#include <algorithm>
+
 namespace heddle {
 
 int64_t &AttentionSizes::of(RoleExtent extent) {
@@ -62,6 +64,11 @@ std::vector<RoleSpec> rolesOf(const KindSpec &kind, Access access) {
   return roles;
 }
 
+bool comesFromForward(const KindSpec &kind, Role role) {
+  const KindRole *forward = kinds().front().find(role);
+  return walksPattern(kind) && &kind != &kinds().front() && forward && forward->access == Access::write;
+}
+
 std::string shapeWords(const RoleSpec &role) {
   constexpr const char *names[] = {"seqlen_q", "seqlen_k", "heads", "kv_heads", "head_dim", "value_dim"};
   std::string text = "[batch";
@@ -79,12 +86,23 @@ HostTensor &RoleTensors::of(Role role) {
   return *all[int(role)];
 }
 
-RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType outDType) {
+static DType dtypeOf(const RoleSpec &role, DType dtype, DType outDType) {
+  return role.element == RoleElement::fp32 ? DType::fp32 : role.element == RoleElement::dtype ? dtype : outDType;
+}
+
+RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType dtype, DType outDType) {
   RoleTensors results;
   for (const RoleSpec &role : rolesOf(kind, Access::write))
-    results.of(role.role) =
-        HostTensor::zeros(role.element == RoleElement::fp32 ? DType::fp32 : outDType, sizes.shapeOf(role));
+    results.of(role.role) = HostTensor::zeros(dtypeOf(role, dtype, outDType), sizes.shapeOf(role));
   return results;
+}
+
+std::vector<RoleSpec> AttentionInputs::given() const {
+  std::vector<RoleSpec> roles;
+  for (const KindRole &role : kind->roles)
+    if (role.access == Access::read && isGiven(role.role))
+      roles.push_back(specOf(role.role));
+  return roles;
 }
 
 static std::string describe(const char *name, const HostTensor &tensor) {
@@ -99,17 +117,30 @@ static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
 
 static Status checkLike(const RoleSpec &role, const HostTensor &tensor, const AttentionInputs &inputs,
                         const std::vector<int64_t> &shape) {
-  if (tensor.dtype != inputs.dtype())
-    return Status::invalidArgument(describe(role.name, tensor) + "; expected " + dtypeName(inputs.dtype()) + " like '" +
-                                   specOf(inputs.kind->roles.front().role).name + "'");
+  const DType expected = dtypeOf(role, inputs.dtype(), inputs.dtype());
+  if (tensor.dtype != expected)
+    return Status::invalidArgument(describe(role.name, tensor) + "; expected " + dtypeName(expected) +
+                                   (role.element == RoleElement::fp32
+                                        ? ""
+                                        : std::string(" like '") + specOf(inputs.kind->roles.front().role).name + "'"));
   if (tensor.shape != shape)
     return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeText(shape));
   return {};
 }
 
+// Those that must be there, or are.
+static std::vector<RoleSpec> rolesToCheck(const AttentionInputs &inputs) {
+  std::vector<RoleSpec> roles;
+  for (const KindRole &role : inputs.kind->roles)
+    if (role.access == Access::read && (inputs.isGiven(role.role) || (role.presence == Presence::required &&
+                                                                      !comesFromForward(*inputs.kind, role.role))))
+      roles.push_back(specOf(role.role));
+  return roles;
+}
+
 Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec &kind) {
   AttentionInputs inputs{std::move(tensors), {}, &kind};
-  const std::vector<RoleSpec> roles = rolesOf(kind, Access::read);
+  const std::vector<RoleSpec> roles = rolesToCheck(inputs);
   for (const RoleSpec &role : roles)
     HEDDLE_TRY(checkRank(role, inputs.of(role.role)));
   SizesOfTensors given;
@@ -131,8 +162,12 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec 
 Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindSpec &kind) {
   HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
   RoleTensors tensors;
-  for (const RoleSpec &role : rolesOf(kind, Access::read)) {
-    HEDDLE_ASSIGN(tensors.of(role.role), file.read(role.name));
+  for (const KindRole &role : kind.roles) {
+    const char *name = specOf(role.role).name;
+    const bool mayLack = role.presence != Presence::required || comesFromForward(kind, role.role);
+    if (role.access != Access::read || (mayLack && file.entries().count(name) == 0))
+      continue;
+    HEDDLE_ASSIGN(tensors.of(role.role), file.read(name));
   }
   Result<AttentionInputs> inputs = makeAttentionInputs(std::move(tensors), kind);
   if (!inputs.isOk())
@@ -148,14 +183,18 @@ static double elementsOf(const std::vector<int64_t> &shape) {
 }
 
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
-                                              const KindSpec &kind) {
+                                              const KindSpec &kind, const std::vector<Role> &also) {
   for (int64_t size :
        {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
     if (size < 0 || size > (int64_t(1) << 31))
       return Status::invalidArgument("random inputs: size " + std::to_string(size) + " is not in [0, 2^31]");
   double all = 0;
   std::string names;
-  const std::vector<RoleSpec> roles = rolesOf(kind, Access::read);
+  std::vector<RoleSpec> roles;
+  for (const KindRole &role : kind.roles)
+    if (role.access == Access::read && !comesFromForward(kind, role.role) &&
+        (role.presence == Presence::required || std::find(also.begin(), also.end(), role.role) != also.end()))
+      roles.push_back(specOf(role.role));
   for (const RoleSpec &role : roles) {
     const double elements = elementsOf(sizes.shapeOf(role));
     if (elements > 0x1p40) // far beyond any memory, and the byte count still fits 63 bits
@@ -167,26 +206,25 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
                          "choose a smaller batch, length, number of heads or head dim"));
   RoleTensors tensors;
   for (const RoleSpec &role : roles)
-    tensors.of(role.role) = randomNormalTensor(dtype, sizes.shapeOf(role), seed, role.name);
+    tensors.of(role.role) = randomNormalTensor(dtypeOf(role, dtype, dtype), sizes.shapeOf(role), seed, role.name);
   return makeAttentionInputs(std::move(tensors), kind);
 }
 
-static std::map<std::string, const HostTensor *> named(const RoleTensors &tensors, const KindSpec &kind,
-                                                       Access access) {
+static std::map<std::string, const HostTensor *> named(const RoleTensors &tensors, const std::vector<RoleSpec> &roles) {
   std::map<std::string, const HostTensor *> result;
-  for (const RoleSpec &role : rolesOf(kind, access))
+  for (const RoleSpec &role : roles)
     result[role.name] = &tensors.of(role.role);
   return result;
 }
 
 Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,
                             const std::map<std::string, OperandTensor> &operands) {
-  return writeSafetensors(path, named(inputs, *inputs.kind, Access::read),
+  return writeSafetensors(path, named(inputs, inputs.given()),
                           {{"generator", "heddle normal12"}, {"seed", std::to_string(seed)}}, operands);
 }
 
 Status writeAttentionOutputs(const std::string &path, const RoleTensors &results, const KindSpec &kind) {
-  return writeSafetensors(path, named(results, kind, Access::write));
+  return writeSafetensors(path, named(results, rolesOf(kind, Access::write)));
 }
 
 } // namespace heddle

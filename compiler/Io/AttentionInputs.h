@@ -1,6 +1,7 @@
 //===- AttentionInputs.h - the tensors of one call ------------------------------===//
 // Owns the convention for tensor files of attention: each tensor under the name of its role, in the shape that
-// runtime/Core/Kinds.h gives it; q, k, v and out of one dtype, or out in fp32. lse is a natural logarithm.
+// runtime/Core/Kinds.h gives it; q, k, v, out and their gradients of one dtype, or out in fp32. lse is a natural
+// logarithm.
 #ifndef HEDDLE_COMPILER_IO_ATTENTIONINPUTS_H
 #define HEDDLE_COMPILER_IO_ATTENTIONINPUTS_H
 
@@ -39,6 +40,12 @@ private:
 // The roles that every call of a kind reads, or writes.
 std::vector<RoleSpec> rolesOf(const KindSpec &kind, Access access);
 
+// Calls of the kind look at queries, so what they compute depends on the pattern.
+inline bool walksPattern(const KindSpec &kind) { return kind.find(Role::q) != nullptr; }
+
+// Calls of the kind read what a forward call on their tensors writes, which tensor files may lack.
+bool comesFromForward(const KindSpec &kind, Role role);
+
 // "[batch, seqlen_q, heads, head_dim]"
 std::string shapeWords(const RoleSpec &role);
 
@@ -50,30 +57,31 @@ struct RoleTensors {
 
   HostTensor &of(Role role);
   const HostTensor &of(Role role) const { return const_cast<RoleTensors *>(this)->of(role); }
+  bool isGiven(Role role) const { return !of(role).shape.empty(); }
 };
 
-// Calls of the kind look at queries, so what they compute depends on the pattern.
-inline bool walksPattern(const KindSpec &kind) { return kind.find(Role::q) != nullptr; }
-
 // Zero-filled, for what a call of the kind writes.
-RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType outDType);
+RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType dtype, DType outDType);
 
 struct AttentionInputs : RoleTensors {
   AttentionSizes sizes; // derived from the shapes
   const KindSpec *kind = &kinds().front();
   DType dtype() const { return of(kind->roles.front().role).dtype; }
+  std::vector<RoleSpec> given() const; // of what the kind reads
 };
 
-// Shapes and dtypes must agree as above; heads must be a multiple of kvHeads. The message names
+// Shapes and dtypes must agree as above, optional roles and what comes from a forward call may lack; heads must be a multiple of kvHeads. The message names
 // the tensor, what was expected and what was found.
 Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec &kind = kinds().front());
 
 // Reads the tensors that a call reads and checks them; messages also name the file.
 Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindSpec &kind = kinds().front());
 
-// Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h.
+// Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h. Of optional roles those of `also`;
+// none of what comes from a forward call.
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
-                                              const KindSpec &kind = kinds().front());
+                                              const KindSpec &kind = kinds().front(),
+                                              const std::vector<Role> &also = {});
 
 // Writes what the call reads, and tensors of a pattern by name; seed and generator are noted in the file's metadata.
 Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,

@@ -70,10 +70,10 @@ Status DeviceProblem::bindArguments(const PatternFile &file, const ProblemShape 
   return {};
 }
 
-RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(*kind, sizes, outDType); }
+RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(*kind, sizes, dtype, outDType); }
 
 Status DeviceProblem::bindRoles(const AttentionInputs &tensors) {
-  for (const RoleSpec &role : rolesOf(*kind, Access::read)) {
+  for (const RoleSpec &role : tensors.given()) {
     const HostTensor &tensor = tensors.of(role.role);
     HEDDLE_ASSIGN(void *address, copyInput(role.name, tensor.data.data(), tensor.data.size()));
     bindRole(args, role.role, address, tensor.dtype, tensor.shape);
@@ -98,7 +98,8 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternF
   DeviceProblem problem(device);
   problem.sizes = inputs.sizes;
   problem.kind = inputs.kind;
-  problem.outDType = outDType.value_or(inputs.dtype());
+  problem.dtype = inputs.dtype();
+  problem.outDType = outDType.value_or(problem.dtype);
   AttentionArgs &args = problem.args = makeAttentionArgs();
   HEDDLE_TRY(problem.bindRoles(inputs));
   args.scale = scale;

@@ -63,7 +63,7 @@ private:
   Device device;
   AttentionSizes sizes;
   const KindSpec *kind = nullptr;
-  DType outDType = DType::bf16;
+  DType dtype = DType::bf16, outDType = DType::bf16;
   std::vector<GuardedBuffer> results;    ///< in the order of rolesOf(*kind, Access::write)
   std::vector<GuardedBuffer> workspaces; ///< the last is the largest and in use; launches were prepared with the others
   std::vector<DeviceBuffer> inputs;      ///< roles, and what the pattern reads

@@ -16,7 +16,7 @@ AttentionOracle::AttentionOracle(attn::PatternOp pattern, const Problem &problem
                                  double scale)
     : pairs(pattern, problem), chain(pattern, problem), problem(problem), inputs(inputs), scale(scale) {}
 
-static float rounded(double value, DType dtype) {
+float AttentionOracle::rounded(double value, DType dtype) {
   switch (dtype) {
   case DType::bf16:
     return bf16ToFloat(floatToBf16(static_cast<float>(value)));
@@ -28,17 +28,17 @@ static float rounded(double value, DType dtype) {
   return static_cast<float>(value);
 }
 
-std::vector<AttentionOracle::Key> AttentionOracle::keysOf(RowId id) const {
-  std::vector<Key> keys;
-  unsigned branches = pairs.branchCount();
+AttentionOracle::Kept AttentionOracle::keptBy(RowId id, std::optional<unsigned> only) const {
+  Kept kept{{}, only ? -kInfinity : chain.sink(id.head).value_or(-kInfinity)};
+  const unsigned first = only.value_or(0), last = only ? *only + 1 : pairs.branchCount();
   for (int64_t j = 0; j < problem.seqlenK; ++j) {
     int copies = 0;
-    for (unsigned branch = 0; branch < branches; ++branch)
+    for (unsigned branch = first; branch < last; ++branch)
       copies += pairs.keeps(branch, id.head, id.row, j, id.batch);
     if (copies > 0)
-      keys.push_back({j, copies});
+      kept.keys.push_back({j, copies});
   }
-  return keys;
+  return kept;
 }
 
 namespace {
@@ -63,13 +63,14 @@ private:
 } // namespace
 
 template <class Number>
-RowResult AttentionOracle::attend(RowId id, const std::vector<Key> &keys, std::optional<DType> roundTo) const {
+RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DType> roundTo) const {
+  const std::vector<Key> &keys = kept.keys;
   const AttentionSizes &sizes = inputs.sizes;
   int64_t kvHead = id.head / (sizes.heads / sizes.kvHeads);
   int64_t qRow = ((id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head) * sizes.headDim;
   auto keyRow = [&](int64_t j) { return (id.batch * sizes.seqlenK + j) * sizes.kvHeads + kvHead; };
   const Number nothing = -std::numeric_limits<Number>::infinity();
-  const Number sink = Number(chain.sink(id.head).value_or(-kInfinity));
+  const Number sink = Number(kept.sink);
   RowResult result{std::vector<double>(sizes.valueDim, 0.0), double(sink)};
   if (keys.empty())
     return result;
@@ -114,12 +115,12 @@ RowResult AttentionOracle::attend(RowId id, const std::vector<Key> &keys, std::o
   return result;
 }
 
-RowResult AttentionOracle::exactRow(RowId id) const { return attend<double>(id, keysOf(id), std::nullopt); }
-RowResult AttentionOracle::plainRow(RowId id) const { return attend<float>(id, keysOf(id), inputs.dtype()); }
+RowResult AttentionOracle::exactRow(RowId id) const { return attend<double>(id, keptBy(id), std::nullopt); }
+RowResult AttentionOracle::plainRow(RowId id) const { return attend<float>(id, keptBy(id), inputs.dtype()); }
 
-AttentionOracle::Rows AttentionOracle::bothRows(RowId id) const {
-  std::vector<Key> keys = keysOf(id);
-  return {attend<double>(id, keys, std::nullopt), attend<float>(id, keys, inputs.dtype())};
+AttentionOracle::Rows AttentionOracle::bothRows(RowId id, std::optional<unsigned> branch) const {
+  const Kept kept = keptBy(id, branch);
+  return {attend<double>(id, kept, std::nullopt), attend<float>(id, kept, inputs.dtype())};
 }
 
 /// |a - b|; 0 for equal infinities, infinite when either is NaN.
@@ -132,6 +133,7 @@ static double distance(double a, double b) {
 
 /// What adding and taking away 0.3 in `dtype` does to a value.
 static double granularity(double value, DType dtype) {
+  constexpr auto rounded = AttentionOracle::rounded;
   float start = rounded(value, dtype);
   return std::abs(double(rounded(rounded(double(start) + 0.3, dtype) - 0.3, dtype)) - double(start));
 }

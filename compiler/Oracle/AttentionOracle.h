@@ -37,14 +37,17 @@ public:
   /// The same row as plain attention computes it in the inputs' precision: products accumulated in fp32, softmax in
   /// fp32, weights and output rounded to the inputs' type.
   RowResult plainRow(RowId id) const;
-  /// Both, with the keys found once.
+  /// Both, with the keys found once; of one branch as if there were no other, and no sink.
   struct Rows {
     RowResult exact, plain;
   };
-  Rows bothRows(RowId id) const;
+  Rows bothRows(RowId id, std::optional<unsigned> branch = {}) const;
 
   const AttentionSizes &sizes() const { return inputs.sizes; }
   bool isThreadSafe() const { return pairs.isThreadSafe(); }
+
+  /// `value` as a number of that type.
+  static float rounded(double value, DType dtype);
 
 private:
   /// A key of the row and the number of branches that keep it.
@@ -52,9 +55,14 @@ private:
     int64_t index;
     int copies;
   };
-  std::vector<Key> keysOf(RowId id) const;
+  /// What a row attends to: its keys, in order, and the score of its sink.
+  struct Kept {
+    std::vector<Key> keys;
+    double sink;
+  };
+  Kept keptBy(RowId id, std::optional<unsigned> branch = {}) const;
   /// Rounds weights and output to `roundTo`, if that is given.
-  template <class Number> RowResult attend(RowId id, const std::vector<Key> &keys, std::optional<DType> roundTo) const;
+  template <class Number> RowResult attend(RowId id, const Kept &kept, std::optional<DType> roundTo) const;
 
   PatternOracle pairs;
   ScoreOracle chain;

@@ -19,8 +19,8 @@ struct RoleReport {
 };
 
 struct KindReport {
-  int64_t rowsChecked = 0;
-  std::vector<RoleReport> roles; ///< what the kind writes, in its order
+  int64_t rowsChecked = 0, keysChecked = 0; ///< keys: of gradients, whose `worst` is then one
+  std::vector<RoleReport> roles;            ///< what the kind writes, in its order
 
   bool isOk() const;
 };
@@ -33,8 +33,8 @@ struct KindCall {
   double scale;
 };
 
-/// Compares rows of what a call of the inputs' kind wrote with its definition.
-KindReport verifyCall(const KindCall &call, const RoleTensors &results, const std::vector<RowId> &rows);
+/// Compares so many sampled rows (sampleRows), and keys, of what a call of the inputs' kind wrote with its definition.
+KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows);
 
 } // namespace heddle::oracle
 

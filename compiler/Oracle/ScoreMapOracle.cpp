@@ -1,6 +1,7 @@
 //===- ScoreMapOracle.cpp - the definition of a score_map -----------------===//
 // Evaluates the ops of a region one after the other: f32 as numbers of the wanted precision, the others by folding.
 //===----------------------------------------------------------------------===//
+#include "compiler/Oracle/Dual.h"
 #include "compiler/Oracle/ScoreOracle.h"
 #include "dialect/IR/RealWord.h"
 
@@ -15,6 +16,10 @@ namespace {
 
 namespace arith = mlir::arith;
 namespace math = mlir::math;
+
+// Of real numbers; those of Dual are found by its namespace.
+using std::abs, std::ceil, std::cos, std::erf, std::exp, std::exp2, std::expm1, std::floor, std::fma, std::log,
+    std::log1p, std::log2, std::pow, std::sin, std::sqrt, std::tanh;
 
 template <class Number> class Region {
 public:
@@ -58,21 +63,21 @@ private:
   Number ofOne(mlir::Operation &op) const {
     return llvm::TypeSwitch<mlir::Operation *, Number>(&op)
         .Case([&](arith::NegFOp) { return -x(op); })
-        .Case([&](math::AbsFOp) { return std::abs(x(op)); })
-        .Case([&](math::CeilOp) { return std::ceil(x(op)); })
-        .Case([&](math::CosOp) { return std::cos(x(op)); })
-        .Case([&](math::ErfOp) { return std::erf(x(op)); })
-        .Case([&](math::ExpOp) { return std::exp(x(op)); })
-        .Case([&](math::Exp2Op) { return std::exp2(x(op)); })
-        .Case([&](math::ExpM1Op) { return std::expm1(x(op)); })
-        .Case([&](math::FloorOp) { return std::floor(x(op)); })
-        .Case([&](math::LogOp) { return std::log(x(op)); })
-        .Case([&](math::Log1pOp) { return std::log1p(x(op)); })
-        .Case([&](math::Log2Op) { return std::log2(x(op)); })
-        .Case([&](math::RsqrtOp) { return 1 / std::sqrt(x(op)); })
-        .Case([&](math::SinOp) { return std::sin(x(op)); })
-        .Case([&](math::SqrtOp) { return std::sqrt(x(op)); })
-        .Case([&](math::TanhOp) { return std::tanh(x(op)); });
+        .Case([&](math::AbsFOp) { return abs(x(op)); })
+        .Case([&](math::CeilOp) { return ceil(x(op)); })
+        .Case([&](math::CosOp) { return cos(x(op)); })
+        .Case([&](math::ErfOp) { return erf(x(op)); })
+        .Case([&](math::ExpOp) { return exp(x(op)); })
+        .Case([&](math::Exp2Op) { return exp2(x(op)); })
+        .Case([&](math::ExpM1Op) { return expm1(x(op)); })
+        .Case([&](math::FloorOp) { return floor(x(op)); })
+        .Case([&](math::LogOp) { return log(x(op)); })
+        .Case([&](math::Log1pOp) { return log1p(x(op)); })
+        .Case([&](math::Log2Op) { return log2(x(op)); })
+        .Case([&](math::RsqrtOp) { return Number(1) / sqrt(x(op)); })
+        .Case([&](math::SinOp) { return sin(x(op)); })
+        .Case([&](math::SqrtOp) { return sqrt(x(op)); })
+        .Case([&](math::TanhOp) { return tanh(x(op)); });
   }
 
   Number ofSeveral(mlir::Operation &op) const {
@@ -84,8 +89,8 @@ private:
         .Case([&](arith::MaximumFOp) { return std::max(x(op), x(op, 1)); })
         .Case([&](arith::MinimumFOp) { return std::min(x(op), x(op, 1)); })
         .Case([&](arith::SelectOp) { return word(op.getOperand(0)).isZero() ? x(op, 2) : x(op, 1); })
-        .Case([&](math::FmaOp) { return std::fma(x(op), x(op, 1), x(op, 2)); })
-        .Case([&](math::PowFOp) { return std::pow(x(op), x(op, 1)); });
+        .Case([&](math::FmaOp) { return fma(x(op), x(op, 1), x(op, 2)); })
+        .Case([&](math::PowFOp) { return pow(x(op), x(op, 1)); });
   }
 
   void fold(mlir::Operation &op) {
@@ -134,5 +139,6 @@ Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score
 }
 template float evaluateScoreMap(attn::ScoreMapOp, const ScorePlace &, float, const std::vector<int64_t> &);
 template double evaluateScoreMap(attn::ScoreMapOp, const ScorePlace &, double, const std::vector<int64_t> &);
+template Dual evaluateScoreMap(attn::ScoreMapOp, const ScorePlace &, Dual, const std::vector<int64_t> &);
 
 } // namespace heddle::oracle

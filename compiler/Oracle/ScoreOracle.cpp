@@ -2,6 +2,7 @@
 // One case per op, in the words of the op's description (dialect/IR/ScoreOps.td) and in nobody else's.
 //===----------------------------------------------------------------------===//
 #include "compiler/Oracle/ScoreOracle.h"
+#include "compiler/Oracle/Dual.h"
 #include "dialect/IR/RealWord.h"
 
 #include <cmath>
@@ -39,6 +40,8 @@ double ScoreOracle::number(mlir::Value dynamic, mlir::FloatAttr constant) const 
   return attn::realOfWord(problem.parameters.at(llvm::cast<mlir::BlockArgument>(dynamic).getArgNumber()));
 }
 
+using std::tanh; // that of Dual is found by its namespace
+
 static const OperandTensor &operandOf(mlir::Value argument, const Problem &problem) {
   return problem.operands.at(llvm::cast<mlir::BlockArgument>(argument).getArgNumber());
 }
@@ -67,7 +70,7 @@ template <class Number> Number ScoreOracle::change(mlir::Operation *op, const Sc
     return score;
   if (auto softcap = llvm::dyn_cast<attn::SoftcapOp>(op)) {
     Number cap = Number(number(softcap.getDynamicCap(), softcap.getCapAttr()));
-    return cap * std::tanh(score / cap);
+    return cap * tanh(score / cap);
   }
   if (llvm::isa<attn::AlibiOp>(op))
     return score - Number(alibiSlopes(problem.heads)[at.head]) * Number(std::abs(at.q - at.k));
@@ -98,9 +101,6 @@ std::optional<double> ScoreOracle::sink(int64_t head) const {
   return number(dynamic, op.getSinkAttr());
 }
 
-double ScoreOracle::slope(const ScorePlace &at, double scaled) const {
-  const double step = 1e-5 * std::max(1.0, std::abs(scaled));
-  return (score(at, scaled + step) - score(at, scaled - step)) / (2 * step);
-}
+double ScoreOracle::slope(const ScorePlace &at, double scaled) const { return score(at, Dual(scaled, 1)).slope; }
 
 } // namespace heddle::oracle

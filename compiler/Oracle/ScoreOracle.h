@@ -27,7 +27,7 @@ public:
   /// The score of the key without a value in rows of this head, if the pattern has one.
   std::optional<double> sink(int64_t head) const;
 
-  /// The derivative of `score` at `scaled`, by a central difference in fp64.
+  /// The derivative of `score` at `scaled`, by the rules of differentiation in fp64; where the score is -inf, any number.
   double slope(const ScorePlace &at, double scaled) const;
 
 private:

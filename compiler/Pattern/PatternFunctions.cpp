@@ -13,6 +13,7 @@ PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
   info.branchCount = static_cast<int>(schedule.branchCount);
   info.hasScore = schedule.hasScore;
   info.hasSink = schedule.hasSink;
+  info.isDetached = schedule.isDetached;
   for (int argument = 0; argument < info.paramCount; ++argument)
     if (const auto &operand = schedule.parameters[size_t(argument)].operand)
       info.operands.push_back({argument, operand->element});
@@ -21,7 +22,7 @@ PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
 
 Result<PatternFunctions> functionsOf(const PatternFile &file, Walk walk) {
   HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule());
-  if (walk == Walk::both && failed(appendTransposedFunctions(*schedule.functions, file.lowered(), file.analysis())))
+  if (walk == Walk::both && failed(appendBackwardFunctions(*schedule.functions, file.lowered(), file.analysis())))
     return Status::invalidArgument(file.takeDiagnostics());
   return PatternFunctions{std::make_shared<const PatternInfo>(patternInfoOf(schedule)), std::move(schedule.functions)};
 }

@@ -24,7 +24,7 @@ struct PatternFunctions {
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// Fails as PatternFile::schedule does.
+/// Walk::both: with derivatives of scores. Fails as PatternFile::schedule does.
 Result<PatternFunctions> functionsOf(const PatternFile &file, Walk walk = Walk::queries);
 
 PatternInfo patternInfoOf(const AttentionSchedule &schedule);

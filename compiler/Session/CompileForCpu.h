@@ -15,7 +15,7 @@ namespace heddle {
 
 class PatternFile;
 
-/// Never null. A pattern with functions that have no form on this machine is unsupported.
+/// Walk::both serves calls backward too. Never null. A pattern with functions that have no form on this machine is unsupported.
 Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file, Walk walk = Walk::queries);
 
 void setSizes(const AttentionSizes &sizes, CpuCall &call);

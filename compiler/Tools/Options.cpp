@@ -97,12 +97,16 @@ Status OriginOption::check(const std::vector<const PatternFile *> &files) const 
 }
 
 CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
-  return command
-      .add_option("--kind", kind,
-                  "What is computed: forward, or a piece of a backward pass (row_dot: row sums of out * d_out)")
-      ->type_name("KIND")
-      ->check(oneOf("kind", kindNames()))
-      ->capture_default_str();
+  CLI::Option *option =
+      command
+          .add_option(
+              "--kind", kind,
+              "What is computed: forward, backward, or a piece of a backward pass (row_dot: row sums of out * d_out)")
+          ->type_name("KIND")
+          ->check(oneOf("kind", kindNames()))
+          ->capture_default_str();
+  command.add_flag_callback("--backward", [&kind] { kind = "backward"; }, "As --kind=backward")->excludes(option);
+  return option;
 }
 
 void ShapeOptions::add(CLI::App &command) {

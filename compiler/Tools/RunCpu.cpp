@@ -52,7 +52,7 @@ private:
 CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
   CpuCall cpu;
   cpu.dtype = cpu.outDtype = call.inputs.dtype();
-  for (const RoleSpec &role : rolesOf(*call.inputs.kind, Access::read))
+  for (const RoleSpec &role : call.inputs.given())
     cpu.give(role.role, call.inputs.of(role.role).data.data());
   for (const RoleSpec &role : rolesOf(*call.inputs.kind, Access::write))
     cpu.give(role.role, result.of(role.role).data.data());
@@ -71,14 +71,14 @@ CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
 } // namespace
 
 RunResult emptyResult(const RunCall &call) {
-  const DType outDType = call.outFloat32 ? DType::fp32 : call.inputs.dtype();
-  return {emptyResultsOf(*call.inputs.kind, call.inputs.sizes, outDType), 0, {}, {}};
+  const DType dtype = call.inputs.dtype(), outDType = call.outFloat32 ? DType::fp32 : dtype;
+  return {emptyResultsOf(*call.inputs.kind, call.inputs.sizes, dtype, outDType), 0, {}, {}};
 }
 
 Result<RunResult> runOnCpu(const RunCall &call) {
   std::shared_ptr<const JitPattern> pattern;
   if (walksPattern(*call.inputs.kind)) {
-    HEDDLE_ASSIGN(pattern, compileForCpu(call.file));
+    HEDDLE_ASSIGN(pattern, compileForCpu(call.file, call.inputs.kind->isBackward() ? Walk::both : Walk::queries));
   }
   RunResult result = emptyResult(call);
   CpuCall cpu = cpuCallOf(call, result);
@@ -91,6 +91,28 @@ Result<RunResult> runOnCpu(const RunCall &call) {
   result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   result.kernel = pattern ? "compiled for this machine's CPU" : "this machine's CPU";
   return result;
+}
+
+Status addFromForward(const PatternFile &file, const ProblemShape &shape, float scale, AttentionInputs &inputs) {
+  const KindSpec &kind = *inputs.kind;
+  std::vector<RoleSpec> missing;
+  std::string names;
+  for (const RoleSpec &role : rolesOf(kind, Access::read))
+    if (comesFromForward(kind, role.role) && !inputs.isGiven(role.role)) {
+      names += (names.empty() ? "" : " and ") + std::string(role.name);
+      missing.push_back(role);
+    }
+  if (missing.empty())
+    return {};
+  if (!isQuiet())
+    std::fprintf(stderr, "heddle: the inputs have no %s: computed on the CPU\n", names.c_str());
+  inputs.kind = &kinds().front();
+  Result<RunResult> forward = runOnCpu({file, inputs, shape, scale});
+  inputs.kind = &kind;
+  HEDDLE_TRY(forward.status());
+  for (const RoleSpec &role : missing)
+    inputs.of(role.role) = std::move(forward->of(role.role));
+  return {};
 }
 
 } // namespace heddle::cli

@@ -39,6 +39,9 @@ struct RunResult : RoleTensors {
 /// Shows elapsed time on stderr if that is a terminal and the call takes long.
 Result<RunResult> runOnCpu(const RunCall &call);
 
+/// Computes on the CPU what the inputs lack of what comes from a forward call, and says so on stderr.
+Status addFromForward(const PatternFile &file, const ProblemShape &shape, float scale, AttentionInputs &inputs);
+
 /// GPU 0 with the best kernel of the database, or one compiled now with the default configuration; says on stderr
 /// which. unavailable: no driver, no GPU, or nothing to compile with.
 Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &database);

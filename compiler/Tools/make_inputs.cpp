@@ -22,6 +22,7 @@ namespace {
 struct MakeInputsOptions {
   AttentionSizes sizes;
   int64_t seqlenK = -1, kvHeads = 0, valueDim = 0;
+  std::vector<std::string> with;
   std::string kind = "forward", dtype = "bf16", output, patternFile, patternName;
   uint64_t seed = 0;
   double scale = 1;
@@ -52,11 +53,30 @@ Status multiply(HostTensor &tensor, double factor) {
   return {};
 }
 
-Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options) {
+/// The roles of --with.
+Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
+  std::vector<Role> roles;
+  for (const std::string &name : options.with) {
+    std::string known;
+    for (const KindRole &role : (*findKind(options.kind))->roles)
+      if (role.presence == Presence::optional) {
+        known += (known.empty() ? "" : ", ") + std::string(specOf(role.role).name);
+        if (name == specOf(role.role).name)
+          roles.push_back(role.role);
+      }
+    if (roles.empty() || name != specOf(roles.back()).name)
+      return Status::invalidArgument("--with: calls of kind " + options.kind + " have no optional '" + name + "'" +
+                                     (known.empty() ? "" : "; there is " + known));
+  }
+  return roles;
+}
+
+Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options,
+                                   const std::vector<Role> &also) {
   HEDDLE_ASSIGN(AttentionInputs inputs,
-                randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind)));
+                randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind), also));
   if (options.scale != 1)
-    for (const RoleSpec &role : rolesOf(*inputs.kind, Access::read))
+    for (const RoleSpec &role : inputs.given())
       HEDDLE_TRY(multiply(inputs.of(role.role), options.scale));
   if (options.spikes.count > 0)
     HEDDLE_TRY(plantSpikes(inputs, options.spikes, options.seed));
@@ -93,7 +113,10 @@ int runMakeInputs(const MakeInputsOptions &options) {
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
   sizes.kvHeads = options.kvHeads > 0 ? options.kvHeads : sizes.heads;
   sizes.valueDim = options.valueDim > 0 ? options.valueDim : sizes.headDim;
-  Result<AttentionInputs> inputs = makeInputs(sizes, options);
+  const Result<std::vector<Role>> also = optionalRoles(options);
+  if (!also)
+    return failUsage(also.status());
+  Result<AttentionInputs> inputs = makeInputs(sizes, options, *also);
   if (!inputs)
     return fail(inputs.status());
   Result<std::map<std::string, OperandTensor>> operands = makeOperands(sizes, options);
@@ -104,7 +127,7 @@ int runMakeInputs(const MakeInputsOptions &options) {
     return fail(written);
   std::cout << options.output;
   const char *separator = ": ";
-  for (const RoleSpec &role : rolesOf(*inputs->kind, Access::read)) {
+  for (const RoleSpec &role : inputs->given()) {
     std::cout << separator << role.name << ' ' << shapeText(inputs->of(role.role).shape);
     separator = ", ";
   }
@@ -122,6 +145,8 @@ Action addMakeInputs(CLI::App &command) {
   CLI::Range lengths(int64_t(0), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
   options->sizes.headDim = 64;
   addKindOption(command, options->kind);
+  command.add_option("--with", options->with, "Also what calls of the kind may leave out: d_lse, in fp32")
+      ->type_name("NAME");
   takesCount(command.add_option("--batch", options->sizes.batch, "Batch elements"))
       ->type_name("B")
       ->check(counts)

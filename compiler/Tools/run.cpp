@@ -65,11 +65,15 @@ oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t 
   attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
   oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK,      sizes.qOrigin,
                           sizes.kOrigin, sizes.parameters, call.shape.operands};
-  return oracle::verifyCall({call.file.pattern(), problem, call.inputs, call.scale}, result,
-                            oracle::sampleRows(call.inputs.sizes, rows));
+  return oracle::verifyCall({call.file.pattern(), problem, call.inputs, call.scale}, result, rows);
 }
 
-Json rowJson(const oracle::RowId &id) { return {{"batch", id.batch}, {"head", id.head}, {"row", id.row}}; }
+/// What a row of the role's tensor belongs to.
+const char *wordOf(Role role) { return specOf(role).rows == RoleExtent::seqlenK ? "key" : "row"; }
+
+Json placeJson(const oracle::RoleReport &role) {
+  return {{"batch", role.worst.batch}, {"head", role.worst.head}, {wordOf(role.role), role.worst.row}};
+}
 
 /// JSON has no infinity.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
@@ -77,30 +81,36 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json("in
 /// Of the first role "max_error", of others "max_lse_error".
 Json verifyJson(const oracle::KindReport &report) {
   Json json = {{"ok", report.isOk()}, {"rows", report.rowsChecked}};
+  if (report.keysChecked)
+    json["keys"] = report.keysChecked;
   for (const oracle::RoleReport &role : report.roles) {
     const std::string name = &role == &report.roles.front() ? "" : std::string("_") + specOf(role.role).name;
     json["max" + name + "_error"] = number(role.maxError);
     json["allowed" + name + "_error"] = number(role.allowedError);
-    json["worst" + name] = rowJson(role.worst);
+    json["worst" + name] = placeJson(role);
   }
   return json;
 }
 
 void printVerify(const oracle::KindReport &report) {
-  printTo(std::cout, "verified %s against the definition in fp64\n", counted(report.rowsChecked, "row").c_str());
+  const std::string keys = report.keysChecked ? " and " + counted(report.keysChecked, "key") : "";
+  printTo(std::cout, "verified %s%s against the definition in fp64\n", counted(report.rowsChecked, "row").c_str(),
+          keys.c_str());
   printTo(std::cout, "  %-5s %12s %12s   worst row\n", "", "error", "allowed");
   for (const oracle::RoleReport &role : report.roles)
-    printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, row %lld   %s\n", specOf(role.role).name,
+    printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, %s %lld   %s\n", specOf(role.role).name,
             role.maxError, role.allowedError, (long long)role.worst.batch, (long long)role.worst.head,
-            (long long)role.worst.row, role.isOk() ? "ok" : "WRONG");
+            wordOf(role.role), (long long)role.worst.row, role.isOk() ? "ok" : "WRONG");
   std::cout.flush();
 }
 
 /// "out [1, 8, 2, 64] and lse"
 std::string resultsText(const RunCall &call, const RunResult &result) {
   std::string text;
-  for (const RoleSpec &role : rolesOf(*call.inputs.kind, Access::write))
-    text += text.empty() ? role.name + (" " + shapeText(result.of(role.role).shape)) : std::string(" and ") + role.name;
+  const std::vector<RoleSpec> roles = rolesOf(*call.inputs.kind, Access::write);
+  for (const RoleSpec &role : roles)
+    text += text.empty() ? role.name + (" " + shapeText(result.of(role.role).shape))
+                         : (role.role == roles.back().role ? " and " : ", ") + std::string(role.name);
   return text;
 }
 
@@ -224,6 +234,8 @@ int runRun(const RunOptions &options) {
   if (!writable.isOk())
     return fail(writable);
   double scale = options.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(inputs->sizes.headDim, 1))));
+  if (Status added = addFromForward(**file, *shape, static_cast<float>(scale), *inputs); !added.isOk())
+    return fail(added);
   return execute(options, RunCall{**file, *inputs, *shape, static_cast<float>(scale), options.outDType == "fp32",
                                   options.config, options.splitKeys, options.repeat});
 }
@@ -242,10 +254,15 @@ Action addRun(CLI::App &command) {
   auto options = std::make_shared<RunOptions>();
   options->pattern.add(command);
   addKindOption(command, options->kind);
-  command.add_option("--inputs", options->inputs, "Tensors " + rolesText(Access::read) + " in bf16, fp16 or fp32")
+  command
+      .add_option("--inputs", options->inputs,
+                  "Tensors " + rolesText(Access::read) +
+                      " in bf16, fp16 or fp32; backward, also d_out, and out and lse, which are "
+                      "computed on the CPU where they are missing")
       ->required()
       ->type_name("X.safetensors");
-  command.add_option("--output", options->output, "Where " + rolesText(Access::write) + " go")
+  command
+      .add_option("--output", options->output, "Where " + rolesText(Access::write) + " go; backward, d_q, d_k and d_v")
       ->required()
       ->type_name("Y.safetensors");
   command.add_option("--target", options->target, "Where to compute: cpu or cuda")

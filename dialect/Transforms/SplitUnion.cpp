@@ -43,6 +43,7 @@ void splitUnion(PatternOp pattern) {
   if (groups.size() > 1 && groups.size() <= kMaxBranches) {
     softmax.getBranchesMutable().assign(masksApart(groups, softmax.getLoc(), builder));
     softmax.setCombine(Combine::lse);
+    softmax.setGradient(Gradient::full); // they are one softmax still
   }
   dropUnused(pattern);
 }

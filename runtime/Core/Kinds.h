@@ -30,7 +30,11 @@ namespace heddle {
   ROLE(carryOut, carry_out, array, fp32, seqlenQ, heads, valueDim)                                                     \
   ROLE(carryLse, carry_lse, array, fp32, seqlenQ, heads, one)                                                          \
   ROLE(dOut, d_out, tensor, outDtype, seqlenQ, heads, valueDim)                                                        \
-  ROLE(delta, delta, array, fp32, seqlenQ, heads, one)
+  ROLE(delta, delta, array, fp32, seqlenQ, heads, one)                                                                 \
+  ROLE(dLse, d_lse, array, fp32, seqlenQ, heads, one)                                                                  \
+  ROLE(dQ, d_q, tensor, dtype, seqlenQ, heads, headDim)                                                                \
+  ROLE(dK, d_k, tensor, dtype, seqlenK, kvHeads, headDim)                                                              \
+  ROLE(dV, d_v, tensor, dtype, seqlenK, kvHeads, valueDim)
 
 enum class Role : uint8_t {
 #define HEDDLE_ROLE_NAME(identifier, ...) identifier,
@@ -63,8 +67,8 @@ constexpr int kRoleCount = int(sizeof(kRoles) / sizeof(kRoles[0]));
 constexpr const RoleSpec &specOf(Role role) { return kRoles[int(role)]; }
 
 enum class Access : uint8_t { read, write };
-// together: all optional roles of the kind that are `together` are given, or none of them.
-enum class Presence : uint8_t { required, together };
+// together: all roles of the kind that are `together` are given, or none of them. optional: given or not.
+enum class Presence : uint8_t { required, together, optional };
 
 struct KindRole {
   Role role;
@@ -79,6 +83,8 @@ struct KindSpec {
 
   // Null: calls of this kind have no such role.
   const KindRole *find(Role role) const;
+  // Gradients of k and v: what computes them walks the pattern from its keys, and needs derivatives of its scores.
+  bool isBackward() const { return find(Role::dK) != nullptr; }
 };
 
 // KIND(identifier, name, role...): the kinds, each with its roles in the order in which sizes are taken from them.
@@ -86,7 +92,11 @@ struct KindSpec {
   KIND(forward, forward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                    \
        {Role::out, Access::write}, {Role::lse, Access::write}, {Role::carryOut, Access::read, Presence::together},     \
        {Role::carryLse, Access::read, Presence::together})                                                             \
-  KIND(rowDot, row_dot, {Role::out, Access::read}, {Role::dOut, Access::read}, {Role::delta, Access::write})
+  KIND(rowDot, row_dot, {Role::out, Access::read}, {Role::dOut, Access::read}, {Role::delta, Access::write})           \
+  KIND(backward, backward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
+       {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},                               \
+       {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
+       {Role::dV, Access::write})
 
 // What a kernel of a kind (KernelFamily::kind, a suffix of the element type of out included) is called with.
 // unsupported names the kinds that there are.

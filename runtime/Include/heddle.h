@@ -90,11 +90,12 @@ typedef struct heddle_operand {
  * CUDA graph as one want, and takes more of the host's time. */
 enum { HEDDLE_WITHOUT_GRAPH = 1 };
 
-/* One forward call. Rows of k and v behind seqlen_k never matter; those within it are finite, kept or not: NaN or
- * infinity in one makes NaN of every row that shares a tile with it. Values of magnitudes up to 2^27 never overflow.
- * Nothing is owned; everything must stay valid until the launched work has finished, the struct itself only during the
- * call. out, lse and workspace overlap neither each other nor q, k, v and the tensors of the pattern, which nobody
- * checks. */
+/* One call, of a forward pass unless comments name other kinds, whose fields are zero then. Rows of k and v behind
+ * seqlen_k never matter; those within it are finite, kept or not: NaN or infinity in one makes NaN of every row that
+ * shares a tile with it. Values of magnitudes up to 2^27 never overflow. Nothing is owned; everything must stay valid
+ * until the launched work has finished, the struct itself only during the call. What is written overlaps neither each
+ * other nor what is read, which nobody checks. Kind "backward" reads q, k, v, d_out, and out and lse as the forward
+ * call on them wrote these, and d_lse if it is given; it writes d_q, d_k and d_v completely: 0 for what keeps nothing. */
 typedef struct heddle_attention_args {
   uint32_t struct_size;
   uint32_t flags;  /* HEDDLE_WITHOUT_GRAPH; all other bits are zero */
@@ -119,8 +120,13 @@ typedef struct heddle_attention_args {
   uint64_t workspace_bytes;
   const heddle_operand *operands;
   uint64_t operand_count;
-  heddle_tensor d_out; /* [batch, seqlen_q, heads, value_dim], dtype of out: the gradient of out. Kind "row_dot" */
+  heddle_tensor d_out; /* [batch, seqlen_q, heads, value_dim], dtype of out: the gradient of out. Kinds "row_dot" and
+                        * "backward" */
   float *delta; /* [batch, heads, seqlen_q], written completely: sum over value_dim of out * d_out. Kind "row_dot" */
+  const float *d_lse; /* null, or [batch, heads, seqlen_q]: the gradient of lse. Kind "backward" */
+  heddle_tensor d_q;  /* [batch, seqlen_q, heads, head_dim], dtype of q. Kind "backward" */
+  heddle_tensor d_k;  /* [batch, seqlen_k, kv_heads, head_dim], dtype of k. Kind "backward" */
+  heddle_tensor d_v;  /* [batch, seqlen_k, kv_heads, value_dim], dtype of v. Kind "backward" */
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;

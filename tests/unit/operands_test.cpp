@@ -1,6 +1,7 @@
 // Tensors that patterns read: the emitted text, the compiled functions and whole rows against the definition, and the
 // values that --operand refuses.
 #include "codegen/Config/PatternRates.h"
+#include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "compiler/Pattern/BindOperands.h"
@@ -11,7 +12,6 @@
 #include "compiler/Oracle/ScoreOracle.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
-#include "support/ScoreDerivative.h"
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <unistd.h>
@@ -57,7 +57,13 @@ struct Bound {
     REQUIRE(succeeded(jit));
     return *jit;
   }
-  JitPattern compileDerivative() const { return test::compileDerivative(*functions, file->pattern(), *info); }
+  JitPattern compileBackward() const {
+    auto backward = functionsOf(*file, Walk::both);
+    REQUIRE(backward.isOk());
+    auto jit = JitPattern::create(*backward->module, *backward->info);
+    REQUIRE(succeeded(jit));
+    return *jit;
+  }
   std::string text() const {
     auto emitted = emitPatternFunctions(*functions, *info);
     REQUIRE(succeeded(emitted));
@@ -124,14 +130,14 @@ TEST_CASE("scores that tensors change, in the emitted text and in the compiled f
     Bound bound(scoresText(types.bias, types.table), shapeOf(2, 3, 3, 11, 14, 3));
     CHECK(bound.info->operands.size() == 2);
     HostPattern host(bound.text(), *bound.info);
-    JitPattern jit = bound.compile(), derivative = bound.compileDerivative();
+    JitPattern jit = bound.compileBackward();
     oracle::ScoreOracle definition(bound.file->pattern(), bound.problem());
     int wrong = 0, changed = 0;
     forEachPair(bound, [&](const JitContext &c, oracle::ScorePlace at) {
       const double expected = definition.score(at, 0.75);
       wrong += !(std::abs(host.score(c, int(at.q), int(at.k), 0.75f) - expected) <= 1e-5);
       wrong += !(std::abs(jit.score(c, int(at.q), int(at.k), 0.75f) - expected) <= 1e-5);
-      wrong += derivative.score(c, int(at.q), int(at.k), 0.75f) != 1.0f;
+      wrong += jit.scoreGradient(c, int(at.q), int(at.k), 0.75f) != 1.0f;
       wrong += !(std::abs(definition.slope(at, 0.75) - 1) <= 1e-9);
       changed += expected != 0.75;
     });

@@ -304,13 +304,40 @@ TEST_CASE("files have a tensor for each role that every call of a kind reads or 
               .isOk());
       Result<SafetensorsFile> file = SafetensorsFile::open(path);
       REQUIRE(file.isOk());
-      CHECK(file->entries().size() == rolesOf(kind, access).size());
-      for (const RoleSpec &role : rolesOf(kind, access))
+      const std::vector<RoleSpec> roles = access == Access::read ? inputs.given() : rolesOf(kind, access);
+      CHECK(file->entries().size() == roles.size());
+      for (const RoleSpec &role : roles)
         CHECK(file->read(role.name)->shape == sizes.shapeOf(role));
     }
   }
   CHECK(sizes.shapeOf(specOf(Role::lse)) == std::vector<int64_t>{2, 4, 5});
   CHECK(sizes.shapeOf(specOf(Role::out)) == std::vector<int64_t>{2, 5, 4, 16});
+}
+
+TEST_CASE("inputs of a backward pass may lack what a forward call writes, and the gradient of lse") {
+  Scratch scratch;
+  const std::string path = scratch.path("backward.safetensors");
+  const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16};
+  const KindSpec &kind = **findKind("backward");
+  for (const std::vector<Role> &also : {std::vector<Role>{}, std::vector<Role>{Role::dLse}}) {
+    AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1, kind, also);
+    CHECK(inputs.given().size() == 4 + also.size());
+    CHECK(inputs.isGiven(Role::dLse) == !also.empty());
+    REQUIRE(writeAttentionInputs(path, inputs, 1).isOk());
+    const Result<AttentionInputs> read = readAttentionInputs(path, kind);
+    REQUIRE(read.isOk());
+    CHECK(read->given().size() == inputs.given().size());
+    if (!also.empty())
+      CHECK(read->dLse.dtype == DType::fp32);
+  }
+  AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1, kind);
+  inputs.lse = HostTensor::zeros(DType::bf16, {2, 4, 5});
+  CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "tensor 'lse' is bf16 [2, 4, 5]; expected fp32"));
+  inputs.lse = HostTensor::zeros(DType::fp32, {2, 4, 6});
+  CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "tensor 'lse' is fp32 [2, 4, 6]; expected [2, 4, 5]"));
+  inputs.lse = {};
+  inputs.dOut = {};
+  CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "tensor 'd_out'"));
 }
 
 TEST_CASE("attention inputs survive the way through a file, and the file's name is in the message") {

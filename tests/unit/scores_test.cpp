@@ -1,5 +1,6 @@
 // Chains of score ops: the emitted text and the compiled functions against the definition, derivatives against finite
 // differences of the definition, whole rows on the CPU, and what a pattern without a chain must not notice.
+#include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Nvrtc/Compiler.h"
@@ -12,7 +13,6 @@
 #include "compiler/Oracle/ScoreOracle.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
-#include "support/ScoreDerivative.h"
 #include "support/ServedShapes.h"
 #include <doctest/doctest.h>
 #include <memory>
@@ -114,7 +114,13 @@ struct Chain {
     REQUIRE(succeeded(jit));
     return *jit;
   }
-  JitPattern compileDerivative() const { return test::compileDerivative(*functions, file->pattern(), *info); }
+  JitPattern compileBackward() const {
+    auto backward = functionsOf(*file, Walk::both);
+    REQUIRE(backward.isOk());
+    auto jit = JitPattern::create(*backward->module, *backward->info);
+    REQUIRE(succeeded(jit));
+    return *jit;
+  }
   oracle::Problem problem(int64_t heads) const { return {heads, 64, 64, 0, 0, parameters}; }
   JitContext context(int heads) const {
     JitContext context;
@@ -183,19 +189,19 @@ TEST_CASE("derivatives are the slopes of the definition") {
   for (const ChainCase &each : chains()) {
     CAPTURE(each.name);
     Chain chain(chainText(each.chain, each.arguments));
-    JitPattern jit = chain.compileDerivative();
+    JitPattern jit = chain.compileBackward();
     double worst = 0;
-    forEachScore(chain,
-                 [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at, float score) {
-                   // A slope lies in [0, 1]; fp32 gives each factor to 2^-21; the central difference is off by step^2
-                   // and by 2^-53 of what it subtracts, over the step.
-                   const double step = 1e-5 * std::max(1.0, std::abs(double(score)));
-                   const double subtracted = std::abs(definition.score(at, double(score)));
-                   const double allowed = 0x1p-20 + roundingOf(score, subtracted, {int(at.q), int(at.k)}) +
-                                          step * step + 0x1p-51 * subtracted / step;
-                   const double error = std::abs(jit.score(c, at.q, at.k, score) - definition.slope(at, double(score)));
-                   worst = std::max(worst, error / allowed);
-                 });
+    forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at,
+                            float score) {
+      // A slope lies in [0, 1]; fp32 gives each factor to 2^-21; the central difference is off by step^2
+      // and by 2^-53 of what it subtracts, over the step.
+      const double step = 1e-5 * std::max(1.0, std::abs(double(score)));
+      const double subtracted = std::abs(definition.score(at, double(score)));
+      const double allowed =
+          0x1p-20 + roundingOf(score, subtracted, {int(at.q), int(at.k)}) + step * step + 0x1p-51 * subtracted / step;
+      const double error = std::abs(jit.scoreGradient(c, at.q, at.k, score) - definition.slope(at, double(score)));
+      worst = std::max(worst, error / allowed);
+    });
     CHECK(worst <= 1);
   }
 }
@@ -204,12 +210,12 @@ TEST_CASE("a softcap keeps the digits of small scores, its slope those of large 
   for (const double cap : {50.0, 1000.0}) {
     CAPTURE(cap);
     Chain chain(chainText("%t = attn.softcap %s by " + std::to_string(cap)));
-    JitPattern jit = chain.compile(), derivative = chain.compileDerivative();
+    JitPattern jit = chain.compileBackward();
     for (double part = 1e-6; part < 20; part *= 1.1) { // of the cap; exp(-40) is no subnormal number yet
       const float score = static_cast<float>(part * cap);
       const double exact = double(score) / cap, tangent = std::tanh(exact), slope = 1 / std::pow(std::cosh(exact), 2);
       CHECK(std::abs(jit.score(chain.context(1), 0, 0, score) - cap * tangent) <= 6 * 0x1p-24 * cap * tangent);
-      CHECK(std::abs(derivative.score(chain.context(1), 0, 0, score) - slope) <= (8 + 4 * exact) * 0x1p-24 * slope);
+      CHECK(std::abs(jit.scoreGradient(chain.context(1), 0, 0, score) - slope) <= (8 + 4 * exact) * 0x1p-24 * slope);
     }
   }
 }
@@ -218,7 +224,7 @@ TEST_CASE("every op of a score_map: its value and its derivative") {
   for (const auto &function : kFunctions) {
     CAPTURE(function.first);
     Chain chain(chainText(mapText(kPositive + function.second + "\n%y = arith.addf %z, %w : f32")));
-    JitPattern jit = chain.compile(), derivative = chain.compileDerivative();
+    JitPattern jit = chain.compileBackward();
     double worst = 0, worstSlope = 0;
     forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &definition, oracle::ScorePlace at,
                             float score) {
@@ -227,7 +233,7 @@ TEST_CASE("every op of a score_map: its value and its derivative") {
       const double value = definition.score(at, double(score));
       worst = std::max(worst, std::abs(jit.score(c, at.q, at.k, score) - value) / (16 * 0x1p-24 * 32));
       worstSlope =
-          std::max(worstSlope, std::abs(derivative.score(c, at.q, at.k, score) - definition.slope(at, double(score))) /
+          std::max(worstSlope, std::abs(jit.scoreGradient(c, at.q, at.k, score) - definition.slope(at, double(score))) /
                                    (16 * 0x1p-24 + step * step + 0x1p-51 * 32 / step));
     });
     CHECK(worst <= 1);

@@ -1,0 +1,98 @@
+//===- GradientOracle.h - gradients from their definition ------*- C++ -*-===//
+// Owns what is right of a backward pass: gradients of single queries and keys in fp64, pair by pair, the same as plain
+// attention computes them in the precision of the inputs, and the rule that says how far a result may be off
+// (docs/verification.md).
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_COMPILER_ORACLE_GRADIENTORACLE_H
+#define HEDDLE_COMPILER_ORACLE_GRADIENTORACLE_H
+
+#include "compiler/Oracle/KindOracle.h"
+
+#include <memory>
+
+namespace heddle::oracle {
+
+/// One row of a gradient.
+struct GradientRow {
+  std::vector<double> exact, plain;
+  std::vector<double> unit; ///< what rounding the result once, and every number on the way in fp32, changes
+};
+
+/// What the gradients of one key are made of.
+struct KeyGradients {
+  GradientRow dK, dV;
+};
+
+/// Of one call of kind backward. Thread safe where PatternOracle is.
+class GradientOracle {
+public:
+  /// What `call` refers to must outlive the oracle; its inputs have d_out. Gradients of keys need the softmax of every
+  /// row: recomputed from q, k and v where that is quick or branches have deltas of their own, else from the given out
+  /// and lse, which gradients of queries, always recomputed, disagree with if they are of another call.
+  explicit GradientOracle(const KindCall &call);
+  ~GradientOracle();
+
+  GradientRow ofQuery(RowId id) const;
+  /// `id` names a row and a head of k.
+  KeyGradients ofKey(RowId id) const;
+
+  /// How many keys of `wanted` take a bearable time.
+  int64_t affordableKeys(int64_t wanted) const;
+  const AttentionSizes &sizes() const { return inputs.sizes; }
+  bool isThreadSafe() const { return pairs.isThreadSafe(); }
+
+private:
+  /// Of one row, as exact or plain attention has it.
+  struct Softmax {
+    double lse = 0;
+    /// delta minus the gradient of lse, and what rounding changes: of each branch where these have their own, else one.
+    std::vector<double> delta, unit;
+  };
+  struct Row {
+    Softmax exact, plain;
+  };
+  struct Pair {
+    RowId query;
+    int64_t key;
+    std::vector<unsigned> branches; ///< that keep it
+  };
+  template <class Number> struct Terms;
+
+  Pair pairOf(RowId query, int64_t key) const;
+  Row recomputedRow(RowId id) const;
+  Row givenRow(const Pair &pair) const;
+  const Row &rowOf(const Pair &pair, Row &room) const;
+  RowResult givenResult(RowId id) const;
+  template <class Number> void addDelta(Softmax &softmax, RowId id, const RowResult &result) const;
+  template <class Number> Terms<Number> termsOf(const Pair &pair, const Softmax &softmax) const;
+  float rounded(float value) const { return AttentionOracle::rounded(value, inputs.dtype()); }
+  double rounded(double value) const { return value; }
+  /// Rounds the rows, adds what that changes.
+  void finish(GradientRow &row, double factor) const;
+
+  const AttentionInputs &inputs;
+  AttentionOracle attention;
+  PatternOracle pairs;
+  ScoreOracle chain;
+  Problem problem;
+  double scale;
+  bool isDetached;
+  /// Of all rows, in the order of lse, where they are recomputed for gradients of keys too.
+  struct RowCache;
+  std::unique_ptr<RowCache> cache;
+};
+
+/// Gradients of sampled queries and keys, computed once and compared with many results.
+struct ReferenceGradients {
+  std::vector<RowId> queries, keys;
+  std::vector<GradientRow> dQ, dK, dV; ///< in their order
+};
+/// `count` of each (sampleRows), spread over `threads` threads (0: one per processor).
+ReferenceGradients referenceGradients(const KindCall &call, int64_t count, int threads = 0);
+
+/// A NaN counts as an infinite error. Rows of gradients whose references are all 0, of what keeps nothing, must be 0.
+KindReport compareGradients(const ReferenceGradients &reference, const RoleTensors &results);
+
+} // namespace heddle::oracle
+
+#endif

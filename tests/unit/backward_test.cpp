@@ -1,0 +1,370 @@
+// Gradients: their definition against finite differences of that of the forward pass, and the CPU target against their
+// definition, for every score op, every kind of softmax and every pattern of the library.
+#include "codegen/Cpu/CpuKinds.h"
+#include "compiler/Oracle/GradientOracle.h"
+#include "compiler/Session/CompileForCpu.h"
+#include "support/PatternFiles.h"
+
+#include <doctest/doctest.h>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+const KindSpec &backward() { return **findKind("backward"); }
+
+/// Compiled once, for calls in both directions.
+struct Compiled {
+  explicit Compiled(std::unique_ptr<PatternFile> given) : file(std::move(given)) {
+    auto compiled = compileForCpu(*file, Walk::both);
+    REQUIRE_MESSAGE(compiled.isOk(), compiled.status().message());
+    jit = compiled.take();
+  }
+  std::unique_ptr<PatternFile> file;
+  std::shared_ptr<const JitPattern> jit;
+};
+
+/// A pattern with what one call of it reads, random d_out and d_lse.
+struct Call {
+  Call(const Compiled &given, const AttentionSizes &sizes, DType dtype = DType::fp32, bool hasDLse = true)
+      : file(given.file.get()), jit(given.jit) {
+    shape = shapeOf(sizes);
+    shape.parameters = sizesFrom(*file, 3);
+    attn::PatternOp pattern = file->pattern();
+    for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+      if (pattern.isRealParameter(i))
+        shape.parameters[i] = pattern.getParameterDefault(i).value_or(0);
+    if (!bindOperands(*file, {{}, {}, OperandSources::Missing::make, 1}, shape).isOk()) {
+      // One tensor for both axes.
+      shape.seqlenQ = shape.seqlenK = std::max(sizes.seqlenQ, sizes.seqlenK);
+      REQUIRE(bindOperands(*file, {{}, {}, OperandSources::Missing::make, 1}, shape).isOk());
+    }
+    AttentionSizes fitting = sizes;
+    fitting.seqlenQ = shape.seqlenQ, fitting.seqlenK = shape.seqlenK;
+    if (!shape.operands.empty() && shape.batch == 1)
+      fitting.batch = 1;
+    auto made = randomAttentionInputs(fitting, dtype, 5, backward(),
+                                      hasDLse ? std::vector<Role>{Role::dLse} : std::vector<Role>());
+    REQUIRE_MESSAGE(made.isOk(), made.status().message());
+    inputs = made.take();
+    compute(kinds().front(), inputs);
+  }
+
+  oracle::Problem problem() const {
+    const attn::ProblemSizes sizes = sizesOf(*file, shape);
+    return {sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters, shape.operands};
+  }
+  oracle::KindCall kindCall() const { return {file->pattern(), problem(), inputs, scale}; }
+  oracle::AttentionOracle forward() const { return {file->pattern(), problem(), inputs, scale}; }
+
+  /// Computes a call of the kind on the CPU, from the inputs.
+  void compute(const KindSpec &kind, RoleTensors &results, int threads = 0, int block = 16) const {
+    RoleTensors empty = emptyResultsOf(kind, inputs.sizes, inputs.dtype(), inputs.dtype());
+    CpuCall call;
+    call.pattern = jit.get();
+    call.dtype = call.outDtype = inputs.dtype();
+    for (const KindRole &role : kind.roles)
+      if (role.access == Access::read && inputs.isGiven(role.role))
+        call.role[size_t(role.role)] = const_cast<std::byte *>(inputs.of(role.role).data.data());
+    for (const RoleSpec &role : rolesOf(kind, Access::write)) {
+      results.of(role.role) = std::move(empty.of(role.role));
+      for (std::byte &byte : results.of(role.role).data) // NaN of every type: each element must be written
+        byte = std::byte(0xff);
+      call.role[size_t(role.role)] = results.of(role.role).data.data();
+    }
+    const attn::ProblemSizes positions = sizesOf(*file, shape);
+    setSizes(inputs.sizes, call);
+    call.qOrigin = int(positions.qOrigin), call.kOrigin = int(positions.kOrigin), call.scale = float(scale);
+    call.params.assign(shape.parameters.begin(), shape.parameters.end());
+    for (const OperandTensor &tensor : shape.operands)
+      if (tensor)
+        call.operands.push_back(tensor.address());
+    call.blockM = block, call.blockN = block + 3, call.threads = threads;
+    const Status status = cpuFunctionOf(kind)(call);
+    REQUIRE_MESSAGE(status.isOk(), status.message());
+  }
+  RoleTensors gradients(int threads = 0, int block = 16) const {
+    RoleTensors results;
+    compute(backward(), results, threads, block);
+    return results;
+  }
+
+  const PatternFile *file;
+  std::shared_ptr<const JitPattern> jit;
+  ProblemShape shape;
+  AttentionInputs inputs;
+  double scale = 0.3;
+};
+
+/// Scores %t over the mask %m.
+std::string chainText(const std::string &chain, const std::string &arguments = "", const std::string &mask = "causal",
+                      const std::string &end = "") {
+  return "attn.pattern @p(" + arguments + ") {\n%m = attn." + mask + "\n%s = attn.scaled\n" + chain +
+         "\nattn.softmax union(%m) of %t " + end + "\n}";
+}
+std::string mapText(const std::string &body) {
+  return "%t = attn.score_map %s {\n^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32):\n" + body +
+         "\nattn.yield %y : f32\n}";
+}
+
+const std::vector<std::pair<const char *, std::string>> &texts() {
+  const std::string two = "attn.pattern @p() {\n%a = attn.window [2, 0]\n%b = attn.stride k by 2 at 0\n"
+                          "%c = attn.causal\n%d = attn.and %b, %c\nattn.softmax lse(%a, %d) ";
+  static const std::vector<std::pair<const char *, std::string>> list = {
+      {"full", unionText("%m = attn.full")},
+      {"causal", unionText("%m = attn.causal")},
+      {"rows without keys", unionText("%m = attn.box [1, 3, 2, 6]")},
+      {"softcap", chainText("%t = attn.softcap %s by 0.8")},
+      {"run-time softcap",
+       chainText("%t = attn.softcap %s by %cap", "%cap: f32 {attn.default = 1.5 : f32, attn.min = 0.1 : f32}")},
+      {"alibi", chainText("%t = attn.alibi %s", "", "full")},
+      {"bias", chainText("%t = attn.bias %s, %bias : memref<1x?x?x?xf32>", "%bias: memref<1x?x?x?xf32>")},
+      {"relative, then softcap",
+       chainText("%u = attn.relative %s, %table at [3] : memref<?x9xf32>\n%t = attn.softcap %u by 1.0",
+                 "%table: memref<?x9xf32>")},
+      {"softcap, then bias", chainText("%u = attn.softcap %s by 0.7\n%t = attn.bias %u, %bias : memref<?x1x1x?xbf16>",
+                                       "%bias: memref<?x1x1x?xbf16>")},
+      {"a map", chainText(mapText("%c = arith.constant 0.5 : f32\n%w = arith.mulf %x, %c : f32\n%v = math.sin %w : "
+                                  "f32\n%e = math.exp %v : f32\n%y = arith.addf %e, %x : f32"))},
+      {"a map with a kink", chainText(mapText("%c = arith.constant 0.05 : f32\n%y = arith.maximumf %x, %c : f32"))},
+      {"a map that masks",
+       chainText(
+           mapText("%o = arith.addi %q, %k : i32\n%one = arith.constant 1 : i32\n%r = arith.andi %o, %one : i32\n%zero "
+                   "= arith.constant 0 : i32\n%odd = arith.cmpi ne, %r, %zero : i32\n%never = arith.constant "
+                   "0xFF800000 : f32\n%g = math.exp %x : f32\n%y = arith.select %odd, %never, %g : f32"),
+           "", "full")},
+      {"sink", chainText("%t = attn.softcap %s by 2.0", "", "window [1, 0]", "sink 0.25")},
+      {"sinks of heads",
+       "attn.pattern @p(%l: memref<?xf32>) {\n%m = attn.causal\nattn.softmax union(%m) sink %l : memref<?xf32>\n}"},
+      {"branches", two + "gradient(full)\n}"},
+      {"detached branches", two + "gradient(detached)\n}"},
+      {"detached branches with a sink", two + "sink -0.5 gradient(detached)\n}"},
+      {"heads apart",
+       unionText(
+           "%a = attn.window [1, 0]\n%c = attn.causal\n%b = attn.dilate %c by 2 rule(every)\n%m = attn.heads %a, %b")},
+      {"documents", "attn.pattern @p(%cu: memref<?xi32>) {\n%w = attn.causal\n%m = attn.documents %w at %cu : "
+                    "memref<?xi32>\nattn.softmax union(%m)\n}"},
+  };
+  return list;
+}
+
+/// What gradients are of: sum of d_out * out and of d_lse * lse, where detached weights of branches stay what they are
+/// in `at`.
+class Loss {
+public:
+  explicit Loss(const Call &call) : call(call) {
+    attn::PatternOp pattern = call.file->pattern();
+    isDetached = pattern.getSoftmax().getGradient() == attn::Gradient::detached;
+    if (isDetached)
+      forEachBranch([&](oracle::RowId id, unsigned branch, const oracle::RowResult &part) {
+        weights.push_back(std::exp(part.lse - call.forward().exactRow(id).lse));
+        (void)branch;
+      });
+  }
+
+  double value() const {
+    double sum = 0;
+    const oracle::AttentionOracle forward = call.forward();
+    for (const oracle::RowId &id : rows()) {
+      const oracle::RowResult row = forward.exactRow(id);
+      if (row.lse == -INFINITY)
+        continue;
+      sum += ofLse(id) * row.lse + (isDetached ? 0 : ofOut(id, row));
+    }
+    size_t number = 0;
+    if (isDetached)
+      forEachBranch([&](oracle::RowId id, unsigned, const oracle::RowResult &part) {
+        sum += weights[number++] * ofOut(id, part);
+      });
+    return sum;
+  }
+
+private:
+  std::vector<oracle::RowId> rows() const { return oracle::sampleRows(call.inputs.sizes, 1 << 20); }
+  template <class Visit> void forEachBranch(const Visit &visit) const {
+    const oracle::AttentionOracle forward = call.forward();
+    for (const oracle::RowId &id : rows())
+      for (unsigned branch = 0; branch < 2; ++branch)
+        visit(id, branch, forward.bothRows(id, branch).exact);
+  }
+  double ofLse(const oracle::RowId &id) const {
+    const AttentionSizes &s = call.inputs.sizes;
+    return call.inputs.dLse.get((id.batch * s.heads + id.head) * s.seqlenQ + id.row);
+  }
+  double ofOut(const oracle::RowId &id, const oracle::RowResult &row) const {
+    const AttentionSizes &s = call.inputs.sizes;
+    double sum = 0;
+    for (int64_t c = 0; c < s.valueDim; ++c)
+      sum += row.out[c] * call.inputs.dOut.get(((id.batch * s.seqlenQ + id.row) * s.heads + id.head) * s.valueDim + c);
+    return sum;
+  }
+
+  const Call &call;
+  bool isDetached;
+  std::vector<double> weights;
+};
+
+/// Largest difference between the gradient of the loss by elements of `tensor` and `expected(row, column)`.
+template <class Expected> double errorOf(Call &call, const Loss &loss, HostTensor &tensor, const Expected &expected) {
+  double worst = 0;
+  const int64_t dim = tensor.shape.back();
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    const float at = tensor.get(i);
+    tensor.set(i, at + 1e-3f);
+    const double above = loss.value(), high = tensor.get(i);
+    tensor.set(i, at - 1e-3f);
+    const double below = loss.value(), low = tensor.get(i);
+    tensor.set(i, at);
+    worst = std::max(worst, std::abs((above - below) / (high - low) - expected(i / dim, i % dim)));
+  }
+  return worst;
+}
+
+std::string textOf(const std::string &name) {
+  for (const auto &[known, text] : texts())
+    if (name == known)
+      return text;
+  FAIL("no text " << name);
+  return {};
+}
+
+void checkOnCpu(const Call &call, const char *name) {
+  const AttentionSizes &s = call.inputs.sizes;
+  INFO(name << " " << dtypeName(call.inputs.dtype()) << " q " << s.seqlenQ << " k " << s.seqlenK << " heads " << s.heads
+            << "/" << s.kvHeads);
+  const oracle::KindReport report = oracle::verifyCall(call.kindCall(), call.gradients(), 50);
+  for (const oracle::RoleReport &role : report.roles) {
+    INFO(specOf(role.role).name << " " << role.worst.head << " " << role.worst.row);
+    CHECK(role.maxError <= role.allowedError);
+  }
+}
+
+constexpr AttentionSizes kSmall{1, 5, 7, 4, 2, 3, 2};
+
+} // namespace
+
+TEST_CASE("gradients by their definition are those of finite differences of the forward pass") {
+  for (const auto &each : texts()) {
+    CAPTURE(each.first);
+    const Compiled compiled(parsed(each.second));
+    Call call(compiled, kSmall);
+    const oracle::GradientOracle definition(call.kindCall());
+    const Loss loss(call);
+    const AttentionSizes s = call.inputs.sizes;
+    auto place = [](int64_t row, int64_t heads, int64_t rows) {
+      return oracle::RowId{row / heads / rows, row % heads, row / heads % rows};
+    };
+    CHECK(errorOf(call, loss, call.inputs.q, [&](int64_t row, int64_t c) {
+            return definition.ofQuery(place(row, s.heads, s.seqlenQ)).exact[c];
+          }) <= 3e-6);
+    // The rows that gradients of keys need are cached: a definition of its own for what the loss has moved.
+    const oracle::GradientOracle ofKeys(call.kindCall());
+    std::vector<oracle::KeyGradients> keys;
+    for (int64_t row = 0; row < s.batch * s.seqlenK * s.kvHeads; ++row)
+      keys.push_back(ofKeys.ofKey(place(row, s.kvHeads, s.seqlenK)));
+    CHECK(errorOf(call, loss, call.inputs.k, [&](int64_t row, int64_t c) { return keys[row].dK.exact[c]; }) <= 3e-6);
+    CHECK(errorOf(call, loss, call.inputs.v, [&](int64_t row, int64_t c) { return keys[row].dV.exact[c]; }) <= 3e-6);
+  }
+}
+
+TEST_CASE("derivatives by their rules are slopes of scores") {
+  const oracle::ScorePlace at{0, 1, 5, 2};
+  for (const auto &each : texts()) {
+    CAPTURE(each.first);
+    const Compiled compiled(parsed(each.second));
+    Call call(compiled, kSmall);
+    const oracle::ScoreOracle chain(call.file->pattern(), call.problem());
+    for (double score : {-3.0, -0.4, 0.2, 1.7}) {
+      constexpr double step = 1e-5;
+      const double above = chain.score(at, score + step), below = chain.score(at, score - step);
+      if (above != -INFINITY)
+        CHECK(chain.slope(at, score) == doctest::Approx((above - below) / (2 * step)).epsilon(1e-7));
+    }
+  }
+}
+
+TEST_CASE("the CPU's gradients are those of the definition: every score, every softmax") {
+  for (const auto &[name, text] : texts()) {
+    const Compiled compiled(parsed(text));
+    for (DType dtype : {DType::fp32, DType::bf16, DType::fp16})
+      for (const AttentionSizes &sizes :
+           {AttentionSizes{2, 37, 53, 4, 2, 16, 8}, AttentionSizes{1, 40, 21, 3, 3, 8, 24},
+            AttentionSizes{1, 33, 1, 2, 1, 8, 8}, AttentionSizes{1, 1, 50, 4, 1, 8, 8}})
+        checkOnCpu(Call(compiled, sizes, dtype), name);
+  }
+}
+
+TEST_CASE("the CPU's gradients are those of the definition: every pattern of the library") {
+  for (const std::string &path : libraryPatterns()) {
+    const Compiled compiled(loaded(path));
+    for (const AttentionSizes &sizes : {AttentionSizes{1, 75, 75, 6, 2, 16, 16}, AttentionSizes{1, 41, 70, 4, 4, 8, 8}})
+      checkOnCpu(Call(compiled, sizes, DType::fp32, /*hasDLse=*/false), path.c_str());
+  }
+}
+
+TEST_CASE("gradients on the CPU: any tile size, and bits that do not depend on the number of threads") {
+  for (const char *name : {"causal", "softcap", "detached branches", "heads apart"}) {
+    CAPTURE(name);
+    const Compiled compiled(parsed(textOf(name)));
+    const Call call(compiled, {2, 67, 61, 4, 2, 16, 16});
+    for (int block : {1, 7, 64}) {
+      const RoleTensors one = call.gradients(1, block), many = call.gradients(5, block);
+      for (const RoleSpec &role : rolesOf(backward(), Access::write))
+        CHECK(one.of(role.role).data == many.of(role.role).data);
+      const oracle::KindReport report = oracle::verifyCall(call.kindCall(), one, 60);
+      CHECK(report.isOk());
+    }
+  }
+}
+
+TEST_CASE("what keeps nothing has gradients of 0, and its numbers change no others") {
+  const Compiled compiled(parsed(textOf("rows without keys")));
+  Call call(compiled, {1, 9, 12, 2, 2, 8, 8});
+  const RoleTensors whole = call.gradients();
+  auto spoil = [&](HostTensor &tensor, int64_t row) {
+    for (int64_t i = 0; i < 16; ++i)
+      tensor.set(row * 16 + i, i % 2 ? NAN : INFINITY);
+  };
+  for (Role role : {Role::q, Role::dOut, Role::out})
+    spoil(call.inputs.of(role), 5);
+  for (Role role : {Role::k, Role::v})
+    spoil(call.inputs.of(role), 6), spoil(call.inputs.of(role), 0);
+  const RoleTensors spoiled = call.gradients();
+  for (const RoleSpec &role : rolesOf(backward(), Access::write))
+    CHECK(whole.of(role.role).data == spoiled.of(role.role).data);
+  for (int64_t i = 0; i < 16; ++i) {
+    CHECK(whole.dQ.get(5 * 16 + i) == 0);
+    CHECK(whole.dK.get(7 * 16 + i) == 0);
+    CHECK(whole.dV.get(0 * 16 + i) == 0);
+    CHECK(whole.dV.get(3 * 16 + i) != 0);
+  }
+}
+
+TEST_CASE("the definition finds gradients that are off") {
+  for (DType dtype : {DType::fp32, DType::bf16}) {
+    const Compiled compiled(parsed(textOf("softcap")));
+    const Call call(compiled, {1, 30, 30, 2, 1, 16, 16}, dtype);
+    RoleTensors right = call.gradients();
+    CHECK(oracle::verifyCall(call.kindCall(), right, 100).isOk());
+    for (const RoleSpec &role : rolesOf(backward(), Access::write)) {
+      CAPTURE(role.name);
+      RoleTensors off = right;
+      off.of(role.role).set(77, off.of(role.role).get(77) + (dtype == DType::fp32 ? 1e-3f : 0.3f));
+      CHECK_FALSE(oracle::verifyCall(call.kindCall(), off, 100).isOk());
+      off.of(role.role).set(77, NAN);
+      CHECK_FALSE(oracle::verifyCall(call.kindCall(), off, 100).isOk());
+    }
+  }
+}
+
+TEST_CASE("a backward pass on the CPU refuses what does not fit together, and tensors that lack") {
+  CpuCall call;
+  const Compiled good(parsed(textOf("causal")));
+  call.pattern = good.jit.get();
+  call.seqlenQ = call.seqlenK = call.headDim = call.valueDim = 4;
+  const CpuFunction compute = cpuFunctionOf(backward());
+  CHECK(compute(call).message() == "q must not be null");
+  call.heads = 3, call.kvHeads = 2;
+  CHECK(compute(call).message().find("expected heads to be a multiple of kv_heads") == 0);
+}
