@@ -54,7 +54,7 @@ std::vector<Timing> timeAll(
   std::vector<Candidate *> pointers;
   for (Scripted &candidate : candidates)
     pointers.push_back(&candidate);
-  return timeInterleaved(evaluator, pointers, options, bestUs, evaluator.clock, isInterrupted);
+  return timeInterleaved(evaluator, pointers, {options, bestUs, evaluator.clock, isInterrupted});
 }
 
 Timing timeOne(std::vector<double> launchesUs, const TimingOptions &options, double bestUs = kNothingKnown) {

@@ -161,9 +161,8 @@ Statistics statisticsOf(std::vector<double> samplesUs) {
 }
 
 std::vector<Timing> timeInterleaved(Evaluator &evaluator, const std::vector<Candidate *> &candidates,
-                                    const TimingOptions &options, double bestUs, const Clock &clock,
-                                    const std::function<bool()> &isInterrupted) {
-  return InterleavedRun(evaluator, options, bestUs, clock).run(candidates, isInterrupted);
+                                    const TimingRun &run) {
+  return InterleavedRun(evaluator, run.options, run.bestUs, run.clock).run(candidates, run.isInterrupted);
 }
 
 } // namespace heddle::tuner

@@ -49,14 +49,21 @@ struct Timing {
   bool isInterrupted = false; // stopped from outside: says nothing about the candidate
 };
 
+// What is known, and asked, while candidates are timed. bestUs = infinity if nothing is known.
+struct TimingRun {
+  const TimingOptions &options;
+  double bestUs;
+  const Clock &clock;
+  std::function<bool()>
+      isInterrupted; // asked before every launch; once true, what has fewer than minSamples is stopped
+};
+
 // Times the candidates side by side: in every round each that is still active gives one sample, the
 // first place rotating. A candidate leaves when it has enough samples, fails, passes the limit, or is
-// hopeless against min(bestUs, best median of the run so far); bestUs = infinity if nothing is known.
-// `isInterrupted` is asked before every launch; once true, what has fewer than minSamples is stopped.
+// hopeless against min(bestUs, best median of the run so far).
 // The answer has the order of the candidates. The evaluator is not recovered here.
 std::vector<Timing> timeInterleaved(Evaluator &evaluator, const std::vector<Candidate *> &candidates,
-                                    const TimingOptions &options, double bestUs, const Clock &clock,
-                                    const std::function<bool()> &isInterrupted);
+                                    const TimingRun &run);
 
 } // namespace heddle::tuner
 

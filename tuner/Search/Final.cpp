@@ -96,8 +96,8 @@ private:
     for (const Entrant &entrant : entrants)
       candidates.push_back(entrant.candidate.get());
     const std::vector<Timing> timings =
-        timeInterleaved(*conditions.evaluator, candidates, timing, std::numeric_limits<double>::infinity(),
-                        *conditions.clock, conditions.isInterrupted);
+        timeInterleaved(*conditions.evaluator, candidates,
+                        {timing, std::numeric_limits<double>::infinity(), *conditions.clock, conditions.isInterrupted});
     bool isInterrupted = false;
     for (size_t i = 0; i < entrants.size(); ++i) {
       Entrant &entrant = entrants[i];

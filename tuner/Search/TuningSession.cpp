@@ -2,25 +2,17 @@
 #include "tuner/Search/TuningSession.h"
 #include "tuner/Search/Final.h"
 #include "tuner/Search/PreparePool.h"
+#include "tuner/Search/TrialBook.h"
 #include "tuner/Strategies/Registry.h"
 
 #include <algorithm>
 #include <future>
-#include <limits>
-#include <map>
 
 namespace heddle::tuner {
 
 const char *endReasonName(EndReason reason) {
-  switch (reason) {
-  case EndReason::exhausted:
-    return "exhausted";
-  case EndReason::budget:
-    return "budget";
-  case EndReason::cancelled:
-    return "cancelled";
-  }
-  return "exhausted";
+  constexpr const char *names[] = {"exhausted", "budget", "cancelled"};
+  return names[size_t(reason)];
 }
 
 namespace {
@@ -53,7 +45,8 @@ Status noFeasiblePoint(const SearchSpace &space, const Enumeration &all) {
 class Session {
 public:
   Session(const TuningTask &task, const TuningOptions &options, std::shared_ptr<const Clock> clock)
-      : task(task), options(options), space(*task.space), clock(clock), startedAt(clock->now()) {}
+      : task(task), options(options), space(*task.space), clock(clock), startedAt(clock->now()),
+        book(size_t(std::max(options.finalists, 1))) {}
 
   Status run() {
     HEDDLE_TRY(createStrategy(task.strategy, {&space, {}, false}).status());
@@ -61,6 +54,7 @@ public:
     HEDDLE_TRY(search());
     HEDDLE_TRY(runFinal());
     HEDDLE_TRY(chooseWinner());
+    result.outcomes = book.outcomes();
     result.elapsedSeconds = clock->now() - startedAt;
     return Status();
   }
@@ -80,22 +74,19 @@ private:
   std::vector<Point> firstPoints() const;
   Result<Enumeration> otherPoints(const std::vector<Point> &first) const;
   Status startStrategy(Enumeration others, const std::vector<Point> &first);
+  const PointTrial *meet(const Point &point);
   Status tryFirst(PreparePool &pool);
   Status search();
   bool fill(PreparePool &pool);
   Status evaluate(PreparedPoint prepared);
   Status verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isInterrupted);
   Status keep(PointTrial trial, std::shared_ptr<Candidate> candidate);
-  std::vector<Entrant> entrants() const;
   Status runFinal();
   Status chooseWinner();
   void nameWinner();
   std::optional<Failure> prepareWinner();
   Status disqualify(const Failure &failure);
   void report(bool isFinal);
-  void holdOnTo(const Point &point, std::shared_ptr<Candidate> candidate);
-  std::vector<const PointTrial *> usableBestFirst() const;
-  double bestUs() const;
 
   const TuningTask &task;
   const TuningOptions &options;
@@ -104,11 +95,9 @@ private:
   double startedAt;
   double waited = 0; // for the evaluator to get ready: not the search's time
   std::unique_ptr<Strategy> strategy;
-  std::map<Point, PointTrial> trials;                     // known and new
-  std::map<Point, std::shared_ptr<Candidate>> candidates; // of the best few new trials
-  const PointTrial *best = nullptr;                       // in trials
-  size_t met = 0;                                         // known trials that were proposed
-  size_t failed = 0;                                      // of the met and the new ones
+  TrialBook book;    // known and new
+  size_t met = 0;    // known trials that were proposed
+  size_t failed = 0; // of the met and the new ones
 };
 
 Status Session::readKnown() {
@@ -117,15 +106,9 @@ Status Session::readKnown() {
     if (space.whyInfeasible(trial.point))
       continue;
     trial.config = space.text(trial.point);
-    const Point point = trial.point;
-    trials.insert_or_assign(point, std::move(trial));
+    book.add(std::move(trial));
   }
-  result.known = trials.size();
-  for (const auto &[point, trial] : trials) {
-    ++result.outcomes[size_t(trial.outcome)];
-    if (trial.isUsable() && (!best || isBetter(trial, *best)))
-      best = &trial;
-  }
+  result.known = book.size();
   return Status();
 }
 
@@ -165,23 +148,25 @@ Status Session::startStrategy(Enumeration others, const std::vector<Point> &firs
   HEDDLE_ASSIGN(strategy,
                 createStrategy(task.strategy, {&space, std::move(others.points), task.prior != nullptr, task.prior}));
   for (const Point &point : first)
-    if (auto trial = trials.find(point); trial != trials.end())
-      strategy->observe(trial->second);
+    if (const PointTrial *trial = book.find(point))
+      strategy->observe(*trial);
   return Status();
+}
+
+// A point that is wanted: its trial, null if nobody tried it.
+const PointTrial *Session::meet(const Point &point) {
+  const PointTrial *known = book.find(point);
+  met += known != nullptr;
+  failed += known && isFailure(known->outcome);
+  return known;
 }
 
 // The first points: those that are not known go to the pool, and are measured until the others are in order.
 Status Session::tryFirst(PreparePool &pool) {
   const std::vector<Point> first = firstPoints();
-  for (const Point &point : first) {
-    auto known = trials.find(point);
-    if (known == trials.end()) {
+  for (const Point &point : first)
+    if (const PointTrial *known = meet(point); !known)
       pool.submit(point);
-      continue;
-    }
-    ++met;
-    failed += isFailure(known->second.outcome);
-  }
   // whichever there is a thread for
   const auto policy = options.workers > 0 ? std::launch::async | std::launch::deferred : std::launch::deferred;
   std::future<Result<Enumeration>> others = std::async(policy, [this, &first] { return otherPoints(first); });
@@ -199,14 +184,12 @@ bool Session::fill(PreparePool &pool) {
     std::optional<Point> point = strategy->propose();
     if (!point)
       return pool.pending() == 0;
-    auto known = trials.find(*point);
-    if (known == trials.end()) {
+    const PointTrial *known = meet(*point);
+    if (!known) {
       pool.submit(*point);
       continue;
     }
-    ++met;
-    failed += isFailure(known->second.outcome);
-    strategy->observe(known->second);
+    strategy->observe(*known);
     report(false);
   }
   return false;
@@ -264,9 +247,8 @@ Status Session::verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isI
     trial.outcome = verification.failure->outcome;
     trial.message = verification.failure->message;
   } else {
-    const Timing timing = timeInterleaved(*task.evaluator, {&candidate}, options.timing, bestUs(), *clock, [this] {
-                            return isOver(searchShare());
-                          }).front();
+    const TimingRun run{options.timing, book.bestUs(), *clock, [this] { return isOver(searchShare()); }};
+    const Timing timing = timeInterleaved(*task.evaluator, {&candidate}, run).front();
     trial.outcome = timing.outcome;
     trial.message = timing.message;
     trial.medianUs = timing.statistics.medianUs;
@@ -293,60 +275,20 @@ Status Session::verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isI
 Status Session::keep(PointTrial trial, std::shared_ptr<Candidate> candidate) {
   HEDDLE_TRY(task.sink->record(space, trial));
   ++result.measuredNow;
-  ++result.outcomes[size_t(trial.outcome)];
   failed += isFailure(trial.outcome);
-  const Point point = trial.point;
-  const PointTrial &kept = trials[point] = std::move(trial);
-  if (kept.isUsable()) {
-    if (!result.firstUsableSeconds)
-      result.firstUsableSeconds = clock->now() - startedAt;
-    if (!best || isBetter(kept, *best))
-      best = &kept;
-    holdOnTo(point, std::move(candidate));
-  }
+  if (trial.isUsable() && !result.firstUsableSeconds)
+    result.firstUsableSeconds = clock->now() - startedAt;
+  const PointTrial &kept = book.add(std::move(trial), std::move(candidate));
   if (strategy)
     strategy->observe(kept);
   report(false);
   return Status();
 }
 
-// Keeps the candidate if it is one of the best few, and lets go of the one that is no longer.
-void Session::holdOnTo(const Point &point, std::shared_ptr<Candidate> candidate) {
-  candidates[point] = std::move(candidate);
-  if (candidates.size() <= size_t(std::max(options.finalists, 1)))
-    return;
-  auto worst = std::max_element(candidates.begin(), candidates.end(),
-                                [&](auto &a, auto &b) { return isBetter(trials.at(a.first), trials.at(b.first)); });
-  candidates.erase(worst);
-}
-
-std::vector<const PointTrial *> Session::usableBestFirst() const {
-  std::vector<const PointTrial *> usable;
-  for (const auto &[point, trial] : trials)
-    if (trial.isUsable())
-      usable.push_back(&trial);
-  std::sort(usable.begin(), usable.end(), [](const PointTrial *a, const PointTrial *b) { return isBetter(*a, *b); });
-  return usable;
-}
-
-double Session::bestUs() const { return best ? best->medianUs : std::numeric_limits<double>::infinity(); }
-
-// The best few and the incumbent, with the candidates that are at hand.
-std::vector<Entrant> Session::entrants() const {
-  std::vector<Entrant> result;
-  for (const PointTrial *trial : usableBestFirst()) {
-    if (result.size() >= size_t(options.finalists) && trial->config != task.incumbent)
-      continue;
-    auto candidate = candidates.find(trial->point);
-    result.push_back({*trial, candidate == candidates.end() ? nullptr : candidate->second});
-  }
-  return result;
-}
-
 Status Session::runFinal() {
   if (!hasFinal() || result.measuredNow == 0 || isOver(1))
     return Status();
-  std::vector<Entrant> finalists = entrants();
+  std::vector<Entrant> finalists = book.entrants(size_t(options.finalists), task.incumbent);
   if (finalists.size() < 2)
     return Status();
   report(true);
@@ -359,15 +301,12 @@ Status Session::runFinal() {
     result.end = EndReason::cancelled;
   for (const PointTrial &trial : final.failed) {
     HEDDLE_TRY(task.sink->record(space, trial));
-    --result.outcomes[size_t(Outcome::measured)];
-    ++result.outcomes[size_t(trial.outcome)];
-    candidates.erase(trial.point);
-    trials[trial.point] = trial;
+    book.replace(trial);
   }
   HEDDLE_TRY(final.deviceStatus);
   for (Entrant &entrant : final.ranking) {
     result.finalists.push_back(entrant.trial);
-    candidates[entrant.trial.point] = std::move(entrant.candidate);
+    book.hold(entrant.trial.point, std::move(entrant.candidate));
   }
   return Status();
 }
@@ -406,19 +345,16 @@ Status Session::disqualify(const Failure &failure) {
   trial.medianUs = trial.minUs = trial.spread = 0;
   trial.samples = 0;
   HEDDLE_TRY(task.sink->record(space, trial));
-  --result.outcomes[size_t(Outcome::measured)];
-  ++result.outcomes[size_t(trial.outcome)];
   if (!result.finalists.empty())
     result.finalists.erase(result.finalists.begin());
-  candidates.erase(trial.point);
-  trials[trial.point] = std::move(trial);
+  book.replace(std::move(trial));
   return Status();
 }
 
 void Session::nameWinner() {
   result.winner.reset();
   result.candidate.reset();
-  const std::vector<const PointTrial *> usable = usableBestFirst();
+  const std::vector<const PointTrial *> usable = book.usableBestFirst();
   if (!result.finalists.empty()) {
     result.winner = result.finalists.front();
   } else if (!usable.empty()) {
@@ -429,9 +365,7 @@ void Session::nameWinner() {
   }
   if (!result.winner)
     return;
-  auto candidate = candidates.find(result.winner->point);
-  if (candidate != candidates.end())
-    result.candidate = candidate->second;
+  result.candidate = book.candidateOf(result.winner->point);
 }
 
 void Session::report(bool isFinal) {
@@ -441,7 +375,7 @@ void Session::report(bool isFinal) {
   progress.done = met + result.measuredNow;
   progress.total = result.feasible;
   progress.failed = failed;
-  if (best) {
+  if (const PointTrial *best = book.best()) {
     progress.bestUs = best->medianUs;
     progress.bestConfig = best->config;
   }
