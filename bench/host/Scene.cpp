@@ -85,7 +85,7 @@ Result<Tensors> Tensors::allocate(const Scene &scene, int64_t rows, bool isRando
 
 api::Arguments Tensors::arguments(int64_t rows, int64_t output) const {
   auto tensor = [&](void *address) {
-    return api::contiguous(address, HEDDLE_BF16, 1, rows, options->heads, options->headDim);
+    return api::contiguous(address, HEDDLE_BF16, {1, rows, options->heads, options->headDim});
   };
   api::Arguments arguments;
   arguments.q = tensor(q.data()), arguments.k = tensor(k.data()), arguments.v = tensor(v.data());

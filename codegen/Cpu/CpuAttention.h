@@ -10,14 +10,6 @@ namespace heddle {
 
 struct JitContext;
 
-// What was computed, summed over batch, heads and branches.
-struct CpuAttentionCounts {
-  int64_t visitedTiles = 0, fullTiles = 0;
-  // Pairs of an existing row and an existing key in visited tiles: 2 * (headDim + valueDim)
-  // operations each.
-  int64_t computedPairs = 0;
-};
-
 // Writes every element of out, and of lse if given, exactly once: rows that keep no key get 0 and
 // -inf (or the carry, if there is one). Elements of k and v that no visited tile holds are not read, and those of a key
 // change only the rows that keep it, whatever they are. Values below 3.4e38 / (kept keys of a row) do not overflow.

@@ -44,6 +44,14 @@ struct CpuCall {
   CpuStrides stridesOf(Role wanted) const;
 };
 
+/// What was computed, summed over batch, heads and branches.
+struct CpuAttentionCounts {
+  int64_t visitedTiles = 0, fullTiles = 0;
+  /// Pairs of an existing row and an existing key in visited tiles: 2 * (headDim + valueDim)
+  /// operations each.
+  int64_t computedPairs = 0;
+};
+
 } // namespace heddle
 
 #endif

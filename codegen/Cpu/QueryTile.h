@@ -4,7 +4,7 @@
 #ifndef HEDDLE_CODEGEN_CPU_QUERYTILE_H
 #define HEDDLE_CODEGEN_CPU_QUERYTILE_H
 
-#include "codegen/Cpu/CpuAttention.h"
+#include "codegen/Cpu/CpuCall.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Cpu/TileMath.h"
 #include <memory>

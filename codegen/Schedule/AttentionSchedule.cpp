@@ -68,30 +68,30 @@ private:
   bool isForward() const { return direction == attn::Direction::Forward; }
   const attn::VariantRanges &ranges(unsigned variant) const { return analysis.variants[variant].ranges(direction); }
 
-  FunctionBuilder start(StringRef name, bool hasContext, ArrayRef<Type> extra, ArrayRef<Type> results) {
-    return FunctionBuilder(module, name, pattern, hasContext, extra, results);
+  FunctionBuilder start(StringRef name, const FunctionShape &shape) {
+    return FunctionBuilder(module, name, pattern, shape);
   }
 
   /// The index into a list of distinct values.
   void buildVariant() {
-    FunctionBuilder f = start("pattern_variant", true, {}, {i32});
+    FunctionBuilder f = start("pattern_variant", {true, {}, {i32}});
     attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
     f.finish(expressions.integer(analysis.variantOfHead));
   }
 
   void buildRowRate() {
-    FunctionBuilder f = start(names.rowRate, false, {i32}, {i32});
+    FunctionBuilder f = start(names.rowRate, {false, {i32}, {i32}});
     f.finish(f.choose(f.extra(0), variantCount(), i32, [&](unsigned v) { return f.constant(ranges(v).rowRate); }));
   }
 
   void buildColumnRate() {
-    FunctionBuilder f = start(names.columnRate, false, {i32, i32}, {i32});
+    FunctionBuilder f = start(names.columnRate, {false, {i32, i32}, {i32}});
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32,
                            [&](unsigned v, unsigned b) { return f.constant(ranges(v).branches[b].columnRate); }));
   }
 
   void buildColumnResidue() {
-    FunctionBuilder f = start(names.columnResidue, true, {i32, i32, i32}, {i32});
+    FunctionBuilder f = start(names.columnResidue, {true, {i32, i32, i32}, {i32}});
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) {
       attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) {
         return symbol.kind == attn::Symbol::TileFirst ? f.extra(2) : f.contextSymbol(symbol);
@@ -109,7 +109,7 @@ private:
 
   void buildNextRangeDispatch() {
     Type out = MemRefType::get({5}, i32);
-    FunctionBuilder f = start(names.nextRange, true, {i32, i32, i32, i32, i32, i32, out}, {});
+    FunctionBuilder f = start(names.nextRange, {true, {i32, i32, i32, i32, i32, i32, out}, {}});
     TileArguments tile{f.extra(2), f.extra(3), f.extra(4), f.extra(5)};
     f.dispatch(f.extra(0), variantCount(), [&](unsigned v) {
       f.dispatch(f.extra(1), branchCount(), [&](unsigned b) {
@@ -128,7 +128,7 @@ private:
   }
 
   void buildKeep() {
-    FunctionBuilder f = start("pattern_keep", true, {i32, i32, i32}, {i1});
+    FunctionBuilder f = start("pattern_keep", {true, {i32, i32, i32}, {i1}});
     attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
     Value variant = expressions.integer(analysis.variantOfHead);
     const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/false);
@@ -139,7 +139,7 @@ private:
 
   /// Left out if no branch has words for all variants.
   void buildKeptColumns() {
-    FunctionBuilder f = start(names.keptColumns, true, {i32, i32, i32, i32}, {i32});
+    FunctionBuilder f = start(names.keptColumns, {true, {i32, i32, i32, i32}, {i32}});
     declareColumnsBelow(f);
     SmallVector<bool> hasWords(branchCount(), true);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
@@ -162,7 +162,7 @@ private:
     const attn::BandedGrain banded = attn::bandedGrainOf(analysis, direction);
     if (banded.grain == 1)
       return;
-    FunctionBuilder f = start(names.bandColumns, true, {i32, i32, i32, i32}, {i32});
+    FunctionBuilder f = start(names.bandColumns, {true, {i32, i32, i32, i32}, {i32}});
     declareColumnsBelow(f);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
       return columnWord(f, v, b, [&](FunctionBuilder &predicate, Pair position) {
@@ -209,7 +209,7 @@ private:
 
   /// (CTX, position of the row, first_position, column) -> i1: the column exists and `keeps` says so of the pair.
   func::FuncOp buildColumnPredicate(ModuleOp scratch, unsigned v, unsigned b, PairPredicate keeps) {
-    FunctionBuilder f(scratch, "keeps_column", pattern, true, {i32, i32, i32}, {i1});
+    FunctionBuilder f(scratch, "keeps_column", pattern, {true, {i32, i32, i32}, {i1}});
     Value ahead = arith::MulIOp::create(f.builder, f.loc, f.extra(2), f.constant(ranges(v).branches[b].columnRate));
     Value column = arith::AddIOp::create(f.builder, f.loc, f.extra(1), ahead);
     Value end = arith::AddIOp::create(f.builder, f.loc,

@@ -236,26 +236,9 @@ private:
   }
 
   static Predicate swapped(Predicate relation) {
-    switch (relation) {
-    case Predicate::slt:
-      return Predicate::sgt;
-    case Predicate::sle:
-      return Predicate::sge;
-    case Predicate::sgt:
-      return Predicate::slt;
-    case Predicate::sge:
-      return Predicate::sle;
-    case Predicate::ult:
-      return Predicate::ugt;
-    case Predicate::ule:
-      return Predicate::uge;
-    case Predicate::ugt:
-      return Predicate::ult;
-    case Predicate::uge:
-      return Predicate::ule;
-    default:
-      return relation;
-    }
+    constexpr Predicate other[] = {Predicate::eq,  Predicate::ne,  Predicate::sgt, Predicate::sge, Predicate::slt,
+                                   Predicate::sle, Predicate::ugt, Predicate::uge, Predicate::ult, Predicate::ule};
+    return other[size_t(relation)];
   }
 
   static bool isUnsigned(Predicate relation) { return relation >= Predicate::ult; }

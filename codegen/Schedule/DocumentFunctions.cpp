@@ -14,7 +14,7 @@ void appendDocumentFunctions(ModuleOp module, attn::PatternOp pattern) {
     return;
   Type i32 = IntegerType::get(module.getContext(), 32);
   auto append = [&](StringRef name, ArrayRef<Type> extra, const attn::IntExpr &result) {
-    FunctionBuilder f(module, name, pattern, /*hasContext=*/true, extra, {i32});
+    FunctionBuilder f(module, name, pattern, {/*hasContext=*/true, SmallVector<Type>(extra), {i32}});
     attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) {
       return symbol.kind == attn::Symbol::Cell ? f.extra(0) : f.contextSymbol(symbol);
     });

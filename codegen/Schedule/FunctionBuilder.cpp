@@ -20,16 +20,15 @@ static SmallVector<Type> contextTypes(attn::PatternOp pattern) {
   return types;
 }
 
-FunctionBuilder::FunctionBuilder(ModuleOp module, StringRef name, attn::PatternOp pattern, bool hasContext,
-                                 ArrayRef<Type> extra, ArrayRef<Type> results)
+FunctionBuilder::FunctionBuilder(ModuleOp module, StringRef name, attn::PatternOp pattern, const FunctionShape &shape)
     : builder(module.getBodyRegion()), loc(module.getLoc()), pattern(pattern) {
   SmallVector<Type> inputs;
-  if (hasContext)
+  if (shape.hasContext)
     inputs = contextTypes(pattern);
   extraOffset = inputs.size();
-  inputs.append(extra.begin(), extra.end());
+  inputs.append(shape.extra);
   builder.setInsertionPointToEnd(module.getBody());
-  function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(inputs, results));
+  function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(inputs, shape.results));
   builder.setInsertionPointToStart(function.addEntryBlock());
 }
 

@@ -12,6 +12,11 @@
 
 namespace heddle {
 
+struct FunctionShape {
+  bool hasContext;
+  llvm::SmallVector<mlir::Type> extra, results; ///< arguments behind the context
+};
+
 /// Builds `func.func @name(CTX, extra...)` and gives access to its arguments.
 class FunctionBuilder {
 public:
@@ -19,8 +24,7 @@ public:
   enum ContextArgument : unsigned { Batch, Head, Heads, SeqlenQ, SeqlenK, QOrigin, KOrigin, FirstParameter };
 
   /// Of a function of `pattern`.
-  FunctionBuilder(mlir::ModuleOp module, llvm::StringRef name, attn::PatternOp pattern, bool hasContext,
-                  llvm::ArrayRef<mlir::Type> extra, llvm::ArrayRef<mlir::Type> results);
+  FunctionBuilder(mlir::ModuleOp module, llvm::StringRef name, attn::PatternOp pattern, const FunctionShape &shape);
 
   mlir::OpBuilder builder;
   mlir::Location loc;

@@ -28,7 +28,7 @@ attn::ScoreFrame frameOf(FunctionBuilder &f, const attn::ArgumentValues &argumen
 
 void appendFunction(ModuleOp module, attn::PatternOp pattern, StringRef name, BuildScore build) {
   Type i32 = IntegerType::get(module.getContext(), 32), f32 = Float32Type::get(module.getContext());
-  FunctionBuilder f(module, name, pattern, /*hasContext=*/true, {i32, i32, f32}, {f32});
+  FunctionBuilder f(module, name, pattern, {/*hasContext=*/true, {i32, i32, f32}, {f32}});
   const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
   const attn::ScoreFrame frame = frameOf(f, arguments, f.extra(0), f.extra(1));
   f.finish(build(pattern.getSoftmax().getScores(), frame, f.extra(2)));
@@ -47,7 +47,7 @@ bool appendSinkFunction(ModuleOp module, attn::PatternOp pattern) {
   if (!pattern.getSoftmax().hasSink())
     return false;
   Type f32 = Float32Type::get(module.getContext());
-  FunctionBuilder f(module, "pattern_sink", pattern, /*hasContext=*/true, {}, {f32});
+  FunctionBuilder f(module, "pattern_sink", pattern, {/*hasContext=*/true, {}, {f32}});
   const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
   const attn::ScoreFrame frame = frameOf(f, arguments, Value(), Value());
   f.finish(pattern.getSoftmax().buildSink(frame));

@@ -93,20 +93,20 @@ const GuardedBuffer &DeviceProblem::written(Role role) const {
                        [&](const GuardedBuffer &buffer) { return buffer.name() == specOf(role).name; });
 }
 
-Result<DeviceProblem> DeviceProblem::create(const Device &device, const PatternFile &file, const ProblemShape &shape,
-                                            const AttentionInputs &inputs, float scale, std::optional<DType> outDType) {
+Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCall &call) {
+  const AttentionInputs &inputs = call.inputs;
   DeviceProblem problem(device);
   problem.sizes = inputs.sizes;
   problem.kind = inputs.kind;
   problem.dtype = inputs.dtype();
-  problem.outDType = outDType.value_or(problem.dtype);
+  problem.outDType = call.outDType.value_or(problem.dtype);
   AttentionArgs &args = problem.args = makeAttentionArgs();
   HEDDLE_TRY(problem.bindRoles(inputs));
-  args.scale = scale;
+  args.scale = call.scale;
   if (!walksPattern(*inputs.kind))
     return problem;
-  HEDDLE_TRY(problem.bindArguments(file, shape));
-  const attn::ProblemSizes positions = sizesOf(file, shape);
+  HEDDLE_TRY(problem.bindArguments(call.file, call.shape));
+  const attn::ProblemSizes positions = sizesOf(call.file, call.shape);
   args.q_origin = positions.qOrigin;
   args.k_origin = positions.kOrigin;
   return problem;

@@ -25,13 +25,21 @@ Result<const GpuArch *> archOf(const Device &device);
 oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &shape, const AttentionInputs &inputs,
                                   float scale, int64_t count);
 
+/// What is called; `outDType`: nothing means that of the inputs.
+struct DeviceCall {
+  const PatternFile &file;
+  const ProblemShape &shape;
+  const AttentionInputs &inputs;
+  float scale;
+  std::optional<DType> outDType = {};
+};
+
 /// Movable. Not thread safe. The GPU's default stream orders everything.
 class DeviceProblem {
 public:
-  /// Copies what a call of the inputs' kind reads; what it writes is allocated and poisoned with NaN. `outDType`:
-  /// nothing means that of the inputs. unavailable: not enough device memory.
-  static Result<DeviceProblem> create(const Device &device, const PatternFile &file, const ProblemShape &shape,
-                                      const AttentionInputs &inputs, float scale, std::optional<DType> outDType = {});
+  /// Copies what a call of the inputs' kind reads; what it writes is allocated and poisoned with NaN. unavailable: not
+  /// enough device memory.
+  static Result<DeviceProblem> create(const Device &device, const DeviceCall &call);
 
   /// Arguments with the workspace that `kernel` asks for, shared with every other call. Valid as long as this object.
   Result<AttentionArgs> argumentsFor(const Kernel &kernel);

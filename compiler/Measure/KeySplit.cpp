@@ -24,7 +24,7 @@ Result<KeySplit> KeySplit::create(const Kernel &first, const Kernel &second, con
   HEDDLE_TRY(lse.fillBytes(kNaNByte));
 
   AttentionArgs head = overKeys(args, 0, cut);
-  head.out = contiguousTensor(out.data(), DType::fp32, shape.size[0], shape.size[1], shape.size[2], shape.size[3]);
+  head.out = contiguousTensor(out.data(), DType::fp32, {shape.size[0], shape.size[1], shape.size[2], shape.size[3]});
   head.lse = static_cast<float *>(lse.data());
   HEDDLE_ASSIGN(int64_t bytes, first.workspaceBytes(head));
   HEDDLE_ASSIGN(DeviceBuffer workspace, DeviceBuffer::allocate(first.device(), bytes));

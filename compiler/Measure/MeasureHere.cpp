@@ -35,7 +35,7 @@ public:
     const AttentionSizes sizes{shape.batch,   shape.seqlenQ, shape.seqlenK, shape.heads,
                                shape.kvHeads, setup.headDim, setup.valueDim};
     HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, setup.dtype, setup.seed));
-    HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, file, shape, inputs, scale));
+    HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, {file, shape, inputs, scale}));
     HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device, setup.launchLimitSeconds));
     if (Result<ConditionMeter> opened = ConditionMeter::open(device.info().pciBusId))
       meter.emplace(opened.take());

@@ -146,7 +146,7 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
       attn::countTiles(setup.file.analysis(), positions, {config.blockM, config.blockN}, attn::Direction::Forward);
   row.visitedFlops = flopsPerPair * static_cast<double>(tiles.visited) * config.blockM * config.blockN;
 
-  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(setup.device, setup.file, shape, inputs, scale));
+  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(setup.device, {setup.file, shape, inputs, scale}));
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(setup.device, found.record));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));

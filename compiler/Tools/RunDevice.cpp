@@ -120,8 +120,9 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, chosen.record));
   RunResult result = emptyResult(call);
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
-  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call.file, call.shape, call.inputs, call.scale,
-                                                             call.outFloat32 ? DType::fp32 : call.inputs.dtype()));
+  HEDDLE_ASSIGN(DeviceProblem problem,
+                DeviceProblem::create(device, {call.file, call.shape, call.inputs, call.scale,
+                                               call.outFloat32 ? DType::fp32 : call.inputs.dtype()}));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_TRY(launchInto(result, call, device, problem, [&] { return launch.launch(nullptr); }));

@@ -87,6 +87,12 @@ private:
     return panel;
   }
 
+  /// Rows of cells of one head.
+  struct CellRow {
+    unsigned variant;
+    int64_t head, row, classes; ///< residue classes that have rows there
+  };
+
   /// What the residue classes of a cell's rows do, counted.
   struct Votes {
     int visited = 0, latticeFull = 0, full = 0;
@@ -94,15 +100,15 @@ private:
 
   void paintRow(Grid &grid, unsigned number, int64_t head, int64_t row) const {
     const VariantRanges &variant = analysis.variants[number].forward;
-    int64_t classes = std::min(variant.rowRate, sizes.seqlenQ - row * cellRows);
+    const CellRow cells{number, head, row, std::min(variant.rowRate, sizes.seqlenQ - row * cellRows)};
     std::vector<int> branchesFull(grid.columns, 0);
     std::vector<char> isVisited(grid.columns, 0), isLattice(grid.columns, 1);
     for (size_t branch = 0; branch < variant.branches.size(); ++branch) {
-      std::vector<Votes> votes = voteOf(grid, number, branch, head, row, classes);
+      std::vector<Votes> votes = voteOf(cells, branch, grid.columns);
       for (int64_t c = 0; c < grid.columns; ++c) {
         isVisited[c] |= votes[c].visited > 0;
         isLattice[c] &= votes[c].latticeFull == votes[c].visited;
-        branchesFull[c] += votes[c].full == classes;
+        branchesFull[c] += votes[c].full == cells.classes;
       }
     }
     for (int64_t c = 0; c < grid.columns; ++c)
@@ -113,19 +119,18 @@ private:
                                                  : Cell::Partial);
   }
 
-  std::vector<Votes> voteOf(const Grid &grid, unsigned number, unsigned branch, int64_t head, int64_t row,
-                            int64_t classes) const {
-    const VariantRanges &variant = analysis.variants[number].forward;
+  std::vector<Votes> voteOf(const CellRow &cells, unsigned branch, int64_t columns) const {
+    const VariantRanges &variant = analysis.variants[cells.variant].forward;
     int64_t rate = variant.branches[branch].columnRate;
-    std::vector<Votes> votes(grid.columns);
+    std::vector<Votes> votes(columns);
     auto forEach = [&](const std::vector<TileRun> &runs, auto count) {
       for (const TileRun &run : runs)
-        for (int64_t c = std::max<int64_t>(run.begin, 0); c < std::min(run.end, grid.columns); ++c)
+        for (int64_t c = std::max<int64_t>(run.begin, 0); c < std::min(run.end, columns); ++c)
           count(votes[c]);
     };
-    for (int64_t rowClass = 0; rowClass < classes; ++rowClass) {
-      RowTile tile{rowClass, row, cellRows / variant.rowRate};
-      TileVisit visit = visitors[number][branch].visit(head, tile, cellColumns / rate);
+    for (int64_t rowClass = 0; rowClass < cells.classes; ++rowClass) {
+      RowTile tile{rowClass, cells.row, cellRows / variant.rowRate};
+      TileVisit visit = visitors[cells.variant][branch].visit(cells.head, tile, cellColumns / rate);
       forEach(visit.visited, [](Votes &v) { ++v.visited; });
       forEach(visit.full, [&](Votes &v) {
         ++v.latticeFull;

@@ -61,10 +61,10 @@ public:
   }
 
   std::string write() {
-    double y = paragraph(kMargin, 16, kTitleSize, picture.title, content, " font-weight=\"bold\"") + 2;
-    y = paragraph(kMargin, y, kTextSize, subtitle(), content, kMuted);
+    double y = paragraph({kMargin, 16, content}, kTitleSize, picture.title, " font-weight=\"bold\"") + 2;
+    y = paragraph({kMargin, y, content}, kTextSize, subtitle(), kMuted);
     if (const std::string note = inventedNote(picture); !note.empty())
-      y = paragraph(kMargin, y, kTextSize, note, content, kMuted);
+      y = paragraph({kMargin, y, content}, kTextSize, note, kMuted);
     for (size_t first = 0; first < picture.panels.size(); first += perRow)
       y = panels(first, y + 10);
     const std::string total = number(content + 2 * kMargin), bottom = number(legend(y + 14) + 8);
@@ -89,14 +89,18 @@ private:
             more + ">" + escapeXml(words) + "</text>\n";
   }
 
-  /// Lines below `top`; where they end.
-  double paragraph(double x, double top, int size, const std::string &words, double room,
-                   const std::string &more = "") {
-    for (const std::string &line : wrapText(words, size, room)) {
-      label(x, top + size, size, line, more);
-      top += lineHeight(size);
+  /// Where lines begin, and how long they may be.
+  struct Room {
+    double x, top, width;
+  };
+
+  /// Lines below the top; where they end.
+  double paragraph(Room room, int size, const std::string &words, const std::string &more = "") {
+    for (const std::string &line : wrapText(words, size, room.width)) {
+      label(room.x, room.top + size, size, line, more);
+      room.top += lineHeight(size);
     }
-    return top;
+    return room.top;
   }
 
   void rect(double x, double y, double w, double h, const std::string &attributes) {
@@ -127,7 +131,7 @@ private:
     const size_t end = std::min(first + perRow, picture.panels.size());
     double grids = top;
     for (size_t i = first; i < end; ++i)
-      grids = std::max(grids, paragraph(columnOf(i), top, kPanelSize, panelWords(picture.panels[i]), column));
+      grids = std::max(grids, paragraph({columnOf(i), top, column}, kPanelSize, panelWords(picture.panels[i])));
     grids += lineHeight(kAxisSize) + 3;
     for (size_t i = first; i < end; ++i)
       panel(picture.panels[i], columnOf(i), grids);
@@ -218,7 +222,7 @@ private:
       }
       rect(x, y, kSwatch, kSwatch, "fill=\"" + fillOf(cell) + "\" stroke=\"#888888\" stroke-width=\"0.5\"");
       below =
-          std::max(below, std::max(paragraph(x + indent, y - 1, kTextSize, words, content - indent), y + kLegendRow));
+          std::max(below, std::max(paragraph({x + indent, y - 1, content - indent}, kTextSize, words), y + kLegendRow));
       x += needed + kLegendGap;
     }
     return below;

@@ -91,10 +91,13 @@ private:
   template <class Domain>
   static CellRuns<Domain> runsOf(const CompiledPiece &piece, Domain &domain,
                                  const std::vector<typename Domain::Number> &slots);
-  /// walkCells over the innermost loop of a piece without a list, from `first` to `last`.
+  struct CellSpan {
+    int64_t first, last;
+  };
+  /// walkCells over the innermost loop of a piece without a list.
   template <class SymbolValues>
-  void sweepCells(const CompiledPiece &piece, std::vector<int64_t> &cells, int64_t first, int64_t last,
-                  SymbolValues &valueOf, Collector<PlainDomain> &collector) const;
+  void sweepCells(const CompiledPiece &piece, std::vector<int64_t> &cells, CellSpan span, SymbolValues &valueOf,
+                  Collector<PlainDomain> &collector) const;
   static void collectAlike(const CellRuns<SweepDomain> &runs, int64_t count, Collector<PlainDomain> &collector);
   template <class Domain, class SymbolValues>
   std::vector<Run<typename Domain::Number>> listedRuns(const CompiledPiece &piece, Domain &domain,
@@ -216,7 +219,7 @@ void BranchEvaluator::walkCells(const CompiledPiece &piece, size_t depth, std::v
     Number upper = slots[cell.upper];
     if constexpr (std::is_same_v<Domain, PlainDomain>)
       if (depth + 1 == piece.cells.size() && !piece.rule)
-        return sweepCells(piece, cells, slots[cell.lower], upper, valueOf, collector);
+        return sweepCells(piece, cells, {slots[cell.lower], upper}, valueOf, collector);
     for (Number index = slots[cell.lower]; !domain.less(upper, index); index = domain.add(index, domain.constant(1))) {
       cells[depth] = index;
       walkCells(piece, depth + 1, cells, valueOf, collector);
@@ -253,8 +256,10 @@ BranchEvaluator::CellRuns<Domain> BranchEvaluator::runsOf(const CompiledPiece &p
 }
 
 template <class SymbolValues>
-void BranchEvaluator::sweepCells(const CompiledPiece &piece, std::vector<int64_t> &cells, int64_t first, int64_t last,
+void BranchEvaluator::sweepCells(const CompiledPiece &piece, std::vector<int64_t> &cells, CellSpan span,
                                  SymbolValues &valueOf, Collector<PlainDomain> &collector) const {
+  int64_t first = span.first;
+  const int64_t last = span.last;
   std::vector<SweepNumber> slots;
   while (first <= last) {
     SweepDomain domain{last - first, 0, &tensors};

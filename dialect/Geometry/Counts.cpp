@@ -82,25 +82,30 @@ private:
   int64_t head, columnsPerTile, left;
 };
 
+/// The rows of a direction, split into so many classes.
+struct SplitRows {
+  Direction direction;
+  int64_t rate;
+};
+
 /// Every tile may be visited, for one branch and head.
-TileCounts everyTile(int64_t rowRate, int64_t columnRate, const ProblemSizes &sizes, TileShape shape,
-                     Direction direction) {
-  const int64_t rows = rowAxis(sizes, direction).count,
-                inClass = rowsInClass(rowAxis(sizes, opposite(direction)).count, columnRate, 0);
-  return {WideInt(countRowTiles(rows, rowRate, shape.rows)) * ((inClass + shape.columns - 1) / shape.columns), 0,
+TileCounts everyTile(SplitRows split, int64_t columnRate, const ProblemSizes &sizes, TileShape shape) {
+  const int64_t rows = rowAxis(sizes, split.direction).count,
+                inClass = rowsInClass(rowAxis(sizes, opposite(split.direction)).count, columnRate, 0);
+  return {WideInt(countRowTiles(rows, split.rate, shape.rows)) * ((inClass + shape.columns - 1) / shape.columns), 0,
           /*isBound=*/true};
 }
 
-TileCounts sumClasses(const BranchEvaluator &evaluator, int64_t rowRate, const ProblemSizes &sizes, int64_t head,
-                      TileShape shape, Direction direction) {
+TileCounts sumClasses(const BranchEvaluator &evaluator, SplitRows split, const ProblemSizes &sizes, int64_t head,
+                      TileShape shape) {
   TileCounts counts;
-  const RowAxis axis = rowAxis(sizes, direction);
+  const RowAxis axis = rowAxis(sizes, split.direction);
   ClassSum sum(evaluator, sizes, head, shape.columns);
-  for (int64_t rowClass = 0; rowClass < std::min(rowRate, axis.count) && !sum.isCutShort(); ++rowClass)
-    counts.add(sum.run(ClassTiles(axis, rowRate, rowClass, shape.rows)));
+  for (int64_t rowClass = 0; rowClass < std::min(split.rate, axis.count) && !sum.isCutShort(); ++rowClass)
+    counts.add(sum.run(ClassTiles(axis, split.rate, rowClass, shape.rows)));
   if (!sum.isCutShort())
     return counts;
-  counts = everyTile(rowRate, 1, sizes, shape, direction);
+  counts = everyTile(split, 1, sizes, shape);
   counts.isCutShort = true;
   return counts;
 }
@@ -148,11 +153,11 @@ private:
     const int64_t rows = rowAxis(sizes, direction).count;
     auto valueOf = [&](Symbol symbol) { return symbolValue(sizes, head, symbol); };
     if (fromOtherAxis)
-      return sumClasses(*fromOtherAxis, 1, sizes, head, {shape.columns, shape.rows}, opposite(direction));
+      return sumClasses(*fromOtherAxis, {opposite(direction), 1}, sizes, head, {shape.columns, shape.rows});
     entries += rowRate * whole.listEntries(valueOf, rows);
     if (entries <= kMostListEntries)
-      return sumClasses(whole, rowRate, sizes, head, shape, direction);
-    TileCounts bound = sumClasses(plain, rowRate, sizes, head, shape, direction);
+      return sumClasses(whole, {direction, rowRate}, sizes, head, shape);
+    TileCounts bound = sumClasses(plain, {direction, rowRate}, sizes, head, shape);
     bound.visited += rowRate * whole.listTiles(valueOf, rows, shape);
     bound.isBound = true;
     return bound;
@@ -272,7 +277,7 @@ static TileCounts everyTile(const VariantRanges &ranges, const ProblemSizes &siz
                             Direction direction) {
   TileCounts total;
   for (const BranchRanges &branch : ranges.branches)
-    total.add(everyTile(ranges.rowRate, branch.columnRate, sizes, shape, direction));
+    total.add(everyTile({direction, ranges.rowRate}, branch.columnRate, sizes, shape));
   return total;
 }
 

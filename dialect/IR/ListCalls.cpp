@@ -33,8 +33,15 @@ func::FuncOp declare(OpBuilder &builder, Location loc, StringRef symbol, Functio
   return function;
 }
 
-func::FuncOp declareOf(OpBuilder &builder, Location loc, StringRef rule, StringRef role, ValueRange operands,
-                       Type result, StringRef file) {
+/// What is asked of a list.
+struct Question {
+  StringRef rule, role, file;
+  ValueRange operands;
+  Type result;
+};
+
+func::FuncOp declareOf(OpBuilder &builder, Location loc, const Question &asked) {
+  const auto &[rule, role, file, operands, result] = asked;
   auto type = builder.getFunctionType(operands.getTypes(), result);
   auto function = declare(builder, loc, (rule + "_" + role).str(), type, file);
   function->setAttr(kListName, builder.getStringAttr(rule));
@@ -51,20 +58,21 @@ Value call(OpBuilder &builder, Location loc, func::FuncOp function, ValueRange o
 
 Value callPart(OpBuilder &builder, Operation *has, StringRef role, ValueRange operands) {
   auto file = has->getAttrOfType<StringAttr>(kDeviceFile);
-  auto function = declareOf(builder, has->getLoc(), has->getAttrOfType<StringAttr>(kListName), role, operands,
-                            builder.getI32Type(), file ? file.getValue() : StringRef());
+  auto function = declareOf(builder, has->getLoc(),
+                            {has->getAttrOfType<StringAttr>(kListName), role, file ? file.getValue() : StringRef(),
+                             operands, builder.getI32Type()});
   return call(builder, has->getLoc(), function, operands);
 }
 
 } // namespace
 
 Value callNext(OpBuilder &builder, Location loc, const ListRule &rule, ValueRange operands) {
-  auto function = declareOf(builder, loc, rule.name(), "next", operands, builder.getI32Type(), fileOf(rule));
+  auto function = declareOf(builder, loc, {rule.name(), "next", fileOf(rule), operands, builder.getI32Type()});
   return call(builder, loc, function, operands);
 }
 
 Value callHas(OpBuilder &builder, Location loc, const ListRule &rule, ValueRange operands) {
-  auto function = declareOf(builder, loc, rule.name(), "has", operands, builder.getI1Type(), fileOf(rule));
+  auto function = declareOf(builder, loc, {rule.name(), "has", fileOf(rule), operands, builder.getI1Type()});
   return call(builder, loc, function, operands);
 }
 

@@ -56,7 +56,7 @@ SmallVector<PassBranches> passesOf(PatternOp pattern) {
   SmallVector<PassBranches> passes;
   for (ArrayRef<Value> terms : sums) {
     CellTable cells;
-    SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, rowRates, shareRowLattice, kMaxPasses);
+    SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, {rowRates, shareRowLattice, kMaxPasses});
     if (groups.size() > kMaxPasses) { // the caller refuses: what they leave out of each other is not asked
       passes.assign(groups.size(), PassBranches());
       return passes;

@@ -39,7 +39,7 @@ void splitUnion(PatternOp pattern) {
   for (Value mask : softmax.getBranches())
     terms.append(termsOf(mask, builder));
   CellTable cells;
-  SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, keyRates, fitTogether, kMaxBranches);
+  SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, {keyRates, fitTogether, kMaxBranches});
   if (groups.size() > 1 && groups.size() <= kMaxBranches) {
     softmax.getBranchesMutable().assign(masksApart(groups, softmax.getLoc(), builder));
     softmax.setCombine(Combine::lse);

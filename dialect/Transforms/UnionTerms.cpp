@@ -113,15 +113,14 @@ GroupRates rowRates(const TermGroup &group) {
 }
 
 SmallVector<TermGroup> groupTerms(PatternOp pattern, ArrayRef<Value> terms, CellTable &cells,
-                                  GroupRates (*rates)(const TermGroup &),
-                                  bool (*fit)(const TermGroup &, const TermGroup &), size_t most) {
+                                  const Grouping &grouping) {
   SmallVector<TermGroup> groups;
   for (Value term : terms) {
-    if (groups.size() > most)
+    if (groups.size() > grouping.most)
       break;
     TermGroup alone{{term}, piecesOf(pattern, term, cells)};
     auto *fitting =
-        std::find_if(groups.begin(), groups.end(), [&](const TermGroup &group) { return fit(group, alone); });
+        std::find_if(groups.begin(), groups.end(), [&](const TermGroup &group) { return grouping.fit(group, alone); });
     if (fitting == groups.end())
       groups.push_back(std::move(alone));
     else
@@ -129,7 +128,7 @@ SmallVector<TermGroup> groupTerms(PatternOp pattern, ArrayRef<Value> terms, Cell
   }
   std::multimap<int64_t, TermGroup> byRate; // keeps the order of equals
   for (TermGroup &group : groups) {
-    GroupRates ofGroup = rates(group);
+    GroupRates ofGroup = grouping.rates(group);
     byRate.emplace(*std::max_element(ofGroup.begin(), ofGroup.end()), std::move(group));
   }
   groups.clear();

@@ -31,12 +31,17 @@ GroupRates keyRates(const TermGroup &a, const TermGroup &b);
 /// The residue classes into which a kernel of the group alone splits rows.
 GroupRates rowRates(const TermGroup &group);
 
-/// Groups of the terms so that `fit` holds between those in one, the least rates first: what others leave out should be
-/// simple to say. Cells are counted from `cells`. Where there would be more than `most`, the first ones beyond are
-/// enough to say so.
+/// How terms are grouped: `fit` holds between those in one group. Where there would be more than `most`, the first ones
+/// beyond are enough to say so.
+struct Grouping {
+  GroupRates (*rates)(const TermGroup &);
+  bool (*fit)(const TermGroup &, const TermGroup &);
+  size_t most;
+};
+
+/// The group of the least rates first: what others leave out should be simple to say. Cells are counted from `cells`.
 llvm::SmallVector<TermGroup> groupTerms(PatternOp pattern, llvm::ArrayRef<mlir::Value> terms, CellTable &cells,
-                                        GroupRates (*rates)(const TermGroup &),
-                                        bool (*fit)(const TermGroup &, const TermGroup &), size_t most);
+                                        const Grouping &grouping);
 
 /// One mask for each group, without what those before it keep.
 llvm::SmallVector<mlir::Value> masksApart(llvm::ArrayRef<TermGroup> groups, mlir::Location loc,

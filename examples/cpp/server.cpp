@@ -109,7 +109,7 @@ private:
     api::Arguments arguments;
     heddle_tensor *const fields[] = {&arguments.q, &arguments.k, &arguments.v, &arguments.out};
     for (int tensor = 0; tensor < 4; ++tensor)
-      *fields[tensor] = api::contiguous(tensors[tensor].data(), HEDDLE_BF16, 1, length, kHeads, kHeadDim);
+      *fields[tensor] = api::contiguous(tensors[tensor].data(), HEDDLE_BF16, {1, length, kHeads, kHeadDim});
     arguments.lse = static_cast<float *>(lse.data());
     for (size_t id = 0; id < job->sizes.size(); ++id)
       arguments.size(int32_t(id), job->sizes[id]);

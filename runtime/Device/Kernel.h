@@ -10,6 +10,7 @@
 #include "runtime/Device/Device.h"
 #include "runtime/Include/heddle.h"
 
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -24,8 +25,8 @@ inline AttentionArgs makeAttentionArgs() {
   return args;
 }
 
-// A contiguous [batch, rows, heads, dim] tensor.
-heddle_tensor contiguousTensor(void *ptr, DType dtype, int64_t batch, int64_t rows, int64_t heads, int64_t dim);
+// A contiguous tensor; sizes of batch, rows, heads, dim.
+heddle_tensor contiguousTensor(void *ptr, DType dtype, const std::array<int64_t, 4> &size);
 // Sets the field of a role: of a tensor to a contiguous one of this shape, [batch, rows, heads, dim], of an array to
 // `ptr`.
 void bindRole(AttentionArgs &args, Role role, void *ptr, DType dtype, const std::vector<int64_t> &shape);

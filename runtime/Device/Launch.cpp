@@ -297,13 +297,14 @@ Status PreparedLaunch::launch(cuda::Stream stream) const {
 
 const LaunchGeometry &PreparedLaunch::geometry() const { return state->call.launches[0].geometry; }
 
-heddle_tensor contiguousTensor(void *ptr, DType dtype, int64_t batch, int64_t rows, int64_t heads, int64_t dim) {
+heddle_tensor contiguousTensor(void *ptr, DType dtype, const std::array<int64_t, 4> &size) {
+  const auto [batch, rows, heads, dim] = size;
   return {ptr, int32_t(dtype) + 1, 0, {batch, rows, heads, dim}, {rows * heads * dim, heads * dim, dim, 1}};
 }
 
 void bindRole(AttentionArgs &args, Role role, void *ptr, DType dtype, const std::vector<int64_t> &shape) {
   auto setTensor = [&](heddle_tensor &field) {
-    field = contiguousTensor(ptr, dtype, shape[0], shape[1], shape[2], shape[3]);
+    field = contiguousTensor(ptr, dtype, {shape[0], shape[1], shape[2], shape[3]});
   };
   auto setArray = [&](auto *&field) { field = static_cast<std::remove_reference_t<decltype(field)>>(ptr); };
   switch (role) {

@@ -12,6 +12,7 @@
 
 #include "heddle.h"
 
+#include <array>
 #include <cassert>
 #include <memory>
 #include <optional>
@@ -57,8 +58,9 @@ private:
   std::optional<T> content;
 };
 
-// A contiguous tensor [batch, rows, heads, dim] at an address in device memory.
-inline heddle_tensor contiguous(void *address, heddle_dtype dtype, int64_t batch, int64_t rows, int64_t heads, int64_t dim) {
+// A contiguous tensor at an address in device memory; sizes of batch, rows, heads, dim.
+inline heddle_tensor contiguous(void *address, heddle_dtype dtype, const std::array<int64_t, 4> &size) {
+  const auto [batch, rows, heads, dim] = size;
   return {address, dtype, 0, {batch, rows, heads, dim}, {rows * heads * dim, heads * dim, dim, 1}};
 }
 
@@ -114,7 +116,9 @@ public:
     return status == HEDDLE_OK ? Result<Store>(Store(store)) : Result<Store>(Status::of(status));
   }
   // Asked after those before it. Not while another thread uses the store.
-  Status add(const std::string &path, uint32_t flags = 0) { return Status::of(heddle_store_add(get(), path.c_str(), flags)); }
+  Status add(const std::string &path, uint32_t flags = 0) {
+    return Status::of(heddle_store_add(get(), path.c_str(), flags));
+  }
   heddle_store *get() const { return handle.get(); }
 
 private:

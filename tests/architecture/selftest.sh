@@ -37,6 +37,8 @@ clean_tree() {
   put runtime/Python/heddle/_b.py 'def late():' '    from ._c import what'
   put runtime/Python/heddle/_c.py 'import os'
   put README.md '[here](docs/a.md) [there](https://example.org/x)'
+  put runtime/Core/F.h '// Owns f.' 'void f(int a, std::map<int, int> b, void (*c)(int, int, int, int, int, int), int d, int e) noexcept(h(1, 2, 3, 4, 5, 6));' \
+    'struct F { F(int a) : all{a, a, a, a, a, a} {} int (*g)(int, int, int, int, int, int) = nullptr; };' 'const int x = f(1, 2, 3, 4, 5, 6);'
   put docs/a.md '[back](../README.md#top)'
 }
 
@@ -54,7 +56,7 @@ expect() {
 }
 
 clean_tree
-for check in includes registries estimates architectures sizes leftovers banners links argument_order promises documented python_circles; do
+for check in includes registries estimates architectures sizes leftovers banners links argument_order promises documented parameters house python_circles; do
   bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
 done
 
@@ -108,7 +110,7 @@ expect registries 'compiler/Tools/check.cpp:1: not listed in compiler/Tools/Regi
 put runtime/Device/X.cpp '// on sm_90 only' 'if (arch == "sm_90") {}'
 expect architectures 'runtime/Device/X.cpp:2: names a GPU architecture'
 put tuner/Search/X.cpp '// x' "$(yes 'int x;' | head -500)"
-expect sizes 'tuner/Search/X.cpp:501: longer than 500 lines'
+expect sizes 'tuner/Search/X.cpp:501: longer than 400 lines'
 put patterns/x.mlir '// x' '// TO''DO: more'
 expect leftovers 'patterns/x.mlir:2: an unfinished place'
 put compiler/Session/X.cpp '#include <vector>'
@@ -117,6 +119,16 @@ put docs/x.md 'a' '[gone](pictures/none.svg)'
 expect links 'docs/x.md:2: link to pictures/none.svg, which is not there'
 put dialect/IR/X.cpp '// x' 'Value a(Value x) { return Op::create(builder, loc, x); }' 'Value twice(Value x) {' '  return b(twice(x),' '           twice(x)); }'
 expect argument_order 'dialect/IR/X.cpp:4: 2 arguments of one call build operations'
+put runtime/Device/X.h '// x' 'struct X {' '  static X of(int a, std::pair<int, int> b, int c, int d, int e,' '              int f = g(1, 2));' '};'
+expect parameters 'runtime/Device/X.h:3: of takes 6 parameters'
+put runtime/Device/X.cpp '// x' 'namespace n {' 'X::X(int a, int b, int c, int d, int e, int f) : a(a), b{b} { run(a, b, c, d, e, f); }' '}'
+expect parameters 'runtime/Device/X.cpp:3: X takes 6 parameters'
+put docs/house.md '`runtime/Core/` `runtime/Gone/`'
+expect house 'docs/house.md:1: names runtime/Gone/, which is not there'
+put docs/house.md '`runtime/Core/`'
+expect house 'docs/house.md:1: does not name codegen/Schedule'
+put docs/house.svg '<text>runtime/Nowhere</text>'
+expect house 'docs/house.svg:1: names runtime/Nowhere, which is not there'
 put runtime/Python/heddle/_c.py 'def late():' '    from . import _d, _a  # seldom'
 expect python_circles 'heddle/_a.py:1: these import each other in a circle: _a _'
 

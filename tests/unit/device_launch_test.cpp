@@ -293,15 +293,15 @@ TEST_CASE("[7] nothing to do succeeds without the GPU") {
   Kernel kernel = require(Kernel::load(require(Device::open(0)), forwardRecord()));
   fakeCudaReset();
   ForwardCall call;
-  call.args.q = contiguousTensor(nullptr, DType::bf16, 2, 0, 8, 64);
-  call.args.out = contiguousTensor(nullptr, DType::bf16, 2, 0, 8, 128);
+  call.args.q = contiguousTensor(nullptr, DType::bf16, {2, 0, 8, 64});
+  call.args.out = contiguousTensor(nullptr, DType::bf16, {2, 0, 8, 128});
   call.args.lse = nullptr;
   require(kernel.launch(nullptr, call.args));
   CHECK(fakeCudaCalls(nullptr) == 0);
   // no keys is not nothing: every row must become 0 and -inf
   ForwardCall noKeys;
-  noKeys.args.k = contiguousTensor(nullptr, DType::bf16, 2, 0, 4, 64);
-  noKeys.args.v = contiguousTensor(nullptr, DType::bf16, 2, 0, 4, 128);
+  noKeys.args.k = contiguousTensor(nullptr, DType::bf16, {2, 0, 4, 64});
+  noKeys.args.v = contiguousTensor(nullptr, DType::bf16, {2, 0, 4, 128});
   require(kernel.launch(nullptr, noKeys.args));
   CHECK(fakeCudaCalls("cuLaunchKernel") == 1);
 }

@@ -46,7 +46,7 @@ TEST_CASE("a tensor travels to device memory, its address and its length to the 
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
   AttentionInputs inputs = someInputs();
   ProblemShape shape = shapeWithTable(*file);
-  DeviceProblem problem = require(DeviceProblem::create(device, *file, shape, inputs, 1));
+  DeviceProblem problem = require(DeviceProblem::create(device, {*file, shape, inputs, 1}));
   require(kernel.launch(nullptr, require(problem.argumentsFor(kernel))));
 
   const OperandTensor &table = shape.operands[0];
@@ -85,7 +85,7 @@ TEST_CASE("a prepared launch keeps its workspace when another kernel asks for a 
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
   AttentionInputs inputs = someInputs();
   ProblemShape shape = shapeWithTable(*file);
-  DeviceProblem problem = require(DeviceProblem::create(device, *file, shape, inputs, 1));
+  DeviceProblem problem = require(DeviceProblem::create(device, {*file, shape, inputs, 1}));
   const AttentionArgs first = require(problem.argumentsFor(small));
   require(large.launch(nullptr, require(problem.argumentsFor(large))));
   // The driver refuses to clear, and the runtime to use, memory that was freed.
@@ -107,7 +107,7 @@ TEST_CASE("what a kernel writes beside its results, its workspace and into its i
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
   AttentionInputs inputs = someInputs();
   ProblemShape shape = shapeWithTable(*file);
-  DeviceProblem problem = require(DeviceProblem::create(device, *file, shape, inputs, 1));
+  DeviceProblem problem = require(DeviceProblem::create(device, {*file, shape, inputs, 1}));
   const AttentionArgs args = require(problem.argumentsFor(kernel));
   oracle::ReferenceRows nothing;
   auto byteAt = [](const void *base, int64_t offset) -> uint8_t & {

@@ -39,10 +39,10 @@ TEST_CASE("tensor maps of dimensions of size 1 take any stride") {
                                                                       strideOf(Role::k, StrideDim::batch)))));
   ForwardCall call;
   call.args.operand_count = 0;
-  call.args.q = contiguousTensor(call.args.q.ptr, DType::bf16, 1, 1, 8, 64);
-  call.args.out = contiguousTensor(call.args.out.ptr, DType::bf16, 1, 1, 8, 128);
-  call.args.k = contiguousTensor(call.args.k.ptr, DType::bf16, 1, 1, 1, 64);
-  call.args.v = contiguousTensor(call.args.v.ptr, DType::bf16, 1, 1, 1, 128);
+  call.args.q = contiguousTensor(call.args.q.ptr, DType::bf16, {1, 1, 8, 64});
+  call.args.out = contiguousTensor(call.args.out.ptr, DType::bf16, {1, 1, 8, 128});
+  call.args.k = contiguousTensor(call.args.k.ptr, DType::bf16, {1, 1, 1, 64});
+  call.args.v = contiguousTensor(call.args.v.ptr, DType::bf16, {1, 1, 1, 128});
   for (int64_t stride : {int64_t(0), int64_t(1), int64_t(-7), int64_t(1) << 62}) {
     CAPTURE(stride);
     call.args.k.stride[0] = call.args.k.stride[1] = call.args.k.stride[2] = stride;
@@ -66,8 +66,8 @@ TEST_CASE("tensor maps of empty tensors are encoded and name memory that exists"
   ForwardCall call;
   call.args.operand_count = 0;
   for (uintptr_t address : {uintptr_t(0), uintptr_t(0x12345)}) {
-    call.args.k = contiguousTensor(reinterpret_cast<void *>(address), DType::bf16, 2, 0, 4, 64);
-    call.args.v = contiguousTensor(reinterpret_cast<void *>(address), DType::bf16, 2, 0, 4, 128);
+    call.args.k = contiguousTensor(reinterpret_cast<void *>(address), DType::bf16, {2, 0, 4, 64});
+    call.args.v = contiguousTensor(reinterpret_cast<void *>(address), DType::bf16, {2, 0, 4, 128});
     call.args.k.stride[2] = -1;
     require(kernel.launch(nullptr, call.args));
     const TensorMapCall &encoded = *fakeCudaLastTensorMap();

@@ -36,7 +36,7 @@ struct Scene {
     shape.heads = shape.kvHeads = kHeads;
     shape.seqlenQ = shape.seqlenK = kRows;
     shape.parameters = {0, 0}; // as many as the plan of the record asks for
-    return require(DeviceProblem::create(device, *file, shape, inputs, 1));
+    return require(DeviceProblem::create(device, {*file, shape, inputs, 1}));
   }
 
   void write() const {

@@ -54,7 +54,7 @@ struct Outputs {
 
 api::Arguments argumentsFor(Inputs &inputs, Outputs &outputs, int64_t length) {
   auto tensor = [&](Tensor &memory) {
-    return api::contiguous(memory.elements, HEDDLE_BF16, 1, length, kHeads, kHeadDim);
+    return api::contiguous(memory.elements, HEDDLE_BF16, {1, length, kHeads, kHeadDim});
   };
   api::Arguments arguments;
   arguments.q = tensor(inputs.q), arguments.k = tensor(inputs.k), arguments.v = tensor(inputs.v),
