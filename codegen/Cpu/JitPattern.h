@@ -42,13 +42,6 @@ public:
 
   bool keep(const JitContext &context, int32_t branch, int32_t q, int32_t k) const;
 
-  // The same for tiles of keys and the query tiles that they visit; only of a module with transposed functions.
-  int32_t transposedKeyRate(int32_t variant) const;
-  int32_t transposedQueryRate(int32_t variant, int32_t branch) const;
-  int32_t transposedQueryResidue(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst) const;
-  JitKeyRange transposedNextRange(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst,
-                                  int32_t tileLast, int32_t blockM, int32_t from) const;
-
   // Vectorised: out[i] = 1 where (q, k + step * i) is kept, else 0, for i < count.
   void keepRow(const JitContext &context, const JitKeepLine &line, uint8_t *out) const;
   // Vectorised: out[i] = 1 where (q + step * i, k) is kept, else 0, for i < count.
