@@ -57,7 +57,7 @@ Result<DeviceBuffer> upload(const Device &device, const std::vector<std::byte> &
 class Call {
 public:
   static Result<Call> create(const Arguments &arguments, const Device &device, const AttentionInputs &inputs) {
-    Call call(*inputs.kind, emptyResultsOf(*inputs.kind, inputs.sizes, inputs.dtype()));
+    Call call(*inputs.kind, emptyResultsOf(*inputs.kind, inputs.sizes, inputs.dtype(), inputs.dtype()));
     for (const RoleSpec &role : rolesOf(call.kind, Access::read)) {
       const HostTensor &tensor = inputs.of(role.role);
       HEDDLE_ASSIGN(DeviceBuffer buffer, upload(device, tensor.data));
