@@ -232,7 +232,7 @@ TEST_CASE("records that cannot be loaded say why") {
   badPlan.plan = "heddle-plan 3\ngrid 1\n";
   badCode.cubin = "garbage";
   tooNew.minDriver = 99000;
-  badEntry.plan = "heddle-plan 3\nlaunch other_kernel\n";
+  badEntry.plan = "heddle-plan 3\nkind forward\nlaunch other_kernel\n";
   fakeCudaSetJitLog("ptxas says no");
   CHECK(Kernel::load(device, badPlan).status().code() == StatusCode::corrupt);
   CHECK(Kernel::load(device, badPlan).status().message().find("line 2") != std::string::npos);

@@ -8,7 +8,7 @@ import sqlite3
 import sys
 
 SCHEMA = os.path.join(os.path.dirname(__file__), "../../../../runtime/Store/schema.sql")
-PLAN = "heddle-plan 3\nlaunch heddle_kernel\ngrid 1 1 1\nblock 1\nshared 0\nparams 8\nslot 0 ptr q\n"
+PLAN = "heddle-plan 3\nkind forward\nroles q\nlaunch heddle_kernel\ngrid 1 1 1\nblock 1\nshared 0\nparams 8\nslot 0 ptr q\n"
 WINDOW, CAUSAL = "aa" * 32, "bb" * 32
 
 
