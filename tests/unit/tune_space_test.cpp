@@ -3,7 +3,13 @@
 #include "codegen/Skeletons/ConfigSpace.h"
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/FindArch.h"
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Session/PreparedPattern.h"
 #include "compiler/Session/TuneSpace.h"
+#include "runtime/Store/Store.h"
+#include "tests/unit/store_fixture.h"
+#include "tuner/Search/StoreSink.h"
 
 #include <doctest/doctest.h>
 
@@ -83,4 +89,86 @@ TEST_CASE("the space of every head dim is neither empty nor unconstrained") {
     CHECK(all->points.size() >= 200);
     CHECK(all->points.size() < all->examined);
   }
+}
+
+namespace {
+
+/// The text without the field, from before there was one: lines of records, words of trials.
+std::string without(std::string text, const std::string &field, char separator) {
+  text.insert(text.begin(), separator);
+  const size_t begin = text.find(separator + field + "=");
+  REQUIRE(begin != std::string::npos);
+  const size_t end = std::min(text.find(separator, begin + 1), text.size());
+  text.erase(begin, end - begin);
+  return text.substr(text.empty() ? 0 : 1);
+}
+
+PreparedPattern preparedCausal() {
+  auto file = PatternFile::parse("attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }", "test.mlir");
+  REQUIRE_MESSAGE(file.isOk(), file.status().message());
+  auto prepared = preparePattern(**file);
+  REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
+  return prepared.take();
+}
+
+} // namespace
+
+TEST_CASE("records and trials from before a field are published, found again, and mean its default") {
+  const auto space = TuneSpace::create(preparedCausal(), KernelShape(), "");
+  REQUIRE_MESSAGE(space.isOk(), space.status().message());
+  const TuneSpace &tuned = **space;
+  const KernelConfig now = tuned.family().defaultConfig(tuned.request());
+  const auto point = tuned.space().parse(tuned.defaultPoint());
+  REQUIRE(point.isOk());
+  const DeviceIdentity device{"GPU", archName(*tuned.request().arch), 108, 80};
+  const WinnerKey key(familyOf(tuned.pattern(), KernelShape()), ProblemBucket(), device);
+  size_t trials = 0;
+  for (const ConfigField &field : tuned.family().fields().list) {
+    CAPTURE(field.name);
+    const test::ScratchFolder folder;
+    auto store = Store::open(folder / "old.db", test::writing());
+    REQUIRE_MESSAGE(store.isOk(), store.status().message());
+    KernelRecord record;
+    static_cast<KernelFamily &>(record) = familyOf(tuned.pattern(), KernelShape());
+    record.contentKey = std::string(64, 'a');
+    record.kernelArch = archName(*tuned.request().arch);
+    record.cubin = "code";
+    LaunchPlan plan{PlanService("forward")};
+    plan.launches.emplace_back();
+    record.plan = plan.str();
+    record.config = without(now.str(), field.name, '\n');
+    Winner winner;
+    static_cast<WinnerKey &>(winner) = key;
+    winner.contentKey = record.contentKey;
+    winner.isTuned = 1, winner.medianUs = 12;
+    REQUIRE(store->publish(record, winner).isOk());
+    const auto found = store->lookup(LookupQuery(key));
+    REQUIRE(found.isOk());
+    CHECK(found->match == MatchKind::exact);
+    CHECK(found->record.config == record.config);
+    KernelConfig expected = now;
+    REQUIRE(expected.set(field.name, field.initial).isOk());
+    const auto summary = summarizeConfig(found->record.config);
+    REQUIRE_MESSAGE(summary.isOk(), summary.status().message());
+    CHECK(summary->text == expected.str());
+    CHECK(*tuned.pointOf(found->record.config) == *tuned.pointOf(expected.str()));
+
+    const std::string text = tuned.space().text(*point);
+    if (now.valueOf(field.name) != field.initial || (" " + text).find(" " + field.name + "=") == std::string::npos)
+      continue;
+    tuner::PointTrial trial;
+    trial.point = *point;
+    trial.config = text;
+    trial.outcome = tuner::Outcome::measured;
+    trial.medianUs = trial.minUs = 12, trial.samples = 3;
+    Trial old = toRecord(tuned.space(), trial, key);
+    old.config = without(text, field.name, ' ');
+    REQUIRE(store->recordTrial(old).isOk());
+    const auto known = tuner::StoreTrialSink(*store, key).known(tuned.space());
+    REQUIRE_MESSAGE(known.isOk(), known.status().message());
+    REQUIRE(known->size() == 1);
+    CHECK(known->front().point == *point);
+    ++trials;
+  }
+  CHECK(trials > 0);
 }
