@@ -23,6 +23,10 @@ Status check(const CpuCall &call) {
     if (known.presence == Presence::required && call.batch * rows > 0 && !call.as<void>(known.role))
       return Status::invalidArgument(std::string(specOf(known.role).name) + " must not be null");
   }
+  for (const CpuCall::ArgumentGradient &wanted : call.argumentGradients)
+    if (!call.pattern->hasArgumentGradient(wanted.argument) && call.pattern->info().sinkArgument != wanted.argument)
+      return Status::invalidArgument("scores of pattern '" + call.pattern->info().name +
+                                     "' have no derivative by argument " + std::to_string(wanted.argument));
   return {};
 }
 
@@ -57,6 +61,66 @@ void runTiles(const CpuCall &call, SoftmaxRows &softmax, GradientTileWorker::Row
   });
 }
 
+/// A multiple of the rates of all heads: rows of a tile lie in one class for each.
+int32_t commonQueryRate(const CpuCall &call) {
+  int32_t rate = 1;
+  for (int32_t head = 0; head < call.heads; ++head)
+    rate = std::lcm(rate, call.pattern->queryRate(call.pattern->variant(contextOf(call, 0, head))));
+  return rate;
+}
+
+/// Sums of parts of the tiles, the parts added in their order: as many as there are threads has no say in it.
+void addScores(const CpuCall &call, SoftmaxRows &softmax, const CpuCall::ArgumentGradient &wanted) {
+  constexpr int64_t kMostParts = 64, kMostSums = int64_t(1) << 23;
+  TileItems tiles(call.seqlenQ, call.blockM);
+  tiles.add(0, 0, commonQueryRate(call));
+  const int64_t parts = wanted.hasQueryRows
+                            ? tiles.count()
+                            : std::min(tiles.count(), std::clamp(kMostSums / wanted.elements, int64_t(1), kMostParts));
+  std::vector<float> sums(wanted.hasQueryRows ? 0 : parts * wanted.elements, 0.0f);
+  const int workers = threadCountFor(parts, call.threads);
+  std::vector<std::unique_ptr<GradientTileWorker>> state;
+  for (int worker = 0; worker < workers; ++worker)
+    state.push_back(std::make_unique<GradientTileWorker>(call, softmax, GradientTileWorker::Rows::queries));
+  parallelFor(parts, workers, [&](int worker, int64_t part) {
+    float *to = wanted.hasQueryRows ? wanted.address : sums.data() + part * wanted.elements;
+    for (int64_t tile = part; tile < tiles.count(); tile += parts) {
+      TilePlace place = tiles.placeOf(tile);
+      for (place.batch = 0; place.rows > 0 && place.batch < call.batch; ++place.batch)
+        for (place.head = 0; place.head < call.heads; ++place.head)
+          state[worker]->addToArgument(place, wanted, to);
+    }
+  });
+  for (int64_t i = 0, end = int64_t(sums.size()); i < end; ++i)
+    wanted.address[i % wanted.elements] += sums[i];
+}
+
+/// A key of no value: its product is 0. Detached, it is in the weights of branches and in lse.
+void addSink(const CpuCall &call, const SoftmaxRows &softmax, const CpuCall::ArgumentGradient &wanted) {
+  const float *ofLse = call.as<float>(Role::dLse);
+  for (int32_t head = 0; head < call.heads; ++head) {
+    double sum = 0;
+    for (int32_t batch = 0; batch < call.batch; ++batch) {
+      const float sink = call.pattern->sink(contextOf(call, batch, head)) * log2OfE;
+      for (int64_t row = 0; row < call.seqlenQ; ++row) {
+        const int64_t number = (int64_t(batch) * call.heads + head) * call.seqlenQ + row;
+        const double weight = std::exp2(double(sink) - softmax.lse[number]);
+        const double delta = call.pattern->info().isDetached ? (ofLse ? -ofLse[number] : 0) : softmax.delta[0][number];
+        sum -= weight > 0 ? weight * delta : 0;
+      }
+    }
+    wanted.address[wanted.elements > 1 ? head : 0] += float(sum);
+  }
+}
+
+void computeArgumentGradient(const CpuCall &call, SoftmaxRows &softmax, const CpuCall::ArgumentGradient &wanted) {
+  std::fill_n(wanted.address, wanted.elements, 0.0f);
+  if (call.pattern->hasArgumentGradient(wanted.argument) && wanted.elements > 0)
+    addScores(call, softmax, wanted);
+  if (call.pattern->info().sinkArgument == wanted.argument)
+    addSink(call, softmax, wanted);
+}
+
 TileItems queryTiles(const CpuCall &call) {
   TileItems items(call.seqlenQ, call.blockM);
   for (int32_t batch = 0; batch < call.batch; ++batch)
@@ -87,6 +151,8 @@ Status backwardOnCpu(const CpuCall &call) {
   HEDDLE_TRY(readSoftmax(call, softmax));
   runTiles(call, softmax, GradientTileWorker::Rows::queries, queryTiles(call));
   runTiles(call, softmax, GradientTileWorker::Rows::keys, keyTiles(call));
+  for (const CpuCall::ArgumentGradient &wanted : call.argumentGradients)
+    computeArgumentGradient(call, softmax, wanted);
   return {};
 }
 

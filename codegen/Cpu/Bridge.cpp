@@ -26,7 +26,8 @@ public:
 
   void addEntry(const PatternFunction &function);
   void addKeepLine(const char *symbol, bool alongKeys);
-  void addScoreLine(const char *symbol, const char *scoring, bool alongKeys);
+  void addLine(const std::string &symbol, const std::string &callee, bool alongKeys);
+  void addScoreLines();
 
 private:
   Type i32() { return builder.getI32Type(); }
@@ -125,11 +126,13 @@ void BridgeBuilder::addKeepLine(const char *symbol, bool alongKeys) {
   func::ReturnOp::create(builder, loc);
 }
 
-// (context, q, k, step, count, scores): puts in the place of scores[i], that of (q + step * i, k) or (q, k + step * i),
-// what function `scoring` makes of it.
-void BridgeBuilder::addScoreLine(const char *symbol, const char *scoring, bool alongKeys) {
-  Type scores = MemRefType::get({maxLineLength}, builder.getF32Type());
-  Block *entry = startFunction(symbol, {contextType(), i32(), i32(), i32(), i32(), scores}, {});
+// (context, q, k, step, count, line): puts in the place of line[i], that of (q + step * i, k) or (q, k + step * i), what
+// function `callee` makes of it, or of the pair alone.
+void BridgeBuilder::addLine(const std::string &symbol, const std::string &callee, bool alongKeys) {
+  auto function = module.lookupSymbol<func::FuncOp>(callee);
+  Type element = function.getResultTypes().front();
+  Type line = MemRefType::get({maxLineLength}, element);
+  Block *entry = startFunction(symbol, {contextType(), i32(), i32(), i32(), i32(), line}, {});
   SmallVector<Value> operands = loadContext(entry->getArgument(0));
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -142,17 +145,40 @@ void BridgeBuilder::addScoreLine(const char *symbol, const char *scoring, bool a
   Value moved = arith::AddIOp::create(builder, loc, alongKeys ? k : q, offset);
   operands.push_back(alongKeys ? q : moved);
   operands.push_back(alongKeys ? moved : k);
-  operands.push_back(memref::LoadOp::create(builder, loc, entry->getArgument(5), loop.getInductionVar()));
-  auto callee = module.lookupSymbol<func::FuncOp>(scoring);
-  Value changed = func::CallOp::create(builder, loc, callee, operands).getResult(0);
+  if (operands.size() < function.getNumArguments())
+    operands.push_back(memref::LoadOp::create(builder, loc, entry->getArgument(5), loop.getInductionVar()));
+  Value changed = func::CallOp::create(builder, loc, function, operands).getResult(0);
   memref::StoreOp::create(builder, loc, changed, entry->getArgument(5), loop.getInductionVar());
   builder.setInsertionPointToEnd(entry);
   func::ReturnOp::create(builder, loc);
 }
 
+void BridgeBuilder::addScoreLines() {
+  const std::string score = scoreFunction().symbol, gradient = scoreGradientFunction().symbol;
+  if (info.hasScore)
+    addLine(scoreColumnSymbol, score, /*alongKeys=*/false);
+  if (hasScoreGradient(module)) {
+    addEntry(scoreGradientFunction());
+    addLine(scoreRowSymbol, score, /*alongKeys=*/true);
+    addLine(scoreGradientColumnSymbol, gradient, /*alongKeys=*/false);
+    addLine(scoreGradientRowSymbol, gradient, /*alongKeys=*/true);
+  }
+  for (int argument = 0; argument < info.paramCount; ++argument)
+    if (module.lookupSymbol(argumentGradientSymbol(argument))) {
+      addLine(argumentGradientColumnSymbol(argument), argumentGradientSymbol(argument), /*alongKeys=*/false);
+      addLine(argumentPlaceColumnSymbol(argument), argumentPlaceSymbol(argument), /*alongKeys=*/false);
+    }
+}
+
 } // namespace
 
 std::string bridgeSymbol(const char *patternFunction) { return std::string("heddle_jit_") + patternFunction; }
+std::string argumentGradientColumnSymbol(int argument) {
+  return bridgeSymbol(argumentGradientSymbol(argument).c_str()) + "_column";
+}
+std::string argumentPlaceColumnSymbol(int argument) {
+  return bridgeSymbol(argumentPlaceSymbol(argument).c_str()) + "_column";
+}
 
 void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
   const Attribute internal = internalLinkage(module.getContext());
@@ -167,15 +193,7 @@ void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
     bridge.addEntry(function);
   bridge.addKeepLine(keepRowSymbol, /*alongKeys=*/true);
   bridge.addKeepLine(keepColumnSymbol, /*alongKeys=*/false);
-  const char *score = scoreFunction().symbol, *gradient = scoreGradientFunction().symbol;
-  if (info.hasScore)
-    bridge.addScoreLine(scoreColumnSymbol, score, /*alongKeys=*/false);
-  if (!hasScoreGradient(module))
-    return;
-  bridge.addEntry(scoreGradientFunction());
-  bridge.addScoreLine(scoreRowSymbol, score, /*alongKeys=*/true);
-  bridge.addScoreLine(scoreGradientColumnSymbol, gradient, /*alongKeys=*/false);
-  bridge.addScoreLine(scoreGradientRowSymbol, gradient, /*alongKeys=*/true);
+  bridge.addScoreLines();
 }
 
 } // namespace heddle

@@ -20,6 +20,10 @@ inline constexpr const char *scoreRowSymbol = "heddle_jit_score_row";
 inline constexpr const char *scoreGradientColumnSymbol = "heddle_jit_score_gradient_column";
 inline constexpr const char *scoreGradientRowSymbol = "heddle_jit_score_gradient_row";
 
+// Along queries, of an argument of the pattern: derivatives of scores by it, and places of elements.
+std::string argumentGradientColumnSymbol(int argument);
+std::string argumentPlaceColumnSymbol(int argument);
+
 // Where the pointers to tensors lie behind the address of a context.
 inline constexpr int64_t contextPointerOffset = 160;
 

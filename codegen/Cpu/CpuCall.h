@@ -29,6 +29,14 @@ struct CpuCall {
   std::vector<int32_t> params; ///< the pattern's run-time sizes; of a tensor, its length
   /// The pattern's tensors, in the order of PatternInfo::operands; row-major, of the extents that its ops say.
   std::vector<const void *> operands;
+  /// What a backward call writes beside its roles: the gradient of a number or tensor of the pattern, in fp32, row-major.
+  struct ArgumentGradient {
+    int argument;
+    float *address;
+    int64_t elements;
+    bool hasQueryRows; ///< an element belongs to one row of q
+  };
+  std::vector<ArgumentGradient> argumentGradients;
   int32_t blockM = 64, blockN = 64;
   int threads = 0; ///< 0: one per processor
 

@@ -37,16 +37,22 @@ GradientTileWorker::GradientTileWorker(const CpuCall &call, SoftmaxRows &softmax
     ofRows->resize(std::max(lanes, block));
   row.resize(std::max(call.headDim, call.valueDim));
   keep.assign(lanes, 0);
+  places.assign(lanes, 0);
 }
 
-void GradientTileWorker::run(const TilePlace &where) {
+void GradientTileWorker::startTile(const TilePlace &where) {
   place = where;
-  const int32_t origin = isOfQueries() ? call.qOrigin : call.kOrigin, group = call.heads / call.kvHeads;
+  const int32_t origin = isOfQueries() ? call.qOrigin : call.kOrigin;
   firstPosition = origin + place.rowIndex(0);
   lastPosition = origin + place.rowIndex(place.rows - 1);
   const float toBase2 = pattern.info().hasScore ? 1.0f : log2OfE;
   loadLanes(isOfQueries() ? Role::q : Role::k, call.headDim, call.scale * toBase2, rowScores.data());
   loadLanes(isOfQueries() ? Role::dOut : Role::v, call.valueDim, 1.0f, rowValues.data());
+}
+
+void GradientTileWorker::run(const TilePlace &where) {
+  startTile(where);
+  const int32_t group = call.heads / call.kvHeads;
   std::fill_n(gradientScores.data(), int64_t(call.headDim) * lanes, 0.0f);
   std::fill_n(gradientValues.data(), int64_t(call.valueDim) * lanes, 0.0f);
   const int32_t first = isOfQueries() ? place.head : place.head * group;
@@ -55,6 +61,16 @@ void GradientTileWorker::run(const TilePlace &where) {
   store(isOfQueries() ? Role::dQ : Role::dK, call.headDim, call.scale, gradientScores);
   if (!isOfQueries())
     store(Role::dV, call.valueDim, 1.0f, gradientValues);
+}
+
+void GradientTileWorker::addToArgument(const TilePlace &where, const CpuCall::ArgumentGradient &of, float *sums) {
+  startTile(where);
+  argument = of.argument;
+  argumentSums = sums;
+  context = contextOf(call, place.batch, place.head);
+  variant = pattern.variant(context);
+  for (int32_t branch = 0; branch < pattern.info().branchCount; ++branch)
+    runBranch(branch, Purpose::argument);
 }
 
 void GradientTileWorker::loadLanes(Role role, int32_t dim, float factor, float *to) {
@@ -83,10 +99,10 @@ void GradientTileWorker::runHead(int32_t head) {
   variant = pattern.variant(context);
   for (int32_t branch = 0; branch < pattern.info().branchCount; ++branch) {
     if (isOfQueries() && pattern.info().isDetached) {
-      runBranch(branch, /*isForDelta=*/true);
+      runBranch(branch, Purpose::delta);
       findDelta(branch);
     }
-    runBranch(branch, /*isForDelta=*/false);
+    runBranch(branch, Purpose::gradients);
   }
 }
 
@@ -95,17 +111,17 @@ int64_t GradientTileWorker::numberOfQuery(int64_t index) const {
 }
 
 /// Of the rows, where these are queries.
-void GradientTileWorker::setLaneNumbers(int32_t branch, bool isForDelta) {
+void GradientTileWorker::setLaneNumbers(int32_t branch, Purpose purpose) {
   const std::vector<float> &deltas = softmax.delta[pattern.info().isDetached ? branch : 0];
   std::fill_n(lse.data(), lanes, INFINITY);
   std::fill_n(delta.data(), lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
     lse.data()[m] = softmax.lse[numberOfQuery(place.rowIndex(m))];
-    delta.data()[m] = isForDelta ? 0.0f : deltas[numberOfQuery(place.rowIndex(m))];
+    delta.data()[m] = purpose == Purpose::delta ? 0.0f : deltas[numberOfQuery(place.rowIndex(m))];
   }
 }
 
-void GradientTileWorker::runBranch(int32_t branch, bool isForDelta) {
+void GradientTileWorker::runBranch(int32_t branch, Purpose purpose) {
   Columns columns;
   columns.branch = branch;
   columns.rate = isOfQueries() ? pattern.keyRate(variant, branch) : pattern.transposedQueryRate(variant, branch);
@@ -114,7 +130,7 @@ void GradientTileWorker::runBranch(int32_t branch, bool isForDelta) {
   const int64_t existing = isOfQueries() ? call.seqlenK : call.seqlenQ;
   columns.count = int32_t(std::max<int64_t>(existing - columns.residue + columns.rate - 1, 0) / columns.rate);
   if (isOfQueries())
-    setLaneNumbers(branch, isForDelta);
+    setLaneNumbers(branch, purpose);
   const JitTile tileOfRows{variant, branch, firstPosition, lastPosition, block};
   const int32_t tiles = int32_t((int64_t(columns.count) + block - 1) / block);
   for (int32_t from = 0; from < tiles;) {
@@ -122,8 +138,10 @@ void GradientTileWorker::runBranch(int32_t branch, bool isForDelta) {
                                             : pattern.transposedNextRange(context, tileOfRows, from);
     for (int32_t tile = range.begin, end = std::min(range.end, tiles); tile < end; ++tile) {
       const bool isFull = tile >= range.fullBegin && tile < range.fullEnd;
-      computePairs(columns, tile * block, isFull, isForDelta);
-      if (isForDelta)
+      computePairs(columns, tile * block, isFull, purpose);
+      if (purpose == Purpose::argument)
+        addToElements(columns, tile * block);
+      else if (purpose == Purpose::delta)
         addToSums(countOf(columns, tile * block));
       else
         addToGradients(countOf(columns, tile * block));
@@ -132,18 +150,18 @@ void GradientTileWorker::runBranch(int32_t branch, bool isForDelta) {
   }
 }
 
-void GradientTileWorker::computePairs(const Columns &columns, int32_t first, bool isFull, bool isForDelta) {
+void GradientTileWorker::computePairs(const Columns &columns, int32_t first, bool isFull, Purpose purpose) {
   loadColumns(columns, first);
   const int32_t count = countOf(columns, first);
   columnScores.multiply(math, rowScores.data(), scores.data(), count, lanes);
   columnValues.multiply(math, rowValues.data(), products.data(), count, lanes);
   const bool hasScore = pattern.info().hasScore;
   if (hasScore)
-    changeScores(columns, first);
+    changeScores(columns, first, purpose);
   if (!isFull)
     maskScores(columns, first);
-  math.gradientStep({scores.data(), products.data(), hasScore && !isForDelta ? slopes.data() : nullptr, count, lanes,
-                     lse.data(), delta.data(), !isOfQueries()});
+  math.gradientStep({scores.data(), products.data(), hasScore && purpose != Purpose::delta ? slopes.data() : nullptr,
+                     count, lanes, lse.data(), delta.data(), !isOfQueries()});
 }
 
 void GradientTileWorker::loadColumns(const Columns &columns, int32_t first) {
@@ -170,7 +188,7 @@ JitKeepLine GradientTileWorker::lineOf(const Columns &columns, int32_t column) c
 }
 
 // From natural units through the chain to those of base 2; slopes become its derivatives.
-void GradientTileWorker::changeScores(const Columns &columns, int32_t first) {
+void GradientTileWorker::changeScores(const Columns &columns, int32_t first, Purpose purpose) {
   const int32_t count = countOf(columns, first);
   std::copy_n(scores.data(), int64_t(count) * lanes, slopes.data());
   for (int32_t n = 0; n < count; ++n) {
@@ -178,7 +196,10 @@ void GradientTileWorker::changeScores(const Columns &columns, int32_t first) {
     float *score = scores.data() + int64_t(n) * lanes, *slope = slopes.data() + int64_t(n) * lanes;
     if (isOfQueries()) {
       pattern.scoreColumn(context, line, score);
-      pattern.scoreGradientColumn(context, line, slope);
+      if (purpose == Purpose::argument)
+        pattern.argumentGradientColumn(context, argument, line, slope);
+      else
+        pattern.scoreGradientColumn(context, line, slope);
     } else {
       pattern.scoreRow(context, line, score);
       pattern.scoreGradientRow(context, line, slope);
@@ -211,6 +232,16 @@ void GradientTileWorker::addToSums(int32_t count) {
       weightSum.data()[m] += scores.data()[int64_t(n) * lanes + m];
       productSum.data()[m] += products.data()[int64_t(n) * lanes + m];
     }
+}
+
+void GradientTileWorker::addToElements(const Columns &columns, int32_t first) {
+  for (int32_t n = 0; n < countOf(columns, first); ++n) {
+    const float *product = products.data() + int64_t(n) * lanes;
+    pattern.argumentPlaceColumn(context, argument, lineOf(columns, first + n), places.data());
+    for (int32_t m = 0; m < place.rows; ++m)
+      if (product[m] != 0.0f) // also of rows that are not finite and keep nothing here
+        argumentSums[places[m]] += product[m];
+  }
 }
 
 /// <d_out, out of the branch>, minus the gradient of lse, which softmax.delta has so far.

@@ -29,8 +29,11 @@ public:
 
   /// Of queries: d_q. Of keys: d_k and d_v.
   void run(const TilePlace &place);
+  /// Of queries: adds to the gradient of an argument, at `sums`, what the pairs of these rows say.
+  void addToArgument(const TilePlace &place, const CpuCall::ArgumentGradient &of, float *sums);
 
 private:
+  enum class Purpose { delta, gradients, argument };
   struct Columns { // those that a branch visits: every `rate`-th from `residue` on
     int32_t branch, rate, residue, count;
   };
@@ -45,15 +48,17 @@ private:
   void loadLanes(Role role, int32_t dim, float factor, float *to);
   void store(Role role, int32_t dim, float factor, LaneBuffer &from);
   void runHead(int32_t head);
-  void runBranch(int32_t branch, bool isForDelta);
-  void setLaneNumbers(int32_t branch, bool isForDelta);
+  void runBranch(int32_t branch, Purpose purpose);
+  void setLaneNumbers(int32_t branch, Purpose purpose);
   /// Of the columns from `first` on, a tile of them: weights in `scores`, and what goes before them in `products`.
-  void computePairs(const Columns &columns, int32_t first, bool isFull, bool isForDelta);
+  void computePairs(const Columns &columns, int32_t first, bool isFull, Purpose purpose);
   void loadColumns(const Columns &columns, int32_t first);
-  void changeScores(const Columns &columns, int32_t first);
+  void changeScores(const Columns &columns, int32_t first, Purpose purpose);
   void maskScores(const Columns &columns, int32_t first);
   void addToGradients(int32_t count);
   void addToSums(int32_t count);
+  void addToElements(const Columns &columns, int32_t first);
+  void startTile(const TilePlace &where);
   void findDelta(int32_t branch);
   JitKeepLine lineOf(const Columns &columns, int32_t column) const;
   int32_t countOf(const Columns &columns, int32_t first) const { return std::min(block, columns.count - first); }
@@ -70,6 +75,9 @@ private:
   LaneBuffer weightSum, productSum;          // of lanes, over one branch
   LaneBuffer row;
   std::vector<uint8_t> keep;
+  std::vector<int64_t> places; // of elements of the argument
+  int argument = -1;           // whose gradient is wanted
+  float *argumentSums = nullptr;
 };
 
 } // namespace heddle

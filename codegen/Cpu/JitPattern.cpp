@@ -43,6 +43,11 @@ struct JitPattern::Code {
   float (*score)(Context, int32_t, int32_t, float) = nullptr;
   using ScoreLine = void (*)(Context, int32_t, int32_t, int32_t, int32_t, float *);
   ScoreLine scoreColumn = nullptr, scoreRow = nullptr, scoreGradientColumn = nullptr, scoreGradientRow = nullptr;
+  struct Argument {
+    ScoreLine gradient = nullptr;
+    void (*place)(Context, int32_t, int32_t, int32_t, int32_t, int64_t *) = nullptr;
+  };
+  std::vector<Argument> arguments; // of the pattern
   float (*scoreGradient)(Context, int32_t, int32_t, float) = nullptr;
   float (*sink)(Context) = nullptr;
 };
@@ -86,6 +91,12 @@ template <class Code> llvm::Error resolveAll(Code &code, ModuleOp module) {
     add(scoreGradientColumnSymbol, code.scoreGradientColumn);
     add(scoreGradientRowSymbol, code.scoreGradientRow);
   }
+  code.arguments.resize(size_t(code.info.paramCount));
+  for (int argument = 0; argument < code.info.paramCount; ++argument)
+    if (module.lookupSymbol(argumentGradientSymbol(argument))) {
+      add(argumentGradientColumnSymbol(argument), code.arguments[size_t(argument)].gradient);
+      add(argumentPlaceColumnSymbol(argument), code.arguments[size_t(argument)].place);
+    }
   if (code.info.hasSink)
     add(bridgeSymbol(sinkFunction().symbol), code.sink);
   return errors;
@@ -177,10 +188,20 @@ float JitPattern::sink(const JitContext &context) const {
   return code->sink ? code->sink(words(context)) : -std::numeric_limits<float>::infinity();
 }
 
-template <class Function>
-static void callLine(Function *function, const JitContext &context, const JitKeepLine &line, float *scores) {
+template <class Function, class Number>
+static void callLine(Function *function, const JitContext &context, const JitKeepLine &line, Number *numbers) {
   if (function)
-    function(words(context), line.q, line.k, line.step, line.count, scores);
+    function(words(context), line.q, line.k, line.step, line.count, numbers);
+}
+
+bool JitPattern::hasArgumentGradient(int argument) const { return code->arguments.at(size_t(argument)).gradient; }
+void JitPattern::argumentGradientColumn(const JitContext &context, int argument, const JitKeepLine &line,
+                                        float *scores) const {
+  callLine(code->arguments[size_t(argument)].gradient, context, line, scores);
+}
+void JitPattern::argumentPlaceColumn(const JitContext &context, int argument, const JitKeepLine &line,
+                                     int64_t *places) const {
+  callLine(code->arguments[size_t(argument)].place, context, line, places);
 }
 
 void JitPattern::scoreColumn(const JitContext &context, const JitKeepLine &line, float *scores) const {

@@ -59,6 +59,11 @@ public:
   void scoreGradientColumn(const JitContext &context, const JitKeepLine &line, float *scores) const;
   void scoreRow(const JitContext &context, const JitKeepLine &line, float *scores) const;
   void scoreGradientRow(const JitContext &context, const JitKeepLine &line, float *scores) const;
+  // Of an argument of the pattern that scores have a derivative by (appendArgumentGradients): of scores[i] as scoreColumn
+  // has them, the derivatives there, and the places of the elements of a tensor that pairs read.
+  bool hasArgumentGradient(int argument) const;
+  void argumentGradientColumn(const JitContext &context, int argument, const JitKeepLine &line, float *scores) const;
+  void argumentPlaceColumn(const JitContext &context, int argument, const JitKeepLine &line, int64_t *places) const;
   // The score of the key without a value; -infinity in a pattern without one.
   float sink(const JitContext &context) const;
 

@@ -27,6 +27,7 @@ struct PatternInfo {
   int branchCount = 1;                       // operands of the softmax
   bool hasScore = false;                     // a chain changes scores: there is a pattern_score
   bool hasSink = false;                      // every row has a key without a value: there is a pattern_sink
+  int sinkArgument = -1;                     // the argument that the sink comes from; -1: none
   bool isDetached = false;                   // gradients of out do not go through the weights of branches
   std::vector<PatternOperand> operands = {}; // ascending; pointers behind the words of every context
 };

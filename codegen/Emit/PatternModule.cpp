@@ -126,6 +126,9 @@ bool hasScoreGradient(ModuleOp module) {
   return bool(module.lookupSymbol<func::FuncOp>(scoreGradientFunction().symbol));
 }
 
+std::string argumentGradientSymbol(int argument) { return "pattern_argument_gradient_" + std::to_string(argument); }
+std::string argumentPlaceSymbol(int argument) { return "pattern_argument_place_" + std::to_string(argument); }
+
 const PatternFunction &sinkFunction() {
   static const PatternFunction function = {"pattern_sink", true, {}, PatternResult::f32};
   return function;

@@ -67,6 +67,11 @@ const PatternFunction &scoreFunction();
 const PatternFunction &scoreGradientFunction();
 bool hasScoreGradient(mlir::ModuleOp module);
 
+// The derivative of scores by an argument of the pattern, and the place of the element of it that a pair reads; only in
+// modules for the CPU.
+std::string argumentGradientSymbol(int argument);
+std::string argumentPlaceSymbol(int argument);
+
 // The score of the key without a value, in a pattern that has one.
 const PatternFunction &sinkFunction();
 

@@ -317,6 +317,8 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
   schedule.hasScore = appendScoreFunction(*schedule.functions, pattern);
   schedule.hasSink = appendSinkFunction(*schedule.functions, pattern);
   attn::SoftmaxOp softmax = pattern.getSoftmax();
+  if (Value sink = softmax.getDynamicSink())
+    schedule.sinkArgument = int(cast<BlockArgument>(sink).getArgNumber());
   schedule.isDetached = softmax.getCombine() == attn::Combine::lse && softmax.getBranches().size() > 1 &&
                         softmax.getGradient() == attn::Gradient::detached;
   appendDocumentFunctions(*schedule.functions, pattern);

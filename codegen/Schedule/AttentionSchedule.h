@@ -47,6 +47,7 @@ struct AttentionSchedule {
   unsigned branchCount;
   bool hasScore = false;   ///< a chain changes scores
   bool hasSink = false;    ///< every row has a key without a value
+  int sinkArgument = -1;   ///< the argument that the sink comes from; -1: none
   bool isDetached = false; ///< gradients of out do not go through the weights of branches
   mlir::OwningOpRef<mlir::ModuleOp> functions;
 };

@@ -3,12 +3,14 @@
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "dialect/IR/ScoreChain.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 
 namespace heddle {
 namespace {
 
-using BuildScore = Value (*)(Value scores, const attn::ScoreFrame &frame, Value score);
+using BuildScore = llvm::function_ref<Value(Value scores, const attn::ScoreFrame &frame, Value score)>;
 
 attn::ScoreFrame frameOf(FunctionBuilder &f, const attn::ArgumentValues &arguments, Value q, Value k) {
   using Context = FunctionBuilder;
@@ -59,6 +61,24 @@ bool appendScoreGradient(ModuleOp module, attn::PatternOp pattern) {
     return false;
   appendFunction(module, pattern, "pattern_score_gradient", attn::buildScoreDerivative);
   return true;
+}
+
+void appendArgumentGradients(ModuleOp module, attn::PatternOp pattern) {
+  MLIRContext *context = module.getContext();
+  Type i32 = IntegerType::get(context, 32), i64 = IntegerType::get(context, 64);
+  Value scores = pattern.getSoftmax().getScores();
+  for (BlockArgument argument : attn::argumentsOfScores(scores)) {
+    const std::string number = std::to_string(argument.getArgNumber());
+    appendFunction(module, pattern, "pattern_argument_gradient_" + number,
+                   [&](Value chain, const attn::ScoreFrame &frame, Value score) {
+                     return attn::buildArgumentDerivative(chain, frame, score, argument);
+                   });
+    FunctionBuilder f(module, "pattern_argument_place_" + number, pattern, /*hasContext=*/true, {i32, i32}, {i64});
+    const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
+    const attn::ScoreFrame frame = frameOf(f, arguments, f.extra(0), f.extra(1));
+    Value place = attn::buildArgumentPlace(scores, frame, argument);
+    f.finish(arith::IndexCastOp::create(f.builder, f.loc, i64, place).getResult());
+  }
 }
 
 } // namespace heddle

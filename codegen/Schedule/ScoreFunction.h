@@ -22,6 +22,11 @@ bool appendSinkFunction(mlir::ModuleOp module, attn::PatternOp pattern);
 /// that walk the pattern backward. False, and nothing appended, if no chain changes scores.
 bool appendScoreGradient(mlir::ModuleOp module, attn::PatternOp pattern);
 
+/// For each argument that scores have a derivative by (attn::argumentsOfScores): pattern_argument_gradient_<number>, of
+/// the type of pattern_score, that derivative, and pattern_argument_place_<number>, (context, q, k) -> i64, of a tensor
+/// the place of the element that the pair reads.
+void appendArgumentGradients(mlir::ModuleOp module, attn::PatternOp pattern);
+
 } // namespace heddle
 
 #endif

@@ -223,8 +223,11 @@ Status writeAttentionInputs(const std::string &path, const AttentionInputs &inpu
                           {{"generator", "heddle normal12"}, {"seed", std::to_string(seed)}}, operands);
 }
 
-Status writeAttentionOutputs(const std::string &path, const RoleTensors &results, const KindSpec &kind) {
-  return writeSafetensors(path, named(results, rolesOf(kind, Access::write)));
+Status writeAttentionOutputs(const std::string &path, const RoleTensors &results, const KindSpec &kind,
+                             const std::map<std::string, const HostTensor *> &argumentGradients) {
+  std::map<std::string, const HostTensor *> tensors = named(results, rolesOf(kind, Access::write));
+  tensors.insert(argumentGradients.begin(), argumentGradients.end());
+  return writeSafetensors(path, tensors);
 }
 
 } // namespace heddle

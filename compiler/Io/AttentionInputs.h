@@ -87,9 +87,10 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
 Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,
                             const std::map<std::string, OperandTensor> &operands = {});
 
-// Writes what a call of the kind writes.
+// Writes what a call of the kind writes, and gradients of arguments of a pattern by name.
 Status writeAttentionOutputs(const std::string &path, const RoleTensors &results,
-                             const KindSpec &kind = kinds().front());
+                             const KindSpec &kind = kinds().front(),
+                             const std::map<std::string, const HostTensor *> &argumentGradients = {});
 
 } // namespace heddle
 

@@ -33,6 +33,9 @@ ReferenceGradients referenceGradients(const KindCall &call, int64_t count, int t
     reference.dK[item] = std::move(gradients.dK);
     reference.dV[item] = std::move(gradients.dV);
   });
+  for (const ArgumentResult &wanted : call.arguments)
+    if (oracle.canAffordArguments())
+      reference.arguments.push_back(oracle.ofArgument(wanted));
   return reference;
 }
 
@@ -79,18 +82,35 @@ RoleReport compare(Role role, const std::vector<RowId> &ids, const std::vector<G
 
 } // namespace
 
-KindReport compareGradients(const ReferenceGradients &reference, const RoleTensors &results) {
+/// Its elements one by one, as rows.
+static RoleReport compareArgument(const KindCall &call, const ArgumentResult &wanted, const GradientRow &reference) {
+  Comparison comparison(Role::dQ);
+  HostTensor flat = *wanted.gradient;
+  flat.shape = {1, flat.elements(), 1, 1};
+  for (int64_t i = 0; i < flat.elements(); ++i)
+    comparison.add({0, 0, i}, {{reference.exact[i]}, {reference.plain[i]}, {reference.unit[i]}}, flat);
+  RoleReport report = comparison.finished();
+  attn::PatternOp pattern = call.pattern;
+  report.argument = pattern.getParameterName(wanted.argument).str();
+  return report;
+}
+
+KindReport compareGradients(const ReferenceGradients &reference, const KindCall &call, const RoleTensors &results) {
   KindReport report;
   report.rowsChecked = int64_t(reference.queries.size());
   report.keysChecked = int64_t(reference.keys.size());
   report.roles = {compare(Role::dQ, reference.queries, reference.dQ, results),
                   compare(Role::dK, reference.keys, reference.dK, results),
                   compare(Role::dV, reference.keys, reference.dV, results)};
+  for (size_t i = 0; i < reference.arguments.size(); ++i)
+    report.roles.push_back(compareArgument(call, call.arguments[i], reference.arguments[i]));
+  if (reference.arguments.size() < call.arguments.size())
+    report.note = "gradients of arguments are not compared: too many pairs";
   return report;
 }
 
 KindReport backwardOracle(const KindCall &call, const RoleTensors &results, int64_t rows) {
-  return compareGradients(referenceGradients(call, rows), results);
+  return compareGradients(referenceGradients(call, rows), call, results);
 }
 
 } // namespace heddle::oracle

@@ -170,7 +170,8 @@ const GradientOracle::Row &GradientOracle::rowOf(const Pair &pair, Row &room) co
 }
 
 template <class Number>
-GradientOracle::Terms<Number> GradientOracle::termsOf(const Pair &pair, const Softmax &softmax) const {
+GradientOracle::Terms<Number> GradientOracle::termsOf(const Pair &pair, const Softmax &softmax,
+                                                      std::optional<unsigned> by) const {
   const AttentionSizes &sizes = inputs.sizes;
   const RowId &id = pair.query;
   const int64_t row = (id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head;
@@ -182,7 +183,7 @@ GradientOracle::Terms<Number> GradientOracle::termsOf(const Pair &pair, const So
   Terms<Number> terms;
   if (weight == 0)
     return terms;
-  const double slope = chain.slope(at, double(scaled));
+  const double slope = by ? chain.slopeBy(*by, at, double(scaled)) : chain.slope(at, double(scaled));
   const double scoreUnit = 1 + std::abs(double(score)) + scale * product.size() + std::abs(softmax.lse);
   const auto along = productOf<Number>(inputs.dOut, row, inputs.v, key, sizes.valueDim);
   for (unsigned branch : pair.branches) {
@@ -199,11 +200,11 @@ GradientOracle::Terms<Number> GradientOracle::termsOf(const Pair &pair, const So
   return terms;
 }
 
-void GradientOracle::finish(GradientRow &row, double factor) const {
+void GradientOracle::finish(GradientRow &row, double factor, DType dtype) const {
   for (size_t c = 0; c < row.exact.size(); ++c) {
     row.exact[c] *= factor;
-    row.plain[c] = rounded(float(row.plain[c]) * float(factor));
-    row.unit[c] = row.unit[c] * std::abs(factor) + halfSpacing(row.exact[c], inputs.dtype());
+    row.plain[c] = AttentionOracle::rounded(float(row.plain[c]) * float(factor), dtype);
+    row.unit[c] = row.unit[c] * std::abs(factor) + halfSpacing(row.exact[c], dtype);
   }
 }
 
@@ -223,7 +224,7 @@ GradientRow GradientOracle::ofQuery(RowId id) const {
     addRow<float>(result.plain, plain.score, inputs.k, key);
     addUnit(result.unit, exact.scoreUnit, inputs.k, key);
   }
-  finish(result, scale);
+  finish(result, scale, inputs.dtype());
   return result;
 }
 
@@ -248,8 +249,58 @@ KeyGradients GradientOracle::ofKey(RowId id) const {
     addRow<float>(result.dV.plain, plain.weight, inputs.dOut, row);
     addUnit(result.dV.unit, exact.weightUnit, inputs.dOut, row);
   }
-  finish(result.dK, scale);
-  finish(result.dV, 1);
+  finish(result.dK, scale, inputs.dtype());
+  finish(result.dV, 1, inputs.dtype());
+  return result;
+}
+
+bool GradientOracle::canAffordArguments() const { return cache != nullptr; }
+
+/// A key of no value and of no branch.
+template <class Number>
+GradientOracle::Terms<Number> GradientOracle::sinkTerms(RowId id, const Softmax &softmax) const {
+  const Number sink = Number(*chain.sink(id.head));
+  Terms<Number> terms;
+  terms.weight = softmax.lse == -kInfinity ? Number(0) : std::exp(sink - Number(softmax.lse));
+  if (terms.weight == 0)
+    return terms;
+  const int64_t place = (id.batch * inputs.sizes.heads + id.head) * inputs.sizes.seqlenQ + id.row;
+  const double ofLse = inputs.isGiven(Role::dLse) ? inputs.dLse.get(place) : 0;
+  const double delta = isDetached ? -ofLse : softmax.delta[0];
+  terms.score = -terms.weight * Number(delta);
+  terms.scoreUnit =
+      kSpacing * double(terms.weight) *
+      ((isDetached ? 0 : softmax.unit[0]) + std::abs(delta) * (1 + std::abs(double(sink)) + std::abs(softmax.lse)));
+  return terms;
+}
+
+GradientRow GradientOracle::ofArgument(const ArgumentResult &wanted) const {
+  const AttentionSizes &sizes = inputs.sizes;
+  GradientRow result = rowOfZeros(wanted.gradient->elements());
+  auto add = [&](int64_t element, const Terms<double> &exact, const Terms<float> &plain) {
+    result.exact[element] += exact.score;
+    result.plain[element] = double(float(result.plain[element]) + plain.score);
+    result.unit[element] += exact.scoreUnit;
+  };
+  Row room;
+  for (const RowId &id : sampleRows(sizes, lengthOf(sizes))) {
+    if (chain.isSink(wanted.argument)) {
+      const Row &softmax = rowOf({id, 0, {}}, room);
+      add(result.exact.size() > 1 ? id.head : 0, sinkTerms<double>(id, softmax.exact),
+          sinkTerms<float>(id, softmax.plain));
+    }
+    for (int64_t j = 0; j < sizes.seqlenK; ++j) {
+      const ScorePlace at{id.batch, id.head, problem.qOrigin + id.row, problem.kOrigin + j};
+      const std::optional<int64_t> element = chain.elementOf(wanted.argument, at);
+      const Pair pair = element ? pairOf(id, j) : Pair{id, j, {}};
+      if (pair.branches.empty())
+        continue;
+      const Row &softmax = rowOf(pair, room);
+      add(*element, termsOf<double>(pair, softmax.exact, wanted.argument),
+          termsOf<float>(pair, softmax.plain, wanted.argument));
+    }
+  }
+  finish(result, 1, DType::fp32);
   return result;
 }
 

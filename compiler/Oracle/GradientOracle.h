@@ -36,6 +36,10 @@ public:
   /// `id` names a row and a head of k.
   KeyGradients ofKey(RowId id) const;
 
+  /// Of a number of the pattern or all elements of a tensor, in fp32. Every pair is looked at.
+  GradientRow ofArgument(const ArgumentResult &wanted) const;
+  /// Pairs of queries and keys are few enough for that.
+  bool canAffordArguments() const;
   /// How many keys of `wanted` take a bearable time.
   int64_t affordableKeys(int64_t wanted) const;
   const AttentionSizes &sizes() const { return inputs.sizes; }
@@ -64,11 +68,14 @@ private:
   const Row &rowOf(const Pair &pair, Row &room) const;
   RowResult givenResult(RowId id) const;
   template <class Number> void addDelta(Softmax &softmax, RowId id, const RowResult &result) const;
-  template <class Number> Terms<Number> termsOf(const Pair &pair, const Softmax &softmax) const;
+  /// By the score, or by an argument of the pattern.
+  template <class Number>
+  Terms<Number> termsOf(const Pair &pair, const Softmax &softmax, std::optional<unsigned> by = {}) const;
+  template <class Number> Terms<Number> sinkTerms(RowId id, const Softmax &softmax) const;
   float rounded(float value) const { return AttentionOracle::rounded(value, inputs.dtype()); }
   double rounded(double value) const { return value; }
   /// Rounds the rows, adds what that changes.
-  void finish(GradientRow &row, double factor) const;
+  void finish(GradientRow &row, double factor, DType dtype) const;
 
   const AttentionInputs &inputs;
   AttentionOracle attention;
@@ -86,12 +93,13 @@ private:
 struct ReferenceGradients {
   std::vector<RowId> queries, keys;
   std::vector<GradientRow> dQ, dK, dV; ///< in their order
+  std::vector<GradientRow> arguments;  ///< in the order of the call's; none where pairs are too many
 };
 /// `count` of each (sampleRows), spread over `threads` threads (0: one per processor).
 ReferenceGradients referenceGradients(const KindCall &call, int64_t count, int threads = 0);
 
 /// A NaN counts as an infinite error. Rows of gradients whose references are all 0, of what keeps nothing, must be 0.
-KindReport compareGradients(const ReferenceGradients &reference, const RoleTensors &results);
+KindReport compareGradients(const ReferenceGradients &reference, const KindCall &call, const RoleTensors &results);
 
 } // namespace heddle::oracle
 

@@ -28,8 +28,9 @@ KindReport forwardOracle(const KindCall &call, const RoleTensors &results, int64
   const VerifyReport report = verifyRows(definition, results.out, results.lse, sampleRows(call.inputs.sizes, rows));
   return {report.rowsChecked,
           0,
-          {{Role::out, report.maxError, report.allowedError, report.worst},
-           {Role::lse, report.maxLseError, report.allowedLseError, report.worstLse}}};
+          {},
+          {{Role::out, {}, report.maxError, report.allowedError, report.worst},
+           {Role::lse, {}, report.maxLseError, report.allowedLseError, report.worstLse}}};
 }
 
 } // namespace heddle::oracle

@@ -34,7 +34,7 @@ KindReport rowDotOracle(const KindCall &call, const RoleTensors &results, int64_
     unit = std::max(unit, std::abs(double(float(float(rounded + 0.3f) - 0.3f)) - double(rounded)));
   }
   report.allowedError = 2 * plainError + 2 * unit;
-  return {int64_t(rows.size()), 0, {report}};
+  return {int64_t(rows.size()), 0, {}, {report}};
 }
 
 } // namespace heddle::oracle

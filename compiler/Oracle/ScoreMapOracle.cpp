@@ -1,7 +1,6 @@
 //===- ScoreMapOracle.cpp - the definition of a score_map -----------------===//
 // Evaluates the ops of a region one after the other: f32 as numbers of the wanted precision, the others by folding.
 //===----------------------------------------------------------------------===//
-#include "compiler/Oracle/Dual.h"
 #include "compiler/Oracle/ScoreOracle.h"
 #include "dialect/IR/RealWord.h"
 
@@ -117,7 +116,7 @@ private:
 
 template <class Number>
 Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score,
-                        const std::vector<int64_t> &parameters) {
+                        const std::vector<int64_t> &parameters, int by) {
   mlir::Block &block = map.getBody().front();
   Region<Number> region;
   auto setWord = [&](unsigned index, int64_t value) {
@@ -131,14 +130,14 @@ Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score
   for (auto [index, number] : llvm::enumerate(map.getNumbers())) {
     int64_t word = parameters.at(llvm::cast<mlir::BlockArgument>(number).getArgNumber());
     if (number.getType().isF32())
-      region.set(block.getArgument(5 + index), Number(attn::realOfWord(word)));
+      region.set(block.getArgument(5 + index), numberOf<Number>(attn::realOfWord(word), number, by));
     else
       setWord(5 + index, word);
   }
   return region.run(block);
 }
-template float evaluateScoreMap(attn::ScoreMapOp, const ScorePlace &, float, const std::vector<int64_t> &);
-template double evaluateScoreMap(attn::ScoreMapOp, const ScorePlace &, double, const std::vector<int64_t> &);
-template Dual evaluateScoreMap(attn::ScoreMapOp, const ScorePlace &, Dual, const std::vector<int64_t> &);
+template float evaluateScoreMap(attn::ScoreMapOp, const ScorePlace &, float, const std::vector<int64_t> &, int);
+template double evaluateScoreMap(attn::ScoreMapOp, const ScorePlace &, double, const std::vector<int64_t> &, int);
+template Dual evaluateScoreMap(attn::ScoreMapOp, const ScorePlace &, Dual, const std::vector<int64_t> &, int);
 
 } // namespace heddle::oracle

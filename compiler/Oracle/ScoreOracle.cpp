@@ -2,7 +2,6 @@
 // One case per op, in the words of the op's description (dialect/IR/ScoreOps.td) and in nobody else's.
 //===----------------------------------------------------------------------===//
 #include "compiler/Oracle/ScoreOracle.h"
-#include "compiler/Oracle/Dual.h"
 #include "dialect/IR/RealWord.h"
 
 #include <cmath>
@@ -46,50 +45,86 @@ static const OperandTensor &operandOf(mlir::Value argument, const Problem &probl
   return problem.operands.at(llvm::cast<mlir::BlockArgument>(argument).getArgNumber());
 }
 
-double ScoreOracle::biasAt(attn::BiasOp op, const ScorePlace &at) const {
+int64_t ScoreOracle::biasPlace(attn::BiasOp op, const ScorePlace &at) const {
   const OperandTensor &tensor = operandOf(op.getTensor(), problem);
   const int64_t indices[] = {at.batch, at.head, at.q - problem.qOrigin, at.k - problem.kOrigin};
   int64_t element = 0;
   for (size_t dimension = 0; dimension < 4; ++dimension)
     element = element * tensor.shape.at(dimension) + (tensor.shape[dimension] == 1 ? 0 : indices[dimension]);
-  return tensor.real(element);
+  return element;
 }
 
-double ScoreOracle::relativeAt(attn::RelativeOp op, const ScorePlace &at) const {
+int64_t ScoreOracle::relativePlace(attn::RelativeOp op, const ScorePlace &at) const {
   const OperandTensor &table = operandOf(op.getTable(), problem);
   const int64_t offset =
       op.getDynamicSizes().empty()
           ? op.getSizes()[0]
           : problem.parameters.at(llvm::cast<mlir::BlockArgument>(op.getDynamicSizes()[0]).getArgNumber());
   const int64_t entries = table.shape.at(1), row = table.shape[0] == 1 ? 0 : at.head;
-  return table.real(row * entries + std::min(std::max<int64_t>(at.q - at.k + offset, 0), entries - 1));
+  return row * entries + std::min(std::max<int64_t>(at.q - at.k + offset, 0), entries - 1);
 }
 
-template <class Number> Number ScoreOracle::change(mlir::Operation *op, const ScorePlace &at, Number score) const {
+template <class Number>
+Number ScoreOracle::change(mlir::Operation *op, const ScorePlace &at, Number score, int by) const {
   if (llvm::isa<attn::ScaledOp>(op))
     return score;
   if (auto softcap = llvm::dyn_cast<attn::SoftcapOp>(op)) {
-    Number cap = Number(number(softcap.getDynamicCap(), softcap.getCapAttr()));
+    Number cap = numberOf<Number>(number(softcap.getDynamicCap(), softcap.getCapAttr()), softcap.getDynamicCap(), by);
     return cap * tanh(score / cap);
   }
   if (llvm::isa<attn::AlibiOp>(op))
     return score - Number(alibiSlopes(problem.heads)[at.head]) * Number(std::abs(at.q - at.k));
+  auto element = [&](mlir::Value tensor, int64_t place) {
+    return numberOf<Number>(operandOf(tensor, problem).real(place), tensor, by);
+  };
   if (auto bias = llvm::dyn_cast<attn::BiasOp>(op))
-    return score + Number(biasAt(bias, at));
+    return score + element(bias.getTensor(), biasPlace(bias, at));
   if (auto relative = llvm::dyn_cast<attn::RelativeOp>(op))
-    return score + Number(relativeAt(relative, at));
+    return score + element(relative.getTable(), relativePlace(relative, at));
   if (auto map = llvm::dyn_cast<attn::ScoreMapOp>(op))
-    return evaluateScoreMap(map, at, score, problem.parameters);
+    return evaluateScoreMap(map, at, score, problem.parameters, by);
   throw std::logic_error("op '" + op->getName().getStringRef().str() + "' has no definition in the oracle");
 }
 
 template <class Number> Number ScoreOracle::score(const ScorePlace &at, Number scaled) const {
   for (mlir::Operation *link : links)
-    scaled = change(link, at, scaled);
+    scaled = change(link, at, scaled, -1);
   return scaled;
 }
 template float ScoreOracle::score(const ScorePlace &at, float scaled) const;
 template double ScoreOracle::score(const ScorePlace &at, double scaled) const;
+
+double ScoreOracle::slopeBy(unsigned argument, const ScorePlace &at, double scaled) const {
+  Dual score = scaled;
+  for (mlir::Operation *link : links)
+    score = change(link, at, score, int(argument));
+  return score.slope;
+}
+
+static bool reads(mlir::Operation *op, unsigned argument) {
+  return llvm::any_of(op->getOperands(), [&](mlir::Value operand) {
+    auto known = llvm::dyn_cast<mlir::BlockArgument>(operand);
+    return known && known.getArgNumber() == argument;
+  });
+}
+
+std::optional<int64_t> ScoreOracle::elementOf(unsigned argument, const ScorePlace &at) const {
+  for (mlir::Operation *link : links)
+    if (reads(link, argument)) {
+      if (auto bias = llvm::dyn_cast<attn::BiasOp>(link))
+        return biasPlace(bias, at);
+      if (auto relative = llvm::dyn_cast<attn::RelativeOp>(link))
+        return relativePlace(relative, at);
+      return 0;
+    }
+  return std::nullopt;
+}
+
+bool ScoreOracle::isSink(unsigned argument) const {
+  attn::SoftmaxOp op = softmax;
+  auto known = llvm::dyn_cast_if_present<mlir::BlockArgument>(op.getDynamicSink());
+  return known && known.getArgNumber() == argument;
+}
 
 std::optional<double> ScoreOracle::sink(int64_t head) const {
   attn::SoftmaxOp op = softmax;

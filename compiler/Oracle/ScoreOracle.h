@@ -5,6 +5,7 @@
 #ifndef HEDDLE_COMPILER_ORACLE_SCOREORACLE_H
 #define HEDDLE_COMPILER_ORACLE_SCOREORACLE_H
 
+#include "compiler/Oracle/Dual.h"
 #include "compiler/Oracle/PatternOracle.h"
 
 #include <optional>
@@ -30,22 +31,38 @@ public:
   /// The derivative of `score` at `scaled`, by the rules of differentiation in fp64; where the score is -inf, any number.
   double slope(const ScorePlace &at, double scaled) const;
 
+  /// The derivative by an argument of the pattern, a number or the element of a tensor that the pair reads.
+  double slopeBy(unsigned argument, const ScorePlace &at, double scaled) const;
+  /// The place of that element; 0 of a number. Nothing: the chain does not read the argument.
+  std::optional<int64_t> elementOf(unsigned argument, const ScorePlace &at) const;
+  /// The sink is this argument, or an element of it.
+  bool isSink(unsigned argument) const;
+
 private:
-  template <class Number> Number change(mlir::Operation *op, const ScorePlace &at, Number score) const;
+  /// `by`: the argument of the pattern that a Dual has its derivative by, or -1.
+  template <class Number> Number change(mlir::Operation *op, const ScorePlace &at, Number score, int by) const;
   double number(mlir::Value dynamic, mlir::FloatAttr constant) const;
-  double biasAt(attn::BiasOp op, const ScorePlace &at) const;
-  double relativeAt(attn::RelativeOp op, const ScorePlace &at) const;
+  int64_t biasPlace(attn::BiasOp op, const ScorePlace &at) const;
+  int64_t relativePlace(attn::RelativeOp op, const ScorePlace &at) const;
 
   llvm::SmallVector<mlir::Operation *> links;
   attn::SoftmaxOp softmax;
   Problem problem;
 };
 
+/// A constant of `Number`, an argument of the pattern or nothing: one that a Dual has its derivative by, if it is `by`.
+template <class Number> Number numberOf(double value, mlir::Value argument, int by) {
+  if constexpr (std::is_same_v<Number, Dual>)
+    return Dual(value, argument && int(llvm::cast<mlir::BlockArgument>(argument).getArgNumber()) == by);
+  else
+    return Number(value);
+}
+
 /// What a region makes of a score: reals in `Number`, integers folded op by op. Throws std::logic_error where it has no
 /// value (an integer division by zero).
 template <class Number>
-Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score,
-                        const std::vector<int64_t> &parameters);
+Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score, const std::vector<int64_t> &parameters,
+                        int by = -1);
 
 /// The slope of each of `heads` heads in ALiBi.
 std::vector<double> alibiSlopes(int64_t heads);

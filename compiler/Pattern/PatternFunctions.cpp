@@ -13,6 +13,7 @@ PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
   info.branchCount = static_cast<int>(schedule.branchCount);
   info.hasScore = schedule.hasScore;
   info.hasSink = schedule.hasSink;
+  info.sinkArgument = schedule.sinkArgument;
   info.isDetached = schedule.isDetached;
   for (int argument = 0; argument < info.paramCount; ++argument)
     if (const auto &operand = schedule.parameters[size_t(argument)].operand)

@@ -3,6 +3,7 @@
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/RunTarget.h"
+#include "dialect/IR/PatternOperands.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -68,11 +69,28 @@ CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
   return cpu;
 }
 
+/// Zeros of the shape of the argument, and where the call puts its gradient.
+void giveArgumentGradients(const RunCall &call, RunResult &result, CpuCall &cpu) {
+  attn::PatternOp pattern = call.file.pattern();
+  for (unsigned argument : call.gradientsOf) {
+    const bool isTensor = pattern.isOperand(argument);
+    const std::vector<int64_t> shape = isTensor ? call.shape.operands.at(argument).shape : std::vector<int64_t>{1};
+    result.argumentGradients.push_back(HostTensor::zeros(DType::fp32, shape));
+  }
+  for (size_t i = 0; i < call.gradientsOf.size(); ++i) {
+    HostTensor &gradient = result.argumentGradients[i];
+    const unsigned argument = call.gradientsOf[i];
+    cpu.argumentGradients.push_back(
+        {int(argument), reinterpret_cast<float *>(gradient.data.data()), gradient.elements(),
+         pattern.isOperand(argument) && attn::hasExtent(pattern, argument, attn::Extent::SeqlenQ)});
+  }
+}
+
 } // namespace
 
 RunResult emptyResult(const RunCall &call) {
   const DType dtype = call.inputs.dtype(), outDType = call.outFloat32 ? DType::fp32 : dtype;
-  return {emptyResultsOf(*call.inputs.kind, call.inputs.sizes, dtype, outDType), 0, {}, {}};
+  return {emptyResultsOf(*call.inputs.kind, call.inputs.sizes, dtype, outDType), {}, 0, {}, {}};
 }
 
 Result<RunResult> runOnCpu(const RunCall &call) {
@@ -83,6 +101,7 @@ Result<RunResult> runOnCpu(const RunCall &call) {
   RunResult result = emptyResult(call);
   CpuCall cpu = cpuCallOf(call, result);
   cpu.pattern = pattern.get();
+  giveArgumentGradients(call, result, cpu);
   auto start = std::chrono::steady_clock::now();
   {
     ElapsedTime elapsed;

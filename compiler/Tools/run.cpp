@@ -10,6 +10,7 @@
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
 #include "dialect/IR/PatternOperands.h"
+#include "dialect/IR/ScoreChain.h"
 #include "runtime/Core/CountText.h"
 #include "runtime/Core/Positions.h"
 
@@ -32,6 +33,7 @@ struct RunOptions {
   std::optional<int64_t> splitKeys, repeat;
   std::string outDType, config;
   int64_t rows = 64;
+  std::vector<std::string> gradientsOf;
   bool verifies = false, json = false, makesOperands = false;
 };
 
@@ -42,6 +44,8 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
                            : !options.config.empty()   ? "--config"
                            : options.repeat            ? "--repeat"
                                                        : nullptr;
+  if (options.target == "cuda" && !options.gradientsOf.empty())
+    return Status::invalidArgument("--gradients-of is for --target=cpu");
   if (options.target != "cuda" && forDevices)
     return Status::invalidArgument(std::string(forDevices) + " is for --target=cuda");
   if (!options.splitKeys)
@@ -65,14 +69,19 @@ oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t 
   attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
   oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK,      sizes.qOrigin,
                           sizes.kOrigin, sizes.parameters, call.shape.operands};
-  return oracle::verifyCall({call.file.pattern(), problem, call.inputs, call.scale}, result, rows);
+  oracle::KindCall kindCall{call.file.pattern(), problem, call.inputs, call.scale, {}};
+  for (size_t i = 0; i < call.gradientsOf.size(); ++i)
+    kindCall.arguments.push_back({call.gradientsOf[i], &result.argumentGradients[i]});
+  return oracle::verifyCall(kindCall, result, rows);
 }
 
 /// What a row of the role's tensor belongs to.
-const char *wordOf(Role role) { return specOf(role).rows == RoleExtent::seqlenK ? "key" : "row"; }
+const char *wordOf(const oracle::RoleReport &role) {
+  return !role.argument.empty() ? "element" : specOf(role.role).rows == RoleExtent::seqlenK ? "key" : "row";
+}
 
 Json placeJson(const oracle::RoleReport &role) {
-  return {{"batch", role.worst.batch}, {"head", role.worst.head}, {wordOf(role.role), role.worst.row}};
+  return {{"batch", role.worst.batch}, {"head", role.worst.head}, {wordOf(role), role.worst.row}};
 }
 
 /// JSON has no infinity.
@@ -84,7 +93,7 @@ Json verifyJson(const oracle::KindReport &report) {
   if (report.keysChecked)
     json["keys"] = report.keysChecked;
   for (const oracle::RoleReport &role : report.roles) {
-    const std::string name = &role == &report.roles.front() ? "" : std::string("_") + specOf(role.role).name;
+    const std::string name = &role == &report.roles.front() ? "" : "_" + role.name();
     json["max" + name + "_error"] = number(role.maxError);
     json["allowed" + name + "_error"] = number(role.allowedError);
     json["worst" + name] = placeJson(role);
@@ -98,9 +107,11 @@ void printVerify(const oracle::KindReport &report) {
           keys.c_str());
   printTo(std::cout, "  %-5s %12s %12s   worst row\n", "", "error", "allowed");
   for (const oracle::RoleReport &role : report.roles)
-    printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, %s %lld   %s\n", specOf(role.role).name,
-            role.maxError, role.allowedError, (long long)role.worst.batch, (long long)role.worst.head,
-            wordOf(role.role), (long long)role.worst.row, role.isOk() ? "ok" : "WRONG");
+    printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, %s %lld   %s\n", role.name().c_str(),
+            role.maxError, role.allowedError, (long long)role.worst.batch, (long long)role.worst.head, wordOf(role),
+            (long long)role.worst.row, role.isOk() ? "ok" : "WRONG");
+  if (!report.note.empty())
+    printTo(std::cout, "  %s\n", report.note.c_str());
   std::cout.flush();
 }
 
@@ -160,11 +171,19 @@ bool agreesWithOneLaunch(const RunResult &result, const oracle::KindReport &veri
                            result.split->lse <= 2 * verified.roles[1].allowedError);
 }
 
+std::map<std::string, const HostTensor *> gradientsByName(const RunCall &call, const RunResult &result) {
+  std::map<std::string, const HostTensor *> gradients;
+  attn::PatternOp pattern = call.file.pattern();
+  for (size_t i = 0; i < call.gradientsOf.size(); ++i)
+    gradients["d_" + pattern.getParameterName(call.gradientsOf[i]).str()] = &result.argumentGradients[i];
+  return gradients;
+}
+
 int execute(const RunOptions &options, const RunCall &call) {
   Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);
   if (!result)
     return fail(result.status());
-  Status written = writeAttentionOutputs(options.output, *result, *call.inputs.kind);
+  Status written = writeAttentionOutputs(options.output, *result, *call.inputs.kind, gradientsByName(call, *result));
   if (!written.isOk())
     return fail(written);
   std::optional<oracle::KindReport> verified;
@@ -189,6 +208,33 @@ Status checkRunOutput(const RunOptions &options) {
   for (const std::string &shipped : options.database.shippedPaths())
     uses.push_back(shipped);
   return checkOutput("--output", options.output, uses);
+}
+
+/// The arguments of --gradients-of.
+Result<std::vector<unsigned>> argumentsOf(const PatternFile &file, const RunOptions &options) {
+  attn::PatternOp pattern = file.pattern();
+  attn::SoftmaxOp softmax = pattern.getSoftmax();
+  llvm::SmallVector<mlir::Value> known;
+  llvm::append_range(known, attn::argumentsOfScores(softmax.getScores()));
+  if (softmax.getDynamicSink())
+    known.push_back(softmax.getDynamicSink());
+  std::vector<unsigned> arguments;
+  for (const std::string &name : options.gradientsOf) {
+    std::string names;
+    std::optional<unsigned> found;
+    for (mlir::Value value : known) {
+      const unsigned argument = llvm::cast<mlir::BlockArgument>(value).getArgNumber();
+      names += (names.empty() ? "" : ", ") + pattern.getParameterName(argument).str();
+      if (pattern.getParameterName(argument) == name)
+        found = argument;
+    }
+    if (!found || !(*findKind(options.kind))->isBackward())
+      return Status::invalidArgument("--gradients-of: expected --backward and what scores of pattern '" +
+                                     pattern.getSymName().str() + "' have a derivative by (" +
+                                     (names.empty() ? "nothing" : names) + "), got '" + name + "'");
+    arguments.push_back(*found);
+  }
+  return arguments;
 }
 
 /// With the sizes and tensors that the pattern reads, where the call walks it.
@@ -230,6 +276,9 @@ int runRun(const RunOptions &options) {
   Status device = checkDeviceOptions(**file, options, inputs->sizes.seqlenK);
   if (!device.isOk())
     return failUsage(device);
+  Result<std::vector<unsigned>> gradientsOf = argumentsOf(**file, options);
+  if (!gradientsOf)
+    return failUsage(gradientsOf.status());
   Status writable = AtomicFile::create(options.output).status(); // before hours of work, not after
   if (!writable.isOk())
     return fail(writable);
@@ -237,7 +286,7 @@ int runRun(const RunOptions &options) {
   if (Status added = addFromForward(**file, *shape, static_cast<float>(scale), *inputs); !added.isOk())
     return fail(added);
   return execute(options, RunCall{**file, *inputs, *shape, static_cast<float>(scale), options.outDType == "fp32",
-                                  options.config, options.splitKeys, options.repeat});
+                                  options.config, options.splitKeys, *gradientsOf, options.repeat});
 }
 
 /// "out [batch, seqlen_q, heads, value_dim], lse [batch, heads, seqlen_q]"
@@ -292,6 +341,10 @@ Action addRun(CLI::App &command) {
                                 "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first"))
       ->type_name("N")
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
+  command
+      .add_option("--gradients-of", options->gradientsOf,
+                  "On the CPU, backward: also the gradient of this number or tensor of the pattern, d_NAME")
+      ->type_name("NAME");
   command.add_flag("--make-operands", options->makesOperands,
                    "Make the tensors that the pattern reads and nobody gives, for tests");
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");

@@ -38,4 +38,40 @@ Value buildScoreDerivative(Value scores, const ScoreFrame &frame, Value score) {
   return derivative;
 }
 
+static bool hasDerivatives(Type type) {
+  auto tensor = dyn_cast<MemRefType>(type);
+  return tensor ? isa<FloatType>(tensor.getElementType()) : type.isF32();
+}
+
+SmallVector<BlockArgument> argumentsOfScores(Value scores) {
+  SmallVector<BlockArgument> arguments;
+  for (Operation *link : scoreChain(scores))
+    for (Value operand : link->getOperands())
+      if (auto argument = dyn_cast<BlockArgument>(operand);
+          argument && hasDerivatives(argument.getType()) && !llvm::is_contained(arguments, argument))
+        arguments.push_back(argument);
+  return arguments;
+}
+
+Value buildArgumentDerivative(Value scores, const ScoreFrame &frame, Value score, BlockArgument argument) {
+  Value derivative;
+  for (Operation *link : scoreChain(scores)) {
+    auto op = cast<ScoreOpInterface>(link);
+    if (derivative)
+      derivative = frame.mul(derivative, op.buildDerivative(frame, score));
+    if (Value own = op.buildArgumentDerivative(frame, score, argument))
+      derivative = derivative ? frame.add(derivative, own) : own;
+    score = op.buildScore(frame, score);
+  }
+  return derivative ? derivative : frame.real(0);
+}
+
+Value buildArgumentPlace(Value scores, const ScoreFrame &frame, BlockArgument argument) {
+  for (Operation *link : scoreChain(scores))
+    if (llvm::is_contained(link->getOperands(), argument))
+      if (Value place = cast<ScoreOpInterface>(link).buildPlace(frame, argument))
+        return place;
+  return arith::ConstantIndexOp::create(frame.builder, frame.loc, 0);
+}
+
 } // namespace heddle::attn

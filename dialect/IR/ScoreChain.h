@@ -17,6 +17,14 @@ mlir::Value buildScoreChain(mlir::Value scores, const ScoreFrame &frame, mlir::V
 /// The derivative of the whole chain at scale * <q, k> with respect to it.
 mlir::Value buildScoreDerivative(mlir::Value scores, const ScoreFrame &frame, mlir::Value score);
 
+/// f32 numbers of the pattern, and tensors of floats, that the chain reads: what scores have a derivative by.
+llvm::SmallVector<mlir::BlockArgument> argumentsOfScores(mlir::Value scores);
+/// The derivative of the whole chain by one of them, a number or the element that the pair reads.
+mlir::Value buildArgumentDerivative(mlir::Value scores, const ScoreFrame &frame, mlir::Value score,
+                                    mlir::BlockArgument argument);
+/// index: the place of that element; 0 of a number.
+mlir::Value buildArgumentPlace(mlir::Value scores, const ScoreFrame &frame, mlir::BlockArgument argument);
+
 } // namespace heddle::attn
 
 #endif

@@ -191,17 +191,33 @@ Value ScoreMapOp::buildScore(const ScoreFrame &frame, Value score) {
   return values.lookup(cast<YieldOp>(block.getTerminator()).getValue());
 }
 
-Value ScoreMapOp::buildDerivative(const ScoreFrame &frame, Value score) {
-  Block &block = getBody().front();
-  IRMapping values = argumentsOf(*this, frame, score);
+/// The derivative of what the region yields, where those of its arguments vary that `varies` names.
+static Value tangentOfRegion(ScoreMapOp map, const ScoreFrame &frame, Value score,
+                             llvm::function_ref<bool(unsigned)> varies) {
+  Block &block = map.getBody().front();
+  IRMapping values = argumentsOf(map, frame, score);
   Tangents tangents(frame, values);
-  tangents.set(block.getArgument(0), frame.real(1));
+  for (BlockArgument argument : block.getArguments())
+    if (varies(argument.getArgNumber()))
+      tangents.set(argument, frame.real(1));
   for (Operation &op : block.without_terminator()) {
     frame.builder.clone(op, values);
     tangents.visit(op);
   }
   Value tangent = tangents.of(cast<YieldOp>(block.getTerminator()).getValue());
   return tangent ? tangent : frame.real(0);
+}
+
+Value ScoreMapOp::buildDerivative(const ScoreFrame &frame, Value score) {
+  return tangentOfRegion(*this, frame, score, [](unsigned index) { return index == 0; });
+}
+
+Value ScoreMapOp::buildArgumentDerivative(const ScoreFrame &frame, Value score, Value argument) {
+  if (!argument.getType().isF32() || !llvm::is_contained(getNumbers(), argument))
+    return {};
+  return tangentOfRegion(*this, frame, score, [&](unsigned index) {
+    return index >= kOwnArguments && getNumbers()[index - kOwnArguments] == argument;
+  });
 }
 
 std::string ScoreMapOp::inWords() { return "score_map"; }

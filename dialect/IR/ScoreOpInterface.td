@@ -22,6 +22,16 @@ def ScoreOpInterface : OpInterface<"ScoreOpInterface"> {
         Builds f32: the derivative of what the op makes of `score` with respect to it.
       }], "::mlir::Value", "buildDerivative", (ins "const ::heddle::attn::ScoreFrame &":$frame, "::mlir::Value":$score)>,
     InterfaceMethod<[{
+        Builds f32: the derivative of what the op makes of `score` with respect to `argument`, a number of the pattern or
+        the element of a tensor that the pair reads; null: the op does not read it.
+      }], "::mlir::Value", "buildArgumentDerivative",
+      (ins "const ::heddle::attn::ScoreFrame &":$frame, "::mlir::Value":$score, "::mlir::Value":$argument),
+      "", [{ return {}; }]>,
+    InterfaceMethod<[{
+        Builds index: which element of `argument`, a tensor that the op reads, that is.
+      }], "::mlir::Value", "buildPlace",
+      (ins "const ::heddle::attn::ScoreFrame &":$frame, "::mlir::Value":$argument), "", [{ return {}; }]>,
+    InterfaceMethod<[{
         The op in a few words, for people: "softcap by 50".
       }], "std::string", "inWords">
   ];

@@ -53,6 +53,15 @@ Value SoftcapOp::buildDerivative(const ScoreFrame &frame, Value score) {
   return frame.mul(quotient, frame.real(4));
 }
 
+/// tanh(s / c) - s / c (1 - tanh(s / c)^2)
+Value SoftcapOp::buildArgumentDerivative(const ScoreFrame &frame, Value score, Value argument) {
+  if (argument != getDynamicCap())
+    return {};
+  Value part = frame.div(score, capOf(*this).value(frame));
+  Value slope = buildDerivative(frame, score), tangent = frame.make<math::TanhOp>(part);
+  return frame.sub(tangent, frame.mul(part, slope));
+}
+
 std::string SoftcapOp::inWords() { return "softcap by " + capOf(*this).inWords(); }
 
 //===-- alibi -----------------------------------------------------------------===//

@@ -8,8 +8,9 @@ include "dialect/IR/OperandOpInterface.td"
 include "dialect/IR/ScoreOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-class ScoreOp<string mnemonic, list<Trait> traits = []>
-    : AttnOp<mnemonic, [Pure, DeclareOpInterfaceMethods<ScoreOpInterface, ["getChanged", "buildScore", "buildDerivative", "inWords"]>] # traits> {
+class ScoreOp<string mnemonic, list<Trait> traits = [], list<string> ofArguments = []>
+    : AttnOp<mnemonic, [Pure, DeclareOpInterfaceMethods<ScoreOpInterface,
+                         ["getChanged", "buildScore", "buildDerivative", "inWords"] # ofArguments>] # traits> {
   let results = (outs Scores:$result);
 }
 
@@ -24,7 +25,7 @@ def ScaledOp : ScoreOp<"scaled"> {
   let assemblyFormat = "attr-dict";
 }
 
-def SoftcapOp : ScoreOp<"softcap"> {
+def SoftcapOp : ScoreOp<"softcap", [], ["buildArgumentDerivative"]> {
   let summary = "s -> c tanh(s / c)";
   let description = [{
     Scores stay within -c and c. The cap is a number or a run-time f32, above 0; its unit is that of scores, natural
@@ -56,7 +57,7 @@ def AlibiOp : ScoreOp<"alibi"> {
   let assemblyFormat = "$changed attr-dict";
 }
 
-def BiasOp : ScoreOp<"bias", [DeclareOpInterfaceMethods<OperandOpInterface>]> {
+def BiasOp : ScoreOp<"bias", [DeclareOpInterfaceMethods<OperandOpInterface>], ["buildArgumentDerivative", "buildPlace"]> {
   let summary = "s -> s + an element of a tensor of biases";
   let description = [{
     The tensor is an argument of the pattern, a row-major memref of rank 4 with elements f32, bf16 or f16. Its dimensions
@@ -77,7 +78,7 @@ def BiasOp : ScoreOp<"bias", [DeclareOpInterfaceMethods<OperandOpInterface>]> {
   let hasVerifier = 1;
 }
 
-def RelativeOp : ScoreOp<"relative", [DeclareOpInterfaceMethods<OperandOpInterface>]> {
+def RelativeOp : ScoreOp<"relative", [DeclareOpInterfaceMethods<OperandOpInterface>], ["buildArgumentDerivative", "buildPlace"]> {
   let summary = "s -> s + the entry of a table for the head and the distance of query and key";
   let description = [{
     The table is an argument of the pattern, a row-major memref of rank 2 with elements f32, bf16 or f16: heads, `?` or 1
@@ -98,7 +99,7 @@ def RelativeOp : ScoreOp<"relative", [DeclareOpInterfaceMethods<OperandOpInterfa
   let hasVerifier = 1;
 }
 
-def ScoreMapOp : ScoreOp<"score_map", [IsolatedFromAbove, SingleBlock]> {
+def ScoreMapOp : ScoreOp<"score_map", [IsolatedFromAbove, SingleBlock], ["buildArgumentDerivative"]> {
   let summary = "s -> what a region of plain arith and math makes of it";
   let description = [{
     The region takes (score, batch, head, q, k), an f32 and four i32, then the run-time arguments of the pattern that

@@ -48,9 +48,12 @@ Value placeOf(const ScoreFrame &frame, ArrayRef<Dimension> axes) {
   return place;
 }
 
-Value addElement(const ScoreFrame &frame, Value score, Value tensor, ArrayRef<Dimension> axes) {
-  Value place = placeOf(frame, axes);
+Value addElement(const ScoreFrame &frame, Value score, Value tensor, Value place) {
   return frame.add(score, loadOperand(frame.builder, frame.loc, tensor, *frame.arguments, place));
+}
+
+Value oneOf(const ScoreFrame &frame, Value tensor, Value argument) {
+  return tensor == argument ? frame.real(1) : Value();
 }
 
 } // namespace
@@ -71,7 +74,7 @@ OperandUse BiasOp::getOperandUse(unsigned) {
   return {{Extent::Batch, Extent::Heads, Extent::SeqlenQ, Extent::SeqlenK}};
 }
 
-Value BiasOp::buildScore(const ScoreFrame &frame, Value score) {
+Value BiasOp::buildPlace(const ScoreFrame &frame, Value) {
   auto type = cast<MemRefType>(getTensor().getType());
   SmallVector<Dimension> axes;
   auto append = [&](unsigned dimension, Value extent, llvm::function_ref<Value()> index) {
@@ -82,10 +85,17 @@ Value BiasOp::buildScore(const ScoreFrame &frame, Value score) {
   append(1, frame.heads, [&] { return frame.head; });
   append(2, frame.seqlenQ, [&] { return indexOf(frame, frame.q, frame.qOrigin, frame.seqlenQ); });
   append(3, frame.seqlenK, [&] { return indexOf(frame, frame.k, frame.kOrigin, frame.seqlenK); });
-  return addElement(frame, score, getTensor(), axes);
+  return placeOf(frame, axes);
+}
+
+Value BiasOp::buildScore(const ScoreFrame &frame, Value score) {
+  return addElement(frame, score, getTensor(), buildPlace(frame, getTensor()));
 }
 
 Value BiasOp::buildDerivative(const ScoreFrame &frame, Value) { return frame.real(1); }
+Value BiasOp::buildArgumentDerivative(const ScoreFrame &frame, Value, Value argument) {
+  return oneOf(frame, getTensor(), argument);
+}
 std::string BiasOp::inWords() { return "bias"; }
 
 //===-- relative --------------------------------------------------------------===//
@@ -103,7 +113,7 @@ LogicalResult RelativeOp::verify() {
 
 OperandUse RelativeOp::getOperandUse(unsigned) { return {{Extent::Heads, Extent::Length}}; }
 
-Value RelativeOp::buildScore(const ScoreFrame &frame, Value score) {
+Value RelativeOp::buildPlace(const ScoreFrame &frame, Value) {
   auto type = cast<MemRefType>(getTable().getType());
   Value entries = type.isDynamicDim(1) ? frame.arguments->lengths.lookup(getTable())
                                        : frame.integer(static_cast<int32_t>(type.getDimSize(1)));
@@ -119,10 +129,17 @@ Value RelativeOp::buildScore(const ScoreFrame &frame, Value score) {
   if (type.isDynamicDim(0))
     axes.push_back({frame.heads, frame.head});
   axes.push_back({entries, entry});
-  return addElement(frame, score, getTable(), axes);
+  return placeOf(frame, axes);
+}
+
+Value RelativeOp::buildScore(const ScoreFrame &frame, Value score) {
+  return addElement(frame, score, getTable(), buildPlace(frame, getTable()));
 }
 
 Value RelativeOp::buildDerivative(const ScoreFrame &frame, Value) { return frame.real(1); }
+Value RelativeOp::buildArgumentDerivative(const ScoreFrame &frame, Value, Value argument) {
+  return oneOf(frame, getTable(), argument);
+}
 std::string RelativeOp::inWords() { return "relative"; }
 
 } // namespace heddle::attn

@@ -206,6 +206,40 @@ TEST_CASE("derivatives are the slopes of the definition") {
   }
 }
 
+TEST_CASE("derivatives in the emitted text are those of the compiled functions, and only texts of backward passes have "
+          "them") {
+  for (const ChainCase &each : chains()) {
+    CAPTURE(each.name);
+    Chain chain(chainText(each.chain, each.arguments));
+    auto forward = emitPatternFunctions(*chain.functions, *chain.info);
+    REQUIRE(succeeded(forward));
+    CHECK(forward->find("radient") == std::string::npos);
+    auto backward = functionsOf(*chain.file, Walk::both);
+    REQUIRE(backward.isOk());
+    auto text = emitPatternFunctions(*backward->module, *backward->info);
+    REQUIRE(succeeded(text));
+    HostPattern host(*text, *backward->info);
+    JitPattern jit = chain.compileBackward();
+    double worst = 0;
+    forEachScore(chain, [&](const JitContext &c, const oracle::ScoreOracle &, oracle::ScorePlace at, float score) {
+      worst = std::max(
+          worst, double(std::abs(host.scoreGradient(c, at.q, at.k, score) - jit.scoreGradient(c, at.q, at.k, score))));
+    });
+    CHECK(worst <= 0x1p-20);
+  }
+  const std::string branches = "attn.pattern @p() { %a = attn.causal %b = attn.window [3, 0] attn.softmax lse(%a, %b) ";
+  for (bool isDetached : {false, true}) {
+    auto file = parsed(branches + (isDetached ? "gradient(detached) }" : "}"));
+    auto functions = functionsOf(*file, Walk::both);
+    REQUIRE(functions.isOk());
+    auto text = emitPatternFunctions(*functions->module, *functions->info);
+    REQUIRE(succeeded(text));
+    HostPattern host(*text, *functions->info);
+    CHECK(host.isDetached() == isDetached);
+    CHECK(host.scoreGradient(JitContext(), 3, 2, 0.5f) == 1.0f);
+  }
+}
+
 TEST_CASE("a softcap keeps the digits of small scores, its slope those of large ones") {
   for (const double cap : {50.0, 1000.0}) {
     CAPTURE(cap);

@@ -83,6 +83,10 @@ SHIM void shim_counts(int *out) {
 
 // After the others, for texts with a TransposedPattern.
 const char *transposedShims = R"(
+SHIM float shim_score_gradient(const JitContext *c, int q, int k, float score) {
+  return Pattern::scoreGradient(Context(c), q, k, score);
+}
+SHIM int shim_is_detached() { return Pattern::kIsDetached; }
 SHIM int shim_transposed_key_rate(int variant) { return TransposedPattern::keyRate(variant); }
 SHIM int shim_transposed_query_rate(int variant, int branch) { return TransposedPattern::queryRate(variant, branch); }
 SHIM int shim_transposed_query_residue(const JitContext *c, int variant, int branch, int tileFirst) {
@@ -150,6 +154,8 @@ struct HostPattern::Library {
   float (*score)(const JitContext *, int, int, float) = nullptr;
   float (*sink)(const JitContext *) = nullptr;
   void (*counts)(int *) = nullptr;
+  float (*scoreGradient)(const JitContext *, int, int, float) = nullptr;
+  int (*isDetached)() = nullptr;
   int (*transposedKeyRate)(int) = nullptr;
   int (*transposedQueryRate)(int, int) = nullptr;
   int (*transposedQueryResidue)(const JitContext *, int, int, int) = nullptr;
@@ -202,6 +208,8 @@ HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : lib
   library->find("shim_counts", library->counts);
   if (!isTransposed)
     return;
+  library->find("shim_score_gradient", library->scoreGradient);
+  library->find("shim_is_detached", library->isDetached);
   library->find("shim_transposed_key_rate", library->transposedKeyRate);
   library->find("shim_transposed_query_rate", library->transposedQueryRate);
   library->find("shim_transposed_query_residue", library->transposedQueryResidue);
@@ -276,6 +284,10 @@ uint32_t HostPattern::transposedKeptColumns(const JitContext &context, int branc
 
 float HostPattern::sink(const JitContext &context) const { return library->sink(&context); }
 
+float HostPattern::scoreGradient(const JitContext &context, int q, int k, float score) const {
+  return library->scoreGradient(&context, q, k, score);
+}
+bool HostPattern::isDetached() const { return library->isDetached() != 0; }
 float HostPattern::score(const JitContext &context, int q, int k, float score) const {
   return library->score(&context, q, k, score);
 }

@@ -45,6 +45,9 @@ public:
   bool hasBandColumns() const;
   uint32_t bandColumns(const JitContext &context, int branch, int q, int firstKey) const;
   float score(const JitContext &context, int q, int k, float score) const;
+  // In texts with a TransposedPattern.
+  float scoreGradient(const JitContext &context, int q, int k, float score) const;
+  bool isDetached() const;
   float sink(const JitContext &context) const;
   // kVariantCount, kBranchCount, kParamCount and kHasScore as the text states them.
   PatternInfo counts() const;
