@@ -1,6 +1,7 @@
 //===- SweepJournal.cpp - what became of the items of a sweep -------------===//
 #include "compiler/Plan/SweepJournal.h"
 #include "runtime/Core/ReadFile.h"
+#include "runtime/Core/Recorded.h"
 #include "runtime/Core/SafeText.h"
 
 #include <nlohmann/json.hpp>
@@ -66,8 +67,7 @@ SweepJournal::~SweepJournal() {
 Status SweepJournal::append(const SweepEntry &entry) {
   const Json json = {{"schema", kJournalSchema},    {"item", entry.item},       {"done", entry.isDone},
                      {"message", entry.message},    {"device", entry.device},   {"host", entry.host},
-                     {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"ended_unix", entry.endedUnix},
-                     {"recorded", entry.isRecorded}};
+                     {"median_us", entry.medianUs}, {"seconds", entry.seconds}, {"ended_unix", entry.endedUnix}};
   const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   const off_t begin = ::lseek(fd, 0, SEEK_END);
   for (size_t at = 0; at < line.size();) {
@@ -96,7 +96,6 @@ static Result<SweepEntry> entryOf(const std::string &line) {
     entry.medianUs = json.at("median_us").get<double>();
     entry.seconds = json.at("seconds").get<double>();
     entry.endedUnix = json.at("ended_unix").get<int64_t>();
-    entry.isRecorded = json.value("recorded", false); // older journals do not say
   } catch (const Json::exception &) {
     return Status::corrupt("no entry of a sweep: " + safeLine(line, 80));
   }
@@ -142,7 +141,7 @@ std::vector<std::string> shardDatabases(const std::string &folder) { return shar
 std::vector<std::string> shardJournals(const std::string &folder) { return shardFiles(folder, ".jsonl"); }
 
 /// Of two entries of one item the higher counts, of equally high ones the later.
-static int rank(const SweepEntry &entry) { return int(entry.isDone) + int(!entry.isRecorded); }
+static int rank(const SweepEntry &entry) { return int(entry.isDone) + int(!isRecorded(entry.device)); }
 
 static Status checkListed(const std::string &folder) {
   std::error_code error;

@@ -26,7 +26,6 @@ struct SweepEntry {
   double medianUs = 0; ///< of the winner; 0 if failed
   double seconds = 0;  ///< that it took
   int64_t endedUnix = 0;
-  bool isRecorded = false; ///< its times are of tables, not of a GPU; a sweep that measures does it again
 };
 
 /// Part `index` of `count`: the items whose number has that remainder.

@@ -8,8 +8,6 @@
 #include "tuner/Model/RankReport.h"
 #include "tuner/Space/Trial.h"
 
-#include <algorithm>
-
 namespace heddle::report {
 
 double timeOf(const Trial &trial) {
@@ -24,19 +22,6 @@ Result<PreparedProblem> PreparedProblem::create(KnownProblem problem) {
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(*problem.file));
   KernelFamily family = familyOf(prepared, problem.kernel);
   return PreparedProblem(std::move(problem), std::move(prepared), std::move(family));
-}
-
-bool PreparedProblem::isSameAs(const PreparedProblem &other) const {
-  return label() == other.label() && fieldsEqual(family, other.family);
-}
-
-bool PreparedProblem::wasAskedForOn(const DeviceIdentity &device) const {
-  const std::vector<std::string> &gpus = problem.gpus;
-  return gpus.empty() || std::find(gpus.begin(), gpus.end(), device.deviceName) != gpus.end();
-}
-
-WinnerKey PreparedProblem::keyOn(const DeviceIdentity &device) const {
-  return winnerKey(*problem.file, problem.shape, family, device);
 }
 
 bool PreparedProblem::isOf(const WinnerKey &key) const {

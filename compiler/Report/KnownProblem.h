@@ -17,11 +17,9 @@
 namespace heddle::report {
 
 struct KnownProblem {
-  std::string label;                       ///< as people read it
   std::shared_ptr<const PatternFile> file; ///< never null
   ProblemShape shape;                      ///< passed checkShape
   KernelShape kernel;                      ///< its architecture does not matter
-  std::vector<std::string> gpus = {};      ///< names as the driver spells them that it was asked for on; none: any
 };
 
 /// What a call computes, and how fast a GPU could be at best.
@@ -48,12 +46,7 @@ public:
   /// Fails as preparePattern does.
   static Result<PreparedProblem> create(KnownProblem problem);
 
-  const std::string &label() const { return problem.label; }
-  /// The same call, however its pattern file is called.
-  bool isSameAs(const PreparedProblem &other) const;
-  bool wasAskedForOn(const DeviceIdentity &device) const;
-  /// What the call is filed under on that GPU.
-  WinnerKey keyOn(const DeviceIdentity &device) const;
+  std::string patternName() const { return attn::PatternOp(problem.file->pattern()).getSymName().str(); }
   /// Rows of this key are of the call, whatever wrote them.
   bool isOf(const WinnerKey &key) const;
   Rates ratesOn(const DeviceIdentity &device) const;

@@ -1,146 +1,172 @@
-//===- Report.cpp - what a database says, for people ----------------------===//
+//===- Report.cpp - what databases say, for people ------------------------===//
+// The page reads these names (Page/sections.js); change both together.
+//===----------------------------------------------------------------------===//
 #include "compiler/Report/Report.h"
+#include "codegen/Target/GpuModel.h"
+#include "compiler/Session/CompileSession.h"
 #include "runtime/Core/FieldText.h"
+#include "runtime/Include/heddle.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace heddle::report {
-
-double Workload::us() const {
-  if (winner && winner->medianUs > 0)
-    return winner->medianUs;
-  double best = 0;
-  for (const Trial &trial : trials)
-    if (trial.outcome == "measured" && trial.medianUs > 0 && (best == 0 || trial.medianUs < best))
-      best = trial.medianUs;
-  return best;
-}
-
-std::optional<double> Workload::tflops() const {
-  return rates.flops && us() > 0 ? std::optional<double>(*rates.flops / us() * 1e-6) : std::nullopt;
-}
-
-std::optional<double> Workload::percentOfRoof() const {
-  return rates.roofUs && us() > 0 ? std::optional<double>(100 * *rates.roofUs / us()) : std::nullopt;
-}
-
-std::optional<double> Workload::gain() const {
-  const double before = defaultTrial ? timeOf(trials[*defaultTrial]) : 0;
-  return winner && winner->medianUs > 0 && before > 0 ? std::optional<double>(before / winner->medianUs) : std::nullopt;
-}
-
 namespace {
 
-constexpr const char *kNoPattern =
-    "the database keeps no text of a pattern; --plan or --problem would give it, with the call";
+template <class T> Json optional(const std::optional<T> &value) { return value ? Json(*value) : Json(); }
+Json measured(double us) { return us > 0 ? Json(us) : Json(); }
+Json ratio(double of, double to) { return of > 0 && to > 0 ? Json(of / to) : Json(); }
+Json words(const std::string &text) { return text.empty() ? Json() : Json(text); }
 
-std::string nameOf(const std::map<std::string, std::string> &names, const std::string &pattern) {
-  auto found = names.find(pattern);
-  return found == names.end() ? pattern.substr(0, 12) : found->second;
+/// One problem of one kernel family on one GPU: a winner, the trials of its session, or both.
+struct Workload {
+  WinnerKey key;
+  std::optional<Winner> winner;
+  std::vector<Trial> trials; ///< oldest first, as Store::allTrials has them
+};
+
+/// The parts of "block_m=128 stages=2", which are separated by blanks, commas, semicolons or newlines.
+std::vector<std::string> fieldsOf(const std::string &config) {
+  std::vector<std::string> fields;
+  for (size_t begin = 0, end; begin < config.size(); begin = end + 1) {
+    end = std::min(config.find_first_of(" ,;\n", begin), config.size());
+    if (end > begin)
+      fields.push_back(config.substr(begin, end - begin));
+  }
+  return fields;
 }
 
-std::map<std::string, KernelRecord> kernelsOf(std::vector<KernelSummary> summaries) {
-  std::map<std::string, KernelRecord> kernels;
-  for (KernelSummary &summary : summaries)
-    kernels[summary.record.contentKey] = std::move(summary.record);
-  return kernels;
+std::string configLine(const std::string &config) {
+  std::string line;
+  for (const std::string &field : fieldsOf(config))
+    line += (line.empty() ? "" : " ") + field;
+  return line;
 }
 
-class Maker {
+std::string nameOf(const std::string &field) { return field.substr(0, field.find('=')); }
+
+/// Every name that occurs, in the order of appearance.
+std::vector<std::string> knobsOf(const std::vector<Trial> &trials) {
+  std::vector<std::string> knobs;
+  for (const Trial &trial : trials)
+    for (const std::string &field : fieldsOf(trial.config))
+      if (std::find(knobs.begin(), knobs.end(), nameOf(field)) == knobs.end())
+        knobs.push_back(nameOf(field));
+  return knobs;
+}
+
+/// The values of the knobs, null where a configuration has none.
+Json valuesOf(const Trial &trial, const std::vector<std::string> &knobs) {
+  Json values = Json::array();
+  const std::vector<std::string> fields = fieldsOf(trial.config);
+  for (const std::string &knob : knobs) {
+    auto found =
+        std::find_if(fields.begin(), fields.end(), [&](const std::string &field) { return nameOf(field) == knob; });
+    values.push_back(found == fields.end() ? Json() : Json(found->substr(std::min(knob.size() + 1, found->size()))));
+  }
+  return values;
+}
+
+Json trialsJson(const std::vector<Trial> &trials, const Estimates &estimates) {
+  const std::vector<std::string> knobs = knobsOf(trials);
+  Json json{{"knobs", knobs}, {"rows", Json::array()}};
+  for (size_t i = 0; i < trials.size(); ++i) {
+    const Trial &trial = trials[i];
+    Json row{{"values", valuesOf(trial, knobs)},
+             {"outcome", trial.outcome},
+             {"us", measured(timeOf(trial))},
+             {"estimate_us", measured(i < estimates.us.size() ? estimates.us[i] : 0)},
+             {"registers", trial.registers},
+             {"spill_bytes", trial.spillBytes},
+             {"sm_clock_mhz", trial.smClockMhz ? Json(trial.smClockMhz) : Json()},
+             {"power_watts", measured(trial.powerWatts)},
+             {"message", words(trial.message)}};
+    if (!trial.config.empty() && trial.config == estimates.winnerConfig)
+      row["is_winner"] = true;
+    if (!trial.config.empty() && trial.config == estimates.defaultConfig)
+      row["is_default"] = true;
+    json["rows"].push_back(std::move(row));
+  }
+  return json;
+}
+
+Json deviceJson(const WinnerKey &key) {
+  Json json{{"name", key.deviceName}, {"arch", key.arch}, {"sm_count", key.smCount}, {"memory_gib", key.memoryGib}};
+  const Result<const GpuModel *> model = findGpuModel(key.deviceName);
+  json["sheet"] = model ? Json((*model)->fullName) : Json();
+  json["bf16_tflops"] = model ? Json((*model)->bf16Tflops) : Json();
+  json["bandwidth_gb_per_s"] = model ? Json((*model)->bandwidthGBps) : Json();
+  return json;
+}
+
+class Reporter {
 public:
-  explicit Maker(const ReportRequest &request) : request(request), store(*request.store) {}
-
-  Result<Report> make() {
+  static Result<Reporter> create(const ReportRequest &request) {
+    Reporter reporter;
     for (const KnownProblem &known : request.problems) {
       HEDDLE_ASSIGN(PreparedProblem problem, PreparedProblem::create(known));
-      const bool isKnown = std::any_of(problems.begin(), problems.end(),
-                                       [&](const PreparedProblem &other) { return other.isSameAs(problem); });
-      if (!isKnown)
-        problems.push_back(std::move(problem));
+      reporter.problems.push_back(std::move(problem));
     }
-    HEDDLE_TRY(readRows());
-    for (Workload &workload : report.workloads)
-      HEDDLE_TRY(describe(workload));
-    sortWorkloads();
-    HEDDLE_TRY(findUnserved());
-    if (request.against) {
-      report.against = request.against->path();
-      HEDDLE_ASSIGN(report.comparisons, compareWinners(store, *request.against));
-      HEDDLE_ASSIGN(std::vector<NameRecord> names, request.against->names());
-      addNames(names);
-      for (Comparison &comparison : report.comparisons.rows) {
-        const PreparedProblem *problem = problemOf(comparison.either());
-        comparison.problem = problem ? problem->label() : comparison.either().str();
+    for (const Store *store : {request.store, request.against})
+      if (store) {
+        HEDDLE_ASSIGN(std::vector<NameRecord> records, store->names());
+        for (const NameRecord &record : records)
+          reporter.names.emplace(record.pattern, record.name);
+        HEDDLE_ASSIGN(std::vector<KernelSummary> kernels, store->kernels());
+        for (KernelSummary &kernel : kernels)
+          reporter.kernels[kernel.record.contentKey] = std::move(kernel.record);
+      }
+    return reporter;
+  }
+
+  Result<Json> workloads(const Store &store) const {
+    HEDDLE_ASSIGN(std::vector<Winner> winners, store.winners());
+    HEDDLE_ASSIGN(std::vector<Trial> trials, store.allTrials());
+    if (winners.empty() && trials.empty())
+      return Status::notFound("'" + store.path() + "' holds neither winners nor trials: there is nothing to report");
+    std::map<std::string, Workload> byKey;
+    for (Winner &winner : winners)
+      at(byKey, winner).winner = std::move(winner);
+    for (Trial &trial : trials)
+      at(byKey, trial).trials.push_back(std::move(trial));
+    Json json = Json::array();
+    for (const auto &[key, workload] : byKey) {
+      json.push_back(describe(workload));
+      if (workload.winner) {
+        HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(workload.key)));
+        json.back()["match"] = matchKindName(found.match);
       }
     }
-    return std::move(report);
+    sort(json);
+    return json;
+  }
+
+  Result<Json> winners(const Store &store) const {
+    HEDDLE_ASSIGN(std::vector<Winner> winners, store.winners());
+    Json json = Json::array();
+    for (const Winner &winner : winners) {
+      json.push_back(keyJson(winner));
+      addWinner(winner, json.back());
+    }
+    sort(json);
+    return json;
   }
 
 private:
-  void addNames(const std::vector<NameRecord> &names) {
-    for (const NameRecord &name : names)
-      report.names.emplace(name.pattern, name.name);
-  }
-
-  Status readRows() {
-    report.databases = request.databases;
-    HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
-    addNames(names);
-    for (const auto &[digest, file] : request.patternFiles)
-      report.names.emplace(digest, file);
-    HEDDLE_ASSIGN(std::vector<Winner> winners, store.winners());
-    HEDDLE_ASSIGN(std::vector<Trial> trials, store.allTrials());
-    HEDDLE_ASSIGN(std::vector<KernelSummary> summaries, store.kernels());
-    if (winners.empty() && trials.empty())
-      return Status::notFound("'" + store.path() + "' holds neither winners nor trials: there is nothing to report");
-    const std::map<std::string, KernelRecord> kernels = kernelsOf(std::move(summaries));
-    std::map<std::string, Workload> byKey;
-    for (Winner &winner : winners) {
-      Workload &workload = at(byKey, winner);
-      if (auto kernel = kernels.find(winner.contentKey); kernel != kernels.end())
-        workload.kernel = kernel->second;
-      workload.winner = std::move(winner);
-    }
-    for (Trial &trial : trials)
-      at(byKey, trial).trials.push_back(std::move(trial));
-    for (auto &[key, workload] : byKey)
-      report.workloads.push_back(std::move(workload));
-    findDevices();
-    return {};
-  }
-
   static Workload &at(std::map<std::string, Workload> &byKey, const WinnerKey &key) {
     Workload &workload = byKey[fieldDigest(key)];
     workload.key = key;
     return workload;
   }
 
-  /// Those that something was measured on.
-  void findDevices() {
-    std::map<std::string, DeviceIdentity> devices;
-    for (const Workload &workload : report.workloads)
-      if (!workload.key.deviceName.empty())
-        devices.emplace(fieldText(static_cast<const DeviceIdentity &>(workload.key)), workload.key);
-    for (auto &[text, device] : devices)
-      report.devices.push_back(std::move(device));
-  }
-
-  Status describe(Workload &workload) {
-    workload.pattern = nameOf(report.names, workload.key.pattern);
-    if (workload.winner) {
-      HEDDLE_ASSIGN(StoreLookup found, store.lookup(LookupQuery(workload.key)));
-      workload.match = found.match;
-    }
-    if (const PreparedProblem *problem = problemOf(workload.key)) {
-      describe(workload, *problem);
-    } else {
-      workload.problem = workload.key.str();
-      workload.problemNote = workload.key.batch == 0 ? "an untuned default: no problem was measured" : kNoPattern;
-      workload.rates.note = workload.estimates.basis = workload.defaultNote = workload.problemNote;
-    }
-    workload.group = groupOf(workload);
-    return {};
+  static void sort(Json &rows) {
+    auto order = [](const Json &row) {
+      Json order;
+      for (const char *name :
+           {"pattern", "digest", "dtype", "head_dim", "value_dim", "problem", "device", "generator", "key"})
+        order.push_back(row[name]);
+      return order;
+    };
+    std::sort(rows.begin(), rows.end(), [&](const Json &a, const Json &b) { return order(a) < order(b); });
   }
 
   /// The call that rows of the key are of; null if it was not given.
@@ -150,67 +176,143 @@ private:
     return found == problems.end() ? nullptr : &*found;
   }
 
-  void describe(Workload &workload, const PreparedProblem &problem) {
-    workload.problem = problem.label();
-    workload.rates = problem.ratesOn(workload.key);
-    workload.estimates = problem.estimatesOf(workload.trials, workload.key, workload.kernel.config);
-    for (size_t i = 0; i < workload.trials.size(); ++i)
-      if (!workload.estimates.defaultConfig.empty() && workload.trials[i].config == workload.estimates.defaultConfig)
-        workload.defaultTrial = i;
-    if (!workload.defaultTrial)
-      workload.defaultNote = "there is no trial of the untuned default";
-    else if (timeOf(workload.trials[*workload.defaultTrial]) <= 0)
-      workload.defaultNote = "the untuned default was not timed: " + workload.trials[*workload.defaultTrial].outcome;
+  std::string patternOf(const WinnerKey &key) const {
+    if (auto found = names.find(key.pattern); found != names.end())
+      return found->second;
+    const PreparedProblem *problem = problemOf(key);
+    return problem ? problem->patternName() : key.pattern.substr(0, 12);
   }
 
-  static std::string groupOf(const Workload &workload) {
-    std::string text = fieldText(static_cast<const KernelFamily &>(workload.key)) + workload.problem;
-    return sha256Hex(text).substr(0, 16);
+  /// "key" is the same whatever generator wrote the row, "group" also on other GPUs.
+  Json keyJson(const WinnerKey &key) const {
+    WinnerKey bare = key;
+    bare.generator.clear();
+    Json json{{"pattern", patternOf(key)}, {"digest", key.pattern}, {"problem", key.str()}, {"key", fieldDigest(bare)}};
+    static_cast<DeviceIdentity &>(bare) = {};
+    static_cast<ProblemBucket &>(bare) = {}; // which counts work by SM
+    json["group"] = fieldDigest(bare);
+    json.update({{"device", key.deviceName.empty() ? "any " + key.arch : key.deviceName},
+                 {"kind", key.kind},
+                 {"dtype", dtypeName(key.dtype)},
+                 {"head_dim", key.headDim},
+                 {"value_dim", key.valueDim},
+                 {"generator", key.generator}});
+    return json;
   }
 
-  void sortWorkloads() {
-    auto order = [](const Workload &workload) {
-      const WinnerKey &key = workload.key;
-      return std::tie(workload.pattern, key.pattern, key.dtype, key.headDim, key.valueDim, workload.problem,
-                      key.deviceName, key.workPerSm, key.tilesPerRow, key.gqaRatio, key.arch, key.smCount,
-                      key.memoryGib, key.generator, key.kind);
-    };
-    std::sort(report.workloads.begin(), report.workloads.end(),
-              [&](const Workload &a, const Workload &b) { return order(a) < order(b); });
+  /// Without code; of one that the database lacks nothing is known.
+  KernelRecord kernelOf(const Winner &winner) const {
+    const auto found = kernels.find(winner.contentKey);
+    return found == kernels.end() ? KernelRecord() : found->second;
   }
 
-  Status findUnserved() {
-    for (const PreparedProblem &problem : problems)
-      for (const DeviceIdentity &device : report.devices) {
-        const bool isServed =
-            std::any_of(report.workloads.begin(), report.workloads.end(), [&](const Workload &workload) {
-              return workload.winner && isOn(workload.key, device) && problem.isOf(workload.key);
-            });
-        if (!isServed && problem.wasAskedForOn(device))
-          HEDDLE_TRY(addUnserved(problem, device));
-      }
-    return {};
+  void addWinner(const Winner &winner, Json &json) const {
+    const KernelRecord kernel = kernelOf(winner);
+    json.update({{"us", measured(winner.medianUs)},
+                 {"tuned", winner.isTuned != 0},
+                 {"content_key", winner.contentKey},
+                 {"config", configLine(kernel.config)},
+                 {"registers", kernel.registers},
+                 {"spill_bytes", kernel.spillBytes},
+                 {"shared_bytes", kernel.sharedBytes},
+                 {"kernel_arch", words(kernel.kernelArch)},
+                 {"nvrtc", words(kernel.nvrtcVersion)},
+                 {"driver", winner.driverVersion ? Json(winner.driverVersion) : Json()},
+                 {"created_unix", winner.createdUnix}});
   }
 
-  static bool isOn(const DeviceIdentity &a, const DeviceIdentity &b) { return fieldText(a) == fieldText(b); }
-
-  Status addUnserved(const PreparedProblem &problem, const DeviceIdentity &device) {
-    LookupQuery query(problem.keyOn(device));
-    query.generator.clear();
-    HEDDLE_ASSIGN(StoreLookup found, store.lookup(query));
-    report.unserved.push_back({problem.label(), nameOf(report.names, query.pattern), device, found.match,
-                               found.match == MatchKind::none ? 0 : found.winner.medianUs});
-    return {};
+  Json describe(const Workload &workload) const {
+    Json json = keyJson(workload.key);
+    json["winner_key"] = fieldDigest(workload.key);
+    json["has_winner"] = workload.winner.has_value();
+    json["us"] = measured(workload.winner ? 0 : bestOf(workload.trials));
+    if (workload.winner)
+      addWinner(*workload.winner, json);
+    Rates rates;
+    Estimates estimates;
+    if (const PreparedProblem *problem = problemOf(workload.key)) {
+      rates = problem->ratesOn(workload.key);
+      estimates =
+          problem->estimatesOf(workload.trials, workload.key, workload.winner ? kernelOf(*workload.winner).config : "");
+    } else {
+      rates.note = estimates.basis = "the database keeps no text of a pattern; --plan or --problem would give it";
+    }
+    addRates(rates, json);
+    addDefault(workload.trials, estimates, json);
+    json["spearman"] = optional(estimates.spearman);
+    json["estimate_basis"] = words(estimates.basis);
+    json["trials"] = trialsJson(workload.trials, estimates);
+    return json;
   }
 
-  const ReportRequest &request;
-  const Store &store;
+  static double bestOf(const std::vector<Trial> &trials) {
+    double best = 0;
+    for (const Trial &trial : trials)
+      if (trial.outcome == "measured" && (best == 0 || trial.medianUs < best))
+        best = trial.medianUs;
+    return best;
+  }
+
+  static void addRates(const Rates &rates, Json &json) {
+    const double us = json["us"].is_null() ? 0 : json["us"].get<double>();
+    json["flops"] = optional(rates.flops);
+    json["tflops"] = ratio(rates.flops.value_or(0) * 1e-6, us);
+    json["roof_us"] = optional(rates.roofUs);
+    json["roof_is"] = rates.roofUs ? Json(rates.isComputeBound ? "compute" : "memory") : Json();
+    json["percent_of_roof"] = ratio(100 * rates.roofUs.value_or(0), us);
+    json["rate_note"] = words(rates.note);
+  }
+
+  /// The trial of the untuned default, of one that was given up its fastest sample, and what the winner gains over it.
+  static void addDefault(const std::vector<Trial> &trials, const Estimates &estimates, Json &json) {
+    const auto found = std::find_if(trials.begin(), trials.end(), [&](const Trial &trial) {
+      return !trial.config.empty() && trial.config == estimates.defaultConfig;
+    });
+    const double us = found == trials.end() ? 0 : timeOf(*found);
+    json["default_us"] = measured(us);
+    json["default_was_given_up"] = found != trials.end() && found->outcome == "stopped";
+    json["gain"] = json["has_winner"] && !json["us"].is_null() ? ratio(us, json["us"]) : Json();
+    json["default_note"] = us > 0                            ? Json()
+                           : estimates.defaultConfig.empty() ? words(estimates.basis)
+                           : found == trials.end() ? Json("there is no trial of the untuned default")
+                                                   : Json("the untuned default was not timed: " + found->outcome);
+  }
+
   std::vector<PreparedProblem> problems;
-  Report report;
+  std::map<std::string, std::string> names;    ///< of patterns, by digest
+  std::map<std::string, KernelRecord> kernels; ///< by content key
 };
+
+Result<Json> devicesOf(const Store &store) {
+  HEDDLE_ASSIGN(std::vector<Winner> winners, store.winners());
+  HEDDLE_ASSIGN(std::vector<Trial> trials, store.allTrials());
+  std::vector<WinnerKey> keys(winners.begin(), winners.end());
+  keys.insert(keys.end(), trials.begin(), trials.end());
+  std::map<std::string, Json> devices;
+  for (const WinnerKey &key : keys)
+    if (!key.deviceName.empty()) // else nothing was measured
+      devices.emplace(fieldText(static_cast<const DeviceIdentity &>(key)), deviceJson(key));
+  Json json = Json::array();
+  for (auto &[text, device] : devices)
+    json.push_back(std::move(device));
+  return json;
+}
 
 } // namespace
 
-Result<Report> makeReport(const ReportRequest &request) { return Maker(request).make(); }
+Result<Json> makeReport(const ReportRequest &request) {
+  HEDDLE_ASSIGN(const Reporter reporter, Reporter::create(request));
+  Json json{{"written_by", std::string("heddle ") + heddle_version()},
+            {"generator", kGenerator},
+            {"database", request.store->path()},
+            {"against", nullptr}};
+  HEDDLE_ASSIGN(json["devices"], devicesOf(*request.store));
+  HEDDLE_ASSIGN(json["workloads"], reporter.workloads(*request.store));
+  if (request.against) {
+    json["against"]["database"] = request.against->path();
+    HEDDLE_ASSIGN(json["against"]["winners"], reporter.winners(*request.against));
+  }
+  return json;
+}
 
 } // namespace heddle::report

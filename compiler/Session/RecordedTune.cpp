@@ -5,6 +5,7 @@
 #include "compiler/Session/Publish.h"
 #include "compiler/Session/TunePrior.h"
 #include "compiler/Session/WarmStart.h"
+#include "runtime/Core/Recorded.h"
 #include "tuner/Search/StoreSink.h"
 
 #include <algorithm>
@@ -76,7 +77,7 @@ Result<std::vector<std::string>> firstOf(const TuneRequest &request, const Store
 } // namespace
 
 void setDevice(tuner::RecordedTable &table, const DeviceIdentity &device) {
-  table.setFact(kGpuFact, device.deviceName);
+  table.setFact(kGpuFact, std::string(withoutMark(device.deviceName)));
   table.setFact(kSmCountFact, std::to_string(device.smCount));
   table.setFact(kMemoryFact, std::to_string(device.memoryGib));
 }
@@ -91,6 +92,7 @@ Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table) {
   device.arch = deviceArch(std::string(model->arch));
   HEDDLE_ASSIGN(device.smCount, countOf(table, kSmCountFact, model->smCount));
   HEDDLE_ASSIGN(device.memoryGib, countOf(table, kMemoryFact, 0));
+  device.deviceName += kRecordedMark;
   return device;
 }
 
@@ -105,7 +107,7 @@ Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &req
 
   TuneOutcome outcome;
   outcome.key = winnerKey(file, request.shape, familyOf(space->pattern(), space->request()), device);
-  tuner::StoreTrialSink sink(store, outcome.key, tuner::TrialSource::recorded);
+  tuner::StoreTrialSink sink(store, outcome.key);
   tuner::TuningTask task;
   task.space = &playback->table.space();
   task.evaluator = std::shared_ptr<tuner::Evaluator>(playback, &playback->evaluator);

@@ -16,13 +16,13 @@ inline constexpr const char *kGpuFact = "gpu", *kSmCountFact = "sm_count", *kMem
 
 /// Facts that deviceOf reads back.
 void setDevice(tuner::RecordedTable &table, const DeviceIdentity &device);
-/// The GPU of the table. SMs that it does not count are those of the data sheet, memory is then 0. invalidArgument: it
+/// The GPU of the table, its name with the mark of runtime/Core/Recorded.h. SMs that it does not count are those of the data sheet, memory is then 0. invalidArgument: it
 /// names no GPU; notFound: one that has no data sheet here.
 Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table);
 
 /// As tune(), on the GPU of the table. The space are the rows of the table, and the sizes are not compared with those
 /// that it was recorded on. A recorded second takes `pace` seconds. The winner is compiled and published as tuned, with
-/// the recorded time and no driver; without a compiler it is left out. Rows bear the mark of runtime/Core/Recorded.h.
+/// the recorded time and no driver; without a compiler it is left out.
 /// invalidArgument: a row that is no configuration of the kernels that serve the request.
 Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &request, tuner::RecordedTable table,
                                  double pace, Store &store);

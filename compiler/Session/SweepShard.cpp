@@ -1,5 +1,6 @@
 //===- SweepShard.cpp - the items of one shard, one after the other -------===//
 #include "compiler/Session/SweepShard.h"
+#include "runtime/Core/Recorded.h"
 
 #include <chrono>
 #include <ctime>
@@ -23,16 +24,16 @@ public:
 
   Status choose(const WorkPlan &plan) {
     HEDDLE_ASSIGN(std::vector<SweepEntry> ended, readSweep(options.folder));
-    std::set<std::string> done, recorded;
+    const bool plays = isRecorded(options.gpus.front().name);
+    std::set<std::string> done; // what a recording was played for is measured all the same
     for (const SweepEntry &entry : ended)
-      if (entry.isDone)
-        (entry.isRecorded && !options.isRecorded ? recorded : done).insert(entry.item);
+      if (entry.isDone && (plays || !isRecorded(entry.device)))
+        done.insert(entry.item);
     const std::vector<TuneItem> items = plan.tuneItems();
     for (size_t i = 0; i < items.size(); ++i) {
       if (!options.shard.has(i))
         continue;
       ++result.items;
-      result.recordedOnly += recorded.count(items[i].str());
       if (done.count(items[i].str()))
         ++result.known;
       else if (!hasGpuFor(items[i]))
@@ -58,7 +59,9 @@ public:
   }
 
 private:
-  static bool serves(const SweepGpu &gpu, const TuneItem &item) { return item.gpu.empty() || item.gpu == gpu.name; }
+  static bool serves(const SweepGpu &gpu, const TuneItem &item) {
+    return item.gpu.empty() || item.gpu == withoutMark(gpu.name);
+  }
   bool hasGpuFor(const TuneItem &item) const {
     for (const SweepGpu &gpu : options.gpus)
       if (serves(gpu, item))
@@ -84,7 +87,6 @@ private:
     SweepEntry entry = options.tune(item, gpu);
     entry.item = item.str();
     entry.device = gpu.name;
-    entry.isRecorded = options.isRecorded;
     entry.host = host;
     entry.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     entry.endedUnix = int64_t(std::time(nullptr));

@@ -14,7 +14,8 @@
 
 namespace heddle {
 
-/// One GPU of this machine: its number among those that the driver shows, and its name.
+/// One GPU of this machine: its number among those that the driver shows, and its name. What recordings of GPUs with a
+/// mark in their names (runtime/Core/Recorded.h) did is done for such runs only.
 struct SweepGpu {
   int ordinal = 0;
   std::string name;
@@ -29,7 +30,6 @@ struct SweepOptions {
   std::string folder; ///< must exist
   Shard shard;
   std::vector<SweepGpu> gpus; ///< at least one
-  bool isRecorded = false;    ///< `tune` takes times from tables: what is done so is done for such runs only
   /// Tunes one item on a GPU, into the database of the shard. Called from one thread for each GPU. item, device, host
   /// and time are filled in by the caller.
   std::function<SweepEntry(const TuneItem &item, const SweepGpu &gpu)> tune;
@@ -38,10 +38,9 @@ struct SweepOptions {
 };
 
 struct SweepResult {
-  size_t items = 0;        ///< of the shard
-  size_t known = 0;        ///< finished by earlier runs
-  size_t elsewhere = 0;    ///< for GPUs that are not here
-  size_t recordedOnly = 0; ///< done by earlier runs, but with recorded times, where this one measures: not in `known`
+  size_t items = 0;                ///< of the shard
+  size_t known = 0;                ///< finished by earlier runs
+  size_t elsewhere = 0;            ///< for GPUs that are not here
   std::vector<SweepEntry> entries; ///< of this run, in the order of their ends
 };
 

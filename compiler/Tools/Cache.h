@@ -35,8 +35,6 @@ template <class T> Json rowJson(const T &row) {
 std::string winnerId(const Winner &winner);
 /// The row behind its id.
 Json winnerJson(const Winner &winner);
-/// The row without the mark of a recording in its message, which is a field here.
-Json trialJson(Trial trial);
 /// The row without its code, whose sizes are given instead.
 Json kernelJson(KernelRecord record, int64_t cubinBytes, int64_t ptxBytes);
 Json countsJson(const StoreCounts &counts);
@@ -48,9 +46,9 @@ std::string padded(std::string text, size_t width);
 std::string microseconds(double us);
 /// With a blank for each newline.
 std::string inOneLine(std::string text);
-/// The time of a winner, and whether it was recorded, or "untuned".
+/// The time of a winner, or "untuned".
 std::string timeText(const Winner &winner);
-/// The time of a trial or why it has none, likewise.
+/// The time of a trial, or why it has none.
 std::string outcomeText(const Trial &trial);
 /// "0.6.0": the number of the code generator, without the name of the program, whose versions are others.
 std::string generatorText(const std::string &generator);

@@ -3,7 +3,6 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/CountText.h"
-#include "runtime/Core/Recorded.h"
 
 #include <CLI/CLI.hpp>
 
@@ -87,8 +86,7 @@ void printWinner(const Winner &winner) {
        "work_per_sm=" + std::to_string(winner.workPerSm) + " tiles_per_row=" + std::to_string(winner.tilesPerRow) +
            " gqa_ratio=" + std::to_string(winner.gqaRatio) + " query_rows=" + std::to_string(winner.queryRows));
   line("median", timeText(winner));
-  line("driver", isRecorded(winner) ? "none: the time was recorded elsewhere and played back"
-                                    : versionText(winner.driverVersion));
+  line("driver", versionText(winner.driverVersion));
   line("created", dateText(winner.createdUnix));
 }
 
@@ -110,7 +108,7 @@ void printTrials(const std::vector<Trial> &trials, const std::string &config, in
   for (size_t i = 0; i < trials.size() && int64_t(i) < most; ++i) {
     const Trial &trial = trials[i];
     const bool isMeasured = trial.outcome == "measured";
-    const std::string message = inOneLine(messageOf(trial));
+    const std::string message = inOneLine(trial.message);
     std::string changes = configChanges(config, trial.config);
     std::cout << "    " << padded(outcomeText(trial) + (isMeasured ? conditionsText(trial) : ""), 14)
               << (changes.empty() ? "this configuration" : inOneLine(changes))
@@ -162,7 +160,7 @@ Status showJson(const Store &store, const Shown &shown) {
     Json entry = winnerJson(winner);
     entry["trials"] = Json::array();
     for (const Trial &trial : trials)
-      entry["trials"].push_back(trialJson(trial));
+      entry["trials"].push_back(rowJson(trial));
     json["winners"].push_back(std::move(entry));
   }
   printJson(json);

@@ -2,7 +2,6 @@
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/CountText.h"
 #include "runtime/Core/FieldText.h"
-#include "runtime/Core/Recorded.h"
 #include "runtime/Core/SafeText.h"
 
 #include <algorithm>
@@ -16,15 +15,6 @@ std::string winnerId(const Winner &winner) { return fieldDigest(static_cast<cons
 Json winnerJson(const Winner &winner) {
   Json json{{"winner_key", winnerId(winner)}};
   json.update(rowJson(winner));
-  json["recorded"] = isRecorded(winner);
-  return json;
-}
-
-Json trialJson(Trial trial) {
-  const bool recorded = isRecorded(trial);
-  trial.message = messageOf(trial);
-  Json json = rowJson(trial);
-  json["recorded"] = recorded;
   return json;
 }
 
@@ -70,13 +60,10 @@ std::string inOneLine(std::string text) {
   return safeLine(text, kMostLineBytes);
 }
 
-std::string timeText(const Winner &winner) {
-  return winner.isTuned ? microseconds(winner.medianUs) + (isRecorded(winner) ? " (recorded)" : "") : "untuned";
-}
+std::string timeText(const Winner &winner) { return winner.isTuned ? microseconds(winner.medianUs) : "untuned"; }
 
 std::string outcomeText(const Trial &trial) {
-  return (trial.outcome == "measured" ? microseconds(trial.medianUs) : trial.outcome) +
-         (isRecorded(trial) ? " (recorded)" : "");
+  return trial.outcome == "measured" ? microseconds(trial.medianUs) : trial.outcome;
 }
 
 static constexpr std::string_view kGeneratorPrefix = "heddle ";

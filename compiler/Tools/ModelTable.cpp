@@ -11,7 +11,6 @@
 #include "compiler/Tools/Output.h"
 #include "runtime/Core/CountText.h"
 #include "runtime/Core/FieldText.h"
-#include "runtime/Core/Recorded.h"
 
 #include <CLI/CLI.hpp>
 
@@ -71,7 +70,7 @@ double rounded(double number, double parts) { return std::round(number * parts) 
 /// On one line, and where it is cut, that is said: reports show it as the reason.
 std::string shortMessage(const Trial &trial) {
   constexpr size_t kMostMessage = 500;
-  const std::string message = inOneLine(messageOf(trial));
+  const std::string message = inOneLine(trial.message);
   return message.size() <= kMostMessage ? message : message.substr(0, kMostMessage) + " ...";
 }
 

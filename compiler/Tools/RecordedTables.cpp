@@ -1,6 +1,7 @@
 //===- RecordedTables.cpp - tables in the place of a GPU ------------------===//
 #include "compiler/Tools/RecordedTables.h"
 #include "compiler/Pattern/PatternSource.h"
+#include "runtime/Core/Recorded.h"
 
 #include <CLI/CLI.hpp>
 
@@ -112,7 +113,8 @@ void RecordedOptions::add(CLI::App &command) {
 }
 
 std::vector<std::string> RecordedOptions::wordsFor(const std::string &gpuName) const {
-  return {"--recorded=" + path, "--recorded-gpu=" + gpuName, "--recorded-pace=" + std::to_string(pace)};
+  return {"--recorded=" + path, "--recorded-gpu=" + std::string(withoutMark(gpuName)),
+          "--recorded-pace=" + std::to_string(pace)};
 }
 
 Result<ModelProblem> problemOf(const tuner::RecordedTable &table) {

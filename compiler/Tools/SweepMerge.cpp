@@ -8,7 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <iostream>
-#include <map>
+#include <set>
 
 namespace heddle::cli {
 namespace {
@@ -17,29 +17,22 @@ struct SweepMergeOptions : SweepPlanOptions {
   DatabaseOptions database;
 };
 
-/// Items of the plan that nobody finished, and those whose times are recorded, not measured.
-struct OpenItems {
-  size_t open = 0, recorded = 0;
-};
-
-Result<OpenItems> countOpen(const SweepMergeOptions &options) {
+/// Items of the plan that nobody finished.
+Result<size_t> countOpen(const SweepMergeOptions &options) {
   HEDDLE_ASSIGN(WorkPlan plan, options.load());
   HEDDLE_ASSIGN(std::vector<SweepEntry> entries, readSweep(options.folder));
-  std::map<std::string, bool> isRecorded; // of those that are done
+  std::set<std::string> done;
   for (const SweepEntry &entry : entries)
     if (entry.isDone)
-      isRecorded[entry.item] = entry.isRecorded;
-  OpenItems items;
-  for (const TuneItem &item : plan.tuneItems()) {
-    const auto done = isRecorded.find(item.str());
-    items.open += done == isRecorded.end();
-    items.recorded += done != isRecorded.end() && done->second;
-  }
-  return items;
+      done.insert(entry.item);
+  size_t open = 0;
+  for (const TuneItem &item : plan.tuneItems())
+    open += !done.count(item.str());
+  return open;
 }
 
 Status mergeShards(const SweepMergeOptions &options) {
-  HEDDLE_ASSIGN(const OpenItems items, countOpen(options));
+  HEDDLE_ASSIGN(const size_t open, countOpen(options));
   const std::vector<std::string> shards = shardDatabases(options.folder);
   if (shards.empty())
     return Status::notFound("'" + options.folder + "': there is no database of a shard");
@@ -48,18 +41,11 @@ Status mergeShards(const SweepMergeOptions &options) {
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
   HEDDLE_TRY(store.merge(shards, reading).status());
   HEDDLE_ASSIGN(StoreCounts counts, store.counts());
-  if (items.recorded > 0)
-    warn(counted(items.recorded, "item") + " of the plan " + (items.recorded == 1 ? "has" : "have") +
-         " recorded times, which nobody measured here");
-  if (items.open > 0)
-    warn(counted(items.open, "item") + " of the plan " + (items.open == 1 ? "is" : "are") +
+  if (open > 0)
+    warn(counted(open, "item") + " of the plan " + (open == 1 ? "is" : "are") +
          " not done; `heddle sweep status` says why");
   if (options.json)
-    printJson(Json{{"database", store.path()},
-                   {"shards", shards},
-                   {"not_done", items.open},
-                   {"recorded", items.recorded},
-                   {"holds", countsJson(counts)}});
+    printJson(Json{{"database", store.path()}, {"shards", shards}, {"not_done", open}, {"holds", countsJson(counts)}});
   else
     std::cout << store.path() << ": " << counted(shards.size(), "shard") << ", " << countsText(counts) << '\n';
   return {};

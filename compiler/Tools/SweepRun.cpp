@@ -8,6 +8,7 @@
 #include "compiler/Tools/Sweep.h"
 #include "compiler/Tools/ThisProgram.h"
 #include "runtime/Core/CountText.h"
+#include "runtime/Core/Recorded.h"
 #include "runtime/Device/Device.h"
 
 #include <CLI/CLI.hpp>
@@ -50,7 +51,7 @@ Result<std::vector<SweepGpu>> playedGpus(const RunOptions &options) {
   std::vector<SweepGpu> gpus;
   for (int ordinal : options.gpus.empty() ? std::vector<int>{0} : options.gpus)
     for (const std::string &name : names)
-      gpus.push_back({ordinal, name});
+      gpus.push_back({ordinal, name + std::string(kRecordedMark)});
   return gpus;
 }
 
@@ -102,13 +103,10 @@ size_t print(const RunOptions &options, const Shard &shard, const SweepResult &r
                        {"message", entry.message},
                        {"device", entry.device},
                        {"median_us", entry.medianUs},
-                       {"seconds", entry.seconds},
-                       {"recorded", entry.isRecorded}});
+                       {"seconds", entry.seconds}});
     if (!options.json)
       std::cout << entry.item << ": "
-                << (entry.isDone ? microseconds(entry.medianUs) + (entry.isRecorded ? " (recorded)" : "")
-                                 : "failed: " + inOneLine(entry.message))
-                << '\n';
+                << (entry.isDone ? microseconds(entry.medianUs) : "failed: " + inOneLine(entry.message)) << '\n';
   }
   if (options.json)
     printJson(Json{{"shard", shard.str()},
@@ -141,7 +139,6 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   running.folder = options.folder;
   running.shard = shard;
   running.gpus = gpus;
-  running.isRecorded = options.recorded.isGiven();
   running.cancel = &interrupted;
   running.tune = [&](const TuneItem &item, const SweepGpu &gpu) {
     TuneCommand here = command;
@@ -160,9 +157,6 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   Result<SweepResult> result = runShard(plan, running);
   progress.finish();
   HEDDLE_TRY(result.status());
-  if (result->recordedOnly > 0)
-    note(counted(result->recordedOnly, "item") + (result->recordedOnly == 1 ? " was" : " were") +
-         " done with recorded times, and measured now");
   return print(options, shard, *result);
 }
 

@@ -29,16 +29,14 @@ Json describe(const ItemStatus &status) {
                  {"host", status.entry->host},
                  {"median_us", status.entry->medianUs},
                  {"seconds", status.entry->seconds},
-                 {"ended_unix", status.entry->endedUnix},
-                 {"recorded", status.entry->isRecorded}});
+                 {"ended_unix", status.entry->endedUnix}});
   return json;
 }
 
 void print(const ItemStatus &status) {
   std::cout << padded(status.state(), 7) << status.item;
   if (status.entry && status.entry->isDone)
-    std::cout << ": " << microseconds(status.entry->medianUs) << " on " << status.entry->device
-              << (status.entry->isRecorded ? ", recorded" : "");
+    std::cout << ": " << microseconds(status.entry->medianUs) << " on " << status.entry->device;
   else if (status.entry)
     std::cout << ": " << inOneLine(status.entry->message);
   std::cout << '\n';
@@ -54,28 +52,23 @@ Status showStatus(const StatusOptions &options) {
     seconds += entry.seconds;
   }
   std::map<std::string, int64_t> counts = {{"done", 0}, {"failed", 0}, {"pending", 0}};
-  int64_t recorded = 0;
   Json list = Json::array();
   for (const TuneItem &item : plan.tuneItems()) {
     const auto found = entryOf.find(item.str());
     const ItemStatus status{item.str(), found == entryOf.end() ? nullptr : found->second};
     ++counts[status.state()];
-    recorded += status.entry && status.entry->isDone && status.entry->isRecorded;
     list.push_back(describe(status));
     if (!options.json && (options.list || (status.entry && !status.entry->isDone)))
       print(status);
   }
-  const Json summary = {{"done", counts["done"]},
-                        {"failed", counts["failed"]},
-                        {"pending", counts["pending"]},
-                        {"gpu_seconds", seconds},
-                        {"recorded", recorded}};
+  const Json summary = {
+      {"done", counts["done"]}, {"failed", counts["failed"]}, {"pending", counts["pending"]}, {"gpu_seconds", seconds}};
   if (options.json)
     printJson(Json{{"plan", options.plan}, {"dir", options.folder}, {"summary", summary}, {"items", list}});
   else
     std::cout << options.folder << ": " << grouped(counts["done"]) << " done, " << grouped(counts["failed"])
-              << " failed, " << grouped(counts["pending"]) << " pending, " << grouped(int64_t(seconds)) << " s of GPUs"
-              << (recorded ? "; " + grouped(recorded) + " done with recorded times" : "") << '\n';
+              << " failed, " << grouped(counts["pending"]) << " pending, " << grouped(int64_t(seconds))
+              << " s of GPUs\n";
   return {};
 }
 

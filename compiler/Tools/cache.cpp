@@ -27,8 +27,8 @@ Status listTrials(const Store &store, const CacheOptions &options) {
   const PatternLabels labels(names);
   Json json{{"database", store.path()}, {"trials", Json::array()}};
   for (const Trial &trial : trials) {
-    json["trials"].push_back(trialJson(trial));
-    const std::string message = inOneLine(messageOf(trial));
+    json["trials"].push_back(rowJson(trial));
+    const std::string message = inOneLine(trial.message);
     if (!options.json)
       std::cout << padded(outcomeText(trial), 14) << padded(keyText(trial, labels), 70) << inOneLine(trial.config)
                 << (message.empty() ? "" : ": " + message) << '\n';

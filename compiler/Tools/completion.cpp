@@ -1,6 +1,7 @@
 //===- completion.cpp - heddle completion ---------------------------------===//
-// Scripts by which shells complete verbs, options, their values and the names of patterns, from the declarations of the
-// verbs. bash and zsh share one function, whose tables are written in what both understand.
+// Scripts by which shells complete verbs, options, their values and the names of patterns. A script asks the program
+// what may stand where the cursor is: the first line of the answer is FILES if a file may, every other one a word and,
+// behind a tab, what it means.
 //===----------------------------------------------------------------------===//
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/CommandTree.h"
@@ -14,197 +15,106 @@
 namespace heddle::cli {
 namespace {
 
-std::string joined(const std::vector<std::string> &words) { return CLI::detail::join(words, " "); }
-
-std::string optionsOf(const CommandNode &command) {
-  std::vector<std::string> names;
-  for (const OptionNode &option : command.options)
-    names.insert(names.end(), option.names.begin(), option.names.end());
-  return joined(names);
-}
-
-/// What stands where no option is: operations, patterns or files.
-std::string wordsOf(const CommandNode &command) {
-  if (!command.subcommands.empty())
-    return "offered='" + joined(command.subcommands) + "'";
-  if (command.words.empty())
-    return "offered=''";
-  const OptionNode &word = command.words.front();
-  switch (word.kind) {
-  case ValueKind::pattern:
-    return "offered=\"$library\" files_too=1";
-  case ValueKind::choice:
-    return "offered='" + joined(word.choices) + "'";
-  case ValueKind::file:
-    return "files_too=1";
-  default:
-    return "offered=''";
-  }
-}
-
-std::string valueOf(const OptionNode &option) {
-  switch (option.kind) {
-  case ValueKind::pattern:
-    return "offered=\"$library\" files_too=1";
-  case ValueKind::choice:
-    return "offered='" + joined(option.choices) + "'";
-  case ValueKind::file:
-    return "files_too=1";
-  default:
-    return "offered=''";
-  }
-}
-
-/// A line of `case "$command $option"` for every option that takes a value.
-void printValues(const CommandNode &command) {
-  for (const OptionNode &option : command.options) {
-    if (option.kind == ValueKind::none)
-      continue;
-    std::string names;
-    for (const std::string &name : option.names)
-      names += (names.empty() ? "" : "|") + ("'" + command.path + " " + name + "'");
-    std::cout << "    " << names << ") " << valueOf(option) << "; return ;;\n";
-  }
-}
-
-/// _heddle_find WORD...: what may come behind these words, in `offered`, `dashed` (options) and `files_too`. No value
-/// of an option is taken for a verb, as none is called like one.
-void printFinder(const std::vector<CommandNode> &nodes) {
-  std::cout << "_heddle_find() {\n"
-               "  command=heddle option= offered= files_too=\n"
-               "  library='"
-            << joined(libraryPatternNames())
-            << "'\n"
-               "  local word\n"
-               "  shift\n"
-               "  for word in \"$@\"; do\n"
-               "    option=\n"
-               "    case \"$command $word\" in\n      ";
-  for (size_t i = 1; i < nodes.size(); ++i)
-    std::cout << (i > 1 ? "|" : "") << "'" << nodes[i].path << "'";
-  std::cout << ") command=\"$command $word\" ;;\n"
-               "      *\\ -*) option=$word ;;\n"
-               "    esac\n"
-               "  done\n"
-               "  case \"$command $option\" in\n";
-  for (const CommandNode &node : nodes)
-    printValues(node);
-  std::cout << "  esac\n"
-               "  case $command in\n";
-  for (const CommandNode &node : nodes)
-    std::cout << "    '" << node.path << "') dashed='" << optionsOf(node) << "' " << wordsOf(node) << " ;;\n";
-  std::cout << "  esac\n"
-               "}\n";
-}
-
-constexpr const char *kBash = R"(_heddle() {
-  local command option offered files_too dashed library current=${COMP_WORDS[COMP_CWORD]}
-  local -a before=("${COMP_WORDS[@]:0:COMP_CWORD}")
+constexpr const char *kBash = R"(# bash completion of heddle; made by 'heddle completion bash'.
+_heddle() {
+  local current=${COMP_WORDS[COMP_CWORD]} IFS=$'\n'
+  local -a before=("${COMP_WORDS[@]:1:COMP_CWORD-1}")
   if [ "$current" = = ]; then
     current=
   elif [ "${before[${#before[@]}-1]}" = = ]; then
     unset "before[${#before[@]}-1]"
   fi
-  _heddle_find "${before[@]}"
-  case $current in
-    -*) offered=$dashed files_too= ;;
+  local offered=$(heddle completion bash -- "${before[@]}" "$current" 2>/dev/null | cut -f1)
+  COMPREPLY=($(compgen -W "${offered#FILES}" -- "$current"))
+  case $offered in
+    FILES*) COMPREPLY+=($(compgen -f -- "$current")) ;;
   esac
-  COMPREPLY=()
-  [ -z "$offered" ] || COMPREPLY=($(compgen -W "$offered" -- "$current"))
-  [ -z "$files_too" ] || COMPREPLY+=($(compgen -f -- "$current"))
 }
 complete -o filenames -F _heddle heddle
 )";
 
-constexpr const char *kZsh = R"(_heddle() {
-  local command option offered files_too dashed library current=${words[CURRENT]}
-  local -a before
-  before=("${(@)words[1,CURRENT-1]}")
+constexpr const char *kZsh = R"(#compdef heddle
+# Made by 'heddle completion zsh'.
+_heddle() {
+  local current=${words[CURRENT]}
+  local -a before offered
+  before=("${(@)words[2,CURRENT-1]}")
   if [[ $current == --*=* ]]; then
     before+=("${current%%=*}")
     compset -P '*='
     current=$PREFIX
   fi
-  _heddle_find "${before[@]}"
-  case $current in
-    -*) offered=$dashed files_too= ;;
-  esac
-  [[ -z $offered ]] || compadd -- ${=offered}
-  [[ -z $files_too ]] || _files
+  offered=("${(@f)$(heddle completion zsh -- "${before[@]}" "$current" 2>/dev/null | cut -f1)}")
+  if [[ $offered[1] == FILES ]]; then
+    shift offered
+    _files
+  fi
+  compadd -- $offered
 }
 if [ "$funcstack[1]" = _heddle ]; then _heddle "$@"; else compdef _heddle heddle; fi
 )";
 
-int printBash(const std::vector<CommandNode> &nodes) {
-  std::cout << "# bash completion of heddle; made by 'heddle completion bash'.\n";
-  printFinder(nodes);
-  std::cout << kBash;
-  return Ok;
-}
+constexpr const char *kFish = R"(# fish completion of heddle; made by 'heddle completion fish'.
+function __heddle_offer
+  set -l offered (heddle completion fish -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+  if test "$offered[1]" = FILES
+    set -e offered[1]
+    __fish_complete_path (commandline -ct)
+  end
+  printf '%s\n' $offered
+end
+complete -c heddle -f -a '(__heddle_offer)'
+)";
 
-int printZsh(const std::vector<CommandNode> &nodes) {
-  std::cout << "#compdef heddle\n# Made by 'heddle completion zsh'.\n";
-  printFinder(nodes);
-  std::cout << kZsh;
-  return Ok;
-}
+/// What is typed: the command that the words lead to, and the option that waits for its value, if one does.
+struct Place {
+  const CommandNode *command;
+  const OptionNode *option = nullptr;
 
-/// In single quotes of fish.
-std::string fishText(const std::string &text) {
-  std::string quoted = "'";
-  for (const char c : text)
-    quoted += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-  return quoted + "'";
-}
-
-std::string fishWords(ValueKind kind, const std::vector<std::string> &choices) {
-  switch (kind) {
-  case ValueKind::pattern:
-    return " -F -a " + fishText(joined(libraryPatternNames()));
-  case ValueKind::choice:
-    return " -f -a " + fishText(joined(choices));
-  case ValueKind::file:
-    return " -F";
-  default:
-    return " -f";
+  Place(const std::vector<CommandNode> &nodes, const std::vector<std::string> &words) : command(&nodes.front()) {
+    for (const std::string &word : words) {
+      const std::string path = command->path + " " + word;
+      const auto below =
+          std::find_if(nodes.begin(), nodes.end(), [&](const CommandNode &node) { return node.path == path; });
+      if (below != nodes.end())
+        command = &*below;
+      option = optionCalled(word);
+    }
   }
-}
-
-void printFish(const CommandNode &command, const std::vector<CommandNode> &nodes) {
-  const std::string begin = "complete -c heddle -n " + fishText("__heddle_is '" + command.path + "'");
-  for (const CommandNode &node : nodes)
-    for (const std::string &sub : command.subcommands)
-      if (node.path == command.path + " " + sub)
-        std::cout << begin << " -f -a " << sub << " -d " << fishText(node.summary) << '\n';
-  if (!command.words.empty())
-    std::cout << begin << fishWords(command.words.front().kind, command.words.front().choices) << '\n';
-  for (const OptionNode &option : command.options) {
-    std::cout << begin;
-    for (const std::string &name : option.names)
-      std::cout << (name[1] == '-' ? " -l " + name.substr(2) : " -s " + name.substr(1));
-    if (option.kind != ValueKind::none)
-      std::cout << " -r" << fishWords(option.kind, option.choices);
-    std::cout << " -d " << fishText(option.help) << '\n';
+  /// Null if it takes no value.
+  const OptionNode *optionCalled(const std::string &name) const {
+    for (const OptionNode &known : command->options)
+      if (known.kind != ValueKind::none && std::find(known.names.begin(), known.names.end(), name) != known.names.end())
+        return &known;
+    return nullptr;
   }
+};
+
+void offer(const OptionNode &node, const std::string &prefix) {
+  if (node.kind == ValueKind::file || node.kind == ValueKind::pattern)
+    std::cout << "FILES\n";
+  for (const std::string &word : node.kind == ValueKind::pattern ? libraryPatternNames() : node.choices)
+    std::cout << prefix << word << '\n';
 }
 
-int printFishScript(const std::vector<CommandNode> &nodes) {
-  std::cout << "# fish completion of heddle; made by 'heddle completion fish'.\n"
-               "function __heddle_is\n"
-               "  set -l command heddle\n"
-               "  for word in (commandline -opc)[2..-1]\n"
-               "    switch \"$command $word\"\n"
-               "      case";
-  for (size_t i = 1; i < nodes.size(); ++i)
-    std::cout << " '" << nodes[i].path << "'";
-  std::cout << "\n        set command \"$command $word\"\n"
-               "    end\n"
-               "  end\n"
-               "  test \"$command\" = $argv[1]\n"
-               "end\n"
-               "complete -c heddle -f\n";
-  for (const CommandNode &node : nodes)
-    printFish(node, nodes);
+/// `words` end with the one under the cursor.
+int offer(const std::vector<CommandNode> &nodes, std::vector<std::string> words) {
+  const std::string current = words.back();
+  words.pop_back();
+  const Place place(nodes, words);
+  const size_t value = current.find('=') + 1; // 0: none
+  if (const OptionNode *option = value ? place.optionCalled(current.substr(0, value - 1)) : place.option)
+    offer(*option, current.substr(0, value));
+  else if (current[0] == '-')
+    for (const OptionNode &known : place.command->options)
+      for (const std::string &name : known.names)
+        std::cout << name << '\t' << known.help << '\n';
+  else if (!place.command->subcommands.empty())
+    for (const CommandNode &node : nodes)
+      for (const std::string &sub : place.command->subcommands)
+        std::cout << (node.path == place.command->path + " " + sub ? sub + '\t' + node.summary + '\n' : "");
+  else if (!place.command->words.empty())
+    offer(place.command->words.front(), "");
   return Ok;
 }
 
@@ -212,10 +122,14 @@ int printFishScript(const std::vector<CommandNode> &nodes) {
 
 Action addCompletion(CLI::App &command) {
   auto shell = std::make_shared<std::string>();
+  auto words = std::make_shared<std::vector<std::string>>();
   command.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(oneOf("shell", {"bash", "zsh", "fish"}));
-  return [shell, &command] {
-    const std::vector<CommandNode> nodes = commandTree(rootOf(command));
-    return *shell == "bash" ? printBash(nodes) : *shell == "zsh" ? printZsh(nodes) : printFishScript(nodes);
+  command.add_option("WORDS", *words, "What is typed, for the scripts")->group("");
+  return [shell, words, &command] {
+    if (!words->empty())
+      return offer(commandTree(rootOf(command)), *words);
+    std::cout << (*shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
+    return int(Ok);
   };
 }
 

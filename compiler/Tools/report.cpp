@@ -1,79 +1,91 @@
 //===- report.cpp - heddle report -----------------------------------------===//
-// Writes what databases say as one page for people, or as JSON. Databases are only read; several are read as `heddle
-// cache merge` would join them.
+// Writes what a database says as one page for people, or as JSON. Databases are only read.
 //===----------------------------------------------------------------------===//
 #include "compiler/Report/Report.h"
+#include "compiler/Plan/WorkPlan.h"
 #include "compiler/Report/ReportPage.h"
-#include "compiler/Tools/Options.h"
+#include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
-#include "compiler/Tools/ReportInputs.h"
-#include "compiler/Tools/Verb.h"
 #include "runtime/Core/CountText.h"
-#include "runtime/Core/PartFolder.h"
 
 #include <CLI/CLI.hpp>
 
-#include <filesystem>
 #include <iostream>
+#include <set>
 
 namespace heddle::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct ReportOptions {
-  DatabaseOptions database; ///< its permissions, and the path where none is given
-  std::vector<std::string> databases;
+  DatabaseOptions database;
   std::string against, output;
-  ReportInputs inputs;
+  std::vector<std::string> plans, calls;
   bool json = false;
-
-  std::vector<std::string> paths() const {
-    return databases.empty() ? std::vector<std::string>{database.path()} : databases;
-  }
-  StoreOptions reading() const { return database.options(StoreMode::readOnly); }
 };
+
+ModelProblem problemOf(const TuneItem &item) {
+  ModelProblem problem;
+  problem.pattern.file = item.pattern.file;
+  problem.pattern.name = item.pattern.pattern;
+  problem.problem.batch = item.problem.batch;
+  problem.problem.heads = item.problem.heads;
+  problem.problem.kvHeads = item.problem.kvHeads;
+  problem.problem.seqlen = item.problem.seqlenQ;
+  problem.problem.seqlenK = item.problem.seqlenK;
+  problem.problem.sizes.assignments = item.pattern.sizes;
+  problem.shape.headDim = item.dims.head;
+  problem.shape.valueDim = item.dims.value;
+  problem.shape.dtype = dtypeName(item.dtype);
+  return problem;
+}
+
+/// The calls of all plans, then the others, each once: a plan has an item for every GPU.
+Result<std::vector<ModelProblem>> callsOf(const ReportOptions &options) {
+  std::vector<ModelProblem> calls;
+  for (const std::string &path : options.plans) {
+    HEDDLE_ASSIGN(WorkPlan plan, WorkPlan::load(path));
+    for (const TuneItem &item : plan.tuneItems())
+      calls.push_back(problemOf(item));
+  }
+  for (const std::string &text : options.calls) {
+    HEDDLE_ASSIGN(ModelProblem call, ModelProblem::parse(text));
+    calls.push_back(std::move(call));
+  }
+  std::set<std::string> seen;
+  calls.erase(std::remove_if(calls.begin(), calls.end(),
+                             [&](const ModelProblem &call) { return !seen.insert(call.text()).second; }),
+              calls.end());
+  return calls;
+}
 
 /// A page must not take the place of what it was made from.
 Status checkPage(const ReportOptions &options) {
-  HEDDLE_ASSIGN(std::vector<std::string> uses, options.inputs.files());
-  const std::vector<std::string> databases = options.paths();
-  uses.insert(uses.end(), databases.begin(), databases.end());
-  uses.push_back(options.against);
+  HEDDLE_ASSIGN(const std::vector<ModelProblem> calls, callsOf(options));
+  std::vector<std::string> uses = options.plans;
+  uses.insert(uses.end(), {options.database.path(), options.against});
+  for (const ModelProblem &call : calls)
+    for (const std::string &file : call.files())
+      uses.push_back(file);
   return checkOutput("-o", options.output, uses);
 }
 
-/// Of several files, what a merge makes of them, in a file that goes with the folder.
-Result<Store> openAll(const ReportOptions &options, std::optional<PartFolder> &folder) {
-  const std::vector<std::string> paths = options.paths();
-  if (paths.size() == 1)
-    return Store::open(paths.front(), options.reading());
-  HEDDLE_ASSIGN(PartFolder made, PartFolder::beside((fs::temp_directory_path() / "merged.db").string()));
-  folder.emplace(std::move(made));
-  StoreOptions writing;
-  writing.mode = StoreMode::readWrite;
-  writing.forceNetwork = true; // nobody else knows the file
-  HEDDLE_ASSIGN(Store merged, Store::open(folder->file("merged.db"), writing));
-  HEDDLE_TRY(merged.merge(paths, options.reading()).status());
-  return merged;
-}
-
 Result<Json> collect(const ReportOptions &options) {
-  std::optional<PartFolder> folder; // goes last
-  HEDDLE_ASSIGN(Store store, openAll(options, folder));
-  std::optional<Store> against;
-  if (!options.against.empty()) {
-    HEDDLE_ASSIGN(Store other, Store::open(options.against, options.reading()));
-    against.emplace(std::move(other));
-  }
+  HEDDLE_ASSIGN(const std::vector<ModelProblem> calls, callsOf(options));
+  HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
   report::ReportRequest request;
   request.store = &store;
-  request.against = against ? &*against : nullptr;
-  request.databases = options.paths();
-  HEDDLE_ASSIGN(request.problems, options.inputs.problems());
-  HEDDLE_ASSIGN(request.patternFiles, options.inputs.patternFiles());
-  HEDDLE_ASSIGN(report::Report made, report::makeReport(request));
-  return report::reportJson(made);
+  std::optional<Store> against;
+  if (!options.against.empty()) {
+    HEDDLE_ASSIGN(against, Store::open(options.against, options.database.options(StoreMode::readOnly)));
+    request.against = &*against;
+  }
+  for (const ModelProblem &call : calls) {
+    report::KnownProblem &known = request.problems.emplace_back();
+    HEDDLE_ASSIGN(known.file, call.pattern.load());
+    HEDDLE_ASSIGN(known.shape, call.problem.shape(*known.file));
+    known.kernel = call.shape.shape(baselineGpuArch());
+  }
+  return report::makeReport(request);
 }
 
 Status makeAndWrite(const ReportOptions &options) {
@@ -99,17 +111,22 @@ Status makeAndWrite(const ReportOptions &options) {
 
 Action addReport(CLI::App &command) {
   auto options = std::make_shared<ReportOptions>();
-  command
-      .add_option("--db", options->databases,
-                  "Database; may be repeated [$HEDDLE_DB, else heddle/kernels.db in $XDG_CACHE_HOME or ~/.cache]")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+  options->database.add(command);
   command
       .add_option("--against", options->against,
                   "Another database to compare the winners with: an older one, another machine's")
       ->type_name("FILE");
-  options->inputs.add(command);
-  options->database.addPermissions(command);
+  command
+      .add_option("--plan", options->plans,
+                  "Plan of the sweep: says which calls were tuned, for rates, roof, estimates and defaults; may be "
+                  "repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--problem", options->calls,
+                  "One such call, \"FILE --batch=2 --heads=16 --seqlen=8192 --head-dim=128\"; may be repeated")
+      ->type_name("CALL")
+      ->allow_extra_args(false);
   CLI::Option *output =
       command.add_option("-o,--output", options->output, "Page to write; - is standard output")->type_name("FILE");
   CLI::Option *json = command.add_flag("--json", options->json, "Print the data of the page as JSON instead");

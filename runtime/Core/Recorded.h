@@ -1,20 +1,23 @@
 //===- Recorded.h - times that were played back -----------------*- C++ -*-===//
-// Owns the mark of what a recording gave in the place of a measurement (`heddle tune --recorded`). A winner of a
-// measurement names the driver that launched it, a recorded one none; a trial says it in its message.
+// Owns the mark of what a recording gave in the place of a measurement (`heddle tune --recorded`): its rows are of a GPU
+// of another name, so that no launch, search or merge takes them for those of the GPU that was recorded.
 #ifndef HEDDLE_RUNTIME_CORE_RECORDED_H
 #define HEDDLE_RUNTIME_CORE_RECORDED_H
 
-#include "runtime/Core/KernelRecord.h"
+#include <string_view>
 
 namespace heddle {
 
-bool isRecorded(const Winner &winner);
-bool isRecorded(const Trial &trial);
+inline constexpr std::string_view kRecordedMark = " (recorded)";
 
-// The message of a trial that was played back, from the one that it was recorded with.
-std::string recordedMessage(const std::string &message);
-// What a trial says beside its mark: why it was not measured; empty if it was.
-std::string messageOf(const Trial &trial);
+// The name of the GPU that was recorded; of others the name itself.
+inline std::string_view withoutMark(std::string_view device) {
+  const size_t mark = device.rfind(kRecordedMark);
+  return mark != std::string_view::npos && mark + kRecordedMark.size() == device.size() ? device.substr(0, mark)
+                                                                                        : device;
+}
+
+inline bool isRecorded(std::string_view device) { return withoutMark(device).size() != device.size(); }
 
 } // namespace heddle
 

@@ -83,7 +83,7 @@ def verbs(inputs):
     yield "cache export", ["cache", "export", "--db=" + inputs.a, "-o", "OUT"], True, None
     yield "make-inputs", ["make-inputs", "--seqlen=4096", "--heads=4", "--head-dim=64", "-o", "OUT"], False, None
     yield "show", ["show", causal, "--seqlen=512", "-o", "OUT"], False, None
-    yield "report", ["report", "--db=" + inputs.a, "--db=" + inputs.b, "-o", "OUT"], False, None
+    yield "report", ["report", "--db=" + inputs.a, "--against=" + inputs.b, "-o", "OUT"], False, None
     compiled = heddle("compile", causal, "--arch=sm_80", "--emit=ptx", "-o", inputs.path("ptx"))
     if compiled.returncode == 3:
         print("kills.py: compile and pack are left out: " + compiled.stderr.strip())

@@ -105,27 +105,11 @@ TEST_CASE("which architectures run which code") {
   CHECK_FALSE(kernelRunsOn("sm_90", "H200"));
 }
 
-TEST_CASE("recorded times bear a mark that keeps the message") {
-  Trial trial;
-  trial.message = "spills 8 B";
-  CHECK_FALSE(isRecorded(trial));
-  CHECK(messageOf(trial) == "spills 8 B");
-  for (const char *message : {"", "spills 8 B", "a: b"}) {
-    trial.message = recordedMessage(message);
-    CHECK(isRecorded(trial));
-    CHECK(messageOf(trial) == message);
+TEST_CASE("the mark of recorded times is the end of a GPU's name") {
+  CHECK(isRecorded("NVIDIA H200 (recorded)"));
+  CHECK(withoutMark("NVIDIA H200 (recorded)") == "NVIDIA H200");
+  for (const char *name : {"", "NVIDIA H200", "(recorded)", " (recorded) 2"}) {
+    CHECK_FALSE(isRecorded(name));
+    CHECK(withoutMark(name) == name);
   }
-  for (const char *message : {"", "record", "recordedly", "recorded:"}) {
-    trial.message = message;
-    CHECK_FALSE(isRecorded(trial));
-    CHECK(messageOf(trial) == message);
-  }
-  Winner winner;
-  winner.isTuned = 1;
-  winner.medianUs = 5;
-  CHECK(isRecorded(winner));
-  winner.driverVersion = 13000;
-  CHECK_FALSE(isRecorded(winner));
-  winner.driverVersion = winner.isTuned = 0;
-  CHECK_FALSE(isRecorded(winner));
 }

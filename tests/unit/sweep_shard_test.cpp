@@ -3,6 +3,7 @@
 #include "compiler/Session/TuneProcess.h"
 #include "process_fixture.h"
 #include "scratch_fixture.h"
+#include "runtime/Core/Recorded.h"
 
 #include <doctest/doctest.h>
 
@@ -155,15 +156,11 @@ TEST_CASE("what is done with recorded times is done for such runs only") {
   const WorkPlan plan = planOf(3);
   SweepOptions recorded = optionsFor(folder.path()), real = optionsFor(folder.path(), {0, 2});
   recorded.tune = real.tune = [](const TuneItem &, const SweepGpu &) { return done(); };
-  recorded.isRecorded = true;
+  for (SweepGpu &gpu : recorded.gpus)
+    gpu.name += kRecordedMark;
   CHECK(run(plan, recorded).entries.size() == 3);
-  for (const SweepEntry &entry : *readSweep(folder.path()))
-    CHECK(entry.isRecorded);
   CHECK(run(plan, recorded).known == 3);
-  const SweepResult first = run(plan, real);
-  CHECK(first.known == 0);
-  CHECK(first.recordedOnly == 2);
-  CHECK(first.entries.size() == 2);
+  CHECK(run(plan, real).entries.size() == 2);
   CHECK(run(plan, real).known == 2);
   CHECK(run(plan, recorded).known == 3);
   real.shard = {1, 2};
@@ -172,15 +169,14 @@ TEST_CASE("what is done with recorded times is done for such runs only") {
   CHECK(doneIn(folder.path()) == 2); // what failed when it was measured is not done because a table has it
 }
 
-TEST_CASE("a journal without a word of recorded times is of measured ones") {
+TEST_CASE("a recording serves the items of the GPU that was recorded") {
   ScratchFolder folder;
-  writeFile(
-      folder / "shard-0-of-1.jsonl",
-      R"({"item": "a", "done": true, "message": "", "device": "One", "host": "h", "median_us": 1.5, "seconds": 2, "ended_unix": 3})"
-      "\n");
-  const std::vector<SweepEntry> entries = *readSweep(folder.path());
-  REQUIRE(entries.size() == 1);
-  CHECK_FALSE(entries[0].isRecorded);
+  SweepOptions options = optionsFor(folder.path());
+  options.gpus = {{0, "Two (recorded)"}};
+  options.tune = [](const TuneItem &, const SweepGpu &) { return done(); };
+  const SweepResult result = run(planOf(2, ", \"gpus\": [\"Two\", \"Three\"]"), options);
+  CHECK(result.entries.size() == 2);
+  CHECK(result.elsewhere == 2);
 }
 
 TEST_CASE("a journal that cannot be read is an error, not a shard that has done nothing") {

@@ -1,6 +1,5 @@
 //===- StoreSink.cpp --------------------------------------------------------===//
 #include "tuner/Search/StoreSink.h"
-#include "runtime/Core/Recorded.h"
 
 namespace heddle::tuner {
 
@@ -8,9 +7,8 @@ Result<std::vector<PointTrial>> StoreTrialSink::known(const SearchSpace &space) 
   HEDDLE_ASSIGN(std::vector<heddle::Trial> records, store.trials(heddle::Trial::sessionKey(key)));
   std::vector<PointTrial> inSpace;
   for (heddle::Trial &record : records) {
-    if (!space.parse(record.config) || (source == TrialSource::measured && isRecorded(record)))
+    if (!space.parse(record.config))
       continue;
-    record.message = messageOf(record);
     HEDDLE_ASSIGN(PointTrial trial, fromRecord(space, record));
     inSpace.push_back(std::move(trial));
   }
@@ -18,10 +16,7 @@ Result<std::vector<PointTrial>> StoreTrialSink::known(const SearchSpace &space) 
 }
 
 Status StoreTrialSink::record(const SearchSpace &space, const PointTrial &trial) {
-  heddle::Trial record = toRecord(space, trial, key);
-  if (source == TrialSource::recorded)
-    record.message = recordedMessage(record.message);
-  return store.recordTrial(record);
+  return store.recordTrial(toRecord(space, trial, key));
 }
 
 } // namespace heddle::tuner

@@ -1,7 +1,7 @@
 // Draws the page from the data that stands in it.
 const data = JSON.parse(byId("data").textContent);
 
-byId("sources").textContent = "heddle report of " + data.databases.join(", ") + (data.against === null ? "" : ", against " + data.against);
+byId("sources").textContent = "heddle report of " + data.database + (data.against === null ? "" : ", against " + data.against.database);
 drawTiles(data);
 
 const choice = byId("workload-choice");
@@ -15,7 +15,6 @@ function chooseWorkload(row) {
 }
 
 drawWinners(data, chooseWorkload);
-drawUnserved(data);
 drawGpus(data);
 drawAgainst(data);
 // The one with the most to see first.
