@@ -59,7 +59,7 @@ Status exportRows(const ExportOptions &options) {
 /// An option that may be given several times, or with values between commas.
 void addList(CLI::App &command, const char *name, std::vector<std::string> &values, const char *type,
              const char *help) {
-  command.add_option(name, values, help)->type_name(type)->delimiter(',')->allow_extra_args(false);
+  addValue(command, name, values, type, help)->delimiter(',')->allow_extra_args(false);
 }
 
 } // namespace
@@ -67,26 +67,21 @@ void addList(CLI::App &command, const char *name, std::vector<std::string> &valu
 Action addCacheExport(CLI::App &command) {
   auto options = std::make_shared<ExportOptions>();
   options->database.add(command);
-  command.add_option("-o,--output", options->output, "File to write; there must be none of that name")
-      ->type_name("FILE")
+  addValue(command, "-o,--output", options->output, "FILE", "File to write; there must be none of that name")
       ->required();
   addList(command, "--pattern", options->patterns, "NAME",
           "Only patterns of this name, or whose digest begins so; as those below, may be repeated");
   addList(command, "--kind", options->filter.kinds, "KIND", "Only kernels of this kind: forward");
-  command.add_option("--dtype", options->dtypes, "Only kernels of this element type")
-      ->type_name("TYPE")
+  addValue(command, "--dtype", options->dtypes, "TYPE", "Only kernels of this element type")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
-  takesCount(command.add_option("--head-dim", options->filter.headDims, "Only kernels of this head dim"))
-      ->type_name("N")
+  addCount(command, "--head-dim", options->filter.headDims, "N", "Only kernels of this head dim")
       ->delimiter(',')
       ->allow_extra_args(false);
   addList(command, "--arch", options->filter.archs, "ARCH",
           "Only winners on GPUs of this architecture, as the driver calls it");
-  command.add_option("--device", options->filter.deviceNames, "Only winners on GPUs of this name")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+  addValues(command, "--device", options->filter.deviceNames, "NAME", "Only winners on GPUs of this name");
   addList(command, "--generator", options->filter.generators, "NUMBER",
           (std::string("Only what is of ") + kGeneratorNumber).c_str());
   command.add_flag("--tuned", options->filter.onlyTuned, "No winners that stand in untuned");

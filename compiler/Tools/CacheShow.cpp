@@ -191,8 +191,7 @@ Action addCacheShow(CLI::App &command) {
   options->database.add(command);
   command.add_option("KEY", options->key, "Key of a winner, as ls prints it, or of a kernel, or how it begins")
       ->required();
-  command.add_option("--trials", options->trials, "Print so many trials of a winner; --json has all")
-      ->type_name("N")
+  addValue(command, "--trials", options->trials, "N", "Print so many trials of a winner; --json has all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   addJsonOption(command, options->json);

@@ -29,18 +29,16 @@ void CompileOptions::add(CLI::App &command) {
   addArchOption(command, archs);
   shape.add(command);
   shape.addQueries(command);
-  command.add_option("--emit", emit, "Stage to stop at: ast, analysis, schedule, config, cuda, ptx, cubin or record")
-      ->type_name("STAGE")
+  addValue(command, "--emit", emit, "STAGE",
+           "Stage to stop at: ast, analysis, schedule, config, cuda, ptx, cubin or record")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kStageNames), std::end(kStageNames))))
       ->capture_default_str();
-  command
-      .add_option("-o,--output", output,
-                  "Where to write it; - is stdout, {arch} stands for the architecture [text: stdout; cubin: nowhere]")
-      ->type_name("FILE");
+  addValue(command, "-o,--output", output, "FILE",
+           "Where to write it; - is stdout, {arch} stands for the architecture [text: stdout; cubin: nowhere]");
   config.addSkeleton(command);
   config.addFields(command);
   database.add(command);
-  command.add_option("--name", publishedName, "Name under which --db lists the pattern [its own]")->type_name("NAME");
+  addValue(command, "--name", publishedName, "NAME", "Name under which --db lists the pattern [its own]");
   command.add_flag("--timing", timing, "Print what each stage took, on stderr or in the JSON");
   addJsonOption(command, json);
 }

@@ -133,8 +133,8 @@ Action addModelFit(CLI::App &command) {
   auto options = std::make_shared<FitOptions>();
   command.add_option("TABLES", options->tables, "Tables that `heddle model table` wrote, of one GPU or several")
       ->required();
-  command.add_option("-o,--output", options->output, "File for the parameters, as --model of `heddle tune` takes them")
-      ->type_name("FILE");
+  addValue(command, "-o,--output", options->output, "FILE",
+           "File for the parameters, as --model of `heddle tune` takes them");
   addJsonOption(command, options->json);
   return [options] { return finish(fitTables(*options)); };
 }

@@ -80,14 +80,11 @@ Status predict(const PredictOptions &options) {
 Action addModelPredict(CLI::App &command) {
   auto options = std::make_shared<PredictOptions>();
   options->problem.add(command);
-  command.add_option("--gpu", options->gpu, "GPU whose data sheet gives the rates")
-      ->type_name("NAME")
+  addValue(command, "--gpu", options->gpu, "NAME", "GPU whose data sheet gives the rates")
       ->capture_default_str()
       ->check(gpuName());
-  command.add_option("--model", options->model, "Parameters that `heddle model fit` wrote [those shipped]")
-      ->type_name("FILE");
-  takesCount(command.add_option("--top", options->top, "So many of the fastest"))
-      ->type_name("N")
+  addValue(command, "--model", options->model, "FILE", "Parameters that `heddle model fit` wrote [those shipped]");
+  addCount(command, "--top", options->top, "N", "So many of the fastest")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   addJsonOption(command, options->json);

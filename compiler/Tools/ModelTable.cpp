@@ -137,12 +137,11 @@ Action addModelTable(CLI::App &command) {
   auto options = std::make_shared<TableOptions>();
   options->problem.add(command);
   options->database.add(command);
-  command.add_option("--device", options->device, "GPU that the trials are of, as the driver calls it [the only one]")
-      ->type_name("NAME");
-  command.add_option("--leave-out", options->leftOut, "Leave out trials whose message has this text; may be repeated")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  command.add_option("-o,--output", options->output, "File to write [standard output]")->type_name("FILE");
+  addValue(command, "--device", options->device, "NAME",
+           "GPU that the trials are of, as the driver calls it [the only one]");
+  addValues(command, "--leave-out", options->leftOut, "TEXT",
+            "Leave out trials whose message has this text; may be repeated");
+  addValue(command, "-o,--output", options->output, "FILE", "File to write [standard output]");
   return [options] {
     if (Status usage = options->problem.shape.check(); !usage.isOk())
       return failUsage(usage);

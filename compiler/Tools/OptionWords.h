@@ -1,23 +1,34 @@
-//===- OptionWords.h - checks of option values ------------------*- C++ -*-===//
-// Owns what is refused while options are parsed, so that a wrong word is a usage error before any work, and says what
+//===- OptionWords.h - options and checks of their values -------*- C++ -*-===//
+// Owns how options with a value are declared, and what is refused while options are parsed, so that a wrong word is a usage error before any work, and says what
 // was probably meant: names of every kind, counts, numbers.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_COMPILER_TOOLS_OPTIONWORDS_H
 #define HEDDLE_COMPILER_TOOLS_OPTIONWORDS_H
 
+#include <CLI/CLI.hpp>
+
 #include <string>
 #include <vector>
 
-namespace CLI {
-class Option;
-class Validator;
-} // namespace CLI
-
 namespace heddle::cli {
 
+/// An option with a value, which help calls by `type`.
+template <class T>
+CLI::Option *addValue(CLI::App &command, const char *names, T &value, const char *type, const std::string &help) {
+  return command.add_option(names, value, help)->type_name(type);
+}
+/// One that may be repeated, each time with one value.
+template <class T>
+CLI::Option *addValues(CLI::App &command, const char *names, T &values, const char *type, const std::string &help) {
+  return addValue(command, names, values, type, help)->allow_extra_args(false);
+}
 /// The option's values, integers, are written as parseCount() takes them (runtime/Core/CountText.h).
 CLI::Option *takesCount(CLI::Option *option);
 bool isCount(const CLI::Option &option);
+template <class T>
+CLI::Option *addCount(CLI::App &command, const char *names, T &value, const char *type, const std::string &help) {
+  return takesCount(addValue(command, names, value, type, help));
+}
 
 /// The words that the option takes, where a check of it lists them; for completion.
 std::vector<std::string> choicesOf(const CLI::Option &option);

@@ -16,12 +16,10 @@
 namespace heddle::cli {
 
 void PatternOptions::add(CLI::App &command) {
-  command
-      .add_option("FILE", file,
-                  "Pattern: a file (.mlir), a name of the library ('heddle help patterns'), or - for standard input")
-      ->required()
-      ->type_name(kPatternType);
-  command.add_option("--pattern", name, "Which attn.pattern of the file, if it has several")->type_name("NAME");
+  addValue(command, "FILE", file, kPatternType,
+           "Pattern: a file (.mlir), a name of the library ('heddle help patterns'), or - for standard input")
+      ->required();
+  addValue(command, "--pattern", name, "NAME", "Which attn.pattern of the file, if it has several");
 }
 
 Result<std::unique_ptr<PatternFile>> PatternOptions::load() const {
@@ -44,14 +42,10 @@ void printNotes(const PatternFile &file) {
 }
 
 void SizeOptions::add(CLI::App &command) {
-  command
-      .add_option("--set", assignments,
-                  "Run-time size of the pattern, over its default, such as left=8k; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  command.add_option("--operand", operands, "Tensor that the pattern reads, from a safetensors file; may be repeated")
-      ->type_name("NAME=FILE:TENSOR")
-      ->allow_extra_args(false);
+  addValues(command, "--set", assignments, "NAME=VALUE",
+            "Run-time size of the pattern, over its default, such as left=8k; may be repeated");
+  addValues(command, "--operand", operands, "NAME=FILE:TENSOR",
+            "Tensor that the pattern reads, from a safetensors file; may be repeated");
 }
 
 Status SizeOptions::check(const PatternFile &file) const {
@@ -67,8 +61,7 @@ std::vector<std::string> SizeOptions::files() const {
 }
 
 void OriginOption::add(CLI::App &command) {
-  takesCount(command.add_option("--q-origin", position, "Position of query 0, for patterns whose q_origin is given"))
-      ->type_name("P")
+  addCount(command, "--q-origin", position, "P", "Position of query 0, for patterns whose q_origin is given")
       ->check(CLI::Range(-kFarthestPosition, kFarthestPosition));
 }
 
@@ -97,40 +90,29 @@ Status OriginOption::check(const std::vector<const PatternFile *> &files) const 
 }
 
 CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
-  CLI::Option *option =
-      command
-          .add_option(
-              "--kind", kind,
-              "What is computed: forward, backward, or a piece of a backward pass (row_dot: row sums of out * d_out)")
-          ->type_name("KIND")
-          ->check(oneOf("kind", kindNames()))
-          ->capture_default_str();
+  CLI::Option *option = addValue(command, "--kind", kind, "KIND",
+                                 "What is computed: forward, backward, or a piece of a backward pass (row_dot: row "
+                                 "sums of out * d_out)")
+                            ->check(oneOf("kind", kindNames()))
+                            ->capture_default_str();
   command.add_flag_callback("--backward", [&kind] { kind = "backward"; }, "As --kind=backward")->excludes(option);
   return option;
 }
 
 void ShapeOptions::add(CLI::App &command) {
   addKindOption(command, kind);
-  takesCount(command.add_option("--head-dim", headDim, "Elements of one head of q and k"))
-      ->type_name("N")
-      ->capture_default_str();
-  takesCount(command.add_option("--value-dim", valueDim, "Elements of one head of v and out [head-dim]"))
-      ->type_name("N");
-  command.add_option("--dtype", dtype, "Element type of q, k, v: bf16 or fp16")
-      ->type_name("TYPE")
+  addCount(command, "--head-dim", headDim, "N", "Elements of one head of q and k")->capture_default_str();
+  addCount(command, "--value-dim", valueDim, "N", "Elements of one head of v and out [head-dim]");
+  addValue(command, "--dtype", dtype, "TYPE", "Element type of q, k, v: bf16 or fp16")
       ->check(CLI::IsMember({"bf16", "fp16"}))
       ->capture_default_str();
-  command.add_option("--out-dtype", outDtype, "Element type of out: that of q, or fp32 [as q]")
-      ->type_name("TYPE")
+  addValue(command, "--out-dtype", outDtype, "TYPE", "Element type of out: that of q, or fp32 [as q]")
       ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
 }
 
 void ShapeOptions::addQueries(CLI::App &command) {
-  takesCount(
-      command.add_option(
-          "--seqlen", queries,
-          "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts [any number]"))
-      ->type_name("N")
+  addCount(command, "--seqlen", queries, "N",
+           "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts [any number]")
       ->check(CLI::Range(int64_t(1), kFarthestPosition));
 }
 
@@ -153,14 +135,13 @@ KernelShape ShapeOptions::shape(const GpuArch &arch) const {
 }
 
 void ConfigOptions::addSkeleton(CLI::App &command) {
-  command.add_option("--skeleton", skeleton, "Family of kernels [the first that serves the request]")
-      ->type_name("NAME")
+  addValue(command, "--skeleton", skeleton, "NAME", "Family of kernels [the first that serves the request]")
       ->check(oneOf("skeleton", skeletonNames()));
 }
 
 CLI::Option *ConfigOptions::addFields(CLI::App &command) {
-  return command.add_option("--config", fields, "Changes to the default configuration, as block_m=128,stages=2")
-      ->type_name("FIELDS")
+  return addValue(command, "--config", fields, "FIELDS",
+                  "Changes to the default configuration, as block_m=128,stages=2")
       ->check(configFields());
 }
 
@@ -174,10 +155,8 @@ void addArchOption(CLI::App &command, std::vector<std::string> &given) {
     known += (known.empty() ? "" : ", ") + name;
   std::vector<std::string> names = archNames();
   names.push_back("all");
-  command
-      .add_option("--arch", given,
-                  "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
-      ->type_name("ARCH")
+  addValue(command, "--arch", given, "ARCH",
+           "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(oneOf("architecture", names));
@@ -192,8 +171,7 @@ std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names) {
 }
 
 void DatabaseOptions::add(CLI::App &command) {
-  command.add_option("--db", given, "Kernel database [$HEDDLE_DB, else heddle/kernels.db in the cache folder]")
-      ->type_name("FILE");
+  addValue(command, "--db", given, "FILE", "Kernel database [$HEDDLE_DB, else heddle/kernels.db in the cache folder]");
   addPermissions(command);
 }
 
@@ -203,12 +181,9 @@ void DatabaseOptions::addPermissions(CLI::App &command) {
 }
 
 void DatabaseOptions::addShipped(CLI::App &command) {
-  command
-      .add_option("--shipped-db", givenShipped,
-                  "Database that is only read, asked after the one of --db; may be repeated [$HEDDLE_SHIPPED_DB, "
-                  "separated by colons]")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+  addValues(command, "--shipped-db", givenShipped, "FILE",
+            "Database that is only read, asked after the one of --db; may be repeated [$HEDDLE_SHIPPED_DB, "
+            "separated by colons]");
 }
 
 std::string DatabaseOptions::path() const { return given.empty() ? userDatabase() : given; }
@@ -269,7 +244,7 @@ CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string 
     return "expected a whole number from 0 to " + std::to_string(std::numeric_limits<uint64_t>::max()) + ", got '" +
            text + "'";
   };
-  return command.add_option("--seed", seed, help)->type_name("S")->check(CLI::Validator(check, "", "SEED"));
+  return addValue(command, "--seed", seed, "S", help)->check(CLI::Validator(check, "", "SEED"));
 }
 
 void addJsonOption(CLI::App &command, bool &json) { command.add_flag("--json", json, "Print the result as JSON"); }

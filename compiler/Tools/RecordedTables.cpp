@@ -98,13 +98,10 @@ std::string listOf(const std::vector<NamedTable> &tables) {
 } // namespace
 
 void RecordedOptions::add(CLI::App &command) {
-  command
-      .add_option("--recorded", path,
-                  "No GPU: take times from TABLE, which `heddle model table` wrote, or from the table of a folder that "
-                  "is of the problem")
-      ->type_name("TABLE");
-  command.add_option("--recorded-gpu", gpu, "With --recorded: the GPU whose table is taken [the only one]")
-      ->type_name("NAME")
+  addValue(command, "--recorded", path, "TABLE",
+           "No GPU: take times from TABLE, which `heddle model table` wrote, or from the table of a folder that "
+           "is of the problem");
+  addValue(command, "--recorded-gpu", gpu, "NAME", "With --recorded: the GPU whose table is taken [the only one]")
       ->needs("--recorded");
   command.add_option("--recorded-pace", pace, "With --recorded: real seconds that a recorded second takes")
       ->capture_default_str()

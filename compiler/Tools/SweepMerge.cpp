@@ -57,8 +57,7 @@ Action addSweepMerge(CLI::App &command) {
   auto options = std::make_shared<SweepMergeOptions>();
   options->add(command);
   options->addFolder(command);
-  command.add_option("-o,--output", options->database.given, "Database to add to; made if it is not there")
-      ->type_name("FILE")
+  addValue(command, "-o,--output", options->database.given, "FILE", "Database to add to; made if it is not there")
       ->required();
   options->database.addPermissions(command);
   return [options] { return finish(mergeShards(*options)); };

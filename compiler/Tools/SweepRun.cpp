@@ -171,9 +171,8 @@ Action addSweepRun(CLI::App &command) {
                   "I/N: the items whose number leaves I when divided by N; mpi: as the launcher of an MPI job numbers "
                   "this process")
       ->capture_default_str();
-  command
-      .add_option("--gpus", options->gpus, "Numbers of the GPUs to use [all that the driver shows; with --recorded 0]")
-      ->type_name("N")
+  addValue(command, "--gpus", options->gpus, "N",
+           "Numbers of the GPUs to use [all that the driver shows; with --recorded 0]")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--budget", options->budget, "time for the search of each item: 30, 30s, 2m")

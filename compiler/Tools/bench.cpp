@@ -128,10 +128,9 @@ private:
 
 Action addBench(CLI::App &command) {
   auto options = std::make_shared<BenchOptions>();
-  command
-      .add_option("FILE", options->files, "patterns: files (.mlir) or names of the library ('heddle help patterns')")
-      ->required()
-      ->type_name(kPatternType);
+  addValue(command, "FILE", options->files, kPatternType,
+           "patterns: files (.mlir) or names of the library ('heddle help patterns')")
+      ->required();
   takesCount(command.add_option("--seqlen", options->seqlens, "lengths, separated by commas"))
       ->required()
       ->delimiter(',');

@@ -123,12 +123,10 @@ template <Status (*operation)(const CacheOptions &)> Action addPlain(CLI::App &c
   if constexpr (operation == list)
     command.add_flag("--trials", options->trials, "List what was tried instead, with the reasons of what failed");
   if constexpr (operation == prune) {
-    command.add_option("--older-than", options->olderThanDays, "Drop winners and trials of more days ago")
-        ->type_name("DAYS")
+    addValue(command, "--older-than", options->olderThanDays, "DAYS", "Drop winners and trials of more days ago")
         ->check(realBetween(1e-6, 1e6));
-    command
-        .add_option("--keep-generator", options->keepGenerator, std::string("Drop what is not of ") + kGeneratorNumber)
-        ->type_name("NUMBER");
+    addValue(command, "--keep-generator", options->keepGenerator, "NUMBER",
+             std::string("Drop what is not of ") + kGeneratorNumber);
     command.add_flag("--keep-unreferenced", options->keepsUnreferenced, "Keep kernels that no winner names");
     command.add_flag("--dry-run", options->dryRun, "Only count");
   }

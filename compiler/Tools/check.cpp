@@ -103,12 +103,10 @@ private:
 
 Action addCheck(CLI::App &command) {
   auto options = std::make_shared<CheckOptions>();
-  command
-      .add_option("FILE", options->files,
-                  "Patterns: files (.mlir), names of the library ('heddle help patterns'), or - for standard input")
-      ->required()
-      ->type_name(kPatternType);
-  command.add_option("--pattern", options->pattern, "Check only this attn.pattern")->type_name("NAME");
+  addValue(command, "FILE", options->files, kPatternType,
+           "Patterns: files (.mlir), names of the library ('heddle help patterns'), or - for standard input")
+      ->required();
+  addValue(command, "--pattern", options->pattern, "NAME", "Check only this attn.pattern");
   command.add_flag("--strict", options->strict, "Refuse warnings and parts that have no closed form");
   addJsonOption(command, options->json);
   return [options] { return Check(*options).run(); };

@@ -98,13 +98,10 @@ Action addConfigs(CLI::App &command) {
   options->shape.add(command);
   options->shape.addQueries(command);
   options->config.addSkeleton(command);
-  takesCount(
-      command.add_option("--sample", options->sample,
-                         "So many of them, at random; a larger sample begins with a smaller one [the first, in order]"))
-      ->type_name("N")
+  addCount(command, "--sample", options->sample, "N",
+           "So many of them, at random; a larger sample begins with a smaller one [the first, in order]")
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
-  command.add_option("--limit", options->limit, "Without --sample: list so many")
-      ->type_name("N")
+  addValue(command, "--limit", options->limit, "N", "Without --sample: list so many")
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)))
       ->capture_default_str();
   addSeedOption(command, options->seed, "Seed of the random order")->capture_default_str();

@@ -223,38 +223,27 @@ int runDiff(const DiffOptions &options) {
 Action addDiff(CLI::App &command) {
   auto options = std::make_shared<DiffOptions>();
   CLI::Range lengths(int64_t(1), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
-  command
-      .add_option("A", options->files[0], "Pattern: a file (.mlir) or a name of the library ('heddle help patterns')")
+  addValue(command, "A", options->files[0], kPatternType,
+           "Pattern: a file (.mlir) or a name of the library ('heddle help patterns')")
+      ->required();
+  addValue(command, "B", options->files[1], kPatternType, "Pattern to compare it with")->required();
+  addValue(command, "--pattern-a", options->names[0], "NAME", "Which attn.pattern of A");
+  addValue(command, "--pattern-b", options->names[1], "NAME", "Which attn.pattern of B");
+  addCount(command, "--seqlen", options->seqlen, "N", "Queries, and keys unless --seqlen-k is given")
       ->required()
-      ->type_name(kPatternType);
-  command.add_option("B", options->files[1], "Pattern to compare it with")->required()->type_name(kPatternType);
-  command.add_option("--pattern-a", options->names[0], "Which attn.pattern of A")->type_name("NAME");
-  command.add_option("--pattern-b", options->names[1], "Which attn.pattern of B")->type_name("NAME");
-  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given"))
-      ->required()
-      ->type_name("N")
       ->check(lengths);
-  takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]"))->type_name("M")->check(lengths);
-  takesCount(command.add_option("--heads", options->heads, "Query heads [one for each head group]"))
-      ->type_name("H")
-      ->check(counts);
-  takesCount(command.add_option("--head", options->head, "Draw this head only"))
-      ->type_name("h")
+  addCount(command, "--seqlen-k", options->seqlenK, "M", "Keys [as --seqlen]")->check(lengths);
+  addCount(command, "--heads", options->heads, "H", "Query heads [one for each head group]")->check(counts);
+  addCount(command, "--head", options->head, "h", "Draw this head only")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 20));
   options->sizes.add(command);
-  command.add_option("--set-a", options->ownSizes[0], "Like --set, for A alone")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  command.add_option("--set-b", options->ownSizes[1], "Like --set, for B alone")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
+  addValues(command, "--set-a", options->ownSizes[0], "NAME=VALUE", "Like --set, for A alone");
+  addValues(command, "--set-b", options->ownSizes[1], "NAME=VALUE", "Like --set, for B alone");
   options->origin.add(command);
-  takesCount(
-      command.add_option("--max-cells", options->maxCells,
-                         "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]"))
-      ->type_name("N")
+  addCount(command, "--max-cells", options->maxCells, "N",
+           "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]")
       ->check(CLI::Range(int64_t(1), int64_t(1024)));
-  command.add_option("--svg", options->svg, "Write a picture to this file too")->type_name("FILE");
+  addValue(command, "--svg", options->svg, "FILE", "Write a picture to this file too");
   command.add_flag("--exit-code", options->exitCode, "Exit with 1 if the patterns differ");
   addJsonOption(command, options->json);
   return [options] { return runDiff(*options); };

@@ -166,56 +166,38 @@ Action addExplain(CLI::App &command) {
   auto options = std::make_shared<ExplainOptions>();
   options->pattern.add(command);
   CLI::Range lengths(int64_t(0), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
-  takesCount(command.add_option("--seqlen", options->seqlen,
-                                "Queries, and keys unless --seqlen-k is given; required without --inputs"))
-      ->check(lengths)
-      ->type_name("N");
-  takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys"))->check(lengths)->type_name("M");
-  takesCount(command.add_option("--heads", options->heads, "Query heads (default 1)"))->check(counts)->type_name("H");
-  takesCount(command.add_option("--kv-heads", options->kvHeads, "Heads of k and v (default: as --heads)"))
-      ->check(counts)
-      ->type_name("H");
-  takesCount(command.add_option("--head-dim", options->headDim, "Channels of a head of q and k (default 128)"))
-      ->check(counts)
-      ->type_name("D");
-  takesCount(command.add_option("--value-dim", options->valueDim, "Channels of v and out [as --head-dim]"))
-      ->check(counts)
-      ->type_name("D");
+  addCount(command, "--seqlen", options->seqlen, "N",
+           "Queries, and keys unless --seqlen-k is given; required without --inputs")
+      ->check(lengths);
+  addCount(command, "--seqlen-k", options->seqlenK, "M", "Keys")->check(lengths);
+  addCount(command, "--heads", options->heads, "H", "Query heads (default 1)")->check(counts);
+  addCount(command, "--kv-heads", options->kvHeads, "H", "Heads of k and v (default: as --heads)")->check(counts);
+  addCount(command, "--head-dim", options->headDim, "D", "Channels of a head of q and k (default 128)")->check(counts);
+  addCount(command, "--value-dim", options->valueDim, "D", "Channels of v and out [as --head-dim]")->check(counts);
   command.add_option("--dtype", options->dtype, "Element type (default bf16)")
       ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
-  takesCount(command.add_option("--batch", options->batch, "Batch elements (default 1)"))
-      ->check(counts)
-      ->type_name("B");
-  takesCount(command.add_option("--block-m", options->blockM, "Queries of a tile (default 128)"))
-      ->check(counts)
-      ->type_name("M");
-  takesCount(command.add_option("--block-n", options->blockN, "Keys of a tile (default 128)"))
-      ->check(counts)
-      ->type_name("N");
+  addCount(command, "--batch", options->batch, "B", "Batch elements (default 1)")->check(counts);
+  addCount(command, "--block-m", options->blockM, "M", "Queries of a tile (default 128)")->check(counts);
+  addCount(command, "--block-n", options->blockN, "N", "Keys of a tile (default 128)")->check(counts);
   options->origin.add(command);
-  command.add_option("--gpu", options->gpu, "GPU of the roofline (default h200)")->type_name("NAME")->check(gpuName());
+  addValue(command, "--gpu", options->gpu, "NAME", "GPU of the roofline (default h200)")->check(gpuName());
   command.add_flag(
       "--configs", options->configs,
       "Count the configurations of the kernels, with what rules them out, and list the default and its neighbours");
   CLI::Option *quality = command.add_flag(
       "--quality", options->quality,
       "Compare with dense attention: captured mass, output error, layers until all is connected, imbalance of tiles");
-  command
-      .add_option("--inputs", options->inputs,
-                  "Tensors q, k, v of --quality, which also give the sizes and the element type [random]")
+  addValue(command, "--inputs", options->inputs, "X.safetensors",
+           "Tensors q, k, v of --quality, which also give the sizes and the element type [random]")
+      ->needs(quality);
+  addValue(command, "--rows", options->rows, "N",
+           "Rows that --quality looks at [all of short sequences, else at most 256]")
       ->needs(quality)
-      ->type_name("X.safetensors");
-  command
-      .add_option("--rows", options->rows, "Rows that --quality looks at [all of short sequences, else at most 256]")
-      ->needs(quality)
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
-      ->type_name("N");
-  command
-      .add_option("--limit", options->limit,
-                  "Counts stop at so many pairs tried one by one, or evaluations of a closed form [2^31 pairs, 2^20 "
-                  "evaluations]")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
-      ->type_name("N");
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
+  addValue(command, "--limit", options->limit, "N",
+           "Counts stop at so many pairs tried one by one, or evaluations of a closed form [2^31 pairs, 2^20 "
+           "evaluations]")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   addSeedOption(command, options->seed, "Of random inputs and of the sample of rows (default 0)")->needs(quality);
   options->sizes.add(command);
   addJsonOption(command, options->json);

@@ -145,63 +145,42 @@ Action addMakeInputs(CLI::App &command) {
   CLI::Range lengths(int64_t(0), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
   options->sizes.headDim = 64;
   addKindOption(command, options->kind);
-  command.add_option("--with", options->with, "Also what calls of the kind may leave out: d_lse, in fp32")
-      ->type_name("NAME");
-  takesCount(command.add_option("--batch", options->sizes.batch, "Batch elements"))
-      ->type_name("B")
-      ->check(counts)
-      ->capture_default_str();
-  takesCount(command.add_option("--seqlen", options->sizes.seqlenQ, "Queries, and keys unless --seqlen-k is given"))
+  addValue(command, "--with", options->with, "NAME", "Also what calls of the kind may leave out: d_lse, in fp32");
+  addCount(command, "--batch", options->sizes.batch, "B", "Batch elements")->check(counts)->capture_default_str();
+  addCount(command, "--seqlen", options->sizes.seqlenQ, "N", "Queries, and keys unless --seqlen-k is given")
       ->required()
-      ->type_name("N")
       ->check(lengths);
-  takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]"))->type_name("M")->check(lengths);
-  takesCount(command.add_option("--heads", options->sizes.heads, "Query heads"))
-      ->type_name("H")
+  addCount(command, "--seqlen-k", options->seqlenK, "M", "Keys [as --seqlen]")->check(lengths);
+  addCount(command, "--heads", options->sizes.heads, "H", "Query heads")->check(counts)->capture_default_str();
+  addCount(command, "--kv-heads", options->kvHeads, "H", "Heads of k and v [as --heads]")->check(counts);
+  addCount(command, "--head-dim", options->sizes.headDim, "D", "Channels of q and k")
       ->check(counts)
       ->capture_default_str();
-  takesCount(command.add_option("--kv-heads", options->kvHeads, "Heads of k and v [as --heads]"))
-      ->type_name("H")
-      ->check(counts);
-  takesCount(command.add_option("--head-dim", options->sizes.headDim, "Channels of q and k"))
-      ->type_name("D")
-      ->check(counts)
-      ->capture_default_str();
-  takesCount(command.add_option("--value-dim", options->valueDim, "Channels of v [as --head-dim]"))
-      ->type_name("D")
-      ->check(counts);
-  command.add_option("--dtype", options->dtype, "Element type: bf16, fp16 or fp32")
-      ->type_name("TYPE")
+  addCount(command, "--value-dim", options->valueDim, "D", "Channels of v [as --head-dim]")->check(counts);
+  addValue(command, "--dtype", options->dtype, "TYPE", "Element type: bf16, fp16 or fp32")
       ->check(CLI::IsMember({"bf16", "fp16", "fp32"}))
       ->capture_default_str();
   addSeedOption(command, options->seed, "Seed of the random numbers")->capture_default_str();
-  command.add_option("--scale", options->scale, "Standard deviation of every element")
-      ->type_name("S")
+  addValue(command, "--scale", options->scale, "S", "Standard deviation of every element")
       ->check(realBetween(1e-30, 1e30))
       ->capture_default_str();
-  takesCount(
-      command.add_option("--spikes", options->spikes.count,
-                         "So many random pairs of a query and a key in every head get a score near --spike-value"))
-      ->type_name("N")
+  addCount(command, "--spikes", options->spikes.count, "N",
+           "So many random pairs of a query and a key in every head get a score near --spike-value")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 20))
       ->capture_default_str();
-  command.add_option("--spike-value", options->spikes.value, "That score, at a scale of 1 / sqrt(head_dim)")
-      ->type_name("S")
+  addValue(command, "--spike-value", options->spikes.value, "S", "That score, at a scale of 1 / sqrt(head_dim)")
       ->check(realBetween(-1e30, 1e30))
       ->capture_default_str();
   auto isSpan = [](const std::string &text) {
     return parseKeySpan(text) ? "" : "expected FIRST-LAST, got '" + text + "'";
   };
-  command
-      .add_option("--minus-inf", options->sunkKeys,
-                  "Keys FIRST to LAST get scores that overflow to -infinity; every row must keep others")
-      ->type_name("FIRST-LAST")
+  addValue(command, "--minus-inf", options->sunkKeys, "FIRST-LAST",
+           "Keys FIRST to LAST get scores that overflow to -infinity; every row must keep others")
       ->check(isSpan);
-  command.add_option("--for", options->patternFile, "Also the tensors that this pattern reads, under their names")
-      ->type_name(kPatternType);
-  command.add_option("--pattern", options->patternName, "Which attn.pattern of that file, if it has several")
-      ->type_name("NAME");
-  command.add_option("-o,--output", options->output, "The file to write")->required()->type_name("FILE");
+  addValue(command, "--for", options->patternFile, kPatternType,
+           "Also the tensors that this pattern reads, under their names");
+  addValue(command, "--pattern", options->patternName, "NAME", "Which attn.pattern of that file, if it has several");
+  addValue(command, "-o,--output", options->output, "FILE", "The file to write")->required();
   return [options] { return runMakeInputs(*options); };
 }
 

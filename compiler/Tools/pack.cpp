@@ -131,18 +131,14 @@ Action addPack(CLI::App &command) {
   auto options = std::make_shared<PackingOptions>();
   command.add_option("PLAN", options->plan, "Plan file (JSON): patterns, head_dims, dtypes, archs; docs/plans.md")
       ->required();
-  command
-      .add_option("-o,--output", options->output, "File to write, .heddle by custom; there must be none of that name")
-      ->type_name("FILE")
+  addValue(command, "-o,--output", options->output, "FILE",
+           "File to write, .heddle by custom; there must be none of that name")
       ->required();
   addArchOption(command, options->archs);
   command.get_option("--arch")->description(command.get_option("--arch")->get_description() +
                                             " [those of the plan, else all]");
-  command
-      .add_option("--from", options->tuned,
-                  "Database whose tuned kernels for what is packed go in too; may be repeated")
-      ->type_name("DB")
-      ->allow_extra_args(false);
+  addValues(command, "--from", options->tuned, "DB",
+            "Database whose tuned kernels for what is packed go in too; may be repeated");
   options->permissions.addPermissions(command);
   command.add_option("--workers", options->workers, "threads that compile [one for each processor]")
       ->check(CLI::PositiveNumber);

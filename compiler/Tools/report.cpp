@@ -112,23 +112,15 @@ Status makeAndWrite(const ReportOptions &options) {
 Action addReport(CLI::App &command) {
   auto options = std::make_shared<ReportOptions>();
   options->database.add(command);
-  command
-      .add_option("--against", options->against,
-                  "Another database to compare the winners with: an older one, another machine's")
-      ->type_name("FILE");
-  command
-      .add_option("--plan", options->plans,
-                  "Plan of the sweep: says which calls were tuned, for rates, roof, estimates and defaults; may be "
-                  "repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  command
-      .add_option("--problem", options->calls,
-                  "One such call, \"FILE --batch=2 --heads=16 --seqlen=8192 --head-dim=128\"; may be repeated")
-      ->type_name("CALL")
-      ->allow_extra_args(false);
+  addValue(command, "--against", options->against, "FILE",
+           "Another database to compare the winners with: an older one, another machine's");
+  addValues(command, "--plan", options->plans, "FILE",
+            "Plan of the sweep: says which calls were tuned, for rates, roof, estimates and defaults; may be "
+            "repeated");
+  addValues(command, "--problem", options->calls, "CALL",
+            "One such call, \"FILE --batch=2 --heads=16 --seqlen=8192 --head-dim=128\"; may be repeated");
   CLI::Option *output =
-      command.add_option("-o,--output", options->output, "Page to write; - is standard output")->type_name("FILE");
+      addValue(command, "-o,--output", options->output, "FILE", "Page to write; - is standard output");
   CLI::Option *json = command.add_flag("--json", options->json, "Print the data of the page as JSON instead");
   output->excludes(json);
   return [options] {

@@ -303,53 +303,38 @@ Action addRun(CLI::App &command) {
   auto options = std::make_shared<RunOptions>();
   options->pattern.add(command);
   addKindOption(command, options->kind);
-  command
-      .add_option("--inputs", options->inputs,
-                  "Tensors " + rolesText(Access::read) +
-                      " in bf16, fp16 or fp32; backward, also d_out, and out and lse, which are "
-                      "computed on the CPU where they are missing")
+  addValue(command, "--inputs", options->inputs, "X.safetensors",
+           "Tensors " + rolesText(Access::read) +
+               " in bf16, fp16 or fp32; backward, also d_out, and out and lse, which are computed on the CPU where "
+               "they are missing")
+      ->required();
+  addValue(command, "--output", options->output, "Y.safetensors",
+           "Where " + rolesText(Access::write) + " go; backward, d_q, d_k and d_v")
+      ->required();
+  addValue(command, "--target", options->target, "TARGET", "Where to compute: cpu or cuda")
       ->required()
-      ->type_name("X.safetensors");
-  command
-      .add_option("--output", options->output, "Where " + rolesText(Access::write) + " go; backward, d_q, d_k and d_v")
-      ->required()
-      ->type_name("Y.safetensors");
-  command.add_option("--target", options->target, "Where to compute: cpu or cuda")
-      ->required()
-      ->type_name("TARGET")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command.add_option("--scale", options->scale, "Factor of q . k [1 / sqrt(head_dim)]")
-      ->type_name("S")
+  addValue(command, "--scale", options->scale, "S", "Factor of q . k [1 / sqrt(head_dim)]")
       ->check(realBetween(-1e30, 1e30));
   options->sizes.add(command);
   options->origin.add(command);
-  command.add_option("--out-dtype", options->outDType, "Type of out on a GPU [that of q]")
-      ->type_name("DTYPE")
+  addValue(command, "--out-dtype", options->outDType, "DTYPE", "Type of out on a GPU [that of q]")
       ->check(CLI::IsMember({"fp32"}));
-  command
-      .add_option(
-          "--config", options->config,
-          "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2")
-      ->type_name("FIELDS")
+  addValue(command, "--config", options->config, "FIELDS",
+           "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2")
       ->check(configFields());
-  takesCount(command.add_option(
-                 "--split-keys", options->splitKeys,
-                 "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first"))
-      ->type_name("N")
+  addCount(command, "--split-keys", options->splitKeys, "N",
+           "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first")
       ->check(CLI::Range(int64_t(0), kFarthestPosition));
-  takesCount(command.add_option("--repeat", options->repeat,
-                                "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first"))
-      ->type_name("N")
+  addCount(command, "--repeat", options->repeat, "N",
+           "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first")
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
-  command
-      .add_option("--gradients-of", options->gradientsOf,
-                  "On the CPU, backward: also the gradient of this number or tensor of the pattern, d_NAME")
-      ->type_name("NAME");
+  addValue(command, "--gradients-of", options->gradientsOf, "NAME",
+           "On the CPU, backward: also the gradient of this number or tensor of the pattern, d_NAME");
   command.add_flag("--make-operands", options->makesOperands,
                    "Make the tensors that the pattern reads and nobody gives, for tests");
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");
-  takesCount(command.add_option("--rows", options->rows, "How many rows --verify compares"))
-      ->type_name("N")
+  addCount(command, "--rows", options->rows, "N", "How many rows --verify compares")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
       ->capture_default_str();
   options->database.add(command);

@@ -94,37 +94,23 @@ Action addShow(CLI::App &command) {
   auto options = std::make_shared<ShowOptions>();
   options->pattern.add(command);
   CLI::Range lengths(int64_t(1), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
-  takesCount(command.add_option("--seqlen", options->seqlen, "Queries, and keys unless --seqlen-k is given"))
+  addCount(command, "--seqlen", options->seqlen, "N", "Queries, and keys unless --seqlen-k is given")
       ->required()
-      ->type_name("N")
       ->check(lengths);
-  takesCount(command.add_option("--seqlen-k", options->seqlenK, "Keys [as --seqlen]"))->type_name("M")->check(lengths);
-  takesCount(command.add_option("--heads", options->heads, "Query heads [one for each head group]"))
-      ->type_name("H")
-      ->check(counts);
-  takesCount(command.add_option("--head", options->head, "Show this head only"))
-      ->type_name("h")
+  addCount(command, "--seqlen-k", options->seqlenK, "M", "Keys [as --seqlen]")->check(lengths);
+  addCount(command, "--heads", options->heads, "H", "Query heads [one for each head group]")->check(counts);
+  addCount(command, "--head", options->head, "h", "Show this head only")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 20));
-  takesCount(command.add_option("--block-m", options->blockM, "Queries of a tile"))
-      ->type_name("M")
-      ->check(counts)
-      ->capture_default_str();
-  takesCount(command.add_option("--block-n", options->blockN, "Keys of a tile"))
-      ->type_name("N")
-      ->check(counts)
-      ->capture_default_str();
+  addCount(command, "--block-m", options->blockM, "M", "Queries of a tile")->check(counts)->capture_default_str();
+  addCount(command, "--block-n", options->blockN, "N", "Keys of a tile")->check(counts)->capture_default_str();
   options->sizes.add(command);
   options->origin.add(command);
-  command.add_option("--format", options->format, "svg or text [svg for a FILE.svg, else text]")
-      ->type_name("FORMAT")
+  addValue(command, "--format", options->format, "FORMAT", "svg or text [svg for a FILE.svg, else text]")
       ->check(CLI::IsMember({"svg", "text"}));
-  takesCount(
-      command.add_option("--max-cells", options->maxCells,
-                         "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]"))
-      ->type_name("N")
+  addCount(command, "--max-cells", options->maxCells, "N",
+           "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]")
       ->check(CLI::Range(int64_t(1), int64_t(1024)));
-  command.add_option("-o,--output", options->output, "Where the picture goes; - is standard output")
-      ->type_name("FILE")
+  addValue(command, "-o,--output", options->output, "FILE", "Where the picture goes; - is standard output")
       ->capture_default_str();
   return [options] { return runShow(*options); };
 }

@@ -20,8 +20,7 @@ void SweepPlanOptions::add(CLI::App &command) {
 }
 
 void SweepPlanOptions::addFolder(CLI::App &command) {
-  command.add_option("--dir", folder, "Folder of the sweep: a database and a journal for each shard")
-      ->type_name("FOLDER")
+  addValue(command, "--dir", folder, "FOLDER", "Folder of the sweep: a database and a journal for each shard")
       ->required();
 }
 

@@ -245,9 +245,8 @@ Action addTune(CLI::App &command) {
   command.add_option("--strategy", options->strategy, "NAME or NAME:OPTION=N,...; " + strategies)
       ->check(strategyWords())
       ->capture_default_str();
-  command
-      .add_option("--model", options->model, "Parameters of the estimate that `heddle model fit` wrote [those shipped]")
-      ->type_name("FILE");
+  addValue(command, "--model", options->model, "FILE",
+           "Parameters of the estimate that `heddle model fit` wrote [those shipped]");
   command.add_option("--workers", options->workers,
                      "threads that compile; default: one less than there are processors");
   takesCount(command.add_option("--rows", options->rows, "rows of each candidate compared with the definition"))
