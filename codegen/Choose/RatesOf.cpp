@@ -1,6 +1,5 @@
 //===- RatesOf.cpp - what a pattern fixes for kernels ---------------------===//
 #include "codegen/Choose/RatesOf.h"
-#include "codegen/Choose/TileBalance.h"
 #include "dialect/Analysis/DocumentRows.h"
 #include "dialect/Geometry/Grain.h"
 #include "dialect/IR/PatternOperands.h"

@@ -4,15 +4,38 @@
 #ifndef HEDDLE_CODEGEN_CHOOSE_RATESOF_H
 #define HEDDLE_CODEGEN_CHOOSE_RATESOF_H
 
-#include "codegen/Choose/AnalysedPattern.h"
+#include "dialect/Geometry/Counts.h"
+#include "dialect/IR/Attn.h"
 #include "codegen/Config/PatternRates.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace heddle {
+
+/// The operations and analyses must outlive it.
+struct AnalysedPattern {
+  attn::PatternOp pattern; ///< as it is written
+  attn::PatternOp lowered; ///< as it is analysed
+  const attn::PatternAnalysis &analysis;
+  std::vector<const attn::PatternAnalysis *> passes; ///< in the order of their launches
+  std::string whyOnePass;                            ///< where there are none
+  std::optional<std::vector<int64_t>> defaults;      ///< words of the arguments; none: a size has no default
+};
 
 /// Where the pattern says that query 0 stands.
 QOriginRule originRuleOf(attn::PatternOp pattern);
 
 PatternRates ratesOf(const AnalysedPattern &analysed);
+
+// Owns the questions that defaults depend on: equal tiles may be dealt out in any order, others want the longest first;
+// where query tiles are short, their ends weigh more than their middle; where neighbouring rows want different keys,
+// large tiles load more than their parts need; where rows of many lattices meet in one kernel, its tiles keep little.
+
+/// Of a pattern whose masks read tensors, or have lists that counts do not read, no more is known than the number of
+/// queries that its masks are made for, and what lists in tensors are commonly made for.
+TileBalance tileBalance(const AnalysedPattern &analysed);
 
 } // namespace heddle
 

@@ -1,5 +1,5 @@
 //===- TileBalance.cpp - whether query tiles cost alike -------------------===//
-#include "codegen/Choose/TileBalance.h"
+#include "codegen/Choose/RatesOf.h"
 #include "dialect/Geometry/TileVisitor.h"
 
 #include <algorithm>

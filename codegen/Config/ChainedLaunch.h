@@ -40,4 +40,4 @@ void appendChainedKnob(std::vector<Knob> &knobs, const KernelRequest &request, s
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_CHAINEDLAUNCH_H
+#endif

@@ -57,4 +57,4 @@ std::optional<std::string> ruleOf(const KernelRequest &request, const KernelConf
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_CONFIGVIEW_H
+#endif

@@ -49,4 +49,4 @@ struct Rejection {
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_CONSTRAINT_H
+#endif

@@ -26,4 +26,4 @@ void appendDocumentKnob(std::vector<Knob> &knobs, const KernelRequest &request, 
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_DOCUMENTTILES_H
+#endif

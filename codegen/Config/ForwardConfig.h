@@ -30,4 +30,4 @@ struct ForwardConfig {
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_FORWARDCONFIG_H
+#endif

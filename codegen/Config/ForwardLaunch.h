@@ -50,4 +50,4 @@ void appendForwardParams(KernelLaunch &launch, const KernelRequest &request);
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_FORWARDLAUNCH_H
+#endif

@@ -89,4 +89,4 @@ std::string deviceConstantName(std::string_view field);
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_KERNELCONFIG_H
+#endif

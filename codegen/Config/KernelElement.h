@@ -36,4 +36,4 @@ struct KernelElement {
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_KERNELELEMENT_H
+#endif

@@ -68,4 +68,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_KERNELREQUEST_H
+#endif

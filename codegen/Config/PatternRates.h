@@ -74,4 +74,4 @@ struct PatternRates {
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_PATTERNRATES_H
+#endif

@@ -51,4 +51,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_SMEMLAYOUT_H
+#endif

@@ -42,4 +42,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_CONFIG_TRAITSPRINTER_H
+#endif

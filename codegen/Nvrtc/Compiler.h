@@ -58,4 +58,4 @@ Status checkVariant(const Cubin &cubin);
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_NVRTC_COMPILER_H
+#endif

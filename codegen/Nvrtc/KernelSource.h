@@ -28,4 +28,4 @@ struct KernelSource {
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_NVRTC_KERNELSOURCE_H
+#endif

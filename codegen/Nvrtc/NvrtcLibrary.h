@@ -103,4 +103,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_NVRTC_NVRTCLIBRARY_H
+#endif

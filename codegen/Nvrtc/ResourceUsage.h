@@ -58,4 +58,4 @@ Result<ResourceUsage> readCubinUsage(std::string_view cubin, std::string_view en
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_NVRTC_RESOURCEUSAGE_H
+#endif

@@ -2,8 +2,6 @@
 // One function of docs/architecture.md, section 2, per builder below.
 //===----------------------------------------------------------------------===//
 #include "codegen/Schedule/AttentionSchedule.h"
-#include "codegen/Schedule/ColumnWords.h"
-#include "codegen/Schedule/DocumentFunctions.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/RangeFunction.h"
 #include "codegen/Schedule/ScoreFunction.h"

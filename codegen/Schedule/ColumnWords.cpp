@@ -2,7 +2,7 @@
 // Walks the predicate once. A value is the same for all columns (and is copied), a line over the columns, a quotient
 // of a line, or a condition, which becomes a word.
 //===----------------------------------------------------------------------===//
-#include "codegen/Schedule/ColumnWords.h"
+#include "codegen/Schedule/RangeFunction.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/WordBuilder.h"
 #include "dialect/IR/ListCalls.h"

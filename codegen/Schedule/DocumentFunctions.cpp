@@ -1,5 +1,5 @@
 //===- DocumentFunctions.cpp - where documents begin ----------------------===//
-#include "codegen/Schedule/DocumentFunctions.h"
+#include "codegen/Schedule/RangeFunction.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "dialect/Analysis/DocumentRows.h"
 

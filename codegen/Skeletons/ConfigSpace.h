@@ -63,4 +63,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_SKELETONS_CONFIGSPACE_H
+#endif

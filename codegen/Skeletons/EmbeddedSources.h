@@ -25,4 +25,4 @@ const std::vector<EmbeddedFile> &skeletonSources();
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_SKELETONS_EMBEDDEDSOURCES_H
+#endif

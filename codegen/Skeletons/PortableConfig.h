@@ -41,4 +41,4 @@ struct PortableConfig : ForwardConfig {
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_SKELETONS_PORTABLECONFIG_H
+#endif

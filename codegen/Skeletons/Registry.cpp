@@ -1,6 +1,5 @@
 //===- Registry.cpp - the list of skeletons ----------------------------------------------------===//
 #include "codegen/Skeletons/Registry.h"
-#include "codegen/Skeletons/SkeletonNames.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Target/GpuArch.h"

@@ -13,8 +13,16 @@ namespace heddle {
 
 #define HEDDLE_SKELETON(accessor) const Skeleton &accessor();
 #include "codegen/Skeletons/heddle_skeletons.inc"
+
+#include <string>
+#include <vector>
 #undef HEDDLE_SKELETON
+
+/// Of all skeletons, the preferred one first.
+std::vector<std::string> skeletonNames();
+/// Of the fields of all their configurations, "skeleton" among them.
+std::vector<std::string> configFieldNames();
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_SKELETONS_REGISTRY_H
+#endif

@@ -68,4 +68,4 @@ template <class Config, class Choices> ScheduleFacts forwardFacts(const Config &
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_SKELETONS_SCHEDULEFACTS_H
+#endif

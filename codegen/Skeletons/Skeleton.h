@@ -114,4 +114,4 @@ Result<const Skeleton *> validateConfig(const KernelRequest &request, const Kern
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_SKELETONS_SKELETON_H
+#endif

@@ -39,4 +39,4 @@ ScheduleFacts sm90Schedule(const Sm90Config &config);
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_SKELETONS_SM90CONFIG_H
+#endif

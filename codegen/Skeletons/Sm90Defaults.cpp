@@ -4,7 +4,6 @@
 // (132 SMs); "of the product" is the share of its rate in bf16 matrix products alone.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Skeletons/Sm90Defaults.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/TensorMapLaunch.h"

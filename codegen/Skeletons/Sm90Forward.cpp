@@ -15,7 +15,6 @@
 #include "codegen/Skeletons/Registry.h"
 #include "codegen/Skeletons/ScheduleFacts.h"
 #include "codegen/Skeletons/Sm90Constraints.h"
-#include "codegen/Skeletons/Sm90Defaults.h"
 #include "codegen/Target/GpuArch.h"
 
 #include <algorithm>

@@ -48,4 +48,4 @@ int64_t tensorMapParamBytes(const KernelRequest &request);
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_SKELETONS_TENSORMAPLAUNCH_H
+#endif

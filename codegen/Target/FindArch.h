@@ -16,6 +16,10 @@ namespace heddle {
 
 struct GpuArch;
 
+/// The row that every portable kernel can be built for: the least capable one. Its PTX is what an
+/// unknown, newer GPU falls back to.
+const GpuArch &baselineGpuArch();
+
 /// The names of all rows, in ascending order of compute capability.
 std::vector<std::string> gpuArchNames();
 
@@ -32,4 +36,4 @@ Result<const GpuArch *> findGpuArchFor(int major, int minor);
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_TARGET_FINDARCH_H
+#endif

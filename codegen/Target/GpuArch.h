@@ -52,10 +52,6 @@ struct GpuArch {
 /// All rows, in ascending order of compute capability.
 const std::vector<GpuArch> &gpuArchs();
 
-/// The row that every portable kernel can be built for: the least capable one. Its PTX is what an
-/// unknown, newer GPU falls back to.
-const GpuArch &baselineGpuArch();
-
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_TARGET_GPUARCH_H
+#endif

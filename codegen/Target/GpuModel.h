@@ -40,4 +40,4 @@ Result<const GpuModel *> findGpuModel(std::string_view name);
 
 } // namespace heddle
 
-#endif // HEDDLE_CODEGEN_TARGET_GPUMODEL_H
+#endif

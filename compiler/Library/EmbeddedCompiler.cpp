@@ -2,7 +2,7 @@
 #include "compiler/Library/EmbeddedCompiler.h"
 
 #include "codegen/Config/KernelRequest.h"
-#include "compiler/Session/AnyKeyOrigin.h"
+#include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/BindOperands.h"
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Session/Publish.h"

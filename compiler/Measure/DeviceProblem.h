@@ -5,7 +5,7 @@
 #ifndef HEDDLE_COMPILER_MEASURE_DEVICEPROBLEM_H
 #define HEDDLE_COMPILER_MEASURE_DEVICEPROBLEM_H
 
-#include "compiler/Measure/Fingerprint.h"
+#include "runtime/Device/Device.h"
 #include "compiler/Measure/GuardedBuffer.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
@@ -13,8 +13,24 @@
 #include "runtime/Device/Kernel.h"
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace heddle {
+
+/// What a tensor holds, as 64-bit digests (XXH3) of its pieces.
+class Fingerprint {
+public:
+  Fingerprint(std::string name, const void *host, int64_t bytes);
+
+  /// internal: device memory, which is as long, holds something else; names the tensor.
+  Status check(const DeviceBuffer &copy) const;
+
+private:
+  std::string name;
+  int64_t bytes;
+  std::vector<uint64_t> pieces;
+};
 
 struct GpuArch;
 

@@ -1,9 +1,9 @@
 //===- PatternFile.cpp - a pattern from text ------------------------------===//
 #include "compiler/Pattern/PatternFile.h"
+#include "codegen/Choose/RatesOf.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Pattern/PatternDiagnostics.h"
 #include "compiler/Pattern/PatternSource.h"
-#include "compiler/Pattern/PatternText.h"
 #include "compiler/Pattern/Suggest.h"
 #include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
@@ -357,6 +357,15 @@ Result<std::string> PatternFile::digest() const {
   llvm::raw_string_ostream stream(text);
   copy->print(stream, OpPrintingFlags().printGenericOpForm());
   return sha256Hex("attn-normal-form-3\n" + text);
+}
+
+PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {
+  AnalysedPattern analysed{file.pattern(), file.lowered(), file.analysis(), {}, passes.whyNone, std::nullopt};
+  for (const PatternFile::Pass &pass : passes.passes)
+    analysed.passes.push_back(&pass.analysis);
+  if (Result<std::vector<int64_t>> defaults = file.bindParameters({}))
+    analysed.defaults = *defaults;
+  return ratesOf(analysed);
 }
 
 } // namespace heddle

@@ -101,6 +101,17 @@ private:
   StageTimes stageTimes;
 };
 
+struct PatternRates;
+
+/// What file.passes gives.
+struct PassesOfFile {
+  explicit PassesOfFile(const PatternFile &file) : passes(file.passes(whyNone)) {}
+  std::string whyNone;
+  std::vector<PatternFile::Pass> passes;
+};
+
+PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes);
+
 } // namespace heddle
 
 #endif

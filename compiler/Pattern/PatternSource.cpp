@@ -1,6 +1,5 @@
 //===- PatternSource.cpp - which pattern a word means ---------------------===//
 #include "compiler/Pattern/PatternSource.h"
-#include "compiler/Pattern/PatternText.h"
 #include "compiler/Pattern/Suggest.h"
 #include "runtime/Core/SafeText.h"
 

@@ -32,6 +32,16 @@ struct PatternSource {
 /// notFound: none of these; the message says what was probably meant. A folder is no file.
 Result<PatternSource> findPattern(const std::string &word);
 
+constexpr size_t kMaxPatternBytes = 1 << 20;
+constexpr int kMaxBrackets = 128; ///< one inside the other
+
+/// What a text is called in messages: the name of its file, "<stdin>" for "-".
+inline std::string sourceName(const std::string &path) { return path == "-" ? "<stdin>" : path; }
+
+/// MLIR's parser descends with its input and has no limit of its own. invalidArgument, as label:line: error: ..., for a
+/// text that is too long, or that is nested so deeply that the parser could run out of stack.
+Status checkPatternText(const std::string &text, const std::string &label);
+
 } // namespace heddle
 
 #endif

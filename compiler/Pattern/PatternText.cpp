@@ -2,7 +2,7 @@
 // Knows of MLIR's syntax only what opens and closes, strings and comments. Signs count as well: an affine expression
 // descends for each.
 //===----------------------------------------------------------------------===//
-#include "compiler/Pattern/PatternText.h"
+#include "compiler/Pattern/PatternSource.h"
 
 #include <algorithm>
 

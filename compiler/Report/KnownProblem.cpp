@@ -68,7 +68,7 @@ Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
 static Result<std::shared_ptr<const TuneSpace>> spaceOn(const PreparedPattern &prepared, const KnownProblem &problem,
                                                         const GpuModel &gpu) {
   KernelShape shape = problem.kernel;
-  HEDDLE_ASSIGN(shape.arch, archNamed(gpu.arch));
+  HEDDLE_ASSIGN(shape.arch, findGpuArch(gpu.arch));
   shape.queries = problem.shape.seqlenQ;
   return TuneSpace::create(prepared, shape, "");
 }

@@ -1,5 +1,5 @@
 //===- ReportPage.cpp - a report as one page of HTML ----------------------===//
-#include "compiler/Report/ReportPage.h"
+#include "compiler/Report/Report.h"
 #include "compiler/Report/PageFiles.h"
 
 #include <cassert>

@@ -1,5 +1,5 @@
 //===- AnyKeyOrigin.cpp ---------------------------------------------------===//
-#include "compiler/Session/AnyKeyOrigin.h"
+#include "compiler/Session/CompileSession.h"
 
 #include "codegen/Config/Constraint.h"
 #include "codegen/Config/KernelConfig.h"

@@ -93,6 +93,10 @@ Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
                                        const std::string &changes);
 
+/// Of the preferred skeleton that can: its default, or that with the nearest block_n whose tiles are not whole.
+/// unsupported: none compiles.
+Result<CompiledVariant> compileForAnyKeyOrigin(const PreparedPattern &prepared, const KernelRequest &request);
+
 } // namespace heddle
 
 #endif

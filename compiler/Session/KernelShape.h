@@ -4,23 +4,10 @@
 #ifndef HEDDLE_COMPILER_SESSION_KERNELSHAPE_H
 #define HEDDLE_COMPILER_SESSION_KERNELSHAPE_H
 
+#include "codegen/Target/FindArch.h"
 #include "runtime/Core/DType.h"
-#include "runtime/Core/Status.h"
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace heddle {
-
-struct GpuArch;
-const GpuArch &baselineGpuArch();
-
-// As findGpuArch and gpuArchNames (codegen/Target/FindArch.h): for the programs, whose files take seconds each to build
-// and need not be built again when that header changes.
-Result<const GpuArch *> archNamed(std::string_view name);
-std::vector<std::string> archNames();
 
 /// `arch` is never null.
 struct KernelShape {
@@ -33,7 +20,7 @@ struct KernelShape {
   std::string kind = "forward"; ///< KindSpec::name
 
   /// As GpuArch spells it.
-  std::string archName() const;
+  std::string archName() const { return heddle::archName(*arch); }
 };
 
 } // namespace heddle

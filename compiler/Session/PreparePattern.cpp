@@ -8,7 +8,6 @@
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Session/PreparedPattern.h"
-#include "compiler/Pattern/PassesOfFile.h"
 
 using llvm::failed;
 using llvm::FailureOr;

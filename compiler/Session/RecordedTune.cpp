@@ -101,7 +101,7 @@ Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &req
   HEDDLE_TRY(checkShape(file, request.shape));
   HEDDLE_ASSIGN(const DeviceIdentity device, deviceOf(table));
   HEDDLE_ASSIGN(const GpuModel *model, findGpuModel(device.deviceName));
-  HEDDLE_ASSIGN(const GpuArch *arch, archNamed(model->arch));
+  HEDDLE_ASSIGN(const GpuArch *arch, findGpuArch(model->arch));
   HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, tuneSpaceOf(file, request, *arch));
   HEDDLE_ASSIGN(std::shared_ptr<Playback> playback, Playback::create(table, *space, pace));
 

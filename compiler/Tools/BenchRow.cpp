@@ -3,7 +3,7 @@
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Measure/LauncherProcess.h"
 #include "compiler/Session/PreparedPattern.h"
-#include "compiler/Tools/KeptFlops.h"
+#include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
 #include "runtime/Store/Store.h"
 

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/CountText.h"
-#include "runtime/Store/StoreDiff.h"
+#include "runtime/Store/Store.h"
 
 #include <CLI/CLI.hpp>
 

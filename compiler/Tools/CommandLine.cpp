@@ -7,7 +7,6 @@
 #include "compiler/Pattern/Suggest.h"
 #include "compiler/Io/Memory.h"
 #include "compiler/Tools/CommandTree.h"
-#include "compiler/Tools/Examples.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/OptionWords.h"
 #include "compiler/Tools/Output.h"

@@ -41,6 +41,23 @@ std::vector<const CLI::App *> visibleCommands(const CLI::App &command);
 /// The command that `command` is below of, at last.
 const CLI::App &rootOf(const CLI::App &command);
 
+struct Example {
+  std::string command; ///< the command that it is of and more: "heddle cache ls --trials"
+  std::string comment;
+};
+
+/// Of the command "heddle cache ls", in the order in which its help prints them.
+std::vector<Example> examplesOf(const std::string &path);
+
+/// For the end of the command's help.
+std::string exampleText(const std::string &path);
+
+/// The variables that are read, a line each, for 'heddle help environment' and the manual page.
+struct Variable {
+  const char *name, *meaning;
+};
+const std::vector<Variable> &environment();
+
 } // namespace heddle::cli
 
 #endif

@@ -2,7 +2,7 @@
 // The examples of every help text and of the manual page, as data. tests/lit/cli/examples.test runs each one in this
 // order, in a folder of its own: an earlier one may make what a later one reads.
 //===----------------------------------------------------------------------===//
-#include "compiler/Tools/Examples.h"
+#include "compiler/Tools/CommandTree.h"
 #include "compiler/Session/KernelShape.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::vector<Example> examplesOf(const std::string &path) {
     if (example.command.rfind(path + " ", 0) != 0 && example.command != path)
       continue;
     if (const size_t arch = example.command.find("=ARCH"); arch != std::string::npos)
-      example.command.replace(arch + 1, 4, archNames().front());
+      example.command.replace(arch + 1, 4, gpuArchNames().front());
     examples.push_back(std::move(example));
   }
   return examples;

@@ -4,6 +4,8 @@
 #ifndef HEDDLE_COMPILER_TOOLS_MESSAGES_H
 #define HEDDLE_COMPILER_TOOLS_MESSAGES_H
 
+#include "tuner/Search/TuningSession.h"
+
 #include <string>
 
 namespace CLI {
@@ -26,6 +28,19 @@ void warn(const std::string &text);
 void tell(const std::string &text);
 /// Likewise: the libraries of CUDA that this process has opened.
 void tellLibraries();
+
+class ProgressLine {
+public:
+  ProgressLine();
+  void show(const tuner::Progress &progress);
+  /// `share` of the work is done, from 0 to 1.
+  void show(double share, const std::string &text);
+  /// Leaves an empty line for what follows.
+  void finish();
+
+private:
+  bool isTerminal, isShown = false;
+};
 
 } // namespace heddle::cli
 

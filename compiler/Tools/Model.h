@@ -5,8 +5,9 @@
 #ifndef HEDDLE_COMPILER_TOOLS_MODEL_H
 #define HEDDLE_COMPILER_TOOLS_MODEL_H
 
+#include "compiler/Session/RecordedTune.h"
 #include "compiler/Session/TuneSpace.h"
-#include "compiler/Tools/ProblemOptions.h"
+#include "compiler/Tools/Options.h"
 #include "compiler/Tools/Verb.h"
 
 namespace heddle::cli {
@@ -44,6 +45,30 @@ Result<LoadedProblem> loadProblem(const ModelProblem &problem, const GpuArch &ar
 Action addModelTable(CLI::App &command);
 Action addModelFit(CLI::App &command);
 Action addModelPredict(CLI::App &command);
+
+// Owns --recorded and its relatives, and which of a folder's tables is of the problem at hand.
+
+struct RecordedOptions {
+  std::string path, gpu;
+  double pace = 0;
+  void add(CLI::App &command);
+  bool isGiven() const { return !path.empty(); }
+  /// For a process of its own that tunes on one of the GPUs.
+  std::vector<std::string> wordsFor(const std::string &gpuName) const;
+};
+
+/// The problem that a table says it is of. Its pattern file is looked for as it was named when the table was written,
+/// then likewise in the folders above the table. invalidArgument: it names none.
+Result<ModelProblem> problemOf(const tuner::RecordedTable &table);
+
+/// The table of `problem`, which is `file` called with `shape`: the file that is named, or the one of a folder.
+/// notFound: the table is of another problem or GPU, or no table is of this one, and the message lists what there is.
+/// invalidArgument: several are.
+Result<tuner::RecordedTable> findTable(const RecordedOptions &options, const ModelProblem &problem,
+                                       const PatternFile &file, const ProblemShape &shape);
+
+/// The names of the GPUs that the tables are of, each once. notFound: there are no tables.
+Result<std::vector<std::string>> gpusOf(const RecordedOptions &options);
 
 } // namespace heddle::cli
 

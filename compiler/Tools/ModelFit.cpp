@@ -8,7 +8,6 @@
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
-#include "compiler/Tools/RecordedTables.h"
 #include "compiler/Tools/SafeStream.h"
 #include "runtime/Core/CountText.h"
 
@@ -32,7 +31,7 @@ Status addTable(CostTraining &training, const std::string &path, const std::stri
   HEDDLE_TRY(checkOutput("-o", output, problem.files()));
   HEDDLE_ASSIGN(const DeviceIdentity device, deviceOf(table));
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(device.deviceName));
-  HEDDLE_ASSIGN(const GpuArch *arch, archNamed(gpu->arch));
+  HEDDLE_ASSIGN(const GpuArch *arch, findGpuArch(gpu->arch));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(problem, *arch));
   return training.add(std::move(table), loaded.space, loaded.shape, *gpu);
 }

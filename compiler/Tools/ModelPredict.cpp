@@ -46,7 +46,7 @@ Result<tuner::CostModel> modelFor(const PredictOptions &options, const std::stri
 
 Status predict(const PredictOptions &options) {
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
-  HEDDLE_ASSIGN(const GpuArch *arch, archNamed(gpu->arch));
+  HEDDLE_ASSIGN(const GpuArch *arch, findGpuArch(gpu->arch));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(options.problem, *arch));
   HEDDLE_ASSIGN(tuner::CostModel model, modelFor(options, loaded.space->familyName()));
   HEDDLE_ASSIGN(TunePrior prior, modelPrior(loaded.space, loaded.shape, *gpu, model));

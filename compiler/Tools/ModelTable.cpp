@@ -34,7 +34,7 @@ template <class T> bool isOf(const WinnerKey &key, const T &part) {
 
 Result<const GpuArch *> archOfDevice(const DeviceIdentity &device) {
   Result<const GpuModel *> model = findGpuModel(device.deviceName);
-  return archNamed(model ? (*model)->arch : device.arch);
+  return findGpuArch(model ? (*model)->arch : device.arch);
 }
 
 /// Of the problem, on the device that is named or the only one.

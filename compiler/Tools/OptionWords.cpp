@@ -1,6 +1,6 @@
 //===- OptionWords.cpp - checks of option values --------------------------===//
 #include "compiler/Tools/OptionWords.h"
-#include "codegen/Skeletons/SkeletonNames.h"
+#include "codegen/Skeletons/Registry.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Pattern/Suggest.h"
@@ -84,7 +84,7 @@ CLI::Validator gpuName() {
   std::vector<std::string> names;
   for (const GpuModel &model : gpuModels())
     names.emplace_back(model.name);
-  for (const std::string &arch : archNames())
+  for (const std::string &arch : gpuArchNames())
     names.push_back(arch);
   return wordCheck(
       [names](std::string &name) { return findGpuModel(name) ? std::string() : unknown("GPU", name, names); }, names);

@@ -1,6 +1,6 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
-#include "codegen/Skeletons/SkeletonNames.h"
+#include "codegen/Skeletons/Registry.h"
 #include "compiler/Pattern/BindOperands.h"
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Pattern/PatternSource.h"
@@ -12,6 +12,7 @@
 #include <charconv>
 #include <filesystem>
 #include <iostream>
+#include <cmath>
 
 namespace heddle::cli {
 
@@ -151,9 +152,9 @@ std::string ConfigOptions::changes() const {
 
 void addArchOption(CLI::App &command, std::vector<std::string> &given) {
   std::string known;
-  for (const std::string &name : archNames())
+  for (const std::string &name : gpuArchNames())
     known += (known.empty() ? "" : ", ") + name;
-  std::vector<std::string> names = archNames();
+  std::vector<std::string> names = gpuArchNames();
   names.push_back("all");
   addValue(command, "--arch", given, "ARCH",
            "Architecture to compile for: " + known + "; several, or all, to see that they assemble")
@@ -164,9 +165,9 @@ void addArchOption(CLI::App &command, std::vector<std::string> &given) {
 
 std::vector<const GpuArch *> archsOf(const std::vector<std::string> &names) {
   std::vector<const GpuArch *> archs;
-  for (const std::string &known : archNames())
+  for (const std::string &known : gpuArchNames())
     if (llvm::any_of(names, [&](const std::string &name) { return name == "all" || name == known; }))
-      archs.push_back(*archNamed(known));
+      archs.push_back(*findGpuArch(known));
   return archs;
 }
 
@@ -248,5 +249,38 @@ CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string 
 }
 
 void addJsonOption(CLI::App &command, bool &json) { command.add_flag("--json", json, "Print the result as JSON"); }
+
+void ProblemOptions::add(CLI::App &command, bool withSeqlen) {
+  takesCount(command.add_option("--batch", batch, "batch elements"))->capture_default_str();
+  if (withSeqlen)
+    takesCount(command.add_option("--seqlen", seqlen, "queries, and keys unless --seqlen-k is given"))->required();
+  takesCount(command.add_option("--seqlen-k", seqlenK, "keys, if not as many as queries"));
+  takesCount(command.add_option("--heads", heads, "query heads"))->capture_default_str();
+  takesCount(command.add_option("--kv-heads", kvHeads, "key and value heads, if not as many as query heads"));
+  sizes.add(command);
+}
+
+Result<ProblemShape> ProblemOptions::shape(const PatternFile &file) const {
+  ProblemShape result;
+  result.batch = batch;
+  result.heads = heads;
+  result.kvHeads = kvHeads ? kvHeads : heads;
+  result.seqlenQ = seqlen;
+  result.seqlenK = seqlenK ? seqlenK : seqlen;
+  HEDDLE_ASSIGN(result.parameters, file.bindParameters(sizes.assignments));
+  HEDDLE_TRY(checkShape(file, result));
+  HEDDLE_TRY(bindOperands(file, {sizes.operands, {}, OperandSources::Missing::make}, result));
+  return result;
+}
+
+Result<double> parseSeconds(const std::string &text) {
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  std::string unit = end;
+  double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "ms" ? 1e-3 : 0;
+  if (end == text.c_str() || factor == 0 || !(value > 0) || !std::isfinite(value))
+    return Status::invalidArgument("expected --budget above 0 in seconds (30, 30s or 2m), got '" + text + "'");
+  return value * factor;
+}
 
 } // namespace heddle::cli

@@ -4,6 +4,7 @@
 #ifndef HEDDLE_COMPILER_TOOLS_OPTIONS_H
 #define HEDDLE_COMPILER_TOOLS_OPTIONS_H
 
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Tools/OptionWords.h"
@@ -12,11 +13,7 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-class Option;
-} // namespace CLI
+#include <filesystem>
 
 namespace heddle::cli {
 
@@ -115,6 +112,20 @@ CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string 
 
 /// --json.
 void addJsonOption(CLI::App &command, bool &json);
+
+struct ProblemOptions {
+  int64_t batch = 1, seqlen = 0, seqlenK = 0, heads = 1, kvHeads = 0;
+  SizeOptions sizes;
+  void add(CLI::App &command, bool withSeqlen);
+  /// The shape of `file` at this length; checked.
+  Result<ProblemShape> shape(const PatternFile &file) const;
+};
+
+/// --budget=SECONDS, "30s", "2m".
+Result<double> parseSeconds(const std::string &text);
+
+/// For verbs that start others in processes of their own.
+inline std::string thisProgram() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 } // namespace heddle::cli
 

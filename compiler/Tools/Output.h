@@ -4,6 +4,8 @@
 #ifndef HEDDLE_COMPILER_TOOLS_OUTPUT_H
 #define HEDDLE_COMPILER_TOOLS_OUTPUT_H
 
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/StageTimes.h"
 #include "runtime/Core/Status.h"
 
@@ -11,6 +13,7 @@
 
 #include <string>
 #include <vector>
+#include <optional>
 
 namespace heddle::cli {
 
@@ -60,6 +63,18 @@ Status writeArtifact(const std::string &path, const std::string &bytes);
 Json timesJson(const StageTimes &times);
 /// A table on stderr.
 void printTimes(const std::string &title, const StageTimes &times);
+
+/// Of the whole call, all batch elements as the first; none if the pairs are too many to count without a closed form.
+Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t headDim,
+                                        int64_t valueDim);
+
+/// TFLOP/s; none where there are no operations to state.
+std::optional<double> teraflops(const std::optional<double> &flops, double us);
+
+/// With one digit after the point; a dash where there is none.
+std::string rateText(const std::optional<double> &rate);
+/// null where there is none.
+Json rateJson(const std::optional<double> &rate);
 
 } // namespace heddle::cli
 

@@ -1,5 +1,5 @@
 //===- RecordedTables.cpp - tables in the place of a GPU ------------------===//
-#include "compiler/Tools/RecordedTables.h"
+#include "compiler/Tools/Model.h"
 #include "compiler/Pattern/PatternSource.h"
 #include "runtime/Core/Recorded.h"
 

@@ -25,6 +25,10 @@ struct SweepPlanOptions {
   Result<WorkPlan> load() const;
 };
 
+/// Whether all that the plan names is there, also what the command at hand passes over: patterns, architectures,
+/// run-time sizes. invalidArgument: it is not; the message names the place in the plan, and what was probably meant.
+Status checkPlanNames(const WorkPlan &plan, const std::string &label);
+
 } // namespace heddle::cli
 
 #endif

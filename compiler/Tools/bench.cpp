@@ -7,9 +7,7 @@
 #include "compiler/Tools/BenchRow.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
-#include "compiler/Tools/ProblemOptions.h"
-#include "compiler/Tools/ProgressLine.h"
-#include "compiler/Tools/ThisProgram.h"
+#include "compiler/Tools/Options.h"
 #include "compiler/Tools/Verb.h"
 
 #include <CLI/CLI.hpp>

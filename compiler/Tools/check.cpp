@@ -2,7 +2,6 @@
 // Parses, verifies and analyses patterns, all that can be said without sizes and without a GPU.
 //===----------------------------------------------------------------------===//
 #include "compiler/Pattern/PatternSource.h"
-#include "compiler/Pattern/PatternText.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/PatternReport.h"

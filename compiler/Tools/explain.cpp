@@ -6,7 +6,7 @@
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
-#include "compiler/Tools/ProgressLine.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/ExplanationPrint.h"
 #include "runtime/Core/Positions.h"

@@ -5,7 +5,6 @@
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/CommandTree.h"
-#include "compiler/Tools/Examples.h"
 #include "compiler/Tools/OptionWords.h"
 #include "compiler/Tools/Verb.h"
 

@@ -2,7 +2,6 @@
 // The manual page, in the language of troff's man macros, from the declarations of the verbs.
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/CommandTree.h"
-#include "compiler/Tools/Examples.h"
 #include "compiler/Tools/Verb.h"
 
 #include <CLI/CLI.hpp>

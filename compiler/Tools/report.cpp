@@ -3,7 +3,6 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Report/Report.h"
 #include "compiler/Plan/WorkPlan.h"
-#include "compiler/Report/ReportPage.h"
 #include "compiler/Tools/Model.h"
 #include "compiler/Tools/Output.h"
 #include "runtime/Core/CountText.h"

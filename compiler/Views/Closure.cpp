@@ -1,7 +1,7 @@
 //===- Closure.cpp - how far layers carry -----------------------------------===//
 // One set of bits per node, one pass over the graph per layer.
 //===----------------------------------------------------------------------===//
-#include "compiler/Views/Closure.h"
+#include "compiler/Views/Quality.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Pattern/PassesOfFile.h"
+#include "compiler/Pattern/PatternFile.h"
 #include "compiler/Views/Explanation.h"
 #include "runtime/Core/LaunchPlan.h"
 

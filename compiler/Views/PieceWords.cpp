@@ -1,6 +1,6 @@
 //===- PieceWords.cpp - a piece in words ------------------------------------===//
 #include "compiler/Views/PieceWords.h"
-#include "dialect/Geometry/BoundTerms.h"
+#include "dialect/Geometry/Piece.h"
 #include "dialect/Geometry/ExprProgram.h"
 #include "dialect/Geometry/RowTiles.h"
 

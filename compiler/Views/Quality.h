@@ -7,11 +7,29 @@
 
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Pattern/PatternFile.h"
-#include "compiler/Views/Closure.h"
 #include "compiler/Views/KeptPairs.h"
 #include "compiler/Views/KeptRows.h"
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 namespace heddle::views {
+
+// Owns the question how many layers of one pattern it takes until every position has heard of every other one. A layer
+// hands a position what the positions that it attends to know; what it knows itself stays (the residual connection).
+
+/// sources[i]: the nodes that node i attends to, each < sources.size().
+using AttentionGraph = std::vector<std::vector<int32_t>>;
+
+struct ClosureDepth {
+  std::optional<int64_t> layers; ///< until all wanted pairs are connected, at least 1; nothing: they never are
+  int64_t settledAfter = 0;      ///< layers after which nothing new is connected
+  double connected = 0;          ///< share of the wanted pairs that are connected in the end; 1 for no pairs
+};
+
+/// Wanted are all pairs, or with `isCausal` those whose source is not later.
+ClosureDepth closureDepth(const AttentionGraph &graph, bool isCausal);
 
 struct QualityRequest {
   attn::ProblemSizes sizes;

@@ -1,6 +1,6 @@
 //===- PatternAnalysis.cpp - variants and their ranges --------------------===//
 #include "dialect/Analysis/PatternAnalysis.h"
-#include "dialect/Geometry/EmptyPieces.h"
+#include "dialect/Geometry/Piece.h"
 #include "dialect/IR/PatternOperands.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 //===- BoundTerms.cpp - the terms of a bound ------------------------------===//
-#include "dialect/Geometry/BoundTerms.h"
+#include "dialect/Geometry/Piece.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 //===- Counts.cpp - sums over tiles and pairs -----------------------------===//
 #include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/BranchEvaluator.h"
-#include "dialect/Geometry/EmptyPieces.h"
+#include "dialect/Geometry/Piece.h"
 #include "dialect/Geometry/HeadGroups.h"
 #include "dialect/Geometry/Period.h"
 #include "dialect/Geometry/RowTiles.h"

@@ -1,5 +1,5 @@
 //===- CsrCells.cpp - lists of key cells from tensors ----------------------===//
-#include "dialect/Geometry/CsrCells.h"
+#include "dialect/Geometry/CellList.h"
 
 #include <map>
 #include <memory>

@@ -1,6 +1,5 @@
 //===- EmptyPieces.cpp - pieces without a pair ----------------------------===//
-#include "dialect/Geometry/EmptyPieces.h"
-#include "dialect/Geometry/BoundTerms.h"
+#include "dialect/Geometry/Piece.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 //===- NearCells.cpp - cells at a stride from the query's own --------------===//
-#include "dialect/Geometry/NearCells.h"
+#include "dialect/Geometry/CellList.h"
 #include "dialect/Geometry/ExprProgram.h"
 
 #include <algorithm>

@@ -159,6 +159,17 @@ private:
   IntExpr bound(const IntExpr &position, const IntExpr &local) const;
 };
 
+/// Each of them is a lower bound, the largest counts; empty where nothing bounds.
+std::vector<IntExpr> lowerTerms(const Interval &interval);
+/// Each of them is an upper bound, the smallest counts.
+std::vector<IntExpr> upperTerms(const Interval &interval);
+
+/// True if no sizes >= 0 make the lower bound larger than the upper one, as far as that is seen.
+bool isNeverEmpty(const Interval &interval);
+
+/// Drops pieces that are empty for every size.
+void dropEmpty(PieceList &pieces);
+
 } // namespace heddle::attn
 
 #endif

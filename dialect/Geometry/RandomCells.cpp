@@ -1,5 +1,5 @@
 //===- RandomCells.cpp - Feistel networks with cycle walking ---------------===//
-#include "dialect/Geometry/RandomCells.h"
+#include "dialect/Geometry/CellList.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 //===- Ranges.cpp - visited and full columns of a tile --------------------===//
 #include "dialect/Geometry/Ranges.h"
-#include "dialect/Geometry/BoundTerms.h"
+#include "dialect/Geometry/Piece.h"
 #include "dialect/Geometry/Lattice.h"
-#include "dialect/Geometry/StridedCells.h"
+#include "dialect/Geometry/CellList.h"
 
 #include <algorithm>
 #include <numeric>

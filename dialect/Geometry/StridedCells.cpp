@@ -1,5 +1,5 @@
 //===- StridedCells.cpp - every n-th cell ----------------------------------===//
-#include "dialect/Geometry/StridedCells.h"
+#include "dialect/Geometry/CellList.h"
 
 #include <algorithm>
 #include <tuple>

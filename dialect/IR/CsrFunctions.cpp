@@ -1,5 +1,5 @@
 //===- CsrFunctions.cpp - lists in tensors, in generated functions ---------===//
-#include "dialect/IR/CsrFunctions.h"
+#include "dialect/IR/ListCalls.h"
 #include "dialect/Geometry/CellList.h"
 #include "dialect/IR/TensorReads.h"
 

@@ -1,7 +1,7 @@
 //===- CsrOp.cpp - key cells that tensors list ------------------------------===//
 // Verifier and interface methods of csr, and what its tensors must hold.
 //===----------------------------------------------------------------------===//
-#include "dialect/Geometry/CsrCells.h"
+#include "dialect/Geometry/CellList.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
 #include "dialect/IR/ListCalls.h"

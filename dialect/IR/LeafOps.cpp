@@ -4,7 +4,6 @@
 #include "dialect/Geometry/Ranges.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
-#include "dialect/IR/Offset.h"
 #include "dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,10 +1,6 @@
 //===- ListCalls.cpp - declarations and calls ------------------------------===//
 #include "dialect/IR/ListCalls.h"
-#include "dialect/Geometry/CsrCells.h"
-#include "dialect/Geometry/NearCells.h"
-#include "dialect/Geometry/RandomCells.h"
-#include "dialect/Geometry/StridedCells.h"
-#include "dialect/IR/CsrFunctions.h"
+#include "dialect/Geometry/CellList.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

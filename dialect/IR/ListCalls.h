@@ -12,6 +12,7 @@
 #ifndef HEDDLE_DIALECT_IR_LISTCALLS_H
 #define HEDDLE_DIALECT_IR_LISTCALLS_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "dialect/Geometry/CellList.h"
 
 #include "mlir/IR/Builders.h"
@@ -43,6 +44,16 @@ struct HostFunction {
 };
 /// Every function that a declaration may name.
 llvm::ArrayRef<HostFunction> hostFunctions();
+
+// Owns the functions of the rule csr_cells (ListCalls.h), which the module of pattern functions defines: plain loads
+// and a binary search, on every target. Arguments: offsets and indices (memrefs), list, offsets of a list, indices in
+// all, row. Whatever the tensors hold, nothing beyond them is read.
+
+/// The role of <name>_next of csr_cells_transposed.
+inline constexpr llvm::StringLiteral kCsrRowWith = "row_with";
+
+/// Gives a function without a body its body by its role: next, has, length, entry, kCsrRowWith.
+void defineCsrFunction(mlir::func::FuncOp function, llvm::StringRef role);
 
 } // namespace heddle::attn
 

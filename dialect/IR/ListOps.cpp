@@ -1,7 +1,7 @@
 //===- ListOps.cpp - masks that name key cells of a query cell --------------===//
 // Verifier and interface methods of random.
 //===----------------------------------------------------------------------===//
-#include "dialect/Geometry/RandomCells.h"
+#include "dialect/Geometry/CellList.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/ListCalls.h"
 #include "dialect/IR/MaskPieces.h"
@@ -13,7 +13,7 @@ namespace heddle::attn {
 
 LogicalResult RandomOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"count", "seed"}, 0); }
 
-/// As a permutation knows it (RandomCells.h).
+/// As a permutation knows it (CellList.h).
 static IntExpr headOf(RandomOp op) { return op.getPerHead() ? symbol(Symbol::Head) + 1 : IntExpr(0); }
 
 void RandomOp::pieces(const Frame &frame, PieceList &out) {

@@ -1,6 +1,6 @@
 //===- MaskPieces.cpp - pieces that ops share -----------------------------===//
 #include "dialect/IR/MaskPieces.h"
-#include "dialect/Geometry/EmptyPieces.h"
+#include "dialect/Geometry/Piece.h"
 
 #include "mlir/IR/Location.h"
 

@@ -1,5 +1,5 @@
 //===- Offset.cpp - offset rules ------------------------------------------===//
-#include "dialect/IR/Offset.h"
+#include "dialect/IR/Sizes.h"
 #include "dialect/Geometry/Lattice.h"
 
 #include "llvm/ADT/SetVector.h"

@@ -1,11 +1,10 @@
 //===- PullbackOps.cpp - masks in local coordinates -----------------------===//
 // Verifiers and interface methods of segment, dilate and blocks. Each maps the frame and adds its guard.
 //===----------------------------------------------------------------------===//
-#include "dialect/Geometry/NearCells.h"
+#include "dialect/Geometry/CellList.h"
 #include "dialect/Geometry/Ranges.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
-#include "dialect/IR/Offset.h"
 #include "dialect/IR/Sizes.h"
 
 #include <algorithm>

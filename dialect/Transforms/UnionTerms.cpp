@@ -1,6 +1,6 @@
 //===- UnionTerms.cpp - masks whose union is a mask -----------------------===//
 #include "dialect/Transforms/UnionTerms.h"
-#include "dialect/Geometry/EmptyPieces.h"
+#include "dialect/Geometry/Piece.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

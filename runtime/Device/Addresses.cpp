@@ -1,5 +1,5 @@
 //===- Addresses.cpp - asking the driver about memory and streams -----------===//
-#include "runtime/Device/Addresses.h"
+#include "runtime/Device/LoadedKernel.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,6 @@
 //===- Launch.cpp - from checked arguments to a launch ----------------------===//
-#include "runtime/Device/Addresses.h"
 #include "runtime/Device/LaunchGraph.h"
-#include "runtime/Device/TensorMap.h"
+#include "runtime/Device/LoadedKernel.h"
 
 #include <algorithm>
 #include <cstring>

@@ -81,6 +81,20 @@ Status evaluateRound(const LoadedKernel &kernel, const CheckedCall &checked, int
 // Makes the context current if need be; clears and launches, in the plan's order.
 Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::Stream stream);
 
+// Writes the encoded map to `slot`. A dimension of size 1 takes any stride. A refusal of the driver comes with all
+// values and the limit that they break. Allocates only on failure.
+Status encodeTensorMap(const LoadedKernel &kernel, const CallInputs &inputs, const TensorMapSpec &spec,
+                       unsigned char *slot);
+
+// invalidArgument if the driver is sure that kernels in this context cannot reach one of the addresses: memory of
+// another GPU without access from this one, memory that was freed, host memory that no GPU sees. The context is
+// current.
+Status checkAddresses(const LoadedKernel &kernel, const CallInputs &inputs);
+
+// `failure`, or invalidArgument if the stream belongs to another context than the kernel. `code` is what the driver
+// said.
+Status explainRefusal(const LoadedKernel &kernel, cuda::Stream stream, cuda::Code code, Status failure);
+
 } // namespace heddle
 
 #endif

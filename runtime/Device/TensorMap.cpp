@@ -1,5 +1,5 @@
 //===- TensorMap.cpp - evaluated, encoded, explained -------------------------===//
-#include "runtime/Device/TensorMap.h"
+#include "runtime/Device/LoadedKernel.h"
 
 #include <cstring>
 

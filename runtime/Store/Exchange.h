@@ -1,5 +1,5 @@
 //===- Exchange.h - what passes between two databases -----------------------===//
-// Owns the value types of merging, exporting and comparing stores (Store.h, StoreDiff.h): which rows are
+// Owns the value types of merging, exporting and comparing stores (Store.h): which rows are
 // meant, what a merge does to each, and how two files differ.
 #ifndef HEDDLE_RUNTIME_STORE_EXCHANGE_H
 #define HEDDLE_RUNTIME_STORE_EXCHANGE_H

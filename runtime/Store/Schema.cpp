@@ -1,5 +1,5 @@
 //===- Schema.cpp -----------------------------------------------------------===//
-#include "runtime/Store/Schema.h"
+#include "runtime/Store/StoreImpl.h"
 
 #include "runtime/Store/Location.h"
 

@@ -150,6 +150,9 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
+// Fails only if one of the files cannot be read. Lists are in the order of Store::winners and Store::names.
+Result<StoreDiff> diffStores(const Store &a, const Store &b);
+
 } // namespace heddle
 
 #endif

@@ -1,5 +1,5 @@
 //===- StoreDiff.cpp --------------------------------------------------------===//
-#include "runtime/Store/StoreDiff.h"
+#include "runtime/Store/Store.h"
 
 #include "runtime/Core/FieldText.h"
 

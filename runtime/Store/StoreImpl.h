@@ -3,10 +3,12 @@
 #ifndef HEDDLE_RUNTIME_STORE_STOREIMPL_H
 #define HEDDLE_RUNTIME_STORE_STOREIMPL_H
 
+#include "runtime/Store/Sqlite.h"
 #include "runtime/Store/Rows.h"
 #include "runtime/Store/Store.h"
 
 #include <mutex>
+#include <tuple>
 
 namespace heddle {
 
@@ -55,6 +57,35 @@ struct Store::Impl {
     }
   }
 };
+
+// Owns the version of the schema and the check that a file has this one and nothing else: a trigger, a view or a
+// changed column of somebody else's would act where rows are written and read.
+
+// Goes up with every change of schema.sql.
+constexpr int64_t kStoreVersion = 4;
+
+// Makes the schema in an empty file, in one transaction; does nothing if there is one. Many processes may do so at
+// once.
+Status createSchema(sqlite::Database &database);
+
+// Whether the connection sees a store of this version and nothing else, at one moment. notFound: the file is empty;
+// corrupt: it is another application's or not exactly a store; newer, unsupported: a store of another version.
+Status checkSchema(sqlite::Database &database);
+
+// Owns the order of lookups within one store and between several. Internal to runtime/Store.
+
+// Whether a winner may name this kernel. The pattern is not compared: texts of two digests may give the same code.
+bool mayName(const Winner &winner, const KernelRecord &kernel);
+
+// Match, another architecture, distance of the buckets in doublings, untuned: smaller is better. Winners of
+// equal rank serve alike.
+using LookupRank = std::tuple<MatchKind, bool, int64_t, bool>;
+LookupRank lookupRank(const LookupQuery &query, const Winner &winner);
+
+// Of winners of equal rank the one of the nearest problem: smallest distance of the sizes in doublings, then the same
+// positions and arguments. Times do not count: they are of different problems.
+using LookupOrder = std::tuple<LookupRank, double, bool>;
+LookupOrder lookupOrder(const LookupQuery &query, const Winner &winner);
 
 } // namespace heddle
 

@@ -1,6 +1,5 @@
 //===- StoreLookup.cpp - choosing a winner ----------------------------------===//
 #include "runtime/Core/FieldText.h"
-#include "runtime/Store/LookupRank.h"
 #include "runtime/Store/StoreImpl.h"
 
 #include <algorithm>

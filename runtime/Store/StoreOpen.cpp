@@ -2,7 +2,6 @@
 // Owns the order of what is asked before a row is read: who may write here, what the file claims to be, what an ended
 // process left to undo, and whether the schema is a store's.
 #include "runtime/Store/Location.h"
-#include "runtime/Store/Schema.h"
 #include "runtime/Store/StoreImpl.h"
 
 #include <sqlite3.h>

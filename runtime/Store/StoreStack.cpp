@@ -1,7 +1,7 @@
 //===- StoreStack.cpp -------------------------------------------------------===//
 #include "runtime/Store/StoreStack.h"
 
-#include "runtime/Store/LookupRank.h"
+#include "runtime/Store/StoreImpl.h"
 
 #include <algorithm>
 

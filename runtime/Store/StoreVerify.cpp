@@ -3,7 +3,6 @@
 // check, a file that cannot be read does.
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/LaunchPlan.h"
-#include "runtime/Store/LookupRank.h"
 #include "runtime/Store/StoreImpl.h"
 
 #include <functional>

@@ -1,7 +1,7 @@
 //===- analysis_test.cpp - tiles and counts against the definition --------===//
 // Every op alone, conjunctions on one lattice, unions and pullbacks, at odd lengths and tile shapes.
 //===----------------------------------------------------------------------===//
-#include "dialect/Geometry/BoundTerms.h"
+#include "dialect/Geometry/Piece.h"
 #include "dialect/Geometry/Lattice.h"
 #include "tests/unit/support/AnalysisChecks.h"
 

@@ -2,8 +2,7 @@
 // Lists of cells at a stride, from 0 on and from the query's own: the analysis, the host's next cell and the device's
 // text agree with the definition.
 //===----------------------------------------------------------------------===//
-#include "dialect/Geometry/NearCells.h"
-#include "dialect/Geometry/StridedCells.h"
+#include "dialect/Geometry/CellList.h"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -2,7 +2,7 @@
 // definition and in the device's text, the last one run by 32 threads that stand for the lanes of a warp.
 #include "compiler/Oracle/PatternOracle.h"
 #include "dialect/IR/ListCalls.h"
-#include "dialect/Geometry/RandomCells.h"
+#include "dialect/Geometry/CellList.h"
 
 #include <atomic>
 #include <condition_variable>

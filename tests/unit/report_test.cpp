@@ -2,7 +2,6 @@
 // The recorded tables as databases: which call rows are of, rates and roofs, the default, estimates, another database;
 // and that no string of a database becomes markup.
 #include "compiler/Report/Report.h"
-#include "compiler/Report/ReportPage.h"
 #include "recorded_database.h"
 #include "store_fixture.h"
 

@@ -1,6 +1,6 @@
 //===- store_merge_test.cpp - merging, exporting and comparing databases ----===//
 // The laws of merging hold on random stores, compared by contents; what is refused leaves no trace.
-#include "runtime/Store/StoreDiff.h"
+#include "runtime/Store/Store.h"
 #include "store_contents.h"
 #include "store_sql.h"
 

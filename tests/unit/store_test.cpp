@@ -2,7 +2,7 @@
 // Numbers in brackets are the promises of runtime/Store/Store.h.
 #include "runtime/Core/FieldText.h"
 #include "runtime/Store/Rows.h"
-#include "runtime/Store/Schema.h"
+#include "runtime/Store/StoreImpl.h"
 #include "store_fixture.h"
 #include "store_sql.h"
 
