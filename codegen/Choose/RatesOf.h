@@ -1,8 +1,7 @@
 //===- RatesOf.h - what a pattern fixes for kernels --------------*- C++ -*-===//
 // Owns the way from an analysed pattern to the rates, the grain and the hints that kernels are built for.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CHOOSE_RATESOF_H
-#define HEDDLE_CODEGEN_CHOOSE_RATESOF_H
+#pragma once
 
 #include "dialect/Geometry/Counts.h"
 #include "dialect/IR/Attn.h"
@@ -38,5 +37,3 @@ PatternRates ratesOf(const AnalysedPattern &analysed);
 TileBalance tileBalance(const AnalysedPattern &analysed);
 
 } // namespace heddle
-
-#endif

@@ -3,8 +3,7 @@
 // tiling, and how evenly work items fall on blocks when they are dealt out as kernels deal them (work_items.cuh).
 // Counts are kept as they are asked for.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CHOOSE_WORKCOUNTS_H
-#define HEDDLE_CODEGEN_CHOOSE_WORKCOUNTS_H
+#pragma once
 
 #include "codegen/Skeletons/ScheduleFacts.h"
 #include "dialect/Geometry/Counts.h"
@@ -82,5 +81,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

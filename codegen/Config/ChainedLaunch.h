@@ -6,8 +6,7 @@
 // the next rows, so that the carry does not grow with the sequence.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_CHAINEDLAUNCH_H
-#define HEDDLE_CODEGEN_CONFIG_CHAINEDLAUNCH_H
+#pragma once
 
 #include "codegen/Config/Constraint.h"
 #include "codegen/Config/ForwardConfig.h"
@@ -39,5 +38,3 @@ std::optional<std::string> checkChained(const KernelRequest &request, const Forw
 void appendChainedKnob(std::vector<Knob> &knobs, const KernelRequest &request, size_t group);
 
 } // namespace heddle
-
-#endif

@@ -4,8 +4,7 @@
 // one list, `static const FieldsOf<T> &fields()`, that names them.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_CONFIGVIEW_H
-#define HEDDLE_CODEGEN_CONFIG_CONFIGVIEW_H
+#pragma once
 
 #include "codegen/Config/KernelConfig.h"
 
@@ -56,5 +55,3 @@ std::optional<std::string> ruleOf(const KernelRequest &request, const KernelConf
 }
 
 } // namespace heddle
-
-#endif

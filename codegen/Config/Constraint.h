@@ -4,8 +4,7 @@
 // that enumerates, the validation of a stored configuration, and `explain`, which prints reasons.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_CONSTRAINT_H
-#define HEDDLE_CODEGEN_CONFIG_CONSTRAINT_H
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -48,5 +47,3 @@ struct Rejection {
 };
 
 } // namespace heddle
-
-#endif

@@ -4,8 +4,7 @@
 // (`document_tiles`): where it exists, and how many work items follow. The device half is document_items.cuh.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_DOCUMENTTILES_H
-#define HEDDLE_CODEGEN_CONFIG_DOCUMENTTILES_H
+#pragma once
 
 #include "codegen/Config/Constraint.h"
 #include "codegen/Config/ForwardConfig.h"
@@ -25,5 +24,3 @@ std::optional<std::string> checkDocumentTiles(const KernelRequest &request, cons
 void appendDocumentKnob(std::vector<Knob> &knobs, const KernelRequest &request, size_t group);
 
 } // namespace heddle
-
-#endif

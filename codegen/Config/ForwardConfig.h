@@ -4,8 +4,7 @@
 // says.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_FORWARDCONFIG_H
-#define HEDDLE_CODEGEN_CONFIG_FORWARDCONFIG_H
+#pragma once
 
 #include <cstdint>
 
@@ -29,5 +28,3 @@ struct ForwardConfig {
 };
 
 } // namespace heddle
-
-#endif

@@ -5,8 +5,7 @@
 // skeletons.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_FORWARDLAUNCH_H
-#define HEDDLE_CODEGEN_CONFIG_FORWARDLAUNCH_H
+#pragma once
 
 #include "codegen/Config/PatternRates.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -49,5 +48,3 @@ void appendRuntimeSizes(KernelLaunch &launch, const KernelRequest &request);
 void appendForwardParams(KernelLaunch &launch, const KernelRequest &request);
 
 } // namespace heddle
-
-#endif

@@ -5,8 +5,7 @@
 // means the field's default: stored records refer to both. So a new field begins with what kernels did before it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_KERNELCONFIG_H
-#define HEDDLE_CODEGEN_CONFIG_KERNELCONFIG_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -88,5 +87,3 @@ std::optional<std::string> checkRanges(const KernelRequest &, const KernelConfig
 std::string deviceConstantName(std::string_view field);
 
 } // namespace heddle
-
-#endif

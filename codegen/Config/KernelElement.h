@@ -4,8 +4,7 @@
 // Skeletons/elements.cuh, which holds its instructions; numbers reach it as constants of KernelTraits.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_KERNELELEMENT_H
-#define HEDDLE_CODEGEN_CONFIG_KERNELELEMENT_H
+#pragma once
 
 #include "runtime/Core/DType.h"
 
@@ -35,5 +34,3 @@ struct KernelElement {
 };
 
 } // namespace heddle
-
-#endif

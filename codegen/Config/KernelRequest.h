@@ -4,8 +4,7 @@
 // KernelConfig. Plain data; made from an analysed pattern, never from run-time sizes.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_KERNELREQUEST_H
-#define HEDDLE_CODEGEN_CONFIG_KERNELREQUEST_H
+#pragma once
 
 #include "codegen/Config/KernelElement.h"
 #include "codegen/Config/PatternRates.h"
@@ -67,5 +66,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

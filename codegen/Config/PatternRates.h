@@ -4,8 +4,7 @@
 // functions. Plain data.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_PATTERNRATES_H
-#define HEDDLE_CODEGEN_CONFIG_PATTERNRATES_H
+#pragma once
 
 #include "runtime/Core/LaunchExpr.h"
 #include "runtime/Core/Status.h"
@@ -73,5 +72,3 @@ struct PatternRates {
 };
 
 } // namespace heddle
-
-#endif

@@ -5,8 +5,7 @@
 // Change both with tests/unit/smem_layout_test.cpp.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_SMEMLAYOUT_H
-#define HEDDLE_CODEGEN_CONFIG_SMEMLAYOUT_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -50,5 +49,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -4,8 +4,7 @@
 // number or list, in the order of the calls. Names are unique; the same calls give the same bytes.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CONFIG_TRAITSPRINTER_H
-#define HEDDLE_CODEGEN_CONFIG_TRAITSPRINTER_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -41,5 +40,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Bridge.h - entry points with a fixed calling convention --------------===//
 // Owns the functions that are added to a pattern's module before it is compiled for the CPU: C++ can
 // call them without knowing how many run-time sizes the pattern has.
-#ifndef HEDDLE_CODEGEN_CPU_BRIDGE_H
-#define HEDDLE_CODEGEN_CPU_BRIDGE_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include <string>
@@ -34,5 +33,3 @@ inline constexpr int64_t contextPointerOffset = 160;
 void addBridgeFunctions(mlir::ModuleOp module, const PatternInfo &info);
 
 } // namespace heddle
-
-#endif

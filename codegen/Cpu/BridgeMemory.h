@@ -1,7 +1,6 @@
 //===- BridgeMemory.h - what entry points need of the LLVM dialect ----------===//
 // Apart from the entry points themselves: the dialect's headers take seconds to read.
-#ifndef HEDDLE_CODEGEN_CPU_BRIDGEMEMORY_H
-#define HEDDLE_CODEGEN_CPU_BRIDGEMEMORY_H
+#pragma once
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -15,5 +14,3 @@ mlir::Value loadTensor(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value
 mlir::Attribute internalLinkage(mlir::MLIRContext *context);
 
 } // namespace heddle
-
-#endif

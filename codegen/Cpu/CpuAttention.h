@@ -1,8 +1,7 @@
 //===- CpuAttention.h - attention on the CPU --------------------------------===//
 // Owns the CPU target: the reference for people without a GPU. It walks the same generated ranges as
 // a device skeleton and computes a blocked online softmax in fp32.
-#ifndef HEDDLE_CODEGEN_CPU_CPUATTENTION_H
-#define HEDDLE_CODEGEN_CPU_CPUATTENTION_H
+#pragma once
 
 #include "codegen/Cpu/CpuCall.h"
 
@@ -24,5 +23,3 @@ Status checkSizesOf(const CpuCall &call);
 JitContext contextOf(const CpuCall &call, int32_t batch, int32_t head);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the list of the functions that compute a call on the processors of this machine: `<kind>OnCpu` for each line of
 // HEDDLE_KINDS. All compute in fp32.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CPU_CPUKINDS_H
-#define HEDDLE_CODEGEN_CPU_CPUKINDS_H
+#pragma once
 
 #include "codegen/Cpu/CpuCall.h"
 
@@ -16,5 +15,3 @@ using CpuFunction = Status (*)(const CpuCall &call);
 CpuFunction cpuFunctionOf(const KindSpec &kind);
 
 } // namespace heddle
-
-#endif

@@ -1,7 +1,6 @@
 //===- JitContext.h - what compiled functions are asked with ----------------===//
 // Owns the arguments and answers of a JitPattern, for code that passes them on.
-#ifndef HEDDLE_CODEGEN_CPU_JITCONTEXT_H
-#define HEDDLE_CODEGEN_CPU_JITCONTEXT_H
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -35,5 +34,3 @@ struct JitKeepLine {
 };
 
 } // namespace heddle
-
-#endif

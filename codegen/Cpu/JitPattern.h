@@ -1,8 +1,7 @@
 //===- JitPattern.h - a pattern's functions as machine code -----------------===//
 // Owns the compilation of the generated functions (docs/architecture.md, section 2) for this machine
 // with LLVM ORC. The IR is the one that codegen/Emit prints for the GPU. Callers need no MLIR headers.
-#ifndef HEDDLE_CODEGEN_CPU_JITPATTERN_H
-#define HEDDLE_CODEGEN_CPU_JITPATTERN_H
+#pragma once
 
 #include "codegen/Cpu/JitContext.h"
 
@@ -74,5 +73,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

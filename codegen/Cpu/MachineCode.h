@@ -1,7 +1,6 @@
 //===- MachineCode.h - a module as code of this machine ----------------------===//
 // Owns the way from a module of generated functions to addresses, with LLVM ORC.
-#ifndef HEDDLE_CODEGEN_CPU_MACHINECODE_H
-#define HEDDLE_CODEGEN_CPU_MACHINECODE_H
+#pragma once
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/LogicalResult.h"
@@ -38,5 +37,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- QueryTile.h - one query tile on the CPU ------------------------------===//
 // Owns the work of one tile of rows: load q, walk the key ranges of every branch under one online
 // softmax, write out and lse. One worker belongs to one thread and reuses its buffers.
-#ifndef HEDDLE_CODEGEN_CPU_QUERYTILE_H
-#define HEDDLE_CODEGEN_CPU_QUERYTILE_H
+#pragma once
 
 #include "codegen/Cpu/CpuCall.h"
 #include "codegen/Cpu/JitPattern.h"
@@ -76,5 +75,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

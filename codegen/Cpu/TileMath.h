@@ -2,8 +2,7 @@
 // Owns the arithmetic on one tile. Tiles are stored with the queries along the contiguous axis
 // (scores[key][query], output[dim][query]), so that no step needs a sum across a vector. Each loop is
 // compiled for AVX-512, AVX2 and the baseline, and the processor chooses once.
-#ifndef HEDDLE_CODEGEN_CPU_TILEMATH_H
-#define HEDDLE_CODEGEN_CPU_TILEMATH_H
+#pragma once
 
 #include <cstdint>
 
@@ -60,5 +59,3 @@ const TileMath &tileMath();
 const TileMath *allTileMath(int &count);
 
 } // namespace heddle
-
-#endif

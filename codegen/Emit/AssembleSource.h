@@ -1,8 +1,7 @@
 //===- AssembleSource.h - one CUDA source from its parts ----------------------===//
 // Owns the order of the parts of a kernel source (docs/architecture.md, section 3): provenance,
 // prelude, KernelTraits, generated functions, skeleton.
-#ifndef HEDDLE_CODEGEN_EMIT_ASSEMBLESOURCE_H
-#define HEDDLE_CODEGEN_EMIT_ASSEMBLESOURCE_H
+#pragma once
 
 #include <string>
 
@@ -23,5 +22,3 @@ struct KernelSourceParts {
 std::string assembleKernelSource(const KernelSourceParts &parts);
 
 } // namespace heddle
-
-#endif

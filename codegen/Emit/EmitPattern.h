@@ -1,8 +1,7 @@
 //===- EmitPattern.h - generated functions as CUDA C++ text -----------------===//
 // Owns the way from a pattern's module of functions to the text that a skeleton includes: the
 // functions themselves through EmitC, then `struct Pattern` around them.
-#ifndef HEDDLE_CODEGEN_EMIT_EMITPATTERN_H
-#define HEDDLE_CODEGEN_EMIT_EMITPATTERN_H
+#pragma once
 
 #include "codegen/Emit/PatternModule.h"
 #include <string>
@@ -31,5 +30,3 @@ struct PatternTraits {
 std::string patternWrapperText(const PatternInfo &info, const PatternTraits &traits);
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- MathFunctions.h - math ops as calls -----------------------------------===//
 // Owns the C++ form of the math dialect and of arithmetic that allows approximations: calls of the functions that CUDA
 // C++ has built in, or of the instruction wrappers in Skeletons/Ptx/scalar.cuh.
-#ifndef HEDDLE_CODEGEN_EMIT_MATHFUNCTIONS_H
-#define HEDDLE_CODEGEN_EMIT_MATHFUNCTIONS_H
+#pragma once
 
 #include "mlir/Transforms/DialectConversion.h"
 
@@ -15,5 +14,3 @@ namespace heddle {
 void populateMathFunctionPatterns(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 
 } // namespace heddle
-
-#endif

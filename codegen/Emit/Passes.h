@@ -1,8 +1,7 @@
 //===- Passes.h - from pattern functions to EmitC ---------------------------===//
 // Owns the passes that only the text emitter uses. They are not registered: no command line names
 // them, and EmitPattern.cpp fixes their order.
-#ifndef HEDDLE_CODEGEN_EMIT_PASSES_H
-#define HEDDLE_CODEGEN_EMIT_PASSES_H
+#pragma once
 
 #include "mlir/Pass/Pass.h"
 #include <memory>
@@ -30,5 +29,3 @@ std::unique_ptr<mlir::Pass> createInlineConstantsPass();
 std::unique_ptr<mlir::Pass> createKeepLoopsRolledPass();
 
 } // namespace heddle
-
-#endif

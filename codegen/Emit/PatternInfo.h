@@ -1,8 +1,7 @@
 //===- PatternInfo.h - what is known beside the functions -------------------===//
 // The counts that every user of a pattern's generated functions needs; free of MLIR, so that the CPU
 // path's callers need none.
-#ifndef HEDDLE_CODEGEN_EMIT_PATTERNINFO_H
-#define HEDDLE_CODEGEN_EMIT_PATTERNINFO_H
+#pragma once
 
 #include "runtime/Core/ElementType.h"
 
@@ -33,5 +32,3 @@ struct PatternInfo {
 };
 
 } // namespace heddle
-
-#endif

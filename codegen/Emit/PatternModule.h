@@ -2,8 +2,7 @@
 // Owns the list of the functions that codegen/Schedule generates for a pattern (docs/architecture.md,
 // section 2): their names, their arguments in order and their types. The text emitter and the CPU
 // target both check a module against this list before they touch it.
-#ifndef HEDDLE_CODEGEN_EMIT_PATTERNMODULE_H
-#define HEDDLE_CODEGEN_EMIT_PATTERNMODULE_H
+#pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -95,5 +94,3 @@ std::vector<std::string> argumentNames(const PatternFunction &function, const Pa
 mlir::LogicalResult verifyPatternModule(mlir::ModuleOp module, const PatternInfo &info);
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- SourceWriter.h - indented C++ text -----------------------------------===//
 // Owns the layout of generated text: indentation, braces and constants. Everything that is not
 // produced from IR goes through this class, so braces always match and equal calls give equal bytes.
-#ifndef HEDDLE_CODEGEN_EMIT_SOURCEWRITER_H
-#define HEDDLE_CODEGEN_EMIT_SOURCEWRITER_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -63,5 +62,3 @@ private:
 std::string joinComma(const std::vector<std::string> &items);
 
 } // namespace heddle
-
-#endif

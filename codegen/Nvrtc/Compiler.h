@@ -4,8 +4,7 @@
 // the result and the content key. All functions are thread safe; parallel compilations scale.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_NVRTC_COMPILER_H
-#define HEDDLE_CODEGEN_NVRTC_COMPILER_H
+#pragma once
 
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
@@ -57,5 +56,3 @@ Result<Cubin> compile(const KernelSource &source, std::string_view arch);
 Status checkVariant(const Cubin &cubin);
 
 } // namespace heddle
-
-#endif

@@ -5,8 +5,7 @@
 // and NVRTC version; contentKey() in Compiler.h is built on that.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_NVRTC_KERNELSOURCE_H
-#define HEDDLE_CODEGEN_NVRTC_KERNELSOURCE_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -27,5 +26,3 @@ struct KernelSource {
 };
 
 } // namespace heddle
-
-#endif

@@ -9,8 +9,7 @@
 //   CUDA_HOME             a toolkit; its lib64 is tried first
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_NVRTC_NVRTCLIBRARY_H
-#define HEDDLE_CODEGEN_NVRTC_NVRTCLIBRARY_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -102,5 +101,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

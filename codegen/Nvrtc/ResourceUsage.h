@@ -5,8 +5,7 @@
 // in Compiler.h compares them.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_NVRTC_RESOURCEUSAGE_H
-#define HEDDLE_CODEGEN_NVRTC_RESOURCEUSAGE_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -57,5 +56,3 @@ std::string withoutTimes(std::string_view log);
 Result<ResourceUsage> readCubinUsage(std::string_view cubin, std::string_view entry);
 
 } // namespace heddle
-
-#endif

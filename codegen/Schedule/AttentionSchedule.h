@@ -2,8 +2,7 @@
 // Owns what code generation knows of a pattern: how rows and keys are split, and the module of pattern functions
 // (docs/architecture.md, section 2) from which the CUDA text and the CPU code are both made.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SCHEDULE_ATTENTIONSCHEDULE_H
-#define HEDDLE_CODEGEN_SCHEDULE_ATTENTIONSCHEDULE_H
+#pragma once
 
 #include "dialect/Analysis/PatternAnalysis.h"
 #include "runtime/Core/ElementType.h"
@@ -69,5 +68,3 @@ llvm::LogicalResult appendTransposedFunctions(mlir::ModuleOp functions, attn::Pa
 void loadScheduleDialects(mlir::MLIRContext &context);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the calling convention of pattern functions: the leading context arguments and how symbols of the analysis
 // map to arguments. Shared by the builders of ranges, classes and predicates.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SCHEDULE_FUNCTIONBUILDER_H
-#define HEDDLE_CODEGEN_SCHEDULE_FUNCTIONBUILDER_H
+#pragma once
 
 #include "dialect/IR/Attn.h"
 
@@ -56,5 +55,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

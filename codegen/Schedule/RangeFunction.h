@@ -2,8 +2,7 @@
 // Builds the body of pattern_next_range for one branch from the ranges of the analysis, and of its transposed twin
 // alike: the ranges say which axis the tile has.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SCHEDULE_RANGEFUNCTION_H
-#define HEDDLE_CODEGEN_SCHEDULE_RANGEFUNCTION_H
+#pragma once
 
 #include "dialect/IR/Attn.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -49,5 +48,3 @@ mlir::Value buildColumnWord(mlir::OpBuilder &builder, mlir::func::FuncOp predica
 void appendDocumentFunctions(mlir::ModuleOp module, attn::PatternOp pattern);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns pattern_score, pattern_score_gradient and pattern_sink (docs/architecture.md, section 2), which a pattern with a
 // chain of score ops, with a sink has.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SCHEDULE_SCOREFUNCTION_H
-#define HEDDLE_CODEGEN_SCHEDULE_SCOREFUNCTION_H
+#pragma once
 
 #include "dialect/IR/Attn.h"
 
@@ -28,5 +27,3 @@ bool appendScoreGradient(mlir::ModuleOp module, attn::PatternOp pattern);
 void appendArgumentGradients(mlir::ModuleOp module, attn::PatternOp pattern);
 
 } // namespace heddle
-
-#endif

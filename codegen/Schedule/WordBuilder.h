@@ -2,8 +2,7 @@
 // Owns how sets of columns are written: as limits for as long as possible, so that a conjunction of several bounds is
 // one minimum and not several words.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SCHEDULE_WORDBUILDER_H
-#define HEDDLE_CODEGEN_SCHEDULE_WORDBUILDER_H
+#pragma once
 
 #include "mlir/IR/Builders.h"
 
@@ -58,5 +57,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -4,8 +4,7 @@
 // so each group is judged by itself, the others at their defaults: thousands of evaluations instead of millions.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SKELETONS_CONFIGSPACE_H
-#define HEDDLE_CODEGEN_SKELETONS_CONFIGSPACE_H
+#pragma once
 
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
@@ -62,5 +61,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

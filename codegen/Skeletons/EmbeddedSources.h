@@ -4,8 +4,7 @@
 // NVRTC in memory, so that a built program needs no source tree.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SKELETONS_EMBEDDEDSOURCES_H
-#define HEDDLE_CODEGEN_SKELETONS_EMBEDDEDSOURCES_H
+#pragma once
 
 #include <cstddef>
 #include <string_view>
@@ -24,5 +23,3 @@ struct EmbeddedFile {
 const std::vector<EmbeddedFile> &skeletonSources();
 
 } // namespace heddle
-
-#endif

@@ -1,6 +1,5 @@
 //===- PortableConfig.h - what kernels of portable_forward choose -----------------------------===//
-#ifndef HEDDLE_CODEGEN_SKELETONS_PORTABLECONFIG_H
-#define HEDDLE_CODEGEN_SKELETONS_PORTABLECONFIG_H
+#pragma once
 
 #include "codegen/Config/ConfigView.h"
 #include "codegen/Config/ForwardConfig.h"
@@ -40,5 +39,3 @@ struct PortableConfig : ForwardConfig {
 };
 
 } // namespace heddle
-
-#endif

@@ -4,8 +4,7 @@
 // codegen/Config/CMakeLists.txt makes the list.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SKELETONS_REGISTRY_H
-#define HEDDLE_CODEGEN_SKELETONS_REGISTRY_H
+#pragma once
 
 #include "codegen/Skeletons/Skeleton.h"
 
@@ -24,5 +23,3 @@ std::vector<std::string> skeletonNames();
 std::vector<std::string> configFieldNames();
 
 } // namespace heddle
-
-#endif

@@ -4,8 +4,7 @@
 // out, and which choices a factor is fitted for (tuner/Model).
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SKELETONS_SCHEDULEFACTS_H
-#define HEDDLE_CODEGEN_SKELETONS_SCHEDULEFACTS_H
+#pragma once
 
 #include "codegen/Config/ForwardConfig.h"
 
@@ -67,5 +66,3 @@ template <class Config, class Choices> ScheduleFacts forwardFacts(const Config &
 }
 
 } // namespace heddle
-
-#endif

@@ -7,8 +7,7 @@
 // them includes them.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SKELETONS_SKELETON_H
-#define HEDDLE_CODEGEN_SKELETONS_SKELETON_H
+#pragma once
 
 #include "codegen/Config/Constraint.h"
 #include "runtime/Core/Status.h"
@@ -113,5 +112,3 @@ Result<KernelConfig> defaultConfig(const KernelRequest &request);
 Result<const Skeleton *> validateConfig(const KernelRequest &request, const KernelConfig &config);
 
 } // namespace heddle
-
-#endif

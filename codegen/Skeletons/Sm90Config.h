@@ -1,6 +1,5 @@
 //===- Sm90Config.h - what kernels of sm90_forward choose -------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SKELETONS_SM90CONFIG_H
-#define HEDDLE_CODEGEN_SKELETONS_SM90CONFIG_H
+#pragma once
 
 #include "codegen/Config/ConfigView.h"
 #include "codegen/Config/ForwardConfig.h"
@@ -38,5 +37,3 @@ struct Sm90Config : ForwardConfig {
 ScheduleFacts sm90Schedule(const Sm90Config &config);
 
 } // namespace heddle
-
-#endif

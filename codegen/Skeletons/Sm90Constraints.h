@@ -4,8 +4,7 @@
 // named rules that refuse it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SKELETONS_SM90CONSTRAINTS_H
-#define HEDDLE_CODEGEN_SKELETONS_SM90CONSTRAINTS_H
+#pragma once
 
 #include "codegen/Config/Constraint.h"
 #include "codegen/Config/SmemLayout.h"
@@ -52,5 +51,3 @@ Sm90Config sm90Default(const KernelRequest &request);
 void sm90TakeBack(Sm90Config &config);
 
 } // namespace heddle
-
-#endif

@@ -9,8 +9,7 @@
 // head, batch. So no map names a row beyond the sequence.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_SKELETONS_TENSORMAPLAUNCH_H
-#define HEDDLE_CODEGEN_SKELETONS_TENSORMAPLAUNCH_H
+#pragma once
 
 #include "codegen/Config/PatternRates.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -47,5 +46,3 @@ void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, c
 int64_t tensorMapParamBytes(const KernelRequest &request);
 
 } // namespace heddle
-
-#endif

@@ -3,8 +3,7 @@
 // Owns how an architecture is found and named, for code that asks for none of its limits.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_TARGET_FINDARCH_H
-#define HEDDLE_CODEGEN_TARGET_FINDARCH_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -35,5 +34,3 @@ Result<const GpuArch *> findGpuArch(std::string_view name);
 Result<const GpuArch *> findGpuArchFor(int major, int minor);
 
 } // namespace heddle
-
-#endif

@@ -6,8 +6,7 @@
 // and one expectation in tests/unit/gpu_arch_test.cpp.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_TARGET_GPUARCH_H
-#define HEDDLE_CODEGEN_TARGET_GPUARCH_H
+#pragma once
 
 #include "codegen/Target/FindArch.h"
 
@@ -53,5 +52,3 @@ struct GpuArch {
 const std::vector<GpuArch> &gpuArchs();
 
 } // namespace heddle
-
-#endif

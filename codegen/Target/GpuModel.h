@@ -4,8 +4,7 @@
 // architectures that they stand for.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_TARGET_GPUMODEL_H
-#define HEDDLE_CODEGEN_TARGET_GPUMODEL_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -39,5 +38,3 @@ const std::vector<GpuModel> &gpuModels();
 Result<const GpuModel *> findGpuModel(std::string_view name);
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- AtomicFile.h - a file that appears whole or not at all -------------------===//
 // Owns the way every artefact of the compiler reaches the disk: written in a PartFolder beside it,
 // flushed, renamed. A process killed at any point leaves the old file as it was.
-#ifndef HEDDLE_COMPILER_IO_ATOMICFILE_H
-#define HEDDLE_COMPILER_IO_ATOMICFILE_H
+#pragma once
 
 #include "runtime/Core/PartFolder.h"
 #include <cstddef>
@@ -37,5 +36,3 @@ private:
 Status writeFileAtomically(const std::string &path, std::string_view text);
 
 } // namespace heddle
-
-#endif

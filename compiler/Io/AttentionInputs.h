@@ -2,8 +2,7 @@
 // Owns the convention for tensor files of attention: each tensor under the name of its role, in the shape that
 // runtime/Core/Kinds.h gives it; q, k, v, out and their gradients of one dtype, or out in fp32. lse is a natural
 // logarithm.
-#ifndef HEDDLE_COMPILER_IO_ATTENTIONINPUTS_H
-#define HEDDLE_COMPILER_IO_ATTENTIONINPUTS_H
+#pragma once
 
 #include "compiler/Io/HostTensor.h"
 #include "compiler/Io/OperandTensor.h"
@@ -93,5 +92,3 @@ Status writeAttentionOutputs(const std::string &path, const RoleTensors &results
                              const std::map<std::string, const HostTensor *> &argumentGradients = {});
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- ExtremeScores.h - inputs whose scores are far from random --------------===//
 // Owns the changes to q and k that put a softmax to the test: single scores far above or below the
 // others, and keys whose scores are -infinity.
-#ifndef HEDDLE_COMPILER_IO_EXTREMESCORES_H
-#define HEDDLE_COMPILER_IO_EXTREMESCORES_H
+#pragma once
 
 #include "compiler/Io/AttentionInputs.h"
 
@@ -27,5 +26,3 @@ Status plantSpikes(AttentionInputs &inputs, const ScoreSpikes &spikes, uint64_t 
 Status sinkKeys(AttentionInputs &inputs, int64_t first, int64_t last);
 
 } // namespace heddle
-
-#endif

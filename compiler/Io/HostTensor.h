@@ -1,8 +1,7 @@
 //===- HostTensor.h - a dense tensor in host memory --------------------------===//
 // Owns the host side of every tensor that comes from or goes to a file. Elements are little-endian, row-major, without
 // padding.
-#ifndef HEDDLE_COMPILER_IO_HOSTTENSOR_H
-#define HEDDLE_COMPILER_IO_HOSTTENSOR_H
+#pragma once
 
 #include "runtime/Core/DType.h"
 #include "runtime/Core/HalfConvert.h"
@@ -35,5 +34,3 @@ struct HostTensor {
 };
 
 } // namespace heddle
-
-#endif

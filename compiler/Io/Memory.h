@@ -1,8 +1,7 @@
 //===- Memory.h - whether there is room -----------------------------------------===//
 // Owns what is said where memory ends: before something large is made whose size is known, and after an allocation
 // failed.
-#ifndef HEDDLE_COMPILER_IO_MEMORY_H
-#define HEDDLE_COMPILER_IO_MEMORY_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 #include <cstdint>
@@ -23,5 +22,3 @@ Status checkMemory(const std::string &what, double bytes, const std::string &adv
 Status outOfMemory(const std::string &advice);
 
 } // namespace heddle
-
-#endif

@@ -1,7 +1,6 @@
 //===- OperandTensor.h - a tensor that a pattern reads -----------------------===//
 // Owns the host side of tensor operands: what --operand reads, what tests and tuning make, what the oracle looks up.
-#ifndef HEDDLE_COMPILER_IO_OPERANDTENSOR_H
-#define HEDDLE_COMPILER_IO_OPERANDTENSOR_H
+#pragma once
 
 #include "runtime/Core/ElementType.h"
 #include <cstddef>
@@ -38,5 +37,3 @@ struct OperandTensor {
 using Operands = std::vector<OperandTensor>;
 
 } // namespace heddle
-
-#endif

@@ -12,8 +12,7 @@
 //
 // The sum of twelve uniforms has mean 0, variance 1 - 2^-32 and lies in (-6, 6); its distribution
 // function is within 0.0025 of the normal one. The value is exact in fp32 and is then rounded once.
-#ifndef HEDDLE_COMPILER_IO_RANDOMTENSOR_H
-#define HEDDLE_COMPILER_IO_RANDOMTENSOR_H
+#pragma once
 
 #include "compiler/Io/HostTensor.h"
 #include <string_view>
@@ -38,5 +37,3 @@ private:
 HostTensor randomNormalTensor(DType dtype, std::vector<int64_t> shape, uint64_t seed, std::string_view name);
 
 } // namespace heddle
-
-#endif

@@ -4,8 +4,7 @@
 // name whole or not at all. Failures: notFound (no such file or tensor), io (the system refused),
 // corrupt (the file breaks the format or is cut short), unsupported (an element type that no
 // kernel takes), invalidArgument (the caller's names, shapes or path).
-#ifndef HEDDLE_COMPILER_IO_SAFETENSORS_H
-#define HEDDLE_COMPILER_IO_SAFETENSORS_H
+#pragma once
 
 #include "compiler/Io/HostTensor.h"
 #include "compiler/Io/OperandTensor.h"
@@ -58,5 +57,3 @@ Status writeSafetensors(const std::string &path, const std::map<std::string, con
                         const std::map<std::string, OperandTensor> &operands = {});
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Background.h - work that nobody waits for ----------------*- C++ -*-===//
 // Owns a thread that does one piece of work after the other, and what callers hold of a piece: wait, cancel.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_LIBRARY_BACKGROUND_H
-#define HEDDLE_COMPILER_LIBRARY_BACKGROUND_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -72,5 +71,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the databases of a program and what it compiles and searches: each kernel is made once, filed, and found from
 // then on.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_LIBRARY_EMBEDDEDCOMPILER_H
-#define HEDDLE_COMPILER_LIBRARY_EMBEDDEDCOMPILER_H
+#pragma once
 
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Library/Background.h"
@@ -92,5 +91,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns a parsed pattern for callers on any thread: what they are told of it, the sizes of their calls, and what is made
 // of it once and used often.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_LIBRARY_EMBEDDEDPATTERN_H
-#define HEDDLE_COMPILER_LIBRARY_EMBEDDEDPATTERN_H
+#pragma once
 
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Pattern/ProblemKey.h"
@@ -72,5 +71,3 @@ struct heddle_pattern {
   std::shared_ptr<heddle::EmbeddedPattern> pattern;
   heddle::HandleLife life{};
 };
-
-#endif

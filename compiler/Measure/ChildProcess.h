@@ -2,8 +2,7 @@
 // Owns how two processes of this machine talk: messages of any bytes, each behind its length, over a socket that is the
 // child's standard input; and the end of the child, which is killed when its owner lets go of it or dies.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_CHILDPROCESS_H
-#define HEDDLE_COMPILER_MEASURE_CHILDPROCESS_H
+#pragma once
 
 #include "compiler/Measure/RunningProgram.h"
 #include "runtime/Core/Status.h"
@@ -53,5 +52,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the tensors of one call in device memory, the argument struct that describes them, and the comparison of what
 // a kernel wrote with reference rows. Shared by run, tune and bench.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_DEVICEPROBLEM_H
-#define HEDDLE_COMPILER_MEASURE_DEVICEPROBLEM_H
+#pragma once
 
 #include "runtime/Device/Device.h"
 #include "compiler/Measure/GuardedBuffer.h"
@@ -118,5 +117,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

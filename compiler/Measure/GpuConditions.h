@@ -2,8 +2,7 @@
 // Owns what NVIDIA's management library, opened at run time, says of the circumstances of a measurement. It is noted
 // beside times, never used to correct them.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_GPUCONDITIONS_H
-#define HEDDLE_COMPILER_MEASURE_GPUCONDITIONS_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -41,5 +40,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

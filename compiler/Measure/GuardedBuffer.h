@@ -1,6 +1,5 @@
 //===- GuardedBuffer.h - memory that shows who leaves it --------*- C++ -*-===//
-#ifndef HEDDLE_COMPILER_MEASURE_GUARDEDBUFFER_H
-#define HEDDLE_COMPILER_MEASURE_GUARDEDBUFFER_H
+#pragma once
 
 #include "runtime/Device/Device.h"
 
@@ -36,5 +35,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns one call on a GPU as the candidates of a search see it: each is loaded, its result is compared with the
 // definition, its launches are timed. In this process, or in one of its own (MeasureProcess.h).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_KERNELMEASURER_H
-#define HEDDLE_COMPILER_MEASURE_KERNELMEASURER_H
+#pragma once
 
 #include "compiler/Pattern/ProblemKey.h"
 #include "runtime/Device/Device.h"
@@ -48,5 +47,3 @@ public:
 std::unique_ptr<KernelMeasurer> measureHere(const Device &device, const PatternFile &file, const MeasureSetup &setup);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the carry between launches: the first writes fp32 results of the keys before the cut, the second continues the
 // softmax over the others. What a ring of GPUs or a paged cache does with every piece of keys that arrives.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_KEYSPLIT_H
-#define HEDDLE_COMPILER_MEASURE_KEYSPLIT_H
+#pragma once
 
 #include "runtime/Device/Kernel.h"
 
@@ -32,5 +31,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns what bench/launcher is told and what it answers: the sizes of a call on its command line, the pattern's tensors
 // in a file, results in another one. Inputs are not handed over: both processes draw them from the same seed.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_LAUNCHERPROCESS_H
-#define HEDDLE_COMPILER_MEASURE_LAUNCHERPROCESS_H
+#pragma once
 
 #include "compiler/Pattern/ProblemKey.h"
 
@@ -32,5 +31,3 @@ struct LauncherAnswer {
 Result<LauncherAnswer> launchElsewhere(const PatternFile &file, const ProblemShape &shape, const LauncherCall &call);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the bf16 matrix product that attention rates are compared with: 8192 x 8192 x 8192 on random data through
 // cuBLAS, which is opened at run time. A card under a power limit makes ratios of one run meaningful, not rates.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_MATRIXROOF_H
-#define HEDDLE_COMPILER_MEASURE_MATRIXROOF_H
+#pragma once
 
 #include "runtime/Device/Device.h"
 
@@ -29,5 +28,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

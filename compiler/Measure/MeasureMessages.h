@@ -2,8 +2,7 @@
 // Owns the form of the messages between a search and the process that measures for it: MessagePack, each a map. Both
 // ends are the same program, so the form has no versions.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_MEASUREMESSAGES_H
-#define HEDDLE_COMPILER_MEASURE_MEASUREMESSAGES_H
+#pragma once
 
 #include "compiler/Measure/KernelMeasurer.h"
 
@@ -45,5 +44,3 @@ Result<MeasureQuestion> decodeQuestion(const std::string &message);
 Result<MeasureAnswer> decodeAnswer(const std::string &message);
 
 } // namespace heddle
-
-#endif

@@ -3,8 +3,7 @@
 // answer and started again after a kernel that never ends, breaks the context or takes the process down. The search,
 // and the database that it writes, are never in a process that runs a candidate.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_MEASUREPROCESS_H
-#define HEDDLE_COMPILER_MEASURE_MEASUREPROCESS_H
+#pragma once
 
 #include "compiler/Measure/KernelMeasurer.h"
 
@@ -22,5 +21,3 @@ Result<std::unique_ptr<KernelMeasurer>> measureElsewhere(const std::string &prog
 Status serveMeasurements(int socket);
 
 } // namespace heddle
-
-#endif

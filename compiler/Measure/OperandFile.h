@@ -1,6 +1,5 @@
 //===- OperandFile.h - tensors handed to another process --------*- C++ -*-===//
-#ifndef HEDDLE_COMPILER_MEASURE_OPERANDFILE_H
-#define HEDDLE_COMPILER_MEASURE_OPERANDFILE_H
+#pragma once
 
 #include "compiler/Io/OperandTensor.h"
 #include "runtime/Core/PartFolder.h"
@@ -30,5 +29,3 @@ Result<bool> writeOperands(const std::string &path, const Operands &operands);
 Result<Operands> readOperands(const std::string &path, size_t count);
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- RepeatLaunch.h - the same launch many times --------------*- C++ -*-===//
 // Owns the search for errors that move: a kernel whose threads race gives other bits now and then on the same input.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_REPEATLAUNCH_H
-#define HEDDLE_COMPILER_MEASURE_REPEATLAUNCH_H
+#pragma once
 
 #include "compiler/Measure/DeviceProblem.h"
 
@@ -14,5 +13,3 @@ namespace heddle {
 Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count, RoleTensors &results);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the start of another program, the wait for its end within a limit, and its end where nobody waits any more. Any
 // thread may do each: no signal of this process is used.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_MEASURE_RUNNINGPROGRAM_H
-#define HEDDLE_COMPILER_MEASURE_RUNNINGPROGRAM_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -66,5 +65,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -3,8 +3,7 @@
 // rows by plain attention in the precision of the inputs, and the rule that says how far a kernel may be off
 // (docs/verification.md). Nothing here is fast and nothing here knows tiles, ranges or pieces.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_ORACLE_ATTENTIONORACLE_H
-#define HEDDLE_COMPILER_ORACLE_ATTENTIONORACLE_H
+#pragma once
 
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Oracle/ScoreOracle.h"
@@ -106,5 +105,3 @@ VerifyReport verifyRows(const AttentionOracle &oracle, const HostTensor &out, co
 std::vector<RowId> sampleRows(const AttentionSizes &sizes, int64_t count);
 
 } // namespace heddle::oracle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the list of the definitions: `<kind>Oracle` for each line of HEDDLE_KINDS, in fp64, and what they say of a
 // result.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_ORACLE_KINDORACLE_H
-#define HEDDLE_COMPILER_ORACLE_KINDORACLE_H
+#pragma once
 
 #include "compiler/Oracle/AttentionOracle.h"
 
@@ -47,5 +46,3 @@ struct KindCall {
 KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows);
 
 } // namespace heddle::oracle
-
-#endif

@@ -2,8 +2,7 @@
 // Decides kept pairs by walking the pattern's ops and evaluating each op's definition on 64-bit integers. Shares no
 // code with the analysis or with buildPredicate: a disagreement is a bug in one of the three.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_ORACLE_PATTERNORACLE_H
-#define HEDDLE_COMPILER_ORACLE_PATTERNORACLE_H
+#pragma once
 
 #include "compiler/Io/OperandTensor.h"
 #include "dialect/IR/Attn.h"
@@ -65,5 +64,3 @@ bool evaluatePredicate(attn::PredicateOp op, llvm::ArrayRef<int64_t> arguments);
 int64_t randomCell(int64_t seed, int64_t head, int64_t t, int64_t extent, int64_t cell);
 
 } // namespace heddle::oracle
-
-#endif

@@ -2,8 +2,7 @@
 // Evaluates score ops one after the other by their definitions. Shares no code with buildScore: a disagreement is a bug
 // in one of the two.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_ORACLE_SCOREORACLE_H
-#define HEDDLE_COMPILER_ORACLE_SCOREORACLE_H
+#pragma once
 
 #include "compiler/Oracle/Dual.h"
 #include "compiler/Oracle/PatternOracle.h"
@@ -68,5 +67,3 @@ Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score
 std::vector<double> alibiSlopes(int64_t heads);
 
 } // namespace heddle::oracle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns where the tensors that a pattern reads come from (files, or values made for tests) and the check that each fits
 // the pattern and the sizes of the call: element type, extents, and what the ops that read it say of its integers.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_PATTERN_BINDOPERANDS_H
-#define HEDDLE_COMPILER_PATTERN_BINDOPERANDS_H
+#pragma once
 
 #include "compiler/Pattern/ProblemKey.h"
 
@@ -40,5 +39,3 @@ Status bindOperands(const PatternFile &file, const OperandSources &sources, Prob
 Status checkOperands(const PatternFile &file, const Operands &operands, ProblemShape &shape);
 
 } // namespace heddle
-
-#endif

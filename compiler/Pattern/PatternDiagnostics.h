@@ -3,8 +3,7 @@
 // below it. What comes out may be printed anywhere: control characters are escaped, of a long line only what is near
 // the mark is shown, and there is a bound.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_PATTERN_PATTERNDIAGNOSTICS_H
-#define HEDDLE_COMPILER_PATTERN_PATTERNDIAGNOSTICS_H
+#pragma once
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/SourceMgr.h"
@@ -32,5 +31,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the way from a .mlir file to a verified, analysed pattern with bound run-time sizes. Diagnostics of the
 // author's text (file:line:column, with the source line) are part of the returned Status.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_PATTERN_PATTERNFILE_H
-#define HEDDLE_COMPILER_PATTERN_PATTERNFILE_H
+#pragma once
 
 #include "compiler/Pattern/StageTimes.h"
 #include "dialect/Analysis/PatternAnalysis.h"
@@ -113,5 +112,3 @@ struct PassesOfFile {
 PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the way from a pattern file to what the CPU target and the text emitter are made from, for users who need
 // nothing else of the schedule.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_PATTERN_PATTERNFUNCTIONS_H
-#define HEDDLE_COMPILER_PATTERN_PATTERNFUNCTIONS_H
+#pragma once
 
 #include "codegen/Emit/PatternInfo.h"
 #include "runtime/Core/Status.h"
@@ -30,5 +29,3 @@ Result<PatternFunctions> functionsOf(const PatternFile &file, Walk walk = Walk::
 PatternInfo patternInfoOf(const AttentionSchedule &schedule);
 
 } // namespace heddle
-
-#endif

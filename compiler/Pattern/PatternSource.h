@@ -2,8 +2,7 @@
 // Owns the library inside the program, the files of patterns/, and the one rule by which every verb and plan finds a
 // pattern: a file of that name if there is one, else the pattern of the library that is called so.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_PATTERN_PATTERNSOURCE_H
-#define HEDDLE_COMPILER_PATTERN_PATTERNSOURCE_H
+#pragma once
 
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "runtime/Core/Status.h"
@@ -43,5 +42,3 @@ inline std::string sourceName(const std::string &path) { return path == "-" ? "<
 Status checkPatternText(const std::string &text, const std::string &label);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the way from concrete sizes to the problem and the bucket that winners are filed under. Buckets count tiles of
 // 128 x 128, so that they do not depend on a configuration.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_PATTERN_PROBLEMKEY_H
-#define HEDDLE_COMPILER_PATTERN_PROBLEMKEY_H
+#pragma once
 
 #include "compiler/Pattern/PatternFile.h"
 #include "codegen/Config/PatternRates.h"
@@ -53,5 +52,3 @@ WinnerKey winnerKey(const PatternFile &file, const ProblemShape &shape, const Ke
                     const DeviceIdentity &device);
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- StageTimes.h - how long each stage took ------------------*- C++ -*-===//
 // Owns the wall-clock times of a compilation by stage, in the order in which the stages ran.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_PATTERN_STAGETIMES_H
-#define HEDDLE_COMPILER_PATTERN_STAGETIMES_H
+#pragma once
 
 #include <chrono>
 #include <string>
@@ -35,5 +34,3 @@ template <class F> auto timeStage(StageTimes &times, const char *stage, F &&work
 }
 
 } // namespace heddle
-
-#endif

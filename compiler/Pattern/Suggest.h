@@ -1,6 +1,5 @@
 //===- Suggest.h - what was probably meant ----------------------*- C++ -*-===//
-#ifndef HEDDLE_COMPILER_PATTERN_SUGGEST_H
-#define HEDDLE_COMPILER_PATTERN_SUGGEST_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -15,5 +14,3 @@ std::string nearest(const std::string &word, const std::vector<std::string> &can
 std::string didYouMean(const std::string &word, const std::vector<std::string> &candidates);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the file beside a shard's database: a line of JSON for each item that came to an end, flushed to the disk before
 // the next one begins. A line that a kill cut short is no line.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_PLAN_SWEEPJOURNAL_H
-#define HEDDLE_COMPILER_PLAN_SWEEPJOURNAL_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -70,5 +69,3 @@ std::vector<std::string> shardJournals(const std::string &folder);
 Result<std::vector<SweepEntry>> readSweep(const std::string &folder);
 
 } // namespace heddle
-
-#endif

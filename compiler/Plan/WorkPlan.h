@@ -2,8 +2,7 @@
 // Owns plan files: JSON that names patterns, head dims, types, architectures and problems, and stands for all their
 // combinations. `heddle pack` compiles a plan, `heddle sweep` tunes it. docs/plans.md has the format.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_PLAN_WORKPLAN_H
-#define HEDDLE_COMPILER_PLAN_WORKPLAN_H
+#pragma once
 
 #include "runtime/Core/DType.h"
 #include "runtime/Core/Status.h"
@@ -83,5 +82,3 @@ struct WorkPlan {
 };
 
 } // namespace heddle
-
-#endif

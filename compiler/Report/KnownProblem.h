@@ -2,8 +2,7 @@
 // Owns what can be said of rows once somebody gives the text of their pattern, of which a database has the digest:
 // rates, the roof, estimates and the default follow from it and the lengths.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_REPORT_KNOWNPROBLEM_H
-#define HEDDLE_COMPILER_REPORT_KNOWNPROBLEM_H
+#pragma once
 
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Session/PreparedPattern.h"
@@ -63,5 +62,3 @@ private:
 };
 
 } // namespace heddle::report
-
-#endif

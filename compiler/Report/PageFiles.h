@@ -2,8 +2,7 @@
 // The files of Page/ and the chart library as the distribution ships it, embedded at build time
 // (cmake/HeddleEmbed.cmake).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_REPORT_PAGEFILES_H
-#define HEDDLE_COMPILER_REPORT_PAGEFILES_H
+#pragma once
 
 #include "codegen/Skeletons/EmbeddedSources.h"
 
@@ -13,5 +12,3 @@ const std::vector<EmbeddedFile> &reportPageFiles();
 const std::vector<EmbeddedFile> &reportChartFiles();
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the data of `heddle report`: every workload of a database with its winner, its trials and what is known of them,
 // beside the winners of another one. What is not known is null and said why; nothing is guessed.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_REPORT_REPORT_H
-#define HEDDLE_COMPILER_REPORT_REPORT_H
+#pragma once
 
 #include "compiler/Report/KnownProblem.h"
 #include "runtime/Store/Store.h"
@@ -37,5 +36,3 @@ std::string reportPage(const nlohmann::ordered_json &data);
 std::string scriptJson(const nlohmann::ordered_json &data);
 
 } // namespace heddle::report
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the way from a pattern file to machine code of this machine's processors, for callers that only pass it on, and
 // from the sizes of a call to what that is asked.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_COMPILEFORCPU_H
-#define HEDDLE_COMPILER_SESSION_COMPILEFORCPU_H
+#pragma once
 
 #include "codegen/Cpu/CpuCall.h"
 #include "codegen/Emit/PatternInfo.h"
@@ -21,5 +20,3 @@ Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file,
 void setSizes(const AttentionSizes &sizes, CpuCall &call);
 
 } // namespace heddle
-
-#endif

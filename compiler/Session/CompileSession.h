@@ -3,8 +3,7 @@
 // configuration, source and NVRTC (once per variant). The second half knows no MLIR: a tuner prepares a pattern
 // once and compiles many variants of it from several threads.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_COMPILESESSION_H
-#define HEDDLE_COMPILER_SESSION_COMPILESESSION_H
+#pragma once
 
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Pattern/StageTimes.h"
@@ -98,5 +97,3 @@ Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const Ke
 Result<CompiledVariant> compileForAnyKeyOrigin(const PreparedPattern &prepared, const KernelRequest &request);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the list of what the tuner may search for one pattern, as text that --config takes. There may be millions: they
 // are kept by number, and become text one after the other.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_CONFIGSAMPLE_H
-#define HEDDLE_COMPILER_SESSION_CONFIGSAMPLE_H
+#pragma once
 
 #include "codegen/Skeletons/ConfigSpace.h"
 #include "compiler/Session/CompileSession.h"
@@ -45,5 +44,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

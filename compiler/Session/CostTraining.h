@@ -2,8 +2,7 @@
 // Owns the features of every row of the tables, the fit to all of them or to all but one, and the judgement of an order
 // of candidates on one of them.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_COSTTRAINING_H
-#define HEDDLE_COMPILER_SESSION_COSTTRAINING_H
+#pragma once
 
 #include "compiler/Session/TunePrior.h"
 #include "tuner/Model/Fit.h"
@@ -44,5 +43,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- DatabasePaths.h - where kernels are kept -----------------*- C++ -*-===//
 // Owns what is meant where nobody names a database: the user's own file, and those that are only read.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_DATABASEPATHS_H
-#define HEDDLE_COMPILER_SESSION_DATABASEPATHS_H
+#pragma once
 
 #include "runtime/Store/Store.h"
 
@@ -21,5 +20,3 @@ Result<Store> openUserDatabase(const std::string &path, const StoreOptions &opti
 std::vector<std::string> shippedDatabases();
 
 } // namespace heddle
-
-#endif

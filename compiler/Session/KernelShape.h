@@ -1,8 +1,7 @@
 //===- KernelShape.h - what is fixed beside the pattern -------*- C++ -*-===//
 // Owns the head dims, types and architecture that a kernel is compiled for, and what its default may know of calls.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_KERNELSHAPE_H
-#define HEDDLE_COMPILER_SESSION_KERNELSHAPE_H
+#pragma once
 
 #include "codegen/Target/FindArch.h"
 #include "runtime/Core/DType.h"
@@ -24,5 +23,3 @@ struct KernelShape {
 };
 
 } // namespace heddle
-
-#endif

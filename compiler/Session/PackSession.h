@@ -1,8 +1,7 @@
 //===- PackSession.h - every kernel of a plan into a store ------*- C++ -*-===//
 // Owns the compilation of a plan's kernels, all processors at work, into an open store: what `heddle pack` ships.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_PACKSESSION_H
-#define HEDDLE_COMPILER_SESSION_PACKSESSION_H
+#pragma once
 
 #include "compiler/Plan/WorkPlan.h"
 #include "runtime/Store/Store.h"
@@ -30,5 +29,3 @@ struct PackedKernel {
 Result<std::vector<PackedKernel>> packInto(Store &store, const WorkPlan &plan, const PackOptions &options);
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- PreparedPattern.h - a pattern without MLIR -------------*- C++ -*-===//
 // Owns what is kept of a pattern between its preparation, once, and the compilation of its variants.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_PREPAREDPATTERN_H
-#define HEDDLE_COMPILER_SESSION_PREPAREDPATTERN_H
+#pragma once
 
 #include "compiler/Pattern/StageTimes.h"
 
@@ -35,5 +34,3 @@ bool reliesOnBlocks(const PreparedPattern &prepared);
 PreparedPattern withoutBlocks(PreparedPattern prepared);
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Publish.h - kernels into the store -----------------------*- C++ -*-===//
 // Owns how a compiled kernel that nobody tuned is filed: as the default for its architecture, and its pattern's name.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_PUBLISH_H
-#define HEDDLE_COMPILER_SESSION_PUBLISH_H
+#pragma once
 
 #include "compiler/Session/CompileSession.h"
 #include "runtime/Store/Store.h"
@@ -32,5 +31,3 @@ Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const Kerne
 Status publishName(Store &store, const PreparedPattern &prepared, const std::string &name);
 
 } // namespace heddle
-
-#endif

@@ -3,8 +3,7 @@
 // strategies, databases and sweeps are tried as they are, on any machine. Nothing is measured, and whoever shows the
 // outcome has to say so.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_RECORDEDTUNE_H
-#define HEDDLE_COMPILER_SESSION_RECORDEDTUNE_H
+#pragma once
 
 #include "compiler/Session/TuneSession.h"
 #include "tuner/Measure/RecordedTable.h"
@@ -28,5 +27,3 @@ Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &req
                                  double pace, Store &store);
 
 } // namespace heddle
-
-#endif

@@ -3,8 +3,7 @@
 // ideal GPU of the data sheet's rates, by tile class, and the choices that lengthen them. The parameters are data, in
 // CostParameters.cpp; `heddle model fit` makes them from recorded trials.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_SCHEDULECOST_H
-#define HEDDLE_COMPILER_SESSION_SCHEDULECOST_H
+#pragma once
 
 #include "tuner/Model/CostModel.h"
 
@@ -53,5 +52,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

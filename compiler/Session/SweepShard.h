@@ -2,8 +2,7 @@
 // Owns the order of a sweep on one machine: each GPU takes the next item of the shard that nobody finished, in a
 // process of its own, and its end is written down before the next one begins.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_SWEEPSHARD_H
-#define HEDDLE_COMPILER_SESSION_SWEEPSHARD_H
+#pragma once
 
 #include "compiler/Plan/SweepJournal.h"
 #include "compiler/Plan/WorkPlan.h"
@@ -49,5 +48,3 @@ struct SweepResult {
 Result<SweepResult> runShard(const WorkPlan &plan, const SweepOptions &options);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the choice of the estimate that a search begins with: the cost model where it was fitted for the kernels that
 // are searched and the analysis can count their work, else the number of changes from the default.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_TUNEPRIOR_H
-#define HEDDLE_COMPILER_SESSION_TUNEPRIOR_H
+#pragma once
 
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Session/ScheduleCost.h"
@@ -39,5 +38,3 @@ Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const Problem
 TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape, const Result<GpuModel> &gpu);
 
 } // namespace heddle
-
-#endif

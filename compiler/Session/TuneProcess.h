@@ -2,8 +2,7 @@
 // Owns how an item of a sweep is tuned without putting the sweep at risk: `heddle tune` as a child that sees one GPU.
 // What hangs is killed, what crashes is started again, for its trials are recorded and it goes on behind them.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_TUNEPROCESS_H
-#define HEDDLE_COMPILER_SESSION_TUNEPROCESS_H
+#pragma once
 
 #include "compiler/Session/SweepShard.h"
 
@@ -22,5 +21,3 @@ struct TuneCommand {
 SweepEntry tuneElsewhere(const TuneCommand &command, const TuneItem &item, const SweepGpu &gpu);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns what the tuner needs of attention: the search space of a skeleton, compilation of a point, its verification
 // against the definition and its timing on the GPU; and the publication of the winner.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_TUNESESSION_H
-#define HEDDLE_COMPILER_SESSION_TUNESESSION_H
+#pragma once
 
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Measure/KernelMeasurer.h"
@@ -58,5 +57,3 @@ Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, co
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store);
 
 } // namespace heddle
-
-#endif

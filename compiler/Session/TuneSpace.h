@@ -2,8 +2,7 @@
 // Owns the translation between a skeleton's configurations and the points of a search space. Knows no device and no
 // MLIR.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_TUNESPACE_H
-#define HEDDLE_COMPILER_SESSION_TUNESPACE_H
+#pragma once
 
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Session/PreparedPattern.h"
@@ -64,5 +63,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

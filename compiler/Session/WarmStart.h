@@ -2,8 +2,7 @@
 // Owns the points that a search tries first: the default, then winners of the same pattern, types and head dims at
 // other sizes or on other GPUs, the nearest first; and the winner so far, which it has to beat.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_SESSION_WARMSTART_H
-#define HEDDLE_COMPILER_SESSION_WARMSTART_H
+#pragma once
 
 #include "compiler/Session/TuneSpace.h"
 #include "runtime/Store/Store.h"
@@ -22,5 +21,3 @@ Result<std::vector<std::string>> warmStarts(const std::vector<const Store *> &st
 Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const TuneSpace &space);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the measurement of one workload: lookup, launches in turn with the matrix product, comparison with the
 // definition.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_BENCHROW_H
-#define HEDDLE_COMPILER_TOOLS_BENCHROW_H
+#pragma once
 
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/MatrixRoof.h"
@@ -54,5 +53,3 @@ void printRow(const BenchRow &row, bool withHeader);
 Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device);
 
 } // namespace heddle::cli
-
-#endif

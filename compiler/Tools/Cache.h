@@ -2,8 +2,7 @@
 // Owns what the operations of `heddle cache` share: the list of them, and how rows look as text and as JSON.
 // One operation or a few close ones a file; cache.cpp lists them.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_CACHE_H
-#define HEDDLE_COMPILER_TOOLS_CACHE_H
+#pragma once
 
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
@@ -76,5 +75,3 @@ std::map<std::string, std::string> configFields(const std::string &config);
 std::string configChanges(const std::string &from, const std::string &to);
 
 } // namespace heddle::cli
-
-#endif

@@ -1,6 +1,5 @@
 //===- CommandLine.h - heddle <verb> ----------------------------*- C++ -*-===//
-#ifndef HEDDLE_COMPILER_TOOLS_COMMANDLINE_H
-#define HEDDLE_COMPILER_TOOLS_COMMANDLINE_H
+#pragma once
 
 namespace heddle::cli {
 
@@ -8,5 +7,3 @@ namespace heddle::cli {
 [[noreturn]] void runCommandLine(int argc, char **argv);
 
 } // namespace heddle::cli
-
-#endif

@@ -1,8 +1,7 @@
 //===- CommandTree.h - what the command line takes, as data -----*- C++ -*-===//
 // Owns the walk over the declarations of all verbs, from which help, completion and the manual page are made.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_COMMANDTREE_H
-#define HEDDLE_COMPILER_TOOLS_COMMANDTREE_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -59,5 +58,3 @@ struct Variable {
 const std::vector<Variable> &environment();
 
 } // namespace heddle::cli
-
-#endif

@@ -1,8 +1,7 @@
 //===- CompileStages.h - the stages that heddle compile can stop at ---*- C++ -*-===//
 // Owns the list of stages behind --emit, what each one's artefact is, and the facts that --json reports of it.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_COMPILESTAGES_H
-#define HEDDLE_COMPILER_TOOLS_COMPILESTAGES_H
+#pragma once
 
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Tools/Options.h"
@@ -46,5 +45,3 @@ Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOpti
 std::string summary(const Artefact &artefact, const std::string &path);
 
 } // namespace heddle::cli
-
-#endif

@@ -1,8 +1,7 @@
 //===- Messages.h - words on stderr -----------------------------*- C++ -*-===//
 // Owns how much a command says beside its result and its errors: --quiet and --verbose, which every verb takes.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_MESSAGES_H
-#define HEDDLE_COMPILER_TOOLS_MESSAGES_H
+#pragma once
 
 #include "tuner/Search/TuningSession.h"
 
@@ -43,5 +42,3 @@ private:
 };
 
 } // namespace heddle::cli
-
-#endif

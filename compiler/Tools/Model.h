@@ -2,8 +2,7 @@
 // Owns what the operations of `heddle model` share: the options that say which problem is meant. A recorded table keeps
 // them as text, and they are read back from there.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_MODEL_H
-#define HEDDLE_COMPILER_TOOLS_MODEL_H
+#pragma once
 
 #include "compiler/Session/RecordedTune.h"
 #include "compiler/Session/TuneSpace.h"
@@ -71,5 +70,3 @@ Result<tuner::RecordedTable> findTable(const RecordedOptions &options, const Mod
 Result<std::vector<std::string>> gpusOf(const RecordedOptions &options);
 
 } // namespace heddle::cli
-
-#endif

@@ -2,8 +2,7 @@
 // Owns how options with a value are declared, and what is refused while options are parsed, so that a wrong word is a usage error before any work, and says what
 // was probably meant: names of every kind, counts, numbers.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_OPTIONWORDS_H
-#define HEDDLE_COMPILER_TOOLS_OPTIONWORDS_H
+#pragma once
 
 #include <CLI/CLI.hpp>
 
@@ -47,5 +46,3 @@ CLI::Validator configFields();
 CLI::Validator realBetween(double least, double most);
 
 } // namespace heddle::cli
-
-#endif

@@ -1,8 +1,7 @@
 //===- Options.h - options that several verbs share -------------*- C++ -*-===//
 // Owns the spelling and help of common options, so that every verb that takes one takes it alike.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_OPTIONS_H
-#define HEDDLE_COMPILER_TOOLS_OPTIONS_H
+#pragma once
 
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/KernelShape.h"
@@ -128,5 +127,3 @@ Result<double> parseSeconds(const std::string &text);
 inline std::string thisProgram() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 } // namespace heddle::cli
-
-#endif

@@ -1,8 +1,7 @@
 //===- Output.h - artefacts to files and stdout -----------------*- C++ -*-===//
 // Owns where bytes go: a file appears whole or not at all, and binary never reaches a terminal.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_OUTPUT_H
-#define HEDDLE_COMPILER_TOOLS_OUTPUT_H
+#pragma once
 
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/ProblemKey.h"
@@ -77,5 +76,3 @@ std::string rateText(const std::optional<double> &rate);
 Json rateJson(const std::optional<double> &rate);
 
 } // namespace heddle::cli
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the description of an analysed pattern, as text and as JSON: sizes, head groups, rates, and which parts are
 // evaluated pair by pair and why.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_PATTERNREPORT_H
-#define HEDDLE_COMPILER_TOOLS_PATTERNREPORT_H
+#pragma once
 
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Tools/Output.h"
@@ -25,5 +24,3 @@ struct PatternReport {
 Result<PatternReport> reportOf(const PatternFile &file);
 
 } // namespace heddle::cli
-
-#endif

@@ -1,8 +1,7 @@
 //===- RunTarget.h - one attention call on a target -------------*- C++ -*-===//
 // Owns the way from checked inputs to out and lse in host memory, on the CPU and on a GPU.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_RUNTARGET_H
-#define HEDDLE_COMPILER_TOOLS_RUNTARGET_H
+#pragma once
 
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
@@ -53,5 +52,3 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
 RunResult emptyResult(const RunCall &call);
 
 } // namespace heddle::cli
-
-#endif

@@ -2,8 +2,7 @@
 // Puts safeText between std::cout or std::cerr and where they write: whatever a verb prints of names, source lines and
 // databases, no control character of theirs gets through. Bytes of artefacts go around it (writeArtifact).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_SAFESTREAM_H
-#define HEDDLE_COMPILER_TOOLS_SAFESTREAM_H
+#pragma once
 
 #include <ostream>
 #include <streambuf>
@@ -34,5 +33,3 @@ private:
 [[gnu::format(printf, 2, 3)]] void printTo(std::ostream &stream, const char *format, ...);
 
 } // namespace heddle::cli
-
-#endif

@@ -1,8 +1,7 @@
 //===- Sweep.h - the operations of heddle sweep -----------------*- C++ -*-===//
 // Owns what the operations of `heddle sweep` share. One operation a file; sweep.cpp lists them.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_SWEEP_H
-#define HEDDLE_COMPILER_TOOLS_SWEEP_H
+#pragma once
 
 #include "compiler/Plan/WorkPlan.h"
 #include "compiler/Tools/Verb.h"
@@ -30,5 +29,3 @@ struct SweepPlanOptions {
 Status checkPlanNames(const WorkPlan &plan, const std::string &label);
 
 } // namespace heddle::cli
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the seam between main and the verbs: a verb adds its options to a CLI11 command and returns what to do.
 // Results go to stdout, progress and diagnostics to stderr. Listed in Registry.cpp.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_TOOLS_VERB_H
-#define HEDDLE_COMPILER_TOOLS_VERB_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -71,5 +70,3 @@ int failNames(const Status &status);
 int finish(const Status &status);
 
 } // namespace heddle::cli
-
-#endif

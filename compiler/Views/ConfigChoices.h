@@ -2,8 +2,7 @@
 // Owns the list behind `heddle explain --configs`: for each skeleton what is feasible and which rules refuse the rest.
 // Everything is text here: who prints it need not know the fields of a configuration.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_CONFIGCHOICES_H
-#define HEDDLE_COMPILER_VIEWS_CONFIGCHOICES_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -51,5 +50,3 @@ Result<LaunchPlan> defaultLaunchPlan(const KernelRequest &request);
 Result<LaunchPlan> chainedLaunchPlan(const KernelRequest &request);
 
 } // namespace heddle::views
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the numbers of `heddle explain`: pairs, tiles, operations, bytes and the time that a named GPU needs at
 // least. Everything comes from the analysis; no kernel is compiled and no GPU is needed.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_EXPLANATION_H
-#define HEDDLE_COMPILER_VIEWS_EXPLANATION_H
+#pragma once
 
 #include "compiler/Io/OperandTensor.h"
 #include "compiler/Pattern/PatternFile.h"
@@ -92,5 +91,3 @@ void explainKernel(const PatternFile &file, const ExplainRequest &request, Expla
 ConfigChoices configChoicesOf(const PatternFile &file, const ExplainRequest &request);
 
 } // namespace heddle::views
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the two forms of `heddle explain`. Field names of the JSON object are relied on by other programs: add, never
 // rename. Integers beyond 64 bits are decimal strings, and then `big_integers` is true.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_EXPLANATIONPRINT_H
-#define HEDDLE_COMPILER_VIEWS_EXPLANATIONPRINT_H
+#pragma once
 
 #include "compiler/Views/Explanation.h"
 #include "compiler/Views/Quality.h"
@@ -17,5 +16,3 @@ std::string explanationText(const PatternFile &file, const ExplainRequest &reque
                             bool withConfigs);
 
 } // namespace heddle::views
-
-#endif

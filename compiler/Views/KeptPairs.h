@@ -1,8 +1,7 @@
 //===- KeptPairs.h - how many pairs a pattern keeps --------------*- C++ -*-===//
 // Owns the choice between closed forms, lists that are read, and pairs that are tried one by one.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_KEPTPAIRS_H
-#define HEDDLE_COMPILER_VIEWS_KEPTPAIRS_H
+#pragma once
 
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
@@ -32,5 +31,3 @@ Result<KeptPairs> keptPairsOf(const PatternFile &file, const attn::ProblemSizes 
                               const PairEffort &effort = {});
 
 } // namespace heddle::views
-
-#endif

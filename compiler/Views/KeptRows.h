@@ -1,8 +1,7 @@
 //===- KeptRows.h - the pairs of a pattern, row by row ------------------------===//
 // Owns the way to ask the compiled predicate of a pattern for every pair of a problem.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_KEPTROWS_H
-#define HEDDLE_COMPILER_VIEWS_KEPTROWS_H
+#pragma once
 
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
@@ -33,5 +32,3 @@ private:
 };
 
 } // namespace heddle::views
-
-#endif

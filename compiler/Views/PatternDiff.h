@@ -2,8 +2,7 @@
 // Owns what `heddle diff` says: how many pairs only one of two patterns keeps, and a picture of them. A pair counts
 // once, however many branches keep it.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_PATTERNDIFF_H
-#define HEDDLE_COMPILER_VIEWS_PATTERNDIFF_H
+#pragma once
 
 #include "compiler/Views/Picture.h"
 
@@ -36,5 +35,3 @@ Result<DiffCounts> countDifference(const DiffSide &first, const DiffSide &second
 Result<Picture> drawDifference(const DiffSide &first, const DiffSide &second, const PictureRequest &request);
 
 } // namespace heddle::views
-
-#endif

@@ -3,8 +3,7 @@
 // Small problems show every pair. Larger ones show cells of whole tiles; what a cell says is sound: nothing is kept
 // in a skipped cell, everything in a full one.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_PICTURE_H
-#define HEDDLE_COMPILER_VIEWS_PICTURE_H
+#pragma once
 
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Io/OperandTensor.h"
@@ -112,5 +111,3 @@ template <class Painter> std::vector<Panel> paintHeads(Painter &&painter, const 
 }
 
 } // namespace heddle::views
-
-#endif

@@ -1,8 +1,7 @@
 //===- PieceWords.h - a piece in words ---------------------------------------===//
 // Says what a piece of the analysis keeps, for one set of sizes, in a line that a person can check.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_PIECEWORDS_H
-#define HEDDLE_COMPILER_VIEWS_PIECEWORDS_H
+#pragma once
 
 #include "dialect/Geometry/Counts.h"
 
@@ -16,5 +15,3 @@ std::optional<int64_t> valueOf(const attn::IntExpr &expr, const attn::ProblemSiz
 std::string inWords(const attn::Piece &piece, const attn::ProblemSizes &sizes, int64_t head);
 
 } // namespace heddle::views
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the numbers of `heddle explain --quality`. The reference is attention with the same scores over all keys, or,
 // for a pattern that keeps no key behind its query, over all keys up to the query. All of batch element 0.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_QUALITY_H
-#define HEDDLE_COMPILER_VIEWS_QUALITY_H
+#pragma once
 
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Pattern/PatternFile.h"
@@ -91,5 +90,3 @@ Status checkQualitySizes(const AttentionSizes &sizes);
 std::string qualityText(const std::string &inputs, uint64_t seed, const Quality &quality);
 
 } // namespace heddle::views
-
-#endif

@@ -2,8 +2,7 @@
 // Owns how wide words are in pictures, before anybody renders them: they are set in a monospaced font, whose letters
 // all advance alike, and lines are broken at the width that there is.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_VIEWS_SVGTEXT_H
-#define HEDDLE_COMPILER_VIEWS_SVGTEXT_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,5 +23,3 @@ std::vector<std::string> wrapText(const std::string &text, int fontSize, double 
 std::string escapeXml(const std::string &text);
 
 } // namespace heddle::views
-
-#endif

@@ -1,7 +1,6 @@
 //===- DocumentRows.h - where the documents of rows begin -------*- C++ -*-===//
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_ANALYSIS_DOCUMENTROWS_H
-#define HEDDLE_DIALECT_ANALYSIS_DOCUMENTROWS_H
+#pragma once
 
 #include "dialect/IR/Attn.h"
 
@@ -13,5 +12,3 @@ namespace heddle::attn {
 std::optional<DocumentRows> documentRowsOf(PatternOp pattern, std::string &whyNone);
 
 } // namespace heddle::attn
-
-#endif

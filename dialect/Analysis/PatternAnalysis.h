@@ -2,8 +2,7 @@
 // Owns the way from an attn.pattern to ranges: it enumerates the variants (choices of head group), asks the
 // mask ops for pieces, and builds the ranges of each branch, forward and transposed.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_ANALYSIS_PATTERNANALYSIS_H
-#define HEDDLE_DIALECT_ANALYSIS_PATTERNANALYSIS_H
+#pragma once
 
 #include "dialect/Geometry/Variant.h"
 #include "dialect/IR/Attn.h"
@@ -18,5 +17,3 @@ PatternAnalysis analyze(PatternOp pattern);
 std::vector<PieceList> piecesOf(PatternOp pattern, mlir::Value mask, CellTable &cells);
 
 } // namespace heddle::attn
-
-#endif

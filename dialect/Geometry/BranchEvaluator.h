@@ -2,8 +2,7 @@
 // Owns the evaluation of BranchRanges for one tile of rows: loops over the cells that the tile crosses, joins the
 // visited ranges and intersects the full ones. Shared by single tiles (PlainDomain) and sums (SweepDomain).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_BRANCHEVALUATOR_H
-#define HEDDLE_DIALECT_GEOMETRY_BRANCHEVALUATOR_H
+#pragma once
 
 #include "dialect/Geometry/ExprProgram.h"
 #include "dialect/Geometry/ProblemSizes.h"
@@ -381,5 +380,3 @@ BranchEvaluator::Visit<Domain> BranchEvaluator::visit(Domain &domain, SymbolValu
 }
 
 } // namespace heddle::attn
-
-#endif

@@ -3,8 +3,7 @@
 // the numbers of key cells. The host asks it for whole lists; generated code calls functions by the rule's name, which
 // exist for the host (hostFunctions) and for devices (a file of codegen/Skeletons).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_CELLLIST_H
-#define HEDDLE_DIALECT_GEOMETRY_CELLLIST_H
+#pragma once
 
 #include "dialect/Geometry/IntExpr.h"
 #include "dialect/Geometry/TensorData.h"
@@ -113,5 +112,3 @@ int32_t randomCellsLength(int32_t count, int32_t seed, int32_t head, int32_t ext
 int32_t randomCellsEntry(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t index);
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns counting: tiles that a schedule visits, tiles that it may run without a mask, and kept pairs, as exact
 // integers for concrete sizes. Cost follows the bends of the pattern, not its length (ExprProgram.h, SweepDomain).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_COUNTS_H
-#define HEDDLE_DIALECT_GEOMETRY_COUNTS_H
+#pragma once
 
 #include "dialect/Geometry/ProblemSizes.h"
 #include "dialect/Geometry/Variant.h"
@@ -56,5 +55,3 @@ int64_t countRowTiles(int64_t rows, int64_t rowRate, int64_t block);
 std::string toString(WideInt value);
 
 } // namespace heddle::attn
-
-#endif

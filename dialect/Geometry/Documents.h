@@ -2,8 +2,7 @@
 // Owns how a mask says that the query rows lie in documents, one behind the other: a hint for who lays rows into tiles.
 // What a pattern keeps does not depend on it.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_DOCUMENTS_H
-#define HEDDLE_DIALECT_GEOMETRY_DOCUMENTS_H
+#pragma once
 
 #include "dialect/Geometry/IntExpr.h"
 
@@ -15,5 +14,3 @@ struct DocumentRows {
 };
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns evaluation: expressions are flattened once into a list of instructions without repetition and run in any
 // domain of numbers. The domains are plain integers (one tile) and sweeps (a whole run of tiles at once).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_EXPRPROGRAM_H
-#define HEDDLE_DIALECT_GEOMETRY_EXPRPROGRAM_H
+#pragma once
 
 #include "dialect/Geometry/IntExpr.h"
 #include "dialect/Geometry/TensorData.h"
@@ -176,5 +175,3 @@ void ExprProgram::run(Domain &domain, SymbolValues valueOf, std::vector<typename
 }
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the question how large the squares are in which a pattern keeps all pairs or none. A kernel whose tiles lie in
 // such squares never asks for a pair: a tile that it visits is kept.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_GRAIN_H
-#define HEDDLE_DIALECT_GEOMETRY_GRAIN_H
+#pragma once
 
 #include "dialect/Geometry/Variant.h"
 
@@ -30,5 +29,3 @@ BandedGrain bandedGrainOf(const PatternAnalysis &analysis, Direction direction =
 int64_t knownDivisor(const IntExpr &expr);
 
 } // namespace heddle::attn
-
-#endif

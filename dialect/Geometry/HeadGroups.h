@@ -1,6 +1,5 @@
 //===- HeadGroups.h - heads that a pattern treats alike ----------*- C++ -*-===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_HEADGROUPS_H
-#define HEDDLE_DIALECT_GEOMETRY_HEADGROUPS_H
+#pragma once
 
 #include "dialect/Geometry/ProblemSizes.h"
 #include "dialect/Geometry/Variant.h"
@@ -19,5 +18,3 @@ struct HeadGroup {
 std::vector<HeadGroup> headGroups(const PatternAnalysis &analysis, const ProblemSizes &sizes);
 
 } // namespace heddle::attn
-
-#endif

@@ -3,8 +3,7 @@
 // (64 bit), that counts are summed over (Sweep.h), and that codegen/Schedule turns into arith (32 bit).
 // Nodes are immutable and shared; construction folds constants and drops repeated operands of min and max.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_INTEXPR_H
-#define HEDDLE_DIALECT_GEOMETRY_INTEXPR_H
+#pragma once
 
 #include "runtime/Core/Positions.h"
 
@@ -127,5 +126,3 @@ IntExpr search(unsigned argument, IntExpr value, IntExpr count);
 inline IntExpr symbol(Symbol::Kind kind, unsigned index = 0) { return IntExpr(Symbol{kind, index}); }
 
 } // namespace heddle::attn
-
-#endif

@@ -3,8 +3,7 @@
 // on the row become conditions, and congruences on the column and on the difference meet in one class
 // (Chinese remainder theorem with static moduli and symbolic residues).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_LATTICE_H
-#define HEDDLE_DIALECT_GEOMETRY_LATTICE_H
+#pragma once
 
 #include "dialect/Geometry/Piece.h"
 
@@ -34,5 +33,3 @@ std::optional<int64_t> stepToColumns(const Piece &piece, const CellLoop &loop);
 int64_t rowRate(const PieceList &pieces);
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the order in which numbers [0, count) are summed: in turns of a period, by rectangles of steps and turns that
 // evaluate alike (SweepDomain), and the choice of the period.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_PERIOD_H
-#define HEDDLE_DIALECT_GEOMETRY_PERIOD_H
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -42,5 +41,3 @@ template <class Visit> void coverByRectangles(int64_t count, int64_t period, Vis
 }
 
 } // namespace heddle::attn
-
-#endif

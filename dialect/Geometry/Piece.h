@@ -5,8 +5,7 @@
 // intersection. Positions are global: a pullback only changes the frame in which a leaf writes its bounds. A piece may
 // also keep only the key cells that a list names for the query's cell (CellList.h).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_PIECE_H
-#define HEDDLE_DIALECT_GEOMETRY_PIECE_H
+#pragma once
 
 #include "dialect/Geometry/CellList.h"
 #include "dialect/Geometry/IntExpr.h"
@@ -171,5 +170,3 @@ bool isNeverEmpty(const Interval &interval);
 void dropEmpty(PieceList &pieces);
 
 } // namespace heddle::attn
-
-#endif

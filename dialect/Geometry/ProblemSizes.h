@@ -1,8 +1,7 @@
 //===- ProblemSizes.h - one call, in numbers --------------------*- C++ -*-===//
 // Owns the sizes and tensors for which expressions are evaluated, and how far an evaluation may go.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_PROBLEMSIZES_H
-#define HEDDLE_DIALECT_GEOMETRY_PROBLEMSIZES_H
+#pragma once
 
 #include "dialect/Geometry/TensorData.h"
 
@@ -27,5 +26,3 @@ struct TileShape {
 };
 
 } // namespace heddle::attn
-
-#endif

@@ -3,8 +3,7 @@
 // TileFirst and TileLast (positions of the first and last existing row of the tile), the cells that the tile
 // crosses, sizes and parameters. The host evaluates them (Counts.h), the device runs them (codegen/Schedule).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_RANGES_H
-#define HEDDLE_DIALECT_GEOMETRY_RANGES_H
+#pragma once
 
 #include "dialect/Geometry/Piece.h"
 
@@ -71,5 +70,3 @@ VariantRanges buildRanges(const std::vector<PieceList> &branches, Direction dire
                           int64_t maxRowRate = kMaxRowRate);
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns where the tiles of a residue class of rows lie, and what symbols stand for in one call: shared by sums over
 // tiles and by single ones.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_ROWTILES_H
-#define HEDDLE_DIALECT_GEOMETRY_ROWTILES_H
+#pragma once
 
 #include "dialect/Geometry/ProblemSizes.h"
 #include "dialect/Geometry/Ranges.h"
@@ -66,5 +65,3 @@ struct ClassTiles {
 };
 
 } // namespace heddle::attn
-
-#endif

@@ -1,8 +1,7 @@
 //===- TensorData.h - what tensors hold -------------------------*- C++ -*-===//
 // Owns the host's view of the integer tensors that masks read: counts are exact where they are given.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_TENSORDATA_H
-#define HEDDLE_DIALECT_GEOMETRY_TENSORDATA_H
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -35,5 +34,3 @@ inline int64_t searchIn(const TensorData *tensors, unsigned argument, int64_t va
 }
 
 } // namespace heddle::attn
-
-#endif

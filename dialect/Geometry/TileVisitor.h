@@ -1,8 +1,7 @@
 //===- TileVisitor.h - single tiles of rows ---------------------*- C++ -*-===//
 // Owns what one tile of rows visits, for concrete sizes.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_TILEVISITOR_H
-#define HEDDLE_DIALECT_GEOMETRY_TILEVISITOR_H
+#pragma once
 
 #include "dialect/Geometry/ProblemSizes.h"
 #include "dialect/Geometry/Ranges.h"
@@ -56,5 +55,3 @@ private:
 };
 
 } // namespace heddle::attn
-
-#endif

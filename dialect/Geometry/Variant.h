@@ -2,8 +2,7 @@
 // Owns what dialect/Analysis makes of a pattern, and what counts and schedules are made from: the pieces and the ranges
 // of each branch, forward and transposed, for each choice of head groups.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_VARIANT_H
-#define HEDDLE_DIALECT_GEOMETRY_VARIANT_H
+#pragma once
 
 #include "dialect/Geometry/Ranges.h"
 
@@ -30,5 +29,3 @@ struct PatternAnalysis {
 };
 
 } // namespace heddle::attn
-
-#endif

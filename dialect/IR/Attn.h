@@ -1,8 +1,7 @@
 //===- Attn.h - the attn dialect --------------------------------*- C++ -*-===//
 // Declares the dialect, its types, attributes, interface and ops.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_ATTN_H
-#define HEDDLE_DIALECT_IR_ATTN_H
+#pragma once
 
 #include "dialect/Geometry/Documents.h"
 #include "dialect/Geometry/Piece.h"
@@ -38,5 +37,3 @@ class YieldOp;
 
 #define GET_OP_CLASSES
 #include "dialect/IR/AttnOps.h.inc"
-
-#endif

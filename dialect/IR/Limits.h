@@ -2,8 +2,7 @@
 // Owns the bounds that keep analysis and emission short and their numbers within range, whatever a file says. They lie
 // far beyond what patterns of use need.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_LIMITS_H
-#define HEDDLE_DIALECT_IR_LIMITS_H
+#pragma once
 
 #include "dialect/IR/Attn.h"
 
@@ -19,5 +18,3 @@ constexpr int64_t kMaxWrittenOut = 4096; ///< ops, each as often as it is used, 
 llvm::LogicalResult verifyLimits(PatternOp pattern);
 
 } // namespace heddle::attn
-
-#endif

@@ -9,8 +9,7 @@
 //   <name>_length(...)       -> i32  entries of the list, which may name a cell twice
 //   <name>_entry(..., index) -> i32  one of them; may be a cell that does not exist
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_LISTCALLS_H
-#define HEDDLE_DIALECT_IR_LISTCALLS_H
+#pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "dialect/Geometry/CellList.h"
@@ -56,5 +55,3 @@ inline constexpr llvm::StringLiteral kCsrRowWith = "row_with";
 void defineCsrFunction(mlir::func::FuncOp function, llvm::StringRef role);
 
 } // namespace heddle::attn
-
-#endif

@@ -1,8 +1,7 @@
 //===- MaskPieces.h - pieces that ops share ---------------------*- C++ -*-===//
 // Owns what ops say in pieces where no closed form, or too many of them, describe what they keep.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_MASKPIECES_H
-#define HEDDLE_DIALECT_IR_MASKPIECES_H
+#pragma once
 
 #include "dialect/Geometry/Piece.h"
 
@@ -17,5 +16,3 @@ Piece maskedPiece(const Frame &frame, mlir::Operation *op, const llvm::Twine &wh
 PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame, mlir::Operation *op);
 
 } // namespace heddle::attn
-
-#endif

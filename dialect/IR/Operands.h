@@ -3,8 +3,7 @@
 // reach the generated functions. A tensor has one number with the run-time sizes, its place among the arguments of the
 // pattern; the word of that number holds its length, the one extent that no size of the call gives, or nothing.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_OPERANDS_H
-#define HEDDLE_DIALECT_IR_OPERANDS_H
+#pragma once
 
 #include "dialect/Geometry/TensorData.h"
 
@@ -54,5 +53,3 @@ mlir::Value loadOperand(mlir::OpBuilder &builder, mlir::Location loc, mlir::Valu
                         const ArgumentValues &arguments, mlir::Value index);
 
 } // namespace heddle::attn
-
-#endif

@@ -1,8 +1,7 @@
 //===- PatternOperands.h - tensors among a pattern's arguments --*- C++ -*-===//
 // Owns what a pattern as a whole says of its tensors (Operands.h): who reads them, and what their dimensions mean.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_PATTERNOPERANDS_H
-#define HEDDLE_DIALECT_IR_PATTERNOPERANDS_H
+#pragma once
 
 #include "dialect/IR/Attn.h"
 
@@ -28,5 +27,3 @@ bool hasExtent(PatternOp pattern, unsigned argument, Extent extent);
 std::vector<unsigned> maskTensorsOf(PatternOp pattern);
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns what buildPredicate needs: the local coordinates of one pair as i32 values, and the few arithmetic
 // helpers that every op uses. Divisions round toward minus infinity, as in the analysis.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_PREDICATEFRAME_H
-#define HEDDLE_DIALECT_IR_PREDICATEFRAME_H
+#pragma once
 
 #include "dialect/Geometry/IntExpr.h"
 #include "dialect/IR/Operands.h"
@@ -77,5 +76,3 @@ mlir::Value buildFloorDiv(mlir::OpBuilder &builder, mlir::Location loc, mlir::Va
 mlir::Value buildMod(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b);
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Run-time numbers travel where run-time sizes do, as one 32-bit word each: an f32 as its bits, sign-extended like
 // every i32 on its way through 64-bit integers.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_REALWORD_H
-#define HEDDLE_DIALECT_IR_REALWORD_H
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -24,5 +23,3 @@ inline float realOfWord(int64_t word) {
 }
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the notation of an f32 operand that is a number or an argument of the pattern: parser, printer, verification and
 // the views of it.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_REALS_H
-#define HEDDLE_DIALECT_IR_REALS_H
+#pragma once
 
 #include "dialect/IR/Attn.h"
 
@@ -31,5 +30,3 @@ struct Real {
 llvm::LogicalResult verifyReal(mlir::Operation *op, Real real, llvm::StringRef name);
 
 } // namespace heddle::attn
-
-#endif

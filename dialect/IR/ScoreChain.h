@@ -1,6 +1,5 @@
 //===- ScoreChain.h - what a chain makes of a score -------------*- C++ -*-===//
-#ifndef HEDDLE_DIALECT_IR_SCORECHAIN_H
-#define HEDDLE_DIALECT_IR_SCORECHAIN_H
+#pragma once
 
 #include "dialect/IR/Attn.h"
 
@@ -26,5 +25,3 @@ mlir::Value buildArgumentDerivative(mlir::Value scores, const ScoreFrame &frame,
 mlir::Value buildArgumentPlace(mlir::Value scores, const ScoreFrame &frame, mlir::BlockArgument argument);
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns what buildScore and buildDerivative need: the pair that a score belongs to, and short names for arithmetic in
 // f32.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_SCOREFRAME_H
-#define HEDDLE_DIALECT_IR_SCOREFRAME_H
+#pragma once
 
 #include "dialect/IR/Operands.h"
 
@@ -35,5 +34,3 @@ struct ScoreFrame {
 };
 
 } // namespace heddle::attn
-
-#endif

@@ -1,8 +1,7 @@
 //===- Sink.h - a key without a value -----------------------------*- C++ -*-===//
 // Owns what attn.softmax says of its sink: a number, an f32 or a tensor with one number for each head.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_SINK_H
-#define HEDDLE_DIALECT_IR_SINK_H
+#pragma once
 
 #include "mlir/IR/OpImplementation.h"
 
@@ -19,5 +18,3 @@ void printSink(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::Value dyn
 llvm::LogicalResult verifySink(SoftmaxOp softmax);
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the notation `[%left, 0]` (also `count 3 seed %s`): parser, printer, verification, and the views of one size as
 // an expression (analysis) or a value (predicates). A run-time size is an argument of the pattern.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_SIZES_H
-#define HEDDLE_DIALECT_IR_SIZES_H
+#pragma once
 
 #include "dialect/IR/Attn.h"
 
@@ -49,5 +48,3 @@ llvm::LogicalResult verifyOffset(mlir::Operation *op, int64_t rate, std::optiona
                                  std::optional<OffsetRule> rule);
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns how generated code reads what masks need of an i32 tensor (a memref of loweredOperandType): one entry, and the
 // search that says in which of the cells between ascending entries a position lies. The host's version is TensorData.h.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_IR_TENSORREADS_H
-#define HEDDLE_DIALECT_IR_TENSORREADS_H
+#pragma once
 
 #include "mlir/IR/Builders.h"
 
@@ -17,5 +16,3 @@ mlir::Value callSearch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value
                        mlir::Value count);
 
 } // namespace heddle::attn
-
-#endif

@@ -1,8 +1,7 @@
 //===- Passes.h - passes of the attn dialect --------------------*- C++ -*-===//
 // Declares the passes, their registration and their rewrite patterns.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_TRANSFORMS_PASSES_H
-#define HEDDLE_DIALECT_TRANSFORMS_PASSES_H
+#pragma once
 
 #include "dialect/Analysis/PatternAnalysis.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -44,5 +43,3 @@ inline void registerPasses() {
 }
 
 } // namespace heddle::attn
-
-#endif

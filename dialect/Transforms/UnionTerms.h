@@ -2,8 +2,7 @@
 // Owns what passes that tell the masks of a union apart share: the masks that it is made of, groups of them by the
 // lattices of keys or rows that they lie on, and groups without common pairs.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_TRANSFORMS_UNIONTERMS_H
-#define HEDDLE_DIALECT_TRANSFORMS_UNIONTERMS_H
+#pragma once
 
 #include "dialect/Analysis/PatternAnalysis.h"
 
@@ -51,5 +50,3 @@ llvm::SmallVector<mlir::Value> masksApart(llvm::ArrayRef<TermGroup> groups, mlir
 void dropUnused(PatternOp pattern);
 
 } // namespace heddle::attn
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the end of a handle: what it holds goes at once, its empty shell stays for a while, so that a use after the
 // close is refused with a message and not a read of memory that is another's by now. Handles are move constructible and
 // have a field `life`; what is moved out of one leaves it empty.
-#ifndef HEDDLE_RUNTIME_API_HANDLELIFE_H
-#define HEDDLE_RUNTIME_API_HANDLELIFE_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -47,5 +46,3 @@ template <class Handle> Status checkOpen(const char *function, const char *argum
 }
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Handles.h - what the handles of the C interface hold -----------------===//
 // Owns the handles of heddle.h and the way from a Status to a code with a message. Internal: for the files that define
 // functions of the C interface, of this library and of the one that holds the compiler as well.
-#ifndef HEDDLE_RUNTIME_API_HANDLES_H
-#define HEDDLE_RUNTIME_API_HANDLES_H
+#pragma once
 
 #include "runtime/Core/SafeText.h"
 #include "runtime/Core/Thrown.h"
@@ -61,5 +60,3 @@ inline Status missing(const char *function, const char *argument) {
 }
 
 } // namespace heddle
-
-#endif

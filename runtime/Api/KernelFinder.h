@@ -2,8 +2,7 @@
 // Owns the stores of a heddle_store and what they answered. A question that was asked before, and whose kernel is still
 // open, is answered from memory in less than a microsecond: programs may ask before every launch. What other processes
 // publish is seen within kTrustedFor.
-#ifndef HEDDLE_RUNTIME_API_KERNELFINDER_H
-#define HEDDLE_RUNTIME_API_KERNELFINDER_H
+#pragma once
 
 #include "runtime/Device/Kernel.h"
 #include "runtime/Store/StoreStack.h"
@@ -61,5 +60,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- CountText.h - numbers of things in words -----------------*- C++ -*-===//
 // Owns how people read counts: "1 head", "8,192 queries". All text for people says them so; what can be given back
 // (values that were expected or given, positions, keys, fields of a configuration) and JSON keep their bare digits.
-#ifndef HEDDLE_RUNTIME_CORE_COUNTTEXT_H
-#define HEDDLE_RUNTIME_CORE_COUNTTEXT_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -24,5 +23,3 @@ std::string nounFor(CountedNumber count, std::string_view noun);
 std::string counted(CountedNumber count, std::string_view noun);
 
 } // namespace heddle
-
-#endif

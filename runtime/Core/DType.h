@@ -1,8 +1,7 @@
 //===- DType.h - element types ----------------------------------------------===//
 // Owns the element types that kernels read and write, their names in every text of the project, and
 // their sizes. The numbers are part of the C ABI (heddle_dtype = number + 1).
-#ifndef HEDDLE_RUNTIME_CORE_DTYPE_H
-#define HEDDLE_RUNTIME_CORE_DTYPE_H
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -28,5 +27,3 @@ inline std::optional<DType> parseDType(std::string_view name) {
 }
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Digest.h - SHA-256 ---------------------------------------------------===//
 // Owns the one digest of the project: content keys, pattern digests, blob checksums. The result is
 // always 64 lower-case hex digits. Checked against the vectors of FIPS 180-4.
-#ifndef HEDDLE_RUNTIME_CORE_DIGEST_H
-#define HEDDLE_RUNTIME_CORE_DIGEST_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -30,5 +29,3 @@ private:
 inline std::string sha256Hex(std::string_view bytes) { return Sha256().update(bytes).hex(); }
 
 } // namespace heddle
-
-#endif

@@ -1,7 +1,6 @@
 //===- ElementType.h - elements of the tensors that a pattern reads ---------===//
 // Beside q, k, v and out (DType.h) a pattern may read tensors of its own, and those may hold integers.
-#ifndef HEDDLE_RUNTIME_CORE_ELEMENTTYPE_H
-#define HEDDLE_RUNTIME_CORE_ELEMENTTYPE_H
+#pragma once
 
 #include <cstdint>
 
@@ -23,5 +22,3 @@ inline int64_t elementBytes(ElementType type) {
 }
 
 } // namespace heddle
-
-#endif

@@ -3,8 +3,7 @@
 //   template <class F> static void fields(F &&f) { f("name", &Type::member); ... }
 // with members of type std::string, int64_t, double or DType. Text is "name=value" per line, in list
 // order; newlines and backslashes in values are escaped, so equal text means equal values.
-#ifndef HEDDLE_RUNTIME_CORE_FIELDTEXT_H
-#define HEDDLE_RUNTIME_CORE_FIELDTEXT_H
+#pragma once
 
 #include "runtime/Core/DType.h"
 #include "runtime/Core/Digest.h"
@@ -32,5 +31,3 @@ template <class T> std::string fieldDigest(const T &object) { return sha256Hex(f
 template <class T> bool fieldsEqual(const T &a, const T &b) { return fieldText(a) == fieldText(b); }
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- HalfConvert.h - bf16 and fp16 as bits --------------------------------===//
 // Owns the conversions between fp32 and the 16-bit types on the host. To 16 bits rounds to nearest,
 // ties to even; overflow gives infinity; a NaN stays a NaN. From 16 bits is exact.
-#ifndef HEDDLE_RUNTIME_CORE_HALFCONVERT_H
-#define HEDDLE_RUNTIME_CORE_HALFCONVERT_H
+#pragma once
 
 #include "runtime/Core/DType.h"
 #include <cstdint>
@@ -81,5 +80,3 @@ inline void storeFloats(DType dtype, const float *__restrict values, int count, 
 }
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns how KernelRecord::cubin and ptx hold the code of several kernels, one for each launch of the plan:
 // a line "heddle-images 1 BYTES BYTES ..." and then the images, a zero byte behind each. A single image is
 // stored as it is.
-#ifndef HEDDLE_RUNTIME_CORE_KERNELIMAGES_H
-#define HEDDLE_RUNTIME_CORE_KERNELIMAGES_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -25,5 +24,3 @@ std::string joinImages(const std::vector<std::string> &images);
 Result<std::vector<std::string_view>> splitImages(std::string_view text, size_t count);
 
 } // namespace heddle
-
-#endif

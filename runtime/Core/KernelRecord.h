@@ -2,8 +2,7 @@
 // Owns the value types that cross between compiler, tuner, store and device. Each struct has one
 // field list; SQL columns, text and digests are derived from it. Appending a field changes the SQL
 // schema: append it in runtime/Store/schema.sql and bump the version in StoreImpl.h.
-#ifndef HEDDLE_RUNTIME_CORE_KERNELRECORD_H
-#define HEDDLE_RUNTIME_CORE_KERNELRECORD_H
+#pragma once
 
 #include "runtime/Core/DType.h"
 
@@ -256,5 +255,3 @@ enum class MatchKind { exact, nearestBucket, sameArchitecture, untunedDefault, n
 const char *matchKindName(MatchKind kind);
 
 } // namespace heddle
-
-#endif

@@ -5,8 +5,7 @@
 // heddle_attention_args, which tests/unit/kinds_test.cpp holds against this. A new kind is a line of HEDDLE_KINDS,
 // `<kind>OnCpu` (codegen/Cpu), its definition, `<kind>Oracle` (compiler/Oracle), and a skeleton.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_RUNTIME_CORE_KINDS_H
-#define HEDDLE_RUNTIME_CORE_KINDS_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -112,5 +111,3 @@ const char *qOriginRuleName(QOriginRule rule);
 Result<QOriginRule> parseQOriginRule(std::string_view name);
 
 } // namespace heddle
-
-#endif

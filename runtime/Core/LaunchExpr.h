@@ -2,8 +2,7 @@
 // Owns the expressions of a LaunchPlan: grid, bytes and argument values as functions of the sizes of
 // one call. Values are int64; overflow and division by zero are failures, never wrapped. Text is
 // function notation without spaces: ceildiv(seqlen_q,128). Symbol names are docs/architecture.md 4.
-#ifndef HEDDLE_RUNTIME_CORE_LAUNCHEXPR_H
-#define HEDDLE_RUNTIME_CORE_LAUNCHEXPR_H
+#pragma once
 
 #include "runtime/Core/Kinds.h"
 
@@ -116,5 +115,3 @@ LaunchExpr lessThan(const LaunchExpr &a, const LaunchExpr &b);
 LaunchExpr select(const LaunchExpr &condition, const LaunchExpr &ifTrue, const LaunchExpr &ifFalse);
 
 } // namespace heddle
-
-#endif

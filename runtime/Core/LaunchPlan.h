@@ -2,8 +2,7 @@
 // Owns everything the runtime must know to launch the kernels of one call: grid, block, shared memory,
 // workspace, clears, tensor maps and the layout of the parameter block. Written by codegen/Config, stored
 // as text in the kernel record, evaluated by runtime/Device. Same plan, same text, byte for byte.
-#ifndef HEDDLE_RUNTIME_CORE_LAUNCHPLAN_H
-#define HEDDLE_RUNTIME_CORE_LAUNCHPLAN_H
+#pragma once
 
 #include "runtime/Core/DType.h"
 #include "runtime/Core/LaunchExpr.h"
@@ -194,5 +193,3 @@ struct LaunchGeometry {
 Result<LaunchGeometry> evaluateGeometry(const KernelLaunch &launch, const LaunchSymbols &symbols);
 
 } // namespace heddle
-
-#endif

@@ -1,7 +1,6 @@
 //===- ParallelFor.h - threads over independent items -----------------------===//
 // Items are taken from a counter, so that uneven items spread by themselves.
-#ifndef HEDDLE_RUNTIME_CORE_PARALLELFOR_H
-#define HEDDLE_RUNTIME_CORE_PARALLELFOR_H
+#pragma once
 
 #include <algorithm>
 #include <atomic>
@@ -50,5 +49,3 @@ template <class Work> void parallelFor(int64_t items, int workers, const Work &w
 }
 
 } // namespace heddle
-
-#endif

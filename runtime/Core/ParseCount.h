@@ -1,8 +1,7 @@
 //===- ParseCount.h - whole numbers as people write them ----------------------===//
 // The one parser of counts of tokens, rows and heads: the command line, plan files and run-time sizes all take what it
 // takes.
-#ifndef HEDDLE_RUNTIME_CORE_PARSECOUNT_H
-#define HEDDLE_RUNTIME_CORE_PARSECOUNT_H
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -18,5 +17,3 @@ std::optional<int64_t> parseCount(std::string_view text);
 inline constexpr const char *kCountForms = "a whole number such as 8192, 8k or 2^13";
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the folder beside a result in which the result is made, so that it takes its name by one rename. The folder is
 // this user's alone and locked (flock) as long as its process lives; whoever makes one removes those in the same place
 // whose processes are gone.
-#ifndef HEDDLE_RUNTIME_CORE_PARTFOLDER_H
-#define HEDDLE_RUNTIME_CORE_PARTFOLDER_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -31,5 +30,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the limit of positions: sums and differences of two of them, and of a position and a size of a pattern that is
 // cut at the limit, fit the 32 bits of kernels.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_RUNTIME_CORE_POSITIONS_H
-#define HEDDLE_RUNTIME_CORE_POSITIONS_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -25,5 +24,3 @@ struct CallPositions {
 Status checkPositions(const CallPositions &call);
 
 } // namespace heddle
-
-#endif

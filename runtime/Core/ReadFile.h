@@ -1,8 +1,7 @@
 //===- ReadFile.h - texts of others, up to a bound --------------------------===//
 // Owns how a whole text is read that somebody else wrote: files, pipes, devices, standard input. What has no end, or is
 // far larger than any such text, is refused before it fills the memory.
-#ifndef HEDDLE_RUNTIME_CORE_READFILE_H
-#define HEDDLE_RUNTIME_CORE_READFILE_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -21,5 +20,3 @@ struct TextFile {
 Result<std::string> readTextFile(const std::string &path, const TextFile &file);
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Recorded.h - times that were played back -----------------*- C++ -*-===//
 // Owns the mark of what a recording gave in the place of a measurement (`heddle tune --recorded`): its rows are of a GPU
 // of another name, so that no launch, search or merge takes them for those of the GPU that was recorded.
-#ifndef HEDDLE_RUNTIME_CORE_RECORDED_H
-#define HEDDLE_RUNTIME_CORE_RECORDED_H
+#pragma once
 
 #include <string_view>
 
@@ -20,5 +19,3 @@ inline std::string_view withoutMark(std::string_view device) {
 inline bool isRecorded(std::string_view device) { return withoutMark(device).size() != device.size(); }
 
 } // namespace heddle
-
-#endif

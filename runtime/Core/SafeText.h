@@ -3,8 +3,7 @@
 // a log. Control characters (C0, DEL, C1), marks that reorder or break lines (bidi controls, U+2028, U+2029) and bytes
 // that are no UTF-8 become "\u001b" or "\xff", which is also what JSON writes. Text without any comes back as it is, so
 // doing it twice does no harm.
-#ifndef HEDDLE_RUNTIME_CORE_SAFETEXT_H
-#define HEDDLE_RUNTIME_CORE_SAFETEXT_H
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -30,5 +29,3 @@ std::string safeMessage(std::string_view text);
 size_t wholeCharacters(std::string_view text);
 
 } // namespace heddle
-
-#endif

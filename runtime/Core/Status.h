@@ -2,8 +2,7 @@
 // Owns the closed set of error codes of everything that ships. A message names the operation, the
 // object and what would work; it ends without a full stop and never holds a newline of its own.
 // The numbers are part of the C ABI (runtime/Include/heddle.h): append, never renumber.
-#ifndef HEDDLE_RUNTIME_CORE_STATUS_H
-#define HEDDLE_RUNTIME_CORE_STATUS_H
+#pragma once
 
 #include <cassert>
 #include <optional>
@@ -118,5 +117,3 @@ private:
   if (!name.isOk())                                                                                                    \
     return name.status();                                                                                              \
   target = name.take()
-
-#endif

@@ -1,7 +1,6 @@
 //===- Thrown.h - exceptions as errors --------------------------------------===//
 // Owns what is said of an exception that the standard library threw where this project's functions return a Status.
-#ifndef HEDDLE_RUNTIME_CORE_THROWN_H
-#define HEDDLE_RUNTIME_CORE_THROWN_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -27,5 +26,3 @@ template <class F> auto withoutExceptions(const F &f) -> decltype(f()) {
 }
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns what struct_size means. Fields are appended only, in multiples of 8 bytes: a smaller struct stands for an older
 // version, whose missing fields are zero; a larger one for a newer version, whose further fields must be zero where
 // they are given and become zero where they are asked for.
-#ifndef HEDDLE_RUNTIME_CORE_VERSIONEDSTRUCT_H
-#define HEDDLE_RUNTIME_CORE_VERSIONEDSTRUCT_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -53,5 +52,3 @@ template <class T> Status writeVersioned(const char *what, const T &known, size_
 }
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Arguments.h - what one call asks for, checked ------------------------===//
 // Owns the check of heddle_attention_args against a kernel and their translation into the symbols,
 // pointers and numbers that a LaunchPlan refers to. Pure: no driver, and no allocation unless it fails.
-#ifndef HEDDLE_RUNTIME_DEVICE_ARGUMENTS_H
-#define HEDDLE_RUNTIME_DEVICE_ARGUMENTS_H
+#pragma once
 
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -55,5 +54,3 @@ Status checkArguments(const KernelFamily &family, const CallRequirements &needs,
                       const heddle_attention_args &args, CallInputs &inputs);
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns every driver type, constant and function signature that the runtime uses, and nothing else, so that
 // programs build without a toolkit. tests/unit/device_cuda_h_test.cpp compares all of it with cuda.h where
 // that header exists; add a line there for every constant added here.
-#ifndef HEDDLE_RUNTIME_DEVICE_CUDADRIVER_H
-#define HEDDLE_RUNTIME_DEVICE_CUDADRIVER_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -168,5 +167,3 @@ constexpr int kTensorMapFillZero = 0;
   X(graphExecDestroy, cuGraphExecDestroy, GraphExec)
 
 } // namespace heddle::cuda
-
-#endif

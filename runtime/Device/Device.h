@@ -2,8 +2,7 @@
 // Owns the connection to one GPU context and the small helpers that the command line and the tuner need:
 // memory, copies, streams, events. Everything returns a status that names the driver call and the driver's
 // error. The driver library is opened at run time (runtime/Device/Driver.h); without it open() is unavailable.
-#ifndef HEDDLE_RUNTIME_DEVICE_DEVICE_H
-#define HEDDLE_RUNTIME_DEVICE_DEVICE_H
+#pragma once
 
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Status.h"
@@ -122,5 +121,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

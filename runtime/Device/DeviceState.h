@@ -1,8 +1,7 @@
 //===- DeviceState.h - one context and what is loaded into it ---------------===//
 // Owns the context reference and the table of loaded kernels. Internal to runtime/Device. Everything that
 // holds driver objects holds a shared pointer to it, so the context outlives them.
-#ifndef HEDDLE_RUNTIME_DEVICE_DEVICESTATE_H
-#define HEDDLE_RUNTIME_DEVICE_DEVICESTATE_H
+#pragma once
 
 #include "runtime/Device/Device.h"
 #include "runtime/Device/Driver.h"
@@ -89,5 +88,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Driver.h - the driver library, opened at run time --------------------===//
 // Owns the one place that reads the environment: HEDDLE_CUDA_DRIVER_LIBRARY names the library to open
 // instead of libcuda.so.1. A library is opened and initialised once per process and never closed.
-#ifndef HEDDLE_RUNTIME_DEVICE_DRIVER_H
-#define HEDDLE_RUNTIME_DEVICE_DRIVER_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 #include "runtime/Device/CudaDriver.h"
@@ -41,5 +40,3 @@ struct Driver {
 };
 
 } // namespace heddle
-
-#endif

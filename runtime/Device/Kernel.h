@@ -2,8 +2,7 @@
 // Owns the way from a stored record to work on a stream: load once per kernel and context, check the
 // arguments, evaluate the LaunchPlan, fill the parameter blocks, launch. The promises are those of
 // runtime/Include/heddle.h.
-#ifndef HEDDLE_RUNTIME_DEVICE_KERNEL_H
-#define HEDDLE_RUNTIME_DEVICE_KERNEL_H
+#pragma once
 
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/LaunchPlan.h"
@@ -93,5 +92,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- LaunchGraph.h - a call as a graph of the driver ----------------------===//
 // Owns a prepared call's clears and kernels as one executable CUDA graph. On a GPU of 2026 launching it takes the host
 // a third of the time of launching a kernel (bench/results, heddle-host-cost). Internal to runtime/Device.
-#ifndef HEDDLE_RUNTIME_DEVICE_LAUNCHGRAPH_H
-#define HEDDLE_RUNTIME_DEVICE_LAUNCHGRAPH_H
+#pragma once
 
 #include "runtime/Device/LoadedKernel.h"
 
@@ -34,5 +33,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- LoadedKernel.h - the modules of a kernel in a context ----------------===//
 // Owns the driver's modules and everything about a kernel that does not change between calls. Internal to
 // runtime/Device. Immutable after load, so launches share it without a lock.
-#ifndef HEDDLE_RUNTIME_DEVICE_LOADEDKERNEL_H
-#define HEDDLE_RUNTIME_DEVICE_LOADEDKERNEL_H
+#pragma once
 
 #include "runtime/Device/Arguments.h"
 #include "runtime/Device/DeviceState.h"
@@ -96,5 +95,3 @@ Status checkAddresses(const LoadedKernel &kernel, const CallInputs &inputs);
 Status explainRefusal(const LoadedKernel &kernel, cuda::Stream stream, cuda::Code code, Status failure);
 
 } // namespace heddle
-
-#endif

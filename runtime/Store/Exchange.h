@@ -1,8 +1,7 @@
 //===- Exchange.h - what passes between two databases -----------------------===//
 // Owns the value types of merging, exporting and comparing stores (Store.h): which rows are
 // meant, what a merge does to each, and how two files differ.
-#ifndef HEDDLE_RUNTIME_STORE_EXCHANGE_H
-#define HEDDLE_RUNTIME_STORE_EXCHANGE_H
+#pragma once
 
 #include "runtime/Core/KernelRecord.h"
 
@@ -75,5 +74,3 @@ struct StoreDiff {
 };
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Location.h - where a store file lies and who may write it ------------===//
 // Owns what is decided before SQLite sees the file: existence, who may write it and beside it, what its header claims,
 // and whether its file system can hold a write-ahead log. Never changes anything. Internal to runtime/Store.
-#ifndef HEDDLE_RUNTIME_STORE_LOCATION_H
-#define HEDDLE_RUNTIME_STORE_LOCATION_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -50,5 +49,3 @@ Status checkNoSideFiles(const StorePlace &place);
 std::string fileUri(const std::string &path, const std::string &query);
 
 } // namespace heddle
-
-#endif

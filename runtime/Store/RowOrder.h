@@ -1,8 +1,7 @@
 //===- RowOrder.h - which of two rows of one key a merge keeps --------------===//
 // Owns the orders that make merging associative, commutative and idempotent: each is total, so the row that
 // stays does not depend on who is merged into whom. Internal to runtime/Store.
-#ifndef HEDDLE_RUNTIME_STORE_ROWORDER_H
-#define HEDDLE_RUNTIME_STORE_ROWORDER_H
+#pragma once
 
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/KernelRecord.h"
@@ -32,5 +31,3 @@ template <class T> bool isBetter(const T &a, const T &b) {
 }
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- Rows.h - SQL from field lists ----------------------------------------===//
 // Owns the one place where a struct with a field list becomes column names, bound values and a row read
 // back. Internal to runtime/Store; schema.sql spells the same columns and a test compares the two.
-#ifndef HEDDLE_RUNTIME_STORE_ROWS_H
-#define HEDDLE_RUNTIME_STORE_ROWS_H
+#pragma once
 
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/KernelRecord.h"
@@ -134,5 +133,3 @@ template <class T> T asStored(T row) {
 }
 
 } // namespace heddle::sqlite
-
-#endif

@@ -1,8 +1,7 @@
 //===- Sqlite.h - small owners of sqlite3 handles ---------------------------===//
 // Owns connections and prepared statements and turns every result code into a Status. Internal to
 // runtime/Store. Text is only ever SQL of this project; values are bound.
-#ifndef HEDDLE_RUNTIME_STORE_SQLITE_H
-#define HEDDLE_RUNTIME_STORE_SQLITE_H
+#pragma once
 
 #include "runtime/Core/DType.h"
 #include "runtime/Core/Status.h"
@@ -130,5 +129,3 @@ private:
 };
 
 } // namespace heddle::sqlite
-
-#endif

@@ -12,8 +12,7 @@
 //  8. Only rows that were published are read back, unchanged.
 //  9. What publish, setName and merge reported a loss of power does not take away. It may take the last trials and
 //  devices.
-#ifndef HEDDLE_RUNTIME_STORE_STORE_H
-#define HEDDLE_RUNTIME_STORE_STORE_H
+#pragma once
 
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Status.h"
@@ -154,5 +153,3 @@ private:
 Result<StoreDiff> diffStores(const Store &a, const Store &b);
 
 } // namespace heddle
-
-#endif

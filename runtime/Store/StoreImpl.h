@@ -1,7 +1,6 @@
 //===- StoreImpl.h - the inside of a Store ----------------------------------===//
 // Owns the connection and the row operations that several members share. Internal to runtime/Store.
-#ifndef HEDDLE_RUNTIME_STORE_STOREIMPL_H
-#define HEDDLE_RUNTIME_STORE_STOREIMPL_H
+#pragma once
 
 #include "runtime/Store/Sqlite.h"
 #include "runtime/Store/Rows.h"
@@ -88,5 +87,3 @@ using LookupOrder = std::tuple<LookupRank, double, bool>;
 LookupOrder lookupOrder(const LookupQuery &query, const Winner &winner);
 
 } // namespace heddle
-
-#endif

@@ -1,8 +1,7 @@
 //===- StoreStack.h - the user's own database over shipped ones -------------===//
 // Owns lookups in several stores at once. Writing happens through the Store of the user's own file alone: what is
 // added here is only ever read.
-#ifndef HEDDLE_RUNTIME_STORE_STORESTACK_H
-#define HEDDLE_RUNTIME_STORE_STORESTACK_H
+#pragma once
 
 #include "runtime/Store/Store.h"
 
@@ -41,5 +40,3 @@ std::vector<std::string> splitPaths(const std::string &list);
 Result<Store> openShipped(const std::string &path, bool allowForeignWriters = false);
 
 } // namespace heddle
-
-#endif

@@ -1,7 +1,6 @@
 //===- StoreWait.h - waiting for who holds a store --------------------------===//
 // Owns what can be said of a wait for another process: who holds the locks of a file, and when somebody is told.
-#ifndef HEDDLE_RUNTIME_STORE_STOREWAIT_H
-#define HEDDLE_RUNTIME_STORE_STOREWAIT_H
+#pragma once
 
 #include <functional>
 #include <string>
@@ -25,5 +24,3 @@ struct BusyRule {
 std::string lockHolder(const std::string &path);
 
 } // namespace heddle
-
-#endif

@@ -1,6 +1,5 @@
 //===- Clock.h - the time that budgets and limits are counted in ------------===//
-#ifndef HEDDLE_TUNER_MEASURE_CLOCK_H
-#define HEDDLE_TUNER_MEASURE_CLOCK_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -36,5 +35,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif

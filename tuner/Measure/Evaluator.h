@@ -1,8 +1,7 @@
 //===- Evaluator.h - what the tuner asks of the thing it tunes --------------===//
 // A point goes through three stages: prepare (compile), verify (is the result right), sample (how long
 // does one launch take). The evaluator knows kernels and devices; the tuner only sees the stages.
-#ifndef HEDDLE_TUNER_MEASURE_EVALUATOR_H
-#define HEDDLE_TUNER_MEASURE_EVALUATOR_H
+#pragma once
 
 #include "tuner/Space/Trial.h"
 
@@ -78,5 +77,3 @@ Sample guardedSample(Evaluator &evaluator, Candidate &candidate);
 Verification guardedConfirm(Evaluator &evaluator, Candidate &candidate);
 
 } // namespace heddle::tuner
-
-#endif

@@ -5,8 +5,7 @@
 //   block_m=64 stages=2,measured,41.7,0.01,0.002,128,0,0.45,
 // The first line is the header; empty lines and lines that begin with '#' are skipped, but for facts of one word,
 // "# problem: patterns/causal.mlir --seqlen=8192", which are kept. The median of a stopped row is its fastest sample.
-#ifndef HEDDLE_TUNER_MEASURE_RECORDEDTABLE_H
-#define HEDDLE_TUNER_MEASURE_RECORDEDTABLE_H
+#pragma once
 
 #include "tuner/Measure/Clock.h"
 #include "tuner/Measure/Evaluator.h"
@@ -89,5 +88,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif

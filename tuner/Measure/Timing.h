@@ -2,8 +2,7 @@
 // Owns how samples become a median: warm-up, interleaving, when enough is enough, when it is hopeless.
 // Candidates are compared by samples taken in turn within one run, because the clock of a GPU under
 // load drifts by more than the differences that matter.
-#ifndef HEDDLE_TUNER_MEASURE_TIMING_H
-#define HEDDLE_TUNER_MEASURE_TIMING_H
+#pragma once
 
 #include "tuner/Measure/Clock.h"
 #include "tuner/Measure/Evaluator.h"
@@ -66,5 +65,3 @@ std::vector<Timing> timeInterleaved(Evaluator &evaluator, const std::vector<Cand
                                     const TimingRun &run);
 
 } // namespace heddle::tuner
-
-#endif

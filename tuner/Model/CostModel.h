@@ -2,8 +2,7 @@
 // Owns the form of the estimate and its parameters: a sum of terms, each the time of one kind of work on an ideal
 // machine, times factors that lengthen or shorten the whole. What the terms and factors of a point are is the
 // caller's to say; nothing here knows attention. Fitting is in Fit.h.
-#ifndef HEDDLE_TUNER_MODEL_COSTMODEL_H
-#define HEDDLE_TUNER_MODEL_COSTMODEL_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -46,5 +45,3 @@ struct CostModel {
 };
 
 } // namespace heddle::tuner
-
-#endif

@@ -1,8 +1,7 @@
 //===- Fit.h - parameters of a cost model from recorded trials ---------------===//
 // Least squares on the logarithm of the time, held near a start by a ridge: a parameter that no trial says anything of
 // keeps its start. Deterministic: the same samples in the same order give the same parameters.
-#ifndef HEDDLE_TUNER_MODEL_FIT_H
-#define HEDDLE_TUNER_MODEL_FIT_H
+#pragma once
 
 #include "tuner/Model/CostModel.h"
 
@@ -25,5 +24,3 @@ struct CostFit {
 Result<CostFit> fitCostModel(const CostModel &start, const std::vector<CostSample> &samples);
 
 } // namespace heddle::tuner
-
-#endif

@@ -1,8 +1,7 @@
 //===- KnobEffects.h - what a search learns about an estimate -----------------===//
 // Owns the correction of an estimate while a search runs: an additive effect of every value of every knob on the
 // logarithm of the time, with how uncertain each still is (Bayesian linear regression, one rank-one step a trial).
-#ifndef HEDDLE_TUNER_MODEL_KNOBEFFECTS_H
-#define HEDDLE_TUNER_MODEL_KNOBEFFECTS_H
+#pragma once
 
 #include "tuner/Space/SearchSpace.h"
 
@@ -42,5 +41,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif

@@ -1,7 +1,6 @@
 //===- RankReport.h - how well an order of points was -------------------------===//
 // Compares costs that were estimated beforehand with the recorded times of a table.
-#ifndef HEDDLE_TUNER_MODEL_RANKREPORT_H
-#define HEDDLE_TUNER_MODEL_RANKREPORT_H
+#pragma once
 
 #include "tuner/Measure/RecordedTable.h"
 
@@ -30,5 +29,3 @@ double spearman(const std::vector<double> &a, const std::vector<double> &b);
 RankReport rankReport(const RecordedTable &table, const std::function<double(const Point &)> &cost);
 
 } // namespace heddle::tuner
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the last step of a session: the finalists are timed in turn within one run, so that the drift of
 // the device between their trials does not decide. Kept apart because it follows other rules than the
 // search: points may be prepared and measured again here, and only here.
-#ifndef HEDDLE_TUNER_SEARCH_FINAL_H
-#define HEDDLE_TUNER_SEARCH_FINAL_H
+#pragma once
 
 #include "tuner/Search/TuningOptions.h"
 
@@ -35,5 +34,3 @@ struct FinalResult {
 FinalResult timeFinal(const FinalConditions &conditions, std::vector<Entrant> entrants);
 
 } // namespace heddle::tuner
-
-#endif

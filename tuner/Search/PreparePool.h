@@ -3,8 +3,7 @@
 // run at a time, but one that passes its time limit is given up: it is told to stop, its thread is left
 // to itself, and a fresh thread takes its place, so that a compiler that hangs costs one thread and not
 // the session. The evaluator and the clock are shared because such a thread may outlive the pool.
-#ifndef HEDDLE_TUNER_SEARCH_PREPAREPOOL_H
-#define HEDDLE_TUNER_SEARCH_PREPAREPOOL_H
+#pragma once
 
 #include "tuner/Measure/Clock.h"
 #include "tuner/Measure/Evaluator.h"
@@ -47,5 +46,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif

@@ -1,7 +1,6 @@
 //===- StoreSink.h - trials in the database ---------------------------------===//
 // Keeps the trials of one winner key in a store, so that sessions resume across processes and machines.
-#ifndef HEDDLE_TUNER_SEARCH_STORESINK_H
-#define HEDDLE_TUNER_SEARCH_STORESINK_H
+#pragma once
 
 #include "runtime/Store/Store.h"
 #include "tuner/Space/Trial.h"
@@ -23,5 +22,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif

@@ -1,7 +1,6 @@
 //===- TuningOptions.h - what a session may spend ----------------------------===//
 // Owns what a session is told of time, threads and finalists, and what it tells of its progress.
-#ifndef HEDDLE_TUNER_SEARCH_TUNINGOPTIONS_H
-#define HEDDLE_TUNER_SEARCH_TUNINGOPTIONS_H
+#pragma once
 
 #include "tuner/Measure/Timing.h"
 
@@ -37,5 +36,3 @@ struct TuningOptions {
 };
 
 } // namespace heddle::tuner
-
-#endif

@@ -10,8 +10,7 @@
 //  prepared then is dropped without a trial. [5] Cancellation keeps everything recorded so far, and names the best of
 //  it. [6] The same strategy, seed and trials give the same winner, however often the work was interrupted,
 //      as long as times repeat and the session ran to the end without a final.
-#ifndef HEDDLE_TUNER_SEARCH_TUNINGSESSION_H
-#define HEDDLE_TUNER_SEARCH_TUNINGSESSION_H
+#pragma once
 
 #include "tuner/Search/TuningOptions.h"
 #include "tuner/Space/Trial.h"
@@ -67,5 +66,3 @@ struct TuningResult {
 Result<TuningResult> runTuningSession(const TuningTask &task, const TuningOptions &options);
 
 } // namespace heddle::tuner
-
-#endif

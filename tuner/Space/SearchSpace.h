@@ -6,8 +6,7 @@
 // of a point: it is what trials are recorded under, so it never contains a value index, and
 // adding a value to a knob does not rename any older point. Change it with
 // tests/unit/search_space_test.cpp and tests/data/tuner.
-#ifndef HEDDLE_TUNER_SPACE_SEARCHSPACE_H
-#define HEDDLE_TUNER_SPACE_SEARCHSPACE_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -161,5 +160,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif

@@ -2,8 +2,7 @@
 // Owns the tuner's view of a trial: a point, how its attempt ended, and the numbers. Only `measured`
 // can win. The stored form is heddle::Trial (runtime/Core/KernelRecord.h); toRecord and fromRecord
 // are the only places where the two meet, and outcomeName is the spelling in the database.
-#ifndef HEDDLE_TUNER_SPACE_TRIAL_H
-#define HEDDLE_TUNER_SPACE_TRIAL_H
+#pragma once
 
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Status.h"
@@ -88,5 +87,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif

@@ -1,6 +1,5 @@
 //===- FixedOrder.h - points in an order that trials do not change ----------===//
-#ifndef HEDDLE_TUNER_STRATEGIES_FIXEDORDER_H
-#define HEDDLE_TUNER_STRATEGIES_FIXEDORDER_H
+#pragma once
 
 #include "tuner/Strategies/Strategy.h"
 
@@ -25,5 +24,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif

@@ -2,8 +2,7 @@
 // A strategy's options are one struct of integers with one field list:
 //   template <class F> static void fields(F &&f) { f("seed", &T::seed, {least, most}, "help"); }
 // Defaults come from the struct, help and ranges from the list, parsing from here.
-#ifndef HEDDLE_TUNER_STRATEGIES_OPTIONS_H
-#define HEDDLE_TUNER_STRATEGIES_OPTIONS_H
+#pragma once
 
 #include "runtime/Core/Status.h"
 
@@ -71,5 +70,3 @@ template <class T> Result<T> parseOptions(const OptionTexts &texts) {
 }
 
 } // namespace heddle::tuner
-
-#endif

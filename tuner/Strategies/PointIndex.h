@@ -1,7 +1,6 @@
 //===- PointIndex.h - where a point stands in a long list ----------------------===//
 // Finds points in a list of hundreds of thousands without a tree of copies.
-#ifndef HEDDLE_TUNER_STRATEGIES_POINTINDEX_H
-#define HEDDLE_TUNER_STRATEGIES_POINTINDEX_H
+#pragma once
 
 #include "tuner/Space/SearchSpace.h"
 
@@ -49,5 +48,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif

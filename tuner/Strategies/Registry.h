@@ -1,7 +1,6 @@
 //===- Registry.h - the list of search strategies ---------------------------===//
 // A new strategy is one file that defines its StrategyInfo and one line in Registry.cpp.
-#ifndef HEDDLE_TUNER_STRATEGIES_REGISTRY_H
-#define HEDDLE_TUNER_STRATEGIES_REGISTRY_H
+#pragma once
 
 #include "tuner/Strategies/Options.h"
 #include "tuner/Strategies/Strategy.h"
@@ -23,5 +22,3 @@ const std::vector<StrategyInfo> &strategyRegistry();
 Result<std::unique_ptr<Strategy>> createStrategy(const std::string &specification, StrategyInput input);
 
 } // namespace heddle::tuner
-
-#endif

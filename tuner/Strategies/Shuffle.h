@@ -1,7 +1,6 @@
 //===- Shuffle.h - a seeded order that is the same everywhere ---------------===//
 // std::shuffle and the standard distributions differ between libraries; trials must not.
-#ifndef HEDDLE_TUNER_STRATEGIES_SHUFFLE_H
-#define HEDDLE_TUNER_STRATEGIES_SHUFFLE_H
+#pragma once
 
 #include <cstdint>
 #include <random>
@@ -17,5 +16,3 @@ template <class T> void shuffleFrom(std::vector<T> &values, size_t first, std::m
 }
 
 } // namespace heddle::tuner
-
-#endif

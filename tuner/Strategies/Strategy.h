@@ -2,8 +2,7 @@
 // A strategy decides which feasible point is tried next and nothing else: time, compilation,
 // measurement and records belong to the session. What every strategy promises is tested for all
 // registered ones by tests/unit/strategies_test.cpp.
-#ifndef HEDDLE_TUNER_STRATEGIES_STRATEGY_H
-#define HEDDLE_TUNER_STRATEGIES_STRATEGY_H
+#pragma once
 
 #include "tuner/Space/Trial.h"
 
@@ -40,5 +39,3 @@ struct StrategyInput {
 void sortByPrior(std::vector<Point> &points, const std::function<double(const Point &)> &cost);
 
 } // namespace heddle::tuner
-
-#endif
