@@ -23,96 +23,59 @@ template <class T, class Read> Result<T> unpacked(const std::string &message, Re
   }
 }
 
-void put(Json &json, const char *name, const std::string &value) { json[name] = value; }
-void put(Json &json, const char *name, int64_t value) { json[name] = value; }
-void put(Json &json, const char *name, DType value) { json[name] = static_cast<int>(value); }
-void get(const Json &json, const char *name, std::string &value) { json.at(name).get_to(value); }
-void get(const Json &json, const char *name, int64_t &value) { json.at(name).get_to(value); }
-void get(const Json &json, const char *name, DType &value) { value = static_cast<DType>(json.at(name).get<int>()); }
-
-Json recordJson(const KernelRecord &record) {
-  Json json = Json::object();
-  KernelRecord::fields([&](const char *name, auto member) { put(json, name, record.*member); });
-  return json;
+/// Each field of a message once, for both ways: `f(name, field)` writes or reads it.
+template <class Task, class F> void eachField(Task &task, F &&f) {
+  auto &setup = task.setup;
+  auto &shape = setup.shape;
+  f("batch", shape.batch), f("heads", shape.heads), f("kv_heads", shape.kvHeads);
+  f("seqlen_q", shape.seqlenQ), f("seqlen_k", shape.seqlenK);
+  f("q_origin", shape.qOrigin), f("k_origin", shape.kOrigin), f("parameters", shape.parameters);
+  f("dtype", setup.dtype), f("head_dim", setup.headDim), f("value_dim", setup.valueDim), f("scale", setup.scale);
+  f("seed", setup.seed), f("rows", setup.verifiedRows), f("launch_limit", setup.launchLimitSeconds);
+  f("device", task.device), f("pattern", task.pattern);
+  f("operand_file", task.operandFile), f("operand_count", task.operandCount);
 }
 
-KernelRecord recordOf(const Json &json) {
-  KernelRecord record;
-  KernelRecord::fields([&](const char *name, auto member) { get(json, name, record.*member); });
-  return record;
+auto writer(Json &json) {
+  return [&json](const char *name, const auto &field) { json[name] = field; };
 }
-
-Json shapeJson(const ProblemShape &shape) {
-  return Json::array(
-      {shape.batch, shape.heads, shape.kvHeads, shape.seqlenQ, shape.seqlenK, shape.qOrigin, shape.kOrigin});
-}
-
-ProblemShape shapeFrom(const Json &numbers) {
-  ProblemShape shape;
-  int64_t *places[] = {&shape.batch,   &shape.heads,   &shape.kvHeads, &shape.seqlenQ,
-                       &shape.seqlenK, &shape.qOrigin, &shape.kOrigin};
-  for (size_t i = 0; i < std::size(places); ++i)
-    numbers.at(i).get_to(*places[i]);
-  return shape;
+auto reader(const Json &json) {
+  return [&json](const char *name, auto &field) { json.at(name).get_to(field); };
 }
 
 } // namespace
 
 std::string encode(const MeasureTask &task) {
-  const MeasureSetup &setup = task.setup;
-  return packed({{"shape", shapeJson(setup.shape)},
-                 {"parameters", setup.shape.parameters},
-                 {"dtype", static_cast<int>(setup.dtype)},
-                 {"head_dim", setup.headDim},
-                 {"value_dim", setup.valueDim},
-                 {"scale", setup.scale},
-                 {"seed", setup.seed},
-                 {"rows", setup.verifiedRows},
-                 {"launch_limit", setup.launchLimitSeconds},
-                 {"device", task.device},
-                 {"pattern", task.pattern},
-                 {"operand_file", task.operandFile},
-                 {"operand_count", task.operandCount}});
+  Json json = Json::object();
+  eachField(task, writer(json));
+  return packed(json);
 }
 
 Result<MeasureTask> decodeTask(const std::string &message) {
   return unpacked<MeasureTask>(message, [](const Json &json) {
     MeasureTask task;
-    MeasureSetup &setup = task.setup;
-    setup.shape = shapeFrom(json.at("shape"));
-    json.at("parameters").get_to(setup.shape.parameters);
-    get(json, "dtype", setup.dtype);
-    get(json, "head_dim", setup.headDim);
-    get(json, "value_dim", setup.valueDim);
-    json.at("scale").get_to(setup.scale);
-    json.at("seed").get_to(setup.seed);
-    get(json, "rows", setup.verifiedRows);
-    json.at("launch_limit").get_to(setup.launchLimitSeconds);
-    get(json, "device", task.device);
-    get(json, "pattern", task.pattern);
-    get(json, "operand_file", task.operandFile);
-    get(json, "operand_count", task.operandCount);
+    eachField(task, reader(json));
     return task;
   });
 }
 
 std::string encode(const MeasureQuestion &question) {
-  Json json = {
-      {"what", static_cast<int>(question.what)}, {"candidate", question.candidate}, {"released", question.released}};
+  Json json = {{"what", question.what}, {"candidate", question.candidate}, {"released", question.released}};
   if (question.hasRecord)
-    json["record"] = recordJson(question.record);
+    KernelRecord::fields([&](const char *name, auto member) { json["record"][name] = question.record.*member; });
   return packed(json);
 }
 
 Result<MeasureQuestion> decodeQuestion(const std::string &message) {
   return unpacked<MeasureQuestion>(message, [](const Json &json) {
     MeasureQuestion question;
-    question.what = static_cast<MeasureQuestion::What>(json.at("what").get<int>());
-    get(json, "candidate", question.candidate);
+    json.at("what").get_to(question.what);
+    json.at("candidate").get_to(question.candidate);
     json.at("released").get_to(question.released);
     question.hasRecord = json.contains("record");
     if (question.hasRecord)
-      question.record = recordOf(json.at("record"));
+      KernelRecord::fields(
+          [&](const char *name, auto member) { json["record"].at(name).get_to(question.record.*member); });
     return question;
   });
 }
@@ -130,7 +93,7 @@ Result<MeasureAnswer> decodeAnswer(const std::string &message) {
   return unpacked<MeasureAnswer>(message, [](const Json &json) {
     MeasureAnswer answer;
     json.at("number").get_to(answer.number);
-    get(json, "clock", answer.smClockMhz);
+    json.at("clock").get_to(answer.smClockMhz);
     json.at("power").get_to(answer.powerWatts);
     if (json.contains("status"))
       answer.status =

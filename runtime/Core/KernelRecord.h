@@ -170,24 +170,29 @@ struct Winner : WinnerKey {
   }
 };
 
-// One attempt of a tuning session. A session is the digest of the WinnerKey part; within it a trial is
-// named by the digest of its configuration.
-struct Trial : WinnerKey {
-  std::string configDigest;
-  std::string config;
-  // tuner::outcomeName: "measured", "compile_failed", "spilled", "wrong", "launch_failed", "timed_out", "stopped".
-  std::string outcome;
-  double medianUs = 0; // 0 unless measured
+// What is known of a configuration after a trial.
+struct TrialNumbers {
+  double medianUs = 0;
   double minUs = 0;
   double maxError = 0; // of the correctness check; 0 if not checked
   std::string message; // why not measured; empty otherwise
   int64_t registers = 0;
   int64_t spillBytes = 0;
   double compileSeconds = 0;
+  int64_t smClockMhz = 0; // when it was timed; 0 unknown
+  double powerWatts = 0;  // of the whole card, likewise
+};
+
+// One attempt of a tuning session. A session is the digest of the WinnerKey part; within it a trial is
+// named by the digest of its configuration.
+struct Trial : WinnerKey, TrialNumbers {
+  std::string configDigest;
+  std::string config;
+  // tuner::outcomeName: "measured", "compile_failed", "spilled", "wrong", "launch_failed", "timed_out", "stopped"; only
+  // what is measured has a median.
+  std::string outcome;
   int64_t driverVersion = 0;
   int64_t createdUnix = 0; // seconds; the store fills it when 0
-  int64_t smClockMhz = 0;  // when it was timed; 0 unknown
-  double powerWatts = 0;   // of the whole card, likewise
 
   // Names the session this trial belongs to.
   static std::string sessionKey(const WinnerKey &key);

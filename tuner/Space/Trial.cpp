@@ -35,18 +35,11 @@ bool isBetter(const PointTrial &a, const PointTrial &b) {
 heddle::Trial toRecord(const SearchSpace &space, const PointTrial &trial, const WinnerKey &key) {
   heddle::Trial record;
   static_cast<WinnerKey &>(record) = key;
+  static_cast<TrialNumbers &>(record) = trial;
   record.configDigest = space.digest(trial.point);
   record.config = space.text(trial.point);
   record.outcome = outcomeName(trial.outcome);
   record.medianUs = trial.isUsable() ? trial.medianUs : 0;
-  record.minUs = trial.minUs;
-  record.maxError = trial.maxError;
-  record.message = trial.message;
-  record.registers = trial.registers;
-  record.spillBytes = trial.spillBytes;
-  record.compileSeconds = trial.compileSeconds;
-  record.smClockMhz = trial.smClockMhz;
-  record.powerWatts = trial.powerWatts;
   return record;
 }
 
@@ -57,15 +50,7 @@ Result<PointTrial> fromRecord(const SearchSpace &space, const heddle::Trial &rec
   if (trial.isUsable() && !(record.medianUs > 0))
     return Status::corrupt("trial '" + record.config + "': measured, but without a time");
   trial.config = space.text(trial.point);
-  trial.message = record.message;
-  trial.medianUs = record.medianUs;
-  trial.smClockMhz = record.smClockMhz;
-  trial.powerWatts = record.powerWatts;
-  trial.minUs = record.minUs;
-  trial.maxError = record.maxError;
-  trial.registers = record.registers;
-  trial.spillBytes = record.spillBytes;
-  trial.compileSeconds = record.compileSeconds;
+  static_cast<TrialNumbers &>(trial) = record;
   return trial;
 }
 

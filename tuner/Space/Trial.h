@@ -31,21 +31,12 @@ Result<Outcome> parseOutcome(std::string_view name);
 // True for everything but measured and stopped.
 bool isFailure(Outcome outcome);
 
-struct PointTrial {
+struct PointTrial : TrialNumbers {
   Point point;
   std::string config; // SearchSpace::text of the point
   Outcome outcome = Outcome::compileFailed;
-  std::string message; // why not measured; empty if measured
-  double medianUs = 0; // 0 without samples
-  double minUs = 0;    // 0 without samples
-  double spread = 0;   // interquartile range over median
+  double spread = 0; // interquartile range over median
   int64_t samples = 0;
-  double maxError = 0; // of the correctness check; 0 if not checked
-  int64_t registers = 0;
-  int64_t spillBytes = 0;
-  double compileSeconds = 0;
-  int64_t smClockMhz = 0;    // at the last sample; 0 unknown
-  double powerWatts = 0;     // likewise
   double measureSeconds = 0; // verification, warm-up and samples
 
   bool isUsable() const { return outcome == Outcome::measured; }
