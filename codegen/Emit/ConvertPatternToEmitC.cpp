@@ -1,7 +1,6 @@
 //===- ConvertPatternToEmitC.cpp - pattern functions as EmitC ---------------===//
 // Drives the EmitC conversion patterns of arith, scf, memref and func in one full conversion, so that
 // no cast is left behind and nothing passes silently, and gives every function its device form.
-#include "codegen/Emit/MathFunctions.h"
 #include "codegen/Emit/Passes.h"
 #include "dialect/IR/Operands.h"
 #include "mlir/Conversion/ArithToEmitC/ArithToEmitC.h"

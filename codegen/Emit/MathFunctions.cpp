@@ -1,6 +1,6 @@
 //===- MathFunctions.cpp - math ops as calls --------------------------------===//
 // Bitwise equal calls for equal ops: nothing here depends on the target.
-#include "codegen/Emit/MathFunctions.h"
+#include "codegen/Emit/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -3,6 +3,7 @@
 // them, and EmitPattern.cpp fixes their order.
 #pragma once
 
+#include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Pass/Pass.h"
 #include <memory>
 
@@ -27,5 +28,14 @@ std::unique_ptr<mlir::Pass> createInlineConstantsPass();
 
 // Writes `#pragma unroll 1` in front of every loop; other compilers ignore it.
 std::unique_ptr<mlir::Pass> createKeepLoopsRolledPass();
+
+// Owns the C++ form of the math dialect and of arithmetic that allows approximations: calls of the functions that CUDA
+// C++ has built in, or of the instruction wrappers in Skeletons/Ptx/scalar.cuh.
+
+// f32 ops become calls of the accurate function (`expf`). An exp2 that is marked `afn` becomes the instruction ex2,
+// within 2 units in the last place; a division that is marked `arcp` a product with the instruction rcp's result,
+// within 1 unit. A tanh marked `afn` that bounds scores has become these before (FastTanh.cpp). Bitcasts between i32
+// and f32 become the functions of that name.
+void populateMathFunctionPatterns(mlir::TypeConverter &converter, mlir::RewritePatternSet &patterns);
 
 } // namespace heddle

@@ -3,7 +3,7 @@
 
 #include "codegen/Config/KernelRequest.h"
 #include "compiler/Session/CompileSession.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Session/Publish.h"
 #include "compiler/Session/TuneSession.h"

@@ -116,4 +116,9 @@ private:
   DeviceEvent start, stop;
 };
 
+/// Launches `count` >= 1 times, out and lse poisoned before each, and compares each launch's bits with those of the
+/// first, which `results` hold afterwards. invalidArgument: a launch left an
+/// element unwritten or gave other bits; the message names the launch, the element, both values and their bits.
+Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count, RoleTensors &results);
+
 } // namespace heddle

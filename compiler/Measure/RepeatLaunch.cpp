@@ -1,5 +1,5 @@
 //===- RepeatLaunch.cpp - the same launch many times ----------------------===//
-#include "compiler/Measure/RepeatLaunch.h"
+#include "compiler/Measure/DeviceProblem.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,5 @@
 //===- BindOperands.cpp - tensors for one call ----------------------------===//
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/Suggest.h"
 #include "compiler/Io/Memory.h"
 #include "compiler/Io/Safetensors.h"

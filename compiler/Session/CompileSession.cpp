@@ -4,7 +4,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
-#include "codegen/Emit/AssembleSource.h"
+#include "codegen/Emit/EmitPattern.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Skeleton.h"

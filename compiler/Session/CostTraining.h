@@ -5,7 +5,7 @@
 #pragma once
 
 #include "compiler/Session/TunePrior.h"
-#include "tuner/Model/Fit.h"
+#include "tuner/Model/CostModel.h"
 #include "tuner/Model/RankReport.h"
 
 #include <optional>

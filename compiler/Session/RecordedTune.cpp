@@ -4,7 +4,6 @@
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Session/Publish.h"
 #include "compiler/Session/TunePrior.h"
-#include "compiler/Session/WarmStart.h"
 #include "runtime/Core/Recorded.h"
 #include "tuner/Search/StoreSink.h"
 

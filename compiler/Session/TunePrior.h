@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "runtime/Store/Store.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Session/ScheduleCost.h"
 #include "compiler/Session/TuneSpace.h"
@@ -36,5 +37,19 @@ Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const Problem
                            const DeviceIdentity &device, const std::optional<tuner::CostModel> &given);
 /// modelPrior with the shipped parameters where they serve, else distancePrior, with the reason in its basis.
 TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape, const Result<GpuModel> &gpu);
+
+// Owns the points that a search tries first: the default, then winners of the same pattern, types and head dims at
+// other sizes or on other GPUs, the nearest first; and the winner so far, which it has to beat.
+
+/// At most so many winners are taken over.
+inline constexpr size_t kMostWarmStarts = 8;
+
+/// Texts of points, without repetition. Tuned winners only, of every generator: a configuration that is no point of the
+/// space any more is left out. Failures are those of the stores.
+Result<std::vector<std::string>> warmStarts(const std::vector<const Store *> &stores, const WinnerKey &key,
+                                            const TuneSpace &space);
+
+/// The point that the store's tuned winner of the very key is; empty if there is none, or it is none of the space.
+Result<std::string> incumbentOf(const Store &store, const WinnerKey &key, const TuneSpace &space);
 
 } // namespace heddle

@@ -1,5 +1,5 @@
 //===- TuneProcess.cpp - a tune in a process of its own -------------------===//
-#include "compiler/Session/TuneProcess.h"
+#include "compiler/Session/SweepShard.h"
 #include "compiler/Measure/RunningProgram.h"
 #include "runtime/Core/Digest.h"
 #include "runtime/Core/ReadFile.h"

@@ -6,7 +6,6 @@
 #include "compiler/Session/Publish.h"
 #include "compiler/Session/TunePrior.h"
 #include "compiler/Session/TuneSpace.h"
-#include "compiler/Session/WarmStart.h"
 #include "tuner/Search/StoreSink.h"
 
 namespace heddle {

@@ -1,5 +1,5 @@
 //===- WarmStart.cpp - what won nearby ------------------------------------===//
-#include "compiler/Session/WarmStart.h"
+#include "compiler/Session/TunePrior.h"
 #include "runtime/Core/FieldText.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
 #include "codegen/Skeletons/Registry.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Messages.h"

@@ -5,7 +5,6 @@
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/KeySplit.h"
 #include "compiler/Session/PreparedPattern.h"
-#include "compiler/Measure/RepeatLaunch.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/RunTarget.h"
 

@@ -1,5 +1,5 @@
 //===- SweepRun.cpp - heddle sweep run ------------------------------------===//
-#include "compiler/Session/TuneProcess.h"
+#include "compiler/Session/SweepShard.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"

@@ -69,4 +69,7 @@ int failNames(const Status &status);
 /// Ok, or what fail() returns.
 int finish(const Status &status);
 
+/// Runs what the arguments of main say, and ends the process with its exit code.
+[[noreturn]] void runCommandLine(int argc, char **argv);
+
 } // namespace heddle::cli

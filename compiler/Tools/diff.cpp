@@ -1,7 +1,7 @@
 //===- diff.cpp - heddle diff --------------------------------------------------===//
 // Counts the pairs that only one of two patterns keeps for given sizes, and draws them. Needs no GPU.
 //===----------------------------------------------------------------------===//
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"

@@ -2,7 +2,7 @@
 // Counts pairs, tiles, operations and bytes of a pattern for given sizes. Needs no GPU.
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"

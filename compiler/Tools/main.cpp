@@ -1,4 +1,4 @@
 //===- main.cpp - the program heddle --------------------------------------===//
-#include "compiler/Tools/CommandLine.h"
+#include "compiler/Tools/Verb.h"
 
 int main(int argc, char **argv) { heddle::cli::runCommandLine(argc, argv); }

@@ -2,7 +2,7 @@
 // Computes a call of any kind, attention unless --kind says otherwise, on the tensors of a file and writes what it
 // gives; on demand compares sampled rows with the definition in fp64.
 //===----------------------------------------------------------------------===//
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Oracle/KindOracle.h"
 #include "compiler/Tools/Output.h"

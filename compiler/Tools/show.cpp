@@ -1,7 +1,7 @@
 //===- show.cpp - heddle show --------------------------------------------------===//
 // Draws which pairs or tiles a pattern keeps, as SVG or in the terminal.
 //===----------------------------------------------------------------------===//
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"

@@ -2,7 +2,7 @@
 #include "compiler/Views/Explanation.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Views/PieceWords.h"
-#include "dialect/Geometry/HeadGroups.h"
+#include "dialect/Geometry/Variant.h"
 #include "dialect/IR/PatternOperands.h"
 
 namespace heddle::views {

@@ -2,7 +2,7 @@
 #include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/BranchEvaluator.h"
 #include "dialect/Geometry/Piece.h"
-#include "dialect/Geometry/HeadGroups.h"
+#include "dialect/Geometry/Variant.h"
 #include "dialect/Geometry/Period.h"
 #include "dialect/Geometry/RowTiles.h"
 

@@ -1,5 +1,5 @@
 //===- HeadGroups.cpp - heads that a pattern treats alike ------------------===//
-#include "dialect/Geometry/HeadGroups.h"
+#include "dialect/Geometry/Variant.h"
 #include "dialect/Geometry/ExprProgram.h"
 #include "dialect/Geometry/Period.h"
 #include "dialect/Geometry/RowTiles.h"

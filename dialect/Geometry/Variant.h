@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "dialect/Geometry/ProblemSizes.h"
 #include "dialect/Geometry/Ranges.h"
 
 namespace heddle::attn {
@@ -27,5 +28,16 @@ struct PatternAnalysis {
   /// True if no branch of any variant is masked.
   bool isStructural() const;
 };
+
+/// Heads of one variant in which everything that pieces say of the head has the same values.
+struct HeadGroup {
+  unsigned variant;
+  int64_t first; ///< the lowest of them
+  int64_t heads; ///< how many there are
+};
+
+/// Every head is in one group. Cost follows the groups and the bends of what depends on the head, not the number of
+/// heads.
+std::vector<HeadGroup> headGroups(const PatternAnalysis &analysis, const ProblemSizes &sizes);
 
 } // namespace heddle::attn

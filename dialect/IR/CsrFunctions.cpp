@@ -1,7 +1,7 @@
 //===- CsrFunctions.cpp - lists in tensors, in generated functions ---------===//
 #include "dialect/IR/ListCalls.h"
 #include "dialect/Geometry/CellList.h"
-#include "dialect/IR/TensorReads.h"
+#include "dialect/IR/Operands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

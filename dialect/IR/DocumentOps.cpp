@@ -3,7 +3,7 @@
 // in DocumentTensors.cpp.
 //===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
-#include "dialect/IR/TensorReads.h"
+#include "dialect/IR/Operands.h"
 
 using namespace mlir;
 

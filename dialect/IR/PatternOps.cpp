@@ -4,7 +4,6 @@
 #include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
 #include "dialect/IR/Reals.h"
-#include "dialect/IR/Sink.h"
 #include "dialect/IR/Sizes.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"

@@ -1,7 +1,7 @@
 //===- PredicateFrame.cpp - arithmetic for predicates ---------------------===//
 #include "dialect/IR/PredicateFrame.h"
 #include "dialect/Geometry/Piece.h"
-#include "dialect/IR/TensorReads.h"
+#include "dialect/IR/Operands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"

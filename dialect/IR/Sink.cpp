@@ -1,5 +1,5 @@
 //===- Sink.cpp - a key without a value -------------------------------------===//
-#include "dialect/IR/Sink.h"
+#include "dialect/IR/Sizes.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/Reals.h"
 #include "dialect/IR/ScoreChain.h"

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "mlir/IR/OpImplementation.h"
 #include "dialect/IR/Attn.h"
 
 namespace heddle::attn {
@@ -46,5 +47,17 @@ IntExpr offsetExpr(int64_t rate, std::optional<int64_t> at, std::optional<Offset
 /// rate >= 1, exactly one of `at` and `rule`, 0 <= at < rate, `group` inside attn.heads.
 llvm::LogicalResult verifyOffset(mlir::Operation *op, int64_t rate, std::optional<int64_t> at,
                                  std::optional<OffsetRule> rule);
+
+// Owns what attn.softmax says of its sink: a number, an f32 or a tensor with one number for each head.
+
+class SoftmaxOp;
+
+/// Reads and writes the directive custom<Sink>: `0.5`, `%number` or `%tensor : memref<?xf32>`.
+mlir::ParseResult parseSink(mlir::OpAsmParser &parser, std::optional<mlir::OpAsmParser::UnresolvedOperand> &dynamic,
+                            mlir::Type &type, mlir::FloatAttr &number);
+void printSink(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::Value dynamic, mlir::Type type,
+               mlir::FloatAttr number);
+
+llvm::LogicalResult verifySink(SoftmaxOp softmax);
 
 } // namespace heddle::attn

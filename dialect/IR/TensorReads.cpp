@@ -1,5 +1,5 @@
 //===- TensorReads.cpp - integers of a tensor, in generated functions -----===//
-#include "dialect/IR/TensorReads.h"
+#include "dialect/IR/Operands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
-#include "dialect/IR/TensorReads.h"
+#include "dialect/IR/Operands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -6,7 +6,7 @@
 #include "codegen/Skeletons/EmbeddedSources.h"
 #include "codegen/Skeletons/Skeleton.h"
 #include "codegen/Nvrtc/KernelSource.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Session/PreparedPattern.h"

@@ -1,7 +1,7 @@
 //===- cost_model_test.cpp ------------------------------------------------------===//
 // Promises of tuner/Model: the text of parameters, what a fit finds, how an order of points is judged.
 #include "tests/unit/tuner_fixture.h"
-#include "tuner/Model/Fit.h"
+#include "tuner/Model/CostModel.h"
 #include "tuner/Model/RankReport.h"
 
 #include <cmath>

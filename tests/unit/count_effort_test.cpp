@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialect/Analysis/PatternAnalysis.h"
 #include "dialect/Geometry/Counts.h"
-#include "dialect/Geometry/HeadGroups.h"
+#include "dialect/Geometry/Variant.h"
 #include "dialect/Geometry/Period.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -3,7 +3,7 @@
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"

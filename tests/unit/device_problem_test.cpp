@@ -1,6 +1,6 @@
 // What a launch is given of the tensors that a pattern reads, on the recording driver, whose device memory is the
 // host's.
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "device_fixture.h"
 

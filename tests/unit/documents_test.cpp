@@ -2,7 +2,7 @@
 // rows on the CPU, and offsets that are refused.
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Emit/EmitPattern.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"

@@ -1,5 +1,4 @@
 // The form of the emitted text, the whole source around it, and errors at the author's line.
-#include "codegen/Emit/AssembleSource.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/SourceWriter.h"
 #include "support/ModuleLoader.h"

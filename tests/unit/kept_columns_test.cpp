@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "support/HostPattern.h"

@@ -1,6 +1,6 @@
 // What a process without a compiler is given of a call: sizes, lengths and tensors, on the recording driver, which
 // writes the parameters of the other process's launch to a file.
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Measure/LauncherProcess.h"
 #include "device_fixture.h"
 #include "runtime/Store/Store.h"

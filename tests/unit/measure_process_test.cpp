@@ -1,7 +1,7 @@
 // Candidates in a process of their own, which is heddle with the recording driver: what hangs, crashes or breaks its
 // context is one trial with its reason, the process is started again, and the search goes on.
 #include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Measure/ChildProcess.h"
 #include "compiler/Measure/MeasureMessages.h"
 #include "compiler/Measure/MeasureProcess.h"

@@ -4,7 +4,7 @@
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Session/PreparedPattern.h"

@@ -3,7 +3,7 @@
 // fit many times into a short sequence.
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Oracle/ScoreOracle.h"

@@ -1,7 +1,7 @@
 // Launches that must agree bit by bit, on the recording driver, whose device memory is the host's: what a "kernel"
 // writes is what a function writes there.
 #include "compiler/Pattern/PatternFile.h"
-#include "compiler/Measure/RepeatLaunch.h"
+#include "compiler/Measure/DeviceProblem.h"
 #include "device_fixture.h"
 
 #include <cstring>

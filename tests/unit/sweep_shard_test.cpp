@@ -1,6 +1,5 @@
 //===- sweep_shard_test.cpp - shards of a sweep, killed and taken up again ------------===//
 #include "compiler/Session/SweepShard.h"
-#include "compiler/Session/TuneProcess.h"
 #include "process_fixture.h"
 #include "scratch_fixture.h"
 #include "runtime/Core/Recorded.h"

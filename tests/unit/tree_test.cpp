@@ -1,7 +1,7 @@
 // attn.tree: compiled functions and emitted text against the bits of the tensor, also at the 32nd and the 64th token,
 // what tiles of the prefix are, and trees that are refused.
 #include "codegen/Emit/EmitPattern.h"
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "support/AnalysisChecks.h"

@@ -2,7 +2,7 @@
 // The default, then winners of the same function elsewhere, the nearest first; from the user's own and shipped stores.
 #include "codegen/Config/KernelConfig.h"
 #include "compiler/Session/CompileSession.h"
-#include "compiler/Session/WarmStart.h"
+#include "compiler/Session/TunePrior.h"
 #include "tests/unit/recorded_workloads.h"
 #include "tests/unit/store_fixture.h"
 

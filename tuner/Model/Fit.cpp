@@ -1,5 +1,5 @@
 //===- Fit.cpp - damped Gauss-Newton steps -------------------------------------===//
-#include "tuner/Model/Fit.h"
+#include "tuner/Model/CostModel.h"
 
 #include <algorithm>
 #include <cmath>

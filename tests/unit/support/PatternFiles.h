@@ -5,7 +5,7 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 
-#include "compiler/Pattern/BindOperands.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFile.h"
 
 #include <algorithm>
