@@ -30,12 +30,10 @@ double greedyEnd(const std::vector<double> &costs, size_t blocks) {
   return last;
 }
 
-double roundsEnd(const std::vector<double> &costs, size_t blocks, bool isSnake) {
+double roundsEnd(const std::vector<double> &costs, size_t blocks) {
   std::vector<double> ends(blocks, 0);
-  for (size_t i = 0; i < costs.size(); ++i) {
-    const size_t round = i / blocks, place = i % blocks;
-    ends[isSnake && round % 2 ? blocks - 1 - place : place] += costs[i];
-  }
+  for (size_t i = 0; i < costs.size(); ++i)
+    ends[i % blocks] += costs[i];
   return *std::max_element(ends.begin(), ends.end());
 }
 
@@ -154,9 +152,7 @@ const DealtWork &WorkCounts::deal(const Dealing &asked) {
   if (costs.empty())
     return dealt;
   const size_t blocks = size_t(std::max<int64_t>(dealing.blocks, 1));
-  const double end = dealing.order == Dealing::Order::asTheyEnd
-                         ? greedyEnd(costs, blocks)
-                         : roundsEnd(costs, blocks, dealing.order == Dealing::Order::snake);
+  const double end = dealing.takesStrides ? roundsEnd(costs, blocks) : greedyEnd(costs, blocks);
   dealt.imbalance = std::max(1.0, end * double(blocks) / all);
   if (dealing.partKeys) {
     Dealing whole = dealing;

@@ -28,15 +28,14 @@ struct TileWork {
 
 /// How items go to blocks.
 struct Dealing {
-  using Order = ScheduleFacts::Order;
   int64_t blockM = 0;
-  Order order = Order::stride;
+  bool takesStrides = true; ///< blocks take every so many-th item, else the next one when they end
   bool isReversed = false;
   int64_t partKeys = 0;     ///< items of at least twice as many keys fall into parts of so many; 0: none
   int64_t blocks = 1;       ///< at work at a time
   int64_t sectionPairs = 1; ///< (batch, head) pairs whose items run side by side
 
-  auto key() const { return std::make_tuple(blockM, order, isReversed, partKeys, blocks, sectionPairs); }
+  auto key() const { return std::make_tuple(blockM, takesStrides, isReversed, partKeys, blocks, sectionPairs); }
 };
 
 struct DealtWork {

@@ -14,12 +14,11 @@
 namespace heddle {
 
 struct ScheduleFacts {
-  enum class Order { stride, snake, asTheyEnd };
   int64_t blockM = 0, blockN = 0;
   int64_t minBlocks = 1; ///< blocks of one SM
   bool isChained = false;
   bool isReversed = false;
-  Order order = Order::asTheyEnd;
+  bool takesStrides = false; ///< blocks take every so many-th item, else the next one when they end
   bool isAnchored = false;
   int64_t partTiles = 0; ///< items of at least twice so many key tiles fall into parts of so many; 0: none
   int64_t rasterMib = 0; ///< K and V of the (batch, head) pairs that run side by side; 0: so many pairs:

@@ -44,7 +44,6 @@ static constexpr CostChoice<C> kChoices[] = {
     {"turn_taking,block_m=192", &C::turnTaking, 1, &C::blockM, 192},
     {"turn_taking,block_m=256", &C::turnTaking, 1, &C::blockM, 256},
     {"grid=tile", &C::grid, kGridTile},
-    {"grid=snake", &C::grid, kGridSnake},
     {"grid=dynamic", &C::grid, kGridDynamic},
     {"split_last", &C::splitLast, 1},
     {"split_tiles=0,online", &C::splitTiles, 0, &C::softmax, kSoftmaxOnline},
@@ -57,10 +56,7 @@ static constexpr CostChoice<C> kChoices[] = {
 
 ScheduleFacts sm90Schedule(const Sm90Config &config) {
   ScheduleFacts facts = forwardFacts(config, kChoices);
-  if (config.grid == kGridStride)
-    facts.order = ScheduleFacts::Order::stride;
-  else if (config.grid == kGridSnake)
-    facts.order = ScheduleFacts::Order::snake;
+  facts.takesStrides = config.grid == kGridStride;
   facts.isAnchored = config.softmax == kSoftmaxAnchored;
   facts.partTiles = config.splitTiles;
   facts.rasterMib = config.rasterMib;

@@ -18,7 +18,7 @@ inline constexpr int64_t kLeastRegisters = 24, kMostRegisters = 240; // of setma
 struct Sm90Config : ForwardConfig {
   int64_t queryStages = 1; ///< query tiles in shared memory at a time
   int64_t turnTaking = 0;  ///< 1: warpgroups issue their products in turn
-  int64_t grid = 0;        ///< how work items are dealt out: 0 tile, 1 stride, 2 snake, 3 dynamic
+  int64_t grid = 0;        ///< how work items are dealt out: 0 tile, 1 stride, 3 dynamic
   /// 0 online: every tile may raise a row's maximum; 1 anchored: only masked tiles may
   int64_t softmax = 0;
   int64_t splitLast = 0; ///< 1: items of the last, incomplete round of the grid are cut into parts

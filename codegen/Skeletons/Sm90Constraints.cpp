@@ -166,6 +166,14 @@ Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
   return std::nullopt;
 }
 
+Reason checkGrid(const KernelRequest &, const Sm90Config &config) {
+  for (int known : {kGridTile, kGridStride, kGridDynamic})
+    if (config.grid == known)
+      return std::nullopt;
+  return "no order has the number " + number(config.grid) +
+         "; items are dealt out by tile (0), at a stride (1) or from a counter (3)";
+}
+
 Reason checkSplits(const KernelRequest &request, const Sm90Config &config) {
   if ((config.splitLast || config.splitTiles) && !sm90CanSplit(request))
     return "parts of value_dim=" + number(request.valueDim) +
@@ -218,6 +226,7 @@ const std::vector<Constraint> &sm90Constraints() {
       {"registers", "least registers of a consuming thread", ruleOf<C, checkRegisters>},
       {"threshold", "weights stay finite in their type", ruleOf<C, checkThreshold>},
       {"anchored", "what the anchored softmax needs", ruleOf<C, checkAnchored>},
+      {"grid", "an order that there is", ruleOf<C, checkGrid>},
       {"splits", "which items can be cut into parts", ruleOf<C, checkSplits>},
       {"turns", "turns are taken by at least two", ruleOf<C, checkTurns>},
       {"chained", "a pattern of several passes, and parameters of all of them", ruleOf<C, checkPasses>},

@@ -1,7 +1,6 @@
 // Which work items, or splits of them, a block computes, one after the other. kGrid says how they are dealt out:
 //   0 tile     one block per item
 //   1 stride   block c takes items c, c + blocks, ...
-//   2 snake    the same with every second round in reverse, so that long and short items pair
 //   3 dynamic  a counter in the workspace, zero at the start, gives the next one
 #pragma once
 
@@ -31,8 +30,6 @@ public:
   DEV Unit next() {
     const int32_t blocks = ptx::rereadGridSize(), block = blockIdx.x;
     int32_t number = block + round * blocks;
-    if constexpr (kGrid == kGridSnake)
-      number = round * blocks + (round & 1 ? blocks - 1 - block : block);
     if constexpr (kGrid == kGridDynamic)
       if (round > 0)
         number = __shfl_sync(kWholeWarp, ptx::rereadThreadIndex() % 32 == 0 ? numberFromCounter() : 0, 0);

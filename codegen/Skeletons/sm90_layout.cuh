@@ -12,7 +12,7 @@ constexpr int kHeadDimStep = 8, kMaxHeadDim = 256; // strides of tensor maps are
 constexpr int kMaxStages = 6, kMaxQueryStages = 2;
 
 // KernelConfig::grid and KernelConfig::softmax.
-constexpr int kGridTile = 0, kGridStride = 1, kGridSnake = 2, kGridDynamic = 3;
+constexpr int kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
 constexpr int kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
 
 // Tiles lie in shared memory as columns of 128 bytes of each row, swizzled over 128 bytes.

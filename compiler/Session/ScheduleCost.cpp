@@ -84,7 +84,7 @@ struct ScheduleCost::Impl {
   Dealing dealingOf(const ScheduleFacts &facts) const {
     Dealing dealing;
     dealing.blockM = facts.blockM;
-    dealing.order = facts.order;
+    dealing.takesStrides = facts.takesStrides;
     dealing.isReversed = facts.isReversed;
     dealing.partKeys = facts.partTiles * facts.blockN;
     dealing.blocks = gpu.smCount * std::max<int64_t>(facts.minBlocks, 1);

@@ -111,11 +111,11 @@ TEST_CASE("a typed-in field takes back what the default chose beside it, and no 
     auto rejection = (*findSkeleton(config.skeleton()))->whyInfeasible(request, config);
     return rejection ? rejection->constraint : std::string();
   };
-  for (const char *text :
-       {"grid=0", "grid=2", "grid=3", "grid=1", "split_tiles=64", "block_m=64", "block_m=64,grid=0"}) {
+  for (const char *text : {"grid=0", "grid=3", "grid=1", "split_tiles=64", "block_m=64", "block_m=64,grid=0"}) {
     CAPTURE(text);
     CHECK(refusal(text).empty());
   }
+  CHECK(refusal("grid=2") == "grid");
   CHECK(refusal("grid=0,split_last=1") == "splits");
   CHECK(refusal("split_last=1,split_tiles=64") == "splits");
   CHECK(refusal("block_m=64,turn_taking=1") == "turns");

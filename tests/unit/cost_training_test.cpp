@@ -46,10 +46,10 @@ WorkCounts countsOf(const LoadedWorkload &loaded) {
 
 RecordedWorkload smallWorkload(const char *pattern, int64_t seqlen) { return {"", pattern, {}, 2, 4, 4, seqlen, 64}; }
 
-Dealing dealing(int64_t blockM, Dealing::Order order, int64_t blocks) {
+Dealing dealing(int64_t blockM, bool takesStrides, int64_t blocks) {
   Dealing result;
   result.blockM = blockM;
-  result.order = order;
+  result.takesStrides = takesStrides;
   result.blocks = blocks;
   result.sectionPairs = 8;
   return result;
@@ -149,16 +149,16 @@ TEST_CASE("counts are those of the analysis") {
 TEST_CASE("equal items fill rounds, and the last one costs a whole one") {
   const LoadedWorkload loaded = load(smallWorkload("full", 1024));
   WorkCounts counts = countsOf(loaded);
-  for (Dealing::Order order : {Dealing::Order::stride, Dealing::Order::snake, Dealing::Order::asTheyEnd}) {
-    CHECK(counts.deal(dealing(128, order, 64)).imbalance == doctest::Approx(1));
-    CHECK(counts.deal(dealing(128, order, 63)).imbalance == doctest::Approx(2 * 63.0 / 64));
+  for (bool takesStrides : {true, false}) {
+    CHECK(counts.deal(dealing(128, takesStrides, 64)).imbalance == doctest::Approx(1));
+    CHECK(counts.deal(dealing(128, takesStrides, 63)).imbalance == doctest::Approx(2 * 63.0 / 64));
   }
 }
 
 TEST_CASE("long items first end sooner, and parts of them sooner still") {
   const LoadedWorkload loaded = load(smallWorkload("causal", 8192));
   WorkCounts counts = countsOf(loaded);
-  Dealing ascending = dealing(128, Dealing::Order::asTheyEnd, 100), descending = ascending, inParts = ascending;
+  Dealing ascending = dealing(128, /*takesStrides=*/false, 100), descending = ascending, inParts = ascending;
   descending.isReversed = inParts.isReversed = true;
   inParts.partKeys = 1024;
   const double last = counts.deal(ascending).imbalance, first = counts.deal(descending).imbalance;

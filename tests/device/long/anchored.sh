@@ -75,7 +75,7 @@ for length in 1 65 200; do make "first-rows-$length" --seqlen=$length "${heads[@
 make no-first-tiles --seqlen=700 "${heads[@]}" --head-dim=64 --minus-inf=0-255
 wait
 for pattern in full causal sliding_window; do
-  for config in grid=0 grid=1 grid=2,block_m=128,block_n=64; do
+  for config in grid=0 grid=1 grid=3,block_m=128,block_n=64; do
     for_dim 64 verify_scores $pattern $config
     for length in 1 65 200; do beside verify first-rows-$length $pattern $config; done
   done

@@ -9,7 +9,7 @@ configs=(
   ""
   "skeleton=sm90_forward,softmax=0,grid=3,split_last=0,block_m=128,block_n=64"
   "skeleton=sm90_forward,softmax=1,grid=1"
-  "skeleton=sm90_forward,softmax=1,grid=2,block_m=128,block_n=64"
+  "skeleton=sm90_forward,softmax=1,grid=0,block_m=128,block_n=64"
   "skeleton=sm90_forward,softmax=1,grid=3,split_last=0"
   "skeleton=sm90_forward,grid=1,split_last=1,split_tiles=0"
   "skeleton=portable_forward"
