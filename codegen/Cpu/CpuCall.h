@@ -1,8 +1,7 @@
 //===- CpuCall.h - one call on the CPU ----------------------------*- C++ -*-===//
 // Owns what a call of any kind is for the processors of this machine: its tensors by role, its sizes, and the pattern
 // where the kind walks one.
-#ifndef HEDDLE_CODEGEN_CPU_CPUCALL_H
-#define HEDDLE_CODEGEN_CPU_CPUCALL_H
+#pragma once
 
 #include "runtime/Core/DType.h"
 #include "runtime/Core/Kinds.h"
@@ -61,5 +60,3 @@ struct CpuAttentionCounts {
 };
 
 } // namespace heddle
-
-#endif

@@ -3,8 +3,7 @@
 // gradients come from the queries that visit them, of all heads that share them. Rows lie along lanes, what they visit
 // in columns. One worker belongs to one thread and reuses its buffers.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CPU_GRADIENTTILE_H
-#define HEDDLE_CODEGEN_CPU_GRADIENTTILE_H
+#pragma once
 
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Cpu/JitPattern.h"
@@ -81,5 +80,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

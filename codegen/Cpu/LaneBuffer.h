@@ -1,6 +1,5 @@
 //===- LaneBuffer.h - memory for tiles ---------------------------*- C++ -*-===//
-#ifndef HEDDLE_CODEGEN_CPU_LANEBUFFER_H
-#define HEDDLE_CODEGEN_CPU_LANEBUFFER_H
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -21,5 +20,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

@@ -2,8 +2,7 @@
 // Owns one tile of them, as [count][dim], and keeps numbers that are not finite from lanes that do not keep their row:
 // those have the weight 0 for it, and 0 times infinity is no number.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CPU_TILECOLUMNS_H
-#define HEDDLE_CODEGEN_CPU_TILECOLUMNS_H
+#pragma once
 
 #include "codegen/Cpu/LaneBuffer.h"
 #include "codegen/Cpu/TileMath.h"
@@ -30,5 +29,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

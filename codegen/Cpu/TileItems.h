@@ -2,8 +2,7 @@
 // Owns the list of tiles that threads take: of every head of every batch element, each residue class of its rows in
 // tiles. Sizes are those of queries, or of keys where those are rows.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_CODEGEN_CPU_TILEITEMS_H
-#define HEDDLE_CODEGEN_CPU_TILEITEMS_H
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -53,5 +52,3 @@ private:
 };
 
 } // namespace heddle
-
-#endif

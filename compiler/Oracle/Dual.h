@@ -2,8 +2,7 @@
 // Owns what the definitions of scores are evaluated in to know their derivatives: the rules of differentiation, op by
 // op. At a kink the side that is taken counts.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_ORACLE_DUAL_H
-#define HEDDLE_COMPILER_ORACLE_DUAL_H
+#pragma once
 
 #include <cmath>
 
@@ -55,5 +54,3 @@ inline Dual pow(Dual x, Dual y) {
 }
 
 } // namespace heddle::oracle
-
-#endif

@@ -3,8 +3,7 @@
 // attention computes them in the precision of the inputs, and the rule that says how far a result may be off
 // (docs/verification.md).
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_COMPILER_ORACLE_GRADIENTORACLE_H
-#define HEDDLE_COMPILER_ORACLE_GRADIENTORACLE_H
+#pragma once
 
 #include "compiler/Oracle/KindOracle.h"
 
@@ -102,5 +101,3 @@ ReferenceGradients referenceGradients(const KindCall &call, int64_t count, int t
 KindReport compareGradients(const ReferenceGradients &reference, const KindCall &call, const RoleTensors &results);
 
 } // namespace heddle::oracle
-
-#endif

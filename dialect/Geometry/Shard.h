@@ -2,8 +2,7 @@
 // Owns the answer for a whole rectangle: of consecutive rows, as many as a rank has, and consecutive columns of another
 // rank, which columns some row keeps. Where none is kept nothing has to be sent, and only these have to be.
 //===----------------------------------------------------------------------===//
-#ifndef HEDDLE_DIALECT_GEOMETRY_SHARD_H
-#define HEDDLE_DIALECT_GEOMETRY_SHARD_H
+#pragma once
 
 #include "dialect/Geometry/HeadGroups.h"
 #include "dialect/Geometry/TileVisitor.h"
@@ -62,5 +61,3 @@ private:
 };
 
 } // namespace heddle::attn
-
-#endif

@@ -1,8 +1,7 @@
 //===- TrialBook.h - what a session knows of points ---------------*- C++ -*-===//
 // Owns the trials of one session, known and new, and the candidates of the best few: what the search, the final and
 // the choice of the winner all ask.
-#ifndef HEDDLE_TUNER_SEARCH_TRIALBOOK_H
-#define HEDDLE_TUNER_SEARCH_TRIALBOOK_H
+#pragma once
 
 #include "tuner/Measure/Evaluator.h"
 #include "tuner/Search/Final.h"
@@ -47,5 +46,3 @@ private:
 };
 
 } // namespace heddle::tuner
-
-#endif
