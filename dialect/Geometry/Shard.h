@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "dialect/Geometry/HeadGroups.h"
+#include "dialect/Geometry/Variant.h"
 #include "dialect/Geometry/TileVisitor.h"
 
 namespace heddle::attn {
