@@ -73,7 +73,7 @@ void appendArgumentGradients(ModuleOp module, attn::PatternOp pattern) {
                    [&](Value chain, const attn::ScoreFrame &frame, Value score) {
                      return attn::buildArgumentDerivative(chain, frame, score, argument);
                    });
-    FunctionBuilder f(module, "pattern_argument_place_" + number, pattern, /*hasContext=*/true, {i32, i32}, {i64});
+    FunctionBuilder f(module, "pattern_argument_place_" + number, pattern, {/*hasContext=*/true, {i32, i32}, {i64}});
     const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
     const attn::ScoreFrame frame = frameOf(f, arguments, f.extra(0), f.extra(1));
     Value place = attn::buildArgumentPlace(scores, frame, argument);
