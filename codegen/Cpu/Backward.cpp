@@ -121,14 +121,6 @@ void computeArgumentGradient(const CpuCall &call, SoftmaxRows &softmax, const Cp
     addSink(call, softmax, wanted);
 }
 
-TileItems queryTiles(const CpuCall &call) {
-  TileItems items(call.seqlenQ, call.blockM);
-  for (int32_t batch = 0; batch < call.batch; ++batch)
-    for (int32_t head = 0; head < call.heads; ++head)
-      items.add(batch, head, call.pattern->queryRate(call.pattern->variant(contextOf(call, batch, head))));
-  return items;
-}
-
 /// Rows of a tile lie in one class for every head that shares them.
 TileItems keyTiles(const CpuCall &call) {
   TileItems items(call.seqlenK, call.blockN);

@@ -11,13 +11,6 @@
 namespace heddle {
 namespace {
 
-// The tiles of one head of one batch element: items [firstItem, firstItem + classes * tiles).
-struct HeadWork {
-  JitContext context;
-  int32_t variant, rate;
-  int64_t tilesPerClass, items, firstItem;
-};
-
 std::string number(int64_t value) { return std::to_string(value); }
 
 Status checkSizes(const CpuCall &call) {
@@ -90,62 +83,26 @@ JitContext contextOf(const CpuCall &call, int32_t batch, int32_t head) {
   return context;
 }
 
-namespace {
-
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-std::vector<HeadWork> listHeads(const CpuCall &call) {
-  const JitPattern &pattern = *call.pattern;
-  std::vector<HeadWork> heads;
-  int64_t items = 0;
+TileItems queryTiles(const CpuCall &call) {
+  TileItems items(call.seqlenQ, call.blockM);
   for (int32_t batch = 0; batch < call.batch; ++batch)
-    for (int32_t head = 0; head < call.heads; ++head) {
-      HeadWork work;
-      work.context = contextOf(call, batch, head);
-      work.variant = pattern.variant(work.context);
-      work.rate = pattern.queryRate(work.variant);
-      work.tilesPerClass = ceilDiv(ceilDiv(call.seqlenQ, work.rate), call.blockM);
-      work.items = work.rate * work.tilesPerClass;
-      work.firstItem = items;
-      items += work.items;
-      heads.push_back(work);
-    }
-  return heads;
+    for (int32_t head = 0; head < call.heads; ++head)
+      items.add(batch, head, call.pattern->queryRate(call.pattern->variant(contextOf(call, batch, head))));
+  return items;
 }
-
-// The last tiles come first: they are the long ones of a causal pattern. Classes may have fewer rows
-// than the longest one, so a tile can be empty.
-QueryTilePlace placeOf(const HeadWork &work, int64_t item, const CpuCall &call) {
-  int64_t local = work.items - 1 - (item - work.firstItem);
-  QueryTilePlace place;
-  place.variant = work.variant;
-  place.rate = work.rate;
-  place.rho = int32_t(local % work.rate);
-  place.firstQ = int32_t(local / work.rate * call.blockM);
-  int64_t rowsOfClass = std::max<int64_t>(call.seqlenQ - place.rho + place.rate - 1, 0) / place.rate;
-  place.rows = int32_t(std::min<int64_t>(call.blockM, rowsOfClass - place.firstQ));
-  return place;
-}
-
-} // namespace
 
 Result<CpuAttentionCounts> runAttention(const CpuCall &call) {
   HEDDLE_TRY(checkSizesOf(call));
   HEDDLE_TRY(checkPointers(call));
-  std::vector<HeadWork> heads = listHeads(call);
-  int64_t items = heads.empty() ? 0 : heads.back().firstItem + heads.back().items;
-  int workers = threadCountFor(items, call.threads);
+  const TileItems items = queryTiles(call);
+  const int workers = threadCountFor(items.count(), call.threads);
   std::vector<std::unique_ptr<QueryTileWorker>> state;
   for (int worker = 0; worker < workers; ++worker)
     state.push_back(std::make_unique<QueryTileWorker>(call));
 
-  parallelFor(items, workers, [&](int worker, int64_t item) {
-    auto after = std::upper_bound(heads.begin(), heads.end(), item,
-                                  [](int64_t wanted, const HeadWork &work) { return wanted < work.firstItem; });
-    const HeadWork &work = *std::prev(after);
-    QueryTilePlace place = placeOf(work, item, call);
-    if (place.rows > 0)
-      state[worker]->run(work.context, place);
+  parallelFor(items.count(), workers, [&](int worker, int64_t item) {
+    if (const TilePlace place = items.placeOf(item); place.rows > 0)
+      state[worker]->run(place);
   });
 
   CpuAttentionCounts total;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "codegen/Cpu/CpuCall.h"
+#include "codegen/Cpu/TileItems.h"
 
 namespace heddle {
 
@@ -18,6 +19,9 @@ Result<CpuAttentionCounts> runAttention(const CpuCall &call);
 
 /// What every call that walks a pattern must satisfy: sizes, parameters and tensors of the pattern.
 Status checkSizesOf(const CpuCall &call);
+
+/// The tiles of queries of a call.
+TileItems queryTiles(const CpuCall &call);
 
 /// The context of one head of a call.
 JitContext contextOf(const CpuCall &call, int32_t batch, int32_t head);

@@ -5,7 +5,6 @@
 #include "runtime/Core/HalfConvert.h"
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace heddle {
 
@@ -16,36 +15,26 @@ constexpr float lnOf2 = 0.69314718055994530942f;
 int64_t offsetOf(const CpuStrides &stride, int32_t batch, int64_t row, int32_t head) {
   return batch * stride[0] + row * stride[1] + head * stride[2];
 }
-
-bool areFinite(const float *values, int32_t count) {
-  uint32_t largest = 0; // bits of magnitudes, which are ordered as these are; infinities and NaN behind all
-  for (int32_t i = 0; i < count; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, values + i, sizeof bits);
-    largest = std::max(largest, bits & 0x7fffffffu);
-  }
-  return largest < 0x7f800000u;
-}
 } // namespace
 
 QueryTileWorker::QueryTileWorker(const CpuCall &call)
     : pattern(*call.pattern), call(call), math(tileMath()), qStride(call.stridesOf(Role::q)),
       kStride(call.stridesOf(Role::k)), vStride(call.stridesOf(Role::v)), outStride(call.stridesOf(Role::out)),
-      lanes((call.blockM + kTileLanes - 1) / kTileLanes * kTileLanes) {
+      lanes((call.blockM + kTileLanes - 1) / kTileLanes * kTileLanes), keys(call.blockN, call.headDim),
+      values(call.blockN, call.valueDim) {
   queries.resize(int64_t(call.headDim) * lanes);
-  keys.resize(int64_t(call.blockN) * call.headDim);
-  values.resize(int64_t(call.blockN) * call.valueDim);
   scores.resize(int64_t(call.blockN) * lanes);
   output.resize(int64_t(call.valueDim) * lanes);
-  for (Buffer *perRow : {&rowMax, &rowSum, &rescale})
+  for (LaneBuffer *perRow : {&rowMax, &rowSum, &rescale})
     perRow->resize(lanes);
   row.resize(std::max(call.headDim, call.valueDim));
   keep.assign(lanes, 0);
 }
 
-void QueryTileWorker::run(const JitContext &ofHead, const QueryTilePlace &where) {
-  context = ofHead;
+void QueryTileWorker::run(const TilePlace &where) {
   place = where;
+  context = contextOf(call, place.batch, place.head);
+  variant = pattern.variant(context);
   firstPosition = call.qOrigin + place.rowIndex(0);
   lastPosition = call.qOrigin + place.rowIndex(place.rows - 1);
   loadQueries();
@@ -105,14 +94,13 @@ void QueryTileWorker::loadCarry() {
 void QueryTileWorker::runBranch(int32_t branch) {
   KeyClass keyClass;
   keyClass.branch = branch;
-  keyClass.rate = pattern.keyRate(place.variant, branch);
-  keyClass.residue = pattern.keyResidue(context, place.variant, branch, firstPosition);
+  keyClass.rate = pattern.keyRate(variant, branch);
+  keyClass.residue = pattern.keyResidue(context, variant, branch, firstPosition);
   int64_t existing = int64_t(call.seqlenK) - keyClass.residue + keyClass.rate - 1;
   keyClass.count = int32_t(std::max<int64_t>(existing, 0) / keyClass.rate);
   int32_t tiles = int32_t((int64_t(keyClass.count) + call.blockN - 1) / call.blockN);
   for (int32_t from = 0; from < tiles;) {
-    JitKeyRange range =
-        pattern.nextRange(context, {place.variant, branch, firstPosition, lastPosition, call.blockN}, from);
+    JitKeyRange range = pattern.nextRange(context, {variant, branch, firstPosition, lastPosition, call.blockN}, from);
     int32_t end = std::min(range.end, tiles);
     for (int32_t tile = range.begin; tile < end; ++tile)
       runKeyTile(keyClass, tile, tile >= range.fullBegin && tile < range.fullEnd);
@@ -127,52 +115,24 @@ void QueryTileWorker::runKeyTile(const KeyClass &keyClass, int32_t tile, bool is
   seen.fullTiles += isFull;
   seen.computedPairs += int64_t(place.rows) * count;
   loadKeys(keyClass, first, count);
-  std::fill_n(scores.data(), int64_t(count) * lanes, 0.0f);
-  math.addProduct({keys.data(), call.headDim, 1, queries.data(), scores.data(), count, call.headDim, lanes});
+  keys.multiply(math, queries.data(), scores.data(), count, lanes);
   if (pattern.info().hasScore)
     changeScores(keyClass, first, count);
   if (!isFull)
     maskScores(keyClass, first, count);
   math.softmaxStep({scores.data(), count, lanes, rowMax.data(), rowSum.data(), rescale.data()});
   math.scaleLanes(output.data(), call.valueDim, lanes, rescale.data());
-  math.addProduct({values.data(), 1, call.valueDim, scores.data(), output.data(), call.valueDim, count, lanes});
-  addKeysSetAside();
+  values.addWeighted(math, scores.data(), output.data(), count, lanes);
 }
 
 void QueryTileWorker::loadKeys(const KeyClass &keyClass, int32_t first, int32_t count) {
   int32_t kvHead = context.head / (call.heads / call.kvHeads);
-  keysSetAside.clear();
-  valuesSetAside.clear();
   for (int32_t n = 0; n < count; ++n) {
     int64_t index = keyClass.residue + int64_t(keyClass.rate) * (first + n);
     loadFloats(call.dtype, call.as<void>(Role::k), offsetOf(kStride, context.batch, index, kvHead), call.headDim,
-               keys.data() + int64_t(n) * call.headDim);
+               keys.row(n));
     loadFloats(call.dtype, call.as<void>(Role::v), offsetOf(vStride, context.batch, index, kvHead), call.valueDim,
-               values.data() + int64_t(n) * call.valueDim);
-    setAsideUnlessFinite(n);
-  }
-}
-
-// A row that does not keep the key has the weight 0 for it, and 0 times infinity is no number.
-void QueryTileWorker::setAsideUnlessFinite(int32_t key) {
-  float *value = values.data() + int64_t(key) * call.valueDim;
-  if (areFinite(value, call.valueDim))
-    return;
-  keysSetAside.push_back(key);
-  for (int32_t d = 0; d < call.valueDim; ++d) {
-    const bool isFinite = std::isfinite(value[d]);
-    valuesSetAside.push_back(isFinite ? 0.0f : value[d]);
-    value[d] = isFinite ? value[d] : 0.0f;
-  }
-}
-
-void QueryTileWorker::addKeysSetAside() {
-  for (size_t i = 0; i < keysSetAside.size(); ++i) {
-    const float *weights = scores.data() + int64_t(keysSetAside[i]) * lanes;
-    const float *value = valuesSetAside.data() + int64_t(i) * call.valueDim;
-    for (int32_t m = 0; m < place.rows; ++m)
-      for (int32_t d = 0; weights[m] != 0 && d < call.valueDim; ++d)
-        output.data()[int64_t(d) * lanes + m] += weights[m] * value[d];
+               values.row(n));
   }
 }
 

@@ -76,6 +76,7 @@ void addUnit(std::vector<double> &units, double unit, const HostTensor &tensor, 
 template <class Number> struct GradientOracle::Terms {
   Number weight = 0, score = 0;
   double weightUnit = 0, scoreUnit = 0;
+  double outUnit = 0; ///< of the score, by the rounding of out to the inputs' type
 };
 
 struct GradientOracle::RowCache {
@@ -194,6 +195,7 @@ GradientOracle::Terms<Number> GradientOracle::termsOf(const Pair &pair, const So
     terms.weightUnit += kSpacing * double(weight) * scoreUnit;
     terms.scoreUnit += kSpacing * double(weight) * std::abs(slope) *
                        (along.size() + softmax.unit[number] + std::abs(double(difference)) * scoreUnit);
+    terms.outUnit += double(weight) * std::abs(slope) * halfSpacing(softmax.unit[number], inputs.dtype());
   }
   terms.weight = rounded(terms.weight);
   terms.score = rounded(terms.score);
@@ -268,19 +270,48 @@ GradientOracle::Terms<Number> GradientOracle::sinkTerms(RowId id, const Softmax 
   const double ofLse = inputs.isGiven(Role::dLse) ? inputs.dLse.get(place) : 0;
   const double delta = isDetached ? -ofLse : softmax.delta[0];
   terms.score = -terms.weight * Number(delta);
+  terms.outUnit = isDetached ? 0 : double(terms.weight) * halfSpacing(softmax.unit[0], inputs.dtype());
   terms.scoreUnit =
       kSpacing * double(terms.weight) *
       ((isDetached ? 0 : softmax.unit[0]) + std::abs(delta) * (1 + std::abs(double(sink)) + std::abs(softmax.lse)));
   return terms;
 }
 
+namespace {
+
+/// What the rounding of out changes of sums over rows: by signs that are the same within a row and random between rows.
+class RowUnits {
+public:
+  explicit RowUnits(size_t elements) : ofRow(elements), squares(elements) {}
+  void add(int64_t element, double unit) {
+    touched.push_back(element);
+    ofRow[element] += unit;
+  }
+  void endRow() {
+    for (int64_t element : touched) {
+      squares[element] += ofRow[element] * ofRow[element];
+      ofRow[element] = 0;
+    }
+    touched.clear();
+  }
+  double of(size_t element) const { return std::sqrt(squares[element]); }
+
+private:
+  std::vector<double> ofRow, squares;
+  std::vector<int64_t> touched;
+};
+
+} // namespace
+
 GradientRow GradientOracle::ofArgument(const ArgumentResult &wanted) const {
   const AttentionSizes &sizes = inputs.sizes;
   GradientRow result = rowOfZeros(wanted.gradient->elements());
+  RowUnits ofOut(result.unit.size());
   auto add = [&](int64_t element, const Terms<double> &exact, const Terms<float> &plain) {
     result.exact[element] += exact.score;
     result.plain[element] = double(float(result.plain[element]) + plain.score);
     result.unit[element] += exact.scoreUnit;
+    ofOut.add(element, exact.outUnit);
   };
   Row room;
   for (const RowId &id : sampleRows(sizes, lengthOf(sizes))) {
@@ -299,7 +330,10 @@ GradientRow GradientOracle::ofArgument(const ArgumentResult &wanted) const {
       add(*element, termsOf<double>(pair, softmax.exact, wanted.argument),
           termsOf<float>(pair, softmax.plain, wanted.argument));
     }
+    ofOut.endRow();
   }
+  for (size_t element = 0; element < result.unit.size(); ++element)
+    result.unit[element] += ofOut.of(element);
   finish(result, 1, DType::fp32);
   return result;
 }
