@@ -23,13 +23,15 @@ QOriginRule originRuleOf(attn::PatternOp pattern) {
   return QOriginRule::given;
 }
 
-static std::vector<VariantRates> variantsOf(const attn::PatternAnalysis &analysis) {
+static std::vector<VariantRates> variantsOf(const attn::PatternAnalysis &analysis,
+                                            attn::Direction direction = attn::Direction::Forward) {
   std::vector<VariantRates> variants;
   for (const attn::Variant &variant : analysis.variants) {
     VariantRates &rates = variants.emplace_back();
-    rates.queryRate = variant.forward.rowRate;
+    const attn::VariantRanges &ranges = variant.ranges(direction);
+    rates.queryRate = ranges.rowRate;
     rates.keyRates.clear();
-    for (const attn::BranchRanges &branch : variant.forward.branches)
+    for (const attn::BranchRanges &branch : ranges.branches)
       rates.keyRates.push_back(branch.columnRate);
   }
   return variants;
@@ -72,6 +74,8 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
   const attn::PatternAnalysis &analysis = analysed.analysis;
   PatternRates rates;
   rates.variants = variantsOf(analysis);
+  rates.transposed = variantsOf(analysis, attn::Direction::Transposed);
+  rates.isDetached = pattern.getSoftmax().isDetached();
   rates.paramCount = pattern.getNumArguments();
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
     if (pattern.isOperand(i))

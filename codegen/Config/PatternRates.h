@@ -51,6 +51,9 @@ struct OperandSlot {
 /// Of a whole pattern.
 struct PatternRates {
   std::vector<VariantRates> variants = {VariantRates()};
+  /// of walks over key tiles, axes exchanged: `queryRate` is that of keys, `keyRates` are those of queries
+  std::vector<VariantRates> transposed = {VariantRates()};
+  bool isDetached = false;                ///< gradients of out do not go through the weights of branches
   int64_t paramCount = 0;                 ///< arguments of the pattern
   std::vector<OperandSlot> operands = {}; ///< those of them that are tensors, ascending
   QOriginRule qOrigin = QOriginRule::start;

@@ -314,11 +314,9 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
   FunctionModule(*schedule.functions, pattern, analysis, attn::Direction::Forward).build();
   schedule.hasScore = appendScoreFunction(*schedule.functions, pattern);
   schedule.hasSink = appendSinkFunction(*schedule.functions, pattern);
-  attn::SoftmaxOp softmax = pattern.getSoftmax();
-  if (Value sink = softmax.getDynamicSink())
+  if (Value sink = pattern.getSoftmax().getDynamicSink())
     schedule.sinkArgument = int(cast<BlockArgument>(sink).getArgNumber());
-  schedule.isDetached = softmax.getCombine() == attn::Combine::lse && softmax.getBranches().size() > 1 &&
-                        softmax.getGradient() == attn::Gradient::detached;
+  schedule.isDetached = pattern.getSoftmax().isDetached();
   appendDocumentFunctions(*schedule.functions, pattern);
   if (failed(simplify(*schedule.functions)))
     return failure();

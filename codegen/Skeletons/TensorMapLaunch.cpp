@@ -16,20 +16,11 @@ using Symbol = LaunchSymbol;
 
 constexpr int64_t kBoxBytes = sm90::kColumnRowBytes;
 
-// One of q, k and v: its sizes.
-struct Operand {
-  Role role;
-  DType type;
-  Symbol rows, heads;
-  int64_t dim;
-  int64_t boxRows;
+LaunchExpr strideBytes(const MapOperand &operand, StrideDim of, int64_t times = 1) {
+  return LaunchExpr(strideOf(operand.role, of)) * (times * dtypeBytes(operand.type));
+}
 
-  LaunchExpr strideBytes(StrideDim of, int64_t times = 1) const {
-    return LaunchExpr(strideOf(role, of)) * (times * dtypeBytes(type));
-  }
-};
-
-TensorMapSpec mapOf(const Operand &operand, int64_t rate, bool isLong) {
+TensorMapSpec mapOf(const MapOperand &operand, int64_t rate, bool isLong) {
   const LaunchExpr rows = operand.rows;
   TensorMapSpec map;
   map.source = operand.role;
@@ -37,30 +28,31 @@ TensorMapSpec mapOf(const Operand &operand, int64_t rate, bool isLong) {
   map.swizzleBytes = kBoxBytes;
   map.dims = {operand.dim, max(isLong ? ceilDiv(rows, rate) : floorDiv(rows, rate), 1),
               isLong ? max(mod(rows, rate), 1) : LaunchExpr(rate), operand.heads, Symbol::batch};
-  map.strideBytes = {operand.strideBytes(StrideDim::row, rate), operand.strideBytes(StrideDim::row),
-                     operand.strideBytes(StrideDim::head), operand.strideBytes(StrideDim::batch)};
+  map.strideBytes = {strideBytes(operand, StrideDim::row, rate), strideBytes(operand, StrideDim::row),
+                     strideBytes(operand, StrideDim::head), strideBytes(operand, StrideDim::batch)};
   map.box = {kBoxBytes / dtypeBytes(operand.type), operand.boxRows, 1, 1, 1};
   return map;
-}
-
-void appendMaps(KernelLaunch &launch, const Operand &operand, const std::vector<int64_t> &rates, int64_t mapsPerRate) {
-  for (int64_t rate : rates)
-    for (int64_t kind = 0; kind < mapsPerRate; ++kind)
-      launch.appendTensorMap(mapOf(operand, rate, kind == 1));
 }
 
 void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config) {
   const MapRates rates = MapRates::of(request.variants);
   const int64_t perRate = rates.mapsPerRate();
-  const Operand q = {Role::q, request.qType, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
-  const Operand k = {Role::k, request.kType, Symbol::seqlenK, Symbol::kvHeads, request.headDim, config.blockN};
-  const Operand v = {Role::v, request.vType, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, config.blockN};
-  appendMaps(launch, q, rates.query, perRate);
-  appendMaps(launch, k, rates.key, perRate);
-  appendMaps(launch, v, rates.key, perRate);
+  const MapOperand q = {Role::q, request.qType, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
+  const MapOperand k = {Role::k, request.kType, Symbol::seqlenK, Symbol::kvHeads, request.headDim, config.blockN};
+  const MapOperand v = {Role::v, request.vType, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, config.blockN};
+  appendTensorMaps(launch, q, rates.query, perRate);
+  appendTensorMaps(launch, k, rates.key, perRate);
+  appendTensorMaps(launch, v, rates.key, perRate);
 }
 
 } // namespace
+
+void appendTensorMaps(KernelLaunch &launch, const MapOperand &operand, const std::vector<int64_t> &rates,
+                      int64_t mapsPerRate) {
+  for (int64_t rate : rates)
+    for (int64_t kind = 0; kind < mapsPerRate; ++kind)
+      launch.appendTensorMap(mapOf(operand, rate, kind == 1));
+}
 
 MapRates MapRates::of(const std::vector<VariantRates> &variants) {
   std::set<int64_t> query, key;

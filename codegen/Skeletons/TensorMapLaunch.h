@@ -31,6 +31,19 @@ struct MapRates {
   int64_t mapCount() const;
 };
 
+/// A tensor of the call, and the rows of a tile of it.
+struct MapOperand {
+  Role role;
+  DType type;
+  LaunchSymbol rows, heads;
+  int64_t dim;
+  int64_t boxRows;
+};
+
+/// Appends the maps of a tensor: for each rate one, or two (`mapsPerRate`).
+void appendTensorMaps(KernelLaunch &launch, const MapOperand &operand, const std::vector<int64_t> &rates,
+                      int64_t mapsPerRate);
+
 /// Work items of a launch: batch * heads * items per head, each of block_m rows.
 LaunchExpr workItems(const KernelRequest &request, const ForwardConfig &config);
 

@@ -2,6 +2,8 @@
 // stores of out and lse. Every existing row is written once; a row without a kept key gives 0 and -inf.
 #pragma once
 
+#include "row_stores.cuh"
+
 namespace heddle {
 
 // The rows of one lane: row (i, half) has row index first + rate * (i * 16 + half * 8).
@@ -62,55 +64,6 @@ DEV void startFromSink(RowState &rows, float sink) {
       rows.rowMax[i][half] = isKey ? sink * kLog2OfE - kCarryHeadroom : kNoRowMax;
       rows.sum[i][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kCarryHeadroom) : 0.f;
     }
-}
-
-DEV uint32_t exchange(uint32_t word, int distance) { return __shfl_xor_sync(kWholeWarp, word, distance); }
-
-// Transposes the 4x4 matrix whose row c is held by lane c of the quad.
-DEV void transposeQuad(uint32_t (&words)[4]) {
-  bool isOdd = threadIdx.x & 1, isUpper = threadIdx.x & 2;
-#pragma unroll
-  for (int w = 0; w < 4; w += 2) {
-    uint32_t other = exchange(isOdd ? words[w] : words[w + 1], 1);
-    (isOdd ? words[w] : words[w + 1]) = other;
-  }
-#pragma unroll
-  for (int w = 0; w < 2; ++w) {
-    uint32_t other = exchange(isUpper ? words[w] : words[w + 2], 2);
-    (isUpper ? words[w] : words[w + 2]) = other;
-  }
-}
-
-// Exchanges, between the two lanes of each pair, the high word of the even lane for the low word of the odd one.
-DEV void transposePair(uint32_t &low, uint32_t &high) {
-  bool isOdd = threadIdx.x & 1;
-  uint32_t other = exchange(isOdd ? low : high, 1);
-  (isOdd ? low : high) = other;
-}
-
-// Stores of one row, up to 16 bytes a lane. All lanes call; only rows that exist are written. Values are the
-// lane's two columns of each 8-column tile.
-DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[kValueTiles][2]) {
-  char *to = static_cast<char *>(row);
-  constexpr int kGroup = 4, kPairs = kValueTiles / kGroup * kGroup, kSingle = kValueTiles / 2 * 2;
-#pragma unroll
-  for (int n = 0; n + kGroup <= kValueTiles; n += kGroup) {
-    uint32_t words[kGroup];
-#pragma unroll
-    for (int w = 0; w < kGroup; ++w)
-      words[w] = pack(values[n + w][0], values[n + w][1]);
-    transposeQuad(words);
-    ptx::storeGlobal16(to + (n + threadIdx.x % 4) * kPieceBytes, isPresent, words[0], words[1], words[2], words[3]);
-  }
-  if constexpr (kPairs < kSingle) {
-    uint32_t low = pack(values[kPairs][0], values[kPairs][1]),
-             high = pack(values[kPairs + 1][0], values[kPairs + 1][1]);
-    transposePair(low, high);
-    ptx::storeGlobal8(to + (kPairs + threadIdx.x % 2) * kPieceBytes + (threadIdx.x & 2) * 4, isPresent, low, high);
-  }
-  if constexpr (kSingle < kValueTiles)
-    ptx::storeGlobal4(to + kSingle * kPieceBytes + threadIdx.x % 4 * 4, isPresent,
-                      pack(values[kSingle][0], values[kSingle][1]));
 }
 
 DEV void storeRowAsFloat(void *row, bool isPresent, const float (&values)[kValueTiles][2]) {

@@ -4,10 +4,10 @@
 // kNoRowMax, sum 0.
 #pragma once
 
+#include "score_units.cuh"
+
 namespace heddle {
 
-constexpr float kLogOf2 = 0.693147180559945309f;
-constexpr float kLog2OfE = 1.44269504088896341f;
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
 // Accumulators of one warp. Index [i][half]: row i * 16 + half * 8 + lane / 4 of the warp. `sum` is this

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pattern_operands.cuh"
+#include "rate_maps.cuh"
 #include "row_range.cuh"
 
 namespace heddle {
@@ -30,32 +31,5 @@ struct KernelParams : PatternOperands, PassRows {
 };
 
 DEV int32_t rasterPairs(const KernelParams &p) { return p.raster; }
-
-// The place of a rate in the list of distinct ones.
-template <int Slot = 0> DEV int32_t queryRateSlot(int32_t rate) {
-  if constexpr (Slot + 1 == KernelTraits::kQueryRateCount) {
-    return Slot;
-  } else {
-    constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];
-    return rate == kRate ? Slot : queryRateSlot<Slot + 1>(rate);
-  }
-}
-
-template <int Slot = 0> DEV int32_t keyRateSlot(int32_t rate) {
-  if constexpr (Slot + 1 == KernelTraits::kKeyRateCount) {
-    return Slot;
-  } else {
-    constexpr int32_t kRate = KernelTraits::kKeyRates[Slot];
-    return rate == kRate ? Slot : keyRateSlot<Slot + 1>(rate);
-  }
-}
-
-// Which of an operand's maps serves the rows of one residue class.
-DEV int32_t mapOfClass(int32_t slot, int32_t rate, int32_t residue, int32_t rows) {
-  if constexpr (KernelTraits::kMapsPerRate == 1)
-    return slot;
-  else
-    return slot * KernelTraits::kMapsPerRate + (residue < rows % rate);
-}
 
 } // namespace heddle

@@ -4,10 +4,9 @@
 #pragma once
 
 #include "document_items.cuh"
+#include "pattern_context.cuh"
 
 namespace heddle {
-
-DEV int32_t ceilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
 // One query tile of one head.
 struct WorkItem : ItemEnd<kHasDocumentTiles> {
@@ -21,33 +20,6 @@ struct WorkItem : ItemEnd<kHasDocumentTiles> {
 DEV int32_t itemsOfVariant(int32_t variant, int32_t seqlenQ) {
   int32_t rate = Pattern::queryRate(variant);
   return rate * ceilDiv(ceilDiv(seqlenQ, rate), KernelTraits::kBlockM);
-}
-
-DEV PatternContext makeContext(const KernelParams &p, int32_t batch, int32_t head) {
-  PatternContext context;
-  context.batch = batch;
-  context.head = head;
-  context.heads = p.heads;
-  context.seqlenQ = p.seqlenQ;
-  context.seqlenK = p.seqlenK;
-  context.qOrigin = p.qOrigin;
-  context.kOrigin = p.kOrigin;
-  constexpr int kSlots = Pattern::kParamCount > 0 ? Pattern::kParamCount : 1;
-#pragma unroll
-  for (int i = 0; i < kSlots; ++i)
-    context.param[i] = p.param[i];
-  PatternOperands::bind(context, p);
-  return context;
-}
-
-// Nothing that follows from these values alone is kept in registers across the rounds of a loop.
-DEV void keepOutOfLoops(PatternContext &context) {
-  asm volatile(""
-               : "+r"(context.heads), "+r"(context.seqlenQ), "+r"(context.seqlenK), "+r"(context.qOrigin),
-                 "+r"(context.kOrigin));
-#pragma unroll
-  for (int i = 0; i < Pattern::kParamCount; ++i)
-    asm volatile("" : "+r"(context.param[i]));
 }
 
 // Items of one head of so many rows; variants with fewer leave the last numbers empty.

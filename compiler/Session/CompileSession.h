@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "codegen/Emit/PatternInfo.h"
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Pattern/StageTimes.h"
 #include "runtime/Core/KernelRecord.h"
@@ -36,8 +37,13 @@ struct CompiledVariant {
 /// whole pattern, and few unions are chained by default.
 enum class PassFunctions { ofAll, ofDefaults };
 
-/// The stages that need MLIR. invalidArgument with rendered diagnostics if something has no form on the device.
-Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions passes = PassFunctions::ofAll);
+/// What kernels of a kind walk.
+Walk walkOf(std::string_view kind);
+
+/// The stages that need MLIR. Walk::both: for kernels of backward kinds, which have no passes. invalidArgument with
+/// rendered diagnostics if something has no form on the device.
+Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions passes = PassFunctions::ofAll,
+                                       Walk walk = Walk::queries);
 
 // Everything below is thread safe and knows no MLIR.
 

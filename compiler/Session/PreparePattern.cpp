@@ -8,6 +8,7 @@
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Session/PreparedPattern.h"
+#include "runtime/Core/Kinds.h"
 
 using llvm::failed;
 using llvm::FailureOr;
@@ -24,7 +25,10 @@ static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &sch
         prepared.note += (prepared.note.empty() ? "masked: " : "; ") + branch.reason;
 }
 
-static Result<std::string> functionsText(const PatternFile &file, const AttentionSchedule &schedule) {
+static Result<std::string> functionsText(const PatternFile &file, const AttentionSchedule &schedule,
+                                         Walk walk = Walk::queries) {
+  if (walk == Walk::both && failed(appendBackwardFunctions(*schedule.functions, file.lowered(), file.analysis())))
+    return Status::invalidArgument(file.takeDiagnostics());
   FailureOr<std::string> text = emitPatternFunctions(*schedule.functions, patternInfoOf(schedule));
   if (failed(text))
     return Status::invalidArgument(file.takeDiagnostics());
@@ -49,17 +53,25 @@ static std::shared_ptr<const CountedPattern> countedOf(const PatternFile &file, 
   return counted;
 }
 
-Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions wanted) {
+Walk walkOf(std::string_view kind) {
+  Result<const KindSpec *> spec = findKind(kind);
+  return spec && (*spec)->isBackward() ? Walk::both : Walk::queries;
+}
+
+Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions wanted, Walk walk) {
   PreparedPattern prepared;
   prepared.times = file.times();
   auto schedule = timeStage(prepared.times, "schedule", [&] { return file.schedule(); });
   HEDDLE_TRY(schedule.status());
   takeSchedule(prepared, *schedule);
-  HEDDLE_ASSIGN(prepared.functions, timeStage(prepared.times, "emit", [&] { return functionsText(file, *schedule); }));
+  HEDDLE_ASSIGN(prepared.functions,
+                timeStage(prepared.times, "emit", [&] { return functionsText(file, *schedule, walk); }));
   HEDDLE_TRY(timeStage(prepared.times, "passes", [&] {
     const PassesOfFile passes(file);
     prepared.rates = std::make_shared<const PatternRates>(ratesOf(file, passes));
     prepared.counted = countedOf(file, passes);
+    if (walk == Walk::both)
+      return Status();
     if (wanted == PassFunctions::ofAll || prepared.rates->balance.gainsFromPasses)
       return preparePasses(prepared, file, passes.passes);
     return Status();

@@ -42,7 +42,7 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const StoreStack &stores,
   shape.headDim = call.inputs.sizes.headDim ? call.inputs.sizes.headDim : call.inputs.sizes.valueDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   shape.queries = call.shape.seqlenQ;
-  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file));
+  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file, PassFunctions::ofAll, walkOf(shape.kind)));
   const bool cutsBlocks = call.splitKeys && reliesOnBlocks(prepared); // as what is stored may
   if (cutsBlocks)
     prepared = withoutBlocks(std::move(prepared));

@@ -75,8 +75,9 @@ private:
 
   Status emitVariants(const PatternFile &file) {
     const bool isDefault = options.config.changes().empty();
-    HEDDLE_ASSIGN(PreparedPattern prepared,
-                  preparePattern(file, isDefault ? PassFunctions::ofDefaults : PassFunctions::ofAll));
+    HEDDLE_ASSIGN(
+        PreparedPattern prepared,
+        preparePattern(file, isDefault ? PassFunctions::ofDefaults : PassFunctions::ofAll, walkOf(options.shape.kind)));
     for (const GpuArch *arch : archsOf(options.archs)) {
       HEDDLE_ASSIGN(Artefact artefact, makeArtefact(prepared, options, *arch));
       HEDDLE_TRY(deliver(artefact, outputFor(artefact.facts["arch"])));

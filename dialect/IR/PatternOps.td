@@ -82,6 +82,10 @@ def SoftmaxOp : AttnOp<"softmax", [Terminator, AttrSizedOperandSegments, HasPare
   let assemblyFormat = "$combine `(` $branches `)` (`of` $scores^)? (`sink` custom<Sink>($dynamicSink, type($dynamicSink), $sink)^)? (`gradient` `(` $gradient^ `)`)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// Several branches whose weights gradients do not go through.
+    bool isDetached() {
+      return getCombine() == Combine::lse && getBranches().size() > 1 && getGradient() == Gradient::detached;
+    }
     bool hasSink() { return getDynamicSink() || getSinkAttr(); }
     /// f32: the score of the sink for the head of `frame`, whose q and k are not used.
     mlir::Value buildSink(const ::heddle::attn::ScoreFrame &frame);

@@ -47,14 +47,14 @@ std::string joinImages(const std::vector<std::string> &images) {
 }
 
 Result<std::vector<std::string_view>> splitImages(std::string_view text, size_t count) {
-  if (count == 1)
+  if (count == 1 || text.substr(0, kHeader.size()) != kHeader)
     return std::vector<std::string_view>{text};
   auto fail = [&](const std::string &got) {
     return Status::corrupt("kernel code: expected " + std::to_string(count) + " images, got " + got);
   };
   const size_t lineEnd = text.find('\n');
-  if (text.substr(0, kHeader.size()) != kHeader || lineEnd == std::string_view::npos)
-    return fail("one");
+  if (lineEnd == std::string_view::npos)
+    return fail("none behind the first line");
   std::vector<size_t> sizes;
   if (!readSizes(text.substr(kHeader.size(), lineEnd - kHeader.size()), sizes) || sizes.size() != count)
     return fail("other sizes in the first line");

@@ -46,11 +46,11 @@ Status loadModule(const Driver &driver, const std::string &operation, std::strin
 }
 
 Status prepareFunction(const LoadedKernel &kernel, const std::string &operation, const std::string &entry,
-                       LoadedCode &code) {
+                       cuda::Module module, LoadedCode &code) {
   const Driver &driver = *kernel.device.state()->driver;
   const char *what = operation.c_str();
   HEDDLE_TRY(
-      driver.check(driver.moduleGetFunction(&code.function, code.module, entry.c_str()), what, "cuModuleGetFunction"));
+      driver.check(driver.moduleGetFunction(&code.function, module, entry.c_str()), what, "cuModuleGetFunction"));
   int staticShared = 0, threads = 0;
   HEDDLE_TRY(driver.check(driver.funcGetAttribute(&staticShared, cuda::kFunctionSharedBytes, code.function), what,
                           "cuFuncGetAttribute"));
@@ -105,10 +105,12 @@ Result<std::shared_ptr<LoadedKernel>> loadFresh(const Device &device, const Kern
   ContextScope scope(*device.state());
   HEDDLE_TRY(scope.status(operation.c_str()));
   const RelaxedCapture relaxed(driver);
-  for (size_t i = 0; i < images.size(); ++i) {
+  for (size_t i = 0; i < kernel->plan.launches.size(); ++i) {
     LoadedCode &loaded = kernel->codes.emplace_back();
-    HEDDLE_TRY(loadModule(driver, operation, images[i], loaded));
-    HEDDLE_TRY(prepareFunction(*kernel, operation, kernel->plan.launches[i].entry, loaded));
+    if (i < images.size())
+      HEDDLE_TRY(loadModule(driver, operation, images[i], loaded));
+    const cuda::Module module = loaded.module ? loaded.module : kernel->codes.front().module;
+    HEDDLE_TRY(prepareFunction(*kernel, operation, kernel->plan.launches[i].entry, module, loaded));
   }
   return kernel;
 }

@@ -13,7 +13,7 @@ namespace heddle {
 
 // The code of one launch of the plan.
 struct LoadedCode {
-  cuda::Module module = nullptr;
+  cuda::Module module = nullptr; // null: that of the first launch
   cuda::Function function = nullptr;
   int64_t dynamicSharedLimit = 0;
   int64_t blockLimit = 0;

@@ -23,6 +23,13 @@ template <int N> DEV void pin(float (&values)[N][4]) {
     asm volatile("" : "+f"(values[i][0]), "+f"(values[i][1]), "+f"(values[i][2]), "+f"(values[i][3])::"memory");
 }
 
+// What the values were is of no interest any more: no register need keep them.
+template <int N> DEV void forget(float (&values)[N][4]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    asm volatile("" : "=f"(values[i][0]), "=f"(values[i][1]), "=f"(values[i][2]), "=f"(values[i][3]));
+}
+
 // Matrix descriptor of an operand with 128-byte swizzle at a shared address below 256 KB. Row groups of eight lie 1024
 // bytes apart; columns beyond the first 64 at ColumnBytes (operands that run along their rows only). Address and offset
 // are multiples of 16.
@@ -34,8 +41,10 @@ template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address, uin
 
 // WarpgroupMma<N, Element>: sum[N/8][4] (+)= A (64x16) times B (16xN).
 //   ofShared:    A and B in shared memory, rows along the summed dimension
+//   ofSharedTransposed: A and B in shared memory, rows along M and N
 //   ofRegisters: A in registers, B in shared memory with rows along N
-// There are those for N = HEDDLE_SCORE_COLUMNS and N = HEDDLE_OUTPUT_COLUMNS, macros of the including source.
+// There are those for N = HEDDLE_SCORE_COLUMNS, HEDDLE_OUTPUT_COLUMNS and, where they are given, HEDDLE_HEAD_COLUMNS and
+// HEDDLE_QUERY_COLUMNS, macros of the including source.
 template <int N, class Element> struct WarpgroupMma;
 
 // clang-format off
@@ -114,6 +123,12 @@ template <int N, class Element> struct WarpgroupMma;
                    : HEDDLE_SUMS_##R                                                                                   \
                    : "l"(a), "l"(b), "n"(Accumulate));                                                                 \
     }                                                                                                                  \
+    template <bool Accumulate> DEV static void ofSharedTransposed(float (&d)[N / 8][4], uint64_t a, uint64_t b) {      \
+      asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                                     \
+                   " {" HEDDLE_REGISTERS_##R "}, %" #P0 ", %" #P1 ", %" #P2 ", 1, 1, 1, 1;"                            \
+                   : HEDDLE_SUMS_##R                                                                                   \
+                   : "l"(a), "l"(b), "n"(Accumulate));                                                                 \
+    }                                                                                                                  \
     DEV static void ofRegisters(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) {                            \
       asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                                     \
                    " {" HEDDLE_REGISTERS_##R "}, {%" #P0 ", %" #P1 ", %" #P2 ", %" #P3 "}, %" #P4 ", %" #P5 ", 1, 1, 1;" \
@@ -166,6 +181,15 @@ template <int N, class Element> struct WarpgroupMma;
 HEDDLE_DEFINE_MMA(HEDDLE_SCORE_COLUMNS)
 #if HEDDLE_OUTPUT_COLUMNS != HEDDLE_SCORE_COLUMNS
 HEDDLE_DEFINE_MMA(HEDDLE_OUTPUT_COLUMNS)
+#endif
+#ifdef HEDDLE_HEAD_COLUMNS
+#if HEDDLE_HEAD_COLUMNS != HEDDLE_SCORE_COLUMNS && HEDDLE_HEAD_COLUMNS != HEDDLE_OUTPUT_COLUMNS
+HEDDLE_DEFINE_MMA(HEDDLE_HEAD_COLUMNS)
+#endif
+#if HEDDLE_QUERY_COLUMNS != HEDDLE_SCORE_COLUMNS && HEDDLE_QUERY_COLUMNS != HEDDLE_OUTPUT_COLUMNS &&                   \
+    HEDDLE_QUERY_COLUMNS != HEDDLE_HEAD_COLUMNS
+HEDDLE_DEFINE_MMA(HEDDLE_QUERY_COLUMNS)
+#endif
 #endif
 // clang-format on
 

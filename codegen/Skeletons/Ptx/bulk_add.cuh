@@ -1,0 +1,45 @@
+// What leaves shared memory through the asynchronous proxy, and matrices on their way into it (compute_90). Bulk copies
+// complete in groups of the thread that issued them.
+#pragma once
+
+namespace heddle {
+namespace ptx {
+
+// What this thread wrote to shared memory is seen by copies and mma of the asynchronous proxy; a barrier must follow.
+DEV void fenceShared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Four 8x8 matrices of 16-bit elements as mma hold them; lane l gives the address of row l % 8 of matrix l / 8.
+DEV void storeMatrix4(uint32_t address, const uint32_t (&fragment)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(fragment[0]),
+               "r"(fragment[1]), "r"(fragment[2]), "r"(fragment[3])
+               : "memory");
+}
+
+DEV void storeShared16(uint32_t address, float a, float b, float c, float d) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
+}
+
+// Adds floats to global memory, each by itself, in no order; addresses and bytes are multiples of 16.
+DEV void addBulk(float *to, uint32_t from, uint32_t bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
+               "r"(bytes)
+               : "memory");
+}
+
+DEV void commitBulk() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Returns when the sources of all but the newest Pending groups may be written again.
+template <int Pending> DEV void waitBulkReads() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+
+// Adds four floats in global memory, without a branch, so that lanes stay together.
+DEV void addGlobal16(float *to, bool isPresent, float a, float b, float c, float d) {
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %5, 0;\n"
+               "@present red.global.add.v4.f32 [%0], {%1, %2, %3, %4};\n}" ::"l"(to),
+               "f"(a), "f"(b), "f"(c), "f"(d), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+}
+
+} // namespace ptx
+} // namespace heddle

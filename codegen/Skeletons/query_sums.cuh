@@ -1,0 +1,30 @@
+// The query gradient on its way to d_q: sums in fp32 in the workspace, which key tiles add to. Those of one head are
+// kSumSplits arrays of [rows, kSumColumns], in pieces of 16 bytes: groups of eight rows follow each other, in a group 16
+// columns follow each other, and of those the rows with four pieces each. Piece c of 16 columns holds columns 2c, 2c + 1,
+// 2c + 8 and 2c + 9, as a lane holds them, so that a warp adds 512 bytes in a row.
+// KernelTraits: kBlockM, kSumColumns (a multiple of 16), kSumSplits.
+#pragma once
+
+namespace heddle {
+
+constexpr int kSumColumns = KernelTraits::kSumColumns, kSumSplits = KernelTraits::kSumSplits;
+constexpr int kSumRowGroup = 8, kSumPieceFloats = 4, kSumPiecesOfRow = 4, kSumGroupColumns = 16;
+constexpr int kSumGroupFloats = kSumRowGroup * kSumGroupColumns; // from 16 columns to the next 16
+static_assert(kSumColumns % kSumGroupColumns == 0, "sums lie in groups of 16 columns");
+
+// Of one head and split: whole tiles, as copies of whole tiles are added.
+DEV int32_t sumRows(int32_t seqlenQ) {
+  return (seqlenQ + KernelTraits::kBlockM - 1) / KernelTraits::kBlockM * KernelTraits::kBlockM;
+}
+
+// Of the first piece of a row, in floats. `row` counts all rows of all heads and splits, which come one after the other.
+DEV int64_t sumPlace(int32_t row) {
+  return static_cast<int64_t>(row / kSumRowGroup) * (kSumRowGroup * kSumColumns) +
+         row % kSumRowGroup * kSumGroupColumns;
+}
+
+DEV int32_t firstSumRow(int32_t batch, int32_t heads, int32_t head, int32_t split, int32_t seqlenQ) {
+  return ((batch * heads + head) * kSumSplits + split) * sumRows(seqlenQ);
+}
+
+} // namespace heddle

@@ -1,0 +1,35 @@
+// Which of an operand's tensor maps serves which rows: they come by distinct rate, and for each rate first the map of
+// the rows that all residues have, then that of the residues below seqlen mod rate, which have one row more (rate 1
+// everywhere: one map).
+#pragma once
+
+namespace heddle {
+
+// The place of a rate in the list of distinct ones.
+template <int Slot = 0> DEV int32_t queryRateSlot(int32_t rate) {
+  if constexpr (Slot + 1 == KernelTraits::kQueryRateCount) {
+    return Slot;
+  } else {
+    constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];
+    return rate == kRate ? Slot : queryRateSlot<Slot + 1>(rate);
+  }
+}
+
+template <int Slot = 0> DEV int32_t keyRateSlot(int32_t rate) {
+  if constexpr (Slot + 1 == KernelTraits::kKeyRateCount) {
+    return Slot;
+  } else {
+    constexpr int32_t kRate = KernelTraits::kKeyRates[Slot];
+    return rate == kRate ? Slot : keyRateSlot<Slot + 1>(rate);
+  }
+}
+
+// Which of an operand's maps serves the rows of one residue class.
+DEV int32_t mapOfClass(int32_t slot, int32_t rate, int32_t residue, int32_t rows) {
+  if constexpr (KernelTraits::kMapsPerRate == 1)
+    return slot;
+  else
+    return slot * KernelTraits::kMapsPerRate + (residue < rows % rate);
+}
+
+} // namespace heddle

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Gradients of every patterns/*.mlir by kernels of kind backward, against their definition in fp64: short, odd and unequal
+# lengths, one key, head groups, both element types, head dims that are no multiples of 64; a gradient of lse; every way
+# to add the query gradient. out and lse come from the CPU. What no kernel serves yet is skipped with its reason.
+# shellcheck disable=SC2317 # functions are called by beside
+. tests/device/long/cases.bash
+seconds=90
+unserved='gradient\(detached\) of several branches|spills: ptxas'
+shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
+  "1 1 1 3 3 64 bf16"
+  "2 257 257 4 4 64 bf16"
+  "1 700 1111 3 3 64 fp16"
+  "1 1300 400 2 2 128 bf16"
+)
+
+inputs_of() { echo "$HEDDLE_SCRATCH/$(tr ' ' '_' <<<"$1").safetensors"; }
+
+make_inputs() { # make_inputs <shape> [option...]
+  local batch seqlen seqlen_k heads kv_heads head_dim dtype shape=$1
+  shift
+  read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$shape"
+  prepare "make inputs $shape" "$seconds" "$HEDDLE" make-inputs --backward --batch="$batch" --seqlen="$seqlen" \
+    --seqlen-k="$seqlen_k" --heads="$heads" --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" --seed=1 \
+    "$@" -o "$(inputs_of "$shape$*")"
+}
+
+verify() { # verify <pattern file> <shape, options of its inputs> [configuration]
+  local name log code=0
+  name="backward $(basename "$1" .mlir) $2${3:+ $3}"
+  if grep -qE 'attn\.documents .* at %[a-z_]+ ' "$1" && [ "$(cut -d' ' -f2 <<<"$2")" != "$(cut -d' ' -f3 <<<"$2")" ]; then
+    echo "skip $name: one tensor says where documents of queries and keys end"
+    return
+  fi
+  log=$(mktemp -p "$HEDDLE_SCRATCH")
+  limited "$seconds" "$log" "$HEDDLE" run "$1" --backward --inputs="$(inputs_of "$2")" \
+    --output="$(mktemp -p "$HEDDLE_SCRATCH")" --make-operands --target=cuda ${3:+--config="$3"} --verify || code=$?
+  if [ "$code" != 0 ] && grep -qE "$unserved" "$log"; then
+    echo "skip $name: $(grep -oE "$unserved" "$log" | head -1)"
+  else
+    report "$name" "$code" "$seconds" "$log"
+  fi
+}
+
+for shape in "${shapes[@]}"; do beside make_inputs "$shape"; done
+grouped="2 333 333 6 2 64 bf16" wide="1 513 513 2 1 96 fp16" narrow="1 100 130 2 2 24 bf16"
+for shape in "$grouped" "$wide" "$narrow"; do beside make_inputs "$shape"; done
+beside make_inputs "$grouped" --with=d_lse
+wait
+for pattern in patterns/*.mlir; do
+  for shape in "${shapes[@]}"; do beside verify "$pattern" "$shape"; done
+done
+for pattern in causal sliding_window bigbird alibi softcap; do
+  for shape in "$grouped" "$wide" "$narrow" "$grouped--with=d_lse"; do beside verify "patterns/$pattern.mlir" "$shape"; done
+done
+for config in block_m=64,reduce=0 block_m=64,reduce=1 block_m=128,reduce=0 block_m=128,reduce=1,stages=3 block_m=64,block_n=64; do
+  for pattern in full causal; do beside verify "patterns/$pattern.mlir" "$grouped" "$config"; done
+done
+wait
+finish
