@@ -60,8 +60,8 @@ template <class Number> Number numberOf(double value, mlir::Value argument, int 
 /// What a region makes of a score: reals in `Number`, integers folded op by op. Throws std::logic_error where it has no
 /// value (an integer division by zero).
 template <class Number>
-Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score, const std::vector<int64_t> &parameters,
-                        int by = -1);
+Number evaluateScoreMap(attn::ScoreMapOp map, const ScorePlace &at, Number score,
+                        const std::vector<int64_t> &parameters, int by = -1);
 
 /// The slope of each of `heads` heads in ALiBi.
 std::vector<double> alibiSlopes(int64_t heads);
