@@ -75,6 +75,9 @@ Status setKind(const char *given, KernelShape &shape) {
   const Result<const KindSpec *> kind = findKind(name);
   if (!kind)
     return Status::unsupported("kernel for a problem: kind: " + kind.status().message());
+  if ((*kind)->isBackward())
+    return Status::unsupported("kernel for a problem: kind: kernels of '" + std::string(name) +
+                               "' are made by heddle compile --backward --db, and found in that database");
   shape.kind = (*kind)->name;
   shape.outFloat32 = name != shape.kind;
   return {};

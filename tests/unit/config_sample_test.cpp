@@ -98,7 +98,7 @@ TEST_CASE("without a sample, and with one that asks for too many, all are listed
   CHECK(all.skeleton == smaller);
   std::vector<std::string> first = textsOf(listOf(pattern, smaller, {}, 7));
   CHECK(first == std::vector<std::string>(texts.begin(), texts.begin() + 7));
-  CHECK(listOf(pattern, "", SampleSize{1, 1}).skeleton == skeletons().front()->name());
+  CHECK(listOf(pattern, "", SampleSize{1, 1}).skeleton == skeletonsOf("forward").front()->name());
 }
 
 TEST_CASE("a typed-in field takes back what the default chose beside it, and no typed-in one") {
