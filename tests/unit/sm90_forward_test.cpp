@@ -100,6 +100,7 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"threshold", fp16, [](Sm90Config &c) { c.rescaleThreshold = 16; },
        "rescale_threshold is 16, weights in fp16 stay finite up to 15"},
       {"anchored", fp16, [](Sm90Config &c) { c.softmax = 1; }, "anchored weights need the range of bf16, not fp16"},
+      {"grid", bf16, [](Sm90Config &c) { c.grid = 2; }, "no order has the number 2"},
       {"splits", bf16, [](Sm90Config &c) { c.splitLast = 1, c.grid = 0; },
        "a last round to split is known only where blocks take items at a stride"},
       {"splits", bf16, [](Sm90Config &c) { c.splitLast = 1, c.splitTiles = 64, c.grid = 1; },
