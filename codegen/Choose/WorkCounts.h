@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "codegen/Skeletons/ScheduleFacts.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "dialect/Geometry/Counts.h"
 #include "runtime/Core/Status.h"
 

@@ -1,7 +1,7 @@
 //===- KernelElement.h - what kernels need to know of an element -----------------------------===//
 //
 // One row for each type that q, k and v may have in kernels. The device side of a row is the struct `deviceName` of
-// Skeletons/elements.cuh, which holds its instructions; numbers reach it as constants of KernelTraits.
+// Skeletons/Shared/elements.cuh, which holds its instructions; numbers reach it as constants of KernelTraits.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

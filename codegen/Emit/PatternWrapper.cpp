@@ -106,7 +106,7 @@ void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const Patte
   writeWords(writer, signature, function, info);
 }
 
-// A skeleton asks only where configurations have tiles of documents (Skeletons/work_items.cuh), so a pattern without
+// A skeleton asks only where configurations have tiles of documents (Skeletons/Forward/work_items.cuh), so a pattern without
 // them says nothing of them.
 void writeDocuments(SourceWriter &writer, const PatternInfo &info) {
   writeMethod(writer, {"documentCount", "int"}, documentCountFunction(), info);
@@ -145,7 +145,7 @@ const char *pointerType(ElementType element) {
 
 std::string operandField(const PatternOperand &operand) { return "operand" + std::to_string(operand.argument); }
 
-// Device code asks for kOperandCount by way of Skeletons/pattern_operands.cuh, so that a pattern without tensors says
+// Device code asks for kOperandCount by way of Skeletons/Shared/pattern_operands.cuh, so that a pattern without tensors says
 // nothing of them.
 void writeOperands(SourceWriter &writer, const PatternInfo &info) {
   if (info.operands.empty())

@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "codegen/Skeletons/EmbeddedSources.h"
+#include "codegen/Skeletons/Shared/EmbeddedSources.h"
 #include "runtime/Core/Status.h"
 
 #include <string>

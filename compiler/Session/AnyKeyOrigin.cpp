@@ -4,7 +4,7 @@
 #include "codegen/Config/Constraint.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "compiler/Session/PreparedPattern.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "codegen/Skeletons/ConfigSpace.h"
+#include "codegen/Skeletons/Shared/ConfigSpace.h"
 #include "compiler/Session/CompileSession.h"
 
 namespace heddle {

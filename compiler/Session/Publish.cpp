@@ -2,7 +2,7 @@
 #include "compiler/Session/Publish.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "compiler/Session/PreparedPattern.h"
 
 namespace heddle {

@@ -1,7 +1,7 @@
 //===- TunePrior.cpp - which points a search tries first ------------------===//
 #include "compiler/Session/TunePrior.h"
 #include "codegen/Config/KernelConfig.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "runtime/Core/KernelRecord.h"
 
 #include <cmath>

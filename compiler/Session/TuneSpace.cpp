@@ -2,7 +2,7 @@
 #include "compiler/Session/TuneSpace.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/ConfigSpace.h"
+#include "codegen/Skeletons/Shared/ConfigSpace.h"
 
 namespace heddle {
 

@@ -1,6 +1,6 @@
 //===- OptionWords.cpp - checks of option values --------------------------===//
 #include "compiler/Tools/OptionWords.h"
-#include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Pattern/Suggest.h"

@@ -1,6 +1,6 @@
 //===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
-#include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Pattern/PatternSource.h"

@@ -3,7 +3,7 @@
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/ConfigSpace.h"
+#include "codegen/Skeletons/Shared/ConfigSpace.h"
 #include "codegen/Target/FindArch.h"
 #include "runtime/Core/LaunchPlan.h"
 

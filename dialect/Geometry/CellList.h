@@ -52,7 +52,7 @@ public:
 
 // Owns the list of the cells of one residue class, the same for every query cell: how tiles find key blocks at a
 // stride. Nothing asks it for single pairs, which a mask knows itself. The device's text is
-// codegen/Skeletons/strided_cells.cuh.
+// codegen/Skeletons/Shared/strided_cells.cuh.
 
 /// Arguments: modulus > 0, residue, first, end: the cells c with first <= c < end and c = residue mod modulus.
 std::shared_ptr<const ListRule> stridedCells();
@@ -62,7 +62,7 @@ int32_t stridedCellsNext(int32_t modulus, int32_t residue, int32_t first, int32_
 
 // Owns the list of the cells that lie a multiple of a step from a query cell, on both sides of it: blocks that are
 // thinned out. Nothing asks it for single pairs, which a mask knows itself. The device's text is
-// codegen/Skeletons/near_cells.cuh.
+// codegen/Skeletons/Shared/near_cells.cuh.
 
 /// Arguments: step > 0, first, last: the cells row + m * step with first <= m <= last.
 std::shared_ptr<const ListRule> nearCells();
@@ -82,7 +82,7 @@ std::shared_ptr<const ListRule> csrCells();
 
 // Owns the lists of attn.random on the host: cell q names pi_t(q), t < min(count, extent), where pi_t is a permutation
 // of [0, extent) that follows from (seed, head, t). docs/language.md states it bit by bit; the device has its own text
-// of it (codegen/Skeletons/random_cells.cuh) and so has the oracle. Change all of them together, or none.
+// of it (codegen/Skeletons/Shared/random_cells.cuh) and so has the oracle. Change all of them together, or none.
 
 /// One permutation of [0, extent), extent >= 1.
 class KeyedPermutation {

@@ -11,7 +11,7 @@ namespace {
 class NearCells : public ListRule {
 public:
   const char *name() const override { return "near_cells"; }
-  const char *deviceFile() const override { return "near_cells.cuh"; }
+  const char *deviceFile() const override { return "Shared/near_cells.cuh"; }
   bool movesWithRow() const override { return true; }
 
   std::shared_ptr<const ListRule> transposed(std::vector<IntExpr> &arguments) const override {

@@ -22,7 +22,9 @@ public:
   explicit RandomCells(bool isTransposed) : isTransposed(isTransposed) {}
 
   const char *name() const override { return isTransposed ? "random_cells_transposed" : "random_cells"; }
-  const char *deviceFile() const override { return isTransposed ? "random_cells_transposed.cuh" : "random_cells.cuh"; }
+  const char *deviceFile() const override {
+    return isTransposed ? "Shared/random_cells_transposed.cuh" : "Shared/random_cells.cuh";
+  }
   bool isSearched() const override { return true; }
   std::shared_ptr<const ListRule> transposed(std::vector<IntExpr> &) const override { return of(!isTransposed); }
 

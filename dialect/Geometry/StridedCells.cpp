@@ -12,7 +12,7 @@ int64_t floorMod(int64_t a, int64_t modulus) { return (a % modulus + modulus) % 
 class StridedCells : public ListRule {
 public:
   const char *name() const override { return "strided_cells"; }
-  const char *deviceFile() const override { return "strided_cells.cuh"; }
+  const char *deviceFile() const override { return "Shared/strided_cells.cuh"; }
   bool dependsOnRow() const override { return false; }
 
   std::vector<int64_t> cells(const std::vector<int64_t> &arguments, int64_t, const TensorData *) const override {

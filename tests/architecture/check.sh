@@ -40,11 +40,18 @@ check_includes() {
         if (words[i] == what || (what == "project" && index(path, words[i] "/") == 1)) return 1
       return 0
     }
+    # Skeletons/Shared and Skeletons/Ptx serve all kinds, the other folders of Skeletons their own.
+    function foreign(file, path,   from, to) {
+      if (!match(file, /Skeletons\/[A-Z][a-z]+\//) || path !~ /\//) return 0
+      from = substr(file, RSTART + 10, RLENGTH - 11)
+      to = path; sub(/\/.*/, "", to)
+      return to != from && to != "Ptx" && to != "Shared"
+    }
     {
       split($0, part, ":"); file = part[1]
       if (!match($0, /["<][^">]+[">]/)) { print file ":" part[2] ": an include that is neither quoted nor bracketed"; next }
       path = substr($0, RSTART + 1, RLENGTH - 2); bracket = substr($0, RSTART, 1)
-      if (file ~ /\.cuh$/) { if (bracket == "<" && path != "cstdint") print file ":" part[2] ": device code includes <" path ">, it may include its own files only"; next }
+      if (file ~ /\.cuh$/) { if (bracket == "<" && path != "cstdint") print file ":" part[2] ": device code includes <" path ">, it may include its own files only"; if (foreign(file, path)) print file ":" part[2] ": device code of one kind includes " path ", of another"; next }
       folder = file; rule = ""
       while (sub(/\/[^\/]*$/, "", folder)) if (folder in rules) { rule = rules[folder]; break }
       if (rule == "") { print file ":" part[2] ": no rule in layers.txt for this folder"; next }

@@ -23,7 +23,7 @@ clean_tree() {
   put codegen/Target/T.cpp '// Owns t.' 'const char *name = "sm_90a";'
   put tuner/Strategies/Registry.cpp '// Owns the list.' 'S(exhaustive)'
   put tuner/Strategies/Exhaustive.cpp '// Owns one strategy.'
-  put codegen/Skeletons/Registry.cpp '// Owns the list.' 'makePortable();'
+  put codegen/Skeletons/Shared/Registry.cpp '// Owns the list.' 'makePortable();'
   put codegen/Skeletons/Portable.cpp '// Owns one skeleton.'
   put codegen/Skeletons/Helper.h '// Owns help.'
   put codegen/Skeletons/Helper.cpp '// Owns help.'

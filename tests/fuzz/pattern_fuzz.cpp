@@ -3,8 +3,8 @@
 // and what is emitted consists of the words of the emitter alone: no name, string or attribute of the author gets into
 // it.
 //===----------------------------------------------------------------------===//
-#include "codegen/Skeletons/EmbeddedSources.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/Shared/EmbeddedSources.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFile.h"

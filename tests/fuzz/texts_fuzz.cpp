@@ -2,7 +2,7 @@
 // What reads is written and read again: the same text.
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/KernelConfig.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "tests/fuzz/Fuzz.h"
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"

@@ -12,8 +12,8 @@ using heddle::attn::kNoCell;
 
 #define DEV inline
 using std::max;
-#include "codegen/Skeletons/near_cells.cuh"
-#include "codegen/Skeletons/strided_cells.cuh"
+#include "codegen/Skeletons/Shared/near_cells.cuh"
+#include "codegen/Skeletons/Shared/strided_cells.cuh"
 
 namespace {
 

@@ -3,7 +3,7 @@
 // clears and kernels in order, results of one as the carry of the next, nothing at all where anything is refused.
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/GpuArch.h"
 #include "device_fixture.h"
 #include "runtime/Core/KernelImages.h"

@@ -3,7 +3,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Session/PreparedPattern.h"

@@ -3,10 +3,10 @@
 // that the numbers of rows and of documents give, up to what the recording driver sees of a call.
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/KernelConfig.h"
-#include "codegen/Skeletons/Sm90Config.h"
+#include "codegen/Skeletons/Forward/Sm90Config.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/ConfigSpace.h"
-#include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Shared/ConfigSpace.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/GpuArch.h"
 #include "device_fixture.h"
 

@@ -1,9 +1,9 @@
 // Requests, the field list of configurations, constraints and their reasons, defaults.
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TraitsPrinter.h"
-#include "codegen/Skeletons/ConfigSpace.h"
-#include "codegen/Skeletons/PortableConfig.h"
-#include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Shared/ConfigSpace.h"
+#include "codegen/Skeletons/Forward/PortableConfig.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/FindArch.h"
 
 #include <doctest/doctest.h>

@@ -5,7 +5,7 @@
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/PreparedPattern.h"

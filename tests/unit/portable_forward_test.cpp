@@ -1,12 +1,12 @@
 // The portable forward skeleton without a GPU: its launch plan against the device's parameter block
 // and work items, and that its device file assembles for every architecture without spills.
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Skeletons/PortableConfig.h"
+#include "codegen/Skeletons/Forward/PortableConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Nvrtc/Compiler.h"
-#include "codegen/Skeletons/EmbeddedSources.h"
-#include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Shared/EmbeddedSources.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/GpuArch.h"
 #include "tests/unit/support/PlanSlots.h"
 
@@ -107,7 +107,7 @@ struct Pattern {
 KernelSource sourceFor(const KernelRequest &request, const KernelConfig &config, const char *pattern) {
   const Skeleton &skeleton = portableForwardSkeleton();
   KernelSource source;
-  source.text = "#include \"prelude.cuh\"\n" + skeleton.traits(request, config) + pattern + "#include \"" +
+  source.text = "#include \"Shared/prelude.cuh\"\n" + skeleton.traits(request, config) + pattern + "#include \"" +
                 skeleton.deviceFile() + "\"\n";
   for (const EmbeddedFile &file : skeletonSources())
     source.headers.push_back({std::string(file.name), std::string(file.text)});

@@ -79,7 +79,7 @@ static void storeCellWord(int32_t number, int32_t word) { cellMemory[number] = w
 static void orCellWord(int32_t number, uint32_t bits) { cellMemory[number] |= static_cast<int32_t>(bits); }
 } // namespace heddle::ptx
 
-#include "codegen/Skeletons/random_cells_transposed.cuh"
+#include "codegen/Skeletons/Shared/random_cells_transposed.cuh"
 
 TEST_CASE("every pi_t is a permutation, and its inverse is found") {
   auto check = [](uint32_t extent) {

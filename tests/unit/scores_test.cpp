@@ -5,7 +5,7 @@
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternFunctions.h"
@@ -399,7 +399,7 @@ TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {
       KernelSource bare = *source;
       int replaced = 0;
       for (SourceHeader &header : bare.headers)
-        if (header.name == "score_chain.cuh") {
+        if (header.name == "Forward/score_chain.cuh") {
           header.text = "#pragma once\nnamespace heddle {\nDEV float weightScale(float scale) { return scale; }\n"
                         "DEV void applyScores(Scores &, const MaskScope &, const KeyTile &, int, float) {}\n}\n";
           ++replaced;

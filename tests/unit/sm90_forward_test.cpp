@@ -1,7 +1,7 @@
 // The Hopper forward skeleton without a GPU: constraints and their reasons, defaults for every head dim, shared memory
 // and constants.
 #include "codegen/Config/SmemLayout.h"
-#include "codegen/Skeletons/EmbeddedSources.h"
+#include "codegen/Skeletons/Shared/EmbeddedSources.h"
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "tests/unit/support/Sm90Requests.h"

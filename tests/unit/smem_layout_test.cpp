@@ -1,9 +1,9 @@
 // Shared-memory plans: alignment, overlap, and the total that the portable skeleton states.
-#include "codegen/Skeletons/PortableConfig.h"
+#include "codegen/Skeletons/Forward/PortableConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
-#include "codegen/Skeletons/ConfigSpace.h"
-#include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Shared/ConfigSpace.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 

@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #define DEV inline
-#include "codegen/Skeletons/split_record.cuh"
+#include "codegen/Skeletons/Forward/split_record.cuh"
 
 #include <doctest/doctest.h>
 

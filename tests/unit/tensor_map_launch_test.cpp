@@ -1,7 +1,7 @@
 // The launch of forward kernels that copy through tensor maps: the plan against the device's parameter block, maps that
 // name exactly the rows of each residue class, grids.
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Skeletons/TensorMapLaunch.h"
+#include "codegen/Skeletons/Shared/TensorMapLaunch.h"
 #include "tests/unit/support/PlanSlots.h"
 #include "tests/unit/support/Sm90Requests.h"
 

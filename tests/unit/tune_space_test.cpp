@@ -1,7 +1,7 @@
 // The search space that the tuner makes of a skeleton: its knobs, the constraints' reasons, and fields that follow
 // from a knob without being one.
-#include "codegen/Skeletons/ConfigSpace.h"
-#include "codegen/Skeletons/Registry.h"
+#include "codegen/Skeletons/Shared/ConfigSpace.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/CompileSession.h"

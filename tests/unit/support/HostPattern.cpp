@@ -17,7 +17,7 @@ namespace {
 const char *shims = R"(
 #define SHIM extern "C" __attribute__((visibility("default")))
 #define DEV inline
-#include "pattern_operands.cuh"
+#include "Shared/pattern_operands.cuh"
 struct JitContext { int32_t words[7 + 32]; const void *operands[8]; };
 struct Context : PatternContext {
   explicit Context(const JitContext *jit) {
@@ -49,7 +49,7 @@ namespace ptx {
 inline uint32_t lowestBits(uint32_t count) { return count < 32 ? (1u << count) - 1 : 0xffffffffu; }
 }
 }
-#include "lane_columns.cuh"
+#include "Shared/lane_columns.cuh"
 template <int Branch> uint32_t keptColumns(const PatternContext &c, int variant, int branch, int q, int first) {
   if (branch != Branch) {
     if constexpr (Branch + 1 < Pattern::kBranchCount) return keptColumns<Branch + 1>(c, variant, branch, q, first);

@@ -31,8 +31,8 @@ struct KernelTraits {
 )";
 
 inline constexpr const char *kHostItems = R"(
-#include "codegen/Skeletons/forward_params.cuh"
-#include "codegen/Skeletons/work_items.cuh"
+#include "codegen/Skeletons/Forward/forward_params.cuh"
+#include "codegen/Skeletons/Forward/work_items.cuh"
 )";
 
 } // namespace heddle::test

@@ -1,5 +1,5 @@
 #include "support/ServedShapes.h"
-#include "codegen/Skeletons/Skeleton.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "codegen/Target/FindArch.h"
 
 namespace heddle::test {

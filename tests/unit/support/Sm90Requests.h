@@ -3,8 +3,8 @@
 #define HEDDLE_TESTS_UNIT_SUPPORT_SM90REQUESTS_H
 
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/Registry.h"
-#include "codegen/Skeletons/Sm90Config.h"
+#include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Forward/Sm90Config.h"
 #include "codegen/Target/FindArch.h"
 
 namespace heddle::test {

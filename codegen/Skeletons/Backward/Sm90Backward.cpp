@@ -1,0 +1,352 @@
+//===- Sm90Backward.cpp - host half of sm90_backward.cuh ---------------------------------------===//
+//
+// Owns what the Hopper backward skeleton serves, its search space, constraints, shared memory and its three launches:
+// delta of all rows, the walk over key tiles, and d_q from its sums. Change it together with sm90_backward.cuh and
+// backward_rows.cuh.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Config/ConfigView.h"
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "codegen/Skeletons/Shared/TensorMapLaunch.h"
+#include "codegen/Skeletons/Shared/sm90_layout.cuh"
+#include "codegen/Target/GpuArch.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+using namespace sm90;
+using Reason = std::optional<std::string>;
+using Symbol = LaunchSymbol;
+
+constexpr int64_t kWarpLanes = 32, kMaxGradientDim = 128, kFloatBytes = 4;
+constexpr int64_t kPrepareRows = 64, kRowWarps = 8, kSumGroupColumns = 16; // backward_rows.cuh, query_sums.cuh
+constexpr int64_t kScoreStages = 2;
+constexpr int64_t kLeastRegisters = 24, kMostRegisters = 240, kRegisterStep = 8;
+constexpr int64_t kPoolRegisters = 3 * 168; // of three warpgroups at their launch, for each thread of one
+
+struct Sm90BackwardConfig {
+  int64_t blockM = 64;            ///< queries of a step
+  int64_t blockN = 128;           ///< keys of a block
+  int64_t stages = 2;             ///< tiles of q and of d_out in shared memory
+  int64_t reduce = 1;             ///< 0: the query gradient is added from registers; 1: by copies of whole tiles
+  int64_t producerRegisters = 24; ///< of a thread of the producing warpgroup, after launch; the others get the rest
+  int64_t rasterReversed = 0;     ///< 1: last key tile first
+  int64_t rasterMib = 32;         ///< what the heads that run side by side read and add, in MiB
+
+  Sm90BackwardConfig() = default;
+  Sm90BackwardConfig(const KernelConfig &config) { readFields(config, *this); }
+  operator KernelConfig() const { return writeFields(*this); }
+
+  int64_t consumers() const { return blockN / kConsumerRows; }
+  int64_t consumerRegisters() const {
+    const int64_t left = (kPoolRegisters - producerRegisters) / 2 / kRegisterStep * kRegisterStep;
+    return consumers() == 1 ? kMostRegisters : std::min(left, kMostRegisters);
+  }
+  bool splitsColumns() const { return blockM == kConsumerRows; }
+
+  static const FieldsOf<Sm90BackwardConfig> &fields() {
+    using C = Sm90BackwardConfig;
+    static const FieldsOf<C> list = {"sm90_backward",
+                                     {{"block_m", &C::blockM, kConsumerRows, kMaxKeys},
+                                      {"block_n", &C::blockN, kConsumerRows, kMaxKeys},
+                                      {"stages", &C::stages, 2, 4},
+                                      {"reduce", &C::reduce, 0, 1},
+                                      {"producer_registers", &C::producerRegisters, kLeastRegisters, kMostRegisters},
+                                      {"raster_reversed", &C::rasterReversed, 0, 1},
+                                      {"raster_mib", &C::rasterMib, 1, kLargestField}}};
+    return list;
+  }
+};
+
+int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+/// Columns that a consumer computes of the query gradient: all, or a part that begins and ends in one column of 64
+/// elements of the tile of keys, or at its borders.
+int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (!config.splitsColumns() || config.consumers() == 1)
+    return roundUp(request.headDim, kSumGroupColumns);
+  int64_t columns = kSumGroupColumns;
+  while (columns * config.consumers() < request.headDim)
+    columns *= 2;
+  return columns;
+}
+
+int64_t sumSplits(const Sm90BackwardConfig &config) { return config.splitsColumns() ? config.consumers() : 1; }
+
+bool hasRates(const std::vector<int64_t> &rates) { return rates != std::vector<int64_t>{1}; }
+
+SmemLayout smemOf(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  const int64_t bytes = request.element().bytes;
+  SmemLayout layout(kTileAlignment);
+  layout.append("barriers", kBarrierBytes);
+  layout.append("k", tileBytes(config.blockN, request.headDim, bytes));
+  layout.append("v", tileBytes(config.blockN, request.valueDim, bytes));
+  layout.append("q", tileBytes(config.blockM, request.headDim, bytes), config.stages);
+  layout.append("out", tileBytes(config.blockM, request.valueDim, bytes), config.stages);
+  layout.append("scores", tileBytes(config.blockN, config.blockM, bytes), kScoreStages);
+  layout.append("gradient", config.reduce ? kConsumerRows * sumColumns(request, config) * kFloatBytes : 0,
+                config.consumers());
+  layout.append("statistics", 2 * config.blockM * kFloatBytes * config.stages);
+  return layout;
+}
+
+Reason checkTiles(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (config.blockN != kConsumerRows && config.blockN != 2 * kConsumerRows)
+    return "block_n is " + std::to_string(config.blockN) + ", expected 64 or 128";
+  if (config.blockM != kConsumerRows && config.blockM != config.blockN)
+    return "block_m is " + std::to_string(config.blockM) + ", expected 64 or block_n";
+  return std::nullopt;
+}
+
+Reason checkRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  // Of each lane: what stays, and what lives while the query gradient leaves.
+  const int64_t kept = (request.headDim + request.valueDim) / 2, scores = config.blockM / 2;
+  const int64_t need =
+      kept + scores + scores / 2 + (request.hasScores ? scores / 2 : 0) + sumColumns(request, config) / 2;
+  if (config.producerRegisters % kRegisterStep != 0)
+    return "producer_registers is " + std::to_string(config.producerRegisters) + ", expected a multiple of " +
+           std::to_string(kRegisterStep);
+  const int64_t most = config.consumerRegisters() - 16; // for addresses and cursors
+  if (need <= most)
+    return std::nullopt;
+  return "sums and scores take " + std::to_string(need) + " registers of a thread, " + std::to_string(most) +
+         " are left";
+}
+
+Reason checkSmem(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  const int64_t need = smemOf(request, config).totalBytes(), most = int64_t(request.arch->smemPerBlockBytes);
+  if (need <= most)
+    return std::nullopt;
+  return "need " + std::to_string(need) + " B of shared memory, " + std::string(request.arch->name) + " allows " +
+         std::to_string(most) + " B";
+}
+
+Reason checkReduce(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (!config.reduce || !hasRates(MapRates::of(request.transposed).key))
+    return std::nullopt;
+  return "tiles of rows at a stride are no copies in a row, expected reduce=0";
+}
+
+/// Key tiles of one kv head: as itemsPerHead of queries.
+LaunchExpr keyItems(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  LaunchExpr most = 0;
+  for (int64_t rate : MapRates::of(request.transposed).query)
+    most = max(most, LaunchExpr(rate) * ceilDiv(ceilDiv(Symbol::seqlenK, rate), config.blockN));
+  return most;
+}
+
+LaunchExpr rasterOf(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  const int64_t bytesOfRow =
+      (request.headDim + request.valueDim) * request.element().bytes + sumColumns(request, config) * kFloatBytes;
+  const LaunchExpr bytesOfHead = max(Symbol::seqlenQ, 1) * bytesOfRow * floorDiv(Symbol::heads, Symbol::kvHeads);
+  return max(
+      min(floorDiv(config.rasterMib * (int64_t(1) << 20), bytesOfHead), LaunchExpr(Symbol::batch) * Symbol::kvHeads),
+      1);
+}
+
+KernelLaunch &appendLaunch(LaunchPlan &plan, const char *entry, LaunchExpr grid, int64_t threads) {
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.entry = entry;
+  launch.grid[0] = std::move(grid);
+  launch.block = threads;
+  return launch;
+}
+
+void appendRows(KernelLaunch &launch) {
+  for (Symbol size : {Symbol::batch, Symbol::heads, Symbol::seqlenQ})
+    launch.appendI32(size);
+}
+
+void appendPrepare(LaunchPlan &plan, const PointerSource &delta) {
+  KernelLaunch &launch = appendLaunch(
+      plan, "heddle_prepare", LaunchExpr(Symbol::batch) * Symbol::heads * ceilDiv(Symbol::seqlenQ, kPrepareRows),
+      kWarpLanes * kRowWarps);
+  for (const PointerSource &source :
+       {PointerSource(Role::out), PointerSource(Role::dOut), PointerSource(Role::dLse), delta})
+    launch.appendPointer(source);
+  appendStrides(launch, Role::out);
+  appendStrides(launch, Role::dOut);
+  appendRows(launch);
+}
+
+void appendFinish(LaunchPlan &plan, const KernelRequest &request, const PointerSource &sums) {
+  const int64_t groups = (request.headDim + kSumGroupColumns - 1) / kSumGroupColumns;
+  const LaunchExpr pieces =
+      LaunchExpr(Symbol::batch) * Symbol::heads * LaunchExpr(Symbol::seqlenQ) * LaunchExpr(groups);
+  KernelLaunch &launch =
+      appendLaunch(plan, "heddle_finish", ceilDiv(pieces, kWarpLanes * kRowWarps), kWarpLanes * kRowWarps);
+  launch.appendPointer(sums);
+  launch.appendPointer(Role::dQ);
+  appendStrides(launch, Role::dQ);
+  appendRows(launch);
+  launch.appendScaleLog2();
+}
+
+void appendMaps(KernelLaunch &launch, const KernelRequest &request, const Sm90BackwardConfig &config) {
+  const MapRates rates = MapRates::of(request.transposed);
+  const int64_t perRate = rates.mapsPerRate(), m = config.blockM, n = config.blockN;
+  const MapOperand k = {Role::k, request.kType, Symbol::seqlenK, Symbol::kvHeads, request.headDim, n};
+  const MapOperand v = {Role::v, request.vType, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, n};
+  const MapOperand q = {Role::q, request.qType, Symbol::seqlenQ, Symbol::heads, request.headDim, m};
+  const MapOperand out = {Role::dOut, request.outType, Symbol::seqlenQ, Symbol::heads, request.valueDim, m};
+  appendTensorMaps(launch, k, rates.query, perRate);
+  appendTensorMaps(launch, v, rates.query, perRate);
+  appendTensorMaps(launch, q, rates.key, perRate);
+  appendTensorMaps(launch, out, rates.key, perRate);
+}
+
+class Sm90Backward final : public Skeleton {
+public:
+  const ConfigFields &fields() const override { return configFields<Sm90BackwardConfig>(); }
+  std::string_view kind() const override { return "backward"; }
+  bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
+
+  std::vector<Knob> knobs(const KernelRequest &) const override {
+    return {
+        {"block_m", "queries of a step: fewer barriers, more registers", {64, 128}},
+        {"block_n", "keys of a block, 64 for each warpgroup: fewer additions to the query gradient", {64, 128}},
+        {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
+        {"reduce", "how the query gradient is added to its sums", {0, 1}, {"registers", "copies"}},
+        {"raster_reversed", "key tiles in descending order", {0, 1}, {"no", "yes"}},
+        {"raster_mib", "what heads that run side by side read and add, in MiB: what should stay in L2", {8, 32, 64}}};
+  }
+
+  const std::vector<Constraint> &constraints() const override {
+    using C = Sm90BackwardConfig;
+    static const std::vector<Constraint> list = {
+        {"ranges", "every field lies in its range", checkRanges},
+        {"tiles", "consumers have 64 keys each, and 64 rows or some columns of the query gradient",
+         ruleOf<C, checkTiles>},
+        {"registers", "sums and scores of a step fit the registers", ruleOf<C, checkRegisters>},
+        {"smem", "tiles fit the shared memory of a block", ruleOf<C, checkSmem>},
+        {"reduce", "copies add rows that follow each other", ruleOf<C, checkReduce>},
+    };
+    return list;
+  }
+
+  // Steps of 128 queries where registers allow them.
+  KernelConfig defaultConfig(const KernelRequest &request) const override {
+    Sm90BackwardConfig config;
+    config.reduce = !hasRates(MapRates::of(request.transposed).key);
+    Sm90BackwardConfig wide = config;
+    wide.blockM = 2 * kConsumerRows;
+    return !request.hasScores && !whyInfeasible(request, wide) ? wide : config;
+  }
+
+  // More registers for the producing threads, which ranges of many pieces want, at the cost of the others'.
+  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override {
+    const bool canCopy = !hasRates(MapRates::of(request.transposed).key);
+    std::vector<KernelConfig> spares;
+    for (int64_t blockM : {2 * kConsumerRows, kConsumerRows})
+      for (int64_t producerRegisters : {24, 40, 56, 88, 120}) {
+        Sm90BackwardConfig config;
+        config.blockM = blockM;
+        config.reduce = canCopy && producerRegisters == kLeastRegisters;
+        config.producerRegisters = producerRegisters;
+        if (!whyInfeasible(request, config))
+          spares.push_back(config);
+      }
+    return spares;
+  }
+
+  ScheduleFacts schedule(const KernelConfig &config) const override {
+    ScheduleFacts facts;
+    facts.blockM = Sm90BackwardConfig(config).blockM;
+    facts.blockN = Sm90BackwardConfig(config).blockN;
+    return facts;
+  }
+
+  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override {
+    return smemOf(request, config);
+  }
+
+  LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &given) const override {
+    const Sm90BackwardConfig config(given);
+    LaunchPlan plan = planFor(request, 1);
+    if (MapRates::of(request.transposed).query.size() > 1) // heads of a group would have key tiles of their own
+      plan.serves.mostGroup = 1;
+    const LaunchExpr rows = LaunchExpr(Symbol::batch) * Symbol::heads;
+    const PointerSource delta = plan.appendRegion("delta", rows * Symbol::seqlenQ * LaunchExpr(kFloatBytes), 0, 1);
+    const LaunchExpr words = rows * ceilDiv(Symbol::seqlenQ, config.blockM) *
+                             LaunchExpr(config.blockM * sumColumns(request, config) * sumSplits(config));
+    const PointerSource sums = plan.appendRegion("query_sums", words * LaunchExpr(kFloatBytes), 0, 2);
+    appendPrepare(plan, delta);
+    plan.launches.front().clears.push_back({sums, 0, words, 0});
+    KernelLaunch &launch =
+        appendLaunch(plan, "heddle_kernel", LaunchExpr(Symbol::batch) * Symbol::kvHeads * keyItems(request, config),
+                     (config.consumers() + 1) * kProducerWarps * kWarpLanes);
+    launch.sharedBytes = smemOf(request, config).totalBytes();
+    appendOperands(launch, request);
+    appendMaps(launch, request, config);
+    for (const PointerSource &source :
+         {PointerSource(Role::dK), PointerSource(Role::dV), PointerSource(Role::lse), delta, sums})
+      launch.appendPointer(source);
+    appendStrides(launch, Role::dK);
+    appendStrides(launch, Role::dV);
+    appendCallSizes(launch, request.qOrigin);
+    launch.appendI32(rasterOf(request, config));
+    appendRuntimeSizes(launch, request);
+    appendFinish(plan, request, sums);
+    return plan;
+  }
+
+  std::string traits(const KernelRequest &request, const KernelConfig &given) const override {
+    const Sm90BackwardConfig config(given);
+    const MapRates rates = MapRates::of(request.transposed);
+    const int64_t columns = sumColumns(request, config);
+    TraitsPrinter printer;
+    printer.request(request);
+    printer.config(given);
+    printer.constant("kConsumerRegisters", config.consumerRegisters());
+    printer.constant("kSumColumns", columns);
+    printer.constant("kSumSplits", sumSplits(config));
+    printer.constant("kPrepareRows", kPrepareRows);
+    printer.constant("kRowWarps", kRowWarps);
+    printer.smem(smemOf(request, config));
+    printer.constant("kMapsPerRate", rates.mapsPerRate());
+    printer.constant("kQueryRateCount", int64_t(rates.key.size()));
+    printer.constant("kKeyRateCount", int64_t(rates.query.size()));
+    printer.array("kQueryRates", rates.key);
+    printer.array("kKeyRates", rates.query);
+    const auto define = [](const char *name, int64_t value) {
+      return std::string("#define ") + name + " " + std::to_string(value) + "\n";
+    };
+    return printer.str() + define("HEDDLE_SCORE_COLUMNS", config.blockM) +
+           define("HEDDLE_OUTPUT_COLUMNS", request.valueDim) + define("HEDDLE_HEAD_COLUMNS", request.headDim) +
+           define("HEDDLE_QUERY_COLUMNS", columns);
+  }
+
+protected:
+  Status checkRequest(const KernelRequest &request) const override {
+    if (!servesArch(*request.arch))
+      return Status::unsupported("needs warpgroup products and copies through tensor maps, which " +
+                                 std::string(request.arch->name) + " lacks");
+    HEDDLE_TRY(request.checkTypes());
+    if (request.outType != request.qType)
+      return Status::unsupported("serves out and d_out of the type of q only");
+    for (int64_t dim : {request.headDim, request.valueDim})
+      if (dim % kHeadDimStep != 0 || dim > kMaxGradientDim)
+        return Status::unsupported("serves head dims that are multiples of " + std::to_string(kHeadDimStep) +
+                                   " up to " + std::to_string(kMaxGradientDim) + ", not " + std::to_string(dim));
+    if (request.isDetached)
+      return Status::unsupported("gradient(detached) of several branches needs their outputs apart; gradient(full), or "
+                                 "the CPU target, serves");
+    return {};
+  }
+};
+
+} // namespace
+
+const Skeleton &sm90BackwardSkeleton() {
+  static const Sm90Backward skeleton;
+  return skeleton;
+}
+
+} // namespace heddle

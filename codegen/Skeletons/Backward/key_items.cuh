@@ -1,0 +1,100 @@
+// Who computes which keys: the numbered items of a launch, each one key tile of one kv head, and the query tiles that it
+// visits in each head of the group. Keys are addressed as rho + R * K: key number K of residue class rho, R = key rate.
+#pragma once
+
+#include "Shared/pattern_context.cuh"
+
+namespace heddle {
+
+struct KeyItem {
+  int32_t batch, kvHead, firstHead;
+  int32_t variant, keyRate;
+  int32_t firstKey, lastKey; // rows of k and v; lastKey exists
+};
+
+DEV int32_t itemsPerHead(const KernelParams &p) {
+  int32_t items = 0;
+#pragma unroll
+  for (int variant = 0; variant < Pattern::kVariantCount; ++variant) {
+    const int32_t rate = TransposedPattern::keyRate(variant);
+    items = max(items, rate * ceilDiv(ceilDiv(p.seqlenK, rate), kBlockN));
+  }
+  return items;
+}
+
+// Sections of p.raster consecutive (batch, kv head) pairs; inside a section all heads of one key tile follow each other.
+// False: the head has no such item.
+DEV bool decodeKeyItem(const KernelParams &p, int32_t index, KeyItem &item) {
+  const int32_t items = itemsPerHead(p), pairs = p.batch * p.kvHeads;
+  int32_t sectionPairs = min(p.raster, pairs);
+  const int32_t section = index / (sectionPairs * items), firstPair = section * sectionPairs;
+  index -= firstPair * items;
+  sectionPairs = min(sectionPairs, pairs - firstPair);
+  int32_t number = index / sectionPairs;
+  const int32_t pair = firstPair + (index - number * sectionPairs);
+  if (KernelTraits::kRasterReversed)
+    number = items - 1 - number;
+  item.batch = pair / p.kvHeads;
+  item.kvHead = pair - item.batch * p.kvHeads;
+  item.firstHead = item.kvHead * (p.heads / p.kvHeads);
+  item.variant = Pattern::variant(makeContext(p, item.batch, item.firstHead));
+  item.keyRate = TransposedPattern::keyRate(item.variant);
+  const int32_t tile = number / item.keyRate, residue = number - tile * item.keyRate;
+  const int32_t keysInClass = ceilDiv(p.seqlenK - residue, item.keyRate), first = tile * kBlockN;
+  item.firstKey = residue + item.keyRate * first;
+  item.lastKey = residue + item.keyRate * (min(first + kBlockN, keysInClass) - 1);
+  return first < keysInClass;
+}
+
+// The query tiles that one head visits for a key tile, across branches and ranges.
+class QueryTileWalk {
+public:
+  DEV QueryTileWalk(const PatternContext &context, const KeyItem &item)
+      : context(context), item(item), variant(Pattern::variant(context)), tileFirst(context.kOrigin + item.firstKey),
+        tileLast(context.kOrigin + item.lastKey) {
+    enterBranch(0);
+  }
+
+  // False: nothing follows. Row i of the tile is row firstRow + i * queryRate of q.
+  DEV bool next(QueryTileHeader &tile) {
+    while (cursor == range.end) {
+      if (branch == Pattern::kBranchCount)
+        return false;
+      range = TransposedPattern::nextRange(context, variant, branch, tileFirst, tileLast, kBlockM, range.end);
+      cursor = range.begin;
+      if (range.begin == kNoTile)
+        enterBranch(branch + 1);
+    }
+    const int32_t rate = queryRate();
+    const bool isFull = cursor >= range.fullBegin && cursor < range.fullEnd &&
+                        item.firstKey + item.keyRate * (kBlockN - 1) <= item.lastKey;
+    number = cursor++;
+    tile.firstRow = residue + rate * number * kBlockM;
+    tile.flags = !isFull | branch << 1;
+    tile.head = context.head;
+    return true;
+  }
+
+  DEV int32_t queryRate() const { return TransposedPattern::queryRate(variant, branch); }
+  DEV int32_t rowNumber() const { return number * kBlockM; } // of the last tile, in its class
+  DEV int32_t residueOfRows() const { return residue; }
+
+private:
+  static constexpr int32_t kNoTile = 0x7fffffff;
+
+  DEV void enterBranch(int32_t next) {
+    branch = next;
+    range = KeyRange{0, 0, 0, 0, 0};
+    cursor = 0;
+    if (next < Pattern::kBranchCount)
+      residue = TransposedPattern::queryResidue(context, variant, next, tileFirst);
+  }
+
+  const PatternContext &context;
+  const KeyItem &item;
+  int32_t variant, tileFirst, tileLast;
+  int32_t branch, residue, cursor, number;
+  KeyRange range;
+};
+
+} // namespace heddle

@@ -1,0 +1,80 @@
+// The backward skeleton of Hopper: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
+// every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v stay
+// in registers: kBlockN / 64 consumer warpgroups of 64 keys each, and one producing warpgroup, whose first warp walks and
+// copies; where kReduce is 1, one more for each consumer adds the query gradient to its sums. Launched between
+// heddle_prepare and heddle_finish (backward_rows.cuh). Needs, before it in the source: prelude.cuh, struct
+// KernelTraits, struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
+//
+// KernelTraits, all `static constexpr int`:
+//   kBlockM              queries of a step, 64 or 64 for each consumer
+//   kBlockN              keys of a block, 64 for each consumer
+//   kStages              slots of the rings of Q and of d_out, 2 to 4
+//   kReduce              how the query gradient is added to its sums: 0 from registers, 1 by copies of whole tiles
+//   kRasterReversed      1: last key tile first
+//   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
+//   kHeadDim, kValueDim  multiples of 8, up to 128
+//   Element              of all tensors; kElementBytes, kMmaStep are its numbers
+//   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
+//   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount], kMapsPerRate   as in sm90_forward.cuh
+//   kSmemBarriers, kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemGradient, kSmemStatistics   byte offsets in dynamic
+//                        shared memory, multiples of 1024
+// and macros, where templates do not reach: HEDDLE_SCORE_COLUMNS (kBlockM), HEDDLE_OUTPUT_COLUMNS (kValueDim),
+// HEDDLE_HEAD_COLUMNS (kHeadDim), HEDDLE_QUERY_COLUMNS (kSumColumns).
+#pragma once
+
+#include "Ptx/barriers.cuh"
+#include "Ptx/bulk_add.cuh"
+#include "Ptx/memory.cuh"
+#include "Ptx/registers.cuh"
+#include "Ptx/scalar.cuh"
+#include "Ptx/tensor_copy.cuh"
+#include "Ptx/warp.cuh"
+#include "Ptx/warpgroup_mma.cuh"
+#include "Shared/cell_bits.cuh"
+#include "Shared/elements.cuh"
+#include "Shared/score_units.cuh"
+#include "Shared/row_stores.cuh"
+#include "Backward/sm90_backward_params.cuh"
+#include "Backward/sm90_backward_shared.cuh"
+#include "Backward/key_items.cuh"
+#include "Backward/transposed_scores.cuh"
+#include "Backward/sm90_query_gradient.cuh"
+#include "Backward/sm90_backward_loader.cuh"
+#include "Backward/sm90_backward_consumer.cuh"
+#include "Backward/backward_rows.cuh"
+
+namespace heddle {
+
+static_assert(kBlockN % kConsumerRows == 0 && kConsumers >= 1 && kConsumers <= 2, "one or two consumers of 64 keys");
+static_assert(kBlockM == kConsumerRows || kBlockM == kConsumers * kConsumerRows,
+              "a step has 64 queries, or 64 for each consumer");
+static_assert(kSplitsColumns ? kSumSplits == kConsumers : kSumSplits == 1,
+              "consumers share the columns of the query gradient or its rows");
+static_assert(!Pattern::kIsDetached, "gradients go through the weights of branches");
+
+} // namespace heddle
+
+extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
+    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
+  using namespace heddle;
+  if (!placesAreRight())
+    __trap();
+  if (threadIdx.x < 32)
+    initShared(threadIdx.x);
+  __syncthreads();
+  KeyItem item;
+  if (!decodeKeyItem(p, blockIdx.x, item))
+    return;
+  const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
+  if (warpgroup == kConsumers) {
+    ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
+    const int32_t warp = ptx::valueOfLane((threadIdx.x - kConsumerThreads) / 32, 0);
+    if (warp == 0)
+      Loader(p, item).run();
+    else if (!kAddsFromRegisters && warp <= kConsumers)
+      GradientWriter(p, item, warp - 1).run();
+  } else {
+    ptx::growRegisters<KernelTraits::kConsumerRegisters>();
+    Consumer(p, item, warpgroup).run();
+  }
+}

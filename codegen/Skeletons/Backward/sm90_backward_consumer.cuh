@@ -1,0 +1,364 @@
+// A consumer warpgroup: 64 keys of the item. Scores are transposed, keys in rows and queries in columns, so that the
+// weights P and dS are operands of dV += P^T d_out and dK += dS^T Q from registers; dS goes through shared memory to
+// dQ = dS K, which the consumers share.
+#pragma once
+
+namespace heddle {
+
+constexpr int kQueryTiles = kBlockM / 8, kQuerySteps = kBlockM / kMmaStep;
+constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
+constexpr int kValueSteps = (KernelTraits::kValueDim + kMmaStep - 1) / kMmaStep;
+constexpr int kStepsPerColumn = kColumnElements / kMmaStep;
+constexpr uint32_t kStepBytes = kMmaStep * kElementBytes, kStepRowBytes = kMmaStep * kColumnRowBytes;
+
+typedef float Scores[kQueryTiles][4];
+typedef uint32_t ScoreOperand[kQuerySteps][4];
+
+typedef float KeyGradient[KernelTraits::kHeadDim / 8][4];
+typedef float ValueGradient[KernelTraits::kValueDim / 8][4];
+
+// scores = rows (64 of an operand of Rows rows) times queries^T, both along Dim.
+template <int Steps> DEV void startScores(Scores &scores, uint32_t rows, uint32_t queries) {
+  using Mma = ptx::WarpgroupMma<kBlockM, Element>;
+#pragma unroll
+  for (int step = 0; step < Steps; ++step) {
+    const uint32_t inColumn = step % kStepsPerColumn * kStepBytes, column = step / kStepsPerColumn * kColumnRowBytes;
+    const uint64_t a = ptx::sharedOperand<0>(rows, column * kBlockN + inColumn);
+    const uint64_t b = ptx::sharedOperand<0>(queries, column * kBlockM + inColumn);
+    if (step == 0)
+      Mma::template ofShared<false>(scores, a, b);
+    else
+      Mma::template ofShared<true>(scores, a, b);
+  }
+}
+
+// sum += weights (keys x queries) times rows (queries x dim).
+template <int N> DEV void startSum(float (&sum)[N][4], const ScoreOperand &weights, uint32_t rows) {
+  using Mma = ptx::WarpgroupMma<N * 8, Element>;
+#pragma unroll
+  for (int step = 0; step < kQuerySteps; ++step)
+    Mma::ofRegisters(sum, weights[step], ptx::sharedOperand<kBlockM * kColumnRowBytes>(rows, step * kStepRowBytes));
+}
+
+// 64 rows of dQ = dS K: dS lies transposed, keys in rows.
+DEV void startQueryGradient(QueryGradient &sum, uint32_t scores, uint32_t keys) {
+  using Mma = ptx::WarpgroupMma<kSumColumns, Element>;
+#pragma unroll
+  for (int step = 0; step < kBlockN / kMmaStep; ++step) {
+    const uint64_t a = ptx::sharedOperand<0>(scores, step * kStepRowBytes);
+    const uint64_t b = ptx::sharedOperand<kBlockN * kColumnRowBytes>(keys, step * kStepRowBytes);
+    if (step == 0)
+      Mma::template ofSharedTransposed<false>(sum, a, b);
+    else
+      Mma::template ofSharedTransposed<true>(sum, a, b);
+  }
+}
+
+DEV void packScores(ScoreOperand &operand, const Scores &scores) {
+#pragma unroll
+  for (int n = 0; n < kQueryTiles; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      operand[n / 2][n % 2 * 2 + half] = pack(scores[n][2 * half], scores[n][2 * half + 1]);
+}
+
+// Derivatives of the chain of scores, two a word; nothing where they are 1.
+template <bool Exist> struct FactorsOf {};
+template <> struct FactorsOf<true> {
+  uint32_t words[kQueryTiles][2];
+};
+using ScoreFactors = FactorsOf<Pattern::kHasScoreGradient>;
+
+template <class Factors>
+DEV void packFactors(Factors &factors, const Scores &scores, const TilePlace &place, float scale) {
+#pragma unroll
+  for (int n = 0; n < kQueryTiles; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float factor[2];
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        factor[e] = Pattern::scoreGradient(place.context, place.queryPosition(n, e), place.keyPosition(half),
+                                           scores[n][2 * half + e] * scale);
+      factors.words[n][half] = ptx::packFp16(factor[0], factor[1]);
+    }
+}
+
+DEV void applyFactors(Scores &, const FactorsOf<false> &) {}
+DEV void applyFactors(Scores &products, const FactorsOf<true> &factors) {
+#pragma unroll
+  for (int n = 0; n < kQueryTiles; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float factor[2];
+      ptx::unpackFp16(factors.words[n][half], factor[0], factor[1]);
+#pragma unroll
+      for (int e = 0; e < 2; ++e) { // of a pair that is not kept, a derivative may be anything
+        float &product = products[n][2 * half + e];
+        product = product == 0.f ? 0.f : product * factor[e];
+      }
+    }
+}
+
+class Consumer {
+public:
+  DEV Consumer(const KernelParams &p, const KeyItem &item, int32_t consumer)
+      : p(p), item(item), consumer(consumer), queries(0), count(0) {}
+
+  DEV void run() {
+    clear(keyGradient);
+    clear(valueGradient);
+    ptx::waitParity(kKeysFull, 0);
+    const QueryTileHeader tile = awaitQueries();
+    ptx::waitParity(kValuesFull, 0);
+    if (!tile.isEnd())
+      walkTiles(tile);
+    if constexpr (!kAddsFromRegisters)
+      GradientWriter::end(consumer);
+    storeGradients();
+  }
+
+private:
+  template <int N> DEV static void clear(float (&sum)[N][4]) {
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot)
+        sum[n][slot] = 0.f;
+    ptx::pin(sum);
+  }
+
+  DEV QueryTileHeader awaitQueries() const {
+    ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
+    QueryTileHeader tile = QueryTileHeader::read(queries.slot());
+    tile.firstRow = ptx::valueOfLane(tile.firstRow, 0); // decides how the walk goes on: uniform
+    return tile;
+  }
+
+  // The weights of a tile are made under the query gradient of the one before, which leaves under this tile's value
+  // gradient, as do its score gradients. All is waited for before a query gradient starts: with more in flight the
+  // registers of a whole step do not suffice, and ptxas serialises the mma.
+  DEV void walkTiles(QueryTileHeader tile) {
+    Scores scores;
+    QueryTileHeader previous = tile;
+    bool hasPrevious = false;
+    beginScores(scores);
+#pragma unroll 1
+    for (;;) {
+      QueryGradient queryGradient;
+      ScoreOperand weights, gradients;
+      ScoreFactors factors;
+      awaitScores();
+      ptx::waitMma<0>();
+      ptx::pin(scores);
+      ptx::pin(keyGradient);
+      ptx::pin(valueGradient);
+      beginQueryGradient(queryGradient); // of nothing in the first round, and then not used
+      if (hasPrevious)
+        releasePrevious();
+      makeWeights(weights, factors, scores, tile);
+      ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
+      ptx::waitMma<0>();
+      ptx::pin(queryGradient);
+      Scores products;
+      beginValueProducts(products, weights);
+      if (hasPrevious)
+        leave(queryGradient, previous);
+      ptx::waitMma<1>();
+      ptx::pin(products);
+      makeGradients(gradients, products, weights, factors);
+      publishScores(gradients);
+      ptx::fenceMma();
+      startSum(keyGradient, gradients, queryAddress());
+      ptx::commitMma();
+      queries.next();
+      previous = tile;
+      hasPrevious = true;
+      tile = awaitQueries();
+      if (tile.isEnd())
+        break;
+      beginScores(scores);
+    }
+    lastQueryGradient(previous);
+  }
+
+  DEV void lastQueryGradient(const QueryTileHeader &tile) {
+    QueryGradient queryGradient;
+    awaitScores();
+    beginQueryGradient(queryGradient);
+    ptx::waitMma<0>();
+    ptx::pin(queryGradient);
+    ptx::pin(keyGradient);
+    ptx::pin(valueGradient);
+    leave(queryGradient, tile);
+  }
+
+  DEV void beginScores(Scores &scores) const {
+    ptx::forget(scores);
+    ptx::fenceMma();
+    startScores<kHeadSteps>(scores, ownRows(kKeyTile), queryAddress());
+    ptx::commitMma();
+  }
+
+  // dP in a group of its own, then dV += P^T d_out.
+  DEV void beginValueProducts(Scores &products, const ScoreOperand &weights) {
+    ptx::fenceMma();
+    startScores<kValueSteps>(products, ownRows(kValueTile), outAddress());
+    ptx::commitMma();
+    startSum(valueGradient, weights, outAddress());
+    ptx::commitMma();
+  }
+
+  DEV void beginQueryGradient(QueryGradient &sum) const {
+    ptx::fenceMma();
+    startQueryGradient(sum, scoreOperand(), keyColumns());
+    ptx::commitMma();
+  }
+
+  // dS of the tile before, of all consumers.
+  DEV void awaitScores() const {
+    const int32_t before = count - 1;
+    ptx::waitParity(kScoresFull + 8 * (before & 1), before >> 1 & 1);
+  }
+
+  DEV void publishScores(const ScoreOperand &gradients) {
+    storeScores(gradients);
+    ptx::fenceShared();
+    __syncwarp();
+    release(kScoresFull + 8 * (count & 1));
+    ++count;
+  }
+
+  DEV void releasePrevious() const {
+    const int32_t slot = (queries.slot() == 0 ? kStages : queries.slot()) - 1;
+    release(kQueryEmpty + 8 * slot);
+    release(kOutEmpty + 8 * slot);
+  }
+
+  // P = 2^(s - lse), 0 where a pair is not kept.
+  DEV void makeWeights(ScoreOperand &weights, ScoreFactors &factors, Scores &scores,
+                       const QueryTileHeader &tile) const {
+    if constexpr (Pattern::kHasScore) {
+      const float natural = p.scaleLog2 * kLogOf2;
+      if constexpr (Pattern::kHasScoreGradient)
+        packFactors(factors, scores, placeOf(tile), natural);
+      applyScores(scores, placeOf(tile), natural);
+    }
+    if (tile.isMasked())
+      maskScores(scores, placeOf(tile));
+    const float scale = Pattern::kHasScore ? kLog2OfE : p.scaleLog2;
+    const uint32_t from = statistics();
+#pragma unroll
+    for (int n = 0; n < kQueryTiles; ++n) {
+      int32_t lse[2];
+      ptx::loadShared8(from + n * 32, lse);
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot)
+        scores[n][slot] = ptx::exp2Approx(fmaf(scores[n][slot], scale, -__int_as_float(lse[slot % 2])));
+    }
+    packScores(weights, scores);
+  }
+
+  // dS = P (dP - delta), times the derivative of the chain of scores. P is rounded, as it is in the value gradient.
+  DEV void makeGradients(ScoreOperand &gradients, Scores &products, const ScoreOperand &weights,
+                         const ScoreFactors &factors) const {
+    const uint32_t from = statistics() + kBlockM * 4;
+#pragma unroll
+    for (int n = 0; n < kQueryTiles; ++n) {
+      int32_t delta[2];
+      ptx::loadShared8(from + n * 32, delta);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float weight[2];
+        Element::unpack(weights[n / 2][n % 2 * 2 + half], weight[0], weight[1]);
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          products[n][2 * half + e] = weight[e] * (products[n][2 * half + e] - __int_as_float(delta[e]));
+      }
+    }
+    applyFactors(products, factors);
+    packScores(gradients, products);
+  }
+
+  // dS, keys in rows, for the query gradient of all consumers.
+  DEV void storeScores(const ScoreOperand &operand) const {
+    const uint32_t thread = threadIdx.x % kWarpgroupThreads, lane = thread % 32;
+    const uint32_t row = consumer * kConsumerRows + thread / 32 * kWarpRows + lane % 16, piece = lane / 16;
+#pragma unroll
+    for (int step = 0; step < kQuerySteps; ++step) {
+      const uint32_t inColumn = step % kStepsPerColumn * 2 + piece;
+      ptx::storeMatrix4(scoreAddress(count) + step / kStepsPerColumn * (kBlockN * kColumnRowBytes) +
+                            row * kColumnRowBytes + (inColumn ^ row % 8) * kPieceBytes,
+                        operand[step]);
+    }
+  }
+
+  DEV void leave(const QueryGradient &sums, const QueryTileHeader &tile) const {
+    if constexpr (kAddsFromRegisters) {
+      const int32_t rate = placeOf(tile).queryRate;
+      const int32_t first = tile.firstRow + rate * (firstRowOf(consumer) + laneRow());
+      addQueryGradient(
+          p.queryGradient, sums,
+          SumRows{firstSumRow(item.batch, p.heads, tile.head, splitOf(consumer), p.seqlenQ), first, rate, p.seqlenQ});
+    } else {
+      GradientWriter::leave(consumer, sums, tile);
+    }
+  }
+
+  DEV void storeGradients() const {
+    storeTensor(p.keyGradient, p.keyGradientStride, keyGradient, p.scaleLog2 * kLogOf2);
+    storeTensor(p.valueGradient, p.valueGradientStride, valueGradient, 1.f);
+  }
+
+  template <int N>
+  DEV void storeTensor(void *to, const int64_t (&stride)[3], const float (&sums)[N][4], float scale) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int32_t key = firstKey() + item.keyRate * half * 8;
+      float values[N][2];
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          values[n][e] = sums[n][2 * half + e] * scale;
+      char *row = static_cast<char *>(to) +
+                  (item.batch * stride[0] + key * stride[1] + item.kvHead * stride[2]) * kElementBytes;
+      storeRowAsElements(row, key <= item.lastKey, values);
+    }
+  }
+
+  DEV static void release(uint32_t barrier) {
+    if (isLastLane())
+      ptx::arrive(barrier);
+  }
+
+  DEV TilePlace placeOf(const QueryTileHeader &tile) const { return TilePlace(p, item, tile, firstKey()); }
+  DEV static int32_t laneRow() {
+    const int32_t thread = threadIdx.x % kWarpgroupThreads;
+    return thread / 32 * kWarpRows + thread % 32 / 4;
+  }
+  DEV int32_t firstKey() const { return item.firstKey + item.keyRate * (consumer * kConsumerRows + laneRow()); }
+  DEV uint32_t statistics() const { return kStatistics + queries.slot() * kStatisticsBytes + threadIdx.x % 4 * 8; }
+  DEV uint32_t ownRows(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }
+  DEV uint32_t queryAddress() const { return kQueryTile + queries.slot() * kQueryTileBytes; }
+  DEV uint32_t outAddress() const { return kOutTile + queries.slot() * kOutTileBytes; }
+  DEV static uint32_t scoreAddress(int32_t count) { return kScoreTile + (count & 1) * kScoreTileBytes; }
+  // dS of the tile before, of which consumers with rows of their own read their columns.
+  DEV uint32_t scoreOperand() const {
+    return scoreAddress(count - 1) + (kSplitsColumns ? 0 : consumer * (kBlockN * kColumnRowBytes));
+  }
+  DEV uint32_t keyColumns() const {
+    const uint32_t first = splitOf(consumer) * kSumColumns;
+    return kKeyTile + first / kColumnElements * (kBlockN * kColumnRowBytes) + first % kColumnElements * kElementBytes;
+  }
+
+  const KernelParams &p;
+  const KeyItem &item;
+  int32_t consumer;
+  RingCursor<kStages> queries;
+  int32_t count; // tiles whose dS is written
+  KeyGradient keyGradient;
+  ValueGradient valueGradient;
+};
+
+} // namespace heddle

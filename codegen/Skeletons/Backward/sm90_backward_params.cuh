@@ -1,0 +1,30 @@
+// The parameter block of the Hopper backward kernel: its layout is described to the runtime by the slots of the launch
+// plan, change both together. Tensor maps come by operand (k, v, q, d_out) and, of each, as in rate_maps.cuh.
+// Dimensions: dim, row number in its class, residue, head, batch.
+#pragma once
+
+#include "Shared/pattern_operands.cuh"
+#include "Shared/rate_maps.cuh"
+
+namespace heddle {
+
+constexpr int kKeyMaps = 0;
+constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
+constexpr int kQueryMaps = kValueMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
+constexpr int kOutMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
+constexpr int kMapCount = kOutMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
+
+struct KernelParams : PatternOperands {
+  TensorMap maps[kMapCount];
+  void *keyGradient, *valueGradient;
+  const float *lse;                                     // [batch, heads, seqlen_q]
+  const float *delta;                                   // likewise (backward_rows.cuh)
+  float *queryGradient;                                 // sums in fp32 (query_sums.cuh)
+  int64_t keyGradientStride[3], valueGradientStride[3]; // batch, row, head; in elements
+  int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
+  float scaleLog2;
+  int32_t raster; // (batch, kv head) pairs whose key tiles run side by side
+  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+};
+
+} // namespace heddle

@@ -1,0 +1,82 @@
+// Shared memory of the Hopper backward kernel: K and V of the item, rings of Q and d_out tiles, dS on its way to the
+// query gradient, and what the query gradient leaves through.
+#pragma once
+
+#include "Backward/query_sums.cuh"
+#include "Shared/sm90_block.cuh"
+
+namespace heddle {
+
+constexpr int kBlockM = KernelTraits::kBlockM, kBlockN = KernelTraits::kBlockN;
+constexpr int kConsumers = kBlockN / kConsumerRows;
+constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads, kConsumerWarps = kConsumers * 4;
+constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
+constexpr int kStages = KernelTraits::kStages;
+constexpr int kScoreStages = 2; // of dS: one is written while the other may still be read
+
+constexpr uint32_t kBarriers = kSharedBase + KernelTraits::kSmemBarriers;
+constexpr uint32_t kKeysFull = kBarriers, kValuesFull = kKeysFull + 8;
+constexpr uint32_t kQueryFull = kValuesFull + 8, kQueryEmpty = kQueryFull + 8 * kStages;
+constexpr uint32_t kOutFull = kQueryEmpty + 8 * kStages, kOutEmpty = kOutFull + 8 * kStages;
+constexpr uint32_t kScoresFull = kOutEmpty + 8 * kStages;
+constexpr uint32_t kWriterHeaders = kScoresFull + 8 * kScoreStages;
+constexpr uint32_t kTileHeaders = kWriterHeaders + 8 * kMaxConsumers + 8 * (kStages * 4 % 2);
+constexpr uint32_t kTileHeaderBytes = 16;
+static_assert(kTileHeaders % 16 == 0 && kTileHeaders + kTileHeaderBytes * kStages <= kBarriers + kBarrierBytes,
+              "barriers and headers fit the region planned for them");
+constexpr uint32_t kStatistics = kSharedBase + KernelTraits::kSmemStatistics;
+constexpr uint32_t kStatisticsBytes = 2 * kBlockM * 4; // lse in log2 units, then delta, of each row
+
+constexpr uint32_t kKeyTile = kSharedBase + KernelTraits::kSmemK;
+constexpr uint32_t kValueTile = kSharedBase + KernelTraits::kSmemV;
+constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
+constexpr uint32_t kOutTile = kSharedBase + KernelTraits::kSmemOut;
+constexpr uint32_t kScoreTile = kSharedBase + KernelTraits::kSmemScores;
+constexpr uint32_t kGradientTile = kSharedBase + KernelTraits::kSmemGradient;
+
+constexpr int kKeyTileBytes = tileBytes(kBlockN, KernelTraits::kHeadDim, kElementBytes);
+constexpr int kValueTileBytes = tileBytes(kBlockN, KernelTraits::kValueDim, kElementBytes);
+constexpr int kQueryTileBytes = tileBytes(kBlockM, KernelTraits::kHeadDim, kElementBytes);
+constexpr int kOutTileBytes = tileBytes(kBlockM, KernelTraits::kValueDim, kElementBytes);
+constexpr int kScoreTileBytes = tileBytes(kBlockN, kBlockM, kElementBytes);
+constexpr int kGradientTileBytes = kConsumerRows * kSumColumns * 4; // of one consumer
+
+// Barriers of the whole block by number: 0 is __syncthreads.
+constexpr int kGradientFull = 1, kGradientEmpty = kGradientFull + kMaxConsumers;
+
+// What the producer says of a query tile beside its data.
+struct QueryTileHeader {
+  int32_t firstRow; // negative: nothing follows
+  int32_t flags;    // 1: masked; the branch above
+  int32_t head;
+
+  DEV static QueryTileHeader read(int32_t slot) {
+    int32_t words[4];
+    ptx::loadShared16(kTileHeaders + kTileHeaderBytes * slot, words);
+    return QueryTileHeader{words[0], words[1], words[2]};
+  }
+  DEV void write(int32_t slot) const {
+    ptx::storeShared16(kTileHeaders + kTileHeaderBytes * slot, firstRow, flags, head, 0);
+  }
+  DEV bool isEnd() const { return firstRow < 0; }
+  DEV bool isMasked() const { return flags & 1; }
+  DEV int32_t branch() const { return flags >> 1; }
+};
+
+DEV void initShared(int32_t lane) {
+  if (lane == 0) {
+    ptx::initBarrier(kKeysFull, 1);
+    ptx::initBarrier(kValuesFull, 1);
+    for (int stage = 0; stage < kScoreStages; ++stage)
+      ptx::initBarrier(kScoresFull + 8 * stage, kConsumerWarps);
+    for (int slot = 0; slot < kStages; ++slot) {
+      ptx::initBarrier(kQueryFull + 8 * slot, 1);
+      ptx::initBarrier(kOutFull + 8 * slot, 1);
+      ptx::initBarrier(kQueryEmpty + 8 * slot, kConsumerWarps);
+      ptx::initBarrier(kOutEmpty + 8 * slot, kConsumerWarps);
+    }
+    ptx::fenceBarrierInit();
+  }
+}
+
+} // namespace heddle

@@ -1,0 +1,317 @@
+//===- PortableForward.cpp - host half of portable_forward.cuh ---------------------------------===//
+//
+// Owns what the portable forward skeleton serves, its search space, constraints, shared-memory plan and
+// launch. Constants and constraints mirror the contract at the top of portable_forward.cuh; change
+// both together.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Config/ChainedLaunch.h"
+#include "codegen/Config/DocumentTiles.h"
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Forward/PortableConfig.h"
+#include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "codegen/Target/GpuArch.h"
+#include "runtime/Core/LaunchPlan.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+using Reason = std::optional<std::string>;
+
+constexpr int64_t kMmaRows = 16; // rows of one matrix product, and keys of one step of the second
+constexpr int64_t kMaxHeadDim = 128;
+constexpr int64_t kMostRasterHeads = 32;
+constexpr int64_t kHeadDimStep = 64; // rows of shared memory are multiples of 128 bytes
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+int64_t rowBytes(const KernelRequest &request, int64_t dim) {
+  const int64_t step = SmemLayout::kAlignmentBytes;
+  return (request.element().bytes * dim + step - 1) / step * step;
+}
+
+SmemLayout layoutOf(const KernelRequest &request, const PortableConfig &config) {
+  SmemLayout layout;
+  layout.append("q", config.blockM * rowBytes(request, request.headDim));
+  layout.append("k", config.blockN * rowBytes(request, request.headDim), config.stages);
+  layout.append("v", config.blockN * rowBytes(request, request.valueDim), config.stages);
+  return layout;
+}
+
+int64_t smemBytes(const KernelRequest &request, const PortableConfig &config) {
+  return layoutOf(request, config).totalBytes();
+}
+
+// Shared memory that every known GPU gives one block: the promise of the portable family.
+int64_t portableSmemBytes() {
+  int64_t bytes = gpuArchs().front().smemPerBlockBytes;
+  for (const GpuArch &arch : gpuArchs())
+    bytes = std::min<int64_t>(bytes, arch.smemPerBlockBytes);
+  return bytes;
+}
+
+// What must live at once in one thread: the accumulators, the scores of one chunk (two with overlap;
+// packed weights take the place of scores), the query fragments if they stay, softmax state and
+// addresses. A lower bound within about 40 of what ptxas takes: it spares hopeless compilations, and
+// checkVariant() refuses what spills in spite of it.
+int64_t leastRegisters(const KernelRequest &request, const PortableConfig &config) {
+  constexpr int64_t kStatePerTile = 4, kAddresses = 20;
+  const int64_t rowTiles = config.blockM / config.warps / kMmaRows;
+  const int64_t perTile = request.valueDim / 2 + config.chunkN / 2 * (1 + config.overlapScores) +
+                          config.queryInRegisters * request.headDim / 4 + kStatePerTile;
+  return rowTiles * perTile + kAddresses;
+}
+
+int64_t allowedRegisters(const KernelRequest &request, const PortableConfig &config) {
+  return std::min<int64_t>(request.arch->maxRegistersPerThread,
+                           request.arch->registersPerSm / (config.threads() * config.minBlocks));
+}
+
+Reason checkQueryTile(const KernelRequest &, const PortableConfig &config) {
+  if (config.blockM % (kMmaRows * config.warps) == 0)
+    return std::nullopt;
+  return "block_m is " + number(config.blockM) + ", expected a multiple of " + number(kMmaRows) + " rows for each of " +
+         number(config.warps) + " warps";
+}
+
+Reason checkKeyTile(const KernelRequest &, const PortableConfig &config) {
+  if (config.chunkN % kMmaRows != 0)
+    return "chunk_n is " + number(config.chunkN) + ", expected a multiple of " + number(kMmaRows);
+  if (config.blockN % config.chunkN != 0)
+    return "block_n is " + number(config.blockN) + ", expected a multiple of chunk_n=" + number(config.chunkN);
+  return std::nullopt;
+}
+
+Reason checkPipeline(const KernelRequest &, const PortableConfig &config) {
+  const bool isWhole = config.chunkN == config.blockN;
+  if (config.stages == 1 && (!isWhole || config.overlapScores))
+    return std::string("one stage wants chunk_n = block_n and no overlap: K and V take turns");
+  if (config.overlapScores && !isWhole)
+    return std::string("overlap wants chunk_n = block_n: it works on whole tiles");
+  return std::nullopt;
+}
+
+Reason checkThreads(const KernelRequest &request, const PortableConfig &config) {
+  const GpuArch &arch = *request.arch;
+  if (config.threads() > arch.maxThreadsPerBlock)
+    return "need " + number(config.threads()) + " threads, " + std::string(arch.name) + " allows " +
+           number(arch.maxThreadsPerBlock) + " per block";
+  if (config.threads() * config.minBlocks > arch.maxThreadsPerSm || config.minBlocks > arch.maxBlocksPerSm)
+    return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
+           " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) + " blocks per SM";
+  return std::nullopt;
+}
+
+Reason checkSmem(const KernelRequest &request, const PortableConfig &config) {
+  const int64_t need = smemBytes(request, config);
+  if (need <= request.arch->smemPerBlockBytes)
+    return std::nullopt;
+  return "need " + number(need) + " B, " + std::string(request.arch->name) + " allows " +
+         number(request.arch->smemPerBlockBytes) + " B";
+}
+
+Reason checkPortableSmem(const KernelRequest &request, const PortableConfig &config) {
+  const int64_t need = smemBytes(request, config);
+  if (need <= portableSmemBytes())
+    return std::nullopt;
+  return "need " + number(need) + " B, the least of all GPUs is " + number(portableSmemBytes()) + " B";
+}
+
+Reason checkSmemOfAllBlocks(const KernelRequest &request, const PortableConfig &config) {
+  const int64_t need = config.minBlocks * (smemBytes(request, config) + request.arch->smemReservedBytes);
+  if (need <= request.arch->smemPerSmBytes)
+    return std::nullopt;
+  return number(config.minBlocks) + " blocks need " + number(need) + " B, an SM of " + std::string(request.arch->name) +
+         " has " + number(request.arch->smemPerSmBytes) + " B";
+}
+
+Reason checkRegisters(const KernelRequest &request, const PortableConfig &config) {
+  const int64_t need = leastRegisters(request, config);
+  const int64_t allowed = allowedRegisters(request, config);
+  if (need <= allowed)
+    return std::nullopt;
+  return "need at least " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
+         number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
+}
+
+int64_t tilesAreWhole(const KernelRequest &request, const PortableConfig &config) {
+  return config.documentTiles ? 0 : request.tilesAreWhole(config.blockM, config.blockN); // documents begin anywhere
+}
+
+constexpr CostChoice<PortableConfig> kChoices[] = {
+    {"chunk_n=16", &PortableConfig::chunkN, 16},
+    {"chunk_n=32", &PortableConfig::chunkN, 32},
+    {"chunk_n=48", &PortableConfig::chunkN, 48},
+    {"chunk_n=64", &PortableConfig::chunkN, 64},
+    {"warps=8,block_m=64", &PortableConfig::warps, 8, &PortableConfig::blockM, 64},
+    {"warps=8,block_m=128", &PortableConfig::warps, 8, &PortableConfig::blockM, 128},
+    {"warps=8,block_m=192", &PortableConfig::warps, 8, &PortableConfig::blockM, 192},
+    {"stages=1", &PortableConfig::stages, 1},
+    {"overlap_scores", &PortableConfig::overlapScores, 1},
+    {"query_in_registers", &PortableConfig::queryInRegisters, 1},
+    {"rescale_threshold=0", &PortableConfig::rescaleThreshold, 0},
+    {"raster_heads=1", &PortableConfig::rasterHeads, 1},
+    {"raster_heads=32", &PortableConfig::rasterHeads, 32},
+};
+
+class PortableForward final : public Skeleton {
+public:
+  const ConfigFields &fields() const override { return configFields<PortableConfig>(); }
+  std::string_view kind() const override { return "forward"; }
+  bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
+  Status checkRequest(const KernelRequest &request) const override;
+  std::vector<Knob> knobs(const KernelRequest &request) const override;
+  const std::vector<Constraint> &constraints() const override;
+  KernelConfig defaultConfig(const KernelRequest &request) const override;
+  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
+  ScheduleFacts schedule(const KernelConfig &config) const override;
+  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
+  LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
+  std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
+};
+
+Status PortableForward::checkRequest(const KernelRequest &request) const {
+  if (!servesArch(*request.arch))
+    return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
+  HEDDLE_TRY(request.checkTypes());
+  for (int64_t dim : {request.headDim, request.valueDim})
+    if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
+      return Status::unsupported("serves head dims 64 and 128, not " + number(dim));
+  return {};
+}
+
+std::vector<Knob> PortableForward::knobs(const KernelRequest &request) const {
+  std::vector<Knob> knobs = {
+      {"block_m", "query rows of one block: more reuse of K and V, fewer blocks", {64, 128, 192}},
+      {"block_n", "keys of one tile: fewer barriers, more shared memory", {32, 48, 64, 80, 96, 112, 128}},
+      {"chunk_n", "keys whose scores are in registers at a time", {16, 32, 48, 64, 80, 96, 112, 128}},
+      {"stages", "key tiles in shared memory: deeper prefetch, fewer blocks per SM", {1, 2, 3}},
+      {"warps", "warps of one block; rows of one warp are block_m / warps", {4, 8}},
+      {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
+      {"overlap_scores",
+       "compute the scores of the next tile beside the exponentials of this one",
+       {0, 1},
+       {"no", "yes"}},
+      {"query_in_registers", "hold query fragments instead of reading them for every tile", {0, 1}, {"no", "yes"}},
+      {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
+      {"compact_mask",
+       "the predicate of partial tiles in a loop: less code and fewer registers",
+       {0, 1},
+       {"no", "yes"}},
+      {"raster_heads",
+       "(batch, head) pairs whose query tiles of one number run side by side",
+       {1, 8, kMostRasterHeads}},
+      {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, {"no", "yes"}},
+  };
+  appendChainedKnob(knobs, request, 0);
+  appendDocumentKnob(knobs, request, 0);
+  return knobs;
+}
+
+const std::vector<Constraint> &PortableForward::constraints() const {
+  using C = PortableConfig;
+  static const std::vector<Constraint> list = {
+      {"ranges", "every field lies in its range", checkRanges},
+      {"query_tile", "every warp owns a multiple of 16 rows", ruleOf<C, checkQueryTile>},
+      {"key_tile", "chunks of 16 keys tile block_n", ruleOf<C, checkKeyTile>},
+      {"pipeline", "stages, chunks and overlap fit each other", ruleOf<C, checkPipeline>},
+      {"threads", "threads of one block and of one SM", ruleOf<C, checkThreads>},
+      {"smem", "shared memory of one block", ruleOf<C, checkSmem>},
+      {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere",
+       ruleOf<C, checkPortableSmem>},
+      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
+      {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
+      {"chained", "a pattern of several passes", ruleOf<C, checkChained>},
+      {"document_tiles", "a pattern whose rows lie in documents, in one kernel", ruleOf<C, checkDocumentTiles>},
+  };
+  return list;
+}
+
+// Long rows of all heads come first, or they are all that is left at the end, and few of them in one block.
+static void shortenLongRows(const KernelRequest &request, PortableConfig &config) {
+  config.blockM = 64;
+  config.warps = 4;
+  config.rasterHeads = kMostRasterHeads;
+  config.rasterReversed = request.balance.longRowsAreLast;
+}
+
+// With wide heads, 32 rows per warp come close to the register limit; the range functions
+// of several head groups do not fit beside them.
+KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const {
+  const bool isWide = std::max(request.headDim, request.valueDim) > 64;
+  const bool hasHeadGroups = request.variants.size() > 1;
+  PortableConfig config;
+  config.blockM = 128;
+  config.blockN = isWide && !hasHeadGroups ? 48 : 64;
+  config.chunkN = config.blockN;
+  config.stages = 2;
+  config.warps = isWide && hasHeadGroups ? 8 : 4;
+  config.minBlocks = 1;
+  config.overlapScores = 0;
+  config.queryInRegisters = !isWide;
+  config.rescaleThreshold = 8;
+  config.compactMask = 1;
+  config.rasterHeads = 8;
+  config.rasterReversed = 1;
+  if (request.balance.hasLongRows)
+    shortenLongRows(request, config);
+  config.chainedMib = defaultChainedMib(request);
+  return config;
+}
+
+// Half as many rows per warp.
+std::vector<KernelConfig> PortableForward::spareConfigs(const KernelRequest &request) const {
+  PortableConfig spare = defaultConfig(request);
+  if (spare.warps == 8 || spare.blockM == kMmaRows * spare.warps)
+    return {};
+  spare.warps = 8;
+  return {spare};
+}
+
+ScheduleFacts PortableForward::schedule(const KernelConfig &given) const {
+  const PortableConfig config(given);
+  ScheduleFacts facts = forwardFacts(config, kChoices);
+  facts.rasterHeads = config.rasterHeads;
+  return facts;
+}
+
+SmemLayout PortableForward::planSmem(const KernelRequest &request, const KernelConfig &config) const {
+  return layoutOf(request, config);
+}
+
+LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
+  const PortableConfig config(given);
+  LaunchPlan plan = planFor(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsOfHead(request, config, config.blockM);
+  launch.block = config.threads();
+  launch.sharedBytes = smemBytes(request, config);
+  appendForwardParams(launch, request);
+  return plan;
+}
+
+std::string PortableForward::traits(const KernelRequest &request, const KernelConfig &config) const {
+  TraitsPrinter printer;
+  printer.request(request);
+  printer.config(config);
+  printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
+  printer.smem(layoutOf(request, config));
+  printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
+  printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
+  return printer.str();
+}
+
+} // namespace
+
+const Skeleton &portableForwardSkeleton() {
+  static const PortableForward skeleton;
+  return skeleton;
+}
+
+} // namespace heddle

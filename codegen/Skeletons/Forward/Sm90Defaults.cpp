@@ -1,0 +1,164 @@
+//===- Sm90Defaults.cpp - one table of rules ----------------------------------------------------===//
+//
+// Every rule that applies sets its fields, a later one over an earlier one. Figures were measured on an NVIDIA H200
+// (132 SMs); "of the product" is the share of its rate in bf16 matrix products alone.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Config/ChainedLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/Shared/TensorMapLaunch.h"
+#include "codegen/Skeletons/Forward/Sm90Constraints.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+using namespace sm90;
+using C = Sm90Config;
+
+/// What rules ask about a request.
+struct Asked {
+  explicit Asked(const KernelRequest &request) : request(request), balance(request.balance) {}
+
+  const KernelRequest &request;
+  const TileBalance &balance;
+  int64_t dim = std::max(request.headDim, request.valueDim);
+  // of which neither 192 rows nor 80 keys are a part
+  bool isInBlocks = request.keepsWholeTiles(kConsumerRows, kConsumerRows);
+  bool hasShortRows = balance.hasEqualTiles && balance.hasFewTiles && dim > 64;
+  bool isBoundBySoftmax = request.element().largestExponent >= kFloatExponent && !request.hasScores && dim <= 64 &&
+                          !balance.hasFewTiles && !balance.hasLongRows;
+  bool mayBeCut = isOf(256) && sm90CanSplit(request); // fewer query tiles than SMs
+  bool sharesParts = balance.hasLongRows && sm90CanSplit(request) && !mayBeCut;
+
+  /// Calls have at most so many queries.
+  bool isOf(int64_t queries) const { return balance.queries > 0 && balance.queries <= queries; }
+  /// Rows and keys of one head group that are neither strided nor in blocks.
+  bool isPlain() const {
+    return request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1 && !isInBlocks;
+  }
+  /// Long items fall into parts.
+  bool wantsOwnKeys() const { return balance.hasOwnKeys && (balance.hasFewTiles || balance.hasLongRows); }
+  bool fitsBand(int64_t keys) const { return request.keepsTilesInBand(kConsumerRows, keys); }
+};
+
+struct Setting {
+  int64_t C::*field = nullptr;
+  int64_t value = 0;
+};
+
+struct Settings {
+  Setting list[7]; ///< the last ones may be of no field
+};
+
+struct Rule {
+  int64_t mostDim;
+  bool (*applies)(const Asked &);
+  Settings sets;
+};
+
+struct Tiles {
+  int64_t blockM, blockN, stages, queryStages, turnTaking, producerRegisters, minBlocks = 1;
+
+  constexpr operator Settings() const {
+    return {{{&C::blockM, blockM},
+             {&C::blockN, blockN},
+             {&C::stages, stages},
+             {&C::queryStages, queryStages},
+             {&C::turnTaking, turnTaking},
+             {&C::producerRegisters, producerRegisters},
+             {&C::minBlocks, minBlocks}}};
+  }
+};
+
+constexpr int64_t kAny = INT64_MAX;
+
+bool always(const Asked &) { return true; }
+bool isPlain(const Asked &asked) { return asked.isPlain(); }
+bool hasShortRows(const Asked &asked) { return asked.hasShortRows; }
+bool isOfFew(const Asked &asked) { return asked.isOf(kConsumerRows); }
+
+constexpr Rule kRules[] = {
+    // The range functions of head groups and strides take more registers of the producing warpgroup; beside four
+    // consumers they do with 32.
+    {256, always, Tiles{128, 32, 3, 1, 1, 56}},
+    {192, always, Tiles{128, 80, 2, 1, 1, 56}},
+    {128, always, Tiles{192, 64, 3, 2, 1, 56}},
+    {64, always, Tiles{256, 64, 4, 2, 1, 32}},
+    {256, isPlain, Tiles{128, 48, 2, 1, 1, 32}},
+    {192, isPlain, Tiles{128, 96, 2, 1, 1, 32}},
+    {128, isPlain, Tiles{192, 80, 2, 2, 1, 32}},
+    {64, isPlain, Tiles{256, 64, 4, 2, 1, 32}},
+    {kAny, always, {{{&C::rasterReversed, 1}, {&C::grid, kGridDynamic}}}},
+    {kAny, [](const Asked &asked) { return asked.balance.hasEqualTiles; }, {{{&C::grid, kGridStride}}}},
+    // Many tiles of small heads are bound by the softmax, and few of them are masked: 77.7% of the product instead of
+    // 72% on full d=64, 67% instead of 63% on dilated segments.
+    {64, [](const Asked &asked) { return asked.isBoundBySoftmax; }, {{{&C::softmax, kSoftmaxAnchored}}}},
+    // Full rows without a search for maxima: wide tiles, 78.9% of the product, 76.5% with 256x64. Not in blocks, of
+    // which 192 rows are no multiple: 532 TFLOP/s with 256x64 on every fourth block, 492 with 192x128.
+    {64, [](const Asked &asked) { return asked.isBoundBySoftmax && asked.balance.hasEqualTiles && !asked.isInBlocks; },
+     Tiles{192, 128, 2, 2, 1, 32}},
+    // Query tiles of few key tiles, all alike: consumers that take no turns drift apart, so that one stores its rows
+    // while another multiplies, 77% of the product instead of 69% on a window of 1024 keys.
+    {128, hasShortRows, Tiles{192, 64, 3, 2, 0, 56}},
+    {128, hasShortRows, {{{&C::rasterReversed, 0}}}},
+    // Blocks that rows do not share with their neighbours: of no more rows than want the same keys. With heads of 128
+    // wide tiles are the best of five: 512 TFLOP/s at 8k, 387 of 192x64. Small heads have two blocks per SM, so that
+    // one begins while another ends: 391 TFLOP/s on random blocks of 128 at 32k, 288 of one block with 128 keys a tile,
+    // 199 of 192x64.
+    {128, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.dim > 64 && asked.fitsBand(128); },
+     Tiles{128, 128, 2, 1, 1, 56}},
+    {64, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.fitsBand(32); }, Tiles{128, 32, 4, 1, 1, 56, 2}},
+    // At most 64 queries: one warpgroup, and wide key tiles, of which there are few to wait for. Parts of two blocks on
+    // an SM cost more to join than they gain: 64 queries, 8k and 32k keys, 12 heads take 28 and 53 us, 25 and 48 us
+    // with one.
+    {256, isOfFew, Tiles{64, 64, 2, 1, 0, 56}},
+    {192, isOfFew, Tiles{64, 64, 3, 1, 0, 56}},
+    {128, isOfFew, Tiles{64, 128, 3, 1, 0, 56}},
+    {128,
+     [](const Asked &asked) { return isOfFew(asked) && asked.fitsBand(64) && !asked.fitsBand(128); },
+     {{{&C::blockN, 64}}}}, // blocks of 64 keys are no multiples of wider tiles
+    {kAny,
+     [](const Asked &asked) { return asked.mayBeCut; },
+     {{{&C::grid, kGridStride}, {&C::splitLast, 1}, {&C::softmax, kSoftmaxOnline}}}},
+    // What is long must come first, or it is all that is left at the end.
+    {kAny, [](const Asked &asked) { return asked.balance.hasLongRows; }, {{{&C::rasterReversed, 0}}}},
+    {kAny,
+     [](const Asked &asked) { return asked.balance.hasLongRows && asked.balance.longRowsAreLast; },
+     {{{&C::rasterReversed, 1}}}},
+    {kAny,
+     [](const Asked &asked) { return asked.sharesParts; },
+     {{{&C::splitTiles, kDefaultSplitTiles}, {&C::turnTaking, 0}, {&C::rasterMib, kAllHeadsMib}}}},
+};
+
+} // namespace
+
+Sm90Config sm90Default(const KernelRequest &request) {
+  const Asked asked(request);
+  Sm90Config config;
+  for (const Rule &rule : kRules)
+    if (asked.dim <= rule.mostDim && rule.applies(asked))
+      for (const Setting &setting : rule.sets.list)
+        if (setting.field)
+          config.*setting.field = setting.value;
+  if (asked.balance.queries > 0) // no more rows than there are queries
+    config.blockM =
+        std::min(config.blockM, (asked.balance.queries + kConsumerRows - 1) / kConsumerRows * kConsumerRows);
+  config.chainedMib = defaultChainedMib(request);
+  if (!sm90CanChain(request, config))
+    config.chainedMib = 0;
+  sm90TakeBack(config);
+  return config;
+}
+
+void sm90TakeBack(Sm90Config &config) {
+  if (config.grid == kGridTile)
+    config.splitTiles = 0;
+  if (config.grid != kGridStride || config.splitTiles)
+    config.splitLast = 0;
+  if (config.blockM == kConsumerRows)
+    config.turnTaking = 0;
+}
+
+} // namespace heddle

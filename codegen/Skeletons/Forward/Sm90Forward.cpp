@@ -1,0 +1,265 @@
+//===- Sm90Forward.cpp - host half of the Hopper forward skeleton -----------------------------===//
+//
+// Softmax attention with a producing warpgroup that copies through tensor maps and one to four consuming
+// warpgroups of 64 rows that multiply from shared memory. The device half is sm90_forward.cuh; the
+// constants that it reads and what it demands of them are listed at its top; change both together.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Config/ChainedLaunch.h"
+#include "codegen/Config/DocumentTiles.h"
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Skeletons/Shared/TensorMapLaunch.h"
+#include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "codegen/Skeletons/Forward/Sm90Constraints.h"
+#include "codegen/Target/GpuArch.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+using namespace sm90;
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+// Every consumer judges its own rows.
+int64_t tilesAreWhole(const KernelRequest &request, const Sm90Config &config) {
+  return config.documentTiles ? 0 : request.tilesAreWhole(kConsumerRows, config.blockN); // documents begin anywhere
+}
+
+// Of the whole GPU.
+LaunchExpr residentBlocks(const Sm90Config &config) {
+  return config.minBlocks == 1 ? LaunchExpr(LaunchSymbol::smCount)
+                               : LaunchSymbol::smCount * LaunchExpr(config.minBlocks);
+}
+
+LaunchExpr gridBlocks(const KernelRequest &request, const Sm90Config &config) {
+  const LaunchExpr items = workItems(request, config);
+  const LaunchExpr units = config.splitLast ? items * LaunchExpr(kMaxSplits) : items;
+  return config.grid == kGridTile ? items : min(units, residentBlocks(config));
+}
+
+PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const KernelRequest &request,
+                            const Sm90Config &config) {
+  constexpr int64_t kWordBytes = 4;
+  const bool hasSplits = config.splitLast || config.splitTiles, isDynamic = config.grid == kGridDynamic;
+  if (!hasSplits && !isDynamic)
+    return plan.appendRegion("schedule", 0);
+  const bool keepsChain = isDynamic && config.softmax == kSoftmaxAnchored;
+  const int64_t cleared = hasSplits ? workspace::kStates : workspace::kNextItem + 1;
+  LaunchExpr bytes = (keepsChain && !hasSplits ? workspace::kChain : cleared) * kWordBytes;
+  if (hasSplits) {
+    const LaunchExpr ownSlots = config.splitTiles ? residentBlocks(config) * LaunchExpr(kOwnSlots) : LaunchExpr(0);
+    bytes = bytes +
+            (ownSlots + LaunchExpr(kSplitSlots)) * LaunchExpr(config.blockM / kWarpRows * stateBytes(request.valueDim));
+  }
+  if (keepsChain)
+    bytes = bytes + workItems(request, config) * LaunchExpr(kWordBytes);
+  const PointerSource region = plan.appendRegion("schedule", std::move(bytes));
+  launch.clears.push_back({region, 0, cleared, 0});
+  return region;
+}
+
+class Sm90Forward final : public Skeleton {
+public:
+  const ConfigFields &fields() const override { return configFields<Sm90Config>(); }
+  std::string_view kind() const override { return "forward"; }
+  bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
+  Status checkRequest(const KernelRequest &request) const override;
+  std::vector<Knob> knobs(const KernelRequest &request) const override;
+  const std::vector<Constraint> &constraints() const override { return sm90Constraints(); }
+  KernelConfig defaultConfig(const KernelRequest &request) const override;
+  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
+  KernelConfig derived(const KernelRequest &request, KernelConfig config) const override;
+  KernelConfig takenBack(KernelConfig config) const override;
+  ScheduleFacts schedule(const KernelConfig &config) const override { return sm90Schedule(config); }
+  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
+  LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
+  std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
+};
+
+Status Sm90Forward::checkRequest(const KernelRequest &request) const {
+  if (!servesArch(*request.arch))
+    return Status::unsupported("needs warpgroup products and copies through tensor maps, which " +
+                               std::string(request.arch->name) + " lacks");
+  HEDDLE_TRY(request.checkTypes());
+  for (int64_t dim : {request.headDim, request.valueDim})
+    if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
+      return Status::unsupported("serves head dims that are multiples of " + number(kHeadDimStep) + " up to " +
+                                 number(kMaxHeadDim) + ", not " + number(dim));
+  if (const int64_t bytes = tensorMapParamBytes(request); bytes > kMaxParamBytes)
+    return Status::unsupported("the pattern's rates need " + number(MapRates::of(request.variants).mapCount()) +
+                               " tensor maps, with " + number(request.paramCount) + " run-time sizes " + number(bytes) +
+                               " B of parameters, a launch takes " + number(kMaxParamBytes) + " B");
+  return {};
+}
+
+std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
+  // What constraints read together: tiles; who computes what; the rest.
+  constexpr size_t kTiles = 0, kDealing = 1, kRest = 2;
+  std::vector<Knob> knobs = {
+      {"block_m",
+       "query rows of one block, 64 for each warpgroup: more reuse of K and V",
+       {64, 128, 192, 256},
+       {},
+       kTiles},
+      {"block_n", "keys of one tile: fewer barriers, more registers", {32, 48, 64, 80, 96, 112, 128}, {}, kTiles},
+      {"stages", "key tiles in shared memory: deeper prefetch", {2, 3, 4, 6}, {}, kTiles},
+      {"min_blocks",
+       "blocks of one SM: more of them hide each other's ends, with fewer registers each",
+       {1, 2, 3},
+       {},
+       kTiles},
+      {"rescale_threshold",
+       "growth of a row maximum, in log2 units, before accumulators are rescaled",
+       {0, 8},
+       {},
+       kRest},
+      {"compact_mask",
+       "the predicate of masked tiles in a loop, where a pattern has no column words: less code and fewer registers",
+       {0, 1},
+       {"no", "yes"},
+       kRest},
+      {"raster_reversed",
+       "query tiles in descending order, longest first under causal masks",
+       {0, 1},
+       {"no", "yes"},
+       kRest},
+      {"query_stages",
+       "query tiles in shared memory: with two, the next item arrives beside this one",
+       {1, 2},
+       {},
+       kTiles},
+      {"turn_taking", "warpgroups issue their products in turn", {0, 1}, {"no", "yes"}, kTiles},
+      {"grid",
+       "a block for every item, or one per SM that takes items at a stride or from a counter",
+       {kGridTile, kGridStride, kGridDynamic},
+       {"tile", "stride", "dynamic"},
+       kDealing},
+      {"softmax", "look for maxima in every tile, or in masked tiles only", {0, 1}, {"online", "anchored"}, kDealing},
+      {"split_last",
+       "items of the last, incomplete round in parts, so that no block stays idle",
+       {0, 1},
+       {"no", "yes"},
+       kDealing},
+      {"split_tiles",
+       "items with a range of at least twice this many key tiles in parts, which blocks share",
+       {0, 64, kDefaultSplitTiles, 128},
+       {},
+       kDealing},
+      {"producer_registers",
+       "registers of a producing thread: the others get what these leave",
+       {32, 40, 56},
+       {},
+       kTiles},
+      {"raster_mib",
+       "K and V of the heads that run side by side, in MiB: what should stay in L2",
+       {4, 16, kAllHeadsMib},
+       {},
+       kRest},
+  };
+  appendChainedKnob(knobs, request, kRest);
+  appendDocumentKnob(knobs, request, kRest);
+  return knobs;
+}
+
+KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
+  return derived(request, sm90Default(request));
+}
+
+// Predicates in a loop first, which long ones want; then more registers for the producing threads, which lists of cells
+// want; then fewer consuming warpgroups, and only then key tiles that blocks of keys are no multiples of.
+std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request) const {
+  constexpr int64_t kAmpleProducer = 56, kBlockStep = 64; // blocks of patterns have 64 or 128 tokens
+  const Sm90Config base = defaultConfig(request);
+  std::vector<KernelConfig> spares;
+  auto add = [&](int64_t blockM, int64_t blockN, int64_t producerRegisters) {
+    Sm90Config spare = base;
+    spare.compactMask = 1;
+    spare.blockM = blockM;
+    spare.blockN = blockN;
+    spare.producerRegisters = producerRegisters;
+    const KernelConfig config = derived(request, spare);
+    const bool isKnown =
+        config == KernelConfig(base) || std::find(spares.begin(), spares.end(), config) != spares.end();
+    if (!isKnown && !whyInfeasible(request, config))
+      spares.push_back(config);
+  };
+  const int64_t aligned = std::max(base.blockN / kBlockStep * kBlockStep, std::min(base.blockN, kBlockStep));
+  add(base.blockM, base.blockN, base.producerRegisters);
+  add(base.blockM, base.blockN, kAmpleProducer);
+  add(base.blockM, aligned, kAmpleProducer);
+  if (base.blockM > kConsumerRows)
+    add(base.blockM - kConsumerRows, aligned, kAmpleProducer);
+  // every score of a tile may wait for an element of a tensor
+  const int64_t mostSteps = request.operands.empty() ? 2 : 4;
+  for (int64_t step = 1; step <= mostSteps; ++step)
+    add(base.blockM, base.blockN - step * kKeyStep, kAmpleProducer);
+  return spares;
+}
+
+// For any numbers: the constraints judge afterwards.
+KernelConfig Sm90Forward::derived(const KernelRequest &request, KernelConfig given) const {
+  Sm90Config config(given);
+  if (config.blockM < kConsumerRows || config.blockM > kLargestField || config.minBlocks < 1 ||
+      config.minBlocks > kLargestField)
+    return given;
+  config.warps = sm90Warps(config.blockM);
+  config.consumerRegisters = sm90ConsumerRegisters(*request.arch, config);
+  return config;
+}
+
+KernelConfig Sm90Forward::takenBack(KernelConfig given) const {
+  Sm90Config config(given);
+  sm90TakeBack(config);
+  return config;
+}
+
+SmemLayout Sm90Forward::planSmem(const KernelRequest &request, const KernelConfig &config) const {
+  return sm90Smem(request, config);
+}
+
+LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
+  const Sm90Config config(given);
+  LaunchPlan plan = planFor(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.grid[0] = gridBlocks(request, config);
+  launch.block = config.threads();
+  launch.sharedBytes = sm90Smem(request, config).totalBytes();
+  appendTensorMapParams(launch, request, config, planWorkspace(plan, launch, request, config));
+  return plan;
+}
+
+// What the skeleton needs where templates do not reach: in names of instructions.
+std::string macros(const KernelRequest &request, const Sm90Config &config) {
+  return "#define HEDDLE_SCORE_COLUMNS " + number(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS " +
+         number(request.valueDim) + "\n";
+}
+
+std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig &config) const {
+  const MapRates rates = MapRates::of(request.variants);
+  TraitsPrinter printer;
+  printer.request(request);
+  printer.config(config);
+  printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
+  printer.smem(sm90Smem(request, config));
+  printer.constant("kMapsPerRate", rates.mapsPerRate());
+  printer.constant("kQueryRateCount", static_cast<int64_t>(rates.query.size()));
+  printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));
+  printer.array("kQueryRates", rates.query);
+  printer.array("kKeyRates", rates.key);
+  return printer.str() + macros(request, config);
+}
+
+} // namespace
+
+const Skeleton &sm90ForwardSkeleton() {
+  static const Sm90Forward skeleton;
+  return skeleton;
+}
+
+} // namespace heddle

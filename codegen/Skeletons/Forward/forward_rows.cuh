@@ -1,0 +1,119 @@
+// How rows enter and leave the softmax of one warp: the carry that initialises the accumulators, and the
+// stores of out and lse. Every existing row is written once; a row without a kept key gives 0 and -inf.
+#pragma once
+
+#include "Shared/row_stores.cuh"
+
+namespace heddle {
+
+// The rows of one lane: row (i, half) has row index first + rate * (i * 16 + half * 8).
+struct LaneRows {
+  int32_t batch, head, first, rate, end;
+
+  DEV LaneRows(const KernelParams &p, const WorkItem &item)
+      : batch(item.batch), head(item.head), rate(item.queryRate), end(item.endRow(p)) {
+    first = item.firstRow + rate * laneRowNumber();
+  }
+  DEV int32_t index(int i, int half) const { return first + rate * (i * 16 + half * 8); }
+  DEV int64_t lseOffset(const KernelParams &p, int32_t row) const {
+    return (static_cast<int64_t>(batch) * p.heads + head) * p.lseRows(p.seqlenQ) + row;
+  }
+  DEV int64_t carryLseOffset(const KernelParams &p, int32_t row) const {
+    return (static_cast<int64_t>(batch) * p.heads + head) * p.carryRows(p.seqlenQ) + row;
+  }
+  DEV int64_t carryOffset(const KernelParams &p, int32_t row) const {
+    return ((static_cast<int64_t>(batch) * p.carryRows(p.seqlenQ) + row) * p.heads + head) * KernelTraits::kValueDim;
+  }
+};
+
+// The row maximum starts this far below the carried lse, so that weights of new keys keep their precision
+// in half, which bfloat16 does not need; the next key above it raises it as usual. Log2 units.
+constexpr float kCarryHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
+
+// rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the
+// loads: lanes stay together.
+DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows &lane) {
+  const float weight = exp2f(kCarryHeadroom);
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int32_t row = min(lane.index(i, half), lane.end - 1);
+      float lse = p.carryLse[lane.carryLseOffset(p, row)];
+      bool hasKeys = lse != -INFINITY;
+      rows.rowMax[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom : kNoRowMax;
+      rows.sum[i][half] = hasKeys && threadIdx.x % 4 == 0 ? weight : 0.f;
+      const float *from = p.carryOut + lane.carryOffset(p, row) + threadIdx.x % 4 * 2;
+#pragma unroll
+      for (int n = 0; n < kValueTiles; ++n) {
+        float carried[2];
+        ptx::loadGlobal8(from + n * 8, hasKeys, carried);
+        rows.out[i][n][2 * half] = weight * carried[0];
+        rows.out[i][n][2 * half + 1] = weight * carried[1];
+      }
+    }
+}
+
+// A key of this score without a value, -inf: none. rows must be clear.
+DEV void startFromSink(RowState &rows, float sink) {
+  const bool isKey = sink != -INFINITY;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      rows.rowMax[i][half] = isKey ? sink * kLog2OfE - kCarryHeadroom : kNoRowMax;
+      rows.sum[i][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kCarryHeadroom) : 0.f;
+    }
+}
+
+DEV void storeRowAsFloat(void *row, bool isPresent, const float (&values)[kValueTiles][2]) {
+  char *to = static_cast<char *>(row);
+  constexpr int kTileBytes = 8 * sizeof(float), kSingle = kValueTiles / 2 * 2;
+#pragma unroll
+  for (int n = 0; n < kSingle; n += 2) {
+    uint32_t low[2], high[2];
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      low[e] = __float_as_uint(values[n][e]);
+      high[e] = __float_as_uint(values[n + 1][e]);
+      transposePair(low[e], high[e]);
+    }
+    ptx::storeGlobal16(to + (n + threadIdx.x % 2) * kTileBytes + (threadIdx.x & 2) * 8, isPresent, low[0], low[1],
+                       high[0], high[1]);
+  }
+  if constexpr (kSingle < kValueTiles)
+    ptx::storeGlobal8(to + kSingle * kTileBytes + threadIdx.x % 4 * 8, isPresent, __float_as_uint(values[kSingle][0]),
+                      __float_as_uint(values[kSingle][1]));
+}
+
+DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half) {
+  float sum = rowSum(rows, i, half);
+  float inverse = sum == 0.f ? 0.f : ptx::reciprocalApprox(sum);
+  float values[kValueTiles][2];
+#pragma unroll
+  for (int n = 0; n < kValueTiles; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e)
+      values[n][e] = rows.out[i][n][2 * half + e] * inverse;
+  int32_t row = lane.index(i, half);
+  bool isPresent = row < lane.end;
+  constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
+  char *to = static_cast<char *>(p.out) +
+             (lane.batch * p.outStride[0] + row * p.outStride[1] + lane.head * p.outStride[2]) * kOutBytes;
+  if constexpr (KernelTraits::kOutFloat32)
+    storeRowAsFloat(to, isPresent, values);
+  else
+    storeRowAsElements(to, isPresent, values);
+  float lse = (rows.rowMax[i][half] + ptx::log2Approx(sum)) * kLogOf2;
+  ptx::storeGlobal4(p.lse + lane.lseOffset(p, row), isPresent & (threadIdx.x % 4 == 0), __float_as_uint(lse));
+}
+
+DEV void storeRows(const KernelParams &p, const LaneRows &lane, const RowState &rows) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      storeRow(p, lane, rows, i, half);
+}
+
+} // namespace heddle

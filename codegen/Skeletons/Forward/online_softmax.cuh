@@ -1,0 +1,136 @@
+// The running softmax of one warp's rows, in base 2 and fp32. For each row: row_max, a maximum of the scaled scores
+// that may lag behind them by kRescaleThreshold (log2 units), and weights and output relative to it. Invariant: sum =
+// sum of 2^(s - row_max), out = sum of 2^(s - row_max) v over the keys so far. A row without a kept key has row_max
+// kNoRowMax, sum 0.
+#pragma once
+
+#include "Shared/score_units.cuh"
+
+namespace heddle {
+
+constexpr unsigned kWholeWarp = 0xffffffffu;
+
+// Accumulators of one warp. Index [i][half]: row i * 16 + half * 8 + lane / 4 of the warp. `sum` is this
+// lane's part; the row's sum is the total over the four lanes of a quad.
+struct RowState {
+  Output out;
+  float rowMax[kRowTiles][2];
+  float sum[kRowTiles][2];
+};
+
+// Row number in the query tile of this lane's row (0, 0).
+DEV int32_t laneRowNumber() {
+  int32_t thread = ptx::rereadThreadIndex();
+  return thread / 32 * (kRowTiles * 16) + thread % 32 / 4;
+}
+
+typedef float RowValues[kRowTiles][2];
+
+// Below every scaled score, and finite: a score of -inf relative to it is still -inf.
+constexpr float kNoRowMax = -3e38f;
+
+DEV float quadMax(float x) {
+  x = fmaxf(x, __shfl_xor_sync(kWholeWarp, x, 1));
+  return fmaxf(x, __shfl_xor_sync(kWholeWarp, x, 2));
+}
+
+DEV float quadSum(float x) {
+  x += __shfl_xor_sync(kWholeWarp, x, 1);
+  return x + __shfl_xor_sync(kWholeWarp, x, 2);
+}
+
+// The sum of a row's weights, the same in all lanes of the quad. The largest score meets row_max up to the
+// rounding of their multiplication by the scale and of ex2; a sum that close to 1 is 1, so that a row with one key
+// gives v itself.
+DEV float rowSum(const RowState &rows, int i, int half) {
+  float sum = quadSum(rows.sum[i][half]);
+  float rounding = fmaf(fabsf(rows.rowMax[i][half]), 0x1p-24f, 0x1p-22f);
+  return fabsf(sum - 1.f) <= fminf(rounding, 0.25f) ? 1.f : sum;
+}
+
+DEV void clearRows(RowState &rows) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      rows.rowMax[i][half] = kNoRowMax;
+      rows.sum[i][half] = 0.f;
+    }
+#pragma unroll
+    for (int n = 0; n < kValueTiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        rows.out[i][n][e] = 0.f;
+  }
+}
+
+// Largest unscaled score of each row among this lane's elements.
+DEV void laneMax(RowValues &largest, const Scores &scores) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float x = fmaxf(scores[i][0][2 * half], scores[i][0][2 * half + 1]);
+#pragma unroll
+      for (int n = 1; n < kScoreTiles; ++n)
+        x = fmaxf(x, fmaxf(scores[i][n][2 * half], scores[i][n][2 * half + 1]));
+      largest[i][half] = x;
+    }
+}
+
+DEV void scaleRow(RowState &rows, int i, int half, float factor) {
+  rows.sum[i][half] *= factor;
+#pragma unroll
+  for (int n = 0; n < kValueTiles; ++n) {
+    rows.out[i][n][2 * half] *= factor;
+    rows.out[i][n][2 * half + 1] *= factor;
+  }
+}
+
+DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float scaleLog2) {
+  bool exceeds = false;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      exceeds |= fmaf(largest[i][half], scaleLog2, -static_cast<float>(KernelTraits::kRescaleThreshold)) >
+                 rows.rowMax[i][half];
+  return exceeds;
+}
+
+// Restores the invariant before scores with these maxima are added. With a threshold the warp moves its
+// row maxima only when some score exceeds one by more than it; without, after every chunk.
+DEV void raiseRowMax(RowState &rows, const RowValues &largest, float scaleLog2) {
+  if (KernelTraits::kRescaleThreshold > 0)
+    if (!__any_sync(kWholeWarp, exceedsRowMax(rows, largest, scaleLog2)))
+      return;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float raised = fmaxf(rows.rowMax[i][half], quadMax(largest[i][half]) * scaleLog2);
+      scaleRow(rows, i, half, ptx::exp2Approx(rows.rowMax[i][half] - raised));
+      rows.rowMax[i][half] = raised;
+    }
+}
+
+// Turns scores into weights relative to row_max and adds them to the sums.
+DEV void exponentiate(RowState &rows, Probabilities &probabilities, const Scores &scores, float scaleLog2) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+    float shift[2] = {-rows.rowMax[i][0], -rows.rowMax[i][1]};
+#pragma unroll
+    for (int n = 0; n < kScoreTiles; ++n) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float low = ptx::exp2Approx(fmaf(scores[i][n][2 * half], scaleLog2, shift[half]));
+        float high = ptx::exp2Approx(fmaf(scores[i][n][2 * half + 1], scaleLog2, shift[half]));
+        rows.sum[i][half] += low;
+        rows.sum[i][half] += high;
+        probabilities[i][n / 2][n % 2 * 2 + half] = pack(low, high);
+      }
+    }
+  }
+}
+
+} // namespace heddle

@@ -1,0 +1,164 @@
+// Removes the pairs of a masked tile that the branch does not keep, and the keys beyond the length. Runs on
+// masked tiles only; the branch is a compile-time constant of each instance, so the generated predicate folds.
+// Where tiles are kept or dropped whole (KernelTraits::kTilesAreWhole), only missing keys are removed; where a band of
+// positions cuts them besides, what lies outside of it.
+// Where the pattern gives the kept columns of a row as bits, the cost hardly depends on the predicate; otherwise the
+// predicate is evaluated for every score.
+#pragma once
+
+#include "Shared/lane_columns.cuh"
+
+namespace heddle {
+
+// What the generated predicate needs, the same for all lanes.
+struct MaskScope {
+  const PatternContext &context;
+  int32_t variant;
+  int32_t tilePosition; // position of the query tile's first row
+  int32_t queryRate;
+};
+
+// The first column and the first row of this lane; columns of its score tiles n are 8 n and 8 n + 1 further on.
+struct LanePlace {
+  int32_t column, position;
+
+  DEV LanePlace(const MaskScope &scope, int chunk) {
+    const uint32_t thread = ptx::rereadThreadIndex();
+    column = chunk * kChunkN + thread % 4 * 2;
+    position =
+        scope.tilePosition + scope.queryRate * static_cast<int32_t>(thread / 32 * (kRowTiles * 16) + thread % 32 / 4);
+  }
+};
+
+// Bits of one row slot (i, half), one for each of the lane's kScoreTiles * 2 columns: 1 = kept.
+typedef uint32_t KeptColumns[kRowTiles][2];
+static_assert(kScoreTiles * 2 <= 32, "the kept columns of one row fit one word");
+
+// What a tile keeps of its square, or of everything. Only patterns with a band have that function.
+constexpr bool kOnlyBandCuts = KernelTraits::kTilesAreWhole == 2;
+
+template <int Branch, class P = Pattern>
+DEV void findColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+  const int32_t first = scope.context.kOrigin + tile.firstKey + P::keyRate(scope.variant, Branch) * lane.column;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
+      if constexpr (kOnlyBandCuts)
+        kept[i][half] = P::template bandColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
+      else
+        kept[i][half] = P::template keptColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
+    }
+}
+
+// Row by row and bit by bit: ptxas then moves seven bits at a time into predicates.
+DEV void applyColumns(Scores &scores, const KeptColumns &kept) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int bit = 0; bit < kScoreTiles * 2; ++bit) {
+        float &score = scores[i][bit / 2][half * 2 + bit % 2];
+        score = kept[i][half] & 1u << bit ? score : -INFINITY;
+      }
+}
+
+// Evaluates the predicate for the two columns of the lane in score tile n.
+template <int Branch>
+DEV void keepColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane, int n) {
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
+    bool keyExists = key < scope.context.seqlenK;
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
+        bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
+        kept[i][half] |= static_cast<uint32_t>(isKept) << (n * 2 + e);
+      }
+  }
+}
+
+// Unrolled: short predicates fold into a comparison and a selection for each score.
+template <int Branch>
+DEV void maskUnrolled(Scores &scores, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+#pragma unroll
+  for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
+      bool keyExists = key < scope.context.seqlenK;
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
+          bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
+          float &score = scores[i][n][2 * half + e];
+          score = isKept ? score : -INFINITY;
+        }
+    }
+}
+
+// A loop keeps long predicates small in code and registers: it only collects one bit for each score.
+template <int Branch>
+DEV void findColumnsInLoop(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      kept[i][half] = 0;
+#pragma unroll 1
+  for (int n = 0; n < kScoreTiles; ++n)
+    keepColumns<Branch>(kept, scope, tile, lane, n);
+}
+
+// All pairs of the tile are kept whose key exists.
+template <int Branch>
+DEV void maskMissingKeys(Scores &scores, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+  const int32_t rate = Pattern::keyRate(scope.variant, Branch), behind = scope.context.seqlenK - tile.firstKey;
+#pragma unroll
+  for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const bool keyExists = rate * (lane.column + n * 8 + e) < behind;
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float &score = scores[i][n][2 * half + e];
+          score = keyExists ? score : -INFINITY;
+        }
+    }
+}
+
+template <int Branch> DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
+  const LanePlace lane(scope, chunk);
+  constexpr bool kHasBits = kOnlyBandCuts || Pattern::kHasKeptColumns[Branch];
+  if constexpr (KernelTraits::kTilesAreWhole == 1) {
+    maskMissingKeys<Branch>(scores, scope, tile, lane);
+  } else if constexpr (!kHasBits && !KernelTraits::kCompactMask) {
+    maskUnrolled<Branch>(scores, scope, tile, lane);
+  } else {
+    KeptColumns kept;
+    if constexpr (kHasBits)
+      findColumns<Branch>(kept, scope, tile, lane);
+    else
+      findColumnsInLoop<Branch>(kept, scope, tile, lane);
+    applyColumns(scores, kept);
+  }
+}
+
+template <int Branch = 0> DEV void maskScores(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
+  if constexpr (Branch + 1 < Pattern::kBranchCount) {
+    if (tile.branch != Branch)
+      return maskScores<Branch + 1>(scores, scope, tile, chunk);
+  }
+  maskBranch<Branch>(scores, scope, tile, chunk);
+}
+
+} // namespace heddle

@@ -1,0 +1,272 @@
+// A consumer warpgroup: 64 rows of every work item of the block. Scores of the next tile and the output of this one are
+// in flight while a warp looks for maxima and exponentiates; other consumers fill the tensor cores meanwhile.
+#pragma once
+
+namespace heddle {
+
+// Consumers issue their mma in turn when kTurnTaking; every tile is one turn of every consumer. The named
+// barrier of a consumer is passed on by the one before it.
+class Turn {
+public:
+  DEV explicit Turn(int32_t consumer) : consumer(consumer) {
+    if (KernelTraits::kTurnTaking && consumer == kConsumers - 1)
+      pass();
+  }
+  DEV void take() const {
+    if (KernelTraits::kTurnTaking)
+      ptx::syncNamed(kFirstBarrier + consumer, 2 * kWarpgroupThreads);
+  }
+  DEV void pass() const {
+    if (KernelTraits::kTurnTaking)
+      ptx::arriveNamed(kFirstBarrier + (consumer + 1 == kConsumers ? 0 : consumer + 1), 2 * kWarpgroupThreads);
+  }
+
+private:
+  static constexpr int kFirstBarrier = 1; // 0 is __syncthreads
+  int32_t consumer;
+};
+
+// What the producer says of a key tile.
+struct KeyTileHeader {
+  int32_t firstKey;
+  int32_t flags;     // decides within a step
+  int32_t following; // the same, uniform: decides how the walk goes on
+
+  DEV explicit KeyTileHeader(const RingCursor<kStages> &keys) {
+    int32_t pair[2];
+    ptx::loadShared8(kTileHeaders + kTileHeaderBytes * keys.slot(), pair);
+    firstKey = pair[0];
+    flags = pair[1];
+    following = uniform(flags);
+  }
+};
+
+class Consumer {
+public:
+  DEV Consumer(const KernelParams &p, int32_t consumer)
+      : p(p), consumer(consumer), turn(consumer), queries(0), keys(0), values(0) {}
+
+  DEV void run() {
+#pragma unroll 1
+    for (;;) {
+      ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
+      const int32_t flags = uniform(ptx::loadShared4(itemHeader() + kItemFlagsOffset));
+      if (hasBit(flags, flag::kIsEnd))
+        break;
+      if (kMayRedo && hasBit(flags, flag::kIsVerdict)) {
+        release(kVerdict);
+        nextItem();
+      } else {
+        consume(flags);
+      }
+    }
+    // The consumers leave together: an exit inside the loop counts as divergence, and nothing in the loop would stay in
+    // uniform registers.
+    ptx::syncNamed(0, kConsumerThreads);
+  }
+
+private:
+  DEV uint32_t itemHeader() const { return kItemHeaders + kItemHeaderBytes * queries.slot(); }
+
+  DEV void nextItem() {
+    release(kQueryEmpty + 8 * queries.slot());
+    queries.next();
+  }
+
+  DEV void consume(int32_t flags) {
+    sharesTiles = kSplitsLong && hasBit(flags, flag::kIsSplit);
+    clearRows(rows);
+    if (Pattern::kHasSink && beginsRows(flags))
+      startFromSink(rows, Pattern::sink(contextOf(ownItem())));
+    if (p.carryLse && beginsRows(flags))
+      continueFromCarry(rows, p, LaneRows(p, ownItem()));
+    isExact = !kIsAnchored || hasBit(flags, flag::kIsExact);
+    walkTiles(flags);
+    LaneRows lane(p, ownItem());
+    const int32_t note = kMayRedo || kHasSplits ? ptx::loadShared4(itemHeader() + kItemNoteOffset) : 0;
+    if (kMayRedo && !isExact && hasOverflowed(rows))
+      markForRedo(note);
+    nextItem();
+    if (kHasSplits && hasBit(flags, flag::kIsSplit) &&
+        !combineSplits(p, SplitRecord{static_cast<uint32_t>(uniform(note))}, rows))
+      lane.end = 0; // another warp has the whole item
+    storeRows(p, lane, rows);
+  }
+
+  // What comes before the keys of these rows is this consumer's to add.
+  DEV bool beginsRows(int32_t flags) const {
+    return !kHasSplits || (!hasBit(flags, flag::kContinues) && rowGroup() == consumer);
+  }
+
+  // The rows of the query tile that this consumer computes: its own, or those whose key tiles all consumers share.
+  DEV int32_t rowGroup() const { return kSplitsLong && sharesTiles ? 0 : consumer; }
+
+  // With the rows of lanes counted from the first consumer, as LaneRows does.
+  DEV WorkItem ownItem() const {
+    WorkItem item = readItem(itemHeader());
+    if (kSplitsLong)
+      item.firstRow -= (consumer - rowGroup()) * kConsumerRows * item.queryRate;
+    return item;
+  }
+
+  DEV static void markForRedo(int32_t ordinal) {
+    if (isLastLane())
+      ptx::orShared(kRedoBits + ordinal / 32 % kRedoWords * 4, 1u << ordinal % 32);
+  }
+
+  // Runs of tiles that this consumer needs, between those that only others need.
+  DEV void walkTiles(int32_t flags) {
+#pragma unroll 1
+    for (;;) {
+#pragma unroll 1
+      while (isSkippedNext(flags))
+        flags = skipTile();
+      if (!isNeededNext(flags))
+        return;
+      flags = firstStep();
+#pragma unroll 1
+      while (isNeededNext(flags))
+        flags = step();
+      lastOutput();
+    }
+  }
+
+  DEV bool isSkippedNext(int32_t flags) const { return hasBit(flags, flag::kNextExists) && !isNeededNext(flags); }
+  DEV bool isNeededNext(int32_t flags) const { return hasBit(flags, flag::kNeeded + consumer); }
+
+  DEV int32_t skipTile() {
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    const KeyTileHeader tile(keys);
+    turn.take();
+    turn.pass();
+    releaseKeys();
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    releaseValues();
+    return tile.following;
+  }
+
+  // The first tile of a run: nothing is in flight beside its scores.
+  DEV int32_t firstStep() {
+    Scores scores;
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    turn.take();
+    ptx::fenceMma();
+    startScores(scores, queryAddress(), keyAddress());
+    ptx::commitMma();
+    turn.pass();
+    const KeyTileHeader tile(keys);
+    ptx::waitMma<0>();
+    ptx::pin(scores[0]);
+    releaseKeys();
+    if (Pattern::kHasScore || isMasked(tile))
+      changeTile(scores, tile);
+    RowFactors factor;
+    if (raiseRowMax(rows, scores, weightScale(p.scaleLog2), factor))
+      scaleOutput(rows, factor);
+    scoresToWeights(rows, scores, weightScale(p.scaleLog2));
+    packWeights(weights, scores);
+    return tile.following;
+  }
+
+  // Scores of this tile and the output of the tile before it, then the softmax of this one.
+  DEV int32_t step() {
+    Scores scores;
+    RowFactors factor;
+    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    turn.take();
+    ptx::fenceMma();
+    startScores(scores, queryAddress(), keyAddress());
+    ptx::commitMma();
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    ptx::fenceMma();
+    startOutput(rows.out, weights, valueAddress());
+    ptx::commitMma();
+    turn.pass();
+    const KeyTileHeader tile(keys);
+    ptx::waitMma<1>();
+    ptx::pin(scores[0]);
+    releaseKeys();
+    if (Pattern::kHasScore || isMasked(tile))
+      changeTile(scores, tile);
+    bool hasMoved = false;
+    if (looksForMaximum(tile))
+      hasMoved = raiseRowMax(rows, scores, weightScale(p.scaleLog2), factor);
+    else if (kIsAnchored)
+      hasMoved = moveAnchor(rows, factor);
+    scoresToWeights(rows, scores, weightScale(p.scaleLog2));
+    ptx::pin(scores[0]);
+    ptx::waitMma<0>();
+    ptx::pin(rows.out[0]);
+    releaseValues();
+    packWeights(weights, scores);
+    if (hasMoved)
+      scaleOutput(rows, factor);
+    return tile.following;
+  }
+
+  DEV void lastOutput() {
+    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    ptx::fenceMma();
+    startOutput(rows.out, weights, valueAddress());
+    ptx::commitMma();
+    ptx::waitMma<0>();
+    ptx::pin(rows.out[0]);
+    releaseValues();
+  }
+
+  DEV void releaseKeys() {
+    release(kKeyEmpty + 8 * keys.slot());
+    keys.next();
+  }
+
+  DEV void releaseValues() {
+    release(kValueEmpty + 8 * values.slot());
+    values.next();
+  }
+
+  DEV bool isMasked(const KeyTileHeader &tile) const { return hasBit(tile.flags, flag::kMasked + consumer); }
+
+  DEV PatternContext contextOf(const WorkItem &item) const { return makeContext(p, item.batch, item.head); }
+
+  // The chain of scores, then the masks.
+  DEV void changeTile(Scores &scores, const KeyTileHeader &tile) const {
+    const WorkItem item = ownItem();
+    const PatternContext context = contextOf(item);
+    const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
+    const KeyTile keyTile{tile.firstKey, tile.flags >> flag::kBranch, true};
+    if constexpr (Pattern::kHasScore)
+      applyScores(scores, mask, keyTile, 0, p.scaleLog2);
+    if (!Pattern::kHasScore || isMasked(tile))
+      maskScores(scores, mask, keyTile, 0);
+  }
+
+  DEV bool looksForMaximum(const KeyTileHeader &tile) const {
+    if constexpr (kIsAnchored)
+      return isExact | isMasked(tile) | lacksRowMax(rows);
+    return true;
+  }
+
+  // This warp is done with a slot.
+  DEV static void release(uint32_t barrier) {
+    if (isLastLane())
+      ptx::arrive(barrier);
+  }
+
+  DEV uint32_t queryAddress() const {
+    return kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + rowGroup() * kConsumerRows * kColumnRowBytes;
+  }
+  DEV uint32_t keyAddress() const { return kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK; }
+  DEV uint32_t valueAddress() const { return kValueTile + values.slot() * KernelTraits::kSmemStageBytesV; }
+
+  const KernelParams &p;
+  int32_t consumer;
+  Turn turn;
+  RingCursor<kQueryStages> queries;
+  RingCursor<kStages> keys, values;
+  RowState rows;
+  Probabilities weights;
+  bool isExact;
+  bool sharesTiles;
+};
+
+} // namespace heddle

@@ -1,0 +1,35 @@
+// The parameter block of the sm90 forward kernel: its layout is described to the runtime by the slots of the launch
+// plan, change both together. Tensor maps come by operand (q, k, v), by distinct rate of that operand, and for each
+// rate first the map of the rows that all residues have, then that of the residues below seqlen mod rate, which have
+// one row more (rate 1 everywhere: one map). Dimensions: dim, row number in its class, residue, head, batch.
+#pragma once
+
+#include "Shared/pattern_operands.cuh"
+#include "Shared/rate_maps.cuh"
+#include "Forward/row_range.cuh"
+
+namespace heddle {
+
+constexpr int kQueryMaps = 0;
+constexpr int kKeyMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
+constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
+constexpr int kMapCount = kValueMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
+
+struct KernelParams : PatternOperands, PassRows {
+  TensorMap maps[kMapCount];
+  void *out;
+  float *lse;
+  const float *carryOut;
+  const float *carryLse;
+  uint32_t *workspace;  // what blocks tell each other: sm90_split_kv.cuh
+  int64_t outStride[3]; // batch, row, head; in elements
+  int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
+  float scaleLog2;
+  int32_t items;  // batch * heads * items per head
+  int32_t raster; // (batch, head) pairs whose query tiles run side by side
+  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+};
+
+DEV int32_t rasterPairs(const KernelParams &p) { return p.raster; }
+
+} // namespace heddle

@@ -1,0 +1,25 @@
+//===- Registry.h - the skeletons by variable ------------------------------------------------===//
+//
+// One declaration per skeleton, defined in its own file. Which there are is what files there are:
+// codegen/Config/CMakeLists.txt makes the list.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "codegen/Skeletons/Shared/Skeleton.h"
+
+namespace heddle {
+
+#define HEDDLE_SKELETON(accessor) const Skeleton &accessor();
+#include "codegen/Skeletons/Shared/heddle_skeletons.inc"
+
+#include <string>
+#include <vector>
+#undef HEDDLE_SKELETON
+
+/// Of all skeletons, the preferred one first.
+std::vector<std::string> skeletonNames();
+/// Of the fields of all their configurations, "skeleton" among them.
+std::vector<std::string> configFieldNames();
+
+} // namespace heddle

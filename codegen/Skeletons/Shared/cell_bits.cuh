@@ -1,0 +1,126 @@
+// The next cell of a list, found by bits of cells: a warp goes through the list of a row once and notes what it names
+// in one window of cells, a bit each, and questions about that row are answered by these bits until another list takes
+// their place. Which memory holds them is said by Ptx/warp.cuh, which comes before; without any, kHasCellMemory is
+// false and nobody asks. All lanes of the warp ask together, with the same arguments.
+#pragma once
+
+#include "Shared/cell_layout.cuh"
+
+namespace heddle {
+
+constexpr int32_t kNoListedCell = 0x7fffffff;
+
+// Tells lists apart: equal numbers, equal lists.
+struct ListKey {
+  int32_t row, words[5];
+
+  DEV bool operator==(const ListKey &other) const {
+    bool isSame = row == other.row;
+#pragma unroll
+    for (int i = 0; i < 5; ++i)
+      isSame &= words[i] == other.words[i];
+    return isSame;
+  }
+};
+
+// The bits of one list, 32 a word, and behind them its key, the first cell of the window and the first listed one
+// behind it.
+class CellBits {
+public:
+  static constexpr int32_t kCells = 32 * ptx::kWarpLanes; // of a window
+  static constexpr int32_t kSlotWords = cellSlotWords(ptx::kWarpLanes), kSlots = kCellSlots;
+  static_assert((kSlots & (kSlots - 1)) == 0, "a row has its slot by its last bits");
+
+  DEV explicit CellBits(int32_t row) : at((row & (kSlots - 1)) * kSlotWords) {}
+
+  // The first listed cell at or after `from`. List: key(), length() and cell(index) for 0 <= index < length(), in any
+  // order; cells below 0 are none.
+  template <class List> DEV int32_t next(const List &list, int32_t from) const {
+    int32_t least = max(from, 0);
+#pragma unroll 1
+    for (;;) {
+      const int32_t window = least & ~(kCells - 1), first = window + 32 * ptx::laneOfWarp();
+      if (!isNoted(list.key(), window))
+        note(list, window);
+      const int32_t before = least - first;
+      uint32_t word = static_cast<uint32_t>(ptx::loadCellWord(at + ptx::laneOfWarp()));
+      word = before < 32 ? word & 0xffffffffu << max(before, 0) : 0;
+      const int32_t cell = ptx::smallestOfWarp(word != 0 ? first + ptx::lowestBitOf(word) : kNoListedCell);
+      least = cell == kNoListedCell ? ptx::loadCellWord(behind()) : cell;
+      if (cell == least) // found, or nothing behind either
+        return cell;
+    }
+  }
+
+  // Nothing is noted. One thread, before the warp asks.
+  DEV static void clear() {
+    if (ptx::kHasCellMemory)
+      for (int32_t slot = 0; slot < kSlots; ++slot)
+        ptx::storeCellWord(CellBits(slot).windowWord(), 0);
+  }
+
+private:
+  DEV int32_t keyWord(int32_t number) const { return at + ptx::kWarpLanes + number; }
+  DEV int32_t windowWord() const { return keyWord(6); }
+  DEV int32_t behind() const { return keyWord(7); }
+
+  DEV bool isNoted(const ListKey &key, int32_t window) const {
+    ListKey noted;
+    noted.row = ptx::loadCellWord(keyWord(0));
+#pragma unroll
+    for (int i = 0; i < 5; ++i)
+      noted.words[i] = ptx::loadCellWord(keyWord(1 + i));
+    return key == noted && ptx::loadCellWord(windowWord()) == window + 1; // 0: nothing is noted yet
+  }
+
+  template <class List> DEV void note(const List &list, int32_t window) const {
+    ptx::syncWarp(); // all lanes have read what was there
+    ptx::storeCellWord(at + ptx::laneOfWarp(), 0);
+    ptx::syncWarp();
+    int32_t nearest = kNoListedCell;
+    const int32_t length = list.length();
+#pragma unroll 1
+    for (int32_t first = 0; first < length; first += ptx::kWarpLanes) {
+      const int32_t index = first + ptx::laneOfWarp(), cell = list.cell(min(index, length - 1));
+      const bool isHere = index < length && cell >= window, isInside = isHere && cell - window < kCells;
+      const uint32_t place = static_cast<uint32_t>(isInside ? cell - window : 0);
+      ptx::orCellWord(at + static_cast<int32_t>(place / 32), static_cast<uint32_t>(isInside) << place % 32);
+      nearest = isHere && !isInside ? min(nearest, cell) : nearest;
+    }
+    nearest = ptx::smallestOfWarp(nearest);
+    if (ptx::laneOfWarp() == 0)
+      noteKey(list.key(), window, nearest);
+    ptx::syncWarp();
+  }
+
+  DEV void noteKey(const ListKey &key, int32_t window, int32_t nearest) const {
+    ptx::storeCellWord(keyWord(0), key.row);
+#pragma unroll
+    for (int i = 0; i < 5; ++i)
+      ptx::storeCellWord(keyWord(1 + i), key.words[i]);
+    ptx::storeCellWord(windowWord(), window + 1);
+    ptx::storeCellWord(behind(), nearest);
+  }
+
+  int32_t at;
+};
+
+// All lanes answer one question after the other, together; lanes with the same question get the answer at once.
+// answer() is called with the list of one lane and where its search begins, the same in all lanes.
+template <class List, class Answer> DEV int32_t answerInTurn(const List &mine, int32_t from, Answer answer) {
+  int32_t next = kNoListedCell;
+  uint32_t waiting = 0xffffffff >> (32 - ptx::kWarpLanes);
+#pragma unroll 1
+  while (waiting != 0) {
+    const int32_t asking = ptx::lowestBitOf(waiting);
+    const List theirs = mine.ofLane(asking);
+    const int32_t theirFrom = ptx::valueOfLane(from, asking);
+    const int32_t found = answer(theirs, theirFrom);
+    const bool isMine = mine.key() == theirs.key() && from == theirFrom;
+    next = isMine ? found : next;
+    waiting &= ~ptx::lanesWhere(isMine);
+  }
+  return next;
+}
+
+} // namespace heddle
