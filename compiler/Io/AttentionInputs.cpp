@@ -69,6 +69,12 @@ bool comesFromForward(const KindSpec &kind, Role role) {
   return walksPattern(kind) && &kind != &kinds().front() && forward && forward->access == Access::write;
 }
 
+bool readsForward(const KindSpec &kind) {
+  return std::any_of(kind.roles.begin(), kind.roles.end(), [&](const KindRole &role) {
+    return role.access == Access::read && comesFromForward(kind, role.role);
+  });
+}
+
 std::string shapeWords(const RoleSpec &role) {
   constexpr const char *names[] = {"seqlen_q", "seqlen_k", "heads", "kv_heads", "head_dim", "value_dim"};
   std::string text = "[batch";
@@ -86,14 +92,14 @@ HostTensor &RoleTensors::of(Role role) {
   return *all[int(role)];
 }
 
-static DType dtypeOf(const RoleSpec &role, DType dtype, DType outDType) {
+DType elementOf(const RoleSpec &role, DType dtype, DType outDType) {
   return role.element == RoleElement::fp32 ? DType::fp32 : role.element == RoleElement::dtype ? dtype : outDType;
 }
 
 RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType dtype, DType outDType) {
   RoleTensors results;
   for (const RoleSpec &role : rolesOf(kind, Access::write))
-    results.of(role.role) = HostTensor::zeros(dtypeOf(role, dtype, outDType), sizes.shapeOf(role));
+    results.of(role.role) = HostTensor::zeros(elementOf(role, dtype, outDType), sizes.shapeOf(role));
   return results;
 }
 
@@ -117,7 +123,7 @@ static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
 
 static Status checkLike(const RoleSpec &role, const HostTensor &tensor, const AttentionInputs &inputs,
                         const std::vector<int64_t> &shape) {
-  const DType expected = dtypeOf(role, inputs.dtype(), inputs.dtype());
+  const DType expected = elementOf(role, inputs.dtype(), inputs.dtype());
   if (tensor.dtype != expected)
     return Status::invalidArgument(describe(role.name, tensor) + "; expected " + dtypeName(expected) +
                                    (role.element == RoleElement::fp32
@@ -206,8 +212,31 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
                          "choose a smaller batch, length, number of heads or head dim"));
   RoleTensors tensors;
   for (const RoleSpec &role : roles)
-    tensors.of(role.role) = randomNormalTensor(dtypeOf(role, dtype, dtype), sizes.shapeOf(role), seed, role.name);
+    tensors.of(role.role) = randomNormalTensor(elementOf(role, dtype, dtype), sizes.shapeOf(role), seed, role.name);
   return makeAttentionInputs(std::move(tensors), kind);
+}
+
+std::vector<RoleSpec> missingOfForward(const AttentionInputs &inputs) {
+  std::vector<RoleSpec> missing;
+  for (const RoleSpec &role : rolesOf(*inputs.kind, Access::read))
+    if (comesFromForward(*inputs.kind, role.role) && !inputs.isGiven(role.role))
+      missing.push_back(role);
+  return missing;
+}
+
+Status addFromForward(AttentionInputs &inputs,
+                      const std::function<Result<RoleTensors>(const AttentionInputs &inputs)> &forward) {
+  const std::vector<RoleSpec> missing = missingOfForward(inputs);
+  if (missing.empty())
+    return {};
+  const KindSpec *kind = inputs.kind;
+  inputs.kind = &kinds().front();
+  Result<RoleTensors> results = forward(inputs);
+  inputs.kind = kind;
+  HEDDLE_TRY(results.status());
+  for (const RoleSpec &role : missing)
+    inputs.of(role.role) = std::move(results->of(role.role));
+  return {};
 }
 
 static std::map<std::string, const HostTensor *> named(const RoleTensors &tensors, const std::vector<RoleSpec> &roles) {

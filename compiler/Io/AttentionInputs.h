@@ -8,6 +8,7 @@
 #include "compiler/Io/OperandTensor.h"
 #include "runtime/Core/Kinds.h"
 #include "runtime/Core/Status.h"
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -44,9 +45,13 @@ inline bool walksPattern(const KindSpec &kind) { return kind.find(Role::q) != nu
 
 // Calls of the kind read what a forward call on their tensors writes, which tensor files may lack.
 bool comesFromForward(const KindSpec &kind, Role role);
+bool readsForward(const KindSpec &kind); // any role
 
 // "[batch, seqlen_q, heads, head_dim]"
 std::string shapeWords(const RoleSpec &role);
+
+// Of the role's tensor, where a call's are of these types.
+DType elementOf(const RoleSpec &role, DType dtype, DType outDType);
 
 // A tensor for each role, empty where a call has none.
 struct RoleTensors {
@@ -81,6 +86,14 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindS
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
                                               const KindSpec &kind = kinds().front(),
                                               const std::vector<Role> &also = {});
+
+// Of what comes from a forward call, what the inputs have not.
+std::vector<RoleSpec> missingOfForward(const AttentionInputs &inputs);
+
+// Gives the inputs that. `forward` computes a forward call on them, as inputs of kind forward; it is not called where
+// nothing is missing.
+Status addFromForward(AttentionInputs &inputs,
+                      const std::function<Result<RoleTensors>(const AttentionInputs &inputs)> &forward);
 
 // Writes what the call reads, and tensors of a pattern by name; seed and generator are noted in the file's metadata.
 Status writeAttentionInputs(const std::string &path, const AttentionInputs &inputs, uint64_t seed,

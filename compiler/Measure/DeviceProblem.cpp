@@ -20,16 +20,21 @@ Result<const GpuArch *> archOf(const Device &device) {
   return findGpuArchFor(capability / 10, capability % 10);
 }
 
-oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &shape, const AttentionInputs &inputs,
-                                  float scale, int64_t count) {
-  attn::ProblemSizes sizes = sizesOf(file, shape);
-  oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK, sizes.qOrigin,
-                          sizes.kOrigin, sizes.parameters, shape.operands};
-  oracle::AttentionOracle definition(file.pattern(), problem, inputs, scale);
-  bool hasPredicate = false; // evaluated through the context of the file, which serves one thread
-  file.pattern()->walk([&](attn::PredicateOp) { hasPredicate = true; });
-  return oracle::referenceRows(definition, oracle::sampleRows(inputs.sizes, count), inputs.dtype(),
-                               hasPredicate ? 1 : 0);
+oracle::KindCall definitionOf(const DeviceCall &call) {
+  attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
+  const oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK,      sizes.qOrigin,
+                                sizes.kOrigin, sizes.parameters, call.shape.operands};
+  return {call.file.pattern(), problem, call.inputs, call.scale, {}, call.outDType};
+}
+
+Result<RoleTensors> launchOnce(const Device &device, const DeviceCall &call, const KernelRecord &record) {
+  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, record));
+  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call));
+  HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
+  HEDDLE_TRY(kernel.launch(nullptr, args));
+  RoleTensors results;
+  HEDDLE_TRY(problem.download(results));
+  return results;
 }
 
 Result<void *> DeviceProblem::copyInput(const std::string &name, const void *data, int64_t bytes) {
@@ -150,30 +155,27 @@ Status DeviceProblem::checkInputs() const {
   return Status();
 }
 
-Result<oracle::RowResult> DeviceProblem::readRow(const oracle::RowId &id) const {
-  HostTensor values = HostTensor::zeros(outDType, {sizes.valueDim});
-  int64_t row = (id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head, bytes = values.data.size();
-  HEDDLE_TRY(written(Role::out).copyTo(values.data.data(), bytes, row * bytes));
-  float logSum = 0;
-  int64_t place = (id.batch * sizes.heads + id.head) * sizes.seqlenQ + id.row;
-  HEDDLE_TRY(written(Role::lse).copyTo(&logSum, sizeof logSum, place * sizeof logSum));
-  oracle::RowResult result;
+Result<std::vector<double>> DeviceProblem::readRow(const RoleSpec &role, const oracle::RowId &id) const {
+  const oracle::RowSpan span = oracle::spanOf(role, sizes.shapeOf(role), id);
+  HostTensor values = HostTensor::zeros(elementOf(role, dtype, outDType), {span.count});
+  const int64_t bytes = int64_t(values.data.size());
+  HEDDLE_TRY(written(role.role).copyTo(values.data.data(), bytes, span.first / span.count * bytes));
+  std::vector<double> row;
   for (float value : values.toFloats())
-    result.out.push_back(value);
-  result.lse = logSum;
-  return result;
+    row.push_back(value);
+  return row;
 }
 
-Result<oracle::VerifyReport> DeviceProblem::compare(const oracle::ReferenceRows &reference) const {
+Result<oracle::KindReport> DeviceProblem::compare(const oracle::KindReference &reference) const {
   HEDDLE_TRY(device.synchronize());
   HEDDLE_TRY(checkGuards());
   Status failure;
-  oracle::VerifyReport report = oracle::compareRows(reference, [&](const oracle::RowId &id) {
-    Result<oracle::RowResult> row = readRow(id);
+  oracle::KindReport report = reference.compare([&](Role role, const oracle::RowId &id) {
+    Result<std::vector<double>> row = readRow(specOf(role), id);
     if (row)
       return row.take();
     failure = row.status();
-    return oracle::RowResult{std::vector<double>(sizes.valueDim, std::nan("")), std::nan("")};
+    return std::vector<double>(oracle::spanOf(specOf(role), sizes.shapeOf(specOf(role)), id).count, std::nan(""));
   });
   HEDDLE_TRY(failure);
   return report;

@@ -1,6 +1,6 @@
 //===- DeviceProblem.h - one attention call on a GPU ------------*- C++ -*-===//
 // Owns the tensors of one call in device memory, the argument struct that describes them, and the comparison of what
-// a kernel wrote with reference rows. Shared by run, tune and bench.
+// a kernel wrote with the definition. Shared by run, tune and bench.
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "compiler/Measure/GuardedBuffer.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
-#include "compiler/Oracle/AttentionOracle.h"
+#include "compiler/Oracle/KindOracle.h"
 #include "runtime/Device/Kernel.h"
 
 #include <optional>
@@ -36,10 +36,6 @@ struct GpuArch;
 /// The row of the architecture table for a GPU.
 Result<const GpuArch *> archOf(const Device &device);
 
-/// What AttentionOracle says of `count` sampled rows of the call.
-oracle::ReferenceRows referenceOf(const PatternFile &file, const ProblemShape &shape, const AttentionInputs &inputs,
-                                  float scale, int64_t count);
-
 /// What is called; `outDType`: nothing means that of the inputs.
 struct DeviceCall {
   const PatternFile &file;
@@ -48,6 +44,12 @@ struct DeviceCall {
   float scale;
   std::optional<DType> outDType = {};
 };
+
+/// The call as the definition takes it; refers to the call's inputs and pattern.
+oracle::KindCall definitionOf(const DeviceCall &call);
+
+/// What one launch of the kernel writes.
+Result<RoleTensors> launchOnce(const Device &device, const DeviceCall &call, const KernelRecord &record);
 
 /// Movable. Not thread safe. The GPU's default stream orders everything.
 class DeviceProblem {
@@ -61,9 +63,9 @@ public:
 
   /// Fills with NaN what is written.
   Status poison();
-  /// Of a forward call: waits for the GPU and compares the reference rows. internal: a kernel wrote beside the results
+  /// Waits for the GPU and compares what was written with the definition. internal: a kernel wrote beside the results
   /// or its workspace.
-  Result<oracle::VerifyReport> compare(const oracle::ReferenceRows &reference) const;
+  Result<oracle::KindReport> compare(const oracle::KindReference &reference) const;
   /// Waits for the GPU. internal: a kernel wrote into a tensor that it may only read. Reads all of them back.
   Status checkInputs() const;
   /// Elements of results that are NaN: never written, or wrong.
@@ -81,7 +83,7 @@ private:
   Result<void *> copyInput(const std::string &name, const void *data, int64_t bytes);
   const GuardedBuffer &written(Role role) const;
   Status checkGuards() const;
-  Result<oracle::RowResult> readRow(const oracle::RowId &id) const;
+  Result<std::vector<double>> readRow(const RoleSpec &role, const oracle::RowId &id) const;
 
   Device device;
   AttentionSizes sizes;

@@ -19,7 +19,7 @@ struct LoadedCandidate {
 struct Bench {
   DeviceProblem problem;
   LaunchTimer timer;
-  oracle::ReferenceRows reference;
+  std::unique_ptr<const oracle::KindReference> reference;
 };
 
 class HereMeasurer : public KernelMeasurer {
@@ -34,22 +34,26 @@ public:
     const float scale = setup.scale != 0 ? setup.scale : 1 / std::sqrt(static_cast<float>(setup.headDim));
     const AttentionSizes sizes{shape.batch,   shape.seqlenQ, shape.seqlenK, shape.heads,
                                shape.kvHeads, setup.headDim, setup.valueDim};
-    HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, setup.dtype, setup.seed));
+    HEDDLE_ASSIGN(const KindSpec *kind, findKind(setup.kind));
+    HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, setup.dtype, setup.seed, *kind));
+    HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) {
+      return launchOnce(device, {file, shape, given, scale}, setup.forward);
+    }));
     HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, {file, shape, inputs, scale}));
     HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device, setup.launchLimitSeconds));
     if (Result<ConditionMeter> opened = ConditionMeter::open(device.info().pciBusId))
       meter.emplace(opened.take());
-    bench.emplace(
-        Bench{std::move(problem), std::move(timer), referenceOf(file, shape, inputs, scale, setup.verifiedRows)});
+    bench.emplace(Bench{std::move(problem), std::move(timer),
+                        oracle::referenceOf(definitionOf({file, shape, inputs, scale}), setup.verifiedRows)});
     return Status();
   }
 
   tuner::Verification verify(int64_t candidate, const KernelRecord &record) override {
     tuner::Verification result;
-    Result<oracle::VerifyReport> report = runOnce(candidate, record);
+    Result<oracle::KindReport> report = runOnce(candidate, record);
     if (!report)
       result.failure = launchFailure(report.status());
-    else if (result.maxError = report->maxError; !report->ok)
+    else if (result.maxError = report->worst().maxError; !report->isOk())
       result.failure = tuner::Failure{tuner::Outcome::wrong, wrongness(*report)};
     return result;
   }
@@ -97,19 +101,22 @@ private:
     return bench->timer.time([&] { return launch->launch(nullptr); });
   }
 
-  Result<oracle::VerifyReport> runOnce(int64_t candidate, const KernelRecord &record) {
+  Result<oracle::KindReport> runOnce(int64_t candidate, const KernelRecord &record) {
     HEDDLE_TRY(bench->problem.poison());
     HEDDLE_TRY(timeOnce(candidate, record).status());
-    return bench->problem.compare(bench->reference);
+    return bench->problem.compare(*bench->reference);
   }
 
   tuner::Failure launchFailure(const Status &status) const {
     return {device.isAbandoned() ? tuner::Outcome::timedOut : tuner::Outcome::launchFailed, status.message()};
   }
 
-  static std::string wrongness(const oracle::VerifyReport &report) {
-    return "error " + std::to_string(report.maxError) + ", allowed " + std::to_string(report.allowedError) +
-           "; lse error " + std::to_string(report.maxLseError);
+  static std::string wrongness(const oracle::KindReport &report) {
+    std::string text;
+    for (const oracle::RoleReport &role : report.roles)
+      text += (text.empty() ? "error of " : "; of ") + role.name() + " " + std::to_string(role.maxError) +
+              ", allowed " + std::to_string(role.allowedError);
+    return text;
   }
 
   Device device;

@@ -27,6 +27,7 @@ template <class T, class Read> Result<T> unpacked(const std::string &message, Re
 template <class Task, class F> void eachField(Task &task, F &&f) {
   auto &setup = task.setup;
   auto &shape = setup.shape;
+  f("kind", setup.kind);
   f("batch", shape.batch), f("heads", shape.heads), f("kv_heads", shape.kvHeads);
   f("seqlen_q", shape.seqlenQ), f("seqlen_k", shape.seqlenK);
   f("q_origin", shape.qOrigin), f("k_origin", shape.kOrigin), f("parameters", shape.parameters);
@@ -34,6 +35,11 @@ template <class Task, class F> void eachField(Task &task, F &&f) {
   f("seed", setup.seed), f("rows", setup.verifiedRows), f("launch_limit", setup.launchLimitSeconds);
   f("device", task.device), f("pattern", task.pattern);
   f("operand_file", task.operandFile), f("operand_count", task.operandCount);
+}
+
+/// Of a KernelRecord, likewise.
+template <class Record, class F> void eachRecordField(Record &record, F &&f) {
+  KernelRecord::fields([&](const char *name, auto member) { f(name, record.*member); });
 }
 
 auto writer(Json &json) {
@@ -48,6 +54,7 @@ auto reader(const Json &json) {
 std::string encode(const MeasureTask &task) {
   Json json = Json::object();
   eachField(task, writer(json));
+  eachRecordField(task.setup.forward, writer(json["forward"]));
   return packed(json);
 }
 
@@ -55,6 +62,7 @@ Result<MeasureTask> decodeTask(const std::string &message) {
   return unpacked<MeasureTask>(message, [](const Json &json) {
     MeasureTask task;
     eachField(task, reader(json));
+    eachRecordField(task.setup.forward, reader(json.at("forward")));
     return task;
   });
 }
@@ -62,7 +70,7 @@ Result<MeasureTask> decodeTask(const std::string &message) {
 std::string encode(const MeasureQuestion &question) {
   Json json = {{"what", question.what}, {"candidate", question.candidate}, {"released", question.released}};
   if (question.hasRecord)
-    KernelRecord::fields([&](const char *name, auto member) { json["record"][name] = question.record.*member; });
+    eachRecordField(question.record, writer(json["record"]));
   return packed(json);
 }
 
@@ -74,8 +82,7 @@ Result<MeasureQuestion> decodeQuestion(const std::string &message) {
     json.at("released").get_to(question.released);
     question.hasRecord = json.contains("record");
     if (question.hasRecord)
-      KernelRecord::fields(
-          [&](const char *name, auto member) { json["record"].at(name).get_to(question.record.*member); });
+      eachRecordField(question.record, reader(json["record"]));
     return question;
   });
 }

@@ -46,13 +46,11 @@ class Comparison {
 public:
   explicit Comparison(Role role) { report.role = role; }
 
-  void add(const RowId &id, const GradientRow &reference, const HostTensor &result) {
-    const int64_t dim = int64_t(reference.exact.size());
-    const int64_t first = ((id.batch * result.shape[1] + id.row) * result.shape[2] + id.head) * dim;
+  void add(const RowId &id, const GradientRow &reference, const std::vector<double> &result) {
     const bool keepsNothing =
         std::all_of(reference.unit.begin(), reference.unit.end(), [](double unit) { return unit == 0; });
-    for (int64_t c = 0; c < dim; ++c) {
-      const double exact = reference.exact[c], error = std::abs(double(result.get(first + c)) - exact);
+    for (size_t c = 0; c < reference.exact.size(); ++c) {
+      const double exact = reference.exact[c], error = std::abs(result[c] - exact);
       const bool isWrong = std::isnan(error) || (keepsNothing && error > 0); // no rounding explains anything but 0
       if (isWrong || error > report.maxError) {
         report.maxError = isWrong ? INFINITY : error;
@@ -72,45 +70,63 @@ private:
   double plainError = 0, unit = 0;
 };
 
-RoleReport compare(Role role, const std::vector<RowId> &ids, const std::vector<GradientRow> &rows,
-                   const RoleTensors &results) {
-  Comparison comparison(role);
-  for (size_t i = 0; i < ids.size(); ++i)
-    comparison.add(ids[i], rows[i], results.of(role));
-  return comparison.finished();
-}
+/// An argument whose gradient is compared too.
+struct NamedGradient {
+  std::string argument;
+  const HostTensor *gradient;
+};
+
+class BackwardReference final : public KindReference {
+public:
+  BackwardReference(const KindCall &call, int64_t rows) : gradients(referenceGradients(call, rows)) {
+    attn::PatternOp pattern = call.pattern;
+    for (const ArgumentResult &wanted : call.arguments)
+      arguments.push_back({pattern.getParameterName(wanted.argument).str(), wanted.gradient});
+  }
+
+  /// Rows of gradients whose references are all 0, of what keeps nothing, must be 0.
+  KindReport compare(const RowsOfRoles &produced) const override {
+    KindReport report;
+    report.rowsChecked = int64_t(gradients.queries.size());
+    report.keysChecked = int64_t(gradients.keys.size());
+    report.roles = {compareRole(Role::dQ, gradients.queries, gradients.dQ, produced),
+                    compareRole(Role::dK, gradients.keys, gradients.dK, produced),
+                    compareRole(Role::dV, gradients.keys, gradients.dV, produced)};
+    for (size_t i = 0; i < gradients.arguments.size(); ++i)
+      report.roles.push_back(compareArgument(arguments[i], gradients.arguments[i]));
+    if (gradients.arguments.size() < arguments.size())
+      report.note = "gradients of arguments are not compared: too many pairs";
+    return report;
+  }
+
+private:
+  static RoleReport compareRole(Role role, const std::vector<RowId> &ids, const std::vector<GradientRow> &rows,
+                                const RowsOfRoles &produced) {
+    Comparison comparison(role);
+    for (size_t i = 0; i < ids.size(); ++i)
+      comparison.add(ids[i], rows[i], produced(role, ids[i]));
+    return comparison.finished();
+  }
+
+  /// Its elements one by one, as rows.
+  static RoleReport compareArgument(const NamedGradient &wanted, const GradientRow &reference) {
+    Comparison comparison(Role::dQ);
+    for (int64_t i = 0; i < wanted.gradient->elements(); ++i)
+      comparison.add({0, 0, i}, {{reference.exact[i]}, {reference.plain[i]}, {reference.unit[i]}},
+                     {wanted.gradient->get(i)});
+    RoleReport report = comparison.finished();
+    report.argument = wanted.argument;
+    return report;
+  }
+
+  ReferenceGradients gradients;
+  std::vector<NamedGradient> arguments;
+};
 
 } // namespace
 
-/// Its elements one by one, as rows.
-static RoleReport compareArgument(const KindCall &call, const ArgumentResult &wanted, const GradientRow &reference) {
-  Comparison comparison(Role::dQ);
-  HostTensor flat = *wanted.gradient;
-  flat.shape = {1, flat.elements(), 1, 1};
-  for (int64_t i = 0; i < flat.elements(); ++i)
-    comparison.add({0, 0, i}, {{reference.exact[i]}, {reference.plain[i]}, {reference.unit[i]}}, flat);
-  RoleReport report = comparison.finished();
-  attn::PatternOp pattern = call.pattern;
-  report.argument = pattern.getParameterName(wanted.argument).str();
-  return report;
-}
-
-KindReport compareGradients(const ReferenceGradients &reference, const KindCall &call, const RoleTensors &results) {
-  KindReport report;
-  report.rowsChecked = int64_t(reference.queries.size());
-  report.keysChecked = int64_t(reference.keys.size());
-  report.roles = {compare(Role::dQ, reference.queries, reference.dQ, results),
-                  compare(Role::dK, reference.keys, reference.dK, results),
-                  compare(Role::dV, reference.keys, reference.dV, results)};
-  for (size_t i = 0; i < reference.arguments.size(); ++i)
-    report.roles.push_back(compareArgument(call, call.arguments[i], reference.arguments[i]));
-  if (reference.arguments.size() < call.arguments.size())
-    report.note = "gradients of arguments are not compared: too many pairs";
-  return report;
-}
-
-KindReport backwardOracle(const KindCall &call, const RoleTensors &results, int64_t rows) {
-  return compareGradients(referenceGradients(call, rows), call, results);
+std::unique_ptr<const KindReference> backwardOracle(const KindCall &call, int64_t rows) {
+  return std::make_unique<BackwardReference>(call, rows);
 }
 
 } // namespace heddle::oracle

@@ -97,7 +97,4 @@ struct ReferenceGradients {
 /// `count` of each (sampleRows), spread over `threads` threads (0: one per processor).
 ReferenceGradients referenceGradients(const KindCall &call, int64_t count, int threads = 0);
 
-/// A NaN counts as an infinite error. Rows of gradients whose references are all 0, of what keeps nothing, must be 0.
-KindReport compareGradients(const ReferenceGradients &reference, const KindCall &call, const RoleTensors &results);
-
 } // namespace heddle::oracle

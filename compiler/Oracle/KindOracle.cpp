@@ -2,11 +2,12 @@
 #include "compiler/Oracle/KindOracle.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace heddle::oracle {
 
 #define HEDDLE_KIND_ORACLE(identifier, ...)                                                                            \
-  KindReport identifier##Oracle(const KindCall &call, const RoleTensors &results, int64_t rows);
+  std::unique_ptr<const KindReference> identifier##Oracle(const KindCall &call, int64_t rows);
 HEDDLE_KINDS(HEDDLE_KIND_ORACLE)
 #undef HEDDLE_KIND_ORACLE
 
@@ -14,23 +15,72 @@ bool KindReport::isOk() const {
   return std::all_of(roles.begin(), roles.end(), [](const RoleReport &role) { return role.isOk(); });
 }
 
-KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows) {
+const RoleReport &KindReport::worst() const {
+  const auto rank = [](const RoleReport &role) {
+    const bool isTensor = !role.argument.empty() || specOf(role.role).form == RoleForm::tensor;
+    const double share = role.maxError / std::max(role.allowedError, std::numeric_limits<double>::min());
+    return std::pair(isTensor, share);
+  };
+  return *std::max_element(roles.begin(), roles.end(),
+                           [&](const RoleReport &a, const RoleReport &b) { return rank(a) < rank(b); });
+}
+
+RowSpan spanOf(const RoleSpec &role, const std::vector<int64_t> &shape, const RowId &id) {
+  if (role.dim == RoleExtent::one)
+    return {(id.batch * shape[1] + id.head) * shape[2] + id.row, 1};
+  return {((id.batch * shape[1] + id.row) * shape[2] + id.head) * shape[3], shape[3]};
+}
+
+RowsOfRoles rowsOf(const RoleTensors &results) {
+  return [&results](Role role, const RowId &id) {
+    const HostTensor &tensor = results.of(role);
+    const RowSpan span = spanOf(specOf(role), tensor.shape, id);
+    std::vector<double> row;
+    for (int64_t i = span.first; i < span.first + span.count; ++i)
+      row.push_back(tensor.get(i));
+    return row;
+  };
+}
+
+std::unique_ptr<const KindReference> referenceOf(const KindCall &call, int64_t rows) {
   static constexpr decltype(&forwardOracle) oracles[] = {
 #define HEDDLE_KIND_ORACLE(identifier, ...) identifier##Oracle,
       HEDDLE_KINDS(HEDDLE_KIND_ORACLE)
 #undef HEDDLE_KIND_ORACLE
   };
-  return oracles[call.inputs.kind - kinds().data()](call, results, rows);
+  return oracles[call.inputs.kind - kinds().data()](call, rows);
 }
 
-KindReport forwardOracle(const KindCall &call, const RoleTensors &results, int64_t rows) {
+KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows) {
+  return referenceOf(call, rows)->compare(rowsOf(results));
+}
+
+namespace {
+
+class ForwardReference final : public KindReference {
+public:
+  explicit ForwardReference(ReferenceRows rows) : rows(std::move(rows)) {}
+
+  KindReport compare(const RowsOfRoles &produced) const override {
+    const VerifyReport report = compareRows(
+        rows, [&](const RowId &id) { return RowResult{produced(Role::out, id), produced(Role::lse, id).front()}; });
+    return {report.rowsChecked,
+            0,
+            {},
+            {{Role::out, {}, report.maxError, report.allowedError, report.worst},
+             {Role::lse, {}, report.maxLseError, report.allowedLseError, report.worstLse}}};
+  }
+
+private:
+  ReferenceRows rows;
+};
+
+} // namespace
+
+std::unique_ptr<const KindReference> forwardOracle(const KindCall &call, int64_t rows) {
   const AttentionOracle definition(call.pattern, call.problem, call.inputs, call.scale);
-  const VerifyReport report = verifyRows(definition, results.out, results.lse, sampleRows(call.inputs.sizes, rows));
-  return {report.rowsChecked,
-          0,
-          {},
-          {{Role::out, {}, report.maxError, report.allowedError, report.worst},
-           {Role::lse, {}, report.maxLseError, report.allowedLseError, report.worstLse}}};
+  return std::make_unique<ForwardReference>(
+      referenceRows(definition, sampleRows(call.inputs.sizes, rows), call.outDType.value_or(call.inputs.dtype())));
 }
 
 } // namespace heddle::oracle

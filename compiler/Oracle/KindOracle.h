@@ -6,6 +6,9 @@
 
 #include "compiler/Oracle/AttentionOracle.h"
 
+#include <functional>
+#include <memory>
+
 namespace heddle::oracle {
 
 /// Of what a call writes under one role. A NaN is an infinite error.
@@ -25,7 +28,21 @@ struct KindReport {
   std::vector<RoleReport> roles;            ///< what the kind writes, in its order
 
   bool isOk() const;
+  /// Of the tensors, or of the arrays where there is no tensor, what is nearest to its bound or farthest beyond it.
+  const RoleReport &worst() const;
 };
+
+/// Elements of a row in the tensor of its role.
+struct RowSpan {
+  int64_t first, count;
+};
+/// `shape`: AttentionSizes::shapeOf.
+RowSpan spanOf(const RoleSpec &role, const std::vector<int64_t> &shape, const RowId &id);
+
+/// The values of a row of what a call wrote; one of an array without a dim.
+using RowsOfRoles = std::function<std::vector<double>(Role role, const RowId &id)>;
+/// `results` must outlive it.
+RowsOfRoles rowsOf(const RoleTensors &results);
 
 /// The gradient of an argument of the pattern, as a call gave it.
 struct ArgumentResult {
@@ -40,9 +57,22 @@ struct KindCall {
   const AttentionInputs &inputs;
   double scale;
   std::vector<ArgumentResult> arguments = {}; ///< of a backward call
+  std::optional<DType> outDType = {};         ///< of out; nothing: that of the inputs
 };
 
-/// Compares so many sampled rows (sampleRows), and keys, of what a call of the inputs' kind wrote with its definition.
+/// What a call of a kind should give at sampled rows, and keys: computed once and compared with many results. Of the
+/// call, it refers to the gradients of arguments only.
+class KindReference {
+public:
+  virtual ~KindReference() = default;
+  /// A NaN counts as an infinite error.
+  virtual KindReport compare(const RowsOfRoles &produced) const = 0;
+};
+
+/// At most so many rows (sampleRows) of what a call of the inputs' kind writes.
+std::unique_ptr<const KindReference> referenceOf(const KindCall &call, int64_t rows);
+
+/// Compares them with what a call wrote.
 KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows);
 
 } // namespace heddle::oracle

@@ -97,32 +97,52 @@ Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVers
   return publishName(store, prepared, request.name.empty() ? prepared.name : request.name);
 }
 
-Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request,
-                                                     const GpuArch &arch) {
-  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file));
+static KernelShape kernelShapeOf(const TuneRequest &request, const GpuArch &arch) {
   KernelShape shape;
+  shape.kind = request.kind;
   shape.arch = &arch;
   shape.dtype = request.dtype;
   shape.headDim = request.headDim;
   shape.valueDim = request.valueDim;
   shape.queries = request.shape.seqlenQ;
-  return TuneSpace::create(std::move(prepared), shape, request.skeleton);
+  return shape;
+}
+
+Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request,
+                                                     const GpuArch &arch) {
+  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file, PassFunctions::ofAll, walkOf(request.kind)));
+  return TuneSpace::create(std::move(prepared), kernelShapeOf(request, arch), request.skeleton);
+}
+
+/// With the default forward kernel, where calls of the kind read what it writes.
+static Result<MeasureSetup> setupOf(const PatternFile &file, const TuneRequest &request, const GpuArch &arch) {
+  MeasureSetup setup = request;
+  HEDDLE_ASSIGN(const KindSpec *kind, findKind(request.kind));
+  if (!readsForward(*kind))
+    return setup;
+  KernelShape forward = kernelShapeOf(request, arch);
+  forward.kind = kinds().front().name;
+  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file, PassFunctions::ofDefaults));
+  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, forward, ""));
+  setup.forward = std::move(variant.record);
+  return setup;
 }
 
 static Result<std::shared_ptr<KernelMeasurer>> makeMeasurer(const PatternFile &file, const TuneRequest &request,
-                                                            const Device &device) {
+                                                            const Device &device, const GpuArch &arch) {
+  HEDDLE_ASSIGN(MeasureSetup setup, setupOf(file, request, arch));
   if (request.measureProgram.empty())
-    return std::shared_ptr<KernelMeasurer>(measureHere(device, file, request));
+    return std::shared_ptr<KernelMeasurer>(measureHere(device, file, setup));
   HEDDLE_ASSIGN(std::unique_ptr<KernelMeasurer> elsewhere,
-                measureElsewhere(request.measureProgram, file, device.info().ordinal, request));
+                measureElsewhere(request.measureProgram, file, device.info().ordinal, setup));
   return std::shared_ptr<KernelMeasurer>(std::move(elsewhere));
 }
 
 Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, const Device &device, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
-  // it gets ready meanwhile
-  HEDDLE_ASSIGN(std::shared_ptr<KernelMeasurer> measurer, makeMeasurer(file, request, device));
   HEDDLE_ASSIGN(const GpuArch *arch, archOf(device));
+  // it gets ready meanwhile
+  HEDDLE_ASSIGN(std::shared_ptr<KernelMeasurer> measurer, makeMeasurer(file, request, device, *arch));
   HEDDLE_ASSIGN(std::shared_ptr<const TuneSpace> space, tuneSpaceOf(file, request, *arch));
   const KernelRequest &kernel = space->request();
 

@@ -1,11 +1,10 @@
 //===- BenchRow.cpp - one measured workload -------------------------------===//
 #include "compiler/Tools/BenchRow.h"
+#include "compiler/Session/ChooseKernel.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Measure/LauncherProcess.h"
-#include "compiler/Session/PreparedPattern.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
-#include "runtime/Store/Store.h"
 
 #include <iostream>
 #include <algorithm>
@@ -15,41 +14,38 @@
 namespace heddle::cli {
 namespace {
 
-struct Found {
-  KernelRecord record;
-  std::string match; ///< in words
-  std::string name;
-};
-
-Result<StoreStack> openStores(const BenchSetup &setup) {
-  HEDDLE_ASSIGN(StoreStack stores, setup.database.openForLookup());
-  if (stores.isEmpty()) {
-    HEDDLE_ASSIGN(Store own, setup.database.open(StoreMode::readOnly));
-    stores.add(std::move(own));
-  }
-  return stores;
+KernelShape kernelShapeOf(const Workload &workload, const GpuArch &arch, const KindSpec &kind) {
+  KernelShape shape;
+  shape.arch = &arch;
+  shape.kind = kind.name;
+  shape.dtype = workload.dtype;
+  shape.headDim = workload.headDim;
+  shape.valueDim = workload.valueDim;
+  shape.queries = workload.shape.seqlenQ;
+  return shape;
 }
 
-Result<Found> findKernel(const BenchSetup &setup) {
-  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(setup.file));
-  KernelShape shape;
-  HEDDLE_ASSIGN(shape.arch, archOf(setup.device));
-  shape.dtype = setup.workload.dtype;
-  shape.headDim = setup.workload.headDim;
-  shape.valueDim = setup.workload.valueDim;
-  shape.queries = setup.workload.shape.seqlenQ;
-  if (!setup.config.empty()) {
-    HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, setup.config));
-    return Found{std::move(variant.record), "compiled now", prepared.name};
-  }
-  HEDDLE_ASSIGN(StoreStack stores, openStores(setup));
-  WinnerKey key = winnerKey(setup.file, setup.workload.shape, familyOf(prepared, shape), setup.device.info().identity);
-  HEDDLE_ASSIGN(StackLookup found, stores.lookup(LookupQuery(key, setup.device.info().driverVersion)));
-  if (found.match == MatchKind::none)
-    return Status::notFound("no kernel for '" + prepared.name + "' " + dtypeName(shape.dtype) +
-                            " d=" + std::to_string(shape.headDim) + " in " + stores.paths() +
-                            ": tune it first, or give bench --tune=SECONDS or --config");
-  return Found{std::move(found.record), matchKindName(found.match), prepared.name};
+/// Of calls of the kind: that of the workload, or forward for what such calls read.
+Result<ChosenKernel> kernelFor(const BenchSetup &setup, const KindSpec &kind) {
+  HEDDLE_ASSIGN(const GpuArch *arch, archOf(setup.device));
+  HEDDLE_ASSIGN(StoreStack stores, setup.database.openForLookup());
+  const Workload &workload = setup.workload;
+  return chooseKernel(
+      {setup.file, workload.shape, kernelShapeOf(workload, *arch, kind), &kind == workload.kind ? setup.config : ""},
+      stores, setup.device);
+}
+
+Result<AttentionInputs> inputsOf(const BenchSetup &setup, float scale, uint64_t seed) {
+  const Workload &workload = setup.workload;
+  const ProblemShape &shape = workload.shape;
+  const AttentionSizes sizes{shape.batch,   shape.seqlenQ,    shape.seqlenK,    shape.heads,
+                             shape.kvHeads, workload.headDim, workload.valueDim};
+  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, workload.dtype, seed, *workload.kind));
+  HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) -> Result<RoleTensors> {
+    HEDDLE_ASSIGN(ChosenKernel forward, kernelFor(setup, kinds().front()));
+    return launchOnce(setup.device, {setup.file, shape, given, scale}, forward.record);
+  }));
+  return inputs;
 }
 
 double median(std::vector<double> values) {
@@ -78,33 +74,32 @@ Status timeInTurn(const BenchSetup &setup, const PreparedLaunch &launch, MatrixR
   return {};
 }
 
-/// Compares what another process computed with the reference rows.
-oracle::VerifyReport compareTensors(const HostTensor &out, const HostTensor &lse,
-                                    const oracle::ReferenceRows &reference, const Workload &workload) {
-  const ProblemShape &shape = workload.shape;
-  return oracle::compareRows(reference, [&](const oracle::RowId &id) {
-    oracle::RowResult row;
-    int64_t first = ((id.batch * shape.seqlenQ + id.row) * shape.heads + id.head) * workload.valueDim;
-    for (int64_t c = 0; c < workload.valueDim; ++c)
-      row.out.push_back(out.get(first + c));
-    row.lse = lse.get((id.batch * shape.heads + id.head) * shape.seqlenQ + id.row);
-    return row;
-  });
-}
-
 /// The same call in the second process, checked here.
-Status measureElsewhere(const BenchSetup &setup, const Found &found, uint64_t seed, BenchRow &row,
-                        const oracle::ReferenceRows &reference) {
+Status measureElsewhere(const BenchSetup &setup, uint64_t seed, const oracle::KindReference &reference, BenchRow &row) {
   const Workload &workload = setup.workload;
   const LauncherCall call{setup.launcher,   setup.database.path(), setup.database.shippedPaths(),
-                          found.name,       &kinds().front(),      workload.dtype,
+                          row.pattern,      workload.kind,         workload.dtype,
                           workload.headDim, workload.valueDim,     seed,
                           setup.repetitions};
   HEDDLE_ASSIGN(LauncherAnswer answer, launchElsewhere(setup.file, workload.shape, call));
   row.launcherUs = answer.medianUs;
   row.match = answer.match;
-  row.verified = compareTensors(answer.results.out, answer.results.lse, reference, workload);
+  row.verified = reference.compare(oracle::rowsOf(answer.results));
   return {};
+}
+
+/// None where the kind knows no pairs.
+std::optional<double> visitedFlopsOf(const BenchSetup &setup, const ConfigSummary &config) {
+  const Workload &workload = setup.workload;
+  const int64_t ofPair = workload.kind->flopsOfPair(workload.headDim, workload.valueDim);
+  if (!ofPair)
+    return std::nullopt;
+  const bool walksKeys = workload.kind->isBackward();
+  const attn::TileShape tile{walksKeys ? config.blockN : config.blockM, walksKeys ? config.blockM : config.blockN};
+  const attn::Direction direction = walksKeys ? attn::Direction::Transposed : attn::Direction::Forward;
+  const attn::TileCounts tiles =
+      attn::countTiles(setup.file.analysis(), sizesOf(setup.file, workload.shape), tile, direction);
+  return double(ofPair) * workload.shape.batch * static_cast<double>(tiles.visited) * config.blockM * config.blockN;
 }
 
 } // namespace
@@ -116,46 +111,42 @@ std::optional<double> BenchRow::percentOfRoof() const {
 }
 
 std::optional<double> BenchRow::visitedPercentOfRoof() const {
-  return roofUs > 0 ? std::optional(100 * (visitedFlops / us) / (MatrixRoof::flops() / roofUs)) : std::nullopt;
+  return visitedFlops && roofUs > 0 ? std::optional(100 * (*visitedFlops / us) / (MatrixRoof::flops() / roofUs))
+                                    : std::nullopt;
 }
 
 Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   constexpr uint64_t kSeed = 2; // tuning used 1
-  HEDDLE_ASSIGN(Found found, findKernel(setup));
   const Workload &workload = setup.workload;
   const ProblemShape &shape = workload.shape;
-  AttentionSizes sizes{shape.batch,   shape.seqlenQ,    shape.seqlenK,    shape.heads,
-                       shape.kvHeads, workload.headDim, workload.valueDim};
-  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, workload.dtype, kSeed));
-  float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
-  oracle::ReferenceRows reference = referenceOf(setup.file, shape, inputs, scale, setup.verifiedRows);
-
+  HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(setup, *workload.kind));
   BenchRow row;
-  row.pattern = found.name;
+  attn::PatternOp pattern = setup.file.pattern();
+  row.pattern = pattern.getSymName().str();
   row.workload = workload;
-  row.match = found.match;
-  HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(found.record.config));
+  row.match = chosen.match;
+  HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(chosen.record.config));
   row.config = config.skeleton + " " + config.line;
   if (!setup.skeleton.empty() && config.skeleton != setup.skeleton)
     return Status::unsupported("the fastest kernel that " + setup.database.path() + " knows is of " + config.skeleton +
                                ", not of " + setup.skeleton + "; give a database of its own with --db");
-  attn::ProblemSizes positions = sizesOf(setup.file, shape);
-  double flopsPerPair = 2.0 * (workload.headDim + workload.valueDim) * shape.batch;
-  HEDDLE_ASSIGN(row.flops, keptFlops(setup.file, shape, workload.headDim, workload.valueDim));
-  attn::TileCounts tiles =
-      attn::countTiles(setup.file.analysis(), positions, {config.blockM, config.blockN}, attn::Direction::Forward);
-  row.visitedFlops = flopsPerPair * static_cast<double>(tiles.visited) * config.blockM * config.blockN;
+  HEDDLE_ASSIGN(row.flops,
+                keptFlops(setup.file, shape, workload.kind->flopsOfPair(workload.headDim, workload.valueDim)));
+  row.visitedFlops = visitedFlopsOf(setup, config);
 
-  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(setup.device, {setup.file, shape, inputs, scale}));
-  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(setup.device, found.record));
+  const float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
+  HEDDLE_ASSIGN(AttentionInputs inputs, inputsOf(setup, scale, kSeed));
+  const DeviceCall call{setup.file, shape, inputs, scale};
+  const auto reference = oracle::referenceOf(definitionOf(call), setup.verifiedRows);
+  HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(setup.device, call));
+  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(setup.device, chosen.record));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_TRY(timeInTurn(setup, launch, roof, row));
-  HEDDLE_ASSIGN(row.verified, problem.compare(reference));
+  HEDDLE_ASSIGN(row.verified, problem.compare(*reference));
   HEDDLE_ASSIGN(row.missing, problem.countNaN());
-  row.verified.ok &= row.missing == 0;
-  if (!setup.launcher.empty() && row.verified.ok)
-    HEDDLE_TRY(measureElsewhere(setup, found, kSeed, row, reference));
+  if (!setup.launcher.empty() && row.isRight())
+    HEDDLE_TRY(measureElsewhere(setup, kSeed, *reference, row));
   return row;
 }
 
@@ -164,11 +155,12 @@ void printRow(const BenchRow &row, bool withHeader) {
     printTo(std::cout, "%-16s %5s %8s %6s %4s %10s %9s %7s %9s %10s %10s %6s  %s\n", "pattern", "batch", "seqlen",
             "heads", "d", "us", "TFLOP/s", "% roof", "% visited", "error", "allowed", "right", "kernel");
   const ProblemShape &shape = row.workload.shape;
+  const oracle::RoleReport &worst = row.verified.worst();
   printTo(std::cout, "%-16s %5lld %8lld %6lld %4lld %10.1f %9s %7s %9s %10.2e %10.2e %6s  %s: %s\n",
           row.pattern.c_str(), (long long)shape.batch, (long long)shape.seqlenQ, (long long)shape.heads,
           (long long)row.workload.headDim, row.us, rateText(row.tflops()).c_str(),
-          rateText(row.percentOfRoof()).c_str(), rateText(row.visitedPercentOfRoof()).c_str(), row.verified.maxError,
-          row.verified.allowedError, row.verified.ok ? "yes" : "NO", row.match.c_str(), row.config.c_str());
+          rateText(row.percentOfRoof()).c_str(), rateText(row.visitedPercentOfRoof()).c_str(), worst.maxError,
+          worst.allowedError, row.isRight() ? "yes" : "NO", row.match.c_str(), row.config.c_str());
   std::cout.flush();
 }
 
@@ -177,6 +169,7 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
   for (const BenchRow &row : rows) {
     const ProblemShape &shape = row.workload.shape;
     list.push_back({{"pattern", row.pattern},
+                    {"kind", row.workload.kind->name},
                     {"batch", shape.batch},
                     {"seqlen_q", shape.seqlenQ},
                     {"seqlen_k", shape.seqlenK},
@@ -191,13 +184,11 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
                     {"tflops", rateJson(row.tflops())},
                     {"percent_of_roof", rateJson(row.percentOfRoof())},
                     {"visited_percent_of_roof", rateJson(row.visitedPercentOfRoof())},
-                    {"max_error", row.verified.maxError},
-                    {"allowed_error", row.verified.allowedError},
-                    {"max_lse_error", row.verified.maxLseError},
                     {"missing", row.missing},
-                    {"ok", row.verified.ok},
+                    {"ok", row.isRight()},
                     {"match", row.match},
                     {"config", row.config}});
+    list.back().update(errorsJson(row.verified));
   }
   return {{"device", device}, {"roof", "bf16 matrix product 8192^3 of the same run"}, {"rows", list}};
 }

@@ -14,6 +14,7 @@
 namespace heddle::cli {
 
 struct Workload {
+  const KindSpec *kind;
   ProblemShape shape;
   DType dtype;
   int64_t headDim, valueDim;
@@ -36,17 +37,17 @@ struct BenchRow {
   double us = 0, roofUs = 0;   ///< medians; roofUs 0 if there was no roof
   double launcherUs = 0;       ///< median that the second process saw; 0 without one
   std::optional<double> flops; ///< on kept pairs, whole call; none if they are too many to count without a closed form
-  double visitedFlops = 0;     ///< on the pairs of visited tiles, as the kernel's own tile shape counts them
-  int64_t missing = 0;         ///< elements of out and lse that were NaN
-  oracle::VerifyReport verified;
+  std::optional<double> visitedFlops; ///< on the pairs of visited tiles, as the kernel's own tile shape counts them
+  int64_t missing = 0;                ///< elements of results that were NaN
+  oracle::KindReport verified;
 
+  bool isRight() const { return verified.isOk() && missing == 0; }
   std::optional<double> tflops() const;
   /// Percent of the matrix product's rate; none without a roof.
   std::optional<double> percentOfRoof() const;
   std::optional<double> visitedPercentOfRoof() const;
 };
 
-/// notFound: the database has no kernel for the workload.
 Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof);
 
 void printRow(const BenchRow &row, bool withHeader);

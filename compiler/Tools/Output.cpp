@@ -139,12 +139,30 @@ void printTimes(const std::string &title, const StageTimes &times) {
   printTo(std::cerr, "%-10s %12.3f\n", "total", totalMs(times));
 }
 
-Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t headDim,
-                                        int64_t valueDim) {
+Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t flopsOfPair) {
+  if (!flopsOfPair)
+    return std::optional<double>();
   HEDDLE_ASSIGN(const views::KeptPairs kept, views::keptPairsOf(file, sizesOf(file, shape), shape.operands));
   if (!kept.count)
     return std::optional<double>();
-  return std::optional<double>(2.0 * (headDim + valueDim) * static_cast<double>(*kept.count) * shape.batch);
+  return std::optional<double>(double(flopsOfPair) * static_cast<double>(*kept.count) * shape.batch);
+}
+
+const char *placeWord(const oracle::RoleReport &role) {
+  return !role.argument.empty() ? "element" : specOf(role.role).rows == RoleExtent::seqlenK ? "key" : "row";
+}
+
+Json finiteJson(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
+
+Json errorsJson(const oracle::KindReport &report) {
+  Json json = Json::object();
+  for (const oracle::RoleReport &role : report.roles) {
+    const std::string name = &role == &report.roles.front() ? "" : "_" + role.name();
+    json["max" + name + "_error"] = finiteJson(role.maxError);
+    json["allowed" + name + "_error"] = finiteJson(role.allowedError);
+    json["worst" + name] = {{"batch", role.worst.batch}, {"head", role.worst.head}, {placeWord(role), role.worst.row}};
+  }
+  return json;
 }
 
 std::optional<double> teraflops(const std::optional<double> &flops, double us) {

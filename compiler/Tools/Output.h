@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "compiler/Oracle/KindOracle.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/StageTimes.h"
@@ -63,9 +64,18 @@ Json timesJson(const StageTimes &times);
 /// A table on stderr.
 void printTimes(const std::string &title, const StageTimes &times);
 
-/// Of the whole call, all batch elements as the first; none if the pairs are too many to count without a closed form.
-Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t headDim,
-                                        int64_t valueDim);
+/// Of the whole call, all batch elements as the first, with KindSpec::flopsOfPair; none if the pairs are too many to
+/// count without a closed form, or the kind knows none.
+Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t flopsOfPair);
+
+/// JSON has no infinity: "inf".
+Json finiteJson(double value);
+
+/// What its `worst` names: a row, a key, or an element of an argument.
+const char *placeWord(const oracle::RoleReport &role);
+
+/// Of the first role "max_error", "allowed_error" and "worst", of others "max_lse_error" and so on.
+Json errorsJson(const oracle::KindReport &report);
 
 /// TFLOP/s; none where there are no operations to state.
 std::optional<double> teraflops(const std::optional<double> &flops, double us);

@@ -112,26 +112,11 @@ Result<RunResult> runOnCpu(const RunCall &call) {
   return result;
 }
 
-Status addFromForward(const PatternFile &file, const ProblemShape &shape, float scale, AttentionInputs &inputs) {
-  const KindSpec &kind = *inputs.kind;
-  std::vector<RoleSpec> missing;
-  std::string names;
-  for (const RoleSpec &role : rolesOf(kind, Access::read))
-    if (comesFromForward(kind, role.role) && !inputs.isGiven(role.role)) {
-      names += (names.empty() ? "" : " and ") + std::string(role.name);
-      missing.push_back(role);
-    }
-  if (missing.empty())
-    return {};
-  if (!isQuiet())
-    std::fprintf(stderr, "heddle: the inputs have no %s: computed on the CPU\n", names.c_str());
-  inputs.kind = &kinds().front();
-  Result<RunResult> forward = runOnCpu({file, inputs, shape, scale});
-  inputs.kind = &kind;
-  HEDDLE_TRY(forward.status());
-  for (const RoleSpec &role : missing)
-    inputs.of(role.role) = std::move(forward->of(role.role));
-  return {};
+Status addFromForwardOnCpu(const RunCall &call, AttentionInputs &inputs) {
+  return addFromForward(inputs, [&](const AttentionInputs &given) -> Result<RoleTensors> {
+    HEDDLE_ASSIGN(RunResult forward, runOnCpu({call.file, given, call.shape, call.scale}));
+    return RoleTensors(std::move(forward));
+  });
 }
 
 } // namespace heddle::cli

@@ -1,10 +1,9 @@
 //===- RunDevice.cpp - one attention call on a GPU ----------------------------===//
 // Owns the choice of the kernel (database first, else compiled now) and the copies around its launches.
 //===----------------------------------------------------------------------===//
-#include "compiler/Session/CompileSession.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/KeySplit.h"
-#include "compiler/Session/PreparedPattern.h"
+#include "compiler/Session/ChooseKernel.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/RunTarget.h"
 
@@ -15,25 +14,9 @@
 namespace heddle::cli {
 namespace {
 
-struct ChosenKernel {
-  KernelRecord record;
-  std::string origin; ///< in words
-};
-
-/// The winner of the databases, or an empty record if nothing in them fits.
-Result<ChosenKernel> lookUp(const RunCall &call, const StoreStack &stores, const Device &device,
-                            const KernelFamily &family) {
-  WinnerKey key = winnerKey(call.file, call.shape, family, device.info().identity);
-  HEDDLE_ASSIGN(StackLookup found, stores.lookup(LookupQuery(key, device.info().driverVersion)));
-  if (found.match == MatchKind::none)
-    return ChosenKernel{};
-  return ChosenKernel{std::move(found.record), "from " + found.path + ", match: " + matchKindName(found.match)};
-}
-
-Result<ChosenKernel> chooseKernel(const RunCall &call, const StoreStack &stores, const Device &device,
-                                  bool outFloat32) {
+KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, bool outFloat32) {
   KernelShape shape;
-  HEDDLE_ASSIGN(shape.arch, archOf(device));
+  shape.arch = &arch;
   shape.kind = call.inputs.kind->name;
   shape.dtype = call.inputs.dtype();
   shape.outFloat32 = outFloat32;
@@ -42,21 +25,14 @@ Result<ChosenKernel> chooseKernel(const RunCall &call, const StoreStack &stores,
   shape.headDim = call.inputs.sizes.headDim ? call.inputs.sizes.headDim : call.inputs.sizes.valueDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   shape.queries = call.shape.seqlenQ;
-  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(call.file, PassFunctions::ofAll, walkOf(shape.kind)));
-  const bool cutsBlocks = call.splitKeys && reliesOnBlocks(prepared); // as what is stored may
-  if (cutsBlocks)
-    prepared = withoutBlocks(std::move(prepared));
-  if (call.config.empty() && !cutsBlocks) {
-    HEDDLE_ASSIGN(ChosenKernel stored, lookUp(call, stores, device, familyOf(prepared, shape)));
-    if (!stored.origin.empty())
-      return stored;
-  }
-  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, call.config));
-  if (!call.config.empty())
-    return ChosenKernel{std::move(variant.record), "compiled now, " + call.config};
-  return ChosenKernel{std::move(variant.record),
-                      "compiled now, untuned default: " +
-                          (stores.isEmpty() ? "there is no database" : "no kernel in " + stores.paths())};
+  return shape;
+}
+
+Result<ChosenKernel> kernelFor(const RunCall &call, const StoreStack &stores, const Device &device, bool outFloat32) {
+  HEDDLE_ASSIGN(const GpuArch *arch, archOf(device));
+  return chooseKernel({call.file, call.shape, kernelShapeOf(call, *arch, outFloat32), call.config,
+                       /*cutsBlocks=*/call.splitKeys.has_value()},
+                      stores, device);
 }
 
 /// Milliseconds of the second of two launches.
@@ -91,7 +67,7 @@ double largestDifference(const HostTensor &a, const HostTensor &b) {
 /// The call again, as two launches; `result` holds what one launch gave, and then what the two did.
 Status runSplit(const RunCall &call, const StoreStack &stores, const Kernel &kernel, DeviceProblem &problem,
                 RunResult &result) {
-  HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, stores, kernel.device(), /*outFloat32=*/true));
+  HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(call, stores, kernel.device(), /*outFloat32=*/true));
   HEDDLE_ASSIGN(Kernel first, Kernel::load(kernel.device(), chosen.record));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(KeySplit split, KeySplit::create(first, kernel, args, *call.splitKeys));
@@ -105,6 +81,16 @@ Status runSplit(const RunCall &call, const StoreStack &stores, const Kernel &ker
 
 } // namespace
 
+Status addFromForwardOnDevice(const RunCall &call, const DatabaseOptions &database, AttentionInputs &inputs) {
+  HEDDLE_ASSIGN(Device device, Device::open());
+  HEDDLE_ASSIGN(StoreStack stores, database.openForLookup());
+  return addFromForward(inputs, [&](const AttentionInputs &given) -> Result<RoleTensors> {
+    const RunCall forward{call.file, given, call.shape, call.scale};
+    HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(forward, stores, device, /*outFloat32=*/false));
+    return launchOnce(device, {call.file, call.shape, given, call.scale}, chosen.record);
+  });
+}
+
 Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &database) {
   if (call.scale == 0)
     return Status::unsupported("scale 0 is served by --target=cpu only");
@@ -113,7 +99,7 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
     HEDDLE_ASSIGN(stores, database.openForLookup());
   }
   HEDDLE_ASSIGN(Device device, Device::open());
-  HEDDLE_ASSIGN(ChosenKernel chosen, chooseKernel(call, stores, device, call.outFloat32));
+  HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(call, stores, device, call.outFloat32));
   if (!isQuiet())
     std::cerr << "heddle: kernel " << chosen.origin << '\n';
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, chosen.record));

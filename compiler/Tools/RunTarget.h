@@ -41,8 +41,10 @@ struct RunResult : RoleTensors {
 /// Shows elapsed time on stderr if that is a terminal and the call takes long.
 Result<RunResult> runOnCpu(const RunCall &call);
 
-/// Computes on the CPU what the inputs lack of what comes from a forward call, and says so on stderr.
-Status addFromForward(const PatternFile &file, const ProblemShape &shape, float scale, AttentionInputs &inputs);
+/// Gives `inputs`, which are those of the call, what they lack of what comes from a forward call.
+Status addFromForwardOnCpu(const RunCall &call, AttentionInputs &inputs);
+/// By the best forward kernel of the database, or the default compiled now.
+Status addFromForwardOnDevice(const RunCall &call, const DatabaseOptions &database, AttentionInputs &inputs);
 
 /// GPU 0 with the best kernel of the database, or one compiled now with the default configuration; says on stderr
 /// which. unavailable: no driver, no GPU, or nothing to compile with.

@@ -25,7 +25,7 @@ struct BenchOptions {
   ProblemOptions problem;
   ConfigOptions config;
   DatabaseOptions database;
-  std::string dtype = "bf16", launcher, tuneBudget;
+  std::string kind = "forward", dtype = "bf16", launcher, tuneBudget;
   int64_t rows = 32, repetitions = 20;
   bool json = false;
 };
@@ -38,6 +38,7 @@ Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Wor
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
   HEDDLE_ASSIGN(std::vector<Store> shipped, options.database.openShippedStores());
   TuneRequest request;
+  request.kind = workload.kind->name;
   for (const Store &other : shipped)
     request.shipped.push_back(&other);
   request.shape = workload.shape;
@@ -80,7 +81,7 @@ public:
     }
     if (options.json)
       printJson(rowsJson(rows, device.info().identity.deviceName));
-    bool allRight = std::all_of(rows.begin(), rows.end(), [](const BenchRow &row) { return row.verified.ok; });
+    bool allRight = std::all_of(rows.begin(), rows.end(), [](const BenchRow &row) { return row.isRight(); });
     return allRight ? Ok
                     : fail(Status::invalidArgument("a result differs from the definition by more than is allowed"));
   }
@@ -88,12 +89,14 @@ public:
 private:
   Status runFile(const PatternFile &file) {
     DType dtype = *parseDType(options.dtype);
+    const KindSpec *kind = *findKind(options.kind);
     for (int64_t headDim : options.headDims)
       for (int64_t seqlen : options.seqlens) {
         ProblemOptions problem = options.problem;
         problem.seqlen = seqlen;
         HEDDLE_ASSIGN(ProblemShape shape, problem.shape(file));
-        HEDDLE_TRY(runWorkload(file, Workload{shape, dtype, headDim, options.valueDim ? options.valueDim : headDim}));
+        HEDDLE_TRY(
+            runWorkload(file, Workload{kind, shape, dtype, headDim, options.valueDim ? options.valueDim : headDim}));
       }
     return {};
   }
@@ -129,6 +132,7 @@ Action addBench(CLI::App &command) {
   addValue(command, "FILE", options->files, kPatternType,
            "patterns: files (.mlir) or names of the library ('heddle help patterns')")
       ->required();
+  addKindOption(command, options->kind);
   takesCount(command.add_option("--seqlen", options->seqlens, "lengths, separated by commas"))
       ->required()
       ->delimiter(',');
@@ -155,6 +159,9 @@ Action addBench(CLI::App &command) {
       ->check(CLI::PositiveNumber);
   addJsonOption(command, options->json);
   return [options] {
+    if (!options->launcher.empty() && readsForward(**findKind(options->kind)))
+      return failUsage(Status::invalidArgument("--launcher draws its inputs, and kind " + options->kind +
+                                               " reads what a forward call on them writes"));
     if (!options->launcher.empty() && !options->config.skeleton.empty() && options->tuneBudget.empty())
       return failUsage(Status::invalidArgument("--launcher looks kernels up: with --skeleton it needs --tune"));
     if (!options->tuneBudget.empty())

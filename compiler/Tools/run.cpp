@@ -4,7 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AtomicFile.h"
-#include "compiler/Oracle/KindOracle.h"
+#include "compiler/Measure/DeviceProblem.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/RunTarget.h"
 #include "compiler/Tools/SafeStream.h"
@@ -66,38 +67,18 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
 }
 
 oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
-  attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
-  oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK,      sizes.qOrigin,
-                          sizes.kOrigin, sizes.parameters, call.shape.operands};
-  oracle::KindCall kindCall{call.file.pattern(), problem, call.inputs, call.scale, {}};
+  oracle::KindCall kindCall = definitionOf(
+      {call.file, call.shape, call.inputs, call.scale, call.outFloat32 ? DType::fp32 : call.inputs.dtype()});
   for (size_t i = 0; i < call.gradientsOf.size(); ++i)
     kindCall.arguments.push_back({call.gradientsOf[i], &result.argumentGradients[i]});
   return oracle::verifyCall(kindCall, result, rows);
 }
 
-/// What a row of the role's tensor belongs to.
-const char *wordOf(const oracle::RoleReport &role) {
-  return !role.argument.empty() ? "element" : specOf(role.role).rows == RoleExtent::seqlenK ? "key" : "row";
-}
-
-Json placeJson(const oracle::RoleReport &role) {
-  return {{"batch", role.worst.batch}, {"head", role.worst.head}, {wordOf(role), role.worst.row}};
-}
-
-/// JSON has no infinity.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
-
-/// Of the first role "max_error", of others "max_lse_error".
 Json verifyJson(const oracle::KindReport &report) {
   Json json = {{"ok", report.isOk()}, {"rows", report.rowsChecked}};
   if (report.keysChecked)
     json["keys"] = report.keysChecked;
-  for (const oracle::RoleReport &role : report.roles) {
-    const std::string name = &role == &report.roles.front() ? "" : "_" + role.name();
-    json["max" + name + "_error"] = number(role.maxError);
-    json["allowed" + name + "_error"] = number(role.allowedError);
-    json["worst" + name] = placeJson(role);
-  }
+  json.update(errorsJson(report));
   return json;
 }
 
@@ -108,7 +89,7 @@ void printVerify(const oracle::KindReport &report) {
   printTo(std::cout, "  %-5s %12s %12s   worst row\n", "", "error", "allowed");
   for (const oracle::RoleReport &role : report.roles)
     printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, %s %lld   %s\n", role.name().c_str(),
-            role.maxError, role.allowedError, (long long)role.worst.batch, (long long)role.worst.head, wordOf(role),
+            role.maxError, role.allowedError, (long long)role.worst.batch, (long long)role.worst.head, placeWord(role),
             (long long)role.worst.row, role.isOk() ? "ok" : "WRONG");
   if (!report.note.empty())
     printTo(std::cout, "  %s\n", report.note.c_str());
@@ -146,8 +127,8 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
     json["verify"] = verified ? verifyJson(*verified) : Json();
     if (result.split)
       json["split"] = {{"key", *call.splitKeys},
-                       {"out_difference", number(result.split->out)},
-                       {"lse_difference", number(result.split->lse)}};
+                       {"out_difference", finiteJson(result.split->out)},
+                       {"lse_difference", finiteJson(result.split->lse)}};
     if (call.repeat)
       json["equal_launches"] = *call.repeat;
     printJson(json);
@@ -255,6 +236,19 @@ Result<ProblemShape> shapeOfCall(const PatternFile &file, const RunOptions &opti
   return shape;
 }
 
+/// Computes what the inputs of the call lack of a forward call, and says so.
+Status completeInputs(const RunOptions &options, const RunCall &call, AttentionInputs &inputs) {
+  std::string names;
+  for (const RoleSpec &role : missingOfForward(inputs))
+    names += (names.empty() ? "" : " and ") + std::string(role.name);
+  if (names.empty())
+    return {};
+  const bool isOnCpu = options.target == "cpu";
+  if (!isQuiet())
+    std::cerr << "heddle: the inputs have no " << names << ": computed on the " << (isOnCpu ? "CPU" : "GPU") << '\n';
+  return isOnCpu ? addFromForwardOnCpu(call, inputs) : addFromForwardOnDevice(call, options.database, inputs);
+}
+
 int runRun(const RunOptions &options) {
   if (Status output = checkRunOutput(options); !output.isOk())
     return fail(output);
@@ -283,10 +277,18 @@ int runRun(const RunOptions &options) {
   if (!writable.isOk())
     return fail(writable);
   double scale = options.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(inputs->sizes.headDim, 1))));
-  if (Status added = addFromForward(**file, *shape, static_cast<float>(scale), *inputs); !added.isOk())
+  const RunCall call{**file,
+                     *inputs,
+                     *shape,
+                     static_cast<float>(scale),
+                     options.outDType == "fp32",
+                     options.config,
+                     options.splitKeys,
+                     *gradientsOf,
+                     options.repeat};
+  if (Status added = completeInputs(options, call, *inputs); !added.isOk())
     return fail(added);
-  return execute(options, RunCall{**file, *inputs, *shape, static_cast<float>(scale), options.outDType == "fp32",
-                                  options.config, options.splitKeys, *gradientsOf, options.repeat});
+  return execute(options, call);
 }
 
 /// "out [batch, seqlen_q, heads, value_dim], lse [batch, heads, seqlen_q]"
@@ -305,8 +307,8 @@ Action addRun(CLI::App &command) {
   addKindOption(command, options->kind);
   addValue(command, "--inputs", options->inputs, "X.safetensors",
            "Tensors " + rolesText(Access::read) +
-               " in bf16, fp16 or fp32; backward, also d_out, and out and lse, which are computed on the CPU where "
-               "they are missing")
+               " in bf16, fp16 or fp32; backward, also d_out, and out and lse, which are computed on the "
+               "target where they are missing")
       ->required();
   addValue(command, "--output", options->output, "Y.safetensors",
            "Where " + rolesText(Access::write) + " go; backward, d_q, d_k and d_v")

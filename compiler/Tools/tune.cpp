@@ -115,6 +115,7 @@ TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, dou
   TuneRequest request;
   request.shape = shape;
   KernelShape kernel = options.shape.shape(baselineGpuArch());
+  request.kind = kernel.kind;
   request.dtype = kernel.dtype;
   request.headDim = kernel.headDim;
   request.valueDim = kernel.valueDim;
@@ -216,7 +217,8 @@ int runTune(const TuneOptions &options) {
   progress.finish();
   if (!outcome)
     return fail(outcome.status());
-  Result<std::optional<double>> flops = keptFlops(**file, *shape, request.headDim, request.valueDim);
+  Result<std::optional<double>> flops =
+      keptFlops(**file, *shape, (*findKind(request.kind))->flopsOfPair(request.headDim, request.valueDim));
   if (!flops)
     return fail(flops.status());
   return report(options, *place, *outcome, *flops, store->path());

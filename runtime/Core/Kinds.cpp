@@ -34,6 +34,12 @@ const KindRole *KindSpec::find(Role role) const {
   return found == roles.end() ? nullptr : &*found;
 }
 
+int64_t KindSpec::flopsOfPair(int64_t headDim, int64_t valueDim) const {
+  if (!find(Role::q))
+    return 0;
+  return 2 * (isBackward() ? 3 * headDim + 2 * valueDim : headDim + valueDim);
+}
+
 Result<const KindSpec *> findKind(std::string_view kind) {
   constexpr std::string_view suffix = KernelFamily::kFloatOutSuffix;
   if (kind.size() > suffix.size() && kind.substr(kind.size() - suffix.size()) == suffix)

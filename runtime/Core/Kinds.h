@@ -84,6 +84,9 @@ struct KindSpec {
   const KindRole *find(Role role) const;
   // Gradients of k and v: what computes them walks the pattern from its keys, and needs derivatives of its scores.
   bool isBackward() const { return find(Role::dK) != nullptr; }
+  // Floating-point operations on a kept pair: of forward calls two products, S = Q K^T and O = P V; of backward ones
+  // five, S and dP = dO V^T, dV = P^T dO, dK = dS^T Q and dQ = dS K. 0: calls of the kind know no pairs.
+  int64_t flopsOfPair(int64_t headDim, int64_t valueDim) const;
 };
 
 // KIND(identifier, name, role...): the kinds, each with its roles in the order in which sizes are taken from them.

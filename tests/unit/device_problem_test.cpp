@@ -109,7 +109,7 @@ TEST_CASE("what a kernel writes beside its results, its workspace and into its i
   ProblemShape shape = shapeWithTable(*file);
   DeviceProblem problem = require(DeviceProblem::create(device, {*file, shape, inputs, 1}));
   const AttentionArgs args = require(problem.argumentsFor(kernel));
-  oracle::ReferenceRows nothing;
+  const auto nothing = oracle::referenceOf(definitionOf({*file, shape, inputs, 1}), 0);
   auto byteAt = [](const void *base, int64_t offset) -> uint8_t & {
     return const_cast<uint8_t *>(static_cast<const uint8_t *>(base))[offset];
   };
@@ -122,10 +122,10 @@ TEST_CASE("what a kernel writes beside its results, its workspace and into its i
                 {byteAt(args.lse, lseBytes + 7), "outside of 'lse': 7 bytes behind it"},
                 {byteAt(args.workspace, args.workspace_bytes), "outside of 'workspace': 0 bytes behind it"}};
   for (auto &stray : strays) {
-    require(problem.compare(nothing));
+    require(problem.compare(*nothing));
     const uint8_t before = stray.byte;
     stray.byte = 0;
-    CHECK(problem.compare(nothing).status().message().find(stray.said) != std::string::npos);
+    CHECK(problem.compare(*nothing).status().message().find(stray.said) != std::string::npos);
     stray.byte = before;
   }
   require(problem.checkInputs());
@@ -140,4 +140,59 @@ TEST_CASE("what a kernel writes beside its results, its workspace and into its i
     byteAt(input, 3) ^= 1;
   }
   require(problem.checkInputs());
+}
+
+TEST_CASE("gradients are compared by the roles of their kind, and what a forward call writes is asked for once") {
+  startFake();
+  Device device = require(Device::open(0));
+  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  const ProblemShape shape = shapeWithTable(*file);
+  const KindSpec &kind = *require(findKind("backward"));
+  AttentionInputs inputs = require(randomAttentionInputs({1, 5, 7, 3, 3, 64, 128}, DType::bf16, 1, kind));
+  inputs.dOut = HostTensor::zeros(DType::bf16, inputs.dOut.shape); // so that all gradients are 0
+  int calls = 0;
+  const auto forward = [&](const AttentionInputs &given) -> Result<RoleTensors> {
+    ++calls;
+    CHECK(std::string(given.kind->name) == "forward");
+    return emptyResultsOf(*given.kind, given.sizes, DType::bf16, DType::bf16);
+  };
+  CHECK(missingOfForward(inputs).size() == 2);
+  require(addFromForward(inputs, forward));
+  require(addFromForward(inputs, forward));
+  CHECK(calls == 1);
+  CHECK(inputs.kind == &kind);
+
+  KernelRecord record = forwardRecord("gradients");
+  record.kind = "backward";
+  LaunchPlan plan{PlanService("backward")};
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.grid = {1, 1, 1};
+  launch.block = 128;
+  for (Role role : {Role::out, Role::lse, Role::dQ, Role::dK, Role::dV})
+    launch.appendPointer(role);
+  launch.appendPointer(PointerSource::operand(0));
+  launch.appendI32(LaunchExpr::param(0)), launch.appendI32(LaunchExpr::param(1));
+  record.plan = plan.str();
+  Kernel kernel = require(Kernel::load(device, record));
+  const DeviceCall call{*file, shape, inputs, 1};
+  const auto reference = oracle::referenceOf(definitionOf(call), 1000);
+  DeviceProblem problem = require(DeviceProblem::create(device, call));
+  const AttentionArgs args = require(problem.argumentsFor(kernel));
+  require(kernel.launch(nullptr, args));
+  CHECK_FALSE(require(problem.compare(*reference)).isOk()); // nobody wrote anything
+
+  std::memset(args.d_q.ptr, 0, 5 * 3 * 64 * 2);
+  std::memset(args.d_k.ptr, 0, 7 * 3 * 64 * 2);
+  std::memset(args.d_v.ptr, 0, 7 * 3 * 128 * 2);
+  const oracle::KindReport right = require(problem.compare(*reference));
+  CHECK(right.isOk());
+  CHECK(right.rowsChecked == 5 * 3);
+  CHECK(right.keysChecked == 7 * 3);
+  const uint16_t half = 0x3f00;
+  std::memcpy(static_cast<uint16_t *>(args.d_k.ptr) + (2 * 3 + 1) * 64 + 5, &half, sizeof half);
+  const oracle::KindReport wrong = require(problem.compare(*reference));
+  CHECK_FALSE(wrong.isOk());
+  CHECK(wrong.worst().role == Role::dK);
+  CHECK(wrong.worst().worst.row == 2);
+  CHECK(wrong.worst().worst.head == 1);
 }

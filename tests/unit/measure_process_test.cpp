@@ -71,6 +71,8 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
   task.setup.shape = {2, 6, 3, 5, 7, 11, 13, {4, -5}, {}};
   task.setup.dtype = DType::fp16;
   task.setup.seed = ~uint64_t(0);
+  task.setup.kind = "backward";
+  task.setup.forward = smallKernel();
   task.setup.scale = 0.25f;
   task.pattern = "text";
   task.operandFile = "/tmp/x";
@@ -84,6 +86,8 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
   CHECK(read.setup.shape.parameters == std::vector<int64_t>{4, -5});
   CHECK(read.setup.dtype == DType::fp16);
   CHECK(read.setup.seed == ~uint64_t(0));
+  CHECK(read.setup.kind == "backward");
+  CHECK(read.setup.forward.cubin == task.setup.forward.cubin);
   CHECK(read.setup.scale == 0.25f);
   CHECK(read.operandFile == "/tmp/x");
   CHECK(read.device == 3);

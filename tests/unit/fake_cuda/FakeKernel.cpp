@@ -44,7 +44,8 @@ Code describeLaunch(const KernelNodeParams &asked, Launch &launch) {
   if (!state().handles.count(function) || !state().modules.count(function->module) ||
       function->module->context != currentContext())
     return kInvalidHandle;
-  const bool isPossible = asked.gridX && asked.gridY && asked.gridZ && asked.blockX && asked.blockX <= 384 &&
+  const bool isPossible = asked.gridX && asked.gridY && asked.gridZ && asked.blockX &&
+                          asked.blockX <= state().blockThreads &&
                           asked.sharedBytes <= unsigned(function->maxDynamicShared);
   if (!isPossible || !readParams(asked.params, launch))
     return kErrorInvalidValue;
@@ -126,7 +127,7 @@ Code cuModuleGetFunction(Function *function, Module module, const char *name) {
   FAKE_ENTER_CONTEXT(cuModuleGetFunction);
   if (!state().modules.count(module))
     return kInvalidHandle;
-  if (std::strcmp(name, "heddle_kernel") != 0)
+  if (std::strncmp(name, "heddle_", 7) != 0) // heddle_kernel, or the other launches of a call
     return kNotFound;
   *function = new FunctionStruct{module, {}, 48 << 10};
   std::strncpy((*function)->name, name, sizeof((*function)->name) - 1);
@@ -138,7 +139,9 @@ Code cuFuncGetAttribute(int *value, int attribute, Function function) {
   FAKE_ENTER_CONTEXT(cuFuncGetAttribute);
   if (!state().handles.count(function))
     return kInvalidHandle;
-  *value = attribute == kFunctionSharedBytes ? 1024 : attribute == kFunctionMaxThreadsPerBlock ? 384 : -1;
+  *value = attribute == kFunctionSharedBytes          ? 1024
+           : attribute == kFunctionMaxThreadsPerBlock ? int(state().blockThreads)
+                                                      : -1;
   return *value < 0 ? kErrorInvalidValue : kSuccess;
 }
 
