@@ -1,7 +1,7 @@
 //===- Sm90Backward.cpp - host half of sm90_backward.cuh ---------------------------------------===//
 //
-// Owns what the Hopper backward skeleton serves, its search space, constraints, shared memory and its three launches:
-// delta of all rows, the walk over key tiles, and d_q from its sums. Change it together with sm90_backward.cuh and
+// Owns what the Hopper backward skeleton serves, its search space, constraints, shared memory and its launches:
+// delta of all rows, the walk over key tiles, and d_q from its sums or by a walk over query tiles. Change it together with sm90_backward.cuh and
 // backward_rows.cuh.
 //
 //===----------------------------------------------------------------------===//
@@ -35,7 +35,7 @@ struct Sm90BackwardConfig {
   int64_t blockM = 64;            ///< queries of a step
   int64_t blockN = 128;           ///< keys of a block
   int64_t stages = 2;             ///< tiles of q and of d_out in shared memory
-  int64_t reduce = 1;             ///< 0: the query gradient is added from registers; 1: by copies of whole tiles
+  int64_t reduce = kReduceCopies; ///< how the query gradient comes about (sm90_layout.cuh)
   int64_t producerRegisters = 24; ///< of a thread of the producing warpgroup, after launch; the others get the rest
   int64_t rasterReversed = 0;     ///< 1: last key tile first
   int64_t rasterMib = 32;         ///< what the heads that run side by side read and add, in MiB
@@ -50,6 +50,7 @@ struct Sm90BackwardConfig {
     return consumers() == 1 ? kMostRegisters : std::min(left, kMostRegisters);
   }
   bool splitsColumns() const { return blockM == kConsumerRows; }
+  bool walksQueries() const { return reduce == kReduceNone; }
 
   static const FieldsOf<Sm90BackwardConfig> &fields() {
     using C = Sm90BackwardConfig;
@@ -57,7 +58,7 @@ struct Sm90BackwardConfig {
                                      {{"block_m", &C::blockM, kConsumerRows, kMaxKeys},
                                       {"block_n", &C::blockN, kConsumerRows, kMaxKeys},
                                       {"stages", &C::stages, 2, 4},
-                                      {"reduce", &C::reduce, 0, 1},
+                                      {"reduce", &C::reduce, kReduceRegisters, kReduceNone},
                                       {"producer_registers", &C::producerRegisters, kLeastRegisters, kMostRegisters},
                                       {"raster_reversed", &C::rasterReversed, 0, 1},
                                       {"raster_mib", &C::rasterMib, 1, kLargestField}}};
@@ -80,6 +81,15 @@ int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &confi
 
 int64_t sumSplits(const Sm90BackwardConfig &config) { return config.splitsColumns() ? config.consumers() : 1; }
 
+/// Of both walks: `query` are those of keys, as in KernelRequest::transposed.
+MapRates ratesOf(const KernelRequest &request) {
+  std::vector<VariantRates> both = request.transposed;
+  for (const VariantRates &variant : request.variants)
+    for (int64_t keyRate : variant.keyRates)
+      both.push_back({keyRate, {variant.queryRate}});
+  return MapRates::of(both);
+}
+
 bool hasRates(const std::vector<int64_t> &rates) { return rates != std::vector<int64_t>{1}; }
 
 SmemLayout smemOf(const KernelRequest &request, const Sm90BackwardConfig &config) {
@@ -90,8 +100,9 @@ SmemLayout smemOf(const KernelRequest &request, const Sm90BackwardConfig &config
   layout.append("v", tileBytes(config.blockN, request.valueDim, bytes));
   layout.append("q", tileBytes(config.blockM, request.headDim, bytes), config.stages);
   layout.append("out", tileBytes(config.blockM, request.valueDim, bytes), config.stages);
-  layout.append("scores", tileBytes(config.blockN, config.blockM, bytes), kScoreStages);
-  layout.append("gradient", config.reduce ? kConsumerRows * sumColumns(request, config) * kFloatBytes : 0,
+  layout.append("scores", config.walksQueries() ? 0 : tileBytes(config.blockN, config.blockM, bytes), kScoreStages);
+  layout.append("gradient",
+                config.reduce == kReduceCopies ? kConsumerRows * sumColumns(request, config) * kFloatBytes : 0,
                 config.consumers());
   layout.append("statistics", 2 * config.blockM * kFloatBytes * config.stages);
   return layout;
@@ -108,8 +119,8 @@ Reason checkTiles(const KernelRequest &request, const Sm90BackwardConfig &config
 Reason checkRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
   // Of each lane: what stays, and what lives while the query gradient leaves.
   const int64_t kept = (request.headDim + request.valueDim) / 2, scores = config.blockM / 2;
-  const int64_t need =
-      kept + scores + scores / 2 + (request.hasScores ? scores / 2 : 0) + sumColumns(request, config) / 2;
+  const int64_t queryGradient = config.walksQueries() ? scores / 2 : sumColumns(request, config) / 2;
+  const int64_t need = kept + scores + scores / 2 + (request.hasScores ? scores / 2 : 0) + queryGradient;
   if (config.producerRegisters % kRegisterStep != 0)
     return "producer_registers is " + std::to_string(config.producerRegisters) + ", expected a multiple of " +
            std::to_string(kRegisterStep);
@@ -129,7 +140,7 @@ Reason checkSmem(const KernelRequest &request, const Sm90BackwardConfig &config)
 }
 
 Reason checkReduce(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (!config.reduce || !hasRates(MapRates::of(request.transposed).key))
+  if (config.reduce != kReduceCopies || !hasRates(MapRates::of(request.transposed).key))
     return std::nullopt;
   return "tiles of rows at a stride are no copies in a row, expected reduce=0";
 }
@@ -151,55 +162,133 @@ LaunchExpr rasterOf(const KernelRequest &request, const Sm90BackwardConfig &conf
       1);
 }
 
-KernelLaunch &appendLaunch(LaunchPlan &plan, const char *entry, LaunchExpr grid, int64_t threads) {
-  KernelLaunch &launch = plan.launches.emplace_back();
-  launch.entry = entry;
-  launch.grid[0] = std::move(grid);
-  launch.block = threads;
-  return launch;
+/// Query tiles of a head, of all classes of the rate that has most (row_statistics.cuh).
+LaunchExpr tilesOfHead(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  LaunchExpr most = 0;
+  for (int64_t rate : ratesOf(request).key)
+    most = max(most, LaunchExpr(rate) * ceilDiv(ceilDiv(Symbol::seqlenQ, rate), config.blockM));
+  return most;
 }
 
-void appendRows(KernelLaunch &launch) {
+/// The plan in the making, and what its launches have in common.
+struct BackwardPlan {
+  const KernelRequest &request;
+  const Sm90BackwardConfig &config;
+  LaunchPlan plan;
+  LaunchExpr heads = LaunchExpr(Symbol::batch) * Symbol::heads;
+  LaunchExpr statisticsRows = tilesOfHead(request, config) * LaunchExpr(config.blockM);
+
+  KernelLaunch &append(const char *entry, LaunchExpr grid, int64_t threads) {
+    KernelLaunch &launch = plan.launches.emplace_back();
+    launch.entry = entry;
+    launch.grid[0] = std::move(grid);
+    launch.block = threads;
+    return launch;
+  }
+
+  /// Of floats, `sets` of the rows that tiles of all heads have; it lives through the launches from `first` to `last`.
+  PointerSource appendRows(const char *name, int64_t sets, int64_t first, int64_t last) {
+    return plan.appendRegion(name, rowsOf(sets) * LaunchExpr(kFloatBytes), first, last);
+  }
+  LaunchExpr rowsOf(int64_t sets) const { return LaunchExpr(sets) * heads * statisticsRows; }
+
+  int64_t rateSets() const { return int64_t(ratesOf(request).key.size()); }
+  int64_t branches() const { return int64_t(request.transposed.front().keyRates.size()); }
+};
+
+void appendRowSizes(KernelLaunch &launch) {
   for (Symbol size : {Symbol::batch, Symbol::heads, Symbol::seqlenQ})
     launch.appendI32(size);
 }
 
-void appendPrepare(LaunchPlan &plan, const PointerSource &delta) {
-  KernelLaunch &launch = appendLaunch(
-      plan, "heddle_prepare", LaunchExpr(Symbol::batch) * Symbol::heads * ceilDiv(Symbol::seqlenQ, kPrepareRows),
-      kWarpLanes * kRowWarps);
-  for (const PointerSource &source :
-       {PointerSource(Role::out), PointerSource(Role::dOut), PointerSource(Role::dLse), delta})
+/// What row_statistics.cuh says of every row.
+struct Statistics {
+  PointerSource lse, delta;
+};
+
+void appendPrepare(BackwardPlan &to, const Statistics &statistics) {
+  KernelLaunch &launch =
+      to.append("heddle_prepare", to.heads * ceilDiv(to.statisticsRows, kPrepareRows), kWarpLanes * kRowWarps);
+  for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::dOut), PointerSource(Role::lse),
+                                      PointerSource(Role::dLse), statistics.lse, statistics.delta})
     launch.appendPointer(source);
   appendStrides(launch, Role::out);
   appendStrides(launch, Role::dOut);
-  appendRows(launch);
+  appendRowSizes(launch);
+  launch.appendI32(to.statisticsRows);
 }
 
-void appendFinish(LaunchPlan &plan, const KernelRequest &request, const PointerSource &sums) {
-  const int64_t groups = (request.headDim + kSumGroupColumns - 1) / kSumGroupColumns;
-  const LaunchExpr pieces =
-      LaunchExpr(Symbol::batch) * Symbol::heads * LaunchExpr(Symbol::seqlenQ) * LaunchExpr(groups);
-  KernelLaunch &launch =
-      appendLaunch(plan, "heddle_finish", ceilDiv(pieces, kWarpLanes * kRowWarps), kWarpLanes * kRowWarps);
+void appendFinish(BackwardPlan &to, const PointerSource &sums) {
+  const int64_t groups = (to.request.headDim + kSumGroupColumns - 1) / kSumGroupColumns;
+  const LaunchExpr pieces = to.heads * LaunchExpr(Symbol::seqlenQ) * LaunchExpr(groups);
+  KernelLaunch &launch = to.append("heddle_finish", ceilDiv(pieces, kWarpLanes * kRowWarps), kWarpLanes * kRowWarps);
   launch.appendPointer(sums);
   launch.appendPointer(Role::dQ);
   appendStrides(launch, Role::dQ);
-  appendRows(launch);
+  appendRowSizes(launch);
   launch.appendScaleLog2();
 }
 
-void appendMaps(KernelLaunch &launch, const KernelRequest &request, const Sm90BackwardConfig &config) {
-  const MapRates rates = MapRates::of(request.transposed);
-  const int64_t perRate = rates.mapsPerRate(), m = config.blockM, n = config.blockN;
+/// Maps of both operands of the rows of an item, then of those of the columns of a step.
+void appendMaps(BackwardPlan &to, KernelLaunch &launch, bool ofQueries) {
+  const KernelRequest &request = to.request;
+  const MapRates rates = ratesOf(request);
+  const int64_t items = to.config.blockN, steps = to.config.blockM;
+  const int64_t m = ofQueries ? items : steps, n = ofQueries ? steps : items;
   const MapOperand k = {Role::k, request.kType, Symbol::seqlenK, Symbol::kvHeads, request.headDim, n};
   const MapOperand v = {Role::v, request.vType, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, n};
   const MapOperand q = {Role::q, request.qType, Symbol::seqlenQ, Symbol::heads, request.headDim, m};
   const MapOperand out = {Role::dOut, request.outType, Symbol::seqlenQ, Symbol::heads, request.valueDim, m};
-  appendTensorMaps(launch, k, rates.query, perRate);
-  appendTensorMaps(launch, v, rates.query, perRate);
-  appendTensorMaps(launch, q, rates.key, perRate);
-  appendTensorMaps(launch, out, rates.key, perRate);
+  for (int part = 0; part < 2; ++part) {
+    const bool queries = (part == 0) == ofQueries;
+    appendTensorMaps(launch, queries ? q : k, queries ? rates.key : rates.query, rates.mapsPerRate());
+    appendTensorMaps(launch, queries ? out : v, queries ? rates.key : rates.query, rates.mapsPerRate());
+  }
+}
+
+/// Grid, order and operands of a walk.
+struct Walk {
+  const char *entry;
+  bool ofQueries;
+  LaunchExpr items, raster;
+  PointerSource sums; ///< what it adds to
+};
+
+KernelLaunch &appendWalk(BackwardPlan &to, const Statistics &statistics, const Walk &walk) {
+  const KernelRequest &request = to.request;
+  KernelLaunch &launch = to.append(walk.entry, walk.items, (to.config.consumers() + 1) * kProducerWarps * kWarpLanes);
+  launch.sharedBytes = smemOf(request, to.config).totalBytes();
+  appendOperands(launch, request);
+  appendMaps(to, launch, walk.ofQueries);
+  for (const PointerSource &source : {PointerSource(Role::dK), PointerSource(Role::dV), statistics.lse,
+                                      statistics.delta, walk.sums, PointerSource(Role::dQ)})
+    launch.appendPointer(source);
+  for (Role role : {Role::dK, Role::dV, Role::dQ})
+    appendStrides(launch, role);
+  appendCallSizes(launch, request.qOrigin);
+  launch.appendI32(walk.raster);
+  appendRuntimeSizes(launch, request);
+  return launch;
+}
+
+Walk walkOfKeys(const BackwardPlan &to, const char *entry, const PointerSource &sums) {
+  return {entry, false, LaunchExpr(Symbol::batch) * Symbol::kvHeads * keyItems(to.request, to.config),
+          rasterOf(to.request, to.config), sums};
+}
+
+/// Heads whose K and V fit `raster_mib` run side by side.
+Walk walkOfQueries(const BackwardPlan &to, const char *entry, const PointerSource &sums) {
+  const KernelRequest &request = to.request;
+  LaunchExpr items = 0;
+  for (const VariantRates &variant : request.variants)
+    items = max(items,
+                LaunchExpr(variant.queryRate) * ceilDiv(ceilDiv(Symbol::seqlenQ, variant.queryRate), to.config.blockN));
+  const LaunchExpr bytesOfHead =
+      max(Symbol::seqlenK, 1) * ((request.headDim + request.valueDim) * request.element().bytes);
+  const LaunchExpr group = floorDiv(Symbol::heads, Symbol::kvHeads);
+  const LaunchExpr raster =
+      max(min(floorDiv(to.config.rasterMib * (int64_t(1) << 20), bytesOfHead) * group, to.heads), 1);
+  return {entry, true, to.heads * items, raster, sums};
 }
 
 class Sm90Backward final : public Skeleton {
@@ -213,7 +302,11 @@ public:
         {"block_m", "queries of a step: fewer barriers, more registers", {64, 128}},
         {"block_n", "keys of a block, 64 for each warpgroup: fewer additions to the query gradient", {64, 128}},
         {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
-        {"reduce", "how the query gradient is added to its sums", {0, 1}, {"registers", "copies"}},
+        {"reduce",
+         "how the query gradient comes about: added to sums from registers or by copies, in no order, or by a walk of "
+         "its own",
+         {kReduceRegisters, kReduceCopies, kReduceNone},
+         {"registers", "copies", "walk"}},
         {"raster_reversed", "key tiles in descending order", {0, 1}, {"no", "yes"}},
         {"raster_mib", "what heads that run side by side read and add, in MiB: what should stay in L2", {8, 32, 64}}};
   }
@@ -234,25 +327,34 @@ public:
   // Steps of 128 queries where registers allow them.
   KernelConfig defaultConfig(const KernelRequest &request) const override {
     Sm90BackwardConfig config;
-    config.reduce = !hasRates(MapRates::of(request.transposed).key);
+    config.reduce = hasRates(MapRates::of(request.transposed).key) ? kReduceRegisters : kReduceCopies;
     Sm90BackwardConfig wide = config;
     wide.blockM = 2 * kConsumerRows;
     return !request.hasScores && !whyInfeasible(request, wide) ? wide : config;
   }
 
-  // More registers for the producing threads, which ranges of many pieces want, at the cost of the others'.
+  // Fewer queries a step, then a walk of its own for d_q, which leaves the producing threads more registers: ranges of
+  // many pieces want them.
   std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override {
-    const bool canCopy = !hasRates(MapRates::of(request.transposed).key);
     std::vector<KernelConfig> spares;
-    for (int64_t blockM : {2 * kConsumerRows, kConsumerRows})
-      for (int64_t producerRegisters : {24, 40, 56, 88, 120}) {
-        Sm90BackwardConfig config;
+    const auto offer = [&](Sm90BackwardConfig config) {
+      for (int64_t blockM : {2 * kConsumerRows, kConsumerRows}) {
         config.blockM = blockM;
-        config.reduce = canCopy && producerRegisters == kLeastRegisters;
-        config.producerRegisters = producerRegisters;
         if (!whyInfeasible(request, config))
           spares.push_back(config);
       }
+    };
+    Sm90BackwardConfig config;
+    config.reduce = hasRates(MapRates::of(request.transposed).key) ? kReduceRegisters : kReduceCopies;
+    offer(config);
+    config.reduce = kReduceNone;
+    for (int64_t producerRegisters : {24, 56, 88}) {
+      config.producerRegisters = producerRegisters;
+      offer(config);
+    }
+    config.blockN = kConsumerRows;
+    config.producerRegisters = 120;
+    offer(config);
     return spares;
   }
 
@@ -269,37 +371,35 @@ public:
 
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &given) const override {
     const Sm90BackwardConfig config(given);
-    LaunchPlan plan = planFor(request, 1);
+    BackwardPlan to{request, config, planFor(request, 1)};
     if (MapRates::of(request.transposed).query.size() > 1) // heads of a group would have key tiles of their own
-      plan.serves.mostGroup = 1;
-    const LaunchExpr rows = LaunchExpr(Symbol::batch) * Symbol::heads;
-    const PointerSource delta = plan.appendRegion("delta", rows * Symbol::seqlenQ * LaunchExpr(kFloatBytes), 0, 1);
-    const LaunchExpr words = rows * ceilDiv(Symbol::seqlenQ, config.blockM) *
+      to.plan.serves.mostGroup = 1;
+    const int64_t walk = request.isDetached ? 2 : 1, last = walk + config.walksQueries(); // numbers of launches
+    Statistics statistics{to.appendRows("lse", to.rateSets(), 0, last),
+                          to.appendRows("delta", to.rateSets(), 0, request.isDetached ? 1 : last)};
+    appendPrepare(to, statistics);
+    if (request.isDetached) {
+      const PointerSource deltas = to.appendRows("branch_delta", to.branches(), 1, last);
+      appendWalk(to, statistics, walkOfQueries(to, "heddle_branch_deltas", deltas))
+          .clears.push_back({deltas, 0, to.rowsOf(to.branches()), 0}); // of rows that do not exist
+      statistics.delta = deltas;
+    }
+    if (config.walksQueries()) {
+      appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", statistics.delta)); // adds to nothing
+      appendWalk(to, statistics, walkOfQueries(to, "heddle_query_walk", statistics.delta));
+      return std::move(to.plan);
+    }
+    const LaunchExpr words = to.heads * ceilDiv(Symbol::seqlenQ, config.blockM) *
                              LaunchExpr(config.blockM * sumColumns(request, config) * sumSplits(config));
-    const PointerSource sums = plan.appendRegion("query_sums", words * LaunchExpr(kFloatBytes), 0, 2);
-    appendPrepare(plan, delta);
-    plan.launches.front().clears.push_back({sums, 0, words, 0});
-    KernelLaunch &launch =
-        appendLaunch(plan, "heddle_kernel", LaunchExpr(Symbol::batch) * Symbol::kvHeads * keyItems(request, config),
-                     (config.consumers() + 1) * kProducerWarps * kWarpLanes);
-    launch.sharedBytes = smemOf(request, config).totalBytes();
-    appendOperands(launch, request);
-    appendMaps(launch, request, config);
-    for (const PointerSource &source :
-         {PointerSource(Role::dK), PointerSource(Role::dV), PointerSource(Role::lse), delta, sums})
-      launch.appendPointer(source);
-    appendStrides(launch, Role::dK);
-    appendStrides(launch, Role::dV);
-    appendCallSizes(launch, request.qOrigin);
-    launch.appendI32(rasterOf(request, config));
-    appendRuntimeSizes(launch, request);
-    appendFinish(plan, request, sums);
-    return plan;
+    const PointerSource sums = to.plan.appendRegion("query_sums", words * LaunchExpr(kFloatBytes), walk, walk + 1);
+    appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums)).clears.push_back({sums, 0, words, 0});
+    appendFinish(to, sums);
+    return std::move(to.plan);
   }
 
   std::string traits(const KernelRequest &request, const KernelConfig &given) const override {
     const Sm90BackwardConfig config(given);
-    const MapRates rates = MapRates::of(request.transposed);
+    const MapRates rates = ratesOf(request);
     const int64_t columns = sumColumns(request, config);
     TraitsPrinter printer;
     printer.request(request);
@@ -335,9 +435,6 @@ protected:
       if (dim % kHeadDimStep != 0 || dim > kMaxGradientDim)
         return Status::unsupported("serves head dims that are multiples of " + std::to_string(kHeadDimStep) +
                                    " up to " + std::to_string(kMaxGradientDim) + ", not " + std::to_string(dim));
-    if (request.isDetached)
-      return Status::unsupported("gradient(detached) of several branches needs their outputs apart; gradient(full), or "
-                                 "the CPU target, serves");
     return {};
   }
 };

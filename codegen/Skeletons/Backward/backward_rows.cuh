@@ -1,10 +1,13 @@
-// The launches around the backward kernel, a row at a time: heddle_prepare writes delta, the sum over the value
-// dimension of out * d_out less the gradient of lse; heddle_finish turns the sums of query_sums.cuh into d_q.
-// Launch: heddle_prepare as row_dot.cuh with kPrepareRows rows and kRowWarps warps a block; heddle_finish with
-// ceil(batch * seqlen_q * heads * ceil(kHeadDim / 16) / kFinishThreads) blocks.
+// The launches around the backward kernel, a row at a time: heddle_prepare writes what row_statistics.cuh says, delta being
+// the sum over the value dimension of out * d_out less the gradient of lse; heddle_finish turns the sums of
+// query_sums.cuh into d_q. Of gradient(detached) heddle_prepare leaves the gradient of lse in the place of delta, for
+// heddle_branch_deltas.
+// Launch: heddle_prepare as row_dot.cuh with kPrepareRows rows and kRowWarps warps a block, of as many rows as the tiles
+// of a head have; heddle_finish with ceil(batch * seqlen_q * heads * ceil(kHeadDim / 16) / kFinishThreads) blocks.
 #pragma once
 
 #include "Backward/query_sums.cuh"
+#include "Backward/row_statistics.cuh"
 #include "Backward/row_pieces.cuh"
 #include "Shared/score_units.cuh"
 
@@ -15,10 +18,12 @@ constexpr int kFinishThreads = 32 * kRowWarps;
 
 struct PrepareParams {
   const void *out, *dOut;
+  const float *givenLse;
   const float *dLse; // null: none is given
-  float *delta;
+  float *lse, *delta;
   int64_t outStride[3], dOutStride[3]; // batch, row, head; in elements
   int32_t batch, heads, seqlenQ;
+  int32_t tileRows; // as many as tiles of a head have, by the rate that has most
 };
 
 struct FinishParams {
@@ -55,28 +60,56 @@ struct SumGroup {
   DEV bool hasSecondHalf() const { return KernelTraits::kHeadDim % kSumGroupColumns == 0 || group + 1 < kOfRow; }
 };
 
+struct RowStatistics {
+  float lse, delta;
+};
+
+// A row that keeps nothing has weights of zero: its lse is infinite here.
+DEV RowStatistics statisticsOf(const PrepareParams &p, int64_t row, float delta) {
+  const float natural = p.givenLse[row], dLse = p.dLse ? p.dLse[row] : 0.f;
+  return {natural == -INFINITY ? INFINITY : natural * kLog2OfE, Pattern::kIsDetached ? dLse : delta - dLse};
+}
+
+// To the row's place in the tiles of every rate.
+template <int Slot = 0>
+DEV void writeStatistics(const PrepareParams &p, int32_t head, int32_t row, const RowStatistics &statistics) {
+  constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];
+  const int32_t number = row / kRate, tile = number / kStatisticsRows;
+  if (tile < tilesOfClass(p.seqlenQ, kRate)) {
+    const int64_t place = statisticsPlace(p.batch * p.heads, Slot, head, p.seqlenQ, {kRate, row % kRate, tile});
+    p.lse[place + number % kStatisticsRows] = statistics.lse;
+    p.delta[place + number % kStatisticsRows] = statistics.delta;
+  }
+  if constexpr (Slot + 1 < KernelTraits::kQueryRateCount)
+    writeStatistics<Slot + 1>(p, head, row, statistics);
+}
+
 } // namespace heddle
 
 extern "C" __global__ void __launch_bounds__(32 * heddle::kRowWarps)
     heddle_prepare(const __grid_constant__ heddle::PrepareParams p) {
   using namespace heddle;
   using Rows = RowsOfLane<kPrepareRows, kRowWarps>;
-  const Rows rows(p);
-  const int64_t first = (static_cast<int64_t>(rows.batch) * p.heads + rows.head) * p.seqlenQ;
+  const Rows rows(p, p.tileRows);
+  const int32_t head = rows.batch * p.heads + rows.head;
 #pragma unroll
   for (int step = 0; step < Rows::kSteps; ++step) {
     float sum = 0;
+    if constexpr (!Pattern::kIsDetached) {
 #pragma unroll
-    for (int piece = 0; piece < kPiecesOfLane; ++piece) {
-      Piece out, dOut;
-      loadPiece(p.out, rows.offset(p.outStride, step), piece, out);
-      loadPiece(p.dOut, rows.offset(p.dOutStride, step), piece, dOut);
-      sum += dotOf(out, dOut);
+      for (int piece = 0; piece < kPiecesOfLane; ++piece) {
+        Piece out, dOut;
+        loadPiece(p.out, rows.offset(p.outStride, step), piece, out);
+        loadPiece(p.dOut, rows.offset(p.dOutStride, step), piece, dOut);
+        sum += dotOf(out, dOut);
+      }
+      sum = sumOfRow(sum);
     }
-    sum = sumOfRow(sum);
     const int32_t row = rows.row(step);
-    if (threadIdx.x % kLanesOfRow == 0 && row < rows.end)
-      p.delta[first + row] = sum - (p.dLse ? p.dLse[first + row] : 0.f);
+    if (threadIdx.x % kLanesOfRow == 0 && row < p.tileRows)
+      writeStatistics(p, head, row,
+                      row < rows.end ? statisticsOf(p, static_cast<int64_t>(head) * p.seqlenQ + row, sum)
+                                     : RowStatistics{0.f, 0.f});
   }
 }
 

@@ -2,7 +2,7 @@
 // visits in each head of the group. Keys are addressed as rho + R * K: key number K of residue class rho, R = key rate.
 #pragma once
 
-#include "Shared/pattern_context.cuh"
+#include "Backward/row_statistics.cuh"
 
 namespace heddle {
 
@@ -75,11 +75,11 @@ public:
     return true;
   }
 
-  DEV int32_t queryRate() const { return TransposedPattern::queryRate(variant, branch); }
-  DEV int32_t rowNumber() const { return number * kBlockM; } // of the last tile, in its class
-  DEV int32_t residueOfRows() const { return residue; }
+  DEV ClassTile place() const { return ClassTile{queryRate(), residue, number}; } // of the last tile
 
 private:
+  DEV int32_t queryRate() const { return TransposedPattern::queryRate(variant, branch); }
+
   static constexpr int32_t kNoTile = 0x7fffffff;
 
   DEV void enterBranch(int32_t next) {

@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(32 * KernelTraits::kWarps)
   using namespace heddle;
   using Rows = RowsOfLane<KernelTraits::kBlockM, KernelTraits::kWarps>;
   constexpr int kSteps = Rows::kSteps;
-  const Rows rows(p);
+  const Rows rows(p, p.seqlenQ);
   Piece out[kSteps][kPiecesOfLane], dOut[kSteps][kPiecesOfLane];
 #pragma unroll
   for (int step = 0; step < kSteps; ++step)

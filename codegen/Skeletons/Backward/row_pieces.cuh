@@ -50,8 +50,9 @@ template <int BlockRows, int Warps> struct RowsOfLane {
                 "the warps of a block read its rows in whole steps");
   int32_t batch, head, first, end;
 
-  template <class Params> DEV explicit RowsOfLane(const Params &p) : end(p.seqlenQ) {
-    const int32_t tiles = (p.seqlenQ + BlockRows - 1) / BlockRows;
+  // Of `rows` rows of every head, of which those below seqlenQ exist.
+  template <class Params> DEV RowsOfLane(const Params &p, int32_t rows) : end(p.seqlenQ) {
+    const int32_t tiles = (rows + BlockRows - 1) / BlockRows;
     const int32_t block = static_cast<int32_t>(blockIdx.x);
     const int32_t warp = threadIdx.x / kWarpLanes, lane = threadIdx.x % kWarpLanes;
     head = block % p.heads;

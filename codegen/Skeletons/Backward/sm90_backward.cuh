@@ -2,14 +2,15 @@
 // every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v stay
 // in registers: kBlockN / 64 consumer warpgroups of 64 keys each, and one producing warpgroup, whose first warp walks and
 // copies; where kReduce is 1, one more for each consumer adds the query gradient to its sums. Launched between
-// heddle_prepare and heddle_finish (backward_rows.cuh). Needs, before it in the source: prelude.cuh, struct
-// KernelTraits, struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
+// heddle_prepare and heddle_finish (backward_rows.cuh), for gradient(detached) behind
+// heddle_branch_deltas as well. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
 //
 // KernelTraits, all `static constexpr int`:
 //   kBlockM              queries of a step, 64 or 64 for each consumer
 //   kBlockN              keys of a block, 64 for each consumer
 //   kStages              slots of the rings of Q and of d_out, 2 to 4
-//   kReduce              how the query gradient is added to its sums: 0 from registers, 1 by copies of whole tiles
+//   kReduce              how the query gradient comes about: added to its sums from registers, or by copies of whole
+//                        tiles, or by a walk of its own (sm90_layout.cuh)
 //   kRasterReversed      1: last key tile first
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kHeadDim, kValueDim  multiples of 8, up to 128
@@ -42,6 +43,7 @@
 #include "Backward/sm90_backward_loader.cuh"
 #include "Backward/sm90_backward_consumer.cuh"
 #include "Backward/backward_rows.cuh"
+#include "Backward/sm90_branch_deltas.cuh"
 
 namespace heddle {
 
@@ -50,18 +52,22 @@ static_assert(kBlockM == kConsumerRows || kBlockM == kConsumers * kConsumerRows,
               "a step has 64 queries, or 64 for each consumer");
 static_assert(kSplitsColumns ? kSumSplits == kConsumers : kSumSplits == 1,
               "consumers share the columns of the query gradient or its rows");
-static_assert(!Pattern::kIsDetached, "gradients go through the weights of branches");
+
+// Barriers of the block.
+DEV void beginBlock(int32_t readersOfQueries) {
+  if (!placesAreRight())
+    __trap();
+  if (threadIdx.x < 32)
+    initShared(threadIdx.x, readersOfQueries);
+  __syncthreads();
+}
 
 } // namespace heddle
 
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
     heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
   using namespace heddle;
-  if (!placesAreRight())
-    __trap();
-  if (threadIdx.x < 32)
-    initShared(threadIdx.x);
-  __syncthreads();
+  beginBlock(kConsumerWarps + kWriterWarps);
   KeyItem item;
   if (!decodeKeyItem(p, blockIdx.x, item))
     return;
@@ -70,11 +76,43 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
     const int32_t warp = ptx::valueOfLane((threadIdx.x - kConsumerThreads) / 32, 0);
     if (warp == 0)
-      Loader(p, item).run();
-    else if (!kAddsFromRegisters && warp <= kConsumers)
+      Loader<Pattern::kIsDetached>(p, item).run();
+    else if (warp <= kWriterWarps)
       GradientWriter(p, item, warp - 1).run();
   } else {
     ptx::growRegisters<KernelTraits::kConsumerRegisters>();
     Consumer(p, item, warpgroup).run();
   }
+}
+
+// Runs the consumers of a walk over the key tiles of a query item.
+template <class Walk> DEV void walkKeyTiles(const heddle::KernelParams &p) {
+  using namespace heddle;
+  beginBlock(kConsumerWarps);
+  QueryItem item;
+  if (!decodeQueryItem(p, blockIdx.x, item))
+    return;
+  const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
+  if (warpgroup == kConsumers) {
+    ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
+    if (threadIdx.x - kConsumerThreads < 32)
+      KeyLoader(p, item).run();
+  } else {
+    ptx::growRegisters<KernelTraits::kConsumerRegisters>();
+    Walk(p, item, warpgroup).run();
+  }
+}
+
+// Where d_q has a walk of its own.
+extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
+    heddle_query_walk(const __grid_constant__ heddle::KernelParams p) {
+  if constexpr (heddle::kWalksQueries)
+    walkKeyTiles<heddle::QueryConsumer>(p);
+}
+
+// Of gradient(detached), before the others. The sums are the deltas.
+extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
+    heddle_branch_deltas(const __grid_constant__ heddle::KernelParams p) {
+  if constexpr (Pattern::kIsDetached)
+    walkKeyTiles<heddle::BranchDeltas>(p);
 }

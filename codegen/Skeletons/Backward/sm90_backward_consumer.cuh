@@ -62,42 +62,39 @@ DEV void packScores(ScoreOperand &operand, const Scores &scores) {
       operand[n / 2][n % 2 * 2 + half] = pack(scores[n][2 * half], scores[n][2 * half + 1]);
 }
 
-// Derivatives of the chain of scores, two a word; nothing where they are 1.
-template <bool Exist> struct FactorsOf {};
-template <> struct FactorsOf<true> {
-  uint32_t words[kQueryTiles][2];
-};
-using ScoreFactors = FactorsOf<Pattern::kHasScoreGradient>;
-
-template <class Factors>
-DEV void packFactors(Factors &factors, const Scores &scores, const TilePlace &place, float scale) {
-#pragma unroll
-  for (int n = 0; n < kQueryTiles; ++n)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float factor[2];
-#pragma unroll
-      for (int e = 0; e < 2; ++e)
-        factor[e] = Pattern::scoreGradient(place.context, place.queryPosition(n, e), place.keyPosition(half),
-                                           scores[n][2 * half + e] * scale);
-      factors.words[n][half] = ptx::packFp16(factor[0], factor[1]);
-    }
+// Row of a lane among the 64 of its warpgroup; the other is 8 further.
+DEV int32_t laneRow() {
+  const int32_t thread = threadIdx.x % kWarpgroupThreads;
+  return thread / 32 * kWarpRows + thread % 32 / 4;
 }
 
-DEV void applyFactors(Scores &, const FactorsOf<false> &) {}
-DEV void applyFactors(Scores &products, const FactorsOf<true> &factors) {
+template <int N> DEV void clearSums(float (&sum)[N][4]) {
 #pragma unroll
-  for (int n = 0; n < kQueryTiles; ++n)
+  for (int n = 0; n < N; ++n)
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float factor[2];
-      ptx::unpackFp16(factors.words[n][half], factor[0], factor[1]);
+    for (int slot = 0; slot < 4; ++slot)
+      sum[n][slot] = 0.f;
+  ptx::pin(sum);
+}
+
+// A row of a gradient: half 0 or 1 of what a lane holds.
+struct GradientRow {
+  int32_t batch, row, head;
+  bool exists;
+  int half;
+};
+
+template <int N>
+DEV void storeGradientRow(void *to, const int64_t (&stride)[3], const GradientRow &row, const float (&sums)[N][4],
+                          float scale) {
+  float values[N][2];
 #pragma unroll
-      for (int e = 0; e < 2; ++e) { // of a pair that is not kept, a derivative may be anything
-        float &product = products[n][2 * half + e];
-        product = product == 0.f ? 0.f : product * factor[e];
-      }
-    }
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int e = 0; e < 2; ++e)
+      values[n][e] = sums[n][2 * row.half + e] * scale;
+  const int64_t first = row.batch * stride[0] + row.row * stride[1] + row.head * stride[2];
+  storeRowAsElements(static_cast<char *>(to) + first * kElementBytes, row.exists, values);
 }
 
 class Consumer {
@@ -106,28 +103,21 @@ public:
       : p(p), item(item), consumer(consumer), queries(0), count(0) {}
 
   DEV void run() {
-    clear(keyGradient);
-    clear(valueGradient);
+    clearSums(keyGradient);
+    clearSums(valueGradient);
     ptx::waitParity(kKeysFull, 0);
     const QueryTileHeader tile = awaitQueries();
     ptx::waitParity(kValuesFull, 0);
-    if (!tile.isEnd())
-      walkTiles(tile);
-    if constexpr (!kAddsFromRegisters)
-      GradientWriter::end(consumer);
+    if (!tile.isEnd()) {
+      if constexpr (kWalksQueries)
+        walkTilesAlone(tile);
+      else
+        walkTiles(tile);
+    }
     storeGradients();
   }
 
 private:
-  template <int N> DEV static void clear(float (&sum)[N][4]) {
-#pragma unroll
-    for (int n = 0; n < N; ++n)
-#pragma unroll
-      for (int slot = 0; slot < 4; ++slot)
-        sum[n][slot] = 0.f;
-    ptx::pin(sum);
-  }
-
   DEV QueryTileHeader awaitQueries() const {
     ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
     QueryTileHeader tile = QueryTileHeader::read(queries.slot());
@@ -147,7 +137,7 @@ private:
     for (;;) {
       QueryGradient queryGradient;
       ScoreOperand weights, gradients;
-      ScoreFactors factors;
+      ScoreFactors<kQueryTiles> factors;
       awaitScores();
       ptx::waitMma<0>();
       ptx::pin(scores);
@@ -180,6 +170,43 @@ private:
       beginScores(scores);
     }
     lastQueryGradient(previous);
+  }
+
+  // Without the query gradient: products of the tile before run under the scores of this one.
+  DEV void walkTilesAlone(QueryTileHeader tile) {
+    Scores scores;
+    bool hasPrevious = false;
+    beginScores(scores);
+#pragma unroll 1
+    for (;;) {
+      ScoreOperand weights, gradients;
+      ScoreFactors<kQueryTiles> factors;
+      Scores products;
+      ptx::waitMma<0>();
+      ptx::pin(scores);
+      ptx::pin(keyGradient);
+      ptx::pin(valueGradient);
+      if (hasPrevious)
+        releasePrevious();
+      makeWeights(weights, factors, scores, tile);
+      ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
+      beginValueProducts(products, weights);
+      ptx::waitMma<1>();
+      ptx::pin(products);
+      makeGradients(gradients, products, weights, factors);
+      ptx::fenceMma();
+      startSum(keyGradient, gradients, queryAddress());
+      ptx::commitMma();
+      queries.next();
+      hasPrevious = true;
+      tile = awaitQueries();
+      if (tile.isEnd())
+        break;
+      beginScores(scores);
+    }
+    ptx::waitMma<0>();
+    ptx::pin(keyGradient);
+    ptx::pin(valueGradient);
   }
 
   DEV void lastQueryGradient(const QueryTileHeader &tile) {
@@ -236,12 +263,11 @@ private:
   }
 
   // P = 2^(s - lse), 0 where a pair is not kept.
-  DEV void makeWeights(ScoreOperand &weights, ScoreFactors &factors, Scores &scores,
+  DEV void makeWeights(ScoreOperand &weights, ScoreFactors<kQueryTiles> &factors, Scores &scores,
                        const QueryTileHeader &tile) const {
     if constexpr (Pattern::kHasScore) {
       const float natural = p.scaleLog2 * kLogOf2;
-      if constexpr (Pattern::kHasScoreGradient)
-        packFactors(factors, scores, placeOf(tile), natural);
+      packFactors(factors, scores, placeOf(tile), natural);
       applyScores(scores, placeOf(tile), natural);
     }
     if (tile.isMasked())
@@ -261,7 +287,7 @@ private:
 
   // dS = P (dP - delta), times the derivative of the chain of scores. P is rounded, as it is in the value gradient.
   DEV void makeGradients(ScoreOperand &gradients, Scores &products, const ScoreOperand &weights,
-                         const ScoreFactors &factors) const {
+                         const ScoreFactors<kQueryTiles> &factors) const {
     const uint32_t from = statistics() + kBlockM * 4;
 #pragma unroll
     for (int n = 0; n < kQueryTiles; ++n) {
@@ -298,32 +324,20 @@ private:
       const int32_t rate = placeOf(tile).queryRate;
       const int32_t first = tile.firstRow + rate * (firstRowOf(consumer) + laneRow());
       addQueryGradient(
-          p.queryGradient, sums,
+          p.sums, sums,
           SumRows{firstSumRow(item.batch, p.heads, tile.head, splitOf(consumer), p.seqlenQ), first, rate, p.seqlenQ});
     } else {
-      GradientWriter::leave(consumer, sums, tile);
+      GradientWriter::leave(consumer, sums);
     }
   }
 
   DEV void storeGradients() const {
-    storeTensor(p.keyGradient, p.keyGradientStride, keyGradient, p.scaleLog2 * kLogOf2);
-    storeTensor(p.valueGradient, p.valueGradientStride, valueGradient, 1.f);
-  }
-
-  template <int N>
-  DEV void storeTensor(void *to, const int64_t (&stride)[3], const float (&sums)[N][4], float scale) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int32_t key = firstKey() + item.keyRate * half * 8;
-      float values[N][2];
-#pragma unroll
-      for (int n = 0; n < N; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-          values[n][e] = sums[n][2 * half + e] * scale;
-      char *row = static_cast<char *>(to) +
-                  (item.batch * stride[0] + key * stride[1] + item.kvHead * stride[2]) * kElementBytes;
-      storeRowAsElements(row, key <= item.lastKey, values);
+      const GradientRow row{item.batch, key, item.kvHead, key <= item.lastKey, half};
+      storeGradientRow(p.keyGradient, p.keyGradientStride, row, keyGradient, p.scaleLog2 * kLogOf2);
+      storeGradientRow(p.valueGradient, p.valueGradientStride, row, valueGradient, 1.f);
     }
   }
 
@@ -333,10 +347,6 @@ private:
   }
 
   DEV TilePlace placeOf(const QueryTileHeader &tile) const { return TilePlace(p, item, tile, firstKey()); }
-  DEV static int32_t laneRow() {
-    const int32_t thread = threadIdx.x % kWarpgroupThreads;
-    return thread / 32 * kWarpRows + thread % 32 / 4;
-  }
   DEV int32_t firstKey() const { return item.firstKey + item.keyRate * (consumer * kConsumerRows + laneRow()); }
   DEV uint32_t statistics() const { return kStatistics + queries.slot() * kStatisticsBytes + threadIdx.x % 4 * 8; }
   DEV uint32_t ownRows(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }

@@ -4,7 +4,21 @@
 
 namespace heddle {
 
-class Loader {
+// Rows of a tensor by one of its maps: those from `number` on of a class.
+struct RowBox {
+  int32_t map, number, residue, head, batch;
+};
+
+template <int Dim, int Rows>
+DEV void copyColumns(const KernelParams &p, uint32_t to, uint32_t full, const RowBox &box) {
+#pragma unroll
+  for (int column = 0; column < kColumns<Dim>; ++column)
+    ptx::copyBox(to + column * Rows * kColumnRowBytes, &p.maps[box.map], full, column * kColumnElements, box.number,
+                 box.residue, box.head, box.batch);
+}
+
+// ByBranch: deltas come by branch.
+template <bool kIsByBranch> class Loader {
 public:
   DEV Loader(const KernelParams &p, const KeyItem &item)
       : p(p), item(item), lane(threadIdx.x % 32), queries(1), outs(1) {}
@@ -29,81 +43,52 @@ public:
   }
 
 private:
-  struct RowClass {
-    int32_t map, number, residue; // of maps; row number in its class
-  };
-
-  static constexpr int kLaneRows = kBlockM / 32;
-
   DEV void sendKeys() const {
     if (lane != 0)
       return;
     const int32_t number = item.firstKey / item.keyRate, residue = item.firstKey - number * item.keyRate;
     const int32_t map = mapOfClass(keyRateSlot(item.keyRate), item.keyRate, residue, p.seqlenK);
     ptx::arriveExpecting(kKeysFull, kKeyTileBytes);
-    copyColumns<KernelTraits::kHeadDim, kBlockN>(kKeyTile, kKeysFull, RowClass{kKeyMaps + map, number, residue},
-                                                 item.kvHead);
+    copyColumns<KernelTraits::kHeadDim, kBlockN>(p, kKeyTile, kKeysFull,
+                                                 {kKeyMaps + map, number, residue, item.kvHead, item.batch});
     ptx::arriveExpecting(kValuesFull, kValueTileBytes);
-    copyColumns<KernelTraits::kValueDim, kBlockN>(kValueTile, kValuesFull, RowClass{kValueMaps + map, number, residue},
-                                                  item.kvHead);
+    copyColumns<KernelTraits::kValueDim, kBlockN>(p, kValueTile, kValuesFull,
+                                                  {kValueMaps + map, number, residue, item.kvHead, item.batch});
   }
 
   DEV void send(const QueryTileWalk &walk, const QueryTileHeader &tile) {
-    float lse[kLaneRows], delta[kLaneRows];
-    loadStatistics(tile, walk.queryRate(), lse, delta);
-    const int32_t map = mapOfClass(queryRateSlot(walk.queryRate()), walk.queryRate(), walk.residueOfRows(), p.seqlenQ);
+    const ClassTile place = walk.place();
+    const int32_t slot = queryRateSlot(place.rate), map = mapOfClass(slot, place.rate, place.residue, p.seqlenQ);
+    const int32_t firstNumber = place.number * kBlockM;
     ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
-    storeStatistics(lse, delta);
-    __syncwarp();
     if (lane == 0) {
       tile.write(queries.slot());
       const uint32_t full = kQueryFull + 8 * queries.slot();
-      ptx::arriveExpecting(full, kQueryTileBytes);
-      copyColumns<KernelTraits::kHeadDim, kBlockM>(kQueryTile + queries.slot() * kQueryTileBytes, full,
-                                                   RowClass{kQueryMaps + map, walk.rowNumber(), walk.residueOfRows()},
-                                                   tile.head);
+      ptx::arriveExpecting(full, kQueryTileBytes + kStatisticsBytes);
+      copyColumns<KernelTraits::kHeadDim, kBlockM>(
+          p, kQueryTile + queries.slot() * kQueryTileBytes, full,
+          {kQueryMaps + map, firstNumber, place.residue, tile.head, item.batch});
+      const uint32_t statistics = kStatistics + queries.slot() * kStatisticsBytes;
+      copyStatistics(statistics, p.lse, slot, tile, place);
+      copyStatistics(statistics + kStatisticsBytes / 2, p.delta, kIsByBranch ? tile.branch() : slot, tile, place);
     }
     ptx::waitParity(kOutEmpty + 8 * outs.slot(), outs.parity());
     if (lane == 0) {
       const uint32_t full = kOutFull + 8 * outs.slot();
       ptx::arriveExpecting(full, kOutTileBytes);
-      copyColumns<KernelTraits::kValueDim, kBlockM>(kOutTile + outs.slot() * kOutTileBytes, full,
-                                                    RowClass{kOutMaps + map, walk.rowNumber(), walk.residueOfRows()},
-                                                    tile.head);
+      copyColumns<KernelTraits::kValueDim, kBlockM>(
+          p, kOutTile + outs.slot() * kOutTileBytes, full,
+          {kOutMaps + map, firstNumber, place.residue, tile.head, item.batch});
     }
     queries.next();
     outs.next();
   }
 
-  // Rows that do not exist, and rows that keep nothing, have weights of zero: their lse is infinite here.
-  DEV void loadStatistics(const QueryTileHeader &tile, int32_t rate, float (&lse)[kLaneRows],
-                          float (&delta)[kLaneRows]) const {
-    const int64_t first = (static_cast<int64_t>(item.batch) * p.heads + tile.head) * p.seqlenQ;
-#pragma unroll
-    for (int i = 0; i < kLaneRows; ++i) {
-      const int32_t row = tile.firstRow + rate * (i * 32 + lane);
-      const bool exists = row < p.seqlenQ;
-      const float natural = exists ? p.lse[first + row] : -INFINITY;
-      lse[i] = natural == -INFINITY ? INFINITY : natural * kLog2OfE;
-      delta[i] = exists ? p.delta[first + row] : 0.f;
-    }
-  }
-
-  DEV void storeStatistics(const float (&lse)[kLaneRows], const float (&delta)[kLaneRows]) const {
-    const uint32_t to = kStatistics + queries.slot() * kStatisticsBytes;
-#pragma unroll
-    for (int i = 0; i < kLaneRows; ++i) {
-      ptx::storeShared4(to + (i * 32 + lane) * 4, __float_as_int(lse[i]));
-      ptx::storeShared4(to + (kBlockM + i * 32 + lane) * 4, __float_as_int(delta[i]));
-    }
-  }
-
-  template <int Dim, int Rows>
-  DEV void copyColumns(uint32_t to, uint32_t full, const RowClass &rows, int32_t head) const {
-#pragma unroll
-    for (int column = 0; column < kColumns<Dim>; ++column)
-      ptx::copyBox(to + column * Rows * kColumnRowBytes, &p.maps[rows.map], full, column * kColumnElements, rows.number,
-                   rows.residue, head, item.batch);
+  DEV void copyStatistics(uint32_t to, const float *from, int32_t set, const QueryTileHeader &tile,
+                          const ClassTile &place) const {
+    const int32_t head = item.batch * p.heads + tile.head;
+    ptx::copyBulk(to, from + statisticsPlace(p.batch * p.heads, set, head, p.seqlenQ, place), kStatisticsBytes / 2,
+                  kQueryFull + 8 * queries.slot());
   }
 
   const KernelParams &p;

@@ -17,10 +17,11 @@ constexpr int kMapCount = kOutMaps + KernelTraits::kQueryRateCount * KernelTrait
 struct KernelParams : PatternOperands {
   TensorMap maps[kMapCount];
   void *keyGradient, *valueGradient;
-  const float *lse;                                     // [batch, heads, seqlen_q]
-  const float *delta;                                   // likewise (backward_rows.cuh)
-  float *queryGradient;                                 // sums in fp32 (query_sums.cuh)
+  const float *lse, *delta;                             // of tiles (row_statistics.cuh)
+  float *sums;                                          // query_sums.cuh; of heddle_branch_deltas the deltas
+  void *queryGradient;                                  // of heddle_query_walk alone
   int64_t keyGradientStride[3], valueGradientStride[3]; // batch, row, head; in elements
+  int64_t queryGradientStride[3];
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
   float scaleLog2;
   int32_t raster; // (batch, kv head) pairs whose key tiles run side by side

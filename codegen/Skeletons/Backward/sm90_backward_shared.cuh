@@ -12,6 +12,10 @@ constexpr int kConsumers = kBlockN / kConsumerRows;
 constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads, kConsumerWarps = kConsumers * 4;
 constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
+constexpr bool kAddsFromRegisters = KernelTraits::kReduce == kReduceRegisters;
+constexpr bool kWalksQueries = KernelTraits::kReduce == kReduceNone; // d_q has a walk of its own
+// Add the query gradient to its sums.
+constexpr int kWriterWarps = KernelTraits::kReduce == kReduceCopies ? kConsumers : 0;
 constexpr int kScoreStages = 2; // of dS: one is written while the other may still be read
 
 constexpr uint32_t kBarriers = kSharedBase + KernelTraits::kSmemBarriers;
@@ -19,8 +23,7 @@ constexpr uint32_t kKeysFull = kBarriers, kValuesFull = kKeysFull + 8;
 constexpr uint32_t kQueryFull = kValuesFull + 8, kQueryEmpty = kQueryFull + 8 * kStages;
 constexpr uint32_t kOutFull = kQueryEmpty + 8 * kStages, kOutEmpty = kOutFull + 8 * kStages;
 constexpr uint32_t kScoresFull = kOutEmpty + 8 * kStages;
-constexpr uint32_t kWriterHeaders = kScoresFull + 8 * kScoreStages;
-constexpr uint32_t kTileHeaders = kWriterHeaders + 8 * kMaxConsumers + 8 * (kStages * 4 % 2);
+constexpr uint32_t kTileHeaders = kScoresFull + 8 * kScoreStages;
 constexpr uint32_t kTileHeaderBytes = 16;
 static_assert(kTileHeaders % 16 == 0 && kTileHeaders + kTileHeaderBytes * kStages <= kBarriers + kBarrierBytes,
               "barriers and headers fit the region planned for them");
@@ -63,7 +66,8 @@ struct QueryTileHeader {
   DEV int32_t branch() const { return flags >> 1; }
 };
 
-DEV void initShared(int32_t lane) {
+// `readersOfQueries` warps read what is said of query tiles.
+DEV void initShared(int32_t lane, int32_t readersOfQueries) {
   if (lane == 0) {
     ptx::initBarrier(kKeysFull, 1);
     ptx::initBarrier(kValuesFull, 1);
@@ -72,7 +76,7 @@ DEV void initShared(int32_t lane) {
     for (int slot = 0; slot < kStages; ++slot) {
       ptx::initBarrier(kQueryFull + 8 * slot, 1);
       ptx::initBarrier(kOutFull + 8 * slot, 1);
-      ptx::initBarrier(kQueryEmpty + 8 * slot, kConsumerWarps);
+      ptx::initBarrier(kQueryEmpty + 8 * slot, readersOfQueries);
       ptx::initBarrier(kOutEmpty + 8 * slot, kConsumerWarps);
     }
     ptx::fenceBarrierInit();

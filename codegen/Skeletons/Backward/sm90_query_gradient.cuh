@@ -4,8 +4,6 @@
 
 namespace heddle {
 
-constexpr bool kAddsFromRegisters = KernelTraits::kReduce == 0;
-
 // Consumers have rows of their own of the query gradient of a step, [block_m, head_dim], or columns where there are no
 // more than 64 rows.
 constexpr bool kSplitsColumns = kBlockM == kConsumerRows;
@@ -51,55 +49,50 @@ DEV void stageQueryGradient(uint32_t tile, const QueryGradient &sums) {
 class GradientWriter {
 public:
   DEV GradientWriter(const KernelParams &p, const KeyItem &item, int32_t consumer)
-      : p(p), item(item), consumer(consumer) {}
+      : p(p), item(item), consumer(consumer), queries(0) {}
 
-  DEV void run() const {
+  DEV void run() {
     ptx::arriveNamed(kGradientEmpty + consumer, kWriterThreads);
 #pragma unroll 1
     for (;;) {
-      ptx::syncNamed(kGradientFull + consumer, kWriterThreads);
-      int32_t place[2];
-      ptx::loadShared8(header(consumer), place);
-      if (place[0] < 0)
+      ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
+      const QueryTileHeader tile = QueryTileHeader::read(queries.slot());
+      if (tile.isEnd())
         return;
-      if (threadIdx.x % 32 == 0) {
-        const int32_t row = firstSumRow(item.batch, p.heads, place[1], splitOf(consumer), p.seqlenQ) + place[0];
-        ptx::addBulk(p.queryGradient + static_cast<int64_t>(row + firstRowOf(consumer)) * kSumColumns,
-                     kGradientTile + consumer * kGradientTileBytes, kGradientTileBytes);
-        ptx::commitBulk();
-        ptx::waitBulkReads<0>();
-      }
+      if (isLastLane())
+        ptx::arrive(kQueryEmpty + 8 * queries.slot());
+      queries.next();
+      ptx::syncNamed(kGradientFull + consumer, kWriterThreads);
+      if (isLastLane())
+        add(tile);
       __syncwarp();
       ptx::arriveNamed(kGradientEmpty + consumer, kWriterThreads);
     }
   }
 
   // By a consumer, which does not wait for the addition.
-  DEV static void leave(int32_t consumer, const QueryGradient &sums, const QueryTileHeader &tile) {
+  DEV static void leave(int32_t consumer, const QueryGradient &sums) {
     ptx::syncNamed(kGradientEmpty + consumer, kWriterThreads);
     stageQueryGradient(kGradientTile + consumer * kGradientTileBytes, sums);
-    hand(consumer, tile.firstRow, tile.head);
-  }
-
-  // Nothing follows.
-  DEV static void end(int32_t consumer) {
-    ptx::syncNamed(kGradientEmpty + consumer, kWriterThreads);
-    hand(consumer, -1, 0);
+    ptx::fenceShared();
+    ptx::arriveNamed(kGradientFull + consumer, kWriterThreads);
   }
 
 private:
   static constexpr int kWriterThreads = kWarpgroupThreads + 32;
-  DEV static void hand(int32_t consumer, int32_t firstRow, int32_t head) {
-    if (threadIdx.x % kWarpgroupThreads == 0)
-      ptx::storeShared8(header(consumer), firstRow, head);
-    ptx::fenceShared();
-    ptx::arriveNamed(kGradientFull + consumer, kWriterThreads);
+
+  DEV void add(const QueryTileHeader &tile) const {
+    const int32_t row = firstSumRow(item.batch, p.heads, tile.head, splitOf(consumer), p.seqlenQ) + tile.firstRow;
+    ptx::addBulk(p.sums + static_cast<int64_t>(row + firstRowOf(consumer)) * kSumColumns,
+                 kGradientTile + consumer * kGradientTileBytes, kGradientTileBytes);
+    ptx::commitBulk();
+    ptx::waitBulkReads<0>();
   }
-  DEV static uint32_t header(int32_t consumer) { return kWriterHeaders + 8 * consumer; }
 
   const KernelParams &p;
   const KeyItem &item;
   int32_t consumer;
+  RingCursor<kStages> queries;
 };
 
 } // namespace heddle

@@ -1,4 +1,5 @@
-// Asynchronous copies of boxes of a tensor (compute_90). Elements outside the tensor arrive as zeros and count.
+// Asynchronous copies of boxes of a tensor, and of bytes in a row (compute_90). Elements outside the tensor arrive as
+// zeros and count.
 #pragma once
 
 namespace heddle {
@@ -15,6 +16,13 @@ DEV void copyBox(uint32_t shared, const TensorMap *map, uint32_t barrier, int32_
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
                "[%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(shared),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(barrier), "r"(x0), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
+               : "memory");
+}
+
+// Addresses and bytes are multiples of 16.
+DEV void copyBulk(uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared),
+               "l"(global), "r"(bytes), "r"(barrier)
                : "memory");
 }
 

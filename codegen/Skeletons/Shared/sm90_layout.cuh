@@ -15,6 +15,9 @@ constexpr int kMaxStages = 6, kMaxQueryStages = 2;
 constexpr int kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
 constexpr int kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
 
+// Of backward kernels: how d_q comes about. Added to sums from registers, or by copies of whole tiles; or by a walk of its own.
+constexpr int kReduceRegisters = 0, kReduceCopies = 1, kReduceNone = 2;
+
 // Tiles lie in shared memory as columns of 128 bytes of each row, swizzled over 128 bytes.
 constexpr int kColumnRowBytes = 128;
 constexpr int kTileAlignment = 1024;

@@ -1,0 +1,38 @@
+// What weights and their derivatives need of each row, in the order in which query tiles take it, so that one copy brings
+// a tile's: arrays of lse in log2 units and of delta. In an array all rows come once for each set, which is a distinct
+// rate of queries, or of deltas of gradient(detached) a branch; in a set by head, residue class and tile of kBlockM rows.
+// Behind the last row of a class are zeros, which add nothing to a gradient, as q and d_out are zeros there too.
+// KernelTraits: kBlockM, kQueryRates, kQueryRateCount.
+#pragma once
+
+#include "Shared/pattern_context.cuh"
+
+namespace heddle {
+
+constexpr int kStatisticsRows = KernelTraits::kBlockM;
+constexpr int kDeltaSets = Pattern::kIsDetached ? Pattern::kBranchCount : KernelTraits::kQueryRateCount;
+
+DEV int32_t tilesOfClass(int32_t rows, int32_t rate) { return ceilDiv(ceilDiv(rows, rate), kStatisticsRows); }
+
+// Of all classes of the rate that has most.
+template <int Slot = 0> DEV int32_t tilesOfHead(int32_t rows) {
+  constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];
+  const int32_t tiles = kRate * tilesOfClass(rows, kRate);
+  if constexpr (Slot + 1 == KernelTraits::kQueryRateCount)
+    return tiles;
+  else
+    return max(tiles, tilesOfHead<Slot + 1>(rows));
+}
+
+// A tile of a class: row i of it is row residue + rate * (number * kBlockM + i) of the head.
+struct ClassTile {
+  int32_t rate, residue, number;
+};
+
+// Of the tile's first row in an array of `heads` heads of all batches, in floats.
+DEV int64_t statisticsPlace(int32_t heads, int32_t set, int32_t head, int32_t rows, const ClassTile &tile) {
+  const int32_t first = (set * heads + head) * tilesOfHead(rows);
+  return static_cast<int64_t>(first + tile.residue * tilesOfClass(rows, tile.rate) + tile.number) * kStatisticsRows;
+}
+
+} // namespace heddle

@@ -1,0 +1,94 @@
+// Deltas of gradient(detached): that of a branch is what d_out * out would be of the branch alone, the sum of P dP over its
+// pairs divided by the sum of P, less the gradient of lse. A walk over key tiles as in sm90_query_walk.cuh, which takes
+// the branches one after the other, with S and dP alone.
+#pragma once
+
+#include "Backward/sm90_query_walk.cuh"
+
+namespace heddle {
+
+class BranchDeltas {
+public:
+  DEV BranchDeltas(const KernelParams &p, const QueryItem &item, int32_t consumer)
+      : p(p), item(item), rows(p, item, consumer), keys(0), branch(0) {}
+
+  DEV void run() {
+    rows.readLse();
+    clear();
+    ptx::waitParity(kKeysFull, 0);
+    ptx::waitParity(kValuesFull, 0);
+#pragma unroll 1
+    for (;;) {
+      ptx::waitParity(kQueryFull + 8 * keys.slot(), keys.parity());
+      QueryTileHeader tile = QueryTileHeader::read(keys.slot());
+      tile.firstRow = ptx::valueOfLane(tile.firstRow, 0); // decides how the walk goes on: uniform
+      finishBranches(tile.isEnd() ? Pattern::kBranchCount : tile.branch());
+      if (tile.isEnd())
+        return;
+      addTile(tile);
+      rows.release(kQueryEmpty, keys.slot());
+      rows.release(kOutEmpty, keys.slot());
+      keys.next();
+    }
+  }
+
+private:
+  DEV void clear() {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      weights[half] = weighted[half] = 0.f;
+  }
+
+  DEV void addTile(const QueryTileHeader &tile) {
+    Scores scores, products;
+    ptx::waitParity(kOutFull + 8 * keys.slot(), keys.parity());
+    ptx::forget(scores);
+    ptx::forget(products);
+    ptx::fenceMma();
+    startScores<kHeadSteps>(scores, rows.own(kKeyTile), kQueryTile + keys.slot() * kQueryTileBytes);
+    startScores<kValueSteps>(products, rows.own(kValueTile), kOutTile + keys.slot() * kOutTileBytes);
+    ptx::commitMma();
+    ptx::waitMma<0>();
+    ptx::pin(scores);
+    ptx::pin(products);
+    ScoreFactors<kQueryTiles> factors;
+    rows.makeWeights(factors, scores, tile);
+#pragma unroll
+    for (int n = 0; n < kQueryTiles; ++n)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot) {
+        weights[slot / 2] += scores[n][slot];
+        weighted[slot / 2] = fmaf(scores[n][slot], products[n][slot], weighted[slot / 2]);
+      }
+  }
+
+  // Of all branches before `next`: those without a tile have a delta of 0, which no weight meets.
+  DEV void finishBranches(int32_t next) {
+#pragma unroll 1
+    for (; branch < next; ++branch) {
+      const int32_t rate = TransposedPattern::queryRate(item.variant, branch);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float sum = sumOfQuad(weights[half]), product = sumOfQuad(weighted[half]);
+        const float dLse = rows.statistic(p.delta, 0, KernelTraits::kQueryRates[0], half);
+        if (threadIdx.x % 4 == 0 && rows.row(half) <= item.lastRow)
+          p.sums[rows.place(branch, rate, half)] = sum > 0.f ? product / sum - dLse : 0.f;
+      }
+      clear();
+    }
+  }
+
+  DEV static float sumOfQuad(float value) {
+    value += __shfl_xor_sync(0xffffffffu, value, 1);
+    return value + __shfl_xor_sync(0xffffffffu, value, 2);
+  }
+
+  const KernelParams &p;
+  const QueryItem &item;
+  QueryRows rows;
+  RingCursor<kStages> keys;
+  int32_t branch; // not finished
+  float weights[2], weighted[2];
+};
+
+} // namespace heddle

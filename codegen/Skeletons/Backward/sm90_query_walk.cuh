@@ -1,0 +1,254 @@
+// d_q by a walk of its own, with neither sums in memory nor an order of additions: a consumer warpgroup has 64 queries and
+// walks the key tiles that they visit. Scores have queries in rows, so that dS is the register operand of d_q += dS K.
+// Shared memory is that of the walk over key tiles with the roles exchanged: Q and d_out of the item lie in the places of
+// K and V, the rings hold K and V in the places of Q and d_out.
+#pragma once
+
+#include "Backward/query_items.cuh"
+
+namespace heddle {
+
+// In the parameter block of heddle_query_walk the maps of q and d_out come first.
+namespace query_walk {
+constexpr int kQueryMaps = 0;
+constexpr int kOutMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
+constexpr int kKeyMaps = kOutMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
+constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
+} // namespace query_walk
+
+// The producing warp: Q and d_out of the item once, then K and V of each tile.
+class KeyLoader {
+public:
+  DEV KeyLoader(const KernelParams &p, const QueryItem &item) : p(p), item(item), keys(1) {}
+
+  DEV void run() {
+    const bool copies = threadIdx.x % 32 == 0;
+    if (copies)
+      sendQueries();
+    const PatternContext context = makeContext(p, item.batch, item.head);
+    KeyTileWalk walk(context, item);
+    QueryTileHeader tile;
+#pragma unroll 1
+    while (walk.next(tile)) {
+      ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
+      ptx::waitParity(kOutEmpty + 8 * keys.slot(), keys.parity());
+      if (copies)
+        send(tile, walk.place());
+      keys.next();
+    }
+    ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
+    if (copies) {
+      QueryTileHeader{-1, 0, 0}.write(keys.slot());
+      ptx::arrive(kQueryFull + 8 * keys.slot());
+    }
+  }
+
+private:
+  DEV void sendQueries() const {
+    const int32_t number = item.firstRow / item.queryRate, residue = item.firstRow - number * item.queryRate;
+    const int32_t map = mapOfClass(queryRateSlot(item.queryRate), item.queryRate, residue, p.seqlenQ);
+    ptx::arriveExpecting(kKeysFull, kKeyTileBytes);
+    copyColumns<KernelTraits::kHeadDim, kBlockN>(
+        p, kKeyTile, kKeysFull, {query_walk::kQueryMaps + map, number, residue, item.head, item.batch});
+    ptx::arriveExpecting(kValuesFull, kValueTileBytes);
+    copyColumns<KernelTraits::kValueDim, kBlockN>(p, kValueTile, kValuesFull,
+                                                  {query_walk::kOutMaps + map, number, residue, item.head, item.batch});
+  }
+
+  DEV void send(const QueryTileHeader &tile, const ClassTile &place) const {
+    const int32_t map = mapOfClass(keyRateSlot(place.rate), place.rate, place.residue, p.seqlenK);
+    const int32_t slot = keys.slot(), first = place.number * kBlockM;
+    const uint32_t keysFull = kQueryFull + 8 * slot, valuesFull = kOutFull + 8 * slot;
+    tile.write(slot);
+    ptx::arriveExpecting(keysFull, kQueryTileBytes);
+    copyColumns<KernelTraits::kHeadDim, kBlockM>(
+        p, kQueryTile + slot * kQueryTileBytes, keysFull,
+        {query_walk::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
+    ptx::arriveExpecting(valuesFull, kOutTileBytes);
+    copyColumns<KernelTraits::kValueDim, kBlockM>(
+        p, kOutTile + slot * kOutTileBytes, valuesFull,
+        {query_walk::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
+  }
+
+  const KernelParams &p;
+  const QueryItem &item;
+  RingCursor<kStages> keys;
+};
+
+// Of a lane: its queries are firstRow and firstRow + 8 * queryRate, its keys 8 n and 8 n + 1 from the first.
+struct QueryPlace {
+  using Functions = Pattern;
+  PatternContext context;
+  int32_t variant, branch, queryRate, keyRate;
+  int32_t firstRow, lastRow;
+  int32_t firstColumn; // position of the lane's first key
+  DEV QueryPlace(const KernelParams &p, const QueryItem &item, const QueryTileHeader &tile, int32_t firstRow)
+      : context(makeContext(p, item.batch, item.head)), variant(item.variant),
+        branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()), queryRate(item.queryRate),
+        keyRate(Pattern::keyRate(variant, branch)), firstRow(firstRow), lastRow(item.lastRow) {
+    firstColumn = p.kOrigin + tile.firstRow + keyRate * static_cast<int32_t>(threadIdx.x % 4 * 2);
+  }
+  DEV int32_t row(int half) const { return firstRow + queryRate * half * 8; }
+  DEV bool rowExists(int half) const { return row(half) <= lastRow; }
+  DEV int32_t rowPosition(int half) const { return context.qOrigin + row(half); }
+  DEV int32_t queryPosition(int, int slot) const { return rowPosition(slot / 2); }
+  DEV int32_t keyPosition(int n, int slot) const { return firstColumn + keyRate * (n * 8 + slot % 2); }
+  DEV bool columnExists(int n, int slot) const { return keyPosition(n, slot) - context.kOrigin < context.seqlenK; }
+};
+
+// The two rows of a lane of an item, and what of them does not depend on what is summed.
+class QueryRows {
+public:
+  DEV QueryRows(const KernelParams &p, const QueryItem &item, int32_t consumer)
+      : p(p), item(item), consumer(consumer) {}
+
+  DEV int32_t row(int half) const {
+    return item.firstRow + item.queryRate * (consumer * kConsumerRows + laneRow() + half * 8);
+  }
+  DEV uint32_t own(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }
+
+  DEV void readLse() {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      lse[half] = statistic(p.lse, 0, KernelTraits::kQueryRates[0], half);
+  }
+
+  // Of an array of row_statistics.cuh.
+  DEV float statistic(const float *from, int32_t set, int32_t rate, int half) const {
+    return from[place(set, rate, half)];
+  }
+  DEV int64_t place(int32_t set, int32_t rate, int half) const {
+    const int32_t known = min(row(half), item.lastRow), number = known / rate;
+    return statisticsPlace(p.batch * p.heads, set, item.batch * p.heads + item.head, p.seqlenQ,
+                           {rate, known - number * rate, number / kStatisticsRows}) +
+           number % kStatisticsRows;
+  }
+
+  // P = 2^(s - lse), 0 where a pair is not kept.
+  DEV void makeWeights(ScoreFactors<kQueryTiles> &factors, Scores &scores, const QueryTileHeader &tile) const {
+    const QueryPlace place(p, item, tile, row(0));
+    if constexpr (Pattern::kHasScore) {
+      const float natural = p.scaleLog2 * kLogOf2;
+      packFactors(factors, scores, place, natural);
+      applyScores(scores, place, natural);
+    }
+    if (tile.isMasked())
+      maskScores(scores, place);
+    const float scale = Pattern::kHasScore ? kLog2OfE : p.scaleLog2;
+#pragma unroll
+    for (int n = 0; n < kQueryTiles; ++n)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot)
+        scores[n][slot] = ptx::exp2Approx(fmaf(scores[n][slot], scale, -lse[slot / 2]));
+  }
+
+  DEV static void release(uint32_t barriers, int32_t slot) {
+    if (isLastLane())
+      ptx::arrive(barriers + 8 * slot);
+  }
+
+private:
+  const KernelParams &p;
+  const QueryItem &item;
+  int32_t consumer;
+  float lse[2];
+};
+
+class QueryConsumer {
+public:
+  DEV QueryConsumer(const KernelParams &p, const QueryItem &item, int32_t consumer)
+      : p(p), item(item), rows(p, item, consumer), keys(0) {}
+
+  DEV void run() {
+    clearSums(queryGradient);
+    rows.readLse();
+    readDelta(0);
+    ptx::waitParity(kKeysFull, 0);
+    ptx::waitParity(kValuesFull, 0);
+    walkTiles();
+    ptx::waitMma<0>();
+    ptx::pin(queryGradient);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      storeGradientRow(p.queryGradient, p.queryGradientStride,
+                       {item.batch, rows.row(half), item.head, rows.row(half) <= item.lastRow, half}, queryGradient,
+                       p.scaleLog2 * kLogOf2);
+  }
+
+private:
+  DEV void walkTiles() {
+    bool hasPrevious = false;
+#pragma unroll 1
+    for (;;) {
+      ptx::waitParity(kQueryFull + 8 * keys.slot(), keys.parity());
+      QueryTileHeader tile = QueryTileHeader::read(keys.slot());
+      tile.firstRow = ptx::valueOfLane(tile.firstRow, 0); // decides how the walk goes on: uniform
+      if (tile.isEnd())
+        return;
+      addTile(tile, hasPrevious);
+      hasPrevious = true;
+      keys.next();
+    }
+  }
+
+  // The product of a tile runs under the scores of the next one.
+  DEV void addTile(const QueryTileHeader &tile, bool hasPrevious) {
+    Scores scores, products;
+    ScoreFactors<kQueryTiles> factors;
+    ptx::waitParity(kOutFull + 8 * keys.slot(), keys.parity());
+    ptx::forget(scores);
+    ptx::forget(products);
+    ptx::fenceMma();
+    startScores<kHeadSteps>(scores, rows.own(kKeyTile), keyAddress());
+    ptx::commitMma();
+    startScores<kValueSteps>(products, rows.own(kValueTile), kOutTile + keys.slot() * kOutTileBytes);
+    ptx::commitMma();
+    ptx::waitMma<1>();
+    ptx::pin(scores);
+    ptx::pin(queryGradient);
+    if (hasPrevious)
+      rows.release(kQueryEmpty, (keys.slot() == 0 ? kStages : keys.slot()) - 1);
+    if (Pattern::kIsDetached)
+      readDelta(tile.branch());
+    rows.makeWeights(factors, scores, tile);
+    ptx::waitMma<0>();
+    ptx::pin(products);
+    rows.release(kOutEmpty, keys.slot());
+    ScoreOperand gradients;
+    makeGradients(gradients, products, scores, factors);
+    ptx::fenceMma();
+    startSum(queryGradient, gradients, keyAddress());
+    ptx::commitMma();
+  }
+
+  // dS = P (dP - delta), times the derivative of the chain of scores.
+  DEV void makeGradients(ScoreOperand &gradients, Scores &products, const Scores &weights,
+                         const ScoreFactors<kQueryTiles> &factors) const {
+#pragma unroll
+    for (int n = 0; n < kQueryTiles; ++n)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot)
+        products[n][slot] = weights[n][slot] * (products[n][slot] - delta[slot / 2]);
+    applyFactors(products, factors);
+    packScores(gradients, products);
+  }
+
+  DEV void readDelta(int32_t branch) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      delta[half] = Pattern::kIsDetached
+                        ? rows.statistic(p.delta, branch, TransposedPattern::queryRate(item.variant, branch), half)
+                        : rows.statistic(p.delta, 0, KernelTraits::kQueryRates[0], half);
+  }
+
+  DEV uint32_t keyAddress() const { return kQueryTile + keys.slot() * kQueryTileBytes; }
+
+  const KernelParams &p;
+  const QueryItem &item;
+  QueryRows rows;
+  RingCursor<kStages> keys;
+  float delta[2]; // of the rows
+  KeyGradient queryGradient;
+};
+
+} // namespace heddle

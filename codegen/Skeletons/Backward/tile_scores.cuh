@@ -1,0 +1,96 @@
+// The chain of scores, its derivative, and the masks of a tile. Branches are compile-time constants of each instance, so
+// the generated predicate folds. Tiles are seen through a place, which says what pair an element of a lane is: element
+// `slot` of score tile n lies in row slot / 2 (of the lane's two) and column 8 n + slot % 2 (from the lane's first).
+#pragma once
+
+#include "Shared/lane_columns.cuh"
+
+namespace heddle {
+
+template <class Place, int Tiles> DEV void applyScores(float (&scores)[Tiles][4], const Place &place, float scale) {
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot)
+      scores[n][slot] = Pattern::score(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot),
+                                       scores[n][slot] * scale);
+}
+
+// Derivatives of the chain of scores, two a word; nothing where they are 1.
+template <int Tiles, bool Exist = Pattern::kHasScoreGradient> struct ScoreFactors {};
+template <int Tiles> struct ScoreFactors<Tiles, true> {
+  uint32_t words[Tiles][2];
+};
+
+template <class Place, int Tiles>
+DEV void packFactors(ScoreFactors<Tiles, false> &, const float (&)[Tiles][4], const Place &, float) {}
+template <class Place, int Tiles>
+DEV void packFactors(ScoreFactors<Tiles, true> &factors, const float (&scores)[Tiles][4], const Place &place,
+                     float scale) {
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float factor[2];
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const int slot = 2 * half + e;
+        factor[e] = Pattern::scoreGradient(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot),
+                                           scores[n][slot] * scale);
+      }
+      factors.words[n][half] = ptx::packFp16(factor[0], factor[1]);
+    }
+}
+
+template <int Tiles> DEV void applyFactors(float (&)[Tiles][4], const ScoreFactors<Tiles, false> &) {}
+template <int Tiles> DEV void applyFactors(float (&products)[Tiles][4], const ScoreFactors<Tiles, true> &factors) {
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float factor[2];
+      ptx::unpackFp16(factors.words[n][half], factor[0], factor[1]);
+#pragma unroll
+      for (int e = 0; e < 2; ++e) { // of a pair that is not kept, a derivative may be anything
+        float &product = products[n][2 * half + e];
+        product = product == 0.f ? 0.f : product * factor[e];
+      }
+    }
+}
+
+template <int Branch, class Place, int Tiles>
+DEV void maskRow(float (&scores)[Tiles][4], const Place &place, int half) {
+  using Functions = typename Place::Functions;
+  const bool exists = place.rowExists(half);
+  if constexpr (Functions::kHasKeptColumns[Branch]) {
+    const uint32_t word = Functions::template keptColumns<LaneColumns>(place.context, place.variant, Branch,
+                                                                       place.rowPosition(half), place.firstColumn);
+    const uint32_t kept = exists ? word : 0;
+#pragma unroll
+    for (int bit = 0; bit < Tiles * 2; ++bit) {
+      float &score = scores[bit / 2][half * 2 + bit % 2];
+      score = kept & 1u << bit ? score : -INFINITY;
+    }
+  } else {
+#pragma unroll
+    for (int bit = 0; bit < Tiles * 2; ++bit) {
+      const int n = bit / 2, slot = half * 2 + bit % 2;
+      const bool isKept =
+          exists & place.columnExists(n, slot) &
+          Pattern::keep(place.context, Branch, place.queryPosition(n, slot), place.keyPosition(n, slot));
+      scores[n][slot] = isKept ? scores[n][slot] : -INFINITY;
+    }
+  }
+}
+
+// Pairs that the branch does not keep, and keys and queries that do not exist.
+template <int Branch = 0, class Place, int Tiles> DEV void maskScores(float (&scores)[Tiles][4], const Place &place) {
+  if constexpr (Branch + 1 < Pattern::kBranchCount) {
+    if (place.branch != Branch)
+      return maskScores<Branch + 1>(scores, place);
+  }
+  maskRow<Branch>(scores, place, 0);
+  maskRow<Branch>(scores, place, 1);
+}
+
+} // namespace heddle
