@@ -29,12 +29,12 @@ namespace {
 constexpr int kKiB = 1024;
 constexpr int64_t kMiB = 1024 * 1024;
 
-//                                cp.async  tma    wgmma  fp8
-constexpr GpuFeatures kAmpere = {true, false, false, false};
-constexpr GpuFeatures kAda = {true, false, false, true};
-constexpr GpuFeatures kHopper = {true, true, false, true};
-constexpr GpuFeatures kHopperFull = {true, true, true, true};
-constexpr GpuFeatures kBlackwell = {true, true, false, true};
+//                                cp.async  tma    wgmma  fp8    vector adds
+constexpr GpuFeatures kAmpere = {true, false, false, false, false};
+constexpr GpuFeatures kAda = {true, false, false, true, false};
+constexpr GpuFeatures kHopper = {true, true, false, true, true};
+constexpr GpuFeatures kHopperFull = {true, true, true, true, true};
+constexpr GpuFeatures kBlackwell = {true, true, false, true, true};
 
 } // namespace
 
@@ -52,6 +52,13 @@ const std::vector<GpuArch> &gpuArchs() {
       {"sm_120", 12, 0, false, 99 * kKiB, 100 * kKiB, kKiB, 65536, 255, 1024, 1536, 24, kBlackwell, "rtx5090"},
   };
   return rows;
+}
+
+int portableSmemBytes() {
+  int bytes = gpuArchs().front().smemPerBlockBytes;
+  for (const GpuArch &arch : gpuArchs())
+    bytes = std::min(bytes, arch.smemPerBlockBytes);
+  return bytes;
 }
 
 const std::vector<GpuModel> &gpuModels() {

@@ -18,10 +18,11 @@ namespace heddle {
 
 /// What instructions a kernel compiled for an architecture may use.
 struct GpuFeatures {
-  bool hasCpAsync; ///< cp.async from global to shared memory
-  bool hasTma;     ///< tensor-map copies and mbarrier transactions
-  bool hasWgmma;   ///< warpgroup matrix products from shared memory
-  bool hasFp8Mma;  ///< matrix products on e4m3 and e5m2
+  bool hasCpAsync;    ///< cp.async from global to shared memory
+  bool hasTma;        ///< tensor-map copies and mbarrier transactions
+  bool hasWgmma;      ///< warpgroup matrix products from shared memory
+  bool hasFp8Mma;     ///< matrix products on e4m3 and e5m2
+  bool hasVectorAdds; ///< additions to global memory of up to four floats at a time
 };
 
 /// Limits of one compilation target. All rows are constants; references stay valid for the life
@@ -50,5 +51,8 @@ struct GpuArch {
 
 /// All rows, in ascending order of compute capability.
 const std::vector<GpuArch> &gpuArchs();
+
+/// Shared memory that every one of them gives one block: the promise of portable kernels.
+int portableSmemBytes();
 
 } // namespace heddle

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Gradients of every patterns/*.mlir by kernels of kind backward, against their definition in fp64: short, odd and unequal
 # lengths, one key, head groups, both element types, head dims that are no multiples of 64; a gradient of lse; every way
-# to the query gradient. out and lse come from the CPU. What no kernel serves yet is skipped with its reason.
+# to the query gradient; all patterns by the default and by the portable skeleton. out and lse come from the CPU. What no
+# kernel serves yet is skipped with its reason.
 # shellcheck disable=SC2317 # functions are called by beside
 . tests/device/long/cases.bash
 seconds=90
 unserved='spills: ptxas'
+portable=skeleton=portable_backward
 shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
   "1 1 1 3 3 64 bf16"
   "2 257 257 4 4 64 bf16"
@@ -47,10 +49,17 @@ for shape in "$grouped" "$wide" "$narrow"; do beside make_inputs "$shape"; done
 beside make_inputs "$grouped" --with=d_lse
 wait
 for pattern in patterns/*.mlir; do
-  for shape in "${shapes[@]}"; do beside verify "$pattern" "$shape"; done
+  for shape in "${shapes[@]}"; do
+    for config in "" "$portable"; do beside verify "$pattern" "$shape" "$config"; done
+  done
 done
-for pattern in causal sliding_window bigbird alibi softcap; do
-  for shape in "$grouped" "$wide" "$narrow" "$grouped--with=d_lse"; do beside verify "patterns/$pattern.mlir" "$shape"; done
+for pattern in causal sliding_window bigbird alibi softcap longnet sink; do
+  for shape in "$grouped" "$wide" "$narrow" "$grouped--with=d_lse"; do
+    for config in "" "$portable"; do beside verify "patterns/$pattern.mlir" "$shape" "$config"; done
+  done
+done
+for config in block_m=16 block_m=32,stages=3 block_n=64,warps=4 block_m=32,warps=4; do
+  for pattern in full causal dilated longnet; do beside verify "patterns/$pattern.mlir" "${shapes[1]}" "$portable,$config"; done
 done
 configs="block_m=64,reduce=0 block_m=64,reduce=1 block_m=128,reduce=0 block_m=64,reduce=1,stages=3 block_m=64,block_n=64
   block_m=64,block_n=64,reduce=2 block_m=128,reduce=2 block_m=64,reduce=2,stages=3"

@@ -14,15 +14,15 @@ struct Expectation {
   const char *name;
   int smemPerBlockBytes;
   int maxThreadsPerSm;
-  bool hasTma, hasWgmma, hasFp8Mma;
+  bool hasTma, hasWgmma, hasFp8Mma, hasVectorAdds;
 };
 
 // From the vendor's table of compute capabilities, not from the rows.
 constexpr Expectation kExpected[] = {
-    {"sm_80", 166912, 2048, false, false, false}, {"sm_86", 101376, 1536, false, false, false},
-    {"sm_89", 101376, 1536, false, false, true},  {"sm_90", 232448, 2048, true, false, true},
-    {"sm_90a", 232448, 2048, true, true, true},   {"sm_100", 232448, 2048, true, false, true},
-    {"sm_103", 232448, 2048, true, false, true},  {"sm_120", 101376, 1536, true, false, true},
+    {"sm_80", 166912, 2048, false, false, false, false}, {"sm_86", 101376, 1536, false, false, false, false},
+    {"sm_89", 101376, 1536, false, false, true, false},  {"sm_90", 232448, 2048, true, false, true, true},
+    {"sm_90a", 232448, 2048, true, true, true, true},    {"sm_100", 232448, 2048, true, false, true, true},
+    {"sm_103", 232448, 2048, true, false, true, true},   {"sm_120", 101376, 1536, true, false, true, true},
 };
 
 } // namespace
@@ -39,6 +39,7 @@ TEST_CASE("every architecture has the limits that the vendor documents") {
     CHECK((*arch)->features.hasTma == expected.hasTma);
     CHECK((*arch)->features.hasWgmma == expected.hasWgmma);
     CHECK((*arch)->features.hasFp8Mma == expected.hasFp8Mma);
+    CHECK((*arch)->features.hasVectorAdds == expected.hasVectorAdds);
   }
 }
 

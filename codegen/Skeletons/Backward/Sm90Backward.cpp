@@ -10,6 +10,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Backward/BackwardLaunch.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
@@ -25,8 +26,7 @@ using namespace sm90;
 using Reason = std::optional<std::string>;
 using Symbol = LaunchSymbol;
 
-constexpr int64_t kWarpLanes = 32, kMaxGradientDim = 128, kFloatBytes = 4;
-constexpr int64_t kPrepareRows = 64, kRowWarps = 8, kSumGroupColumns = 16; // backward_rows.cuh, query_sums.cuh
+constexpr int64_t kMaxGradientDim = 128;
 constexpr int64_t kScoreStages = 2;
 constexpr int64_t kLeastRegisters = 24, kMostRegisters = 240, kRegisterStep = 8;
 constexpr int64_t kPoolRegisters = 3 * 168; // of three warpgroups at their launch, for each thread of one
@@ -145,92 +145,13 @@ Reason checkReduce(const KernelRequest &request, const Sm90BackwardConfig &confi
   return "tiles of rows at a stride are no copies in a row, expected reduce=0";
 }
 
-/// Key tiles of one kv head: as itemsPerHead of queries.
-LaunchExpr keyItems(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  LaunchExpr most = 0;
-  for (int64_t rate : MapRates::of(request.transposed).query)
-    most = max(most, LaunchExpr(rate) * ceilDiv(ceilDiv(Symbol::seqlenK, rate), config.blockN));
-  return most;
-}
-
-LaunchExpr rasterOf(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  const int64_t bytesOfRow =
-      (request.headDim + request.valueDim) * request.element().bytes + sumColumns(request, config) * kFloatBytes;
-  const LaunchExpr bytesOfHead = max(Symbol::seqlenQ, 1) * bytesOfRow * floorDiv(Symbol::heads, Symbol::kvHeads);
-  return max(
-      min(floorDiv(config.rasterMib * (int64_t(1) << 20), bytesOfHead), LaunchExpr(Symbol::batch) * Symbol::kvHeads),
-      1);
-}
-
-/// Query tiles of a head, of all classes of the rate that has most (row_statistics.cuh).
-LaunchExpr tilesOfHead(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  LaunchExpr most = 0;
-  for (int64_t rate : ratesOf(request).key)
-    most = max(most, LaunchExpr(rate) * ceilDiv(ceilDiv(Symbol::seqlenQ, rate), config.blockM));
-  return most;
-}
-
-/// The plan in the making, and what its launches have in common.
-struct BackwardPlan {
-  const KernelRequest &request;
+/// With the configuration that it is made by.
+struct Sm90Plan : BackwardPlan {
   const Sm90BackwardConfig &config;
-  LaunchPlan plan;
-  LaunchExpr heads = LaunchExpr(Symbol::batch) * Symbol::heads;
-  LaunchExpr statisticsRows = tilesOfHead(request, config) * LaunchExpr(config.blockM);
-
-  KernelLaunch &append(const char *entry, LaunchExpr grid, int64_t threads) {
-    KernelLaunch &launch = plan.launches.emplace_back();
-    launch.entry = entry;
-    launch.grid[0] = std::move(grid);
-    launch.block = threads;
-    return launch;
-  }
-
-  /// Of floats, `sets` of the rows that tiles of all heads have; it lives through the launches from `first` to `last`.
-  PointerSource appendRows(const char *name, int64_t sets, int64_t first, int64_t last) {
-    return plan.appendRegion(name, rowsOf(sets) * LaunchExpr(kFloatBytes), first, last);
-  }
-  LaunchExpr rowsOf(int64_t sets) const { return LaunchExpr(sets) * heads * statisticsRows; }
-
-  int64_t rateSets() const { return int64_t(ratesOf(request).key.size()); }
-  int64_t branches() const { return int64_t(request.transposed.front().keyRates.size()); }
 };
-
-void appendRowSizes(KernelLaunch &launch) {
-  for (Symbol size : {Symbol::batch, Symbol::heads, Symbol::seqlenQ})
-    launch.appendI32(size);
-}
-
-/// What row_statistics.cuh says of every row.
-struct Statistics {
-  PointerSource lse, delta;
-};
-
-void appendPrepare(BackwardPlan &to, const Statistics &statistics) {
-  KernelLaunch &launch =
-      to.append("heddle_prepare", to.heads * ceilDiv(to.statisticsRows, kPrepareRows), kWarpLanes * kRowWarps);
-  for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::dOut), PointerSource(Role::lse),
-                                      PointerSource(Role::dLse), statistics.lse, statistics.delta})
-    launch.appendPointer(source);
-  appendStrides(launch, Role::out);
-  appendStrides(launch, Role::dOut);
-  appendRowSizes(launch);
-  launch.appendI32(to.statisticsRows);
-}
-
-void appendFinish(BackwardPlan &to, const PointerSource &sums) {
-  const int64_t groups = (to.request.headDim + kSumGroupColumns - 1) / kSumGroupColumns;
-  const LaunchExpr pieces = to.heads * LaunchExpr(Symbol::seqlenQ) * LaunchExpr(groups);
-  KernelLaunch &launch = to.append("heddle_finish", ceilDiv(pieces, kWarpLanes * kRowWarps), kWarpLanes * kRowWarps);
-  launch.appendPointer(sums);
-  launch.appendPointer(Role::dQ);
-  appendStrides(launch, Role::dQ);
-  appendRowSizes(launch);
-  launch.appendScaleLog2();
-}
 
 /// Maps of both operands of the rows of an item, then of those of the columns of a step.
-void appendMaps(BackwardPlan &to, KernelLaunch &launch, bool ofQueries) {
+void appendMaps(Sm90Plan &to, KernelLaunch &launch, bool ofQueries) {
   const KernelRequest &request = to.request;
   const MapRates rates = ratesOf(request);
   const int64_t items = to.config.blockN, steps = to.config.blockM;
@@ -254,7 +175,7 @@ struct Walk {
   PointerSource sums; ///< what it adds to
 };
 
-KernelLaunch &appendWalk(BackwardPlan &to, const Statistics &statistics, const Walk &walk) {
+KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk &walk) {
   const KernelRequest &request = to.request;
   KernelLaunch &launch = to.append(walk.entry, walk.items, (to.config.consumers() + 1) * kProducerWarps * kWarpLanes);
   launch.sharedBytes = smemOf(request, to.config).totalBytes();
@@ -271,13 +192,13 @@ KernelLaunch &appendWalk(BackwardPlan &to, const Statistics &statistics, const W
   return launch;
 }
 
-Walk walkOfKeys(const BackwardPlan &to, const char *entry, const PointerSource &sums) {
-  return {entry, false, LaunchExpr(Symbol::batch) * Symbol::kvHeads * keyItems(to.request, to.config),
-          rasterOf(to.request, to.config), sums};
+Walk walkOfKeys(const Sm90Plan &to, const char *entry, const PointerSource &sums) {
+  return {entry, false, keyItems(to.request, to.config.blockN),
+          keyRaster(to.request, sumColumns(to.request, to.config), to.config.rasterMib), sums};
 }
 
 /// Heads whose K and V fit `raster_mib` run side by side.
-Walk walkOfQueries(const BackwardPlan &to, const char *entry, const PointerSource &sums) {
+Walk walkOfQueries(const Sm90Plan &to, const char *entry, const PointerSource &sums) {
   const KernelRequest &request = to.request;
   LaunchExpr items = 0;
   for (const VariantRates &variant : request.variants)
@@ -371,12 +292,10 @@ public:
 
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &given) const override {
     const Sm90BackwardConfig config(given);
-    BackwardPlan to{request, config, planFor(request, 1)};
-    if (MapRates::of(request.transposed).query.size() > 1) // heads of a group would have key tiles of their own
-      to.plan.serves.mostGroup = 1;
+    Sm90Plan to{BackwardPlan(request, config.blockM, ratesOf(request).key), config};
     const int64_t walk = request.isDetached ? 2 : 1, last = walk + config.walksQueries(); // numbers of launches
-    Statistics statistics{to.appendRows("lse", to.rateSets(), 0, last),
-                          to.appendRows("delta", to.rateSets(), 0, request.isDetached ? 1 : last)};
+    Statistics statistics{to.appendRows("lse", to.rateSets, 0, last),
+                          to.appendRows("delta", to.rateSets, 0, request.isDetached ? 1 : last)};
     appendPrepare(to, statistics);
     if (request.isDetached) {
       const PointerSource deltas = to.appendRows("branch_delta", to.branches(), 1, last);
@@ -389,11 +308,9 @@ public:
       appendWalk(to, statistics, walkOfQueries(to, "heddle_query_walk", statistics.delta));
       return std::move(to.plan);
     }
-    const LaunchExpr words = to.heads * ceilDiv(Symbol::seqlenQ, config.blockM) *
-                             LaunchExpr(config.blockM * sumColumns(request, config) * sumSplits(config));
-    const PointerSource sums = to.plan.appendRegion("query_sums", words * LaunchExpr(kFloatBytes), walk, walk + 1);
-    appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums)).clears.push_back({sums, 0, words, 0});
-    appendFinish(to, sums);
+    const QuerySums sums(to, sumColumns(request, config) * sumSplits(config), walk, walk + 1);
+    sums.clearBefore(appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums.place)));
+    appendFinish(to, sums.place);
     return std::move(to.plan);
   }
 
@@ -407,13 +324,10 @@ public:
     printer.constant("kConsumerRegisters", config.consumerRegisters());
     printer.constant("kSumColumns", columns);
     printer.constant("kSumSplits", sumSplits(config));
-    printer.constant("kPrepareRows", kPrepareRows);
-    printer.constant("kRowWarps", kRowWarps);
+    printRowTraits(printer, rates.key);
     printer.smem(smemOf(request, config));
     printer.constant("kMapsPerRate", rates.mapsPerRate());
-    printer.constant("kQueryRateCount", int64_t(rates.key.size()));
     printer.constant("kKeyRateCount", int64_t(rates.query.size()));
-    printer.array("kQueryRates", rates.key);
     printer.array("kKeyRates", rates.query);
     const auto define = [](const char *name, int64_t value) {
       return std::string("#define ") + name + " " + std::to_string(value) + "\n";

@@ -2,6 +2,7 @@
 // visits in each head of the group. Keys are addressed as rho + R * K: key number K of residue class rho, R = key rate.
 #pragma once
 
+#include "Backward/query_tile.cuh"
 #include "Backward/row_statistics.cuh"
 
 namespace heddle {
@@ -50,13 +51,19 @@ DEV bool decodeKeyItem(const KernelParams &p, int32_t index, KeyItem &item) {
 class QueryTileWalk {
 public:
   DEV QueryTileWalk(const PatternContext &context, const KeyItem &item)
-      : context(context), item(item), variant(Pattern::variant(context)), tileFirst(context.kOrigin + item.firstKey),
+      : context(context), item(item), tileFirst(context.kOrigin + item.firstKey),
         tileLast(context.kOrigin + item.lastKey) {
+    enterHead();
+  }
+
+  // From the start, after the context was given another head of the group.
+  DEV void enterHead() {
+    variant = Pattern::variant(context);
     enterBranch(0);
   }
 
   // False: nothing follows. Row i of the tile is row firstRow + i * queryRate of q.
-  DEV bool next(QueryTileHeader &tile) {
+  DEV bool next(QueryTile &tile) {
     while (cursor == range.end) {
       if (branch == Pattern::kBranchCount)
         return false;

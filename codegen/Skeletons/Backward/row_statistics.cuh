@@ -29,6 +29,12 @@ struct ClassTile {
   int32_t rate, residue, number;
 };
 
+// Of a tile that begins with a row.
+DEV ClassTile classTile(int32_t firstRow, int32_t rate) {
+  const int32_t number = firstRow / rate;
+  return ClassTile{rate, firstRow - number * rate, number / kStatisticsRows};
+}
+
 // Of the tile's first row in an array of `heads` heads of all batches, in floats.
 DEV int64_t statisticsPlace(int32_t heads, int32_t set, int32_t head, int32_t rows, const ClassTile &tile) {
   const int32_t first = (set * heads + head) * tilesOfHead(rows);

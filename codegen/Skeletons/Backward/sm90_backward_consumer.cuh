@@ -54,14 +54,6 @@ DEV void startQueryGradient(QueryGradient &sum, uint32_t scores, uint32_t keys) 
   }
 }
 
-DEV void packScores(ScoreOperand &operand, const Scores &scores) {
-#pragma unroll
-  for (int n = 0; n < kQueryTiles; ++n)
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      operand[n / 2][n % 2 * 2 + half] = pack(scores[n][2 * half], scores[n][2 * half + 1]);
-}
-
 // Row of a lane among the 64 of its warpgroup; the other is 8 further.
 DEV int32_t laneRow() {
   const int32_t thread = threadIdx.x % kWarpgroupThreads;

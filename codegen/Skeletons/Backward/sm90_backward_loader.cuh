@@ -37,7 +37,7 @@ public:
     }
     ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
     if (lane == 0) {
-      QueryTileHeader{-1, 0, 0}.write(queries.slot());
+      QueryTileHeader{{-1, 0, 0}}.write(queries.slot());
       ptx::arrive(kQueryFull + 8 * queries.slot());
     }
   }

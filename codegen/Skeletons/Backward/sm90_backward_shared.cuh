@@ -3,6 +3,7 @@
 #pragma once
 
 #include "Backward/query_sums.cuh"
+#include "Backward/query_tile.cuh"
 #include "Shared/sm90_block.cuh"
 
 namespace heddle {
@@ -48,22 +49,15 @@ constexpr int kGradientTileBytes = kConsumerRows * kSumColumns * 4; // of one co
 constexpr int kGradientFull = 1, kGradientEmpty = kGradientFull + kMaxConsumers;
 
 // What the producer says of a query tile beside its data.
-struct QueryTileHeader {
-  int32_t firstRow; // negative: nothing follows
-  int32_t flags;    // 1: masked; the branch above
-  int32_t head;
-
+struct QueryTileHeader : QueryTile {
   DEV static QueryTileHeader read(int32_t slot) {
     int32_t words[4];
     ptx::loadShared16(kTileHeaders + kTileHeaderBytes * slot, words);
-    return QueryTileHeader{words[0], words[1], words[2]};
+    return QueryTileHeader{{words[0], words[1], words[2]}};
   }
   DEV void write(int32_t slot) const {
     ptx::storeShared16(kTileHeaders + kTileHeaderBytes * slot, firstRow, flags, head, 0);
   }
-  DEV bool isEnd() const { return firstRow < 0; }
-  DEV bool isMasked() const { return flags & 1; }
-  DEV int32_t branch() const { return flags >> 1; }
 };
 
 // `readersOfQueries` warps read what is said of query tiles.

@@ -38,7 +38,7 @@ public:
     }
     ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
     if (copies) {
-      QueryTileHeader{-1, 0, 0}.write(keys.slot());
+      QueryTileHeader{{-1, 0, 0}}.write(keys.slot());
       ptx::arrive(kQueryFull + 8 * keys.slot());
     }
   }

@@ -58,6 +58,15 @@ template <int Tiles> DEV void applyFactors(float (&products)[Tiles][4], const Sc
     }
 }
 
+// As an operand of mma.
+template <int Tiles> DEV void packScores(uint32_t (&operand)[Tiles / 2][4], const float (&scores)[Tiles][4]) {
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      operand[n / 2][n % 2 * 2 + half] = pack(scores[n][2 * half], scores[n][2 * half + 1]);
+}
+
 template <int Branch, class Place, int Tiles>
 DEV void maskRow(float (&scores)[Tiles][4], const Place &place, int half) {
   using Functions = typename Place::Functions;

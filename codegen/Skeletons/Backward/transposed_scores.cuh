@@ -1,6 +1,7 @@
 // Where the scores of a lane lie in a tile whose rows are keys and whose columns are queries.
 #pragma once
 
+#include "Backward/query_tile.cuh"
 #include "Backward/tile_scores.cuh"
 
 namespace heddle {
@@ -12,7 +13,7 @@ struct TilePlace {
   int32_t variant, branch, queryRate, keyRate;
   int32_t firstKey, lastKey; // rows of k; lastKey is the item's
   int32_t firstColumn;       // position of the lane's first query
-  DEV TilePlace(const KernelParams &p, const KeyItem &item, const QueryTileHeader &tile, int32_t firstKey)
+  DEV TilePlace(const KernelParams &p, const KeyItem &item, const QueryTile &tile, int32_t firstKey)
       : context(makeContext(p, item.batch, tile.head)), variant(Pattern::variant(context)),
         branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()),
         queryRate(TransposedPattern::queryRate(variant, branch)), keyRate(item.keyRate), firstKey(firstKey),

@@ -48,14 +48,6 @@ int64_t smemBytes(const KernelRequest &request, const PortableConfig &config) {
   return layoutOf(request, config).totalBytes();
 }
 
-// Shared memory that every known GPU gives one block: the promise of the portable family.
-int64_t portableSmemBytes() {
-  int64_t bytes = gpuArchs().front().smemPerBlockBytes;
-  for (const GpuArch &arch : gpuArchs())
-    bytes = std::min<int64_t>(bytes, arch.smemPerBlockBytes);
-  return bytes;
-}
-
 // What must live at once in one thread: the accumulators, the scores of one chunk (two with overlap;
 // packed weights take the place of scores), the query fragments if they stay, softmax state and
 // addresses. A lower bound within about 40 of what ptxas takes: it spares hopeless compilations, and

@@ -13,10 +13,6 @@ using QueryTile = SharedTile<KernelTraits::kBlockM, KernelTraits::kHeadDim, Kern
 using KeyStage = SharedTile<KernelTraits::kBlockN, KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
 using ValueStage = SharedTile<KernelTraits::kBlockN, KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
 
-DEV const char *headBase(const void *tensor, const int64_t (&stride)[3], int32_t batch, int32_t head) {
-  return static_cast<const char *>(tensor) + (batch * stride[0] + head * stride[2]) * kElementBytes;
-}
-
 DEV void loadQuery(const KernelParams &p, const WorkItem &item, uint32_t tile) {
   QueryTile::load(tile, StridedRows{headBase(p.q, p.qStride, item.batch, item.head), p.qStride[1] * kElementBytes,
                                     item.firstRow, item.queryRate, item.endRow(p)});

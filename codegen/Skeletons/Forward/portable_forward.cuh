@@ -45,7 +45,7 @@
 #include "Forward/work_items.cuh"
 #include "Shared/elements.cuh"
 #include "Forward/key_tiles.cuh"
-#include "Forward/shared_tiles.cuh"
+#include "Shared/shared_tiles.cuh"
 #include "Forward/warp_mma.cuh"
 #include "Forward/online_softmax.cuh"
 #include "Forward/score_mask.cuh"

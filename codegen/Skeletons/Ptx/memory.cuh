@@ -100,6 +100,14 @@ DEV uint32_t addGlobal(uint32_t *counter, uint32_t value) {
   return before;
 }
 
+// Adds a float in global memory, without a branch, so that lanes stay together.
+DEV void addGlobal4(float *to, bool isPresent, float a) {
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %2, 0;\n"
+               "@present red.global.add.f32 [%0], %1;\n}" ::"l"(to),
+               "f"(a), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+}
+
 // Stores to global memory happen only where `isPresent`; without a branch, so that lanes stay together.
 DEV void storeGlobal4(void *global, bool isPresent, uint32_t a) {
   asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %2, 0;\n@present st.global.b32 [%0], %1;\n}" ::"l"(global),

@@ -3,18 +3,11 @@
 // everywhere: one map).
 #pragma once
 
+#include "Shared/query_rates.cuh"
+
 namespace heddle {
 
-// The place of a rate in the list of distinct ones.
-template <int Slot = 0> DEV int32_t queryRateSlot(int32_t rate) {
-  if constexpr (Slot + 1 == KernelTraits::kQueryRateCount) {
-    return Slot;
-  } else {
-    constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];
-    return rate == kRate ? Slot : queryRateSlot<Slot + 1>(rate);
-  }
-}
-
+// As queryRateSlot.
 template <int Slot = 0> DEV int32_t keyRateSlot(int32_t rate) {
   if constexpr (Slot + 1 == KernelTraits::kKeyRateCount) {
     return Slot;

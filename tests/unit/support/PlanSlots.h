@@ -12,9 +12,9 @@
 namespace heddle::test {
 
 /// Of pointers, numbers and the scale, by what fills them; tensor maps are left out.
-inline std::map<std::string, int64_t> slotOffsets(const LaunchPlan &plan) {
+inline std::map<std::string, int64_t> slotOffsets(const KernelLaunch &launch) {
   std::map<std::string, int64_t> offsets;
-  for (const SlotSpec &slot : plan.launches.front().slots) {
+  for (const SlotSpec &slot : launch.slots) {
     if (slot.kind == SlotSpec::Kind::tensorMap)
       continue;
     const bool isPointer = slot.kind == SlotSpec::Kind::ptr, isScale = slot.kind == SlotSpec::Kind::f32;
@@ -22,6 +22,8 @@ inline std::map<std::string, int64_t> slotOffsets(const LaunchPlan &plan) {
   }
   return offsets;
 }
+
+inline std::map<std::string, int64_t> slotOffsets(const LaunchPlan &plan) { return slotOffsets(plan.launches.front()); }
 
 /// Fields of `Params`, which holds them under the usual names, that the parameter block of every forward kernel has.
 template <class Params> std::map<std::string, size_t> commonOffsets() {

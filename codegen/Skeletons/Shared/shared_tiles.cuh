@@ -1,4 +1,4 @@
-// Tiles of Q, K and V in shared memory: asynchronous loads of rows at a stride, and the addresses of
+// Tiles of rows of tensors in shared memory: asynchronous loads of rows at a stride, and the addresses of
 // ldmatrix operands. A row takes a multiple of 128 bytes; its 16-byte piece number x lies at piece
 // x ^ (row % 8), so that the eight rows of one 8x8 matrix fall into eight different bank groups.
 #pragma once
@@ -25,11 +25,24 @@ struct StridedRows {
   int32_t first, rate, end;
 };
 
+DEV const char *headBase(const void *tensor, const int64_t (&stride)[3], int32_t batch, int32_t head) {
+  return static_cast<const char *>(tensor) + (batch * stride[0] + head * stride[2]) * kElementBytes;
+}
+
 template <int Rows, int Dim, int SharedRowBytes> struct SharedTile {
   static constexpr int kPieces = Dim / kPieceElements;
   static constexpr int kLanesPerRow = roundUpToPowerOfTwo(kPieces);
   static constexpr int kRowsPerPass = kThreads / kLanesPerRow;
   static constexpr int kPasses = (Rows + kRowsPerPass - 1) / kRowsPerPass;
+
+  // Columns behind the last one, where it ends half a step of a matrix product: no copy writes them.
+  DEV static void clearPadding(uint32_t tile) {
+    if constexpr (Dim % kMmaStep != 0) {
+#pragma unroll 1
+      for (int row = threadIdx.x; row < Rows; row += kThreads)
+        ptx::storeShared16(tile + pieceOffset(row, kPieces), 0, 0, 0, 0);
+    }
+  }
 
   // Every thread of the CTA takes part; completion follows the caller's commit.
   DEV static void load(uint32_t tile, const StridedRows &source) {

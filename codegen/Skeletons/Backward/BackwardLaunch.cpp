@@ -1,0 +1,108 @@
+//===- BackwardLaunch.cpp - what launches of backward kernels share ----------------------------===//
+#include "codegen/Skeletons/Backward/BackwardLaunch.h"
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/TraitsPrinter.h"
+
+#include <set>
+
+namespace heddle {
+namespace {
+
+using Symbol = LaunchSymbol;
+
+constexpr int64_t kPrepareRows = 64, kRowWarps = 8;
+
+std::set<int64_t> keyRates(const KernelRequest &request) {
+  std::set<int64_t> rates;
+  for (const VariantRates &variant : request.transposed)
+    rates.insert(variant.queryRate);
+  return rates;
+}
+
+void appendRowSizes(KernelLaunch &launch) {
+  for (Symbol size : {Symbol::batch, Symbol::heads, Symbol::seqlenQ})
+    launch.appendI32(size);
+}
+
+/// Of all classes of the rate that has most, in whole tiles.
+template <class Rates> LaunchExpr tilesOfHead(LaunchSymbol rows, const Rates &rates, int64_t tileRows) {
+  LaunchExpr most = 0;
+  for (int64_t rate : rates)
+    most = max(most, LaunchExpr(rate) * ceilDiv(ceilDiv(rows, rate), tileRows));
+  return most;
+}
+
+} // namespace
+
+BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, const std::vector<int64_t> &queryRates)
+    : request(request), blockM(blockM), rateSets(int64_t(queryRates.size())), plan(planFor(request, 1)),
+      heads(LaunchExpr(Symbol::batch) * Symbol::heads),
+      statisticsRows(tilesOfHead(Symbol::seqlenQ, queryRates, blockM) * LaunchExpr(blockM)) {
+  if (keyRates(request).size() > 1)
+    plan.serves.mostGroup = 1;
+}
+
+KernelLaunch &BackwardPlan::append(const char *entry, LaunchExpr grid, int64_t threads) {
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.entry = entry;
+  launch.grid[0] = std::move(grid);
+  launch.block = threads;
+  return launch;
+}
+
+PointerSource BackwardPlan::appendRows(const char *name, int64_t sets, int64_t first, int64_t last) {
+  return plan.appendRegion(name, rowsOf(sets) * LaunchExpr(kFloatBytes), first, last);
+}
+
+LaunchExpr BackwardPlan::rowsOf(int64_t sets) const { return LaunchExpr(sets) * heads * statisticsRows; }
+
+int64_t BackwardPlan::branches() const { return int64_t(request.transposed.front().keyRates.size()); }
+
+void appendPrepare(BackwardPlan &to, const Statistics &statistics) {
+  KernelLaunch &launch =
+      to.append("heddle_prepare", to.heads * ceilDiv(to.statisticsRows, kPrepareRows), kWarpLanes * kRowWarps);
+  for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::dOut), PointerSource(Role::lse),
+                                      PointerSource(Role::dLse), statistics.lse, statistics.delta})
+    launch.appendPointer(source);
+  appendStrides(launch, Role::out);
+  appendStrides(launch, Role::dOut);
+  appendRowSizes(launch);
+  launch.appendI32(to.statisticsRows);
+}
+
+QuerySums::QuerySums(BackwardPlan &to, int64_t columns, int64_t first, int64_t last)
+    : words(to.heads * ceilDiv(Symbol::seqlenQ, to.blockM) * LaunchExpr(to.blockM * columns)),
+      place(to.plan.appendRegion("query_sums", words * LaunchExpr(kFloatBytes), first, last)) {}
+
+void QuerySums::clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }
+
+void appendFinish(BackwardPlan &to, const PointerSource &sums) {
+  const int64_t groups = (to.request.headDim + kSumGroupColumns - 1) / kSumGroupColumns;
+  const LaunchExpr pieces = to.heads * LaunchExpr(Symbol::seqlenQ) * LaunchExpr(groups);
+  KernelLaunch &launch = to.append("heddle_finish", ceilDiv(pieces, kWarpLanes * kRowWarps), kWarpLanes * kRowWarps);
+  launch.appendPointer(sums);
+  launch.appendPointer(Role::dQ);
+  appendStrides(launch, Role::dQ);
+  appendRowSizes(launch);
+  launch.appendScaleLog2();
+}
+
+LaunchExpr keyItems(const KernelRequest &request, int64_t blockN) {
+  return LaunchExpr(Symbol::batch) * Symbol::kvHeads * tilesOfHead(Symbol::seqlenK, keyRates(request), blockN);
+}
+
+LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t mib) {
+  const int64_t bytesOfRow = (request.headDim + request.valueDim) * request.element().bytes + sumColumns * kFloatBytes;
+  const LaunchExpr bytesOfHead = max(Symbol::seqlenQ, 1) * bytesOfRow * floorDiv(Symbol::heads, Symbol::kvHeads);
+  return max(min(floorDiv(mib * (int64_t(1) << 20), bytesOfHead), LaunchExpr(Symbol::batch) * Symbol::kvHeads), 1);
+}
+
+void printRowTraits(TraitsPrinter &printer, const std::vector<int64_t> &queryRates) {
+  printer.constant("kPrepareRows", kPrepareRows);
+  printer.constant("kRowWarps", kRowWarps);
+  printer.constant("kQueryRateCount", int64_t(queryRates.size()));
+  printer.array("kQueryRates", queryRates);
+}
+
+} // namespace heddle

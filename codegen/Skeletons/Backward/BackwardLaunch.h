@@ -1,0 +1,70 @@
+//===- BackwardLaunch.h - what launches of backward kernels share ------------------------------===//
+//
+// Owns the launches around the walks (heddle_prepare and heddle_finish), the workspace that they pass to each other and
+// the numbered key tiles. Change it together with backward_rows.cuh, row_statistics.cuh, query_sums.cuh and
+// key_items.cuh.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "codegen/Config/PatternRates.h"
+#include "runtime/Core/LaunchPlan.h"
+
+namespace heddle {
+
+struct KernelRequest;
+class TraitsPrinter;
+
+constexpr int64_t kWarpLanes = 32, kFloatBytes = 4;
+constexpr int64_t kSumGroupColumns = 16; ///< columns of the sums of d_q are a multiple of it
+
+/// The plan in the making, and what its launches have in common.
+struct BackwardPlan {
+  /// Steps of `blockM` queries; `queryRates`: KernelTraits::kQueryRates. Serves groups of heads where all heads have key
+  /// tiles alike.
+  BackwardPlan(const KernelRequest &request, int64_t blockM, const std::vector<int64_t> &queryRates);
+
+  KernelLaunch &append(const char *entry, LaunchExpr grid, int64_t threads);
+  /// Of floats, `sets` of the rows that tiles of all heads have; it lives through the launches from `first` to `last`.
+  PointerSource appendRows(const char *name, int64_t sets, int64_t first, int64_t last);
+  LaunchExpr rowsOf(int64_t sets) const;
+  int64_t branches() const;
+
+  const KernelRequest &request;
+  int64_t blockM;
+  int64_t rateSets; ///< distinct rates of queries
+  LaunchPlan plan;
+  LaunchExpr heads;          ///< of all batches
+  LaunchExpr statisticsRows; ///< of a head, by the rate that has most
+};
+
+/// What row_statistics.cuh says of every row.
+struct Statistics {
+  PointerSource lse, delta;
+};
+
+/// Appends heddle_prepare.
+void appendPrepare(BackwardPlan &to, const Statistics &statistics);
+
+/// The fp32 sums of d_q: `columns` of each row, in a region that lives through the launches from `first` to `last`.
+struct QuerySums {
+  QuerySums(BackwardPlan &to, int64_t columns, int64_t first, int64_t last);
+  void clearBefore(KernelLaunch &launch) const;
+
+  LaunchExpr words;
+  PointerSource place;
+};
+
+/// Appends heddle_finish, which turns sums into d_q.
+void appendFinish(BackwardPlan &to, const PointerSource &sums);
+
+/// Blocks of a walk over key tiles: those of all kv heads, at most.
+LaunchExpr keyItems(const KernelRequest &request, int64_t blockN);
+
+/// (batch, kv head) pairs whose key tiles run side by side: as many as share `mib` of what they read and add.
+LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t mib);
+
+/// Constants of backward_rows.cuh and row_statistics.cuh.
+void printRowTraits(TraitsPrinter &printer, const std::vector<int64_t> &queryRates);
+
+} // namespace heddle

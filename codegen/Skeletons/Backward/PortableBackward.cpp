@@ -1,0 +1,287 @@
+//===- PortableBackward.cpp - host half of portable_backward.cuh -------------------------------===//
+//
+// Owns what the portable backward skeleton serves, its search space, constraints, shared memory and its launches: lse and
+// delta of all rows, sums for delta of detached branches, the walk over key tiles, and d_q from its sums. Change it
+// together with portable_backward.cuh and portable_backward_params.cuh.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Config/ConfigView.h"
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Backward/BackwardLaunch.h"
+#include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "codegen/Skeletons/Shared/TensorMapLaunch.h"
+#include "codegen/Target/GpuArch.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+using Reason = std::optional<std::string>;
+
+constexpr int64_t kMmaRows = 16, kDimStep = 8, kMaxDim = 128;
+constexpr int64_t kSumsOfBranch = 2; // branch_sums.cuh
+
+struct PortableBackwardConfig {
+  int64_t blockM = 64;        ///< queries of a step
+  int64_t blockN = 64;        ///< keys of a block
+  int64_t warps = 4;          ///< warps of a block, of block_n / warps keys each
+  int64_t stages = 2;         ///< tiles of q and of d_out in shared memory
+  int64_t minBlocks = 1;      ///< blocks of an SM that registers must allow
+  int64_t rasterReversed = 0; ///< 1: last key tile first
+  int64_t rasterMib = 32;     ///< what the heads that run side by side read and add, in MiB
+
+  PortableBackwardConfig() = default;
+  PortableBackwardConfig(const KernelConfig &config) { readFields(config, *this); }
+  operator KernelConfig() const { return writeFields(*this); }
+
+  int64_t threads() const { return kWarpLanes * warps; }
+  int64_t rowTiles() const { return blockN / (kMmaRows * warps); }
+
+  static const FieldsOf<PortableBackwardConfig> &fields() {
+    using C = PortableBackwardConfig;
+    static const FieldsOf<C> list = {"portable_backward",
+                                     {{"block_m", &C::blockM, kMmaRows, 64}, // one swizzle is a row of dS
+                                      {"block_n", &C::blockN, kMmaRows, kLargestField},
+                                      {"warps", &C::warps, 1, 32},
+                                      {"stages", &C::stages, 2, 4},
+                                      {"min_blocks", &C::minBlocks, 1, 8},
+                                      {"raster_reversed", &C::rasterReversed, 0, 1},
+                                      {"raster_mib", &C::rasterMib, 1, kLargestField}}};
+    return list;
+  }
+};
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+/// Of shared memory.
+int64_t rowBytes(const KernelRequest &request, int64_t columns) {
+  return roundUp(columns * request.element().bytes, SmemLayout::kAlignmentBytes);
+}
+
+int64_t sumColumns(const KernelRequest &request) { return roundUp(request.headDim, kSumGroupColumns); }
+
+SmemLayout smemOf(const KernelRequest &request, const PortableBackwardConfig &config) {
+  SmemLayout layout;
+  layout.append("k", config.blockN * rowBytes(request, request.headDim));
+  layout.append("v", config.blockN * rowBytes(request, request.valueDim));
+  layout.append("q", config.blockM * rowBytes(request, request.headDim), config.stages);
+  layout.append("out", config.blockM * rowBytes(request, request.valueDim), config.stages);
+  layout.append("scores", config.blockN * rowBytes(request, config.blockM));
+  layout.append("statistics", 2 * config.blockM * kFloatBytes, config.stages);
+  return layout;
+}
+
+Reason checkTiles(const KernelRequest &, const PortableBackwardConfig &config) {
+  if (config.blockN % (kMmaRows * config.warps) != 0)
+    return "block_n is " + number(config.blockN) + ", expected a multiple of " + number(kMmaRows) +
+           " keys for each of " + number(config.warps) + " warps";
+  if (config.blockM % kMmaRows != 0 || config.warps % (config.blockM / kMmaRows) != 0)
+    return "block_m is " + number(config.blockM) + ", expected a multiple of " + number(kMmaRows) +
+           " queries, so many times as divide " + number(config.warps) + " warps";
+  return std::nullopt;
+}
+
+Reason checkLoads(const KernelRequest &request, const PortableBackwardConfig &config) {
+  const int64_t need =
+      std::max(config.blockM, roundUp(std::max(request.headDim, request.valueDim), kDimStep) / kDimStep);
+  if (need <= config.threads())
+    return std::nullopt;
+  return number(config.threads()) + " threads, " + number(need) + " load rows";
+}
+
+/// What must live at once in a thread, within about 40 of what ptxas takes: spares hopeless compilations.
+Reason checkRegisters(const KernelRequest &request, const PortableBackwardConfig &config) {
+  constexpr int64_t kAddresses = 32;
+  const int64_t scores = config.blockM / 2;
+  const int64_t perTile =
+      (request.headDim + request.valueDim) / 2 + scores + scores / 2 + (request.hasScores ? scores / 2 : 0);
+  const int64_t need = config.rowTiles() * perTile + kAddresses;
+  const int64_t most = std::min<int64_t>(request.arch->maxRegistersPerThread,
+                                         request.arch->registersPerSm / (config.threads() * config.minBlocks));
+  if (need <= most)
+    return std::nullopt;
+  return "need at least " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
+         number(most) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
+}
+
+Reason checkSmem(const KernelRequest &request, const PortableBackwardConfig &config) {
+  const int64_t need = smemOf(request, config).totalBytes(), most = portableSmemBytes();
+  if (need <= most)
+    return std::nullopt;
+  return "need " + number(need) + " B, the least of all GPUs is " + number(most) + " B";
+}
+
+Reason checkSmemOfAllBlocks(const KernelRequest &request, const PortableBackwardConfig &config) {
+  const GpuArch &arch = *request.arch;
+  const int64_t need = config.minBlocks * (smemOf(request, config).totalBytes() + arch.smemReservedBytes);
+  if (need <= arch.smemPerSmBytes)
+    return std::nullopt;
+  return number(config.minBlocks) + " blocks need " + number(need) + " B, an SM of " + std::string(arch.name) +
+         " has " + number(arch.smemPerSmBytes) + " B";
+}
+
+class PortableBackward final : public Skeleton {
+public:
+  const ConfigFields &fields() const override { return configFields<PortableBackwardConfig>(); }
+  std::string_view kind() const override { return "backward"; }
+  bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
+  std::vector<Knob> knobs(const KernelRequest &request) const override;
+  const std::vector<Constraint> &constraints() const override;
+  KernelConfig defaultConfig(const KernelRequest &request) const override;
+  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
+  ScheduleFacts schedule(const KernelConfig &config) const override;
+  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
+  LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
+  std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
+
+protected:
+  Status checkRequest(const KernelRequest &request) const override;
+};
+
+std::vector<Knob> PortableBackward::knobs(const KernelRequest &) const {
+  return {{"block_m", "queries of a step: fewer barriers, more registers", {32, 64}},
+          {"block_n", "keys of a block: fewer additions to the query gradient", {64, 128}},
+          {"warps", "warps of a block; keys of one warp are block_n / warps", {4, 8}},
+          {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
+          {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
+          {"raster_reversed", "key tiles in descending order", {0, 1}, {"no", "yes"}},
+          {"raster_mib", "what heads that run side by side read and add, in MiB: what should stay in L2", {8, 32, 64}}};
+}
+
+const std::vector<Constraint> &PortableBackward::constraints() const {
+  using C = PortableBackwardConfig;
+  static const std::vector<Constraint> list = {
+      {"ranges", "every field lies in its range", checkRanges},
+      {"tiles", "every warp owns a multiple of 16 keys, and as much of the query gradient as the others",
+       ruleOf<C, checkTiles>},
+      {"loads", "a thread loads statistics of one row and a part of one", ruleOf<C, checkLoads>},
+      {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
+      {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", ruleOf<C, checkSmem>},
+      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
+  };
+  return list;
+}
+
+// Narrow heads leave registers and shared memory for twice the keys and warps.
+KernelConfig PortableBackward::defaultConfig(const KernelRequest &request) const {
+  const bool isWide = std::max(request.headDim, request.valueDim) > 64;
+  PortableBackwardConfig config;
+  config.blockM = isWide ? 32 : 64;
+  config.blockN = isWide ? 64 : 128;
+  config.warps = isWide ? 4 : 8;
+  return config;
+}
+
+// Fewer scores at a time.
+std::vector<KernelConfig> PortableBackward::spareConfigs(const KernelRequest &request) const {
+  std::vector<KernelConfig> spares;
+  PortableBackwardConfig spare = defaultConfig(request);
+  while (spare.blockM > kMmaRows) {
+    spare.blockM /= 2;
+    spares.push_back(spare);
+  }
+  return spares;
+}
+
+ScheduleFacts PortableBackward::schedule(const KernelConfig &given) const {
+  const PortableBackwardConfig config(given);
+  ScheduleFacts facts;
+  facts.blockM = config.blockM;
+  facts.blockN = config.blockN;
+  facts.minBlocks = config.minBlocks;
+  facts.isReversed = config.rasterReversed != 0;
+  facts.rasterMib = config.rasterMib;
+  return facts;
+}
+
+SmemLayout PortableBackward::planSmem(const KernelRequest &request, const KernelConfig &config) const {
+  return smemOf(request, config);
+}
+
+/// What the walks over key tiles read and add to.
+struct Sources {
+  Statistics statistics;
+  PointerSource branchSums, querySums;
+};
+
+/// A launch over all key tiles, of either entry.
+KernelLaunch &appendWalk(BackwardPlan &to, const char *entry, const PortableBackwardConfig &config,
+                         const Sources &sources) {
+  const KernelRequest &request = to.request;
+  KernelLaunch &launch = to.append(entry, keyItems(request, config.blockN), config.threads());
+  launch.sharedBytes = smemOf(request, config).totalBytes();
+  appendOperands(launch, request);
+  for (const PointerSource &source :
+       {PointerSource(Role::q), PointerSource(Role::k), PointerSource(Role::v), PointerSource(Role::dOut),
+        PointerSource(Role::dK), PointerSource(Role::dV), sources.statistics.lse, sources.statistics.delta,
+        sources.branchSums, sources.querySums})
+    launch.appendPointer(source);
+  for (Role role : {Role::q, Role::k, Role::v, Role::dOut, Role::dK, Role::dV})
+    appendStrides(launch, role);
+  appendCallSizes(launch, request.qOrigin);
+  launch.appendI32(keyRaster(request, sumColumns(request), config.rasterMib));
+  appendRuntimeSizes(launch, request);
+  return launch;
+}
+
+LaunchPlan PortableBackward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
+  const PortableBackwardConfig config(given);
+  BackwardPlan to(request, config.blockM, MapRates::of(request.transposed).key);
+  const int64_t walk = request.isDetached ? 2 : 1, branchSets = kSumsOfBranch * to.branches();
+  Sources sources;
+  sources.statistics = {to.appendRows("lse", to.rateSets, 0, walk), to.appendRows("delta", to.rateSets, 0, walk)};
+  const QuerySums sums(to, sumColumns(request), 1, walk + 1); // every walk is given the place
+  sources.querySums = sources.branchSums = sums.place;        // which no branch is added to unless it is detached
+  appendPrepare(to, sources.statistics);
+  if (request.isDetached) {
+    sources.branchSums = to.appendRows("branch_sums", branchSets, 1, walk);
+    appendWalk(to, "heddle_delta", config, sources).clears.push_back({sources.branchSums, 0, to.rowsOf(branchSets), 0});
+  }
+  sums.clearBefore(appendWalk(to, "heddle_kernel", config, sources));
+  appendFinish(to, sums.place);
+  return std::move(to.plan);
+}
+
+std::string PortableBackward::traits(const KernelRequest &request, const KernelConfig &config) const {
+  TraitsPrinter printer;
+  printer.request(request);
+  printer.config(config);
+  printer.constant("kVectorAdds", request.arch->features.hasVectorAdds);
+  printer.constant("kSumColumns", sumColumns(request));
+  printer.constant("kSumSplits", 1);
+  printRowTraits(printer, MapRates::of(request.transposed).key);
+  printer.smem(smemOf(request, config));
+  printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
+  printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
+  printer.constant("kSmemRowBytesScores", rowBytes(request, PortableBackwardConfig(config).blockM));
+  return printer.str();
+}
+
+Status PortableBackward::checkRequest(const KernelRequest &request) const {
+  if (!servesArch(*request.arch))
+    return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
+  HEDDLE_TRY(request.checkTypes());
+  if (request.outType != request.qType)
+    return Status::unsupported("serves out and d_out of the type of q only");
+  for (int64_t dim : {request.headDim, request.valueDim})
+    if (dim % kDimStep != 0 || dim > kMaxDim)
+      return Status::unsupported("serves head dims that are multiples of " + number(kDimStep) + " up to " +
+                                 number(kMaxDim) + ", not " + number(dim));
+  return {};
+}
+
+} // namespace
+
+const Skeleton &portableBackwardSkeleton() {
+  static const PortableBackward skeleton;
+  return skeleton;
+}
+
+} // namespace heddle

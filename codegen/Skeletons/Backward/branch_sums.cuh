@@ -1,0 +1,21 @@
+// What deltas of gradient(detached) are made of: of each branch and row the sums of P dP and of P over its keys, which key
+// tiles add to in a walk before the gradients. In arrays as those of row_statistics.cuh, first the products of all
+// branches, then the weights.
+#pragma once
+
+#include "Backward/row_statistics.cuh"
+
+namespace heddle {
+
+// Of the first row of a tile.
+struct BranchSums {
+  float *products, *weights;
+
+  DEV BranchSums(const KernelParams &p, int32_t batch, const QueryTile &tile, const ClassTile &place) {
+    const int32_t heads = p.batch * p.heads, head = batch * p.heads + tile.head;
+    products = p.branchSums + statisticsPlace(heads, tile.branch(), head, p.seqlenQ, place);
+    weights = p.branchSums + statisticsPlace(heads, Pattern::kBranchCount + tile.branch(), head, p.seqlenQ, place);
+  }
+};
+
+} // namespace heddle

@@ -1,0 +1,116 @@
+// The portable backward skeleton: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
+// every key tile, on any GPU of compute capability 8.0 or later. One block has the keys of one kv head and walks the query
+// heads of its group, so that d_k and d_v stay in registers; every warp owns kBlockN / kWarps keys, and Q and d_out come
+// through a ring of asynchronous copies. Launched between heddle_prepare and heddle_finish (backward_rows.cuh); where
+// branches are detached, behind heddle_delta too (branch_sums.cuh). Needs, before it in the source: prelude.cuh, struct
+// KernelTraits, struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
+//
+// KernelTraits, all `static constexpr int`:
+//   kBlockM              queries of a step
+//   kBlockN              keys of a block
+//   kWarps               of a block; keys of a warp = kBlockN / kWarps, a multiple of 16
+//   kStages              slots of the rings of Q and of d_out, 2 to 4
+//   kMinBlocks           blocks per SM that the register allocation must allow
+//   kRasterReversed      1: last key tile first
+//   kVectorAdds          1: the GPU adds four floats at a time
+//   kHeadDim, kValueDim  multiples of 8, up to 128
+//   Element              of all tensors; kElementBytes, kMmaStep are its numbers
+//   kQueryRates[kQueryRateCount]             distinct rates of queries (row_statistics.cuh)
+//   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
+//   kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemStatistics   byte offsets in dynamic shared memory, multiples of
+//                        128; with kSmemStageBytes of each, of one slot
+//   kSmemRowBytesQK, kSmemRowBytesV, kSmemRowBytesScores             of one row
+// Launch: blocks of 32 * kWarps, kSmemBytes dynamic shared memory, both entries alike. Bases and strides are multiples of
+// 16 bytes.
+#pragma once
+
+#include "Ptx/async_copy.cuh"
+#include "Ptx/bulk_add.cuh"
+#include "Ptx/matrix.cuh"
+#include "Ptx/memory.cuh"
+#include "Ptx/scalar.cuh"
+#include "Shared/elements.cuh"
+#include "Shared/score_units.cuh"
+#include "Shared/shared_tiles.cuh"
+#include "Shared/row_stores.cuh"
+#include "Backward/portable_backward_params.cuh"
+
+namespace heddle {
+
+constexpr int kBlockM = KernelTraits::kBlockM, kBlockN = KernelTraits::kBlockN;
+constexpr int kWarps = KernelTraits::kWarps, kStages = KernelTraits::kStages;
+constexpr int kMmaRows = 16, kRowTiles = kBlockN / (kMmaRows * kWarps);
+constexpr int kQueryTiles = kBlockM / 8, kQuerySteps = kBlockM / kMmaStep;
+constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
+constexpr int kValueSteps = (KernelTraits::kValueDim + kMmaStep - 1) / kMmaStep;
+constexpr int kScoreRowBytes = KernelTraits::kSmemRowBytesScores;
+
+} // namespace heddle
+
+#include "Backward/key_items.cuh"
+#include "Backward/query_sums.cuh"
+#include "Backward/transposed_scores.cuh"
+#include "Backward/query_ring.cuh"
+#include "Backward/portable_backward_consumer.cuh"
+#include "Backward/backward_rows.cuh"
+
+namespace heddle {
+
+static_assert(kBlockN % (kMmaRows * kWarps) == 0, "every warp owns a multiple of 16 keys");
+static_assert(kBlockM % 16 == 0 && kWarps % kQuerySteps == 0,
+              "warps share rows and columns of the query gradient evenly");
+static_assert(kBlockM <= kThreads, "a thread reads lse and delta of one row");
+static_assert(kBlockM * kElementBytes <= kScoreRowBytes && kScoreRowBytes == kSwizzleBytes,
+              "a row of dS is one swizzle");
+static_assert(kStages >= 2, "one tile is loaded while another is used");
+static_assert(kSumSplits == 1 && kSumColumns >= KernelTraits::kHeadDim, "sums of a head lie in one array");
+
+} // namespace heddle
+
+extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
+    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
+  using namespace heddle;
+  extern __shared__ __align__(128) unsigned char sharedMemory[];
+  KeyItem item;
+  if (!decodeKeyItem(p, blockIdx.x, item))
+    return;
+  const uint32_t shared = ptx::sharedAddress(sharedMemory);
+  loadKeys(p, item, shared);
+  QueryRing ring(p, item, shared);
+  ring.prime();
+  Consumer consumer(p, item, shared);
+  consumer.clear();
+#pragma unroll 1
+  for (;;) {
+    const QueryTile tile = ring.advance();
+    if (tile.isEnd())
+      break;
+    consumer.step(ring, tile);
+    ring.endStep();
+  }
+  consumer.storeGradients();
+}
+
+extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
+    heddle_delta(const __grid_constant__ heddle::KernelParams p) {
+  using namespace heddle;
+  if constexpr (Pattern::kIsDetached) {
+    extern __shared__ __align__(128) unsigned char sharedMemory[];
+    KeyItem item;
+    if (!decodeKeyItem(p, blockIdx.x, item))
+      return;
+    const uint32_t shared = ptx::sharedAddress(sharedMemory);
+    loadKeys(p, item, shared);
+    QueryRing ring(p, item, shared);
+    ring.prime();
+    const Consumer consumer(p, item, shared);
+#pragma unroll 1
+    for (;;) {
+      const QueryTile tile = ring.advance();
+      if (tile.isEnd())
+        break;
+      consumer.addBranchSums(ring, tile);
+      ring.endStep();
+    }
+  }
+}

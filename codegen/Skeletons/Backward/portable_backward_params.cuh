@@ -1,0 +1,23 @@
+// The parameter block of the portable backward kernel, of both its entries: its layout is described to the runtime by
+// the slots of the launch plan, change both together.
+#pragma once
+
+#include "Shared/pattern_operands.cuh"
+
+namespace heddle {
+
+struct KernelParams : PatternOperands {
+  const void *q, *k, *v, *dOut;
+  void *keyGradient, *valueGradient;
+  const float *lse, *delta;                                  // as in row_statistics.cuh
+  float *branchSums;                                         // of gradient(detached), as in branch_sums.cuh
+  float *queryGradient;                                      // sums in fp32 (query_sums.cuh)
+  int64_t qStride[3], kStride[3], vStride[3], dOutStride[3]; // batch, row, head; in elements
+  int64_t keyGradientStride[3], valueGradientStride[3];
+  int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
+  float scaleLog2;
+  int32_t raster; // (batch, kv head) pairs whose key tiles run side by side
+  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+};
+
+} // namespace heddle
