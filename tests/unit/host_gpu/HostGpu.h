@@ -1,0 +1,163 @@
+//===- HostGpu.h - blocks of threads on the host ----------------------------===//
+// What comes before the text of a whole kernel when the host compiles it: the keywords and functions of CUDA C++, and
+// threads that take turns. A thread runs until it waits for its warp or its block, so what the instructions of a warp
+// exchange is there when they ask. Ptx/ beside it has these instructions, in place of those of the skeletons. Shared
+// memory begins as NaN, and copies arrive as late as they may: what is not waited for is not there.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <stddef.h>
+#include <type_traits>
+#include <ucontext.h>
+#include <vector>
+
+#define __device__
+#define __forceinline__ inline
+#define __global__
+#define __shared__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+
+constexpr int kSharedBytes = 1 << 18, kStackBytes = 1 << 18, kLanes = 32;
+extern "C" {
+alignas(1024) inline unsigned char sharedMemory[kSharedBytes];
+}
+
+struct HostIndex {
+  unsigned x;
+};
+
+namespace host_gpu {
+
+using Copies = std::vector<std::function<void()>>;
+
+struct Thread {
+  ucontext_t place;
+  std::vector<char> stack;
+  bool isDone = false;
+  Copies open;
+  std::deque<Copies> committed;
+};
+
+// Threads that wait for each other, and what they exchange.
+struct Group {
+  unsigned arrived = 0, round = 0;
+  uint32_t words[kLanes][8];
+};
+
+inline std::vector<Thread> threads;
+inline std::vector<Group> warps;
+inline Group block;
+inline ucontext_t scheduler;
+inline unsigned current = 0;
+inline HostIndex blockIndex, gridSize;
+inline std::function<void()> body;
+
+inline Thread &self() { return threads[current]; }
+inline Group &warp() { return warps[current / kLanes]; }
+inline unsigned lane() { return current % kLanes; }
+
+inline void wait(Group &group, unsigned members) {
+  const unsigned round = group.round;
+  if (++group.arrived == members) {
+    group.arrived = 0;
+    ++group.round;
+  }
+  while (group.round == round)
+    swapcontext(&self().place, &scheduler);
+}
+inline void waitForWarp() { wait(warp(), kLanes); }
+
+inline void enter() {
+  body();
+  self().isDone = true;
+  swapcontext(&self().place, &scheduler);
+}
+
+inline void start(Thread &thread) {
+  thread.isDone = false;
+  thread.open.clear();
+  thread.committed.clear();
+  thread.stack.resize(kStackBytes);
+  getcontext(&thread.place);
+  thread.place.uc_stack.ss_sp = thread.stack.data();
+  thread.place.uc_stack.ss_size = thread.stack.size();
+  thread.place.uc_link = nullptr;
+  makecontext(&thread.place, enter, 0);
+}
+
+inline void runBlock(unsigned number) {
+  std::memset(sharedMemory, 0xff, kSharedBytes);
+  blockIndex.x = number;
+  for (Thread &thread : threads)
+    start(thread);
+  for (bool isBusy = true; isBusy;) {
+    isBusy = false;
+    for (current = 0; current < threads.size(); ++current)
+      if (!self().isDone) {
+        isBusy = true;
+        swapcontext(&scheduler, &self().place);
+      }
+  }
+}
+
+template <class Params> void launch(void (*kernel)(Params), const void *params, unsigned blocks, unsigned count) {
+  const Params &given = *static_cast<const Params *>(params);
+  body = [&] { kernel(given); };
+  threads = std::vector<Thread>(count);
+  warps.assign((count + kLanes - 1) / kLanes, Group());
+  block = Group();
+  gridSize.x = blocks;
+  for (unsigned number = 0; number < blocks; ++number)
+    runBlock(number);
+}
+
+// What lane `from` of the warp has.
+template <class T> T exchange(T value, unsigned from) {
+  std::memcpy(warp().words[lane()], &value, sizeof value);
+  waitForWarp();
+  T other;
+  std::memcpy(&other, warp().words[from % kLanes], sizeof other);
+  waitForWarp();
+  return other;
+}
+
+template <class To, class From> To bitsAs(From value) {
+  To other;
+  static_assert(sizeof other == sizeof value, "as many bits");
+  std::memcpy(&other, &value, sizeof other);
+  return other;
+}
+
+} // namespace host_gpu
+
+#define threadIdx (HostIndex{host_gpu::current})
+#define blockIdx (host_gpu::blockIndex)
+
+inline float __int_as_float(int32_t bits) { return host_gpu::bitsAs<float>(bits); }
+inline float __uint_as_float(uint32_t bits) { return host_gpu::bitsAs<float>(bits); }
+inline int32_t __float_as_int(float value) { return host_gpu::bitsAs<int32_t>(value); }
+inline uint32_t __float_as_uint(float value) { return host_gpu::bitsAs<uint32_t>(value); }
+inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz(value); }
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline void __trap() { std::abort(); }
+inline void __syncthreads() { host_gpu::wait(host_gpu::block, host_gpu::threads.size()); }
+inline void __syncwarp() { host_gpu::waitForWarp(); }
+template <class T> T __shfl_xor_sync(uint32_t, T value, int distance) {
+  return host_gpu::exchange(value, host_gpu::lane() ^ distance);
+}
+template <class A, class B> typename std::common_type<A, B>::type max(A a, B b) {
+  const typename std::common_type<A, B>::type x = a, y = b;
+  return x > y ? x : y;
+}
+template <class A, class B> typename std::common_type<A, B>::type min(A a, B b) {
+  const typename std::common_type<A, B>::type x = a, y = b;
+  return x < y ? x : y;
+}

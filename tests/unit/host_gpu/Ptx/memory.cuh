@@ -1,0 +1,43 @@
+// On the host: an address in shared memory is a distance from its beginning.
+#pragma once
+
+namespace heddle {
+namespace ptx {
+
+inline uint32_t sharedAddress(const void *pointer) {
+  return uint32_t(static_cast<const unsigned char *>(pointer) - sharedMemory);
+}
+
+inline void loadShared8(uint32_t address, int32_t (&words)[2]) { std::memcpy(words, sharedMemory + address, 8); }
+inline void loadShared16(uint32_t address, int32_t (&words)[4]) { std::memcpy(words, sharedMemory + address, 16); }
+inline void storeShared4(uint32_t address, int32_t word) { std::memcpy(sharedMemory + address, &word, 4); }
+inline void storeShared16(uint32_t address, int32_t a, int32_t b, int32_t c, int32_t d) {
+  const int32_t words[] = {a, b, c, d};
+  std::memcpy(sharedMemory + address, words, 16);
+}
+
+inline void loadGlobal16(const void *global, float (&values)[4]) { std::memcpy(values, global, 16); }
+inline void loadGlobal8(const float *global, bool isPresent, float (&values)[2]) {
+  for (int e = 0; e < 2; ++e)
+    values[e] = isPresent ? global[e] : 0;
+}
+
+inline void addGlobal4(float *to, bool isPresent, float a) {
+  if (isPresent)
+    *to += a;
+}
+
+template <int N> void storeGlobal(void *global, bool isPresent, const uint32_t (&words)[N]) {
+  if (isPresent)
+    std::memcpy(global, words, sizeof words);
+}
+inline void storeGlobal4(void *global, bool isPresent, uint32_t a) { storeGlobal(global, isPresent, {a}); }
+inline void storeGlobal8(void *global, bool isPresent, uint32_t a, uint32_t b) {
+  storeGlobal(global, isPresent, {a, b});
+}
+inline void storeGlobal16(void *global, bool isPresent, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  storeGlobal(global, isPresent, {a, b, c, d});
+}
+
+} // namespace ptx
+} // namespace heddle

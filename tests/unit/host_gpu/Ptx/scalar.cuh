@@ -1,0 +1,27 @@
+// On the host: scalar instructions, and 16-bit floats rounded to nearest even.
+#pragma once
+
+namespace heddle {
+namespace ptx {
+
+inline float exp2Approx(float x) { return std::exp2(x); }
+inline float log2Approx(float x) { return std::log2(x); }
+inline float reciprocalApprox(float x) { return 1.0f / x; }
+inline int32_t rereadThreadIndex() { return int32_t(host_gpu::current); }
+inline uint32_t lowestBits(uint32_t count) { return count < 32 ? (1u << count) - 1 : 0xffffffffu; }
+
+inline uint32_t bf16Of(float value) {
+  const uint32_t bits = __float_as_uint(value);
+  return std::isnan(value) ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+}
+inline uint32_t packBf16(float low, float high) { return bf16Of(low) | bf16Of(high) << 16; }
+
+inline uint32_t fp16Of(float value) { return host_gpu::bitsAs<uint16_t>(_Float16(value)); }
+inline uint32_t packFp16(float low, float high) { return fp16Of(low) | fp16Of(high) << 16; }
+inline void unpackFp16(uint32_t pair, float &low, float &high) {
+  low = host_gpu::bitsAs<_Float16>(uint16_t(pair));
+  high = host_gpu::bitsAs<_Float16>(uint16_t(pair >> 16));
+}
+
+} // namespace ptx
+} // namespace heddle

@@ -1,0 +1,142 @@
+// Portable kernels of gradients without a GPU: their whole text, launched as their plan says, on the host, a thread at a
+// time; results against the definition. Slow machines afford a part of the library here, tests/device runs all of it.
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Nvrtc/KernelSource.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
+#include "compiler/Session/CompileSession.h"
+#include "compiler/Session/PreparedPattern.h"
+#include "support/GradientCall.h"
+#include "support/HostLaunch.h"
+
+#include <cmath>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+/// What is compiled: a pattern of the library, and fields of its configuration.
+struct Kernel {
+  std::string pattern;
+  int64_t headDim = 64, valueDim = 64;
+  DType dtype = DType::bf16;
+  std::string changes = "";
+  const char *arch = "sm_80";
+};
+
+std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &file) {
+  auto prepared = preparePattern(file, PassFunctions::ofDefaults, Walk::both);
+  REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
+  KernelShape shape;
+  shape.kind = "backward";
+  shape.arch = *findGpuArch(kernel.arch);
+  shape.headDim = kernel.headDim;
+  shape.valueDim = kernel.valueDim;
+  shape.dtype = kernel.dtype;
+  const std::string changes = "skeleton=portable_backward" + kernel.changes;
+  const KernelRequest request = makeRequest(*prepared, shape);
+  auto config = parseConfig(request, changes);
+  REQUIRE_MESSAGE(config.isOk(), config.status().message());
+  auto source = variantSource(*prepared, request, *config);
+  REQUIRE_MESSAGE(source.isOk(), source.status().message());
+  auto skeleton = validateConfig(request, *config);
+  REQUIRE(skeleton.isOk());
+  return std::make_unique<HostKernel>(source->text, (*skeleton)->planCall(request, *config));
+}
+
+HostCall hostCall(const Call &call, RoleTensors &results) {
+  const AttentionSizes &s = call.inputs.sizes;
+  const attn::ProblemSizes positions = sizesOf(*call.file, call.shape);
+  HostCall host;
+  host.scaleLog2 = float(call.scale / std::log(2.0));
+  const std::pair<LaunchSymbol, int64_t> sizes[] = {{LaunchSymbol::batch, s.batch},
+                                                    {LaunchSymbol::heads, s.heads},
+                                                    {LaunchSymbol::kvHeads, s.kvHeads},
+                                                    {LaunchSymbol::seqlenQ, s.seqlenQ},
+                                                    {LaunchSymbol::seqlenK, s.seqlenK},
+                                                    {LaunchSymbol::headDim, s.headDim},
+                                                    {LaunchSymbol::valueDim, s.valueDim},
+                                                    {LaunchSymbol::qOrigin, positions.qOrigin},
+                                                    {LaunchSymbol::kOrigin, positions.kOrigin},
+                                                    {LaunchSymbol::smCount, 132}};
+  for (const auto &[symbol, value] : sizes)
+    host.symbols[symbol] = value;
+  host.symbols.params = call.shape.parameters.data();
+  host.symbols.paramCount = int64_t(call.shape.parameters.size());
+  const auto tensorOf = [&call, &results](Role role) -> HostTensor & {
+    return results.isGiven(role) ? results.of(role) : const_cast<AttentionInputs &>(call.inputs).of(role);
+  };
+  for (const KindRole &role : backward().roles) {
+    const std::vector<int64_t> &shape = tensorOf(role.role).shape;
+    if (shape.size() != 4)
+      continue;
+    host.symbols[strideOf(role.role, StrideDim::batch)] = shape[1] * shape[2] * shape[3];
+    host.symbols[strideOf(role.role, StrideDim::row)] = shape[2] * shape[3];
+    host.symbols[strideOf(role.role, StrideDim::head)] = shape[3];
+  }
+  host.address = [&call, tensorOf](const PointerSource &source) -> const void * {
+    if (source.kind == PointerSource::Kind::operand)
+      return call.shape.operands[size_t(source.index)].address();
+    const HostTensor &tensor = tensorOf(Role(source.index));
+    return tensor.shape.empty() ? nullptr : tensor.data.data();
+  };
+  return host;
+}
+
+void check(const Kernel &kernel, const std::vector<AttentionSizes> &shapes, bool hasDLse = false) {
+  INFO(kernel.pattern << kernel.changes << " d " << kernel.headDim << " " << std::string(dtypeName(kernel.dtype)));
+  const Compiled forward(loaded(std::string(HEDDLE_PATTERNS) + "/" + kernel.pattern + ".mlir"));
+  const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *forward.file);
+  for (AttentionSizes sizes : shapes) {
+    sizes.headDim = kernel.headDim, sizes.valueDim = kernel.valueDim;
+    const Call call(forward, sizes, kernel.dtype, hasDLse);
+    RoleTensors results = emptyResultsOf(backward(), call.inputs.sizes, kernel.dtype, kernel.dtype);
+    for (const RoleSpec &role : rolesOf(backward(), Access::write)) // NaN of every type: each element must be written
+      std::fill(results.of(role.role).data.begin(), results.of(role.role).data.end(), std::byte(0xff));
+    compiledKernel->run(hostCall(call, results));
+    const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, 40);
+    CHECK(report.roles.size() == 3);
+    for (const oracle::RoleReport &role : report.roles) {
+      INFO("q " << sizes.seqlenQ << " k " << sizes.seqlenK << ": " << role.name() << " " << role.worst.head << " "
+                << role.worst.row);
+      CHECK(role.maxError <= role.allowedError);
+    }
+  }
+}
+
+AttentionSizes sizesOf(int64_t seqlenQ, int64_t seqlenK, int64_t heads, int64_t kvHeads, int64_t batch = 1) {
+  AttentionSizes sizes;
+  sizes.batch = batch, sizes.heads = heads, sizes.kvHeads = kvHeads;
+  sizes.seqlenQ = seqlenQ, sizes.seqlenK = seqlenK;
+  return sizes;
+}
+
+} // namespace
+
+TEST_CASE("gradients by the portable kernel: lengths, groups of heads, batches, a gradient of lse") {
+  check({"causal"}, {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 150, 2, 2)}, true);
+}
+
+TEST_CASE("gradients by the portable kernel: head dims and types") {
+  check({"causal", 128, 128, DType::fp16, "", "sm_90"}, {sizesOf(100, 100, 2, 1)});
+  check({"causal", 40, 24, DType::fp16}, {sizesOf(100, 70, 2, 2)});
+  check({"full", 8, 120, DType::bf16}, {sizesOf(70, 70, 2, 2)});
+}
+
+TEST_CASE("gradients by the portable kernel: configurations") {
+  for (const char *changes : {",block_m=16,block_n=64,warps=4", ",block_m=32,stages=3", ",block_m=32,warps=4"})
+    check({"sliding_window", 64, 64, DType::bf16, changes}, {sizesOf(150, 150, 2, 1)});
+}
+
+TEST_CASE("gradients by the portable kernel: rates, lists, tensors, scores, sinks, documents") {
+  for (const char *pattern : {"bigbird", "block_csr", "bias", "relative_bias", "softcap", "sink", "document"})
+    check({pattern}, {sizesOf(150, 150, 4, 2)});
+  check({"dilated"}, {sizesOf(150, 170, 4, 4)});
+  check({"tree_decode"}, {sizesOf(16, 150, 2, 1)});
+}
+
+TEST_CASE("gradients by the portable kernel: detached branches have deltas of their own") {
+  check({"longnet"}, {sizesOf(200, 150, 4, 2)}, true);
+  check({"longnet_tiny", 128, 128, DType::fp16, "", "sm_120"}, {sizesOf(150, 150, 2, 2)});
+}

@@ -1,0 +1,139 @@
+//===- HostLaunch.cpp - a whole kernel run on the host ----------------------===//
+#include "support/HostLaunch.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <unistd.h>
+#include <vector>
+
+namespace heddle::test {
+namespace {
+
+std::string makeFolder() {
+  std::string path = (std::filesystem::temp_directory_path() / "heddle-kernel-XXXXXX").string();
+  if (!mkdtemp(path.data()))
+    throw std::runtime_error("cannot make a folder like " + path);
+  return path;
+}
+
+/// Behind the text: its entries by name.
+std::string launcherOf(const LaunchPlan &plan) {
+  std::string text =
+      "\nextern \"C\" __attribute__((visibility(\"default\"))) void host_launch(const char *entry, const "
+      "void *params, unsigned blocks, unsigned threads) {\n";
+  std::set<std::string> entries;
+  for (const KernelLaunch &launch : plan.launches)
+    entries.insert(launch.entry);
+  for (const std::string &entry : entries)
+    text += "  if (!std::strcmp(entry, \"" + entry + "\")) return host_gpu::launch(" + entry +
+            ", params, blocks, threads);\n";
+  return text + "  std::abort();\n}\n";
+}
+
+int64_t numberOf(const LaunchExpr &expr, const LaunchSymbols &symbols) {
+  const Result<int64_t> value = expr.evaluate(symbols);
+  if (!value)
+    throw std::runtime_error(value.status().message());
+  return *value;
+}
+
+/// The memory that a plan asks for.
+struct Workspace {
+  Workspace(const LaunchPlan &plan, const HostCall &call) : call(call) {
+    const Result<WorkspaceLayout> placed = evaluateWorkspace(plan, call.symbols);
+    if (!placed)
+      throw std::runtime_error(placed.status().message());
+    layout = *placed;
+    bytes.assign(size_t(layout.totalBytes) + 256, std::byte(0xff));
+    base = bytes.data() + (256 - reinterpret_cast<uintptr_t>(bytes.data()) % 256);
+  }
+  std::byte *address(const PointerSource &source) const {
+    if (source.kind == PointerSource::Kind::region)
+      return base + layout.offset[source.index];
+    return static_cast<std::byte *>(const_cast<void *>(call.address(source)));
+  }
+
+  const HostCall &call;
+  WorkspaceLayout layout;
+  std::vector<std::byte> bytes;
+  std::byte *base;
+};
+
+void clear(const ClearSpec &spec, const Workspace &workspace) {
+  const LaunchSymbols &symbols = workspace.call.symbols;
+  std::byte *to = workspace.address(spec.target) + numberOf(spec.offset, symbols);
+  for (int64_t word = numberOf(spec.words, symbols); word-- > 0;)
+    std::memcpy(to + 4 * word, &spec.value, 4);
+}
+
+template <class T> void store(std::byte *slot, T value) { std::memcpy(slot, &value, sizeof value); }
+
+void fillSlot(const SlotSpec &spec, const Workspace &workspace, std::byte *slot) {
+  const HostCall &call = workspace.call;
+  switch (spec.kind) {
+  case SlotSpec::Kind::f32:
+    return store(slot, call.scaleLog2);
+  case SlotSpec::Kind::i32:
+    return store(slot, int32_t(numberOf(spec.expr, call.symbols)));
+  case SlotSpec::Kind::i64:
+    return store(slot, numberOf(spec.expr, call.symbols));
+  case SlotSpec::Kind::ptr: {
+    std::byte *base = workspace.address(spec.pointer);
+    return store(slot, base ? base + numberOf(spec.expr, call.symbols) : base);
+  }
+  case SlotSpec::Kind::tensorMap:
+    break;
+  }
+  throw std::runtime_error("a tensor map on the host");
+}
+
+} // namespace
+
+HostKernel::HostKernel(const std::string &text, LaunchPlan given) : plan(std::move(given)), folder(makeFolder()) {
+  if (const Status valid = plan.validate(); !valid.isOk())
+    throw std::runtime_error(valid.message());
+  const std::string source = folder + "/kernel.cpp", object = folder + "/kernel.so", log = folder + "/log";
+  std::ofstream(source) << "#include \"HostGpu.h\"\n" << text << launcherOf(plan);
+  const std::string command = std::string(HEDDLE_HOST_CXX) +
+                              " -std=c++17 -O1 -w -shared -fPIC -fvisibility=hidden -I" HEDDLE_HOST_GPU
+                              " -I" HEDDLE_SKELETON_FOLDER " -o " +
+                              object + " " + source + " 2> " + log;
+  if (std::system(command.c_str()) != 0) {
+    std::ifstream messages(log);
+    throw std::runtime_error(std::string(std::istreambuf_iterator<char>(messages), {}).substr(0, 4000));
+  }
+  library = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
+  launch = library ? reinterpret_cast<Launch>(dlsym(library, "host_launch")) : nullptr;
+  if (!launch)
+    throw std::runtime_error(dlerror());
+}
+
+HostKernel::~HostKernel() {
+  if (library)
+    dlclose(library);
+  std::filesystem::remove_all(folder);
+}
+
+void HostKernel::run(const HostCall &call) const {
+  const Workspace workspace(plan, call);
+  for (const KernelLaunch &each : plan.launches) {
+    for (const ClearSpec &spec : each.clears)
+      clear(spec, workspace);
+    const Result<LaunchGeometry> geometry = evaluateGeometry(each, call.symbols);
+    if (!geometry)
+      throw std::runtime_error(geometry.status().message());
+    std::vector<std::byte> params(static_cast<size_t>(each.paramBytes));
+    for (const SlotSpec &spec : each.slots)
+      fillSlot(spec, workspace, params.data() + spec.offset);
+    if (!geometry->isEmpty())
+      launch(each.entry.c_str(), params.data(), unsigned(geometry->grid[0]), unsigned(geometry->block));
+  }
+}
+
+} // namespace heddle::test

@@ -1,0 +1,45 @@
+//===- HostLaunch.h - a whole kernel run on the host ------------------------===//
+// Owns the way from the text and the launch plan of a kernel to its results without a GPU: the host compiles the text
+// with tests/unit/host_gpu, parameter blocks are filled as the plan says, launches run one block after the other.
+// Kernels with tensor maps are not served.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_TESTS_UNIT_SUPPORT_HOSTLAUNCH_H
+#define HEDDLE_TESTS_UNIT_SUPPORT_HOSTLAUNCH_H
+
+#include "runtime/Core/LaunchPlan.h"
+
+#include <functional>
+#include <string>
+
+namespace heddle::test {
+
+/// One call: where pointers lead, null if nowhere, and its numbers.
+struct HostCall {
+  std::function<const void *(const PointerSource &)> address; ///< of roles and operands
+  LaunchSymbols symbols;
+  float scaleLog2 = 0;
+};
+
+class HostKernel {
+public:
+  /// Compiles; throws std::runtime_error with the compiler's messages.
+  HostKernel(const std::string &text, LaunchPlan plan);
+  ~HostKernel();
+  HostKernel(const HostKernel &) = delete;
+  HostKernel &operator=(const HostKernel &) = delete;
+
+  /// All launches, in order; the workspace begins as NaN.
+  void run(const HostCall &call) const;
+
+private:
+  using Launch = void (*)(const char *entry, const void *params, unsigned blocks, unsigned threads);
+
+  LaunchPlan plan;
+  std::string folder;
+  void *library = nullptr;
+  Launch launch = nullptr;
+};
+
+} // namespace heddle::test
+
+#endif
