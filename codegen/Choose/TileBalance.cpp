@@ -27,6 +27,15 @@ public:
       branches.emplace_back(ranges, branch, attn::Direction::Forward, sizes);
   }
 
+  /// Heads of the group with equal values visit alike.
+  std::vector<int64_t> headValues(int64_t head) const {
+    std::vector<int64_t> values;
+    for (const attn::TileVisitor &branch : branches)
+      for (int64_t value : branch.headValues(head))
+        values.push_back(value);
+    return values;
+  }
+
   /// Of one query tile, all branches together.
   int64_t count(int64_t head, attn::RowTile tile, int64_t columns) const {
     int64_t visited = 0;
@@ -42,15 +51,20 @@ private:
   std::vector<attn::TileVisitor> branches;
 };
 
+struct AlikeHeads {
+  int64_t first = 0, count = 0;
+};
+
 /// Key tiles of large query tiles, and those of them that the parts of these need, a part each.
 struct LargeTiles {
   int64_t visits = 0, needs = 0;
 
-  void add(const VisitCounter &counter, int64_t head, int64_t index) {
+  /// Of as many heads as visit alike.
+  void add(const VisitCounter &counter, const AlikeHeads &heads, int64_t index) {
     constexpr int64_t kParts = kLargeRows / kPartRows;
-    visits += kParts * counter.count(head, {0, index, kLargeRows}, kPartRows);
+    visits += heads.count * kParts * counter.count(heads.first, {0, index, kLargeRows}, kPartRows);
     for (int64_t part = 0; part < kParts; ++part)
-      needs += counter.count(head, {0, index * kParts + part, kPartRows}, kPartRows);
+      needs += heads.count * counter.count(heads.first, {0, index * kParts + part, kPartRows}, kPartRows);
   }
 };
 
@@ -126,20 +140,26 @@ TileBalance tileBalance(const AnalysedPattern &analysed) {
   balance.gainsFromPasses = gainsFromPasses(analysed, sizes);
   int64_t least = INT64_MAX, mostAtStart = 0, mostInside = 0, mostAtEnd = 0;
   LargeTiles large;
-  std::map<unsigned, VisitCounter> counters;      // of variants
-  for (int64_t head = 0; head < kHeads; ++head) { // heads of a group may begin elsewhere: rule(head)
+  std::map<unsigned, VisitCounter> counters; // of variants
+  std::map<std::pair<unsigned, std::vector<int64_t>>, AlikeHeads> groups;
+  for (int64_t head = 0; head < kHeads; ++head) { // heads of a variant may begin elsewhere: rule(head)
     const unsigned variant = attn::variantOf(analysis, sizes, head);
-    const attn::VariantRanges &ranges = analysis.variants[variant].forward;
-    const VisitCounter &counter = counters.try_emplace(variant, ranges, sizes).first->second;
-    int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
+    const VisitCounter &counter =
+        counters.try_emplace(variant, analysis.variants[variant].forward, sizes).first->second;
+    AlikeHeads &alike = groups.try_emplace({variant, counter.headValues(head)}, AlikeHeads{head, 0}).first->second;
+    ++alike.count;
+  }
+  for (const auto &[values, heads] : groups) {
+    const VisitCounter &counter = counters.at(values.first);
+    int64_t last = kSeqlen / analysis.variants[values.first].forward.rowRate / kTile - 1;
     if (last < 4)
       return balance;
     for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
-      const int64_t visited = counter.count(head, {0, index, kTile}, kTile);
+      const int64_t visited = counter.count(heads.first, {0, index, kTile}, kTile);
       int64_t &most = index == 0 ? mostAtStart : index == last ? mostAtEnd : mostInside;
       most = std::max(most, visited);
       if (index != 0 && index != last) {
-        large.add(counter, head, index * kTile / kLargeRows);
+        large.add(counter, heads, index * kTile / kLargeRows);
         least = std::min(least, visited);
       }
     }

@@ -4,6 +4,8 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TraitsPrinter.h"
 
+#include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace heddle {
@@ -41,6 +43,14 @@ BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, const s
       statisticsRows(tilesOfHead(Symbol::seqlenQ, queryRates, blockM) * LaunchExpr(blockM)) {
   if (keyRates(request).size() > 1)
     plan.serves.mostGroup = 1;
+  if (const int64_t square = squareOf(request, blockM); square > 1)
+    plan.serves.keyOriginStep = keyOriginStep(request, square);
+}
+
+int64_t squareOf(const KernelRequest &request, int64_t blockM) {
+  constexpr int64_t kWarpRows = 16, kMostColumns = 64;
+  const int64_t square = std::gcd(request.grain, std::min(blockM, kMostColumns));
+  return square % kWarpRows == 0 ? square : 1;
 }
 
 KernelLaunch &BackwardPlan::append(const char *entry, LaunchExpr grid, int64_t threads) {

@@ -64,6 +64,9 @@ LaunchExpr keyItems(const KernelRequest &request, int64_t blockN);
 /// (batch, kv head) pairs whose key tiles run side by side: as many as share `mib` of what they read and add.
 LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t mib);
 
+/// KernelTraits::kSquare: squares in which 16 rows of a warp and the columns of a step lie as a whole; 1: there are none.
+int64_t squareOf(const KernelRequest &request, int64_t blockM);
+
 /// Constants of backward_rows.cuh and row_statistics.cuh.
 void printRowTraits(TraitsPrinter &printer, const std::vector<int64_t> &queryRates);
 

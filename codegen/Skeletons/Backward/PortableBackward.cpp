@@ -254,6 +254,7 @@ std::string PortableBackward::traits(const KernelRequest &request, const KernelC
   printer.request(request);
   printer.config(config);
   printer.constant("kVectorAdds", request.arch->features.hasVectorAdds);
+  printer.constant("kSquare", squareOf(request, PortableBackwardConfig(config).blockM));
   printer.constant("kSumColumns", sumColumns(request));
   printer.constant("kSumSplits", 1);
   printRowTraits(printer, MapRates::of(request.transposed).key);

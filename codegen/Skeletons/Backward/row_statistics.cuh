@@ -35,10 +35,15 @@ DEV ClassTile classTile(int32_t firstRow, int32_t rate) {
   return ClassTile{rate, firstRow - number * rate, number / kStatisticsRows};
 }
 
-// Of the tile's first row in an array of `heads` heads of all batches, in floats.
-DEV int64_t statisticsPlace(int32_t heads, int32_t set, int32_t head, int32_t rows, const ClassTile &tile) {
+// Number of a tile in an array of `heads` heads of all batches.
+DEV int32_t statisticsTile(int32_t heads, int32_t set, int32_t head, int32_t rows, const ClassTile &tile) {
   const int32_t first = (set * heads + head) * tilesOfHead(rows);
-  return static_cast<int64_t>(first + tile.residue * tilesOfClass(rows, tile.rate) + tile.number) * kStatisticsRows;
+  return first + tile.residue * tilesOfClass(rows, tile.rate) + tile.number;
+}
+
+// Of its first row, in floats.
+DEV int64_t statisticsPlace(int32_t heads, int32_t set, int32_t head, int32_t rows, const ClassTile &tile) {
+  return static_cast<int64_t>(statisticsTile(heads, set, head, rows, tile)) * kStatisticsRows;
 }
 
 } // namespace heddle

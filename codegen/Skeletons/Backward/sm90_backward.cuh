@@ -15,6 +15,7 @@
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kHeadDim, kValueDim  multiples of 8, up to 128
 //   Element              of all tensors; kElementBytes, kMmaStep are its numbers
+//   kSquare              pairs are kept or dropped by squares of so many rows and keys of a class; 1: or one by one
 //   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount], kMapsPerRate   as in sm90_forward.cuh
 //   kSmemBarriers, kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemGradient, kSmemStatistics   byte offsets in dynamic
@@ -76,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
     const int32_t warp = ptx::valueOfLane((threadIdx.x - kConsumerThreads) / 32, 0);
     if (warp == 0)
-      Loader<Pattern::kIsDetached>(p, item).run();
+      Loader(p, item).run();
     else if (warp <= kWriterWarps)
       GradientWriter(p, item, warp - 1).run();
   } else {

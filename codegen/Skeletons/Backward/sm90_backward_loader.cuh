@@ -17,8 +17,7 @@ DEV void copyColumns(const KernelParams &p, uint32_t to, uint32_t full, const Ro
                  box.residue, box.head, box.batch);
 }
 
-// ByBranch: deltas come by branch.
-template <bool kIsByBranch> class Loader {
+class Loader {
 public:
   DEV Loader(const KernelParams &p, const KeyItem &item)
       : p(p), item(item), lane(threadIdx.x % 32), queries(1), outs(1) {}
@@ -69,8 +68,9 @@ private:
           p, kQueryTile + queries.slot() * kQueryTileBytes, full,
           {kQueryMaps + map, firstNumber, place.residue, tile.head, item.batch});
       const uint32_t statistics = kStatistics + queries.slot() * kStatisticsBytes;
-      copyStatistics(statistics, p.lse, slot, tile, place);
-      copyStatistics(statistics + kStatisticsBytes / 2, p.delta, kIsByBranch ? tile.branch() : slot, tile, place);
+      copyStatistics(statistics, kLseMap, slot, tile, place);
+      copyStatistics(statistics + kStatisticsBytes / 2, kDeltaMap, Pattern::kIsDetached ? tile.branch() : slot, tile,
+                     place);
     }
     ptx::waitParity(kOutEmpty + 8 * outs.slot(), outs.parity());
     if (lane == 0) {
@@ -84,11 +84,11 @@ private:
     outs.next();
   }
 
-  DEV void copyStatistics(uint32_t to, const float *from, int32_t set, const QueryTileHeader &tile,
+  DEV void copyStatistics(uint32_t to, int32_t map, int32_t set, const QueryTileHeader &tile,
                           const ClassTile &place) const {
     const int32_t head = item.batch * p.heads + tile.head;
-    ptx::copyBulk(to, from + statisticsPlace(p.batch * p.heads, set, head, p.seqlenQ, place), kStatisticsBytes / 2,
-                  kQueryFull + 8 * queries.slot());
+    ptx::copyRow(to, &p.maps[map], kQueryFull + 8 * queries.slot(),
+                 statisticsTile(p.batch * p.heads, set, head, p.seqlenQ, place));
   }
 
   const KernelParams &p;

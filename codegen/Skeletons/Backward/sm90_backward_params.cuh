@@ -1,6 +1,6 @@
 // The parameter block of the Hopper backward kernel: its layout is described to the runtime by the slots of the launch
 // plan, change both together. Tensor maps come by operand (k, v, q, d_out) and, of each, as in rate_maps.cuh.
-// Dimensions: dim, row number in its class, residue, head, batch.
+// Dimensions: dim, row number in its class, residue, head, batch. Behind them those of lse and delta: row, tile.
 #pragma once
 
 #include "Shared/pattern_operands.cuh"
@@ -12,7 +12,9 @@ constexpr int kKeyMaps = 0;
 constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
 constexpr int kQueryMaps = kValueMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
 constexpr int kOutMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
-constexpr int kMapCount = kOutMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
+constexpr int kLseMap = kOutMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
+constexpr int kDeltaMap = kLseMap + 1;
+constexpr int kMapCount = kDeltaMap + 1;
 
 struct KernelParams : PatternOperands {
   TensorMap maps[kMapCount];

@@ -92,14 +92,35 @@ DEV void maskRow(float (&scores)[Tiles][4], const Place &place, int half) {
   }
 }
 
+// Pairs are kept or dropped by squares of kSquare rows and columns: one pair speaks for all of them that a warp has.
+template <int Branch, class Place, int Tiles> DEV void maskSquares(float (&scores)[Tiles][4], const Place &place) {
+  constexpr int kTilesOfSquare = KernelTraits::kSquare / 8;
+  static_assert(Tiles % kTilesOfSquare == 0 && KernelTraits::kSquare % 16 == 0, "a warp's rows lie in one square");
+  const bool exists[2] = {place.rowExists(0), place.rowExists(1)};
+#pragma unroll
+  for (int first = 0; first < Tiles; first += kTilesOfSquare) {
+    const bool isKept =
+        Pattern::keep(place.context, Branch, place.queryPosition(first, 0), place.keyPosition(first, 0));
+#pragma unroll
+    for (int n = first; n < first + kTilesOfSquare; ++n)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot)
+        scores[n][slot] = isKept & exists[slot / 2] & place.columnExists(n, slot) ? scores[n][slot] : -INFINITY;
+  }
+}
+
 // Pairs that the branch does not keep, and keys and queries that do not exist.
 template <int Branch = 0, class Place, int Tiles> DEV void maskScores(float (&scores)[Tiles][4], const Place &place) {
   if constexpr (Branch + 1 < Pattern::kBranchCount) {
     if (place.branch != Branch)
       return maskScores<Branch + 1>(scores, place);
   }
-  maskRow<Branch>(scores, place, 0);
-  maskRow<Branch>(scores, place, 1);
+  if constexpr (KernelTraits::kSquare > 1 && !Place::Functions::kHasKeptColumns[Branch]) {
+    maskSquares<Branch>(scores, place);
+  } else {
+    maskRow<Branch>(scores, place, 0);
+    maskRow<Branch>(scores, place, 1);
+  }
 }
 
 } // namespace heddle

@@ -1,5 +1,4 @@
-// Asynchronous copies of boxes of a tensor, and of bytes in a row (compute_90). Elements outside the tensor arrive as
-// zeros and count.
+// Asynchronous copies of boxes of a tensor (compute_90). Elements outside the tensor arrive as zeros and count.
 #pragma once
 
 namespace heddle {
@@ -19,11 +18,13 @@ DEV void copyBox(uint32_t shared, const TensorMap *map, uint32_t barrier, int32_
                : "memory");
 }
 
-// Addresses and bytes are multiples of 16.
-DEV void copyBulk(uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared),
-               "l"(global), "r"(bytes), "r"(barrier)
-               : "memory");
+// Row number `row` of a matrix.
+DEV void copyRow(uint32_t shared, const TensorMap *map, uint32_t barrier, int32_t row) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+          shared),
+      "l"(reinterpret_cast<uint64_t>(map)), "r"(barrier), "r"(0), "r"(row)
+      : "memory");
 }
 
 } // namespace ptx

@@ -1,0 +1,75 @@
+//===- Sm90BackwardConfig.h - configurations of the Hopper backward skeleton ---------------------===//
+//
+// Fields of a configuration and what follows from them: registers, columns of the query gradient, shared memory.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "codegen/Config/ConfigView.h"
+#include "codegen/Config/Constraint.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Skeletons/Shared/TensorMapLaunch.h"
+#include "codegen/Skeletons/Shared/sm90_layout.cuh"
+
+#include <algorithm>
+
+namespace heddle {
+
+struct KernelRequest;
+
+namespace sm90 {
+constexpr int64_t kLeastRegisters = 24, kMostRegisters = 240, kRegisterStep = 8;
+constexpr int64_t kPoolRegisters = 3 * 168; // of three warpgroups at their launch, for each thread of one
+} // namespace sm90
+
+struct Sm90BackwardConfig {
+  int64_t blockM = 64;                  ///< queries of a step
+  int64_t blockN = 128;                 ///< keys of a block
+  int64_t stages = 2;                   ///< tiles of q and of d_out in shared memory
+  int64_t reduce = sm90::kReduceCopies; ///< how the query gradient comes about (sm90_layout.cuh)
+  int64_t producerRegisters = 24; ///< of a thread of the producing warpgroup, after launch; the others get the rest
+  int64_t rasterReversed = 0;     ///< 1: last key tile first
+  int64_t rasterMib = 32;         ///< what the heads that run side by side read and add, in MiB
+
+  Sm90BackwardConfig() = default;
+  Sm90BackwardConfig(const KernelConfig &config) { readFields(config, *this); }
+  operator KernelConfig() const { return writeFields(*this); }
+
+  int64_t consumers() const { return blockN / sm90::kConsumerRows; }
+  int64_t consumerRegisters() const {
+    const int64_t left = (sm90::kPoolRegisters - producerRegisters) / 2 / sm90::kRegisterStep * sm90::kRegisterStep;
+    return consumers() == 1 ? sm90::kMostRegisters : std::min(left, sm90::kMostRegisters);
+  }
+  bool splitsColumns() const { return blockM == sm90::kConsumerRows; }
+  bool walksQueries() const { return reduce == sm90::kReduceNone; }
+
+  static const FieldsOf<Sm90BackwardConfig> &fields() {
+    using C = Sm90BackwardConfig;
+    static const FieldsOf<C> list = {
+        "sm90_backward",
+        {{"block_m", &C::blockM, sm90::kConsumerRows, sm90::kMaxKeys},
+         {"block_n", &C::blockN, sm90::kConsumerRows, sm90::kMaxKeys},
+         {"stages", &C::stages, 2, 4},
+         {"reduce", &C::reduce, sm90::kReduceRegisters, sm90::kReduceNone},
+         {"producer_registers", &C::producerRegisters, sm90::kLeastRegisters, sm90::kMostRegisters},
+         {"raster_reversed", &C::rasterReversed, 0, 1},
+         {"raster_mib", &C::rasterMib, 1, kLargestField}}};
+    return list;
+  }
+};
+
+/// Columns that a consumer computes of the query gradient: all, or a part that begins and ends in one column of 64
+/// elements of the tile of keys, or at its borders.
+int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &config);
+int64_t sumSplits(const Sm90BackwardConfig &config);
+
+/// Of both walks: `query` are those of keys, as in KernelRequest::transposed.
+MapRates backwardRates(const KernelRequest &request);
+/// Rows that a step adds to the query gradient do not follow each other.
+bool stepsAreStrided(const KernelRequest &request);
+
+SmemLayout backwardSmem(const KernelRequest &request, const Sm90BackwardConfig &config);
+
+const std::vector<Constraint> &sm90BackwardConstraints();
+
+} // namespace heddle

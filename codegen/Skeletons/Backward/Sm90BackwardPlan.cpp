@@ -1,0 +1,119 @@
+//===- Sm90BackwardPlan.cpp - the launches of the Hopper backward skeleton ---------------------===//
+#include "codegen/Skeletons/Backward/Sm90BackwardPlan.h"
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/Backward/BackwardLaunch.h"
+
+namespace heddle {
+namespace {
+
+using namespace sm90;
+using Symbol = LaunchSymbol;
+
+/// With the configuration that it is made by.
+struct Sm90Plan : BackwardPlan {
+  const Sm90BackwardConfig &config;
+};
+
+/// Maps of both operands of the rows of an item, then of those of the columns of a step.
+void appendMaps(Sm90Plan &to, KernelLaunch &launch, bool ofQueries) {
+  const KernelRequest &request = to.request;
+  const MapRates rates = backwardRates(request);
+  const int64_t items = to.config.blockN, steps = to.config.blockM;
+  const int64_t m = ofQueries ? items : steps, n = ofQueries ? steps : items;
+  const MapOperand k = {Role::k, request.kType, Symbol::seqlenK, Symbol::kvHeads, request.headDim, n};
+  const MapOperand v = {Role::v, request.vType, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, n};
+  const MapOperand q = {Role::q, request.qType, Symbol::seqlenQ, Symbol::heads, request.headDim, m};
+  const MapOperand out = {Role::dOut, request.outType, Symbol::seqlenQ, Symbol::heads, request.valueDim, m};
+  for (int part = 0; part < 2; ++part) {
+    const bool queries = (part == 0) == ofQueries;
+    appendTensorMaps(launch, queries ? q : k, queries ? rates.key : rates.query, rates.mapsPerRate());
+    appendTensorMaps(launch, queries ? out : v, queries ? rates.key : rates.query, rates.mapsPerRate());
+  }
+}
+
+/// The rows of a tile at a time.
+TensorMapSpec statisticsMap(const Sm90Plan &to, const PointerSource &source) {
+  TensorMapSpec map;
+  map.source = source;
+  map.dtype = DType::fp32;
+  const int64_t sets = std::max(to.rateSets, to.branches());
+  map.dims = {to.config.blockM, max(LaunchExpr(sets) * to.heads * floorDiv(to.statisticsRows, to.config.blockM), 1)};
+  map.strideBytes = {to.config.blockM * kFloatBytes};
+  map.box = {to.config.blockM, 1};
+  return map;
+}
+
+/// Grid, order and operands of a walk.
+struct Walk {
+  const char *entry;
+  bool ofQueries;
+  LaunchExpr items, raster;
+  PointerSource sums; ///< what it adds to
+};
+
+KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk &walk) {
+  const KernelRequest &request = to.request;
+  KernelLaunch &launch = to.append(walk.entry, walk.items, (to.config.consumers() + 1) * kProducerWarps * kWarpLanes);
+  launch.sharedBytes = backwardSmem(request, to.config).totalBytes();
+  appendOperands(launch, request);
+  appendMaps(to, launch, walk.ofQueries);
+  for (const PointerSource &source : {statistics.lse, statistics.delta})
+    launch.appendTensorMap(statisticsMap(to, source));
+  for (const PointerSource &source : {PointerSource(Role::dK), PointerSource(Role::dV), statistics.lse,
+                                      statistics.delta, walk.sums, PointerSource(Role::dQ)})
+    launch.appendPointer(source);
+  for (Role role : {Role::dK, Role::dV, Role::dQ})
+    appendStrides(launch, role);
+  appendCallSizes(launch, request.qOrigin);
+  launch.appendI32(walk.raster);
+  appendRuntimeSizes(launch, request);
+  return launch;
+}
+
+Walk walkOfKeys(const Sm90Plan &to, const char *entry, const PointerSource &sums) {
+  return {entry, false, keyItems(to.request, to.config.blockN),
+          keyRaster(to.request, sumColumns(to.request, to.config), to.config.rasterMib), sums};
+}
+
+/// Heads whose K and V fit `raster_mib` run side by side.
+Walk walkOfQueries(const Sm90Plan &to, const char *entry, const PointerSource &sums) {
+  const KernelRequest &request = to.request;
+  LaunchExpr items = 0;
+  for (const VariantRates &variant : request.variants)
+    items = max(items,
+                LaunchExpr(variant.queryRate) * ceilDiv(ceilDiv(Symbol::seqlenQ, variant.queryRate), to.config.blockN));
+  const LaunchExpr bytesOfHead =
+      max(Symbol::seqlenK, 1) * ((request.headDim + request.valueDim) * request.element().bytes);
+  const LaunchExpr group = floorDiv(Symbol::heads, Symbol::kvHeads);
+  const LaunchExpr raster =
+      max(min(floorDiv(to.config.rasterMib * (int64_t(1) << 20), bytesOfHead) * group, to.heads), 1);
+  return {entry, true, to.heads * items, raster, sums};
+}
+
+} // namespace
+
+LaunchPlan sm90BackwardPlan(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  Sm90Plan to{BackwardPlan(request, config.blockM, backwardRates(request).key), config};
+  const int64_t walk = request.isDetached ? 2 : 1, last = walk + config.walksQueries(); // numbers of launches
+  Statistics statistics{to.appendRows("lse", to.rateSets, 0, last),
+                        to.appendRows("delta", to.rateSets, 0, request.isDetached ? 1 : last)};
+  appendPrepare(to, statistics);
+  if (request.isDetached) {
+    const PointerSource deltas = to.appendRows("branch_delta", to.branches(), 1, last);
+    appendWalk(to, statistics, walkOfQueries(to, "heddle_branch_deltas", deltas))
+        .clears.push_back({deltas, 0, to.rowsOf(to.branches()), 0}); // of rows that do not exist
+    statistics.delta = deltas;
+  }
+  if (config.walksQueries()) {
+    appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", statistics.delta)); // adds to nothing
+    appendWalk(to, statistics, walkOfQueries(to, "heddle_query_walk", statistics.delta));
+    return std::move(to.plan);
+  }
+  const QuerySums sums(to, sumColumns(request, config) * sumSplits(config), walk, walk + 1);
+  sums.clearBefore(appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums.place)));
+  appendFinish(to, sums.place);
+  return std::move(to.plan);
+}
+
+} // namespace heddle
