@@ -58,8 +58,8 @@ for pattern in causal sliding_window bigbird alibi softcap longnet sink; do
     for config in "" "$portable"; do beside verify "patterns/$pattern.mlir" "$shape" "$config"; done
   done
 done
-for config in block_m=16 block_m=32,stages=3 block_n=64,warps=4 block_m=32,warps=4; do
-  for pattern in full causal dilated longnet; do beside verify "patterns/$pattern.mlir" "${shapes[1]}" "$portable,$config"; done
+for config in block_m=16 block_m=32,stages=3 block_n=64,warps=4 block_m=32,warps=4 walk_in_memory=1; do
+  for pattern in full causal dilated longnet longnet_base longvit_1k hierarchical; do beside verify "patterns/$pattern.mlir" "${shapes[1]}" "$portable,$config"; done
 done
 configs="block_m=64,reduce=0 block_m=64,reduce=1 block_m=128,reduce=0 block_m=64,reduce=1,stages=3 block_m=64,block_n=64
   block_m=64,block_n=64,reduce=2 block_m=128,reduce=2 block_m=64,reduce=2,stages=3"

@@ -125,7 +125,8 @@ TEST_CASE("gradients by the portable kernel: head dims and types") {
 }
 
 TEST_CASE("gradients by the portable kernel: configurations") {
-  for (const char *changes : {",block_m=16,block_n=64,warps=4", ",block_m=32,stages=3", ",block_m=32,warps=4"})
+  for (const char *changes :
+       {",block_m=16,block_n=64,warps=4", ",block_m=32,stages=3", ",block_m=32,warps=4,walk_in_memory=1"})
     check({"sliding_window", 64, 64, DType::bf16, changes}, {sizesOf(150, 150, 2, 1)});
 }
 

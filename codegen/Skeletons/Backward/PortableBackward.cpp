@@ -32,6 +32,7 @@ struct PortableBackwardConfig {
   int64_t warps = 4;          ///< warps of a block, of block_n / warps keys each
   int64_t stages = 2;         ///< tiles of q and of d_out in shared memory
   int64_t minBlocks = 1;      ///< blocks of an SM that registers must allow
+  int64_t walkInMemory = 0;   ///< 1: where the walk stands is kept in memory, not in registers
   int64_t rasterReversed = 0; ///< 1: last key tile first
   int64_t rasterMib = 32;     ///< what the heads that run side by side read and add, in MiB
 
@@ -50,6 +51,7 @@ struct PortableBackwardConfig {
                                       {"warps", &C::warps, 1, 32},
                                       {"stages", &C::stages, 2, 4},
                                       {"min_blocks", &C::minBlocks, 1, 8},
+                                      {"walk_in_memory", &C::walkInMemory, 0, 1},
                                       {"raster_reversed", &C::rasterReversed, 0, 1},
                                       {"raster_mib", &C::rasterMib, 1, kLargestField}}};
     return list;
@@ -151,6 +153,7 @@ std::vector<Knob> PortableBackward::knobs(const KernelRequest &) const {
           {"warps", "warps of a block; keys of one warp are block_n / warps", {4, 8}},
           {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
           {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
+          {"walk_in_memory", "hold where the walk stands in memory: for ranges of many pieces", {0, 1}, {"no", "yes"}},
           {"raster_reversed", "key tiles in descending order", {0, 1}, {"no", "yes"}},
           {"raster_mib", "what heads that run side by side read and add, in MiB: what should stay in L2", {8, 32, 64}}};
 }
@@ -179,10 +182,12 @@ KernelConfig PortableBackward::defaultConfig(const KernelRequest &request) const
   return config;
 }
 
-// Fewer scores at a time.
+// Registers for the products, where ranges of many pieces leave too few; then fewer scores at a time.
 std::vector<KernelConfig> PortableBackward::spareConfigs(const KernelRequest &request) const {
   std::vector<KernelConfig> spares;
   PortableBackwardConfig spare = defaultConfig(request);
+  spare.walkInMemory = 1;
+  spares.push_back(spare);
   while (spare.blockM > kMmaRows) {
     spare.blockM /= 2;
     spares.push_back(spare);

@@ -11,6 +11,7 @@
 //   kWarps               of a block; keys of a warp = kBlockN / kWarps, a multiple of 16
 //   kStages              slots of the rings of Q and of d_out, 2 to 4
 //   kMinBlocks           blocks per SM that the register allocation must allow
+//   kWalkInMemory        1: where the walk stands is kept in memory, not in registers
 //   kRasterReversed      1: last key tile first
 //   kVectorAdds          1: the GPU adds four floats at a time
 //   kHeadDim, kValueDim  multiples of 8, up to 128
@@ -28,6 +29,7 @@
 #include "Ptx/bulk_add.cuh"
 #include "Ptx/matrix.cuh"
 #include "Ptx/memory.cuh"
+#include "Ptx/registers.cuh"
 #include "Ptx/scalar.cuh"
 #include "Shared/elements.cuh"
 #include "Shared/score_units.cuh"
@@ -76,7 +78,8 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
     return;
   const uint32_t shared = ptx::sharedAddress(sharedMemory);
   loadKeys(p, item, shared);
-  QueryRing ring(p, item, shared);
+  PatternContext context = makeContext(p, item.batch, item.firstHead);
+  QueryRing ring(p, item, context, shared);
   ring.prime();
   Consumer consumer(p, item, shared);
   consumer.clear();
@@ -101,7 +104,8 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
       return;
     const uint32_t shared = ptx::sharedAddress(sharedMemory);
     loadKeys(p, item, shared);
-    QueryRing ring(p, item, shared);
+    PatternContext context = makeContext(p, item.batch, item.firstHead);
+    QueryRing ring(p, item, context, shared);
     ring.prime();
     const Consumer consumer(p, item, shared);
 #pragma unroll 1

@@ -25,12 +25,17 @@ DEV void loadKeys(const KernelParams &p, const KeyItem &item, uint32_t shared) {
                               item.firstKey, item.keyRate, p.seqlenK});
 }
 
-// The tiles of all heads of the group, one head after the other.
+// The tiles of all heads of the group, one head after the other. The context is that of the first, and changes: not a
+// member, as an object that refers to itself stays in memory.
 class GroupWalk {
 public:
-  DEV GroupWalk(const KernelParams &p, const KeyItem &item)
-      : context(makeContext(p, item.batch, item.firstHead)), tiles(context, item),
-        lastHead(item.firstHead + p.heads / p.kvHeads - 1) {}
+  DEV GroupWalk(const KernelParams &p, const KeyItem &item, PatternContext &context)
+      : context(context), tiles(context, item), lastHead(item.firstHead + p.heads / p.kvHeads - 1) {
+    if constexpr (KernelTraits::kWalkInMemory) {
+      ptx::keepInMemory(context);
+      ptx::keepInMemory(tiles);
+    }
+  }
 
   DEV QueryTile next() {
     QueryTile tile;
@@ -46,7 +51,7 @@ public:
   DEV ClassTile place() const { return tiles.place(); } // of the last tile
 
 private:
-  PatternContext context;
+  PatternContext &context;
   QueryTileWalk tiles;
   int32_t lastHead;
 };
@@ -85,8 +90,8 @@ private:
 
 class QueryRing {
 public:
-  DEV QueryRing(const KernelParams &p, const KeyItem &item, uint32_t shared)
-      : p(p), item(item), shared(shared), walk(p, item), slot(kStages - 1) {
+  DEV QueryRing(const KernelParams &p, const KeyItem &item, PatternContext &context, uint32_t shared)
+      : p(p), item(item), shared(shared), walk(p, item, context), slot(kStages - 1) {
 #pragma unroll
     for (int stage = 0; stage < kStages; ++stage) {
       QueryRows::clearPadding(querySlot(stage));

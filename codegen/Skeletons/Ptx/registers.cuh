@@ -1,4 +1,4 @@
-// Registers of a warpgroup after launch (compute_90a): all four warps execute the same change.
+// Registers of a warpgroup after launch (compute_90a): all four warps execute the same change. What is kept out of them.
 #pragma once
 
 namespace heddle {
@@ -8,6 +8,9 @@ template <int Registers> DEV void shrinkRegisters() {
   static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers in steps of 8");
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
+
+// The object stays in memory from here on.
+template <class T> DEV void keepInMemory(T &object) { asm volatile("" ::"l"(&object) : "memory"); }
 
 // Waits until the block has that many free registers.
 template <int Registers> DEV void growRegisters() {
