@@ -15,15 +15,16 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from peers import columns, database, files, plot, report
+from peers import columns, database, files, plot, report, workloads
 from peers.plugins import Bench, PluginError
 from peers.worker import Worker
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 METHOD = ("Medians of {reps} single launches, CUDA events, {flush} MB written before each to empty the L2, all entries of a workload in random "
-          "order in every round of one process; standard normal inputs, bf16. Rates count kept pairs only, 4 * head_dim FLOPs each. Errors are of sampled "
+          "order in every round of one process; standard normal inputs, bf16. Rates count kept pairs only, 4 * head_dim FLOPs each, 10 of gradients, of which delta, clears and every launch are timed. Errors are of sampled "
           "rows against fp64 from the definition, the largest over the rows, relative to the row's norm; heddle's results are NaN before the check and "
-          "bitwise equal over 4 launches, else the entry is not right. Memory: what a call needs beyond inputs and results, workspace included. Set-up: "
+          "bitwise equal over 4 launches, else the entry is not right. Gradients: errors of two heads against fp32 autograd of the definition, relative to the norm; "
+          "bits that differ between launches are noted. Memory: what a call needs beyond inputs and results, workspace included. Set-up: "
           "masks and copies made before the first call, again, compilers being warm. First call: in a fresh process, libraries, masks and compilation in "
           "it; cold: no caches, empty database; warm: those of another process. Host: time of the calling thread in each of many calls.")
 
@@ -35,6 +36,7 @@ def parser():
     choice = made.add_argument_group("what is measured")
     choice.add_argument("--columns", default="all", help="names and globs with commas, or `times` [all]")
     choice.add_argument("--providers", default="*", help="names and globs with commas; `fast`: without FlexAttention and dense masks [*]")
+    choice.add_argument("--backward", action="store_true", help="gradients: NAME_backward of each workload; default: marks_backward")
     choice.add_argument("--plugin", action="append", default=[], metavar="FILE.py", help="further workloads, columns, providers; repeatable")
     choice.add_argument("--reps", type=int, default=20, help="timed launches of each entry [20]")
     choice.add_argument("--shard", default="1/1", metavar="I/N", help="every N-th workload from the I-th on [1/1]")
@@ -67,8 +69,11 @@ def parse(arguments=None):
     try:
         bench = Bench(options.plugin)
         options.chosen_columns = columns.chosen(bench.columns, options.columns.split(","))
-        words = options.workloads or ([] if options.list else ["marks"])
-        options.workloads = shard(bench.names(words), options.shard)
+        default = "marks_backward" if options.backward else "marks"
+        names = bench.names(options.workloads or ([] if options.list else [default]))
+        if options.backward:
+            names = list(dict.fromkeys(workloads.backward_of(bench.find(name)).name for name in names))
+        options.workloads = shard(names, options.shard)
     except (PluginError, ValueError) as error:
         commands.error(str(error))
     options.bench, options.providers = bench, options.providers.split(",")

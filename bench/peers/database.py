@@ -1,5 +1,6 @@
 """One kernel database for each workload and tag: NAME.db holds what `heddle tune` chose, NAME.default.db the default
-configuration, compiled without a GPU. Any other NAME.TAG.db in the folder is measured too."""
+configuration, compiled without a GPU. Any other NAME.TAG.db in the folder is measured too. Those of gradients also have
+the default forward kernel, whose results gradients are computed from."""
 import json
 import os
 import subprocess
@@ -31,13 +32,17 @@ def length_options(workload, seqlen=0):
     return [f"--seqlen={workload.queries}", f"--seqlen-k={keys}"] if workload.queries else [f"--seqlen={keys}"]
 
 
-def compile_command(heddle, root, workload, database):
-    return [heddle, "compile", os.path.join(root, workload.pattern), f"--arch={ARCH}", "--dtype=bf16", f"--head-dim={workload.head_dim}",
-            f"--db={database}", f"--name={workload.name}", "--json"]
+def kind_of(workload):
+    return "backward" if workload.backward else "forward"
+
+
+def compile_command(heddle, root, workload, database, kind=None):
+    return [heddle, "compile", os.path.join(root, workload.pattern), f"--arch={ARCH}", f"--kind={kind or kind_of(workload)}", "--dtype=bf16",
+            f"--head-dim={workload.head_dim}", f"--db={database}", f"--name={workload.name}", "--json"]
 
 
 def tune_command(heddle, root, workload, database, budget):
-    return [heddle, "tune", os.path.join(root, workload.pattern), "--dtype=bf16", f"--head-dim={workload.head_dim}", f"--batch={workload.batch}",
+    return [heddle, "tune", os.path.join(root, workload.pattern), f"--kind={kind_of(workload)}", "--dtype=bf16", f"--head-dim={workload.head_dim}", f"--batch={workload.batch}",
             f"--heads={workload.heads}", f"--kv-heads={workload.kv}", *length_options(workload, workload.tune_seqlen),
             *sizes_options(workload), *operand_options(workload, os.path.dirname(database)), f"--budget={budget}", f"--db={database}", f"--name={workload.name}", "--json"]
 
@@ -72,8 +77,17 @@ def build(heddle, root, folder, workloads, budget):
     """Compiles the default of every workload, all processors at work, and tunes each for `budget` unless that is empty.
     Databases that are there are kept and searched further."""
     os.makedirs(folder, exist_ok=True)
+    def compile_into(tag, workload, kind):
+        _run(compile_command(heddle, root, workload, path_of(folder, workload, tag), kind), f"compile {workload.name}, {kind}")
+
+    def compile_defaults(workload):
+        for kind in dict.fromkeys(("forward", kind_of(workload))):
+            compile_into("default", workload, kind)
+
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        list(pool.map(lambda w: _run(compile_command(heddle, root, w, path_of(folder, w, "default")), f"compile {w.name}"), workloads))
+        list(pool.map(compile_defaults, workloads))
     if budget:
         for workload in workloads:
+            if workload.backward:
+                compile_into("", workload, "forward")
             _run(tune_command(heddle, root, workload, path_of(folder, workload), budget), f"tune {workload.name}")

@@ -55,10 +55,10 @@ class Library:
     def open_store(self, path):
         return self._open("store", "heddle_store_open", path.encode(), C.c_uint32(0))
 
-    def find_kernel(self, store, device, workload, dtype="bf16", name=None):
+    def find_kernel(self, store, device, workload, dtype="bf16", name=None, kind="forward"):
         query = structs.sized(structs.KernelQuery, dtype=DTYPES[dtype], pattern=(name or workload.name).encode(), head_dim=workload.head_dim,
                               value_dim=workload.head_dim, batch=workload.batch, heads=workload.heads, kv_heads=workload.kv,
-                              seqlen_q=workload.rows)
+                              seqlen_q=workload.rows, kind=kind.encode())
         return Kernel(self, self._open("kernel", "heddle_kernel_find", store.pointer, device.pointer, C.byref(query)))
 
     def _open(self, kind, function, *arguments):
@@ -106,6 +106,12 @@ class Kernel:
         args.q, args.k, args.v, args.out = (describe(tensor, dtype) for tensor in (q, k, v, out))
         args.lse = lse.data_ptr()
         args.operands, args.operand_count = operands, len(given)
+        return args
+
+    @staticmethod
+    def with_gradients(args, d_out, d_q, d_k, d_v, dtype="bf16"):
+        """Of a forward call, for one of kind backward: out and lse are read."""
+        args.d_out, args.d_q, args.d_k, args.d_v = (describe(tensor, dtype) for tensor in (d_out, d_q, d_k, d_v))
         return args
 
     def workspace_bytes(self, args):

@@ -28,6 +28,8 @@ def memory(launch, workload, gpu):
 
 def _result_bytes(workload, has_lse):
     rows = workload.batch * workload.heads * workload.rows
+    if workload.backward:
+        return 2 * workload.head_dim * (rows + 2 * workload.batch * workload.kv * workload.seqlen)
     return rows * (2 * workload.head_dim + (4 if has_lse else 0))
 
 

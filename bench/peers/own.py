@@ -23,44 +23,65 @@ class Runtime:
     def device(self):
         return self.library.open_device()
 
-    def find(self, path, workload):
+    def find(self, path, workload, kind="forward"):
         store = self.library.open_store(path)
-        kernel = self.library.find_kernel(store, self.device, workload)
+        kernel = self.library.find_kernel(store, self.device, workload, kind=kind)
         store.close()
         return kernel
 
 
 def stored(runtime, path, workload, q, k, v):
-    """A kernel of a database, prepared; results in memory of its own."""
+    """A kernel of a database, prepared; results in memory of its own. Of gradients, out and lse are those of the forward kernel of the
+    same database."""
     import torch
     from peers.reference import tensor_of
-    kernel = runtime.find(path, workload)
     out = torch.empty_like(q)
     lse = torch.empty(workload.batch, workload.heads, workload.rows, dtype=torch.float32, device=q.device)
     tensors = [(tensor_of(operand, q.device), operand.length) for operand in workload.operands.values()]
-    args = kernel.arguments(q, k, v, out, lse, [value for _, value in workload.sizes], tensors=tensors)
+
+    def arguments(kernel):
+        return kernel.arguments(q, k, v, out, lse, [value for _, value in workload.sizes], tensors=tensors)
+
+    forward = runtime.find(path, workload)
+    launch = _prepared(forward, arguments(forward), (out, lse), (q, k, v, tensors))
+    if not workload.backward:
+        launch.is_exact = True
+        return launch
+    launch.run()
+    from peers.gradients import of_out
+    kernel, d_out = runtime.find(path, workload, "backward"), of_out(q)
+    gradients = tuple(map(torch.empty_like, (q, k, v)))
+    args = kernel.with_gradients(arguments(kernel), d_out, *gradients)
+    launch = _prepared(kernel, args, gradients, (q, k, v, tensors, out, lse, d_out))
+    launch.sums_in_any_order = True
+    return launch
+
+
+def _prepared(kernel, args, written, keep):
+    """A launch of the kernel with a workspace; `keep`: what it reads."""
+    import torch
     needed = kernel.workspace_bytes(args)
-    workspace = torch.empty(max(256, needed), dtype=torch.uint8, device=q.device)
+    workspace = torch.empty(max(256, needed), dtype=torch.uint8, device=written[0].device)
     args.workspace, args.workspace_bytes = (workspace.data_ptr(), needed) if needed else (None, 0)
     stream = torch.cuda.current_stream().cuda_stream
     launch = kernel.prepare(args, stream)
-    keep = q, k, v, tensors, workspace
+    keep = keep, workspace
 
     def run():
         launch()
-        return out, lse
+        return written
 
     def poison(keep=keep):
-        out.fill_(float("nan"))
-        lse.fill_(float("nan"))
+        for tensor in written:
+            tensor.fill_(float("nan"))
 
-    return Launch(run, set_up=lambda: kernel.prepare(args, stream), workspace_bytes=needed, poison=poison, is_exact=True, info=kernel.info())
+    return Launch(run, set_up=lambda: kernel.prepare(args, stream), workspace_bytes=needed, poison=poison, info=kernel.info())
 
 
 def stored_providers(runtime, folder, workload):
     """One for each database of the workload."""
     return [Provider(f"heddle {tag}".strip(), functools.partial(stored, runtime, path),
-                     never_cold="the runtime alone compiles nothing: a database with the kernel is there", modules=("peers.reference",))
+                     makes_gradients=True, never_cold="the runtime alone compiles nothing: a database with the kernel is there", modules=("peers.reference",))
             for tag, path in database.find(folder, workload).items()]
 
 
@@ -71,10 +92,12 @@ class Package:
     def __init__(self, folder, caches=None):
         self.folder, self.caches, self.configured = folder, caches, None
 
-    def providers(self):
+    def providers(self, backward=False):
+        """Of gradients, which prepared calls have none of, heddle.attention alone."""
         modules = ("heddle", "peers.reference")
-        return [Provider("heddle.attention", self.attention, modules=modules),
-                Provider("heddle.prepare", self.prepared, modules=modules, never_cold="as of heddle.attention")]
+        attention = Provider("heddle.attention", self.attention, modules=modules)
+        prepared = Provider("heddle.prepare", self.prepared, modules=modules, never_cold="as of heddle.attention")
+        return [attention] if backward else [attention, prepared]
 
     def attention(self, workload, q, k, v):
         """heddle.attention, which allocates its results."""

@@ -26,6 +26,8 @@ class Bench:
             self._add(file)
 
     def find(self, name):
+        if name.endswith(workloads.BACKWARD) and (forward := self.workloads.get(name[:-len(workloads.BACKWARD)])):
+            return workloads.backward_of(forward)
         return self.workloads.get(name) or workloads.find(name)
 
     def names(self, words):

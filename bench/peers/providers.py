@@ -1,6 +1,7 @@
 """All providers of a workload: heddle's, its peers and those of plug-ins. torch is imported when one of them makes a launch."""
 import fnmatch
 import importlib
+from dataclasses import replace
 
 from peers import own
 from peers.launch import Provider
@@ -22,6 +23,12 @@ PEERS = (_peer("cuDNN", "peers.cudnn"), _peer("FA2", "peers.fa2"), _peer("FA2 on
          _peer("SDPA with a mask", "peers.sdpa_masked", is_slow=True))
 
 
+def _through_autograd(provider):
+    def make(*arguments):
+        return importlib.import_module("peers.gradients").through_autograd(provider.make, *arguments)
+    return replace(provider, make=make)
+
+
 class Providers:
     """`folder`: of databases; `globs`: the names wanted, "fast" stands for those that are quickly prepared; `added`: of plug-ins; `caches`: see
     own.Package."""
@@ -35,7 +42,8 @@ class Providers:
 
     def _all(self, workload):
         stored = own.stored_providers(self.runtime, self.folder, workload) if self.runtime else []
-        return [*stored, *self.package.providers(), *PEERS, *self.added]
+        found = [*stored, *self.package.providers(workload.backward), *PEERS, *self.added]
+        return [_through_autograd(provider) if workload.backward and not provider.makes_gradients else provider for provider in found]
 
     def _is_wanted(self, provider):
         return any(not provider.is_slow if glob == "fast" else fnmatch.fnmatchcase(provider.name, glob) for glob in self.globs)

@@ -5,6 +5,7 @@ import random
 
 import torch
 
+from peers.launch import results
 from peers.operands import Drawn
 
 TOLERANCE = 1e-2  # of a row's norm: bf16 probabilities and results
@@ -103,6 +104,10 @@ class Reference:
         self.out, self.lse = torch.stack(outs), torch.stack(lses)
         self.index = tuple(torch.tensor(column, device=q.device) for column in zip(*self.rows))
 
+    def check_call(self, returned, is_exact):
+        """`check` of what a launch returned."""
+        return self.check(*results(returned), TOLERANCE if is_exact else COMPOSED_TOLERANCE)
+
     def check(self, out, lse=None, tolerance=TOLERANCE):
         """Errors of out [b, n, h, d] and lse [b, h, n]: the largest over the rows, relative to the row's norm. A row
         without keys counts with its norm: it must be 0 exactly."""
@@ -110,14 +115,14 @@ class Reference:
         rows = out[batch, row, head].double()
         norm = self.out.norm(dim=1)
         error = (rows - self.out).norm(dim=1) / torch.where(norm > 0, norm, 1e-30)
-        result = {"rows": len(self.rows), "error": _number(error.max()), "nan": bool(_has_nan(out))}
+        result = {"rows": len(self.rows), "error": number_of(error.max()), "nan": bool(_has_nan(out))}
         ok = not result["nan"] and result["error"] <= tolerance
         if lse is not None:
             found = lse[batch, head, row].double()
             empty = torch.isneginf(self.lse)
             difference = torch.where(empty, 0, found - self.lse).abs()
             difference = torch.where(empty & ~torch.isneginf(found), math.inf, difference)
-            result["lse_error"] = _number(difference.max())
+            result["lse_error"] = number_of(difference.max())
             ok = ok and result["lse_error"] <= LSE_TOLERANCE
         return dict(result, ok=ok)
 
@@ -127,7 +132,7 @@ def _has_nan(tensor):
     return any(bool(part.isnan().any()) for part in tensor.flatten().split(1 << 28))
 
 
-def _number(value):
+def number_of(value):
     """NaN counts as infinitely wrong, so that a comparison refuses it."""
     value = float(value)
     return math.inf if math.isnan(value) else value

@@ -42,11 +42,14 @@ def judge(workload, entries):
     cudnn = fastest(own, lambda e: e["name"] == "cuDNN")
     if cudnn:
         result["times_cudnn"] = cudnn["ms"] / best["ms"]
+    fa3 = fastest(own, lambda e: e["name"].startswith("FA3"))
+    if fa3:
+        result["times_fa3"] = fa3["ms"] / best["ms"]
     target = workload.target
     if not target:
         return result
     companion = fastest(entries, lambda e: is_heddle(e) and e["workload"] == workload.companion)
-    value = {"cudnn": result.get("times_cudnn"), "product": best["percent_of_product"],
+    value = {"cudnn": result.get("times_cudnn"), "fa3": result.get("times_fa3"), "product": best["percent_of_product"],
              "cost": 100 * (best["ms"] / companion["ms"] - 1) if companion else None}[target.kind]
     result.update(value=value, kind=target.kind, must=target.must, aim=target.aim)
     if value is None:
@@ -56,7 +59,7 @@ def judge(workload, entries):
     return dict(result, verdict="aim" if all(reached) else "must" if reached[0] else "below")
 
 
-_UNITS = {"cudnn": "{:.3f} x cuDNN", "product": "{:.1f}% of the product", "cost": "{:+.2f}% time"}
+_UNITS = {"cudnn": "{:.3f} x cuDNN", "fa3": "{:.3f} x FA3", "product": "{:.1f}% of the product", "cost": "{:+.2f}% time"}
 
 
 def _value(kind, value):

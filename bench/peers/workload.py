@@ -7,8 +7,9 @@ from peers import scores
 
 @dataclass(frozen=True)
 class Target:
-    """What the value must reach and where it should go. Kinds: `cudnn` time of cuDNN over heddle's, `product` percent of
-    the bf16 matrix product, `cost` percent of time over the companion's (smaller is better)."""
+    """What the value must reach and where it should go. Kinds: `cudnn` time of cuDNN over heddle's, `fa3` that of
+    FlashAttention-3, `product` percent of the bf16 matrix product, `cost` percent of time over the companion's (smaller is
+    better)."""
     kind: str
     must: float
     aim: float
@@ -30,6 +31,7 @@ class Workload:
     tune_seqlen: int = 0  # shorter length for the search where the steady state is the same
     score: str = ""  # what the pattern makes of scores: "alibi", "softcap", "relative", "bias"; "sink": a key without a value
     queries: int = 0  # 0: as keys, of which there are `seqlen`
+    backward: bool = False  # what is measured are the gradients of q, k and v of the call
 
     @property
     def kv(self):
@@ -69,7 +71,8 @@ class Workload:
 
     @property
     def flops(self):
-        return 4 * self.head_dim * self.batch * self.kept_pairs
+        """Two products a pair, or five for gradients."""
+        return (10 if self.backward else 4) * self.head_dim * self.batch * self.kept_pairs
 
     def shortened(self, tokens):
         """One batch element of at most so many tokens, under the same name; ValueError where the mask has one length."""

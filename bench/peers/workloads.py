@@ -1,9 +1,14 @@
 """The workloads by name. No torch here."""
+from dataclasses import replace
+
 from peers import library
 from peers.block_masks import RandomBlocks
 from peers.masks import Causal, Columns, DilatedWindow, Full, Groups, Longformer, Window
 from peers.tensor_masks import packed_documents
 from peers.workload import Target, Workload
+
+
+BACKWARD = "_backward"
 
 
 def _plain(name, pattern, mask, batch, heads, seqlen, head_dim, must=0, aim=0, kv_heads=0):
@@ -62,6 +67,26 @@ GROUPS = {"marks": DEFAULT, "kernels": [workload.name for workload in _ALL if wo
           "library": LIBRARY, "library_8k": library.names(("8k",)), "library_32k": library.names(("32k",)), "sweep": library.sweep()}
 
 
+# Targets of gradients, of the workload named NAME_backward.
+_BACKWARD_TARGETS = {
+    "causal_8k_d128": Target("fa3", 1.03, 1.12), "dense_8k_d128": Target("fa3", 1.03, 1.12), "causal_32k_d128": Target("fa3", 1.02, 1.08),
+    "causal_8k_d64": Target("fa3", 1.05, 1.15), "causal_8k_d256": Target("cudnn", 1.15, 1.40), "gqa_causal_16k": Target("fa3", 1.03, 1.10),
+    "win1k_32k": Target("fa3", 1.20, 1.35), "dilwin_32k": Target("product", 62, 72), "fkodom_32k": Target("product", 45, 58),
+    "document_32k": Target("product", 65, 75), "longformer_32k": Target("product", 25, 40), "bsparse10_32k": Target("product", 50, 62),
+}
+GROUPS["marks_backward"] = [name + BACKWARD for name in _BACKWARD_TARGETS]
+
+
+def backward_of(workload):
+    """The gradients of a workload, under its name with the suffix; a workload of gradients is its own."""
+    if workload.backward:
+        return workload
+    return replace(workload, name=workload.name + BACKWARD, target=_BACKWARD_TARGETS.get(workload.name), companion="", backward=True)
+
+
 def find(name):
-    """The workload of a name, also one of the library at a size that no list holds; None if there is none."""
+    """The workload of a name, also one of the library at a size that no list holds, or its gradients; None if there is none."""
+    if name.endswith(BACKWARD):
+        forward = find(name[:-len(BACKWARD)])
+        return backward_of(forward) if forward else None
     return WORKLOADS.get(name) or library.workload(name)

@@ -242,6 +242,33 @@ class Binding(unittest.TestCase):
         with self.assertRaisesRegex(heddle.HeddleError, "is missing|no tensor|null"):
             kernel.prepare(kernel.arguments(q, k, v, out, lse, tensors=tensors[:-1]))
 
+    def test_gradients(self):
+        """Of the same database as the forward kernel."""
+        workload = dataclasses.replace(find("small_causal_backward"), heads=4, kv_heads=2, seqlen=640)
+        path = database.path_of(self.scratch.name, workload, "default")
+        for kind, config in (("forward", [f"--config={self.CONFIG}"]), ("backward", [])):
+            done = subprocess.run(database.compile_command(HEDDLE, ROOT, workload, path, kind) + config, capture_output=True, text=True)
+            if done.returncode == 3:
+                self.skipTest(done.stderr.strip())
+            self.assertEqual(done.returncode, 0, done.stderr)
+        store = self.library.open_store(path)
+        forward = self.library.find_kernel(store, self.device, workload)
+        kernel = self.library.find_kernel(store, self.device, workload, kind="backward")
+        store.close()
+        self.assertIn("block_m=128", forward.info()["config"])
+        self.assertIn("sm90_backward", kernel.info()["config"])
+        q, out, d_out, d_q = (DeviceArray(self.fake, (1, 640, 4, 64), 2) for _ in range(4))
+        k, v, d_k, d_v = (DeviceArray(self.fake, (1, 640, 2, 64), 2) for _ in range(4))
+        lse = DeviceArray(self.fake, (1, 4, 640), 4)
+        args = kernel.with_gradients(kernel.arguments(q, k, v, out, lse), d_out, d_q, d_k, d_v)
+        workspace = DeviceArray(self.fake, (kernel.workspace_bytes(args),), 1)
+        args.workspace, args.workspace_bytes = workspace.data_ptr(), workspace.shape[0]
+        before = self.launches()
+        kernel.prepare(args)()
+        self.assertGreaterEqual(self.launches() - before, 1)
+        with self.assertRaisesRegex(heddle.HeddleError, "heddle_prepare: "):
+            kernel.prepare(kernel.arguments(q, k, v, out, lse))  # without gradients
+
     def test_refusals(self):
         with self.assertRaisesRegex(heddle.HeddleError, "heddle_store_open: .*missing.db"):
             self.library.open_store(os.path.join(self.scratch.name, "missing.db"))
@@ -253,6 +280,15 @@ class Commands(unittest.TestCase):
         self.assertEqual(command[:3], ["heddle", "tune", "/r/patterns/sliding_window.mlir"])
         for word in ("--seqlen=131072", "left=4095", "--heads=8", "--kv-heads=8", "--budget=5s", "--name=win4k_1m"):
             self.assertIn(word, command)
+
+    def test_gradients(self):
+        workload = find("win1k_32k_backward")
+        command = database.tune_command("heddle", "/r", workload, "f.db", "5s")
+        for word in ("--kind=backward", "left=1023", "--name=win1k_32k_backward"):
+            self.assertIn(word, command)
+        self.assertIn("--kind=backward", database.compile_command("heddle", "/r", workload, "f.db"))
+        self.assertIn("--kind=forward", database.compile_command("heddle", "/r", workload, "f.db", "forward"))
+        self.assertEqual(workload.flops, 2.5 * WORKLOADS["win1k_32k"].flops)
 
     def test_tune_with_tensors(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -286,6 +322,14 @@ class Report(unittest.TestCase):
         self.assertEqual(report.judge(workload, entries)["verdict"], "below")
         entries[1]["ok"] = False
         self.assertEqual(report.judge(workload, entries)["verdict"], "no right result")
+
+    def test_judgement_of_gradients(self):
+        workload = find("causal_8k_d128_backward")
+        entries = self.entries(workload, heddle=1.0, cuDNN=1.25, FA3=1.05)
+        judged = report.judge(workload, entries)
+        self.assertEqual((judged["kind"], judged["verdict"], judged["best_peer"]), ("fa3", "must", "FA3"))
+        self.assertAlmostEqual(judged["value"], 1.05)
+        self.assertEqual(report.judge(workload, entries[:2])["verdict"], "not compared")
 
     def test_cost(self):
         workload, one = WORKLOADS["two_ranges"], WORKLOADS["one_range"]

@@ -19,7 +19,7 @@ except ImportError:
     print("skipped: no torch")
     sys.exit(0)
 
-from peers import columns, gpu, masks, peers, permuted, session  # noqa: E402
+from peers import columns, gpu, gradients, masks, peers, permuted, reference, session  # noqa: E402
 from peers.reference import COMPOSED_TOLERANCE, Reference  # noqa: E402
 from peers.workload import Workload  # noqa: E402
 
@@ -122,6 +122,24 @@ class Sessions(unittest.TestCase):
         self.assertEqual(entries["own unmasked"]["no_value"]["memory_bytes"], "the result is wrong")
         self.check_steps(lines.getvalue())
 
+    def test_gradients(self):
+        """Through autograd of each forward launch; what is wrong forward is wrong backward."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "mine.py")
+            with open(path, "w") as file:
+                file.write(PLUGIN)
+            options = types.SimpleNamespace(plugin=[path], library="", db=folder, providers=["own *"], reps=2, skip=[], turns=None,
+                                            chosen_columns=columns.chosen(columns.STANDARD, ["times", "memory_bytes"]))
+            made = session.Session(options, session.Lines(io.StringIO()), Host())
+            workload = made.bench.find("window_backward")
+            row = made.measure(workload)
+        self.assertEqual(row["flops"], 10 * 16 * workload.kept_pairs)
+        entries = {entry["name"]: entry for entry in row["entries"]}
+        self.assertEqual({name: entry["ok"] for name, entry in entries.items()}, {"own right": True, "own unmasked": False, "own unsteady": True,
+                                                                                   "own crashed": True})
+        self.assertLess(entries["own right"]["error"], 1e-2)
+        self.assertEqual(row["failed"], {"own broken": "only on Sundays", "own unwritten": "its result has no gradient"})
+
     def check_steps(self, text):
         """Each step was named before it began."""
         steps = [line["doing"] for line in map(json.loads, text.splitlines())]
@@ -145,6 +163,40 @@ def flash(q, k, v, left=None, right=None, causal=False):
         kept &= (ahead <= left) & (ahead >= -right)
     scores = scores.masked_fill(~kept, -torch.inf)
     return torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v).to(q.dtype), scores.logsumexp(-1)
+
+
+class Gradients(unittest.TestCase):
+    """References of gradients against those of the whole definition in fp64."""
+
+    def check(self, mask, score="", sizes=(), heads=4, kv_heads=2):
+        workload = Workload("w", "", mask, 2, heads, 40, 16, kv_heads=kv_heads, sizes=sizes, score=score, backward=True)
+        q, k, v = Host().inputs(workload)
+        leaves = [tensor.double().requires_grad_() for tensor in (q, k, v)]
+        out = torch.stack([self.attend(workload, head, *leaves) for head in range(heads)], 2)
+        found = torch.autograd.grad(out, leaves, gradients.of_out(q).double())
+        reference = gradients.GradientReference(workload, q, k, v)
+        right = reference.check_call([tensor.float() for tensor in found], True)
+        self.assertTrue(right["ok"] and right["error"] < 1e-5, right)
+        for place in range(3):
+            off = [tensor.float().clone() for tensor in found]
+            off[place][-1, 7, -1] *= 2
+            self.assertFalse(reference.check_call(off, True)["ok"])
+
+    def attend(self, workload, head, q, k, v):
+        rows, keys = torch.arange(40)[:, None], torch.arange(40)
+        kept = reference.keeper(workload, q.device)(torch.full_like(rows, head), rows, keys).expand(40, 40)
+        group = head // (workload.heads // workload.kv)
+        scores = q[:, :, head] @ k[:, :, group].transpose(1, 2) / 4
+        scores = reference.score_of(workload, q.device)(scores, head, rows, keys)
+        weights = scores.exp() * kept
+        return weights / weights.sum(-1, keepdim=True).clamp_min(1e-300) @ v[:, :, group]
+
+    def test_masks_and_scores(self):
+        self.check(masks.Causal())
+        self.check(masks.Window(7, 0), heads=3, kv_heads=3)
+        self.check(masks.Window(-3, 9))  # the first rows keep nothing
+        self.check(masks.Causal(), score="softcap", sizes=(("cap", 2.0),))
+        self.check(masks.Groups(16, 2))
 
 
 class Peers(unittest.TestCase):

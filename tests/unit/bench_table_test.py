@@ -316,6 +316,19 @@ class Selection(unittest.TestCase):
         self.assertEqual(parse("--db=d", "--reps=0"), "expected at least 1 timed launch, got --reps=0")
         self.assertEqual(parse("--merge=a.json"), "expected --output with --merge and --resume")
 
+    def test_gradients(self):
+        """Those of any workload, and those that have targets."""
+        self.assertEqual(parse("--backward", "--list", "small_*", "library_causal_2k").workloads,
+                         ["small_dense_backward", "small_causal_backward", "small_window_backward", "library_causal_2k_backward"])
+        marks = parse("--backward", "--db=d", "--library=l", "--output=o").workloads
+        self.assertEqual(len(marks), 12)
+        for name in marks:
+            self.assertTrue(find(name).backward and find(name).target, name)
+        self.assertIsNone(find("nothing_backward"))
+        found = parse("--backward", "--list", "--plugin", EXAMPLE, "plugin_example")
+        self.assertEqual(found.workloads, ["example_window_backward"])
+        self.assertTrue(found.bench.find("example_window_backward").backward)
+
     def test_list(self):
         done = subprocess.run([sys.executable, SCRIPT, "--list", "--plugin", EXAMPLE, "small_*", "example_window"], capture_output=True, text=True)
         lines = done.stdout.splitlines()
@@ -334,6 +347,15 @@ class Plugins(unittest.TestCase):
         values, missing = cell.fill(make_cell(), added)
         self.assertEqual((values, missing), ({"gigabytes_per_s": 4 * 2 * 8 * 256 * 64 / 2e-3 / 1e9}, {}))
         self.assertEqual([provider.name for provider in bench.providers], ["SDPA, math"])
+
+    def test_flash_attention_3(self):
+        """Its calls are asked for where they compute the pattern."""
+        bench = Bench([os.path.join(ROOT, "bench", "fa3_plugin.py")])
+        self.assertEqual([provider.name for provider in bench.providers], ["FA3", "FA3 on the view"])
+        self.assertTrue(all(provider.makes_gradients for provider in bench.providers))
+        for name in ("longformer_32k", "causal_8k_d256", "library_alibi_8k", "document_32k_backward"):
+            for provider in bench.providers:
+                self.assertIsNone(provider.make(find(name), None, None, None), name)
 
     def test_refusals(self):
         with tempfile.TemporaryDirectory() as folder:
