@@ -11,8 +11,8 @@
 
 namespace heddle {
 
-Result<const GpuArch *> archOf(const Device &device) {
-  const std::string &name = device.info().identity.arch;
+Result<const GpuArch *> archOf(const DeviceIdentity &device) {
+  const std::string &name = device.arch;
   int capability = 0;
   for (char digit : name.substr(name.find('_') + 1))
     if (digit >= '0' && digit <= '9')

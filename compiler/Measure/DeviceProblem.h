@@ -34,7 +34,8 @@ private:
 struct GpuArch;
 
 /// The row of the architecture table for a GPU.
-Result<const GpuArch *> archOf(const Device &device);
+Result<const GpuArch *> archOf(const DeviceIdentity &device);
+inline Result<const GpuArch *> archOf(const Device &device) { return archOf(device.info().identity); }
 
 /// What is called; `outDType`: nothing means that of the inputs.
 struct DeviceCall {
@@ -118,9 +119,16 @@ private:
   DeviceEvent start, stop;
 };
 
-/// Launches `count` >= 1 times, out and lse poisoned before each, and compares each launch's bits with those of the
-/// first, which `results` hold afterwards. invalidArgument: a launch left an
-/// element unwritten or gave other bits; the message names the launch, the element, both values and their bits.
-Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, int64_t count, RoleTensors &results);
+struct Repetition {
+  int64_t count = 1;                      ///< launches, at least one
+  std::vector<Role> addedInAnyOrder = {}; ///< as ScheduleFacts
+};
+
+/// Launches so many times, results poisoned before each, and compares each launch's bits with those of the first, which
+/// `results` hold afterwards. invalidArgument: a launch left an element unwritten or gave other bits; the message names
+/// the launch, the element, both values and their bits. Where only sums in any order differ, all launches are made
+/// first, and the message says so.
+Status repeatLaunch(DeviceProblem &problem, const std::function<Status()> &launch, const Repetition &repetition,
+                    RoleTensors &results);
 
 } // namespace heddle

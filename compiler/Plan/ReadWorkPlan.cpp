@@ -1,5 +1,6 @@
 //===- ReadWorkPlan.cpp - a plan from JSON --------------------------------===//
 #include "compiler/Plan/WorkPlan.h"
+#include "runtime/Core/Kinds.h"
 #include "runtime/Core/ParseCount.h"
 #include "runtime/Core/ReadFile.h"
 
@@ -118,27 +119,32 @@ public:
   PlanReader(WorkPlan &plan, std::string folder) : plan(plan), folder(std::move(folder)) {}
 
   Status read(const Place &top) {
-    HEDDLE_TRY(
-        readObject(top, {
-                            {"patterns",
-                             [this](const Place &place) {
-                               return readList(place, [this](const Place &one) { return addPattern(one); });
-                             }},
-                            {"head_dims", [this](const Place &place) { return readHeadDims(place, plan.headDims); }},
-                            {"dtypes",
-                             [this](const Place &place) {
-                               return readList(place, [this](const Place &one) { return addDType(one); });
-                             }},
-                            {"archs", [this](const Place &place) { return readTexts(place, plan.archs); }},
-                            {"problems", [this](const Place &place) { return readProblems(place, plan.problems); }},
-                            {"gpus", [this](const Place &place) { return readTexts(place, plan.gpus); }},
-                        }));
+    HEDDLE_TRY(readObject(
+        top,
+        {
+            {"patterns",
+             [this](const Place &place) {
+               return readList(place, [this](const Place &one) { return addPattern(one); });
+             }},
+            {"head_dims", [this](const Place &place) { return readHeadDims(place, plan.headDims); }},
+            {"dtypes",
+             [this](const Place &place) {
+               return readList(place, [this](const Place &one) { return addDType(one); });
+             }},
+            {"kinds",
+             [this](const Place &place) { return readList(place, [this](const Place &one) { return addKind(one); }); }},
+            {"archs", [this](const Place &place) { return readTexts(place, plan.archs); }},
+            {"problems", [this](const Place &place) { return readProblems(place, plan.problems); }},
+            {"gpus", [this](const Place &place) { return readTexts(place, plan.gpus); }},
+        }));
     if (plan.patterns.empty())
       return Status::invalidArgument(top.where + ": expected \"patterns\", a list of files");
     if (plan.headDims.empty())
       plan.headDims = {{64, 64}, {128, 128}};
     if (plan.dtypes.empty())
       plan.dtypes = {DType::bf16};
+    if (plan.kinds.empty())
+      plan.kinds = {kinds().front().name};
     return {};
   }
 
@@ -198,6 +204,19 @@ private:
     return {};
   }
 
+  Status addKind(const Place &place) {
+    std::string name, known;
+    HEDDLE_TRY(readText(place, name));
+    for (const std::string &kind : kindNames()) {
+      known += (known.empty() ? "" : ", ") + kind;
+      if (kind == name) {
+        plan.kinds.push_back(name);
+        return {};
+      }
+    }
+    return place.expected("one of " + known);
+  }
+
   static Status readProblems(const Place &place, std::vector<PlanProblem> &list) {
     return readList(place, [&](const Place &one) { return addProblem(one, list); });
   }
@@ -246,7 +265,8 @@ Status checkObjects(const nlohmann::json &json, const std::string &label) {
 double combinations(const WorkPlan &plan) {
   double count = 0;
   for (const PlanPattern &pattern : plan.patterns) {
-    const double kernels = double(plan.headDimsOf(pattern).size()) * double(plan.dtypes.size());
+    const double kernels =
+        double(plan.headDimsOf(pattern).size()) * double(plan.dtypes.size()) * double(plan.kinds.size());
     const double tunes = double(plan.problemsOf(pattern).size()) * std::max(1.0, double(plan.gpus.size()));
     count += kernels * std::max({1.0, tunes, double(plan.archs.size())});
   }

@@ -1,11 +1,14 @@
 //===- WorkPlan.cpp - combinations of a plan ------------------------------===//
 #include "compiler/Plan/WorkPlan.h"
+#include "runtime/Core/Kinds.h"
 
 #include <set>
 
 namespace heddle {
 
-static std::string kernelText(const PlanPattern &pattern, PlanHeadDims dims, DType dtype) {
+template <class Item> static std::string kernelText(const Item &item) {
+  const PlanPattern &pattern = item.pattern;
+  const PlanHeadDims &dims = item.dims;
   std::string text = pattern.label;
   if (!pattern.pattern.empty())
     text += ":" + pattern.pattern;
@@ -13,11 +16,13 @@ static std::string kernelText(const PlanPattern &pattern, PlanHeadDims dims, DTy
     text += " as " + pattern.name;
   for (const std::string &size : pattern.sizes)
     text += " " + size;
-  text += std::string(" ") + dtypeName(dtype) + " head_dim=" + std::to_string(dims.head);
+  if (item.kind != kinds().front().name)
+    text += " " + item.kind;
+  text += std::string(" ") + dtypeName(item.dtype) + " head_dim=" + std::to_string(dims.head);
   return dims.value == dims.head ? text : text + " value_dim=" + std::to_string(dims.value);
 }
 
-std::string PackItem::str() const { return kernelText(pattern, dims, dtype) + " " + arch; }
+std::string PackItem::str() const { return kernelText(*this) + " " + arch; }
 
 std::string TuneItem::str() const {
   std::string heads = std::to_string(problem.heads), rows = std::to_string(problem.seqlenQ);
@@ -25,7 +30,7 @@ std::string TuneItem::str() const {
     heads += "[" + std::to_string(problem.kvHeads) + "]";
   if (problem.seqlenK != problem.seqlenQ)
     rows += "/" + std::to_string(problem.seqlenK);
-  std::string text = kernelText(pattern, dims, dtype) + " " + std::to_string(problem.batch) + "x" + heads + "x" + rows;
+  std::string text = kernelText(*this) + " " + std::to_string(problem.batch) + "x" + heads + "x" + rows;
   return gpu.empty() ? text : text + " on " + gpu;
 }
 
@@ -45,11 +50,16 @@ private:
   std::set<std::string> seen;
 };
 
-template <class Use> void forEachKernel(const WorkPlan &plan, Use use) {
+/// Items that are complete but for what they are made for.
+template <class Item, class Use> void forEachKernel(const WorkPlan &plan, Use use) {
   for (const PlanPattern &pattern : plan.patterns)
     for (const PlanHeadDims &dims : plan.headDimsOf(pattern))
       for (DType dtype : plan.dtypes)
-        use(pattern, dims, dtype);
+        for (const std::string &kind : plan.kinds) {
+          Item item;
+          item.pattern = pattern, item.dims = dims, item.dtype = dtype, item.kind = kind;
+          use(std::move(item));
+        }
 }
 
 } // namespace
@@ -57,10 +67,12 @@ template <class Use> void forEachKernel(const WorkPlan &plan, Use use) {
 std::vector<PackItem> WorkPlan::packItems() const {
   std::vector<PackItem> items;
   Distinct<PackItem> distinct(items);
-  forEachKernel(*this, [&](PlanPattern pattern, PlanHeadDims dims, DType dtype) {
-    pattern.sizes.clear(); // one kernel serves them all
-    for (const std::string &arch : archs)
-      distinct.add({pattern, dims, dtype, arch});
+  forEachKernel<PackItem>(*this, [&](PackItem item) {
+    item.pattern.sizes.clear(); // one kernel serves them all
+    for (const std::string &arch : archs) {
+      item.arch = arch;
+      distinct.add(item);
+    }
   });
   return items;
 }
@@ -69,10 +81,12 @@ std::vector<TuneItem> WorkPlan::tuneItems() const {
   const std::vector<std::string> anyGpu = {""};
   std::vector<TuneItem> items;
   Distinct<TuneItem> distinct(items);
-  forEachKernel(*this, [&](const PlanPattern &pattern, PlanHeadDims dims, DType dtype) {
-    for (const PlanProblem &problem : problemsOf(pattern))
-      for (const std::string &gpu : gpus.empty() ? anyGpu : gpus)
-        distinct.add({pattern, dims, dtype, problem, gpu});
+  forEachKernel<TuneItem>(*this, [&](TuneItem item) {
+    for (const PlanProblem &problem : problemsOf(item.pattern))
+      for (const std::string &gpu : gpus.empty() ? anyGpu : gpus) {
+        item.problem = problem, item.gpu = gpu;
+        distinct.add(item);
+      }
   });
   return items;
 }

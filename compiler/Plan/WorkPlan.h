@@ -39,8 +39,9 @@ struct PackItem {
   PlanHeadDims dims;
   DType dtype = DType::bf16;
   std::string arch;
+  std::string kind = "forward"; ///< KindSpec::name
 
-  /// "sliding_window.mlir bf16 head_dim=64 sm_90a".
+  /// "sliding_window.mlir bf16 head_dim=64 sm_90a"; kinds other than forward are named.
   std::string str() const;
 };
 
@@ -50,7 +51,8 @@ struct TuneItem {
   PlanHeadDims dims;
   DType dtype = DType::bf16;
   PlanProblem problem;
-  std::string gpu; ///< its name; empty: any
+  std::string gpu;              ///< its name; empty: any
+  std::string kind = "forward"; ///< KindSpec::name
 
   /// "sliding_window.mlir left=1023 bf16 head_dim=64 1x16[8]x32768"; the same for equal items only.
   std::string str() const;
@@ -60,6 +62,7 @@ struct WorkPlan {
   std::vector<PlanPattern> patterns;  ///< at least one
   std::vector<PlanHeadDims> headDims; ///< at least one
   std::vector<DType> dtypes;          ///< at least one
+  std::vector<std::string> kinds;     ///< KindSpec::name; at least one
   std::vector<std::string> archs;     ///< may be empty
   std::vector<PlanProblem> problems;  ///< may be empty
   std::vector<std::string> gpus;      ///< names; empty: any

@@ -36,6 +36,8 @@ Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
   const Result<const GpuModel *> gpu = findGpuModel(device.deviceName);
   const ProblemShape &shape = problem.shape;
   views::ExplainRequest request;
+  if (const Result<const KindSpec *> kind = findKind(problem.kernel.kind))
+    request.kind = *kind;
   request.sizes = sizesOf(*problem.file, shape);
   request.operands = shape.operands;
   request.batch = shape.batch;

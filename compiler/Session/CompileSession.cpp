@@ -7,6 +7,7 @@
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Skeletons/Shared/EmbeddedSources.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Skeletons/Shared/Skeleton.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Session/PreparedPattern.h"
@@ -226,9 +227,15 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape)
   return familyOf(prepared, makeRequest(prepared, shape));
 }
 
-static ConfigSummary summaryOf(const KernelConfig &config) {
-  return {config.skeleton(),        config.str(), config.json(), config.summary(), config.valueOf("block_m"),
-          config.valueOf("block_n")};
+static Result<ConfigSummary> summaryOf(const KernelConfig &config) {
+  HEDDLE_ASSIGN(const Skeleton *skeleton, findSkeleton(config.skeleton()));
+  return ConfigSummary{config.skeleton(),
+                       config.str(),
+                       config.json(),
+                       config.summary(),
+                       config.valueOf("block_m"),
+                       config.valueOf("block_n"),
+                       skeleton->schedule(config).addedInAnyOrder};
 }
 
 Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {

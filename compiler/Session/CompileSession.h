@@ -8,6 +8,7 @@
 #include "codegen/Emit/PatternInfo.h"
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Pattern/StageTimes.h"
+#include "runtime/Core/Kinds.h"
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Status.h"
 
@@ -82,6 +83,7 @@ struct ConfigSummary {
   std::string skeleton;
   std::string text, json, line; ///< KernelConfig::str, json, summary
   int64_t blockM = 0, blockN = 0;
+  std::vector<Role> addedInAnyOrder = {}; ///< as ScheduleFacts
 };
 
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape);

@@ -8,26 +8,27 @@
 
 #include <map>
 #include <mutex>
+#include <tuple>
 
 namespace heddle {
 namespace {
 
-/// The patterns of a plan, each analysed once.
+/// The patterns of a plan, each analysed once for the kinds that walk it alike.
 class PreparedPatterns {
 public:
-  Status add(const PlanPattern &pattern) {
-    if (known.count(keyOf(pattern)))
+  Status add(const PackItem &item) {
+    if (known.count(keyOf(item)))
       return {};
-    HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::load(pattern.file, pattern.pattern));
-    HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(*file));
-    known.emplace(keyOf(pattern), std::move(prepared));
+    HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::load(item.pattern.file, item.pattern.pattern));
+    HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(*file, PassFunctions::ofAll, walkOf(item.kind)));
+    known.emplace(keyOf(item), std::move(prepared));
     return {};
   }
-  const PreparedPattern &of(const PlanPattern &pattern) const { return known.at(keyOf(pattern)); }
+  const PreparedPattern &of(const PackItem &item) const { return known.at(keyOf(item)); }
 
 private:
-  using Key = std::pair<std::string, std::string>;
-  static Key keyOf(const PlanPattern &pattern) { return {pattern.file, pattern.pattern}; }
+  using Key = std::tuple<std::string, std::string, Walk>;
+  static Key keyOf(const PackItem &item) { return {item.pattern.file, item.pattern.pattern, walkOf(item.kind)}; }
   std::map<Key, PreparedPattern> known;
 };
 
@@ -39,7 +40,7 @@ public:
   Result<std::vector<PackedKernel>> run() {
     for (const PackItem &item : items) {
       HEDDLE_TRY(findGpuArch(item.arch).status());
-      HEDDLE_TRY(patterns.add(item.pattern));
+      HEDDLE_TRY(patterns.add(item));
     }
     const int64_t count = int64_t(items.size());
     parallelFor(count, threadCountFor(count, std::max(1, options.workers)),
@@ -62,8 +63,9 @@ private:
 
   Status pack(size_t index) {
     const PackItem &item = items[index];
-    const PreparedPattern &prepared = patterns.of(item.pattern);
+    const PreparedPattern &prepared = patterns.of(item);
     KernelShape shape;
+    shape.kind = item.kind;
     shape.arch = *findGpuArch(item.arch);
     shape.dtype = item.dtype;
     shape.headDim = item.dims.head, shape.valueDim = item.dims.value;

@@ -26,7 +26,11 @@ std::string positional(const std::string &file) { return file.rfind('-', 0) == 0
 
 std::vector<std::string> argumentsOf(const TuneCommand &command, const TuneItem &item) {
   const PlanProblem &problem = item.problem;
-  std::vector<std::string> words = {"tune", positional(item.pattern.file), "--json", "--db=" + command.database,
+  std::vector<std::string> words = {"tune",
+                                    positional(item.pattern.file),
+                                    "--json",
+                                    "--db=" + command.database,
+                                    "--kind=" + item.kind,
                                     std::string("--dtype=") + dtypeName(item.dtype)};
   auto add = [&](const char *option, int64_t value) {
     words.push_back(std::string(option) + "=" + std::to_string(value));

@@ -71,7 +71,7 @@ Action addCacheExport(CLI::App &command) {
       ->required();
   addList(command, "--pattern", options->patterns, "NAME",
           "Only patterns of this name, or whose digest begins so; as those below, may be repeated");
-  addList(command, "--kind", options->filter.kinds, "KIND", "Only kernels of this kind: forward");
+  addList(command, "--kind", options->filter.kinds, "KIND", "Only kernels of this kind: forward, backward");
   addValue(command, "--dtype", options->dtypes, "TYPE", "Only kernels of this element type")
       ->delimiter(',')
       ->allow_extra_args(false)

@@ -2,6 +2,7 @@
 // Writes the trials that a database has of one problem on one GPU in the text form that fits and tests read.
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
+#include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Session/RecordedTune.h"
@@ -34,16 +35,15 @@ template <class T> bool isOf(const WinnerKey &key, const T &part) {
 
 Result<const GpuArch *> archOfDevice(const DeviceIdentity &device) {
   Result<const GpuModel *> model = findGpuModel(device.deviceName);
-  return findGpuArch(model ? (*model)->arch : device.arch);
+  return model ? findGpuArch((*model)->arch) : archOf(device);
 }
 
 /// Of the problem, on the device that is named or the only one.
-Result<std::vector<Trial>> trialsOf(const Store &store, const LoadedProblem &loaded, const KernelFamily &family,
+Result<std::vector<Trial>> trialsOf(const Store &store, const ExactProblem &problem, const KernelFamily &family,
                                     const std::string &device) {
   HEDDLE_ASSIGN(std::vector<Trial> all, store.allTrials());
   std::vector<Trial> trials;
   std::set<std::string> devices;
-  const ExactProblem problem = exactProblem(loaded.shape);
   for (const Trial &trial : all) {
     if (!isOf(trial, family) || !isOf(trial, problem))
       continue;
@@ -90,11 +90,11 @@ tuner::PointTrial rowOf(const Trial &trial, tuner::Outcome outcome) {
 }
 
 Result<tuner::RecordedTable> tableOf(const TableOptions &options, const Store &store) {
-  ModelProblem anyKernels = options.problem; // trials are filed under what they compute, not how
-  anyKernels.config = {};
-  HEDDLE_ASSIGN(LoadedProblem probe, loadProblem(anyKernels, baselineGpuArch()));
-  const KernelFamily family = familyOf(probe.space->pattern(), probe.space->request());
-  HEDDLE_ASSIGN(std::vector<Trial> trials, trialsOf(store, probe, family, options.device));
+  HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, options.problem.pattern.load());
+  HEDDLE_ASSIGN(const ProblemShape shape, options.problem.problem.shape(*file));
+  HEDDLE_ASSIGN(const PreparedPattern prepared, preparePattern(*file, PassFunctions::ofDefaults));
+  const KernelFamily family = familyOf(prepared, options.problem.shape.shape(baselineGpuArch()));
+  HEDDLE_ASSIGN(std::vector<Trial> trials, trialsOf(store, exactProblem(shape), family, options.device));
   HEDDLE_ASSIGN(const GpuArch *arch, archOfDevice(trials.front()));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(options.problem, *arch));
   std::vector<tuner::PointTrial> rows;

@@ -67,7 +67,7 @@ auto numbersOf(const ModelProblem &problem) {
   const std::string out = shape.outDtype.empty() ? shape.dtype : shape.outDtype;
   return std::make_tuple(sizes.batch, sizes.heads, orElse(sizes.kvHeads, sizes.heads), sizes.seqlen,
                          orElse(sizes.seqlenK, sizes.seqlen), shape.headDim, orElse(shape.valueDim, shape.headDim),
-                         shape.dtype, out);
+                         shape.dtype, out, shape.kind);
 }
 
 std::set<std::string> operandsOf(const ModelProblem &problem) {

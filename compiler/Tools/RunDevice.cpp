@@ -4,6 +4,7 @@
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/KeySplit.h"
 #include "compiler/Session/ChooseKernel.h"
+#include "compiler/Session/CompileSession.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/RunTarget.h"
 
@@ -43,13 +44,21 @@ Result<double> launchTwice(const Device &device, const std::function<Status()> &
   return us / 1000;
 }
 
-/// Times the launch and fills `result` with what it writes; repeats it if the call asks for that.
-Status launchInto(RunResult &result, const RunCall &call, const Device &device, DeviceProblem &problem,
-                  const std::function<Status()> &launch) {
+/// What the call asks for, of a kernel that was chosen.
+Result<std::optional<Repetition>> repetitionOf(const RunCall &call, const KernelRecord &record) {
+  if (!call.repeat)
+    return std::optional<Repetition>();
+  HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(record.config));
+  return std::optional<Repetition>({*call.repeat, std::move(config.addedInAnyOrder)});
+}
+
+/// Times the launch and fills `result` with what it writes; repeats it if that is asked for.
+Status launchInto(RunResult &result, const std::optional<Repetition> &repetition, const Device &device,
+                  DeviceProblem &problem, const std::function<Status()> &launch) {
   HEDDLE_TRY(problem.poison());
   HEDDLE_ASSIGN(result.ms, launchTwice(device, launch));
-  if (call.repeat)
-    return repeatLaunch(problem, launch, *call.repeat, result);
+  if (repetition)
+    return repeatLaunch(problem, launch, *repetition, result);
   return problem.download(result);
 }
 
@@ -71,10 +80,11 @@ Status runSplit(const RunCall &call, const StoreStack &stores, const Kernel &ker
   HEDDLE_ASSIGN(Kernel first, Kernel::load(kernel.device(), chosen.record));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(KeySplit split, KeySplit::create(first, kernel, args, *call.splitKeys));
+  HEDDLE_ASSIGN(const std::optional<Repetition> repetition, repetitionOf(call, chosen.record));
   RunResult whole = emptyResult(call);
   std::swap(whole.out, result.out);
   std::swap(whole.lse, result.lse);
-  HEDDLE_TRY(launchInto(result, call, kernel.device(), problem, [&] { return split.launch(nullptr); }));
+  HEDDLE_TRY(launchInto(result, repetition, kernel.device(), problem, [&] { return split.launch(nullptr); }));
   result.split = SplitDifference{largestDifference(result.out, whole.out), largestDifference(result.lse, whole.lse)};
   return {};
 }
@@ -110,7 +120,8 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
                                                call.outFloat32 ? DType::fp32 : call.inputs.dtype()}));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
-  HEDDLE_TRY(launchInto(result, call, device, problem, [&] { return launch.launch(nullptr); }));
+  HEDDLE_ASSIGN(const std::optional<Repetition> repetition, repetitionOf(call, chosen.record));
+  HEDDLE_TRY(launchInto(result, repetition, device, problem, [&] { return launch.launch(nullptr); }));
   if (call.splitKeys)
     HEDDLE_TRY(runSplit(call, stores, kernel, problem, result));
   return result;

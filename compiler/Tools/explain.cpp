@@ -25,7 +25,7 @@ struct ExplainOptions {
   std::optional<std::string> dtype;
   OriginOption origin;
   int64_t blockM = 128, blockN = 128;
-  std::string gpu = "h200";
+  std::string kind = "forward", gpu = "h200";
   bool json = false, configs = false, quality = false;
   std::string inputs;
   uint64_t seed = 0;
@@ -34,6 +34,7 @@ struct ExplainOptions {
 
 Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const PatternFile &file) {
   views::ExplainRequest request;
+  request.kind = *findKind(options.kind);
   ProblemShape shape;
   shape.batch = options.batch.value_or(1);
   shape.heads = options.heads.value_or(1);
@@ -165,6 +166,7 @@ int runExplain(ExplainOptions options) {
 Action addExplain(CLI::App &command) {
   auto options = std::make_shared<ExplainOptions>();
   options->pattern.add(command);
+  addKindOption(command, options->kind);
   CLI::Range lengths(int64_t(0), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
   addCount(command, "--seqlen", options->seqlen, "N",
            "Queries, and keys unless --seqlen-k is given; required without --inputs")

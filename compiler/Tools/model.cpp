@@ -37,6 +37,8 @@ std::string ModelProblem::text() const {
     add("--operand", operand);
   add("--head-dim", std::to_string(shape.headDim));
   addUnless("--value-dim", shape.valueDim, usual.shape.valueDim);
+  if (shape.kind != usual.shape.kind)
+    add("--kind", shape.kind);
   if (shape.dtype != usual.shape.dtype)
     add("--dtype", shape.dtype);
   if (!shape.outDtype.empty())

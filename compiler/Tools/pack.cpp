@@ -55,6 +55,8 @@ Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &p
   RowFilter filter;
   filter.onlyTuned = true, filter.hasTrials = false;
   filter.dtypes = plan.dtypes;
+  for (const std::string &kind : plan.kinds)
+    filter.kinds.insert(filter.kinds.end(), {kind, kind + std::string(KernelFamily::kFloatOutSuffix)});
   for (const PlanPattern &pattern : plan.patterns)
     for (const PlanHeadDims &dims : plan.headDimsOf(pattern))
       filter.headDims.push_back(dims.head);
@@ -128,7 +130,8 @@ Status pack(const PackingOptions &options) {
 
 Action addPack(CLI::App &command) {
   auto options = std::make_shared<PackingOptions>();
-  command.add_option("PLAN", options->plan, "Plan file (JSON): patterns, head_dims, dtypes, archs; docs/plans.md")
+  command
+      .add_option("PLAN", options->plan, "Plan file (JSON): patterns, head_dims, dtypes, kinds, archs; docs/plans.md")
       ->required();
   addValue(command, "-o,--output", options->output, "FILE",
            "File to write, .heddle by custom; there must be none of that name")

@@ -329,7 +329,8 @@ Action addRun(CLI::App &command) {
            "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first")
       ->check(CLI::Range(int64_t(0), kFarthestPosition));
   addCount(command, "--repeat", options->repeat, "N",
-           "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first")
+           "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first, and say so where the "
+           "kernel adds up a result in any order")
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
   addValue(command, "--gradients-of", options->gradientsOf, "NAME",
            "On the CPU, backward: also the gradient of this number or tensor of the pattern, d_NAME");

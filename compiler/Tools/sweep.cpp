@@ -19,7 +19,8 @@
 namespace heddle::cli {
 
 void SweepPlanOptions::add(CLI::App &command) {
-  command.add_option("PLAN", plan, "Plan file (JSON): patterns, head_dims, dtypes, problems, gpus; docs/plans.md")
+  command
+      .add_option("PLAN", plan, "Plan file (JSON): patterns, head_dims, dtypes, kinds, problems, gpus; docs/plans.md")
       ->required();
   addJsonOption(command, json);
 }

@@ -15,6 +15,7 @@ using namespace heddle::attn;
 static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request,
                                      const PassesOfFile &passes) {
   KernelRequest kernel;
+  kernel.kind = request.kind->name;
   Result<const GpuArch *> arch = findGpuArch(request.gpu->arch);
   if (arch)
     kernel.arch = *arch;
@@ -65,7 +66,7 @@ static void explainPasses(const ExplainRequest &request, const KernelRequest &ke
       said.queryRates.push_back(variant.forward.rowRate);
     said.tiles = countTiles(pass.analysis, request.sizes, request.tile, Direction::Forward);
   }
-  if (passes.empty())
+  if (passes.empty() || request.kind->isBackward()) // whose kernels know no passes
     return;
   result.chainedMib = kChainedMib[1];
   Result<LaunchPlan> plan = chainedLaunchPlan(kernel);

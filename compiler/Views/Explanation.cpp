@@ -43,15 +43,27 @@ static WideInt operandBytes(attn::PatternOp pattern, const ExplainRequest &reque
   return bytes;
 }
 
+/// Of what every call of the kind reads and writes, once.
+static WideInt roleBytes(const ExplainRequest &request) {
+  const ProblemSizes &of = request.sizes;
+  const AttentionSizes sizes{request.batch,   of.seqlenQ,      of.seqlenK,      of.heads,
+                             request.kvHeads, request.headDim, request.valueDim};
+  WideInt bytes = 0;
+  for (Access access : {Access::read, Access::write})
+    for (const RoleSpec &role : rolesOf(*request.kind, access)) {
+      WideInt size = dtypeBytes(elementOf(role, request.dtype, request.dtype));
+      for (int64_t extent : sizes.shapeOf(role))
+        size *= extent;
+      bytes += size;
+    }
+  return bytes;
+}
+
 static void explainTime(attn::PatternOp pattern, const ExplainRequest &request, Explanation &result) {
-  const ProblemSizes &sizes = request.sizes;
-  WideInt batch = request.batch, rows = batch * sizes.seqlenQ * sizes.heads;
-  int64_t bothDims = request.headDim + request.valueDim;
-  result.bytes = (rows + batch * sizes.seqlenK * request.kvHeads) * bothDims * dtypeBytes(request.dtype) + 4 * rows +
-                 operandBytes(pattern, request);
+  result.bytes = roleBytes(request) + operandBytes(pattern, request);
   if (!result.keptPairs)
     return;
-  result.flops = *result.keptPairs * batch * 2 * bothDims;
+  result.flops = *result.keptPairs * request.batch * request.kind->flopsOfPair(request.headDim, request.valueDim);
   Roofline roofline;
   roofline.computeMs = double(*result.flops) / (request.gpu->bf16Tflops * 1e9);
   roofline.memoryMs = double(result.bytes) / (request.gpu->bandwidthGBps * 1e6);

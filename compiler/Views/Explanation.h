@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/OperandTensor.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Views/ConfigChoices.h"
@@ -19,6 +20,7 @@ namespace heddle::views {
 using attn::WideInt;
 
 struct ExplainRequest {
+  const KindSpec *kind = &kinds().front(); ///< of the call whose operations, bytes and workspace are told
   attn::ProblemSizes sizes;
   int64_t batch = 1, kvHeads = 1, headDim = 128, valueDim = 128;
   DType dtype = DType::bf16;

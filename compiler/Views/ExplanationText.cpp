@@ -67,6 +67,8 @@ private:
                         counted(s.seqlenK, "key") + ", " + counted(s.heads, "head") + " (" + grouped(request.kvHeads) +
                         " for k and v), head_dim " + std::to_string(request.headDim) + valueDimText() + ", " +
                         dtypeName(request.dtype));
+    if (request.kind != &kinds().front())
+      line("kind", request.kind->name);
     std::string parameters;
     for (size_t i = 0; i < s.parameters.size(); ++i)
       if (!pattern.isOperand(i))
@@ -102,11 +104,21 @@ private:
            grouped(counts.visited - counts.full) + " partial";
   }
 
+  /// Of what calls of the kind read or write.
+  std::string rolesText(Access access, const char *lastSeparator) const {
+    std::string text;
+    const std::vector<RoleSpec> roles = rolesOf(*request.kind, access);
+    for (const RoleSpec &role : roles)
+      text += (text.empty() ? "" : role.role == roles.back().role ? lastSeparator : ", ") + std::string(role.name);
+    return text;
+  }
+
   void costs() {
     if (said.flops)
       line("operations", flopsText(double(*said.flops)));
     const bool hasTensors = llvm::any_of(attn::PatternOp(file.pattern()).getArgumentTypes(), attn::isOperandType);
-    line("bytes", bytesText(double(said.bytes)) + " (q, k, v once, out and lse once" +
+    line("bytes", bytesText(double(said.bytes)) + " (" + rolesText(Access::read, ", ") + " once, " +
+                      rolesText(Access::write, " and ") + " once" +
                       (hasTensors ? ", the pattern's tensors once)" : ")"));
     line("workspace", said.workspaceBytes ? bytesText(double(*said.workspaceBytes)) : "- (" + said.workspaceNote + ")");
     if (!said.passes.empty())

@@ -59,7 +59,7 @@ TEST_CASE("launches that agree are counted, and the tensors hold the result") {
     ++launches;
     return Status();
   };
-  require(repeatLaunch(scene.problem, launch, 5, scene.host));
+  require(repeatLaunch(scene.problem, launch, {5}, scene.host));
   CHECK(launches == 5);
   CHECK(scene.host.out.get(0) == 0.5f);
   CHECK(scene.host.lse.get(kHeads * kRows - 1) == 1.0f);
@@ -75,7 +75,7 @@ TEST_CASE("the launch, the element and both values of a difference are named") {
       scene.out[(2 * kHeads + 1) * kDim + 5] = scene.out[(2 * kHeads + 1) * kDim + 6] = kQuarter;
     return Status();
   };
-  Status status = repeatLaunch(scene.problem, launch, 200, scene.host);
+  Status status = repeatLaunch(scene.problem, launch, {200}, scene.host);
   CHECK(launches == 4);
   CHECK(status.code() == StatusCode::invalidArgument);
   CHECK(status.message() == "launch 4 of 200 gave other bits than launch 1: out[0, 2, 1, 5] is 0.25 (bits 0x3e80), "
@@ -91,7 +91,7 @@ TEST_CASE("a zero of the other sign is another result") {
     scene.lse[4] = ++launches == 2 ? -0.0f : 0.0f;
     return Status();
   };
-  Status status = repeatLaunch(scene.problem, launch, 2, scene.host);
+  Status status = repeatLaunch(scene.problem, launch, {2}, scene.host);
   CHECK(status.message() == "launch 2 of 2 gave other bits than launch 1: lse[0, 1, 1] is -0 (bits 0x80000000), was 0 "
                             "(bits 0x00000000); 1 elements of lse differ");
 }
@@ -108,17 +108,39 @@ TEST_CASE("what no launch wrote is found, and what later launches leave out") {
       return Status();
     };
   };
-  Status never = repeatLaunch(scene.problem, skipping(1), 3, scene.host);
+  Status never = repeatLaunch(scene.problem, skipping(1), {3}, scene.host);
   CHECK(never.message() == "launch 1 never wrote out[0, 0, 1, 0]");
-  Status later = repeatLaunch(scene.problem, skipping(3), 3, scene.host);
+  Status later = repeatLaunch(scene.problem, skipping(3), {3}, scene.host);
   CHECK(later.message().find("launch 3 of 3 gave other bits than launch 1: out[0, 0, 1, 0] is ") == 0);
   skipped = 0x7fff; // a NaN that the kernel computed is a result
-  CHECK(repeatLaunch(scene.problem, skipping(1), 3, scene.host).isOk());
+  CHECK(repeatLaunch(scene.problem, skipping(1), {3}, scene.host).isOk());
 }
 
 TEST_CASE("a launch that fails ends the repetition") {
   startFake();
   Scene scene;
   auto launch = [] { return Status::unavailable("no launch"); };
-  CHECK(repeatLaunch(scene.problem, launch, 3, scene.host).message() == "no launch");
+  CHECK(repeatLaunch(scene.problem, launch, {3}, scene.host).message() == "no launch");
+}
+
+TEST_CASE("sums in any order are told from faults") {
+  startFake();
+  Scene scene;
+  int launches = 0, wrong = 0;
+  auto launch = [&] {
+    scene.write();
+    scene.lse[4] += float(launches++);
+    if (launches == wrong)
+      scene.out[3] = kQuarter;
+    return Status();
+  };
+  const Repetition repetition{5, {Role::lse}};
+  Status status = repeatLaunch(scene.problem, launch, repetition, scene.host);
+  CHECK(launches == 5);
+  CHECK(status.message() == "launch 2 of 5 gave other bits than launch 1: lse[0, 1, 1] is 2 (bits 0x40000000), was 1 "
+                            "(bits 0x3f800000); 1 elements of lse differ; this configuration adds up lse in the order "
+                            "in which its blocks come, all launches gave the same bits of out");
+  launches = 0, wrong = 4;
+  status = repeatLaunch(scene.problem, launch, repetition, scene.host);
+  CHECK(status.message().find("launch 4 of 5 gave other bits than launch 1: out[") == 0);
 }

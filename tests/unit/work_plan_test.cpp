@@ -49,6 +49,22 @@ TEST_CASE("a plan stands for all combinations, in order") {
   CHECK(texts.size() == items.size());
 }
 
+TEST_CASE("kinds are packed and tuned beside each other, and forward goes without saying") {
+  const WorkPlan plan =
+      parsed(R"({"patterns": "a.mlir", "head_dims": 64, "archs": "sm_90a", "kinds": ["forward", "backward"],
+                                  "problems": {"heads": 4, "seqlen": 16}})");
+  const std::vector<PackItem> kernels = plan.packItems();
+  REQUIRE(kernels.size() == 2);
+  CHECK(kernels[0].str() == "a.mlir bf16 head_dim=64 sm_90a");
+  CHECK(kernels[1].str() == "a.mlir backward bf16 head_dim=64 sm_90a");
+  const std::vector<TuneItem> items = plan.tuneItems();
+  REQUIRE(items.size() == 2);
+  CHECK(items[0].kind == "forward");
+  CHECK(items[1].str() == "a.mlir backward bf16 head_dim=64 1x4x16");
+  const auto refused = WorkPlan::parse(R"({"patterns": "a.mlir", "kinds": "sideways"})", "plan.json", "");
+  CHECK(refused.status().message() == "plan.json: kinds: expected one of forward, row_dot, backward, got \"sideways\"");
+}
+
 TEST_CASE("what is left out, and what is said twice") {
   const WorkPlan plan =
       parsed(R"({"patterns": ["a.mlir", "a.mlir", {"file": "a.mlir", "set": {"left": 1}}], "archs": "sm_80",
@@ -127,7 +143,7 @@ TEST_CASE("what is wrong, and where") {
   CHECK(refusal("[]").find("plan.json: expected an object with archs, dtypes") == 0);
   CHECK(refusal("{}") == "plan.json: expected \"patterns\", a list of files");
   CHECK(refusal(R"({"patterns": "a", "head_dim": 64})") ==
-        "plan.json: unknown key 'head_dim'; there are archs, dtypes, gpus, head_dims, patterns, problems");
+        "plan.json: unknown key 'head_dim'; there are archs, dtypes, gpus, head_dims, kinds, patterns, problems");
   CHECK(refusal(R"({"patterns": []})") == "plan.json: patterns: expected at least one value, got []");
   CHECK(refusal(R"({"patterns": [{"name": "x"}]})") ==
         "plan.json: patterns[0]: expected \"file\", got {\"name\":\"x\"}");

@@ -79,6 +79,8 @@ public:
     ScheduleFacts facts;
     facts.blockM = Sm90BackwardConfig(config).blockM;
     facts.blockN = Sm90BackwardConfig(config).blockN;
+    if (!Sm90BackwardConfig(config).walksQueries())
+      facts.addedInAnyOrder = {Role::dQ};
     return facts;
   }
 

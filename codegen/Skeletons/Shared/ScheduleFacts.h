@@ -1,12 +1,13 @@
-//===- ScheduleFacts.h - what estimates of time ask of a configuration ------------------------===//
+//===- ScheduleFacts.h - what others ask of a configuration -----------------------------------===//
 //
-// Families say it of their own configurations, so that who estimates knows no fields: how the work is cut and dealt
-// out, and which choices a factor is fitted for (tuner/Model).
+// Families say it of their own configurations, so that who estimates or compares knows no fields: how the work is cut
+// and dealt out, which choices a factor is fitted for (tuner/Model), and which results depend on the order of blocks.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/ForwardConfig.h"
+#include "runtime/Core/Kinds.h"
 
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@ struct ScheduleFacts {
   int64_t rasterMib = 0; ///< K and V of the (batch, head) pairs that run side by side; 0: so many pairs:
   int64_t rasterHeads = 1;
   std::vector<std::pair<const char *, bool>> choices; ///< what a cost model has factors for, and whether it is so
+  std::vector<Role> addedInAnyOrder; ///< sums in the order in which blocks come: bits may differ between launches
 };
 
 /// A choice that lengthens or shortens the whole, or two that do so together.
