@@ -32,6 +32,7 @@ ModelProblem problemOf(const TuneItem &item) {
   problem.problem.seqlen = item.problem.seqlenQ;
   problem.problem.seqlenK = item.problem.seqlenK;
   problem.problem.sizes.assignments = item.pattern.sizes;
+  problem.shape.kind = item.kind;
   problem.shape.headDim = item.dims.head;
   problem.shape.valueDim = item.dims.value;
   problem.shape.dtype = dtypeName(item.dtype);

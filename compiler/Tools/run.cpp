@@ -243,7 +243,10 @@ Status completeInputs(const RunOptions &options, const RunCall &call, AttentionI
     names += (names.empty() ? "" : " and ") + std::string(role.name);
   if (names.empty())
     return {};
-  const bool isOnCpu = options.target == "cpu";
+  constexpr double kFewPairs = 1 << 25; // take less time than the compilation of a forward kernel
+  const AttentionSizes &sizes = inputs.sizes;
+  const double pairs = double(sizes.batch) * double(sizes.heads) * double(sizes.seqlenQ) * double(sizes.seqlenK);
+  const bool isOnCpu = options.target == "cpu" || pairs <= kFewPairs;
   if (!isQuiet())
     std::cerr << "heddle: the inputs have no " << names << ": computed on the " << (isOnCpu ? "CPU" : "GPU") << '\n';
   return isOnCpu ? addFromForwardOnCpu(call, inputs) : addFromForwardOnDevice(call, options.database, inputs);
@@ -307,8 +310,8 @@ Action addRun(CLI::App &command) {
   addKindOption(command, options->kind);
   addValue(command, "--inputs", options->inputs, "X.safetensors",
            "Tensors " + rolesText(Access::read) +
-               " in bf16, fp16 or fp32; backward, also d_out, and out and lse, which are computed on the "
-               "target where they are missing")
+               " in bf16, fp16 or fp32; backward, also d_out, and out and lse, which are computed "
+               "where they are missing, on the target, or of short calls on the CPU")
       ->required();
   addValue(command, "--output", options->output, "Y.safetensors",
            "Where " + rolesText(Access::write) + " go; backward, d_q, d_k and d_v")

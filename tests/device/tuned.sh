@@ -24,5 +24,16 @@ for pattern in causal dilated_window; do
   check "run $pattern from the database" "match: exact" "$HEDDLE" run "patterns/$pattern.mlir" --inputs="$inputs" \
     --output="$HEDDLE_SCRATCH/outputs.safetensors" --target=cuda --db="$db" --verify
 done
+"$HEDDLE" make-inputs --backward --seqlen=4096 --heads=6 --head-dim=64 --dtype=bf16 --seed=2 -o "$inputs"
+for pattern in causal sliding_window; do
+  check "tune $pattern, gradients" winner "$HEDDLE" tune "patterns/$pattern.mlir" --backward --seqlen=4096 --heads=6 --head-dim=64 \
+    --dtype=bf16 --budget=10s --db="$db"
+  check "run $pattern, gradients, from the database" "match: exact" "$HEDDLE" run "patterns/$pattern.mlir" --backward --inputs="$inputs" \
+    --output="$HEDDLE_SCRATCH/outputs.safetensors" --target=cuda --db="$db" --verify
+  check "bench $pattern, gradients" '"ok": true' "$HEDDLE" bench "patterns/$pattern.mlir" --backward --seqlen=4096 --heads=6 --head-dim=64 \
+    --db="$db" --json
+done
+check "launches of a walk for d_q agree" "20 launches gave the same bits" "$HEDDLE" run causal --backward --inputs="$inputs" \
+  --output="$HEDDLE_SCRATCH/outputs.safetensors" --target=cuda --db="$db" --config=block_m=64,reduce=2 --repeat=20 --verify
 check "the database is sound" "" "$HEDDLE" cache verify --db="$db"
 exit $failed

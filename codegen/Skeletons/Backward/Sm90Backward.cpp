@@ -35,6 +35,9 @@ public:
          "its own",
          {kReduceRegisters, kReduceCopies, kReduceNone},
          {"registers", "copies", "walk"}},
+        {"producer_registers",
+         "of a thread that copies: ranges of many pieces want more, the others get the rest",
+         {24, 56, 88, 120}},
         {"raster_reversed", "key tiles in descending order", {0, 1}, {"no", "yes"}},
         {"raster_mib", "what heads that run side by side read and add, in MiB: what should stay in L2", {8, 32, 64}}};
   }
