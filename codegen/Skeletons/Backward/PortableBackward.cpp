@@ -203,6 +203,7 @@ ScheduleFacts PortableBackward::schedule(const KernelConfig &given) const {
   facts.minBlocks = config.minBlocks;
   facts.isReversed = config.rasterReversed != 0;
   facts.rasterMib = config.rasterMib;
+  facts.addedInAnyOrder = {Role::dQ};
   return facts;
 }
 
