@@ -75,9 +75,6 @@ Status setKind(const char *given, KernelShape &shape) {
   const Result<const KindSpec *> kind = findKind(name);
   if (!kind)
     return Status::unsupported("kernel for a problem: kind: " + kind.status().message());
-  if ((*kind)->isBackward())
-    return Status::unsupported("kernel for a problem: kind: kernels of '" + std::string(name) +
-                               "' are made by heddle compile --backward --db, and found in that database");
   shape.kind = (*kind)->name;
   shape.outFloat32 = name != shape.kind;
   return {};
@@ -179,7 +176,7 @@ Status checkHandles(const char *function, const heddle_compiler *compiler, const
 Status checkSearchable(const heddle_compiler &compiler, const KernelQuestion &question) {
   if (!question.hasSizes)
     return Status::invalidArgument("tune: batch, heads, kv_heads, seqlen_q and seqlen_k must all be given");
-  if (question.kernel.outFloat32)
+  if (question.kernel.kind != kinds().front().name || question.kernel.outFloat32)
     return Status::unsupported("tune: kind: searches are for \"forward\"");
   if (compiler.compiler->isReadOnly())
     return Status::denied("tune: this compiler was opened for reading only, and a search needs a database to write to");

@@ -181,7 +181,8 @@ void EmbeddedCompiler::forgetOldestFiled(const std::string &latest) {
 }
 
 Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which, bool &isFiled) {
-  HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared, question.pattern->prepared());
+  HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared,
+                question.pattern->prepared(walkOf(question.kernel.kind)));
   auto request = [&] { return makeRequest(*prepared, question.kernel); };
   Result<CompiledVariant> variant = which == Made::stopgap        ? compileStopgap(*prepared, request())
                                     : which == Made::anyKeyOrigin ? compileForAnyKeyOrigin(*prepared, request())

@@ -96,6 +96,17 @@ Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::stri
   return made;
 }
 
+void EmbeddedPattern::describeDimensions(unsigned argument) {
+  std::vector<Dimension> &of = dimensions.emplace_back();
+  attn::PatternOp pattern = file->pattern();
+  if (!pattern.isOperand(argument))
+    return;
+  const auto type = llvm::cast<mlir::MemRefType>(pattern.getArgumentTypes()[argument]);
+  const attn::OperandUse use = attn::operandUses(pattern, argument).front();
+  for (unsigned i = 0; i < type.getRank(); ++i)
+    of.push_back(type.isDynamicDim(i) ? Dimension(use.extents[i]) : Dimension(type.getDimSize(i)));
+}
+
 void EmbeddedPattern::describe() {
   attn::PatternOp pattern = file->pattern();
   facts.struct_size = sizeof(facts);
@@ -107,6 +118,7 @@ void EmbeddedPattern::describe() {
   facts.notes = keep(file->notes());
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {
     heddle_pattern_argument &argument = described.emplace_back();
+    describeDimensions(i);
     const bool isTensor = pattern.isOperand(i), isNumber = !isTensor && pattern.isRealParameter(i);
     argument.struct_size = sizeof(argument);
     argument.id = int32_t(i);
@@ -190,23 +202,60 @@ int64_t EmbeddedPattern::queryOrigin(int64_t given, int64_t seqlenQ, int64_t seq
   return given;
 }
 
-Result<std::shared_ptr<const PreparedPattern>> EmbeddedPattern::prepared() {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (!preparedOnce) {
-    HEDDLE_ASSIGN(const PatternFile *file, parsed());
-    HEDDLE_ASSIGN(PreparedPattern made, preparePattern(*file));
-    preparedOnce = std::make_shared<const PreparedPattern>(std::move(made));
+static int64_t extentOf(attn::Extent extent, const CpuCall &call, int64_t length) {
+  switch (extent) {
+  case attn::Extent::Batch:
+    return call.batch;
+  case attn::Extent::Heads:
+    return call.heads;
+  case attn::Extent::SeqlenQ:
+    return call.seqlenQ;
+  case attn::Extent::SeqlenK:
+    return call.seqlenK;
+  case attn::Extent::Length:
+    break;
   }
-  return preparedOnce;
+  return length;
 }
 
-Result<std::shared_ptr<const JitPattern>> EmbeddedPattern::machineCode() {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (!machineCodeOnce) {
-    HEDDLE_ASSIGN(const PatternFile *file, parsed());
-    HEDDLE_ASSIGN(machineCodeOnce, compileForCpu(*file));
+Result<CpuCall::ArgumentGradient> EmbeddedPattern::gradientOf(const heddle_gradient &wanted,
+                                                              const CpuCall &call) const {
+  const std::string who = "attention arguments: gradients: argument " + std::to_string(wanted.id) + ": ";
+  if (wanted.id < 0 || wanted.id >= facts.argument_count)
+    return Status::invalidArgument(who + "pattern '" + facts.name + "' has " + std::to_string(facts.argument_count));
+  if (!wanted.ptr)
+    return Status::invalidArgument(who + "expected host memory, got null");
+  if (wanted.reserved != 0)
+    return Status::unsupported(who + "the reserved field is not zero");
+  CpuCall::ArgumentGradient gradient = {wanted.id, wanted.ptr, 1, false};
+  for (const Dimension &dimension : dimensions[size_t(wanted.id)]) {
+    const attn::Extent *extent = std::get_if<attn::Extent>(&dimension);
+    gradient.elements *=
+        extent ? extentOf(*extent, call, call.params[size_t(wanted.id)]) : std::get<int64_t>(dimension);
+    gradient.hasQueryRows |= extent && *extent == attn::Extent::SeqlenQ;
   }
-  return machineCodeOnce;
+  return gradient;
+}
+
+Result<std::shared_ptr<const PreparedPattern>> EmbeddedPattern::prepared(Walk walk) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<const PreparedPattern> &known = preparedOnce[walk];
+  if (!known) {
+    HEDDLE_ASSIGN(const PatternFile *file, parsed());
+    HEDDLE_ASSIGN(PreparedPattern made, preparePattern(*file, PassFunctions::ofAll, walk));
+    known = std::make_shared<const PreparedPattern>(std::move(made));
+  }
+  return known;
+}
+
+Result<std::shared_ptr<const JitPattern>> EmbeddedPattern::machineCode(Walk walk) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<const JitPattern> &known = machineCodeOnce[walk];
+  if (!known) {
+    HEDDLE_ASSIGN(const PatternFile *file, parsed());
+    HEDDLE_ASSIGN(known, compileForCpu(*file, walk));
+  }
+  return known;
 }
 
 Result<ProblemBucket> EmbeddedPattern::bucket(const ProblemShape &shape, int64_t smCount) {

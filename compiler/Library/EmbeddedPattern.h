@@ -4,14 +4,18 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "codegen/Cpu/CpuCall.h"
+#include "codegen/Emit/PatternInfo.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Library/heddle_compiler.h"
+#include "dialect/IR/Operands.h"
 #include "runtime/Api/HandleLife.h"
 
 #include <deque>
 #include <map>
 #include <mutex>
+#include <variant>
 
 namespace heddle {
 
@@ -34,8 +38,11 @@ public:
   /// Position of query 0 of a call.
   int64_t queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const;
 
-  Result<std::shared_ptr<const PreparedPattern>> prepared();
-  Result<std::shared_ptr<const JitPattern>> machineCode();
+  /// Where `call` writes the gradient of one of the arguments, whose sizes it has. invalidArgument: there is no such one.
+  Result<CpuCall::ArgumentGradient> gradientOf(const heddle_gradient &wanted, const CpuCall &call) const;
+
+  Result<std::shared_ptr<const PreparedPattern>> prepared(Walk walk);
+  Result<std::shared_ptr<const JitPattern>> machineCode(Walk walk);
   /// Of a checked shape. Sizes that were asked for before are answered from memory.
   Result<ProblemBucket> bucket(const ProblemShape &shape, int64_t smCount);
 
@@ -46,6 +53,7 @@ private:
   friend class ParsedLately;
   EmbeddedPattern() = default;
   void describe();
+  void describeDimensions(unsigned argument);
   /// The parsed text, parsed again if it was let go. Needs `mutex`.
   Result<const PatternFile *> parsed();
   const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
@@ -57,11 +65,14 @@ private:
   attn::Origin origin = attn::Origin::start;
   heddle_pattern_info facts = {};
   std::vector<heddle_pattern_argument> described;
+  /// Of a tensor, each dimension: its extent, or, where the type says `?`, what that stands for.
+  using Dimension = std::variant<int64_t, attn::Extent>;
+  std::vector<std::vector<Dimension>> dimensions;
   std::deque<std::string> texts; ///< what facts and described point to
 
   std::mutex mutex; ///< guards the use of file, and what follows
-  std::shared_ptr<const PreparedPattern> preparedOnce;
-  std::shared_ptr<const JitPattern> machineCodeOnce;
+  std::map<Walk, std::shared_ptr<const PreparedPattern>> preparedOnce;
+  std::map<Walk, std::shared_ptr<const JitPattern>> machineCodeOnce;
   std::map<std::vector<int64_t>, ProblemBucket> buckets;
 };
 

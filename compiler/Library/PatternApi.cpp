@@ -1,6 +1,7 @@
 //===- PatternApi.cpp - patterns of the C interface, and attention on the CPU -===//
-#include "codegen/Cpu/CpuAttention.h"
+#include "codegen/Cpu/CpuKinds.h"
 #include "compiler/Session/CompileForCpu.h"
+#include "compiler/Session/CompileSession.h"
 #include "compiler/Library/EmbeddedPattern.h"
 #include "runtime/Device/Arguments.h"
 #include "runtime/Api/Handles.h"
@@ -46,23 +47,37 @@ Status checkTensor(const KindRole &role, const heddle_tensor &tensor, int32_t dt
   return {};
 }
 
+/// Forward calls need no lse.
+Status checkArray(const KindRole &role, const void *address, const AttentionSizes &sizes) {
+  const RoleSpec &spec = specOf(role.role);
+  const bool isEmpty = sizes.batch * sizes.of(spec.rows) * sizes.of(spec.heads) == 0;
+  if (role.access == Access::read && role.presence == Presence::required && !address && !isEmpty)
+    return bad(std::string(spec.name) + ": address: expected host memory, got null");
+  return {};
+}
+
 /// Fills in the tensors, the arrays and the sizes that they give.
-Status bindRoles(const heddle_attention_args &args, CpuCall &call) {
+Status bindRoles(const KindSpec &kind, const heddle_attention_args &args, CpuCall &call) {
   if (args.q.dtype < HEDDLE_BF16 || args.q.dtype > HEDDLE_FP32)
     return bad("q: dtype: expected bf16, fp16 or fp32 (1 to 3), got number " + std::to_string(args.q.dtype));
   CallInputs inputs;
   inputs.args = args;
+  HEDDLE_TRY(checkForeign(kind, inputs));
   SizesOfTensors given;
-  for (const KindRole &role : kinds().front().roles) {
+  for (const KindRole &role : kind.roles) {
     call.give(role.role, inputs.address(role.role));
-    if (specOf(role.role).form != RoleForm::tensor)
+    if (specOf(role.role).form != RoleForm::tensor) {
+      HEDDLE_TRY(checkArray(role, inputs.address(role.role), given.sizes));
       continue;
+    }
     const heddle_tensor &tensor = inputs.tensor(role.role);
     HEDDLE_TRY(checkTensor(role, tensor, args.q.dtype, given.expected(specOf(role.role), tensor.size)));
     call.stride[size_t(role.role)] = CpuStrides{tensor.stride[0], tensor.stride[1], tensor.stride[2]};
   }
   const AttentionSizes &sizes = given.sizes;
-  if (sizes.heads > 0 && (sizes.kvHeads == 0 || sizes.heads % sizes.kvHeads != 0))
+  const bool isOfNone =
+      sizes.heads == 0 && (sizes.kvHeads == 0 || !kind.isBackward()); // d_k has nothing to be written from
+  if (!isOfNone && (sizes.heads == 0 || sizes.kvHeads == 0 || sizes.heads % sizes.kvHeads != 0))
     return bad("k: size of head: expected a divisor of the " + std::to_string(sizes.heads) + " query heads, got " +
                std::to_string(sizes.kvHeads));
   call.dtype = call.outDtype = DType(args.q.dtype - 1);
@@ -114,16 +129,31 @@ Result<std::vector<const void *>> operandsOf(const EmbeddedPattern &pattern, con
   return operands;
 }
 
-Status attend(EmbeddedPattern &pattern, const heddle_attention_args &given, int32_t threads) {
+/// Of numbers and tensors of the pattern; the call has its sizes.
+Status bindGradients(const KindSpec &kind, const EmbeddedPattern &pattern, const heddle_attention_args &args,
+                     CpuCall &call) {
+  if (args.gradient_count > 0 && !kind.isBackward())
+    return Status::unsupported("attention arguments: a call of kind " + std::string(kind.name) +
+                               " has no gradients; leave it zero");
+  if (args.gradient_count > 0 && !args.gradients)
+    return bad("gradients: expected an address, got null");
+  for (uint64_t i = 0; i < args.gradient_count; ++i) {
+    HEDDLE_ASSIGN(call.argumentGradients.emplace_back(), pattern.gradientOf(args.gradients[i], call));
+  }
+  return {};
+}
+
+Status compute(const KindSpec &kind, EmbeddedPattern &pattern, const heddle_attention_args &given, int32_t threads) {
   heddle_attention_args args;
   HEDDLE_TRY(readArguments(given, args));
   CpuCall call;
-  HEDDLE_TRY(bindRoles(args, call));
+  HEDDLE_TRY(bindRoles(kind, args, call));
   HEDDLE_TRY(checkScale(args));
   HEDDLE_ASSIGN(std::vector<int64_t> words,
                 pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true));
   call.params.assign(words.begin(), words.end());
   HEDDLE_ASSIGN(call.operands, operandsOf(pattern, args));
+  HEDDLE_TRY(bindGradients(kind, pattern, args, call));
   for (int64_t origin : {args.q_origin, args.k_origin})
     if (origin < INT32_MIN || origin > INT32_MAX)
       return bad("origins: expected 32 bits, got " + std::to_string(origin));
@@ -131,11 +161,25 @@ Status attend(EmbeddedPattern &pattern, const heddle_attention_args &given, int3
   call.kOrigin = int32_t(args.k_origin);
   call.scale = args.scale != 0 ? args.scale : float(1 / std::sqrt(double(std::max(call.headDim, 1))));
   call.threads = threads;
-  if (call.batch == 0 || call.seqlenQ == 0 || call.heads == 0)
+  if (call.batch == 0 || call.heads == 0 || (call.seqlenQ == 0 && !kind.isBackward()))
     return {};
-  HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode());
+  HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode(walkOf(kind.name)));
   call.pattern = code.get();
-  return runAttention(call).status();
+  return cpuFunctionOf(kind)(call);
+}
+
+/// A call of kind `name` through the C interface, `what` for people.
+heddle_status callOnCpu(const char *name, const char *what, const heddle_pattern *pattern,
+                        const heddle_attention_args *args, int32_t threads) {
+  return guarded([&]() -> Status {
+    HEDDLE_TRY(checkOpen(what, "pattern", pattern));
+    if (!args)
+      return missing(what, "args");
+    if (threads < 0)
+      return Status::invalidArgument(std::string(what) + ": threads: expected 0 or more, got " +
+                                     std::to_string(threads));
+    return compute(**findKind(name), *pattern->pattern, *args, threads);
+  });
 }
 
 } // namespace
@@ -185,15 +229,11 @@ heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t
 void heddle_pattern_close(heddle_pattern *pattern) { closeHandle(pattern); }
 
 heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads) {
-  return guarded([&]() -> Status {
-    HEDDLE_TRY(checkOpen("attention on the CPU", "pattern", pattern));
-    if (!args)
-      return missing("attention on the CPU", "args");
-    if (threads < 0)
-      return Status::invalidArgument("attention on the CPU: threads: expected 0 or more, got " +
-                                     std::to_string(threads));
-    return attend(*pattern->pattern, *args, threads);
-  });
+  return callOnCpu("forward", "attention on the CPU", pattern, args, threads);
+}
+
+heddle_status heddle_cpu_backward(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads) {
+  return callOnCpu("backward", "gradients on the CPU", pattern, args, threads);
 }
 
 } // extern "C"

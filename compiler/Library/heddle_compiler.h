@@ -66,10 +66,14 @@ HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
 
 /* Attention on this machine's processors, in fp32 inside, for the arguments of heddle.h with addresses of host memory:
  * dtypes bf16, fp16 and fp32; strides in elements, the last one 1, otherwise any; workspace is not looked at, lse may
- * be null. The machine code of a pattern is made once. Returns when everything is written. threads 0: all processors.
- * INVALID_ARGUMENT or UNSUPPORTED name the field, and nothing was written. */
+ * be null. The machine code of a pattern is made once. Returns when everything is written. threads 0: all processors,
+ * their number changes no bit. INVALID_ARGUMENT or UNSUPPORTED name the field, and nothing was written. */
 HEDDLE_API heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args,
                                               int32_t threads);
+/* As heddle_cpu_attention, a call of kind "backward"; every pattern has one. gradients of the arguments names numbers and
+ * tensors of floats that scores read, and sinks, whose gradients are written too. */
+HEDDLE_API heddle_status heddle_cpu_backward(const heddle_pattern *pattern, const heddle_attention_args *args,
+                                             int32_t threads);
 
 enum {
   HEDDLE_COMPILER_READ_ONLY = 1, /* never writes a database: what is compiled lives in memory; no searches */
@@ -100,8 +104,9 @@ HEDDLE_API void heddle_compiler_close(heddle_compiler *compiler);
 /* The calls that a kernel is for. Everything below dtype may be 0 if unknown, but head_dim. */
 typedef struct heddle_problem {
   uint32_t struct_size;
-  int32_t dtype;               /* heddle_dtype of q, k and v: bf16 or fp16 */
-  const char *kind;            /* null: "forward"; "forward_fp32_out" writes out in fp32 */
+  int32_t dtype; /* heddle_dtype of q, k and v: bf16 or fp16 */
+  /* null: "forward"; "backward": gradients; "_fp32_out" behind either: out, and d_out, are fp32 */
+  const char *kind;
   int64_t head_dim, value_dim; /* value_dim 0: head_dim */
   int64_t batch, heads, kv_heads;
   int64_t seqlen_q, seqlen_k;
@@ -122,7 +127,7 @@ enum {
  * asked before and whose kernel is open takes a few microseconds. Where that kernel keeps or drops whole blocks of keys
  * and refuses the problem's k_origin, one that takes any is compiled and kept in memory. A kernel that could not be
  * filed serves all the same, and its note says why it was not. UNAVAILABLE: there is no NVRTC. UNSUPPORTED: no kernel
- * serves these sizes. */
+ * serves these sizes, or gradients of this pattern, with what each lacks. */
 HEDDLE_API heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *device,
                                                 const heddle_pattern *pattern, const heddle_problem *problem,
                                                 uint32_t flags, heddle_kernel **kernel);
@@ -145,7 +150,7 @@ HEDDLE_API heddle_status heddle_compiler_compile(heddle_compiler *compiler, hedd
                                                  const heddle_pattern *pattern, const heddle_problem *problem,
                                                  heddle_task_done done, void *user, heddle_task **task);
 /* Searches the fastest kernel for the problem, whose sizes must all be given, in the background; task and done as of
- * heddle_compiler_compile, options may be null. Searches of a compiler run one after the other. DENIED: opened for
+ * heddle_compiler_compile, options may be null. Searches are for kind "forward"; those of a compiler run one after the other. DENIED: opened for
  * reading only. The GPU is shared with this process's own launches: times suffer from them. */
 HEDDLE_API heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device,
                                               const heddle_pattern *pattern, const heddle_problem *problem,

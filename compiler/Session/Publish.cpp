@@ -30,7 +30,7 @@ bool isStopgap(const KernelRecord &record) { return record.note.find(kStopgapNot
 
 Result<CompiledVariant> compileStopgap(const PreparedPattern &prepared, const KernelRequest &request) {
   HEDDLE_ASSIGN(const Skeleton *preferred, chooseSkeleton(request));
-  const std::vector<const Skeleton *> &all = skeletons();
+  const std::vector<const Skeleton *> all = skeletonsOf(request.kind);
   Status refused;
   for (auto skeleton = all.rbegin(); skeleton != all.rend(); ++skeleton) {
     if (!(*skeleton)->appliesTo(request).isOk())

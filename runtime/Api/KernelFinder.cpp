@@ -31,6 +31,15 @@ std::string problemText(std::string text, const ExactProblem &problem) {
   return text.append(problem.arguments);
 }
 
+// What makes a kernel of the kind.
+std::string howToMake(const std::string &kind) {
+  const Result<const KindSpec *> known = findKind(kind);
+  if (!known)
+    return known.status().message();
+  return (*known)->isBackward() ? "`heddle compile --backward --db=FILE` makes one"
+                                : "compile or tune the pattern for it";
+}
+
 // The digest that a name leads to; text that is no name is taken for a digest.
 Result<std::string> resolvePattern(const StoreStack &stores, const std::string &pattern) {
   Result<NameRecord> named = stores.findName(pattern);
@@ -110,8 +119,8 @@ Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query, b
   if (found.match == MatchKind::none)
     return Status::notFound("find kernel: store " + stores.paths() + " has no kernel for pattern '" + asked + "' " +
                             query.kind + " " + dtypeName(query.dtype) + " head_dim=" + std::to_string(query.headDim) +
-                            " value_dim=" + std::to_string(query.valueDim) + " that runs on " + query.arch +
-                            "; compile or tune the pattern for it");
+                            " value_dim=" + std::to_string(query.valueDim) + " that runs on " + query.arch + "; " +
+                            howToMake(query.kind));
   isForBucket = found.isForBucket;
   HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
   return FoundKernel{std::move(loaded), found.match, found.winner.medianUs, found.winner.queryRows};

@@ -175,17 +175,6 @@ bool isUnset(const heddle_tensor &tensor) {
   return std::memcmp(&tensor, &unset, sizeof unset) == 0;
 }
 
-// Roles that calls of the kind do not have.
-Status checkForeign(const KindSpec &kind, const CallInputs &inputs) {
-  for (const RoleSpec &role : kRoles) {
-    const bool isTensor = role.form == RoleForm::tensor;
-    if (!kind.find(role.role) && (isTensor ? !isUnset(inputs.tensor(role.role)) : inputs.address(role.role) != nullptr))
-      return Status::unsupported("attention arguments: a call of kind " + std::string(kind.name) + " has no " +
-                                 role.name + "; leave it zero");
-  }
-  return {};
-}
-
 Status checkTensors(const KernelFamily &family, const KindSpec &kind, CallInputs &inputs) {
   CallSizes sizes(family, inputs.symbols);
   for (const KindRole &known : kind.roles) {
@@ -355,10 +344,23 @@ Status readArguments(const heddle_attention_args &args, heddle_attention_args &k
   return checkUnserved(known);
 }
 
+Status checkForeign(const KindSpec &kind, const CallInputs &inputs) {
+  for (const RoleSpec &role : kRoles) {
+    const bool isTensor = role.form == RoleForm::tensor;
+    if (!kind.find(role.role) && (isTensor ? !isUnset(inputs.tensor(role.role)) : inputs.address(role.role) != nullptr))
+      return Status::unsupported("attention arguments: a call of kind " + std::string(kind.name) + " has no " +
+                                 role.name + "; leave it zero");
+  }
+  return {};
+}
+
 Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
                       const heddle_attention_args &args, CallInputs &inputs) {
   HEDDLE_TRY(readArguments(args, inputs.args));
   HEDDLE_TRY(checkForeign(*needs.kind, inputs));
+  if (inputs.args.gradients || inputs.args.gradient_count)
+    return Status::unsupported("attention arguments: no kernel serves gradients yet; leave it zero. "
+                               "heddle_cpu_backward does, in host memory");
   HEDDLE_TRY(checkTensors(family, *needs.kind, inputs));
   HEDDLE_TRY(checkArrays(needs, inputs));
   HEDDLE_TRY(checkScale(inputs.args));

@@ -49,6 +49,9 @@ struct CallRequirements {
 // The fields that the caller's version of the struct has; fails if one is set that nothing serves yet.
 Status readArguments(const heddle_attention_args &args, heddle_attention_args &known);
 
+// Of an argument struct that `inputs` holds: unsupported if it has tensors or arrays that calls of the kind do not have.
+Status checkForeign(const KindSpec &kind, const CallInputs &inputs);
+
 // Fills `inputs`, or names the first offending field. Does not look at the workspace.
 Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
                       const heddle_attention_args &args, CallInputs &inputs);

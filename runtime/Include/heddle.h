@@ -86,6 +86,14 @@ typedef struct heddle_operand {
   } value;
 } heddle_operand;
 
+/* Where a call of kind "backward" writes the gradient of argument number id of the pattern, a number or a tensor of
+ * floats that scores read, or the sink: row-major fp32 of the extents of the tensor, one element for a number. */
+typedef struct heddle_gradient {
+  int32_t id;
+  int32_t reserved;
+  float *ptr;
+} heddle_gradient;
+
 /* heddle_attention_args.flags. WITHOUT_GRAPH: a prepared call is launched kernel by kernel, which profilers that show a
  * CUDA graph as one want, and takes more of the host's time. */
 enum { HEDDLE_WITHOUT_GRAPH = 1 };
@@ -123,10 +131,12 @@ typedef struct heddle_attention_args {
   heddle_tensor d_out; /* [batch, seqlen_q, heads, value_dim], dtype of out: the gradient of out. Kinds "row_dot" and
                         * "backward" */
   float *delta; /* [batch, heads, seqlen_q], written completely: sum over value_dim of out * d_out. Kind "row_dot" */
-  const float *d_lse; /* null, or [batch, heads, seqlen_q]: the gradient of lse. Kind "backward" */
-  heddle_tensor d_q;  /* [batch, seqlen_q, heads, head_dim], dtype of q. Kind "backward" */
-  heddle_tensor d_k;  /* [batch, seqlen_k, kv_heads, head_dim], dtype of k. Kind "backward" */
-  heddle_tensor d_v;  /* [batch, seqlen_k, kv_heads, value_dim], dtype of v. Kind "backward" */
+  const float *d_lse;               /* null, or [batch, heads, seqlen_q]: the gradient of lse. Kind "backward" */
+  heddle_tensor d_q;                /* [batch, seqlen_q, heads, head_dim], dtype of q. Kind "backward" */
+  heddle_tensor d_k;                /* [batch, seqlen_k, kv_heads, head_dim], dtype of k. Kind "backward" */
+  heddle_tensor d_v;                /* [batch, seqlen_k, kv_heads, value_dim], dtype of v. Kind "backward" */
+  const heddle_gradient *gradients; /* kind "backward", of heddle_cpu_backward; no kernel serves it yet: null */
+  uint64_t gradient_count;
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;
@@ -149,7 +159,7 @@ typedef struct heddle_kernel_query {
   uint32_t struct_size;
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
-  const char *kind; /* null means "forward" */
+  const char *kind; /* null means "forward"; "backward": gradients; "_fp32_out" behind either: out is fp32 */
   int64_t head_dim, value_dim;
   int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */
   int64_t tiles_per_row;                    /* mean visited 128-key tiles per 128-query tile; 0 if unknown */
@@ -194,7 +204,8 @@ HEDDLE_API heddle_status heddle_device_open(int32_t ordinal, heddle_device **dev
 HEDDLE_API void heddle_device_close(heddle_device *device);
 
 /* Finds the best kernel and loads it, once per context and kernel: code is copied to the GPU, which may wait for work
- * that is under way there. NOT_FOUND if nothing fits, with what is missing. UNSUPPORTED if what was found cannot run
+ * that is under way there. NOT_FOUND if nothing fits, with what is missing and what would
+ * make it (kind "backward": heddle compile --backward --db). UNSUPPORTED if what was found cannot run
  * here: an older driver. CORRUPT or IO if the store cannot be read, INTERNAL with the driver's words if it refuses the
  * code. While the kernel is open, the same question to the same store is answered from memory, in about a microsecond;
  * a kernel that another process publishes meanwhile is found at most a second later. */

@@ -92,7 +92,7 @@ private:
   std::vector<heddle_operand> values;
 };
 
-// Which kernel is wanted. The text of `pattern` must live as long as this.
+// Which kernel is wanted, of kind "forward" unless `kind` is set. The text of `pattern` must live as long as this.
 struct Query : heddle_kernel_query {
   explicit Query(const char *pattern) : heddle_kernel_query{} {
     struct_size = sizeof(heddle_kernel_query);

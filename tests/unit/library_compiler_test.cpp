@@ -324,8 +324,8 @@ TEST_CASE("questions that make no sense are refused and named") {
   problem.head_dim = 0;
   refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "head_dim");
   problem = smallProblem();
-  problem.kind = "backward";
-  refused(problem, 0, HEDDLE_UNSUPPORTED, "'backward'");
+  problem.kind = "backwards";
+  refused(problem, 0, HEDDLE_UNSUPPORTED, "'backwards'");
   problem = smallProblem();
   problem.kv_heads = 3;
   refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "multiple of kv heads");

@@ -295,6 +295,11 @@ TEST_CASE("[2] a kernel for another GPU, another head dim, another type") {
   CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_NOT_FOUND);
   CHECK(lastMessageHas("fp16"));
   query = causalQuery();
+  query.kind = "backward";
+  CHECK(heddle_kernel_find(session.store, session.device, &query, &kernel) == HEDDLE_NOT_FOUND);
+  CHECK_MESSAGE(lastMessageHas("that runs on sm_90; `heddle compile --backward --db=FILE` makes one"),
+                std::string(heddle_last_message()));
+  query = causalQuery();
   fakeCudaSetArch(75);
   fakeCudaSetCurrent(1); // a context that no other handle describes as another architecture
   heddle_device *older = nullptr;
