@@ -9,7 +9,7 @@ import pytest
 from heddle.words import causal, window
 
 torch = pytest.importorskip("torch")
-from heddle import _call, _torch, _torch_op  # noqa: E402
+from heddle import _torch  # noqa: E402
 
 PACKAGE = os.environ.get("HEDDLE_HOST_PACKAGE", "")
 
@@ -71,21 +71,6 @@ def test_prepared_calls():
         call()
 
 
-@pytest.mark.compiler
-def test_gradients_are_refused_with_what_to_do():
-    q, k, v = draw()
-    q.requires_grad_()
-    for call in (heddle.attention, heddle.prepare):
-        with pytest.raises(heddle.UnsupportedError) as raised:
-            call(q, k, v, causal)
-        assert "no backward pass yet" in str(raised.value) and "torch.no_grad()" in str(raised.value)
-    with torch.no_grad():
-        heddle.attention(q, k, v, causal)
-    heddle.attention(q.detach(), k, v, causal)
-    with pytest.raises(heddle.Error):
-        _torch_op.attention(_call.CallSpec(q, k, v, heddle.library("causal")), False)
-
-
 def halves(k, v):
     return [(each[:, :16], each[:, 16:]) for each in (k, v)]
 
@@ -118,9 +103,6 @@ def test_a_carry_that_does_not_fit_is_named():
             with pytest.raises(heddle.InvalidArgumentError) as raised:
                 call(q, k, v, causal, carry=(out, lse), out=out)
             assert "carry: out: expected memory apart from the out that this call writes" in str(raised.value)
-        with pytest.raises(heddle.UnsupportedError) as raised:
-            call(q, k, v, causal, carry=(out.clone().requires_grad_(), lse))
-        assert "no backward pass yet" in str(raised.value)
 
 
 @pytest.mark.compiler

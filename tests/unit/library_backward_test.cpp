@@ -130,6 +130,31 @@ TEST_CASE("gradients on the CPU are those of finite differences, rows that keep 
   CHECK(call.dK == before);
 }
 
+TEST_CASE("out and its gradient are read at their strides") {
+  PatternHandle pattern = parse(kWindowText);
+  HostCall call;
+  heddle_operand left = {0, HEDDLE_OPERAND_INT, {}};
+  left.value.i64 = 7;
+  call.operands.push_back(left);
+  call.computeGradients(pattern.get());
+  const Values dQ = call.dQ, dK = call.dK;
+  heddle_attention_args args = call.backward();
+  Values turned[2];
+  heddle_tensor *tensors[] = {&args.out, &args.d_out};
+  for (int side : {0, 1}) { // [batch, heads, rows, dim]
+    const Values &from = side ? call.dOut : call.out;
+    for (int64_t head = 0; head < kHeads; ++head)
+      for (int64_t row = 0; row < kRows; ++row)
+        turned[side].insert(turned[side].end(), &from[size_t((row * kHeads + head) * kDim)],
+                            &from[size_t((row * kHeads + head) * kDim)] + kDim);
+    tensors[side]->ptr = turned[side].data();
+    tensors[side]->stride[1] = kDim, tensors[side]->stride[2] = kRows * kDim;
+  }
+  CHECK_OK(heddle_cpu_backward(pattern.get(), &args, 0));
+  CHECK(call.dQ == dQ);
+  CHECK(call.dK == dK);
+}
+
 TEST_CASE("numbers, tensors and sinks of a pattern have gradients") {
   PatternHandle pattern = parse(kScoresText);
   HostCall call;

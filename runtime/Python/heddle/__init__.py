@@ -12,14 +12,14 @@ docs/python.md is the guide.
 from . import errors, words
 from ._engine import Kernel, configure
 from ._library import library as _shared_library
-from .calls import Prepared, Task, attention, kernel, prepare, tune
+from .calls import Prepared, Task, attention, attention_backward, kernel, prepare, tune
 from .errors import (CorruptError, DeniedError, Error, InternalError, InvalidArgumentError, IoError, NewerError, NotFoundError,
                      UnavailableError, UnsupportedError)
 from .patterns import Argument, Pattern, library, library_names, load, named, pattern
 from .words import number, size, static, tensor
 
 __all__ = ["Argument", "CorruptError", "DeniedError", "Error", "InternalError", "InvalidArgumentError", "IoError", "Kernel", "NewerError",
-           "NotFoundError", "Pattern", "Prepared", "Task", "UnavailableError", "UnsupportedError", "attention", "configure", "errors",
+           "NotFoundError", "Pattern", "Prepared", "Task", "UnavailableError", "UnsupportedError", "attention", "attention_backward", "configure", "errors",
            "flex_attention", "has_compiler", "kernel", "library", "library_names", "load", "named", "nn", "number", "pattern", "prepare",
            "size", "static", "tensor", "tune", "version", "words"]
 

@@ -3,41 +3,15 @@ import ctypes as C
 import math
 import numbers
 import operator
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 from . import _engine, _header, _kinds, _library
 from . import _structs as S
+from ._specs import CallSpec, GradientSpec  # noqa: F401 - of this module for its users
 from .errors import InvalidArgumentError, UnsupportedError
 
 _DIMS = ("batch", "row", "head", "dim")
 _ELEMENT_BYTES = {S.BF16: 2, S.FP16: 2, S.FP32: 4}
-
-
-class CallSpec(NamedTuple):
-    """What a call was given, as heddle.attention takes it."""
-    q: Any
-    k: Any
-    v: Any
-    pattern: Any
-    scale: Optional[float] = None
-    out: Any = None
-    lse: Any = None
-    q_origin: Optional[int] = None
-    k_origin: int = 0
-    carry: Optional[Tuple[Any, Any]] = None
-    stream: Optional[int] = None
-    arguments: dict = {}
-
-    def given(self):
-        """Tensors, by role."""
-        carry = {} if self.carry is None else dict(carry_out=self.carry[0], carry_lse=self.carry[1])
-        return dict(q=self.q, k=self.k, v=self.v, **carry)
-
-    def refuse_unclear(self, what, **others):
-        """Of the pattern: `others` are what the call takes beside these."""
-        options = dict(scale=self.scale, out=self.out, lse=self.lse, q_origin=self.q_origin, k_origin=self.k_origin or None, carry=self.carry,
-                       stream=self.stream, **others)
-        self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])
 
 
 class View(NamedTuple):
@@ -268,6 +242,19 @@ class Call:
             _engine.set_operand(next(places), self.pattern.argument(name), value)
         self.args.operands, self.args.operand_count = operands, len(operands) if tensors or self.values else 0
 
+    def gradient_shape(self, name):
+        """Of a number or tensor of the pattern."""
+        if self.device is not None and self.pattern.argument(name):
+            raise no_gradient_of(name)
+        return tuple(self.inputs.tensors[name].shape) if name in self.inputs.tensors else ()
+
+    def set_gradients(self, addresses):
+        """Where gradients of the pattern's numbers and tensors go, by name: row-major fp32 in host memory."""
+        self._gradients = (S.Gradient * max(1, len(addresses)))()
+        for gradient, (name, address) in zip(self._gradients, addresses.items()):
+            gradient.id, gradient.ptr = self.pattern.argument(name).id, address
+        self.args.gradients, self.args.gradient_count = self._gradients if addresses else None, len(addresses)
+
     def question(self):
         sizes = {name: self.inputs.sizes[name] for name in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k")}
         return _engine.Question(self.pattern, self.device, _CODES[self.inputs.first.dtype], self.kind, self.inputs.sizes["head_dim"],
@@ -337,6 +324,11 @@ def stream_address(stream):
     return address
 
 
+def no_gradient_of(name):
+    return UnsupportedError(f"{name}: its gradient is computed in host memory only, kernels write those of q, k and v: give {name}.detach(), or tensors in "
+                            "host memory")
+
+
 class Frozen:
     """A prepared call of the C interface. Whoever makes it keeps the kernel and the tensors.
 
@@ -370,4 +362,5 @@ class Frozen:
 
 def run_on_host(call):
     library = _library.compiler_library("attention on the processor")
-    library.call("heddle_cpu_attention", call.pattern.handle, call.reference, _engine.threads())
+    function = "heddle_cpu_attention" if call.inputs.kind is _kinds.FORWARD else "heddle_cpu_backward"
+    library.call(function, call.pattern.handle, call.reference, _engine.threads())

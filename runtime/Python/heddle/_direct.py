@@ -40,7 +40,14 @@ def _load_eager():
     global _eager, _plain_types, _is_watched
     import torch
     from . import _torch
-    _eager, _plain_types = _torch.attention, (torch.Tensor, torch.nn.Parameter)
+
+    def eager(spec, return_lse):
+        if _torch.wants_gradients(spec):
+            from . import _torch_op
+            return _torch_op.recorded(spec, return_lse)
+        return _torch.attention(spec, return_lse)
+
+    _eager, _plain_types = eager, (torch.Tensor, torch.nn.Parameter)
     _is_watched = getattr(torch._C, "_len_torch_dispatch_stack", _is_watched)
 
 
@@ -80,6 +87,17 @@ def _other(spec, return_lse):
     bound = _bound(spec)
     bound.launch()
     return (bound.out, bound.lse) if return_lse else bound.out
+
+
+def backward(spec):
+    spec = _resolved(spec, "attention_backward")
+    if _is_torch(spec.q):
+        if spec.stream is not None:
+            raise no_stream("attention_backward")
+        from . import _torch_op
+        return _torch_op.backward(spec)
+    from . import _generic
+    return _generic.gradients(spec)
 
 
 def _bound(spec):

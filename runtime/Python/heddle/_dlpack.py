@@ -127,4 +127,5 @@ def empty(like, shape, dtype):
         except TypeError:  # CuPy's own functions make it on the current device, and know no such word
             with _current(like.device):
                 return space.empty(shape, **wanted)
-    raise UnsupportedError(f"out: {type(like).__name__} says no way to make tensors that may be written; give out= and lse=")
+    raise UnsupportedError(f"out: {type(like).__name__} says no way to make tensors that may be written; give out= and lse=, and numpy "
+                           "arrays to attention_backward")

@@ -1,32 +1,23 @@
 """Calls on tensors that are not PyTorch's: numpy arrays and whatever speaks DLPack."""
 import ctypes as C
 
-from . import _call, _dlpack, _engine
+from . import _call, _dlpack, _engine, _kinds
 from .errors import InvalidArgumentError
 
 
-class Bound:
-    """One call with its tensors: results allocated, the kernel found, workspace there. `launch` may be repeated."""
+def _inputs_of(spec, stream, kind=_kinds.FORWARD):
+    for name in ("k", "v"):
+        if type(getattr(spec, name)).__module__.partition(".")[0] == "torch":
+            raise InvalidArgumentError(f"{name}: expected a tensor of the same library as q, {type(spec.q).__name__}, got a PyTorch tensor")
+    return _call.inputs_of(spec, lambda tensor, name: _dlpack.view(tensor, name, stream), kind)
 
-    @staticmethod
-    def is_traced():
-        return False
 
-    def __init__(self, spec):
-        for name in ("k", "v"):
-            if type(getattr(spec, name)).__module__.partition(".")[0] == "torch":
-                raise InvalidArgumentError(f"{name}: expected a tensor of the same library as q, {type(spec.q).__name__}, got a PyTorch tensor")
-        self.stream = stream = _call.stream_address(spec.stream)
-        inputs = _call.inputs_of(spec, lambda tensor, name: _dlpack.view(tensor, name, stream))
-        self.out = _dlpack.empty(spec.q, inputs.shape("out"), None) if spec.out is None else spec.out
-        self.lse = _dlpack.empty(spec.q, inputs.shape("lse"), "fp32") if spec.lse is None else spec.lse
-        for name, each in (("out", spec.out), ("lse", spec.lse)):
-            if _dlpack.is_read_only(each):
-                raise InvalidArgumentError(f"{name}: expected an array that may be written, got a read-only one")
-        self.call = _call.Call(spec, inputs, {name: _dlpack.view(getattr(self, name), name, stream) for name in ("out", "lse")})
-        _call.check_apart(self.call.args)
-        self.kernel = None if self.call.device is None else _engine.engine().find(self.call.question()).current(stream)
-        self._spec = spec  # keeps the tensors
+class _Launch:
+    """A call with its tensors, which `spec` keeps: the kernel found, workspace there."""
+
+    def __init__(self, call, spec, stream):
+        self.call, self._spec, self.stream = call, spec, stream
+        self.kernel = None if call.device is None else _engine.engine().find(call.question()).current(stream)
         self._frozen = None
         self._set_workspace()
 
@@ -60,3 +51,35 @@ class Bound:
             return
         library = _engine.engine().library
         library.call("heddle_kernel_launch", self.kernel.handle, C.c_void_p(self.stream), self.call.reference)
+
+
+class Bound(_Launch):
+    """One call, with its results. `launch` may be repeated."""
+
+    @staticmethod
+    def is_traced():
+        return False
+
+    def __init__(self, spec):
+        stream = _call.stream_address(spec.stream)
+        inputs = _inputs_of(spec, stream)
+        self.out = _dlpack.empty(spec.q, inputs.shape("out"), None) if spec.out is None else spec.out
+        self.lse = _dlpack.empty(spec.q, inputs.shape("lse"), "fp32") if spec.lse is None else spec.lse
+        for name, each in (("out", spec.out), ("lse", spec.lse)):
+            if _dlpack.is_read_only(each):
+                raise InvalidArgumentError(f"{name}: expected an array that may be written, got a read-only one")
+        call = _call.Call(spec, inputs, {name: _dlpack.view(getattr(self, name), name, stream) for name in ("out", "lse")})
+        _call.check_apart(call.args)
+        super().__init__(call, spec, stream)
+
+
+def gradients(spec):
+    """d_q, d_k, d_v, and those of the numbers and tensors of the pattern that are asked for, in fp32."""
+    stream = _call.stream_address(spec.stream)
+    inputs = _inputs_of(spec, stream, _kinds.BACKWARD)
+    results = {role.name: _dlpack.empty(spec.q, inputs.shape(role.name), None) for role in inputs.kind.written}
+    call = _call.Call(spec, inputs, {name: _dlpack.view(each, name, stream) for name, each in results.items()})
+    others = {name: _dlpack.empty(spec.q, call.gradient_shape(name), "fp32") for name in spec.gradients_of}
+    call.set_gradients({name: _dlpack.view(each, name, stream).ptr for name, each in others.items()})
+    _Launch(call, spec, stream).launch()
+    return [*results.values(), *others.values()]

@@ -51,4 +51,4 @@ def _read(text):
 
 # The lines of a table end in a backslash.
 KINDS = {kind.name: kind for kind in _read(re.sub(r"\s*\\\n\s*", " ", _structs.text_of("runtime", "Core", "Kinds.h")))}
-FORWARD = KINDS["forward"]
+FORWARD, BACKWARD = KINDS["forward"], KINDS["backward"]

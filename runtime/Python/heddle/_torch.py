@@ -52,8 +52,14 @@ def no_nested(name):
 
 
 def no_gradients():
-    return UnsupportedError("heddle has no backward pass yet: call it under torch.no_grad() or torch.inference_mode(), or on q.detach(), "
-                            "k.detach(), v.detach()")
+    return UnsupportedError("calls with out= or lse=, and prepared ones, have no gradients: take what heddle.attention returns, or call under torch.no_grad() "
+                            "or torch.inference_mode(), or on q.detach(), k.detach(), v.detach()")
+
+
+def refuse_transforms():
+    if torch._C._are_functorch_transforms_active():
+        raise UnsupportedError("heddle.attention has no rule for the transforms of torch.func (grad, vjp, vmap, ...): torch.autograd.grad and backward() "
+                               "give its gradients, and what torch.vmap maps can be part of the batch")
 
 
 def no_tangents():
@@ -69,7 +75,7 @@ def refuse_derivatives(tensors):
         raise no_tangents()
 
 
-class _Results:
+class Results:
     """Makes row-major tensors of one shape. From the second one on of a template, which takes torch.empty_like half the time of torch.empty
     and one element of memory; a size that comes once, as of a text that grows, needs none."""
 
@@ -89,18 +95,15 @@ class _Results:
         return torch.empty(shape, dtype=dtype, device=device)
 
 
-class _Ready:
+class Launches:
     """A Call with its kernel and what its launches need."""
 
-    def __init__(self, call, found, q):
-        device = q.device
-        self.call, self.found, self.device = call, found, device
+    def __init__(self, call, device):
+        self.call, self.device = call, device
         self.generation = _engine.generation
         self.args, self.reference = call.args, call.reference
-        self.q, self.k, self.v, self.out = call.args.q, call.args.k, call.args.v, call.args.out
-        self.outs = _Results(tuple(call.args.out.size), q.dtype, device)
-        self.logs = _Results(call.inputs.shape("lse"), torch.float32, device)
-        if found is not None:
+        self.found = None if call.device is None else _engine.engine().find(call.question())
+        if self.found is not None:
             self.library = _engine.engine().library
             self.launch = self.library.quick("heddle_kernel_launch")
             self.use_kernel()
@@ -109,7 +112,7 @@ class _Ready:
         self.kernel = self.found.kernel
         self.handle = C.c_void_p(self.kernel.handle)
         self.args.workspace_bytes = self.workspace_bytes = self.call.workspace_bytes(self.kernel)
-        self.workspaces = _Results((self.workspace_bytes,), torch.uint8, self.device)
+        self.workspaces = Results((self.workspace_bytes,), torch.uint8, self.device)
         self.next_check = self.found.next_check
 
     def look_again_if_due(self):
@@ -119,6 +122,27 @@ class _Ready:
         if _now() >= self.found.next_check:
             self.found.refresh()
         self.use_kernel()
+
+    def run(self):
+        """With the addresses in `args`."""
+        if self.found is None:
+            return _call.run_on_host(self.call)
+        if _now() >= self.next_check:
+            self.look_again_if_due()
+        if self.workspace_bytes:
+            workspace = self.workspaces.new()
+            self.args.workspace = workspace.data_ptr()
+        status = self.launch(self.handle, current_stream(self.device.index), self.reference)
+        if status:
+            raise self.library.error(status)
+
+
+class _Ready(Launches):
+    def __init__(self, call, q):
+        super().__init__(call, q.device)
+        self.q, self.k, self.v, self.out = call.args.q, call.args.k, call.args.v, call.args.out
+        self.outs = Results(tuple(call.args.out.size), q.dtype, q.device)
+        self.logs = Results(call.inputs.shape("lse"), torch.float32, q.device)
 
 
 class _Calls(threading.local):
@@ -140,12 +164,10 @@ def _prepare(spec):
         results["lse"] = view(spec.lse, "lse")
     given = (spec.q, spec.k, spec.v, spec.out, spec.lse, *(spec.carry or ()), *(spec.arguments[name] for name in inputs.tensors))
     refuse_derivatives([each for each in given if each is not None])
-    call = _call.Call(spec, inputs, results)
-    found = None if call.device is None else _engine.engine().find(call.question())
-    return _Ready(call, found, spec.q)
+    return _Ready(_call.Call(spec, inputs, results), spec.q)
 
 
-def _tensor_key(tensor):
+def tensor_key(tensor):
     """Of a tensor that few calls have."""
     return (tensor.dtype, tensor.device, tensor.shape, tensor.stride(), tensor.is_neg(), tensor.requires_grad and _grad_enabled())
 
@@ -155,15 +177,15 @@ def _key(spec):
     parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
              q.is_neg() or k.is_neg() or v.is_neg(), scale, q_origin, k_origin]
     if out is not None:
-        parts += _tensor_key(out)
+        parts += tensor_key(out)
     if lse is not None:
-        parts += ("lse", *_tensor_key(lse))
+        parts += ("lse", *tensor_key(lse))
     if carry is not None:
         for each in carry:
-            parts += ("carry", *_tensor_key(each))
+            parts += ("carry", *tensor_key(each))
     for name, value in arguments.items():
         parts.append(name)
-        parts += _tensor_key(value) if isinstance(value, torch.Tensor) else (type(value), value)
+        parts += tensor_key(value) if isinstance(value, torch.Tensor) else (type(value), value)
     return tuple(parts)
 
 
@@ -172,29 +194,40 @@ def _ready(spec):
     if forward_ad._current_level >= 0:  # the slow way looks at every tensor
         return _prepare(spec)
     try:
-        if (spec.q.requires_grad or spec.k.requires_grad or spec.v.requires_grad) and _grad_enabled():
-            raise no_gradients()
         key = _key(spec)
-        ready = _calls.ready.get(key)
-    except (AttributeError, TypeError):
-        # Not a tensor, or no value: the slow way says what is wrong.
+        ready = kept(key)
+    except (AttributeError, TypeError, RuntimeError):
+        # Not a tensor, no value, or nested tensors, which have no sizes: the slow way says what is wrong.
         return _prepare(spec)
-    except RuntimeError as error:
-        if isinstance(error, UnsupportedError):
-            raise
-        return _prepare(spec)  # of nested tensors, which have no sizes
-    if ready is None or ready.generation != _engine.generation:
-        ready = _prepare(spec)
-        if len(_calls.ready) >= _MOST_CALLS:
-            _calls.ready.clear()
-        _calls.ready[key] = ready
+    return ready or keep(key, _prepare(spec))
+
+
+def kept(key):
+    """What this thread made for such a call before, or None."""
+    ready = _calls.ready.get(key)
+    return ready if ready is not None and ready.generation == _engine.generation else None
+
+
+def keep(key, ready):
+    if len(_calls.ready) >= _MOST_CALLS:
+        _calls.ready.clear()
+    _calls.ready[key] = ready
     return ready
+
+
+def wants_gradients(spec):
+    """Of results that the call makes itself."""
+    if not _grad_enabled() or spec.out is not None or spec.lse is not None:
+        return False
+    if spec.q.requires_grad or getattr(spec.k, "requires_grad", False) or getattr(spec.v, "requires_grad", False):
+        return True
+    others = spec.arguments.values() if spec.carry is None else (*spec.carry, *spec.arguments.values())
+    return any(getattr(each, "requires_grad", False) for each in others)
 
 
 def attention(spec, return_lse):
     ready = _ready(spec)
     q, k, v, out, lse, carry, arguments = spec.q, spec.k, spec.v, spec.out, spec.lse, spec.carry, spec.arguments
-    device = ready.device
     given = out is not None or lse is not None
     if out is None:
         out = ready.outs.new()
@@ -212,22 +245,8 @@ def attention(spec, return_lse):
         raise
     if carry is not None or given and len({*read, *written}) < len({*read}) + 2:  # the check itself costs 4 us of the host
         _call.check_apart(ready.args)
-    if ready.found is None:
-        _call.run_on_host(ready.call)
-    else:
-        _launch(ready, device)
+    ready.run()
     return (out, lse) if return_lse else out
-
-
-def _launch(ready, device):
-    if _now() >= ready.next_check:
-        ready.look_again_if_due()
-    if ready.workspace_bytes:
-        workspace = ready.workspaces.new()
-        ready.args.workspace = workspace.data_ptr()
-    status = ready.launch(ready.handle, current_stream(device.index), ready.reference)
-    if status:
-        raise ready.library.error(status)
 
 
 class Bound:

@@ -1,32 +1,57 @@
-"""heddle::attention, the custom op that stands for a call under torch.compile, torch.export and fake tensors.
+"""heddle::attention and heddle::attention_backward, the custom ops that stand for calls under autograd, torch.compile, torch.export and fake
+tensors.
 
-Its arguments are what a graph can hold: the pattern as text (or a name of the package's library), the values of its run-time sizes and
+Their arguments are what a graph can hold: the pattern as text (or a name of the package's library), the values of its run-time sizes and
 numbers beside their names. A number that is a whole one travels exactly in a float.
 """
 from collections import namedtuple
 
 import torch
 
-from . import _torch, patterns
-from ._call import CallSpec
-from .errors import InvalidArgumentError
+from . import _torch, _torch_backward, patterns
+from ._call import CallSpec, GradientSpec, no_gradient_of
+from .errors import InvalidArgumentError, UnsupportedError
 
 
-_ARGUMENTS = ("Tensor q, Tensor k, Tensor v, Tensor[] tensors, str pattern, str pattern_name, str names, SymInt[] sizes, float[] numbers, "
-              "float? scale, SymInt? q_origin, SymInt k_origin, Tensor? carry_out=None, Tensor? carry_lse=None")
-_Node = namedtuple("_Node", [each.split()[-1].partition("=")[0] for each in _ARGUMENTS.split(", ")], defaults=(None, None))
+_CALL = ("Tensor[] tensors, str pattern, str pattern_name, str names, SymInt[] sizes, float[] numbers, float? scale, SymInt? q_origin, "
+         "SymInt k_origin")
+_FORWARD = f"Tensor q, Tensor k, Tensor v, {_CALL}, Tensor? carry_out=None, Tensor? carry_lse=None"
+_BACKWARD = f"Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor d_out, Tensor? d_lse, {_CALL}, str gradients_of"
 
 
-@torch.library.custom_op("heddle::attention", mutates_args=(), schema=f"({_ARGUMENTS}) -> (Tensor, Tensor)")
+def _node(name, arguments):
+    names = [each.split()[-1].partition("=")[0] for each in arguments.split(", ")]
+    return namedtuple(name, names, defaults=(None,) * arguments.count("=None"))
+
+
+_Node, _BackwardNode = _node("_Node", _FORWARD), _node("_BackwardNode", _BACKWARD)
+
+
+def _called(node):
+    """The pattern and its arguments, by name."""
+    names = [part.split(",") if part else [] for part in node.names.split(";")]
+    arguments = {name: value for part, values in zip(names, (node.sizes, node.numbers, node.tensors)) for name, value in zip(part, values)}
+    made = patterns.pattern(text=node.pattern, name=node.pattern_name) if node.pattern_name else patterns.resolved(node.pattern)
+    return made, arguments
+
+
+def _names_of_tensors(names):
+    part = names.rpartition(";")[2]
+    return part.split(",") if part else []
+
+
+def _refuse_tangents():
+    if _torch.forward_ad._current_level >= 0:
+        raise _torch.no_tangents()  # whether a tensor has one cannot be seen in an op
+
+
+@torch.library.custom_op("heddle::attention", mutates_args=(), schema=f"({_FORWARD}) -> (Tensor, Tensor)")
 def attention_op(*given, **named):
     """out [batch, seqlen_q, heads, value_dim] and lse [batch, heads, seqlen_q]. `names`: of the sizes, the numbers, the tensors, with ;
     between the three and , inside each."""
-    if _torch.forward_ad._current_level >= 0:
-        raise _torch.no_tangents()  # whether a tensor has one cannot be seen in here
+    _refuse_tangents()
     node = _Node(*given, **named)
-    called = [part.split(",") if part else [] for part in node.names.split(";")]
-    arguments = {name: value for part, values in zip(called, (node.sizes, node.numbers, node.tensors)) for name, value in zip(part, values)}
-    made = patterns.pattern(text=node.pattern, name=node.pattern_name) if node.pattern_name else patterns.resolved(node.pattern)
+    made, arguments = _called(node)
     carry = None if node.carry_out is None or node.carry_lse is None else (node.carry_out.detach(), node.carry_lse.detach())
     return _torch.attention(CallSpec(node.q.detach(), node.k.detach(), node.v.detach(), made, scale=node.scale, q_origin=node.q_origin,
                                      k_origin=node.k_origin, carry=carry, arguments=arguments), True)
@@ -41,22 +66,73 @@ def _fake(q, k, v, *_, **__):
     return q.new_empty((batch, rows, heads, v.shape[3])), q.new_empty((batch, heads, rows), dtype=torch.float32)
 
 
-def _refuse_gradients(ctx, inputs, output):
-    # Asked only if a gradient is wanted; grad mode itself is off in here.
-    raise _torch.no_gradients()
+@torch.library.custom_op("heddle::attention_backward", mutates_args=(), schema=f"({_BACKWARD}) -> Tensor[]")
+def backward_op(*given, **named):
+    """d_q, d_k, d_v, and in fp32 those of the pattern's numbers and tensors that gradients_of names, with , between them."""
+    _refuse_tangents()
+    node = _BackwardNode(*given, **named)
+    made, arguments = _called(node)
+    tensors = [each if each is None else each.detach() for each in node[:7]]
+    return _torch_backward.gradients(GradientSpec(*tensors[:6], made, tensors[6], node.scale, node.q_origin, node.k_origin,
+                                                  tuple(filter(None, node.gradients_of.split(","))), arguments=arguments))
 
 
-def _no_backward(ctx, *gradients):
-    raise AssertionError("refused before")
+@backward_op.register_fake
+def _fake_backward(*given, **named):
+    node = _BackwardNode(*given, **named)
+    tensors = dict(zip(_names_of_tensors(node.names), node.tensors))
+    wanted = [tensors[name].shape if name in tensors else () for name in filter(None, node.gradients_of.split(","))]
+    return [*(each.new_empty(each.shape) for each in node[:3]), *(node.q.new_empty(shape, dtype=torch.float32) for shape in wanted)]
 
 
-attention_op.register_autograd(_no_backward, setup_context=_refuse_gradients)
+def _save(ctx, inputs, output):
+    node = _Node(*inputs)
+    ctx.set_materialize_grads(False)
+    ctx.wanted = [name for name, each in zip(_names_of_tensors(node.names), node.tensors) if each.requires_grad]
+    if ctx.wanted and node.q.device.type != "cpu":
+        raise no_gradient_of(ctx.wanted[0])
+    if node.carry_out is not None and "gradient(detached)" in _called(node)[0].text:
+        raise UnsupportedError("carry: a call that continues another has no gradients where the pattern says gradient(detached), whose branches would "
+                               "have to be whole; call it under torch.no_grad(), or let the pattern say gradient(full)")
+    carry = [] if node.carry_out is None else [node.carry_out, node.carry_lse]
+    ctx.save_for_backward(*node[:3], *output, *carry, *node.tensors)
+    ctx.call, ctx.has_carry = node[4:12], bool(carry)
 
 
-def attention(spec, return_lse):
-    """The call as a node of a graph."""
-    if spec.out is not None or spec.lse is not None:
-        raise InvalidArgumentError("attention: out= and lse= are for calls outside of torch.compile and torch.export")
+def _gradients_of_carry(carry, ends, d_out, d_lse):
+    """The earlier call is a key of that lse and that value: of its share of the softmax, in plain PyTorch."""
+    (carry_out, carry_lse), (out, lse) = carry, ends
+    share = torch.where(torch.isneginf(lse), 0.0, torch.exp(carry_lse - lse))
+    d_share = (d_out.float() * (carry_out - out)).sum(-1).transpose(1, 2)
+    return share.transpose(1, 2).unsqueeze(-1) * d_out, share * (d_share if d_lse is None else d_share + d_lse)
+
+
+def _backward(ctx, d_out, d_lse):
+    q, k, v, out, lse, *others = ctx.saved_tensors
+    carry, tensors = (others[:2], others[2:]) if ctx.has_carry else ((), others)
+    d_out = torch.zeros_like(out) if d_out is None else d_out
+    results = backward_op(q, k, v, out, lse, d_out, d_lse, tensors, *ctx.call, ",".join(ctx.wanted))
+    found = dict(zip(ctx.wanted, results[3:]))
+    names = _names_of_tensors(ctx.call[2])
+    of_tensors = [found[name].to(each.dtype) if name in found else None for name, each in zip(names, tensors)]
+    of_carry = _gradients_of_carry(carry, (out, lse), d_out, d_lse) if ctx.has_carry else (None, None)
+    no_others = ([] if isinstance(each, list) and not each else None for each in ctx.call)  # PyTorch takes any empty list for one of tensors
+    return (*results[:3], of_tensors, *no_others, *of_carry)
+
+
+attention_op.register_autograd(_backward, setup_context=_save)
+
+
+def _no_second_derivatives(ctx, *gradients):
+    raise UnsupportedError("heddle has no second derivatives: gradients of attention have none of their own; detach() them where they are used, or leave "
+                           "create_graph=True out")
+
+
+backward_op.register_autograd(_no_second_derivatives)
+
+
+def _parts(spec):
+    """Tensors of the pattern, and what a node has behind them."""
     if isinstance(spec.pattern, str):
         text, name, values = spec.pattern, "", {}
     else:
@@ -66,6 +142,25 @@ def attention(spec, return_lse):
     numbers = {key: value for key, value in values.items() if isinstance(value, float)}
     sizes = {key: value for key, value in values.items() if key not in tensors and key not in numbers}
     names = ";".join(",".join(part) for part in (sizes, numbers, tensors))
-    results = torch.ops.heddle.attention(spec.q, spec.k, spec.v, list(tensors.values()), text, name, names, list(sizes.values()),
-                                         list(numbers.values()), spec.scale, spec.q_origin, spec.k_origin, *(spec.carry or ()))
+    return (list(tensors.values()), text, name, names, list(sizes.values()), list(numbers.values()), spec.scale, spec.q_origin, spec.k_origin)
+
+
+def attention(spec, return_lse):
+    """The call as a node of a graph."""
+    if spec.out is not None or spec.lse is not None:
+        raise InvalidArgumentError("attention: out= and lse= are for calls outside of torch.compile and torch.export")
+    results = torch.ops.heddle.attention(spec.q, spec.k, spec.v, *_parts(spec), *(spec.carry or ()))
     return (results[0], results[1]) if return_lse else results[0]
+
+
+def recorded(spec, return_lse):
+    """The call as autograd sees it, outside of any other graph."""
+    _torch.refuse_transforms()
+    for name in ("k", "v"):
+        _torch.view(getattr(spec, name), name)
+    return attention(spec, return_lse)
+
+
+def backward(spec):
+    """d_q, d_k, d_v and the others of a call backward, as a node of a graph."""
+    return torch.ops.heddle.attention_backward(spec.q, spec.k, spec.v, spec.out, spec.lse, spec.d_out, spec.d_lse, *_parts(spec), ",".join(spec.gradients_of))

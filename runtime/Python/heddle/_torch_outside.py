@@ -19,6 +19,7 @@ attention = _outside(_direct.attention, "heddle.attention: with words as its pat
                                         "outside: heddle.pattern(causal & window(left=1023)), and take what the call returns")
 prepare = _outside(_direct.prepare, _FROZEN.format("prepare"))
 kernel = _outside(_direct.kernel, _FROZEN.format("kernel"))
+backward = _outside(_direct.backward, "heddle.attention_backward: with words as its pattern it is no node of a graph; give a heddle.Pattern, made outside")
 tune = _outside(_direct.tune, _FROZEN.format("tune"))
 launch = _outside(_direct.launch, _FROZEN.format("Prepared"))
 pattern_now = _outside(_flex.pattern_now, "heddle.flex_attention: with words or functions it breaks the graph; give a heddle.Pattern, made outside: "

@@ -1,5 +1,5 @@
-"""heddle.attention, heddle.prepare, heddle.kernel, heddle.tune: calls, whoever owns the tensors."""
-from typing import Any, Optional, Tuple, Union
+"""heddle.attention, heddle.attention_backward, heddle.prepare, heddle.kernel, heddle.tune: calls, whoever owns the tensors."""
+from typing import Any, Optional, Sequence, Tuple, Union
 
 from . import _call, _direct, _engine, patterns
 from ._direct import Task
@@ -7,7 +7,7 @@ from .errors import InvalidArgumentError
 from .patterns import Pattern
 from .words import Mask, Softmax
 
-__all__ = ["attention", "prepare", "kernel", "tune", "Prepared", "Task"]
+__all__ = ["attention", "attention_backward", "prepare", "kernel", "tune", "Prepared", "Task"]
 
 PatternLike = Union[Pattern, Mask, Softmax, str]
 Carry = Optional[Tuple[Any, Any]]
@@ -32,7 +32,9 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     arguments   sizes, numbers and tensors of the pattern, by name, over its defaults
 
     Returns out [batch, seqlen_q, heads, value_dim] of the library that q belongs to. On a GPU the work is only queued; a first call of a
-    pattern finds or compiles its kernel. There is no backward pass: tensors that require gradients or have tangents raise UnsupportedError.
+    pattern finds or compiles its kernel. PyTorch tensors that require gradients get them, through out and lse, with every tensor of floats
+    that the pattern reads (those in host memory only). There are no second derivatives, no tangents and no transforms of torch.func:
+    UnsupportedError.
     Raises InvalidArgumentError and the other classes of heddle.errors; nothing was launched then.
     """
     if carry is not None:
@@ -42,6 +44,26 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
         pattern = patterns.resolved(pattern)
     spec = _call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments)
     return (_in_graph if is_compiling else _direct.attention)(spec, return_lse)
+
+
+def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=None, scale: Optional[float] = None, q_origin: Optional[int] = None,
+                       k_origin: int = 0, gradients_of: Sequence[str] = (), stream: Optional[int] = None, **arguments: Any):
+    """The gradients of heddle.attention, for tensors of any library; PyTorch's autograd calls it by itself.
+
+    d_out         the gradient of out, of its shape and dtype; d_lse: that of lse, row-major fp32, or None
+    out, lse      what heddle.attention gave for q, k, v and the same pattern, scale, origins and arguments, with return_lse=True
+    gradients_of  names of numbers and tensors that the pattern's scores read, or of its sink: in host memory only
+
+    Returns (d_q, d_k, d_v), and with gradients_of a fourth: a dict of those gradients, in fp32. Rows that keep nothing, and keys that nothing
+    keeps, have gradients of 0. Failures as of heddle.attention; NotFoundError says how a kernel is made where only the runtime is.
+    """
+    names = (gradients_of,) if isinstance(gradients_of, str) else tuple(gradients_of)
+    spec = _call.GradientSpec(q, k, v, out, lse, d_out, pattern, d_lse, scale, q_origin, k_origin, names, stream, arguments)
+    is_node = _direct.is_compiling() and isinstance(pattern, (str, Pattern)) and stream is None
+    if is_node:
+        from . import _torch_op
+    results = (_torch_op.backward if is_node else _outside("backward"))(spec)
+    return (*results[:3], dict(zip(names, results[3:]))) if names else tuple(results)
 
 
 def _in_graph(spec, return_lse):

@@ -1,7 +1,7 @@
 """Modules with the shapes that people already use: dilated attention, LongNet's mixture, block-sparse attention.
 
 Inputs are [batch, length, heads, head_dim], or [batch, length, embed_dim] of the multi-head modules. Any length will do: a last segment or
-block may be short, and rows that no branch keeps are 0. There is no dropout and no backward pass yet.
+block may be short, and rows that no branch keeps are 0. There is no dropout.
 """
 from typing import Optional, Sequence, Tuple
 

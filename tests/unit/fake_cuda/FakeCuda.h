@@ -61,7 +61,7 @@ void *fakeCudaCurrent();
 // Addresses at `address` are of another GPU (-1: of nobody that the driver knows), out of reach of all others. All
 // other addresses are taken for memory of the GPU that asks. Forgotten by a reset.
 void fakeCudaSetOwner(const void *address, int ordinal);
-// Whether kernels read memory that the driver does not know.
+// Whether kernels read, and clears write, memory that the driver does not know.
 void fakeCudaSetPageable(int isRead);
 
 const Launch *fakeCudaLastLaunch();

@@ -239,7 +239,7 @@ Code cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream
 
 Code cuMemsetD32Async(DevicePointer to, unsigned value, size_t words, Stream stream) {
   FAKE_ENTER_CONTEXT(cuMemsetD32Async);
-  if (!isInside(to, words * 4) || to % 4 != 0)
+  if ((!isInside(to, words * 4) && !state().readsPageable) || to % 4 != 0)
     return kErrorInvalidValue;
   if (stream && stream->capture) {
     stream->capture->nodes.push_back({true, {to, value, words, stream}, nullptr, {}});

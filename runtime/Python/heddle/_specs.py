@@ -1,0 +1,58 @@
+"""What calls were given, as the functions of this package take it."""
+from typing import Any, NamedTuple, Optional, Tuple
+
+
+class CallSpec(NamedTuple):
+    """What a call was given, as heddle.attention takes it."""
+    q: Any
+    k: Any
+    v: Any
+    pattern: Any
+    scale: Optional[float] = None
+    out: Any = None
+    lse: Any = None
+    q_origin: Optional[int] = None
+    k_origin: int = 0
+    carry: Optional[Tuple[Any, Any]] = None
+    stream: Optional[int] = None
+    arguments: dict = {}
+
+    def given(self):
+        """Tensors, by role."""
+        carry = {} if self.carry is None else dict(carry_out=self.carry[0], carry_lse=self.carry[1])
+        return dict(q=self.q, k=self.k, v=self.v, **carry)
+
+    def refuse_unclear(self, what, **others):
+        """Of the pattern: `others` are what the call takes beside these."""
+        options = dict(scale=self.scale, out=self.out, lse=self.lse, q_origin=self.q_origin, k_origin=self.k_origin or None, carry=self.carry,
+                       stream=self.stream, **others)
+        self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])
+
+
+class GradientSpec(NamedTuple):
+    """What a call of kind backward was given, as heddle.attention_backward takes it."""
+    q: Any
+    k: Any
+    v: Any
+    out: Any
+    lse: Any
+    d_out: Any
+    pattern: Any
+    d_lse: Any = None
+    scale: Optional[float] = None
+    q_origin: Optional[int] = None
+    k_origin: int = 0
+    gradients_of: Tuple[str, ...] = ()
+    stream: Optional[int] = None
+    arguments: dict = {}
+
+    def given(self):
+        """Tensors, by role."""
+        optional = {} if self.d_lse is None else dict(d_lse=self.d_lse)
+        return dict(q=self.q, k=self.k, v=self.v, out=self.out, lse=self.lse, d_out=self.d_out, **optional)
+
+    def refuse_unclear(self, what):
+        """As CallSpec's."""
+        options = dict(d_lse=self.d_lse, scale=self.scale, q_origin=self.q_origin, k_origin=self.k_origin or None,
+                       gradients_of=self.gradients_of or None, stream=self.stream)
+        self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])

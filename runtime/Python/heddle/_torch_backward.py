@@ -1,0 +1,70 @@
+"""Calls of kind backward on PyTorch tensors: as those of _torch, kept by a thread for their sizes, strides and values."""
+import torch
+
+from . import _call, _dlpack, _kinds, _torch
+
+
+class _Ready(_torch.Launches):
+    def __init__(self, call, spec):
+        super().__init__(call, spec.q.device)
+        inputs = call.inputs
+        self.tensors = [(role.name, getattr(self.args, role.name)) for role in inputs.kind.read if role.is_tensor]
+        self.arrays = [role.name for role in inputs.kind.read if not role.is_tensor and role.name in inputs.views]
+        results = [(role.name, _torch.Results(inputs.shape(role.name), spec.q.dtype, spec.q.device)) for role in inputs.kind.written]
+        self.results = [(getattr(self.args, name), result) for name, result in results]
+        shapes = {name: call.gradient_shape(name) for name in spec.gradients_of}
+        self.gradients = {name: _torch.Results(shape, torch.float32, spec.q.device) for name, shape in shapes.items()}
+
+
+def _prepare(spec):
+    inputs = _call.inputs_of(spec, _torch.view, _kinds.BACKWARD)
+    results = {}
+    for role in inputs.kind.written:
+        shape = inputs.shape(role.name)
+        results[role.name] = inputs.first._replace(shape=shape, stride=_dlpack.row_major(shape))
+    return _Ready(_call.Call(spec, inputs, results), spec)
+
+
+def _key(spec):
+    parts = ["backward", spec.pattern, spec.scale, spec.q_origin, spec.k_origin, spec.gradients_of]
+    for name, tensor in spec.given().items():
+        parts += (name, *_torch.tensor_key(tensor))
+    for name, value in spec.arguments.items():
+        parts.append(name)
+        parts += _torch.tensor_key(value) if isinstance(value, torch.Tensor) else (type(value), value)
+    return tuple(parts)
+
+
+def _readable(tensor):
+    """Gradients come as they come: expanded, as views that negate, at any address."""
+    if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided or tensor.dim() < 2:
+        return tensor
+    tensor, size = tensor.resolve_neg(), tensor.element_size()
+    is_aligned = tensor.stride(-1) == 1 and tensor.data_ptr() % 16 == 0 and not any(stride * size % 16 for stride in tensor.stride()[:-1])
+    return tensor if is_aligned else tensor.clone(memory_format=torch.contiguous_format)
+
+
+def gradients(spec):
+    """d_q, d_k, d_v, and those of the numbers and tensors of the pattern that are asked for, in fp32."""
+    d_lse = spec.d_lse.contiguous() if isinstance(spec.d_lse, torch.Tensor) else spec.d_lse
+    spec = spec._replace(d_out=_readable(spec.d_out), d_lse=d_lse)
+    try:
+        key = _key(spec)
+        ready = _torch.kept(key) or _torch.keep(key, _prepare(spec))
+    except (AttributeError, TypeError):  # not a tensor, or no value: the slow way says what is wrong
+        ready = _prepare(spec)
+    given = spec.given()
+    for name, field in ready.tensors:
+        field.ptr = given[name].data_ptr()
+    for name in ready.arrays:
+        setattr(ready.args, name, given[name].data_ptr())
+    for name, operand in ready.call.tensor_operands.items():
+        operand.value.ptr = spec.arguments[name].data_ptr()
+    made = []
+    for field, results in ready.results:
+        made.append(results.new())
+        field.ptr = made[-1].data_ptr()
+    others = {name: results.new() for name, results in ready.gradients.items()}
+    ready.call.set_gradients({name: each.data_ptr() for name, each in others.items()})
+    ready.run()
+    return [*made, *others.values()]
