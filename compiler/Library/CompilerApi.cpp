@@ -176,8 +176,9 @@ Status checkHandles(const char *function, const heddle_compiler *compiler, const
 Status checkSearchable(const heddle_compiler &compiler, const KernelQuestion &question) {
   if (!question.hasSizes)
     return Status::invalidArgument("tune: batch, heads, kv_heads, seqlen_q and seqlen_k must all be given");
-  if (question.kernel.kind != kinds().front().name || question.kernel.outFloat32)
-    return Status::unsupported("tune: kind: searches are for \"forward\"");
+  const Result<const KindSpec *> kind = findKind(question.kernel.kind);
+  if (!kind || !walksPattern(**kind) || question.kernel.outFloat32)
+    return Status::unsupported("tune: kind: searches are for \"forward\" and \"backward\"");
   if (compiler.compiler->isReadOnly())
     return Status::denied("tune: this compiler was opened for reading only, and a search needs a database to write to");
   return {};

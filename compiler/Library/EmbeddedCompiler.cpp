@@ -245,6 +245,7 @@ Result<FoundKernel> EmbeddedCompiler::search(const KernelQuestion &question, con
   request.shape = question.problem;
   HEDDLE_TRY(checkShape(*file, request.shape));
   HEDDLE_TRY(bindOperands(*file, {{}, {}, OperandSources::Missing::make}, request.shape));
+  request.kind = question.kernel.kind;
   request.dtype = question.kernel.dtype;
   request.headDim = question.kernel.headDim;
   request.valueDim = question.kernel.valueDim;

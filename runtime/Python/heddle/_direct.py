@@ -139,9 +139,14 @@ def call_of(spec):
     return call
 
 
-def kernel(spec):
-    question = call_of(_resolved(spec, "kernel")).question()
-    return _engine.engine().ask(question)
+def _question(spec, backward):
+    question = call_of(spec).question()
+    return question._replace(kind=b"backward") if backward else question
+
+
+def kernel(spec, backward):
+    spec = _resolved(spec, "kernel", backward=backward or None)
+    return _engine.engine().ask(_question(spec, backward))
 
 
 class Task:
@@ -183,13 +188,15 @@ class Search(NamedTuple):
     budget: float
     wait: bool
     strategy: Optional[str]
+    backward: bool
 
 
 def tune(spec, search):
     library = _library.compiler_library("heddle.tune")
-    budget, wait, strategy = search
-    spec = _resolved(spec, "tune", strategy=strategy, budget=None if budget == 20.0 else budget, wait=None if wait else wait)
-    question = call_of(spec).question()
+    budget, wait, strategy, backward = search
+    spec = _resolved(spec, "tune", strategy=strategy, budget=None if budget == 20.0 else budget, wait=None if wait else wait,
+                     backward=backward or None)
+    question = _question(spec, backward)
     engine, problem = _engine.engine(), question.problem()
     options = S.sized(S.TuneOptions, budget_seconds=budget, strategy=strategy.encode() if strategy else None)
     task = Task(library, library.opened("heddle_compiler_tune", engine.compiler, engine.device(question.device), question.pattern.handle,

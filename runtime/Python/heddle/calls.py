@@ -129,17 +129,18 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
                                Prepared)
 
 
-def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_origin: int = 0, **arguments: Any) -> _engine.Kernel:
-    """The kernel that a call with these tensors would run now."""
-    return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments))
+def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False, **arguments: Any) -> _engine.Kernel:
+    """The kernel that a call with these tensors, or the call for its gradients, would run now."""
+    return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments), backward)
 
 
 def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = True, strategy: Optional[str] = None,
-         q_origin: Optional[int] = None, k_origin: int = 0, **arguments: Any):
-    """Searches the fastest kernel for calls with these sizes, for `budget` seconds, and files it in the database.
+         q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False, **arguments: Any):
+    """Searches the fastest kernel for calls with these sizes (backward=True: for those of their gradients) for `budget` seconds, and files it in the
+    database.
 
     Returns the winner as a heddle.Kernel, or, with wait=False, a Task at once. Calls use the winner once the Task was waited for, else when
     they next ask for a better kernel, at the latest a minute after the search. Needs the compiler and a GPU, which searches share with this process's own work.
     """
     spec = _call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments)
-    return _outside("tune")(spec, _direct.Search(budget, wait, strategy))
+    return _outside("tune")(spec, _direct.Search(budget, wait, strategy, backward))
