@@ -66,14 +66,6 @@ def test_queries_at_the_end(place):
     assert (last.double() - reference(q, k, v, (i <= i[:, None])[None])[0][:, 90:]).abs().max() < 3e-2
 
 
-def test_gradients_are_refused(place):
-    q, k, v = place.draw(n=64)
-    q.requires_grad_()
-    for call in (heddle.attention, heddle.prepare, torch.compile(lambda *each: heddle.attention(*each), backend="aot_eager")):
-        with pytest.raises(heddle.UnsupportedError, match="no_grad"):
-            call(q, k, v, "causal")
-
-
 def test_bad_tensors_are_refused(place):
     q, k, v = place.draw(n=64)
     wrong = [(q, k[:, :, :, :32], v), (q, k.float() if place.on_gpu else k.half(), v), (q[0], k, v), (q, k[:1], v)]
