@@ -147,6 +147,20 @@ def test_pytorch_finds_the_ops_sound():
     torch.library.opcheck(torch.ops.heddle.attention_backward.default, (*plain, out, lse, other(out), None, *call, ""))
 
 
+def test_words_and_flex_attention_train():
+    tensors = draw()
+    expected = gradients(lambda *each: masked(*each, near(23))[0].square().sum(), tensors)
+    check(gradients(lambda *each: heddle.attention(*each, causal & window(left=5)).square().sum(), tensors), expected, 1e-5)
+
+    def flexible(*each):
+        each = [one.transpose(1, 2) for one in each]
+        return heddle.flex_attention(*each, block_mask=lambda b, h, q, k: (q >= k) & (q - k <= 5), enable_gqa=True).square().sum()
+
+    check(gradients(flexible, tensors), expected, 1e-5)
+    torch._dynamo.reset()
+    check(gradients(torch.compile(flexible, backend="aot_eager"), tensors), expected, 1e-5)
+
+
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_activation_checkpoints(reentrant):
     tensors = draw()

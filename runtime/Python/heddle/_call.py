@@ -244,9 +244,10 @@ class Call:
 
     def gradient_shape(self, name):
         """Of a number or tensor of the pattern."""
-        if self.device is not None and self.pattern.argument(name):
+        argument = self.pattern.argument(name)
+        if self.device is not None:
             raise no_gradient_of(name)
-        return tuple(self.inputs.tensors[name].shape) if name in self.inputs.tensors else ()
+        return self.inputs.tensors[name].shape if argument.kind == "tensor" else ()
 
     def set_gradients(self, addresses):
         """Where gradients of the pattern's numbers and tensors go, by name: row-major fp32 in host memory."""
