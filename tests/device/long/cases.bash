@@ -6,7 +6,7 @@ failures=$HEDDLE_SCRATCH/failures
 export HEDDLE_DB=$HEDDLE_SCRATCH/none.db # what is compiled now is under test, unless a test names a database
 refusal='(spills: ptxas|ptxas note).*'   # how the compiler's refusal of a configuration reads
 places=$(nproc)
-[ "$places" -le 8 ] || places=8
+[ "$places" -le 16 ] || places=16
 
 fail() { # fail <case> <reason>
   echo "FAIL $1: $2"
