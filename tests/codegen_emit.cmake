@@ -57,7 +57,7 @@ if(TARGET heddle_compiler AND TARGET heddle_oracle)
       HEDDLE_HOST_CXX="${CMAKE_CXX_COMPILER}" HEDDLE_HOST_GPU="${CMAKE_SOURCE_DIR}/tests/unit/host_gpu"
       HEDDLE_SKELETON_FOLDER="${CMAKE_SOURCE_DIR}/codegen/Skeletons")
     heddle_use_pch(host_kernels_test pattern_test)
-    set_tests_properties(unit.host_kernels PROPERTIES TIMEOUT 600)
+    set_tests_properties(unit.host_kernels PROPERTIES TIMEOUT 1200)
   endif()
   heddle_add_unit_test(scores heddle_pattern_test_support heddle_compiler heddle_oracle)
   target_sources(scores_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/ServedShapes.cpp)
