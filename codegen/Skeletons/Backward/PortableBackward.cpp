@@ -203,7 +203,7 @@ ScheduleFacts PortableBackward::schedule(const KernelConfig &given) const {
   facts.minBlocks = config.minBlocks;
   facts.isReversed = config.rasterReversed != 0;
   facts.rasterMib = config.rasterMib;
-  facts.addedInAnyOrder = {Role::dQ};
+  facts.addedInAnyOrder = {Role::dQ, Role::dK}; // d_k by way of the deltas of detached branches
   return facts;
 }
 
