@@ -51,6 +51,8 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
     return Status::invalidArgument(std::string(forDevices) + " is for --target=cuda");
   if (!options.splitKeys)
     return {};
+  if (!(*findKind(options.kind))->find(Role::carryOut))
+    return Status::invalidArgument("--split-keys: calls of kind " + options.kind + " continue no softmax");
   attn::PatternOp pattern = file.pattern();
   if (pattern.getQOrigin() == attn::Origin::end)
     return Status::invalidArgument("--split-keys: query 0 of pattern '" + pattern.getSymName().str() +
