@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import torch
+from torch._functorch import config as functorch
 
 from peers.launch import Launch, results
 from peers.reference import keeper, number_of, score_of, score_tensor
@@ -30,7 +31,8 @@ def of_out(q):
 
 def through_autograd(make, workload, q, k, v):
     """A launch of the backward pass that autograd has for the forward launch of `make`; None where that does not apply."""
-    torch._functorch.config.donated_buffer = False  # a compiled backward pass is called many times
+    if hasattr(functorch, "donated_buffer"):
+        functorch.donated_buffer = False  # a compiled backward pass is called many times
     leaves = [tensor.detach().requires_grad_() for tensor in (q, k, v)]
     forward = make(replace(workload, backward=False), *leaves)
     if forward is None:
