@@ -69,8 +69,8 @@ def parse(arguments=None):
     try:
         bench = Bench(options.plugin)
         options.chosen_columns = columns.chosen(bench.columns, options.columns.split(","))
-        default = "marks_backward" if options.backward else "marks"
-        names = bench.names(options.workloads or ([] if options.list else [default]))
+        default = ["marks_backward"] if options.backward else [] if options.list else ["marks"]
+        names = bench.names(options.workloads or default)
         if options.backward:
             names = list(dict.fromkeys(workloads.backward_of(bench.find(name)).name for name in names))
         options.workloads = shard(names, options.shard)

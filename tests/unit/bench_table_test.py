@@ -321,6 +321,7 @@ class Selection(unittest.TestCase):
         self.assertEqual(parse("--backward", "--list", "small_*", "library_causal_2k").workloads,
                          ["small_dense_backward", "small_causal_backward", "small_window_backward", "library_causal_2k_backward"])
         marks = parse("--backward", "--db=d", "--library=l", "--output=o").workloads
+        self.assertEqual(parse("--backward", "--list").workloads, marks)
         self.assertEqual(len(marks), 12)
         for name in marks:
             self.assertTrue(find(name).backward and find(name).target, name)
