@@ -13,7 +13,16 @@ namespace {
 
 using Symbol = LaunchSymbol;
 
-constexpr int64_t kPrepareRows = 64, kRowWarps = 8;
+constexpr int64_t kRowWarps = 8;
+
+/// Rows of a block of heddle_prepare: whole steps of its warps (row_pieces.cuh), of which narrow rows have many.
+int64_t prepareRows(const KernelRequest &request) {
+  constexpr int64_t kLeast = 64, kPieceBytes = 16;
+  int64_t lanesOfRow = 1;
+  while (lanesOfRow * kPieceBytes < request.valueDim * dtypeBytes(request.outType) && lanesOfRow < kWarpLanes)
+    lanesOfRow *= 2;
+  return std::max(kLeast, kRowWarps * kWarpLanes / lanesOfRow);
+}
 
 std::set<int64_t> keyRates(const KernelRequest &request) {
   std::set<int64_t> rates;
@@ -70,8 +79,8 @@ LaunchExpr BackwardPlan::rowsOf(int64_t sets) const { return LaunchExpr(sets) * 
 int64_t BackwardPlan::branches() const { return int64_t(request.transposed.front().keyRates.size()); }
 
 void appendPrepare(BackwardPlan &to, const Statistics &statistics) {
-  KernelLaunch &launch =
-      to.append("heddle_prepare", to.heads * ceilDiv(to.statisticsRows, kPrepareRows), kWarpLanes * kRowWarps);
+  KernelLaunch &launch = to.append("heddle_prepare", to.heads * ceilDiv(to.statisticsRows, prepareRows(to.request)),
+                                   kWarpLanes * kRowWarps);
   for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::dOut), PointerSource(Role::lse),
                                       PointerSource(Role::dLse), statistics.lse, statistics.delta})
     launch.appendPointer(source);
@@ -108,8 +117,8 @@ LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t m
   return max(min(floorDiv(mib * (int64_t(1) << 20), bytesOfHead), LaunchExpr(Symbol::batch) * Symbol::kvHeads), 1);
 }
 
-void printRowTraits(TraitsPrinter &printer, const std::vector<int64_t> &queryRates) {
-  printer.constant("kPrepareRows", kPrepareRows);
+void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates) {
+  printer.constant("kPrepareRows", prepareRows(request));
   printer.constant("kRowWarps", kRowWarps);
   printer.constant("kQueryRateCount", int64_t(queryRates.size()));
   printer.array("kQueryRates", queryRates);

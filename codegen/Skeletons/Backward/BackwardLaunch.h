@@ -68,6 +68,6 @@ LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t m
 int64_t squareOf(const KernelRequest &request, int64_t blockM);
 
 /// Constants of backward_rows.cuh and row_statistics.cuh.
-void printRowTraits(TraitsPrinter &printer, const std::vector<int64_t> &queryRates);
+void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates);
 
 } // namespace heddle

@@ -263,7 +263,7 @@ std::string PortableBackward::traits(const KernelRequest &request, const KernelC
   printer.constant("kSquare", squareOf(request, PortableBackwardConfig(config).blockM));
   printer.constant("kSumColumns", sumColumns(request));
   printer.constant("kSumSplits", 1);
-  printRowTraits(printer, MapRates::of(request.transposed).key);
+  printRowTraits(printer, request, MapRates::of(request.transposed).key);
   printer.smem(smemOf(request, config));
   printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
   printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));

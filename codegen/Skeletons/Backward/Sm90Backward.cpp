@@ -57,10 +57,11 @@ public:
   // many pieces want them.
   std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override {
     std::vector<KernelConfig> spares;
+    const KernelConfig tried = defaultConfig(request);
     const auto offer = [&](Sm90BackwardConfig config) {
       for (int64_t blockM : {2 * kConsumerRows, kConsumerRows}) {
         config.blockM = blockM;
-        if (!whyInfeasible(request, config))
+        if (!(KernelConfig(config) == tried) && !whyInfeasible(request, config))
           spares.push_back(config);
       }
     };
@@ -106,7 +107,7 @@ public:
     printer.constant("kSquare", squareOf(request, config.blockM));
     printer.constant("kSumColumns", columns);
     printer.constant("kSumSplits", sumSplits(config));
-    printRowTraits(printer, rates.key);
+    printRowTraits(printer, request, rates.key);
     printer.smem(backwardSmem(request, config));
     printer.constant("kMapsPerRate", rates.mapsPerRate());
     printer.constant("kKeyRateCount", int64_t(rates.query.size()));

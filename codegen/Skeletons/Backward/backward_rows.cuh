@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(32 * heddle::kRowWarps)
     if (threadIdx.x % kLanesOfRow == 0 && row < p.tileRows)
       writeStatistics(p, head, row,
                       row < rows.end ? statisticsOf(p, static_cast<int64_t>(head) * p.seqlenQ + row, sum)
-                                     : RowStatistics{0.f, 0.f});
+                                     : RowStatistics{INFINITY, 0.f});
   }
 }
 

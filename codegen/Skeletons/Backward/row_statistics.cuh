@@ -1,7 +1,7 @@
 // What weights and their derivatives need of each row, in the order in which query tiles take it, so that one copy brings
 // a tile's: arrays of lse in log2 units and of delta. In an array all rows come once for each set, which is a distinct
 // rate of queries, or of deltas of gradient(detached) a branch; in a set by head, residue class and tile of kBlockM rows.
-// Behind the last row of a class are zeros, which add nothing to a gradient, as q and d_out are zeros there too.
+// Behind the last row of a class lse is infinite, so that weights are zero.
 // KernelTraits: kBlockM, kQueryRates, kQueryRateCount.
 #pragma once
 

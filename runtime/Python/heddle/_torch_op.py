@@ -149,7 +149,7 @@ def attention(spec, return_lse):
     """The call as a node of a graph."""
     if spec.out is not None or spec.lse is not None:
         raise InvalidArgumentError("attention: out= and lse= are for calls outside of torch.compile and torch.export")
-    results = torch.ops.heddle.attention(spec.q, spec.k, spec.v, *_parts(spec), *(spec.carry or ()))
+    results = torch.ops.heddle.attention(spec.q, spec.k, spec.v, *_parts(spec), *(spec.carry or (None, None)))
     return (results[0], results[1]) if return_lse else results[0]
 
 
