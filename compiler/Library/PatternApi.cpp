@@ -6,6 +6,7 @@
 #include "runtime/Device/Arguments.h"
 #include "runtime/Api/Handles.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -161,8 +162,11 @@ Status compute(const KindSpec &kind, EmbeddedPattern &pattern, const heddle_atte
   call.kOrigin = int32_t(args.k_origin);
   call.scale = args.scale != 0 ? args.scale : float(1 / std::sqrt(double(std::max(call.headDim, 1))));
   call.threads = threads;
-  if (call.batch == 0 || call.heads == 0 || (call.seqlenQ == 0 && !kind.isBackward()))
+  if (call.batch == 0 || call.heads == 0 || (call.seqlenQ == 0 && !kind.isBackward())) {
+    for (const CpuCall::ArgumentGradient &gradient : call.argumentGradients)
+      std::fill_n(gradient.address, gradient.elements, 0.0f);
     return {};
+  }
   HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode(walkOf(kind.name)));
   call.pattern = code.get();
   return cpuFunctionOf(kind)(call);

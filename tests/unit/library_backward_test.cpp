@@ -188,6 +188,21 @@ TEST_CASE("a call backward without queries writes zeros") {
   CHECK(call.dV == Values(call.dV.size(), 0));
 }
 
+TEST_CASE("a call backward of no sequence writes zeros for what the pattern reads") {
+  PatternHandle pattern = parse(kScoresText);
+  Values bias(kHeads * kRows * kKeys), sinks(kHeads), dBias(bias.size(), NAN), dSinks(sinks.size(), NAN);
+  HostCall call;
+  call.give(1, bias, dBias), call.give(2, sinks, dSinks);
+  call.operands.push_back({0, HEDDLE_OPERAND_FLOAT, {}});
+  call.operands.back().value.f64 = 2;
+  heddle_attention_args args = call.backward();
+  for (heddle_tensor *tensor : {&args.q, &args.k, &args.v, &args.out, &args.d_out, &args.d_q, &args.d_k, &args.d_v})
+    tensor->size[0] = 0;
+  CHECK_OK(heddle_cpu_backward(pattern.get(), &args, 0));
+  CHECK(dBias == Values(bias.size(), 0));
+  CHECK(dSinks == Values(sinks.size(), 0));
+}
+
 TEST_CASE("a call backward that does not fit is refused and named, and nothing is written") {
   PatternHandle pattern = parse(kScoresText);
   Values cap = {1.5f}, bias = waves(kHeads * kRows * kKeys, 0.21), sinks = waves(kHeads, 0.9), dBias(bias.size(), NAN);
