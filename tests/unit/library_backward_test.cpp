@@ -357,6 +357,19 @@ TEST_CASE("a kernel backward is compiled, filed beside the forward one, found an
   heddle_prepared_close(prepared);
 }
 
+TEST_CASE("the first kernel backward is there soon, a better one later") {
+  DeviceSession session;
+  KernelHandle first = session.find(HEDDLE_FIRST_SOON);
+  if (session.isSkipped())
+    return;
+  REQUIRE_MESSAGE(session.status == HEDDLE_OK, std::string(heddle_last_message()));
+  const std::string note = infoOf(first.get()).note, config = infoOf(first.get()).config;
+  CHECK_MESSAGE(note.find("stopgap") != std::string::npos, note);
+  CHECK_MESSAGE(config.find("portable_backward") != std::string::npos, config);
+  KernelHandle best = session.find();
+  CHECK(std::string(infoOf(best.get()).config).find("sm90_backward") != std::string::npos);
+}
+
 TEST_CASE("a program without a compiler finds the kernel backward of a database, in C++") {
   DeviceSession session;
   session.find();

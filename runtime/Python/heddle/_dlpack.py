@@ -113,7 +113,7 @@ def stream_of(like, address):
         yield
 
 
-def empty(like, shape, dtype):
+def empty(like, shape, dtype, name="out", instead="give out= and lse="):
     """A new tensor of the library that `like` belongs to: of its dtype, or of fp32."""
     if is_host_array(like):
         import numpy
@@ -127,5 +127,4 @@ def empty(like, shape, dtype):
         except TypeError:  # CuPy's own functions make it on the current device, and know no such word
             with _current(like.device):
                 return space.empty(shape, **wanted)
-    raise UnsupportedError(f"out: {type(like).__name__} says no way to make tensors that may be written; give out= and lse=, and numpy "
-                           "arrays to attention_backward")
+    raise UnsupportedError(f"{name}: {type(like).__name__} says no way to make tensors that may be written; {instead}")
