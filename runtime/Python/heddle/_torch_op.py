@@ -70,6 +70,10 @@ def _fake(q, k, v, *_, **__):
 def backward_op(*given, **named):
     """d_q, d_k, d_v, and in fp32 those of the pattern's numbers and tensors that gradients_of names, with , between them."""
     _refuse_tangents()
+    return _compute_gradients(*given, **named)
+
+
+def _compute_gradients(*given, **named):
     node = _BackwardNode(*given, **named)
     made, arguments = _called(node)
     tensors = [each if each is None else each.detach() for each in node[:7]]
@@ -85,8 +89,7 @@ def _fake_backward(*given, **named):
     return [*(each.new_empty(each.shape) for each in node[:3]), *(node.q.new_empty(shape, dtype=torch.float32) for shape in wanted)]
 
 
-def _save(ctx, inputs, output):
-    node = _Node(*inputs)
+def _save(ctx, node, output):
     ctx.set_materialize_grads(False)
     ctx.wanted = [name for name, each in zip(_names_of_tensors(node.names), node.tensors) if each.requires_grad]
     if ctx.wanted and node.q.device.type != "cpu":
@@ -107,20 +110,26 @@ def _gradients_of_carry(carry, ends, d_out, d_lse):
     return share.transpose(1, 2).unsqueeze(-1) * d_out, share * (d_share if d_lse is None else d_share + d_lse)
 
 
-def _backward(ctx, d_out, d_lse):
+def _gradients(ctx, d_out, d_lse, run):
+    """Those of q, k and v, of the tensors of the pattern, and of a carry; `run` gives those of a call."""
     q, k, v, out, lse, *others = ctx.saved_tensors
     carry, tensors = (others[:2], others[2:]) if ctx.has_carry else ((), others)
     d_out = torch.zeros_like(out) if d_out is None else d_out
-    results = backward_op(q, k, v, out, lse, d_out, d_lse, tensors, *ctx.call, ",".join(ctx.wanted))
+    results = run(q, k, v, out, lse, d_out, d_lse, tensors, *ctx.call, ",".join(ctx.wanted))
     found = dict(zip(ctx.wanted, results[3:]))
     names = _names_of_tensors(ctx.call[2])
     of_tensors = [found[name].to(each.dtype) if name in found else None for name, each in zip(names, tensors)]
     of_carry = _gradients_of_carry(carry, (out, lse), d_out, d_lse) if ctx.has_carry else (None, None)
+    return results[:3], of_tensors, of_carry
+
+
+def _backward(ctx, d_out, d_lse):
+    of_inputs, of_tensors, of_carry = _gradients(ctx, d_out, d_lse, backward_op)
     no_others = ([] if isinstance(each, list) and not each else None for each in ctx.call)  # PyTorch takes any empty list for one of tensors
-    return (*results[:3], of_tensors, *no_others, *of_carry)
+    return (*of_inputs, of_tensors, *no_others, *of_carry)
 
 
-attention_op.register_autograd(_backward, setup_context=_save)
+attention_op.register_autograd(_backward, setup_context=lambda ctx, inputs, output: _save(ctx, _Node(*inputs), output))
 
 
 def _no_second_derivatives(ctx, *gradients):
@@ -153,12 +162,30 @@ def attention(spec, return_lse):
     return (results[0], results[1]) if return_lse else results[0]
 
 
+class _Recorded(torch.autograd.Function):
+    """What the op's own node does, in a fraction of the host's time."""
+
+    @staticmethod
+    def forward(ctx, spec, q, k, v, carry_out, carry_lse, *tensors):
+        results = _torch.attention(spec, True)
+        _save(ctx, _Node(q, k, v, *_parts(spec), carry_out, carry_lse), results)
+        return results
+
+    @staticmethod
+    def backward(ctx, d_out, d_lse):
+        # With create_graph=True the gradients get a node that refuses second ones.
+        of_inputs, of_tensors, of_carry = _gradients(ctx, d_out, d_lse, backward_op if torch.is_grad_enabled() else _compute_gradients)
+        return (None, *of_inputs, *of_carry, *of_tensors)
+
+
 def recorded(spec, return_lse):
     """The call as autograd sees it, outside of any other graph."""
     _torch.refuse_transforms()
+    _refuse_tangents()
     for name in ("k", "v"):
         _torch.view(getattr(spec, name), name)
-    return attention(spec, return_lse)
+    out, lse = _Recorded.apply(spec, spec.q, spec.k, spec.v, *(spec.carry or (None, None)), *_parts(spec)[0])
+    return (out, lse) if return_lse else out
 
 
 def backward(spec):
