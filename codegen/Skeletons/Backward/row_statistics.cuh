@@ -1,6 +1,6 @@
 // What weights and their derivatives need of each row, in the order in which query tiles take it, so that one copy brings
 // a tile's: arrays of lse in log2 units and of delta. In an array all rows come once for each set, which is a distinct
-// rate of queries, or of deltas of gradient(detached) a branch; in a set by head, residue class and tile of kBlockM rows.
+// rate of queries, or of deltas of gradient(detached) a branch; in a set by head, tile of kBlockM rows and residue class.
 // Behind the last row of a class lse is infinite, so that weights are zero.
 // KernelTraits: kBlockM, kQueryRates, kQueryRateCount.
 #pragma once
@@ -10,7 +10,6 @@
 namespace heddle {
 
 constexpr int kStatisticsRows = KernelTraits::kBlockM;
-constexpr int kDeltaSets = Pattern::kIsDetached ? Pattern::kBranchCount : KernelTraits::kQueryRateCount;
 
 DEV int32_t tilesOfClass(int32_t rows, int32_t rate) { return ceilDiv(ceilDiv(rows, rate), kStatisticsRows); }
 
@@ -38,7 +37,7 @@ DEV ClassTile classTile(int32_t firstRow, int32_t rate) {
 // Number of a tile in an array of `heads` heads of all batches.
 DEV int32_t statisticsTile(int32_t heads, int32_t set, int32_t head, int32_t rows, const ClassTile &tile) {
   const int32_t first = (set * heads + head) * tilesOfHead(rows);
-  return first + tile.residue * tilesOfClass(rows, tile.rate) + tile.number;
+  return first + tile.number * tile.rate + tile.residue;
 }
 
 // Of its first row, in floats.
