@@ -15,13 +15,12 @@ from .errors import InvalidArgumentError, UnsupportedError
 
 _CALL = ("Tensor[] tensors, str pattern, str pattern_name, str names, SymInt[] sizes, float[] numbers, float? scale, SymInt? q_origin, "
          "SymInt k_origin")
-_FORWARD = f"Tensor q, Tensor k, Tensor v, {_CALL}, Tensor? carry_out=None, Tensor? carry_lse=None"
+_FORWARD = f"Tensor q, Tensor k, Tensor v, {_CALL}, Tensor? carry_out, Tensor? carry_lse"
 _BACKWARD = f"Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor d_out, Tensor? d_lse, {_CALL}, str gradients_of"
 
 
 def _node(name, arguments):
-    names = [each.split()[-1].partition("=")[0] for each in arguments.split(", ")]
-    return namedtuple(name, names, defaults=(None,) * arguments.count("=None"))
+    return namedtuple(name, [each.split()[-1] for each in arguments.split(", ")])
 
 
 _Node, _BackwardNode = _node("_Node", _FORWARD), _node("_BackwardNode", _BACKWARD)
