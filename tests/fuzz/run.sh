@@ -35,7 +35,7 @@ for target in "${targets[@]}"; do
   [ ${#targets[@]} = 1 ] || case $target in pattern) share=$((seconds * 7 / 10)) ;; *) share=$((seconds / 10)) ;; esac
   found=$build/fuzz/$target log=$build/fuzz/$target.log
   # Sanitizers make some inputs 20 times slower: those of more than 2 s are kept, and judged without them.
-  options=(-timeout=100 -report_slow_units=2 -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_total_time=$((share > 1 ? share : 1)) -artifact_prefix="$found.found/")
+  options=(-timeout=300 -report_slow_units=2 -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_total_time=$((share > 1 ? share : 1)) -artifact_prefix="$found.found/")
   [ ! -e "$here/$target.dict" ] || options+=(-dict="$here/$target.dict")
   rm -rf "$found.found"
   mkdir -p "$found" "$found.found"
