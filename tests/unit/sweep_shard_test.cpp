@@ -394,9 +394,10 @@ TEST_CASE("an item is tuned in a process of its own, on one GPU") {
   CHECK(good.entry.medianUs == 41.5);
   CHECK(good.runs == 1);
   CHECK(readFile(good.folder / "devices") == "1\n");
-  CHECK(readFile(good.folder / "calls") == "tune a.mlir --json --db=" + (good.folder / "shard.db") +
-                                               " --dtype=bf16 --head-dim=64 --value-dim=64 --batch=1 --heads=1 "
-                                               "--kv-heads=1 --seqlen=1 --seqlen-k=1 --budget=3s\n");
+  CHECK(readFile(good.folder / "calls") ==
+        "tune a.mlir --json --db=" + (good.folder / "shard.db") +
+            " --kind=forward --dtype=bf16 --head-dim=64 --value-dim=64 --batch=1 --heads=1 "
+            "--kv-heads=1 --seqlen=1 --seqlen-k=1 --budget=3s\n");
   setenv("CUDA_VISIBLE_DEVICES", "5,GPU-abc,7", 1);
   CHECK(readFile(Played("exit 0").folder / "devices") == "GPU-abc\n");
   unsetenv("CUDA_VISIBLE_DEVICES");
