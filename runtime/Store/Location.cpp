@@ -141,13 +141,14 @@ Result<int64_t> fileSystemType(const std::string &path) {
 
 Result<StorePlace> findPlace(const std::string &path) {
   StorePlace place{path, path};
-  struct stat facts;
+  struct stat facts; // of the link first: another process may make the file at any moment
+  const bool isLink = ::lstat(path.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode);
   place.exists = ::stat(path.c_str(), &facts) == 0;
   if (!place.exists && errno != ENOENT)
     return ioFailure(path, "look at it");
   if (place.exists && !S_ISREG(facts.st_mode))
     return Status::invalidArgument("open store '" + path + "': expected a regular file");
-  if (!place.exists && ::lstat(path.c_str(), &facts) == 0)
+  if (!place.exists && isLink)
     return Status::invalidArgument("open store '" + path + "': it is a link to a file that is not there");
   namespace fs = std::filesystem;
   std::error_code error;

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <optional>
 #include <thread>
 
@@ -47,8 +48,10 @@ std::string findDamage(const Store &store) {
 // Writes a byte to `report` after each kernel, unless that is -1.
 int publishMany(const std::string &path, int process, int count, int report = -1) {
   Result<Store> store = Store::open(path, writing());
-  if (!store)
+  if (!store) {
+    std::fprintf(stderr, "%s\n", store.status().str().c_str());
     return 1;
+  }
   for (int i = 0; i < count; ++i)
     if (!publishNumbered(*store, process, i).isOk() || (report >= 0 && write(report, "", 1) != 1))
       return 2;
