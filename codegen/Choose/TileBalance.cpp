@@ -22,9 +22,10 @@ constexpr double kOwnShare = 0.8; // own keys: the parts of a large tile need at
 class VisitCounter {
 public:
   /// Both must outlive it.
-  VisitCounter(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes) {
+  VisitCounter(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes,
+               attn::Direction direction = attn::Direction::Forward) {
     for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
-      branches.emplace_back(ranges, branch, attn::Direction::Forward, sizes);
+      branches.emplace_back(ranges, branch, direction, sizes);
   }
 
   /// Heads of the group with equal values visit alike.
@@ -121,6 +122,21 @@ TileBalance guessedFromLists(TileBalance balance, const attn::PatternAnalysis &a
   return balance;
 }
 
+/// Of a head of each group.
+bool firstKeysAreLong(const attn::PatternAnalysis &analysis, const attn::ProblemSizes &sizes) {
+  for (const auto &[head, heads] : headsOfVariants(analysis, sizes)) {
+    const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].transposed;
+    const VisitCounter counter(ranges, sizes, attn::Direction::Transposed);
+    const int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
+    int64_t inside = 0;
+    for (int64_t index : {last / 4, last / 2, last - last / 4})
+      inside = std::max(inside, counter.count(head, {0, index, kTile}, kTile));
+    if (counter.count(head, {0, 0, kTile}, kTile) > kLongTimes * inside)
+      return true;
+  }
+  return false;
+}
+
 } // namespace
 
 TileBalance tileBalance(const AnalysedPattern &analysed) {
@@ -138,6 +154,7 @@ TileBalance tileBalance(const AnalysedPattern &analysed) {
   if (attn::hasLongLists(analysis, sizes))
     return balance;
   balance.gainsFromPasses = gainsFromPasses(analysed, sizes);
+  balance.firstKeysAreLong = firstKeysAreLong(analysis, sizes);
   int64_t least = INT64_MAX, mostAtStart = 0, mostInside = 0, mostAtEnd = 0;
   LargeTiles large;
   std::map<unsigned, VisitCounter> counters; // of variants

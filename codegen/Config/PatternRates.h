@@ -36,10 +36,11 @@ struct TileBalance {
   bool hasEqualTiles = false;
   bool hasFewTiles = false; ///< every query tile visits at most one key tile in eight
   bool hasLongRows = false; ///< the first or the last query tile visits many times as many key tiles as those inside
-  bool longRowsAreLast = false; ///< if hasLongRows: the last query tile visits more than the first
-  bool hasOwnKeys = false;      ///< of what large query tiles visit, their parts need much less than all
-  bool gainsFromPasses = false; ///< one kernel visits many times the key tiles that the passes visit together
-  int64_t queries = 0;          ///< of the calls to come; 0: any number
+  bool longRowsAreLast = false;  ///< if hasLongRows: the last query tile visits more than the first
+  bool firstKeysAreLong = false; ///< the first key tile is visited by many times as many query tiles as those inside
+  bool hasOwnKeys = false;       ///< of what large query tiles visit, their parts need much less than all
+  bool gainsFromPasses = false;  ///< one kernel visits many times the key tiles that the passes visit together
+  int64_t queries = 0;           ///< of the calls to come; 0: any number
 };
 
 /// A tensor that the pattern reads.

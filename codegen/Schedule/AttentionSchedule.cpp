@@ -242,7 +242,8 @@ private:
                                /*group=*/0,
                                &variant.groupOfCount,
                                &arguments,
-                               f.context(Context::QOrigin)};
+                               f.context(Context::QOrigin),
+                               /*isOfKey=*/!isForward()};
     attn::SoftmaxOp softmax = pattern.getSoftmax();
     auto predicate = [&](Value mask) { return mask.getDefiningOp<attn::MaskOpInterface>().buildPredicate(frame); };
     if (softmax.getCombine() == attn::Combine::lse)

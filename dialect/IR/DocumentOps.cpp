@@ -121,7 +121,9 @@ Value DocumentsOp::buildPredicate(PredicateFrame &frame) {
   if (getUsed())
     count = frame.min(count, lengthOf(getUsed()));
   Value row = countsRows(*this) ? frame.sub(frame.q, frame.qOrigin) : frame.q;
-  Value number = callSearch(frame.builder, frame.loc, tensor(getOffsetsQ()), row, count), next = frame.add(number, one);
+  Value searched = frame.isOfKey ? tensor(keyOffsets(*this)) : tensor(getOffsetsQ());
+  Value number = callSearch(frame.builder, frame.loc, searched, frame.isOfKey ? frame.k : row, count);
+  Value next = frame.add(number, one);
   Value firstQ = load(getOffsetsQ(), number), endQ = load(getOffsetsQ(), next);
   Value firstK = load(keyOffsets(*this), number), endK = load(keyOffsets(*this), next), keys = frame.sub(endK, firstK);
   if (getUsed()) {

@@ -25,6 +25,7 @@ struct PredicateFrame {
   const std::map<unsigned, unsigned> *groupOfCount; ///< attn.heads with n operands takes this one
   const ArgumentValues *arguments;                  ///< of the pattern
   mlir::Value qOrigin;                              ///< position of query row 0, outside all pullbacks
+  bool isOfKey = false; ///< what is looked up is looked up by the key, not by the query: for functions of many queries
 
   mlir::Value constant(int64_t value) const;
   mlir::Value boolean(bool value) const;

@@ -68,5 +68,11 @@ for config in $configs; do
   [[ $config == *reduce=1* ]] || # copies, which rows at a stride have none of
     for pattern in dilated longnet; do beside verify "patterns/$pattern.mlir" "${shapes[1]}" "$config"; done
 done
+global="1 4500 4500 2 1 64 bf16" # keys and queries that everything sees: several blocks share their tiles
+beside make_inputs "$global"
+wait
+for pattern in longformer bigbird block_global; do
+  for config in "" long_split=4 reduce=2,long_split=8,block_m=64; do beside verify "patterns/$pattern.mlir" "$global" "$config"; done
+done
 wait
 finish

@@ -158,6 +158,10 @@ TEST_CASE("patterns whose query tiles are short are known") {
 
 TEST_CASE("patterns with rows many times longer than the others are known") {
   CHECK(prepared("longformer").rates->balance.hasLongRows);
+  for (const char *name : {"longformer", "bigbird", "bigbird_causal", "block_global", "streaming"})
+    CHECK_MESSAGE(prepared(name).rates->balance.firstKeysAreLong, name);
+  for (const char *name : {"causal", "full", "sliding_window", "dilated", "longnet", "random_blocks"})
+    CHECK_MESSAGE(!prepared(name).rates->balance.firstKeysAreLong, name);
   CHECK(!prepared("longformer").rates->balance.longRowsAreLast);
   for (const char *name : {"full", "causal", "sliding_window", "dilated_window", "dilated", "longnet"})
     CHECK_MESSAGE(!prepared(name).rates->balance.hasLongRows, name);

@@ -46,20 +46,29 @@ template <class Rates> LaunchExpr tilesOfHead(LaunchSymbol rows, const Rates &ra
 
 } // namespace
 
-BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, const std::vector<int64_t> &queryRates)
+BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t blockN,
+                           const std::vector<int64_t> &queryRates)
     : request(request), blockM(blockM), rateSets(int64_t(queryRates.size())), plan(planFor(request, 1)),
       heads(LaunchExpr(Symbol::batch) * Symbol::heads),
       statisticsRows(tilesOfHead(Symbol::seqlenQ, queryRates, blockM) * LaunchExpr(blockM)) {
   if (keyRates(request).size() > 1)
     plan.serves.mostGroup = 1;
-  if (const int64_t square = squareOf(request, blockM); square > 1)
-    plan.serves.keyOriginStep = keyOriginStep(request, square);
+  const TileGrain grain(request, blockM, blockN);
+  if (grain.tilesAreWhole || grain.square > 1)
+    plan.serves.keyOriginStep = keyOriginStep(request, grain.tilesAreWhole ? blockN : grain.square);
 }
 
-int64_t squareOf(const KernelRequest &request, int64_t blockM) {
+TileGrain::TileGrain(const KernelRequest &request, int64_t blockM, int64_t blockN)
+    : tilesAreWhole(request.tilesAreWhole(std::max(blockM, blockN), std::max(blockM, blockN))), square(1) {
   constexpr int64_t kWarpRows = 16, kMostColumns = 64;
-  const int64_t square = std::gcd(request.grain, std::min(blockM, kMostColumns));
-  return square % kWarpRows == 0 ? square : 1;
+  const int64_t common = std::gcd(request.grain, std::min(blockM, kMostColumns));
+  if (common % kWarpRows == 0 && request.keepsWholeTiles(common, common))
+    square = common;
+}
+
+void TileGrain::print(TraitsPrinter &printer) const {
+  printer.constant("kTilesAreWhole", tilesAreWhole);
+  printer.constant("kSquare", square);
 }
 
 KernelLaunch &BackwardPlan::append(const char *entry, LaunchExpr grid, int64_t threads) {

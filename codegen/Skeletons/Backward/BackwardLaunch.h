@@ -20,9 +20,9 @@ constexpr int64_t kSumGroupColumns = 16; ///< columns of the sums of d_q are a m
 
 /// The plan in the making, and what its launches have in common.
 struct BackwardPlan {
-  /// Steps of `blockM` queries; `queryRates`: KernelTraits::kQueryRates. Serves groups of heads where all heads have key
-  /// tiles alike.
-  BackwardPlan(const KernelRequest &request, int64_t blockM, const std::vector<int64_t> &queryRates);
+  /// Steps of `blockM` queries, blocks of `blockN` keys; `queryRates`: KernelTraits::kQueryRates. Serves groups of heads
+  /// where all heads have key tiles alike.
+  BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t blockN, const std::vector<int64_t> &queryRates);
 
   KernelLaunch &append(const char *entry, LaunchExpr grid, int64_t threads);
   /// Of floats, `sets` of the rows that tiles of all heads have; it lives through the launches from `first` to `last`.
@@ -64,8 +64,14 @@ LaunchExpr keyItems(const KernelRequest &request, int64_t blockN);
 /// (batch, kv head) pairs whose key tiles run side by side: as many as share `mib` of what they read and add.
 LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t mib);
 
-/// KernelTraits::kSquare: squares in which 16 rows of a warp and the columns of a step lie as a whole; 1: there are none.
-int64_t squareOf(const KernelRequest &request, int64_t blockM);
+/// KernelTraits::kTilesAreWhole and kSquare: squares in which 16 rows of a warp and the columns of a step lie as a whole;
+/// 1: there are none.
+struct TileGrain {
+  TileGrain(const KernelRequest &request, int64_t blockM, int64_t blockN);
+  void print(TraitsPrinter &printer) const;
+
+  int64_t tilesAreWhole, square;
+};
 
 /// Constants of backward_rows.cuh and row_statistics.cuh.
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates);

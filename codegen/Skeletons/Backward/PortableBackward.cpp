@@ -239,7 +239,7 @@ KernelLaunch &appendWalk(BackwardPlan &to, const char *entry, const PortableBack
 
 LaunchPlan PortableBackward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   const PortableBackwardConfig config(given);
-  BackwardPlan to(request, config.blockM, MapRates::of(request.transposed).key);
+  BackwardPlan to(request, config.blockM, config.blockN, MapRates::of(request.transposed).key);
   const int64_t walk = request.isDetached ? 2 : 1, branchSets = kSumsOfBranch * to.branches();
   Sources sources;
   sources.statistics = {to.appendRows("lse", to.rateSets, 0, walk), to.appendRows("delta", to.rateSets, 0, walk)};
@@ -260,7 +260,7 @@ std::string PortableBackward::traits(const KernelRequest &request, const KernelC
   printer.request(request);
   printer.config(config);
   printer.constant("kVectorAdds", request.arch->features.hasVectorAdds);
-  printer.constant("kSquare", squareOf(request, PortableBackwardConfig(config).blockM));
+  TileGrain(request, PortableBackwardConfig(config).blockM, PortableBackwardConfig(config).blockN).print(printer);
   printer.constant("kSumColumns", sumColumns(request));
   printer.constant("kSumSplits", 1);
   printRowTraits(printer, request, MapRates::of(request.transposed).key);

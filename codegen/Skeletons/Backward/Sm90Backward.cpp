@@ -19,6 +19,19 @@ using namespace sm90;
 
 constexpr int64_t kMaxGradientDim = 128;
 
+Sm90BackwardConfig startOf(const KernelRequest &request) {
+  Sm90BackwardConfig config;
+  config.reduce = stepsAreStrided(request) ? kReduceRegisters : kReduceCopies;
+  if (request.balance.firstKeysAreLong || (request.balance.hasLongRows && !request.balance.longRowsAreLast))
+    config.longSplit = kMaxTeam;
+  return config;
+}
+
+/// Pairs are kept or dropped by squares that a step does not fill.
+bool cutsSquares(const KernelRequest &request, int64_t blockM) {
+  return request.grain > 1 && request.grain % blockM != 0;
+}
+
 class Sm90Backward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<Sm90BackwardConfig>(); }
@@ -38,19 +51,19 @@ public:
         {"producer_registers",
          "of a thread that copies: ranges of many pieces want more, the others get the rest",
          {24, 56, 88, 120}},
+        {"long_split", "blocks that share a tile that sees, or is seen by, everything", {1, 4, 8}},
         {"raster_reversed", "key tiles in descending order", {0, 1}, {"no", "yes"}},
         {"raster_mib", "what heads that run side by side read and add, in MiB: what should stay in L2", {8, 32, 64}}};
   }
 
   const std::vector<Constraint> &constraints() const override { return sm90BackwardConstraints(); }
 
-  // Steps of 128 queries where registers allow them.
+  // Steps of 128 queries where registers allow them and squares that are kept or dropped are not smaller.
   KernelConfig defaultConfig(const KernelRequest &request) const override {
-    Sm90BackwardConfig config;
-    config.reduce = stepsAreStrided(request) ? kReduceRegisters : kReduceCopies;
+    Sm90BackwardConfig config = startOf(request);
     Sm90BackwardConfig wide = config;
     wide.blockM = 2 * kConsumerRows;
-    return !request.hasScores && !whyInfeasible(request, wide) ? wide : config;
+    return !request.hasScores && !cutsSquares(request, wide.blockM) && !whyInfeasible(request, wide) ? wide : config;
   }
 
   // Fewer queries a step, then a walk of its own for d_q, which leaves the producing threads more registers: ranges of
@@ -65,8 +78,7 @@ public:
           spares.push_back(config);
       }
     };
-    Sm90BackwardConfig config;
-    config.reduce = stepsAreStrided(request) ? kReduceRegisters : kReduceCopies;
+    Sm90BackwardConfig config = startOf(request);
     offer(config);
     config.reduce = kReduceNone;
     for (int64_t producerRegisters : {24, 56, 88}) {
@@ -104,7 +116,7 @@ public:
     printer.request(request);
     printer.config(given);
     printer.constant("kConsumerRegisters", config.consumerRegisters());
-    printer.constant("kSquare", squareOf(request, config.blockM));
+    TileGrain(request, config.blockM, config.blockN).print(printer);
     printer.constant("kSumColumns", columns);
     printer.constant("kSumSplits", sumSplits(config));
     printRowTraits(printer, request, rates.key);

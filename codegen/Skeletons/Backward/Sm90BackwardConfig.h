@@ -28,6 +28,7 @@ struct Sm90BackwardConfig {
   int64_t stages = 2;                   ///< tiles of q and of d_out in shared memory
   int64_t reduce = sm90::kReduceCopies; ///< how the query gradient comes about (sm90_layout.cuh)
   int64_t producerRegisters = 24; ///< of a thread of the producing warpgroup, after launch; the others get the rest
+  int64_t longSplit = 1;          ///< blocks that share one of the first items of a head if it is long
   int64_t rasterReversed = 0;     ///< 1: last key tile first
   int64_t rasterMib = 32;         ///< what the heads that run side by side read and add, in MiB
 
@@ -41,6 +42,7 @@ struct Sm90BackwardConfig {
     return consumers() == 1 ? sm90::kMostRegisters : std::min(left, sm90::kMostRegisters);
   }
   bool splitsColumns() const { return blockM == sm90::kConsumerRows; }
+  bool hasTeams() const { return longSplit > 1; }
   bool walksQueries() const { return reduce == sm90::kReduceNone; }
 
   static const FieldsOf<Sm90BackwardConfig> &fields() {
@@ -52,6 +54,7 @@ struct Sm90BackwardConfig {
          {"stages", &C::stages, 2, 4},
          {"reduce", &C::reduce, sm90::kReduceRegisters, sm90::kReduceNone},
          {"producer_registers", &C::producerRegisters, sm90::kLeastRegisters, sm90::kMostRegisters},
+         {"long_split", &C::longSplit, 1, sm90::kMaxTeam},
          {"raster_reversed", &C::rasterReversed, 0, 1},
          {"raster_mib", &C::rasterMib, 1, kLargestField}}};
     return list;

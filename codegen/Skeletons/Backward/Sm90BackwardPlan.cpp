@@ -49,8 +49,24 @@ struct Walk {
   const char *entry;
   bool ofQueries;
   LaunchExpr items, raster;
-  PointerSource sums; ///< what it adds to
+  PointerSource sums;   ///< what it adds to
+  LaunchExpr pairs;     ///< (batch, head) of whose items the first ones may be shared
+  int64_t sharedPieces; ///< groups of eight columns that a block of a team leaves; 0: there are no teams
 };
+
+/// A counter of each team, then the sums of its blocks (sm90_teams.cuh).
+PointerSource appendTeams(Sm90Plan &to, KernelLaunch &launch, const Walk &walk) {
+  constexpr int64_t kPieceColumns = 8;
+  const int64_t blockFloats = to.config.blockN * kPieceColumns * walk.sharedPieces;
+  const LaunchExpr teams = walk.pairs * kTeamItems,
+                   counters = ceilDiv(teams, kTeamCounters) * LaunchExpr(kTeamCounters),
+                   floats = counters + teams * LaunchExpr(to.config.longSplit * blockFloats);
+  const int64_t number = int64_t(to.plan.launches.size()) - 1;
+  const PointerSource place = to.plan.appendRegion("team_sums", floats * LaunchExpr(kFloatBytes), number, number);
+  launch.clears.push_back({place, 0, counters, 0});
+  launch.grid[0] = launch.grid[0] + teams * LaunchExpr(to.config.longSplit);
+  return place;
+}
 
 KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk &walk) {
   const KernelRequest &request = to.request;
@@ -60,9 +76,11 @@ KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk 
   appendMaps(to, launch, walk.ofQueries);
   for (const PointerSource &source : {statistics.lse, statistics.delta})
     launch.appendTensorMap(statisticsMap(to, source));
-  for (const PointerSource &source : {PointerSource(Role::dK), PointerSource(Role::dV), statistics.lse,
-                                      statistics.delta, walk.sums, PointerSource(Role::dQ)})
+  for (const PointerSource &source :
+       {PointerSource(Role::dK), PointerSource(Role::dV), statistics.lse, statistics.delta, walk.sums})
     launch.appendPointer(source);
+  launch.appendPointer(to.config.hasTeams() && walk.sharedPieces ? appendTeams(to, launch, walk) : walk.sums);
+  launch.appendPointer(Role::dQ);
   for (Role role : {Role::dK, Role::dV, Role::dQ})
     appendStrides(launch, role);
   appendCallSizes(launch, request.qOrigin);
@@ -72,12 +90,17 @@ KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk 
 }
 
 Walk walkOfKeys(const Sm90Plan &to, const char *entry, const PointerSource &sums) {
-  return {entry, false, keyItems(to.request, to.config.blockN),
-          keyRaster(to.request, sumColumns(to.request, to.config), to.config.rasterMib), sums};
+  return {entry,
+          false,
+          keyItems(to.request, to.config.blockN),
+          keyRaster(to.request, sumColumns(to.request, to.config), to.config.rasterMib),
+          sums,
+          LaunchExpr(Symbol::batch) * Symbol::kvHeads,
+          (to.request.headDim + to.request.valueDim) / 8};
 }
 
 /// Heads whose K and V fit `raster_mib` run side by side.
-Walk walkOfQueries(const Sm90Plan &to, const char *entry, const PointerSource &sums) {
+Walk walkOfQueries(const Sm90Plan &to, const char *entry, const PointerSource &sums, bool ofGradient) {
   const KernelRequest &request = to.request;
   LaunchExpr items = 0;
   for (const VariantRates &variant : request.variants)
@@ -88,26 +111,26 @@ Walk walkOfQueries(const Sm90Plan &to, const char *entry, const PointerSource &s
   const LaunchExpr group = floorDiv(Symbol::heads, Symbol::kvHeads);
   const LaunchExpr raster =
       max(min(floorDiv(to.config.rasterMib * (int64_t(1) << 20), bytesOfHead) * group, to.heads), 1);
-  return {entry, true, to.heads * items, raster, sums};
+  return {entry, true, to.heads * items, raster, sums, to.heads, ofGradient ? request.headDim / 8 : 0};
 }
 
 } // namespace
 
 LaunchPlan sm90BackwardPlan(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  Sm90Plan to{BackwardPlan(request, config.blockM, backwardRates(request).key), config};
+  Sm90Plan to{BackwardPlan(request, config.blockM, config.blockN, backwardRates(request).key), config};
   const int64_t walk = request.isDetached ? 2 : 1, last = walk + config.walksQueries(); // numbers of launches
   Statistics statistics{to.appendRows("lse", to.rateSets, 0, last),
                         to.appendRows("delta", to.rateSets, 0, request.isDetached ? 1 : last)};
   appendPrepare(to, statistics);
   if (request.isDetached) {
     const PointerSource deltas = to.appendRows("branch_delta", to.branches(), 1, last);
-    appendWalk(to, statistics, walkOfQueries(to, "heddle_branch_deltas", deltas))
+    appendWalk(to, statistics, walkOfQueries(to, "heddle_branch_deltas", deltas, false))
         .clears.push_back({deltas, 0, to.rowsOf(to.branches()), 0}); // of rows that do not exist
     statistics.delta = deltas;
   }
   if (config.walksQueries()) {
     appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", statistics.delta)); // adds to nothing
-    appendWalk(to, statistics, walkOfQueries(to, "heddle_query_walk", statistics.delta));
+    appendWalk(to, statistics, walkOfQueries(to, "heddle_query_walk", statistics.delta, true));
     return std::move(to.plan);
   }
   const QuerySums sums(to, sumColumns(request, config) * sumSplits(config), walk, walk + 1);

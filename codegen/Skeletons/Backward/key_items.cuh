@@ -8,6 +8,7 @@
 namespace heddle {
 
 struct KeyItem {
+  int32_t number; // of its head
   int32_t batch, kvHead, firstHead;
   int32_t variant, keyRate;
   int32_t firstKey, lastKey; // rows of k and v; lastKey exists
@@ -23,6 +24,21 @@ DEV int32_t itemsPerHead(const KernelParams &p) {
   return items;
 }
 
+// An item of a (batch, kv head) pair. False: the head has no such item.
+DEV bool placeKeyItem(const KernelParams &p, int32_t pair, int32_t number, KeyItem &item) {
+  item.number = number;
+  item.batch = pair / p.kvHeads;
+  item.kvHead = pair - item.batch * p.kvHeads;
+  item.firstHead = item.kvHead * (p.heads / p.kvHeads);
+  item.variant = Pattern::variant(makeContext(p, item.batch, item.firstHead));
+  item.keyRate = TransposedPattern::keyRate(item.variant);
+  const int32_t tile = number / item.keyRate, residue = number - tile * item.keyRate;
+  const int32_t keysInClass = ceilDiv(p.seqlenK - residue, item.keyRate), first = tile * kBlockN;
+  item.firstKey = residue + item.keyRate * first;
+  item.lastKey = residue + item.keyRate * (min(first + kBlockN, keysInClass) - 1);
+  return first < keysInClass;
+}
+
 // Sections of p.raster consecutive (batch, kv head) pairs; inside a section all heads of one key tile follow each other.
 // False: the head has no such item.
 DEV bool decodeKeyItem(const KernelParams &p, int32_t index, KeyItem &item) {
@@ -35,16 +51,7 @@ DEV bool decodeKeyItem(const KernelParams &p, int32_t index, KeyItem &item) {
   const int32_t pair = firstPair + (index - number * sectionPairs);
   if (KernelTraits::kRasterReversed)
     number = items - 1 - number;
-  item.batch = pair / p.kvHeads;
-  item.kvHead = pair - item.batch * p.kvHeads;
-  item.firstHead = item.kvHead * (p.heads / p.kvHeads);
-  item.variant = Pattern::variant(makeContext(p, item.batch, item.firstHead));
-  item.keyRate = TransposedPattern::keyRate(item.variant);
-  const int32_t tile = number / item.keyRate, residue = number - tile * item.keyRate;
-  const int32_t keysInClass = ceilDiv(p.seqlenK - residue, item.keyRate), first = tile * kBlockN;
-  item.firstKey = residue + item.keyRate * first;
-  item.lastKey = residue + item.keyRate * (min(first + kBlockN, keysInClass) - 1);
-  return first < keysInClass;
+  return placeKeyItem(p, pair, number, item);
 }
 
 // The query tiles that one head visits for a key tile, across branches and ranges.
@@ -64,14 +71,8 @@ public:
 
   // False: nothing follows. Row i of the tile is row firstRow + i * queryRate of q.
   DEV bool next(QueryTile &tile) {
-    while (cursor == range.end) {
-      if (branch == Pattern::kBranchCount)
-        return false;
-      range = TransposedPattern::nextRange(context, variant, branch, tileFirst, tileLast, kBlockM, range.end);
-      cursor = range.begin;
-      if (range.begin == kNoTile)
-        enterBranch(branch + 1);
-    }
+    if (!findRange())
+      return false;
     const int32_t rate = queryRate();
     const bool isFull = cursor >= range.fullBegin && cursor < range.fullEnd &&
                         item.firstKey + item.keyRate * (kBlockN - 1) <= item.lastKey;
@@ -82,9 +83,32 @@ public:
     return true;
   }
 
+  // Goes on by as many; false: fewer follow.
+  DEV bool skips(int32_t tiles) {
+    for (int32_t seen = 0; seen < tiles; cursor = range.end) {
+      if (!findRange())
+        return false;
+      seen += range.end - cursor;
+    }
+    return true;
+  }
+
   DEV ClassTile place() const { return ClassTile{queryRate(), residue, number}; } // of the last tile
 
 private:
+  // The cursor lies in a range; false: nothing follows.
+  DEV bool findRange() {
+    while (cursor == range.end) {
+      if (branch == Pattern::kBranchCount)
+        return false;
+      range = TransposedPattern::nextRange(context, variant, branch, tileFirst, tileLast, kBlockM, range.end);
+      cursor = range.begin;
+      if (range.begin == kNoTile)
+        enterBranch(branch + 1);
+    }
+    return true;
+  }
+
   DEV int32_t queryRate() const { return TransposedPattern::queryRate(variant, branch); }
 
   static constexpr int32_t kNoTile = 0x7fffffff;

@@ -17,7 +17,7 @@
 //   kHeadDim, kValueDim  multiples of 8, up to 128
 //   Element              of all tensors; kElementBytes, kMmaStep are its numbers
 //   kQueryRates[kQueryRateCount]             distinct rates of queries (row_statistics.cuh)
-//   kSquare              as in sm90_backward.cuh
+//   kTilesAreWhole, kSquare   as in sm90_backward.cuh
 //   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
 //   kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemStatistics   byte offsets in dynamic shared memory, multiples of
 //                        128; with kSmemStageBytes of each, of one slot

@@ -7,6 +7,7 @@
 namespace heddle {
 
 struct QueryItem {
+  int32_t number; // of its head
   int32_t batch, head, kvHead;
   int32_t variant, queryRate;
   int32_t firstRow, lastRow; // of q; lastRow exists
@@ -22,16 +23,9 @@ DEV int32_t queryItemsPerHead(const KernelParams &p) {
   return items;
 }
 
-// Sections of p.raster consecutive (batch, head) pairs; inside a section all heads of one query tile follow each other,
-// the last tile first. False: the head has no such item.
-DEV bool decodeQueryItem(const KernelParams &p, int32_t index, QueryItem &item) {
-  const int32_t items = queryItemsPerHead(p), pairs = p.batch * p.heads;
-  int32_t sectionPairs = min(p.raster, pairs);
-  const int32_t section = index / (sectionPairs * items), firstPair = section * sectionPairs;
-  index -= firstPair * items;
-  sectionPairs = min(sectionPairs, pairs - firstPair);
-  const int32_t round = index / sectionPairs, pair = firstPair + (index - round * sectionPairs);
-  const int32_t number = items - 1 - round;
+// An item of a (batch, head) pair. False: the head has no such item.
+DEV bool placeQueryItem(const KernelParams &p, int32_t pair, int32_t number, QueryItem &item) {
+  item.number = number;
   item.batch = pair / p.heads;
   item.head = pair - item.batch * p.heads;
   item.kvHead = item.head / (p.heads / p.kvHeads);
@@ -42,6 +36,18 @@ DEV bool decodeQueryItem(const KernelParams &p, int32_t index, QueryItem &item) 
   item.firstRow = residue + item.queryRate * first;
   item.lastRow = residue + item.queryRate * (min(first + kBlockN, rowsInClass) - 1);
   return first < rowsInClass;
+}
+
+// Sections of p.raster consecutive (batch, head) pairs; inside a section all heads of one query tile follow each other,
+// the last tile first. False: the head has no such item.
+DEV bool decodeQueryItem(const KernelParams &p, int32_t index, QueryItem &item) {
+  const int32_t items = queryItemsPerHead(p), pairs = p.batch * p.heads;
+  int32_t sectionPairs = min(p.raster, pairs);
+  const int32_t section = index / (sectionPairs * items), firstPair = section * sectionPairs;
+  index -= firstPair * items;
+  sectionPairs = min(sectionPairs, pairs - firstPair);
+  const int32_t round = index / sectionPairs, pair = firstPair + (index - round * sectionPairs);
+  return placeQueryItem(p, pair, items - 1 - round, item);
 }
 
 // The key tiles of an item, across branches and ranges.
@@ -56,14 +62,8 @@ public:
   // False: nothing follows. Key i of the tile is key firstRow + i * rate of k; those that do not exist are masked, as
   // the weight of a key of zeros may be infinite.
   DEV bool next(QueryTileHeader &tile) {
-    while (cursor == range.end) {
-      if (branch == Pattern::kBranchCount)
-        return false;
-      range = Pattern::nextRange(context, item.variant, branch, tileFirst, tileLast, kBlockM, range.end);
-      cursor = range.begin;
-      if (range.begin == kNoTile)
-        enterBranch(branch + 1);
-    }
+    if (!findRange())
+      return false;
     const int32_t rate = keyRate(), first = residue + rate * cursor * kBlockM;
     const bool isFull =
         cursor >= range.fullBegin && cursor < range.fullEnd && first + rate * (kBlockM - 1) < context.seqlenK;
@@ -74,9 +74,32 @@ public:
     return true;
   }
 
+  // Goes on by as many; false: fewer follow.
+  DEV bool skips(int32_t tiles) {
+    for (int32_t seen = 0; seen < tiles; cursor = range.end) {
+      if (!findRange())
+        return false;
+      seen += range.end - cursor;
+    }
+    return true;
+  }
+
   DEV ClassTile place() const { return ClassTile{keyRate(), residue, number}; } // of the last tile
 
 private:
+  // The cursor lies in a range; false: nothing follows.
+  DEV bool findRange() {
+    while (cursor == range.end) {
+      if (branch == Pattern::kBranchCount)
+        return false;
+      range = Pattern::nextRange(context, item.variant, branch, tileFirst, tileLast, kBlockM, range.end);
+      cursor = range.begin;
+      if (range.begin == kNoTile)
+        enterBranch(branch + 1);
+    }
+    return true;
+  }
+
   static constexpr int32_t kNoTile = 0x7fffffff;
   DEV int32_t keyRate() const { return Pattern::keyRate(item.variant, branch); }
 

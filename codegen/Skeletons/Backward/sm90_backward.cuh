@@ -11,11 +11,13 @@
 //   kStages              slots of the rings of Q and of d_out, 2 to 4
 //   kReduce              how the query gradient comes about: added to its sums from registers, or by copies of whole
 //                        tiles, or by a walk of its own (sm90_layout.cuh)
+//   kLongSplit           blocks that share an item of many tiles (sm90_teams.cuh); 1: none do
 //   kRasterReversed      1: last key tile first
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kHeadDim, kValueDim  multiples of 8, up to 128
 //   Element              of all tensors; kElementBytes, kMmaStep are its numbers
-//   kSquare              pairs are kept or dropped by squares of so many rows and keys of a class; 1: or one by one
+//   kTilesAreWhole       1: pairs are kept or dropped by whole tiles, 2: likewise, of what lies in the pattern's band
+//   kSquare              otherwise: pairs are kept or dropped by squares of so many rows and keys of a class; 1: or one by one
 //   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount], kMapsPerRate   as in sm90_forward.cuh
 //   kSmemBarriers, kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemGradient, kSmemStatistics   byte offsets in dynamic
@@ -39,6 +41,7 @@
 #include "Backward/sm90_backward_params.cuh"
 #include "Backward/sm90_backward_shared.cuh"
 #include "Backward/key_items.cuh"
+#include "Backward/sm90_teams.cuh"
 #include "Backward/transposed_scores.cuh"
 #include "Backward/sm90_query_gradient.cuh"
 #include "Backward/sm90_backward_loader.cuh"
@@ -70,19 +73,20 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
   using namespace heddle;
   beginBlock(kConsumerWarps + kWriterWarps);
   KeyItem item;
-  if (!decodeKeyItem(p, blockIdx.x, item))
+  TeamShare share;
+  if (!decodeShare(p, blockIdx.x, item, share))
     return;
   const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
   if (warpgroup == kConsumers) {
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
     const int32_t warp = ptx::valueOfLane((threadIdx.x - kConsumerThreads) / 32, 0);
     if (warp == 0)
-      Loader(p, item).run();
+      Loader(p, item).run(share);
     else if (warp <= kWriterWarps)
       GradientWriter(p, item, warp - 1).run();
   } else {
     ptx::growRegisters<KernelTraits::kConsumerRegisters>();
-    Consumer(p, item, warpgroup).run();
+    Consumer(p, item, warpgroup).run(share);
   }
 }
 
@@ -91,16 +95,17 @@ template <class Walk> DEV void walkKeyTiles(const heddle::KernelParams &p) {
   using namespace heddle;
   beginBlock(kConsumerWarps);
   QueryItem item;
-  if (!decodeQueryItem(p, blockIdx.x, item))
+  TeamShare share{-1, 0};
+  if (!(Walk::kHasTeams ? decodeShare(p, blockIdx.x, item, share) : decodeQueryItem(p, blockIdx.x, item)))
     return;
   const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
   if (warpgroup == kConsumers) {
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
     if (threadIdx.x - kConsumerThreads < 32)
-      KeyLoader(p, item).run();
+      KeyLoader(p, item).run(share);
   } else {
     ptx::growRegisters<KernelTraits::kConsumerRegisters>();
-    Walk(p, item, warpgroup).run();
+    Walk(p, item, warpgroup).run(share);
   }
 }
 

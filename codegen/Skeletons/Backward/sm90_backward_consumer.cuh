@@ -90,11 +90,13 @@ DEV void storeGradientRow(void *to, const int64_t (&stride)[3], const GradientRo
 }
 
 class Consumer {
+  static constexpr bool kMakesWeightsUnderProducts = kBlockM == kConsumerRows;
+
 public:
   DEV Consumer(const KernelParams &p, const KeyItem &item, int32_t consumer)
       : p(p), item(item), consumer(consumer), queries(0), count(0) {}
 
-  DEV void run() {
+  DEV void run(const TeamShare &share) {
     clearSums(keyGradient);
     clearSums(valueGradient);
     ptx::waitParity(kKeysFull, 0);
@@ -106,7 +108,8 @@ public:
       else
         walkTiles(tile);
     }
-    storeGradients();
+    if (share.isAlone() || joinTeam(share))
+      storeGradients();
   }
 
 private:
@@ -143,7 +146,8 @@ private:
       ptx::waitMma<0>();
       ptx::pin(queryGradient);
       Scores products;
-      beginValueProducts(products, weights);
+      beginProducts(products);
+      beginValues(weights);
       if (hasPrevious)
         leave(queryGradient, previous);
       ptx::waitMma<1>();
@@ -164,7 +168,8 @@ private:
     lastQueryGradient(previous);
   }
 
-  // Without the query gradient: products of the tile before run under the scores of this one.
+  // Without the query gradient: scores start under the key gradient of the tile before; score gradients are made under
+  // the value gradient and, where registers hold both, weights under dP.
   DEV void walkTilesAlone(QueryTileHeader tile) {
     Scores scores;
     bool hasPrevious = false;
@@ -174,15 +179,25 @@ private:
       ScoreOperand weights, gradients;
       ScoreFactors<kQueryTiles> factors;
       Scores products;
-      ptx::waitMma<0>();
-      ptx::pin(scores);
+      ptx::waitMma<kMakesWeightsUnderProducts ? 1 : 0>();
       ptx::pin(keyGradient);
       ptx::pin(valueGradient);
       if (hasPrevious)
         releasePrevious();
-      makeWeights(weights, factors, scores, tile);
       ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
-      beginValueProducts(products, weights);
+      if constexpr (kMakesWeightsUnderProducts) {
+        beginProducts(products);
+        ptx::waitMma<1>();
+      }
+      ptx::pin(scores);
+      makeWeights(weights, factors, scores, tile);
+      if constexpr (kMakesWeightsUnderProducts) {
+        ptx::waitMma<0>();
+        ptx::fenceMma();
+      } else {
+        beginProducts(products);
+      }
+      beginValues(weights);
       ptx::waitMma<1>();
       ptx::pin(products);
       makeGradients(gradients, products, weights, factors);
@@ -219,11 +234,13 @@ private:
     ptx::commitMma();
   }
 
-  // dP in a group of its own, then dV += P^T d_out.
-  DEV void beginValueProducts(Scores &products, const ScoreOperand &weights) {
+  DEV void beginProducts(Scores &products) const {
     ptx::fenceMma();
     startScores<kValueSteps>(products, ownRows(kValueTile), outAddress());
     ptx::commitMma();
+  }
+
+  DEV void beginValues(const ScoreOperand &weights) {
     startSum(valueGradient, weights, outAddress());
     ptx::commitMma();
   }
@@ -321,6 +338,19 @@ private:
     } else {
       GradientWriter::leave(consumer, sums);
     }
+  }
+
+  // True: the sums are those of all blocks of the team.
+  DEV bool joinTeam(const TeamShare &share) {
+    constexpr int kKeyPieces = KernelTraits::kHeadDim / 8, kPieces = kKeyPieces + KernelTraits::kValueDim / 8;
+    const TeamSums<kPieces> sums(p, share, pairsOf(p, item));
+    sums.leave(keyGradient, 0);
+    sums.leave(valueGradient, kKeyPieces);
+    if (!sums.isLast())
+      return false;
+    sums.collect(keyGradient, 0);
+    sums.collect(valueGradient, kKeyPieces);
+    return true;
   }
 
   DEV void storeGradients() const {

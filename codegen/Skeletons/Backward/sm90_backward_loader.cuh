@@ -22,8 +22,9 @@ public:
   DEV Loader(const KernelParams &p, const KeyItem &item)
       : p(p), item(item), lane(threadIdx.x % 32), queries(1), outs(1) {}
 
-  DEV void run() {
+  DEV void run(const TeamShare &share) {
     sendKeys();
+    Turns turns(share);
     const int32_t group = p.heads / p.kvHeads;
 #pragma unroll 1
     for (int32_t head = item.firstHead; head < item.firstHead + group; ++head) {
@@ -32,7 +33,8 @@ public:
       QueryTileHeader tile;
 #pragma unroll 1
       while (walk.next(tile))
-        send(walk, tile);
+        if (turns.isOwn())
+          send(walk, tile);
     }
     ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
     if (lane == 0) {

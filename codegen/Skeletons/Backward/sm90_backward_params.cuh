@@ -21,6 +21,7 @@ struct KernelParams : PatternOperands {
   void *keyGradient, *valueGradient;
   const float *lse, *delta;                             // of tiles (row_statistics.cuh)
   float *sums;                                          // query_sums.cuh; of heddle_branch_deltas the deltas
+  float *teams;                                         // sm90_teams.cuh, of kernels that have them
   void *queryGradient;                                  // of heddle_query_walk alone
   int64_t keyGradientStride[3], valueGradientStride[3]; // batch, row, head; in elements
   int64_t queryGradientStride[3];

@@ -26,7 +26,8 @@ constexpr uint32_t kOutFull = kQueryEmpty + 8 * kStages, kOutEmpty = kOutFull + 
 constexpr uint32_t kScoresFull = kOutEmpty + 8 * kStages;
 constexpr uint32_t kTileHeaders = kScoresFull + 8 * kScoreStages;
 constexpr uint32_t kTileHeaderBytes = 16;
-static_assert(kTileHeaders % 16 == 0 && kTileHeaders + kTileHeaderBytes * kStages <= kBarriers + kBarrierBytes,
+constexpr uint32_t kTeamWord = kTileHeaders + kTileHeaderBytes * kStages; // blocks of a team that arrived before
+static_assert(kTileHeaders % 16 == 0 && kTeamWord + 4 <= kBarriers + kBarrierBytes,
               "barriers and headers fit the region planned for them");
 constexpr uint32_t kStatistics = kSharedBase + KernelTraits::kSmemStatistics;
 constexpr uint32_t kStatisticsBytes = 2 * kBlockM * 4; // lse in log2 units, then delta, of each row
@@ -47,6 +48,7 @@ constexpr int kGradientTileBytes = kConsumerRows * kSumColumns * 4; // of one co
 
 // Barriers of the whole block by number: 0 is __syncthreads.
 constexpr int kGradientFull = 1, kGradientEmpty = kGradientFull + kMaxConsumers;
+constexpr int kTeamBarrier = kGradientEmpty + kMaxConsumers;
 
 // What the producer says of a query tile beside its data.
 struct QueryTileHeader : QueryTile {

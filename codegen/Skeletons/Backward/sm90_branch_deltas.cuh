@@ -9,10 +9,12 @@ namespace heddle {
 
 class BranchDeltas {
 public:
+  static constexpr bool kHasTeams = false;
+
   DEV BranchDeltas(const KernelParams &p, const QueryItem &item, int32_t consumer)
       : p(p), item(item), rows(p, item, consumer), keys(0), branch(0) {}
 
-  DEV void run() {
+  DEV void run(const TeamShare &) {
     rows.readLse();
     clear();
     ptx::waitParity(kKeysFull, 0);

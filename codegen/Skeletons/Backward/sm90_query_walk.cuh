@@ -21,15 +21,18 @@ class KeyLoader {
 public:
   DEV KeyLoader(const KernelParams &p, const QueryItem &item) : p(p), item(item), keys(1) {}
 
-  DEV void run() {
+  DEV void run(const TeamShare &share) {
     const bool copies = threadIdx.x % 32 == 0;
     if (copies)
       sendQueries();
     const PatternContext context = makeContext(p, item.batch, item.head);
     KeyTileWalk walk(context, item);
     QueryTileHeader tile;
+    Turns turns(share);
 #pragma unroll 1
     while (walk.next(tile)) {
+      if (!turns.isOwn())
+        continue;
       ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
       ptx::waitParity(kOutEmpty + 8 * keys.slot(), keys.parity());
       if (copies)
@@ -156,10 +159,12 @@ private:
 
 class QueryConsumer {
 public:
+  static constexpr bool kHasTeams = true;
+
   DEV QueryConsumer(const KernelParams &p, const QueryItem &item, int32_t consumer)
       : p(p), item(item), rows(p, item, consumer), keys(0) {}
 
-  DEV void run() {
+  DEV void run(const TeamShare &share) {
     clearSums(queryGradient);
     rows.readLse();
     readDelta(0);
@@ -168,6 +173,22 @@ public:
     walkTiles();
     ptx::waitMma<0>();
     ptx::pin(queryGradient);
+    if (share.isAlone() || joinTeam(share))
+      storeGradient();
+  }
+
+private:
+  // True: the sums are those of all blocks of the team.
+  DEV bool joinTeam(const TeamShare &share) {
+    const TeamSums<KernelTraits::kHeadDim / 8> sums(p, share, pairsOf(p, item));
+    sums.leave(queryGradient, 0);
+    if (!sums.isLast())
+      return false;
+    sums.collect(queryGradient, 0);
+    return true;
+  }
+
+  DEV void storeGradient() const {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       storeGradientRow(p.queryGradient, p.queryGradientStride,
@@ -175,7 +196,6 @@ public:
                        p.scaleLog2 * kLogOf2);
   }
 
-private:
   DEV void walkTiles() {
     bool hasPrevious = false;
 #pragma unroll 1

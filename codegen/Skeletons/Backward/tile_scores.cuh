@@ -67,6 +67,35 @@ template <int Tiles> DEV void packScores(uint32_t (&operand)[Tiles / 2][4], cons
       operand[n / 2][n % 2 * 2 + half] = pack(scores[n][2 * half], scores[n][2 * half + 1]);
 }
 
+template <class Place, int Tiles> DEV void maskMissing(float (&scores)[Tiles][4], const Place &place) {
+  const bool exists[2] = {place.rowExists(0), place.rowExists(1)};
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot)
+      scores[n][slot] = exists[slot / 2] & place.columnExists(n, slot) ? scores[n][slot] : -INFINITY;
+}
+
+// A bit of `kept` for each column of the lane in its row.
+template <int Tiles> DEV void maskBits(float (&scores)[Tiles][4], int half, uint32_t kept) {
+#pragma unroll
+  for (int bit = 0; bit < Tiles * 2; ++bit) {
+    float &score = scores[bit / 2][half * 2 + bit % 2];
+    score = kept & 1u << bit ? score : -INFINITY;
+  }
+}
+
+// Of a kept tile, what lies in the band.
+template <int Branch, class Place, int Tiles> DEV void maskBand(float (&scores)[Tiles][4], const Place &place) {
+  using Functions = typename Place::Functions;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const uint32_t word = Functions::template bandColumns<LaneColumns>(place.context, place.variant, Branch,
+                                                                       place.rowPosition(half), place.firstColumn);
+    maskBits(scores, half, place.rowExists(half) ? word : 0);
+  }
+}
+
 template <int Branch, class Place, int Tiles>
 DEV void maskRow(float (&scores)[Tiles][4], const Place &place, int half) {
   using Functions = typename Place::Functions;
@@ -74,12 +103,7 @@ DEV void maskRow(float (&scores)[Tiles][4], const Place &place, int half) {
   if constexpr (Functions::kHasKeptColumns[Branch]) {
     const uint32_t word = Functions::template keptColumns<LaneColumns>(place.context, place.variant, Branch,
                                                                        place.rowPosition(half), place.firstColumn);
-    const uint32_t kept = exists ? word : 0;
-#pragma unroll
-    for (int bit = 0; bit < Tiles * 2; ++bit) {
-      float &score = scores[bit / 2][half * 2 + bit % 2];
-      score = kept & 1u << bit ? score : -INFINITY;
-    }
+    maskBits(scores, half, exists ? word : 0);
   } else {
 #pragma unroll
     for (int bit = 0; bit < Tiles * 2; ++bit) {
@@ -115,7 +139,11 @@ template <int Branch = 0, class Place, int Tiles> DEV void maskScores(float (&sc
     if (place.branch != Branch)
       return maskScores<Branch + 1>(scores, place);
   }
-  if constexpr (KernelTraits::kSquare > 1 && !Place::Functions::kHasKeptColumns[Branch]) {
+  if constexpr (KernelTraits::kTilesAreWhole == 1) {
+    maskMissing(scores, place);
+  } else if constexpr (KernelTraits::kTilesAreWhole == 2) {
+    maskBand<Branch>(scores, place);
+  } else if constexpr (KernelTraits::kSquare > 1 && !Place::Functions::kHasKeptColumns[Branch]) {
     maskSquares<Branch>(scores, place);
   } else {
     maskRow<Branch>(scores, place, 0);
