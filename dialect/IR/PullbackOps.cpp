@@ -57,9 +57,8 @@ void SegmentOp::complement(const Frame &frame, PieceList &out) {
 }
 Value SegmentOp::buildPredicate(PredicateFrame &frame) {
   Value length = Sizes{getDynamicSizes(), getSizes()}.value(0, frame);
-  Value index = frame.floorDiv(frame.q, length);
-  Value same = frame.equal(index, frame.floorDiv(frame.k, length));
-  Value start = frame.mul(index, length);
+  Value ofQ = frame.floorDiv(frame.q, length), ofK = frame.floorDiv(frame.k, length);
+  Value same = frame.equal(ofQ, ofK), start = frame.mul(frame.isOfKey ? ofK : ofQ, length);
   PredicateFrame inner = frame;
   inner.q = frame.sub(frame.q, start);
   inner.k = frame.sub(frame.k, start);
@@ -201,8 +200,9 @@ Value DilateOp::buildPredicate(PredicateFrame &frame) {
   bool every = getRule() == OffsetRule::every;
   Value rate = frame.constant(getRate());
   Value rowClass = frame.mod(frame.q, rate), keyClass = frame.mod(frame.k, rate);
-  Value offset = every ? rowClass : frame.headExpr(offsetExpr(getRate(), getAt(), getRule(), frame.group));
-  Value same = frame.equal(keyClass, offset);
+  Value known = frame.isOfKey ? keyClass : rowClass;
+  Value offset = every ? known : frame.headExpr(offsetExpr(getRate(), getAt(), getRule(), frame.group));
+  Value same = frame.equal(every && frame.isOfKey ? rowClass : keyClass, offset);
   if (!every)
     same = frame.both(frame.equal(rowClass, offset), same);
   PredicateFrame inner = frame;
