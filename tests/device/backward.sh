@@ -45,7 +45,9 @@ verify() { # verify <pattern file> <shape, options of its inputs> [configuration
 
 for shape in "${shapes[@]}"; do beside make_inputs "$shape"; done
 grouped="2 333 333 6 2 64 bf16" wide="1 513 513 2 1 96 fp16" narrow="1 100 130 2 2 24 bf16"
-for shape in "$grouped" "$wide" "$narrow"; do beside make_inputs "$shape"; done
+above=("1 333 400 4 2 256 bf16" "1 257 257 2 2 192 fp16" "2 130 200 2 2 136 bf16") # two consumers share keys
+for shape in "$grouped" "$wide" "$narrow" "${above[@]}"; do beside make_inputs "$shape"; done
+beside make_inputs "${above[0]}" --value-dim=64
 beside make_inputs "$grouped" --with=d_lse
 wait
 for pattern in patterns/*.mlir; do
@@ -60,6 +62,11 @@ for pattern in causal sliding_window bigbird alibi softcap longnet sink; do
 done
 for config in block_m=16 block_m=32,stages=3 block_n=64,warps=4 block_m=32,warps=4 walk_in_memory=1; do
   for pattern in full causal dilated longnet longnet_base longvit_1k hierarchical; do beside verify "patterns/$pattern.mlir" "${shapes[1]}" "$portable,$config"; done
+done
+for pattern in full causal sliding_window bigbird longnet softcap; do
+  for shape in "${above[@]}" "${above[0]}--value-dim=64"; do
+    for config in "" reduce=2 "$portable"; do beside verify "patterns/$pattern.mlir" "$shape" "$config"; done
+  done
 done
 configs="block_m=64,reduce=0 block_m=64,reduce=1 block_m=128,reduce=0 block_m=64,reduce=1,stages=3 block_m=64,block_n=64
   block_m=64,block_n=64,reduce=2 block_m=128,reduce=2 block_m=64,reduce=2,stages=3"

@@ -1,4 +1,4 @@
-// Portable kernels of gradients without a GPU: their whole text, launched as their plan says, on the host, a thread at a
+// Kernels of gradients without a GPU: their whole text, launched as their plan says, on the host, a thread at a
 // time; results against the definition. Slow machines afford a part of the library here, tests/device runs all of it.
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
@@ -15,6 +15,8 @@ using namespace heddle;
 using namespace heddle::test;
 
 namespace {
+
+constexpr const char *kHopper = "sm_90a"; // here by the skeleton of its own
 
 /// What is compiled: a pattern of the library, and fields of its configuration.
 struct Kernel {
@@ -34,7 +36,8 @@ std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &fi
   shape.headDim = kernel.headDim;
   shape.valueDim = kernel.valueDim;
   shape.dtype = kernel.dtype;
-  const std::string changes = "skeleton=portable_backward" + kernel.changes;
+  const bool isOfHopper = std::string(kernel.arch) == kHopper;
+  const std::string changes = (isOfHopper ? "skeleton=sm90_backward" : "skeleton=portable_backward") + kernel.changes;
   const KernelRequest request = makeRequest(*prepared, shape);
   auto config = parseConfig(request, changes);
   REQUIRE_MESSAGE(config.isOk(), config.status().message());
@@ -124,6 +127,14 @@ TEST_CASE("gradients by the portable kernel: head dims and types") {
   check({"full", 8, 120, DType::bf16}, {sizesOf(70, 70, 2, 2)});
 }
 
+TEST_CASE("gradients by the portable kernel: pairs of warps share the keys of wide heads") {
+  check({"causal", 256, 256}, {sizesOf(70, 50, 2, 1)}, true);
+  check({"sliding_window", 192, 128, DType::fp16, "", "sm_90"}, {sizesOf(60, 60, 2, 2)});
+  check({"full", 136, 200}, {sizesOf(40, 50, 2, 2)});
+  check({"softcap", 8, 144, DType::bf16, ",block_m=16,block_n=64,warps=8"}, {sizesOf(50, 70, 2, 1)});
+  check({"longnet_tiny", 136, 136, DType::fp16}, {sizesOf(60, 60, 2, 2)});
+}
+
 TEST_CASE("gradients by the portable kernel: configurations") {
   for (const char *changes :
        {",block_m=16,block_n=64,warps=4", ",block_m=32,stages=3", ",block_m=32,warps=4,walk_in_memory=1"})
@@ -140,4 +151,20 @@ TEST_CASE("gradients by the portable kernel: rates, lists, tensors, scores, sink
 TEST_CASE("gradients by the portable kernel: detached branches have deltas of their own") {
   check({"longnet"}, {sizesOf(200, 150, 4, 2)}, true);
   check({"longnet_tiny", 128, 128, DType::fp16, "", "sm_120"}, {sizesOf(150, 150, 2, 2)});
+}
+
+TEST_CASE("gradients by Hopper's kernel: every way to the query gradient") {
+  for (const char *changes : {",reduce=1", ",reduce=0,block_m=64", ",reduce=2,block_m=64,block_n=64"})
+    check({"causal", 64, 64, DType::bf16, changes, kHopper}, {sizesOf(150, 200, 4, 2)}, true);
+  check({"longnet", 64, 64, DType::fp16, "", kHopper}, {sizesOf(200, 150, 2, 1)});
+}
+
+TEST_CASE("gradients by Hopper's kernel: two consumers share the keys of wide heads") {
+  check({"causal", 256, 256, DType::bf16, "", kHopper}, {sizesOf(1, 1, 1, 1), sizesOf(280, 200, 2, 1)}, true);
+  check({"causal", 256, 256, DType::bf16, ",reduce=2", kHopper}, {sizesOf(200, 280, 2, 1)});
+  check({"bigbird", 256, 200, DType::bf16, ",producer_registers=56", kHopper}, {sizesOf(130, 130, 1, 1)});
+  check({"softcap", 136, 136, DType::fp16, "", kHopper}, {sizesOf(150, 100, 1, 1)});
+  check({"sliding_window", 136, 192, DType::fp16, ",stages=3", kHopper}, {sizesOf(150, 150, 2, 2)});
+  check({"softcap", 40, 200, DType::bf16, ",reduce=2", kHopper}, {sizesOf(100, 170, 2, 2)});
+  check({"longnet", 192, 128, DType::bf16, "", kHopper}, {sizesOf(150, 150, 2, 1)}, true);
 }

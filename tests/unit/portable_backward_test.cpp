@@ -143,8 +143,8 @@ TEST_CASE("a block for every key tile of a kv head, with keys in classes where t
 
 TEST_CASE("defaults and spare configurations are feasible for all that is served, on every architecture") {
   for (const GpuArch &arch : gpuArchs())
-    for (int64_t headDim = 8; headDim <= 128; headDim += 8)
-      for (int64_t valueDim : {int64_t(8), headDim, int64_t(128)})
+    for (int64_t headDim = 8; headDim <= 256; headDim += 8)
+      for (int64_t valueDim : {int64_t(8), headDim, int64_t(128), int64_t(256)})
         for (bool hasScores : {false, true}) {
           KernelRequest request = requestOf(headDim);
           request.arch = &arch;
@@ -163,12 +163,12 @@ TEST_CASE("defaults and spare configurations are feasible for all that is served
 }
 
 TEST_CASE("what is not served, and what is infeasible, is said") {
-  KernelRequest wide = requestOf(136), wideOut = requestOf();
-  CHECK(skeleton().appliesTo(wide).message() ==
-        "portable_backward: serves head dims that are multiples of 8 up to 128, not 136");
+  KernelRequest tooWide = requestOf(264), wideOut = requestOf();
+  CHECK(skeleton().appliesTo(tooWide).message() ==
+        "portable_backward: serves head dims that are multiples of 8 up to 256, not 264");
   wideOut.setTypes(DType::bf16, true);
   CHECK(skeleton().appliesTo(wideOut).message() == "portable_backward: serves out and d_out of the type of q only");
-  const KernelRequest request = requestOf(128);
+  KernelRequest request = requestOf(128);
   const auto reasonFor = [&](std::initializer_list<std::pair<const char *, int64_t>> changes) {
     KernelConfig config = skeleton().defaultConfig(request);
     for (const auto &[field, value] : changes)
@@ -184,6 +184,10 @@ TEST_CASE("what is not served, and what is infeasible, is said") {
   CHECK(reasonFor({{"block_n", 128}, {"warps", 8}, {"block_m", 64}}) ==
         "portable_smem: need 148480 B, the least of all GPUs is 101376 B");
   CHECK(reasonFor({{"min_blocks", 3}}).find("registers: need at least") == 0);
+  request = requestOf(256);
+  CHECK(reasonFor({}) == "");
+  CHECK(reasonFor({{"warps", 3}}) == "tiles: block_n is 32, expected a multiple of 16 keys for each pair of 3 warps");
+  CHECK(reasonFor({{"block_m", 32}}) == "portable_smem: need 102912 B, the least of all GPUs is 101376 B");
 }
 
 TEST_CASE("Hopper's own skeleton comes first, the portable one serves the others") {

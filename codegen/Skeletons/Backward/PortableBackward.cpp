@@ -23,13 +23,14 @@ namespace {
 
 using Reason = std::optional<std::string>;
 
-constexpr int64_t kMmaRows = 16, kDimStep = 8, kMaxDim = 128;
-constexpr int64_t kSumsOfBranch = 2; // branch_sums.cuh
+constexpr int64_t kMmaRows = 16, kDimStep = 8, kMaxDim = 256;
+constexpr int64_t kMaxSliceDim = 128; // of d_k and d_v that one warp holds
+constexpr int64_t kSumsOfBranch = 2;  // branch_sums.cuh
 
 struct PortableBackwardConfig {
   int64_t blockM = 64;        ///< queries of a step
   int64_t blockN = 64;        ///< keys of a block
-  int64_t warps = 4;          ///< warps of a block, of block_n / warps keys each
+  int64_t warps = 4;          ///< warps of a block; those of a pair, in wide heads, have the same keys
   int64_t stages = 2;         ///< tiles of q and of d_out in shared memory
   int64_t minBlocks = 1;      ///< blocks of an SM that registers must allow
   int64_t walkInMemory = 0;   ///< 1: where the walk stands is kept in memory, not in registers
@@ -41,7 +42,6 @@ struct PortableBackwardConfig {
   operator KernelConfig() const { return writeFields(*this); }
 
   int64_t threads() const { return kWarpLanes * warps; }
-  int64_t rowTiles() const { return blockN / (kMmaRows * warps); }
 
   static const FieldsOf<PortableBackwardConfig> &fields() {
     using C = PortableBackwardConfig;
@@ -69,6 +69,16 @@ int64_t rowBytes(const KernelRequest &request, int64_t columns) {
 
 int64_t sumColumns(const KernelRequest &request) { return roundUp(request.headDim, kSumGroupColumns); }
 
+/// Warps that share keys, each with columns of its own of d_k and d_v.
+int64_t slicesOf(const KernelRequest &request) {
+  return std::max(request.headDim, request.valueDim) > kMaxSliceDim ? 2 : 1;
+}
+
+/// Columns of d_k or d_v that a warp holds: whole steps of a product, where there are several slices.
+int64_t sliceColumns(const KernelRequest &request, int64_t dim) {
+  return slicesOf(request) == 1 ? dim : roundUp((dim + 1) / 2, kMmaRows);
+}
+
 SmemLayout smemOf(const KernelRequest &request, const PortableBackwardConfig &config) {
   SmemLayout layout;
   layout.append("k", config.blockN * rowBytes(request, request.headDim));
@@ -80,10 +90,11 @@ SmemLayout smemOf(const KernelRequest &request, const PortableBackwardConfig &co
   return layout;
 }
 
-Reason checkTiles(const KernelRequest &, const PortableBackwardConfig &config) {
-  if (config.blockN % (kMmaRows * config.warps) != 0)
-    return "block_n is " + number(config.blockN) + ", expected a multiple of " + number(kMmaRows) +
-           " keys for each of " + number(config.warps) + " warps";
+Reason checkTiles(const KernelRequest &request, const PortableBackwardConfig &config) {
+  const int64_t slices = slicesOf(request);
+  if (config.warps % slices != 0 || config.blockN * slices % (kMmaRows * config.warps) != 0)
+    return "block_n is " + number(config.blockN) + ", expected a multiple of " + number(kMmaRows) + " keys for each " +
+           (slices == 1 ? "of " : "pair of ") + number(config.warps) + " warps";
   if (config.blockM % kMmaRows != 0 || config.warps % (config.blockM / kMmaRows) != 0)
     return "block_m is " + number(config.blockM) + ", expected a multiple of " + number(kMmaRows) +
            " queries, so many times as divide " + number(config.warps) + " warps";
@@ -102,9 +113,10 @@ Reason checkLoads(const KernelRequest &request, const PortableBackwardConfig &co
 Reason checkRegisters(const KernelRequest &request, const PortableBackwardConfig &config) {
   constexpr int64_t kAddresses = 32;
   const int64_t scores = config.blockM / 2;
-  const int64_t perTile =
-      (request.headDim + request.valueDim) / 2 + scores + scores / 2 + (request.hasScores ? scores / 2 : 0);
-  const int64_t need = config.rowTiles() * perTile + kAddresses;
+  const int64_t sums = (sliceColumns(request, request.headDim) + sliceColumns(request, request.valueDim)) / 2;
+  const int64_t perTile = sums + scores + scores / 2 + (request.hasScores ? scores / 2 : 0);
+  const int64_t rowTiles = config.blockN * slicesOf(request) / (kMmaRows * config.warps);
+  const int64_t need = rowTiles * perTile + kAddresses;
   const int64_t most = std::min<int64_t>(request.arch->maxRegistersPerThread,
                                          request.arch->registersPerSm / (config.threads() * config.minBlocks));
   if (need <= most)
@@ -147,10 +159,14 @@ protected:
   Status checkRequest(const KernelRequest &request) const override;
 };
 
-std::vector<Knob> PortableBackward::knobs(const KernelRequest &) const {
-  return {{"block_m", "queries of a step: fewer barriers, more registers", {32, 64}},
-          {"block_n", "keys of a block: fewer additions to the query gradient", {64, 128}},
-          {"warps", "warps of a block; keys of one warp are block_n / warps", {4, 8}},
+std::vector<Knob> PortableBackward::knobs(const KernelRequest &request) const {
+  const bool isWide = slicesOf(request) > 1;
+  const auto choices = [isWide](int64_t small) {
+    return isWide ? std::vector<int64_t>{small / 2, small} : std::vector<int64_t>{small, 2 * small};
+  };
+  return {{"block_m", "queries of a step: fewer barriers, more registers", choices(32)},
+          {"block_n", "keys of a block: fewer additions to the query gradient", choices(64)},
+          {"warps", "warps of a block: they share its keys, in pairs above head dims of 128", {4, 8}},
           {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
           {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
           {"walk_in_memory", "hold where the walk stands in memory: for ranges of many pieces", {0, 1}, {"no", "yes"}},
@@ -176,6 +192,12 @@ const std::vector<Constraint> &PortableBackward::constraints() const {
 KernelConfig PortableBackward::defaultConfig(const KernelRequest &request) const {
   const bool isWide = std::max(request.headDim, request.valueDim) > 64;
   PortableBackwardConfig config;
+  if (slicesOf(request) > 1) {
+    config.blockM = config.blockN = 32;
+    if (whyInfeasible(request, config))
+      config.blockM = kMmaRows;
+    return config;
+  }
   config.blockM = isWide ? 32 : 64;
   config.blockN = isWide ? 64 : 128;
   config.warps = isWide ? 4 : 8;
@@ -259,6 +281,7 @@ std::string PortableBackward::traits(const KernelRequest &request, const KernelC
   TraitsPrinter printer;
   printer.request(request);
   printer.config(config);
+  printer.constant("kColumnSlices", slicesOf(request));
   printer.constant("kVectorAdds", request.arch->features.hasVectorAdds);
   TileGrain(request, PortableBackwardConfig(config).blockM, PortableBackwardConfig(config).blockN).print(printer);
   printer.constant("kSumColumns", sumColumns(request));

@@ -17,16 +17,6 @@ namespace {
 
 using namespace sm90;
 
-constexpr int64_t kMaxGradientDim = 128;
-
-Sm90BackwardConfig startOf(const KernelRequest &request) {
-  Sm90BackwardConfig config;
-  config.reduce = stepsAreStrided(request) ? kReduceRegisters : kReduceCopies;
-  if (request.balance.firstKeysAreLong || (request.balance.hasLongRows && !request.balance.longRowsAreLast))
-    config.longSplit = kMaxTeam;
-  return config;
-}
-
 /// Pairs are kept or dropped by squares that a step does not fill.
 bool cutsSquares(const KernelRequest &request, int64_t blockM) {
   return request.grain > 1 && request.grain % blockM != 0;
@@ -60,14 +50,15 @@ public:
 
   // Steps of 128 queries where registers allow them and squares that are kept or dropped are not smaller.
   KernelConfig defaultConfig(const KernelRequest &request) const override {
-    Sm90BackwardConfig config = startOf(request);
-    Sm90BackwardConfig wide = config;
-    wide.blockM = 2 * kConsumerRows;
-    return !request.hasScores && !cutsSquares(request, wide.blockM) && !whyInfeasible(request, wide) ? wide : config;
+    const Sm90BackwardConfig config = shortStep(request);
+    Sm90BackwardConfig longer = config;
+    longer.blockM = 2 * kConsumerRows;
+    return !request.hasScores && !cutsSquares(request, longer.blockM) && !whyInfeasible(request, longer) ? longer
+                                                                                                         : config;
   }
 
-  // Fewer queries a step, then a walk of its own for d_q, which leaves the producing threads more registers: ranges of
-  // many pieces want them.
+  // Fewer queries a step, or, of wide heads, fewer registers of the consumers; then a walk of its own for d_q. They
+  // leave the producing threads more: ranges of many pieces want them.
   std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override {
     std::vector<KernelConfig> spares;
     const KernelConfig tried = defaultConfig(request);
@@ -78,8 +69,11 @@ public:
           spares.push_back(config);
       }
     };
-    Sm90BackwardConfig config = startOf(request);
+    Sm90BackwardConfig config = shortStep(request);
     offer(config);
+    config.producerRegisters = 56;
+    if (isWide(request))
+      offer(config);
     config.reduce = kReduceNone;
     for (int64_t producerRegisters : {24, 56, 88}) {
       config.producerRegisters = producerRegisters;
@@ -115,10 +109,11 @@ public:
     TraitsPrinter printer;
     printer.request(request);
     printer.config(given);
-    printer.constant("kConsumerRegisters", config.consumerRegisters());
+    printer.constant("kConsumerRegisters", consumerRegisters(request, config));
+    printer.constant("kPassesWeights", passesWeights(request));
     TileGrain(request, config.blockM, config.blockN).print(printer);
     printer.constant("kSumColumns", columns);
-    printer.constant("kSumSplits", sumSplits(config));
+    printer.constant("kSumSplits", sumSplits(request, config));
     printRowTraits(printer, request, rates.key);
     printer.smem(backwardSmem(request, config));
     printer.constant("kMapsPerRate", rates.mapsPerRate());
@@ -132,6 +127,18 @@ public:
            define("HEDDLE_QUERY_COLUMNS", columns);
   }
 
+private:
+  static Sm90BackwardConfig shortStep(const KernelRequest &request) {
+    Sm90BackwardConfig config;
+    config.reduce = stepsAreStrided(request) || isWide(request) ? kReduceRegisters : kReduceCopies;
+    if (isWide(request))
+      config.blockN = kConsumerRows;
+    const TileBalance &balance = request.balance;
+    if (!isWide(request) && (balance.firstKeysAreLong || (balance.hasLongRows && !balance.longRowsAreLast)))
+      config.longSplit = kMaxTeam;
+    return config;
+  }
+
 protected:
   Status checkRequest(const KernelRequest &request) const override {
     if (!servesArch(*request.arch))
@@ -141,9 +148,9 @@ protected:
     if (request.outType != request.qType)
       return Status::unsupported("serves out and d_out of the type of q only");
     for (int64_t dim : {request.headDim, request.valueDim})
-      if (dim % kHeadDimStep != 0 || dim > kMaxGradientDim)
+      if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
         return Status::unsupported("serves head dims that are multiples of " + std::to_string(kHeadDimStep) +
-                                   " up to " + std::to_string(kMaxGradientDim) + ", not " + std::to_string(dim));
+                                   " up to " + std::to_string(kMaxHeadDim) + ", not " + std::to_string(dim));
     return {};
   }
 };

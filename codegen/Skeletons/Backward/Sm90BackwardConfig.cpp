@@ -11,21 +11,43 @@ using namespace sm90;
 using Reason = std::optional<std::string>;
 
 constexpr int64_t kScoreStages = 2; // sm90_backward_shared.cuh
+constexpr int64_t kTileColumnElements = 64;
 
 int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 } // namespace
 
+bool isWide(const KernelRequest &request) { return std::max(request.headDim, request.valueDim) > kMaxJointDim; }
+
+bool passesWeights(const KernelRequest &request) { return isWide(request) && !request.hasScores; }
+
+int64_t consumersOf(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  return isWide(request) ? 2 : config.blockN / kConsumerRows;
+}
+
+int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  const int64_t left = (kPoolRegisters - config.producerRegisters) / 2 / kRegisterStep * kRegisterStep;
+  return consumersOf(request, config) == 1 ? kMostRegisters : std::min(left, kMostRegisters);
+}
+
 int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (!config.splitsColumns() || config.consumers() == 1)
+  const int64_t consumers = consumersOf(request, config);
+  const int64_t tileColumns = columnsOf(request.headDim, request.element().bytes);
+  if (isWide(request) && tileColumns > 1)
+    return kTileColumnElements;
+  if (isWide(request) || !config.splitsColumns() || consumers == 1)
     return roundUp(request.headDim, kSumGroupColumns);
   int64_t columns = kSumGroupColumns;
-  while (columns * config.consumers() < request.headDim)
+  while (columns * consumers < request.headDim)
     columns *= 2;
   return columns;
 }
 
-int64_t sumSplits(const Sm90BackwardConfig &config) { return config.splitsColumns() ? config.consumers() : 1; }
+int64_t sumSplits(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (isWide(request))
+    return roundUp(request.headDim, sumColumns(request, config)) / sumColumns(request, config);
+  return config.splitsColumns() ? consumersOf(request, config) : 1;
+}
 
 MapRates backwardRates(const KernelRequest &request) {
   std::vector<VariantRates> both = request.transposed;
@@ -48,9 +70,10 @@ SmemLayout backwardSmem(const KernelRequest &request, const Sm90BackwardConfig &
   layout.append("q", tileBytes(config.blockM, request.headDim, bytes), config.stages);
   layout.append("out", tileBytes(config.blockM, request.valueDim, bytes), config.stages);
   layout.append("scores", config.walksQueries() ? 0 : tileBytes(config.blockN, config.blockM, bytes), kScoreStages);
+  layout.append("weights", passesWeights(request) ? tileBytes(config.blockN, config.blockM, bytes) : 0, kScoreStages);
   layout.append("gradient",
                 config.reduce == kReduceCopies ? kConsumerRows * sumColumns(request, config) * kFloatBytes : 0,
-                config.consumers());
+                consumersOf(request, config));
   layout.append("statistics", 2 * config.blockM * kFloatBytes * config.stages);
   return layout;
 }
@@ -58,6 +81,9 @@ SmemLayout backwardSmem(const KernelRequest &request, const Sm90BackwardConfig &
 namespace {
 
 Reason checkTiles(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (isWide(request) && (config.blockN != kConsumerRows || config.blockM != kConsumerRows))
+    return "block_m and block_n are " + std::to_string(config.blockM) + " and " + std::to_string(config.blockN) +
+           ", expected 64 for head dims above " + std::to_string(kMaxJointDim);
   if (config.blockN != kConsumerRows && config.blockN != 2 * kConsumerRows)
     return "block_n is " + std::to_string(config.blockN) + ", expected 64 or 128";
   if (config.blockM != kConsumerRows && config.blockM != config.blockN)
@@ -65,15 +91,25 @@ Reason checkTiles(const KernelRequest &request, const Sm90BackwardConfig &config
   return std::nullopt;
 }
 
+/// Of each lane: what stays, and what lives while the query gradient leaves.
+int64_t neededRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  const int64_t scores = config.blockM / 2, factors = request.hasScores ? scores / 2 : 0;
+  const int64_t columns = sumColumns(request, config) / 2;
+  if (isWide(request)) {
+    const int64_t ofScores = scores + scores / 2 + factors,
+                  ofSums = config.walksQueries() ? 0 : scores / 2 + 2 * columns;
+    return std::max(request.headDim / 2 + std::max(ofScores, ofSums), request.valueDim / 2 + ofScores);
+  }
+  const int64_t queryGradient = config.walksQueries() ? scores / 2 : columns;
+  return (request.headDim + request.valueDim) / 2 + scores + scores / 2 + factors + queryGradient;
+}
+
 Reason checkRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  // Of each lane: what stays, and what lives while the query gradient leaves.
-  const int64_t kept = (request.headDim + request.valueDim) / 2, scores = config.blockM / 2;
-  const int64_t queryGradient = config.walksQueries() ? scores / 2 : sumColumns(request, config) / 2;
-  const int64_t need = kept + scores + scores / 2 + (request.hasScores ? scores / 2 : 0) + queryGradient;
+  const int64_t need = neededRegisters(request, config);
   if (config.producerRegisters % kRegisterStep != 0)
     return "producer_registers is " + std::to_string(config.producerRegisters) + ", expected a multiple of " +
            std::to_string(kRegisterStep);
-  const int64_t most = config.consumerRegisters() - 16; // for addresses and cursors
+  const int64_t most = consumerRegisters(request, config) - 16; // for addresses and cursors
   if (need <= most)
     return std::nullopt;
   return "sums and scores take " + std::to_string(need) + " registers of a thread, " + std::to_string(most) +
@@ -89,9 +125,20 @@ Reason checkSmem(const KernelRequest &request, const Sm90BackwardConfig &config)
 }
 
 Reason checkReduce(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (config.reduce != kReduceCopies || !stepsAreStrided(request))
+  if (config.reduce != kReduceCopies)
+    return std::nullopt;
+  if (isWide(request))
+    return "copies leave no room for the other tiles above head dims of " + std::to_string(kMaxJointDim) +
+           ", expected reduce=0 or 2";
+  if (!stepsAreStrided(request))
     return std::nullopt;
   return "tiles of rows at a stride are no copies in a row, expected reduce=0";
+}
+
+Reason checkTeams(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (!config.hasTeams() || !isWide(request))
+    return std::nullopt;
+  return "blocks share no tiles above head dims of " + std::to_string(kMaxJointDim) + ", expected long_split=1";
 }
 
 } // namespace
@@ -104,6 +151,7 @@ const std::vector<Constraint> &sm90BackwardConstraints() {
        ruleOf<C, checkTiles>},
       {"registers", "sums and scores of a step fit the registers", ruleOf<C, checkRegisters>},
       {"smem", "tiles fit the shared memory of a block", ruleOf<C, checkSmem>},
+      {"teams", "consumers that share keys have no team", ruleOf<C, checkTeams>},
       {"reduce", "copies add rows that follow each other", ruleOf<C, checkReduce>},
   };
   return list;

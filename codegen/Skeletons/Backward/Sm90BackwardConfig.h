@@ -36,11 +36,6 @@ struct Sm90BackwardConfig {
   Sm90BackwardConfig(const KernelConfig &config) { readFields(config, *this); }
   operator KernelConfig() const { return writeFields(*this); }
 
-  int64_t consumers() const { return blockN / sm90::kConsumerRows; }
-  int64_t consumerRegisters() const {
-    const int64_t left = (sm90::kPoolRegisters - producerRegisters) / 2 / sm90::kRegisterStep * sm90::kRegisterStep;
-    return consumers() == 1 ? sm90::kMostRegisters : std::min(left, sm90::kMostRegisters);
-  }
   bool splitsColumns() const { return blockM == sm90::kConsumerRows; }
   bool hasTeams() const { return longSplit > 1; }
   bool walksQueries() const { return reduce == sm90::kReduceNone; }
@@ -61,10 +56,19 @@ struct Sm90BackwardConfig {
   }
 };
 
-/// Columns that a consumer computes of the query gradient: all, or a part that begins and ends in one column of 64
-/// elements of the tile of keys, or at its borders.
+/// Heads whose d_k and d_v of the same keys are held by two consumers (sm90_wide_consumer.cuh).
+bool isWide(const KernelRequest &request);
+
+/// From the one to the other, which makes dS of them.
+bool passesWeights(const KernelRequest &request);
+
+int64_t consumersOf(const KernelRequest &request, const Sm90BackwardConfig &config);
+int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig &config);
+
+/// Columns that a consumer computes at a time of the query gradient: all, or a part that begins and ends in one column of
+/// 64 elements of the tile of keys, or at its borders.
 int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &config);
-int64_t sumSplits(const Sm90BackwardConfig &config);
+int64_t sumSplits(const KernelRequest &request, const Sm90BackwardConfig &config);
 
 /// Of both walks: `query` are those of keys, as in KernelRequest::transposed.
 MapRates backwardRates(const KernelRequest &request);

@@ -70,7 +70,8 @@ PointerSource appendTeams(Sm90Plan &to, KernelLaunch &launch, const Walk &walk) 
 
 KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk &walk) {
   const KernelRequest &request = to.request;
-  KernelLaunch &launch = to.append(walk.entry, walk.items, (to.config.consumers() + 1) * kProducerWarps * kWarpLanes);
+  KernelLaunch &launch =
+      to.append(walk.entry, walk.items, (consumersOf(request, to.config) + 1) * kProducerWarps * kWarpLanes);
   launch.sharedBytes = backwardSmem(request, to.config).totalBytes();
   appendOperands(launch, request);
   appendMaps(to, launch, walk.ofQueries);
@@ -133,7 +134,7 @@ LaunchPlan sm90BackwardPlan(const KernelRequest &request, const Sm90BackwardConf
     appendWalk(to, statistics, walkOfQueries(to, "heddle_query_walk", statistics.delta, true));
     return std::move(to.plan);
   }
-  const QuerySums sums(to, sumColumns(request, config) * sumSplits(config), walk, walk + 1);
+  const QuerySums sums(to, sumColumns(request, config) * sumSplits(request, config), walk, walk + 1);
   sums.clearBefore(appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums.place)));
   appendFinish(to, sums.place);
   return std::move(to.plan);

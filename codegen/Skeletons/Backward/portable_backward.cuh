@@ -8,13 +8,14 @@
 // KernelTraits, all `static constexpr int`:
 //   kBlockM              queries of a step
 //   kBlockN              keys of a block
-//   kWarps               of a block; keys of a warp = kBlockN / kWarps, a multiple of 16
+//   kWarps               of a block; keys of a warp = kBlockN * kColumnSlices / kWarps, a multiple of 16
 //   kStages              slots of the rings of Q and of d_out, 2 to 4
 //   kMinBlocks           blocks per SM that the register allocation must allow
 //   kWalkInMemory        1: where the walk stands is kept in memory, not in registers
 //   kRasterReversed      1: last key tile first
 //   kVectorAdds          1: the GPU adds four floats at a time
-//   kHeadDim, kValueDim  multiples of 8, up to 128
+//   kHeadDim, kValueDim  multiples of 8, up to 256
+//   kColumnSlices        warps that share keys, each with columns of its own of d_k and d_v: 2 above head dims of 128
 //   Element              of all tensors; kElementBytes, kMmaStep are its numbers
 //   kQueryRates[kQueryRateCount]             distinct rates of queries (row_statistics.cuh)
 //   kTilesAreWhole, kSquare   as in sm90_backward.cuh
@@ -42,7 +43,8 @@ namespace heddle {
 
 constexpr int kBlockM = KernelTraits::kBlockM, kBlockN = KernelTraits::kBlockN;
 constexpr int kWarps = KernelTraits::kWarps, kStages = KernelTraits::kStages;
-constexpr int kMmaRows = 16, kRowTiles = kBlockN / (kMmaRows * kWarps);
+constexpr int kSlices = KernelTraits::kColumnSlices;
+constexpr int kMmaRows = 16, kRowTiles = kBlockN * kSlices / (kMmaRows * kWarps);
 constexpr int kQueryTiles = kBlockM / 8, kQuerySteps = kBlockM / kMmaStep;
 constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
 constexpr int kValueSteps = (KernelTraits::kValueDim + kMmaStep - 1) / kMmaStep;
@@ -59,7 +61,8 @@ constexpr int kScoreRowBytes = KernelTraits::kSmemRowBytesScores;
 
 namespace heddle {
 
-static_assert(kBlockN % (kMmaRows * kWarps) == 0, "every warp owns a multiple of 16 keys");
+static_assert(kWarps % kSlices == 0 && kBlockN * kSlices % (kMmaRows * kWarps) == 0,
+              "every warp owns a multiple of 16 keys");
 static_assert(kBlockM % 16 == 0 && kWarps % kQuerySteps == 0,
               "warps share rows and columns of the query gradient evenly");
 static_assert(kBlockM <= kThreads, "a thread reads lse and delta of one row");

@@ -1,4 +1,4 @@
-// A warp: kRowTiles x 16 keys of the item. Scores are transposed, keys in rows and queries in columns, so that the weights
+// A warp: kRowTiles x 16 keys of the item and, of their gradients, all columns or a slice. Scores are transposed, keys in rows and queries in columns, so that the weights
 // P and dS are operands of dV += P^T d_out and dK += dS^T Q from registers; dS goes through shared memory to dQ = dS K,
 // of which every warp has 16 rows, or some columns of them.
 #pragma once
@@ -38,15 +38,22 @@ template <int Steps, int RowBytes> DEV void mmaScores(Scores &scores, uint32_t k
   }
 }
 
-// sum += weights (keys x queries) times rows (queries x dim): the lane address in rows (rows first).
+// Tiles of eight columns of a gradient that a warp has; the last slice may end before.
+template <int Dim> constexpr int kSliceTiles = kSlices == 1 ? Dim / 8 : roundUp((Dim / 8 + 1) / 2, 2);
+
+DEV int32_t warpSlice() { return kSlices == 1 ? 0 : threadIdx.x / 32 % kSlices; }
+
+// sum += weights (keys x queries) times this warp's columns of rows (queries x dim): the lane address in rows (rows
+// first). What lies behind the last column is of the same rows, and its sums are not used.
 template <int RowBytes, int Tiles>
 DEV void mmaSum(float (&sum)[kRowTiles][Tiles][4], const ScoreOperand &weights, uint32_t rows) {
+  const int32_t first = warpSlice() * (Tiles / 2);
 #pragma unroll
   for (int step = 0; step < kQuerySteps; ++step)
 #pragma unroll
     for (int pair = 0; pair < (Tiles + 1) / 2; ++pair) {
       uint32_t b[4];
-      ptx::loadMatrix4Transposed(b, columnBlock(rows, pair) + step * kMmaStep * RowBytes);
+      ptx::loadMatrix4Transposed(b, columnBlock(rows, first + pair) + step * kMmaStep * RowBytes);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
         ptx::mma<Element>(sum[i][2 * pair], weights[i][step], b[0], b[1]);
@@ -82,7 +89,8 @@ public:
     KeyFactors factors;
     makeWeights(weights, factors, ring, tile);
     makeGradients(gradients, weights, factors, ring);
-    storeScores(gradients);
+    if (warpSlice() == 0)
+      storeScores(gradients);
     mmaSum<KernelTraits::kSmemRowBytesV>(valueGradient, weights, ring.outs() + rowsFirst(KernelTraits::kSmemRowBytesV));
     __syncthreads();
     mmaSum<KernelTraits::kSmemRowBytesQK>(keyGradient, gradients,
@@ -92,6 +100,8 @@ public:
 
   // One query tile, for the sums that delta is made of.
   DEV void addBranchSums(const QueryRing &ring, const QueryTile &tile) const {
+    if (warpSlice() != 0)
+      return;
     ScoreOperand weights;
     KeyFactors factors;
     makeWeights(weights, factors, ring, tile);
@@ -113,8 +123,8 @@ public:
   DEV void storeGradients() const {
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
-      storeTensor(p.keyGradient, p.keyGradientStride, keyGradient[i], i, p.scaleLog2 * kLogOf2);
-      storeTensor(p.valueGradient, p.valueGradientStride, valueGradient[i], i, 1.f);
+      storeTensor<KernelTraits::kHeadDim>(p.keyGradient, p.keyGradientStride, keyGradient[i], i, p.scaleLog2 * kLogOf2);
+      storeTensor<KernelTraits::kValueDim>(p.valueGradient, p.valueGradientStride, valueGradient[i], i, 1.f);
     }
   }
 
@@ -286,25 +296,35 @@ private:
     }
   }
 
-  template <int N>
+  template <int Dim, int N>
   DEV void storeTensor(void *to, const int64_t (&stride)[3], const float (&sums)[N][4], int i, float scale) const {
+    constexpr int kTiles = Dim / 8, kFirst = kTiles < N ? kTiles : N; // of the first slice
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int32_t key = firstKey(i) + item.keyRate * half * 8;
-      float values[N][2];
-#pragma unroll
-      for (int n = 0; n < N; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-          values[n][e] = sums[n][2 * half + e] * scale;
       char *row = static_cast<char *>(to) +
                   (item.batch * stride[0] + key * stride[1] + item.kvHead * stride[2]) * kElementBytes;
-      storeRowAsElements(row, key <= item.lastKey, values);
+      const bool exists = key <= item.lastKey;
+      if (warpSlice() == 0)
+        storeColumns<kFirst>(row, exists, sums, half, scale);
+      else if constexpr (kFirst < kTiles)
+        storeColumns<kTiles - kFirst>(row + kFirst * kPieceBytes, exists, sums, half, scale);
     }
   }
 
+  template <int Tiles, int N>
+  DEV static void storeColumns(char *row, bool exists, const float (&sums)[N][4], int half, float scale) {
+    float values[Tiles][2];
+#pragma unroll
+    for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        values[n][e] = sums[n][2 * half + e] * scale;
+    storeRowAsElements(row, exists, values);
+  }
+
   DEV static int32_t laneRow() { return threadIdx.x % 32 / 4; }
-  DEV static int32_t warpRow() { return threadIdx.x / 32 * (kRowTiles * kMmaRows); }
+  DEV static int32_t warpRow() { return threadIdx.x / 32 / kSlices * (kRowTiles * kMmaRows); }
   DEV static uint32_t rowsFirst(int rowBytes) { return laneOffsetRowsFirst(rowBytes); }
   DEV uint32_t ownRows(uint32_t tile, int rowBytes) const {
     return shared + tile + warpRow() * rowBytes + rowsFirst(rowBytes);
@@ -315,8 +335,8 @@ private:
   const KernelParams &p;
   const KeyItem &item;
   uint32_t shared;
-  float keyGradient[kRowTiles][KernelTraits::kHeadDim / 8][4];
-  float valueGradient[kRowTiles][KernelTraits::kValueDim / 8][4];
+  float keyGradient[kRowTiles][kSliceTiles<KernelTraits::kHeadDim>][4];
+  float valueGradient[kRowTiles][kSliceTiles<KernelTraits::kValueDim>][4];
 };
 
 } // namespace heddle

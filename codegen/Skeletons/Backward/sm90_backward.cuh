@@ -1,26 +1,27 @@
 // The backward skeleton of Hopper: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
 // every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v stay
-// in registers: kBlockN / 64 consumer warpgroups of 64 keys each, and one producing warpgroup, whose first warp walks and
-// copies; where kReduce is 1, one more for each consumer adds the query gradient to its sums. Launched between
+// in registers: kBlockN / 64 consumer warpgroups of 64 keys each (beyond head dims of 128 two, which share 64 keys by what
+// they sum), and one producing warpgroup, whose first warp walks and copies; where kReduce is 1, one more for each consumer adds the query gradient to its sums. Launched between
 // heddle_prepare and heddle_finish (backward_rows.cuh), for gradient(detached) behind
 // heddle_branch_deltas as well. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
 //
 // KernelTraits, all `static constexpr int`:
 //   kBlockM              queries of a step, 64 or 64 for each consumer
-//   kBlockN              keys of a block, 64 for each consumer
+//   kBlockN              keys of a block, 64 for each consumer; 64 beyond head dims of 128
 //   kStages              slots of the rings of Q and of d_out, 2 to 4
 //   kReduce              how the query gradient comes about: added to its sums from registers, or by copies of whole
 //                        tiles, or by a walk of its own (sm90_layout.cuh)
 //   kLongSplit           blocks that share an item of many tiles (sm90_teams.cuh); 1: none do
 //   kRasterReversed      1: last key tile first
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
-//   kHeadDim, kValueDim  multiples of 8, up to 128
+//   kHeadDim, kValueDim  multiples of 8, up to 256
 //   Element              of all tensors; kElementBytes, kMmaStep are its numbers
 //   kTilesAreWhole       1: pairs are kept or dropped by whole tiles, 2: likewise, of what lies in the pattern's band
 //   kSquare              otherwise: pairs are kept or dropped by squares of so many rows and keys of a class; 1: or one by one
+//   kPassesWeights       1: a consumer of a wide head hands P to the other (sm90_wide_consumer.cuh)
 //   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount], kMapsPerRate   as in sm90_forward.cuh
-//   kSmemBarriers, kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemGradient, kSmemStatistics   byte offsets in dynamic
+//   kSmemBarriers, kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemWeights, kSmemGradient, kSmemStatistics   byte offsets in dynamic
 //                        shared memory, multiples of 1024
 // and macros, where templates do not reach: HEDDLE_SCORE_COLUMNS (kBlockM), HEDDLE_OUTPUT_COLUMNS (kValueDim),
 // HEDDLE_HEAD_COLUMNS (kHeadDim), HEDDLE_QUERY_COLUMNS (kSumColumns).
@@ -46,6 +47,7 @@
 #include "Backward/sm90_query_gradient.cuh"
 #include "Backward/sm90_backward_loader.cuh"
 #include "Backward/sm90_backward_consumer.cuh"
+#include "Backward/sm90_wide_consumer.cuh"
 #include "Backward/backward_rows.cuh"
 #include "Backward/sm90_branch_deltas.cuh"
 
@@ -54,15 +56,28 @@ namespace heddle {
 static_assert(kBlockN % kConsumerRows == 0 && kConsumers >= 1 && kConsumers <= 2, "one or two consumers of 64 keys");
 static_assert(kBlockM == kConsumerRows || kBlockM == kConsumers * kConsumerRows,
               "a step has 64 queries, or 64 for each consumer");
-static_assert(kSplitsColumns ? kSumSplits == kConsumers : kSumSplits == 1,
+static_assert(kIsWide || (kSplitsColumns ? kSumSplits == kConsumers : kSumSplits == 1),
               "consumers share the columns of the query gradient or its rows");
+static_assert(!kIsWide || (kBlockM == kConsumerRows && kBlockN == kConsumerRows && kWriterWarps == 0),
+              "consumers that share keys have steps of 64 queries, whose gradient leaves from registers");
+static_assert(!kIsWide || !kHasTeams, "consumers that share keys have no team");
+static_assert(!kPassesWeights || (kIsWide && !Pattern::kHasScore), "a chain of scores is asked where dS is made");
+
+DEV void runConsumer(const KernelParams &p, const KeyItem &item, int32_t consumer, const TeamShare &share) {
+  if constexpr (!kIsWide)
+    Consumer(p, item, consumer).run(share);
+  else if (consumer == 0)
+    ValueConsumer(p, item).run();
+  else
+    KeyConsumer(p, item).run();
+}
 
 // Barriers of the block.
-DEV void beginBlock(int32_t readersOfQueries) {
+DEV void beginBlock(RingReaders readers) {
   if (!placesAreRight())
     __trap();
   if (threadIdx.x < 32)
-    initShared(threadIdx.x, readersOfQueries);
+    initShared(threadIdx.x, readers);
   __syncthreads();
 }
 
@@ -71,7 +86,7 @@ DEV void beginBlock(int32_t readersOfQueries) {
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
     heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
   using namespace heddle;
-  beginBlock(kConsumerWarps + kWriterWarps);
+  beginBlock({kConsumerWarps + kWriterWarps, kConsumerWarps});
   KeyItem item;
   TeamShare share;
   if (!decodeShare(p, blockIdx.x, item, share))
@@ -86,14 +101,14 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
       GradientWriter(p, item, warp - 1).run();
   } else {
     ptx::growRegisters<KernelTraits::kConsumerRegisters>();
-    Consumer(p, item, warpgroup).run(share);
+    runConsumer(p, item, warpgroup, share);
   }
 }
 
 // Runs the consumers of a walk over the key tiles of a query item.
 template <class Walk> DEV void walkKeyTiles(const heddle::KernelParams &p) {
   using namespace heddle;
-  beginBlock(kConsumerWarps);
+  beginBlock({kReadersOfKeys, kReadersOfKeys});
   QueryItem item;
   TeamShare share{-1, 0};
   if (!(Walk::kHasTeams ? decodeShare(p, blockIdx.x, item, share) : decodeQueryItem(p, blockIdx.x, item)))

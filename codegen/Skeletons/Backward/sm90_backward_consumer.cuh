@@ -112,7 +112,7 @@ public:
       storeGradients();
   }
 
-private:
+protected:
   DEV QueryTileHeader awaitQueries() const {
     ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
     QueryTileHeader tile = QueryTileHeader::read(queries.slot());
@@ -138,7 +138,7 @@ private:
       ptx::pin(scores);
       ptx::pin(keyGradient);
       ptx::pin(valueGradient);
-      beginQueryGradient(queryGradient); // of nothing in the first round, and then not used
+      beginQueryGradient(queryGradient, splitOf(consumer)); // of nothing in the first round, and then not used
       if (hasPrevious)
         releasePrevious();
       makeWeights(weights, factors, scores, tile);
@@ -149,7 +149,7 @@ private:
       beginProducts(products);
       beginValues(weights);
       if (hasPrevious)
-        leave(queryGradient, previous);
+        leave(queryGradient, previous, splitOf(consumer));
       ptx::waitMma<1>();
       ptx::pin(products);
       makeGradients(gradients, products, weights, factors);
@@ -219,12 +219,12 @@ private:
   DEV void lastQueryGradient(const QueryTileHeader &tile) {
     QueryGradient queryGradient;
     awaitScores();
-    beginQueryGradient(queryGradient);
+    beginQueryGradient(queryGradient, splitOf(consumer));
     ptx::waitMma<0>();
     ptx::pin(queryGradient);
     ptx::pin(keyGradient);
     ptx::pin(valueGradient);
-    leave(queryGradient, tile);
+    leave(queryGradient, tile, splitOf(consumer));
   }
 
   DEV void beginScores(Scores &scores) const {
@@ -234,6 +234,7 @@ private:
     ptx::commitMma();
   }
 
+  // dP in a group of its own.
   DEV void beginProducts(Scores &products) const {
     ptx::fenceMma();
     startScores<kValueSteps>(products, ownRows(kValueTile), outAddress());
@@ -245,9 +246,9 @@ private:
     ptx::commitMma();
   }
 
-  DEV void beginQueryGradient(QueryGradient &sum) const {
+  DEV void beginQueryGradient(QueryGradient &sum, int32_t split) const {
     ptx::fenceMma();
-    startQueryGradient(sum, scoreOperand(), keyColumns());
+    startQueryGradient(sum, scoreOperand(), keyColumns(split));
     ptx::commitMma();
   }
 
@@ -328,13 +329,12 @@ private:
     }
   }
 
-  DEV void leave(const QueryGradient &sums, const QueryTileHeader &tile) const {
+  DEV void leave(const QueryGradient &sums, const QueryTileHeader &tile, int32_t split) const {
     if constexpr (kAddsFromRegisters) {
       const int32_t rate = placeOf(tile).queryRate;
       const int32_t first = tile.firstRow + rate * (firstRowOf(consumer) + laneRow());
-      addQueryGradient(
-          p.sums, sums,
-          SumRows{firstSumRow(item.batch, p.heads, tile.head, splitOf(consumer), p.seqlenQ), first, rate, p.seqlenQ});
+      addQueryGradient(p.sums, sums,
+                       SumRows{firstSumRow(item.batch, p.heads, tile.head, split, p.seqlenQ), first, rate, p.seqlenQ});
     } else {
       GradientWriter::leave(consumer, sums);
     }
@@ -356,11 +356,22 @@ private:
   DEV void storeGradients() const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int32_t key = firstKey() + item.keyRate * half * 8;
-      const GradientRow row{item.batch, key, item.kvHead, key <= item.lastKey, half};
-      storeGradientRow(p.keyGradient, p.keyGradientStride, row, keyGradient, p.scaleLog2 * kLogOf2);
-      storeGradientRow(p.valueGradient, p.valueGradientStride, row, valueGradient, 1.f);
+      storeKeyGradient(half);
+      storeValueGradient(half);
     }
+  }
+
+  DEV void storeKeyGradient(int half) const {
+    storeGradientRow(p.keyGradient, p.keyGradientStride, gradientRow(half), keyGradient, p.scaleLog2 * kLogOf2);
+  }
+
+  DEV void storeValueGradient(int half) const {
+    storeGradientRow(p.valueGradient, p.valueGradientStride, gradientRow(half), valueGradient, 1.f);
+  }
+
+  DEV GradientRow gradientRow(int half) const {
+    const int32_t key = firstKey() + item.keyRate * half * 8;
+    return GradientRow{item.batch, key, item.kvHead, key <= item.lastKey, half};
   }
 
   DEV static void release(uint32_t barrier) {
@@ -379,8 +390,8 @@ private:
   DEV uint32_t scoreOperand() const {
     return scoreAddress(count - 1) + (kSplitsColumns ? 0 : consumer * (kBlockN * kColumnRowBytes));
   }
-  DEV uint32_t keyColumns() const {
-    const uint32_t first = splitOf(consumer) * kSumColumns;
+  DEV uint32_t keyColumns(int32_t split) const {
+    const uint32_t first = split * kSumColumns;
     return kKeyTile + first / kColumnElements * (kBlockN * kColumnRowBytes) + first % kColumnElements * kElementBytes;
   }
 

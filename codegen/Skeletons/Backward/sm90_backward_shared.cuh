@@ -9,8 +9,12 @@
 namespace heddle {
 
 constexpr int kBlockM = KernelTraits::kBlockM, kBlockN = KernelTraits::kBlockN;
-constexpr int kConsumers = kBlockN / kConsumerRows;
-constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads, kConsumerWarps = kConsumers * 4;
+// d_k and d_v of the same 64 keys are held by a consumer each (sm90_wide_consumer.cuh).
+constexpr bool kIsWide = KernelTraits::kHeadDim > kMaxJointDim || KernelTraits::kValueDim > kMaxJointDim;
+constexpr bool kPassesWeights = KernelTraits::kPassesWeights; // from one to the other
+constexpr int kConsumers = kIsWide ? 2 : kBlockN / kConsumerRows;
+constexpr int kWarpsOfConsumer = 4;
+constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads, kConsumerWarps = kConsumers * kWarpsOfConsumer;
 constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
 constexpr bool kAddsFromRegisters = KernelTraits::kReduce == kReduceRegisters;
@@ -24,7 +28,9 @@ constexpr uint32_t kKeysFull = kBarriers, kValuesFull = kKeysFull + 8;
 constexpr uint32_t kQueryFull = kValuesFull + 8, kQueryEmpty = kQueryFull + 8 * kStages;
 constexpr uint32_t kOutFull = kQueryEmpty + 8 * kStages, kOutEmpty = kOutFull + 8 * kStages;
 constexpr uint32_t kScoresFull = kOutEmpty + 8 * kStages;
-constexpr uint32_t kTileHeaders = kScoresFull + 8 * kScoreStages;
+constexpr uint32_t kWeightsFull = kScoresFull + 8 * kScoreStages; // of wide heads
+constexpr uint32_t kWeightsEmpty = kWeightsFull + 8 * kScoreStages;
+constexpr uint32_t kTileHeaders = kWeightsFull + (kPassesWeights ? 2 * 8 * kScoreStages : 0);
 constexpr uint32_t kTileHeaderBytes = 16;
 constexpr uint32_t kTeamWord = kTileHeaders + kTileHeaderBytes * kStages; // blocks of a team that arrived before
 static_assert(kTileHeaders % 16 == 0 && kTeamWord + 4 <= kBarriers + kBarrierBytes,
@@ -37,18 +43,20 @@ constexpr uint32_t kValueTile = kSharedBase + KernelTraits::kSmemV;
 constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
 constexpr uint32_t kOutTile = kSharedBase + KernelTraits::kSmemOut;
 constexpr uint32_t kScoreTile = kSharedBase + KernelTraits::kSmemScores;
+constexpr uint32_t kWeightTile = kSharedBase + KernelTraits::kSmemWeights;
 constexpr uint32_t kGradientTile = kSharedBase + KernelTraits::kSmemGradient;
 
 constexpr int kKeyTileBytes = tileBytes(kBlockN, KernelTraits::kHeadDim, kElementBytes);
 constexpr int kValueTileBytes = tileBytes(kBlockN, KernelTraits::kValueDim, kElementBytes);
 constexpr int kQueryTileBytes = tileBytes(kBlockM, KernelTraits::kHeadDim, kElementBytes);
 constexpr int kOutTileBytes = tileBytes(kBlockM, KernelTraits::kValueDim, kElementBytes);
-constexpr int kScoreTileBytes = tileBytes(kBlockN, kBlockM, kElementBytes);
+constexpr int kScoreTileBytes = tileBytes(kBlockN, kBlockM, kElementBytes), kWeightTileBytes = kScoreTileBytes;
 constexpr int kGradientTileBytes = kConsumerRows * kSumColumns * 4; // of one consumer
 
 // Barriers of the whole block by number: 0 is __syncthreads.
 constexpr int kGradientFull = 1, kGradientEmpty = kGradientFull + kMaxConsumers;
-constexpr int kTeamBarrier = kGradientEmpty + kMaxConsumers;
+constexpr int kWalkEnded = kGradientEmpty + kMaxConsumers;
+constexpr int kTeamBarrier = kWalkEnded + 1;
 
 // What the producer says of a query tile beside its data.
 struct QueryTileHeader : QueryTile {
@@ -62,18 +70,27 @@ struct QueryTileHeader : QueryTile {
   }
 };
 
-// `readersOfQueries` warps read what is said of query tiles.
-DEV void initShared(int32_t lane, int32_t readersOfQueries) {
+// Warps that read a tile of each ring.
+struct RingReaders {
+  int32_t queries, outs;
+};
+
+DEV void initShared(int32_t lane, RingReaders readers) {
   if (lane == 0) {
     ptx::initBarrier(kKeysFull, 1);
     ptx::initBarrier(kValuesFull, 1);
-    for (int stage = 0; stage < kScoreStages; ++stage)
-      ptx::initBarrier(kScoresFull + 8 * stage, kConsumerWarps);
+    for (int stage = 0; stage < kScoreStages; ++stage) {
+      ptx::initBarrier(kScoresFull + 8 * stage, kIsWide ? kWarpsOfConsumer : kConsumerWarps);
+      if (kPassesWeights) {
+        ptx::initBarrier(kWeightsFull + 8 * stage, kWarpsOfConsumer);
+        ptx::initBarrier(kWeightsEmpty + 8 * stage, kWarpsOfConsumer);
+      }
+    }
     for (int slot = 0; slot < kStages; ++slot) {
       ptx::initBarrier(kQueryFull + 8 * slot, 1);
       ptx::initBarrier(kOutFull + 8 * slot, 1);
-      ptx::initBarrier(kQueryEmpty + 8 * slot, readersOfQueries);
-      ptx::initBarrier(kOutEmpty + 8 * slot, kConsumerWarps);
+      ptx::initBarrier(kQueryEmpty + 8 * slot, readers.queries);
+      ptx::initBarrier(kOutEmpty + 8 * slot, readers.outs);
     }
     ptx::fenceBarrierInit();
   }

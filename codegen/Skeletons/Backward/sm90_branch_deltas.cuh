@@ -15,6 +15,8 @@ public:
       : p(p), item(item), rows(p, item, consumer), keys(0), branch(0) {}
 
   DEV void run(const TeamShare &) {
+    if (kIsWide && threadIdx.x >= kWarpgroupThreads)
+      return; // the first consumer takes all tiles
     rows.readLse();
     clear();
     ptx::waitParity(kKeysFull, 0);

@@ -16,6 +16,9 @@ constexpr int kKeyMaps = kOutMaps + KernelTraits::kQueryRateCount * KernelTraits
 constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
 } // namespace query_walk
 
+// Warps that read a tile: the two consumers of wide heads share rows, and take tiles in turn.
+constexpr int kReadersOfKeys = kIsWide ? kWarpsOfConsumer : kConsumerWarps;
+
 // The producing warp: Q and d_out of the item once, then K and V of each tile.
 class KeyLoader {
 public:
@@ -39,6 +42,15 @@ public:
         send(tile, walk.place());
       keys.next();
     }
+    sendEnd(copies);
+    if constexpr (kIsWide) {
+      keys.next();
+      sendEnd(copies);
+    }
+  }
+
+private:
+  DEV void sendEnd(bool copies) const {
     ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
     if (copies) {
       QueryTileHeader{{-1, 0, 0}}.write(keys.slot());
@@ -46,7 +58,6 @@ public:
     }
   }
 
-private:
   DEV void sendQueries() const {
     const int32_t number = item.firstRow / item.queryRate, residue = item.firstRow - number * item.queryRate;
     const int32_t map = mapOfClass(queryRateSlot(item.queryRate), item.queryRate, residue, p.seqlenQ);
@@ -162,10 +173,12 @@ public:
   static constexpr bool kHasTeams = true;
 
   DEV QueryConsumer(const KernelParams &p, const QueryItem &item, int32_t consumer)
-      : p(p), item(item), rows(p, item, consumer), keys(0) {}
+      : p(p), item(item), turn(consumer), rows(p, item, kIsWide ? 0 : consumer), keys(0) {}
 
   DEV void run(const TeamShare &share) {
     clearSums(queryGradient);
+    if (kIsWide && turn != 0)
+      keys.next();
     rows.readLse();
     readDelta(0);
     ptx::waitParity(kKeysFull, 0);
@@ -173,6 +186,11 @@ public:
     walkTiles();
     ptx::waitMma<0>();
     ptx::pin(queryGradient);
+    if constexpr (kIsWide) {
+      joinSums();
+      if (turn != 0)
+        return;
+    }
     if (share.isAlone() || joinTeam(share))
       storeGradient();
   }
@@ -208,6 +226,33 @@ private:
       addTile(tile, hasPrevious);
       hasPrevious = true;
       keys.next();
+      if constexpr (kIsWide)
+        keys.next();
+    }
+  }
+
+  // Those of the second consumer reach the first by way of the rings, which nobody reads any more.
+  DEV void joinSums() {
+    constexpr uint32_t kPieceStep = kWarpgroupThreads * kPieceBytes;
+    static_assert(KernelTraits::kHeadDim / 8 * kPieceStep <= kStages * kQueryTileBytes, "sums fit the ring");
+    const uint32_t place = kQueryTile + threadIdx.x % kWarpgroupThreads * kPieceBytes;
+    ptx::syncNamed(kWalkEnded, kConsumerThreads);
+    if (turn != 0) {
+#pragma unroll
+      for (int n = 0; n < KernelTraits::kHeadDim / 8; ++n)
+        ptx::storeShared16(place + n * kPieceStep, queryGradient[n][0], queryGradient[n][1], queryGradient[n][2],
+                           queryGradient[n][3]);
+    }
+    ptx::syncNamed(kWalkEnded, kConsumerThreads);
+    if (turn == 0) {
+#pragma unroll
+      for (int n = 0; n < KernelTraits::kHeadDim / 8; ++n) {
+        int32_t others[4];
+        ptx::loadShared16(place + n * kPieceStep, others);
+#pragma unroll
+        for (int slot = 0; slot < 4; ++slot)
+          queryGradient[n][slot] += __int_as_float(others[slot]);
+      }
     }
   }
 
@@ -226,7 +271,7 @@ private:
     ptx::waitMma<1>();
     ptx::pin(scores);
     ptx::pin(queryGradient);
-    if (hasPrevious)
+    if (hasPrevious && !kIsWide)
       rows.release(kQueryEmpty, (keys.slot() == 0 ? kStages : keys.slot()) - 1);
     if (Pattern::kIsDetached)
       readDelta(tile.branch());
@@ -239,6 +284,11 @@ private:
     ptx::fenceMma();
     startSum(queryGradient, gradients, keyAddress());
     ptx::commitMma();
+    if constexpr (kIsWide) { // the tile of its next turn may take the same slot
+      ptx::waitMma<0>();
+      ptx::pin(queryGradient);
+      rows.release(kQueryEmpty, keys.slot());
+    }
   }
 
   // dS = P (dP - delta), times the derivative of the chain of scores.
@@ -265,6 +315,7 @@ private:
 
   const KernelParams &p;
   const QueryItem &item;
+  int32_t turn; // of wide heads: the first tile that it takes
   QueryRows rows;
   RingCursor<kStages> keys;
   float delta[2]; // of the rows

@@ -18,6 +18,8 @@ constexpr int kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
 
 // Of backward kernels: how d_q comes about. Added to sums from registers, or by copies of whole tiles; or by a walk of its own.
 constexpr int kReduceRegisters = 0, kReduceCopies = 1, kReduceNone = 2;
+// Of backward kernels: the widest head whose d_k and d_v one warpgroup holds for 64 keys.
+constexpr int kMaxJointDim = 128;
 
 // Tiles lie in shared memory as columns of 128 bytes of each row, swizzled over 128 bytes.
 constexpr int kColumnRowBytes = 128;

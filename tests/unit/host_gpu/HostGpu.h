@@ -8,10 +8,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <stddef.h>
 #include <type_traits>
 #include <ucontext.h>
@@ -42,8 +44,8 @@ struct Thread {
   ucontext_t place;
   std::vector<char> stack;
   bool isDone = false;
-  Copies open;
-  std::deque<Copies> committed;
+  Copies open, openMma, bulk;
+  std::deque<Copies> committed, committedMma;
 };
 
 // Threads that wait for each other, and what they exchange.
@@ -55,6 +57,22 @@ struct Group {
 inline std::vector<Thread> threads;
 inline std::vector<Group> warps;
 inline Group block;
+inline std::map<int32_t, Group> named;
+
+// Of shared memory: arrivals and bytes that a phase still lacks, and the copies that bring the bytes.
+struct Barrier {
+  uint32_t expected = 0, pending = 0, phase = 0;
+  int64_t bytes = 0;
+  Copies copies;
+
+  void complete() {
+    if (pending == 0 && bytes == 0) {
+      ++phase;
+      pending = expected;
+    }
+  }
+};
+inline std::map<uint32_t, Barrier> barriers;
 inline ucontext_t scheduler;
 inline unsigned current = 0;
 inline HostIndex blockIndex, gridSize;
@@ -64,14 +82,18 @@ inline Thread &self() { return threads[current]; }
 inline Group &warp() { return warps[current / kLanes]; }
 inline unsigned lane() { return current % kLanes; }
 
-inline void wait(Group &group, unsigned members) {
-  const unsigned round = group.round;
+inline void letOthersRun() { swapcontext(&self().place, &scheduler); }
+inline void arrive(Group &group, unsigned members) {
   if (++group.arrived == members) {
     group.arrived = 0;
     ++group.round;
   }
+}
+inline void wait(Group &group, unsigned members) {
+  const unsigned round = group.round;
+  arrive(group, members);
   while (group.round == round)
-    swapcontext(&self().place, &scheduler);
+    letOthersRun();
 }
 inline void waitForWarp() { wait(warp(), kLanes); }
 
@@ -83,8 +105,10 @@ inline void enter() {
 
 inline void start(Thread &thread) {
   thread.isDone = false;
-  thread.open.clear();
+  for (Copies *copies : {&thread.open, &thread.openMma, &thread.bulk})
+    copies->clear();
   thread.committed.clear();
+  thread.committedMma.clear();
   thread.stack.resize(kStackBytes);
   getcontext(&thread.place);
   thread.place.uc_stack.ss_sp = thread.stack.data();
@@ -96,6 +120,8 @@ inline void start(Thread &thread) {
 inline void runBlock(unsigned number) {
   std::memset(sharedMemory, 0xff, kSharedBytes);
   blockIndex.x = number;
+  barriers.clear();
+  named.clear();
   for (Thread &thread : threads)
     start(thread);
   for (bool isBusy = true; isBusy;) {
@@ -150,6 +176,12 @@ inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline void __trap() { std::abort(); }
 inline void __syncthreads() { host_gpu::wait(host_gpu::block, host_gpu::threads.size()); }
 inline void __syncwarp() { host_gpu::waitForWarp(); }
+inline int __reduce_or_sync(uint32_t, int32_t word) {
+  int32_t all = 0;
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    all |= host_gpu::exchange(word, lane);
+  return all;
+}
 template <class T> T __shfl_xor_sync(uint32_t, T value, int distance) {
   return host_gpu::exchange(value, host_gpu::lane() ^ distance);
 }

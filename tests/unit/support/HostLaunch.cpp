@@ -1,6 +1,8 @@
 //===- HostLaunch.cpp - a whole kernel run on the host ----------------------===//
 #include "support/HostLaunch.h"
 
+#include "tests/unit/host_gpu/HostTensorMap.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -74,7 +76,26 @@ void clear(const ClearSpec &spec, const Workspace &workspace) {
 
 template <class T> void store(std::byte *slot, T value) { std::memcpy(slot, &value, sizeof value); }
 
-void fillSlot(const SlotSpec &spec, const Workspace &workspace, std::byte *slot) {
+host_gpu::HostTensorMap tensorMapOf(const TensorMapSpec &spec, const Workspace &workspace) {
+  const LaunchSymbols &symbols = workspace.call.symbols;
+  if (!spec.elementStride.empty() || (spec.swizzleBytes != 0 && spec.swizzleBytes != 128))
+    throw std::runtime_error("a tensor map that the host does not know");
+  host_gpu::HostTensorMap map = {};
+  map.base =
+      reinterpret_cast<const unsigned char *>(workspace.address(spec.source)) + numberOf(spec.offsetBytes, symbols);
+  map.elementBytes = int32_t(dtypeBytes(spec.dtype));
+  map.swizzleBytes = spec.swizzleBytes;
+  for (size_t d = 0; d < size_t(map.kRank); ++d) {
+    map.dims[d] = d < spec.dims.size() ? int32_t(numberOf(spec.dims[d], symbols)) : 1;
+    map.box[d] = d < spec.box.size() ? int32_t(numberOf(spec.box[d], symbols)) : 1;
+    map.strideBytes[d] = d == 0                         ? map.elementBytes
+                         : d <= spec.strideBytes.size() ? numberOf(spec.strideBytes[d - 1], symbols)
+                                                        : 0;
+  }
+  return map;
+}
+
+void fillSlot(const KernelLaunch &launch, const SlotSpec &spec, const Workspace &workspace, std::byte *slot) {
   const HostCall &call = workspace.call;
   switch (spec.kind) {
   case SlotSpec::Kind::f32:
@@ -88,9 +109,8 @@ void fillSlot(const SlotSpec &spec, const Workspace &workspace, std::byte *slot)
     return store(slot, base ? base + numberOf(spec.expr, call.symbols) : base);
   }
   case SlotSpec::Kind::tensorMap:
-    break;
+    return store(slot, tensorMapOf(launch.tensorMaps[size_t(spec.tensorMap)], workspace));
   }
-  throw std::runtime_error("a tensor map on the host");
 }
 
 } // namespace
@@ -130,7 +150,7 @@ void HostKernel::run(const HostCall &call) const {
       throw std::runtime_error(geometry.status().message());
     std::vector<std::byte> params(static_cast<size_t>(each.paramBytes));
     for (const SlotSpec &spec : each.slots)
-      fillSlot(spec, workspace, params.data() + spec.offset);
+      fillSlot(each, spec, workspace, params.data() + spec.offset);
     if (!geometry->isEmpty())
       launch(each.entry.c_str(), params.data(), unsigned(geometry->grid[0]), unsigned(geometry->block));
   }

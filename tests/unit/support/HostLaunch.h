@@ -1,7 +1,6 @@
 //===- HostLaunch.h - a whole kernel run on the host ------------------------===//
 // Owns the way from the text and the launch plan of a kernel to its results without a GPU: the host compiles the text
 // with tests/unit/host_gpu, parameter blocks are filled as the plan says, launches run one block after the other.
-// Kernels with tensor maps are not served.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_HOSTLAUNCH_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_HOSTLAUNCH_H

@@ -1,4 +1,5 @@
-// On the host: an addition of four floats.
+// On the host: additions to memory, those of copies when they are waited for, and matrices on their way into shared
+// memory.
 #pragma once
 
 namespace heddle {
@@ -8,6 +9,40 @@ inline void addGlobal16(float *to, bool isPresent, float a, float b, float c, fl
   const float values[] = {a, b, c, d};
   for (int i = 0; i < 4 && isPresent; ++i)
     to[i] += values[i];
+}
+
+inline void fenceShared() {}
+
+inline void storeMatrix4(uint32_t address, const uint32_t (&fragment)[4]) {
+  host_gpu::Group &warp = host_gpu::warp();
+  const uint32_t lane = host_gpu::lane();
+  warp.words[lane][0] = address;
+  host_gpu::waitForWarp();
+  for (uint32_t matrix = 0; matrix < 4; ++matrix)
+    std::memcpy(::sharedMemory + warp.words[matrix * 8 + lane / 4][0] + lane % 4 * 4, &fragment[matrix], 4);
+  host_gpu::waitForWarp();
+}
+
+inline void storeShared16(uint32_t address, float a, float b, float c, float d) {
+  const float values[] = {a, b, c, d};
+  std::memcpy(::sharedMemory + address, values, 16);
+}
+
+inline void addBulk(float *to, uint32_t from, uint32_t bytes) {
+  host_gpu::self().bulk.push_back([=] {
+    for (uint32_t i = 0; i < bytes / 4; ++i) {
+      float value;
+      std::memcpy(&value, ::sharedMemory + from + 4 * i, 4);
+      to[i] += value;
+    }
+  });
+}
+inline void commitBulk() {}
+template <int Pending> void waitBulkReads() {
+  static_assert(Pending == 0, "waits for all");
+  for (const auto &add : host_gpu::self().bulk)
+    add();
+  host_gpu::self().bulk.clear();
 }
 
 } // namespace ptx

@@ -1,11 +1,15 @@
-// On the host: an address in shared memory is a distance from its beginning.
+// On the host: an address in shared memory is a distance from its beginning. Dynamic memory of kernels that copy
+// through tensor maps (tensor_copy.cuh) begins behind what the driver reserves.
 #pragma once
 
 namespace heddle {
 namespace ptx {
 
 inline uint32_t sharedAddress(const void *pointer) {
-  return uint32_t(static_cast<const unsigned char *>(pointer) - sharedMemory);
+  constexpr uint32_t kReservedBytes = 1024;
+  const auto place = static_cast<const unsigned char *>(pointer);
+  const bool isInside = place >= ::sharedMemory && place < ::sharedMemory + kSharedBytes;
+  return isInside ? uint32_t(place - ::sharedMemory) : kReservedBytes;
 }
 
 inline void loadShared8(uint32_t address, int32_t (&words)[2]) { std::memcpy(words, sharedMemory + address, 8); }

@@ -5,6 +5,8 @@ namespace heddle {
 namespace ptx {
 
 template <class T> void keepInMemory(T &) {}
+template <int Registers> void shrinkRegisters() {}
+template <int Registers> void growRegisters() {}
 
 } // namespace ptx
 } // namespace heddle

@@ -1,0 +1,192 @@
+// Consumers of wide heads, where no warpgroup can hold d_k and d_v of 64 keys: two share the keys of a block by what they
+// sum. ValueConsumer makes P for d_v, KeyConsumer dS for d_k and d_q. P reaches KeyConsumer through a ring of
+// kScoreStages tiles; where a chain of scores needs the scores again, it makes P itself.
+#pragma once
+
+namespace heddle {
+
+// P of a tile as lanes hold it: of every step, each lane's words beside those of the others.
+struct WeightTile {
+  uint32_t address;
+  DEV explicit WeightTile(int32_t slot)
+      : address(kWeightTile + slot * kWeightTileBytes + threadIdx.x % kWarpgroupThreads * kPieceBytes) {}
+  DEV uint32_t piece(int step) const { return address + step * (kWarpgroupThreads * kPieceBytes); }
+
+  DEV void write(const ScoreOperand &weights) const {
+#pragma unroll
+    for (int step = 0; step < kQuerySteps; ++step)
+      ptx::storeShared16(piece(step), static_cast<int32_t>(weights[step][0]), static_cast<int32_t>(weights[step][1]),
+                         static_cast<int32_t>(weights[step][2]), static_cast<int32_t>(weights[step][3]));
+  }
+  DEV void read(ScoreOperand &weights) const {
+#pragma unroll
+    for (int step = 0; step < kQuerySteps; ++step) {
+      int32_t words[4];
+      ptx::loadShared16(piece(step), words);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        weights[step][i] = words[i];
+    }
+  }
+};
+
+class WideConsumer : protected Consumer {
+protected:
+  DEV WideConsumer(const KernelParams &p, const KeyItem &item) : Consumer(p, item, 0), passed(0) {}
+
+  DEV int32_t previousSlot() const { return (queries.slot() == 0 ? kStages : queries.slot()) - 1; }
+
+  RingCursor<kScoreStages> passed; // tiles of P
+};
+
+class ValueConsumer : WideConsumer {
+public:
+  DEV ValueConsumer(const KernelParams &p, const KeyItem &item) : WideConsumer(p, item) {}
+
+  DEV void run() {
+    clearSums(valueGradient);
+    ptx::waitParity(kKeysFull, 0);
+    bool hasPrevious = false;
+#pragma unroll 1
+    for (;;) {
+      const QueryTileHeader tile = awaitQueries();
+      if (tile.isEnd())
+        break;
+      addTile(tile, hasPrevious);
+      hasPrevious = true;
+      queries.next();
+    }
+    ptx::waitMma<0>();
+    ptx::pin(valueGradient);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      storeValueGradient(half);
+  }
+
+private:
+  // The value gradient of a tile runs under the scores of the next one.
+  DEV void addTile(const QueryTileHeader &tile, bool hasPrevious) {
+    Scores scores;
+    ScoreOperand weights;
+    ScoreFactors<kQueryTiles> factors;
+    beginScores(scores);
+    ptx::waitMma<0>();
+    ptx::pin(scores);
+    ptx::pin(valueGradient);
+    if (hasPrevious)
+      release(kOutEmpty + 8 * previousSlot());
+    makeWeights(weights, factors, scores, tile);
+    if constexpr (kPassesWeights)
+      pass(weights);
+    ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
+    ptx::fenceMma();
+    startSum(valueGradient, weights, outAddress());
+    ptx::commitMma();
+    release(kQueryEmpty + 8 * queries.slot());
+  }
+
+  DEV void pass(const ScoreOperand &weights) {
+    ptx::waitParity(kWeightsEmpty + 8 * passed.slot(), passed.parity() ^ 1);
+    WeightTile(passed.slot()).write(weights);
+    __syncwarp();
+    release(kWeightsFull + 8 * passed.slot());
+    passed.next();
+  }
+};
+
+class KeyConsumer : WideConsumer {
+public:
+  DEV KeyConsumer(const KernelParams &p, const KeyItem &item) : WideConsumer(p, item) {}
+
+  DEV void run() {
+    clearSums(keyGradient);
+    ptx::waitParity(kKeysFull, 0);
+    ptx::waitParity(kValuesFull, 0);
+    bool hasPrevious = false;
+#pragma unroll 1
+    for (;;) {
+      const QueryTileHeader tile = awaitQueries();
+      if (tile.isEnd())
+        break;
+      addTile(tile, hasPrevious);
+      hasPrevious = true;
+      queries.next();
+    }
+    ptx::waitMma<0>();
+    ptx::pin(keyGradient);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      storeKeyGradient(half);
+  }
+
+private:
+  DEV void addTile(const QueryTileHeader &tile, bool hasPrevious) {
+    Scores products;
+    ScoreOperand weights, gradients;
+    ScoreFactors<kQueryTiles> factors;
+    if constexpr (!kPassesWeights)
+      makeOwnWeights(weights, factors, tile);
+    ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
+    ptx::forget(products);
+    beginProducts(products);
+    ptx::waitMma<0>();
+    ptx::pin(products);
+    ptx::pin(keyGradient);
+    release(kOutEmpty + 8 * queries.slot());
+    if (kWalksQueries && hasPrevious)
+      release(kQueryEmpty + 8 * previousSlot());
+    if constexpr (kPassesWeights)
+      take(weights);
+    makeGradients(gradients, products, weights, factors);
+    if constexpr (!kWalksQueries)
+      publishScores(gradients);
+    ptx::fenceMma();
+    startSum(keyGradient, gradients, queryAddress());
+    ptx::commitMma();
+    if constexpr (!kWalksQueries)
+      reduceQueryGradient(tile);
+  }
+
+  DEV void makeOwnWeights(ScoreOperand &weights, ScoreFactors<kQueryTiles> &factors, const QueryTileHeader &tile) {
+    Scores scores;
+    beginScores(scores);
+    ptx::waitMma<0>();
+    ptx::pin(scores);
+    ptx::pin(keyGradient);
+    makeWeights(weights, factors, scores, tile);
+  }
+
+  DEV void take(ScoreOperand &weights) {
+    ptx::waitParity(kWeightsFull + 8 * passed.slot(), passed.parity());
+    WeightTile(passed.slot()).read(weights);
+    __syncwarp();
+    release(kWeightsEmpty + 8 * passed.slot());
+    passed.next();
+  }
+
+  // Some columns at a time, which leave under the product for the next ones where registers hold both. No warp writes a
+  // tile of dS before all have published the one after it, and so are done with it.
+  DEV void reduceQueryGradient(const QueryTileHeader &tile) {
+    constexpr bool kOverlaps = KernelTraits::kConsumerRegisters >= 240;
+    QueryGradient sums[2];
+    awaitScores();
+#pragma unroll
+    for (int split = 0; split < kSumSplits; ++split) {
+      if (split == 0 || !kOverlaps)
+        beginQueryGradient(sums[split % 2], split);
+      if (kOverlaps && split + 1 < kSumSplits) {
+        beginQueryGradient(sums[(split + 1) % 2], split + 1);
+        ptx::waitMma<1>();
+      } else {
+        ptx::waitMma<0>();
+      }
+      ptx::pin(sums[split % 2]);
+      ptx::pin(keyGradient);
+      if (split == 0)
+        release(kQueryEmpty + 8 * queries.slot());
+      leave(sums[split % 2], tile, split);
+    }
+  }
+};
+
+} // namespace heddle

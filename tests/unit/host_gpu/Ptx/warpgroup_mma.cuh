@@ -1,0 +1,102 @@
+// On the host: mma of a warpgroup, which happen when they are waited for, by all lanes of a warp together. A descriptor is the address of an operand and
+// the distance of its columns of 128 bytes.
+#pragma once
+
+namespace heddle {
+namespace ptx {
+
+inline void fenceMma() {}
+inline void commitMma() {
+  host_gpu::self().committedMma.push_back(std::move(host_gpu::self().openMma));
+  host_gpu::self().openMma.clear();
+}
+template <int Pending> void waitMma() {
+  auto &groups = host_gpu::self().committedMma;
+  for (; groups.size() > Pending; groups.pop_front())
+    for (const auto &mma : groups.front())
+      mma();
+  host_gpu::waitForWarp();
+}
+template <int N> void pin(float (&)[N][4]) {}
+template <int N> void forget(float (&values)[N][4]) {
+  for (auto &row : values)
+    for (float &value : row)
+      value = NAN;
+}
+
+template <uint32_t ColumnBytes> uint64_t sharedOperand(uint32_t address, uint32_t offset) {
+  return uint64_t(ColumnBytes) << 32 | (address + offset);
+}
+
+// Element x of row `row` of what lies in rows of 128 bytes.
+template <class Element> float operandElement(uint64_t operand, uint32_t row, uint32_t x) {
+  const uint32_t address = uint32_t(operand) + row * 128 + x % 64 * 2 + x / 64 * uint32_t(operand >> 32);
+  uint16_t half;
+  std::memcpy(&half, ::sharedMemory + (address ^ (address >> 7 & 7) << 4), sizeof half);
+  float value, none;
+  Element::unpack(half, value, none);
+  return value;
+}
+
+constexpr int kStep = 16;
+
+template <int N, class Element> struct WarpgroupMma {
+  typedef float Sum[N / 8][4];
+
+  template <bool Accumulate> static void ofShared(Sum &d, uint64_t a, uint64_t b) { later<Accumulate, false>(d, a, b); }
+  template <bool Accumulate> static void ofSharedTransposed(Sum &d, uint64_t a, uint64_t b) {
+    later<Accumulate, true>(d, a, b);
+  }
+  static void ofRegisters(Sum &d, const uint32_t (&a)[4], uint64_t b) {
+    auto &words = host_gpu::warp().words;
+    const uint32_t lane = host_gpu::lane();
+    for (int i = 0; i < 4; ++i)
+      words[lane][i] = a[i];
+    host_gpu::waitForWarp();
+    Rows rows;
+    for (int half = 0; half < 2; ++half)
+      for (int pair = 0; pair < kStep / 2; ++pair)
+        Element::unpack(words[lane / 4 * 4 + pair % 4][half + pair / 4 * 2], rows.values[half][2 * pair],
+                        rows.values[half][2 * pair + 1]);
+    host_gpu::waitForWarp();
+    host_gpu::self().openMma.push_back([&d, rows, b] { multiply<true, true>(d, rows, b); });
+  }
+
+private:
+  struct Rows { // of A: the two of this lane
+    float values[2][kStep];
+  };
+
+  template <bool Accumulate, bool IsTransposed> static void later(Sum &d, uint64_t a, uint64_t b) {
+    const uint32_t first = host_gpu::current % 128 / kLanes * 16 + host_gpu::lane() / 4;
+    host_gpu::self().openMma.push_back([&d, a, b, first] {
+      Rows rows;
+      for (uint32_t half = 0; half < 2; ++half)
+        for (uint32_t k = 0; k < kStep; ++k) {
+          const uint32_t row = first + 8 * half;
+          rows.values[half][k] = operandElement<Element>(a, IsTransposed ? k : row, IsTransposed ? row : k);
+        }
+      multiply<Accumulate, IsTransposed>(d, rows, b);
+    });
+  }
+
+  template <bool Accumulate, bool IsTransposed> static void multiply(Sum &d, const Rows &rows, uint64_t b) {
+    for (uint32_t n = 0; n < N / 8; ++n)
+      for (uint32_t e = 0; e < 2; ++e) {
+        const uint32_t column = n * 8 + host_gpu::lane() % 4 * 2 + e;
+        double totals[2];
+        for (int half = 0; half < 2; ++half)
+          totals[half] = Accumulate ? d[n][2 * half + e] : 0;
+        for (uint32_t k = 0; k < kStep; ++k) {
+          const float value = operandElement<Element>(b, IsTransposed ? k : column, IsTransposed ? column : k);
+          for (int half = 0; half < 2; ++half)
+            totals[half] += double(rows.values[half][k]) * value;
+        }
+        for (int half = 0; half < 2; ++half)
+          d[n][2 * half + e] = float(totals[half]);
+      }
+  }
+};
+
+} // namespace ptx
+} // namespace heddle
