@@ -69,6 +69,60 @@ static LaunchExpr countOf(const attn::IntExpr &expr) {
   }
 }
 
+static LaunchExpr extentOf(attn::Extent extent, unsigned argument) {
+  switch (extent) {
+  case attn::Extent::Batch:
+    return LaunchSymbol::batch;
+  case attn::Extent::Heads:
+    return LaunchSymbol::heads;
+  case attn::Extent::SeqlenQ:
+    return LaunchSymbol::seqlenQ;
+  case attn::Extent::SeqlenK:
+    return LaunchSymbol::seqlenK;
+  case attn::Extent::Length:
+    break;
+  }
+  return LaunchExpr::param(argument);
+}
+
+/// Sizes of a tensor, as the ops that read it say what each `?` stands for.
+static void addExtents(GradientSlot &slot, attn::PatternOp pattern, unsigned argument) {
+  const auto type = llvm::cast<mlir::MemRefType>(pattern.getArgument(argument).getType());
+  const attn::OperandUse use = attn::operandUses(pattern, argument).front();
+  for (auto [dimension, extent] : llvm::enumerate(type.getShape()))
+    slot.elements = slot.elements *
+                    (type.isDynamicDim(dimension) ? extentOf(use.extents[dimension], argument) : LaunchExpr(extent));
+}
+
+static bool hasAll(attn::PatternOp pattern, unsigned argument, llvm::ArrayRef<attn::Extent> extents) {
+  return llvm::all_of(extents, [&](attn::Extent extent) { return attn::hasExtent(pattern, argument, extent); });
+}
+
+static std::vector<GradientSlot> gradientsOf(attn::PatternOp pattern) {
+  using attn::Extent;
+  attn::SoftmaxOp softmax = pattern.getSoftmax();
+  const auto ofScores = attn::argumentsOfScores(softmax.getScores());
+  std::vector<GradientSlot> slots;
+  for (mlir::BlockArgument argument : pattern.getBody().getArguments()) {
+    const unsigned number = argument.getArgNumber();
+    GradientSlot slot;
+    slot.argument = number;
+    slot.isOfScores = llvm::is_contained(ofScores, argument);
+    slot.isOfSink = softmax.getDynamicSink() == argument;
+    if (!slot.isOfScores && !slot.isOfSink)
+      continue;
+    if (pattern.isOperand(number)) {
+      addExtents(slot, pattern, number);
+      slot.hasHeads = hasAll(pattern, number, {Extent::Heads});
+      slot.isShared = !hasAll(pattern, number, {Extent::SeqlenQ, Extent::SeqlenK});
+      slot.hasPairs = softmax.getBranches().size() == 1 &&
+                      hasAll(pattern, number, {Extent::Batch, Extent::Heads, Extent::SeqlenQ, Extent::SeqlenK});
+    }
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
 PatternRates ratesOf(const AnalysedPattern &analysed) {
   attn::PatternOp pattern = analysed.pattern;
   const attn::PatternAnalysis &analysis = analysed.analysis;
@@ -80,6 +134,7 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
     if (pattern.isOperand(i))
       rates.operands.push_back({i, attn::lengthDimension(pattern, i).has_value()});
+  rates.gradients = gradientsOf(pattern);
   rates.qOrigin = originRuleOf(pattern);
   rates.grain = attn::grainOf(analysis);
   rates.bandedGrain = attn::bandedGrainOf(analysis).grain;

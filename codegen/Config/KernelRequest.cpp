@@ -21,15 +21,20 @@ Status validateRates(const VariantRates &rates, size_t variant, size_t branches)
   return {};
 }
 
+bool hasGradient(const std::vector<GradientSlot> &slots, int64_t argument) {
+  return std::any_of(slots.begin(), slots.end(), [&](const GradientSlot &slot) { return slot.argument == argument; });
+}
+
 } // namespace
 
 std::string KernelRequest::str() const {
-  std::string text =
-      kind + " " + dtypeName(qType) + (outType != qType ? std::string(" out=") + dtypeName(outType) : "") +
-      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) + " arch=" + archName(*arch) +
-      " q_origin=" + qOriginRuleName(qOrigin) + " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
-      (grain > 1 ? " grain=" + std::to_string(grain) : "") +
-      (bandedGrain > 1 ? " banded_grain=" + std::to_string(bandedGrain) : "");
+  std::string text = KindText{kind, gradientsOf}.str() + " " + dtypeName(qType) +
+                     (outType != qType ? std::string(" out=") + dtypeName(outType) : "") +
+                     " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
+                     " arch=" + archName(*arch) + " q_origin=" + qOriginRuleName(qOrigin) +
+                     " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
+                     (grain > 1 ? " grain=" + std::to_string(grain) : "") +
+                     (bandedGrain > 1 ? " banded_grain=" + std::to_string(bandedGrain) : "");
   for (const OperandSlot &operand : operands)
     text += " operand" + std::to_string(operand.argument) + (operand.hasLength ? "=length" : "");
   for (const VariantRates &rates : variants) {
@@ -38,6 +43,14 @@ std::string KernelRequest::str() const {
       text += (branch ? "," : "") + std::to_string(rates.keyRates[branch]);
   }
   return text;
+}
+
+std::vector<GradientSlot> KernelRequest::wantedGradients() const {
+  std::vector<GradientSlot> wanted;
+  for (const GradientSlot &slot : gradients)
+    if (std::find(gradientsOf.begin(), gradientsOf.end(), slot.argument) != gradientsOf.end())
+      wanted.push_back(slot);
+  return wanted;
 }
 
 KernelRequest KernelRequest::passRequest(size_t index) const {
@@ -64,7 +77,13 @@ Status KernelRequest::checkTypes() const {
 }
 
 Status KernelRequest::validate() const {
-  HEDDLE_TRY(findKind(kind).status());
+  HEDDLE_ASSIGN(const KindSpec *spec, findKind(kind));
+  if (!gradientsOf.empty() && !spec->isBackward())
+    return Status::invalidArgument("kernel request: kind " + kind + " has no gradients of arguments");
+  for (size_t i = 0; i < gradientsOf.size(); ++i)
+    if ((i && gradientsOf[i] <= gradientsOf[i - 1]) || !hasGradient(gradients, gradientsOf[i]))
+      return Status::invalidArgument("kernel request: gradients: scores and sinks have no derivative by argument " +
+                                     std::to_string(gradientsOf[i]) + ", or it is not behind those of lower numbers");
   if (grain < 1 || bandedGrain < 1)
     return Status::invalidArgument("kernel request: expected a grain of at least 1, got " +
                                    std::to_string(std::min(grain, bandedGrain)));

@@ -26,7 +26,8 @@ struct KernelRequest : PatternRates {
   DType qType = DType::bf16, kType = DType::bf16, vType = DType::bf16, outType = DType::bf16;
   int64_t headDim = 64;
   int64_t valueDim = 64;
-  bool isPass = false; ///< one of several kernels of a call, which go through the rows in rounds
+  std::vector<int64_t> gradientsOf = {}; ///< arguments whose gradients a backward kernel writes too, ascending
+  bool isPass = false;                   ///< one of several kernels of a call, which go through the rows in rounds
 
   /// q, k and v of one type, and out of the same or fp32.
   void setTypes(DType inputs, bool outFloat32 = false) {
@@ -37,6 +38,9 @@ struct KernelRequest : PatternRates {
   const KernelElement &element() const { return *KernelElement::find(qType); }
   /// unsupported: types that no kernel mixes or computes with.
   Status checkTypes() const;
+
+  /// Of `gradientsOf`, which validate() has found among the pattern's.
+  std::vector<GradientSlot> wantedGradients() const;
 
   /// Of the kernel of pass `index`: all but the last write what the next one continues from, in fp32.
   KernelRequest passRequest(size_t index) const;

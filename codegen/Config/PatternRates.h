@@ -49,14 +49,25 @@ struct OperandSlot {
   bool hasLength = false; ///< the kernel needs the length
 };
 
+/// An argument of the pattern that scores, or the sink, have a derivative by.
+struct GradientSlot {
+  int64_t argument = 0;
+  LaunchExpr elements = 1;
+  bool isOfScores = false, isOfSink = false;
+  bool hasHeads = false; ///< every head has elements of its own
+  bool hasPairs = false; ///< every pair reads an element of its own, once
+  bool isShared = true;  ///< several pairs of a head read one element
+};
+
 /// Of a whole pattern.
 struct PatternRates {
   std::vector<VariantRates> variants = {VariantRates()};
   /// of walks over key tiles, axes exchanged: `queryRate` is that of keys, `keyRates` are those of queries
   std::vector<VariantRates> transposed = {VariantRates()};
-  bool isDetached = false;                ///< gradients of out do not go through the weights of branches
-  int64_t paramCount = 0;                 ///< arguments of the pattern
-  std::vector<OperandSlot> operands = {}; ///< those of them that are tensors, ascending
+  bool isDetached = false;                  ///< gradients of out do not go through the weights of branches
+  int64_t paramCount = 0;                   ///< arguments of the pattern
+  std::vector<OperandSlot> operands = {};   ///< those of them that are tensors, ascending
+  std::vector<GradientSlot> gradients = {}; ///< those of them that have gradients, ascending
   QOriginRule qOrigin = QOriginRule::start;
   /// every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
   int64_t grain = 1;

@@ -79,6 +79,21 @@ static std::vector<std::string> deviceFilesOf(ModuleOp module) {
   return ordered;
 }
 
+static bool readsArgument(emitc::FuncOp function, unsigned fromLast) {
+  return !function.getArgument(function.getNumArguments() - 1 - fromLast).use_empty();
+}
+
+static std::vector<ArgumentGradientTraits> argumentGradientsOf(ModuleOp lowered, const PatternInfo &info) {
+  std::vector<ArgumentGradientTraits> gradients;
+  for (int argument = 0; argument < info.paramCount; ++argument) {
+    auto derivative = lowered.lookupSymbol<emitc::FuncOp>(argumentGradientSymbol(argument));
+    auto place = lowered.lookupSymbol<emitc::FuncOp>(argumentPlaceSymbol(argument));
+    if (derivative && place)
+      gradients.push_back({argument, readsArgument(derivative, 0), readsArgument(place, 1), readsArgument(place, 0)});
+  }
+  return gradients;
+}
+
 FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &info) {
   if (failed(verifyPatternModule(module, info)))
     return failure();
@@ -92,11 +107,12 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   for (auto function : lowered->getOps<emitc::FuncOp>())
     if (failed(printFunction(function, info, writer)))
       return failure();
-  writer.text(patternWrapperText(info, {branchesWithKeptColumns(module, info, keptColumnsFunction()),
-                                        hasBandColumns(module), hasDocumentRows(module), hasTransposedFunctions(module),
-                                        branchesWithKeptColumns(module, info, transposedKeptColumnsFunction()),
-                                        hasBandColumns(module, transposedBandColumnsFunction()),
-                                        hasScoreGradient(module), !files.empty()}));
+  writer.text(
+      patternWrapperText(info, {branchesWithKeptColumns(module, info, keptColumnsFunction()), hasBandColumns(module),
+                                hasDocumentRows(module), hasTransposedFunctions(module),
+                                branchesWithKeptColumns(module, info, transposedKeptColumnsFunction()),
+                                hasBandColumns(module, transposedBandColumnsFunction()), hasScoreGradient(module),
+                                argumentGradientsOf(*lowered, info), !files.empty()}));
   return writer.take();
 }
 

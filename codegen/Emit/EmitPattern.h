@@ -14,6 +14,13 @@ namespace heddle {
 // module's context, so it must not run while another thread uses that context.
 mlir::FailureOr<std::string> emitPatternFunctions(mlir::ModuleOp module, const PatternInfo &info);
 
+// Of an argument of the pattern that scores have a derivative by: what the two functions of it read.
+struct ArgumentGradientTraits {
+  int argument;
+  bool derivativeReadsScore;
+  bool placeReadsQuery, placeReadsKey;
+};
+
 // What skeletons learn of a pattern's functions.
 struct PatternTraits {
   std::vector<bool> branchesWithWords; // of kept columns
@@ -23,6 +30,7 @@ struct PatternTraits {
   std::vector<bool> transposedBranchesWithWords; // and its kept columns
   bool hasTransposedBandColumns;
   bool hasScoreGradient;
+  std::vector<ArgumentGradientTraits> argumentGradients;
   bool asksTogether; // nextRange must be called by all lanes of a warp together
 };
 

@@ -66,8 +66,8 @@ const PatternFunction &scoreFunction();
 const PatternFunction &scoreGradientFunction();
 bool hasScoreGradient(mlir::ModuleOp module);
 
-// The derivative of scores by an argument of the pattern, and the place of the element of it that a pair reads; only in
-// modules for the CPU.
+// The derivative of scores by an argument of the pattern, and the place of the element of it that a pair reads, as i64;
+// only in modules for backward passes. The first is of the type of pattern_score, the second takes the positions.
 std::string argumentGradientSymbol(int argument);
 std::string argumentPlaceSymbol(int argument);
 

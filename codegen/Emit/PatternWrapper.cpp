@@ -158,6 +158,26 @@ void writeOperands(SourceWriter &writer, const PatternInfo &info) {
                 ">(operands[" + std::to_string(i) + "]);");
 }
 
+// Beside Pattern: device code picks the arguments that a kernel is asked for.
+void writeArgumentGradients(SourceWriter &writer, const PatternInfo &info, const PatternTraits &traits) {
+  writer.line();
+  writer.line("template <int Argument> struct ArgumentGradient;");
+  for (const ArgumentGradientTraits &gradient : traits.argumentGradients) {
+    const std::string derivative = argumentGradientSymbol(gradient.argument);
+    const std::string place = argumentPlaceSymbol(gradient.argument);
+    writer.line("template <>");
+    auto body = writer.structure("ArgumentGradient<" + std::to_string(gradient.argument) + ">");
+    writer.constant("kReadsScore", gradient.derivativeReadsScore);
+    writer.constant("kReadsQuery", gradient.placeReadsQuery);
+    writer.constant("kReadsKey", gradient.placeReadsKey);
+    PatternFunction function = scoreFunction();
+    function.symbol = derivative.c_str();
+    writeMethod(writer, {"derivative", "float"}, function, info);
+    function = {place.c_str(), true, {"q_position", "k_position"}, PatternResult::i32};
+    writeMethod(writer, {"place", "int64_t"}, function, info);
+  }
+}
+
 // What rows of keys visit, under the names of Pattern with the axes exchanged.
 void writeTransposed(SourceWriter &writer, const PatternInfo &info, const PatternTraits &traits) {
   writer.line();
@@ -202,8 +222,10 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
     writeDocuments(writer, info);
   writeOperands(writer, info);
   pattern.end();
-  if (traits.isTransposed)
-    writeTransposed(writer, info, traits);
+  if (!traits.isTransposed)
+    return writer.take();
+  writeArgumentGradients(writer, info, traits);
+  writeTransposed(writer, info, traits);
   return writer.take();
 }
 

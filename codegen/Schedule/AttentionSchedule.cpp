@@ -327,6 +327,7 @@ FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::
 LogicalResult appendBackwardFunctions(ModuleOp functions, attn::PatternOp pattern,
                                       const attn::PatternAnalysis &analysis) {
   appendScoreGradient(functions, pattern);
+  appendArgumentGradients(functions, pattern);
   return appendTransposedFunctions(functions, pattern, analysis);
 }
 

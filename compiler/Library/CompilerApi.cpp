@@ -75,8 +75,10 @@ Status setKind(const char *given, KernelShape &shape) {
   const Result<const KindSpec *> kind = findKind(name);
   if (!kind)
     return Status::unsupported("kernel for a problem: kind: " + kind.status().message());
-  shape.kind = (*kind)->name;
-  shape.outFloat32 = name != shape.kind;
+  const KindText text = KindText::parse(name);
+  shape.kind = text.name;
+  shape.gradientsOf = text.gradientsOf;
+  shape.outFloat32 = text.outFloat32;
   return {};
 }
 
@@ -177,7 +179,7 @@ Status checkSearchable(const heddle_compiler &compiler, const KernelQuestion &qu
   if (!question.hasSizes)
     return Status::invalidArgument("tune: batch, heads, kv_heads, seqlen_q and seqlen_k must all be given");
   const Result<const KindSpec *> kind = findKind(question.kernel.kind);
-  if (!kind || !walksPattern(**kind) || question.kernel.outFloat32)
+  if (!kind || !walksPattern(**kind) || question.kernel.outFloat32 || !question.kernel.gradientsOf.empty())
     return Status::unsupported("tune: kind: searches are for \"forward\" and \"backward\"");
   if (compiler.compiler->isReadOnly())
     return Status::denied("tune: this compiler was opened for reading only, and a search needs a database to write to");

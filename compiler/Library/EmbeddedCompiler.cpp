@@ -20,9 +20,7 @@ namespace {
 KernelFamily familyOf(const KernelQuestion &question) {
   KernelFamily family;
   family.pattern = question.pattern->info().digest;
-  family.kind = question.kernel.kind;
-  if (question.kernel.outFloat32)
-    family.kind += KernelFamily::kFloatOutSuffix;
+  family.kind = KindText{question.kernel.kind, question.kernel.gradientsOf, question.kernel.outFloat32}.str();
   family.dtype = question.kernel.dtype;
   family.headDim = question.kernel.headDim;
   family.valueDim = question.kernel.valueDim;

@@ -105,7 +105,8 @@ HEDDLE_API void heddle_compiler_close(heddle_compiler *compiler);
 typedef struct heddle_problem {
   uint32_t struct_size;
   int32_t dtype; /* heddle_dtype of q, k and v: bf16 or fp16 */
-  /* null: "forward"; "backward": gradients; "_fp32_out" behind either: out, and d_out, are fp32 */
+  /* null: "forward"; "backward": gradients, with "_of_0_3" behind it also those of arguments 0 and 3; "_fp32_out" behind
+   * each: out, and d_out, are fp32 */
   const char *kind;
   int64_t head_dim, value_dim; /* value_dim 0: head_dim */
   int64_t batch, heads, kv_heads;

@@ -77,6 +77,29 @@ Status DeviceProblem::bindArguments(const PatternFile &file, const ProblemShape 
   return {};
 }
 
+Status DeviceProblem::bindGradients(const DeviceCall &call) {
+  attn::PatternOp pattern = call.file.pattern();
+  for (unsigned argument : call.gradientsOf) {
+    const std::vector<int64_t> shape = gradientShape(call.shape, argument);
+    const int64_t bytes = int64_t(HostTensor::zeros(DType::fp32, shape).data.size());
+    HEDDLE_ASSIGN(GuardedBuffer buffer,
+                  GuardedBuffer::allocate(device, "d_" + pattern.getParameterName(argument).str(), bytes));
+    gradients.push_back({int32_t(argument), 0, static_cast<float *>(buffer.data())});
+    ofArguments.push_back({shape, std::move(buffer)});
+  }
+  return {};
+}
+
+Result<std::vector<HostTensor>> DeviceProblem::argumentGradients() const {
+  HEDDLE_TRY(device.synchronize());
+  std::vector<HostTensor> tensors;
+  for (const ArgumentGradient &gradient : ofArguments) {
+    HostTensor &tensor = tensors.emplace_back(HostTensor::zeros(DType::fp32, gradient.shape));
+    HEDDLE_TRY(gradient.buffer.copyTo(tensor.data.data(), tensor.data.size()));
+  }
+  return tensors;
+}
+
 RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(*kind, sizes, dtype, outDType); }
 
 Status DeviceProblem::bindRoles(const AttentionInputs &tensors) {
@@ -113,6 +136,7 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCa
   if (!walksPattern(*inputs.kind))
     return problem;
   HEDDLE_TRY(problem.bindArguments(call.file, call.shape));
+  HEDDLE_TRY(problem.bindGradients(call));
   const attn::ProblemSizes positions = sizesOf(call.file, call.shape);
   args.q_origin = positions.qOrigin;
   args.k_origin = positions.kOrigin;
@@ -122,6 +146,8 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCa
 Result<AttentionArgs> DeviceProblem::argumentsFor(const Kernel &kernel) {
   args.operands = operands.data();
   args.operand_count = operands.size();
+  args.gradients = gradients.empty() ? nullptr : gradients.data();
+  args.gradient_count = gradients.size();
   HEDDLE_ASSIGN(int64_t bytes, kernel.workspaceBytes(args));
   const int64_t largest = workspaces.empty() ? 0 : workspaces.back().bytes();
   if (bytes > largest) {
@@ -137,12 +163,16 @@ Result<AttentionArgs> DeviceProblem::argumentsFor(const Kernel &kernel) {
 Status DeviceProblem::poison() {
   for (GuardedBuffer &buffer : results)
     HEDDLE_TRY(buffer.poison());
+  for (ArgumentGradient &gradient : ofArguments)
+    HEDDLE_TRY(gradient.buffer.poison());
   return {};
 }
 
 Status DeviceProblem::checkGuards() const {
   for (const GuardedBuffer &buffer : results)
     HEDDLE_TRY(buffer.checkGuards());
+  for (const ArgumentGradient &gradient : ofArguments)
+    HEDDLE_TRY(gradient.buffer.checkGuards());
   for (const GuardedBuffer &workspace : workspaces)
     HEDDLE_TRY(workspace.checkGuards());
   return Status();

@@ -44,6 +44,7 @@ struct DeviceCall {
   const AttentionInputs &inputs;
   float scale;
   std::optional<DType> outDType = {};
+  std::vector<unsigned> gradientsOf = {}; ///< arguments of the pattern whose gradients the call writes too
 };
 
 /// The call as the definition takes it; refers to the call's inputs and pattern.
@@ -74,12 +75,15 @@ public:
   /// Waits for the GPU and copies the results.
   Status download(RoleTensors &results) const;
   std::vector<RoleSpec> writtenRoles() const { return rolesOf(*kind, Access::write); }
+  /// Waits for the GPU and copies the gradients of arguments, in the order of the call.
+  Result<std::vector<HostTensor>> argumentGradients() const;
   /// Zero-filled results of the right types and shapes.
   RoleTensors emptyResults() const;
 
 private:
   explicit DeviceProblem(const Device &device) : device(device) {}
   Status bindArguments(const PatternFile &file, const ProblemShape &shape);
+  Status bindGradients(const DeviceCall &call);
   Status bindRoles(const AttentionInputs &tensors);
   Result<void *> copyInput(const std::string &name, const void *data, int64_t bytes);
   const GuardedBuffer &written(Role role) const;
@@ -95,6 +99,12 @@ private:
   std::vector<DeviceBuffer> inputs;      ///< roles, and what the pattern reads
   std::vector<Fingerprint> fingerprints; ///< of inputs
   std::vector<heddle_operand> operands;
+  struct ArgumentGradient {
+    std::vector<int64_t> shape;
+    GuardedBuffer buffer;
+  };
+  std::vector<ArgumentGradient> ofArguments;
+  std::vector<heddle_gradient> gradients; ///< what args point to
   AttentionArgs args{};
 };
 

@@ -19,6 +19,11 @@ ProblemShape shapeOf(const AttentionSizes &sizes) {
   return shape;
 }
 
+std::vector<int64_t> gradientShape(const ProblemShape &shape, unsigned argument) {
+  const bool isTensor = argument < shape.operands.size() && shape.operands[argument];
+  return isTensor ? shape.operands[argument].shape : std::vector<int64_t>{1};
+}
+
 attn::TensorData tensorDataOf(const Operands &operands) {
   attn::TensorData tensors(operands.size());
   for (size_t i = 0; i < operands.size(); ++i) {

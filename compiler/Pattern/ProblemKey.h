@@ -22,6 +22,9 @@ struct ProblemShape {
   Operands operands = {};          ///< bindOperands; empty, or with empty places, where nobody reads them
 };
 
+/// Of the gradient of an argument of the pattern: that of the tensor, one element of a number.
+std::vector<int64_t> gradientShape(const ProblemShape &shape, unsigned argument);
+
 /// Of one call on these tensors; without parameters and operands.
 ProblemShape shapeOf(const AttentionSizes &sizes);
 

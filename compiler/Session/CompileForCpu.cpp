@@ -1,7 +1,6 @@
 //===- CompileForCpu.cpp - a pattern file for this machine ----------------===//
 #include "compiler/Session/CompileForCpu.h"
 #include "codegen/Cpu/JitPattern.h"
-#include "codegen/Schedule/ScoreFunction.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Pattern/PatternFile.h"
 
@@ -9,8 +8,6 @@ namespace heddle {
 
 Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file, Walk walk) {
   HEDDLE_ASSIGN(PatternFunctions functions, functionsOf(file, walk));
-  if (walk == Walk::both)
-    appendArgumentGradients(*functions.module, file.lowered());
   llvm::FailureOr<JitPattern> pattern = JitPattern::create(*functions.module, *functions.info);
   if (failed(pattern))
     return Status::unsupported("the functions of '" + functions.info->name +

@@ -22,6 +22,7 @@ namespace heddle {
 KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &shape) {
   KernelRequest request;
   request.kind = shape.kind;
+  request.gradientsOf = shape.gradientsOf;
   request.arch = shape.arch;
   request.setTypes(shape.dtype, shape.outFloat32);
   request.headDim = shape.headDim;
@@ -35,9 +36,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request) {
   KernelFamily family;
   family.pattern = prepared.digest;
-  family.kind = request.kind;
-  if (request.outType == DType::fp32)
-    family.kind += KernelFamily::kFloatOutSuffix;
+  family.kind = KindText{request.kind, request.gradientsOf, request.outType == DType::fp32}.str();
   family.dtype = request.qType;
   family.headDim = request.headDim;
   family.valueDim = request.valueDim;

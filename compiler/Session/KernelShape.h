@@ -6,6 +6,9 @@
 #include "codegen/Target/FindArch.h"
 #include "runtime/Core/DType.h"
 
+#include <string>
+#include <vector>
+
 namespace heddle {
 
 /// `arch` is never null.
@@ -17,6 +20,8 @@ struct KernelShape {
   int64_t valueDim = 64;
   int64_t queries = 0;          ///< of the calls that a default is chosen for; 0: any number
   std::string kind = "forward"; ///< KindSpec::name
+  /// arguments of the pattern whose gradients a backward kernel writes too, ascending
+  std::vector<int64_t> gradientsOf = {};
 
   /// As GpuArch spells it.
   std::string archName() const { return heddle::archName(*arch); }

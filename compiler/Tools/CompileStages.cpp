@@ -29,6 +29,7 @@ void CompileOptions::add(CLI::App &command) {
   addArchOption(command, archs);
   shape.add(command);
   shape.addQueries(command);
+  gradientsOf.add(command);
   addValue(command, "--emit", emit, "STAGE",
            "Stage to stop at: ast, analysis, schedule, config, cuda, ptx, cubin or record")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kStageNames), std::end(kStageNames))))

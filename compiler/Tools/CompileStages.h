@@ -21,6 +21,7 @@ struct CompileOptions {
   ShapeOptions shape;
   std::vector<std::string> archs;
   ConfigOptions config;
+  GradientsOption gradientsOf;
   std::string emit = "cubin", output, publishedName;
   DatabaseOptions database;
   bool timing = false, json = false;

@@ -5,6 +5,7 @@
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Messages.h"
+#include "dialect/IR/ScoreChain.h"
 #include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <iostream>
 #include <cmath>
+#include <set>
 
 namespace heddle::cli {
 
@@ -90,6 +92,37 @@ Status OriginOption::check(const std::vector<const PatternFile *> &files) const 
                                            "one with q_origin given");
 }
 
+void GradientsOption::add(CLI::App &command) {
+  addValue(command, "--gradients-of", names, "NAME",
+           "Backward: also the gradient of this number or tensor of the pattern, d_NAME, in fp32");
+}
+
+Result<std::vector<unsigned>> GradientsOption::arguments(const PatternFile &file, const std::string &kind) const {
+  attn::PatternOp pattern = file.pattern();
+  attn::SoftmaxOp softmax = pattern.getSoftmax();
+  llvm::SmallVector<mlir::Value> known;
+  llvm::append_range(known, attn::argumentsOfScores(softmax.getScores()));
+  if (softmax.getDynamicSink())
+    known.push_back(softmax.getDynamicSink());
+  std::set<unsigned> arguments;
+  for (const std::string &name : names) {
+    std::string all;
+    std::optional<unsigned> found;
+    for (mlir::Value value : known) {
+      const unsigned argument = llvm::cast<mlir::BlockArgument>(value).getArgNumber();
+      all += (all.empty() ? "" : ", ") + pattern.getParameterName(argument).str();
+      if (pattern.getParameterName(argument) == name)
+        found = argument;
+    }
+    if (!found || !(*findKind(kind))->isBackward())
+      return Status::invalidArgument("--gradients-of: expected --backward and what scores of pattern '" +
+                                     pattern.getSymName().str() + "' have a derivative by (" +
+                                     (all.empty() ? "nothing" : all) + "), got '" + name + "'");
+    arguments.insert(*found);
+  }
+  return std::vector<unsigned>(arguments.begin(), arguments.end());
+}
+
 CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
   CLI::Option *option = addValue(command, "--kind", kind, "KIND",
                                  "What is computed: forward, backward, or a piece of a backward pass (row_dot: row "
@@ -126,6 +159,7 @@ Status ShapeOptions::check() const {
 KernelShape ShapeOptions::shape(const GpuArch &arch) const {
   KernelShape shape;
   shape.kind = kind;
+  shape.gradientsOf = gradientsOf;
   shape.arch = &arch;
   shape.dtype = parseDType(dtype).value_or(DType::bf16);
   shape.outFloat32 = outDtype == "fp32";

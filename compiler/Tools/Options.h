@@ -50,6 +50,14 @@ struct OriginOption {
   Status check(const std::vector<const PatternFile *> &files) const;
 };
 
+/// --gradients-of, any number of times.
+struct GradientsOption {
+  std::vector<std::string> names;
+  void add(CLI::App &command);
+  /// Their numbers, ascending. invalidArgument: `kind` is not backward, or scores and sinks have no such derivative.
+  Result<std::vector<unsigned>> arguments(const PatternFile &file, const std::string &kind) const;
+};
+
 /// --kind; unknown names are usage errors that list the known ones.
 CLI::Option *addKindOption(CLI::App &command, std::string &kind);
 
@@ -58,6 +66,7 @@ CLI::Option *addKindOption(CLI::App &command, std::string &kind);
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
   std::string kind = "forward", dtype = "bf16", outDtype;
+  std::vector<int64_t> gradientsOf; ///< of GradientsOption, by verbs that have it
   void add(CLI::App &command);
   /// --seqlen, for verbs that know no call.
   void addQueries(CLI::App &command);

@@ -72,11 +72,8 @@ CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
 /// Zeros of the shape of the argument, and where the call puts its gradient.
 void giveArgumentGradients(const RunCall &call, RunResult &result, CpuCall &cpu) {
   attn::PatternOp pattern = call.file.pattern();
-  for (unsigned argument : call.gradientsOf) {
-    const bool isTensor = pattern.isOperand(argument);
-    const std::vector<int64_t> shape = isTensor ? call.shape.operands.at(argument).shape : std::vector<int64_t>{1};
-    result.argumentGradients.push_back(HostTensor::zeros(DType::fp32, shape));
-  }
+  for (unsigned argument : call.gradientsOf)
+    result.argumentGradients.push_back(HostTensor::zeros(DType::fp32, gradientShape(call.shape, argument)));
   for (size_t i = 0; i < call.gradientsOf.size(); ++i) {
     HostTensor &gradient = result.argumentGradients[i];
     const unsigned argument = call.gradientsOf[i];

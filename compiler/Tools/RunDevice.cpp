@@ -19,6 +19,7 @@ KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, bool outFloa
   KernelShape shape;
   shape.arch = &arch;
   shape.kind = call.inputs.kind->name;
+  shape.gradientsOf.assign(call.gradientsOf.begin(), call.gradientsOf.end());
   shape.dtype = call.inputs.dtype();
   shape.outFloat32 = outFloat32;
   if (shape.dtype == DType::fp32 && !walksPattern(*call.inputs.kind)) // of what a forward call wrote in fp32
@@ -117,11 +118,12 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
   HEDDLE_ASSIGN(DeviceProblem problem,
                 DeviceProblem::create(device, {call.file, call.shape, call.inputs, call.scale,
-                                               call.outFloat32 ? DType::fp32 : call.inputs.dtype()}));
+                                               call.outFloat32 ? DType::fp32 : call.inputs.dtype(), call.gradientsOf}));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_ASSIGN(const std::optional<Repetition> repetition, repetitionOf(call, chosen.record));
   HEDDLE_TRY(launchInto(result, repetition, device, problem, [&] { return launch.launch(nullptr); }));
+  HEDDLE_ASSIGN(result.argumentGradients, problem.argumentGradients());
   if (call.splitKeys)
     HEDDLE_TRY(runSplit(call, stores, kernel, problem, result));
   return result;

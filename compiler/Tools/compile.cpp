@@ -38,13 +38,15 @@ Status checkUsage(const CompileOptions &options) {
 
 class Compile {
 public:
-  explicit Compile(const CompileOptions &options) : options(options), stage(parseStage(options.emit)) {}
+  explicit Compile(const CompileOptions &given) : options(given), stage(parseStage(given.emit)) {}
 
   Status run() {
     HEDDLE_TRY(checkOutputs());
     auto file = options.pattern.load();
     HEDDLE_TRY(file.status());
     printNotes(**file);
+    HEDDLE_ASSIGN(const std::vector<unsigned> gradients, options.gradientsOf.arguments(**file, options.shape.kind));
+    options.shape.gradientsOf.assign(gradients.begin(), gradients.end());
     if (stage < EmitStage::config)
       HEDDLE_TRY(emitPattern(**file));
     else
@@ -123,7 +125,7 @@ private:
     return json;
   }
 
-  const CompileOptions &options;
+  CompileOptions options;
   EmitStage stage;
   Json results = Json::array();
 };

@@ -11,7 +11,6 @@
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
 #include "dialect/IR/PatternOperands.h"
-#include "dialect/IR/ScoreChain.h"
 #include "runtime/Core/CountText.h"
 #include "runtime/Core/Positions.h"
 
@@ -34,7 +33,7 @@ struct RunOptions {
   std::optional<int64_t> splitKeys, repeat;
   std::string outDType, config;
   int64_t rows = 64;
-  std::vector<std::string> gradientsOf;
+  GradientsOption gradientsOf;
   bool verifies = false, json = false, makesOperands = false;
 };
 
@@ -45,8 +44,6 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
                            : !options.config.empty()   ? "--config"
                            : options.repeat            ? "--repeat"
                                                        : nullptr;
-  if (options.target == "cuda" && !options.gradientsOf.empty())
-    return Status::invalidArgument("--gradients-of is for --target=cpu");
   if (options.target != "cuda" && forDevices)
     return Status::invalidArgument(std::string(forDevices) + " is for --target=cuda");
   if (!options.splitKeys)
@@ -193,33 +190,6 @@ Status checkRunOutput(const RunOptions &options) {
   return checkOutput("--output", options.output, uses);
 }
 
-/// The arguments of --gradients-of.
-Result<std::vector<unsigned>> argumentsOf(const PatternFile &file, const RunOptions &options) {
-  attn::PatternOp pattern = file.pattern();
-  attn::SoftmaxOp softmax = pattern.getSoftmax();
-  llvm::SmallVector<mlir::Value> known;
-  llvm::append_range(known, attn::argumentsOfScores(softmax.getScores()));
-  if (softmax.getDynamicSink())
-    known.push_back(softmax.getDynamicSink());
-  std::vector<unsigned> arguments;
-  for (const std::string &name : options.gradientsOf) {
-    std::string names;
-    std::optional<unsigned> found;
-    for (mlir::Value value : known) {
-      const unsigned argument = llvm::cast<mlir::BlockArgument>(value).getArgNumber();
-      names += (names.empty() ? "" : ", ") + pattern.getParameterName(argument).str();
-      if (pattern.getParameterName(argument) == name)
-        found = argument;
-    }
-    if (!found || !(*findKind(options.kind))->isBackward())
-      return Status::invalidArgument("--gradients-of: expected --backward and what scores of pattern '" +
-                                     pattern.getSymName().str() + "' have a derivative by (" +
-                                     (names.empty() ? "nothing" : names) + "), got '" + name + "'");
-    arguments.push_back(*found);
-  }
-  return arguments;
-}
-
 /// With the sizes and tensors that the pattern reads, where the call walks it.
 Result<ProblemShape> shapeOfCall(const PatternFile &file, const RunOptions &options, const AttentionInputs &inputs) {
   ProblemShape shape = shapeOf(inputs.sizes);
@@ -275,7 +245,7 @@ int runRun(const RunOptions &options) {
   Status device = checkDeviceOptions(**file, options, inputs->sizes.seqlenK);
   if (!device.isOk())
     return failUsage(device);
-  Result<std::vector<unsigned>> gradientsOf = argumentsOf(**file, options);
+  Result<std::vector<unsigned>> gradientsOf = options.gradientsOf.arguments(**file, options.kind);
   if (!gradientsOf)
     return failUsage(gradientsOf.status());
   Status writable = AtomicFile::create(options.output).status(); // before hours of work, not after
@@ -337,8 +307,7 @@ Action addRun(CLI::App &command) {
            "On a GPU: launch N times; exit 1 unless every launch gives the bits of the first, and say so where the "
            "kernel adds up a result in any order")
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
-  addValue(command, "--gradients-of", options->gradientsOf, "NAME",
-           "On the CPU, backward: also the gradient of this number or tensor of the pattern, d_NAME");
+  options->gradientsOf.add(command);
   command.add_flag("--make-operands", options->makesOperands,
                    "Make the tensors that the pattern reads and nobody gives, for tests");
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");

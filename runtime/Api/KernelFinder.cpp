@@ -36,8 +36,10 @@ std::string howToMake(const std::string &kind) {
   const Result<const KindSpec *> known = findKind(kind);
   if (!known)
     return known.status().message();
-  return (*known)->isBackward() ? "`heddle compile --backward --db=FILE` makes one"
-                                : "compile or tune the pattern for it";
+  if (!(*known)->isBackward())
+    return "compile or tune the pattern for it";
+  return std::string("`heddle compile --backward ") +
+         (KindText::parse(kind).gradientsOf.empty() ? "" : "--gradients-of=NAME ") + "--db=FILE` makes one";
 }
 
 // The digest that a name leads to; text that is no name is taken for a digest.

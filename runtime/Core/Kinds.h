@@ -100,8 +100,19 @@ struct KindSpec {
        {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
        {Role::dV, Access::write})
 
-// What a kernel of a kind (KernelFamily::kind, a suffix of the element type of out included) is called with.
-// unsupported names the kinds that there are.
+// What the text of a kind says of a kernel (KernelFamily::kind): "backward_of_0_3_fp32_out" also gives the gradients of
+// arguments 0 and 3 of the pattern, and takes out in fp32.
+struct KindText {
+  std::string name;                      // KindSpec::name
+  std::vector<int64_t> gradientsOf = {}; // ascending
+  bool outFloat32 = false;
+
+  std::string str() const;
+  // What is no such suffix stays in the name.
+  static KindText parse(std::string_view text);
+};
+
+// What a kernel of a kind, suffixes included, is called with. unsupported names the kinds that there are.
 Result<const KindSpec *> findKind(std::string_view kind);
 const std::vector<KindSpec> &kinds();
 std::vector<std::string> kindNames();

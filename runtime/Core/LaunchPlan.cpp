@@ -140,17 +140,23 @@ Status validatePointers(const LaunchPlan &plan, size_t index) {
 }
 
 Result<PointerSource> parseNumbered(std::string_view text) {
-  constexpr std::string_view operand = "operand", region = "region";
-  const bool isOperand = text.substr(0, operand.size()) == operand;
-  if (!isOperand && text.substr(0, region.size()) != region)
-    return Status::invalidArgument("");
-  const std::string_view digits = text.substr(isOperand ? operand.size() : region.size());
-  int64_t index = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
-      index >= (isOperand ? kMaxArguments : kMaxRegions))
-    return Status::invalidArgument("");
-  return isOperand ? PointerSource::operand(index) : PointerSource::region(index);
+  const struct {
+    std::string_view name;
+    PointerSource (*make)(int64_t);
+    int64_t most;
+  } forms[] = {{"operand", PointerSource::operand, kMaxArguments},
+               {"region", PointerSource::region, kMaxRegions},
+               {"gradient", PointerSource::gradient, kMaxArguments}};
+  for (const auto &form : forms) {
+    if (text.substr(0, form.name.size()) != form.name)
+      continue;
+    const std::string_view digits = text.substr(form.name.size());
+    int64_t index = -1;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (error == std::errc() && end == digits.data() + digits.size() && index >= 0 && index < form.most)
+      return form.make(index);
+  }
+  return Status::invalidArgument("");
 }
 
 } // namespace
@@ -161,6 +167,8 @@ std::string PointerSource::str() const {
     return kRoles[index].name;
   case Kind::operand:
     return "operand" + std::to_string(index);
+  case Kind::gradient:
+    return "gradient" + std::to_string(index);
   case Kind::region:
     break;
   }
@@ -176,7 +184,8 @@ Result<PointerSource> PointerSource::parse(std::string_view text) {
   }
   if (Result<PointerSource> numbered = parseNumbered(text))
     return numbered;
-  return Status::invalidArgument("expected " + names + "operand<i> or region<i>, got '" + std::string(text) + "'");
+  return Status::invalidArgument("expected " + names + "operand<i>, region<i> or gradient<i>, got '" +
+                                 std::string(text) + "'");
 }
 
 PlanService::PlanService(std::string_view kind) : kind(kind) {

@@ -13,18 +13,19 @@
 namespace heddle {
 
 // A device pointer of the call: the number of a role, of an operand of the pattern, of a region of the plan's
-// workspace.
+// workspace, of the argument of the pattern whose gradient lies there.
 struct PointerSource {
-  enum class Kind : uint8_t { role, operand, region };
+  enum class Kind : uint8_t { role, operand, region, gradient };
   Kind kind = Kind::role;
   int64_t index = 0;
 
   PointerSource(Role role = Role::q) : index(int64_t(role)) {}
   static PointerSource operand(int64_t argument) { return {Kind::operand, argument}; }
   static PointerSource region(int64_t number) { return {Kind::region, number}; }
+  static PointerSource gradient(int64_t argument) { return {Kind::gradient, argument}; }
 
   bool is(Role role) const { return *this == PointerSource(role); }
-  // "q", ..., "carry_out", "operand3", "region0".
+  // "q", ..., "carry_out", "operand3", "region0", "gradient3".
   std::string str() const;
   static Result<PointerSource> parse(std::string_view text);
   bool operator==(const PointerSource &o) const { return kind == o.kind && index == o.index; }

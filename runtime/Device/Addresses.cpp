@@ -64,6 +64,9 @@ Status checkAddresses(const LoadedKernel &kernel, const CallInputs &inputs) {
   for (int64_t i = 0; i < kMaxArguments; ++i)
     if ((kernel.needs.operandMask >> i & 1) != 0 && inputs.operands[i])
       HEDDLE_TRY(checkAddress(state, "operands: pointer number " + std::to_string(i), inputs.operands[i]));
+  for (int64_t i = 0; i < kMaxArguments; ++i)
+    if ((kernel.needs.gradientMask >> i & 1) != 0 && inputs.gradients[i])
+      HEDDLE_TRY(checkAddress(state, "gradients: argument " + std::to_string(i), inputs.gradients[i]));
   return {};
 }
 

@@ -14,6 +14,7 @@ struct CallInputs {
   LaunchSymbols symbols;      // params points into runtimeSizes
   int64_t runtimeSizes[kMaxArguments];
   const void *operands[kMaxArguments];
+  float *gradients[kMaxArguments]; // of arguments of the pattern
   WorkspaceLayout layout;
   float scaleLog2 = 0;
 
@@ -37,8 +38,9 @@ bool isEmpty(const heddle_tensor &tensor);
 // What a kernel asks of its arguments beyond its family; computed once at load.
 struct CallRequirements {
   int64_t paramCount = 0;
-  uint64_t sizeMask = 0;    // bit i: run-time size i is used
-  uint64_t operandMask = 0; // bit i: pointer operand i is used
+  uint64_t sizeMask = 0;     // bit i: run-time size i is used
+  uint64_t operandMask = 0;  // bit i: pointer operand i is used
+  uint64_t gradientMask = 0; // bit i: the gradient of argument i is written
   const KindSpec *kind = nullptr;
   PlanService serves;
 

@@ -51,6 +51,8 @@ const void *CallInputs::pointer(const PointerSource &source) const {
     return address(Role(source.index));
   case PointerSource::Kind::operand:
     return operands[source.index];
+  case PointerSource::Kind::gradient:
+    return gradients[source.index];
   case PointerSource::Kind::region:
     break;
   }
@@ -78,6 +80,8 @@ Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {
   plan.forEachPointer([&](const PointerSource &source) {
     if (source.kind == PointerSource::Kind::operand)
       needs.operandMask |= uint64_t(1) << source.index;
+    if (source.kind == PointerSource::Kind::gradient)
+      needs.gradientMask |= uint64_t(1) << source.index;
   });
   const std::vector<bool> used = plan.usedParams();
   for (size_t i = 0; i < used.size(); ++i)

@@ -35,7 +35,7 @@ struct LoadedKernel {
 };
 
 constexpr int64_t kMaxParamBlock = kMaxParamBytes; // of all launches; LaunchPlan::validate holds plans to this
-constexpr int kMaxClears = 8;                      // of all launches
+constexpr int kMaxClears = 16;                     // of all launches
 
 // One launch of a call: what the driver is told beside the clears and parameters of EvaluatedCall.
 struct EvaluatedLaunch {

@@ -131,11 +131,12 @@ typedef struct heddle_attention_args {
   heddle_tensor d_out; /* [batch, seqlen_q, heads, value_dim], dtype of out: the gradient of out. Kinds "row_dot" and
                         * "backward" */
   float *delta; /* [batch, heads, seqlen_q], written completely: sum over value_dim of out * d_out. Kind "row_dot" */
-  const float *d_lse;               /* null, or [batch, heads, seqlen_q]: the gradient of lse. Kind "backward" */
-  heddle_tensor d_q;                /* [batch, seqlen_q, heads, head_dim], dtype of q. Kind "backward" */
-  heddle_tensor d_k;                /* [batch, seqlen_k, kv_heads, head_dim], dtype of k. Kind "backward" */
-  heddle_tensor d_v;                /* [batch, seqlen_k, kv_heads, value_dim], dtype of v. Kind "backward" */
-  const heddle_gradient *gradients; /* kind "backward", of heddle_cpu_backward; no kernel serves it yet: null */
+  const float *d_lse; /* null, or [batch, heads, seqlen_q]: the gradient of lse. Kind "backward" */
+  heddle_tensor d_q;  /* [batch, seqlen_q, heads, head_dim], dtype of q. Kind "backward" */
+  heddle_tensor d_k;  /* [batch, seqlen_k, kv_heads, head_dim], dtype of k. Kind "backward" */
+  heddle_tensor d_v;  /* [batch, seqlen_k, kv_heads, value_dim], dtype of v. Kind "backward" */
+  /* heddle_cpu_backward: any; of a kernel of kind "backward_of_0_3" those of arguments 0 and 3, else null */
+  const heddle_gradient *gradients;
   uint64_t gradient_count;
 } heddle_attention_args;
 
@@ -159,7 +160,9 @@ typedef struct heddle_kernel_query {
   uint32_t struct_size;
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
-  const char *kind; /* null means "forward"; "backward": gradients; "_fp32_out" behind either: out is fp32 */
+  const char
+      *kind; /* null means "forward"; "backward": gradients; "backward_of_0_3": also those of arguments 0 and 3 of
+                     * the pattern, numbers ascending; "_fp32_out" behind each: out is fp32 */
   int64_t head_dim, value_dim;
   int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */
   int64_t tiles_per_row;                    /* mean visited 128-key tiles per 128-query tile; 0 if unknown */

@@ -26,16 +26,16 @@ make_inputs() { # make_inputs <shape> [option...]
     "$@" -o "$(inputs_of "$shape$*")"
 }
 
-verify() { # verify <pattern file> <shape, options of its inputs> [configuration]
+verify() { # verify <pattern file> <shape, options of its inputs> [configuration] [option]
   local name log code=0
-  name="backward $(basename "$1" .mlir) $2${3:+ $3}"
+  name="backward $(basename "$1" .mlir) $2${3:+ $3}${4:+ $4}"
   if grep -qE 'attn\.documents .* at %[a-z_]+ ' "$1" && [ "$(cut -d' ' -f2 <<<"$2")" != "$(cut -d' ' -f3 <<<"$2")" ]; then
     echo "skip $name: one tensor says where documents of queries and keys end"
     return
   fi
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   limited "$seconds" "$log" "$HEDDLE" run "$1" --backward --inputs="$(inputs_of "$2")" \
-    --output="$(mktemp -p "$HEDDLE_SCRATCH")" --make-operands --target=cuda ${3:+--config="$3"} --verify || code=$?
+    --output="$(mktemp -p "$HEDDLE_SCRATCH")" --make-operands --target=cuda ${3:+--config="$3"} ${4:+"$4"} --verify || code=$?
   if [ "$code" != 0 ] && grep -qE "$unserved" "$log"; then
     echo "skip $name: $(grep -oE "$unserved" "$log" | head -1)"
   else
@@ -53,6 +53,11 @@ wait
 for pattern in patterns/*.mlir; do
   for shape in "${shapes[@]}"; do
     for config in "" "$portable"; do beside verify "$pattern" "$shape" "$config"; done
+  done
+done
+for named in bias:bias relative_bias:table softcap:cap sink:sinks; do
+  for shape in "${shapes[@]}" "$grouped" "$wide"; do
+    for config in "" "$portable"; do beside verify "patterns/${named%:*}.mlir" "$shape" "$config" "--gradients-of=${named#*:}"; done
   done
 done
 for pattern in causal sliding_window bigbird alibi softcap longnet sink; do

@@ -135,9 +135,13 @@ def on_hopper(database):
         return
     launches = driver.fakeCudaCalls(b"cuLaunchKernel")
     assert launches > 0 and [each.bits.shape for each in found] == [each.bits.shape for each in tensors[1:4]]
-    capped = heddle.pattern(union(causal, scores=softcap(number("cap", 2.0, min=0.5))))
-    with pytest.raises(heddle.UnsupportedError, match="cap: its gradient is computed in host memory only"):
-        heddle.attention_backward(*tensors, capped, gradients_of=("cap",))
+    capped = heddle.pattern(union(causal, scores=softcap(number("cap", 2.0, min=0.5)), sink=tensor("drain", "?xf32")))
+    drain = device_arrays.Space.empty((4,), "float32", 0)
+    *found, others = heddle.attention_backward(*tensors, capped, gradients_of=("drain", "cap"), drain=drain)
+    assert others["cap"].shape == () and others["drain"].shape == (4,) and driver.fakeCudaCalls(b"cuLaunchKernel") > launches
+    with pytest.raises(heddle.InvalidArgumentError, match="no derivative by argument 0"):
+        heddle.attention_backward(*tensors, "sliding_window", left=3, gradients_of=("left",))
+    launches = driver.fakeCudaCalls(b"cuLaunchKernel")
     assert heddle.kernel(*tensors[1:4], "causal", backward=True).content_key != heddle.kernel(*tensors[1:4], "causal").content_key
     with pytest.raises(heddle.UnsupportedError, match="512"):
         heddle.attention_backward(*on_device(512), "causal")

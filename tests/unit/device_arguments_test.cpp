@@ -67,6 +67,35 @@ TEST_CASE("kernels of the kind with fp32 results take out in fp32, and nothing e
   CHECK(checkFloat(call.args).message().find("v: dtype: this kernel takes bf16, got fp32") != std::string::npos);
 }
 
+TEST_CASE("gradients of arguments are those that the kernel writes, each once") {
+  LaunchPlan plan = emptyPlan();
+  for (int64_t argument : {1, 3})
+    plan.launches.front().appendPointer(PointerSource::gradient(argument));
+  const CallRequirements needs = *CallRequirements::of(plan);
+  std::vector<heddle_gradient> gradients = {{3, 0, static_cast<float *>(odd(0x80004))},
+                                            {1, 0, static_cast<float *>(odd(0x90000))}};
+  CallInputs inputs;
+  const auto checkGradients = [&] {
+    ForwardCall call;
+    call.args.gradients = gradients.empty() ? nullptr : gradients.data();
+    call.args.gradient_count = gradients.size();
+    return checkArguments(forwardRecord(), needs, 132, call.args, inputs).message();
+  };
+  CHECK(checkGradients().empty());
+  CHECK(inputs.pointer(PointerSource::gradient(1)) == odd(0x90000));
+  CHECK(inputs.pointer(PointerSource::gradient(3)) == odd(0x80004));
+  gradients[1].id = 3;
+  CHECK(checkGradients().find("gradients: argument 3: is given twice") != std::string::npos);
+  gradients[1].id = 2;
+  CHECK(checkGradients().find("gradients: argument 2: this kernel does not write it") != std::string::npos);
+  gradients[1] = {1, 0, static_cast<float *>(odd(0x90002))};
+  CHECK(checkGradients().find("argument 1: expected device memory for floats, got an unaligned") != std::string::npos);
+  gradients[1].ptr = nullptr;
+  CHECK(checkGradients().find("argument 1: expected device memory for floats, got null") != std::string::npos);
+  gradients.pop_back();
+  CHECK(checkGradients().find("gradients: argument 1 is missing") != std::string::npos);
+}
+
 TEST_CASE("the stride of a dimension of size 1 is not looked at") {
   ForwardCall call;
   for (heddle_tensor *tensor : {&call.args.q, &call.args.k, &call.args.v, &call.args.out}) {

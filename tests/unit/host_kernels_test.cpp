@@ -2,6 +2,7 @@
 // time; results against the definition. Slow machines afford a part of the library here, tests/device runs all of it.
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/PatternRates.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Skeletons/Shared/Skeleton.h"
 #include "compiler/Session/CompileSession.h"
@@ -18,14 +19,20 @@ namespace {
 
 constexpr const char *kHopper = "sm_90a"; // here by the skeleton of its own
 
-/// What is compiled: a pattern of the library, and fields of its configuration.
+/// What is compiled: a pattern of the library, or its text, and fields of its configuration.
 struct Kernel {
   std::string pattern;
   int64_t headDim = 64, valueDim = 64;
   DType dtype = DType::bf16;
   std::string changes = "";
   const char *arch = "sm_80";
+  bool ofArguments = false; ///< all that have gradients
 };
+
+std::unique_ptr<PatternFile> fileOf(const Kernel &kernel) {
+  const bool isText = kernel.pattern.find('\n') != std::string::npos;
+  return isText ? parsed(kernel.pattern) : loaded(std::string(HEDDLE_PATTERNS) + "/" + kernel.pattern + ".mlir");
+}
 
 std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &file) {
   auto prepared = preparePattern(file, PassFunctions::ofDefaults, Walk::both);
@@ -37,6 +44,9 @@ std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &fi
   shape.valueDim = kernel.valueDim;
   shape.dtype = kernel.dtype;
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
+  if (kernel.ofArguments)
+    for (const GradientSlot &slot : prepared->rates->gradients)
+      shape.gradientsOf.push_back(slot.argument);
   const std::string changes = (isOfHopper ? "skeleton=sm90_backward" : "skeleton=portable_backward") + kernel.changes;
   const KernelRequest request = makeRequest(*prepared, shape);
   auto config = parseConfig(request, changes);
@@ -48,7 +58,8 @@ std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &fi
   return std::make_unique<HostKernel>(source->text, (*skeleton)->planCall(request, *config));
 }
 
-HostCall hostCall(const Call &call, RoleTensors &results) {
+/// `ofArguments`: where gradients of call.arguments() go.
+HostCall hostCall(const Call &call, RoleTensors &results, const std::vector<HostTensor> &ofArguments) {
   const AttentionSizes &s = call.inputs.sizes;
   const attn::ProblemSizes positions = sizesOf(*call.file, call.shape);
   HostCall host;
@@ -78,7 +89,12 @@ HostCall hostCall(const Call &call, RoleTensors &results) {
     host.symbols[strideOf(role.role, StrideDim::row)] = shape[2] * shape[3];
     host.symbols[strideOf(role.role, StrideDim::head)] = shape[3];
   }
-  host.address = [&call, tensorOf](const PointerSource &source) -> const void * {
+  host.address = [&call, &ofArguments, tensorOf](const PointerSource &source) -> const void * {
+    if (source.kind == PointerSource::Kind::gradient) {
+      const std::vector<unsigned> arguments = call.arguments();
+      const auto found = std::find(arguments.begin(), arguments.end(), unsigned(source.index));
+      return ofArguments[size_t(found - arguments.begin())].data.data();
+    }
     if (source.kind == PointerSource::Kind::operand)
       return call.shape.operands[size_t(source.index)].address();
     const HostTensor &tensor = tensorOf(Role(source.index));
@@ -89,7 +105,7 @@ HostCall hostCall(const Call &call, RoleTensors &results) {
 
 void check(const Kernel &kernel, const std::vector<AttentionSizes> &shapes, bool hasDLse = false) {
   INFO(kernel.pattern << kernel.changes << " d " << kernel.headDim << " " << std::string(dtypeName(kernel.dtype)));
-  const Compiled forward(loaded(std::string(HEDDLE_PATTERNS) + "/" + kernel.pattern + ".mlir"));
+  const Compiled forward(fileOf(kernel));
   const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *forward.file);
   for (AttentionSizes sizes : shapes) {
     sizes.headDim = kernel.headDim, sizes.valueDim = kernel.valueDim;
@@ -97,9 +113,14 @@ void check(const Kernel &kernel, const std::vector<AttentionSizes> &shapes, bool
     RoleTensors results = emptyResultsOf(backward(), call.inputs.sizes, kernel.dtype, kernel.dtype);
     for (const RoleSpec &role : rolesOf(backward(), Access::write)) // NaN of every type: each element must be written
       std::fill(results.of(role.role).data.begin(), results.of(role.role).data.end(), std::byte(0xff));
-    compiledKernel->run(hostCall(call, results));
-    const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, 40);
-    CHECK(report.roles.size() == 3);
+    std::vector<HostTensor> ofArguments;
+    if (kernel.ofArguments)
+      ofArguments = call.argumentTensors();
+    for (HostTensor &tensor : ofArguments)
+      std::fill(tensor.data.begin(), tensor.data.end(), std::byte(0xff));
+    compiledKernel->run(hostCall(call, results, ofArguments));
+    const oracle::KindReport report = oracle::verifyCall(call.kindCall(ofArguments), results, 40);
+    CHECK(report.roles.size() == 3 + ofArguments.size());
     for (const oracle::RoleReport &role : report.roles) {
       INFO("q " << sizes.seqlenQ << " k " << sizes.seqlenK << ": " << role.name() << " " << role.worst.head << " "
                 << role.worst.row);
@@ -159,6 +180,13 @@ TEST_CASE("gradients by Hopper's kernel: every way to the query gradient") {
   check({"longnet", 64, 64, DType::fp16, "", kHopper}, {sizesOf(200, 150, 2, 1)});
 }
 
+TEST_CASE("gradients by Hopper's kernel: blocks share the tiles of keys and queries that everything sees") {
+  const std::string global = "attn.pattern @p() {\n%w = attn.window [8, 8]\n%r = attn.rows [4, 0]\n%c = attn.cols [4, "
+                             "0]\n%m = attn.or %w, %r, %c\nattn.softmax union(%m)\n}";
+  for (const char *changes : {",block_m=64,long_split=4", ",block_m=64,long_split=8,reduce=2"})
+    check({global, 64, 64, DType::bf16, changes, kHopper}, {sizesOf(2080, 2100, 1, 1)});
+}
+
 TEST_CASE("gradients by Hopper's kernel: two consumers share the keys of wide heads") {
   check({"causal", 256, 256, DType::bf16, "", kHopper}, {sizesOf(1, 1, 1, 1), sizesOf(280, 200, 2, 1)}, true);
   check({"causal", 256, 256, DType::bf16, ",reduce=2", kHopper}, {sizesOf(200, 280, 2, 1)});
@@ -167,4 +195,69 @@ TEST_CASE("gradients by Hopper's kernel: two consumers share the keys of wide he
   check({"sliding_window", 136, 192, DType::fp16, ",stages=3", kHopper}, {sizesOf(150, 150, 2, 2)});
   check({"softcap", 40, 200, DType::bf16, ",reduce=2", kHopper}, {sizesOf(100, 170, 2, 2)});
   check({"longnet", 192, 128, DType::bf16, "", kHopper}, {sizesOf(150, 150, 2, 1)}, true);
+}
+
+namespace {
+
+/// A chain on causal attention, or another mask; `arguments` of the pattern.
+std::string chainText(const std::string &arguments, const std::string &chain, const std::string &mask = "causal") {
+  return "attn.pattern @p(" + arguments + ") {\n%m = attn." + mask + "\n%s = attn.scaled\n" + chain +
+         "\nattn.softmax union(%m) of %t\n}";
+}
+
+std::string biasText(const std::string &extents, const std::string &mask = "causal") {
+  const std::string type = "memref<" + extents + ">";
+  return chainText("%bias: " + type, "%t = attn.bias %s, %bias : " + type, mask);
+}
+
+void checkArguments(const std::string &pattern, const std::vector<AttentionSizes> &shapes, bool hasDLse = false) {
+  Kernel kernel{pattern};
+  kernel.ofArguments = true;
+  check(kernel, shapes, hasDLse);
+}
+
+} // namespace
+
+TEST_CASE("gradients of arguments by the portable kernel: biases, whatever pairs share an element") {
+  for (const char *extents :
+       {"?x?x?x?xf32", "1x?x?x?xbf16", "1x1x?x?xf32", "1x?x1x?xf32", "?x1x?x1xf32", "1x?x1x1xf32"})
+    checkArguments(biasText(extents), {sizesOf(150, 130, 4, 2)}, true);
+  checkArguments(biasText("1x?x?x?xf32", "window [40, 0]"), {sizesOf(1, 1, 2, 1), sizesOf(100, 170, 2, 2)});
+}
+
+TEST_CASE("gradients of arguments by the portable kernel: tables by distance, near and far") {
+  const auto table = [](const char *type, const char *offset) {
+    return chainText(std::string("%table: memref<") + type + ">",
+                     std::string("%t = attn.relative %s, %table at [") + offset + "] : memref<" + type + ">", "full");
+  };
+  checkArguments(table("?x255xf32", "127"), {sizesOf(150, 170, 4, 2)});
+  checkArguments(table("1x5xf32", "2"), {sizesOf(130, 300, 2, 1)});
+  checkArguments("relative_bias", {sizesOf(150, 150, 4, 2)});
+}
+
+TEST_CASE("gradients of arguments by the portable kernel: numbers, chains, sinks") {
+  checkArguments("softcap", {sizesOf(150, 130, 4, 2)});
+  checkArguments(
+      chainText("%slope: f32 {attn.default = 0.02 : f32}, %heat: f32 {attn.default = 1.5 : f32}",
+                "%t = attn.score_map %s with %slope, %heat : f32, f32 {\n^bb0(%x: f32, %b: i32, %h: i32, %q: "
+                "i32, %k: i32, %a: f32, %c: f32):\n%i = arith.subi %q, %k : i32\n%d = arith.sitofp %i : i32 to "
+                "f32\n%e = arith.mulf %a, %d : f32\n%f = arith.divf %x, %c : f32\n%y = arith.subf %f, %e : "
+                "f32\nattn.yield %y : f32\n}"),
+      {sizesOf(150, 130, 4, 2)});
+  checkArguments(chainText("%bias: memref<1x?x?x?xf32>, %cap: f32 {attn.default = 2.0 : f32, attn.min = 0.1 : f32}",
+                           "%u = attn.bias %s, %bias : memref<1x?x?x?xf32>\n%t = attn.softcap %u by %cap"),
+                 {sizesOf(100, 100, 2, 1)});
+  checkArguments("sink", {sizesOf(150, 130, 4, 2), sizesOf(70, 90, 3, 1)}, true);
+}
+
+TEST_CASE("gradients of arguments by the portable kernel: branches, detached and not, one number for score and sink") {
+  const std::string two = "attn.pattern @p(%bias: memref<1x?x?x?xf32>, %l: f32 {attn.default = 0.4 : f32}) {\n%a = "
+                          "attn.causal\n%b = attn.window [20, 0]\n%s = attn.scaled\n%t = attn.bias %s, %bias : "
+                          "memref<1x?x?x?xf32>\nattn.softmax lse(%a, %b) of %t sink %l gradient(";
+  checkArguments(two + "full)\n}", {sizesOf(100, 130, 2, 1)}, true);
+  checkArguments(two + "detached)\n}", {sizesOf(100, 130, 2, 1)}, true);
+  checkArguments(
+      "attn.pattern @p(%cap: f32 {attn.default = 2.0 : f32, attn.min = 0.1 : f32}) {\n%m = attn.causal\n%s = "
+      "attn.scaled\n%t = attn.softcap %s by %cap\nattn.softmax union(%m) of %t sink %cap\n}",
+      {sizesOf(100, 90, 2, 2)});
 }

@@ -48,6 +48,19 @@ TEST_CASE("kinds are found by name, with and without the element type of out") {
     CHECK(findKind(bad).status().message().find("there is forward") != std::string::npos);
 }
 
+TEST_CASE("kinds name the arguments of a pattern whose gradients they give") {
+  const KindText text = KindText::parse("backward_of_0_13_fp32_out");
+  CHECK(text.name == "backward");
+  CHECK(text.gradientsOf == std::vector<int64_t>{0, 13});
+  CHECK(text.outFloat32);
+  CHECK(text.str() == "backward_of_0_13_fp32_out");
+  CHECK(KindText::parse("row_dot").name == "row_dot");
+  CHECK(*findKind("backward_of_2") == *findKind("backward"));
+  for (const char *bad : {"forward_of_0", "backward_of_", "backward_of_0_", "backward_of_1_0", "backward_of_0_0",
+                          "backward_of_x", "backward_of_-1", "_of_0"})
+    CHECK_MESSAGE(!findKind(bad).isOk(), bad);
+}
+
 TEST_CASE("no kind has a role twice, and every kind writes something") {
   for (const KindSpec &kind : kinds()) {
     CAPTURE(kind.name);

@@ -44,6 +44,7 @@ LaunchPlan somePlan() {
       {plan.appendRegion("counters", LaunchExpr(LaunchSymbol::batch) * 256), 0, LaunchSymbol::batch, 7});
   launch.appendPointer(Role::q);
   launch.appendPointer(PointerSource::operand(3));
+  launch.appendPointer(PointerSource::gradient(3));
   launch.appendI32(LaunchSymbol::batch);
   launch.appendI64(strideOf(Role::q, StrideDim::row));
   launch.appendScaleLog2();
@@ -277,9 +278,11 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 3\nkind forward\nlaunch k\nparams 8\nslot 0 ptr q\n",
              "launch 0 uses q, which the plan does not serve"},
         Case{"heddle-plan 3\nkind forward\nlaunch k\nparams 8\nslot 0 ptr region0\n", "launch 0 uses region0"},
-        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr regionx\n", "operand<i> or region<i>, got 'regionx'"},
+        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr regionx\n",
+             "operand<i>, region<i> or gradient<i>, got 'regionx'"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i32 param64\n", "line 4:"},
-        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr operand64\n", "operand<i> or region<i>, got 'operand64'"},
+        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr operand64\n", "or gradient<i>, got 'operand64'"},
+        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr gradient64\n", "or gradient<i>, got 'gradient64'"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 2 i32 1\n", "slot at offset 2: expected a multiple of 4"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 8 i32 1\n", "slot at offset 8: expected to end inside"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i64 1\nslot 4 i32 1\n", "overlap"},

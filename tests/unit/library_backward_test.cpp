@@ -407,7 +407,7 @@ TEST_CASE("a program without a compiler finds the kernel backward of a database,
   refused("d_out: size of row: expected 512, got 511", [](auto &a) { a.d_out.size[1] = 511; });
   refused("d_q: dtype: this kernel takes bf16, got fp16", [](auto &a) { a.d_q.dtype = HEDDLE_FP16; });
   heddle_gradient gradient = {0, 0, args.lse};
-  refused("no kernel serves gradients yet; leave it zero. heddle_cpu_backward does",
+  refused("gradients: argument 0: this kernel does not write it; one of kind backward_of_0 does",
           [&](auto &a) { a.gradients = &gradient, a.gradient_count = 1; });
 }
 
@@ -415,7 +415,7 @@ TEST_CASE("gradients that no kernel serves are refused with what each lacks, and
           "pattern") {
   DeviceSession session;
   heddle_task *task = nullptr;
-  for (const char *kind : {"row_dot", "backward_fp32_out"}) {
+  for (const char *kind : {"row_dot", "backward_fp32_out", "backward_of_0"}) {
     session.problem.kind = kind;
     CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(),
                                        &session.problem, nullptr, nullptr, nullptr, &task),

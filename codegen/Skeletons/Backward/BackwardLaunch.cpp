@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 
 namespace heddle {
@@ -29,6 +30,52 @@ std::set<int64_t> keyRates(const KernelRequest &request) {
   for (const VariantRates &variant : request.transposed)
     rates.insert(variant.queryRate);
   return rates;
+}
+
+std::vector<GradientSlot> gradientsOfScores(const KernelRequest &request) {
+  std::vector<GradientSlot> slots;
+  for (const GradientSlot &slot : request.wantedGradients())
+    if (slot.isOfScores)
+      slots.push_back(slot);
+  return slots;
+}
+
+std::optional<GradientSlot> gradientOfSink(const KernelRequest &request) {
+  for (const GradientSlot &slot : request.wantedGradients())
+    if (slot.isOfSink)
+      return slot;
+  return std::nullopt;
+}
+
+/// SinkParams of backward_rows.cuh.
+void appendSink(KernelLaunch &launch, const KernelRequest &request, const GradientSlot &sink) {
+  appendOperands(launch, request);
+  launch.appendPointer(PointerSource::gradient(sink.argument));
+  launch.appendI32(Symbol::seqlenK);
+  launch.appendI32(qOriginExpr(request.qOrigin));
+  launch.appendI32(Symbol::kOrigin);
+  appendRuntimeSizes(launch, request);
+}
+
+/// Of all gradients of scores, if there are any.
+template <class Number>
+void printGradients(TraitsPrinter &printer, const char *name, const std::vector<GradientSlot> &slots,
+                    const Number &number) {
+  std::vector<int64_t> numbers;
+  for (const GradientSlot &slot : slots)
+    numbers.push_back(number(slot));
+  if (!numbers.empty())
+    printer.array(name, numbers);
+}
+
+void printArgumentTraits(TraitsPrinter &printer, const KernelRequest &request) {
+  const std::vector<GradientSlot> slots = gradientsOfScores(request);
+  const std::optional<GradientSlot> sink = gradientOfSink(request);
+  printer.constant("kSinkGradient", !sink ? 0 : sink->hasHeads ? 2 : 1);
+  printer.constant("kGradientCount", int64_t(slots.size()));
+  printGradients(printer, "kGradientOf", slots, [](const GradientSlot &slot) { return slot.argument; });
+  printGradients(printer, "kGradientIsStored", slots, [](const GradientSlot &slot) { return slot.hasPairs; });
+  printGradients(printer, "kGradientIsShared", slots, [](const GradientSlot &slot) { return slot.isShared; });
 }
 
 void appendRowSizes(KernelLaunch &launch) {
@@ -87,9 +134,18 @@ LaunchExpr BackwardPlan::rowsOf(int64_t sets) const { return LaunchExpr(sets) * 
 
 int64_t BackwardPlan::branches() const { return int64_t(request.transposed.front().keyRates.size()); }
 
+void appendGradients(KernelLaunch &launch, const KernelRequest &request) {
+  for (const GradientSlot &slot : gradientsOfScores(request))
+    launch.appendPointer(PointerSource::gradient(slot.argument));
+}
+
 void appendPrepare(BackwardPlan &to, const Statistics &statistics) {
   KernelLaunch &launch = to.append("heddle_prepare", to.heads * ceilDiv(to.statisticsRows, prepareRows(to.request)),
                                    kWarpLanes * kRowWarps);
+  for (const GradientSlot &slot : to.request.wantedGradients())
+    launch.clears.push_back({PointerSource::gradient(slot.argument), 0, slot.elements, 0});
+  if (const std::optional<GradientSlot> sink = gradientOfSink(to.request))
+    appendSink(launch, to.request, *sink);
   for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::dOut), PointerSource(Role::lse),
                                       PointerSource(Role::dLse), statistics.lse, statistics.delta})
     launch.appendPointer(source);
@@ -131,6 +187,7 @@ void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const 
   printer.constant("kRowWarps", kRowWarps);
   printer.constant("kQueryRateCount", int64_t(queryRates.size()));
   printer.array("kQueryRates", queryRates);
+  printArgumentTraits(printer, request);
 }
 
 } // namespace heddle

@@ -43,7 +43,10 @@ struct Statistics {
   PointerSource lse, delta;
 };
 
-/// Appends heddle_prepare.
+/// Appends the pointers to the gradients of what scores read, behind those of operands.
+void appendGradients(KernelLaunch &launch, const KernelRequest &request);
+
+/// Appends heddle_prepare, which also adds up the gradient of a sink; all gradients of arguments are cleared before it.
 void appendPrepare(BackwardPlan &to, const Statistics &statistics);
 
 /// The fp32 sums of d_q: `columns` of each row, in a region that lives through the launches from `first` to `last`.
@@ -73,7 +76,7 @@ struct TileGrain {
   int64_t tilesAreWhole, square;
 };
 
-/// Constants of backward_rows.cuh and row_statistics.cuh.
+/// Constants of backward_rows.cuh, row_statistics.cuh and argument_gradients.cuh.
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates);
 
 } // namespace heddle

@@ -246,6 +246,7 @@ KernelLaunch &appendWalk(BackwardPlan &to, const char *entry, const PortableBack
   KernelLaunch &launch = to.append(entry, keyItems(request, config.blockN), config.threads());
   launch.sharedBytes = smemOf(request, config).totalBytes();
   appendOperands(launch, request);
+  appendGradients(launch, request);
   for (const PointerSource &source :
        {PointerSource(Role::q), PointerSource(Role::k), PointerSource(Role::v), PointerSource(Role::dOut),
         PointerSource(Role::dK), PointerSource(Role::dV), sources.statistics.lse, sources.statistics.delta,

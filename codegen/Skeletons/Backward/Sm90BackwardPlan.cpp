@@ -74,6 +74,7 @@ KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk 
       to.append(walk.entry, walk.items, (consumersOf(request, to.config) + 1) * kProducerWarps * kWarpLanes);
   launch.sharedBytes = backwardSmem(request, to.config).totalBytes();
   appendOperands(launch, request);
+  appendGradients(launch, request);
   appendMaps(to, launch, walk.ofQueries);
   for (const PointerSource &source : {statistics.lse, statistics.delta})
     launch.appendTensorMap(statisticsMap(to, source));

@@ -2,6 +2,8 @@
 // the sum over the value dimension of out * d_out less the gradient of lse; heddle_finish turns the sums of
 // query_sums.cuh into d_q. Of gradient(detached) heddle_prepare leaves the gradient of lse in the place of delta, for
 // heddle_branch_deltas.
+// The gradient of a sink needs rows only: heddle_prepare adds -P of the sink times delta, which the product of a key
+// without a value does not change. KernelTraits::kSinkGradient: 0 not wanted, 1 one for all heads, 2 one for each.
 // Launch: heddle_prepare as row_dot.cuh with kPrepareRows rows and kRowWarps warps a block, of as many rows as the tiles
 // of a head have; heddle_finish with ceil(batch * seqlen_q * heads * ceil(kHeadDim / 16) / kFinishThreads) blocks.
 #pragma once
@@ -16,7 +18,14 @@ namespace heddle {
 constexpr int kPrepareRows = KernelTraits::kPrepareRows, kRowWarps = KernelTraits::kRowWarps;
 constexpr int kFinishThreads = 32 * kRowWarps;
 
-struct PrepareParams {
+template <bool HasSinkGradient> struct SinkParams {};
+template <> struct SinkParams<true> : PatternOperands {
+  float *sinkGradient;
+  int32_t seqlenK, qOrigin, kOrigin;
+  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+};
+
+struct PrepareParams : SinkParams<(KernelTraits::kSinkGradient > 0)> {
   const void *out, *dOut;
   const float *givenLse;
   const float *dLse; // null: none is given
@@ -70,6 +79,27 @@ DEV RowStatistics statisticsOf(const PrepareParams &p, int64_t row, float delta)
   return {natural == -INFINITY ? INFINITY : natural * kLog2OfE, Pattern::kIsDetached ? dLse : delta - dLse};
 }
 
+// The part of the sink's gradient that is of one head's rows.
+template <bool IsWanted = (KernelTraits::kSinkGradient > 0)> struct SinkSum {
+  DEV SinkSum(const PrepareParams &, int32_t, int32_t) {}
+  DEV void add(const RowStatistics &) {}
+  DEV void leave(const PrepareParams &, int32_t) const {}
+};
+template <> struct SinkSum<true> {
+  float sink, sum;
+  template <class Params>
+  DEV SinkSum(const Params &p, int32_t batch, int32_t head)
+      : sink(Pattern::sink(makeContext(p, batch, head)) * kLog2OfE), sum(0.f) {}
+  DEV void add(const RowStatistics &row) {
+    const float delta = Pattern::kIsDetached ? -row.delta : row.delta;
+    sum -= ptx::exp2Approx(sink - row.lse) * delta;
+  }
+  template <class Params> DEV void leave(const Params &p, int32_t head) const {
+    const float whole = sumOfLanes<31>(sum);
+    ptx::addGlobal4(p.sinkGradient + (KernelTraits::kSinkGradient > 1 ? head : 0), threadIdx.x % 32 == 0, whole);
+  }
+};
+
 // To the row's place in the tiles of every rate.
 template <int Slot = 0>
 DEV void writeStatistics(const PrepareParams &p, int32_t head, int32_t row, const RowStatistics &statistics) {
@@ -92,6 +122,7 @@ extern "C" __global__ void __launch_bounds__(32 * heddle::kRowWarps)
   using Rows = RowsOfLane<kPrepareRows, kRowWarps>;
   const Rows rows(p, p.tileRows);
   const int32_t head = rows.batch * p.heads + rows.head;
+  SinkSum<> sinkSum(p, rows.batch, rows.head);
 #pragma unroll
   for (int step = 0; step < Rows::kSteps; ++step) {
     float sum = 0;
@@ -106,11 +137,15 @@ extern "C" __global__ void __launch_bounds__(32 * heddle::kRowWarps)
       sum = sumOfRow(sum);
     }
     const int32_t row = rows.row(step);
-    if (threadIdx.x % kLanesOfRow == 0 && row < p.tileRows)
-      writeStatistics(p, head, row,
-                      row < rows.end ? statisticsOf(p, static_cast<int64_t>(head) * p.seqlenQ + row, sum)
-                                     : RowStatistics{INFINITY, 0.f});
+    if (threadIdx.x % kLanesOfRow == 0 && row < p.tileRows) {
+      const RowStatistics statistics = row < rows.end
+                                           ? statisticsOf(p, static_cast<int64_t>(head) * p.seqlenQ + row, sum)
+                                           : RowStatistics{INFINITY, 0.f};
+      writeStatistics(p, head, row, statistics);
+      sinkSum.add(statistics);
+    }
   }
+  sinkSum.leave(p, rows.head);
 }
 
 extern "C" __global__ void __launch_bounds__(heddle::kFinishThreads)

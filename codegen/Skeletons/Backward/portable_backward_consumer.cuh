@@ -73,7 +73,8 @@ struct GradientPart {
 
 class Consumer {
 public:
-  DEV Consumer(const KernelParams &p, const KeyItem &item, uint32_t shared) : p(p), item(item), shared(shared) {}
+  DEV Consumer(const KernelParams &p, const KeyItem &item, uint32_t shared)
+      : p(p), item(item), shared(shared), head(item.firstHead) {}
 
   DEV void clear() {
 #pragma unroll
@@ -81,6 +82,7 @@ public:
       clearTile(keyGradient[i]);
       clearTile(valueGradient[i]);
     }
+    clearArgumentSums(argumentSums);
   }
 
   // One query tile, for all gradients.
@@ -88,7 +90,7 @@ public:
     ScoreOperand weights, gradients;
     KeyFactors factors;
     makeWeights(weights, factors, ring, tile);
-    makeGradients(gradients, weights, factors, ring);
+    makeGradients(gradients, weights, factors, ring, tile);
     if (warpSlice() == 0)
       storeScores(gradients);
     mmaSum<KernelTraits::kSmemRowBytesV>(valueGradient, weights, ring.outs() + rowsFirst(KernelTraits::kSmemRowBytesV));
@@ -120,7 +122,8 @@ public:
       }
   }
 
-  DEV void storeGradients() const {
+  DEV void storeGradients() {
+    leaveArgumentSums(p, argumentSums, item.batch, head);
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
       storeTensor<KernelTraits::kHeadDim>(p.keyGradient, p.keyGradientStride, keyGradient[i], i, p.scaleLog2 * kLogOf2);
@@ -185,7 +188,7 @@ private:
 
   // dS = P (dP - delta), times the derivative of the chain of scores. P is rounded, as it is in the value gradient.
   DEV void makeGradients(ScoreOperand &gradients, const ScoreOperand &weights, const KeyFactors &factors,
-                         const QueryRing &ring) const {
+                         const QueryRing &ring, const QueryTile &tile) {
     Scores products;
     makeProducts(products, ring);
 #pragma unroll
@@ -203,10 +206,25 @@ private:
             products[i][n][2 * half + e] = weight[e] * (products[i][n][2 * half + e] - __int_as_float(delta[e]));
         }
     }
+    addArguments(products, factors, tile);
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
       applyFactors(products[i], factors[i]);
       packScores(gradients[i], products[i]);
+    }
+  }
+
+  DEV void addArguments(const Scores &products, const KeyFactors &factors, const QueryTile &tile) {
+    if constexpr (kGradientCount > 0) {
+      if (warpSlice() != 0) // another warp has the same pairs
+        return;
+      if (tile.head != head) {
+        leaveArgumentSums(p, argumentSums, item.batch, head);
+        head = tile.head;
+      }
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i)
+        addToArguments(p, argumentSums, products[i], factors[i], placeOf(tile, i));
     }
   }
 
@@ -335,6 +353,8 @@ private:
   const KernelParams &p;
   const KeyItem &item;
   uint32_t shared;
+  int32_t head; // of argumentSums
+  ArgumentSums argumentSums;
   float keyGradient[kRowTiles][kSliceTiles<KernelTraits::kHeadDim>][4];
   float valueGradient[kRowTiles][kSliceTiles<KernelTraits::kValueDim>][4];
 };

@@ -2,11 +2,12 @@
 // the slots of the launch plan, change both together.
 #pragma once
 
+#include "Backward/gradient_pointers.cuh"
 #include "Shared/pattern_operands.cuh"
 
 namespace heddle {
 
-struct KernelParams : PatternOperands {
+struct KernelParams : PatternOperands, GradientPointers<kGradientCount> {
   const void *q, *k, *v, *dOut;
   void *keyGradient, *valueGradient;
   const float *lse, *delta;                                  // as in row_statistics.cuh

@@ -3,6 +3,7 @@
 // Dimensions: dim, row number in its class, residue, head, batch. Behind them those of lse and delta: row, tile.
 #pragma once
 
+#include "Backward/gradient_pointers.cuh"
 #include "Shared/pattern_operands.cuh"
 #include "Shared/rate_maps.cuh"
 
@@ -16,7 +17,7 @@ constexpr int kLseMap = kOutMaps + KernelTraits::kQueryRateCount * KernelTraits:
 constexpr int kDeltaMap = kLseMap + 1;
 constexpr int kMapCount = kDeltaMap + 1;
 
-struct KernelParams : PatternOperands {
+struct KernelParams : PatternOperands, GradientPointers<kGradientCount> {
   TensorMap maps[kMapCount];
   void *keyGradient, *valueGradient;
   const float *lse, *delta;                             // of tiles (row_statistics.cuh)

@@ -100,6 +100,7 @@ public:
 
   DEV void run() {
     clearSums(keyGradient);
+    clearArgumentSums(argumentSums);
     ptx::waitParity(kKeysFull, 0);
     ptx::waitParity(kValuesFull, 0);
     bool hasPrevious = false;
@@ -114,6 +115,7 @@ public:
     }
     ptx::waitMma<0>();
     ptx::pin(keyGradient);
+    leaveArgumentSums(p, argumentSums, item.batch, head);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       storeKeyGradient(half);
@@ -137,7 +139,7 @@ private:
       release(kQueryEmpty + 8 * previousSlot());
     if constexpr (kPassesWeights)
       take(weights);
-    makeGradients(gradients, products, weights, factors);
+    makeGradients(gradients, products, weights, factors, tile);
     if constexpr (!kWalksQueries)
       publishScores(gradients);
     ptx::fenceMma();

@@ -3,6 +3,7 @@
 // `slot` of score tile n lies in row slot / 2 (of the lane's two) and column 8 n + slot % 2 (from the lane's first).
 #pragma once
 
+#include "Backward/argument_gradients.cuh"
 #include "Shared/lane_columns.cuh"
 
 namespace heddle {
@@ -18,7 +19,7 @@ template <class Place, int Tiles> DEV void applyScores(float (&scores)[Tiles][4]
 
 // Derivatives of the chain of scores, two a word; nothing where they are 1.
 template <int Tiles, bool Exist = Pattern::kHasScoreGradient> struct ScoreFactors {};
-template <int Tiles> struct ScoreFactors<Tiles, true> {
+template <int Tiles> struct ScoreFactors<Tiles, true> : ArgumentFactors<Tiles> {
   uint32_t words[Tiles][2];
 };
 
@@ -40,6 +41,7 @@ DEV void packFactors(ScoreFactors<Tiles, true> &factors, const float (&scores)[T
       }
       factors.words[n][half] = ptx::packFp16(factor[0], factor[1]);
     }
+  keepArgumentFactors(factors, scores, place, scale);
 }
 
 template <int Tiles> DEV void applyFactors(float (&)[Tiles][4], const ScoreFactors<Tiles, false> &) {}

@@ -1,11 +1,11 @@
-// What the generated functions are told of a call and a head. Needs KernelParams before it.
+// What the generated functions are told of a call and a head, from the fields of a parameter block.
 #pragma once
 
 namespace heddle {
 
 DEV int32_t ceilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
-DEV PatternContext makeContext(const KernelParams &p, int32_t batch, int32_t head) {
+template <class Params> DEV PatternContext makeContext(const Params &p, int32_t batch, int32_t head) {
   PatternContext context;
   context.batch = batch;
   context.head = head;

@@ -227,7 +227,9 @@ class Call:
         self._set_operands(inputs.tensors)
         self.reference = C.byref(args)
         is_other = any(role.element == "outDtype" and views[role.name].dtype != inputs.first.dtype for role in inputs.kind.roles if role.name in views)
-        kind = inputs.kind.name + ("_fp32_out" if is_other else "")
+        self.gradients_of = getattr(spec, "gradients_of", ())
+        numbers_of = sorted({self.pattern.argument(name).id for name in self.gradients_of})
+        kind = inputs.kind.name + ("_of_" + "_".join(map(str, numbers_of)) if numbers_of else "") + ("_fp32_out" if is_other else "")
         self.kind = None if kind == _kinds.FORWARD.name else kind.encode()
 
     def _set_operands(self, tensors):
@@ -244,13 +246,10 @@ class Call:
 
     def gradient_shape(self, name):
         """Of a number or tensor of the pattern."""
-        argument = self.pattern.argument(name)
-        if self.device is not None:
-            raise no_gradient_of(name)
-        return self.inputs.tensors[name].shape if argument.kind == "tensor" else ()
+        return self.inputs.tensors[name].shape if self.pattern.argument(name).kind == "tensor" else ()
 
     def set_gradients(self, addresses):
-        """Where gradients of the pattern's numbers and tensors go, by name: row-major fp32 in host memory."""
+        """Where gradients of the pattern's numbers and tensors go, by name: row-major fp32 where q is."""
         self._gradients = (S.Gradient * max(1, len(addresses)))()
         for gradient, (name, address) in zip(self._gradients, addresses.items()):
             gradient.id, gradient.ptr = self.pattern.argument(name).id, address
@@ -265,6 +264,8 @@ class Call:
     def workspace_bytes(self, kernel):
         needed = C.c_uint64()
         self.args.lse = self.args.lse or self.args.out.ptr  # some address: only sizes count here
+        if self.gradients_of and not self.args.gradient_count:
+            self.set_gradients(dict.fromkeys(self.gradients_of, self.args.out.ptr))
         _engine.engine().library.call("heddle_kernel_workspace", kernel.handle, self.reference, C.byref(needed))
         return needed.value
 
@@ -323,11 +324,6 @@ def stream_address(stream):
     if not 0 <= address < 2**64:
         raise bad(f"stream: expected an address (an int; None for the default stream), got {address}")
     return address
-
-
-def no_gradient_of(name):
-    return UnsupportedError(f"{name}: its gradient is computed in host memory only, kernels write those of q, k and v: give {name}.detach(), or tensors in "
-                            "host memory")
 
 
 class Frozen:

@@ -9,7 +9,7 @@ from collections import namedtuple
 import torch
 
 from . import _torch, _torch_backward, patterns
-from ._call import CallSpec, GradientSpec, no_gradient_of
+from ._call import CallSpec, GradientSpec
 from .errors import InvalidArgumentError, UnsupportedError
 
 
@@ -91,8 +91,6 @@ def _fake_backward(*given, **named):
 def _save(ctx, node, output):
     ctx.set_materialize_grads(False)
     ctx.wanted = [name for name, each in zip(_names_of_tensors(node.names), node.tensors) if each.requires_grad]
-    if ctx.wanted and node.q.device.type != "cpu":
-        raise no_gradient_of(ctx.wanted[0])
     if node.carry_out is not None and "gradient(detached)" in _called(node)[0].text:
         raise UnsupportedError("carry: a call that continues another has no gradients where the pattern says gradient(detached), whose branches would "
                                "have to be whole; call it under torch.no_grad(), or let the pattern say gradient(full)")

@@ -52,7 +52,7 @@ def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=
 
     d_out         the gradient of out, of its shape and dtype; d_lse: that of lse, row-major fp32, or None
     out, lse      what heddle.attention gave for q, k, v and the same pattern, scale, origins and arguments, with return_lse=True
-    gradients_of  names of numbers and tensors that the pattern's scores read, or of its sink: in host memory only
+    gradients_of  names of numbers and tensors that the pattern's scores read, or of its sink
 
     Returns (d_q, d_k, d_v), and with gradients_of a fourth: a dict of those gradients, in fp32. Rows that keep nothing, and keys that nothing
     keeps, have gradients of 0. Failures as of heddle.attention; NotFoundError says how a kernel is made where only the runtime is.

@@ -185,6 +185,12 @@ inline int __reduce_or_sync(uint32_t, int32_t word) {
 template <class T> T __shfl_xor_sync(uint32_t, T value, int distance) {
   return host_gpu::exchange(value, host_gpu::lane() ^ distance);
 }
+template <class T> T __shfl_sync(uint32_t, T value, int lane) { return host_gpu::exchange(value, lane); }
+inline bool __all_sync(uint32_t, bool condition) {
+  for (unsigned distance = 1; distance < kLanes; distance *= 2)
+    condition &= host_gpu::exchange(condition, host_gpu::lane() ^ distance);
+  return condition;
+}
 template <class A, class B> typename std::common_type<A, B>::type max(A a, B b) {
   const typename std::common_type<A, B>::type x = a, y = b;
   return x > y ? x : y;

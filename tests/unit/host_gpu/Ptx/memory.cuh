@@ -14,6 +14,11 @@ inline uint32_t sharedAddress(const void *pointer) {
 
 inline void loadShared8(uint32_t address, int32_t (&words)[2]) { std::memcpy(words, sharedMemory + address, 8); }
 inline void loadShared16(uint32_t address, int32_t (&words)[4]) { std::memcpy(words, sharedMemory + address, 16); }
+inline int32_t loadShared4(uint32_t address) {
+  int32_t word;
+  std::memcpy(&word, sharedMemory + address, 4);
+  return word;
+}
 inline void storeShared4(uint32_t address, int32_t word) { std::memcpy(sharedMemory + address, &word, 4); }
 inline void storeShared16(uint32_t address, int32_t a, int32_t b, int32_t c, int32_t d) {
   const int32_t words[] = {a, b, c, d};
@@ -24,6 +29,14 @@ inline void loadGlobal16(const void *global, float (&values)[4]) { std::memcpy(v
 inline void loadGlobal8(const float *global, bool isPresent, float (&values)[2]) {
   for (int e = 0; e < 2; ++e)
     values[e] = isPresent ? global[e] : 0;
+}
+
+inline void fenceGlobal() {}
+
+inline uint32_t addGlobal(uint32_t *counter, uint32_t value) {
+  const uint32_t before = *counter;
+  *counter += value;
+  return before;
 }
 
 inline void addGlobal4(float *to, bool isPresent, float a) {
@@ -41,6 +54,11 @@ inline void storeGlobal8(void *global, bool isPresent, uint32_t a, uint32_t b) {
 }
 inline void storeGlobal16(void *global, bool isPresent, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   storeGlobal(global, isPresent, {a, b, c, d});
+}
+inline void storeGlobal16(void *global, bool isPresent, float a, float b, float c, float d) {
+  const float values[] = {a, b, c, d};
+  if (isPresent)
+    std::memcpy(global, values, sizeof values);
 }
 
 } // namespace ptx
