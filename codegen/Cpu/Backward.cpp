@@ -148,4 +148,10 @@ Status backwardOnCpu(const CpuCall &call) {
   return {};
 }
 
+Status backwardAccumulateOnCpu(const CpuCall &given) {
+  CpuCall call = given;
+  call.accumulates = true;
+  return backwardOnCpu(call);
+}
+
 } // namespace heddle

@@ -19,6 +19,7 @@ struct CpuCall {
   const JitPattern *pattern = nullptr; ///< outlives the call
   DType dtype = DType::fp32;           ///< RoleElement::dtype
   DType outDtype = DType::fp32;        ///< RoleElement::outDtype
+  bool accumulates = false;            ///< gradients of q, k and v are fp32, and added to
   /// Addresses in the layouts of Kinds.h; null: not given. Those that are only read are not written.
   std::array<void *, kRoleCount> role = {};
   std::array<std::optional<CpuStrides>, kRoleCount> stride = {}; ///< of tensors; nothing: dense

@@ -59,8 +59,8 @@ std::vector<int64_t> SizesOfTensors::expected(const RoleSpec &role, const int64_
 std::vector<RoleSpec> rolesOf(const KindSpec &kind, Access access) {
   std::vector<RoleSpec> roles;
   for (const KindRole &role : kind.roles)
-    if (role.access == access && role.presence == Presence::required)
-      roles.push_back(specOf(role.role));
+    if (includes(role.access, access) && role.presence == Presence::required)
+      roles.push_back(specOf(role));
   return roles;
 }
 
@@ -71,7 +71,7 @@ bool comesFromForward(const KindSpec &kind, Role role) {
 
 bool readsForward(const KindSpec &kind) {
   return std::any_of(kind.roles.begin(), kind.roles.end(), [&](const KindRole &role) {
-    return role.access == Access::read && comesFromForward(kind, role.role);
+    return includes(role.access, Access::read) && comesFromForward(kind, role.role);
   });
 }
 
@@ -103,11 +103,18 @@ RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DT
   return results;
 }
 
+RoleTensors resultsBefore(const AttentionInputs &inputs, DType outDType) {
+  RoleTensors results = emptyResultsOf(*inputs.kind, inputs.sizes, inputs.dtype(), outDType);
+  for (const RoleSpec &role : rolesOf(*inputs.kind, Access::both))
+    results.of(role.role) = inputs.of(role.role);
+  return results;
+}
+
 std::vector<RoleSpec> AttentionInputs::given() const {
   std::vector<RoleSpec> roles;
   for (const KindRole &role : kind->roles)
-    if (role.access == Access::read && isGiven(role.role))
-      roles.push_back(specOf(role.role));
+    if (includes(role.access, Access::read) && isGiven(role.role))
+      roles.push_back(specOf(role));
   return roles;
 }
 
@@ -138,9 +145,10 @@ static Status checkLike(const RoleSpec &role, const HostTensor &tensor, const At
 static std::vector<RoleSpec> rolesToCheck(const AttentionInputs &inputs) {
   std::vector<RoleSpec> roles;
   for (const KindRole &role : inputs.kind->roles)
-    if (role.access == Access::read && (inputs.isGiven(role.role) || (role.presence == Presence::required &&
-                                                                      !comesFromForward(*inputs.kind, role.role))))
-      roles.push_back(specOf(role.role));
+    if (includes(role.access, Access::read) &&
+        (inputs.isGiven(role.role) ||
+         (role.presence == Presence::required && !comesFromForward(*inputs.kind, role.role))))
+      roles.push_back(specOf(role));
   return roles;
 }
 
@@ -171,7 +179,7 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindS
   for (const KindRole &role : kind.roles) {
     const char *name = specOf(role.role).name;
     const bool mayLack = role.presence != Presence::required || comesFromForward(kind, role.role);
-    if (role.access != Access::read || (mayLack && file.entries().count(name) == 0))
+    if (!includes(role.access, Access::read) || (mayLack && file.entries().count(name) == 0))
       continue;
     HEDDLE_ASSIGN(tensors.of(role.role), file.read(name));
   }
@@ -198,9 +206,9 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
   std::string names;
   std::vector<RoleSpec> roles;
   for (const KindRole &role : kind.roles)
-    if (role.access == Access::read && !comesFromForward(kind, role.role) &&
+    if (includes(role.access, Access::read) && !comesFromForward(kind, role.role) &&
         (role.presence == Presence::required || std::find(also.begin(), also.end(), role.role) != also.end()))
-      roles.push_back(specOf(role.role));
+      roles.push_back(specOf(role));
   for (const RoleSpec &role : roles) {
     const double elements = elementsOf(sizes.shapeOf(role));
     if (elements > 0x1p40) // far beyond any memory, and the byte count still fits 63 bits

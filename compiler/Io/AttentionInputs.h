@@ -37,7 +37,7 @@ private:
   bool isBatchKnown = false;
 };
 
-// The roles that every call of a kind reads, or writes.
+// The roles that every call of a kind reads, or writes, or both.
 std::vector<RoleSpec> rolesOf(const KindSpec &kind, Access access);
 
 // Calls of the kind look at queries, so what they compute depends on the pattern.
@@ -73,6 +73,9 @@ struct AttentionInputs : RoleTensors {
   DType dtype() const { return of(kind->roles.front().role).dtype; }
   std::vector<RoleSpec> given() const; // of what the kind reads
 };
+
+// emptyResultsOf a call, or, of what it adds to, what its inputs have.
+RoleTensors resultsBefore(const AttentionInputs &inputs, DType outDType);
 
 // Shapes and dtypes must agree as above, optional roles and what comes from a forward call may lack; heads must be a multiple of kvHeads. The message names
 // the tensor, what was expected and what was found.

@@ -25,12 +25,14 @@ Status bad(const std::string &what) { return Status::invalidArgument("attention 
 
 constexpr const char *kDims[] = {"batch", "row", "head", "dim"};
 
-Status checkTensor(const KindRole &role, const heddle_tensor &tensor, int32_t dtype,
+Status checkTensor(const KindRole &role, const heddle_tensor &tensor, int32_t ofQuery,
                    const std::vector<int64_t> &expected) {
   const std::string name = specOf(role.role).name;
+  const bool isFp32 = specOf(role).element == RoleElement::fp32;
+  const int32_t dtype = isFp32 ? HEDDLE_FP32 : ofQuery;
   if (tensor.dtype != dtype)
-    return bad(name + ": dtype: expected that of q, number " + std::to_string(dtype) + ", got number " +
-               std::to_string(tensor.dtype));
+    return bad(name + ": dtype: expected " + (isFp32 ? "fp32" : "that of q") + ", number " + std::to_string(dtype) +
+               ", got number " + std::to_string(tensor.dtype));
   for (int i = 0; i < 4; ++i)
     if (tensor.size[i] < 0 || tensor.size[i] > INT32_MAX || tensor.size[i] != expected[i])
       return bad(name + ": size of " + kDims[i] + ": expected " + std::to_string(expected[i]) + ", got " +
@@ -43,7 +45,7 @@ Status checkTensor(const KindRole &role, const heddle_tensor &tensor, int32_t dt
   if (!tensor.ptr)
     return bad(name + ": address: expected host memory, got null");
   for (int i = 0; i < 3; ++i)
-    if (role.access == Access::write && tensor.size[i] > 1 && tensor.stride[i] == 0)
+    if (includes(role.access, Access::write) && tensor.size[i] > 1 && tensor.stride[i] == 0)
       return bad(name + ": stride of " + kDims[i] + ": expected rows that do not overlap, got 0");
   return {};
 }
@@ -238,6 +240,11 @@ heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_a
 
 heddle_status heddle_cpu_backward(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads) {
   return callOnCpu("backward", "gradients on the CPU", pattern, args, threads);
+}
+
+heddle_status heddle_cpu_backward_accumulate(const heddle_pattern *pattern, const heddle_attention_args *args,
+                                             int32_t threads) {
+  return callOnCpu("backward_accumulate", "gradients on the CPU", pattern, args, threads);
 }
 
 } // extern "C"

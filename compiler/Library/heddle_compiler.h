@@ -75,6 +75,10 @@ HEDDLE_API heddle_status heddle_cpu_attention(const heddle_pattern *pattern, con
 HEDDLE_API heddle_status heddle_cpu_backward(const heddle_pattern *pattern, const heddle_attention_args *args,
                                              int32_t threads);
 
+/* As heddle_cpu_backward, a call of kind "backward_accumulate". */
+HEDDLE_API heddle_status heddle_cpu_backward_accumulate(const heddle_pattern *pattern,
+                                                        const heddle_attention_args *args, int32_t threads);
+
 enum {
   HEDDLE_COMPILER_READ_ONLY = 1, /* never writes a database: what is compiled lives in memory; no searches */
   HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS = 2, /* accept databases that other users may write */
@@ -105,8 +109,8 @@ HEDDLE_API void heddle_compiler_close(heddle_compiler *compiler);
 typedef struct heddle_problem {
   uint32_t struct_size;
   int32_t dtype; /* heddle_dtype of q, k and v: bf16 or fp16 */
-  /* null: "forward"; "backward": gradients, with "_of_0_3" behind it also those of arguments 0 and 3; "_fp32_out" behind
-   * each: out, and d_out, are fp32 */
+  /* null: "forward"; "backward", "backward_accumulate": gradients, with "_of_0_3" behind them also those of arguments 0
+   * and 3; "_fp32_out" behind each: out, and d_out, are fp32 */
   const char *kind;
   int64_t head_dim, value_dim; /* value_dim 0: head_dim */
   int64_t batch, heads, kv_heads;

@@ -104,6 +104,8 @@ RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(*kind, s
 
 Status DeviceProblem::bindRoles(const AttentionInputs &tensors) {
   for (const RoleSpec &role : tensors.given()) {
+    if (includes(kind->find(role.role)->access, Access::write))
+      continue;
     const HostTensor &tensor = tensors.of(role.role);
     HEDDLE_ASSIGN(void *address, copyInput(role.name, tensor.data.data(), tensor.data.size()));
     bindRole(args, role.role, address, tensor.dtype, tensor.shape);
@@ -113,8 +115,16 @@ Status DeviceProblem::bindRoles(const AttentionInputs &tensors) {
     const HostTensor &tensor = shapes.of(role.role);
     HEDDLE_ASSIGN(GuardedBuffer buffer, GuardedBuffer::allocate(device, role.name, tensor.data.size()));
     bindRole(args, role.role, buffer.data(), tensor.dtype, tensor.shape);
+    if (kind->find(role.role)->access == Access::both)
+      addedTo.push_back({results.size(), tensors.of(role.role)});
     results.push_back(std::move(buffer));
   }
+  return giveAddedTo();
+}
+
+Status DeviceProblem::giveAddedTo() {
+  for (const auto &[number, tensor] : addedTo)
+    HEDDLE_TRY(results[number].copyFrom(tensor.data.data(), tensor.data.size()));
   return {};
 }
 
@@ -165,7 +175,7 @@ Status DeviceProblem::poison() {
     HEDDLE_TRY(buffer.poison());
   for (ArgumentGradient &gradient : ofArguments)
     HEDDLE_TRY(gradient.buffer.poison());
-  return {};
+  return giveAddedTo();
 }
 
 Status DeviceProblem::checkGuards() const {

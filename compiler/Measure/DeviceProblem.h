@@ -63,7 +63,7 @@ public:
   /// Arguments with the workspace that `kernel` asks for, shared with every other call. Valid as long as this object.
   Result<AttentionArgs> argumentsFor(const Kernel &kernel);
 
-  /// Fills with NaN what is written.
+  /// Fills with NaN what is written, or with what it was where calls add to it.
   Status poison();
   /// Waits for the GPU and compares what was written with the definition. internal: a kernel wrote beside the results
   /// or its workspace.
@@ -85,6 +85,7 @@ private:
   Status bindArguments(const PatternFile &file, const ProblemShape &shape);
   Status bindGradients(const DeviceCall &call);
   Status bindRoles(const AttentionInputs &tensors);
+  Status giveAddedTo();
   Result<void *> copyInput(const std::string &name, const void *data, int64_t bytes);
   const GuardedBuffer &written(Role role) const;
   Status checkGuards() const;
@@ -94,7 +95,8 @@ private:
   AttentionSizes sizes;
   const KindSpec *kind = nullptr;
   DType dtype = DType::bf16, outDType = DType::bf16;
-  std::vector<GuardedBuffer> results;    ///< in the order of rolesOf(*kind, Access::write)
+  std::vector<GuardedBuffer> results;                 ///< in the order of rolesOf(*kind, Access::write)
+  std::vector<std::pair<size_t, HostTensor>> addedTo; ///< results that calls add to, and what they hold before
   std::vector<GuardedBuffer> workspaces; ///< the last is the largest and in use; launches were prepared with the others
   std::vector<DeviceBuffer> inputs;      ///< roles, and what the pattern reads
   std::vector<Fingerprint> fingerprints; ///< of inputs

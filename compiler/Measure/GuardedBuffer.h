@@ -18,6 +18,7 @@ public:
   void *data() const { return static_cast<std::byte *>(buffer.data()) + kGuardBytes; }
   int64_t bytes() const { return buffer.bytes() - 2 * kGuardBytes; }
   Status poison() { return buffer.fillBytes(kPoison); }
+  Status copyFrom(const void *host, int64_t count) { return buffer.copyFrom(host, count, kGuardBytes); }
   Status copyTo(void *host, int64_t count, int64_t offset = 0) const {
     return buffer.copyTo(host, count, kGuardBytes + offset);
   }

@@ -41,6 +41,20 @@ ReferenceGradients referenceGradients(const KindCall &call, int64_t count, int t
 
 namespace {
 
+/// What the rows are added to.
+void addBefore(const HostTensor &before, Role role, const std::vector<RowId> &ids, std::vector<GradientRow> &rows) {
+  constexpr double kHalfSpacing = 0x1p-24; // of fp32
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const RowSpan span = spanOf(specOf(role), before.shape, ids[i]);
+    for (int64_t c = 0; c < span.count; ++c) {
+      const double value = before.get(span.first + c);
+      rows[i].exact[c] += value;
+      rows[i].plain[c] += value;
+      rows[i].unit[c] += rows[i].unit[c] > 0 ? kHalfSpacing * std::abs(rows[i].exact[c]) : 0;
+    }
+  }
+}
+
 /// Compares rows of one gradient, one after the other.
 class Comparison {
 public:
@@ -82,6 +96,11 @@ public:
     attn::PatternOp pattern = call.pattern;
     for (const ArgumentResult &wanted : call.arguments)
       arguments.push_back({pattern.getParameterName(wanted.argument).str(), wanted.gradient});
+    if (!call.inputs.kind->accumulates())
+      return;
+    addBefore(call.inputs.dQ, Role::dQ, gradients.queries, gradients.dQ);
+    addBefore(call.inputs.dK, Role::dK, gradients.keys, gradients.dK);
+    addBefore(call.inputs.dV, Role::dV, gradients.keys, gradients.dV);
   }
 
   /// Rows of gradients whose references are all 0, of what keeps nothing, must be 0.
@@ -127,6 +146,10 @@ private:
 
 std::unique_ptr<const KindReference> backwardOracle(const KindCall &call, int64_t rows) {
   return std::make_unique<BackwardReference>(call, rows);
+}
+
+std::unique_ptr<const KindReference> backwardAccumulateOracle(const KindCall &call, int64_t rows) {
+  return backwardOracle(call, rows);
 }
 
 } // namespace heddle::oracle

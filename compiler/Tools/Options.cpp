@@ -125,8 +125,9 @@ Result<std::vector<unsigned>> GradientsOption::arguments(const PatternFile &file
 
 CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
   CLI::Option *option = addValue(command, "--kind", kind, "KIND",
-                                 "What is computed: forward, backward, or a piece of a backward pass (row_dot: row "
-                                 "sums of out * d_out)")
+                                 "What is computed: forward, backward, the same added to gradients in fp32 "
+                                 "(backward_accumulate), or a piece of a backward pass (row_dot: row sums of out * "
+                                 "d_out)")
                             ->check(oneOf("kind", kindNames()))
                             ->capture_default_str();
   command.add_flag_callback("--backward", [&kind] { kind = "backward"; }, "As --kind=backward")->excludes(option);

@@ -87,7 +87,7 @@ void giveArgumentGradients(const RunCall &call, RunResult &result, CpuCall &cpu)
 
 RunResult emptyResult(const RunCall &call) {
   const DType dtype = call.inputs.dtype(), outDType = call.outFloat32 ? DType::fp32 : dtype;
-  return {emptyResultsOf(*call.inputs.kind, call.inputs.sizes, dtype, outDType), {}, 0, {}, {}};
+  return {resultsBefore(call.inputs, outDType), {}, 0, {}, {}};
 }
 
 Result<RunResult> runOnCpu(const RunCall &call) {

@@ -38,7 +38,8 @@ std::string howToMake(const std::string &kind) {
     return known.status().message();
   if (!(*known)->isBackward())
     return "compile or tune the pattern for it";
-  return std::string("`heddle compile --backward ") +
+  return "`heddle compile " +
+         ((*known)->accumulates() ? "--kind=" + std::string((*known)->name) : std::string("--backward")) + " " +
          (KindText::parse(kind).gradientsOf.empty() ? "" : "--gradients-of=NAME ") + "--db=FILE` makes one";
 }
 

@@ -65,7 +65,9 @@ constexpr int kRoleCount = int(sizeof(kRoles) / sizeof(kRoles[0]));
 
 constexpr const RoleSpec &specOf(Role role) { return kRoles[int(role)]; }
 
-enum class Access : uint8_t { read, write };
+// both: fp32, whatever the types of the kernel, and the call adds to it.
+enum class Access : uint8_t { read = 1, write = 2, both = 3 };
+constexpr bool includes(Access access, Access wanted) { return (int(access) & int(wanted)) == int(wanted); }
 // together: all roles of the kind that are `together` are given, or none of them. optional: given or not.
 enum class Presence : uint8_t { required, together, optional };
 
@@ -74,6 +76,13 @@ struct KindRole {
   Access access;
   Presence presence = Presence::required;
 };
+
+constexpr RoleSpec specOf(const KindRole &known) {
+  RoleSpec spec = specOf(known.role);
+  if (known.access == Access::both)
+    spec.element = RoleElement::fp32;
+  return spec;
+}
 
 // Sizes of a call come from the first role in the list that has them.
 struct KindSpec {
@@ -84,6 +93,8 @@ struct KindSpec {
   const KindRole *find(Role role) const;
   // Gradients of k and v: what computes them walks the pattern from its keys, and needs derivatives of its scores.
   bool isBackward() const { return find(Role::dK) != nullptr; }
+  // They are added to what the caller gives.
+  bool accumulates() const { return isBackward() && find(Role::dK)->access == Access::both; }
   // Floating-point operations on a kept pair: of forward calls two products, S = Q K^T and O = P V; of backward ones
   // five, S and dP = dO V^T, dV = P^T dO, dK = dS^T Q and dQ = dS K. 0: calls of the kind know no pairs.
   int64_t flopsOfPair(int64_t headDim, int64_t valueDim) const;
@@ -98,7 +109,11 @@ struct KindSpec {
   KIND(backward, backward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
        {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},                               \
        {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
-       {Role::dV, Access::write})
+       {Role::dV, Access::write})                                                                                      \
+  KIND(backwardAccumulate, backward_accumulate, {Role::q, Access::read}, {Role::k, Access::read},                      \
+       {Role::v, Access::read}, {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},      \
+       {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::both}, {Role::dK, Access::both},             \
+       {Role::dV, Access::both})
 
 // What the text of a kind says of a kernel (KernelFamily::kind): "backward_of_0_3_fp32_out" also gives the gradients of
 // arguments 0 and 3 of the pattern, and takes out in fp32.

@@ -178,7 +178,7 @@ bool isUnset(const heddle_tensor &tensor) {
 Status checkTensors(const KernelFamily &family, const KindSpec &kind, CallInputs &inputs) {
   CallSizes sizes(family, inputs.symbols);
   for (const KindRole &known : kind.roles) {
-    const RoleSpec &role = specOf(known.role);
+    const RoleSpec role = specOf(known);
     if (role.form != RoleForm::tensor)
       continue;
     const heddle_tensor &tensor = inputs.tensor(known.role);
@@ -187,7 +187,7 @@ Status checkTensors(const KernelFamily &family, const KindSpec &kind, CallInputs
       return Status::unsupported("attention arguments: the reserved field of a tensor is not zero");
     HEDDLE_TRY(checkDtype(role, tensor, dtype));
     HEDDLE_TRY(sizes.check(role, tensor));
-    HEDDLE_TRY(checkStrides(role.name, tensor, dtypeBytes(dtype), known.access == Access::write));
+    HEDDLE_TRY(checkStrides(role.name, tensor, dtypeBytes(dtype), includes(known.access, Access::write)));
     setStrides(inputs.symbols, known.role, tensor);
   }
   const int64_t heads = inputs.symbols[LaunchSymbol::heads], kvHeads = inputs.symbols[LaunchSymbol::kvHeads];

@@ -66,7 +66,7 @@ const void *CallInputs::mapBase(const PointerSource &source, const KindSpec &kin
   if (!isOfEmpty)
     return pointer(source);
   for (const KindRole &known : kind.roles)
-    if (known.access == Access::write)
+    if (includes(known.access, Access::write))
       return address(known.role);
   return nullptr;
 }

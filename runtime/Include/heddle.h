@@ -103,7 +103,9 @@ enum { HEDDLE_WITHOUT_GRAPH = 1 };
  * shares a tile with it. Values of magnitudes up to 2^27 never overflow. Nothing is owned; everything must stay valid
  * until the launched work has finished, the struct itself only during the call. What is written overlaps neither each
  * other nor what is read, which nobody checks. Kind "backward" reads q, k, v, d_out, and out and lse as the forward
- * call on them wrote these, and d_lse if it is given; it writes d_q, d_k and d_v completely: 0 for what keeps nothing. */
+ * call on them wrote these, and d_lse if it is given; it writes d_q, d_k and d_v completely: 0 for what keeps nothing.
+ * Kind "backward_accumulate" adds them to d_q, d_k and d_v, which are fp32: calls over parts of the keys, with k_origin
+ * and with out and lse of all keys, sum up to the gradients of one call, but not of patterns of gradient(detached). */
 typedef struct heddle_attention_args {
   uint32_t struct_size;
   uint32_t flags;  /* HEDDLE_WITHOUT_GRAPH; all other bits are zero */
@@ -160,9 +162,8 @@ typedef struct heddle_kernel_query {
   uint32_t struct_size;
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
-  const char
-      *kind; /* null means "forward"; "backward": gradients; "backward_of_0_3": also those of arguments 0 and 3 of
-                     * the pattern, numbers ascending; "_fp32_out" behind each: out is fp32 */
+  const char *kind; /* null means "forward"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
+                     * of arguments 0 and 3 of the pattern, numbers ascending; "_fp32_out" behind each: out is fp32 */
   int64_t head_dim, value_dim;
   int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */
   int64_t tiles_per_row;                    /* mean visited 128-key tiles per 128-query tile; 0 if unknown */

@@ -17,24 +17,26 @@ shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
 
 inputs_of() { echo "$HEDDLE_SCRATCH/$(tr ' ' '_' <<<"$1").safetensors"; }
 
+kind=backward # of inputs and calls
+
 make_inputs() { # make_inputs <shape> [option...]
   local batch seqlen seqlen_k heads kv_heads head_dim dtype shape=$1
   shift
   read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$shape"
-  prepare "make inputs $shape" "$seconds" "$HEDDLE" make-inputs --backward --batch="$batch" --seqlen="$seqlen" \
+  prepare "make inputs $shape" "$seconds" "$HEDDLE" make-inputs --kind="$kind" --batch="$batch" --seqlen="$seqlen" \
     --seqlen-k="$seqlen_k" --heads="$heads" --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" --seed=1 \
-    "$@" -o "$(inputs_of "$shape$*")"
+    "$@" -o "$(inputs_of "$kind$shape$*")"
 }
 
 verify() { # verify <pattern file> <shape, options of its inputs> [configuration] [option]
   local name log code=0
-  name="backward $(basename "$1" .mlir) $2${3:+ $3}${4:+ $4}"
+  name="$kind $(basename "$1" .mlir) $2${3:+ $3}${4:+ $4}"
   if grep -qE 'attn\.documents .* at %[a-z_]+ ' "$1" && [ "$(cut -d' ' -f2 <<<"$2")" != "$(cut -d' ' -f3 <<<"$2")" ]; then
     echo "skip $name: one tensor says where documents of queries and keys end"
     return
   fi
   log=$(mktemp -p "$HEDDLE_SCRATCH")
-  limited "$seconds" "$log" "$HEDDLE" run "$1" --backward --inputs="$(inputs_of "$2")" \
+  limited "$seconds" "$log" "$HEDDLE" run "$1" --kind="$kind" --inputs="$(inputs_of "$kind$2")" \
     --output="$(mktemp -p "$HEDDLE_SCRATCH")" --make-operands --target=cuda ${3:+--config="$3"} ${4:+"$4"} --verify || code=$?
   if [ "$code" != 0 ] && grep -qE "$unserved" "$log"; then
     echo "skip $name: $(grep -oE "$unserved" "$log" | head -1)"
@@ -86,5 +88,16 @@ wait
 for pattern in longformer bigbird block_global; do
   for config in "" long_split=4 reduce=2,long_split=8,block_m=64; do beside verify "patterns/$pattern.mlir" "$global" "$config"; done
 done
+wait
+kind=backward_accumulate # into fp32 that is not zero, by every way to the query gradient
+for shape in "$grouped" "$narrow" "${shapes[1]}"; do beside make_inputs "$shape"; done
+wait
+for pattern in causal softcap longnet; do
+  for shape in "$grouped" "$narrow"; do
+    for config in "" "$portable" reduce=0 reduce=2; do beside verify "patterns/$pattern.mlir" "$shape" "$config"; done
+  done
+done
+for config in reduce=1 "$portable,block_m=32"; do beside verify patterns/full.mlir "$grouped" "$config"; done
+for config in "" "$portable"; do beside verify patterns/dilated.mlir "${shapes[1]}" "$config"; done
 wait
 finish

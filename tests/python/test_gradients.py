@@ -68,6 +68,38 @@ def test_gradients_of_arrays(dtype, tolerance, has_lse):
 
 
 @pytest.mark.compiler
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_gradients_of_parts_of_the_keys_add_up_in_fp32(dtype):
+    (q, k, v), d_out, d_lse = draw(dtype)
+    out, lse = heddle.attention(q, k, v, NEAR, return_lse=True)
+    expected = heddle.attention_backward(d_out, q, k, v, out, lse, NEAR, d_lse=d_lse)
+    sums = [np.ones(each.shape, np.float32) for each in (q, k, v)]
+    for first, last in ((0, 4), (4, KEYS)):
+        part = [np.ascontiguousarray(each[:, first:last]) for each in (k, v)]
+        of_part = [sums[0], *(np.ascontiguousarray(each[:, first:last]) for each in sums[1:])]
+        returned = heddle.attention_backward(d_out, q, *part, out, lse, NEAR, d_lse=d_lse, k_origin=first, add_to=of_part)
+        assert all(one is two for one, two in zip(returned, of_part))
+        for whole, each in zip(sums[1:], of_part[1:]):
+            whole[:, first:last] = each
+    for found, each in zip(sums, expected):
+        np.testing.assert_allclose(found - 1, each.astype(np.float32), atol=5e-6 if dtype == np.float32 else 5e-3)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("change, message", [
+    (lambda d_q, d_k, d_v: (d_q, d_k), r"add_to: expected \(d_q, d_k, d_v\), got tuple"),
+    (lambda d_q, d_k, d_v: (d_q.astype(np.float16), d_k, d_v), "d_q: dtype: expected fp32, which the gradient is added to, got fp16"),
+    (lambda d_q, d_k, d_v: (d_q, d_k, d_v[:, 1:]), "d_v: size of row: expected 9, got 8"),
+    (lambda d_q, d_k, d_v: (d_q, np.broadcast_to(d_k[:1], d_k.shape), d_v), "d_k: expected an array that may be written, got a read-only one"),
+])
+def test_what_nothing_can_be_added_to_is_named(change, message):
+    tensors, d_out, _ = draw(np.float16)
+    out, lse = heddle.attention(*tensors, NEAR, return_lse=True)
+    with pytest.raises(heddle.InvalidArgumentError, match=message):
+        heddle.attention_backward(d_out, *tensors, out, lse, NEAR, add_to=change(*(np.zeros(each.shape, np.float32) for each in tensors)))
+
+
+@pytest.mark.compiler
 def test_gradients_of_numbers_tensors_and_sinks():
     pattern = heddle.pattern(union(NEAR, scores=softcap(number("cap", 2.0, min=0.5)).bias(tensor("b", "1x?x?x?xf32")), sink=number("drain", 0.5)))
     tensors, d_out, d_lse = draw()

@@ -15,7 +15,8 @@ def test_every_line_of_the_table_is_read(root):
     assert len(names) >= 2 and list(_kinds.KINDS) == names
     for kind in _kinds.KINDS.values():
         uses = re.search(rf"KIND\(\w+, {kind.name},(.*?\}})\)", text, re.S).group(1)
-        assert len(kind.roles) == uses.count("Role::") and len(kind.written) == uses.count("Access::write")
+        assert len(kind.roles) == uses.count("Role::") and len(kind.written) == uses.count("Access::write") + uses.count("Access::both")
+        assert len(kind.read) == len(kind.roles) - uses.count("Access::write")
         assert sum(role.is_optional for role in kind.roles) == uses.count("Presence::")
 
 

@@ -57,6 +57,22 @@ def test_gradients_are_those_of_sdpa(dtype, tolerance, results):
     check(found, gradients(lambda *each: loss(*masked(*each, near(23))), tensors), tolerance)
 
 
+def test_gradients_are_added_to_tensors_in_place():
+    tensors = draw(dtype=torch.bfloat16)
+    with torch.no_grad():
+        out, lse = heddle.attention(*tensors, NEAR, return_lse=True)
+    expected = heddle.attention_backward(other(out), *tensors, out, lse, NEAR)
+    sums = [torch.ones(each.shape) for each in tensors]
+    for _ in range(2):  # the second is one of a call that is kept
+        versions = [each._version for each in sums]
+        returned = heddle.attention_backward(other(out), *tensors, out, lse, NEAR, add_to=sums)
+        assert all(one is two for one, two in zip(returned, sums)) and all(each._version > old for each, old in zip(sums, versions))
+    for found, each in zip(sums, expected):
+        torch.testing.assert_close(found, 1 + 2 * each.float(), atol=3e-2, rtol=1e-2)
+    with pytest.raises(heddle.InvalidArgumentError, match="d_k: expected a tensor that requires no gradient"):
+        heddle.attention_backward(other(out), *tensors, out, lse, NEAR, add_to=(sums[0], sums[1].requires_grad_(), sums[2]))
+
+
 @pytest.mark.parametrize("pattern", [NEAR, "longformer", "dilated", "block_local"])
 def test_gradcheck(pattern):
     """Inside, in fp32: steps and tolerances of its digits."""

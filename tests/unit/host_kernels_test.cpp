@@ -26,6 +26,7 @@ struct Kernel {
   DType dtype = DType::bf16;
   std::string changes = "";
   const char *arch = "sm_80";
+  const KindSpec *kind = &backward();
   bool ofArguments = false; ///< all that have gradients
 };
 
@@ -38,7 +39,7 @@ std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &fi
   auto prepared = preparePattern(file, PassFunctions::ofDefaults, Walk::both);
   REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
   KernelShape shape;
-  shape.kind = "backward";
+  shape.kind = kernel.kind->name;
   shape.arch = *findGpuArch(kernel.arch);
   shape.headDim = kernel.headDim;
   shape.valueDim = kernel.valueDim;
@@ -109,10 +110,11 @@ void check(const Kernel &kernel, const std::vector<AttentionSizes> &shapes, bool
   const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *forward.file);
   for (AttentionSizes sizes : shapes) {
     sizes.headDim = kernel.headDim, sizes.valueDim = kernel.valueDim;
-    const Call call(forward, sizes, kernel.dtype, hasDLse);
-    RoleTensors results = emptyResultsOf(backward(), call.inputs.sizes, kernel.dtype, kernel.dtype);
+    const Call call(forward, sizes, kernel.dtype, hasDLse, *kernel.kind);
+    RoleTensors results = resultsBefore(call.inputs, kernel.dtype);
     for (const RoleSpec &role : rolesOf(backward(), Access::write)) // NaN of every type: each element must be written
-      std::fill(results.of(role.role).data.begin(), results.of(role.role).data.end(), std::byte(0xff));
+      if (!kernel.kind->accumulates())
+        std::fill(results.of(role.role).data.begin(), results.of(role.role).data.end(), std::byte(0xff));
     std::vector<HostTensor> ofArguments;
     if (kernel.ofArguments)
       ofArguments = call.argumentTensors();
@@ -216,6 +218,48 @@ void checkArguments(const std::string &pattern, const std::vector<AttentionSizes
   check(kernel, shapes, hasDLse);
 }
 
+/// `count` keys from `first` on, of a tensor of one batch.
+HostTensor keysOf(const HostTensor &all, int64_t first, int64_t count) {
+  HostTensor some = HostTensor::zeros(all.dtype, {1, count, all.shape[2], all.shape[3]});
+  const size_t row = all.data.size() / size_t(all.shape[1]);
+  std::copy_n(all.data.begin() + first * row, count * row, some.data.begin());
+  return some;
+}
+
+constexpr Role kOfKeys[] = {Role::k, Role::v, Role::dK, Role::dV};
+
+/// As what rings of shards do: the keys in parts, one call after the other with lse and out of all keys.
+template <class Run> RoleTensors inParts(const Call &whole, const std::vector<int64_t> &lengths, const Run &run) {
+  RoleTensors sums = resultsBefore(whole.inputs, whole.inputs.dtype());
+  for (int64_t part = 0, first = 0; part < int64_t(lengths.size()); first += lengths[size_t(part++)]) {
+    Call call = whole;
+    call.shape.kOrigin = first;
+    call.shape.seqlenK = call.inputs.sizes.seqlenK = lengths[size_t(part)];
+    for (Role role : kOfKeys)
+      call.inputs.of(role) = keysOf(whole.inputs.of(role), first, call.shape.seqlenK);
+    call.inputs.dQ = sums.dQ;
+    const RoleTensors results = run(call);
+    sums.dQ = results.dQ;
+    for (Role role : {Role::dK, Role::dV})
+      std::copy(results.of(role).data.begin(), results.of(role).data.end(),
+                sums.of(role).data.begin() + first * sums.of(role).data.size() / sums.of(role).shape[1]);
+  }
+  return sums;
+}
+
+/// In fp32, so that rounding hardly tells parts from one call.
+template <class Run> void checkParts(const Call &call, const std::vector<int64_t> &lengths, const Run &run) {
+  const RoleTensors parts = inParts(call, lengths, run), whole = run(call);
+  for (const oracle::RoleReport &role : oracle::verifyCall(call.kindCall(), parts, 60).roles) {
+    INFO(role.name() << " " << role.worst.head << " " << role.worst.row);
+    CHECK(role.maxError <= role.allowedError);
+    double difference = 0;
+    for (int64_t i = 0; i < whole.of(role.role).elements(); ++i)
+      difference = std::max(difference, std::abs(double(parts.of(role.role).get(i)) - whole.of(role.role).get(i)));
+    CHECK(difference < 1e-4);
+  }
+}
+
 } // namespace
 
 TEST_CASE("gradients of arguments by the portable kernel: biases, whatever pairs share an element") {
@@ -260,4 +304,31 @@ TEST_CASE("gradients of arguments by the portable kernel: branches, detached and
       "attn.pattern @p(%cap: f32 {attn.default = 2.0 : f32, attn.min = 0.1 : f32}) {\n%m = attn.causal\n%s = "
       "attn.scaled\n%t = attn.softcap %s by %cap\nattn.softmax union(%m) of %t sink %cap\n}",
       {sizesOf(100, 90, 2, 2)});
+}
+
+TEST_CASE("gradients of a part of the keys add up to those of all of them, on the CPU and by the portable kernel") {
+  for (const std::string pattern : {"causal", "sliding_window", "softcap", "alibi", "dilated", "block_window"}) {
+    INFO(pattern);
+    const Kernel kernel{pattern, 64, 64, DType::bf16, "", "sm_80", &backwardAccumulate()};
+    const Compiled compiledPattern(loaded(HEDDLE_PATTERNS "/" + pattern + ".mlir"));
+    const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *compiledPattern.file);
+    AttentionSizes sizes = sizesOf(200, 200, 2, 2);
+    sizes.headDim = sizes.valueDim = 64;
+    const Call call(compiledPattern, sizes, kernel.dtype, true, *kernel.kind);
+    const auto onCpu = [](const Call &part) { return part.gradients(); };
+    const auto byKernel = [&](const Call &part) {
+      RoleTensors results = resultsBefore(part.inputs, kernel.dtype);
+      compiledKernel->run(hostCall(part, results));
+      return results;
+    };
+    checkParts(call, {64, 128, 8}, onCpu);
+    checkParts(call, {128, 72}, byKernel);
+  }
+}
+
+TEST_CASE("gradients by the portable kernel are added to what is given: head dims, types, groups, detached branches") {
+  const KindSpec *kind = &backwardAccumulate();
+  check({"causal", 40, 24, DType::fp16, "", "sm_80", kind}, {sizesOf(100, 70, 4, 2, 2)}, true);
+  check({"full", 8, 120, DType::bf16, "", "sm_90", kind}, {sizesOf(70, 70, 2, 2)});
+  check({"longnet", 64, 64, DType::bf16, "", "sm_80", kind}, {sizesOf(200, 150, 4, 2)});
 }

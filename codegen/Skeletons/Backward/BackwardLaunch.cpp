@@ -93,6 +93,11 @@ template <class Rates> LaunchExpr tilesOfHead(LaunchSymbol rows, const Rates &ra
 
 } // namespace
 
+bool isBackward(std::string_view kind) {
+  const Result<const KindSpec *> known = findKind(kind);
+  return known && (*known)->isBackward();
+}
+
 BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t blockN,
                            const std::vector<int64_t> &queryRates)
     : request(request), blockM(blockM), rateSets(int64_t(queryRates.size())), plan(planFor(request, 1)),
@@ -183,6 +188,7 @@ LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t m
 }
 
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates) {
+  printer.constant("kAccumulates", (*findKind(request.kind))->accumulates());
   printer.constant("kPrepareRows", prepareRows(request));
   printer.constant("kRowWarps", kRowWarps);
   printer.constant("kQueryRateCount", int64_t(queryRates.size()));

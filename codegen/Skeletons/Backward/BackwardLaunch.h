@@ -61,6 +61,9 @@ struct QuerySums {
 /// Appends heddle_finish, which turns sums into d_q.
 void appendFinish(BackwardPlan &to, const PointerSource &sums);
 
+/// Of this kind or another that has gradients.
+bool isBackward(std::string_view kind);
+
 /// Blocks of a walk over key tiles: those of all kv heads, at most.
 LaunchExpr keyItems(const KernelRequest &request, int64_t blockN);
 
@@ -76,7 +79,7 @@ struct TileGrain {
   int64_t tilesAreWhole, square;
 };
 
-/// Constants of backward_rows.cuh, row_statistics.cuh and argument_gradients.cuh.
+/// Constants of backward_rows.cuh, gradient_rows.cuh, row_statistics.cuh and argument_gradients.cuh.
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates);
 
 } // namespace heddle

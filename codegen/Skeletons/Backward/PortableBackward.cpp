@@ -145,6 +145,7 @@ class PortableBackward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<PortableBackwardConfig>(); }
   std::string_view kind() const override { return "backward"; }
+  bool servesKind(std::string_view wanted) const override { return isBackward(wanted); }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;

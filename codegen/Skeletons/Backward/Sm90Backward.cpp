@@ -26,6 +26,7 @@ class Sm90Backward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<Sm90BackwardConfig>(); }
   std::string_view kind() const override { return "backward"; }
+  bool servesKind(std::string_view wanted) const override { return isBackward(wanted); }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
 
   std::vector<Knob> knobs(const KernelRequest &) const override {

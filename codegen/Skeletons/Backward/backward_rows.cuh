@@ -1,6 +1,6 @@
 // The launches around the backward kernel, a row at a time: heddle_prepare writes what row_statistics.cuh says, delta being
 // the sum over the value dimension of out * d_out less the gradient of lse; heddle_finish turns the sums of
-// query_sums.cuh into d_q. Of gradient(detached) heddle_prepare leaves the gradient of lse in the place of delta, for
+// query_sums.cuh into d_q, or adds them. Of gradient(detached) heddle_prepare leaves the gradient of lse in the place of delta, for
 // heddle_branch_deltas.
 // The gradient of a sink needs rows only: heddle_prepare adds -P of the sink times delta, which the product of a key
 // without a value does not change. KernelTraits::kSinkGradient: 0 not wanted, 1 one for all heads, 2 one for each.
@@ -8,6 +8,7 @@
 // of a head have; heddle_finish with ceil(batch * seqlen_q * heads * ceil(kHeadDim / 16) / kFinishThreads) blocks.
 #pragma once
 
+#include "Backward/gradient_rows.cuh"
 #include "Backward/query_sums.cuh"
 #include "Backward/row_statistics.cuh"
 #include "Backward/row_pieces.cuh"
@@ -64,7 +65,7 @@ struct SumGroup {
   }
   DEV char *to(const FinishParams &p) const {
     return static_cast<char *>(p.queryGradient) +
-           (batch * p.stride[0] + row * p.stride[1] + head * p.stride[2] + group * kSumGroupColumns) * kElementBytes;
+           (batch * p.stride[0] + row * p.stride[1] + head * p.stride[2] + group * kSumGroupColumns) * kGradientBytes;
   }
   DEV bool hasSecondHalf() const { return KernelTraits::kHeadDim % kSumGroupColumns == 0 || group + 1 < kOfRow; }
 };
@@ -72,6 +73,31 @@ struct SumGroup {
 struct RowStatistics {
   float lse, delta;
 };
+
+// 16 columns, or the first eight of them, as pieces of sums hold them, times the scale.
+DEV void addToRow(float *to, const float (&pieces)[kSumPiecesOfRow][kSumPieceFloats], bool hasSecondHalf) {
+#pragma unroll
+  for (int column = 0; column < kSumGroupColumns; column += 4) {
+    const int half = column / 8, piece = column % 8 / 2;
+    if (half == 1 && !hasSecondHalf)
+      return;
+    float sum[4];
+    ptx::loadGlobal16(to + column, sum);
+    ptx::storeGlobal16(to + column, true, sum[0] + pieces[piece][2 * half], sum[1] + pieces[piece][2 * half + 1],
+                       sum[2] + pieces[piece + 1][2 * half], sum[3] + pieces[piece + 1][2 * half + 1]);
+  }
+}
+
+DEV void storeRow(char *to, const float (&pieces)[kSumPiecesOfRow][kSumPieceFloats], bool hasSecondHalf) {
+  uint32_t low[kSumPiecesOfRow], high[kSumPiecesOfRow];
+#pragma unroll
+  for (int piece = 0; piece < kSumPiecesOfRow; ++piece) {
+    low[piece] = pack(pieces[piece][0], pieces[piece][1]);
+    high[piece] = pack(pieces[piece][2], pieces[piece][3]);
+  }
+  ptx::storeGlobal16(to, true, low[0], low[1], low[2], low[3]);
+  ptx::storeGlobal16(to + kPieceBytes, hasSecondHalf, high[0], high[1], high[2], high[3]);
+}
 
 // A row that keeps nothing has weights of zero: its lse is infinite here.
 DEV RowStatistics statisticsOf(const PrepareParams &p, int64_t row, float delta) {
@@ -156,15 +182,16 @@ extern "C" __global__ void __launch_bounds__(heddle::kFinishThreads)
     return;
   const float scale = p.scaleLog2 * kLogOf2;
   const float *from = group.from(p);
-  uint32_t low[kSumPiecesOfRow], high[kSumPiecesOfRow];
+  float pieces[kSumPiecesOfRow][kSumPieceFloats];
 #pragma unroll
   for (int piece = 0; piece < kSumPiecesOfRow; ++piece) {
-    float values[kSumPieceFloats];
-    ptx::loadGlobal16(from + piece * kSumPieceFloats, values);
-    low[piece] = pack(values[0] * scale, values[1] * scale);
-    high[piece] = pack(values[2] * scale, values[3] * scale);
+    ptx::loadGlobal16(from + piece * kSumPieceFloats, pieces[piece]);
+#pragma unroll
+    for (float &value : pieces[piece])
+      value *= scale;
   }
-  char *to = group.to(p);
-  ptx::storeGlobal16(to, true, low[0], low[1], low[2], low[3]);
-  ptx::storeGlobal16(to + kPieceBytes, group.hasSecondHalf(), high[0], high[1], high[2], high[3]);
+  if constexpr (kAccumulates)
+    addToRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
+  else
+    storeRow(group.to(p), pieces, group.hasSecondHalf());
 }

@@ -36,7 +36,7 @@
 #include "Shared/elements.cuh"
 #include "Shared/score_units.cuh"
 #include "Shared/shared_tiles.cuh"
-#include "Shared/row_stores.cuh"
+#include "Backward/gradient_rows.cuh"
 #include "Backward/portable_backward_params.cuh"
 
 namespace heddle {

@@ -321,12 +321,12 @@ private:
     for (int half = 0; half < 2; ++half) {
       const int32_t key = firstKey(i) + item.keyRate * half * 8;
       char *row = static_cast<char *>(to) +
-                  (item.batch * stride[0] + key * stride[1] + item.kvHead * stride[2]) * kElementBytes;
+                  (item.batch * stride[0] + key * stride[1] + item.kvHead * stride[2]) * kGradientBytes;
       const bool exists = key <= item.lastKey;
       if (warpSlice() == 0)
         storeColumns<kFirst>(row, exists, sums, half, scale);
       else if constexpr (kFirst < kTiles)
-        storeColumns<kTiles - kFirst>(row + kFirst * kPieceBytes, exists, sums, half, scale);
+        storeColumns<kTiles - kFirst>(row + kFirst * 8 * kGradientBytes, exists, sums, half, scale);
     }
   }
 
@@ -338,7 +338,7 @@ private:
 #pragma unroll
       for (int e = 0; e < 2; ++e)
         values[n][e] = sums[n][2 * half + e] * scale;
-    storeRowAsElements(row, exists, values);
+    storeGradient(row, exists, values);
   }
 
   DEV static int32_t laneRow() { return threadIdx.x % 32 / 4; }

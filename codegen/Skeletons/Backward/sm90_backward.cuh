@@ -38,7 +38,7 @@
 #include "Shared/cell_bits.cuh"
 #include "Shared/elements.cuh"
 #include "Shared/score_units.cuh"
-#include "Shared/row_stores.cuh"
+#include "Backward/gradient_rows.cuh"
 #include "Backward/sm90_backward_params.cuh"
 #include "Backward/sm90_backward_shared.cuh"
 #include "Backward/key_items.cuh"

@@ -85,7 +85,7 @@ DEV void storeGradientRow(void *to, const int64_t (&stride)[3], const GradientRo
     for (int e = 0; e < 2; ++e)
       values[n][e] = sums[n][2 * row.half + e] * scale;
   const int64_t first = row.batch * stride[0] + row.row * stride[1] + row.head * stride[2];
-  storeRowAsElements(static_cast<char *>(to) + first * kElementBytes, row.exists, values);
+  storeGradient(static_cast<char *>(to) + first * kGradientBytes, row.exists, values);
 }
 
 } // namespace heddle

@@ -31,7 +31,7 @@ const std::vector<const Skeleton *> &skeletons() {
 std::vector<const Skeleton *> skeletonsOf(std::string_view kind) {
   std::vector<const Skeleton *> list;
   for (const Skeleton *skeleton : skeletons())
-    if (skeleton->kind() == kind)
+    if (skeleton->servesKind(kind))
       list.push_back(skeleton);
   return list;
 }

@@ -20,7 +20,7 @@ std::string Skeleton::deviceFile() const {
 
 Status Skeleton::appliesTo(const KernelRequest &request) const {
   HEDDLE_TRY(request.validate());
-  const Status status = request.kind == kind()
+  const Status status = servesKind(request.kind)
                             ? checkRequest(request)
                             : Status::unsupported("serves the kind " + std::string(kind()) + ", not " + request.kind);
   return status.isOk() ? status : Status(status.code(), std::string(name()) + ": " + status.message());

@@ -38,6 +38,8 @@ public:
 
   /// KindSpec::name of the calls that its kernels serve.
   virtual std::string_view kind() const = 0;
+  /// Of that kind, or of one that differs in what it does with its results.
+  virtual bool servesKind(std::string_view wanted) const { return wanted == kind(); }
   /// The instructions that it is made of are those of this architecture.
   virtual bool servesArch(const GpuArch &arch) const = 0;
   /// Ok, or unsupported with its name and what it serves instead.

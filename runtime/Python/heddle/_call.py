@@ -95,6 +95,10 @@ def _check(role, view, inputs):
 
 def _check_dtype(role, view, inputs):
     first, of = inputs.first, inputs.kind.read[0]
+    if role.element == "fp32":
+        if view.dtype != "fp32":
+            raise bad(f"{role.label}: dtype: expected fp32, which the gradient is added to, got {view.dtype}")
+        return
     if role.element == of.element and view.dtype not in _CODES:
         raise bad(f"{role.label}: dtype: expected bf16, fp16 or fp32, got {view.dtype}")
     if view.dtype == first.dtype:
@@ -121,6 +125,13 @@ def pair_of(carry):
     if not isinstance(carry, (tuple, list)) or len(carry) != 2:
         raise bad(f"carry: expected (out, lse) of an earlier call, got {type(carry).__name__}")
     return carry
+
+
+def three_of(add_to):
+    """d_q, d_k and d_v, which a call adds to."""
+    if not isinstance(add_to, (tuple, list)) or len(add_to) != 3:
+        raise bad(f"add_to: expected (d_q, d_k, d_v), got {type(add_to).__name__}")
+    return tuple(add_to)
 
 
 def check_apart(args, kind=_kinds.FORWARD):
@@ -359,5 +370,5 @@ class Frozen:
 
 def run_on_host(call):
     library = _library.compiler_library("attention on the processor")
-    function = "heddle_cpu_attention" if call.inputs.kind is _kinds.FORWARD else "heddle_cpu_backward"
-    library.call(function, call.pattern.handle, call.reference, _engine.threads())
+    suffix = "attention" if call.inputs.kind is _kinds.FORWARD else call.inputs.kind.name
+    library.call(f"heddle_cpu_{suffix}", call.pattern.handle, call.reference, _engine.threads())

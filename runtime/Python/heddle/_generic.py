@@ -76,11 +76,14 @@ class Bound(_Launch):
 def gradients(spec):
     """d_q, d_k, d_v, and those of the numbers and tensors of the pattern that are asked for, in fp32."""
     stream = _call.stream_address(spec.stream)
-    inputs = _inputs_of(spec, stream, _kinds.BACKWARD)
+    inputs = _inputs_of(spec, stream, spec.kind)
+    for name, each in zip(("d_q", "d_k", "d_v"), spec.add_to or ()):
+        if _dlpack.is_read_only(each):
+            raise InvalidArgumentError(f"{name}: expected an array that may be written, got a read-only one")
     instead = "give numpy arrays, or those of a library that makes some"
-    results = {role.name: _dlpack.empty(spec.q, inputs.shape(role.name), None, role.name, instead) for role in inputs.kind.written}
+    results = {role.name: _dlpack.empty(spec.q, inputs.shape(role.name), None, role.name, instead) for role in inputs.kind.made}
     call = _call.Call(spec, inputs, {name: _dlpack.view(each, name, stream) for name, each in results.items()})
     others = {name: _dlpack.empty(spec.q, call.gradient_shape(name), "fp32") for name in spec.gradients_of}
     call.set_gradients({name: _dlpack.view(each, name, stream).ptr for name, each in others.items()})
     _Launch(call, spec, stream).launch()
-    return [*results.values(), *others.values()]
+    return [*(spec.add_to or results.values()), *others.values()]

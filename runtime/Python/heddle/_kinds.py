@@ -12,6 +12,7 @@ class Role(NamedTuple):
     is_tensor: bool  # with strides; else rows behind one another
     element: str  # "dtype" or "outDtype" of the kernel, or "fp32"
     extents: Tuple[str, ...]  # by the names of sizes, in the order of memory
+    is_read: bool = True
     is_written: bool = False
     is_optional: bool = False
 
@@ -30,11 +31,16 @@ class Kind(NamedTuple):
 
     @property
     def read(self):
-        return [role for role in self.roles if not role.is_written]
+        return [role for role in self.roles if role.is_read]
 
     @property
     def written(self):
         return [role for role in self.roles if role.is_written]
+
+    @property
+    def made(self):
+        """What is written and not read."""
+        return [role for role in self.roles if not role.is_read]
 
 
 def _role(name, form, element, rows, heads, dim):
@@ -42,13 +48,18 @@ def _role(name, form, element, rows, heads, dim):
     return Role(name, form == "tensor", element, extents)
 
 
+def _used(role, access, is_optional):
+    element = "fp32" if access == "Access::both" else role.element
+    return role._replace(element=element, is_read=access != "Access::write", is_written=access != "Access::read", is_optional=is_optional)
+
+
 def _read(text):
     roles = {each[0]: _role(*each[1:]) for each in re.findall(r"ROLE\((\w+), (\w+), (\w+), (\w+), (\w+), (\w+), (\w+)\)", text)}
     for name, given in re.findall(r"KIND\(\w+, (\w+), (\{.*?\})\)", text):
         uses = (use.split(", ") for use in re.findall(r"\{Role::(.*?)\}", given))
-        yield Kind(name, tuple(roles[use[0]]._replace(is_written=use[1] == "Access::write", is_optional=len(use) > 2) for use in uses))
+        yield Kind(name, tuple(_used(roles[use[0]], use[1], len(use) > 2) for use in uses))
 
 
 # The lines of a table end in a backslash.
 KINDS = {kind.name: kind for kind in _read(re.sub(r"\s*\\\n\s*", " ", _structs.text_of("runtime", "Core", "Kinds.h")))}
-FORWARD, BACKWARD = KINDS["forward"], KINDS["backward"]
+FORWARD, BACKWARD, ACCUMULATE = KINDS["forward"], KINDS["backward"], KINDS["backward_accumulate"]

@@ -1,6 +1,8 @@
 """What calls were given, as the functions of this package take it."""
 from typing import Any, NamedTuple, Optional, Tuple
 
+from . import _kinds
+
 
 class CallSpec(NamedTuple):
     """What a call was given, as heddle.attention takes it."""
@@ -45,14 +47,20 @@ class GradientSpec(NamedTuple):
     gradients_of: Tuple[str, ...] = ()
     stream: Optional[int] = None
     arguments: dict = {}
+    add_to: Optional[Tuple[Any, Any, Any]] = None
+
+    @property
+    def kind(self):
+        return _kinds.BACKWARD if self.add_to is None else _kinds.ACCUMULATE
 
     def given(self):
         """Tensors, by role."""
         optional = {} if self.d_lse is None else dict(d_lse=self.d_lse)
+        optional.update(zip(("d_q", "d_k", "d_v"), self.add_to or ()))
         return dict(q=self.q, k=self.k, v=self.v, out=self.out, lse=self.lse, d_out=self.d_out, **optional)
 
     def refuse_unclear(self, what):
         """As CallSpec's."""
         options = dict(d_lse=self.d_lse, scale=self.scale, q_origin=self.q_origin, k_origin=self.k_origin or None,
-                       gradients_of=self.gradients_of or None, stream=self.stream)
+                       gradients_of=self.gradients_of or None, stream=self.stream, add_to=self.add_to)
         self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])

@@ -1,7 +1,7 @@
 """Calls of kind backward on PyTorch tensors: as those of _torch, kept by a thread for their sizes, strides and values."""
 import torch
 
-from . import _call, _dlpack, _kinds, _torch
+from . import _call, _dlpack, _torch
 
 
 class _Ready(_torch.Launches):
@@ -10,16 +10,16 @@ class _Ready(_torch.Launches):
         inputs = call.inputs
         self.tensors = [(role.name, getattr(self.args, role.name)) for role in inputs.kind.read if role.is_tensor]
         self.arrays = [role.name for role in inputs.kind.read if not role.is_tensor and role.name in inputs.views]
-        results = [(role.name, _torch.Results(inputs.shape(role.name), spec.q.dtype, spec.q.device)) for role in inputs.kind.written]
+        results = [(role.name, _torch.Results(inputs.shape(role.name), spec.q.dtype, spec.q.device)) for role in inputs.kind.made]
         self.results = [(getattr(self.args, name), result) for name, result in results]
         shapes = {name: call.gradient_shape(name) for name in spec.gradients_of}
         self.gradients = {name: _torch.Results(shape, torch.float32, spec.q.device) for name, shape in shapes.items()}
 
 
 def _prepare(spec):
-    inputs = _call.inputs_of(spec, _torch.view, _kinds.BACKWARD)
+    inputs = _call.inputs_of(spec, _torch.view, spec.kind)
     results = {}
-    for role in inputs.kind.written:
+    for role in inputs.kind.made:
         shape = inputs.shape(role.name)
         results[role.name] = inputs.first._replace(shape=shape, stride=_dlpack.row_major(shape))
     return _Ready(_call.Call(spec, inputs, results), spec)
@@ -67,4 +67,16 @@ def gradients(spec):
     others = {name: results.new() for name, results in ready.gradients.items()}
     ready.call.set_gradients({name: each.data_ptr() for name, each in others.items()})
     ready.run()
-    return [*made, *others.values()]
+    return [*(spec.add_to or made), *others.values()]
+
+
+def added(spec):
+    """As gradients, in place: autograd sees changed tensors, and no node."""
+    for name, each in zip(("d_q", "d_k", "d_v"), spec.add_to):
+        if isinstance(each, torch.Tensor) and each.requires_grad:
+            raise _call.bad(f"{name}: expected a tensor that requires no gradient, as it is added to in place; give {name}.detach()")
+    with torch.no_grad():
+        results = gradients(spec)
+        for each in spec.add_to:
+            torch.autograd.graph.increment_version(each)
+    return results

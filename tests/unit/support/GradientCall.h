@@ -18,6 +18,7 @@
 namespace heddle::test {
 
 inline const KindSpec &backward() { return **findKind("backward"); }
+inline const KindSpec &backwardAccumulate() { return **findKind("backward_accumulate"); }
 
 /// Compiled once, for calls in both directions.
 struct Compiled {
@@ -32,7 +33,8 @@ struct Compiled {
 
 /// A pattern with what one call of it reads, random d_out and d_lse.
 struct Call {
-  Call(const Compiled &given, const AttentionSizes &sizes, DType dtype = DType::fp32, bool hasDLse = true)
+  Call(const Compiled &given, const AttentionSizes &sizes, DType dtype = DType::fp32, bool hasDLse = true,
+       const KindSpec &kind = backward())
       : file(given.file.get()), jit(given.jit) {
     shape = shapeOf(sizes);
     shape.parameters = sizesFrom(*file, 3);
@@ -49,8 +51,8 @@ struct Call {
     fitting.seqlenQ = shape.seqlenQ, fitting.seqlenK = shape.seqlenK;
     if (!shape.operands.empty() && shape.batch == 1)
       fitting.batch = 1;
-    auto made = randomAttentionInputs(fitting, dtype, 5, backward(),
-                                      hasDLse ? std::vector<Role>{Role::dLse} : std::vector<Role>());
+    auto made =
+        randomAttentionInputs(fitting, dtype, 5, kind, hasDLse ? std::vector<Role>{Role::dLse} : std::vector<Role>());
     REQUIRE_MESSAGE(made.isOk(), made.status().message());
     inputs = made.take();
     compute(kinds().front(), inputs);
@@ -100,12 +102,13 @@ struct Call {
     call.pattern = jit.get();
     call.dtype = call.outDtype = inputs.dtype();
     for (const KindRole &role : kind.roles)
-      if (role.access == Access::read && inputs.isGiven(role.role))
+      if (includes(role.access, Access::read) && inputs.isGiven(role.role))
         call.role[size_t(role.role)] = const_cast<std::byte *>(inputs.of(role.role).data.data());
     for (const RoleSpec &role : rolesOf(kind, Access::write)) {
-      results.of(role.role) = std::move(empty.of(role.role));
+      const bool isAddedTo = kind.find(role.role)->access == Access::both;
+      results.of(role.role) = isAddedTo ? inputs.of(role.role) : std::move(empty.of(role.role));
       for (std::byte &byte : results.of(role.role).data) // NaN of every type: each element must be written
-        byte = std::byte(0xff);
+        byte = isAddedTo ? byte : std::byte(0xff);
       call.role[size_t(role.role)] = results.of(role.role).data.data();
     }
     const attn::ProblemSizes positions = sizesOf(*file, shape);
@@ -131,7 +134,7 @@ struct Call {
   }
   RoleTensors gradients(int threads = 0, int block = 16) const {
     RoleTensors results;
-    compute(backward(), results, threads, block);
+    compute(*inputs.kind, results, threads, block);
     return results;
   }
 
