@@ -65,6 +65,11 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
   return request;
 }
 
+bool KernelRequest::isDeterministic() const {
+  const Result<const KindSpec *> known = findKind(kind);
+  return known && (*known)->isDeterministic();
+}
+
 Status KernelRequest::checkTypes() const {
   if (kType != qType || vType != qType)
     return Status::unsupported(std::string("serves q, k and v of one type, not ") + dtypeName(qType) + ", " +

@@ -42,6 +42,9 @@ struct KernelRequest : PatternRates {
   /// Of `gradientsOf`, which validate() has found among the pattern's.
   std::vector<GradientSlot> wantedGradients() const;
 
+  /// Its bits must not depend on the run.
+  bool isDeterministic() const;
+
   /// Of the kernel of pass `index`: all but the last write what the next one continues from, in fp32.
   KernelRequest passRequest(size_t index) const;
 

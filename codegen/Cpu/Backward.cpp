@@ -154,4 +154,8 @@ Status backwardAccumulateOnCpu(const CpuCall &given) {
   return backwardOnCpu(call);
 }
 
+Status backwardDeterministicOnCpu(const CpuCall &call) { return backwardOnCpu(call); }
+
+Status backwardAccumulateDeterministicOnCpu(const CpuCall &call) { return backwardAccumulateOnCpu(call); }
+
 } // namespace heddle

@@ -65,6 +65,7 @@ public:
 
   /// Fills with NaN what is written, or with what it was where calls add to it.
   Status poison();
+  bool addsToResults() const { return !addedTo.empty(); }
   /// Waits for the GPU and compares what was written with the definition. internal: a kernel wrote beside the results
   /// or its workspace.
   Result<oracle::KindReport> compare(const oracle::KindReference &reference) const;

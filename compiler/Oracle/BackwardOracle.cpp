@@ -152,4 +152,12 @@ std::unique_ptr<const KindReference> backwardAccumulateOracle(const KindCall &ca
   return backwardOracle(call, rows);
 }
 
+std::unique_ptr<const KindReference> backwardDeterministicOracle(const KindCall &call, int64_t rows) {
+  return backwardOracle(call, rows);
+}
+
+std::unique_ptr<const KindReference> backwardAccumulateDeterministicOracle(const KindCall &call, int64_t rows) {
+  return backwardOracle(call, rows);
+}
+
 } // namespace heddle::oracle

@@ -131,6 +131,18 @@ CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
                             ->check(oneOf("kind", kindNames()))
                             ->capture_default_str();
   command.add_flag_callback("--backward", [&kind] { kind = "backward"; }, "As --kind=backward")->excludes(option);
+  // Defined last: kind is known when this is called.
+  command.add_flag_callback(
+      "--deterministic",
+      [&kind] {
+        const std::vector<std::string> known = kindNames();
+        if (std::find(known.begin(), known.end(), kind + "_deterministic") == known.end())
+          throw CLI::ValidationError("--deterministic", "calls of kind " + kind +
+                                                            " have no such choice, those of backward and "
+                                                            "backward_accumulate do");
+        kind += "_deterministic";
+      },
+      "Of gradients: by kernels whose bits do not depend on the run, kind KIND_deterministic");
   return option;
 }
 

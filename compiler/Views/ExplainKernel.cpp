@@ -52,10 +52,13 @@ static void explainWorkspace(const ExplainRequest &request, const KernelRequest 
     return;
   }
   Result<WorkspaceLayout> layout = evaluateWorkspace(*plan, symbolsOf(request));
-  if (layout)
-    result.workspaceBytes = layout->totalBytes;
-  else
+  if (!layout) {
     result.workspaceNote = layout.status().message();
+    return;
+  }
+  result.workspaceBytes = layout->totalBytes;
+  for (size_t i = 0; i < plan->regions.size(); ++i)
+    result.workspaceRegions.push_back({plan->regions[i].name, plan->regions[i].bytes.str(), layout->bytes[i]});
 }
 
 static void explainPasses(const ExplainRequest &request, const KernelRequest &kernel,

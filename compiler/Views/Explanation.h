@@ -62,6 +62,12 @@ struct Roofline {
   bool isComputeBound = true;
 };
 
+/// A part of the workspace, by its name in the plan. Regions whose lives do not meet may lie in the same bytes.
+struct RegionExplanation {
+  std::string name, formula; ///< of bytes, as LaunchExpr::str
+  int64_t bytes;
+};
+
 /// Counts of pairs and tiles are of one batch element, summed over the query heads; flops, bytes, workspace and the
 /// roofline are of the whole call.
 struct Explanation {
@@ -74,6 +80,7 @@ struct Explanation {
   std::optional<WideInt> flops;         ///< 2 (head_dim + value_dim) for each kept pair
   WideInt bytes = 0;                    ///< q, k, v read once, out and lse written once
   std::optional<int64_t> workspaceBytes;
+  std::vector<RegionExplanation> workspaceRegions;
   std::string workspaceNote;           ///< why there is none
   std::vector<PassExplanation> passes; ///< in the order of their launches; none: the pattern has one pass
   std::string whyOnePass;

@@ -33,6 +33,7 @@ public:
     root["flops"] = said.flops ? integer(*said.flops) : Json();
     root["bytes"] = integer(said.bytes);
     root["workspace_bytes"] = optional(said.workspaceBytes);
+    root["workspace_regions"] = regions();
     if (!said.workspaceNote.empty())
       root["workspace_note"] = said.workspaceNote;
     root["passes"] = passes();
@@ -52,6 +53,13 @@ public:
   }
 
 private:
+  Json regions() const {
+    Json list = Json::array();
+    for (const RegionExplanation &region : said.workspaceRegions)
+      list.push_back({{"name", region.name}, {"formula", region.formula}, {"bytes", region.bytes}});
+    return list;
+  }
+
   Json integer(WideInt value) {
     if (value >= 0 && value <= WideInt(std::numeric_limits<uint64_t>::max()))
       return static_cast<uint64_t>(value);

@@ -121,6 +121,8 @@ private:
                       rolesText(Access::write, " and ") + " once" +
                       (hasTensors ? ", the pattern's tensors once)" : ")"));
     line("workspace", said.workspaceBytes ? bytesText(double(*said.workspaceBytes)) : "- (" + said.workspaceNote + ")");
+    for (const RegionExplanation &region : said.workspaceRegions)
+      line(("  " + region.name).c_str(), bytesText(double(region.bytes)) + " = " + region.formula + " bytes");
     if (!said.passes.empty())
       line("chained", chained());
     if (said.roofline)

@@ -38,8 +38,8 @@ std::string howToMake(const std::string &kind) {
     return known.status().message();
   if (!(*known)->isBackward())
     return "compile or tune the pattern for it";
-  return "`heddle compile " +
-         ((*known)->accumulates() ? "--kind=" + std::string((*known)->name) : std::string("--backward")) + " " +
+  const std::string name = (*known)->name;
+  return "`heddle compile --" + (name == "backward" ? name : "kind=" + name) + " " +
          (KindText::parse(kind).gradientsOf.empty() ? "" : "--gradients-of=NAME ") + "--db=FILE` makes one";
 }
 

@@ -51,6 +51,10 @@ const KindRole *KindSpec::find(Role role) const {
   return found == roles.end() ? nullptr : &*found;
 }
 
+bool KindSpec::isDeterministic() const {
+  return std::string_view(name).find("_deterministic") != std::string_view::npos;
+}
+
 int64_t KindSpec::flopsOfPair(int64_t headDim, int64_t valueDim) const {
   if (!find(Role::q))
     return 0;

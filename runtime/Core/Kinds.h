@@ -95,10 +95,20 @@ struct KindSpec {
   bool isBackward() const { return find(Role::dK) != nullptr; }
   // They are added to what the caller gives.
   bool accumulates() const { return isBackward() && find(Role::dK)->access == Access::both; }
+  // Kernels whose bits do not depend on the run; of kinds without such a name some may.
+  bool isDeterministic() const;
   // Floating-point operations on a kept pair: of forward calls two products, S = Q K^T and O = P V; of backward ones
   // five, S and dP = dO V^T, dV = P^T dO, dK = dS^T Q and dQ = dS K. 0: calls of the kind know no pairs.
   int64_t flopsOfPair(int64_t headDim, int64_t valueDim) const;
 };
+
+// `access`: of the gradients.
+#define HEDDLE_GRADIENT_ROLES(access)                                                                                  \
+  {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read}, {Role::out, Access::read},                \
+      {Role::lse, Access::read}, {Role::dOut, Access::read}, {Role::dLse, Access::read, Presence::optional},           \
+      {Role::dQ, Access::access}, {Role::dK, Access::access}, {                                                        \
+    Role::dV, Access::access                                                                                           \
+  }
 
 // KIND(identifier, name, role...): the kinds, each with its roles in the order in which sizes are taken from them.
 #define HEDDLE_KINDS(KIND)                                                                                             \
@@ -106,14 +116,10 @@ struct KindSpec {
        {Role::out, Access::write}, {Role::lse, Access::write}, {Role::carryOut, Access::read, Presence::together},     \
        {Role::carryLse, Access::read, Presence::together})                                                             \
   KIND(rowDot, row_dot, {Role::out, Access::read}, {Role::dOut, Access::read}, {Role::delta, Access::write})           \
-  KIND(backward, backward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
-       {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},                               \
-       {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
-       {Role::dV, Access::write})                                                                                      \
-  KIND(backwardAccumulate, backward_accumulate, {Role::q, Access::read}, {Role::k, Access::read},                      \
-       {Role::v, Access::read}, {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},      \
-       {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::both}, {Role::dK, Access::both},             \
-       {Role::dV, Access::both})
+  KIND(backward, backward, HEDDLE_GRADIENT_ROLES(write))                                                               \
+  KIND(backwardAccumulate, backward_accumulate, HEDDLE_GRADIENT_ROLES(both))                                           \
+  KIND(backwardDeterministic, backward_deterministic, HEDDLE_GRADIENT_ROLES(write))                                    \
+  KIND(backwardAccumulateDeterministic, backward_accumulate_deterministic, HEDDLE_GRADIENT_ROLES(both))
 
 // What the text of a kind says of a kernel (KernelFamily::kind): "backward_of_0_3_fp32_out" also gives the gradients of
 // arguments 0 and 3 of the pattern, and takes out in fp32.

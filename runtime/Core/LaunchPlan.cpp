@@ -111,8 +111,6 @@ Status validateRegions(const LaunchPlan &plan) {
 }
 
 Status validateService(const PlanService &serves) {
-  if (serves.mostGroup < 0)
-    return Status::invalidArgument("launch plan: most_group is " + std::to_string(serves.mostGroup));
   if (serves.keyOriginStep < 1)
     return Status::invalidArgument("launch plan: expected a step of key origins of at least 1, got " +
                                    std::to_string(serves.keyOriginStep));

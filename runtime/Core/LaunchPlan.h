@@ -129,7 +129,6 @@ struct PlanService {
   std::vector<Role> roles;
   QOriginRule qOrigin = QOriginRule::given;
   int64_t keyOriginStep = 1; // the position of key 0 must be a multiple of it
-  int64_t mostGroup = 0;     // query heads that share a head of keys, at most; 0: any number
 
   bool has(Role role) const { return std::find(roles.begin(), roles.end(), role) != roles.end(); }
 };

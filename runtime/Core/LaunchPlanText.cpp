@@ -1,7 +1,6 @@
 //===- LaunchPlanText.cpp - the stored text of a launch plan ----------------===//
 // One item per line, tokens separated by one space, expressions without spaces:
 //   heddle-plan 3 | kind NAME | roles NAME ... | q_origin RULE | key_origin_step N | round_rows EXPR
-//   most_group N: not where any number is served
 //   region NAME BYTES FIRST LAST
 //   launch ENTRY: what follows describes this kernel, until the next one
 //   grid X Y Z | block T | shared B | params B | clear TARGET OFFSET WORDS VALUE
@@ -208,8 +207,6 @@ Status parsePlanLine(std::string_view key, LineReader &line, LaunchPlan &plan) {
     HEDDLE_TRY(parseOrigin(line, plan.serves.qOrigin));
   else if (key == "key_origin_step")
     HEDDLE_TRY(line.read(plan.serves.keyOriginStep));
-  else if (key == "most_group")
-    HEDDLE_TRY(line.read(plan.serves.mostGroup));
   else if (key == "round_rows")
     HEDDLE_TRY(line.read(plan.roundRows));
   else if (key == "region")
@@ -260,8 +257,7 @@ std::string printService(const PlanService &serves) {
   for (Role role : serves.roles)
     text += std::string(" ") + specOf(role).name;
   return text + "\nq_origin " + qOriginRuleName(serves.qOrigin) + "\nkey_origin_step " +
-         std::to_string(serves.keyOriginStep) + "\n" +
-         (serves.mostGroup ? "most_group " + std::to_string(serves.mostGroup) + "\n" : "");
+         std::to_string(serves.keyOriginStep) + "\n";
 }
 
 std::string printLaunch(const KernelLaunch &launch) {

@@ -258,13 +258,6 @@ Status checkCallPositions(const CallRequirements &needs, const CallInputs &input
   if (needs.serves.qOrigin != QOriginRule::given && args.q_origin != 0 && !isEnd)
     return bad("q_origin: expected 0, got " + num(args.q_origin) + "; this pattern says itself where query 0 stands (" +
                qOriginRuleName(needs.serves.qOrigin) + "), one with q_origin given takes any");
-  const int64_t heads = inputs.symbols[LaunchSymbol::heads], kvHeads = inputs.symbols[LaunchSymbol::kvHeads];
-  if (needs.serves.mostGroup && heads > needs.serves.mostGroup * kvHeads)
-    return Status::unsupported(
-        "attention arguments: k: size of head: this kernel serves at most " + num(needs.serves.mostGroup) +
-        " query heads for each head of keys, as head groups of the pattern have key tiles of their "
-        "own; got " +
-        num(heads) + " and " + num(kvHeads) + ". Repeat k and v for every query head");
   if (args.k_origin % needs.serves.keyOriginStep != 0)
     return bad("k_origin: expected a multiple of " + num(needs.serves.keyOriginStep) + ", got " + num(args.k_origin) +
                "; this kernel keeps or drops whole blocks of keys. A pattern with q_origin given takes any");

@@ -89,6 +89,16 @@ for pattern in longformer bigbird block_global; do
   for config in "" long_split=4 reduce=2,long_split=8,block_m=64; do beside verify "patterns/$pattern.mlir" "$global" "$config"; done
 done
 wait
+for pattern in dilated dilated_base block_dilated_heads longvit_1k; do # heads that share keys, with rates of their own
+  for config in "" "$portable"; do beside verify "patterns/$pattern.mlir" "$grouped" "$config"; done
+done
+kind=backward_deterministic
+for shape in "$grouped" "${shapes[1]}"; do beside make_inputs "$shape"; done
+wait
+for pattern in causal longnet bigbird dilated; do
+  for shape in "$grouped" "${shapes[1]}"; do beside verify "patterns/$pattern.mlir" "$shape"; done
+done
+wait
 kind=backward_accumulate # into fp32 that is not zero, by every way to the query gradient
 for shape in "$grouped" "$narrow" "${shapes[1]}"; do beside make_inputs "$shape"; done
 wait

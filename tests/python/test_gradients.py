@@ -177,7 +177,15 @@ def on_hopper(database):
     assert heddle.kernel(*tensors[1:4], "causal", backward=True).content_key != heddle.kernel(*tensors[1:4], "causal").content_key
     with pytest.raises(heddle.UnsupportedError, match="512"):
         heddle.attention_backward(*on_device(512), "causal")
+    with pytest.raises(heddle.InvalidArgumentError, match="d_q: dtype: expected fp32, which the gradient is added to, got bf16"):
+        heddle.attention_backward(*tensors, "causal", add_to=found)
     assert driver.fakeCudaCalls(b"cuLaunchKernel") == launches
+    clears = driver.fakeCudaCalls(b"cuMemsetD32Async")
+    assert clears > 0
+    heddle.attention_backward(*tensors, "causal", deterministic=True)
+    assert driver.fakeCudaCalls(b"cuMemsetD32Async") == clears and driver.fakeCudaCalls(b"cuLaunchKernel") > launches  # no sums to add to
+    sums = tuple(device_arrays.Space.empty((1, 64, heads, 64), "float32", 0) for heads in (4, 2, 2))
+    assert heddle.attention_backward(*tensors, "causal", add_to=sums) == sums
 
 
 @pytest.mark.compiler

@@ -297,24 +297,6 @@ TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
   }
 }
 
-TEST_CASE("a kernel of heads with keys of their own refuses groups") {
-  auto statusFor = [](int64_t mostGroup) {
-    LaunchPlan plan = emptyPlan();
-    plan.serves.mostGroup = mostGroup;
-    const CallRequirements needs = *CallRequirements::of(plan);
-    ForwardCall call; // 8 query heads share 4
-    CallInputs inputs;
-    return checkArguments(forwardRecord(), needs, 132, call.args, inputs);
-  };
-  CHECK(statusFor(0).isOk());
-  CHECK(statusFor(2).isOk());
-  const Status status = statusFor(1);
-  CHECK(status.code() == StatusCode::unsupported);
-  CHECK_MESSAGE(status.message().find("at most 1 query heads for each head of keys") != std::string::npos,
-                status.str());
-  CHECK_MESSAGE(status.message().find("got 8 and 4") != std::string::npos, status.str());
-}
-
 TEST_CASE("a pattern that says itself where query 0 stands refuses to be told otherwise") {
   auto statusOf = [&](QOriginRule rule, int64_t origin) {
     LaunchPlan plan = emptyPlan();

@@ -196,3 +196,29 @@ TEST_CASE("gradients are compared by the roles of their kind, and what a forward
   CHECK(wrong.worst().worst.row == 2);
   CHECK(wrong.worst().worst.head == 1);
 }
+
+TEST_CASE("what calls add to is before each of them what the inputs say") {
+  startFake();
+  Device device = require(Device::open(0));
+  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  const ProblemShape shape = shapeWithTable(*file);
+  AttentionInputs inputs = require(
+      randomAttentionInputs({1, 5, 7, 3, 3, 64, 64}, DType::bf16, 1, *require(findKind("backward_accumulate"))));
+  inputs.dOut = HostTensor::zeros(DType::bf16, inputs.dOut.shape); // so that nothing is added
+  require(addFromForward(inputs, [&](const AttentionInputs &given) -> Result<RoleTensors> {
+    return emptyResultsOf(*given.kind, given.sizes, DType::bf16, DType::bf16);
+  }));
+  const DeviceCall call{*file, shape, inputs, 1};
+  const auto reference = oracle::referenceOf(definitionOf(call), 1000);
+  DeviceProblem problem = require(DeviceProblem::create(device, call));
+  CHECK(problem.addsToResults());
+  CHECK(require(problem.compare(*reference)).isOk());
+  RoleTensors results;
+  require(problem.download(results));
+  CHECK(results.dQ.dtype == DType::fp32);
+  CHECK(results.dQ.data == inputs.dQ.data);
+  inputs.dQ.set(3, 100);
+  CHECK_FALSE(oracle::verifyCall(definitionOf(call), results, 1000).isOk());
+  require(problem.poison());
+  CHECK(require(problem.compare(*reference)).isOk());
+}

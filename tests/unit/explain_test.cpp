@@ -5,6 +5,7 @@
 #include "compiler/Oracle/PatternOracle.h"
 #include "compiler/Views/ExplanationPrint.h"
 #include "dialect/Geometry/TileVisitor.h"
+#include "runtime/Core/LaunchExpr.h"
 #include "support/PatternFiles.h"
 
 #include <chrono>
@@ -74,6 +75,32 @@ TEST_CASE("causal attention costs what the formulas say") {
   CHECK(json["roofline"]["ms"].get<double>() == doctest::Approx(double(kept) * 1024 / 989.4e12 * 1e3));
   CHECK(json["workspace_bytes"] == 4); // the counter from which blocks take tiles of unequal length
   CHECK(json["variants"][0]["heads"] == 8);
+}
+
+TEST_CASE("the workspace of gradients is what its printed formulas give, for other calls as well") {
+  auto file = loaded(pathOf("causal"));
+  for (const auto &[kind, columns] : {std::pair("backward", 128), std::pair("backward_deterministic", 0)}) {
+    ExplainRequest request = requestOf(*file, 8, 1000, 700);
+    request.batch = 2, request.kvHeads = 2;
+    request.kind = *findKind(kind);
+    const nlohmann::json json = jsonOf(*file, request);
+    const int64_t rows = 2 * 8 * 1024;                          // in whole tiles
+    CHECK(json["workspace_bytes"] == rows * 4 * (2 + columns)); // lse, delta and sums
+    CHECK(json["workspace_regions"].size() == (columns ? 3 : 2));
+    for (const auto &[batch, queries] : {std::pair(2, 1000), std::pair(1, 1), std::pair(3, 129)}) {
+      request.batch = batch, request.sizes.seqlenQ = queries;
+      LaunchSymbols symbols;
+      symbols[LaunchSymbol::batch] = batch;
+      symbols[LaunchSymbol::heads] = 8;
+      symbols[LaunchSymbol::seqlenQ] = queries;
+      const nlohmann::json other = jsonOf(*file, request);
+      for (size_t i = 0; i < json["workspace_regions"].size(); ++i) {
+        const auto formula = LaunchExpr::parse(json["workspace_regions"][i]["formula"].get<std::string>());
+        REQUIRE(formula.isOk());
+        CHECK(*formula->evaluate(symbols) == other["workspace_regions"][i]["bytes"]);
+      }
+    }
+  }
 }
 
 TEST_CASE("kept pairs and tiles of every pattern file equal brute force") {

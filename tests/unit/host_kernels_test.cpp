@@ -168,6 +168,8 @@ TEST_CASE("gradients by the portable kernel: rates, lists, tensors, scores, sink
   for (const char *pattern : {"bigbird", "block_csr", "bias", "relative_bias", "softcap", "sink", "document"})
     check({pattern}, {sizesOf(150, 150, 4, 2)});
   check({"dilated"}, {sizesOf(150, 170, 4, 4)});
+  for (const char *pattern : {"dilated", "block_dilated_heads"}) // heads of a group have different key rates
+    check({pattern}, {sizesOf(150, 300, 6, 2), sizesOf(150, 170, 6, 1), sizesOf(300, 150, 12, 4)});
   check({"tree_decode"}, {sizesOf(16, 150, 2, 1)});
 }
 
@@ -318,7 +320,7 @@ TEST_CASE("gradients of a part of the keys add up to those of all of them, on th
     const auto onCpu = [](const Call &part) { return part.gradients(); };
     const auto byKernel = [&](const Call &part) {
       RoleTensors results = resultsBefore(part.inputs, kernel.dtype);
-      compiledKernel->run(hostCall(part, results));
+      compiledKernel->run(hostCall(part, results, {}));
       return results;
     };
     checkParts(call, {64, 128, 8}, onCpu);
@@ -331,4 +333,16 @@ TEST_CASE("gradients by the portable kernel are added to what is given: head dim
   check({"causal", 40, 24, DType::fp16, "", "sm_80", kind}, {sizesOf(100, 70, 4, 2, 2)}, true);
   check({"full", 8, 120, DType::bf16, "", "sm_90", kind}, {sizesOf(70, 70, 2, 2)});
   check({"longnet", 64, 64, DType::bf16, "", "sm_80", kind}, {sizesOf(200, 150, 4, 2)});
+}
+
+TEST_CASE("gradients by Hopper's kernel are added to what is given, by every way to the query gradient") {
+  for (const char *changes : {",reduce=1", ",reduce=0,block_m=64", ",reduce=2,block_m=64"})
+    check({"causal", 64, 40, DType::bf16, changes, kHopper, &backwardAccumulate()}, {sizesOf(150, 200, 4, 2)});
+  check({"causal", 192, 136, DType::fp16, "", kHopper, &backwardAccumulate()}, {sizesOf(100, 130, 2, 2)});
+}
+
+TEST_CASE(
+    "gradients by Hopper's kernel: heads that share keys have different key rates; nothing is added in any order") {
+  check({"dilated", 64, 64, DType::bf16, "", kHopper}, {sizesOf(150, 300, 6, 2)});
+  check({"dilated", 64, 64, DType::bf16, "", kHopper, *findKind("backward_deterministic")}, {sizesOf(150, 170, 6, 2)});
 }

@@ -161,9 +161,6 @@ TEST_CASE("a plan round-trips through its text") {
   CHECK(parsed->serves.roles == plan.serves.roles);
   CHECK(parsed->serves.qOrigin == QOriginRule::end);
   CHECK(parsed->serves.keyOriginStep == 128);
-  CHECK(text.find("most_group") == std::string::npos);
-  plan.serves.mostGroup = 2;
-  CHECK(LaunchPlan::parse(plan.str())->serves.mostGroup == 2);
   CHECK(text.find("roles q k v out lse\nq_origin end\nkey_origin_step 128\n") != std::string::npos);
   CHECK(text.find("tensor_map k bf16 offset 0 swizzle 128 dims 64 seqlen_k strides mul(k_stride_row,2) box 64 128\n") !=
         std::string::npos);

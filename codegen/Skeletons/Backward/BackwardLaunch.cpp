@@ -25,13 +25,6 @@ int64_t prepareRows(const KernelRequest &request) {
   return std::max(kLeast, kRowWarps * kWarpLanes / lanesOfRow);
 }
 
-std::set<int64_t> keyRates(const KernelRequest &request) {
-  std::set<int64_t> rates;
-  for (const VariantRates &variant : request.transposed)
-    rates.insert(variant.queryRate);
-  return rates;
-}
-
 std::vector<GradientSlot> gradientsOfScores(const KernelRequest &request) {
   std::vector<GradientSlot> slots;
   for (const GradientSlot &slot : request.wantedGradients())
@@ -93,6 +86,17 @@ template <class Rates> LaunchExpr tilesOfHead(LaunchSymbol rows, const Rates &ra
 
 } // namespace
 
+std::vector<int64_t> keyItemRates(const KernelRequest &request) {
+  std::set<int64_t> rates;
+  for (const VariantRates &variant : request.transposed) {
+    const std::set<int64_t> before = rates;
+    rates.insert(variant.queryRate);
+    for (int64_t rate : before)
+      rates.insert(std::lcm(rate, variant.queryRate));
+  }
+  return {rates.begin(), rates.end()};
+}
+
 bool isBackward(std::string_view kind) {
   const Result<const KindSpec *> known = findKind(kind);
   return known && (*known)->isBackward();
@@ -103,16 +107,16 @@ BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t
     : request(request), blockM(blockM), rateSets(int64_t(queryRates.size())), plan(planFor(request, 1)),
       heads(LaunchExpr(Symbol::batch) * Symbol::heads),
       statisticsRows(tilesOfHead(Symbol::seqlenQ, queryRates, blockM) * LaunchExpr(blockM)) {
-  if (keyRates(request).size() > 1)
-    plan.serves.mostGroup = 1;
   const TileGrain grain(request, blockM, blockN);
   if (grain.tilesAreWhole || grain.square > 1)
     plan.serves.keyOriginStep = keyOriginStep(request, grain.tilesAreWhole ? blockN : grain.square);
 }
 
-TileGrain::TileGrain(const KernelRequest &request, int64_t blockM, int64_t blockN)
-    : tilesAreWhole(request.tilesAreWhole(std::max(blockM, blockN), std::max(blockM, blockN))), square(1) {
+TileGrain::TileGrain(const KernelRequest &request, int64_t blockM, int64_t blockN) : tilesAreWhole(0), square(1) {
   constexpr int64_t kWarpRows = 16, kMostColumns = 64;
+  if (keyItemRates(request).size() > 1) // rows of a tile may be those of a coarser class
+    return;
+  tilesAreWhole = request.tilesAreWhole(std::max(blockM, blockN), std::max(blockM, blockN));
   const int64_t common = std::gcd(request.grain, std::min(blockM, kMostColumns));
   if (common % kWarpRows == 0 && request.keepsWholeTiles(common, common))
     square = common;
@@ -178,7 +182,7 @@ void appendFinish(BackwardPlan &to, const PointerSource &sums) {
 }
 
 LaunchExpr keyItems(const KernelRequest &request, int64_t blockN) {
-  return LaunchExpr(Symbol::batch) * Symbol::kvHeads * tilesOfHead(Symbol::seqlenK, keyRates(request), blockN);
+  return LaunchExpr(Symbol::batch) * Symbol::kvHeads * tilesOfHead(Symbol::seqlenK, keyItemRates(request), blockN);
 }
 
 LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t mib) {
@@ -194,6 +198,9 @@ void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const 
   printer.constant("kQueryRateCount", int64_t(queryRates.size()));
   printer.array("kQueryRates", queryRates);
   printArgumentTraits(printer, request);
+  const std::vector<int64_t> itemRates = keyItemRates(request);
+  printer.constant("kKeyItemRateCount", int64_t(itemRates.size()));
+  printer.array("kKeyItemRates", itemRates);
 }
 
 } // namespace heddle

@@ -20,8 +20,7 @@ constexpr int64_t kSumGroupColumns = 16; ///< columns of the sums of d_q are a m
 
 /// The plan in the making, and what its launches have in common.
 struct BackwardPlan {
-  /// Steps of `blockM` queries, blocks of `blockN` keys; `queryRates`: KernelTraits::kQueryRates. Serves groups of heads
-  /// where all heads have key tiles alike.
+  /// Steps of `blockM` queries, blocks of `blockN` keys; `queryRates`: KernelTraits::kQueryRates.
   BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t blockN, const std::vector<int64_t> &queryRates);
 
   KernelLaunch &append(const char *entry, LaunchExpr grid, int64_t threads);
@@ -64,6 +63,9 @@ void appendFinish(BackwardPlan &to, const PointerSource &sums);
 /// Of this kind or another that has gradients.
 bool isBackward(std::string_view kind);
 
+/// Rates of the keys that a block may have, ascending: those of heads, and the common ones of heads that share keys.
+std::vector<int64_t> keyItemRates(const KernelRequest &request);
+
 /// Blocks of a walk over key tiles: those of all kv heads, at most.
 LaunchExpr keyItems(const KernelRequest &request, int64_t blockN);
 
@@ -79,7 +81,7 @@ struct TileGrain {
   int64_t tilesAreWhole, square;
 };
 
-/// Constants of backward_rows.cuh, gradient_rows.cuh, row_statistics.cuh and argument_gradients.cuh.
+/// Constants of backward_rows.cuh, gradient_rows.cuh, key_items.cuh, row_statistics.cuh and argument_gradients.cuh.
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates);
 
 } // namespace heddle

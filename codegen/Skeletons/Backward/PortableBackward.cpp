@@ -300,6 +300,9 @@ Status PortableBackward::checkRequest(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
     return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
   HEDDLE_TRY(request.checkTypes());
+  if (request.isDeterministic())
+    return Status::unsupported("adds to sums of the query gradient in any order; gradients with the same bits in every "
+                               "run are those of sm90_backward, and of the CPU on every machine");
   if (request.outType != request.qType)
     return Status::unsupported("serves out and d_out of the type of q only");
   for (int64_t dim : {request.headDim, request.valueDim})

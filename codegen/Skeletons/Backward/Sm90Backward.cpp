@@ -132,6 +132,8 @@ private:
   static Sm90BackwardConfig shortStep(const KernelRequest &request) {
     Sm90BackwardConfig config;
     config.reduce = stepsAreStrided(request) || isWide(request) ? kReduceRegisters : kReduceCopies;
+    if (request.isDeterministic())
+      config.reduce = kReduceNone;
     if (isWide(request))
       config.blockN = kConsumerRows;
     const TileBalance &balance = request.balance;
@@ -148,6 +150,9 @@ protected:
     HEDDLE_TRY(request.checkTypes());
     if (request.outType != request.qType)
       return Status::unsupported("serves out and d_out of the type of q only");
+    if (request.isDeterministic() && !request.gradientsOf.empty())
+      return Status::unsupported("adds to gradients of numbers and tensors of the pattern in any order; those of q, k "
+                                 "and v alone have the same bits in every run, all of them on the CPU");
     for (int64_t dim : {request.headDim, request.valueDim})
       if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
         return Status::unsupported("serves head dims that are multiples of " + std::to_string(kHeadDimStep) +

@@ -51,6 +51,8 @@ int64_t sumSplits(const KernelRequest &request, const Sm90BackwardConfig &config
 
 MapRates backwardRates(const KernelRequest &request) {
   std::vector<VariantRates> both = request.transposed;
+  for (int64_t rate : keyItemRates(request))
+    both.push_back({rate, both.front().keyRates});
   for (const VariantRates &variant : request.variants)
     for (int64_t keyRate : variant.keyRates)
       both.push_back({keyRate, {variant.queryRate}});
@@ -141,6 +143,12 @@ Reason checkTeams(const KernelRequest &request, const Sm90BackwardConfig &config
   return "blocks share no tiles above head dims of " + std::to_string(kMaxJointDim) + ", expected long_split=1";
 }
 
+Reason checkDeterministic(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (!request.isDeterministic() || config.walksQueries())
+    return std::nullopt;
+  return "sums of the query gradient are added in any order, expected reduce=2";
+}
+
 } // namespace
 
 const std::vector<Constraint> &sm90BackwardConstraints() {
@@ -153,6 +161,7 @@ const std::vector<Constraint> &sm90BackwardConstraints() {
       {"smem", "tiles fit the shared memory of a block", ruleOf<C, checkSmem>},
       {"teams", "consumers that share keys have no team", ruleOf<C, checkTeams>},
       {"reduce", "copies add rows that follow each other", ruleOf<C, checkReduce>},
+      {"deterministic", "bits do not depend on the run where that is asked for", ruleOf<C, checkDeterministic>},
   };
   return list;
 }

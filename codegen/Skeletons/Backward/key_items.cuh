@@ -1,5 +1,7 @@
 // Who computes which keys: the numbered items of a launch, each one key tile of one kv head, and the query tiles that it
-// visits in each head of the group. Keys are addressed as rho + R * K: key number K of residue class rho, R = key rate.
+// visits in each head of the group. Keys are addressed as rho + R * K: key number K of residue class rho, R = key rate,
+// the least multiple of the rates that the heads of the group have.
+// KernelTraits: kKeyItemRates[kKeyItemRateCount], ascending, with every common multiple of its elements.
 #pragma once
 
 #include "Backward/query_tile.cuh"
@@ -10,18 +12,37 @@ namespace heddle {
 struct KeyItem {
   int32_t number; // of its head
   int32_t batch, kvHead, firstHead;
-  int32_t variant, keyRate;
+  int32_t keyRate;
   int32_t firstKey, lastKey; // rows of k and v; lastKey exists
 };
 
-DEV int32_t itemsPerHead(const KernelParams &p) {
-  int32_t items = 0;
-#pragma unroll
-  for (int variant = 0; variant < Pattern::kVariantCount; ++variant) {
-    const int32_t rate = TransposedPattern::keyRate(variant);
-    items = max(items, rate * ceilDiv(ceilDiv(p.seqlenK, rate), kBlockN));
-  }
-  return items;
+template <int Slot = 0> DEV int32_t itemsPerHead(const KernelParams &p) {
+  constexpr int32_t kRate = KernelTraits::kKeyItemRates[Slot];
+  const int32_t items = kRate * ceilDiv(ceilDiv(p.seqlenK, kRate), kBlockN);
+  if constexpr (Slot + 1 == KernelTraits::kKeyItemRateCount)
+    return items;
+  else
+    return max(items, itemsPerHead<Slot + 1>(p));
+}
+
+template <int Slot = 0> DEV int32_t commonRate(int32_t a, int32_t b) {
+  constexpr int32_t kRate = KernelTraits::kKeyItemRates[Slot];
+  if constexpr (Slot + 1 == KernelTraits::kKeyItemRateCount)
+    return kRate;
+  else
+    return kRate % a == 0 && kRate % b == 0 ? kRate : commonRate<Slot + 1>(a, b);
+}
+
+DEV int32_t keyRateOfHead(const KernelParams &p, int32_t batch, int32_t head) {
+  return TransposedPattern::keyRate(Pattern::variant(makeContext(p, batch, head)));
+}
+
+DEV int32_t keyRateOfGroup(const KernelParams &p, const KeyItem &item) {
+  int32_t rate = keyRateOfHead(p, item.batch, item.firstHead);
+  if constexpr (KernelTraits::kKeyItemRateCount > 1)
+    for (int32_t next = 1; next < p.heads / p.kvHeads; ++next)
+      rate = commonRate(rate, keyRateOfHead(p, item.batch, item.firstHead + next));
+  return rate;
 }
 
 // An item of a (batch, kv head) pair. False: the head has no such item.
@@ -30,8 +51,7 @@ DEV bool placeKeyItem(const KernelParams &p, int32_t pair, int32_t number, KeyIt
   item.batch = pair / p.kvHeads;
   item.kvHead = pair - item.batch * p.kvHeads;
   item.firstHead = item.kvHead * (p.heads / p.kvHeads);
-  item.variant = Pattern::variant(makeContext(p, item.batch, item.firstHead));
-  item.keyRate = TransposedPattern::keyRate(item.variant);
+  item.keyRate = keyRateOfGroup(p, item);
   const int32_t tile = number / item.keyRate, residue = number - tile * item.keyRate;
   const int32_t keysInClass = ceilDiv(p.seqlenK - residue, item.keyRate), first = tile * kBlockN;
   item.firstKey = residue + item.keyRate * first;

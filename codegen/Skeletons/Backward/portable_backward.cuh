@@ -71,10 +71,21 @@ static_assert(kBlockM * kElementBytes <= kScoreRowBytes && kScoreRowBytes == kSw
 static_assert(kStages >= 2, "one tile is loaded while another is used");
 static_assert(kSumSplits == 1 && kSumColumns >= KernelTraits::kHeadDim, "sums of a head lie in one array");
 
+struct GradientWalk : Consumer {
+  DEV GradientWalk(const KernelParams &p, const KeyItem &item, uint32_t shared) : Consumer(p, item, shared) { clear(); }
+  DEV void finish() const { storeGradients(); }
+};
+
+struct DeltaWalk : Consumer {
+  DEV DeltaWalk(const KernelParams &p, const KeyItem &item, uint32_t shared) : Consumer(p, item, shared) {}
+  DEV void step(const QueryRing &ring, const QueryTile &tile) const { addBranchSums(ring, tile); }
+  DEV void finish() const {}
+};
+
 } // namespace heddle
 
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
-    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
+// Every query tile that the keys of a block visit.
+template <class Walk> DEV void walkQueryTiles(const heddle::KernelParams &p) {
   using namespace heddle;
   extern __shared__ __align__(128) unsigned char sharedMemory[];
   KeyItem item;
@@ -85,40 +96,25 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
   PatternContext context = makeContext(p, item.batch, item.firstHead);
   QueryRing ring(p, item, context, shared);
   ring.prime();
-  Consumer consumer(p, item, shared);
-  consumer.clear();
+  Walk walk(p, item, shared);
 #pragma unroll 1
   for (;;) {
     const QueryTile tile = ring.advance();
     if (tile.isEnd())
       break;
-    consumer.step(ring, tile);
+    walk.step(ring, tile);
     ring.endStep();
   }
-  consumer.storeGradients();
+  walk.finish();
+}
+
+extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
+    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
+  walkQueryTiles<heddle::GradientWalk>(p);
 }
 
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
     heddle_delta(const __grid_constant__ heddle::KernelParams p) {
-  using namespace heddle;
-  if constexpr (Pattern::kIsDetached) {
-    extern __shared__ __align__(128) unsigned char sharedMemory[];
-    KeyItem item;
-    if (!decodeKeyItem(p, blockIdx.x, item))
-      return;
-    const uint32_t shared = ptx::sharedAddress(sharedMemory);
-    loadKeys(p, item, shared);
-    PatternContext context = makeContext(p, item.batch, item.firstHead);
-    QueryRing ring(p, item, context, shared);
-    ring.prime();
-    const Consumer consumer(p, item, shared);
-#pragma unroll 1
-    for (;;) {
-      const QueryTile tile = ring.advance();
-      if (tile.isEnd())
-        break;
-      consumer.addBranchSums(ring, tile);
-      ring.endStep();
-    }
-  }
+  if constexpr (Pattern::kIsDetached)
+    walkQueryTiles<heddle::DeltaWalk>(p);
 }

@@ -61,7 +61,7 @@ class LoadedRow {
 public:
   DEV void load(const KernelParams &p, int32_t batch, const QueryTile &tile, const ClassTile &place) {
     const int32_t heads = p.batch * p.heads, head = batch * p.heads + tile.head;
-    const int64_t row = statisticsPlace(heads, queryRateSlot(place.rate), head, p.seqlenQ, place) + threadIdx.x;
+    const int64_t row = statisticsPlace(heads, rateSlot<QueryRates>(place.rate), head, p.seqlenQ, place) + threadIdx.x;
     const bool exists = tile.firstRow + place.rate * static_cast<int32_t>(threadIdx.x) < p.seqlenQ;
     lse = exists ? p.lse[row] : INFINITY; // no weight, whatever the chain of scores makes of a row of zeros
     delta = p.delta[row];

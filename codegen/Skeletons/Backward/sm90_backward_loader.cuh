@@ -48,7 +48,7 @@ private:
     if (lane != 0)
       return;
     const int32_t number = item.firstKey / item.keyRate, residue = item.firstKey - number * item.keyRate;
-    const int32_t map = mapOfClass(keyRateSlot(item.keyRate), item.keyRate, residue, p.seqlenK);
+    const int32_t map = mapOfClass(rateSlot<KeyRates>(item.keyRate), item.keyRate, residue, p.seqlenK);
     ptx::arriveExpecting(kKeysFull, kKeyTileBytes);
     copyColumns<KernelTraits::kHeadDim, kBlockN>(p, kKeyTile, kKeysFull,
                                                  {kKeyMaps + map, number, residue, item.kvHead, item.batch});
@@ -59,7 +59,7 @@ private:
 
   DEV void send(const QueryTileWalk &walk, const QueryTileHeader &tile) {
     const ClassTile place = walk.place();
-    const int32_t slot = queryRateSlot(place.rate), map = mapOfClass(slot, place.rate, place.residue, p.seqlenQ);
+    const int32_t slot = rateSlot<QueryRates>(place.rate), map = mapOfClass(slot, place.rate, place.residue, p.seqlenQ);
     const int32_t firstNumber = place.number * kBlockM;
     ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
     if (lane == 0) {

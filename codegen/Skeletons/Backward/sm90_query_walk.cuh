@@ -60,7 +60,7 @@ private:
 
   DEV void sendQueries() const {
     const int32_t number = item.firstRow / item.queryRate, residue = item.firstRow - number * item.queryRate;
-    const int32_t map = mapOfClass(queryRateSlot(item.queryRate), item.queryRate, residue, p.seqlenQ);
+    const int32_t map = mapOfClass(rateSlot<QueryRates>(item.queryRate), item.queryRate, residue, p.seqlenQ);
     ptx::arriveExpecting(kKeysFull, kKeyTileBytes);
     copyColumns<KernelTraits::kHeadDim, kBlockN>(
         p, kKeyTile, kKeysFull, {query_walk::kQueryMaps + map, number, residue, item.head, item.batch});
@@ -70,7 +70,7 @@ private:
   }
 
   DEV void send(const QueryTileHeader &tile, const ClassTile &place) const {
-    const int32_t map = mapOfClass(keyRateSlot(place.rate), place.rate, place.residue, p.seqlenK);
+    const int32_t map = mapOfClass(rateSlot<KeyRates>(place.rate), place.rate, place.residue, p.seqlenK);
     const int32_t slot = keys.slot(), first = place.number * kBlockM;
     const uint32_t keysFull = kQueryFull + 8 * slot, valuesFull = kOutFull + 8 * slot;
     tile.write(slot);

@@ -118,7 +118,7 @@ private:
     ptx::loadShared16(kLoaderItem, place);
     const int32_t batch = place[0], head = place[1], rate = kHasDocumentTiles ? 1 : place[3];
     const int32_t row = place[2] / rate, residue = place[2] - row * rate;
-    const int32_t map = mapOfClass(queryRateSlot(rate), rate, residue, p.seqlenQ);
+    const int32_t map = mapOfClass(rateSlot<QueryRates>(rate), rate, residue, p.seqlenQ);
     const uint32_t to = kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ;
 #pragma unroll
     for (int column = 0; column < kColumns<KernelTraits::kHeadDim>; ++column)

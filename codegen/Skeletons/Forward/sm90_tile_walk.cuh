@@ -153,7 +153,7 @@ private:
     const WorkItem item = readItem(kPlannerItem);
     const int32_t rate = Pattern::keyRate(variant(), branch);
     const int32_t residue = Pattern::keyResidue(freshContext(item), variant(), branch, p.qOrigin + item.firstRow);
-    return residue << GroupTile::kMapBits | mapOfClass(keyRateSlot(rate), rate, residue, p.seqlenK);
+    return residue << GroupTile::kMapBits | mapOfClass(rateSlot<KeyRates>(rate), rate, residue, p.seqlenK);
   }
 
   const KernelParams &p;

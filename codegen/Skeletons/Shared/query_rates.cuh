@@ -1,15 +1,20 @@
-// The distinct rates of queries, which KernelTraits lists: kQueryRates[kQueryRateCount].
+// Lists of distinct rates. KernelTraits: kQueryRates[kQueryRateCount].
 #pragma once
 
 namespace heddle {
 
-// The place of a rate in the list of distinct ones.
-template <int Slot = 0> DEV int32_t queryRateSlot(int32_t rate) {
-  if constexpr (Slot + 1 == KernelTraits::kQueryRateCount) {
+struct QueryRates {
+  static constexpr int kCount = KernelTraits::kQueryRateCount;
+  template <int Slot> static constexpr int32_t kAt = KernelTraits::kQueryRates[Slot];
+};
+
+// The place of a rate in a list.
+template <class Rates, int Slot = 0> DEV int32_t rateSlot(int32_t rate) {
+  if constexpr (Slot + 1 == Rates::kCount) {
     return Slot;
   } else {
-    constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];
-    return rate == kRate ? Slot : queryRateSlot<Slot + 1>(rate);
+    constexpr int32_t kRate = Rates::template kAt<Slot>;
+    return rate == kRate ? Slot : rateSlot<Rates, Slot + 1>(rate);
   }
 }
 

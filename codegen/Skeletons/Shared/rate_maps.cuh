@@ -7,15 +7,11 @@
 
 namespace heddle {
 
-// As queryRateSlot.
-template <int Slot = 0> DEV int32_t keyRateSlot(int32_t rate) {
-  if constexpr (Slot + 1 == KernelTraits::kKeyRateCount) {
-    return Slot;
-  } else {
-    constexpr int32_t kRate = KernelTraits::kKeyRates[Slot];
-    return rate == kRate ? Slot : keyRateSlot<Slot + 1>(rate);
-  }
-}
+// KernelTraits: kKeyRates[kKeyRateCount].
+struct KeyRates {
+  static constexpr int kCount = KernelTraits::kKeyRateCount;
+  template <int Slot> static constexpr int32_t kAt = KernelTraits::kKeyRates[Slot];
+};
 
 // Which of an operand's maps serves the rows of one residue class.
 DEV int32_t mapOfClass(int32_t slot, int32_t rate, int32_t residue, int32_t rows) {

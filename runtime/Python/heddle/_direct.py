@@ -94,9 +94,9 @@ def backward(spec):
     if _is_torch(spec.q):
         if spec.stream is not None:
             raise no_stream("attention_backward")
-        if spec.add_to is not None:
+        if spec.add_to is not None or spec.deterministic:
             from . import _torch_backward
-            return _torch_backward.added(spec)
+            return _torch_backward.added(spec) if spec.add_to is not None else _torch_backward.gradients(spec)
         from . import _torch_op
         return _torch_op.backward(spec)
     from . import _generic

@@ -54,12 +54,18 @@ def _used(role, access, is_optional):
 
 
 def _read(text):
+    roles_of = re.search(r"#define HEDDLE_GRADIENT_ROLES\(access\) (.*)", text)[1]
+    text = re.sub(r"HEDDLE_GRADIENT_ROLES\((\w+)\)", lambda used: roles_of.replace("Access::access", f"Access::{used[1]}"), text)
     roles = {each[0]: _role(*each[1:]) for each in re.findall(r"ROLE\((\w+), (\w+), (\w+), (\w+), (\w+), (\w+), (\w+)\)", text)}
     for name, given in re.findall(r"KIND\(\w+, (\w+), (\{.*?\})\)", text):
-        uses = (use.split(", ") for use in re.findall(r"\{Role::(.*?)\}", given))
+        uses = (use.split(", ") for use in re.findall(r"\{ ?Role::(.*?) ?\}", given))
         yield Kind(name, tuple(_used(roles[use[0]], use[1], len(use) > 2) for use in uses))
 
 
 # The lines of a table end in a backslash.
 KINDS = {kind.name: kind for kind in _read(re.sub(r"\s*\\\n\s*", " ", _structs.text_of("runtime", "Core", "Kinds.h")))}
-FORWARD, BACKWARD, ACCUMULATE = KINDS["forward"], KINDS["backward"], KINDS["backward_accumulate"]
+FORWARD, BACKWARD = KINDS["forward"], KINDS["backward"]
+
+
+def of_gradients(accumulates, is_deterministic):
+    return KINDS[BACKWARD.name + accumulates * "_accumulate" + is_deterministic * "_deterministic"]

@@ -48,10 +48,11 @@ class GradientSpec(NamedTuple):
     stream: Optional[int] = None
     arguments: dict = {}
     add_to: Optional[Tuple[Any, Any, Any]] = None
+    deterministic: bool = False
 
     @property
     def kind(self):
-        return _kinds.BACKWARD if self.add_to is None else _kinds.ACCUMULATE
+        return _kinds.of_gradients(self.add_to is not None, self.deterministic)
 
     def given(self):
         """Tensors, by role."""
@@ -62,5 +63,5 @@ class GradientSpec(NamedTuple):
     def refuse_unclear(self, what):
         """As CallSpec's."""
         options = dict(d_lse=self.d_lse, scale=self.scale, q_origin=self.q_origin, k_origin=self.k_origin or None,
-                       gradients_of=self.gradients_of or None, stream=self.stream, add_to=self.add_to)
+                       gradients_of=self.gradients_of or None, stream=self.stream, add_to=self.add_to, deterministic=self.deterministic or None)
         self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])

@@ -1,7 +1,10 @@
 """Calls of kind backward on PyTorch tensors: as those of _torch, kept by a thread for their sizes, strides and values."""
+import warnings
+
 import torch
 
 from . import _call, _dlpack, _torch
+from .errors import UnsupportedError
 
 
 class _Ready(_torch.Launches):
@@ -26,7 +29,7 @@ def _prepare(spec):
 
 
 def _key(spec):
-    parts = ["backward", spec.pattern, spec.scale, spec.q_origin, spec.k_origin, spec.gradients_of]
+    parts = ["backward", spec.pattern, spec.scale, spec.q_origin, spec.k_origin, spec.gradients_of, spec.deterministic]
     for name, tensor in spec.given().items():
         parts += (name, *_torch.tensor_key(tensor))
     for name, value in spec.arguments.items():
@@ -45,6 +48,19 @@ def _readable(tensor):
 
 
 def gradients(spec):
+    """As torch.use_deterministic_algorithms says, where the call does not."""
+    if spec.deterministic or not torch.are_deterministic_algorithms_enabled():
+        return _gradients(spec)
+    try:
+        return _gradients(spec._replace(deterministic=True))
+    except UnsupportedError as error:
+        if not torch.is_deterministic_algorithms_warn_only_enabled():
+            raise
+        warnings.warn(f"heddle.attention: gradients whose bits depend on the run: {error}", stacklevel=2)
+        return _gradients(spec)
+
+
+def _gradients(spec):
     """d_q, d_k, d_v, and those of the numbers and tensors of the pattern that are asked for, in fp32."""
     d_lse = spec.d_lse.contiguous() if isinstance(spec.d_lse, torch.Tensor) else spec.d_lse
     spec = spec._replace(d_out=_readable(spec.d_out), d_lse=d_lse)

@@ -47,8 +47,8 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
 
 
 def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=None, scale: Optional[float] = None, q_origin: Optional[int] = None,
-                       k_origin: int = 0, gradients_of: Sequence[str] = (), add_to: Optional[Tuple[Any, Any, Any]] = None, stream: Optional[int] = None,
-                       **arguments: Any):
+                       k_origin: int = 0, gradients_of: Sequence[str] = (), add_to: Optional[Tuple[Any, Any, Any]] = None, deterministic: bool = False,
+                       stream: Optional[int] = None, **arguments: Any):
     """The gradients of heddle.attention, for tensors of any library; PyTorch's autograd calls it by itself.
 
     d_out         the gradient of out, of its shape and dtype; d_lse: that of lse, row-major fp32, or None
@@ -56,14 +56,16 @@ def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=
     gradients_of  names of numbers and tensors that the pattern's scores read, or of its sink
     add_to        (d_q, d_k, d_v) in fp32, which this call adds to and returns: with out and lse of all keys and k_origin, calls over parts of
                   the keys sum up to the gradients of one call. Not where the pattern says gradient(detached), whose branches must be whole
+    deterministic the same bits in every run: always so in host memory; on a GPU UnsupportedError where no kernel does it. PyTorch's
+                  torch.use_deterministic_algorithms(True) asks for it too, also of autograd
 
     Returns (d_q, d_k, d_v), and with gradients_of a fourth: a dict of those gradients, in fp32. Rows that keep nothing, and keys that nothing
     keeps, have gradients of 0. Failures as of heddle.attention; NotFoundError says how a kernel is made where only the runtime is.
     """
     names = (gradients_of,) if isinstance(gradients_of, str) else tuple(gradients_of)
     spec = _call.GradientSpec(q, k, v, out, lse, d_out, pattern, d_lse, scale, q_origin, k_origin, names, stream, arguments,
-                              None if add_to is None else _call.three_of(add_to))
-    is_node = _direct.is_compiling() and isinstance(pattern, (str, Pattern)) and stream is None and add_to is None
+                              None if add_to is None else _call.three_of(add_to), bool(deterministic))
+    is_node = _direct.is_compiling() and isinstance(pattern, (str, Pattern)) and stream is None and add_to is None and not deterministic
     if is_node:
         from . import _torch_op
     results = (_torch_op.backward if is_node else _outside("backward"))(spec)
