@@ -73,7 +73,7 @@ static_assert(kSumSplits == 1 && kSumColumns >= KernelTraits::kHeadDim, "sums of
 
 struct GradientWalk : Consumer {
   DEV GradientWalk(const KernelParams &p, const KeyItem &item, uint32_t shared) : Consumer(p, item, shared) { clear(); }
-  DEV void finish() const { storeGradients(); }
+  DEV void finish() { storeGradients(); }
 };
 
 struct DeltaWalk : Consumer {
