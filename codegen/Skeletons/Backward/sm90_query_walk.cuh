@@ -36,10 +36,14 @@ public:
     while (walk.next(tile)) {
       if (!turns.isOwn())
         continue;
-      ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
-      ptx::waitParity(kOutEmpty + 8 * keys.slot(), keys.parity());
-      if (copies)
-        send(tile, walk.place());
+      if constexpr (kIsWide) {
+        sendValuesFirst(tile, walk.place(), copies);
+      } else {
+        ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
+        ptx::waitParity(kOutEmpty + 8 * keys.slot(), keys.parity());
+        if (copies)
+          send(tile, walk.place());
+      }
       keys.next();
     }
     sendEnd(copies);
@@ -70,18 +74,37 @@ private:
   }
 
   DEV void send(const QueryTileHeader &tile, const ClassTile &place) const {
-    const int32_t map = mapOfClass(rateSlot<KeyRates>(place.rate), place.rate, place.residue, p.seqlenK);
-    const int32_t slot = keys.slot(), first = place.number * kBlockM;
-    const uint32_t keysFull = kQueryFull + 8 * slot, valuesFull = kOutFull + 8 * slot;
-    tile.write(slot);
-    ptx::arriveExpecting(keysFull, kQueryTileBytes);
-    copyColumns<KernelTraits::kHeadDim, kBlockM>(
-        p, kQueryTile + slot * kQueryTileBytes, keysFull,
-        {query_walk::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
-    ptx::arriveExpecting(valuesFull, kOutTileBytes);
-    copyColumns<KernelTraits::kValueDim, kBlockM>(
-        p, kOutTile + slot * kOutTileBytes, valuesFull,
-        {query_walk::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
+    const int32_t map = mapOf(place), first = place.number * kBlockM;
+    sendKeysOf(tile, {query_walk::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
+    sendValuesOf({query_walk::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
+  }
+
+  // A consumer that has only this slot is done with values before keys.
+  DEV void sendValuesFirst(const QueryTileHeader &tile, const ClassTile &place, bool copies) const {
+    const int32_t map = mapOf(place), first = place.number * kBlockM;
+    ptx::waitParity(kOutEmpty + 8 * keys.slot(), keys.parity());
+    if (copies)
+      sendValuesOf({query_walk::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
+    ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
+    if (copies)
+      sendKeysOf(tile, {query_walk::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
+  }
+
+  DEV int32_t mapOf(const ClassTile &place) const {
+    return mapOfClass(rateSlot<KeyRates>(place.rate), place.rate, place.residue, p.seqlenK);
+  }
+
+  DEV void sendKeysOf(const QueryTileHeader &tile, const RowBox &box) const {
+    const uint32_t full = kQueryFull + 8 * keys.slot();
+    tile.write(keys.slot());
+    ptx::arriveExpecting(full, kQueryTileBytes);
+    copyColumns<KernelTraits::kHeadDim, kBlockM>(p, kQueryTile + keys.slot() * kQueryTileBytes, full, box);
+  }
+
+  DEV void sendValuesOf(const RowBox &box) const {
+    const uint32_t full = kOutFull + 8 * keys.slot();
+    ptx::arriveExpecting(full, kOutTileBytes);
+    copyColumns<KernelTraits::kValueDim, kBlockM>(p, kOutTile + keys.slot() * kOutTileBytes, full, box);
   }
 
   const KernelParams &p;
