@@ -54,6 +54,9 @@ Status readArguments(const heddle_attention_args &args, heddle_attention_args &k
 // Of an argument struct that `inputs` holds: unsupported if it has tensors or arrays that calls of the kind do not have.
 Status checkForeign(const KindSpec &kind, const CallInputs &inputs);
 
+// The gradients of arguments of the pattern, which are those that the kernel writes; the rest of `inputs` is there.
+Status readGradients(const CallRequirements &needs, CallInputs &inputs);
+
 // Fills `inputs`, or names the first offending field. Does not look at the workspace.
 Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
                       const heddle_attention_args &args, CallInputs &inputs);

@@ -45,10 +45,10 @@ std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &fi
   shape.valueDim = kernel.valueDim;
   shape.dtype = kernel.dtype;
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
+  const std::string changes = (isOfHopper ? "skeleton=sm90_backward" : "skeleton=portable_backward") + kernel.changes;
   if (kernel.ofArguments)
     for (const GradientSlot &slot : prepared->rates->gradients)
       shape.gradientsOf.push_back(slot.argument);
-  const std::string changes = (isOfHopper ? "skeleton=sm90_backward" : "skeleton=portable_backward") + kernel.changes;
   const KernelRequest request = makeRequest(*prepared, shape);
   auto config = parseConfig(request, changes);
   REQUIRE_MESSAGE(config.isOk(), config.status().message());
@@ -184,13 +184,6 @@ TEST_CASE("gradients by Hopper's kernel: every way to the query gradient") {
   check({"longnet", 64, 64, DType::fp16, "", kHopper}, {sizesOf(200, 150, 2, 1)});
 }
 
-TEST_CASE("gradients by Hopper's kernel: blocks share the tiles of keys and queries that everything sees") {
-  const std::string global = "attn.pattern @p() {\n%w = attn.window [8, 8]\n%r = attn.rows [4, 0]\n%c = attn.cols [4, "
-                             "0]\n%m = attn.or %w, %r, %c\nattn.softmax union(%m)\n}";
-  for (const char *changes : {",block_m=64,long_split=4", ",block_m=64,long_split=8,reduce=2"})
-    check({global, 64, 64, DType::bf16, changes, kHopper}, {sizesOf(2080, 2100, 1, 1)});
-}
-
 TEST_CASE("gradients by Hopper's kernel: two consumers share the keys of wide heads") {
   check({"causal", 256, 256, DType::bf16, "", kHopper}, {sizesOf(1, 1, 1, 1), sizesOf(280, 200, 2, 1)}, true);
   check({"causal", 256, 256, DType::bf16, ",reduce=2", kHopper}, {sizesOf(200, 280, 2, 1)});
@@ -214,8 +207,9 @@ std::string biasText(const std::string &extents, const std::string &mask = "caus
   return chainText("%bias: " + type, "%t = attn.bias %s, %bias : " + type, mask);
 }
 
-void checkArguments(const std::string &pattern, const std::vector<AttentionSizes> &shapes, bool hasDLse = false) {
-  Kernel kernel{pattern};
+void checkArguments(const std::string &pattern, const std::vector<AttentionSizes> &shapes, bool hasDLse = false,
+                    const char *arch = "sm_80") {
+  Kernel kernel{pattern, 64, 64, DType::bf16, "", arch};
   kernel.ofArguments = true;
   check(kernel, shapes, hasDLse);
 }
@@ -294,6 +288,19 @@ TEST_CASE("gradients of arguments by the portable kernel: numbers, chains, sinks
                            "%u = attn.bias %s, %bias : memref<1x?x?x?xf32>\n%t = attn.softcap %u by %cap"),
                  {sizesOf(100, 100, 2, 1)});
   checkArguments("sink", {sizesOf(150, 130, 4, 2), sizesOf(70, 90, 3, 1)}, true);
+}
+
+TEST_CASE("gradients of arguments by Hopper's kernel") {
+  for (const char *pattern : {"bias", "relative_bias", "softcap", "sink"})
+    checkArguments(pattern, {sizesOf(70, 70, 2, 1)}, true, kHopper);
+}
+
+TEST_CASE("gradients of arguments by the portable kernel: wide heads, whose pairs two warps have") {
+  for (const char *pattern : {"bias", "softcap"}) {
+    Kernel kernel{pattern, 256, 136};
+    kernel.ofArguments = true;
+    check(kernel, {sizesOf(70, 70, 2, 1)});
+  }
 }
 
 TEST_CASE("gradients of arguments by the portable kernel: branches, detached and not, one number for score and sink") {

@@ -196,26 +196,42 @@ DEV void addToArguments(const Params &p, Sums &sums, const float (&products)[Til
   }
 }
 
-template <int Number = 0, class Sums> DEV void clearArgumentSums(Sums &sums) {
-  if constexpr (Number < kGradientCount) {
-    sums.of[Number] = 0.f;
-    clearArgumentSums<Number + 1>(sums);
-  }
-}
-
-// Of a head whose tiles are done; all lanes of a warp together. The sums are 0 again.
+// Of a head whose tiles are done; all lanes of a warp together.
 template <int Number = 0, class Params, class Sums>
-DEV void leaveArgumentSums(const Params &p, Sums &sums, int32_t batch, int32_t head) {
+DEV void leaveArgumentSums(const Params &p, const Sums &sums, int32_t batch, int32_t head) {
   if constexpr (Number < kGradientCount) {
     using Gradient = GradientOf<Number>;
     if constexpr (Gradient::kIsOfHead) {
       const float sum = sumOfLanes<31>(sums.of[Number]);
       const int64_t element = Gradient::place(makeContext(p, batch, head), 0, 0);
       addToElement(p.gradient[Number], element, threadIdx.x % 32 == 0 ? sum : 0.f);
-      sums.of[Number] = 0.f;
     }
     leaveArgumentSums<Number + 1>(p, sums, batch, head);
   }
 }
+
+// What a warp adds up over its tiles, those of a head after each other.
+class ArgumentGradients {
+public:
+  DEV ArgumentGradients(const KernelParams &p, int32_t batch, int32_t firstHead)
+      : p(p), batch(batch), head(firstHead), sums() {}
+
+  // As addToArguments; `ofTile` is uniform.
+  template <int Tiles, class Factors, class Place>
+  DEV void add(int32_t ofTile, const float (&products)[Tiles][4], const Factors &factors, const Place &place) {
+    if (kGradientCount > 0 && ofTile != head) {
+      leave();
+      head = ofTile;
+      sums = ArgumentSums();
+    }
+    addToArguments(p, sums, products, factors, place);
+  }
+  DEV void leave() const { leaveArgumentSums(p, sums, batch, head); }
+
+private:
+  const KernelParams &p;
+  int32_t batch, head;
+  ArgumentSums sums;
+};
 
 } // namespace heddle

@@ -74,7 +74,7 @@ struct GradientPart {
 class Consumer {
 public:
   DEV Consumer(const KernelParams &p, const KeyItem &item, uint32_t shared)
-      : p(p), item(item), shared(shared), head(item.firstHead) {}
+      : p(p), item(item), shared(shared), arguments(p, item.batch, item.firstHead) {}
 
   DEV void clear() {
 #pragma unroll
@@ -82,7 +82,6 @@ public:
       clearTile(keyGradient[i]);
       clearTile(valueGradient[i]);
     }
-    clearArgumentSums(argumentSums);
   }
 
   // One query tile, for all gradients.
@@ -123,7 +122,7 @@ public:
   }
 
   DEV void storeGradients() {
-    leaveArgumentSums(p, argumentSums, item.batch, head);
+    arguments.leave();
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
       storeTensor<KernelTraits::kHeadDim>(p.keyGradient, p.keyGradientStride, keyGradient[i], i, p.scaleLog2 * kLogOf2);
@@ -206,25 +205,12 @@ private:
             products[i][n][2 * half + e] = weight[e] * (products[i][n][2 * half + e] - __int_as_float(delta[e]));
         }
     }
-    addArguments(products, factors, tile);
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
+      if (kGradientCount > 0 && warpSlice() == 0) // the other has the same pairs
+        arguments.add(tile.head, products[i], factors[i], placeOf(tile, i));
       applyFactors(products[i], factors[i]);
       packScores(gradients[i], products[i]);
-    }
-  }
-
-  DEV void addArguments(const Scores &products, const KeyFactors &factors, const QueryTile &tile) {
-    if constexpr (kGradientCount > 0) {
-      if (warpSlice() != 0) // another warp has the same pairs
-        return;
-      if (tile.head != head) {
-        leaveArgumentSums(p, argumentSums, item.batch, head);
-        head = tile.head;
-      }
-#pragma unroll
-      for (int i = 0; i < kRowTiles; ++i)
-        addToArguments(p, argumentSums, products[i], factors[i], placeOf(tile, i));
     }
   }
 
@@ -353,8 +339,7 @@ private:
   const KernelParams &p;
   const KeyItem &item;
   uint32_t shared;
-  int32_t head; // of argumentSums
-  ArgumentSums argumentSums;
+  ArgumentGradients arguments;
   float keyGradient[kRowTiles][kSliceTiles<KernelTraits::kHeadDim>][4];
   float valueGradient[kRowTiles][kSliceTiles<KernelTraits::kValueDim>][4];
 };

@@ -12,12 +12,11 @@ class Consumer {
 
 public:
   DEV Consumer(const KernelParams &p, const KeyItem &item, int32_t consumer)
-      : p(p), item(item), consumer(consumer), queries(0), count(0), head(item.firstHead) {}
+      : p(p), item(item), consumer(consumer), queries(0), count(0), arguments(p, item.batch, item.firstHead) {}
 
   DEV void run(const TeamShare &share) {
     clearSums(keyGradient);
     clearSums(valueGradient);
-    clearArgumentSums(argumentSums);
     ptx::waitParity(kKeysFull, 0);
     const QueryTileHeader tile = awaitQueries();
     ptx::waitParity(kValuesFull, 0);
@@ -27,7 +26,7 @@ public:
       else
         walkTiles(tile);
     }
-    leaveArgumentSums(p, argumentSums, item.batch, head);
+    arguments.leave();
     if (share.isAlone() || joinTeam(share))
       storeGradients();
   }
@@ -232,20 +231,10 @@ protected:
           products[n][2 * half + e] = weight[e] * (products[n][2 * half + e] - __int_as_float(delta[e]));
       }
     }
-    addArguments(products, factors, tile);
+    if constexpr (kGradientCount > 0)
+      arguments.add(ptx::valueOfLane(tile.head, 0), products, factors, placeOf(tile));
     applyFactors(products, factors);
     packScores(gradients, products);
-  }
-
-  DEV void addArguments(const Scores &products, const ScoreFactors<kQueryTiles> &factors, const QueryTileHeader &tile) {
-    if constexpr (kGradientCount > 0) {
-      const int32_t ofTile = ptx::valueOfLane(tile.head, 0); // uniform
-      if (ofTile != head) {
-        leaveArgumentSums(p, argumentSums, item.batch, head);
-        head = ofTile;
-      }
-      addToArguments(p, argumentSums, products, factors, placeOf(tile));
-    }
   }
 
   // dS, keys in rows, for the query gradient of all consumers.
@@ -332,8 +321,7 @@ protected:
   int32_t consumer;
   RingCursor<kStages> queries;
   int32_t count; // tiles whose dS is written
-  int32_t head;  // of argumentSums
-  ArgumentSums argumentSums;
+  ArgumentGradients arguments;
   KeyGradient keyGradient;
   ValueGradient valueGradient;
 };

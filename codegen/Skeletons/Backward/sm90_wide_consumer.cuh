@@ -100,7 +100,6 @@ public:
 
   DEV void run() {
     clearSums(keyGradient);
-    clearArgumentSums(argumentSums);
     ptx::waitParity(kKeysFull, 0);
     ptx::waitParity(kValuesFull, 0);
     bool hasPrevious = false;
@@ -115,7 +114,7 @@ public:
     }
     ptx::waitMma<0>();
     ptx::pin(keyGradient);
-    leaveArgumentSums(p, argumentSums, item.batch, head);
+    arguments.leave();
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       storeKeyGradient(half);
