@@ -54,7 +54,7 @@ class Space:
     @staticmethod
     def empty(shape, dtype, device):
         bits = aligned(shape, TYPES[dtype][2])
-        bits.view(np.uint8).fill(0xff)  # NaN, so that what is not written is seen
+        np.atleast_1d(bits).view(np.uint8).fill(0xff)  # NaN, so that what is not written is seen
         return DeviceArray(bits, dtype, device)
 
 

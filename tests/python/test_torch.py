@@ -207,7 +207,8 @@ def test_an_exported_program_runs_in_another_process(tmp_path):
 @pytest.mark.compiler
 def test_the_op_passes_torch_s_own_checks():
     q, k, v = draw(n=9)
-    arguments = (q, k, v, [], "sliding_window", "", "left;;", [5], [], None, None, 0)
+    heddle.attention(q, k, v, "sliding_window", left=5)  # makes the op
+    arguments = (q, k, v, [], "sliding_window", "", "left;;", [5], [], None, None, 0, None, None)
     torch.library.opcheck(torch.ops.heddle.attention.default, arguments, test_utils=("test_schema", "test_faketensor"))
 
 
