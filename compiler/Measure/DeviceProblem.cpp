@@ -211,7 +211,7 @@ Result<oracle::KindReport> DeviceProblem::compare(const oracle::KindReference &r
   HEDDLE_TRY(checkGuards());
   Status failure;
   oracle::KindReport report = reference.compare([&](Role role, const oracle::RowId &id) {
-    Result<std::vector<double>> row = readRow(specOf(role), id);
+    Result<std::vector<double>> row = readRow(specOf(*kind->find(role)), id);
     if (row)
       return row.take();
     failure = row.status();

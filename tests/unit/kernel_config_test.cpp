@@ -184,7 +184,8 @@ TEST_CASE("requests with impossible rates are refused") {
 TEST_CASE("a kind that is not in the table is refused, one that has no skeleton here says who serves what") {
   KernelRequest request;
   request.kind = "sideways";
-  CHECK(request.validate().message() == "no kind 'sideways'; there is forward, row_dot, backward");
+  CHECK(request.validate().message() == "no kind 'sideways'; there is forward, row_dot, backward, backward_accumulate, "
+                                        "backward_deterministic, backward_accumulate_deterministic");
   CHECK(chooseSkeleton(request).status().code() == StatusCode::unsupported);
   request.kind = "row_dot";
   CHECK((*chooseSkeleton(request))->name() == "row_dot");

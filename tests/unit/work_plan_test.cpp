@@ -62,7 +62,9 @@ TEST_CASE("kinds are packed and tuned beside each other, and forward goes withou
   CHECK(items[0].kind == "forward");
   CHECK(items[1].str() == "a.mlir backward bf16 head_dim=64 1x4x16");
   const auto refused = WorkPlan::parse(R"({"patterns": "a.mlir", "kinds": "sideways"})", "plan.json", "");
-  CHECK(refused.status().message() == "plan.json: kinds: expected one of forward, row_dot, backward, got \"sideways\"");
+  CHECK(refused.status().message() ==
+        "plan.json: kinds: expected one of forward, row_dot, backward, backward_accumulate, "
+        "backward_deterministic, backward_accumulate_deterministic, got \"sideways\"");
 }
 
 TEST_CASE("what is left out, and what is said twice") {
