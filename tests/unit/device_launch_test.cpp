@@ -255,7 +255,7 @@ TEST_CASE("geometry beyond the GPU is refused before the driver sees it") {
   plan.launches.front().sharedBytes = 232448;
   greedy.plan = plan.str();
   plan = emptyPlan();
-  plan.launches.front().block = 512;
+  plan.launches.front().block = 640;
   wide.plan = plan.str();
   ForwardCall call;
   CHECK(require(Kernel::load(device, greedy)).launch(nullptr, call.args).message().find("this GPU allows 231424") !=
@@ -263,7 +263,7 @@ TEST_CASE("geometry beyond the GPU is refused before the driver sees it") {
   CHECK(require(Kernel::load(device, wide))
             .launch(nullptr, call.args)
             .message()
-            .find("512 threads a block, the kernel allows 1 to 384") != std::string::npos);
+            .find("640 threads a block, the kernel allows 1 to 512") != std::string::npos);
   CHECK(fakeCudaCalls("cuLaunchKernel") == 0);
 }
 
@@ -282,7 +282,7 @@ TEST_CASE("a failing launch names the call and the driver's error") {
   fakeCudaFail("cuLaunchKernel", 1, 0);
   CHECK(kernel.launch(nullptr, call.args)
             .message()
-            .find("; grid 128 x 1 x 1, 128 threads a block (the kernel allows 384), 65536 bytes of "
+            .find("; grid 128 x 1 x 1, 128 threads a block (the kernel allows 512), 65536 bytes of "
                   "dynamic shared memory (this GPU allows 231424), 192 bytes of parameters") != std::string::npos);
   fakeCudaFail("cuLaunchKernel", 0, 0);
   require(kernel.launch(nullptr, call.args));

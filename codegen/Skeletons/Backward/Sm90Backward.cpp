@@ -37,10 +37,10 @@ public:
         {"block_n", "keys of a block, 64 for each warpgroup: fewer additions to the query gradient", {64, 128}},
         {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
         {"reduce",
-         "how the query gradient comes about: added to sums from registers or by copies, in no order, or by a walk of "
-         "its own",
-         {kReduceRegisters, kReduceCopies, kReduceNone},
-         {"registers", "copies", "walk"}},
+         "how the query gradient comes about: added to sums, in no order, by those who make scores or by a warpgroup "
+         "of its own, or by a walk of its own",
+         {kReduceRegisters, kReduceWarpgroup, kReduceNone},
+         {"registers", "warpgroup", "walk"}},
         {"producer_registers",
          "of a thread that copies: ranges of many pieces want more, the others get the rest",
          {24, 56, 88, 120}},
@@ -51,37 +51,43 @@ public:
 
   const std::vector<Constraint> &constraints() const override { return sm90BackwardConstraints(); }
 
-  // Steps of 128 queries where registers allow them and squares that are kept or dropped are not smaller.
   KernelConfig defaultConfig(const KernelRequest &request) const override {
-    const Sm90BackwardConfig config = shortStep(request);
-    Sm90BackwardConfig longer = config;
-    longer.blockM = 2 * kConsumerRows;
-    return !request.hasScores && !cutsSquares(request, longer.blockM) && !whyInfeasible(request, longer) ? longer
-                                                                                                         : config;
+    Sm90BackwardConfig config = plainConfig(request);
+    for (int64_t reduce : {config.reduce, int64_t(kReduceRegisters)}) {
+      config.reduce = reduce;
+      for (int64_t blockM : stepsOf(request)) {
+        config.blockM = blockM;
+        if (!whyInfeasible(request, config))
+          return config;
+      }
+    }
+    return config;
   }
 
-  // Fewer queries a step, or, of wide heads, fewer registers of the consumers; then a walk of its own for d_q. They
-  // leave the producing threads more: ranges of many pieces want them.
+  // Fewer queries a step, more registers of the producing threads, which ranges of many pieces want; then d_q by those who
+  // make scores, and by a walk of its own.
   std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override {
     std::vector<KernelConfig> spares;
     const KernelConfig tried = defaultConfig(request);
-    const auto offer = [&](Sm90BackwardConfig config) {
+    Sm90BackwardConfig config = plainConfig(request);
+    const auto offer = [&](int64_t reduce, int64_t producerRegisters) {
+      config.reduce = reduce;
+      config.producerRegisters = producerRegisters;
       for (int64_t blockM : {2 * kConsumerRows, kConsumerRows}) {
         config.blockM = blockM;
         if (!(KernelConfig(config) == tried) && !whyInfeasible(request, config))
           spares.push_back(config);
       }
     };
-    Sm90BackwardConfig config = shortStep(request);
-    offer(config);
-    config.reduce = kReduceNone;
-    for (int64_t producerRegisters : {24, 56, 88}) {
-      config.producerRegisters = producerRegisters;
-      offer(config);
+    if (!config.walksQueries()) {
+      for (int64_t producerRegisters : {24, 56, 88})
+        offer(kReduceWarpgroup, producerRegisters);
+      offer(kReduceRegisters, 24);
     }
+    for (int64_t producerRegisters : {24, 56, 88})
+      offer(kReduceNone, producerRegisters);
     config.blockN = kConsumerRows;
-    config.producerRegisters = 120;
-    offer(config);
+    offer(kReduceNone, 120);
     return spares;
   }
 
@@ -128,9 +134,15 @@ public:
   }
 
 private:
-  static Sm90BackwardConfig shortStep(const KernelRequest &request) {
+  // Steps of 128 queries where registers allow them and squares that are kept or dropped are not smaller.
+  static std::vector<int64_t> stepsOf(const KernelRequest &request) {
+    const int64_t longStep = 2 * kConsumerRows;
+    return request.hasScores || cutsSquares(request, longStep) ? std::vector<int64_t>{kConsumerRows}
+                                                               : std::vector<int64_t>{longStep, kConsumerRows};
+  }
+
+  static Sm90BackwardConfig plainConfig(const KernelRequest &request) {
     Sm90BackwardConfig config;
-    config.reduce = stepsAreStrided(request) ? kReduceRegisters : kReduceCopies;
     if (isWide(request) || request.isDeterministic())
       config.reduce = kReduceNone;
     if (isWide(request))

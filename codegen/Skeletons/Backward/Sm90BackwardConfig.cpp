@@ -26,7 +26,8 @@ int64_t consumersOf(const KernelRequest &request, const Sm90BackwardConfig &conf
 }
 
 int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  const int64_t left = (kPoolRegisters - config.producerRegisters) / 2 / kRegisterStep * kRegisterStep;
+  const int64_t pool = config.hasReducer() ? kBlockRegisters - kReducerRegisters : kPoolRegisters;
+  const int64_t left = (pool - config.producerRegisters) / 2 / kRegisterStep * kRegisterStep;
   return consumersOf(request, config) == 1 ? kMostRegisters : std::min(left, kMostRegisters);
 }
 
@@ -59,10 +60,6 @@ MapRates backwardRates(const KernelRequest &request) {
   return MapRates::of(both);
 }
 
-bool stepsAreStrided(const KernelRequest &request) {
-  return MapRates::of(request.transposed).key != std::vector<int64_t>{1};
-}
-
 SmemLayout backwardSmem(const KernelRequest &request, const Sm90BackwardConfig &config) {
   const int64_t bytes = request.element().bytes;
   SmemLayout layout(kTileAlignment);
@@ -73,9 +70,6 @@ SmemLayout backwardSmem(const KernelRequest &request, const Sm90BackwardConfig &
   layout.append("out", tileBytes(config.blockM, request.valueDim, bytes), config.stages);
   layout.append("scores", config.walksQueries() ? 0 : tileBytes(config.blockN, config.blockM, bytes), kScoreStages);
   layout.append("weights", passesWeights(request) ? tileBytes(config.blockN, config.blockM, bytes) : 0, kScoreStages);
-  layout.append("gradient",
-                config.reduce == kReduceCopies ? kConsumerRows * sumColumns(request, config) * kFloatBytes : 0,
-                consumersOf(request, config));
   layout.append("statistics", 2 * config.blockM * kFloatBytes * config.stages);
   return layout;
 }
@@ -102,7 +96,7 @@ int64_t neededRegisters(const KernelRequest &request, const Sm90BackwardConfig &
                   ofSums = config.walksQueries() ? 0 : scores / 2 + 2 * columns;
     return std::max(request.headDim / 2 + std::max(ofScores, ofSums), request.valueDim / 2 + ofScores);
   }
-  const int64_t queryGradient = config.walksQueries() ? scores / 2 : columns;
+  const int64_t queryGradient = config.walksQueries() || config.hasReducer() ? scores / 2 : columns;
   return (request.headDim + request.valueDim) / 2 + scores + scores / 2 + factors + queryGradient;
 }
 
@@ -127,14 +121,10 @@ Reason checkSmem(const KernelRequest &request, const Sm90BackwardConfig &config)
 }
 
 Reason checkReduce(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (config.reduce != kReduceCopies)
+  if (!config.hasReducer() || !isWide(request))
     return std::nullopt;
-  if (isWide(request))
-    return "copies leave no room for the other tiles above head dims of " + std::to_string(kMaxJointDim) +
-           ", expected reduce=0 or 2";
-  if (!stepsAreStrided(request))
-    return std::nullopt;
-  return "tiles of rows at a stride are no copies in a row, expected reduce=0";
+  return "a third warpgroup finds no registers above head dims of " + std::to_string(kMaxJointDim) +
+         ", expected reduce=0 or 2";
 }
 
 Reason checkTeams(const KernelRequest &request, const Sm90BackwardConfig &config) {
@@ -160,7 +150,7 @@ const std::vector<Constraint> &sm90BackwardConstraints() {
       {"registers", "sums and scores of a step fit the registers", ruleOf<C, checkRegisters>},
       {"smem", "tiles fit the shared memory of a block", ruleOf<C, checkSmem>},
       {"teams", "consumers that share keys have no team", ruleOf<C, checkTeams>},
-      {"reduce", "copies add rows that follow each other", ruleOf<C, checkReduce>},
+      {"reduce", "a warpgroup for the query gradient finds registers", ruleOf<C, checkReduce>},
       {"deterministic", "bits do not depend on the run where that is asked for", ruleOf<C, checkDeterministic>},
   };
   return list;

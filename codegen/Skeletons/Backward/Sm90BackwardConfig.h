@@ -23,10 +23,10 @@ constexpr int64_t kPoolRegisters = 3 * 168; // of three warpgroups at their laun
 } // namespace sm90
 
 struct Sm90BackwardConfig {
-  int64_t blockM = 64;                  ///< queries of a step
-  int64_t blockN = 128;                 ///< keys of a block
-  int64_t stages = 2;                   ///< tiles of q and of d_out in shared memory
-  int64_t reduce = sm90::kReduceCopies; ///< how the query gradient comes about (sm90_layout.cuh)
+  int64_t blockM = 64;                     ///< queries of a step
+  int64_t blockN = 128;                    ///< keys of a block
+  int64_t stages = 2;                      ///< tiles of q and of d_out in shared memory
+  int64_t reduce = sm90::kReduceWarpgroup; ///< how the query gradient comes about (sm90_layout.cuh)
   int64_t producerRegisters = 24; ///< of a thread of the producing warpgroup, after launch; the others get the rest
   int64_t longSplit = 1;          ///< blocks that share one of the first items of a head if it is long
   int64_t rasterReversed = 0;     ///< 1: last key tile first
@@ -39,6 +39,7 @@ struct Sm90BackwardConfig {
   bool splitsColumns() const { return blockM == sm90::kConsumerRows; }
   bool hasTeams() const { return longSplit > 1; }
   bool walksQueries() const { return reduce == sm90::kReduceNone; }
+  bool hasReducer() const { return reduce == sm90::kReduceWarpgroup; }
 
   static const FieldsOf<Sm90BackwardConfig> &fields() {
     using C = Sm90BackwardConfig;
@@ -72,8 +73,6 @@ int64_t sumSplits(const KernelRequest &request, const Sm90BackwardConfig &config
 
 /// Of both walks: `query` are those of keys, as in KernelRequest::transposed.
 MapRates backwardRates(const KernelRequest &request);
-/// Rows that a step adds to the query gradient do not follow each other.
-bool stepsAreStrided(const KernelRequest &request);
 
 SmemLayout backwardSmem(const KernelRequest &request, const Sm90BackwardConfig &config);
 

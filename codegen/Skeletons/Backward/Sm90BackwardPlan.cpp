@@ -71,7 +71,8 @@ PointerSource appendTeams(Sm90Plan &to, KernelLaunch &launch, const Walk &walk) 
 KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk &walk) {
   const KernelRequest &request = to.request;
   KernelLaunch &launch =
-      to.append(walk.entry, walk.items, (consumersOf(request, to.config) + 1) * kProducerWarps * kWarpLanes);
+      to.append(walk.entry, walk.items,
+                (consumersOf(request, to.config) + 1 + to.config.hasReducer()) * kProducerWarps * kWarpLanes);
   launch.sharedBytes = backwardSmem(request, to.config).totalBytes();
   appendOperands(launch, request);
   appendGradients(launch, request);

@@ -185,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(heddle::kFinishThreads)
   float pieces[kSumPiecesOfRow][kSumPieceFloats];
 #pragma unroll
   for (int piece = 0; piece < kSumPiecesOfRow; ++piece) {
-    ptx::loadGlobal16(from + piece * kSumPieceFloats, pieces[piece]);
+    ptx::loadConstant16(from + piece * kSumPieceFloats, pieces[piece]);
 #pragma unroll
     for (float &value : pieces[piece])
       value *= scale;

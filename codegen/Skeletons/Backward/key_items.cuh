@@ -59,14 +59,16 @@ DEV bool placeKeyItem(const KernelParams &p, int32_t pair, int32_t number, KeyIt
   return first < keysInClass;
 }
 
-// Sections of p.raster consecutive (batch, kv head) pairs; inside a section all heads of one key tile follow each other.
-// False: the head has no such item.
+// Sections of at most p.raster consecutive (batch, kv head) pairs, as equal as can be: a short last one would leave
+// multiprocessors idle at the end. Inside a section all heads of one key tile follow each other. False: the head has no
+// such item.
 DEV bool decodeKeyItem(const KernelParams &p, int32_t index, KeyItem &item) {
   const int32_t items = itemsPerHead(p), pairs = p.batch * p.kvHeads;
-  int32_t sectionPairs = min(p.raster, pairs);
-  const int32_t section = index / (sectionPairs * items), firstPair = section * sectionPairs;
+  const int64_t sections = ceilDiv(pairs, min(p.raster, pairs));
+  const auto section = static_cast<int32_t>(((index / items + 1) * sections - 1) / pairs);
+  const auto firstPair = static_cast<int32_t>(section * int64_t(pairs) / sections);
+  const int32_t sectionPairs = static_cast<int32_t>((section + 1) * int64_t(pairs) / sections) - firstPair;
   index -= firstPair * items;
-  sectionPairs = min(sectionPairs, pairs - firstPair);
   int32_t number = index / sectionPairs;
   const int32_t pair = firstPair + (index - number * sectionPairs);
   if (KernelTraits::kRasterReversed)

@@ -1,16 +1,17 @@
 // The backward skeleton of Hopper: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
 // every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v stay
 // in registers: kBlockN / 64 consumer warpgroups of 64 keys each (beyond head dims of 128 two, which share 64 keys by what
-// they sum), and one producing warpgroup, whose first warp walks and copies; where kReduce is 1, one more for each consumer adds the query gradient to its sums. Launched between
-// heddle_prepare and heddle_finish (backward_rows.cuh), for gradient(detached) behind
-// heddle_branch_deltas as well. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
+// they sum), one producing warpgroup, whose first warp walks and copies, and where kReduce is 1 one that makes the query
+// gradient. Launched between heddle_prepare and heddle_finish (backward_rows.cuh), for gradient(detached) behind
+// heddle_branch_deltas as well. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct Pattern, struct
+// TransposedPattern (docs/architecture.md sections 2 and 3).
 //
 // KernelTraits, all `static constexpr int`:
 //   kBlockM              queries of a step, 64 or 64 for each consumer
 //   kBlockN              keys of a block, 64 for each consumer; 64 beyond head dims of 128
 //   kStages              slots of the rings of Q and of d_out, 2 to 4
-//   kReduce              how the query gradient comes about: added to its sums from registers, or by copies of whole
-//                        tiles, or by a walk of its own (sm90_layout.cuh)
+//   kReduce              how the query gradient comes about: added to its sums by the consumers, or by a warpgroup of its
+//                        own, or by a walk of its own (sm90_layout.cuh)
 //   kLongSplit           blocks that share an item of many tiles (sm90_teams.cuh); 1: none do
 //   kRasterReversed      1: last key tile first
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
@@ -21,7 +22,7 @@
 //   kPassesWeights       1: a consumer of a wide head hands P to the other (sm90_wide_consumer.cuh)
 //   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount], kMapsPerRate   as in sm90_forward.cuh
-//   kSmemBarriers, kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemWeights, kSmemGradient, kSmemStatistics   byte offsets in dynamic
+//   kSmemBarriers, kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemWeights, kSmemStatistics   byte offsets in dynamic
 //                        shared memory, multiples of 1024
 // and macros, where templates do not reach: HEDDLE_SCORE_COLUMNS (kBlockM), HEDDLE_OUTPUT_COLUMNS (kValueDim),
 // HEDDLE_HEAD_COLUMNS (kHeadDim), HEDDLE_QUERY_COLUMNS (kSumColumns).
@@ -47,6 +48,7 @@
 #include "Backward/sm90_query_gradient.cuh"
 #include "Backward/sm90_backward_loader.cuh"
 #include "Backward/sm90_backward_consumer.cuh"
+#include "Backward/sm90_query_reducer.cuh"
 #include "Backward/sm90_wide_consumer.cuh"
 #include "Backward/backward_rows.cuh"
 #include "Backward/sm90_branch_deltas.cuh"
@@ -58,9 +60,13 @@ static_assert(kBlockM == kConsumerRows || kBlockM == kConsumers * kConsumerRows,
               "a step has 64 queries, or 64 for each consumer");
 static_assert(kIsWide || (kSplitsColumns ? kSumSplits == kConsumers : kSumSplits == 1),
               "consumers share the columns of the query gradient or its rows");
-static_assert(!kIsWide || (kBlockM == kConsumerRows && kBlockN == kConsumerRows && kWriterWarps == 0),
+static_assert(!kIsWide || (kBlockM == kConsumerRows && kBlockN == kConsumerRows && !kHasReducer),
               "consumers that share keys have steps of 64 queries, whose gradient leaves from registers");
 static_assert(!kIsWide || !kHasTeams, "consumers that share keys have no team");
+static_assert(!kHasReducer || kConsumers * KernelTraits::kConsumerRegisters + KernelTraits::kProducerRegisters +
+                                      kReducerRegisters <=
+                                  kBlockRegisters,
+              "warpgroups find their registers in those of the block");
 static_assert(!kPassesWeights || (kIsWide && !Pattern::kHasScore), "a chain of scores is asked where dS is made");
 
 DEV void runConsumer(const KernelParams &p, const KeyItem &item, int32_t consumer, const TeamShare &share) {
@@ -86,7 +92,7 @@ DEV void beginBlock(RingReaders readers) {
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
     heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
   using namespace heddle;
-  beginBlock({kConsumerWarps + kWriterWarps, kConsumerWarps});
+  beginBlock({kConsumerWarps + (kHasReducer ? kWarpsOfConsumer : 0), kConsumerWarps});
   KeyItem item;
   TeamShare share;
   if (!decodeShare(p, blockIdx.x, item, share))
@@ -94,11 +100,11 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
   const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
   if (warpgroup == kConsumers) {
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
-    const int32_t warp = ptx::valueOfLane((threadIdx.x - kConsumerThreads) / 32, 0);
-    if (warp == 0)
+    if (threadIdx.x - kConsumerThreads < 32)
       Loader(p, item).run(share);
-    else if (warp <= kWriterWarps)
-      GradientWriter(p, item, warp - 1).run();
+  } else if (kHasReducer && warpgroup > kConsumers) {
+    ptx::shrinkRegisters<kReducerRegisters>();
+    QueryReducer(p, item).run();
   } else {
     ptx::growRegisters<KernelTraits::kConsumerRegisters>();
     runConsumer(p, item, warpgroup, share);
@@ -118,6 +124,8 @@ template <class Walk> DEV void walkKeyTiles(const heddle::KernelParams &p) {
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
     if (threadIdx.x - kConsumerThreads < 32)
       KeyLoader(p, item).run(share);
+  } else if (kHasReducer && warpgroup > kConsumers) {
+    ptx::shrinkRegisters<kReducerRegisters>(); // of no use here, but the consumers wait for what it leaves
   } else {
     ptx::growRegisters<KernelTraits::kConsumerRegisters>();
     Walk(p, item, warpgroup).run(share);

@@ -1,14 +1,47 @@
 // A consumer warpgroup: 64 keys of the item. Scores are transposed, keys in rows and queries in columns, so that the
 // weights P and dS are operands of dV += P^T d_out and dK += dS^T Q from registers; dS goes through shared memory to
-// dQ = dS K, which the consumers share.
+// dQ = dS K, which the consumers share or a warpgroup of its own makes (sm90_query_reducer.cuh).
 #pragma once
 
 #include "Backward/sm90_backward_products.cuh"
 
 namespace heddle {
 
+// lse or delta of the queries that a lane's columns are: read where they are used.
+struct ColumnStatistics {
+  uint32_t from;
+
+  DEV void read(int n, float (&values)[2]) const {
+    int32_t words[2];
+    ptx::loadShared8(from + n * 32, words);
+    values[0] = __int_as_float(words[0]);
+    values[1] = __int_as_float(words[1]);
+  }
+};
+
+// Or ahead of a wait, where registers hold them.
+struct EarlyStatistics {
+  float values[kQueryTiles][2];
+
+  DEV explicit EarlyStatistics(const ColumnStatistics &statistics) {
+#pragma unroll
+    for (int n = 0; n < kQueryTiles; ++n)
+      statistics.read(n, values[n]);
+  }
+  DEV void read(int n, float (&to)[2]) const {
+    to[0] = values[n][0];
+    to[1] = values[n][1];
+  }
+};
+
+// P as an operand, and the derivative of the chain of scores.
+struct Weights {
+  ScoreOperand operand;
+  ScoreFactors<kQueryTiles> factors;
+};
+
 class Consumer {
-  static constexpr bool kMakesWeightsUnderProducts = kBlockM == kConsumerRows;
+  static constexpr bool kMakesWeightsUnderProducts = kBlockM == kConsumerRows && !kHasReducer;
 
 public:
   DEV Consumer(const KernelParams &p, const KeyItem &item, int32_t consumer)
@@ -21,7 +54,7 @@ public:
     const QueryTileHeader tile = awaitQueries();
     ptx::waitParity(kValuesFull, 0);
     if (!tile.isEnd()) {
-      if constexpr (kWalksQueries)
+      if constexpr (kWalksQueries || kHasReducer)
         walkTilesAlone(tile);
       else
         walkTiles(tile);
@@ -50,8 +83,8 @@ protected:
 #pragma unroll 1
     for (;;) {
       QueryGradient queryGradient;
-      ScoreOperand weights, gradients;
-      ScoreFactors<kQueryTiles> factors;
+      Weights weights;
+      ScoreOperand gradients;
       awaitScores();
       ptx::waitMma<0>();
       ptx::pin(scores);
@@ -60,19 +93,20 @@ protected:
       beginQueryGradient(queryGradient, splitOf(consumer)); // of nothing in the first round, and then not used
       if (hasPrevious)
         releasePrevious();
-      makeWeights(weights, factors, scores, tile);
+      makeWeights(weights, scores, tile);
       ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
       ptx::waitMma<0>();
       ptx::pin(queryGradient);
       Scores products;
       beginProducts(products);
-      beginValues(weights);
+      beginValues(weights.operand);
       if (hasPrevious)
-        leave(queryGradient, previous, splitOf(consumer));
+        leave(queryGradient, previous, consumer);
       ptx::waitMma<1>();
       ptx::pin(products);
-      makeGradients(gradients, products, weights, factors, tile);
-      publishScores(gradients);
+      makeGradients(gradients, products, weights, delta(), tile);
+      storeScores(gradients);
+      publishScores();
       ptx::fenceMma();
       startSum(keyGradient, gradients, queryAddress());
       ptx::commitMma();
@@ -88,41 +122,54 @@ protected:
   }
 
   // Without the query gradient: scores start under the key gradient of the tile before; score gradients are made under
-  // the value gradient and, where registers hold both, weights under dP.
+  // the value gradient and, where registers hold both, weights under dP. Beside a reducer all is waited for before the key
+  // gradient starts, under which dS becomes visible to it: registers hold no more in flight.
   DEV void walkTilesAlone(QueryTileHeader tile) {
     Scores scores;
     bool hasPrevious = false;
     beginScores(scores);
 #pragma unroll 1
     for (;;) {
-      ScoreOperand weights, gradients;
-      ScoreFactors<kQueryTiles> factors;
+      Weights weights;
+      ScoreOperand gradients;
       Scores products;
+      ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
       ptx::waitMma<kMakesWeightsUnderProducts ? 1 : 0>();
       ptx::pin(keyGradient);
       ptx::pin(valueGradient);
       if (hasPrevious)
         releasePrevious();
-      ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
       if constexpr (kMakesWeightsUnderProducts) {
         beginProducts(products);
         ptx::waitMma<1>();
       }
       ptx::pin(scores);
-      makeWeights(weights, factors, scores, tile);
+      makeWeights(weights, scores, tile);
       if constexpr (kMakesWeightsUnderProducts) {
         ptx::waitMma<0>();
         ptx::fenceMma();
       } else {
         beginProducts(products);
       }
-      beginValues(weights);
+      beginValues(weights.operand);
+      const EarlyStatistics deltas(delta());
       ptx::waitMma<1>();
       ptx::pin(products);
-      makeGradients(gradients, products, weights, factors, tile);
+      makeGradients(gradients, products, weights, deltas, tile);
+      if constexpr (kHasReducer) {
+        ptx::waitMma<0>();
+        ptx::pin(keyGradient);
+        ptx::pin(valueGradient);
+      }
+      if constexpr (kHasReducer) {
+        ptx::waitParity(kScoresEmpty + 8 * (count & 1), (count >> 1 & 1) ^ 1);
+        storeScores(gradients);
+      }
       ptx::fenceMma();
       startSum(keyGradient, gradients, queryAddress());
       ptx::commitMma();
+      if constexpr (kHasReducer)
+        publishScores();
       queries.next();
       hasPrevious = true;
       tile = awaitQueries();
@@ -143,7 +190,7 @@ protected:
     ptx::pin(queryGradient);
     ptx::pin(keyGradient);
     ptx::pin(valueGradient);
-    leave(queryGradient, tile, splitOf(consumer));
+    leave(queryGradient, tile, consumer);
   }
 
   DEV void beginScores(Scores &scores) const {
@@ -167,7 +214,7 @@ protected:
 
   DEV void beginQueryGradient(QueryGradient &sum, int32_t split) const {
     ptx::fenceMma();
-    startQueryGradient(sum, scoreOperand(), keyColumns(split));
+    startQueryGradient(sum, scoreOperand(count - 1 & 1, consumer), keyColumns(split));
     ptx::commitMma();
   }
 
@@ -177,8 +224,7 @@ protected:
     ptx::waitParity(kScoresFull + 8 * (before & 1), before >> 1 & 1);
   }
 
-  DEV void publishScores(const ScoreOperand &gradients) {
-    storeScores(gradients);
+  DEV void publishScores() {
     ptx::fenceShared();
     __syncwarp();
     release(kScoresFull + 8 * (count & 1));
@@ -192,48 +238,46 @@ protected:
   }
 
   // P = 2^(s - lse), 0 where a pair is not kept.
-  DEV void makeWeights(ScoreOperand &weights, ScoreFactors<kQueryTiles> &factors, Scores &scores,
-                       const QueryTileHeader &tile) const {
+  DEV void makeWeights(Weights &weights, Scores &scores, const QueryTileHeader &tile) const {
     if constexpr (Pattern::kHasScore) {
       const float natural = p.scaleLog2 * kLogOf2;
-      packFactors(factors, scores, placeOf(tile), natural);
+      packFactors(weights.factors, scores, placeOf(tile), natural);
       applyScores(scores, placeOf(tile), natural);
     }
     if (tile.isMasked())
       maskScores(scores, placeOf(tile));
     const float scale = Pattern::kHasScore ? kLog2OfE : p.scaleLog2;
-    const uint32_t from = statistics();
 #pragma unroll
     for (int n = 0; n < kQueryTiles; ++n) {
-      int32_t lse[2];
-      ptx::loadShared8(from + n * 32, lse);
+      float ofColumn[2];
+      lse().read(n, ofColumn);
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
-        scores[n][slot] = ptx::exp2Approx(fmaf(scores[n][slot], scale, -__int_as_float(lse[slot % 2])));
+        scores[n][slot] = ptx::exp2Approx(fmaf(scores[n][slot], scale, -ofColumn[slot % 2]));
     }
-    packScores(weights, scores);
+    packScores(weights.operand, scores);
   }
 
   // dS = P (dP - delta), times the derivative of the chain of scores. P is rounded, as it is in the value gradient.
-  DEV void makeGradients(ScoreOperand &gradients, Scores &products, const ScoreOperand &weights,
-                         const ScoreFactors<kQueryTiles> &factors, const QueryTileHeader &tile) {
-    const uint32_t from = statistics() + kBlockM * 4;
+  template <class Statistics>
+  DEV void makeGradients(ScoreOperand &gradients, Scores &products, const Weights &weights, const Statistics &delta,
+                         const QueryTileHeader &tile) {
 #pragma unroll
     for (int n = 0; n < kQueryTiles; ++n) {
-      int32_t delta[2];
-      ptx::loadShared8(from + n * 32, delta);
+      float ofColumn[2];
+      delta.read(n, ofColumn);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float weight[2];
-        Element::unpack(weights[n / 2][n % 2 * 2 + half], weight[0], weight[1]);
+        Element::unpack(weights.operand[n / 2][n % 2 * 2 + half], weight[0], weight[1]);
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          products[n][2 * half + e] = weight[e] * (products[n][2 * half + e] - __int_as_float(delta[e]));
+          products[n][2 * half + e] = weight[e] * (products[n][2 * half + e] - ofColumn[e]);
       }
     }
     if constexpr (kGradientCount > 0)
-      arguments.add(ptx::valueOfLane(tile.head, 0), products, factors, placeOf(tile));
-    applyFactors(products, factors);
+      arguments.add(ptx::valueOfLane(tile.head, 0), products, weights.factors, placeOf(tile));
+    applyFactors(products, weights.factors);
     packScores(gradients, products);
   }
 
@@ -244,21 +288,14 @@ protected:
 #pragma unroll
     for (int step = 0; step < kQuerySteps; ++step) {
       const uint32_t inColumn = step % kStepsPerColumn * 2 + piece;
-      ptx::storeMatrix4(scoreAddress(count) + step / kStepsPerColumn * (kBlockN * kColumnRowBytes) +
+      ptx::storeMatrix4(scoreTile(count & 1) + step / kStepsPerColumn * (kBlockN * kColumnRowBytes) +
                             row * kColumnRowBytes + (inColumn ^ row % 8) * kPieceBytes,
                         operand[step]);
     }
   }
 
-  DEV void leave(const QueryGradient &sums, const QueryTileHeader &tile, int32_t split) const {
-    if constexpr (kAddsFromRegisters) {
-      const int32_t rate = placeOf(tile).queryRate;
-      const int32_t first = tile.firstRow + rate * (firstRowOf(consumer) + laneRow());
-      addQueryGradient(p.sums, sums,
-                       SumRows{firstSumRow(item.batch, p.heads, tile.head, split, p.seqlenQ), first, rate, p.seqlenQ});
-    } else {
-      GradientWriter::leave(consumer, sums);
-    }
+  DEV void leave(const QueryGradient &sums, const QueryTileHeader &tile, int32_t part) const {
+    addQueryGradient(p.sums, sums, sumRowsOf(p, item, tile, placeOf(tile).queryRate, part));
   }
 
   // True: the sums are those of all blocks of the team.
@@ -302,19 +339,12 @@ protected:
 
   DEV TilePlace placeOf(const QueryTileHeader &tile) const { return TilePlace(p, item, tile, firstKey()); }
   DEV int32_t firstKey() const { return item.firstKey + item.keyRate * (consumer * kConsumerRows + laneRow()); }
+  DEV ColumnStatistics lse() const { return {statistics()}; }
+  DEV ColumnStatistics delta() const { return {statistics() + kBlockM * 4}; }
   DEV uint32_t statistics() const { return kStatistics + queries.slot() * kStatisticsBytes + threadIdx.x % 4 * 8; }
   DEV uint32_t ownRows(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }
   DEV uint32_t queryAddress() const { return kQueryTile + queries.slot() * kQueryTileBytes; }
   DEV uint32_t outAddress() const { return kOutTile + queries.slot() * kOutTileBytes; }
-  DEV static uint32_t scoreAddress(int32_t count) { return kScoreTile + (count & 1) * kScoreTileBytes; }
-  // dS of the tile before, of which consumers with rows of their own read their columns.
-  DEV uint32_t scoreOperand() const {
-    return scoreAddress(count - 1) + (kSplitsColumns ? 0 : consumer * (kBlockN * kColumnRowBytes));
-  }
-  DEV uint32_t keyColumns(int32_t split) const {
-    const uint32_t first = split * kSumColumns;
-    return kKeyTile + first / kColumnElements * (kBlockN * kColumnRowBytes) + first % kColumnElements * kElementBytes;
-  }
 
   const KernelParams &p;
   const KeyItem &item;

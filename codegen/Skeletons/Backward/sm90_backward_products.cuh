@@ -53,12 +53,6 @@ DEV void startQueryGradient(QueryGradient &sum, uint32_t scores, uint32_t keys) 
   }
 }
 
-// Row of a lane among the 64 of its warpgroup; the other is 8 further.
-DEV int32_t laneRow() {
-  const int32_t thread = threadIdx.x % kWarpgroupThreads;
-  return thread / 32 * kWarpRows + thread % 32 / 4;
-}
-
 template <int N> DEV void clearSums(float (&sum)[N][4]) {
 #pragma unroll
   for (int n = 0; n < N; ++n)

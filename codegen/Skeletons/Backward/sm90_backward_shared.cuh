@@ -1,5 +1,5 @@
-// Shared memory of the Hopper backward kernel: K and V of the item, rings of Q and d_out tiles, dS on its way to the
-// query gradient, and what the query gradient leaves through.
+// Shared memory of the Hopper backward kernel: K and V of the item, rings of Q and d_out tiles, and dS on its way to the
+// query gradient.
 #pragma once
 
 #include "Backward/query_sums.cuh"
@@ -15,12 +15,10 @@ constexpr bool kPassesWeights = KernelTraits::kPassesWeights; // from one to the
 constexpr int kConsumers = kIsWide ? 2 : kBlockN / kConsumerRows;
 constexpr int kWarpsOfConsumer = 4;
 constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads, kConsumerWarps = kConsumers * kWarpsOfConsumer;
-constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
+constexpr bool kHasReducer = KernelTraits::kReduce == kReduceWarpgroup; // sm90_query_reducer.cuh
+constexpr int kThreads = kConsumerThreads + (kHasReducer ? 2 : 1) * kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
-constexpr bool kAddsFromRegisters = KernelTraits::kReduce == kReduceRegisters;
 constexpr bool kWalksQueries = KernelTraits::kReduce == kReduceNone; // d_q has a walk of its own
-// Add the query gradient to its sums.
-constexpr int kWriterWarps = KernelTraits::kReduce == kReduceCopies ? kConsumers : 0;
 constexpr int kScoreStages = 2; // of dS: one is written while the other may still be read
 
 constexpr uint32_t kBarriers = kSharedBase + KernelTraits::kSmemBarriers;
@@ -28,7 +26,8 @@ constexpr uint32_t kKeysFull = kBarriers, kValuesFull = kKeysFull + 8;
 constexpr uint32_t kQueryFull = kValuesFull + 8, kQueryEmpty = kQueryFull + 8 * kStages;
 constexpr uint32_t kOutFull = kQueryEmpty + 8 * kStages, kOutEmpty = kOutFull + 8 * kStages;
 constexpr uint32_t kScoresFull = kOutEmpty + 8 * kStages;
-constexpr uint32_t kWeightsFull = kScoresFull + 8 * kScoreStages; // of wide heads
+constexpr uint32_t kScoresEmpty = kScoresFull + 8 * kScoreStages;                      // of a reducer
+constexpr uint32_t kWeightsFull = kScoresEmpty + (kHasReducer ? 8 * kScoreStages : 0); // of wide heads
 constexpr uint32_t kWeightsEmpty = kWeightsFull + 8 * kScoreStages;
 constexpr uint32_t kTileHeaders = kWeightsFull + (kPassesWeights ? 2 * 8 * kScoreStages : 0);
 constexpr uint32_t kTileHeaderBytes = 16;
@@ -44,18 +43,15 @@ constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
 constexpr uint32_t kOutTile = kSharedBase + KernelTraits::kSmemOut;
 constexpr uint32_t kScoreTile = kSharedBase + KernelTraits::kSmemScores;
 constexpr uint32_t kWeightTile = kSharedBase + KernelTraits::kSmemWeights;
-constexpr uint32_t kGradientTile = kSharedBase + KernelTraits::kSmemGradient;
 
 constexpr int kKeyTileBytes = tileBytes(kBlockN, KernelTraits::kHeadDim, kElementBytes);
 constexpr int kValueTileBytes = tileBytes(kBlockN, KernelTraits::kValueDim, kElementBytes);
 constexpr int kQueryTileBytes = tileBytes(kBlockM, KernelTraits::kHeadDim, kElementBytes);
 constexpr int kOutTileBytes = tileBytes(kBlockM, KernelTraits::kValueDim, kElementBytes);
 constexpr int kScoreTileBytes = tileBytes(kBlockN, kBlockM, kElementBytes), kWeightTileBytes = kScoreTileBytes;
-constexpr int kGradientTileBytes = kConsumerRows * kSumColumns * 4; // of one consumer
 
-// Barriers of the whole block by number: 0 is __syncthreads.
-constexpr int kGradientFull = 1, kGradientEmpty = kGradientFull + kMaxConsumers;
-constexpr int kWalkEnded = kGradientEmpty + kMaxConsumers;
+// Barriers by number: 0 is __syncthreads.
+constexpr int kWalkEnded = 1;
 constexpr int kTeamBarrier = kWalkEnded + 1;
 
 // What the producer says of a query tile beside its data.
@@ -81,9 +77,11 @@ DEV void initShared(int32_t lane, RingReaders readers) {
     ptx::initBarrier(kValuesFull, 1);
     for (int stage = 0; stage < kScoreStages; ++stage) {
       ptx::initBarrier(kScoresFull + 8 * stage, kIsWide ? kWarpsOfConsumer : kConsumerWarps);
+      if (kHasReducer)
+        ptx::initBarrier(kScoresEmpty + 8 * stage, kWarpsOfConsumer);
       if (kPassesWeights) {
-        ptx::initBarrier(kWeightsFull + 8 * stage, kWarpsOfConsumer);
-        ptx::initBarrier(kWeightsEmpty + 8 * stage, kWarpsOfConsumer);
+        ptx::initBarrier(kWeightsFull + 8 * stage, kWarpgroupThreads);
+        ptx::initBarrier(kWeightsEmpty + 8 * stage, kWarpgroupThreads);
       }
     }
     for (int slot = 0; slot < kStages; ++slot) {

@@ -1,5 +1,4 @@
-// How the query gradient of a step reaches its sums (query_sums.cuh): straight from registers, or through shared memory,
-// from where a warp of the producing warpgroup has whole tiles added.
+// How the query gradient of a step reaches its sums (query_sums.cuh): straight from registers.
 #pragma once
 
 namespace heddle {
@@ -13,12 +12,33 @@ typedef float QueryGradient[kGradientTiles][4];
 DEV int32_t splitOf(int32_t consumer) { return kSplitsColumns ? consumer : 0; }
 DEV int32_t firstRowOf(int32_t consumer) { return kSplitsColumns ? 0 : consumer * kConsumerRows; }
 
+// Row of a lane among the 64 of its warpgroup; the other is 8 further.
+DEV int32_t laneRow() {
+  const int32_t thread = threadIdx.x % kWarpgroupThreads;
+  return thread / 32 * kWarpRows + thread % 32 / 4;
+}
+
+// dS of a slot, and the rows of it that part of the query gradient is made of: a part is what a consumer would have.
+DEV uint32_t scoreTile(int32_t slot) { return kScoreTile + slot * kScoreTileBytes; }
+DEV uint32_t scoreOperand(int32_t slot, int32_t part) {
+  return scoreTile(slot) + (kSplitsColumns ? 0 : part * (kBlockN * kColumnRowBytes));
+}
+DEV uint32_t keyColumns(int32_t split) {
+  const uint32_t first = split * kSumColumns;
+  return kKeyTile + first / kColumnElements * (kBlockN * kColumnRowBytes) + first % kColumnElements * kElementBytes;
+}
+
 // Rows of a lane: first and first + 8 * rate of a head, whose sums begin at row `base` of all.
 struct SumRows {
   int32_t base, first, rate, end;
 };
 
-// Straight from registers.
+DEV SumRows sumRowsOf(const KernelParams &p, const KeyItem &item, const QueryTileHeader &tile, int32_t rate,
+                      int32_t part) {
+  return {firstSumRow(item.batch, p.heads, tile.head, kSumSplits > 1 ? part : 0, p.seqlenQ),
+          tile.firstRow + rate * ((kSplitsColumns ? 0 : part * kConsumerRows) + laneRow()), rate, p.seqlenQ};
+}
+
 DEV void addQueryGradient(float *to, const QueryGradient &sums, const SumRows &rows) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -31,68 +51,5 @@ DEV void addQueryGradient(float *to, const QueryGradient &sums, const SumRows &r
                        sums[n + 1][2 * half], sums[n + 1][2 * half + 1]);
   }
 }
-
-// Into the consumer's tile in shared memory, which lies like the sums of 64 rows.
-DEV void stageQueryGradient(uint32_t tile, const QueryGradient &sums) {
-  const uint32_t thread = threadIdx.x % kWarpgroupThreads, warpRow = thread / 32 * 16;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const uint32_t to = tile + ((warpRow + half * 8) * kSumColumns + thread % 32 * kSumPieceFloats) * 4;
-#pragma unroll
-    for (int n = 0; n < kGradientTiles; n += 2)
-      ptx::storeShared16(to + n / 2 * kSumGroupFloats * 4, sums[n][2 * half], sums[n][2 * half + 1],
-                         sums[n + 1][2 * half], sums[n + 1][2 * half + 1]);
-  }
-}
-
-// A warp of the producing warpgroup for each consumer: adds what the consumer leaves in its tile to the sums.
-class GradientWriter {
-public:
-  DEV GradientWriter(const KernelParams &p, const KeyItem &item, int32_t consumer)
-      : p(p), item(item), consumer(consumer), queries(0) {}
-
-  DEV void run() {
-    ptx::arriveNamed(kGradientEmpty + consumer, kWriterThreads);
-#pragma unroll 1
-    for (;;) {
-      ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
-      const QueryTileHeader tile = QueryTileHeader::read(queries.slot());
-      if (tile.isEnd())
-        return;
-      if (isLastLane())
-        ptx::arrive(kQueryEmpty + 8 * queries.slot());
-      queries.next();
-      ptx::syncNamed(kGradientFull + consumer, kWriterThreads);
-      if (isLastLane())
-        add(tile);
-      __syncwarp();
-      ptx::arriveNamed(kGradientEmpty + consumer, kWriterThreads);
-    }
-  }
-
-  // By a consumer, which does not wait for the addition.
-  DEV static void leave(int32_t consumer, const QueryGradient &sums) {
-    ptx::syncNamed(kGradientEmpty + consumer, kWriterThreads);
-    stageQueryGradient(kGradientTile + consumer * kGradientTileBytes, sums);
-    ptx::fenceShared();
-    ptx::arriveNamed(kGradientFull + consumer, kWriterThreads);
-  }
-
-private:
-  static constexpr int kWriterThreads = kWarpgroupThreads + 32;
-
-  DEV void add(const QueryTileHeader &tile) const {
-    const int32_t row = firstSumRow(item.batch, p.heads, tile.head, splitOf(consumer), p.seqlenQ) + tile.firstRow;
-    ptx::addBulk(p.sums + static_cast<int64_t>(row + firstRowOf(consumer)) * kSumColumns,
-                 kGradientTile + consumer * kGradientTileBytes, kGradientTileBytes);
-    ptx::commitBulk();
-    ptx::waitBulkReads<0>();
-  }
-
-  const KernelParams &p;
-  const KeyItem &item;
-  int32_t consumer;
-  RingCursor<kStages> queries;
-};
 
 } // namespace heddle

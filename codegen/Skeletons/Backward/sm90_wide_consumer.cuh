@@ -67,20 +67,19 @@ private:
   // The value gradient of a tile runs under the scores of the next one.
   DEV void addTile(const QueryTileHeader &tile, bool hasPrevious) {
     Scores scores;
-    ScoreOperand weights;
-    ScoreFactors<kQueryTiles> factors;
+    Weights weights;
     beginScores(scores);
     ptx::waitMma<0>();
     ptx::pin(scores);
     ptx::pin(valueGradient);
     if (hasPrevious)
       release(kOutEmpty + 8 * previousSlot());
-    makeWeights(weights, factors, scores, tile);
+    makeWeights(weights, scores, tile);
     if constexpr (kPassesWeights)
-      pass(weights);
+      pass(weights.operand);
     ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
     ptx::fenceMma();
-    startSum(valueGradient, weights, outAddress());
+    startSum(valueGradient, weights.operand, outAddress());
     ptx::commitMma();
     release(kQueryEmpty + 8 * queries.slot());
   }
@@ -88,8 +87,7 @@ private:
   DEV void pass(const ScoreOperand &weights) {
     ptx::waitParity(kWeightsEmpty + 8 * passed.slot(), passed.parity() ^ 1);
     WeightTile(passed.slot()).write(weights);
-    __syncwarp();
-    release(kWeightsFull + 8 * passed.slot());
+    ptx::arrive(kWeightsFull + 8 * passed.slot());
     passed.next();
   }
 };
@@ -123,10 +121,10 @@ public:
 private:
   DEV void addTile(const QueryTileHeader &tile, bool hasPrevious) {
     Scores products;
-    ScoreOperand weights, gradients;
-    ScoreFactors<kQueryTiles> factors;
+    Weights weights;
+    ScoreOperand gradients;
     if constexpr (!kPassesWeights)
-      makeOwnWeights(weights, factors, tile);
+      makeOwnWeights(weights, tile);
     ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
     ptx::forget(products);
     beginProducts(products);
@@ -137,10 +135,12 @@ private:
     if (kWalksQueries && hasPrevious)
       release(kQueryEmpty + 8 * previousSlot());
     if constexpr (kPassesWeights)
-      take(weights);
-    makeGradients(gradients, products, weights, factors, tile);
-    if constexpr (!kWalksQueries)
-      publishScores(gradients);
+      take(weights.operand);
+    makeGradients(gradients, products, weights, delta(), tile);
+    if constexpr (!kWalksQueries) {
+      storeScores(gradients);
+      publishScores();
+    }
     ptx::fenceMma();
     startSum(keyGradient, gradients, queryAddress());
     ptx::commitMma();
@@ -148,20 +148,19 @@ private:
       reduceQueryGradient(tile);
   }
 
-  DEV void makeOwnWeights(ScoreOperand &weights, ScoreFactors<kQueryTiles> &factors, const QueryTileHeader &tile) {
+  DEV void makeOwnWeights(Weights &weights, const QueryTileHeader &tile) {
     Scores scores;
     beginScores(scores);
     ptx::waitMma<0>();
     ptx::pin(scores);
     ptx::pin(keyGradient);
-    makeWeights(weights, factors, scores, tile);
+    makeWeights(weights, scores, tile);
   }
 
   DEV void take(ScoreOperand &weights) {
     ptx::waitParity(kWeightsFull + 8 * passed.slot(), passed.parity());
     WeightTile(passed.slot()).read(weights);
-    __syncwarp();
-    release(kWeightsEmpty + 8 * passed.slot());
+    ptx::arrive(kWeightsEmpty + 8 * passed.slot());
     passed.next();
   }
 

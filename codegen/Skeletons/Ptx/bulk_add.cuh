@@ -1,5 +1,4 @@
-// What leaves shared memory through the asynchronous proxy, and matrices on their way into it (compute_90). Bulk copies
-// complete in groups of the thread that issued them.
+// Matrices on their way into shared memory and to the asynchronous proxy, and additions of 16 bytes (compute_90).
 #pragma once
 
 namespace heddle {
@@ -17,20 +16,6 @@ DEV void storeMatrix4(uint32_t address, const uint32_t (&fragment)[4]) {
 
 DEV void storeShared16(uint32_t address, float a, float b, float c, float d) {
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
-}
-
-// Adds floats to global memory, each by itself, in no order; addresses and bytes are multiples of 16.
-DEV void addBulk(float *to, uint32_t from, uint32_t bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
-               "r"(bytes)
-               : "memory");
-}
-
-DEV void commitBulk() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-
-// Returns when the sources of all but the newest Pending groups may be written again.
-template <int Pending> DEV void waitBulkReads() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 
 // Adds four floats in global memory, without a branch, so that lanes stay together.

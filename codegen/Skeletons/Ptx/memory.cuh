@@ -84,6 +84,13 @@ DEV void loadGlobal16(const void *global, float (&values)[4]) {
                : "memory");
 }
 
+// What nobody writes during the launch: through the cache of the SM, where lanes read parts of the same lines.
+DEV void loadConstant16(const void *global, float (&values)[4]) {
+  asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
+               : "l"(global));
+}
+
 // Two floats, zero where not `isPresent`, whose address is not read then; without a branch, so that lanes stay
 // together.
 DEV void loadGlobal8(const float *global, bool isPresent, float (&values)[2]) {

@@ -54,7 +54,7 @@ State *makeState() {
     made->contexts[i] = {i, 0};
   made->deviceCount = environmentNumber("HEDDLE_FAKE_CUDA_DEVICES", 2);
   made->arch = environmentNumber("HEDDLE_FAKE_CUDA_ARCH", 90);
-  made->blockThreads = unsigned(environmentNumber("HEDDLE_FAKE_CUDA_THREADS", 384));
+  made->blockThreads = unsigned(environmentNumber("HEDDLE_FAKE_CUDA_THREADS", 512));
   readOrders(std::getenv("HEDDLE_FAKE_CUDA_FAIL"));
   return made;
 }

@@ -109,7 +109,7 @@ struct State {
   SpinLock mutex;
   bool isInitialized = false;
   int deviceCount = 2, arch = 90, driverVersion = 13000;
-  unsigned blockThreads = 384; // that a kernel may have
+  unsigned blockThreads = 512; // that a kernel may have
   size_t expectedParamBytes = 0;
   int readsPageable = 0;
   std::map<uint64_t, int> owners; // of addresses out of reach

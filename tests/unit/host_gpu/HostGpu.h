@@ -44,7 +44,7 @@ struct Thread {
   ucontext_t place;
   std::vector<char> stack;
   bool isDone = false;
-  Copies open, openMma, bulk;
+  Copies open, openMma;
   std::deque<Copies> committed, committedMma;
 };
 
@@ -105,7 +105,7 @@ inline void enter() {
 
 inline void start(Thread &thread) {
   thread.isDone = false;
-  for (Copies *copies : {&thread.open, &thread.openMma, &thread.bulk})
+  for (Copies *copies : {&thread.open, &thread.openMma})
     copies->clear();
   thread.committed.clear();
   thread.committedMma.clear();

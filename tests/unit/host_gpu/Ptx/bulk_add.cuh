@@ -1,5 +1,4 @@
-// On the host: additions to memory, those of copies when they are waited for, and matrices on their way into shared
-// memory.
+// On the host: additions to memory, and matrices on their way into shared memory.
 #pragma once
 
 namespace heddle {
@@ -26,23 +25,6 @@ inline void storeMatrix4(uint32_t address, const uint32_t (&fragment)[4]) {
 inline void storeShared16(uint32_t address, float a, float b, float c, float d) {
   const float values[] = {a, b, c, d};
   std::memcpy(::sharedMemory + address, values, 16);
-}
-
-inline void addBulk(float *to, uint32_t from, uint32_t bytes) {
-  host_gpu::self().bulk.push_back([=] {
-    for (uint32_t i = 0; i < bytes / 4; ++i) {
-      float value;
-      std::memcpy(&value, ::sharedMemory + from + 4 * i, 4);
-      to[i] += value;
-    }
-  });
-}
-inline void commitBulk() {}
-template <int Pending> void waitBulkReads() {
-  static_assert(Pending == 0, "waits for all");
-  for (const auto &add : host_gpu::self().bulk)
-    add();
-  host_gpu::self().bulk.clear();
 }
 
 } // namespace ptx

@@ -1,0 +1,56 @@
+// A warpgroup of its own for the query gradient: dQ = dS K of each step, a part after the other, added to its sums straight
+// from registers. Nobody waits for the additions but the warpgroup itself.
+#pragma once
+
+namespace heddle {
+
+class QueryReducer {
+public:
+  DEV QueryReducer(const KernelParams &p, const KeyItem &item) : p(p), item(item), queries(0), scores(0) {}
+
+  DEV void run() {
+    ptx::waitParity(kKeysFull, 0);
+#pragma unroll 1
+    for (;;) {
+      ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
+      const QueryTileHeader tile = QueryTileHeader::read(queries.slot());
+      if (tile.isEnd())
+        return;
+      release(kQueryEmpty + 8 * queries.slot());
+      queries.next();
+      reduce(tile);
+      scores.next();
+    }
+  }
+
+private:
+  DEV void reduce(const QueryTileHeader &tile) {
+    const int32_t rate = TilePlace(p, item, tile, item.firstKey).queryRate;
+    ptx::waitParity(kScoresFull + 8 * scores.slot(), scores.parity());
+#pragma unroll
+    for (int part = 0; part < kConsumers; ++part) {
+      QueryGradient sums;
+      ptx::forget(sums);
+      ptx::fenceMma();
+      startQueryGradient(sums, scoreOperand(scores.slot(), part), keyColumns(splitOf(part)));
+      ptx::commitMma();
+      ptx::waitMma<0>();
+      ptx::pin(sums);
+      if (part + 1 == kConsumers)
+        release(kScoresEmpty + 8 * scores.slot());
+      addQueryGradient(p.sums, sums, sumRowsOf(p, item, tile, rate, part));
+    }
+  }
+
+  DEV static void release(uint32_t barrier) {
+    if (isLastLane())
+      ptx::arrive(barrier);
+  }
+
+  const KernelParams &p;
+  const KeyItem &item;
+  RingCursor<kStages> queries;
+  RingCursor<kScoreStages> scores;
+};
+
+} // namespace heddle
