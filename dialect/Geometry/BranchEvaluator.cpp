@@ -1,6 +1,8 @@
 //===- BranchEvaluator.cpp - programs of one branch ------------------------===//
 #include "dialect/Geometry/BranchEvaluator.h"
 
+#include <utility>
+
 namespace heddle::attn {
 
 BranchEvaluator::BranchEvaluator(const BranchRanges &branch, const TensorData &tensors)
@@ -36,30 +38,84 @@ void BranchEvaluator::compileList(CompiledPiece &piece, const ListedColumns &lis
   piece.listedLast = piece.listProgram.add(list.last);
 }
 
-/// Cells [0, count) whose runs move by the slopes. Runs with less than a tile between them leave no tile out: one run
-/// stands for them all.
-void BranchEvaluator::collectAlike(const CellRuns<SweepDomain> &runs, int64_t count,
-                                   Collector<PlainDomain> &collector) {
-  auto at = [](SweepNumber number, int64_t cell) { return number.value + cell * number.slope; };
-  for (const auto &[begin, end] : runs.visited) {
-    auto isJoined = [&, begin = begin, end = end](int64_t cell) {
-      return at(begin, cell + 1) - at(end, cell) < collector.columnsPerTile;
-    };
-    const bool ascends = begin.slope >= 0 && end.slope >= 0;
-    if (count == 1 || (ascends && isJoined(0) && isJoined(count - 2)))
-      collector.visited.push_back({begin.value, at(end, count - 1)});
-    else
-      for (int64_t cell = 0; cell < count; ++cell)
-        collector.visited.push_back({at(begin, cell), at(end, cell)});
+namespace {
+
+using SweepRun = BranchEvaluator::Run<SweepNumber>;
+
+/// So many cells of a rectangle in one of its directions.
+struct SweepAxis {
+  int64_t SweepNumber::*change;
+  int64_t count;
+
+  SweepNumber at(SweepNumber number, int64_t cell) const {
+    number.value += cell * std::exchange(number.*change, 0);
+    return number;
   }
+  SweepNumber last(const SweepNumber &number) const { return at(number, count - 1); }
+};
+
+/// Runs with less than a tile between them, and the next, leave no tile out.
+bool areJoined(SweepDomain &domain, const SweepRun &run, const SweepAxis &axis, const SweepAxis &other,
+               int64_t columnsPerTile) {
+  if (run.begin.*axis.change < 0 || run.end.*axis.change < 0)
+    return false;
+  for (int64_t cell : {int64_t(0), axis.count - 2})
+    for (int64_t beside : {int64_t(0), other.count - 1}) {
+      const SweepNumber gap = domain.sub(axis.at(run.begin, cell + 1), axis.at(run.end, cell));
+      if (!domain.less(other.at(gap, beside), domain.constant(columnsPerTile)))
+        return false;
+    }
+  return true;
+}
+
+/// The runs of all cells along an axis; one stands for those that are joined.
+std::vector<SweepRun> alongAxis(SweepDomain &domain, const std::vector<SweepRun> &runs, const SweepAxis &axis,
+                                const SweepAxis &other, int64_t columnsPerTile) {
+  std::vector<SweepRun> all;
+  for (const SweepRun &run : runs)
+    if (axis.count > 1 && areJoined(domain, run, axis, other, columnsPerTile))
+      all.push_back({axis.at(run.begin, 0), axis.last(run.end)});
+    else
+      for (int64_t cell = 0; cell < axis.count; ++cell)
+        all.push_back({axis.at(run.begin, cell), axis.at(run.end, cell)});
+  return all;
+}
+
+} // namespace
+
+void BranchEvaluator::collectAlike(const CellRuns<SweepDomain> &runs, const Rectangle &alike,
+                                   Collector<SweepDomain> &collector) {
+  SweepDomain &domain = collector.domain;
+  const SweepAxis steps{&SweepNumber::cell, alike.steps}, turns{&SweepNumber::cellTurn, alike.turns};
+  auto visited = alongAxis(domain, runs.visited, steps, turns, collector.columnsPerTile);
+  visited = alongAxis(domain, visited, turns, steps, collector.columnsPerTile);
+  collector.visited.insert(collector.visited.end(), visited.begin(), visited.end());
+  collector.evaluations += std::max<int64_t>(int64_t(visited.size()), 1);
   if (!runs.hasRows)
     return;
-  std::vector<Run<int64_t>> full;
-  for (const auto &[begin, end] : runs.full)
-    full.push_back({std::max(begin.value, at(begin, count - 1)), std::min(end.value, at(end, count - 1))});
-  if (!full.empty() && full[0].end <= full[0].begin)
+  std::vector<SweepRun> full = runs.full;
+  for (SweepRun &run : full)
+    for (const SweepAxis &axis : {steps, turns}) {
+      run.begin = run.begin.*axis.change > 0 ? axis.last(run.begin) : axis.at(run.begin, 0);
+      run.end = run.end.*axis.change < 0 ? axis.last(run.end) : axis.at(run.end, 0);
+    }
+  if (!full.empty() && !domain.less(full[0].begin, full[0].end))
     full.clear();
   collector.meetFull(full);
+}
+
+void BranchEvaluator::collectTile(const Collector<SweepDomain> &tile, Collector<PlainDomain> &collector) {
+  auto plain = [](const std::vector<SweepRun> &runs) {
+    std::vector<Run<int64_t>> values;
+    for (const SweepRun &run : runs)
+      values.push_back({run.begin.value, run.end.value});
+    return values;
+  };
+  const auto visited = plain(tile.visited);
+  collector.visited.insert(collector.visited.end(), visited.begin(), visited.end());
+  collector.evaluations += tile.evaluations;
+  if (tile.anyCell)
+    collector.meetFull(plain(tile.full));
 }
 
 bool BranchEvaluator::uses(Symbol::Kind kind) const {

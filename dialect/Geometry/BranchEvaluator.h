@@ -5,6 +5,7 @@
 #pragma once
 
 #include "dialect/Geometry/ExprProgram.h"
+#include "dialect/Geometry/Period.h"
 #include "dialect/Geometry/ProblemSizes.h"
 #include "dialect/Geometry/Ranges.h"
 
@@ -90,14 +91,30 @@ private:
   template <class Domain>
   static CellRuns<Domain> runsOf(const CompiledPiece &piece, Domain &domain,
                                  const std::vector<typename Domain::Number> &slots);
-  struct CellSpan {
-    int64_t first, last;
+  template <class Number> struct CellBounds {
+    Number lower, upper, span;
   };
+  static int64_t firstOf(int64_t number) { return number; }
+  static int64_t firstOf(const SweepNumber &number) { return number.value; }
   /// walkCells over the innermost loop of a piece without a list.
+  template <class Domain, class SymbolValues>
+  void walkAlike(const CompiledPiece &piece, const CellBounds<typename Domain::Number> &bounds, SymbolValues &valueOf,
+                 Collector<Domain> &collector) const;
+  /// `count` cells from the first one on, numbered by turns of a period.
+  struct CellSweep {
+    SweepNumber first;
+    int64_t count, period;
+  };
+  /// Those that evaluate alike together.
   template <class SymbolValues>
-  void sweepCells(const CompiledPiece &piece, std::vector<int64_t> &cells, CellSpan span, SymbolValues &valueOf,
-                  Collector<PlainDomain> &collector) const;
-  static void collectAlike(const CellRuns<SweepDomain> &runs, int64_t count, Collector<PlainDomain> &collector);
+  void sweepCells(const CompiledPiece &piece, const CellSweep &sweep, SymbolValues &valueOf,
+                  Collector<SweepDomain> &collector) const;
+  /// How cells `span` positions apart repeat.
+  template <class SymbolValues>
+  int64_t cellPeriod(const CompiledPiece &piece, int64_t span, int64_t count, SymbolValues valueOf) const;
+  static void collectAlike(const CellRuns<SweepDomain> &runs, const Rectangle &alike,
+                           Collector<SweepDomain> &collector);
+  static void collectTile(const Collector<SweepDomain> &tile, Collector<PlainDomain> &collector);
   template <class Domain, class SymbolValues>
   std::vector<Run<typename Domain::Number>> listedRuns(const CompiledPiece &piece, Domain &domain,
                                                        SymbolValues &valueOf,
@@ -196,112 +213,6 @@ template <class SymbolValues, class Use> void BranchEvaluator::forEachList(Symbo
         arguments.push_back(slots[argument]);
       use(*piece.rule, slots[piece.listSpan], piece.rule->longest(arguments, &tensors));
     }
-}
-
-template <class Domain, class SymbolValues>
-void BranchEvaluator::walkCells(const CompiledPiece &piece, size_t depth, std::vector<typename Domain::Number> &cells,
-                                SymbolValues &valueOf, Collector<Domain> &collector) const {
-  using Number = typename Domain::Number;
-  Domain &domain = collector.domain;
-  auto withCells = [&](Symbol symbol) -> Number {
-    if (symbol.kind != Symbol::Cell)
-      return valueOf(symbol);
-    for (size_t i = 0; i < depth; ++i)
-      if (piece.cells[i].symbol == symbol.index)
-        return cells[i];
-    return domain.constant(0);
-  };
-  std::vector<Number> slots;
-  if (depth < piece.cells.size()) {
-    const CompiledPiece::Cell &cell = piece.cells[depth];
-    cell.program.run(domain, withCells, slots);
-    Number upper = slots[cell.upper];
-    if constexpr (std::is_same_v<Domain, PlainDomain>)
-      if (depth + 1 == piece.cells.size() && !piece.rule)
-        return sweepCells(piece, cells, {slots[cell.lower], upper}, valueOf, collector);
-    for (Number index = slots[cell.lower]; !domain.less(upper, index); index = domain.add(index, domain.constant(1))) {
-      cells[depth] = index;
-      walkCells(piece, depth + 1, cells, valueOf, collector);
-    }
-    return;
-  }
-  ++collector.evaluations;
-  piece.program.run(domain, withCells, slots);
-  CellRuns<Domain> runs = runsOf(piece, domain, slots);
-  if (piece.rule && !runs.visited.empty()) {
-    auto listed = listedRuns(piece, domain, withCells, slots);
-    runs.visited = common(domain, runs.visited, listed);
-    runs.full = common(domain, runs.full, listed);
-  }
-  collector.visited.insert(collector.visited.end(), runs.visited.begin(), runs.visited.end());
-  if (runs.hasRows)
-    collector.meetFull(runs.full);
-}
-
-template <class Domain>
-BranchEvaluator::CellRuns<Domain> BranchEvaluator::runsOf(const CompiledPiece &piece, Domain &domain,
-                                                          const std::vector<typename Domain::Number> &slots) {
-  using Number = typename Domain::Number;
-  auto run = [&](unsigned first, unsigned last) -> std::vector<Run<Number>> {
-    if (domain.less(slots[last], slots[first]))
-      return {};
-    return {{slots[first], domain.add(slots[last], domain.constant(1))}};
-  };
-  CellRuns<Domain> runs{
-      run(piece.visitFirst, piece.visitLast), {}, !domain.equal(slots[piece.hasRows], domain.constant(0))};
-  if (runs.hasRows)
-    runs.full = run(piece.fullFirst, piece.fullLast);
-  return runs;
-}
-
-template <class SymbolValues>
-void BranchEvaluator::sweepCells(const CompiledPiece &piece, std::vector<int64_t> &cells, CellSpan span,
-                                 SymbolValues &valueOf, Collector<PlainDomain> &collector) const {
-  int64_t first = span.first;
-  const int64_t last = span.last;
-  std::vector<SweepNumber> slots;
-  while (first <= last) {
-    SweepDomain domain{last - first, 0, &tensors};
-    piece.program.run(
-        domain,
-        [&](Symbol symbol) -> SweepNumber {
-          for (size_t i = 0; symbol.kind == Symbol::Cell && i < piece.cells.size(); ++i)
-            if (piece.cells[i].symbol == symbol.index)
-              return i + 1 == piece.cells.size() ? SweepNumber{first, 1, 0} : domain.constant(cells[i]);
-          return domain.constant(symbol.kind == Symbol::Cell ? 0 : valueOf(symbol));
-        },
-        slots);
-    const CellRuns<SweepDomain> runs = runsOf(piece, domain, slots);
-    const int64_t count = domain.horizon + 1;
-    ++collector.evaluations;
-    collectAlike(runs, count, collector);
-    first += count;
-  }
-}
-
-template <class Domain, class SymbolValues>
-std::vector<BranchEvaluator::Run<typename Domain::Number>>
-BranchEvaluator::listedRuns(const CompiledPiece &piece, Domain &domain, SymbolValues &valueOf,
-                            const std::vector<typename Domain::Number> &slots) const {
-  using Number = typename Domain::Number;
-  std::vector<int64_t> arguments;
-  for (unsigned argument : piece.arguments)
-    arguments.push_back(domain.fixed(slots[argument]));
-  const bool moves = piece.rule->movesWithRow(); // then sums need not go from row to row
-  const int64_t row = moves ? 0 : domain.fixed(slots[piece.row]);
-  const Number base = moves ? slots[piece.row] : domain.constant(0);
-  std::vector<Run<Number>> runs;
-  std::vector<Number> columns;
-  for (int64_t cell : piece.rule->cells(arguments, row, &tensors)) {
-    piece.listProgram.run(
-        domain,
-        [&](Symbol symbol) -> Number {
-          return symbol.kind == Symbol::ListedCell ? domain.add(base, domain.constant(cell)) : valueOf(symbol);
-        },
-        columns);
-    runs.push_back({columns[piece.listedFirst], domain.add(columns[piece.listedLast], domain.constant(1))});
-  }
-  return runs;
 }
 
 /// Both lists ascend; runs of one list do not overlap.

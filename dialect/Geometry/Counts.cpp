@@ -1,6 +1,6 @@
 //===- Counts.cpp - sums over tiles and pairs -----------------------------===//
 #include "dialect/Geometry/Counts.h"
-#include "dialect/Geometry/BranchEvaluator.h"
+#include "dialect/Geometry/CellWalk.h"
 #include "dialect/Geometry/Piece.h"
 #include "dialect/Geometry/Variant.h"
 #include "dialect/Geometry/Period.h"

@@ -86,33 +86,43 @@ void ExprProgram::appendDivisors(const std::vector<int64_t> &slots, const std::f
 SweepNumber SweepDomain::mul(Number a, Number b) {
   if (!a.isConstant() && !b.isConstant())
     stayHere();
-  return {a.value * b.value, a.slope * b.value + b.slope * a.value, a.turn * b.value + b.turn * a.value};
+  auto change = [&](int64_t ofA, int64_t ofB) { return ofA * b.value + ofB * a.value; };
+  return {a.value * b.value, change(a.slope, b.slope), change(a.turn, b.turn), change(a.cell, b.cell),
+          change(a.cellTurn, b.cellTurn)};
 }
 
 void SweepDomain::keep(Number margin) {
-  if (margin.turn < 0)
-    turns = std::min(turns, margin.value / -margin.turn);
-  int64_t least = margin.turn < 0 ? margin.value + margin.turn * turns : margin.value;
-  if (margin.slope < 0)
-    horizon = std::min(horizon, least / -margin.slope);
+  int64_t least = margin.value;
+  auto limit = [&](int64_t &reach, int64_t change) {
+    if (change < 0) {
+      reach = std::min(reach, least / -change);
+      least += change * reach;
+    }
+  };
+  limit(turns, margin.turn);
+  limit(horizon, margin.slope);
+  limit(cellTurns, margin.cellTurn);
+  limit(cells, margin.cell);
 }
 
 SweepNumber SweepDomain::limitToFloor(Number a, int64_t divisor) {
   int64_t remainder = a.value - floorDivide(a.value, divisor) * divisor;
   int64_t above = divisor - 1 - remainder, below = remainder; // how far the value may move before its floor changes
-  if (a.turn % divisor != 0) {
-    int64_t &room = a.turn > 0 ? above : below;
-    const int64_t slope = a.slope % divisor == 0 ? 0 : std::abs(a.slope);
-    const int64_t ofSteps = slope == 0 ? 0 : horizon < room / 2 / slope ? horizon * slope : room / 2; // is left to them
-    turns = std::min(turns, (room - ofSteps) / std::abs(a.turn));
-    room -= turns * std::abs(a.turn);
-    a.turn = 0;
-  }
-  if (a.slope % divisor != 0) {
-    horizon = std::min(horizon, (a.slope > 0 ? above : below) / std::abs(a.slope));
-    a.slope = 0;
-  }
-  return {0, a.slope / divisor, a.turn / divisor};
+  auto limit = [&](int64_t &reach, int64_t &change, int64_t steps, int64_t slope) { // room is left for so many steps
+    if (change % divisor == 0)
+      return;
+    int64_t &room = change > 0 ? above : below;
+    slope = slope % divisor == 0 ? 0 : std::abs(slope);
+    const int64_t ofSteps = slope == 0 ? 0 : steps < room / 2 / slope ? steps * slope : room / 2;
+    reach = std::min(reach, (room - ofSteps) / std::abs(change));
+    room -= reach * std::abs(change);
+    change = 0;
+  };
+  limit(turns, a.turn, horizon, a.slope);
+  limit(horizon, a.slope, 0, 0);
+  limit(cellTurns, a.cellTurn, cells, a.cell);
+  limit(cells, a.cell, 0, 0);
+  return {0, a.slope / divisor, a.turn / divisor, a.cell / divisor, a.cellTurn / divisor};
 }
 
 SweepNumber SweepDomain::floorDiv(Number a, Number b) {
@@ -122,7 +132,8 @@ SweepNumber SweepDomain::floorDiv(Number a, Number b) {
     return {quotient, 0, 0};
   }
   Number change = limitToFloor(a, b.value);
-  return {quotient, change.slope, change.turn};
+  change.value = quotient;
+  return change;
 }
 
 SweepNumber SweepDomain::mod(Number a, Number b) {
@@ -132,7 +143,8 @@ SweepNumber SweepDomain::mod(Number a, Number b) {
     return {remainder, 0, 0};
   }
   limitToFloor(a, b.value);
-  return {remainder, a.slope % b.value == 0 ? 0 : a.slope, a.turn % b.value == 0 ? 0 : a.turn};
+  auto kept = [&](int64_t change) { return change % b.value == 0 ? 0 : change; };
+  return {remainder, kept(a.slope), kept(a.turn), kept(a.cell), kept(a.cellTurn)};
 }
 
 bool SweepDomain::less(Number a, Number b) {
@@ -148,10 +160,7 @@ bool SweepDomain::equal(Number a, Number b) {
     keep(difference.value > 0 ? sub(difference, one) : sub(sub(zero, difference), one));
     return false;
   }
-  if (difference.slope != 0)
-    horizon = 0;
-  if (difference.turn != 0)
-    turns = 0;
+  fixed(difference);
   return true;
 }
 
@@ -160,6 +169,10 @@ int64_t SweepDomain::fixed(Number a) {
     horizon = 0;
   if (a.turn != 0)
     turns = 0;
+  if (a.cell != 0)
+    cells = 0;
+  if (a.cellTurn != 0)
+    cellTurns = 0;
   return a.value;
 }
 

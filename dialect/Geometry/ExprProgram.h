@@ -71,24 +71,30 @@ struct PlainDomain {
   Number search(unsigned argument, Number value, Number count) { return searchIn(tensors, argument, value, count); }
 };
 
-/// An affine number over a rectangle of steps and turns (a turn is a whole period of steps): its value at (0, 0) and
-/// its changes per step and per turn.
+/// An affine number over a rectangle of steps and turns (a turn is a whole period of steps), and over one of the cells
+/// of a tile: its value at the corner and its changes per step and turn, of tiles and of cells.
 struct SweepNumber {
-  int64_t value = 0, slope = 0, turn = 0;
-  bool isConstant() const { return slope == 0 && turn == 0; }
+  int64_t value = 0, slope = 0, turn = 0, cell = 0, cellTurn = 0;
+  bool isConstant() const { return slope == 0 && turn == 0 && cell == 0 && cellTurn == 0; }
 };
 
-/// Evaluates at (0, 0) and remembers for how many further steps and turns every comparison, floor and remainder keeps
-/// its form, so that a sum over a billion tiles takes as many evaluations as one period has bends.
+/// Evaluates at the corner and remembers for how many further steps and turns every comparison, floor and remainder
+/// keeps its form, so that a sum over a billion tiles takes as many evaluations as one period has bends. Cells get the
+/// room that steps and turns leave.
 struct SweepDomain {
   using Number = SweepNumber;
   int64_t horizon = std::numeric_limits<int64_t>::max(); ///< further steps
   int64_t turns = std::numeric_limits<int64_t>::max();   ///< further turns
   const TensorData *tensors = nullptr;
+  int64_t cells = 0, cellTurns = 0; ///< further steps and turns of cells
 
-  Number constant(int64_t value) { return {value, 0, 0}; }
-  Number add(Number a, Number b) { return {a.value + b.value, a.slope + b.slope, a.turn + b.turn}; }
-  Number sub(Number a, Number b) { return {a.value - b.value, a.slope - b.slope, a.turn - b.turn}; }
+  Number constant(int64_t value) { return {value}; }
+  Number add(Number a, Number b) {
+    return {a.value + b.value, a.slope + b.slope, a.turn + b.turn, a.cell + b.cell, a.cellTurn + b.cellTurn};
+  }
+  Number sub(Number a, Number b) {
+    return {a.value - b.value, a.slope - b.slope, a.turn - b.turn, a.cell - b.cell, a.cellTurn - b.cellTurn};
+  }
   Number mul(Number a, Number b);
   Number floorDiv(Number a, Number b);
   Number mod(Number a, Number b);
@@ -101,10 +107,10 @@ struct SweepDomain {
   Number search(unsigned argument, Number value, Number count);
 
 private:
-  void stayHere() { horizon = turns = 0; }
+  void stayHere() { horizon = turns = cells = cellTurns = 0; }
   /// Keeps to where `margin`, now >= 0, is not negative.
   void keep(Number margin);
-  /// Keeps to where floor(a / divisor) changes by whole multiples only; the changes per step and turn that remain.
+  /// Keeps to where floor(a / divisor) changes by whole multiples only; the changes that remain.
   Number limitToFloor(Number a, int64_t divisor);
 };
 

@@ -1,6 +1,6 @@
 //===- TileVisitor.cpp - single tiles of rows -----------------------------===//
 #include "dialect/Geometry/TileVisitor.h"
-#include "dialect/Geometry/BranchEvaluator.h"
+#include "dialect/Geometry/CellWalk.h"
 #include "dialect/Geometry/RowTiles.h"
 
 namespace heddle::attn {

@@ -1,13 +1,23 @@
 //===- replay_main.cpp - a fuzz target over its corpus ----------------------===//
-// For builds without libFuzzer. Arguments are folders; each of their files is one input.
+// For builds without libFuzzer. Arguments are folders; each of their files is one input, which takes at most 2 s of a
+// processor (run.sh asks the same of what fuzzing finds), 30 s with sanitizers.
 //===----------------------------------------------------------------------===//
 #include "tests/fuzz/Fuzz.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <vector>
+
+namespace {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kMostSeconds = 30;
+#else
+constexpr double kMostSeconds = 2;
+#endif
+} // namespace
 
 int main(int argc, char **argv) {
   std::vector<std::filesystem::path> files;
@@ -20,7 +30,10 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "%s\n", file.c_str()); // the last line names what a crash came from
     std::ifstream stream(file, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    const std::clock_t start = std::clock(); // of a processor
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
+    const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
+    FUZZ_REQUIRE(seconds <= kMostSeconds, "took " + std::to_string(seconds) + " s of a processor");
   }
   std::printf("%zu inputs\n", files.size());
   return files.empty() ? 1 : 0;

@@ -73,6 +73,38 @@ TEST_CASE("segments of a length that no block divides take evaluations by the se
         std::optional<WideInt>(segments * whole));
 }
 
+TEST_CASE("tiles that cross thousands of cells take evaluations by the cells that differ, in sums too") {
+  struct Counted {
+    const char *body;
+    int64_t pairs, visited, full, transposedVisited, transposedFull; ///< as counted cell by cell
+  };
+  const Counted cases[] = {
+      {"%f = attn.full %a = attn.dilate %f by 2 rule(block) %b = attn.dilate %f by 4 rule(block) "
+       "%c = attn.dilate %b by 8 rule(block) %d = attn.dilate %f by 16 rule(block) %s0 = attn.segment %f by [64] "
+       "%s1 = attn.segment %a by [128] %s2 = attn.segment %b by [256] %s3 = attn.segment %c by [3] "
+       "%s4 = attn.segment %d by [1] attn.softmax lse(%s0, %s1, %s2, %s3, %s4)",
+       44214955, 132096, 0, 132096, 0},
+      {"%c = attn.causal %a = attn.dilate %c by 2 rule(block) %b = attn.dilate %c by 4 rule(block) "
+       "%d = attn.dilate %c by 7 rule(block) %e = attn.dilate %c by 12 rule(block) %s0 = attn.segment %c by [2048] "
+       "%s1 = attn.segment %a by [3] %s2 = attn.segment %b by [8192] %s3 = attn.segment %d by [16384] "
+       "%s4 = attn.segment %e by [32768] attn.softmax lse(%s0, %s1, %s2, %s3, %s4)",
+       614426089, 1816758, 4974, 1780170, 4737}};
+  for (const Counted &counted : cases) {
+    CAPTURE(counted.body);
+    auto parsed = parse(counted.body);
+    const ProblemSizes sizes = sizesOf(3, 131072, int64_t(1) << 13);
+    CHECK(countPairs(parsed->analysis, sizes) == std::optional<WideInt>(counted.pairs));
+    const TileCounts forward = countTiles(parsed->analysis, sizes, {128, 128}, Direction::Forward);
+    const TileCounts transposed = countTiles(parsed->analysis, sizes, {128, 128}, Direction::Transposed);
+    CHECK(!forward.isBound);
+    CHECK(!transposed.isBound);
+    CHECK(forward.visited == counted.visited);
+    CHECK(forward.full == counted.full);
+    CHECK(transposed.visited == counted.transposedVisited);
+    CHECK(transposed.full == counted.transposedFull);
+  }
+}
+
 TEST_CASE("dilations by rates whose common multiple is large have a closed form") {
   auto parsed = parse(
       "%f = attn.full %a = attn.dilate %f by 7 at 0 %b = attn.dilate %f by 11 at 3 %c = attn.dilate %f by 13 at 1 "
