@@ -13,6 +13,7 @@
 #include "compiler/Session/PreparedPattern.h"
 #include "runtime/Core/KernelImages.h"
 #include "runtime/Core/LaunchPlan.h"
+#include "runtime/Core/ParallelFor.h"
 
 #include <algorithm>
 #include <charconv>
@@ -276,33 +277,55 @@ static std::vector<KernelConfig> defaultsOf(const KernelRequest &request) {
   return configs;
 }
 
+/// Those from `begin` to `end`, in order.
+static std::vector<Result<CompiledVariant>> compileEach(const PreparedPattern &prepared, const KernelRequest &request,
+                                                        const std::vector<KernelConfig> &configs, size_t begin,
+                                                        size_t end) {
+  std::vector<Result<CompiledVariant>> variants(end - begin, Status::internal("not compiled"));
+  parallelFor(int64_t(end - begin), int(end - begin), [&](int, int64_t place) {
+    const KernelConfig &config = configs[begin + size_t(place)];
+    const Result<const Skeleton *> skeleton = validateConfig(request, config);
+    variants[size_t(place)] =
+        skeleton ? compileFeasible(prepared, request, config, *skeleton) : Result<CompiledVariant>(skeleton.status());
+  });
+  return variants;
+}
+
 /// The first default that the compiler accepts.
-static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, const KernelRequest &request) {
+static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, const KernelRequest &request,
+                                              int threads) {
   HEDDLE_TRY(chooseSkeleton(request).status());
+  const std::vector<KernelConfig> configs = defaultsOf(request);
   std::string reasons;
   StageTimes refused;
-  for (const KernelConfig &config : defaultsOf(request)) {
-    HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
-    auto variant = timeStage(refused, "refused", [&] { return compileFeasible(prepared, request, config, skeleton); });
-    if (!variant && variant.status().code() == StatusCode::unsupported) {
-      reasons = joined(reasons, config.skeleton() + " (" + config.summary() + "): " + variant.status().message(), "; ");
-      continue;
+  // Nearly always the first is accepted; where it is not, often several are refused.
+  for (size_t begin = 0, end = 1; begin < configs.size();
+       begin = end, end += size_t(threadCountFor(int64_t(configs.size() - end), threads))) {
+    auto variants = timeStage(refused, "refused", [&] { return compileEach(prepared, request, configs, begin, end); });
+    for (size_t place = 0; place < variants.size(); ++place) {
+      Result<CompiledVariant> &variant = variants[place];
+      const KernelConfig &config = configs[begin + place];
+      if (!variant && variant.status().code() == StatusCode::unsupported) {
+        reasons =
+            joined(reasons, config.skeleton() + " (" + config.summary() + "): " + variant.status().message(), "; ");
+        continue;
+      }
+      if (variant && !reasons.empty())
+        variant->record.note = joined(variant->record.note, "fallback: " + reasons, "; ");
+      if (variant)
+        variant->times.insert(variant->times.begin(), refused.begin(), refused.end() - 1);
+      return std::move(variant);
     }
-    if (variant && !reasons.empty())
-      variant->record.note = joined(variant->record.note, "fallback: " + reasons, "; ");
-    if (variant)
-      variant->times.insert(variant->times.begin(), refused.begin(), refused.end() - 1);
-    return variant;
   }
   return Status::unsupported("pattern '" + prepared.name + "': " + reasons +
                              "; other configurations may do, see --config");
 }
 
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
-                                       const std::string &changes) {
+                                       const std::string &changes, int threads) {
   KernelRequest request = makeRequest(prepared, shape);
   if (changes.empty())
-    return compileDefault(prepared, request);
+    return compileDefault(prepared, request, threads);
   HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
   return compileVariant(prepared, request, config);
 }

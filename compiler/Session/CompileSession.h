@@ -96,9 +96,10 @@ Result<KernelSource> variantSource(const PreparedPattern &prepared, const Kernel
 Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelShape &shape,
                                                  const std::string &changes);
 /// Without changes: the default of the first skeleton that the compiler serves without spills and warnings; the
-/// record's note says why preferred ones were passed over.
+/// record's note says why preferred ones were passed over. What stands behind a refused one is compiled by up to
+/// `threads` threads (0: one for each processor), whose number changes no kernel.
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
-                                       const std::string &changes);
+                                       const std::string &changes, int threads = 0);
 
 /// Of the preferred skeleton that can: its default, or that with the nearest block_n whose tiles are not whole.
 /// unsupported: none compiles.

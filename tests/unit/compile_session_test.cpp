@@ -304,6 +304,13 @@ TEST_CASE("six rates take more parameters than old drivers do, and a default tha
   REQUIRE_MESSAGE(portable.isOk(), portable.status().message());
   CHECK_MESSAGE(portable->record.note.find("portable_forward (block_m=128") != std::string::npos,
                 portable->record.note);
+  const KernelRecord sideBySide = portable->record;
+  for (int threads : {1, 3}) {
+    portable = compileVariant(*pattern, shape, "", threads);
+    REQUIRE_MESSAGE(portable.isOk(), portable.status().message());
+    CHECK(portable->record.contentKey == sideBySide.contentKey);
+    CHECK(portable->record.note == sideBySide.note);
+  }
 }
 
 TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") {
