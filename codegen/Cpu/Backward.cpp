@@ -6,6 +6,7 @@
 #include "codegen/Cpu/GradientTile.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "runtime/Core/ParallelFor.h"
+#include "runtime/Core/Positions.h"
 
 #include <cmath>
 #include <memory>
@@ -149,6 +150,8 @@ Status backwardOnCpu(const CpuCall &call) {
 }
 
 Status backwardAccumulateOnCpu(const CpuCall &given) {
+  if (given.pattern->info().isDetached)
+    HEDDLE_TRY(checkAllKeys(given.kOrigin));
   CpuCall call = given;
   call.accumulates = true;
   return backwardOnCpu(call);

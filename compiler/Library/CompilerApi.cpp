@@ -179,8 +179,10 @@ Status checkSearchable(const heddle_compiler &compiler, const KernelQuestion &qu
   if (!question.hasSizes)
     return Status::invalidArgument("tune: batch, heads, kv_heads, seqlen_q and seqlen_k must all be given");
   const Result<const KindSpec *> kind = findKind(question.kernel.kind);
-  if (!kind || !walksPattern(**kind) || question.kernel.outFloat32 || !question.kernel.gradientsOf.empty())
-    return Status::unsupported("tune: kind: searches are for \"forward\" and \"backward\"");
+  if (!kind || !walksPattern(**kind) || question.kernel.outFloat32)
+    return Status::unsupported("tune: kind: searches are for \"forward\" and the kinds of gradients, with out in the "
+                               "type of q");
+  HEDDLE_TRY(EmbeddedCompiler::checkGradients(question));
   if (compiler.compiler->isReadOnly())
     return Status::denied("tune: this compiler was opened for reading only, and a search needs a database to write to");
   return {};

@@ -84,6 +84,14 @@ Result<std::unique_ptr<EmbeddedCompiler>> EmbeddedCompiler::open(const CompilerO
   return made;
 }
 
+Status EmbeddedCompiler::checkGradients(const KernelQuestion &question) {
+  if (question.kernel.gradientsOf.empty())
+    return {};
+  HEDDLE_ASSIGN(const std::shared_ptr<const PreparedPattern> prepared,
+                question.pattern->prepared(walkOf(question.kernel.kind)));
+  return makeRequest(*prepared, question.kernel).validate();
+}
+
 Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
   WinnerKey key(familyOf(question), {-1, -1, -1, -1}, {});
   if (question.hasSizes) {
@@ -129,7 +137,10 @@ Result<FoundKernel> EmbeddedCompiler::soonest(const KernelQuestion &question) {
 }
 
 Result<FoundKernel> EmbeddedCompiler::serving(const KernelQuestion &question, Result<FoundKernel> found) {
-  if (!found || question.problem.kOrigin % found->kernel.plan().serves.keyOriginStep == 0)
+  if (!found)
+    return found;
+  const int64_t step = found->kernel.plan().serves.keyOriginStep;
+  if (!step || question.problem.kOrigin % step == 0)
     return found;
   Result<FoundKernel> other = made(question, Made::anyKeyOrigin);
   return other ? std::move(other) : std::move(found); // the call says what it wants
@@ -244,6 +255,7 @@ Result<FoundKernel> EmbeddedCompiler::search(const KernelQuestion &question, con
   HEDDLE_TRY(checkShape(*file, request.shape));
   HEDDLE_TRY(bindOperands(*file, {{}, {}, OperandSources::Missing::make}, request.shape));
   request.kind = question.kernel.kind;
+  request.gradientsOf = question.kernel.gradientsOf;
   request.dtype = question.kernel.dtype;
   request.headDim = question.kernel.headDim;
   request.valueDim = question.kernel.valueDim;

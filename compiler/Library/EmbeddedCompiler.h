@@ -46,6 +46,9 @@ public:
 
   bool isReadOnly() const { return options.isReadOnly; }
 
+  /// invalidArgument: the pattern has no such gradients.
+  static Status checkGradients(const KernelQuestion &question);
+
   /// Of the databases. notFound if nothing fits.
   Result<FoundKernel> stored(const KernelQuestion &question);
   /// Stored, else the default for this GPU, compiled now.

@@ -155,9 +155,9 @@ HEDDLE_API heddle_status heddle_compiler_compile(heddle_compiler *compiler, hedd
                                                  const heddle_pattern *pattern, const heddle_problem *problem,
                                                  heddle_task_done done, void *user, heddle_task **task);
 /* Searches the fastest kernel for the problem, whose sizes must all be given, in the background; task and done as of
- * heddle_compiler_compile, options may be null. Searches are for the kinds "forward" and
- * "backward"; those of a compiler run one after the other. DENIED: opened for
- * reading only. The GPU is shared with this process's own launches: times suffer from them. */
+ * heddle_compiler_compile, options may be null. Searches are for "forward" and the kinds of gradients, those of
+ * arguments ("backward_of_0_3") included, with out of the type of q; those of a compiler run one after the other.
+ * DENIED: opened for reading only. The GPU is shared with this process's own launches: times suffer from them. */
 HEDDLE_API heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_device *device,
                                               const heddle_pattern *pattern, const heddle_problem *problem,
                                               const heddle_tune_options *options, heddle_task_done done, void *user,

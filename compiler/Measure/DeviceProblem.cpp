@@ -24,7 +24,7 @@ oracle::KindCall definitionOf(const DeviceCall &call) {
   attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
   const oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK,      sizes.qOrigin,
                                 sizes.kOrigin, sizes.parameters, call.shape.operands};
-  return {call.file.pattern(), problem, call.inputs, call.scale, {}, call.outDType};
+  return {call.file.pattern(), problem, call.inputs, call.scale, call.gradientsOf, call.outDType};
 }
 
 Result<RoleTensors> launchOnce(const Device &device, const DeviceCall &call, const KernelRecord &record) {
@@ -93,11 +93,13 @@ Status DeviceProblem::bindGradients(const DeviceCall &call) {
 Result<std::vector<HostTensor>> DeviceProblem::argumentGradients() const {
   HEDDLE_TRY(device.synchronize());
   std::vector<HostTensor> tensors;
-  for (const ArgumentGradient &gradient : ofArguments) {
-    HostTensor &tensor = tensors.emplace_back(HostTensor::zeros(DType::fp32, gradient.shape));
-    HEDDLE_TRY(gradient.buffer.copyTo(tensor.data.data(), tensor.data.size()));
-  }
+  for (size_t place = 0; place < ofArguments.size(); ++place)
+    HEDDLE_TRY(readGradient(place, tensors.emplace_back(HostTensor::zeros(DType::fp32, ofArguments[place].shape))));
   return tensors;
+}
+
+Status DeviceProblem::readGradient(size_t place, HostTensor &tensor) const {
+  return ofArguments[place].buffer.copyTo(tensor.data.data(), tensor.data.size());
 }
 
 RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(*kind, sizes, dtype, outDType); }
@@ -210,13 +212,20 @@ Result<oracle::KindReport> DeviceProblem::compare(const oracle::KindReference &r
   HEDDLE_TRY(device.synchronize());
   HEDDLE_TRY(checkGuards());
   Status failure;
-  oracle::KindReport report = reference.compare([&](Role role, const oracle::RowId &id) {
+  auto rows = [&](Role role, const oracle::RowId &id) {
     Result<std::vector<double>> row = readRow(specOf(*kind->find(role)), id);
     if (row)
       return row.take();
     failure = row.status();
     return std::vector<double>(oracle::spanOf(specOf(role), sizes.shapeOf(specOf(role)), id).count, std::nan(""));
-  });
+  };
+  auto argument = [&](size_t place) {
+    HostTensor tensor = HostTensor::zeros(DType::fp32, ofArguments[place].shape);
+    if (const Status read = readGradient(place, tensor); !read.isOk())
+      failure = read;
+    return tensor;
+  };
+  oracle::KindReport report = reference.compare({rows, argument});
   HEDDLE_TRY(failure);
   return report;
 }
@@ -231,15 +240,22 @@ Status DeviceProblem::download(RoleTensors &host) const {
   return {};
 }
 
+static int64_t countNaNOf(const HostTensor &tensor) {
+  int64_t count = 0;
+  for (int64_t i = 0, end = tensor.elements(); i < end; ++i)
+    count += std::isnan(tensor.get(i));
+  return count;
+}
+
 Result<int64_t> DeviceProblem::countNaN() const {
   RoleTensors host;
   HEDDLE_TRY(download(host));
+  HEDDLE_ASSIGN(const std::vector<HostTensor> ofArguments, argumentGradients());
   int64_t count = 0;
-  for (const RoleSpec &role : rolesOf(*kind, Access::write)) {
-    const HostTensor &tensor = host.of(role.role);
-    for (int64_t i = 0, end = tensor.elements(); i < end; ++i)
-      count += std::isnan(tensor.get(i));
-  }
+  for (const RoleSpec &role : rolesOf(*kind, Access::write))
+    count += countNaNOf(host.of(role.role));
+  for (const HostTensor &gradient : ofArguments)
+    count += countNaNOf(gradient);
   return count;
 }
 

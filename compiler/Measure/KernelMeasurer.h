@@ -12,8 +12,9 @@ namespace heddle {
 
 /// The call that candidates are measured on. The inputs are drawn from the seed.
 struct MeasureSetup {
-  std::string kind = "forward"; ///< KindSpec::name
-  KernelRecord forward = {};    ///< launched once for what calls of the kind read of a forward call; empty: nothing
+  std::string kind = "forward";          ///< KindSpec::name
+  std::vector<int64_t> gradientsOf = {}; ///< as KernelShape
+  KernelRecord forward = {}; ///< launched once for what calls of the kind read of a forward call; empty: nothing
   ProblemShape shape;
   DType dtype = DType::bf16;
   int64_t headDim = 64, valueDim = 64;

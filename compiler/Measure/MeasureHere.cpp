@@ -15,12 +15,33 @@ struct LoadedCandidate {
   PreparedLaunch launch;
 };
 
-/// What every candidate shares.
-struct Bench {
+/// A call, and what it should give.
+struct CheckedCall {
   DeviceProblem problem;
-  LaunchTimer timer;
   std::unique_ptr<const oracle::KindReference> reference;
 };
+
+/// What every candidate shares.
+struct Bench {
+  CheckedCall call;
+  std::optional<CheckedCall> shorter; ///< for gradients of arguments, where `call` has too many pairs to compare them
+  LaunchTimer timer;
+};
+
+AttentionSizes sizesOf(const MeasureSetup &setup, const ProblemShape &shape) {
+  return {shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, setup.headDim, setup.valueDim};
+}
+
+/// The same call on so few queries and keys that gradients of arguments are compared; its tensors are made.
+Result<ProblemShape> shortened(const PatternFile &file, const MeasureSetup &setup) {
+  constexpr int64_t kPairs = int64_t(1) << 20; // take the definition a second
+  ProblemShape shape = setup.shape;
+  shape.batch = 1;
+  while (shape.heads * shape.seqlenQ * shape.seqlenK > kPairs && shape.seqlenQ > 1)
+    shape.seqlenQ = (shape.seqlenQ + 1) / 2, shape.seqlenK = (shape.seqlenK + 1) / 2;
+  HEDDLE_TRY(bindOperands(file, {{}, {}, OperandSources::Missing::make}, shape));
+  return shape;
+}
 
 class HereMeasurer : public KernelMeasurer {
 public:
@@ -30,21 +51,16 @@ public:
   Status ready() override {
     if (bench)
       return Status();
-    const ProblemShape &shape = setup.shape;
-    const float scale = setup.scale != 0 ? setup.scale : 1 / std::sqrt(static_cast<float>(setup.headDim));
-    const AttentionSizes sizes{shape.batch,   shape.seqlenQ, shape.seqlenK, shape.heads,
-                               shape.kvHeads, setup.headDim, setup.valueDim};
-    HEDDLE_ASSIGN(const KindSpec *kind, findKind(setup.kind));
-    HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, setup.dtype, setup.seed, *kind));
-    HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) {
-      return launchOnce(device, {file, shape, given, scale}, setup.forward);
-    }));
-    HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, {file, shape, inputs, scale}));
+    HEDDLE_ASSIGN(CheckedCall call, callOf(setup.shape, setup.verifiedRows));
+    std::optional<CheckedCall> shorter;
+    if (!setup.gradientsOf.empty() && !oracle::comparesArguments(sizesOf(setup, setup.shape))) {
+      HEDDLE_ASSIGN(const ProblemShape shape, shortened(file, setup));
+      HEDDLE_ASSIGN(shorter, callOf(shape, setup.verifiedRows));
+    }
     HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(device, setup.launchLimitSeconds));
     if (Result<ConditionMeter> opened = ConditionMeter::open(device.info().pciBusId))
       meter.emplace(opened.take());
-    bench.emplace(Bench{std::move(problem), std::move(timer),
-                        oracle::referenceOf(definitionOf({file, shape, inputs, scale}), setup.verifiedRows)});
+    bench.emplace(Bench{std::move(call), std::move(shorter), std::move(timer)});
     return Status();
   }
 
@@ -55,6 +71,8 @@ public:
       result.failure = launchFailure(report.status());
     else if (result.maxError = report->worst().maxError; !report->isOk())
       result.failure = tuner::Failure{tuner::Outcome::wrong, wrongness(*report)};
+    else if (bench->shorter)
+      result.failure = failureOfShorter(candidate);
     return result;
   }
 
@@ -68,7 +86,7 @@ public:
 
   void release(int64_t candidate) override { loaded.erase(candidate); }
 
-  Status checkInputs() override { return bench->problem.checkInputs(); }
+  Status checkInputs() override { return bench->call.problem.checkInputs(); }
 
   Status renew() override {
     loaded.clear();
@@ -85,11 +103,40 @@ public:
   }
 
 private:
+  Result<CheckedCall> callOf(const ProblemShape &shape, int64_t rows) const {
+    const float scale = setup.scale != 0 ? setup.scale : 1 / std::sqrt(static_cast<float>(setup.headDim));
+    HEDDLE_ASSIGN(const KindSpec *kind, findKind(setup.kind));
+    HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizesOf(setup, shape), setup.dtype, setup.seed, *kind));
+    HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) {
+      return launchOnce(device, {file, shape, given, scale}, setup.forward);
+    }));
+    const DeviceCall call{file, shape, inputs, scale, {}, {setup.gradientsOf.begin(), setup.gradientsOf.end()}};
+    HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call));
+    return CheckedCall{std::move(problem), oracle::referenceOf(definitionOf(call), rows)};
+  }
+
+  /// Of a candidate that is loaded and right on the call that is timed.
+  std::optional<tuner::Failure> failureOfShorter(int64_t candidate) {
+    const Kernel &kernel = loaded.find(candidate)->second.kernel;
+    auto run = [&]() -> Result<oracle::KindReport> {
+      HEDDLE_TRY(bench->shorter->problem.poison());
+      HEDDLE_ASSIGN(const AttentionArgs args, bench->shorter->problem.argumentsFor(kernel));
+      HEDDLE_TRY(bench->timer.time([&] { return kernel.launch(nullptr, args); }).status());
+      return bench->shorter->problem.compare(*bench->shorter->reference);
+    };
+    const Result<oracle::KindReport> report = run();
+    if (!report)
+      return launchFailure(report.status());
+    if (report->isOk())
+      return std::nullopt;
+    return tuner::Failure{tuner::Outcome::wrong, "on a shorter call: " + wrongness(*report)};
+  }
+
   Result<const PreparedLaunch *> load(int64_t candidate, const KernelRecord &record) {
     auto known = loaded.find(candidate);
     if (known == loaded.end()) {
       HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, record));
-      HEDDLE_ASSIGN(AttentionArgs args, bench->problem.argumentsFor(kernel));
+      HEDDLE_ASSIGN(AttentionArgs args, bench->call.problem.argumentsFor(kernel));
       HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
       known = loaded.emplace(candidate, LoadedCandidate{std::move(kernel), std::move(launch)}).first;
     }
@@ -102,9 +149,9 @@ private:
   }
 
   Result<oracle::KindReport> runOnce(int64_t candidate, const KernelRecord &record) {
-    HEDDLE_TRY(bench->problem.poison());
+    HEDDLE_TRY(bench->call.problem.poison());
     HEDDLE_TRY(timeOnce(candidate, record).status());
-    return bench->problem.compare(*bench->reference);
+    return bench->call.problem.compare(*bench->call.reference);
   }
 
   tuner::Failure launchFailure(const Status &status) const {

@@ -27,7 +27,7 @@ template <class T, class Read> Result<T> unpacked(const std::string &message, Re
 template <class Task, class F> void eachField(Task &task, F &&f) {
   auto &setup = task.setup;
   auto &shape = setup.shape;
-  f("kind", setup.kind);
+  f("kind", setup.kind), f("gradients_of", setup.gradientsOf);
   f("batch", shape.batch), f("heads", shape.heads), f("kv_heads", shape.kvHeads);
   f("seqlen_q", shape.seqlenQ), f("seqlen_k", shape.seqlenK);
   f("q_origin", shape.qOrigin), f("k_origin", shape.kOrigin), f("parameters", shape.parameters);

@@ -33,8 +33,8 @@ ReferenceGradients referenceGradients(const KindCall &call, int64_t count, int t
     reference.dK[item] = std::move(gradients.dK);
     reference.dV[item] = std::move(gradients.dV);
   });
-  for (const ArgumentResult &wanted : call.arguments)
-    if (oracle.canAffordArguments())
+  for (unsigned wanted : call.arguments)
+    if (comparesArguments(oracle.sizes()))
       reference.arguments.push_back(oracle.ofArgument(wanted));
   return reference;
 }
@@ -84,18 +84,12 @@ private:
   double plainError = 0, unit = 0;
 };
 
-/// An argument whose gradient is compared too.
-struct NamedGradient {
-  std::string argument;
-  const HostTensor *gradient;
-};
-
 class BackwardReference final : public KindReference {
 public:
   BackwardReference(const KindCall &call, int64_t rows) : gradients(referenceGradients(call, rows)) {
     attn::PatternOp pattern = call.pattern;
-    for (const ArgumentResult &wanted : call.arguments)
-      arguments.push_back({pattern.getParameterName(wanted.argument).str(), wanted.gradient});
+    for (unsigned wanted : call.arguments)
+      arguments.push_back(pattern.getParameterName(wanted).str());
     if (!call.inputs.kind->accumulates())
       return;
     addBefore(call.inputs.dQ, Role::dQ, gradients.queries, gradients.dQ);
@@ -104,15 +98,15 @@ public:
   }
 
   /// Rows of gradients whose references are all 0, of what keeps nothing, must be 0.
-  KindReport compare(const RowsOfRoles &produced) const override {
+  KindReport compare(const Produced &produced) const override {
     KindReport report;
     report.rowsChecked = int64_t(gradients.queries.size());
     report.keysChecked = int64_t(gradients.keys.size());
-    report.roles = {compareRole(Role::dQ, gradients.queries, gradients.dQ, produced),
-                    compareRole(Role::dK, gradients.keys, gradients.dK, produced),
-                    compareRole(Role::dV, gradients.keys, gradients.dV, produced)};
+    report.roles = {compareRole(Role::dQ, gradients.queries, gradients.dQ, produced.rows),
+                    compareRole(Role::dK, gradients.keys, gradients.dK, produced.rows),
+                    compareRole(Role::dV, gradients.keys, gradients.dV, produced.rows)};
     for (size_t i = 0; i < gradients.arguments.size(); ++i)
-      report.roles.push_back(compareArgument(arguments[i], gradients.arguments[i]));
+      report.roles.push_back(compareArgument(arguments[i], gradients.arguments[i], produced.argument(i)));
     if (gradients.arguments.size() < arguments.size())
       report.note = "gradients of arguments are not compared: too many pairs";
     return report;
@@ -128,18 +122,18 @@ private:
   }
 
   /// Its elements one by one, as rows.
-  static RoleReport compareArgument(const NamedGradient &wanted, const GradientRow &reference) {
+  static RoleReport compareArgument(const std::string &argument, const GradientRow &reference,
+                                    const HostTensor &gradient) {
     Comparison comparison(Role::dQ);
-    for (int64_t i = 0; i < wanted.gradient->elements(); ++i)
-      comparison.add({0, 0, i}, {{reference.exact[i]}, {reference.plain[i]}, {reference.unit[i]}},
-                     {wanted.gradient->get(i)});
+    for (int64_t i = 0; i < gradient.elements(); ++i)
+      comparison.add({0, 0, i}, {{reference.exact[i]}, {reference.plain[i]}, {reference.unit[i]}}, {gradient.get(i)});
     RoleReport report = comparison.finished();
-    report.argument = wanted.argument;
+    report.argument = argument;
     return report;
   }
 
   ReferenceGradients gradients;
-  std::vector<NamedGradient> arguments;
+  std::vector<std::string> arguments; ///< of the pattern whose gradients are compared too
 };
 
 } // namespace

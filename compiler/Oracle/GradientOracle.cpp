@@ -72,6 +72,10 @@ void addUnit(std::vector<double> &units, double unit, const HostTensor &tensor, 
 
 } // namespace
 
+bool comparesArguments(const AttentionSizes &sizes) {
+  return double(lengthOf(sizes)) * double(sizes.seqlenK) <= kBearablePairs;
+}
+
 /// What a pair adds: weight to dV, score to dQ and dK, and what rounding changes of them.
 template <class Number> struct GradientOracle::Terms {
   Number weight = 0, score = 0;
@@ -90,7 +94,7 @@ GradientOracle::GradientOracle(const KindCall &call)
       pairs(call.pattern, call.problem), chain(call.pattern, call.problem), problem(call.problem), scale(call.scale) {
   attn::PatternOp pattern = call.pattern;
   isDetached = pairs.branchCount() > 1 && pattern.getSoftmax().getGradient() == attn::Gradient::detached;
-  if (double(lengthOf(inputs.sizes)) * double(inputs.sizes.seqlenK) <= kBearablePairs)
+  if (comparesArguments(inputs.sizes))
     cache = std::make_unique<RowCache>(lengthOf(inputs.sizes));
 }
 
@@ -256,8 +260,6 @@ KeyGradients GradientOracle::ofKey(RowId id) const {
   return result;
 }
 
-bool GradientOracle::canAffordArguments() const { return cache != nullptr; }
-
 /// A key of no value and of no branch.
 template <class Number>
 GradientOracle::Terms<Number> GradientOracle::sinkTerms(RowId id, const Softmax &softmax) const {
@@ -303,9 +305,10 @@ private:
 
 } // namespace
 
-GradientRow GradientOracle::ofArgument(const ArgumentResult &wanted) const {
+GradientRow GradientOracle::ofArgument(unsigned wanted) const {
   const AttentionSizes &sizes = inputs.sizes;
-  GradientRow result = rowOfZeros(wanted.gradient->elements());
+  const bool isTensor = wanted < problem.operands.size() && problem.operands[wanted];
+  GradientRow result = rowOfZeros(isTensor ? problem.operands[wanted].elements() : 1);
   RowUnits ofOut(result.unit.size());
   auto add = [&](int64_t element, const Terms<double> &exact, const Terms<float> &plain) {
     result.exact[element] += exact.score;
@@ -315,20 +318,19 @@ GradientRow GradientOracle::ofArgument(const ArgumentResult &wanted) const {
   };
   Row room;
   for (const RowId &id : sampleRows(sizes, lengthOf(sizes))) {
-    if (chain.isSink(wanted.argument)) {
+    if (chain.isSink(wanted)) {
       const Row &softmax = rowOf({id, 0, {}}, room);
       add(result.exact.size() > 1 ? id.head : 0, sinkTerms<double>(id, softmax.exact),
           sinkTerms<float>(id, softmax.plain));
     }
     for (int64_t j = 0; j < sizes.seqlenK; ++j) {
       const ScorePlace at{id.batch, id.head, problem.qOrigin + id.row, problem.kOrigin + j};
-      const std::optional<int64_t> element = chain.elementOf(wanted.argument, at);
+      const std::optional<int64_t> element = chain.elementOf(wanted, at);
       const Pair pair = element ? pairOf(id, j) : Pair{id, j, {}};
       if (pair.branches.empty())
         continue;
       const Row &softmax = rowOf(pair, room);
-      add(*element, termsOf<double>(pair, softmax.exact, wanted.argument),
-          termsOf<float>(pair, softmax.plain, wanted.argument));
+      add(*element, termsOf<double>(pair, softmax.exact, wanted), termsOf<float>(pair, softmax.plain, wanted));
     }
     ofOut.endRow();
   }

@@ -36,9 +36,7 @@ public:
   KeyGradients ofKey(RowId id) const;
 
   /// Of a number of the pattern or all elements of a tensor, in fp32. Every pair is looked at.
-  GradientRow ofArgument(const ArgumentResult &wanted) const;
-  /// Pairs of queries and keys are few enough for that.
-  bool canAffordArguments() const;
+  GradientRow ofArgument(unsigned wanted) const;
   /// How many keys of `wanted` take a bearable time.
   int64_t affordableKeys(int64_t wanted) const;
   const AttentionSizes &sizes() const { return inputs.sizes; }

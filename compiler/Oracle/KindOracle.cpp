@@ -51,8 +51,9 @@ std::unique_ptr<const KindReference> referenceOf(const KindCall &call, int64_t r
   return oracles[call.inputs.kind - kinds().data()](call, rows);
 }
 
-KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows) {
-  return referenceOf(call, rows)->compare(rowsOf(results));
+KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows,
+                      const std::vector<HostTensor> &arguments) {
+  return referenceOf(call, rows)->compare({rowsOf(results), [&](size_t place) { return arguments[place]; }});
 }
 
 namespace {
@@ -61,9 +62,10 @@ class ForwardReference final : public KindReference {
 public:
   explicit ForwardReference(ReferenceRows rows) : rows(std::move(rows)) {}
 
-  KindReport compare(const RowsOfRoles &produced) const override {
-    const VerifyReport report = compareRows(
-        rows, [&](const RowId &id) { return RowResult{produced(Role::out, id), produced(Role::lse, id).front()}; });
+  KindReport compare(const Produced &produced) const override {
+    const VerifyReport report = compareRows(rows, [&](const RowId &id) {
+      return RowResult{produced.rows(Role::out, id), produced.rows(Role::lse, id).front()};
+    });
     return {report.rowsChecked,
             0,
             {},

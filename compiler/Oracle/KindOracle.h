@@ -44,35 +44,38 @@ using RowsOfRoles = std::function<std::vector<double>(Role role, const RowId &id
 /// `results` must outlive it.
 RowsOfRoles rowsOf(const RoleTensors &results);
 
-/// The gradient of an argument of the pattern, as a call gave it.
-struct ArgumentResult {
-  unsigned argument;
-  const HostTensor *gradient;
-};
-
 /// What was called. All must outlive it.
 struct KindCall {
   attn::PatternOp pattern;
   Problem problem;
   const AttentionInputs &inputs;
   double scale;
-  std::vector<ArgumentResult> arguments = {}; ///< of a backward call
-  std::optional<DType> outDType = {};         ///< of out; nothing: that of the inputs
+  std::vector<unsigned> arguments = {}; ///< of the pattern whose gradients a backward call gives too
+  std::optional<DType> outDType = {};   ///< of out; nothing: that of the inputs
 };
 
-/// What a call of a kind should give at sampled rows, and keys: computed once and compared with many results. Of the
-/// call, it refers to the gradients of arguments only.
+/// What a call gave: rows of its roles, and the gradient of an argument by its place among the call's.
+struct Produced {
+  RowsOfRoles rows;
+  std::function<HostTensor(size_t place)> argument = {}; ///< asked for what is compared only
+};
+
+/// What a call of a kind should give at sampled rows, and keys: computed once and compared with many results.
 class KindReference {
 public:
   virtual ~KindReference() = default;
   /// A NaN counts as an infinite error.
-  virtual KindReport compare(const RowsOfRoles &produced) const = 0;
+  virtual KindReport compare(const Produced &produced) const = 0;
 };
+
+/// Pairs of queries and keys are few enough that gradients of arguments, which all of them add to, are compared.
+bool comparesArguments(const AttentionSizes &sizes);
 
 /// At most so many rows (sampleRows) of what a call of the inputs' kind writes.
 std::unique_ptr<const KindReference> referenceOf(const KindCall &call, int64_t rows);
 
-/// Compares them with what a call wrote.
-KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows);
+/// Compares them with what a call wrote; `arguments`: gradients of those, in the order of the call's.
+KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows,
+                      const std::vector<HostTensor> &arguments = {});
 
 } // namespace heddle::oracle

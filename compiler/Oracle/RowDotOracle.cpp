@@ -30,11 +30,11 @@ public:
     }
   }
 
-  KindReport compare(const RowsOfRoles &produced) const override {
+  KindReport compare(const Produced &produced) const override {
     RoleReport report;
     report.role = Role::delta;
     for (size_t i = 0; i < rows.size(); ++i) {
-      const double value = produced(Role::delta, rows[i]).front();
+      const double value = produced.rows(Role::delta, rows[i]).front();
       const double error = std::isnan(value) ? INFINITY : std::abs(value - exact[i]);
       if (error > report.maxError) {
         report.maxError = error;

@@ -1,11 +1,13 @@
 //===- ProblemKey.cpp - which tuned kernel a problem asks for -------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "codegen/Choose/RatesOf.h"
+#include "dialect/IR/ScoreChain.h"
 #include "runtime/Core/Digest.h"
 #include "runtime/Core/Positions.h"
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace heddle {
 
@@ -22,6 +24,38 @@ ProblemShape shapeOf(const AttentionSizes &sizes) {
 std::vector<int64_t> gradientShape(const ProblemShape &shape, unsigned argument) {
   const bool isTensor = argument < shape.operands.size() && shape.operands[argument];
   return isTensor ? shape.operands[argument].shape : std::vector<int64_t>{1};
+}
+
+/// What scores, and the sink, have derivatives by, in the order of their places.
+static std::vector<unsigned> differentiable(attn::PatternOp pattern) {
+  attn::SoftmaxOp softmax = pattern.getSoftmax();
+  std::set<unsigned> numbers;
+  for (mlir::BlockArgument argument : attn::argumentsOfScores(softmax.getScores()))
+    numbers.insert(argument.getArgNumber());
+  if (mlir::Value sink = softmax.getDynamicSink())
+    numbers.insert(llvm::cast<mlir::BlockArgument>(sink).getArgNumber());
+  return {numbers.begin(), numbers.end()};
+}
+
+Result<std::vector<int64_t>> gradientArguments(const PatternFile &file, const std::vector<std::string> &names,
+                                               const std::string &kind) {
+  if (!names.empty() && !(*findKind(kind))->isBackward())
+    return Status::invalidArgument("expected a kind of gradients beside it, such as backward, got " + kind);
+  attn::PatternOp pattern = file.pattern();
+  std::vector<int64_t> found;
+  std::string known;
+  for (unsigned argument : differentiable(pattern)) {
+    const std::string name = pattern.getParameterName(argument).str();
+    known += (known.empty() ? "" : ", ") + name;
+    if (llvm::is_contained(names, name))
+      found.push_back(argument);
+  }
+  for (const std::string &name : names)
+    if (llvm::none_of(found, [&](int64_t number) { return pattern.getParameterName(unsigned(number)) == name; }))
+      return Status::invalidArgument("expected what scores of pattern '" + pattern.getSymName().str() +
+                                     "' have a derivative by (" + (known.empty() ? "nothing" : known) + "), got '" +
+                                     name + "'");
+  return found;
 }
 
 attn::TensorData tensorDataOf(const Operands &operands) {

@@ -163,6 +163,7 @@ private:
                              {"pattern", [&](const Place &at) { return readText(at, pattern.pattern); }},
                              {"name", [&](const Place &at) { return readText(at, pattern.name); }},
                              {"set", [&](const Place &at) { return readSizes(at, pattern.sizes); }},
+                             {"gradients_of", [&](const Place &at) { return readTexts(at, pattern.gradientsOf); }},
                              {"head_dims", [&](const Place &at) { return readHeadDims(at, pattern.headDims); }},
                              {"problems", [&](const Place &at) { return readProblems(at, pattern.problems); }}}));
     if (pattern.file.empty())

@@ -18,6 +18,8 @@ template <class Item> static std::string kernelText(const Item &item) {
     text += " " + size;
   if (item.kind != kinds().front().name)
     text += " " + item.kind;
+  for (size_t i = 0; i < pattern.gradientsOf.size(); ++i)
+    text += (i ? ", " : " of ") + pattern.gradientsOf[i];
   text += std::string(" ") + dtypeName(item.dtype) + " head_dim=" + std::to_string(dims.head);
   return dims.value == dims.head ? text : text + " value_dim=" + std::to_string(dims.value);
 }
@@ -58,6 +60,8 @@ template <class Item, class Use> void forEachKernel(const WorkPlan &plan, Use us
         for (const std::string &kind : plan.kinds) {
           Item item;
           item.pattern = pattern, item.dims = dims, item.dtype = dtype, item.kind = kind;
+          if (!(*findKind(kind))->isBackward())
+            item.pattern.gradientsOf.clear();
           use(std::move(item));
         }
 }

@@ -31,6 +31,8 @@ struct PlanPattern {
   std::vector<std::string> sizes;     ///< "left=1023"
   std::vector<PlanHeadDims> headDims; ///< in the place of the plan's; empty: the plan's
   std::vector<PlanProblem> problems;  ///< likewise
+  /// numbers and tensors of the pattern whose gradients kernels give too; of items of other kinds empty
+  std::vector<std::string> gradientsOf;
 };
 
 /// One kernel to compile, for all sizes of the pattern.

@@ -1,7 +1,7 @@
 //===- PackSession.cpp - every kernel of a plan into a store --------------===//
 #include "compiler/Session/PackSession.h"
 #include "codegen/Target/FindArch.h"
-#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Session/Publish.h"
 #include "runtime/Core/ParallelFor.h"
@@ -17,12 +17,19 @@ namespace {
 class PreparedPatterns {
 public:
   Status add(const PackItem &item) {
-    if (known.count(keyOf(item)))
+    if (known.count(keyOf(item)) && item.pattern.gradientsOf.empty())
       return {};
     HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::load(item.pattern.file, item.pattern.pattern));
+    HEDDLE_ASSIGN(gradients[item.str()], gradientArguments(*file, item.pattern.gradientsOf, item.kind));
+    if (known.count(keyOf(item)))
+      return {};
     HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(*file, PassFunctions::ofAll, walkOf(item.kind)));
     known.emplace(keyOf(item), std::move(prepared));
     return {};
+  }
+  std::vector<int64_t> gradientsOf(const PackItem &item) const {
+    const auto found = gradients.find(item.str());
+    return found == gradients.end() ? std::vector<int64_t>() : found->second;
   }
   const PreparedPattern &of(const PackItem &item) const { return known.at(keyOf(item)); }
 
@@ -30,6 +37,7 @@ private:
   using Key = std::tuple<std::string, std::string, Walk>;
   static Key keyOf(const PackItem &item) { return {item.pattern.file, item.pattern.pattern, walkOf(item.kind)}; }
   std::map<Key, PreparedPattern> known;
+  std::map<std::string, std::vector<int64_t>> gradients; ///< by item, where it asks for some
 };
 
 class Packing {
@@ -66,10 +74,11 @@ private:
     const PreparedPattern &prepared = patterns.of(item);
     KernelShape shape;
     shape.kind = item.kind;
+    shape.gradientsOf = patterns.gradientsOf(item);
     shape.arch = *findGpuArch(item.arch);
     shape.dtype = item.dtype;
     shape.headDim = item.dims.head, shape.valueDim = item.dims.value;
-    HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, ""));
+    HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, "", /*threads=*/1));
     HEDDLE_TRY(publishDefault(store, variant.record));
     HEDDLE_TRY(publishName(store, prepared, item.pattern.name.empty() ? prepared.name : item.pattern.name));
     PackedKernel &kernel = kernels[index];

@@ -44,6 +44,8 @@ std::vector<std::string> argumentsOf(const TuneCommand &command, const TuneItem 
     words.push_back("--name=" + item.pattern.name);
   for (const std::string &size : item.pattern.sizes)
     words.push_back("--set=" + size);
+  for (const std::string &name : item.pattern.gradientsOf)
+    words.push_back("--gradients-of=" + name);
   words.insert(words.end(), command.options.begin(), command.options.end());
   return words;
 }

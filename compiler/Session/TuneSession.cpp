@@ -100,6 +100,7 @@ Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVers
 static KernelShape kernelShapeOf(const TuneRequest &request, const GpuArch &arch) {
   KernelShape shape;
   shape.kind = request.kind;
+  shape.gradientsOf = request.gradientsOf;
   shape.arch = &arch;
   shape.dtype = request.dtype;
   shape.headDim = request.headDim;
@@ -122,6 +123,7 @@ static Result<MeasureSetup> setupOf(const PatternFile &file, const TuneRequest &
     return setup;
   KernelShape forward = kernelShapeOf(request, arch);
   forward.kind = kinds().front().name;
+  forward.gradientsOf.clear();
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file, PassFunctions::ofDefaults));
   HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, forward, ""));
   setup.forward = std::move(variant.record);

@@ -5,6 +5,7 @@
 #include "compiler/Measure/LauncherProcess.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
+#include "compiler/Views/ExplanationPrint.h"
 
 #include <iostream>
 #include <algorithm>
@@ -22,10 +23,12 @@ KernelShape kernelShapeOf(const Workload &workload, const GpuArch &arch, const K
   shape.headDim = workload.headDim;
   shape.valueDim = workload.valueDim;
   shape.queries = workload.shape.seqlenQ;
+  if (kind.isBackward())
+    shape.gradientsOf = workload.gradientsOf;
   return shape;
 }
 
-/// Of calls of the kind: that of the workload, or forward for what such calls read.
+/// Of calls of the kind: that of the workload, forward for what such calls read, or one to compare with.
 Result<ChosenKernel> kernelFor(const BenchSetup &setup, const KindSpec &kind) {
   HEDDLE_ASSIGN(const GpuArch *arch, archOf(setup.device));
   HEDDLE_ASSIGN(StoreStack stores, setup.database.openForLookup());
@@ -53,25 +56,86 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Launches kernel and matrix product in turn, so that both see the same clock.
-Status timeInTurn(const BenchSetup &setup, const PreparedLaunch &launch, MatrixRoof *roof, BenchRow &row) {
+using Launch = std::function<Status()>;
+
+/// Medians of launches in turn, so that all see the same clock.
+Result<std::vector<double>> timeInTurn(const BenchSetup &setup, const std::vector<Launch> &launches) {
   HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(setup.device));
   constexpr int kWarmups = 3;
-  std::vector<double> kernelUs, roofUs;
-  for (int64_t i = -kWarmups; i < setup.repetitions; ++i) {
-    HEDDLE_ASSIGN(double us, timer.time([&] { return launch.launch(nullptr); }));
-    double productUs = 0;
-    if (roof) {
-      HEDDLE_ASSIGN(productUs, timer.time([&] { return roof->launch(); }));
+  std::vector<std::vector<double>> times(launches.size());
+  for (int64_t i = -kWarmups; i < setup.repetitions; ++i)
+    for (size_t each = 0; each < launches.size(); ++each) {
+      HEDDLE_ASSIGN(const double us, timer.time(launches[each]));
+      if (i >= 0)
+        times[each].push_back(us);
     }
-    if (i < 0)
-      continue;
-    kernelUs.push_back(us);
-    roofUs.push_back(productUs);
+  std::vector<double> medians;
+  for (std::vector<double> &of : times)
+    medians.push_back(median(std::move(of)));
+  return medians;
+}
+
+/// Loaded for the tensors of a problem.
+struct LoadedLaunch {
+  Kernel kernel;
+  PreparedLaunch launch;
+};
+
+Result<LoadedLaunch> loadFor(DeviceProblem &problem, const BenchSetup &setup, const KernelRecord &record) {
+  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(setup.device, record));
+  HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
+  HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
+  return LoadedLaunch{std::move(kernel), std::move(launch)};
+}
+
+/// Of a deterministic kind: what its kernel is compared with.
+Status addOtherOrder(const BenchSetup &setup, DeviceProblem &problem, BenchRow &row,
+                     std::optional<LoadedLaunch> &other) {
+  const std::string name = setup.workload.kind->name, suffix = "_deterministic";
+  if (!setup.workload.kind->isDeterministic())
+    return {};
+  HEDDLE_ASSIGN(const KindSpec *kind, findKind(name.substr(0, name.size() - suffix.size())));
+  HEDDLE_ASSIGN(const ChosenKernel chosen, kernelFor(setup, *kind));
+  HEDDLE_ASSIGN(const ConfigSummary config, summarizeConfig(chosen.record.config));
+  row.inAnyOrder = OtherOrder{kind, config.skeleton + " " + config.line, {}};
+  if (!config.addedInAnyOrder.empty()) {
+    HEDDLE_ASSIGN(other, loadFor(problem, setup, chosen.record));
   }
-  row.us = median(kernelUs);
-  row.roofUs = median(roofUs);
   return {};
+}
+
+/// Times the kernel in turn with the matrix product, and with the kernel that it is compared with.
+Status timeRow(const BenchSetup &setup, DeviceProblem &problem, const PreparedLaunch &launch, MatrixRoof *roof,
+               BenchRow &row) {
+  std::optional<LoadedLaunch> other;
+  HEDDLE_TRY(addOtherOrder(setup, problem, row, other));
+  std::vector<Launch> launches = {[&] { return launch.launch(nullptr); }};
+  if (roof)
+    launches.push_back([&] { return roof->launch(); });
+  if (other)
+    launches.push_back([&] { return other->launch.launch(nullptr); });
+  HEDDLE_ASSIGN(const std::vector<double> medians, timeInTurn(setup, launches));
+  row.us = medians[0];
+  row.roofUs = roof ? medians[1] : 0;
+  if (other)
+    row.inAnyOrder->us = medians.back();
+  return {};
+}
+
+/// By the formulas of the plan, as `heddle explain` says it.
+Result<views::WorkspaceExplanation> workspaceOf(const BenchSetup &setup, const LaunchPlan &plan) {
+  const ProblemShape &shape = setup.workload.shape;
+  LaunchSymbols symbols;
+  symbols[LaunchSymbol::batch] = shape.batch;
+  symbols[LaunchSymbol::heads] = shape.heads;
+  symbols[LaunchSymbol::kvHeads] = shape.kvHeads;
+  symbols[LaunchSymbol::seqlenQ] = shape.seqlenQ;
+  symbols[LaunchSymbol::seqlenK] = shape.seqlenK;
+  symbols[LaunchSymbol::headDim] = setup.workload.headDim;
+  symbols[LaunchSymbol::valueDim] = setup.workload.valueDim;
+  symbols[LaunchSymbol::smCount] = setup.device.info().identity.smCount;
+  symbols.params = shape.parameters.data(), symbols.paramCount = int64_t(shape.parameters.size());
+  return views::workspaceOf(plan, symbols);
 }
 
 /// The same call in the second process, checked here.
@@ -84,7 +148,7 @@ Status measureElsewhere(const BenchSetup &setup, uint64_t seed, const oracle::Ki
   HEDDLE_ASSIGN(LauncherAnswer answer, launchElsewhere(setup.file, workload.shape, call));
   row.launcherUs = answer.medianUs;
   row.match = answer.match;
-  row.verified = reference.compare(oracle::rowsOf(answer.results));
+  row.verified = reference.compare({oracle::rowsOf(answer.results)});
   return {};
 }
 
@@ -115,6 +179,10 @@ std::optional<double> BenchRow::visitedPercentOfRoof() const {
                                     : std::nullopt;
 }
 
+std::optional<double> BenchRow::priceOfDeterminism() const {
+  return inAnyOrder && inAnyOrder->us ? std::optional(100 * (us / *inAnyOrder->us - 1)) : std::nullopt;
+}
+
 Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   constexpr uint64_t kSeed = 2; // tuning used 1
   const Workload &workload = setup.workload;
@@ -136,18 +204,56 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
 
   const float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
   HEDDLE_ASSIGN(AttentionInputs inputs, inputsOf(setup, scale, kSeed));
-  const DeviceCall call{setup.file, shape, inputs, scale};
+  const DeviceCall call{setup.file, shape, inputs,
+                        scale,      {},    {workload.gradientsOf.begin(), workload.gradientsOf.end()}};
   const auto reference = oracle::referenceOf(definitionOf(call), setup.verifiedRows);
   HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(setup.device, call));
-  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(setup.device, chosen.record));
-  HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
-  HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
-  HEDDLE_TRY(timeInTurn(setup, launch, roof, row));
+  HEDDLE_ASSIGN(const LoadedLaunch loaded, loadFor(problem, setup, chosen.record));
+  HEDDLE_ASSIGN(row.workspace, workspaceOf(setup, loaded.kernel.plan()));
+  HEDDLE_TRY(timeRow(setup, problem, loaded.launch, roof, row));
+  HEDDLE_TRY(problem.poison()); // what was added to has many calls in it
+  HEDDLE_TRY(loaded.launch.launch(nullptr));
   HEDDLE_ASSIGN(row.verified, problem.compare(*reference));
   HEDDLE_ASSIGN(row.missing, problem.countNaN());
   if (!setup.launcher.empty() && row.isRight())
     HEDDLE_TRY(measureElsewhere(setup, kSeed, *reference, row));
   return row;
+}
+
+/// What gradients need and cost beside their time, a line each.
+static void printOfGradients(const BenchRow &row) {
+  std::string parts;
+  for (const views::RegionExplanation &region : row.workspace.regions)
+    parts += (parts.empty() ? ": " : ", ") + region.name + " " + views::bytesText(double(region.bytes)) + " = " +
+             region.formula;
+  std::cout << "  workspace " << views::bytesText(double(row.workspace.bytes)) << parts << '\n';
+  if (!row.verified.note.empty())
+    std::cout << "  " << row.verified.note << '\n';
+  if (!row.inAnyOrder)
+    return;
+  if (const std::optional<double> price = row.priceOfDeterminism())
+    printTo(std::cout, "  deterministic: %+.1f%% (%.1f us of kind %s)\n", *price, *row.inAnyOrder->us,
+            row.inAnyOrder->kind->name);
+  else
+    printTo(std::cout, "  deterministic: so is the kernel of kind %s\n", row.inAnyOrder->kind->name);
+}
+
+static Json workspaceJson(const views::WorkspaceExplanation &workspace) {
+  Json regions = Json::array();
+  for (const views::RegionExplanation &region : workspace.regions)
+    regions.push_back({{"name", region.name}, {"formula", region.formula}, {"bytes", region.bytes}});
+  return regions;
+}
+
+/// null for kinds that promise no bits.
+static Json otherOrderJson(const BenchRow &row) {
+  if (!row.inAnyOrder)
+    return Json();
+  return {{"kind", row.inAnyOrder->kind->name},
+          {"config", row.inAnyOrder->config},
+          {"is_deterministic", !row.inAnyOrder->us},
+          {"median_us", row.inAnyOrder->us ? Json(*row.inAnyOrder->us) : Json()},
+          {"price_percent", rateJson(row.priceOfDeterminism())}};
 }
 
 void printRow(const BenchRow &row, bool withHeader) {
@@ -161,6 +267,8 @@ void printRow(const BenchRow &row, bool withHeader) {
           (long long)row.workload.headDim, row.us, rateText(row.tflops()).c_str(),
           rateText(row.percentOfRoof()).c_str(), rateText(row.visitedPercentOfRoof()).c_str(), worst.maxError,
           worst.allowedError, row.isRight() ? "yes" : "NO", row.match.c_str(), row.config.c_str());
+  if (row.workload.kind->isBackward())
+    printOfGradients(row);
   std::cout.flush();
 }
 
@@ -169,7 +277,7 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
   for (const BenchRow &row : rows) {
     const ProblemShape &shape = row.workload.shape;
     list.push_back({{"pattern", row.pattern},
-                    {"kind", row.workload.kind->name},
+                    {"kind", KindText{row.workload.kind->name, row.workload.gradientsOf}.str()},
                     {"batch", shape.batch},
                     {"seqlen_q", shape.seqlenQ},
                     {"seqlen_k", shape.seqlenK},
@@ -184,7 +292,11 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
                     {"tflops", rateJson(row.tflops())},
                     {"percent_of_roof", rateJson(row.percentOfRoof())},
                     {"visited_percent_of_roof", rateJson(row.visitedPercentOfRoof())},
+                    {"workspace_bytes", row.workspace.bytes},
+                    {"workspace_regions", workspaceJson(row.workspace)},
+                    {"in_any_order", otherOrderJson(row)},
                     {"missing", row.missing},
+                    {"note", row.verified.note},
                     {"ok", row.isRight()},
                     {"match", row.match},
                     {"config", row.config}});

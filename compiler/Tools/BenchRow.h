@@ -8,6 +8,7 @@
 #include "compiler/Measure/MatrixRoof.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
+#include "compiler/Views/Explanation.h"
 
 #include <optional>
 
@@ -18,6 +19,7 @@ struct Workload {
   ProblemShape shape;
   DType dtype;
   int64_t headDim, valueDim;
+  std::vector<int64_t> gradientsOf = {}; ///< as KernelShape
 };
 
 struct BenchSetup {
@@ -31,6 +33,13 @@ struct BenchSetup {
   int64_t verifiedRows, repetitions;
 };
 
+/// The kernel of the same gradients whose bits may depend on the run, timed in turn with the one that is measured.
+struct OtherOrder {
+  const KindSpec *kind;
+  std::string config;
+  std::optional<double> us; ///< median; none where its bits do not depend on the run either
+};
+
 struct BenchRow {
   std::string pattern, match, config;
   Workload workload;
@@ -39,6 +48,8 @@ struct BenchRow {
   std::optional<double> flops; ///< on kept pairs, whole call; none if they are too many to count without a closed form
   std::optional<double> visitedFlops; ///< on the pairs of visited tiles, as the kernel's own tile shape counts them
   int64_t missing = 0;                ///< elements of results that were NaN
+  views::WorkspaceExplanation workspace;
+  std::optional<OtherOrder> inAnyOrder; ///< of deterministic kinds
   oracle::KindReport verified;
 
   bool isRight() const { return verified.isOk() && missing == 0; }
@@ -46,6 +57,8 @@ struct BenchRow {
   /// Percent of the matrix product's rate; none without a roof.
   std::optional<double> percentOfRoof() const;
   std::optional<double> visitedPercentOfRoof() const;
+  /// What the same bits in every run cost, in percent of the other kernel's time.
+  std::optional<double> priceOfDeterminism() const;
 };
 
 Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof);

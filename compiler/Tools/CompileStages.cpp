@@ -29,7 +29,6 @@ void CompileOptions::add(CLI::App &command) {
   addArchOption(command, archs);
   shape.add(command);
   shape.addQueries(command);
-  gradientsOf.add(command);
   addValue(command, "--emit", emit, "STAGE",
            "Stage to stop at: ast, analysis, schedule, config, cuda, ptx, cubin or record")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kStageNames), std::end(kStageNames))))
@@ -129,10 +128,10 @@ static Status addCode(Artefact &artefact, const PreparedPattern &prepared, const
   return timeStage(artefact.times, "publish", [&] { return publish(prepared, options, variant.record); });
 }
 
-Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOptions &options, const GpuArch &arch) {
+Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOptions &options,
+                              const KernelShape &shape) {
   Artefact artefact;
   artefact.times = prepared.times;
-  KernelShape shape = options.shape.shape(arch);
   artefact.facts = shapeJson(prepared, shape);
   auto config =
       timeStage(artefact.times, "config", [&] { return configFor(prepared, shape, options.config.changes()); });

@@ -21,7 +21,6 @@ struct CompileOptions {
   ShapeOptions shape;
   std::vector<std::string> archs;
   ConfigOptions config;
-  GradientsOption gradientsOf;
   std::string emit = "cubin", output, publishedName;
   DatabaseOptions database;
   bool timing = false, json = false;
@@ -40,7 +39,7 @@ struct Artefact {
 Result<std::string> patternText(const PatternFile &file, EmitStage stage, bool json, StageTimes &times);
 
 /// From `config` on: one architecture. Publishes the kernel as the untuned default if --db was given.
-Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOptions &options, const GpuArch &arch);
+Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOptions &options, const KernelShape &shape);
 
 /// One line for people: file, size, registers, shared memory.
 std::string summary(const Artefact &artefact, const std::string &path);

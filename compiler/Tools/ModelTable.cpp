@@ -93,7 +93,8 @@ Result<tuner::RecordedTable> tableOf(const TableOptions &options, const Store &s
   HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, options.problem.pattern.load());
   HEDDLE_ASSIGN(const ProblemShape shape, options.problem.problem.shape(*file));
   HEDDLE_ASSIGN(const PreparedPattern prepared, preparePattern(*file, PassFunctions::ofDefaults));
-  const KernelFamily family = familyOf(prepared, options.problem.shape.shape(baselineGpuArch()));
+  HEDDLE_ASSIGN(const KernelShape kernel, options.problem.shape.shape(*file, baselineGpuArch()));
+  const KernelFamily family = familyOf(prepared, kernel);
   HEDDLE_ASSIGN(std::vector<Trial> trials, trialsOf(store, exactProblem(shape), family, options.device));
   HEDDLE_ASSIGN(const GpuArch *arch, archOfDevice(trials.front()));
   HEDDLE_ASSIGN(LoadedProblem loaded, loadProblem(options.problem, *arch));

@@ -5,7 +5,6 @@
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Messages.h"
-#include "dialect/IR/ScoreChain.h"
 #include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
@@ -14,7 +13,6 @@
 #include <filesystem>
 #include <iostream>
 #include <cmath>
-#include <set>
 
 namespace heddle::cli {
 
@@ -97,30 +95,10 @@ void GradientsOption::add(CLI::App &command) {
            "Backward: also the gradient of this number or tensor of the pattern, d_NAME, in fp32");
 }
 
-Result<std::vector<unsigned>> GradientsOption::arguments(const PatternFile &file, const std::string &kind) const {
-  attn::PatternOp pattern = file.pattern();
-  attn::SoftmaxOp softmax = pattern.getSoftmax();
-  llvm::SmallVector<mlir::Value> known;
-  llvm::append_range(known, attn::argumentsOfScores(softmax.getScores()));
-  if (softmax.getDynamicSink())
-    known.push_back(softmax.getDynamicSink());
-  std::set<unsigned> arguments;
-  for (const std::string &name : names) {
-    std::string all;
-    std::optional<unsigned> found;
-    for (mlir::Value value : known) {
-      const unsigned argument = llvm::cast<mlir::BlockArgument>(value).getArgNumber();
-      all += (all.empty() ? "" : ", ") + pattern.getParameterName(argument).str();
-      if (pattern.getParameterName(argument) == name)
-        found = argument;
-    }
-    if (!found || !(*findKind(kind))->isBackward())
-      return Status::invalidArgument("--gradients-of: expected --backward and what scores of pattern '" +
-                                     pattern.getSymName().str() + "' have a derivative by (" +
-                                     (all.empty() ? "nothing" : all) + "), got '" + name + "'");
-    arguments.insert(*found);
-  }
-  return std::vector<unsigned>(arguments.begin(), arguments.end());
+Result<std::vector<int64_t>> GradientsOption::arguments(const PatternFile &file, const std::string &kind) const {
+  Result<std::vector<int64_t>> numbers = gradientArguments(file, names, kind);
+  return numbers ? std::move(numbers)
+                 : Status(numbers.status().code(), "--gradients-of: " + numbers.status().message());
 }
 
 CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
@@ -148,6 +126,7 @@ CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
 
 void ShapeOptions::add(CLI::App &command) {
   addKindOption(command, kind);
+  gradientsOf.add(command);
   addCount(command, "--head-dim", headDim, "N", "Elements of one head of q and k")->capture_default_str();
   addCount(command, "--value-dim", valueDim, "N", "Elements of one head of v and out [head-dim]");
   addValue(command, "--dtype", dtype, "TYPE", "Element type of q, k, v: bf16 or fp16")
@@ -169,10 +148,10 @@ Status ShapeOptions::check() const {
   return Status::invalidArgument("expected --out-dtype=" + dtype + " or fp32, got " + outDtype);
 }
 
-KernelShape ShapeOptions::shape(const GpuArch &arch) const {
+Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &arch) const {
   KernelShape shape;
   shape.kind = kind;
-  shape.gradientsOf = gradientsOf;
+  HEDDLE_ASSIGN(shape.gradientsOf, gradientsOf.arguments(file, kind));
   shape.arch = &arch;
   shape.dtype = parseDType(dtype).value_or(DType::bf16);
   shape.outFloat32 = outDtype == "fp32";

@@ -54,26 +54,26 @@ struct OriginOption {
 struct GradientsOption {
   std::vector<std::string> names;
   void add(CLI::App &command);
-  /// Their numbers, ascending. invalidArgument: `kind` is not backward, or scores and sinks have no such derivative.
-  Result<std::vector<unsigned>> arguments(const PatternFile &file, const std::string &kind) const;
+  /// As gradientArguments().
+  Result<std::vector<int64_t>> arguments(const PatternFile &file, const std::string &kind) const;
 };
 
 /// --kind; unknown names are usage errors that list the known ones.
 CLI::Option *addKindOption(CLI::App &command, std::string &kind);
 
-/// --kind, --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside the
-/// architecture.
+/// --kind, --gradients-of, --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside
+/// the architecture.
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
   std::string kind = "forward", dtype = "bf16", outDtype;
-  std::vector<int64_t> gradientsOf; ///< of GradientsOption, by verbs that have it
+  GradientsOption gradientsOf;
   void add(CLI::App &command);
   /// --seqlen, for verbs that know no call.
   void addQueries(CLI::App &command);
   /// invalidArgument if out is neither of the type of q nor fp32.
   Status check() const;
-  /// Options that passed check().
-  KernelShape shape(const GpuArch &arch) const;
+  /// Options that passed check(). invalidArgument: the pattern has no such gradients.
+  Result<KernelShape> shape(const PatternFile &file, const GpuArch &arch) const;
 };
 
 /// --skeleton, --config: how a kernel is scheduled, over the default.

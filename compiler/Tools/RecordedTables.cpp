@@ -85,7 +85,9 @@ Result<bool> isOf(const NamedTable &table, const ModelProblem &problem, const Pa
   if (digest != otherDigest)
     return false;
   HEDDLE_ASSIGN(const ProblemShape otherShape, table.problem.problem.shape(*other));
-  return otherShape.parameters == shape.parameters;
+  HEDDLE_ASSIGN(const KernelShape kernel, problem.shape.shape(file, baselineGpuArch()));
+  HEDDLE_ASSIGN(const KernelShape otherKernel, table.problem.shape.shape(*other, baselineGpuArch()));
+  return otherShape.parameters == shape.parameters && otherKernel.gradientsOf == kernel.gradientsOf;
 }
 
 std::string listOf(const std::vector<NamedTable> &tables) {

@@ -26,6 +26,7 @@ struct BenchOptions {
   ConfigOptions config;
   DatabaseOptions database;
   std::string kind = "forward", dtype = "bf16", launcher, tuneBudget;
+  GradientsOption gradientsOf;
   int64_t rows = 32, repetitions = 20;
   bool json = false;
 };
@@ -39,6 +40,7 @@ Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Wor
   HEDDLE_ASSIGN(std::vector<Store> shipped, options.database.openShippedStores());
   TuneRequest request;
   request.kind = workload.kind->name;
+  request.gradientsOf = workload.gradientsOf;
   for (const Store &other : shipped)
     request.shipped.push_back(&other);
   request.shape = workload.shape;
@@ -90,13 +92,14 @@ private:
   Status runFile(const PatternFile &file) {
     DType dtype = *parseDType(options.dtype);
     const KindSpec *kind = *findKind(options.kind);
+    HEDDLE_ASSIGN(const std::vector<int64_t> gradients, options.gradientsOf.arguments(file, options.kind));
     for (int64_t headDim : options.headDims)
       for (int64_t seqlen : options.seqlens) {
         ProblemOptions problem = options.problem;
         problem.seqlen = seqlen;
         HEDDLE_ASSIGN(ProblemShape shape, problem.shape(file));
-        HEDDLE_TRY(
-            runWorkload(file, Workload{kind, shape, dtype, headDim, options.valueDim ? options.valueDim : headDim}));
+        HEDDLE_TRY(runWorkload(
+            file, Workload{kind, shape, dtype, headDim, options.valueDim ? options.valueDim : headDim, gradients}));
       }
     return {};
   }
@@ -133,6 +136,7 @@ Action addBench(CLI::App &command) {
            "patterns: files (.mlir) or names of the library ('heddle help patterns')")
       ->required();
   addKindOption(command, options->kind);
+  options->gradientsOf.add(command);
   takesCount(command.add_option("--seqlen", options->seqlens, "lengths, separated by commas"))
       ->required()
       ->delimiter(',');

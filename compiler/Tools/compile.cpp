@@ -45,8 +45,6 @@ public:
     auto file = options.pattern.load();
     HEDDLE_TRY(file.status());
     printNotes(**file);
-    HEDDLE_ASSIGN(const std::vector<unsigned> gradients, options.gradientsOf.arguments(**file, options.shape.kind));
-    options.shape.gradientsOf.assign(gradients.begin(), gradients.end());
     if (stage < EmitStage::config)
       HEDDLE_TRY(emitPattern(**file));
     else
@@ -63,7 +61,7 @@ private:
       uses.push_back(options.database.path());
     HEDDLE_TRY(checkOutput("-o", options.output, uses));
     for (const GpuArch *arch : archsOf(options.archs))
-      HEDDLE_TRY(checkOutput("-o", outputFor(options.shape.shape(*arch).archName()), uses));
+      HEDDLE_TRY(checkOutput("-o", outputFor(archName(*arch)), uses));
     return {};
   }
 
@@ -81,7 +79,8 @@ private:
         PreparedPattern prepared,
         preparePattern(file, isDefault ? PassFunctions::ofDefaults : PassFunctions::ofAll, walkOf(options.shape.kind)));
     for (const GpuArch *arch : archsOf(options.archs)) {
-      HEDDLE_ASSIGN(Artefact artefact, makeArtefact(prepared, options, *arch));
+      HEDDLE_ASSIGN(const KernelShape shape, options.shape.shape(file, *arch));
+      HEDDLE_ASSIGN(Artefact artefact, makeArtefact(prepared, options, shape));
       HEDDLE_TRY(deliver(artefact, outputFor(artefact.facts["arch"])));
     }
     return {};

@@ -77,7 +77,7 @@ Status listTo(std::ostream &stream, const ConfigsOptions &options) {
   HEDDLE_TRY(file.status());
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(**file));
   HEDDLE_ASSIGN(const GpuArch *arch, archFor(options));
-  KernelShape shape = options.shape.shape(*arch);
+  HEDDLE_ASSIGN(const KernelShape shape, options.shape.shape(**file, *arch));
   HEDDLE_ASSIGN(const ConfigList list, ConfigList::of(prepared, shape, options.config.skeleton));
   if (options.json)
     HEDDLE_TRY(printList(prepared, shape, list, options));

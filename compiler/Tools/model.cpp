@@ -39,6 +39,8 @@ std::string ModelProblem::text() const {
   addUnless("--value-dim", shape.valueDim, usual.shape.valueDim);
   if (shape.kind != usual.shape.kind)
     add("--kind", shape.kind);
+  for (const std::string &name : shape.gradientsOf.names)
+    add("--gradients-of", name);
   if (shape.dtype != usual.shape.dtype)
     add("--dtype", shape.dtype);
   if (!shape.outDtype.empty())
@@ -82,7 +84,7 @@ Result<LoadedProblem> loadProblem(const ModelProblem &problem, const GpuArch &ar
   HEDDLE_ASSIGN(loaded.file, problem.pattern.load());
   HEDDLE_ASSIGN(loaded.shape, problem.problem.shape(*loaded.file));
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(*loaded.file));
-  KernelShape shape = problem.shape.shape(arch);
+  HEDDLE_ASSIGN(KernelShape shape, problem.shape.shape(*loaded.file, arch));
   shape.queries = loaded.shape.seqlenQ;
   HEDDLE_ASSIGN(loaded.space, TuneSpace::create(std::move(prepared), shape, problem.config.skeleton));
   return loaded;

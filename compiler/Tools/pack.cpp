@@ -55,13 +55,13 @@ Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &p
   RowFilter filter;
   filter.onlyTuned = true, filter.hasTrials = false;
   filter.dtypes = plan.dtypes;
-  for (const std::string &kind : plan.kinds)
-    filter.kinds.insert(filter.kinds.end(), {kind, kind + std::string(KernelFamily::kFloatOutSuffix)});
   for (const PlanPattern &pattern : plan.patterns)
     for (const PlanHeadDims &dims : plan.headDimsOf(pattern))
       filter.headDims.push_back(dims.head);
   for (const PackedKernel &kernel : kernels)
-    filter.patterns.push_back(kernel.record.pattern);
+    filter.patterns.push_back(kernel.record.pattern), filter.kinds.push_back(kernel.record.kind);
+  for (size_t i = 0, count = filter.kinds.size(); i < count; ++i)
+    filter.kinds.push_back(filter.kinds[i] + std::string(KernelFamily::kFloatOutSuffix));
   for (size_t i = 0; i < options.tuned.size(); ++i) {
     DatabaseOptions database = options.permissions;
     database.given = options.tuned[i];

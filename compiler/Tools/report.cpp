@@ -33,6 +33,7 @@ ModelProblem problemOf(const TuneItem &item) {
   problem.problem.seqlenK = item.problem.seqlenK;
   problem.problem.sizes.assignments = item.pattern.sizes;
   problem.shape.kind = item.kind;
+  problem.shape.gradientsOf.names = item.pattern.gradientsOf;
   problem.shape.headDim = item.dims.head;
   problem.shape.valueDim = item.dims.value;
   problem.shape.dtype = dtypeName(item.dtype);
@@ -83,7 +84,7 @@ Result<Json> collect(const ReportOptions &options) {
     report::KnownProblem &known = request.problems.emplace_back();
     HEDDLE_ASSIGN(known.file, call.pattern.load());
     HEDDLE_ASSIGN(known.shape, call.problem.shape(*known.file));
-    known.kernel = call.shape.shape(baselineGpuArch());
+    HEDDLE_ASSIGN(known.kernel, call.shape.shape(*known.file, baselineGpuArch()));
   }
   return report::makeReport(request);
 }

@@ -66,11 +66,9 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
 }
 
 oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
-  oracle::KindCall kindCall = definitionOf(
-      {call.file, call.shape, call.inputs, call.scale, call.outFloat32 ? DType::fp32 : call.inputs.dtype()});
-  for (size_t i = 0; i < call.gradientsOf.size(); ++i)
-    kindCall.arguments.push_back({call.gradientsOf[i], &result.argumentGradients[i]});
-  return oracle::verifyCall(kindCall, result, rows);
+  const DType outDType = call.outFloat32 ? DType::fp32 : call.inputs.dtype();
+  return oracle::verifyCall(definitionOf({call.file, call.shape, call.inputs, call.scale, outDType, call.gradientsOf}),
+                            result, rows, result.argumentGradients);
 }
 
 Json verifyJson(const oracle::KindReport &report) {
@@ -245,7 +243,7 @@ int runRun(const RunOptions &options) {
   Status device = checkDeviceOptions(**file, options, inputs->sizes.seqlenK);
   if (!device.isOk())
     return failUsage(device);
-  Result<std::vector<unsigned>> gradientsOf = options.gradientsOf.arguments(**file, options.kind);
+  Result<std::vector<int64_t>> gradientsOf = options.gradientsOf.arguments(**file, options.kind);
   if (!gradientsOf)
     return failUsage(gradientsOf.status());
   Status writable = AtomicFile::create(options.output).status(); // before hours of work, not after
@@ -259,7 +257,7 @@ int runRun(const RunOptions &options) {
                      options.outDType == "fp32",
                      options.config,
                      options.splitKeys,
-                     *gradientsOf,
+                     {gradientsOf->begin(), gradientsOf->end()},
                      options.repeat};
   if (Status added = completeInputs(options, call, *inputs); !added.isOk())
     return fail(added);

@@ -81,9 +81,14 @@ static Status checkArch(const std::string &name) {
   return Status::invalidArgument(known.message() + meant);
 }
 
-static Status checkPattern(const PlanPattern &pattern) {
+static Status checkPattern(const PlanPattern &pattern, const std::vector<std::string> &kinds) {
   HEDDLE_ASSIGN(const auto file, (PatternOptions{pattern.file, pattern.pattern}.load()));
-  return file->checkSizeNames(pattern.sizes);
+  HEDDLE_TRY(file->checkSizeNames(pattern.sizes));
+  const auto ofGradients =
+      std::find_if(kinds.begin(), kinds.end(), [](const std::string &kind) { return (*findKind(kind))->isBackward(); });
+  const std::string &kind = ofGradients == kinds.end() ? kinds.front() : *ofGradients;
+  const Status gradients = gradientArguments(*file, pattern.gradientsOf, kind).status();
+  return gradients.isOk() ? gradients : Status(gradients.code(), "gradients_of: " + gradients.message());
 }
 
 Status checkPlanNames(const WorkPlan &plan, const std::string &label) {
@@ -91,7 +96,7 @@ Status checkPlanNames(const WorkPlan &plan, const std::string &label) {
     if (const Status known = checkArch(arch); !known.isOk())
       return Status::invalidArgument(label + ": archs: " + known.message());
   for (size_t i = 0; i < plan.patterns.size(); ++i)
-    if (const Status found = checkPattern(plan.patterns[i]); !found.isOk())
+    if (const Status found = checkPattern(plan.patterns[i], plan.kinds); !found.isOk())
       return Status::invalidArgument(label + ": patterns[" + std::to_string(i) + "]: " + found.message());
   return {};
 }

@@ -111,11 +111,11 @@ void print(const TuneOutcome &outcome, const TunePlace &place, const std::option
     printTo(std::cout, "  published to %s\n", database.c_str());
 }
 
-TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, double budget, ProgressLine &progress) {
+TuneRequest requestOf(const TuneOptions &options, const KernelShape &kernel, const ProblemShape &shape, double budget) {
   TuneRequest request;
   request.shape = shape;
-  KernelShape kernel = options.shape.shape(baselineGpuArch());
   request.kind = kernel.kind;
+  request.gradientsOf = kernel.gradientsOf;
   request.dtype = kernel.dtype;
   request.headDim = kernel.headDim;
   request.valueDim = kernel.valueDim;
@@ -129,7 +129,6 @@ TuneRequest requestOf(const TuneOptions &options, const ProblemShape &shape, dou
   request.options.workers = options.workers > 0 ? options.workers : std::max(1, processors - 1);
   request.options.ahead = 2 * request.options.workers;
   request.options.cancel = &interrupted;
-  request.options.progress = [&progress](const tuner::Progress &now) { progress.show(now); };
   return request;
 }
 
@@ -197,6 +196,9 @@ int runTune(const TuneOptions &options) {
   Result<ProblemShape> shape = options.problem.shape(**file);
   if (!shape)
     return fail(shape.status());
+  const Result<KernelShape> kernel = options.shape.shape(**file, baselineGpuArch());
+  if (!kernel)
+    return failUsage(kernel.status());
   Result<TunePlace> place = placeOf(options, **file, *shape);
   if (!place)
     return fail(place.status());
@@ -209,7 +211,8 @@ int runTune(const TuneOptions &options) {
   std::signal(SIGINT, onInterrupt);
   std::signal(SIGTERM, onInterrupt);
   ProgressLine progress;
-  TuneRequest request = requestOf(options, *shape, *budget, progress);
+  TuneRequest request = requestOf(options, *kernel, *shape, *budget);
+  request.options.progress = [&progress](const tuner::Progress &now) { progress.show(now); };
   request.model = std::move(model);
   for (const Store &other : *shipped)
     request.shipped.push_back(&other);

@@ -5,7 +5,6 @@
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Views/Explanation.h"
-#include "runtime/Core/LaunchPlan.h"
 
 namespace heddle::views {
 
@@ -45,20 +44,25 @@ static LaunchSymbols symbolsOf(const ExplainRequest &request) {
   return symbols;
 }
 
+Result<WorkspaceExplanation> workspaceOf(const LaunchPlan &plan, const LaunchSymbols &symbols) {
+  HEDDLE_ASSIGN(const WorkspaceLayout layout, evaluateWorkspace(plan, symbols));
+  WorkspaceExplanation workspace{layout.totalBytes, {}};
+  for (size_t i = 0; i < plan.regions.size(); ++i)
+    workspace.regions.push_back({plan.regions[i].name, plan.regions[i].bytes.str(), layout.bytes[i]});
+  return workspace;
+}
+
 static void explainWorkspace(const ExplainRequest &request, const KernelRequest &kernel, Explanation &result) {
   Result<LaunchPlan> plan = defaultLaunchPlan(kernel);
   if (!plan) {
     result.workspaceNote = plan.status().message();
     return;
   }
-  Result<WorkspaceLayout> layout = evaluateWorkspace(*plan, symbolsOf(request));
-  if (!layout) {
-    result.workspaceNote = layout.status().message();
-    return;
-  }
-  result.workspaceBytes = layout->totalBytes;
-  for (size_t i = 0; i < plan->regions.size(); ++i)
-    result.workspaceRegions.push_back({plan->regions[i].name, plan->regions[i].bytes.str(), layout->bytes[i]});
+  Result<WorkspaceExplanation> workspace = workspaceOf(*plan, symbolsOf(request));
+  if (workspace)
+    result.workspace = workspace.take();
+  else
+    result.workspaceNote = workspace.status().message();
 }
 
 static void explainPasses(const ExplainRequest &request, const KernelRequest &kernel,

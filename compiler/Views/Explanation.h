@@ -10,6 +10,7 @@
 #include "compiler/Views/ConfigChoices.h"
 #include "compiler/Views/KeptPairs.h"
 #include "runtime/Core/DType.h"
+#include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
 struct GpuModel;
@@ -68,6 +69,14 @@ struct RegionExplanation {
   int64_t bytes;
 };
 
+struct WorkspaceExplanation {
+  int64_t bytes = 0;
+  std::vector<RegionExplanation> regions;
+};
+
+/// Of a call of the plan. unsupported: a size is negative or far too large.
+Result<WorkspaceExplanation> workspaceOf(const LaunchPlan &plan, const LaunchSymbols &symbols);
+
 /// Counts of pairs and tiles are of one batch element, summed over the query heads; flops, bytes, workspace and the
 /// roofline are of the whole call.
 struct Explanation {
@@ -79,8 +88,7 @@ struct Explanation {
   std::optional<double> tileEfficiency; ///< kept pairs / (visited tiles * block_m * block_n)
   std::optional<WideInt> flops;         ///< 2 (head_dim + value_dim) for each kept pair
   WideInt bytes = 0;                    ///< q, k, v read once, out and lse written once
-  std::optional<int64_t> workspaceBytes;
-  std::vector<RegionExplanation> workspaceRegions;
+  std::optional<WorkspaceExplanation> workspace;
   std::string workspaceNote;           ///< why there is none
   std::vector<PassExplanation> passes; ///< in the order of their launches; none: the pattern has one pass
   std::string whyOnePass;

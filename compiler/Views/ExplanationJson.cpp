@@ -32,7 +32,7 @@ public:
     root["tile_efficiency"] = optional(said.tileEfficiency);
     root["flops"] = said.flops ? integer(*said.flops) : Json();
     root["bytes"] = integer(said.bytes);
-    root["workspace_bytes"] = optional(said.workspaceBytes);
+    root["workspace_bytes"] = said.workspace ? Json(said.workspace->bytes) : Json();
     root["workspace_regions"] = regions();
     if (!said.workspaceNote.empty())
       root["workspace_note"] = said.workspaceNote;
@@ -55,7 +55,9 @@ public:
 private:
   Json regions() const {
     Json list = Json::array();
-    for (const RegionExplanation &region : said.workspaceRegions)
+    if (!said.workspace)
+      return list;
+    for (const RegionExplanation &region : said.workspace->regions)
       list.push_back({{"name", region.name}, {"formula", region.formula}, {"bytes", region.bytes}});
     return list;
   }

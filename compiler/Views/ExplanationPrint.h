@@ -9,6 +9,9 @@
 
 namespace heddle::views {
 
+/// "66.00 KiB"
+std::string bytesText(double bytes);
+
 /// One JSON object, indented, with a final newline.
 std::string explanationJson(const PatternFile &file, const ExplainRequest &request, const Explanation &explanation,
                             bool withConfigs, const Quality *quality = nullptr);

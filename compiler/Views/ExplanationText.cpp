@@ -31,10 +31,6 @@ std::string flopsText(double value) {
   static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", nullptr};
   return scaled(value, 1000, units);
 }
-std::string bytesText(double value) {
-  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", nullptr};
-  return scaled(value, 1024, units);
-}
 
 class TextWriter {
 public:
@@ -120,9 +116,10 @@ private:
     line("bytes", bytesText(double(said.bytes)) + " (" + rolesText(Access::read, ", ") + " once, " +
                       rolesText(Access::write, " and ") + " once" +
                       (hasTensors ? ", the pattern's tensors once)" : ")"));
-    line("workspace", said.workspaceBytes ? bytesText(double(*said.workspaceBytes)) : "- (" + said.workspaceNote + ")");
-    for (const RegionExplanation &region : said.workspaceRegions)
-      line(("  " + region.name).c_str(), bytesText(double(region.bytes)) + " = " + region.formula + " bytes");
+    line("workspace", said.workspace ? bytesText(double(said.workspace->bytes)) : "- (" + said.workspaceNote + ")");
+    if (said.workspace)
+      for (const RegionExplanation &region : said.workspace->regions)
+        line(("  " + region.name).c_str(), bytesText(double(region.bytes)) + " = " + region.formula + " bytes");
     if (!said.passes.empty())
       line("chained", chained());
     if (said.roofline)
@@ -203,6 +200,11 @@ private:
 };
 
 } // namespace
+
+std::string bytesText(double value) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", nullptr};
+  return scaled(value, 1024, units);
+}
 
 std::string explanationText(const PatternFile &file, const ExplainRequest &request, const Explanation &explanation,
                             bool withConfigs) {

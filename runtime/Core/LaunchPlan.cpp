@@ -111,8 +111,8 @@ Status validateRegions(const LaunchPlan &plan) {
 }
 
 Status validateService(const PlanService &serves) {
-  if (serves.keyOriginStep < 1)
-    return Status::invalidArgument("launch plan: expected a step of key origins of at least 1, got " +
+  if (serves.keyOriginStep < 0)
+    return Status::invalidArgument("launch plan: expected a step of key origins of at least 0, got " +
                                    std::to_string(serves.keyOriginStep));
   HEDDLE_ASSIGN(const KindSpec *kind, findKind(serves.kind));
   for (Role role : serves.roles)

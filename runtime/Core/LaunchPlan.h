@@ -128,7 +128,7 @@ struct PlanService {
   // Of the kind, in the order of its table: roles that are missing here must not be given.
   std::vector<Role> roles;
   QOriginRule qOrigin = QOriginRule::given;
-  int64_t keyOriginStep = 1; // the position of key 0 must be a multiple of it
+  int64_t keyOriginStep = 1; // the position of key 0 must be a multiple of it; 0: calls have all keys (checkAllKeys)
 
   bool has(Role role) const { return std::find(roles.begin(), roles.end(), role) != roles.end(); }
 };

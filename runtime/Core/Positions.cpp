@@ -38,4 +38,12 @@ Status checkPositions(const CallPositions &call) {
   return {};
 }
 
+Status checkAllKeys(int64_t kOrigin) {
+  if (kOrigin == 0)
+    return {};
+  return Status::unsupported("k_origin: expected 0, the first of all keys, got " + num(kOrigin) +
+                             ": the pattern says gradient(detached), and the delta of a branch needs all of its keys, "
+                             "so that gradients of parts of the keys do not sum up; call it once on all keys");
+}
+
 } // namespace heddle

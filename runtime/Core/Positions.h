@@ -23,4 +23,8 @@ struct CallPositions {
 // to check.
 Status checkPositions(const CallPositions &call);
 
+// Of calls that need all keys, the first of which stands at 0, as sums over parts of them are not what one call gives:
+// gradients of detached branches. unsupported: this is one of a later part.
+Status checkAllKeys(int64_t kOrigin);
+
 } // namespace heddle

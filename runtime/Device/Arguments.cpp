@@ -258,6 +258,8 @@ Status checkCallPositions(const CallRequirements &needs, const CallInputs &input
   if (needs.serves.qOrigin != QOriginRule::given && args.q_origin != 0 && !isEnd)
     return bad("q_origin: expected 0, got " + num(args.q_origin) + "; this pattern says itself where query 0 stands (" +
                qOriginRuleName(needs.serves.qOrigin) + "), one with q_origin given takes any");
+  if (!needs.serves.keyOriginStep)
+    return checkAllKeys(args.k_origin);
   if (args.k_origin % needs.serves.keyOriginStep != 0)
     return bad("k_origin: expected a multiple of " + num(needs.serves.keyOriginStep) + ", got " + num(args.k_origin) +
                "; this kernel keeps or drops whole blocks of keys. A pattern with q_origin given takes any");

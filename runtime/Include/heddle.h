@@ -105,7 +105,8 @@ enum { HEDDLE_WITHOUT_GRAPH = 1 };
  * other nor what is read, which nobody checks. Kind "backward" reads q, k, v, d_out, and out and lse as the forward
  * call on them wrote these, and d_lse if it is given; it writes d_q, d_k and d_v completely: 0 for what keeps nothing.
  * Kind "backward_accumulate" adds them to d_q, d_k and d_v, which are fp32: calls over parts of the keys, with k_origin
- * and with out and lse of all keys, sum up to the gradients of one call, but not of patterns of gradient(detached). */
+ * and with out and lse of all keys, sum up to the gradients of one call, but not of patterns of gradient(detached), of
+ * which a call whose k_origin is not 0 is UNSUPPORTED. */
 typedef struct heddle_attention_args {
   uint32_t struct_size;
   uint32_t flags;  /* HEDDLE_WITHOUT_GRAPH; all other bits are zero */

@@ -297,6 +297,26 @@ TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
   }
 }
 
+TEST_CASE("a kernel whose gradients of parts of the keys do not sum up takes all keys, from position 0 on") {
+  LaunchPlan plan = emptyPlan();
+  plan.serves.keyOriginStep = 0;
+  const CallRequirements needs = *CallRequirements::of(plan);
+  auto statusAt = [&](int64_t origin) {
+    ForwardCall call;
+    call.args.k_origin = origin;
+    CallInputs inputs;
+    return checkArguments(forwardRecord(), needs, 132, call.args, inputs);
+  };
+  CHECK(statusAt(0).isOk());
+  for (int64_t origin : {64, -128}) {
+    const Status status = statusAt(origin);
+    CHECK(status.code() == StatusCode::unsupported);
+    CHECK_MESSAGE(status.message().find("gradient(detached), and the delta of a branch needs all of its keys") !=
+                      std::string::npos,
+                  status.str());
+  }
+}
+
 TEST_CASE("a pattern that says itself where query 0 stands refuses to be told otherwise") {
   auto statusOf = [&](QOriginRule rule, int64_t origin) {
     LaunchPlan plan = emptyPlan();

@@ -2,6 +2,7 @@
 // host's.
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Measure/DeviceProblem.h"
+#include "compiler/Measure/KernelMeasurer.h"
 #include "device_fixture.h"
 
 #include <cstring>
@@ -221,4 +222,44 @@ TEST_CASE("what calls add to is before each of them what the inputs say") {
   CHECK_FALSE(oracle::verifyCall(definitionOf(call), results, 1000).isOk());
   require(problem.poison());
   CHECK(require(problem.compare(*reference)).isOk());
+}
+
+TEST_CASE("gradients of arguments are compared, of calls with too many pairs on a shorter one") {
+  startFake();
+  Device device = require(Device::open(0));
+  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  auto recordOf = [](const char *kind, std::initializer_list<PointerSource> pointers) {
+    KernelRecord record = forwardRecord(kind);
+    record.kind = kind, record.headDim = record.valueDim = 8;
+    LaunchPlan plan{PlanService(KindText::parse(kind).name)};
+    plan.serves.qOrigin = QOriginRule::start;
+    KernelLaunch &launch = plan.launches.emplace_back();
+    launch.grid = {1, 1, 1};
+    launch.block = 128;
+    for (const PointerSource &pointer : pointers)
+      launch.appendPointer(pointer);
+    launch.appendI32(LaunchExpr::param(0)), launch.appendI32(LaunchExpr::param(1));
+    record.plan = plan.str();
+    return record;
+  };
+  const KernelRecord record = recordOf("backward_of_0", {PointerSource::operand(0), PointerSource::gradient(0)});
+  for (const int64_t length : {100, 4096}) {
+    CAPTURE(length);
+    MeasureSetup setup;
+    setup.kind = "backward", setup.gradientsOf = {0};
+    setup.forward = recordOf("forward", {PointerSource::operand(0)});
+    setup.headDim = setup.valueDim = 8;
+    setup.verifiedRows = 0; // nobody writes anything
+    setup.shape.seqlenQ = setup.shape.seqlenK = length;
+    setup.shape.parameters = require(file->bindParameters({"reach=9"}));
+    require(bindOperands(*file, {{}, {}, OperandSources::Missing::make}, setup.shape));
+    const std::unique_ptr<KernelMeasurer> measurer = measureHere(device, *file, setup);
+    require(measurer->ready());
+    const tuner::Verification found = measurer->verify(1, record);
+    REQUIRE(found.failure);
+    CHECK(found.failure->outcome == tuner::Outcome::wrong);
+    const std::string words = found.failure->message;
+    CHECK_MESSAGE(words.find("of d_table inf, allowed ") != std::string::npos, words);
+    CHECK((words.find("on a shorter call: ") == 0) == (length == 4096));
+  }
 }

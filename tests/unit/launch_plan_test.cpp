@@ -284,7 +284,7 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 8 i32 1\n", "slot at offset 8: expected to end inside"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i64 1\nslot 4 i32 1\n", "overlap"},
         Case{"heddle-plan 3\nlaunch k\nparams 128\nslot 0 tensor_map 0\n", "one of 0 tensor maps"},
-        Case{"heddle-plan 3\nkey_origin_step 0\nlaunch k\n", "step of key origins of at least 1, got 0"},
+        Case{"heddle-plan 3\nkey_origin_step -1\nlaunch k\n", "step of key origins of at least 0, got -1"},
         Case{"heddle-plan 3\nq_origin middle\n", "line 2: no q_origin rule 'middle'"},
         Case{"heddle-plan 3\nroles q w\n", "line 2: expected q, k, v"},
         Case{"heddle-plan 3\nroles operand1\n", "line 2: expected a role"},

@@ -415,12 +415,15 @@ TEST_CASE("gradients that no kernel serves are refused with what each lacks, and
           "pattern") {
   DeviceSession session;
   heddle_task *task = nullptr;
-  for (const char *kind : {"row_dot", "backward_fp32_out", "backward_of_0"}) {
+  auto refused = [&](const char *kind, heddle_status code, const char *words) {
     session.problem.kind = kind;
     CHECK_REFUSED(heddle_compiler_tune(session.compiler.get(), session.device.get(), session.pattern.get(),
                                        &session.problem, nullptr, nullptr, nullptr, &task),
-                  HEDDLE_UNSUPPORTED, "searches are for \"forward\" and \"backward\"");
-  }
+                  code, words);
+  };
+  for (const char *kind : {"row_dot", "backward_fp32_out"})
+    refused(kind, HEDDLE_UNSUPPORTED, "searches are for \"forward\" and the kinds of gradients");
+  refused("backward_of_0", HEDDLE_INVALID_ARGUMENT, "scores and sinks have no derivative by argument 0");
   session.problem.kind = "backward";
   session.problem.head_dim = 4096;
   for (uint32_t flags : {0u, uint32_t(HEDDLE_FIRST_SOON)}) {

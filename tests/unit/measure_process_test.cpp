@@ -72,6 +72,7 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
   task.setup.dtype = DType::fp16;
   task.setup.seed = ~uint64_t(0);
   task.setup.kind = "backward";
+  task.setup.gradientsOf = {0, 3};
   task.setup.forward = smallKernel();
   task.setup.scale = 0.25f;
   task.pattern = "text";
@@ -87,6 +88,7 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
   CHECK(read.setup.dtype == DType::fp16);
   CHECK(read.setup.seed == ~uint64_t(0));
   CHECK(read.setup.kind == "backward");
+  CHECK(read.setup.gradientsOf == std::vector<int64_t>{0, 3});
   CHECK(read.setup.forward.cubin == task.setup.forward.cubin);
   CHECK(read.setup.scale == 0.25f);
   CHECK(read.operandFile == "/tmp/x");

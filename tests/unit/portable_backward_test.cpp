@@ -128,6 +128,17 @@ TEST_CASE("detached branches add sums for their deltas first; all that adds begi
   }
 }
 
+TEST_CASE("plans of detached branches that add to gradients want all keys") {
+  for (const char *kind : {"backward", "backward_accumulate"})
+    for (bool isDetached : {false, true}) {
+      KernelRequest request = requestOf(128);
+      request.variants = request.transposed = {{1, {1, 1, 4}}};
+      request.kind = kind, request.isDetached = isDetached;
+      const bool wantsAll = isDetached && std::string(kind) == "backward_accumulate";
+      CHECK(defaultPlan(request).serves.keyOriginStep == (wantsAll ? 0 : 1));
+    }
+}
+
 TEST_CASE("a block for every key tile of a kv head, with keys in classes where they have a rate") {
   for (const auto &[variants, most] :
        std::vector<std::pair<std::vector<VariantRates>, int64_t>>{{{{1, {1}}}, 6},

@@ -67,6 +67,20 @@ TEST_CASE("kinds are packed and tuned beside each other, and forward goes withou
         "backward_deterministic, backward_accumulate_deterministic, got \"sideways\"");
 }
 
+TEST_CASE("gradients of what a pattern reads are those of its items of gradients") {
+  const WorkPlan plan = parsed(
+      R"({"patterns": [{"file": "a.mlir", "gradients_of": ["bias", "cap"]}, {"file": "a.mlir", "gradients_of": "cap"}, "a.mlir"],
+                                  "head_dims": 64, "archs": "sm_90a", "kinds": ["forward", "backward"],
+                                  "problems": {"heads": 4, "seqlen": 16}})");
+  const std::vector<PackItem> kernels = plan.packItems();
+  REQUIRE(kernels.size() == 4);
+  CHECK(kernels[0].str() == "a.mlir bf16 head_dim=64 sm_90a");
+  CHECK(kernels[1].str() == "a.mlir backward of bias, cap bf16 head_dim=64 sm_90a");
+  CHECK(kernels[2].str() == "a.mlir backward of cap bf16 head_dim=64 sm_90a");
+  CHECK(kernels[3].pattern.gradientsOf.empty());
+  CHECK(plan.tuneItems()[1].str() == "a.mlir backward of bias, cap bf16 head_dim=64 1x4x16");
+}
+
 TEST_CASE("what is left out, and what is said twice") {
   const WorkPlan plan =
       parsed(R"({"patterns": ["a.mlir", "a.mlir", {"file": "a.mlir", "set": {"left": 1}}], "archs": "sm_80",

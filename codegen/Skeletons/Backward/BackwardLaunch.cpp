@@ -110,6 +110,8 @@ BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t
   const TileGrain grain(request, blockM, blockN);
   if (grain.tilesAreWhole || grain.square > 1)
     plan.serves.keyOriginStep = keyOriginStep(request, grain.tilesAreWhole ? blockN : grain.square);
+  if (request.isDetached && (*findKind(request.kind))->accumulates())
+    plan.serves.keyOriginStep = 0;
 }
 
 TileGrain::TileGrain(const KernelRequest &request, int64_t blockM, int64_t blockN) : tilesAreWhole(0), square(1) {

@@ -62,10 +62,10 @@ struct Call {
     const attn::ProblemSizes sizes = sizesOf(*file, shape);
     return {sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters, shape.operands};
   }
-  oracle::KindCall kindCall(const std::vector<HostTensor> &ofArguments = {}) const {
+  oracle::KindCall kindCall(bool hasArguments = false) const {
     oracle::KindCall call{file->pattern(), problem(), inputs, scale, {}};
-    for (size_t i = 0; i < ofArguments.size(); ++i)
-      call.arguments.push_back({arguments()[i], &ofArguments[i]});
+    if (hasArguments)
+      call.arguments = arguments();
     return call;
   }
   /// What scores, and sinks, have derivatives by.
@@ -97,6 +97,11 @@ struct Call {
   /// Computes a call of the kind on the CPU, from the inputs.
   void compute(const KindSpec &kind, RoleTensors &results, int threads = 0, int block = 16,
                std::vector<HostTensor> *ofArguments = nullptr) const {
+    const Status status = tryToCompute(kind, results, threads, block, ofArguments);
+    REQUIRE_MESSAGE(status.isOk(), status.message());
+  }
+  Status tryToCompute(const KindSpec &kind, RoleTensors &results, int threads = 0, int block = 16,
+                      std::vector<HostTensor> *ofArguments = nullptr) const {
     RoleTensors empty = emptyResultsOf(kind, inputs.sizes, inputs.dtype(), inputs.dtype());
     CpuCall call;
     call.pattern = jit.get();
@@ -129,8 +134,7 @@ struct Call {
            pattern.isOperand(argument) && attn::hasExtent(pattern, argument, attn::Extent::SeqlenQ)});
     }
     call.blockM = block, call.blockN = block + 3, call.threads = threads;
-    const Status status = cpuFunctionOf(kind)(call);
-    REQUIRE_MESSAGE(status.isOk(), status.message());
+    return cpuFunctionOf(kind)(call);
   }
   RoleTensors gradients(int threads = 0, int block = 16) const {
     RoleTensors results;
