@@ -8,6 +8,7 @@ import sys
 import heddle
 import pytest
 from heddle.words import causal, documents, number, softcap, tensor, union, window
+from heddle.words import lse as lse_of
 
 np = pytest.importorskip("numpy")
 import device_arrays  # noqa: E402
@@ -100,6 +101,21 @@ def test_what_nothing_can_be_added_to_is_named(change, message):
 
 
 @pytest.mark.compiler
+def test_parts_of_the_keys_of_detached_branches_are_refused():
+    pattern = heddle.pattern(lse_of(NEAR, causal.segment(4), gradient="detached"))
+    (q, k, v), d_out, _ = draw()
+    out, lse = heddle.attention(q, k, v, pattern, return_lse=True)
+    sums = tuple(np.zeros(each.shape, np.float32) for each in (q, k, v))
+    whole = heddle.attention_backward(d_out, q, k, v, out, lse, pattern)
+    for found, each in zip(heddle.attention_backward(d_out, q, k, v, out, lse, pattern, add_to=sums), whole):
+        np.testing.assert_allclose(found, each, atol=1e-6)
+    part = [np.ascontiguousarray(each[:, 4:]) for each in (k, v)]
+    of_part = (sums[0], *(np.zeros(each.shape, np.float32) for each in part))
+    with pytest.raises(heddle.UnsupportedError, match=r"k_origin: expected 0, the first of all keys, got 4: the pattern says gradient\(detached\)"):
+        heddle.attention_backward(d_out, q, *part, out, lse, pattern, k_origin=4, add_to=of_part)
+
+
+@pytest.mark.compiler
 def test_gradients_of_numbers_tensors_and_sinks():
     pattern = heddle.pattern(union(NEAR, scores=softcap(number("cap", 2.0, min=0.5)).bias(tensor("b", "1x?x?x?xf32")), sink=number("drain", 0.5)))
     tensors, d_out, d_lse = draw()
@@ -175,6 +191,16 @@ def on_hopper(database):
         heddle.attention_backward(*tensors, "sliding_window", left=3, gradients_of=("left",))
     launches = driver.fakeCudaCalls(b"cuLaunchKernel")
     assert heddle.kernel(*tensors[1:4], "causal", backward=True).content_key != heddle.kernel(*tensors[1:4], "causal").content_key
+    plain, given = heddle.kernel(*tensors[1:4], capped, backward=True, drain=drain), heddle.kernel(*tensors[1:4], capped, backward=True, drain=drain, gradients_of="cap")
+    steady = heddle.kernel(*tensors[1:4], "causal", backward=True, deterministic=True)
+    assert given.content_key != plain.content_key and "reduce=2" in steady.config.split()
+    with pytest.raises(heddle.InvalidArgumentError, match="no derivative by argument 0"):
+        heddle.tune("sliding_window", *tensors[1:4], left=3, backward=True, gradients_of=("left",))
+    with pytest.raises(heddle.InvalidArgumentError, match="gradients_of: expected backward=True beside it"):
+        heddle.kernel(*tensors[1:4], capped, drain=drain, gradients_of="cap")
+    task = heddle.tune(capped, *tensors[1:4], drain=drain, backward=True, gradients_of="cap", budget=600, wait=False)
+    task.cancel()
+    assert task.kernel().content_key == given.content_key  # of the kind that is searched
     with pytest.raises(heddle.UnsupportedError, match="512"):
         heddle.attention_backward(*on_device(512), "causal")
     with pytest.raises(heddle.InvalidArgumentError, match="d_q: dtype: expected fp32, which the gradient is added to, got bf16"):
@@ -186,6 +212,10 @@ def on_hopper(database):
     assert driver.fakeCudaCalls(b"cuMemsetD32Async") == clears and driver.fakeCudaCalls(b"cuLaunchKernel") > launches  # no sums to add to
     sums = tuple(device_arrays.Space.empty((1, 64, heads, 64), "float32", 0) for heads in (4, 2, 2))
     assert heddle.attention_backward(*tensors, "causal", add_to=sums) == sums
+    launches = driver.fakeCudaCalls(b"cuLaunchKernel")
+    with pytest.raises(heddle.UnsupportedError, match="needs all of its keys"):
+        heddle.attention_backward(*tensors, heddle.pattern(lse_of(causal, causal.segment(32), gradient="detached")), add_to=sums, k_origin=64)
+    assert driver.fakeCudaCalls(b"cuLaunchKernel") == launches
 
 
 @pytest.mark.compiler

@@ -211,6 +211,13 @@ def call_values(pattern, given):
     return values, tensors
 
 
+def kind_text(kind, pattern, gradients_of, is_fp32_out=False):
+    """As questions about kernels name it; None is a forward call."""
+    numbers_of = sorted({pattern.argument(name).id for name in gradients_of})
+    text = kind.name + ("_of_" + "_".join(map(str, numbers_of)) if numbers_of else "") + ("_fp32_out" if is_fp32_out else "")
+    return None if text == _kinds.FORWARD.name else text.encode()
+
+
 def _describe(tensor, view):
     tensor.ptr, tensor.dtype = view.ptr, _CODES[view.dtype]
     tensor.size[:], tensor.stride[:] = view.shape, view.stride
@@ -239,9 +246,7 @@ class Call:
         self.reference = C.byref(args)
         is_other = any(role.element == "outDtype" and views[role.name].dtype != inputs.first.dtype for role in inputs.kind.roles if role.name in views)
         self.gradients_of = getattr(spec, "gradients_of", ())
-        numbers_of = sorted({self.pattern.argument(name).id for name in self.gradients_of})
-        kind = inputs.kind.name + ("_of_" + "_".join(map(str, numbers_of)) if numbers_of else "") + ("_fp32_out" if is_other else "")
-        self.kind = None if kind == _kinds.FORWARD.name else kind.encode()
+        self.kind = kind_text(inputs.kind, self.pattern, self.gradients_of, is_other)
 
     def _set_operands(self, tensors):
         self.lengths = lengths = {name: view.shape[-1] for name, view in tensors.items() if self.pattern.argument(name).takes_length}

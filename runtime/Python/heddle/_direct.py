@@ -2,9 +2,9 @@
 import ctypes as C
 import sys
 import time
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Tuple
 
-from . import _call, _engine, _library, patterns
+from . import _call, _engine, _kinds, _library, patterns
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
@@ -142,14 +142,34 @@ def call_of(spec):
     return call
 
 
-def _question(spec, backward):
+class Gradients(NamedTuple):
+    """Which gradients a kernel that is asked about gives."""
+    backward: bool = False
+    gradients_of: Tuple[str, ...] = ()
+    deterministic: bool = False
+
+    def given(self):
+        return {name: value or None for name, value in self._asdict().items()}
+
+
+def gradients(backward, gradients_of, deterministic):
+    names = (gradients_of,) if isinstance(gradients_of, str) else tuple(gradients_of)
+    if not backward and (names or deterministic):
+        raise InvalidArgumentError(f"{'gradients_of' if names else 'deterministic'}: expected backward=True beside it, forward kernels have no such choice")
+    return Gradients(bool(backward), names, bool(deterministic))
+
+
+def _question(spec, wanted):
     question = call_of(spec).question()
-    return question._replace(kind=b"backward") if backward else question
+    if not wanted.backward:
+        return question
+    kind = _kinds.of_gradients(False, wanted.deterministic)
+    return question._replace(kind=_call.kind_text(kind, spec.pattern, wanted.gradients_of))
 
 
-def kernel(spec, backward):
-    spec = _resolved(spec, "kernel", backward=backward or None)
-    return _engine.engine().ask(_question(spec, backward))
+def kernel(spec, wanted):
+    spec = _resolved(spec, "kernel", **wanted.given())
+    return _engine.engine().ask(_question(spec, wanted))
 
 
 class Task:
@@ -191,15 +211,15 @@ class Search(NamedTuple):
     budget: float
     wait: bool
     strategy: Optional[str]
-    backward: bool
+    wanted: Gradients
 
 
 def tune(spec, search):
     library = _library.compiler_library("heddle.tune")
-    budget, wait, strategy, backward = search
+    budget, wait, strategy, wanted = search
     spec = _resolved(spec, "tune", strategy=strategy, budget=None if budget == 20.0 else budget, wait=None if wait else wait,
-                     backward=backward or None)
-    question = _question(spec, backward)
+                     **wanted.given())
+    question = _question(spec, wanted)
     engine, problem = _engine.engine(), question.problem()
     options = S.sized(S.TuneOptions, budget_seconds=budget, strategy=strategy.encode() if strategy else None)
     task = Task(library, library.opened("heddle_compiler_tune", engine.compiler, engine.device(question.device), question.pattern.handle,

@@ -55,7 +55,7 @@ def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=
     out, lse      what heddle.attention gave for q, k, v and the same pattern, scale, origins and arguments, with return_lse=True
     gradients_of  names of numbers and tensors that the pattern's scores read, or of its sink
     add_to        (d_q, d_k, d_v) in fp32, which this call adds to and returns: with out and lse of all keys and k_origin, calls over parts of
-                  the keys sum up to the gradients of one call. Not where the pattern says gradient(detached), whose branches must be whole
+                  the keys sum up to the gradients of one call. UnsupportedError of parts where the pattern says gradient(detached)
     deterministic the same bits in every run: always so in host memory; on a GPU UnsupportedError where no kernel does it. PyTorch's
                   torch.use_deterministic_algorithms(True) asks for it too, also of autograd
 
@@ -135,18 +135,22 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
                                Prepared)
 
 
-def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False, **arguments: Any) -> _engine.Kernel:
-    """The kernel that a call with these tensors, or the call for its gradients, would run now."""
-    return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments), backward)
+def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False,
+           gradients_of: Sequence[str] = (), deterministic: bool = False, **arguments: Any) -> _engine.Kernel:
+    """The kernel that a call with these tensors would run now; with backward=True that of the call for its gradients, which gradients_of and
+    deterministic say as in heddle.attention_backward."""
+    wanted = _direct.gradients(backward, gradients_of, deterministic)
+    return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments), wanted)
 
 
 def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = True, strategy: Optional[str] = None,
-         q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False, **arguments: Any):
-    """Searches the fastest kernel for calls with these sizes (backward=True: for those of their gradients) for `budget` seconds, and files it in the
-    database.
+         q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False, gradients_of: Sequence[str] = (), deterministic: bool = False,
+         **arguments: Any):
+    """Searches the fastest kernel for calls with these sizes (backward=True: for those of their gradients, with gradients_of and deterministic as in
+    heddle.attention_backward) for `budget` seconds, and files it in the database.
 
     Returns the winner as a heddle.Kernel, or, with wait=False, a Task at once. Calls use the winner once the Task was waited for, else when
     they next ask for a better kernel, at the latest a minute after the search. Needs the compiler and a GPU, which searches share with this process's own work.
     """
     spec = _call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments)
-    return _outside("tune")(spec, _direct.Search(budget, wait, strategy, backward))
+    return _outside("tune")(spec, _direct.Search(budget, wait, strategy, _direct.gradients(backward, gradients_of, deterministic)))
