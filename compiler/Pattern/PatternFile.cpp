@@ -165,8 +165,10 @@ void PatternFile::analyse(attn::PatternOp pattern) {
 }
 
 void PatternFile::analyseChosen() {
-  analysed = attn::analyze(chosen);
-  if (auto split = attn::withSplitUnion(chosen, analysed); succeeded(split)) {
+  canonicalModule = attn::canonicalPattern(chosen);
+  canonicalPattern = *canonicalModule->getOps<attn::PatternOp>().begin();
+  analysed = attn::analyze(canonicalPattern);
+  if (auto split = attn::withSplitUnion(canonicalPattern, analysed); succeeded(split)) {
     loweredModule = std::move(*split);
     loweredPattern = *loweredModule->getOps<attn::PatternOp>().begin();
     analysed = attn::analyze(lowered());
@@ -268,7 +270,7 @@ Result<AttentionSchedule> PatternFile::schedule() const {
 }
 
 std::vector<PatternFile::Pass> PatternFile::passes(std::string &whyNone) const {
-  attn::ChainedPasses chain = attn::chainedPasses(chosen, analysed);
+  attn::ChainedPasses chain = attn::chainedPasses(canonicalPattern, analysed);
   whyNone = std::move(chain.whyNone);
   std::vector<Pass> result;
   for (OwningOpRef<ModuleOp> &owned : chain.modules) {
@@ -342,7 +344,7 @@ static void orderByUse(attn::PatternOp pattern) {
 
 Result<std::string> PatternFile::digest() const {
   OwningOpRef<ModuleOp> copy = ModuleOp::create(UnknownLoc::get(&source->context));
-  auto pattern = cast<attn::PatternOp>(attn::PatternOp(chosen)->clone());
+  auto pattern = cast<attn::PatternOp>(attn::PatternOp(canonicalPattern)->clone());
   copy->push_back(pattern);
   PassManager passes(&source->context);
   OpPassManager &nested = passes.nest<attn::PatternOp>();
@@ -356,7 +358,7 @@ Result<std::string> PatternFile::digest() const {
   std::string text;
   llvm::raw_string_ostream stream(text);
   copy->print(stream, OpPrintingFlags().printGenericOpForm());
-  return sha256Hex("attn-normal-form-3\n" + text);
+  return sha256Hex("attn-normal-form-4\n" + text);
 }
 
 PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {

@@ -41,8 +41,11 @@ public:
                         const std::function<void(const PatternFile &)> &visit);
 
   attn::PatternOp pattern() const { return chosen; }
-  /// The pattern as it is analysed and compiled: its union may have become branches (attn-split-union).
-  attn::PatternOp lowered() const { return loweredPattern ? loweredPattern : chosen; }
+  /// The pattern in the one way of writing that all texts of it have (attn-canonical-sets).
+  attn::PatternOp canonical() const { return canonicalPattern; }
+  /// The pattern as it is analysed and compiled: the union of the canonical one may have become branches
+  /// (attn-split-union).
+  attn::PatternOp lowered() const { return loweredPattern ? loweredPattern : canonicalPattern; }
   const std::string &path() const { return label; }
   const attn::PatternAnalysis &analysis() const { return analysed; }
 
@@ -71,7 +74,7 @@ public:
   /// The verified pattern as MLIR text, ending with a newline.
   std::string text() const;
 
-  /// Hex digest of the normalised pattern without names and locations: equal for two spellings of one pattern, also
+  /// Hex digest of the canonical pattern without names and locations: equal for two spellings of one pattern, also
   /// with its ops in another order. The order of arguments counts: calls give them by number.
   Result<std::string> digest() const;
 
@@ -93,8 +96,8 @@ private:
   void analyseChosen();
   struct Source;
   std::shared_ptr<Source> source;
-  mlir::OwningOpRef<mlir::ModuleOp> loweredModule; ///< only where lowering changed the pattern
-  attn::PatternOp chosen, loweredPattern;
+  mlir::OwningOpRef<mlir::ModuleOp> canonicalModule, loweredModule; ///< lowered: only where a union became branches
+  attn::PatternOp chosen, canonicalPattern, loweredPattern;
   attn::PatternAnalysis analysed;
   std::string label, warnings;
   StageTimes stageTimes;

@@ -73,8 +73,8 @@ Result<KeptPairs> keptPairsOf(const PatternFile &file, const ProblemSizes &sizes
   bool isCutShort = false;
   if (std::optional<WideInt> count = countPairs(file.analysis(), sizes, &isCutShort))
     return KeptPairs{count, closedFormNote(file)};
-  if (file.lowered() != file.pattern()) // as one union: branches without common pairs are made of more pieces
-    if (std::optional<WideInt> count = countPairs(analyze(file.pattern()), sizes, &isCutShort))
+  if (file.lowered() != file.canonical()) // as one union: branches without common pairs are made of more pieces
+    if (std::optional<WideInt> count = countPairs(analyze(file.canonical()), sizes, &isCutShort))
       return KeptPairs{count, closedFormNote(file)};
   if (pairsToTry(file, sizes) > effort.mostPairs)
     return KeptPairs{std::nullopt, whyUncounted(file, sizes, effort, isCutShort)};

@@ -173,13 +173,36 @@ void chooseColumnClass(BranchRanges &branch, const std::vector<ColumnClass> &cla
   branch.columnCount = max(ceilDiv(sides.columnLength - branch.columnResidue, branch.columnRate), 0);
 }
 
-/// One piece without lattices and cells that covers all of `pieces`.
+bool areEqual(const Congruence &a, const Congruence &b) { return a.modulus == b.modulus && a.residue == b.residue; }
+bool areEqual(const CellLoop &a, const CellLoop &b) { return a.cell == b.cell; }
+
+/// Of the first piece what all have.
+template <class Part> std::vector<Part> common(const PieceList &pieces, std::vector<Part> Piece::*parts) {
+  std::vector<Part> result;
+  for (const Part &part : pieces[0].*parts)
+    if (std::all_of(pieces.begin(), pieces.end(), [&](const Piece &piece) {
+          return std::any_of((piece.*parts).begin(), (piece.*parts).end(),
+                             [&](const Part &other) { return areEqual(part, other); });
+        }))
+      result.push_back(part);
+  return result;
+}
+
+/// One piece that covers all of `pieces`, with the lattices and cells that they have in common.
 Piece coverOf(const PieceList &pieces, const Sides &sides) {
   Piece cover;
   cover.masked = true;
   cover.reason = "it stands for several pieces";
-  auto everywhere = [](const IntExpr &bound) {
-    return bound && !bound.dependsOn(Symbol::Cell) && !bound.dependsOn(Symbol::TileFirst);
+  cover.qLattice = common(pieces, &Piece::qLattice);
+  cover.kLattice = common(pieces, &Piece::kLattice);
+  cover.tie = common(pieces, &Piece::tie);
+  cover.cells = common(pieces, &Piece::cells);
+  const bool inCells = std::all_of(pieces.begin(), pieces.end(),
+                                   [&](const Piece &piece) { return piece.cells.size() == cover.cells.size(); });
+  if (!inCells)
+    cover.cells.clear();
+  auto everywhere = [&](const IntExpr &bound) {
+    return bound && (inCells || !bound.dependsOn(Symbol::Cell)) && !bound.dependsOn(Symbol::TileFirst);
   };
   auto widest = [&](Interval Piece::*axis, IntExpr Interval::*end, IntExpr (*widen)(IntExpr, IntExpr)) {
     IntExpr result;
@@ -230,6 +253,44 @@ BranchRanges buildBranch(PieceList pieces, int64_t rowRate, const Sides &sides) 
   return branch;
 }
 
+/// The last ones become one piece where there are more than are kept apart. Returns what was done.
+std::string joinSurplus(PieceList &pieces, const Sides &sides) {
+  const size_t count = pieces.size();
+  if (count <= kMaxPieces)
+    return "";
+  const auto first = pieces.begin() + (kMaxPieces - 1);
+  Piece cover = coverOf(PieceList(first, pieces.end()), sides);
+  pieces.erase(first, pieces.end());
+  pieces.push_back(std::move(cover));
+  return std::to_string(count) + " pieces, at most " + std::to_string(kMaxPieces) + " are kept apart: the last " +
+         std::to_string(count - kMaxPieces + 1) +
+         " are one, with all that lies between them; fewer masks in one `or`, or `lse` of masks that never meet, are "
+         "exact";
+}
+
+/// Widens congruences on the row whose moduli do not fit into `most` classes of rows to ones of divisors that do.
+/// Returns the classes, of `rate` ones before.
+int64_t coarsenRows(Piece &piece, int64_t rate, int64_t most) {
+  for (std::vector<Congruence> Piece::*lattice : {&Piece::qLattice, &Piece::tie})
+    for (Congruence &congruence : piece.*lattice) {
+      int64_t modulus = std::min(congruence.modulus, most);
+      while (congruence.modulus % modulus != 0 || std::lcm(rate, modulus) > most)
+        --modulus;
+      if (modulus != congruence.modulus) {
+        piece.masked = true;
+        piece.reason = "its rate is split into fewer classes";
+      }
+      congruence.modulus = modulus;
+      rate = std::lcm(rate, modulus);
+    }
+  for (std::vector<Congruence> Piece::*lattice : {&Piece::qLattice, &Piece::tie})
+    (piece.*lattice)
+        .erase(std::remove_if((piece.*lattice).begin(), (piece.*lattice).end(),
+                              [](const Congruence &congruence) { return congruence.modulus == 1; }),
+               (piece.*lattice).end());
+  return rate;
+}
+
 } // namespace
 
 std::string whyMasked(const Piece &piece, Direction direction) {
@@ -250,20 +311,17 @@ VariantRanges buildRanges(const std::vector<PieceList> &input, Direction directi
     }
 
   std::vector<std::string> reasons(branches.size());
-  auto giveUp = [&](size_t b, std::string reason) {
-    branches[b] = {coverOf(branches[b], sides)};
-    reasons[b] = std::move(reason);
-  };
   for (size_t b = 0; b < branches.size(); ++b) {
-    if (branches[b].size() > kMaxPieces)
-      giveUp(b,
-             std::to_string(branches[b].size()) + " pieces, at most " + std::to_string(kMaxPieces) + " are kept apart");
-    int64_t rate = std::lcm(variant.rowRate, rowRate(branches[b]));
+    reasons[b] = joinSurplus(branches[b], sides);
+    const int64_t rate = std::lcm(variant.rowRate, rowRate(branches[b]));
+    for (Piece &piece : branches[b])
+      variant.rowRate = coarsenRows(piece, variant.rowRate, maxRowRate);
     if (rate > maxRowRate)
-      giveUp(b, std::string(direction == Direction::Forward ? "rows" : "keys") + " on a lattice of rate " +
-                    std::to_string(rate) + ", at most " + std::to_string(maxRowRate) + " is split");
-    else
-      variant.rowRate = rate;
+      reasons[b] = std::string(direction == Direction::Forward ? "rows" : "keys") + " on a lattice of rate " +
+                   std::to_string(rate) + ", split into " + std::to_string(variant.rowRate) + " classes: up to " +
+                   std::to_string(rate / variant.rowRate) +
+                   " times the tiles; rates whose common multiple is at most " + std::to_string(maxRowRate) +
+                   " are exact";
   }
   for (size_t b = 0; b < branches.size(); ++b) {
     variant.branches.push_back(buildBranch(branches[b], variant.rowRate, sides));

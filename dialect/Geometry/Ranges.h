@@ -60,7 +60,8 @@ struct VariantRanges {
 /// Empty if tiles of rows find the piece's columns in closed form; else what stands against that.
 std::string whyMasked(const Piece &piece, Direction direction);
 
-/// More pieces than this in a branch, or a larger row rate: the branch is handled as masked.
+/// Of more pieces than this in a branch the last ones are one, and lattices of rows with a larger rate are widened:
+/// both visit a superset.
 inline constexpr unsigned kMaxPieces = 8;
 inline constexpr int64_t kMaxRowRate = 64;
 

@@ -29,7 +29,7 @@ void intersectEach(Operation *op, Describe describe, const Frame &frame, PieceLi
   for (Value mask : op->getOperands()) {
     PieceList pieces;
     (definition(mask).*describe)(frame, pieces);
-    product = intersectAll(product, pieces, frame, op);
+    product = intersectAll(product, pieces, op);
   }
   out.insert(out.end(), product.begin(), product.end());
 }

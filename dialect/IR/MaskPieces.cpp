@@ -12,20 +12,28 @@ static std::string lineOf(mlir::Operation *op) {
   return place ? " in line " + std::to_string(place.getLine()) : std::string();
 }
 
-Piece maskedPiece(const Frame &frame, mlir::Operation *op, const llvm::Twine &why) {
-  Piece piece = frame.region;
+static void mask(Piece &piece, mlir::Operation *op, const llvm::Twine &why) {
   piece.masked = true;
   piece.reason = (op->getName().getStringRef() + lineOf(op) + ": " + why).str();
+}
+
+Piece maskedPiece(const Frame &frame, mlir::Operation *op, const llvm::Twine &why) {
+  Piece piece = frame.region;
+  mask(piece, op, why);
   return piece;
 }
 
-PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame, mlir::Operation *op) {
+PieceList intersectAll(const PieceList &a, const PieceList &b, mlir::Operation *op) {
   constexpr size_t kMaxProducts = 64;
   PieceList result;
-  if (a.size() * b.size() > kMaxProducts)
-    return {maskedPiece(frame, op,
-                        llvm::Twine(a.size() * b.size()) + " intersections of pieces, at most " +
-                            llvm::Twine(kMaxProducts) + " are made")};
+  if (a.size() * b.size() > kMaxProducts) {
+    result = a.size() <= b.size() ? a : b;
+    for (Piece &piece : result)
+      mask(piece, op,
+           llvm::Twine(a.size() * b.size()) + " intersections of pieces, at most " + llvm::Twine(kMaxProducts) +
+               " are made: the rest is asked pair by pair, `or` of what is kept instead of `not` needs fewer");
+    return result;
+  }
   for (const Piece &left : a)
     for (const Piece &right : b)
       result.push_back(intersect(left, right));

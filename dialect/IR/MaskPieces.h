@@ -12,7 +12,7 @@ namespace heddle::attn {
 /// Everything in `frame`, for what `op` keeps of it and no piece describes; `why` becomes the piece's reason.
 Piece maskedPiece(const Frame &frame, mlir::Operation *op, const llvm::Twine &why);
 
-/// Pairwise intersections, for `op`; one masked piece if there would be too many.
-PieceList intersectAll(const PieceList &a, const PieceList &b, const Frame &frame, mlir::Operation *op);
+/// Pairwise intersections, for `op`; the shorter list, masked, if there would be too many.
+PieceList intersectAll(const PieceList &a, const PieceList &b, mlir::Operation *op);
 
 } // namespace heddle::attn

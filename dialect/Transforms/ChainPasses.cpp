@@ -61,7 +61,7 @@ SmallVector<PassBranches> passesOf(PatternOp pattern) {
       passes.assign(groups.size(), PassBranches());
       return passes;
     }
-    for (auto [group, mask] : llvm::zip_equal(groups, masksApart(groups, softmax.getLoc(), builder)))
+    for (auto [group, mask] : llvm::zip_equal(groups, masksApart(pattern, groups, builder)))
       addTo(passes, rowRates(group), mask);
   }
   std::multimap<int64_t, PassBranches, std::greater<>> byRate; // keeps the order of equals

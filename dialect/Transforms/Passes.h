@@ -16,10 +16,18 @@ namespace heddle::attn {
 /// Rewrites of attn-normalize.
 void populateNormalizePatterns(mlir::RewritePatternSet &patterns);
 
+/// A mask for the union of some, at the builder's place: the same for all texts of one set, as far as the laws of sets
+/// and linear arithmetic on sizes say so. Null: it has too many parts.
+mlir::Value canonicalMask(PatternOp pattern, llvm::ArrayRef<mlir::Value> masks, mlir::OpBuilder &builder);
+/// attn-canonical-sets on one pattern.
+void canonicalizeSets(PatternOp pattern);
+/// A module with the pattern after attn-canonical-sets.
+mlir::OwningOpRef<mlir::ModuleOp> canonicalPattern(PatternOp pattern);
+
 /// attn-split-union on one pattern.
 void splitUnion(PatternOp pattern);
-/// A module with the pattern after attn-split-union; failure if that changes nothing, or if a branch would be masked
-/// where the union, whose analysis is given, is not.
+/// A module with the pattern after attn-split-union; failure if that changes nothing, or if a branch would be asked pair
+/// by pair, and walked at no stride, where the union, whose analysis is given, is not.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> withSplitUnion(PatternOp pattern, const PatternAnalysis &analysis);
 
 /// The passes of a pattern whose masks lie on different row lattices: patterns that keep its pairs between them, each
@@ -38,6 +46,7 @@ ChainedPasses chainedPasses(PatternOp pattern, const PatternAnalysis &analysis);
 #include "dialect/Transforms/Passes.h.inc"
 
 inline void registerPasses() {
+  registerAttnCanonicalSets();
   registerAttnNormalize();
   registerAttnSplitUnion();
 }

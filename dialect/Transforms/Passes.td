@@ -24,12 +24,33 @@ def AttnNormalize : Pass<"attn-normalize", "::heddle::attn::PatternOp"> {
   }];
 }
 
+def AttnCanonicalSets : Pass<"attn-canonical-sets", "::heddle::attn::PatternOp"> {
+  let summary = "write every mask in the one way that all texts of its set have";
+  let description = [{
+    Masks that the laws of sets and linear arithmetic on literals and run-time sizes make equal become the same ops: a
+    union of products without a part that can go, `not` at the leaves, bands and edges as windows, rows and cols, bands
+    inside the segments and dilations that they are met with, common factors in front, `attn.heads` outside. A mask of
+    more than 64 leaves that differ, or 64 products, stays as it is.
+    ```mlir
+    %u = attn.or %window, %every_64th      // before, %window = attn.window [%left, 8]
+    %m = attn.and %causal, %u
+    ```
+    ```mlir
+    %near = attn.window [%left, 0]         // after
+    %far = attn.and %causal, %every_64th
+    %m = attn.or %near, %far
+    ```
+    Needs verified IR; leaves verified IR with the same meaning for every size.
+  }];
+}
+
 def AttnSplitUnion : Pass<"attn-split-union", "::heddle::attn::PatternOp"> {
   let summary = "make branches without common pairs of a union over several key lattices";
   let description = [{
     A branch is walked at one stride of the keys. Masks of a union that lie on different key lattices become branches of
     their own, the finest lattice first, each without what those before it keep: no pair counts twice, so that `lse` of
-    the branches is the union. Masks below segment, dilate, blocks and heads are told apart too. At most 8 branches.
+    the branches is the union. Masks below and, segment, dilate, blocks and heads are told apart too.
+    At most 16 branches: of more, the finest are walked as one.
     ```mlir
     %u = attn.or %window, %every_64th      // before
     attn.softmax union(%u)

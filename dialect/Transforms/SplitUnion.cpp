@@ -13,7 +13,8 @@ namespace heddle::attn {
 
 namespace {
 
-constexpr size_t kMaxBranches = 8;
+constexpr size_t kMaxBranches = 16;
+constexpr size_t kMaxGroups = 64;
 
 /// Whether a branch of both loads no more keys than the two apart.
 bool fitTogether(const TermGroup &a, const TermGroup &b) {
@@ -22,6 +23,25 @@ bool fitTogether(const TermGroup &a, const TermGroup &b) {
     if ((ofA[v] != 0 && ofBoth[v] < ofA[v]) || (ofB[v] != 0 && ofBoth[v] < ofB[v]))
       return false;
   return true;
+}
+
+/// Beyond the limit the two finest lattices are walked as one: the keys of the coarser of them are loaded more often by
+/// the ratio of their rates, which is least there.
+void joinFinest(SmallVectorImpl<TermGroup> &groups) {
+  while (groups.size() > kMaxBranches) {
+    groups[0].append(groups[1]);
+    groups.erase(&groups[1]);
+  }
+}
+
+/// A branch that is asked pair by pair must gain by its stride what that costs.
+bool isWorthSplitting(const PatternAnalysis &whole, const PatternAnalysis &split) {
+  if (!whole.isStructural())
+    return true;
+  return llvm::all_of(split.variants, [](const Variant &variant) {
+    return llvm::all_of(variant.forward.branches,
+                        [](const BranchRanges &branch) { return !branch.masked || branch.columnRate > 1; });
+  });
 }
 
 struct AttnSplitUnionPass : impl::AttnSplitUnionBase<AttnSplitUnionPass> {
@@ -39,9 +59,10 @@ void splitUnion(PatternOp pattern) {
   for (Value mask : softmax.getBranches())
     terms.append(termsOf(mask, builder));
   CellTable cells;
-  SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, {keyRates, fitTogether, kMaxBranches});
-  if (groups.size() > 1 && groups.size() <= kMaxBranches) {
-    softmax.getBranchesMutable().assign(masksApart(groups, softmax.getLoc(), builder));
+  SmallVector<TermGroup> groups = groupTerms(pattern, terms, cells, {keyRates, fitTogether, kMaxGroups});
+  if (groups.size() > 1 && groups.size() <= kMaxGroups) {
+    joinFinest(groups);
+    softmax.getBranchesMutable().assign(masksApart(pattern, groups, builder));
     softmax.setCombine(Combine::lse);
     softmax.setGradient(Gradient::full); // they are one softmax still
   }
@@ -55,8 +76,7 @@ FailureOr<OwningOpRef<ModuleOp>> withSplitUnion(PatternOp pattern, const Pattern
   auto copy = cast<PatternOp>(pattern->clone());
   module->push_back(copy);
   splitUnion(copy);
-  if (copy.getSoftmax().getCombine() == Combine::set_union ||
-      (analysis.isStructural() && !analyze(copy).isStructural()))
+  if (copy.getSoftmax().getCombine() == Combine::set_union || !isWorthSplitting(analysis, analyze(copy)))
     return failure();
   return module;
 }

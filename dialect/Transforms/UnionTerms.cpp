@@ -1,5 +1,6 @@
 //===- UnionTerms.cpp - masks whose union is a mask -----------------------===//
 #include "dialect/Transforms/UnionTerms.h"
+#include "dialect/Transforms/Passes.h"
 #include "dialect/Geometry/Piece.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -21,6 +22,30 @@ template <class Op> SmallVector<Value> pulledBack(Op op, OpBuilder &builder) {
     operands.map(op.getOperand(), term);
     terms.push_back(builder.clone(*op, operands)->getResult(0));
   }
+  return terms;
+}
+
+/// Each meet of a term of every operand; the mask itself where there would be too many.
+SmallVector<Value> termsOfProduct(AndOp both, OpBuilder &builder) {
+  constexpr size_t kMost = 64;
+  SmallVector<SmallVector<Value>> meets = {{}};
+  for (Value mask : both.getMasks()) {
+    const SmallVector<Value> terms = termsOf(mask, builder);
+    SmallVector<SmallVector<Value>> longer;
+    for (ArrayRef<Value> meet : meets)
+      for (Value term : terms) {
+        longer.emplace_back(meet);
+        longer.back().push_back(term);
+      }
+    meets = std::move(longer);
+    if (meets.size() > kMost)
+      return {both};
+  }
+  if (meets.size() == 1)
+    return {both};
+  SmallVector<Value> terms;
+  for (ArrayRef<Value> meet : meets)
+    terms.push_back(AndOp::create(builder, both.getLoc(), both.getType(), meet));
   return terms;
 }
 
@@ -53,6 +78,8 @@ SmallVector<Value> termsOf(Value mask, OpBuilder &builder) {
       terms.append(termsOf(operand, builder));
     return terms;
   }
+  if (auto both = mask.getDefiningOp<AndOp>())
+    return termsOfProduct(both, builder);
   if (auto segment = mask.getDefiningOp<SegmentOp>())
     return pulledBack(segment, builder);
   if (auto dilate = mask.getDefiningOp<DilateOp>())
@@ -141,7 +168,8 @@ static Value unionOf(ArrayRef<Value> masks, Location loc, OpBuilder &builder) {
   return masks.size() == 1 ? masks[0] : OrOp::create(builder, loc, masks[0].getType(), masks).getResult();
 }
 
-SmallVector<Value> masksApart(ArrayRef<TermGroup> groups, Location loc, OpBuilder &builder) {
+SmallVector<Value> masksApart(PatternOp pattern, ArrayRef<TermGroup> groups, OpBuilder &builder) {
+  const Location loc = pattern.getSoftmax().getLoc();
   SmallVector<Value> whole, masks;
   for (const TermGroup &group : groups) {
     Value mask = unionOf(group.masks, loc, builder);
@@ -150,8 +178,9 @@ SmallVector<Value> masksApart(ArrayRef<TermGroup> groups, Location loc, OpBuilde
       if (group.meets(groups[before]))
         conditions.push_back(NotOp::create(builder, loc, mask.getType(), whole[before]));
     whole.push_back(mask);
-    masks.push_back(conditions.size() == 1 ? mask
-                                           : AndOp::create(builder, loc, mask.getType(), conditions).getResult());
+    Value apart = AndOp::create(builder, loc, mask.getType(), conditions);
+    Value canonical = canonicalMask(pattern, apart, builder);
+    masks.push_back(canonical ? canonical : apart);
   }
   return masks;
 }

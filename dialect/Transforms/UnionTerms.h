@@ -8,7 +8,7 @@
 
 namespace heddle::attn {
 
-/// Masks whose union is `mask`: the operands of or, also below segment, dilate, documents, blocks and heads.
+/// Masks whose union is `mask`: the operands of or, also below and, segment, dilate, documents, blocks and heads.
 llvm::SmallVector<mlir::Value> termsOf(mlir::Value mask, mlir::OpBuilder &builder);
 
 /// Masks that belong together, and their pieces in each variant.
@@ -42,8 +42,8 @@ struct Grouping {
 llvm::SmallVector<TermGroup> groupTerms(PatternOp pattern, llvm::ArrayRef<mlir::Value> terms, CellTable &cells,
                                         const Grouping &grouping);
 
-/// One mask for each group, without what those before it keep.
-llvm::SmallVector<mlir::Value> masksApart(llvm::ArrayRef<TermGroup> groups, mlir::Location loc,
+/// One mask for each group, without what those before it keep; in the canonical text.
+llvm::SmallVector<mlir::Value> masksApart(PatternOp pattern, llvm::ArrayRef<TermGroup> groups,
                                           mlir::OpBuilder &builder);
 
 /// Erases masks that nothing uses any more.

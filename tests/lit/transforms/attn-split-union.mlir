@@ -2,10 +2,11 @@
 
 // CHECK-LABEL: attn.pattern @the_finest_lattice_first() {
 attn.pattern @the_finest_lattice_first() {
-  // CHECK: %[[S:.*]] = attn.stride k by 8 at 3
   // CHECK: %[[W:.*]] = attn.window [20, 0]
-  // CHECK: %[[N:.*]] = attn.not %[[W]]
-  // CHECK: %[[FAR:.*]] = attn.and %[[S]], %[[N]]
+  // CHECK: %[[NEAR:.*]] = attn.window [20, 0]
+  // CHECK: %[[N:.*]] = attn.not %[[NEAR]]
+  // CHECK: %[[S:.*]] = attn.stride k by 8 at 3
+  // CHECK: %[[FAR:.*]] = attn.and %[[N]], %[[S]]
   // CHECK: attn.softmax lse(%[[W]], %[[FAR]])
   %s = attn.stride k by 8 at 3
   %w = attn.window [20, 0]
@@ -36,12 +37,12 @@ attn.pattern @masks_that_never_meet() {
 
 // CHECK-LABEL: attn.pattern @below_heads() {
 attn.pattern @below_heads() {
-  // CHECK-DAG: %[[S:.*]] = attn.stride k by 8 at 3
-  // CHECK-DAG: %[[W:.*]] = attn.window [20, 0]
-  // CHECK-DAG: %[[NONE:.*]] = attn.box [0, 0, 0, 0]
-  // CHECK-DAG: %[[NEAR:.*]] = attn.heads %[[W]], %[[W]]
-  // CHECK-DAG: %[[REST:.*]] = attn.heads %[[NONE]], %[[S]]
-  // CHECK: attn.softmax lse(%[[NEAR]], %{{.*}})
+  // CHECK: %[[W:.*]] = attn.window [20, 0]
+  // CHECK: %[[NONE:.*]] = attn.box [0, 0, 0, 0]
+  // CHECK: %[[S:.*]] = attn.stride k by 8 at 3
+  // CHECK: %[[FAR:.*]] = attn.and %{{.*}}, %[[S]]
+  // CHECK: %[[REST:.*]] = attn.heads %[[NONE]], %[[FAR]]
+  // CHECK: attn.softmax lse(%[[W]], %[[REST]])
   %s = attn.stride k by 8 at 3
   %w = attn.window [20, 0]
   %u = attn.or %w, %s

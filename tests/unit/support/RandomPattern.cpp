@@ -1,6 +1,7 @@
 //===- RandomPattern.cpp - random compositions of masks ----------------------===//
 #include "support/RandomPattern.h"
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 
@@ -11,7 +12,7 @@ namespace {
 /// Writes ops in order of definition.
 class Printer {
 public:
-  explicit Printer(std::vector<int64_t> &parameters) : parameters(parameters) {}
+  Printer(std::vector<int64_t> &parameters, bool sharesSizes) : parameters(parameters), sharesSizes(sharesSizes) {}
 
   std::string define(const MaskNode &node) {
     std::vector<std::string> names;
@@ -26,10 +27,13 @@ public:
 
 private:
   std::string size(const MaskNode &node, int64_t value) {
-    if (!node.isRuntime)
+    if (!node.isRuntime || (sharesSizes && value == 0))
       return std::to_string(value);
-    parameters.push_back(value);
-    return "%p" + std::to_string(parameters.size() - 1);
+    auto known = sharesSizes ? std::find(parameters.begin(), parameters.end(), value) : parameters.end();
+    const size_t index = known - parameters.begin();
+    if (known == parameters.end())
+      parameters.push_back(value);
+    return "%p" + std::to_string(index);
   }
 
   static std::string joined(const std::vector<std::string> &names) {
@@ -114,6 +118,7 @@ private:
   }
 
   std::vector<int64_t> &parameters;
+  bool sharesSizes;
   int count = 0;
 };
 
@@ -289,8 +294,9 @@ std::vector<MaskNode> simplerNodes(const MaskNode &node) {
 } // namespace
 
 std::string RandomCase::text(std::vector<int64_t> &parameters) const {
-  parameters.clear();
-  Printer printer(parameters);
+  if (!sharesSizes)
+    parameters.clear();
+  Printer printer(parameters, sharesSizes);
   std::string operands;
   for (const MaskNode &branch : branches)
     operands += (operands.empty() ? "" : ", ") + printer.define(branch);

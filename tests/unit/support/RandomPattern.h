@@ -45,9 +45,11 @@ struct MaskNode {
 struct RandomCase {
   std::vector<MaskNode> branches;
   bool isUnion = true;
+  bool sharesSizes = false; ///< run-time sizes of one value are one argument, 0 is none
   int64_t heads = 1, seqlenQ = 0, seqlenK = 0, qOrigin = 0, kOrigin = 0, blockM = 1, blockN = 1;
 
-  /// `attn.pattern @p(...) { ... }`; `parameters` receives the values of its run-time sizes.
+  /// `attn.pattern @p(...) { ... }`; `parameters` receives the values of its run-time sizes. Where sizes are shared,
+  /// those that it holds already are arguments too.
   std::string text(std::vector<int64_t> &parameters) const;
   /// Text and sizes, for a report.
   std::string describe() const;
